@@ -1,0 +1,122 @@
+//! A lock in shared memory that can be taken over when its owner's process has died.
+//!
+//! Sections are short and never block, so a waiter spins, yields, and only then asks whether the owner still lives. The
+//! owner word names the process, not the thread: no thread leaves a section without releasing it except with its process.
+
+use crate::shm::SharedSafe;
+use crate::sync::{AtomicU64, Ordering, relax};
+
+/// {process id: 32, start time: 24, pid namespace hash: 8}; never zero. See [`Owner::new`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Owner(u64);
+
+impl Owner {
+    /// `start` is field 22 of /proc/PID/stat; `ns` any hash of the pid namespace's inode.
+    pub const fn new(pid: u32, start: u64, ns: u64) -> Owner {
+        Owner(pid as u64 | (start & 0xff_ffff) << 32 | (ns & 0xff) << 56)
+    }
+    pub const fn from_bits(bits: u64) -> Owner {
+        Owner(bits)
+    }
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+    pub const fn pid(self) -> u32 {
+        self.0 as u32
+    }
+    pub const fn start(self) -> u32 {
+        (self.0 >> 32) as u32 & 0xff_ffff
+    }
+    pub const fn namespace(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
+}
+
+/// How a lock was come by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// Nobody held it.
+    Free,
+    /// Its owner died inside: what the lock protects must be repaired before use.
+    Stolen,
+}
+
+#[derive(SharedSafe)]
+#[repr(C)]
+pub struct Lock(AtomicU64);
+
+/// Turns of spinning before the waiter begins to yield, and yields before it suspects the owner.
+const SPINS: u32 = 200;
+const YIELDS: u32 = 50;
+
+impl Lock {
+    #[cfg(loom)]
+    pub fn new() -> Lock {
+        Lock(AtomicU64::new(0))
+    }
+
+    #[inline]
+    pub fn try_lock(&self, me: Owner) -> bool {
+        self.0
+            .compare_exchange(0, me.0, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Takes the lock. `dead` tells whether an owner's process is gone; it is asked rarely.
+    #[inline]
+    pub fn lock(&self, me: Owner, dead: impl FnMut(Owner) -> bool) -> Taken {
+        if self.try_lock(me) {
+            return Taken::Free;
+        }
+        self.lock_slow(me, dead)
+    }
+
+    #[cold]
+    fn lock_slow(&self, me: Owner, mut dead: impl FnMut(Owner) -> bool) -> Taken {
+        let mut turns = 0u32;
+        loop {
+            let seen = self.0.load(Ordering::Relaxed);
+            if seen == 0 {
+                if self.try_lock(me) {
+                    return Taken::Free;
+                }
+                continue;
+            }
+            turns = turns.wrapping_add(1);
+            if turns < SPINS {
+                relax();
+                continue;
+            }
+            #[cfg(not(loom))]
+            crate::sys::sched_yield();
+            #[cfg(loom)]
+            relax();
+            if turns.is_multiple_of(YIELDS)
+                && dead(Owner(seen))
+                && self
+                    .0
+                    .compare_exchange(seen, me.0, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                return Taken::Stolen;
+            }
+        }
+    }
+
+    /// Releases, and is a full fence: what was published inside is ordered before whatever the caller looks at next
+    /// (the other end's "ring me" flags).
+    #[inline]
+    pub fn unlock_fenced(&self) {
+        self.0.swap(0, Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub fn unlock(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+
+    /// Who holds it; zero bits when free. A hint.
+    pub fn owner(&self) -> Owner {
+        Owner(self.0.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,451 @@
+//! One direction of a channel: frames in a bounded ring of bytes.
+//!
+//! A frame is a header word {length, kind, band, flags}, an optional control part and a data part, padded to eight bytes.
+//! The header is the publication: the producer first zeroes the *next* header, then writes the parts, then stores this
+//! header with release. A consumer therefore needs one cache line for a small message, not an index and the data. `tail`
+//! follows the headers for those who need a position (switching, recovery, counting).
+//!
+//! Callers hold the producer's lock for producer calls and the consumer's lock for consumer calls ([`RingState::writer`],
+//! [`RingState::reader`]); the two sides never exclude each other.
+
+mod data;
+
+pub use data::Data;
+
+use crate::lock::Lock;
+use crate::shm::SharedSafe;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// A position in the stream of frames, in bytes; offset in the ring is `pos & (capacity - 1)`. Never wraps in practice.
+pub type Pos = u64;
+
+/// What the peer wrote makes no sense.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Corrupt;
+
+/// What kind of message a frame holds, for users that keep message boundaries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Meta {
+    pub kind: u8,
+    pub band: u8,
+    pub flags: u8,
+    /// Length of the control part in front of the data, in bytes.
+    pub control: u32,
+}
+
+const COMMITTED: u64 = 1 << 63;
+const HAS_CONTROL: u64 = 1 << 62;
+/// Flag bits that users may set in [`Meta::flags`].
+pub const USER_FLAGS: u8 = 0x3f;
+const HEADER: u64 = 8;
+
+#[derive(SharedSafe)]
+#[repr(C, align(128))]
+pub struct ProducerLine {
+    pub lock: Lock,
+    tail: AtomicU64,
+    cached_head: AtomicU64,
+    bytes: AtomicU64,
+    messages: AtomicU64,
+}
+
+#[derive(SharedSafe)]
+#[repr(C, align(128))]
+pub struct ConsumerLine {
+    pub lock: Lock,
+    head: AtomicU64,
+    /// Bytes already taken from the frame at `head`.
+    partial: AtomicU64,
+    bytes: AtomicU64,
+    messages: AtomicU64,
+}
+
+/// Who sleeps and wants to be rung. Read-mostly, so on a line of its own.
+#[derive(SharedSafe)]
+#[repr(C, align(128))]
+pub struct SleepLine {
+    /// "Ring me when there is something to read"; cleared by the ringer.
+    pub reader_armed: AtomicU32,
+    pub readers_asleep: AtomicU32,
+    /// "Ring me when there is room"; cleared by the ringer.
+    pub writer_armed: AtomicU32,
+    pub writers_asleep: AtomicU32,
+}
+
+/// The shared words of one ring.
+#[derive(SharedSafe)]
+#[repr(C, align(128))]
+pub struct RingState {
+    pub writer: ProducerLine,
+    pub reader: ConsumerLine,
+    pub sleep: SleepLine,
+}
+
+/// A view of a ring: its words and its bytes.
+#[derive(Clone, Copy)]
+pub struct Ring<'a> {
+    pub state: &'a RingState,
+    data: Data<'a>,
+}
+
+/// Contiguous room for the next frame's parts.
+pub struct Reservation {
+    pub ptr: *mut u8,
+    pub len: usize,
+}
+
+/// The unread part of the frame at the head.
+pub struct Frame {
+    pub ptr: *const u8,
+    /// Unread bytes: control (if nothing of it was consumed yet) and data.
+    pub len: usize,
+    pub meta: Meta,
+    /// Bytes of the frame consumed earlier.
+    pub taken: usize,
+    start: Pos,
+}
+
+impl<'a> Ring<'a> {
+    pub fn new(state: &'a RingState, data: Data<'a>) -> Ring<'a> {
+        Ring { state, data }
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.data.capacity() as usize
+    }
+
+    /// The most data one frame can hold when the ring is empty.
+    pub fn max_frame(&self) -> usize {
+        self.capacity() - 3 * HEADER as usize
+    }
+
+    /// Forgets everything; only while nobody else uses the ring.
+    pub fn reset(&self) {
+        let (w, r) = (&self.state.writer, &self.state.reader);
+        for word in [&w.tail, &w.cached_head, &w.bytes, &w.messages] {
+            word.store(0, Ordering::Relaxed);
+        }
+        for word in [&r.head, &r.partial, &r.bytes, &r.messages] {
+            word.store(0, Ordering::Relaxed);
+        }
+        let s = &self.state.sleep;
+        for word in [
+            &s.reader_armed,
+            &s.readers_asleep,
+            &s.writer_armed,
+            &s.writers_asleep,
+        ] {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.data.word(0).store(0, Ordering::Release);
+    }
+
+    // ---- producer: under the writer lock ----
+
+    /// Payload bytes that a frame without control part could take now.
+    #[inline]
+    pub fn room(&self, wanted: usize) -> Result<usize, Corrupt> {
+        let w = &self.state.writer;
+        let tail = w.tail.load(Ordering::Relaxed);
+        let free = |head: Pos| {
+            let used = tail.wrapping_sub(head);
+            if used > self.data.capacity() {
+                return Err(Corrupt);
+            }
+            // This frame's header and the zeroed header behind it; down to a multiple of the frame alignment.
+            Ok((self.data.capacity() - used).saturating_sub(2 * HEADER) & !(HEADER - 1))
+        };
+        let cached = free(w.cached_head.load(Ordering::Relaxed))?;
+        if cached >= wanted as u64 {
+            return Ok(cached as usize);
+        }
+        let head = self.state.reader.head.load(Ordering::Acquire);
+        w.cached_head.store(head, Ordering::Relaxed);
+        free(head).map(|n| n as usize)
+    }
+
+    /// Room for a frame of up to `wanted` bytes, control part included; `None` when the ring is full.
+    pub fn reserve(
+        &self,
+        wanted: usize,
+        with_control: bool,
+    ) -> Result<Option<Reservation>, Corrupt> {
+        let extra = if with_control { HEADER as usize } else { 0 };
+        let room = self.room(wanted + extra)?.saturating_sub(extra);
+        if room == 0 && wanted > 0 {
+            return Ok(None);
+        }
+        let tail = self.state.writer.tail.load(Ordering::Relaxed);
+        Ok(Some(Reservation {
+            ptr: self.data.at(tail + HEADER + extra as u64),
+            len: room.min(wanted),
+        }))
+    }
+
+    /// Publishes a frame of `len` bytes (control part included) that was written into a reservation of at least that.
+    #[inline]
+    pub fn commit(&self, len: usize, meta: Meta) {
+        let w = &self.state.writer;
+        let tail = w.tail.load(Ordering::Relaxed);
+        let mut header = COMMITTED
+            | len as u64
+            | (meta.kind as u64) << 32
+            | (meta.band as u64) << 40
+            | ((meta.flags & USER_FLAGS) as u64) << 48;
+        if meta.control > 0 {
+            header |= HAS_CONTROL;
+            self.data
+                .word(tail + HEADER)
+                .store(meta.control as u64, Ordering::Relaxed);
+        }
+        let next = tail + frame_size(header);
+        self.data.word(next).store(0, Ordering::Relaxed);
+        self.data.word(tail).store(header, Ordering::Release);
+        w.tail.store(next, Ordering::Release);
+        w.bytes.store(
+            w.bytes.load(Ordering::Relaxed).wrapping_add(len as u64),
+            Ordering::Relaxed,
+        );
+        w.messages.store(
+            w.messages.load(Ordering::Relaxed).wrapping_add(1),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Copies up to `buf.len()` bytes in as one frame; returns how many fitted (0: full).
+    #[inline]
+    pub fn push(&self, buf: &[u8], meta: Meta) -> Result<usize, Corrupt> {
+        let n = self.room(buf.len())?.min(buf.len());
+        if n == 0 {
+            return Ok(0);
+        }
+        let tail = self.state.writer.tail.load(Ordering::Relaxed);
+        self.data.copy_in(tail + HEADER, &buf[..n]);
+        self.commit(n, meta);
+        Ok(n)
+    }
+
+    /// Published position.
+    #[inline]
+    pub fn tail(&self) -> Pos {
+        self.state.writer.tail.load(Ordering::Acquire)
+    }
+
+    /// After the death of a producer inside its section: a frame whose header was stored is published, whatever `tail`
+    /// says; anything else never was.
+    pub fn recover_producer(&self) -> Result<(), Corrupt> {
+        let w = &self.state.writer;
+        let mut tail = w.tail.load(Ordering::Relaxed);
+        for _ in 0..2 {
+            let header = self.data.word(tail).load(Ordering::Acquire);
+            if header == 0 {
+                break;
+            }
+            tail += self.checked_size(header)?;
+        }
+        w.tail.store(tail, Ordering::Release);
+        Ok(())
+    }
+
+    // ---- consumer: under the reader lock ----
+
+    /// Nothing to read at the moment. Needs no lock; a hint without it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        let head = self.state.reader.head.load(Ordering::Relaxed);
+        self.data.word(head).load(Ordering::Acquire) == 0
+    }
+
+    #[inline]
+    pub fn head(&self) -> Pos {
+        self.state.reader.head.load(Ordering::Acquire)
+    }
+
+    /// The unread part of the oldest frame. `None`: empty.
+    #[inline]
+    pub fn peek(&self) -> Result<Option<Frame>, Corrupt> {
+        let r = &self.state.reader;
+        let head = r.head.load(Ordering::Relaxed);
+        let header = self.data.word(head).load(Ordering::Acquire);
+        if header == 0 {
+            return Ok(None);
+        }
+        self.frame_at(head, header, r.partial.load(Ordering::Relaxed))
+            .map(Some)
+    }
+
+    /// Takes `n` bytes of the frame that [`peek`](Ring::peek) showed; the frame goes when all of it is taken.
+    #[inline]
+    pub fn consume(&self, frame: &Frame, n: usize) {
+        let r = &self.state.reader;
+        let n = n.min(frame.len);
+        r.bytes.store(
+            r.bytes.load(Ordering::Relaxed).wrapping_add(n as u64),
+            Ordering::Relaxed,
+        );
+        if n < frame.len {
+            r.partial.store((frame.taken + n) as u64, Ordering::Relaxed);
+            return;
+        }
+        let head = r.head.load(Ordering::Relaxed);
+        let total = frame.taken + frame.len;
+        let extra = if frame.meta.control > 0 { HEADER } else { 0 };
+        r.partial.store(0, Ordering::Relaxed);
+        r.messages.store(
+            r.messages.load(Ordering::Relaxed).wrapping_add(1),
+            Ordering::Relaxed,
+        );
+        r.head.store(
+            head + HEADER + extra + round(total as u64),
+            Ordering::Release,
+        );
+    }
+
+    /// Copies bytes out across frames until `buf` is full or the ring is empty (byte-stream users).
+    #[inline]
+    pub fn pop(&self, buf: &mut [u8]) -> Result<usize, Corrupt> {
+        self.pop_until(buf, None)
+    }
+
+    /// As [`pop`](Ring::pop), but takes no frame that begins at or beyond `end`.
+    #[inline]
+    pub fn pop_until(&self, buf: &mut [u8], end: Option<Pos>) -> Result<usize, Corrupt> {
+        let mut done = 0;
+        while done < buf.len() {
+            if end.is_some_and(|end| self.state.reader.head.load(Ordering::Relaxed) >= end) {
+                break;
+            }
+            let Some(frame) = self.peek()? else { break };
+            let n = frame.len.min(buf.len() - done);
+            self.copy_out(&frame, 0, &mut buf[done..done + n]);
+            self.consume(&frame, n);
+            done += n;
+        }
+        Ok(done)
+    }
+
+    /// Copies without taking, beginning `skip` bytes after the first unread one; for MSG_PEEK.
+    pub fn copy_peek(
+        &self,
+        buf: &mut [u8],
+        mut skip: usize,
+        end: Option<Pos>,
+    ) -> Result<usize, Corrupt> {
+        let mut head = self.state.reader.head.load(Ordering::Relaxed);
+        let mut partial = self.state.reader.partial.load(Ordering::Relaxed);
+        let (first, mut done) = (head, 0);
+        while done < buf.len() && end.is_none_or(|end| head < end) {
+            // A hostile producer could make a chain of frames without end.
+            if head - first >= self.data.capacity() {
+                break;
+            }
+            let header = self.data.word(head).load(Ordering::Acquire);
+            if header == 0 {
+                break;
+            }
+            let frame = self.frame_at(head, header, partial)?;
+            if skip < frame.len {
+                let n = (frame.len - skip).min(buf.len() - done);
+                self.copy_out(&frame, skip, &mut buf[done..done + n]);
+                done += n;
+            }
+            skip = skip.saturating_sub(frame.len);
+            head += self.checked_size(header)?;
+            partial = 0;
+        }
+        Ok(done)
+    }
+
+    /// Bytes published and not yet taken.
+    pub fn unread(&self) -> usize {
+        let taken = self.state.reader.bytes.load(Ordering::Acquire);
+        let given = self.state.writer.bytes.load(Ordering::Acquire);
+        given.wrapping_sub(taken).min(self.data.capacity()) as usize
+    }
+
+    /// Bytes between head and tail, headers included: what hysteresis is measured on.
+    #[inline]
+    pub fn fill(&self) -> u64 {
+        let head = self.state.reader.head.load(Ordering::Acquire);
+        let tail = self.state.writer.tail.load(Ordering::Acquire);
+        tail.wrapping_sub(head).min(self.data.capacity())
+    }
+
+    /// A writer that found the ring full may go on: the fill is at or below the low-water mark, half the ring.
+    #[inline]
+    pub fn below_low_water(&self) -> bool {
+        self.fill() <= self.data.capacity() / 2
+    }
+
+    /// Bytes and messages ever put in.
+    pub fn produced(&self) -> (u64, u64) {
+        let w = &self.state.writer;
+        (
+            w.bytes.load(Ordering::Relaxed),
+            w.messages.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Bytes and messages ever taken out.
+    pub fn consumed(&self) -> (u64, u64) {
+        let r = &self.state.reader;
+        (
+            r.bytes.load(Ordering::Relaxed),
+            r.messages.load(Ordering::Relaxed),
+        )
+    }
+
+    #[inline]
+    fn copy_out(&self, frame: &Frame, skip: usize, buf: &mut [u8]) {
+        self.data.copy_out(frame.start + skip as u64, buf);
+    }
+
+    #[inline]
+    fn frame_at(&self, pos: Pos, header: u64, partial: u64) -> Result<Frame, Corrupt> {
+        self.checked_size(header)?;
+        let len = header as u32 as u64;
+        let mut meta = Meta {
+            kind: (header >> 32) as u8,
+            band: (header >> 40) as u8,
+            flags: (header >> 48) as u8 & USER_FLAGS,
+            control: 0,
+        };
+        let mut start = pos + HEADER;
+        if header & HAS_CONTROL != 0 {
+            let control = self.data.word(start).load(Ordering::Relaxed);
+            meta.control = control.min(len) as u32;
+            start += HEADER;
+            if meta.control == 0 {
+                return Err(Corrupt);
+            }
+        }
+        let taken = partial.min(len);
+        Ok(Frame {
+            ptr: self.data.at(start + taken),
+            len: (len - taken) as usize,
+            meta,
+            taken: taken as usize,
+            start: start + taken,
+        })
+    }
+
+    #[inline]
+    fn checked_size(&self, header: u64) -> Result<u64, Corrupt> {
+        let size = frame_size(header);
+        if header & COMMITTED == 0 || size + HEADER > self.data.capacity() {
+            return Err(Corrupt);
+        }
+        Ok(size)
+    }
+}
+
+#[inline]
+fn frame_size(header: u64) -> u64 {
+    let control = if header & HAS_CONTROL != 0 { HEADER } else { 0 };
+    HEADER + control + round(header as u32 as u64)
+}
+
+#[inline]
+fn round(len: u64) -> u64 {
+    (len + (HEADER - 1)) & !(HEADER - 1)
+}

@@ -1,0 +1,111 @@
+//! The bytes of a ring.
+//!
+//! The mapping holds the bytes twice in a row, so that `capacity` bytes from any offset are contiguous. Under loom every
+//! eight bytes are one modelled atomic, and nothing is mapped.
+
+#[cfg(not(loom))]
+use core::marker::PhantomData;
+
+use super::Pos;
+use crate::sync::AtomicU64;
+
+#[cfg(not(loom))]
+#[derive(Clone, Copy)]
+pub struct Data<'a> {
+    base: *mut u8,
+    mask: u64,
+    life: PhantomData<&'a [AtomicU64]>,
+}
+
+#[cfg(not(loom))]
+impl<'a> Data<'a> {
+    /// # Safety
+    /// `base` is eight-byte aligned and readable and writable for `2 * capacity` bytes during `'a`, the second half being
+    /// the same memory as the first. `capacity` is a power of two, at least 64.
+    pub unsafe fn new(base: *mut u8, capacity: usize) -> Data<'a> {
+        debug_assert!(capacity.is_power_of_two() && capacity >= 64);
+        Data {
+            base,
+            mask: capacity as u64 - 1,
+            life: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    pub fn capacity(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// The word at an eight-byte aligned position.
+    #[inline(always)]
+    pub fn word(&self, pos: Pos) -> &'a AtomicU64 {
+        debug_assert!(pos.is_multiple_of(8));
+        // SAFETY: inside the mapping by the mask, aligned since positions are; shared words are only used as atomics.
+        unsafe { &*(self.at(pos) as *const AtomicU64) }
+    }
+
+    #[inline(always)]
+    pub fn at(&self, pos: Pos) -> *mut u8 {
+        // SAFETY: the offset is below capacity.
+        unsafe { self.base.add((pos & self.mask) as usize) }
+    }
+
+    #[inline(always)]
+    pub fn copy_in(&self, pos: Pos, buf: &[u8]) {
+        // SAFETY: the caller found room for buf.len() <= capacity bytes; the double mapping makes them contiguous.
+        unsafe { core::ptr::copy_nonoverlapping(buf.as_ptr(), self.at(pos), buf.len()) }
+    }
+
+    #[inline(always)]
+    pub fn copy_out(&self, pos: Pos, buf: &mut [u8]) {
+        debug_assert!(buf.len() as u64 <= self.capacity());
+        // SAFETY: callers checked that the frame fits the ring, which is mapped twice in a row.
+        unsafe { core::ptr::copy_nonoverlapping(self.at(pos), buf.as_mut_ptr(), buf.len()) }
+    }
+}
+
+#[cfg(loom)]
+#[derive(Clone, Copy)]
+pub struct Data<'a> {
+    words: &'a [AtomicU64],
+}
+
+#[cfg(loom)]
+impl<'a> Data<'a> {
+    /// `words.len()` is a power of two, at least eight.
+    pub fn new(words: &'a [AtomicU64]) -> Data<'a> {
+        Data { words }
+    }
+
+    pub fn capacity(&self) -> u64 {
+        self.words.len() as u64 * 8
+    }
+
+    pub fn word(&self, pos: Pos) -> &'a AtomicU64 {
+        &self.words[(pos & (self.capacity() - 1)) as usize / 8]
+    }
+
+    /// A made-up address: the byte offset.
+    pub fn at(&self, pos: Pos) -> *mut u8 {
+        (pos & (self.capacity() - 1)) as *mut u8
+    }
+
+    /// Each byte of the payload is modelled in the word it lies in; models use payloads of whole words.
+    pub fn copy_in(&self, pos: Pos, buf: &[u8]) {
+        for (i, chunk) in buf.chunks(8).enumerate() {
+            let mut bytes = [0; 8];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            self.word(pos + i as u64 * 8)
+                .store(u64::from_le_bytes(bytes), crate::sync::Ordering::Relaxed);
+        }
+    }
+
+    pub fn copy_out(&self, pos: Pos, buf: &mut [u8]) {
+        for (i, chunk) in buf.chunks_mut(8).enumerate() {
+            let word = self
+                .word(pos + i as u64 * 8)
+                .load(crate::sync::Ordering::Relaxed);
+            chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+        }
+    }
+}

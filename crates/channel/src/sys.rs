@@ -1,0 +1,119 @@
+//! Raw system calls. The preloaded library must not reach the kernel through libc's `read` and friends, which it
+//! interposes itself, so everything here goes by the number. Errors are negative errno values turned into `Err(errno)`.
+
+use syscalls::{Sysno, syscall};
+
+/// An errno value, as in errno(3).
+pub type Errno = i32;
+pub type Result<T> = core::result::Result<T, Errno>;
+
+macro_rules! call {
+    ($nr:ident $(, $a:expr)*) => {
+        // SAFETY: the wrapper's own contract covers the pointers it is given.
+        unsafe { syscall!(Sysno::$nr $(, $a)*) }.map_err(|e| e.into_raw())
+    };
+}
+
+pub fn memfd_create(name: &core::ffi::CStr, flags: u32) -> Result<i32> {
+    call!(memfd_create, name.as_ptr(), flags).map(|n| n as i32)
+}
+
+pub fn ftruncate(fd: i32, len: u64) -> Result<()> {
+    call!(ftruncate, fd, len).map(drop)
+}
+
+pub fn fcntl(fd: i32, cmd: i32, arg: usize) -> Result<i32> {
+    call!(fcntl, fd, cmd, arg).map(|n| n as i32)
+}
+
+pub fn close(fd: i32) -> Result<()> {
+    call!(close, fd).map(drop)
+}
+
+pub fn eventfd(initial: u32, flags: i32) -> Result<i32> {
+    call!(eventfd2, initial, flags).map(|n| n as i32)
+}
+
+/// # Safety
+/// `buf` is valid for `len` bytes.
+pub unsafe fn read(fd: i32, buf: *mut u8, len: usize) -> Result<usize> {
+    call!(read, fd, buf, len)
+}
+
+/// # Safety
+/// `buf` is valid for `len` bytes.
+pub unsafe fn write(fd: i32, buf: *const u8, len: usize) -> Result<usize> {
+    call!(write, fd, buf, len)
+}
+
+pub fn fstat(fd: i32) -> Result<libc::stat> {
+    let mut st = core::mem::MaybeUninit::<libc::stat>::uninit();
+    call!(fstat, fd, st.as_mut_ptr())?;
+    // SAFETY: fstat filled it.
+    Ok(unsafe { st.assume_init() })
+}
+
+/// # Safety
+/// As mmap(2): with MAP_FIXED the caller owns the range.
+pub unsafe fn mmap(
+    addr: usize,
+    len: usize,
+    prot: i32,
+    flags: i32,
+    fd: i32,
+    off: usize,
+) -> Result<*mut u8> {
+    call!(mmap, addr, len, prot, flags, fd, off).map(|p| p as *mut u8)
+}
+
+/// # Safety
+/// Nothing uses the range any more.
+pub unsafe fn munmap(addr: *mut u8, len: usize) -> Result<()> {
+    call!(munmap, addr, len).map(drop)
+}
+
+/// poll(2) with a timeout in nanoseconds (`None`: for ever). Returns the number of ready descriptors.
+pub fn ppoll(fds: &mut [libc::pollfd], timeout_ns: Option<u64>) -> Result<usize> {
+    let ts = timeout_ns.map(timespec);
+    let tsp = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
+    call!(ppoll, fds.as_mut_ptr(), fds.len(), tsp, 0, 8)
+}
+
+pub fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as _,
+    }
+}
+
+pub fn sched_yield() {
+    let _ = call!(sched_yield);
+}
+
+pub fn getpid() -> i32 {
+    call!(getpid).map_or(0, |n| n as i32)
+}
+
+/// Does a process of this id exist (in this pid namespace)? EPERM means that it does.
+pub fn process_exists(pid: i32) -> bool {
+    !matches!(call!(kill, pid, 0), Err(libc::ESRCH))
+}
+
+/// CLOCK_MONOTONIC in nanoseconds; a vDSO call, not a system call.
+#[inline]
+pub fn now() -> u64 {
+    let mut ts = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: ts is valid for writes.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut ts) };
+    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+}
+
+/// The CPU this thread runs on, read from its rseq area by the C library; not a system call.
+#[inline]
+pub fn cpu() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { libc::sched_getcpu() as u32 }
+}

@@ -1,0 +1,160 @@
+//! Waiting: spin, then timed yields, then let the caller sleep.
+//!
+//! Spinning pays only while the peer runs on another CPU, yielding only while nobody else wants this one, and both only
+//! while the peer answers soon. So each waiter learns its budget, and the process remembers when the machine was found
+//! to be busy: a yield that took long (somebody else had the CPU), or a gap in a spin (somebody else took it), bans that
+//! kind of waiting for a hundred times as long.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::sys;
+
+/// Longest spin, in nanoseconds, while it pays: about what a wake-up costs.
+pub const DEFAULT_BUDGET: u32 = 50_000;
+/// A yield or a gap at least this long means that another process wants the CPU.
+const FOREIGN: u64 = 150_000;
+const BAN_FACTOR: u64 = 100;
+const LONGEST_BAN: u64 = 1_000_000_000;
+/// Yields that return at once and bring nothing: nobody else is runnable here, the peer sleeps.
+const EMPTY_YIELDS: u32 = 3;
+const EMPTY_YIELD: u64 = 1_500;
+/// Smallest budget that is still tried, and how often it is tried again after that.
+const FLOOR: u32 = 1_000;
+const PROBE_EVERY: u32 = 32;
+
+static YIELD_BAN: AtomicU64 = AtomicU64::new(0);
+static SPIN_BAN: AtomicU64 = AtomicU64::new(0);
+static LIMIT: AtomicU32 = AtomicU32::new(DEFAULT_BUDGET);
+
+/// Sets the process's upper bound for one spin, in nanoseconds; 0 never spins nor yields.
+pub fn set_limit(ns: u32) {
+    LIMIT.store(ns, Ordering::Relaxed);
+}
+
+/// What one end has learnt about waiting for its peer. Only hints: torn or stale values cost time, never correctness.
+#[derive(Default)]
+pub struct Learner {
+    /// Doublings of the budget taken back; 0 is the full budget.
+    shift: AtomicU32,
+    /// Waits skipped since the last probe.
+    skipped: AtomicU32,
+}
+
+/// How a wait went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The condition holds.
+    Ready,
+    /// Not yet: arm and sleep.
+    Sleep,
+}
+
+impl Learner {
+    pub const fn new() -> Learner {
+        Learner {
+            shift: AtomicU32::new(0),
+            skipped: AtomicU32::new(0),
+        }
+    }
+
+    /// Waits actively for `ready`. `peer_cpu` is where the peer last ran, `u32::MAX` when unknown.
+    #[inline]
+    pub fn wait(&self, peer_cpu: impl Fn() -> u32, mut ready: impl FnMut() -> bool) -> Outcome {
+        // The answer is often on its way: a few looks before asking for the time.
+        if peer_cpu() != sys::cpu() {
+            for _ in 0..20 {
+                if ready() {
+                    return Outcome::Ready;
+                }
+                core::hint::spin_loop();
+            }
+        }
+        self.wait_long(peer_cpu, ready)
+    }
+
+    #[inline(never)]
+    fn wait_long(&self, peer_cpu: impl Fn() -> u32, mut ready: impl FnMut() -> bool) -> Outcome {
+        let budget = self.budget();
+        if budget == 0 {
+            return Outcome::Sleep;
+        }
+        let start = sys::now();
+        let mut last = start;
+        let mut empty = 0;
+        loop {
+            let same_cpu = peer_cpu() == sys::cpu();
+            if same_cpu {
+                if last < YIELD_BAN.load(Ordering::Relaxed) {
+                    return Outcome::Sleep;
+                }
+                sys::sched_yield();
+            } else {
+                if last < SPIN_BAN.load(Ordering::Relaxed) {
+                    return Outcome::Sleep;
+                }
+                for _ in 0..30 {
+                    if ready() {
+                        self.paid();
+                        return Outcome::Ready;
+                    }
+                    core::hint::spin_loop();
+                }
+            }
+            let now = sys::now();
+            let took = now - last;
+            last = now;
+            if took > FOREIGN {
+                let ban = if same_cpu { &YIELD_BAN } else { &SPIN_BAN };
+                let length = (took * BAN_FACTOR).min(LONGEST_BAN);
+                ban.store(now + length, Ordering::Relaxed);
+            }
+            if ready() {
+                self.paid();
+                return Outcome::Ready;
+            }
+            if same_cpu {
+                empty = if took < EMPTY_YIELD { empty + 1 } else { 0 };
+                if empty >= EMPTY_YIELDS {
+                    return Outcome::Sleep;
+                }
+            }
+            if now - start > budget as u64 {
+                self.wasted();
+                return Outcome::Sleep;
+            }
+        }
+    }
+
+    /// Tells how long the sleep lasted that followed a wait in vain: a short one would have been worth a spin.
+    pub fn slept(&self, ns: u64) {
+        if ns < LIMIT.load(Ordering::Relaxed) as u64 {
+            self.paid();
+        }
+    }
+
+    fn budget(&self) -> u32 {
+        let limit = LIMIT.load(Ordering::Relaxed);
+        let budget = limit >> self.shift.load(Ordering::Relaxed).min(31);
+        if limit == 0 || budget >= FLOOR {
+            return budget;
+        }
+        let skipped = self.skipped.load(Ordering::Relaxed);
+        if skipped >= PROBE_EVERY {
+            self.skipped.store(0, Ordering::Relaxed);
+            return limit / 2;
+        }
+        self.skipped.store(skipped + 1, Ordering::Relaxed);
+        0
+    }
+
+    fn paid(&self) {
+        if self.shift.load(Ordering::Relaxed) != 0 {
+            self.shift.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn wasted(&self) {
+        let shift = self.shift.load(Ordering::Relaxed);
+        self.shift.store((shift + 1).min(16), Ordering::Relaxed);
+    }
+}
