@@ -46,10 +46,14 @@ pub enum Taken {
 pub struct Lock(AtomicU64);
 
 /// Turns of spinning before the waiter begins to yield, and yields before it suspects the owner.
-const SPINS: u32 = 200;
-const YIELDS: u32 = 50;
+const SPINS: u32 = if cfg!(loom) { 1 } else { 200 };
+const YIELDS: u32 = if cfg!(loom) { 1 } else { 50 };
 
 impl Lock {
+    #[cfg(not(loom))]
+    pub const fn new() -> Lock {
+        Lock(AtomicU64::new(0))
+    }
     #[cfg(loom)]
     pub fn new() -> Lock {
         Lock(AtomicU64::new(0))
@@ -68,17 +72,37 @@ impl Lock {
         if self.try_lock(me) {
             return Taken::Free;
         }
-        self.lock_slow(me, dead)
+        // Never gives up, so there is always an answer.
+        self.lock_slow(me, dead, || false).unwrap_or(Taken::Free)
+    }
+
+    /// As [`lock`](Lock::lock), but returns `None` once `give_up` says so. It is asked after each yield, and may nap.
+    #[inline]
+    pub fn lock_unless(
+        &self,
+        me: Owner,
+        dead: impl FnMut(Owner) -> bool,
+        give_up: impl FnMut() -> bool,
+    ) -> Option<Taken> {
+        if self.try_lock(me) {
+            return Some(Taken::Free);
+        }
+        self.lock_slow(me, dead, give_up)
     }
 
     #[cold]
-    fn lock_slow(&self, me: Owner, mut dead: impl FnMut(Owner) -> bool) -> Taken {
+    fn lock_slow(
+        &self,
+        me: Owner,
+        mut dead: impl FnMut(Owner) -> bool,
+        mut give_up: impl FnMut() -> bool,
+    ) -> Option<Taken> {
         let mut turns = 0u32;
         loop {
             let seen = self.0.load(Ordering::Relaxed);
             if seen == 0 {
                 if self.try_lock(me) {
-                    return Taken::Free;
+                    return Some(Taken::Free);
                 }
                 continue;
             }
@@ -98,7 +122,10 @@ impl Lock {
                     .compare_exchange(seen, me.0, Ordering::Acquire, Ordering::Relaxed)
                     .is_ok()
             {
-                return Taken::Stolen;
+                return Some(Taken::Stolen);
+            }
+            if give_up() {
+                return None;
             }
         }
     }
@@ -107,7 +134,14 @@ impl Lock {
     /// (the other end's "ring me" flags).
     #[inline]
     pub fn unlock_fenced(&self) {
+        // One instruction instead of two where an exchange is a full fence; elsewhere, and for loom, it is not.
+        #[cfg(all(target_arch = "x86_64", not(loom)))]
         self.0.swap(0, Ordering::SeqCst);
+        #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+        {
+            self.0.store(0, Ordering::Release);
+            crate::sync::fence(Ordering::SeqCst);
+        }
     }
 
     #[inline]
@@ -118,5 +152,11 @@ impl Lock {
     /// Who holds it; zero bits when free. A hint.
     pub fn owner(&self) -> Owner {
         Owner(self.0.load(Ordering::Relaxed))
+    }
+}
+
+impl Default for Lock {
+    fn default() -> Lock {
+        Lock::new()
     }
 }

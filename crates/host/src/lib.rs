@@ -1,1 +1,26 @@
-//! Placeholder.
+//! What a process has one of.
+//!
+//! ```text
+//!   poll, epoll   readiness: user-space state first, then the kernel
+//!   table         what each descriptor number means to us; the `Descriptor` trait
+//!   board         the user's runtime folder: listeners and offers
+//!   signal        handlers wrapped, so that none runs inside a locked section
+//!   process       identity, sections
+//!   hidden        the library's own descriptors
+//!   counters, log, config, sys
+//! ```
+
+pub mod board;
+pub mod config;
+pub mod counters;
+pub mod epoll;
+pub mod hidden;
+pub mod log;
+pub mod next;
+pub mod poll;
+pub mod process;
+pub mod signal;
+pub mod sys;
+pub mod table;
+
+pub use headwater_channel::sync;

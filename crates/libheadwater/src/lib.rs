@@ -1,1 +1,34 @@
-//! Placeholder.
+//! The one shared object. Each module exports C symbols and forwards them in a line or two; what they do is elsewhere.
+//!
+//! ```text
+//!   start    constructor, end of the process
+//!   data     read, write, send, recv and their families
+//!   sockets  listen, accept, connect, shutdown, options
+//!   files    close, dup, fcntl, ioctl
+//!   wait     poll, select, epoll
+//!   process  fork, exec, spawn, signals
+//! ```
+//!
+//! Exported functions are `extern "C-unwind"`: a cancelled thread unwinds through them, so they own nothing across a wait.
+
+mod data;
+mod files;
+mod process;
+mod real;
+mod sockets;
+mod start;
+mod wait;
+
+use headwater_host::next;
+
+/// The C convention: -1 and errno.
+#[inline]
+fn result(r: Result<usize, i32>) -> isize {
+    match r {
+        Ok(n) => n as isize,
+        Err(e) => {
+            next::set_errno(e);
+            -1
+        }
+    }
+}

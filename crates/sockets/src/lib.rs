@@ -1,1 +1,57 @@
-//! Placeholder.
+//! Fast Sockets: TCP connections between processes of one host, carried through shared memory without either program
+//! knowing. Every connection stays a real kernel connection, its *shadow*; shared memory only carries the data.
+//!
+//! ```text
+//!   life        listen, connect, accept, close, dup, fork, exec
+//!   takeover    offer (client), claim (server), attach (client): by the board, nobody waits
+//!   link        how segment and doorbells reach the other process; pools
+//!   send, recv  the calls, as loops of steps that never block and waits that own nothing
+//!   switch      the protocol: each direction moves between kernel and ring, byte-exactly, any number of times
+//!   readiness   poll, select, epoll
+//!   truth, look what the kernel counted; how the shadow ended
+//!   conn, record, segment   state: of a process, of an end, of both ends
+//! ```
+
+pub mod buffers;
+pub mod conn;
+pub mod life;
+pub mod link;
+pub mod look;
+pub mod options;
+pub mod readiness;
+pub mod record;
+pub mod recv;
+pub mod segment;
+pub mod send;
+pub mod switch;
+pub mod takeover;
+pub mod truth;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use headwater_host::counters::{self, Reason};
+use headwater_host::log::{self, Level};
+
+/// Makes this process's sockets candidates. Once, at start.
+pub fn start() {
+    use headwater_host::table::{Kind, register};
+    record::prepare();
+    register(Kind::Socket, &readiness::Sockets);
+    register(Kind::Epoll, &headwater_host::epoll::Sets);
+}
+
+/// Runs a step; a panic in it costs the connection, not the program.
+#[inline]
+fn guard<T>(c: &conn::Conn, f: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => Some(value),
+        Err(_) => {
+            counters::note(Reason::Panic);
+            log::write(
+                Level::Error,
+                format_args!("internal error on descriptor {}: connection reset", c.fd()),
+            );
+            None
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What this process did: counted in plain process-local atomics, written as one JSON line when it ends.
+
+use core::fmt::Write;
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::{config, process, sys};
+
+macro_rules! counters {
+    ($($name:ident: $text:literal),* $(,)?) => {
+        /// A counter of the process; see docs/stat-and-doctor.md.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        #[allow(non_camel_case_types)]
+        pub enum Counter { $($name),* }
+        const NAMES: &[&str] = &[$($text),*];
+    };
+}
+
+counters! {
+    Accelerated: "accelerated", Fallback: "fallback", ShmBytesTx: "shm_bytes_tx", ShmBytesRx: "shm_bytes_rx",
+    ShmMsgsTx: "shm_msgs_tx", ShmMsgsRx: "shm_msgs_rx", KernelBytesTx: "kernel_bytes_tx",
+    KernelBytesRx: "kernel_bytes_rx", KernelMsgsTx: "kernel_msgs_tx", KernelMsgsRx: "kernel_msgs_rx",
+    Doorbells: "doorbells", Sleeps: "sleeps", Spins: "spins", Switches: "switches", Unswitches: "unswitches",
+}
+
+macro_rules! reasons {
+    ($($name:ident: $text:literal),* $(,)?) => {
+        /// Why a connection was not carried, or no longer.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Reason { $($name),* }
+        const REASONS: &[&str] = &[$($text),*];
+    };
+}
+
+reasons! {
+    NoOffer: "no-offer",
+    NotClaimed: "not-claimed",
+    ShortLived: "short-lived",
+    Denied: "denied",
+    NoBoard: "no-board",
+    BoardFull: "board-full",
+    NoDescriptors: "no-descriptors",
+    NoSegment: "no-segment",
+    NoLink: "no-link",
+    OtherVersion: "other-version",
+    OtherUser: "other-user",
+    CountsDisagree: "counts-disagree",
+    OldKernel: "old-kernel",
+    TableFull: "table-full",
+    Exec: "exec",
+    PassedOn: "passed-on",
+    Option: "option",
+    Corrupt: "corrupt",
+    EpollExclusive: "epoll-exclusive",
+    SharedSet: "shared-set",
+    Panic: "panic",
+    Stalled: "stalled",
+}
+
+static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
+static FALLBACKS: [AtomicU64; REASONS.len()] = [const { AtomicU64::new(0) }; REASONS.len()];
+
+#[inline]
+pub fn add(c: Counter, n: u64) {
+    COUNTS[c as usize].fetch_add(n, Ordering::Relaxed);
+}
+
+/// Counts a connection that stays on, or goes back to, the kernel path.
+pub fn fallback(r: Reason) {
+    add(Counter::Fallback, 1);
+    FALLBACKS[r as usize].fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a reason beside a connection that is counted elsewhere.
+pub fn note(r: Reason) {
+    FALLBACKS[r as usize].fetch_add(1, Ordering::Relaxed);
+}
+
+pub fn read(c: Counter) -> u64 {
+    COUNTS[c as usize].load(Ordering::Relaxed)
+}
+
+/// A forked child starts at nothing.
+pub fn reset() {
+    for word in COUNTS.iter().chain(&FALLBACKS) {
+        word.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Appends the line to the statistics file, if one is configured. Async-signal-safe.
+pub fn write_line(end: &str) {
+    let Some(path) = &config::get().stats_file else {
+        return;
+    };
+    let mut path_buf = [0u8; 4096];
+    let Some(path) = c_path(path, &mut path_buf) else {
+        return;
+    };
+    let mut buf = [0u8; 2048];
+    let mut line = sys::Cursor {
+        buf: &mut buf,
+        len: 0,
+    };
+    if format_line(&mut line, end).is_err() {
+        return;
+    }
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+    if let Ok(fd) = sys::open(path, flags, 0o666) {
+        sys::write_all(fd, &line.buf[..line.len]);
+        let _ = sys::close(fd);
+    }
+}
+
+fn format_line(line: &mut sys::Cursor<'_>, end: &str) -> core::fmt::Result {
+    let mut comm = [0u8; 16];
+    // SAFETY: PR_GET_NAME fills at most 16 bytes. prctl is not interposed.
+    unsafe { libc::prctl(libc::PR_GET_NAME, comm.as_mut_ptr()) };
+    write!(
+        line,
+        "{{\"pid\":{},\"ppid\":{},\"comm\":\"",
+        process::pid(),
+        sys::getppid()
+    )?;
+    for &b in comm.iter().take_while(|&&b| b != 0) {
+        match b {
+            b'"' | b'\\' => write!(line, "\\{}", b as char)?,
+            b' '..=b'~' => line.write_char(b as char)?,
+            _ => write!(line, "\\u{:04x}", b)?,
+        }
+    }
+    write!(
+        line,
+        "\",\"end\":\"{end}\",\"version\":\"{}\"",
+        env!("CARGO_PKG_VERSION")
+    )?;
+    for (name, value) in NAMES.iter().zip(&COUNTS) {
+        write!(line, ",\"{name}\":{}", value.load(Ordering::Relaxed))?;
+    }
+    line.write_str(",\"fallback_reasons\":{")?;
+    let mut first = true;
+    for (name, value) in REASONS.iter().zip(&FALLBACKS) {
+        let n = value.load(Ordering::Relaxed);
+        if n > 0 {
+            write!(line, "{}\"{name}\":{n}", if first { "" } else { "," })?;
+            first = false;
+        }
+    }
+    line.write_str("}}\n")
+}
+
+fn c_path<'a>(path: &str, buf: &'a mut [u8]) -> Option<&'a core::ffi::CStr> {
+    buf.get_mut(..path.len())?.copy_from_slice(path.as_bytes());
+    *buf.get_mut(path.len())? = 0;
+    core::ffi::CStr::from_bytes_until_nul(buf).ok()
+}

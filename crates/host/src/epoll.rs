@@ -1,0 +1,265 @@
+//! epoll sets in which some descriptors are carried.
+//!
+//! In the kernel a set holds the shadow (end of file, errors, kernel bytes) and the doorbell (edge-triggered) of each
+//! carried descriptor, both under a tag of ours in place of the program's data, so that their events are told from each
+//! other and from foreign ones. A registration is *hot* when its ring may hold something that no bell will announce, else
+//! *armed*: the peer rings. `wait` looks at the hot ones, spins while that pays, arms what is left and sleeps in the kernel.
+
+mod set;
+mod wait;
+
+use std::sync::OnceLock;
+
+use libc::epoll_event;
+
+use set::Set;
+pub use set::Sets;
+
+use crate::sync::{AtomicPtr, AtomicU32, Ordering};
+use crate::table::{self, Descriptor, Handle, Kind};
+use crate::{next, process, sys};
+
+/// epoll's bits for behaviour rather than readiness.
+const MODES: u32 =
+    (libc::EPOLLET | libc::EPOLLONESHOT | libc::EPOLLEXCLUSIVE | libc::EPOLLWAKEUP) as u32;
+const ET: u32 = libc::EPOLLET as u32;
+const ONESHOT: u32 = libc::EPOLLONESHOT as u32;
+const MAX_SETS: usize = 4096;
+
+static SETS: [AtomicPtr<Set>; MAX_SETS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_SETS];
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// What our registrations carry in the kernel instead of the program's data:
+/// {secret: 20, bell or shadow: 1, generation: 19, descriptor: 24}.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Tag(u64);
+
+impl Tag {
+    fn new(bell: bool, generation: u32, fd: i32) -> Tag {
+        Tag(secret() << 44
+            | (bell as u64) << 43
+            | (generation as u64 & 0x7_ffff) << 24
+            | (fd as u64 & 0xff_ffff))
+    }
+    fn of(data: u64) -> Option<Tag> {
+        (data >> 44 == secret()).then_some(Tag(data))
+    }
+    fn is_bell(self) -> bool {
+        self.0 >> 43 & 1 == 1
+    }
+    fn generation(self) -> u32 {
+        (self.0 >> 24) as u32 & 0x7_ffff
+    }
+    fn fd(self) -> i32 {
+        (self.0 & 0xff_ffff) as i32
+    }
+}
+
+/// A number that no pointer and no small integer begins with, different in each family of processes.
+fn secret() -> u64 {
+    static SECRET: OnceLock<u64> = OnceLock::new();
+    *SECRET.get_or_init(|| 0x80000 | (sys::now() >> 8 ^ process::owner().bits()) & 0x7ffff)
+}
+
+/// epoll_ctl(2). Returns what it returns, with errno set.
+///
+/// # Safety
+/// `event` is null or valid.
+pub unsafe fn ctl(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> i32 {
+    match ctl_inner(ep, op, fd, event) {
+        Ok(()) => 0,
+        Err(e) => {
+            next::set_errno(e);
+            -1
+        }
+    }
+}
+
+unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::Result<()> {
+    let known = set_of(ep);
+    if !event.is_null()
+        && Tag::of((*event).u64).is_some()
+        && let Some(set) = known.or_else(|| new_set(ep))
+    {
+        // The program's own data looks like one of our tags: this set goes without us.
+        set.refused.store(1, Ordering::Relaxed);
+    }
+    let tracked = table::lookup(fd).and_then(|h| Some((h, table::descriptor(h)?)));
+    if known.is_none() && tracked.is_none() {
+        return sys::epoll_ctl(ep, op, fd, event);
+    }
+    let Some(set) = known.or_else(|| new_set(ep)) else {
+        return sys::epoll_ctl(ep, op, fd, event);
+    };
+    set.ctl(op, fd, event, tracked)
+}
+
+/// epoll_wait(2) and its relatives: timeout in nanoseconds.
+///
+/// # Safety
+/// `events` is writable for `max` entries; `mask` is null or valid.
+pub unsafe fn wait(
+    ep: i32,
+    events: *mut epoll_event,
+    max: i32,
+    timeout: Option<u64>,
+    mask: *const libc::sigset_t,
+) -> Option<i32> {
+    let set = set_of(ep)?;
+    if max <= 0 {
+        return None;
+    }
+    let out = core::slice::from_raw_parts_mut(events, max as usize);
+    Some(set.wait(out, timeout, mask))
+}
+
+/// The connection behind `h` and `fd` was just taken over: its registrations get their bell.
+pub fn carried(fd: i32) {
+    for_sets(|set| set.carry(fd));
+}
+
+/// May the connection behind `fd` be taken over, as far as its registrations go?
+pub fn allows(fd: i32) -> bool {
+    let mut allowed = true;
+    for_sets(|set| allowed &= set.allows(fd));
+    allowed
+}
+
+/// `fd` is about to be closed (or replaced) by the program.
+pub fn closing(fd: i32) {
+    for_sets(|set| set.forget(fd));
+}
+
+/// An epoll descriptor itself is closed.
+pub fn closed_set(h: Handle) {
+    let at = SETS[h.index()].load(Ordering::Acquire);
+    // SAFETY: sets are never freed.
+    if let Some(set) = unsafe { at.as_ref() } {
+        set.release();
+    }
+}
+
+/// Another number for the same set.
+pub fn duplicated_set(h: Handle, fd: i32) {
+    let at = SETS[h.index()].load(Ordering::Acquire);
+    // SAFETY: sets are never freed.
+    if let Some(set) = unsafe { at.as_ref() } {
+        set.retain();
+        table::set(fd, h);
+    }
+}
+
+/// In the child of a fork: sets it inherited take no new carried connections, since the parent may share them.
+pub fn in_child() {
+    for_sets(|set| set.inherited());
+}
+
+/// Around fork: no set is in the middle of a change.
+pub fn before_fork() {
+    for_sets(|set| set.hold());
+}
+
+pub fn after_fork() {
+    for_sets(|set| set.let_go());
+}
+
+fn set_of(ep: i32) -> Option<&'static Set> {
+    let h = table::lookup(ep)?;
+    if h.kind() != Kind::Epoll {
+        return None;
+    }
+    by_handle(h)
+}
+
+fn by_handle(h: Handle) -> Option<&'static Set> {
+    let at = SETS.get(h.index())?.load(Ordering::Acquire);
+    // SAFETY: sets are never freed.
+    let set = unsafe { at.as_ref() }?;
+    (set.generation() == h.generation()).then_some(set)
+}
+
+/// Begins to look after an epoll descriptor that takes a tracked descriptor for the first time.
+fn new_set(ep: i32) -> Option<&'static Set> {
+    if !process::enabled() || ep < 0 {
+        return None;
+    }
+    let claim = |i: usize| {
+        let slot = &SETS[i];
+        let at = slot.load(Ordering::Acquire);
+        // SAFETY: sets are never freed.
+        match unsafe { at.as_ref() } {
+            Some(set) => set.reuse(ep).then_some(set),
+            None => {
+                let fresh = Box::into_raw(Box::new(Set::new(ep)));
+                match slot.compare_exchange(at, fresh, Ordering::AcqRel, Ordering::Acquire) {
+                    // SAFETY: just leaked; never freed from here on.
+                    Ok(_) => Some(unsafe { &*fresh }),
+                    Err(_) => {
+                        // SAFETY: it was never published.
+                        drop(unsafe { Box::from_raw(fresh) });
+                        None
+                    }
+                }
+            }
+        }
+    };
+    let (i, set) = (0..MAX_SETS).find_map(|i| Some((i, claim(i)?)))?;
+    COUNT.fetch_max(i as u32 + 1, Ordering::AcqRel);
+    let h = Handle::new(Kind::Epoll, set.generation(), i as u32);
+    if !table::set(ep, h) {
+        set.release();
+        return None;
+    }
+    Some(set)
+}
+
+fn for_sets(mut f: impl FnMut(&'static Set)) {
+    for slot in &SETS[..COUNT.load(Ordering::Acquire) as usize] {
+        let at = slot.load(Ordering::Acquire);
+        // SAFETY: sets are never freed.
+        if let Some(set) = unsafe { at.as_ref() } {
+            f(set);
+        }
+    }
+}
+
+/// A set as a member of another set, or of poll's: readable when something hot is ready.
+impl Descriptor for Sets {
+    fn ready(&self, h: Handle, want: u32) -> u32 {
+        let ready = by_handle(h).is_some_and(|set| set.any_ready());
+        if ready { want & libc::POLLIN as u32 } else { 0 }
+    }
+    fn arm(&self, h: Handle, _want: u32) {
+        if let Some(set) = by_handle(h) {
+            set.arm_hot();
+        }
+    }
+    fn disarm(&self, _h: Handle, _want: u32) {}
+    fn bell(&self, _h: Handle) -> Option<i32> {
+        None
+    }
+    fn settle(&self, _h: Handle) {}
+    fn kernel_events(&self, _h: Handle, want: u32) -> u32 {
+        want
+    }
+    fn edges(&self, _h: Handle) -> (u64, u64) {
+        (0, 0)
+    }
+    fn kernel_reported(&self, _h: Handle, events: u32) -> u32 {
+        events
+    }
+    fn peer_cpu(&self, _h: Handle) -> u32 {
+        u32::MAX
+    }
+    fn busy(&self, h: Handle, change: i32) -> bool {
+        // poll calls `arm` only for what has a bell; a set is armed here.
+        if change > 0 {
+            self.arm(h, 0);
+        }
+        true
+    }
+    fn shared(&self, _h: Handle) -> bool {
+        false
+    }
+}

@@ -1,0 +1,252 @@
+//! epoll_wait(2): hot registrations first, then a spin while it pays, then the kernel.
+
+use headwater_channel::wait::Outcome;
+use libc::{epoll_event, sigset_t};
+
+use super::set::{Inner, Set};
+use super::{Tag, sys};
+use crate::counters::{self, Counter};
+use crate::poll::SHARED_SLICE;
+use crate::sync::Ordering;
+use crate::{next, signal};
+
+/// The kernel is asked every so many calls even when shared memory has something.
+const KERNEL_EVERY: u32 = 16;
+/// Looks at shared memory between two looks at the kernel while spinning.
+const KERNEL_SPIN: u32 = 200;
+
+/// Events that the kernel may always report.
+const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+
+impl Set {
+    /// # Safety
+    /// `mask` is null or valid.
+    pub unsafe fn wait(
+        &self,
+        out: &mut [epoll_event],
+        timeout: Option<u64>,
+        mask: *const sigset_t,
+    ) -> i32 {
+        signal::begin_wait();
+        let deadline = timeout.map(|t| sys::now().saturating_add(t));
+        let n = self.look(out, timeout == Some(0));
+        if n > 0 || timeout == Some(0) {
+            return self.leave(n);
+        }
+        loop {
+            let n = self.spin(out);
+            if n > 0 {
+                return self.leave(n);
+            }
+            if signal::interrupted() {
+                next::set_errno(libc::EINTR);
+                return self.leave(-1);
+            }
+            let n = self.sleep(out, deadline.map(|d| d.saturating_sub(sys::now())), mask);
+            if n != 0 {
+                return self.leave(n);
+            }
+            if deadline.is_some_and(|d| sys::now() >= d) {
+                return self.leave(0);
+            }
+        }
+    }
+
+    /// While other threads sleep on the set, nothing stays hot: they rely on bells.
+    fn leave(&self, n: i32) -> i32 {
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            let errno = next::errno();
+            self.arm_hot();
+            next::set_errno(errno);
+        }
+        n
+    }
+
+    /// Looks without waiting: at the hot registrations, and at the kernel when it is due or `kernel`.
+    fn look(&self, out: &mut [epoll_event], kernel: bool) -> i32 {
+        let mut inner = self.held();
+        inner.calls = inner.calls.wrapping_add(1);
+        let due = inner.calls.is_multiple_of(KERNEL_EVERY);
+        if due || kernel && inner.hot.is_empty() {
+            let n = look_kernel(&mut inner, out);
+            if n > 0 {
+                return n;
+            }
+        }
+        let n = scan(&mut inner, out);
+        if n == 0 && kernel && !due {
+            return look_kernel(&mut inner, out);
+        }
+        n
+    }
+
+    fn spin(&self, out: &mut [epoll_event]) -> i32 {
+        let peers = {
+            let inner = self.held();
+            if inner.hot.is_empty() {
+                return 0;
+            }
+            // A hint of where the peers are: the few latest.
+            let mut peers = [None; 4];
+            for (slot, &i) in peers.iter_mut().zip(inner.hot.iter().rev()) {
+                let reg = &inner.regs[i as usize];
+                *slot = reg.d.map(|d| (reg.h, d));
+            }
+            peers
+        };
+        let mut n = 0;
+        let mut turns = 0u32;
+        let cpu = || {
+            let mine = sys::cpu();
+            let mut found = u32::MAX;
+            for (h, d) in peers.iter().flatten() {
+                let cpu = d.peer_cpu(*h);
+                if cpu != u32::MAX && (found == u32::MAX || found == mine) {
+                    found = cpu;
+                }
+            }
+            found
+        };
+        let outcome = self.learner.wait(cpu, || {
+            turns += 1;
+            if signal::interrupted() {
+                return true;
+            }
+            let mut inner = self.held();
+            n = scan(&mut inner, out);
+            if n == 0 && turns.is_multiple_of(KERNEL_SPIN) {
+                n = look_kernel(&mut inner, out);
+            }
+            n > 0
+        });
+        if outcome == Outcome::Ready {
+            counters::add(Counter::Spins, 1);
+        }
+        n
+    }
+
+    /// Arms what is hot and waits in the kernel. 0: nothing yet.
+    unsafe fn sleep(
+        &self,
+        out: &mut [epoll_event],
+        timeout: Option<u64>,
+        mask: *const sigset_t,
+    ) -> i32 {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let (ep, ready, shared) = {
+            let mut inner = self.held();
+            let shared = inner.hot.iter().any(|&i| {
+                inner.regs[i as usize]
+                    .d
+                    .is_some_and(|d| d.shared(inner.regs[i as usize].h))
+            });
+            (inner.ep(), inner.arm_and_look(), shared)
+        };
+        if ready {
+            self.waiters.fetch_sub(1, Ordering::SeqCst);
+            let mut inner = self.held();
+            return scan(&mut inner, out);
+        }
+        let slice = if shared { Some(SHARED_SLICE) } else { None };
+        let bound = match (timeout, slice) {
+            (Some(t), Some(s)) => Some(t.min(s)),
+            (t, s) => t.or(s),
+        };
+        // Up to the next millisecond, as the call counts in them; longer than that it is asked again.
+        let ms = bound.map_or(-1, |ns| ns.div_ceil(1_000_000).min(i32::MAX as u64) as i32);
+        let begun = sys::now();
+        let n = next::epoll_pwait(ep, out.as_mut_ptr(), out.len() as i32, ms, mask);
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        if n < 0 {
+            return n;
+        }
+        counters::add(Counter::Sleeps, 1);
+        self.learner.slept(sys::now() - begun);
+        let mut inner = self.held();
+        let n = translate(&mut inner, out, n as usize);
+        if n == 0 { scan(&mut inner, out) } else { n }
+    }
+}
+
+fn look_kernel(inner: &mut Inner, out: &mut [epoll_event]) -> i32 {
+    match sys::epoll_poll(inner.ep(), out) {
+        Ok(n) => translate(inner, out, n),
+        Err(_) => 0,
+    }
+}
+
+/// Reports the hot registrations that are ready, round-robin when there are more than fit.
+fn scan(inner: &mut Inner, out: &mut [epoll_event]) -> i32 {
+    let mut n = 0;
+    let mut k = 0;
+    let count = inner.hot.len();
+    let first = if count > out.len() {
+        inner.calls as usize % count
+    } else {
+        0
+    };
+    while k < count.min(inner.hot.len()) && n < out.len() {
+        let i = inner.hot[(first + k) % inner.hot.len()] as usize;
+        let ready = inner.evaluate(i, true);
+        if ready != 0 {
+            inner.hit(i);
+            inner.fired(i, false);
+            out[n] = epoll_event {
+                events: ready,
+                u64: inner.regs[i].data,
+            };
+            n += 1;
+        } else if inner.missed(i) {
+            inner.cool(i);
+            continue;
+        }
+        k += 1;
+    }
+    n as i32
+}
+
+/// Turns kernel events in place into what the program is told: bells into their connection's readiness, tags into data.
+fn translate(inner: &mut Inner, out: &mut [epoll_event], count: usize) -> i32 {
+    inner.calls = inner.calls.wrapping_add(1);
+    let batch = inner.calls;
+    let mut n = 0;
+    for k in 0..count {
+        let event = out[k];
+        let Some(tag) = Tag::of(event.u64) else {
+            out[n] = event;
+            n += 1;
+            continue;
+        };
+        let Some(i) = inner.tagged(tag) else { continue };
+        let was_disabled = inner.is_disabled(i);
+        let mut events = 0;
+        if tag.is_bell() {
+            inner.heat(i);
+        } else {
+            let reg = inner.regs[i];
+            let Some(d) = reg.d else { continue };
+            events = d.kernel_reported(reg.h, event.events) & (reg.events | ALWAYS);
+            let _ = inner.watch(i, false);
+        }
+        if was_disabled {
+            continue;
+        }
+        events |= inner.evaluate(i, true);
+        if events == 0 {
+            continue;
+        }
+        inner.fired(i, !tag.is_bell());
+        let reg = &mut inner.regs[i];
+        if reg.batch.0 == batch {
+            out[reg.batch.1 as usize].events |= events;
+            continue;
+        }
+        reg.batch = (batch, n as u32);
+        out[n] = epoll_event {
+            events,
+            u64: reg.data,
+        };
+        n += 1;
+    }
+    n as i32
+}

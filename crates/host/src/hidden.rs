@@ -1,0 +1,51 @@
+//! The library's own descriptors: above those of the program, close-on-exec, and not to be closed by it.
+
+use crate::sync::{AtomicI32, Ordering};
+use crate::{sys, table};
+
+/// First number for hidden descriptors, and the first that is too high; -1 before the limits were read.
+static FLOOR: AtomicI32 = AtomicI32::new(-1);
+static CEILING: AtomicI32 = AtomicI32::new(-1);
+
+/// Moves a fresh descriptor of ours out of the program's way. EMFILE, with `fd` closed, when too few are left: a tenth
+/// of the limit stays the program's.
+pub fn hide(fd: i32) -> sys::Result<i32> {
+    let moved = sys::dup_above(fd, floor());
+    let _ = sys::close(fd);
+    let hidden = moved?;
+    if hidden >= CEILING.load(Ordering::Relaxed) || !table::set_hidden(hidden) {
+        let _ = sys::close(hidden);
+        return Err(libc::EMFILE);
+    }
+    Ok(hidden)
+}
+
+/// Closes a hidden descriptor.
+pub fn close(fd: i32) {
+    if fd >= 0 {
+        table::clear(fd);
+        let _ = sys::close(fd);
+    }
+}
+
+fn floor() -> i32 {
+    let known = FLOOR.load(Ordering::Relaxed);
+    if known >= 0 {
+        return known;
+    }
+    let mut limit = libc::rlimit {
+        rlim_cur: 1024,
+        rlim_max: 1024,
+    };
+    // SAFETY: limit is writable. getrlimit is not interposed.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    let soft = limit.rlim_cur.min(table::SIZE as u64) as i32;
+    CEILING.store(soft - soft / 10, Ordering::Relaxed);
+    FLOOR.store(soft / 4 * 3, Ordering::Relaxed);
+    soft / 4 * 3
+}
+
+/// The program changed its limit: place later descriptors by the new one.
+pub fn limits_changed() {
+    FLOOR.store(-1, Ordering::Relaxed);
+}

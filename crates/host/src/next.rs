@@ -1,0 +1,75 @@
+//! The C library's own functions behind the names we interpose, for calls that are passed through or that must stay
+//! cancellation points.
+
+use core::ffi::CStr;
+
+use crate::sync::{AtomicUsize, Ordering};
+
+/// One function, looked up at first use.
+pub struct Next {
+    name: &'static CStr,
+    at: AtomicUsize,
+}
+
+impl Next {
+    pub const fn new(name: &'static CStr) -> Next {
+        Next {
+            name,
+            at: AtomicUsize::new(0),
+        }
+    }
+
+    /// Its address; aborts nothing when the C library lacks it: 0.
+    #[inline(always)]
+    pub fn address(&self) -> usize {
+        let at = self.at.load(Ordering::Relaxed);
+        if at != 0 { at } else { self.resolve() }
+    }
+
+    #[cold]
+    fn resolve(&self) -> usize {
+        // SAFETY: a C string; RTLD_NEXT finds the definition after this object.
+        let at = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) } as usize;
+        self.at.store(at, Ordering::Relaxed);
+        at
+    }
+}
+
+/// Declares `fn name(args) -> ret` as the next definition of that C function.
+#[macro_export]
+macro_rules! next_fns {
+    ($($(#[$m:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {$(
+        $(#[$m])*
+        #[inline(always)]
+        pub unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
+            static NEXT: $crate::next::Next = $crate::next::Next::new(
+                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => panic!("name"),
+                },
+            );
+            let f: unsafe extern "C-unwind" fn($($ty),*) $(-> $ret)? = core::mem::transmute(NEXT.address());
+            f($($arg),*)
+        }
+    )*};
+}
+
+next_fns! {
+    fn ppoll(fds: *mut libc::pollfd, n: libc::nfds_t, timeout: *const libc::timespec, mask: *const libc::sigset_t) -> i32;
+    fn epoll_pwait(ep: i32, events: *mut libc::epoll_event, max: i32, timeout: i32, mask: *const libc::sigset_t) -> i32;
+    fn sendto(fd: i32, buf: *const u8, len: usize, flags: i32, to: *const libc::sockaddr, to_len: u32) -> isize;
+    fn sendmsg(fd: i32, msg: *const libc::msghdr, flags: i32) -> isize;
+}
+
+/// The calling thread's errno.
+#[inline]
+pub fn errno() -> i32 {
+    // SAFETY: always a valid pointer.
+    unsafe { *libc::__errno_location() }
+}
+
+#[inline]
+pub fn set_errno(e: i32) {
+    // SAFETY: always a valid pointer.
+    unsafe { *libc::__errno_location() = e }
+}

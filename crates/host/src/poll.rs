@@ -1,0 +1,397 @@
+//! poll(2), ppoll(2), select(2) and pselect(2) over sets in which some descriptors are carried.
+//!
+//! One look at the shared memory; if nothing is ready, a spin while it pays; then arm, fence, look again, and wait in the
+//! kernel on shadows and doorbells. Functions that wait own nothing that needs dropping: a cancelled thread may leave them.
+
+use headwater_channel::bell;
+use headwater_channel::wait::{Learner, Outcome};
+use libc::{pollfd, sigset_t};
+
+use crate::sync::{AtomicU32, Ordering, fence};
+use crate::table::{self, Descriptor, Handle};
+use crate::{next, signal, sys};
+
+/// Sets up to this size are handled on the stack.
+const SMALL: usize = 64;
+/// A set in which shared memory had something is still shown to the kernel every so many calls.
+const KERNEL_EVERY: u32 = 16;
+/// Looks at shared memory between two looks at the kernel while spinning.
+const KERNEL_SPIN: u32 = 400;
+/// Longest sleep on a descriptor whose end other processes share.
+pub const SHARED_SLICE: u64 = 500_000_000;
+
+thread_local! {
+    static LEARNER: Learner = const { Learner::new() };
+    static CALLS: AtomicU32 = const { AtomicU32::new(0) };
+}
+
+struct Carried {
+    h: Handle,
+    d: &'static dyn Descriptor,
+    bell: i32,
+}
+
+/// Does the set hold anything but foreign descriptors?
+pub fn concerns(fds: &[pollfd]) -> bool {
+    table::any_tracked() && fds.iter().any(|p| tracked(p.fd).is_some())
+}
+
+/// ppoll(2) with a timeout in nanoseconds. Returns what poll returns, with errno set.
+///
+/// # Safety
+/// `mask` is null or valid.
+pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
+    let deadline = timeout.map(|t| sys::now().saturating_add(t));
+    signal::begin_wait();
+    loop {
+        let ready = look(fds);
+        if ready > 0 {
+            let due = CALLS.with(|c| {
+                let n = c.load(Ordering::Relaxed).wrapping_add(1);
+                c.store(n, Ordering::Relaxed);
+                n.is_multiple_of(KERNEL_EVERY)
+            });
+            return if due { ready + look_kernel(fds) } else { ready };
+        }
+        if timeout == Some(0) {
+            return look_kernel(fds);
+        }
+        if spin(fds) == Outcome::Ready {
+            if signal::interrupted() {
+                next::set_errno(libc::EINTR);
+                return -1;
+            }
+            let ready = look(fds) + look_kernel(fds);
+            if ready > 0 {
+                return ready;
+            }
+        }
+        let left = deadline.map(|d| d.saturating_sub(sys::now()));
+        let result = sleep(fds, left, mask);
+        if result != 0 || left == Some(0) {
+            return result;
+        }
+        if deadline.is_some_and(|d| sys::now() >= d) {
+            return 0;
+        }
+    }
+}
+
+/// Fills `revents` from shared memory alone.
+fn look(fds: &mut [pollfd]) -> i32 {
+    let mut ready = 0;
+    for p in fds {
+        p.revents = 0;
+        if let Some((h, d)) = tracked(p.fd) {
+            p.revents = d.ready(h, p.events as u32) as i16;
+            ready += (p.revents != 0) as i32;
+        }
+    }
+    ready
+}
+
+/// Adds what the kernel knows, without waiting; returns how many became ready that were not.
+fn look_kernel(fds: &mut [pollfd]) -> i32 {
+    let mut more = 0;
+    for chunk in fds.chunks_mut(SMALL) {
+        let mut kernel = [EMPTY; SMALL];
+        for (k, p) in kernel.iter_mut().zip(chunk.iter()) {
+            *k = kernel_side(p);
+        }
+        if sys::ppoll(&mut kernel[..chunk.len()], Some(0)).is_err() {
+            continue;
+        }
+        for (k, p) in kernel.iter().zip(chunk) {
+            more += merge(p, k.revents) as i32;
+        }
+    }
+    more
+}
+
+fn spin(fds: &mut [pollfd]) -> Outcome {
+    let carried = |p: &pollfd| {
+        let (h, d) = tracked(p.fd)?;
+        d.bell(h).map(|_| (h, d))
+    };
+    if !fds.iter().any(|p| carried(p).is_some()) {
+        return Outcome::Sleep;
+    }
+    let mut turns = 0;
+    let cpu = || {
+        let mine = sys::cpu();
+        let peers = fds.iter().filter_map(carried).map(|(h, d)| d.peer_cpu(h));
+        peers.fold(u32::MAX, |best, c| {
+            if best == u32::MAX || best == mine {
+                c
+            } else {
+                best
+            }
+        })
+    };
+    let ready = || {
+        turns += 1;
+        if signal::interrupted() {
+            return true;
+        }
+        let shared = fds
+            .iter()
+            .any(|p| tracked(p.fd).is_some_and(|(h, d)| d.ready(h, p.events as u32) != 0));
+        shared || turns % KERNEL_SPIN == 0 && kernel_ready(fds)
+    };
+    LEARNER.with(|l| l.wait(cpu, ready))
+}
+
+fn kernel_ready(fds: &[pollfd]) -> bool {
+    fds.chunks(SMALL).any(|chunk| {
+        let mut kernel = [EMPTY; SMALL];
+        for (k, p) in kernel.iter_mut().zip(chunk) {
+            *k = kernel_side(p);
+        }
+        sys::ppoll(&mut kernel[..chunk.len()], Some(0)).is_ok_and(|n| n > 0)
+    })
+}
+
+/// Arms, looks again, and waits in the kernel. 0: nothing yet, or time is up.
+unsafe fn sleep(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
+    if fds.len() <= SMALL {
+        let mut kernel = [EMPTY; 2 * SMALL];
+        return sleep_with(fds, &mut kernel, timeout, mask);
+    }
+    let bytes = 2 * fds.len() * size_of::<pollfd>();
+    let room = libc::malloc(bytes) as *mut pollfd;
+    if room.is_null() {
+        next::set_errno(libc::ENOMEM);
+        return -1;
+    }
+    for i in 0..2 * fds.len() {
+        room.add(i).write(EMPTY);
+    }
+    let kernel = core::slice::from_raw_parts_mut(room, 2 * fds.len());
+    let result = sleep_with(fds, kernel, timeout, mask);
+    libc::free(room as *mut libc::c_void);
+    result
+}
+
+unsafe fn sleep_with(
+    fds: &mut [pollfd],
+    kernel: &mut [pollfd],
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+) -> i32 {
+    let mut shared = false;
+    for_carried(fds, |c, p| {
+        c.d.arm(c.h, p.events as u32);
+        shared |= c.d.shared(c.h);
+    });
+    if !begin_unclaimed(fds) {
+        for_carried(fds, |c, p| c.d.disarm(c.h, p.events as u32));
+        return 0;
+    }
+    fence(Ordering::SeqCst);
+    let ready = look(fds);
+    if ready > 0 {
+        stand_down(fds);
+        return ready;
+    }
+    let mut n = fds.len();
+    for (k, p) in kernel.iter_mut().zip(fds.iter()) {
+        *k = kernel_side(p);
+    }
+    for_carried(fds, |c, _| {
+        kernel[n] = pollfd {
+            fd: c.bell,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        n += 1;
+    });
+    let slice = if shared { SHARED_SLICE } else { u64::MAX };
+    let ts = match timeout {
+        None if !shared => None,
+        None => Some(sys::timespec(slice)),
+        Some(t) => Some(sys::timespec(t.min(slice))),
+    };
+    let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
+    let begun = sys::now();
+    let result = next::ppoll(kernel.as_mut_ptr(), n as libc::nfds_t, ts, mask);
+    let errno = next::errno();
+    crate::counters::add(crate::counters::Counter::Sleeps, 1);
+    LEARNER.with(|l| l.slept(sys::now() - begun));
+    stand_down(fds);
+    let mut at = fds.len();
+    for_carried(fds, |c, _| {
+        if at < n && kernel[at].fd == c.bell {
+            if kernel[at].revents != 0 && bell::take(c.bell) {
+                c.d.settle(c.h);
+            }
+            at += 1;
+        }
+    });
+    if result < 0 {
+        next::set_errno(errno);
+        return -1;
+    }
+    let mut ready = look(fds);
+    for (k, p) in kernel.iter().zip(fds) {
+        ready += merge(p, k.revents) as i32;
+    }
+    ready
+}
+
+fn stand_down(fds: &mut [pollfd]) {
+    for_carried(fds, |c, p| c.d.disarm(c.h, p.events as u32));
+    end_unclaimed(fds);
+}
+
+fn for_carried(fds: &[pollfd], mut f: impl FnMut(&Carried, &pollfd)) {
+    for p in fds {
+        if let Some((h, d)) = tracked(p.fd)
+            && let Some(bell) = d.bell(h)
+        {
+            f(&Carried { h, d, bell }, p);
+        }
+    }
+}
+
+/// Counts the wait at every descriptor without a bell, so that none gets one while we sleep; false when one just did.
+fn begin_unclaimed(fds: &[pollfd]) -> bool {
+    for (i, p) in fds.iter().enumerate() {
+        if let Some((h, d)) = tracked(p.fd)
+            && d.bell(h).is_none()
+            && !d.busy(h, 1)
+        {
+            end_unclaimed(&fds[..i]);
+            return false;
+        }
+    }
+    true
+}
+
+fn end_unclaimed(fds: &[pollfd]) {
+    for p in fds {
+        if let Some((h, d)) = tracked(p.fd)
+            && d.bell(h).is_none()
+        {
+            d.busy(h, -1);
+        }
+    }
+}
+
+const EMPTY: pollfd = pollfd {
+    fd: -1,
+    events: 0,
+    revents: 0,
+};
+
+fn kernel_side(p: &pollfd) -> pollfd {
+    let events = match tracked(p.fd) {
+        Some((h, d)) => d.kernel_events(h, p.events as u16 as u32) as i16,
+        None => p.events,
+    };
+    pollfd {
+        fd: p.fd,
+        events,
+        revents: 0,
+    }
+}
+
+/// Adds kernel events to an entry; true if it only now became ready.
+fn merge(p: &mut pollfd, revents: i16) -> bool {
+    if revents == 0 {
+        return false;
+    }
+    let events = match tracked(p.fd) {
+        Some((h, d)) => {
+            let always = (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) as u32;
+            let holds = d.kernel_reported(h, revents as u16 as u32);
+            (holds & (p.events as u16 as u32 | always)) as i16
+        }
+        None => revents,
+    };
+    let before = p.revents;
+    p.revents |= events;
+    before == 0 && p.revents != 0
+}
+
+fn tracked(fd: i32) -> Option<(Handle, &'static dyn Descriptor)> {
+    let h = table::lookup(fd)?;
+    Some((h, table::descriptor(h)?))
+}
+
+/// Do any of the sets of select(2) hold descriptors that are not foreign?
+///
+/// # Safety
+/// Each set is null or valid.
+pub unsafe fn select_concerns(nfds: i32, sets: [*const libc::fd_set; 3]) -> bool {
+    table::any_tracked()
+        && sets.iter().any(|&set| {
+            !set.is_null()
+                && members(nfds, set)
+                    .any(|fd| table::lookup(fd).is_some_and(|h| h.kind() != table::Kind::Hidden))
+        })
+}
+
+/// select(2) and pselect(2) on sets with carried descriptors.
+///
+/// # Safety
+/// Sets and mask are null or valid.
+pub unsafe fn select(
+    nfds: i32,
+    sets: [*mut libc::fd_set; 3],
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+) -> i32 {
+    const ASK: [i16; 3] = [libc::POLLIN, libc::POLLOUT, libc::POLLPRI];
+    const MEAN: [i16; 3] = [
+        libc::POLLIN | libc::POLLHUP | libc::POLLERR,
+        libc::POLLOUT | libc::POLLERR,
+        libc::POLLPRI,
+    ];
+    let mut list = [EMPTY; libc::FD_SETSIZE];
+    let mut n = 0;
+    for fd in 0..nfds.clamp(0, libc::FD_SETSIZE as i32) {
+        let mut events = 0;
+        for (set, ask) in sets.iter().zip(ASK) {
+            if !set.is_null() && libc::FD_ISSET(fd, *set) {
+                events |= ask;
+            }
+        }
+        if events != 0 {
+            list[n] = pollfd {
+                fd,
+                events,
+                revents: 0,
+            };
+            n += 1;
+        }
+    }
+    let result = poll(&mut list[..n], timeout, mask);
+    if result < 0 {
+        return result;
+    }
+    if list[..n].iter().any(|p| p.revents & libc::POLLNVAL != 0) {
+        next::set_errno(libc::EBADF);
+        return -1;
+    }
+    let mut bits = 0;
+    for (set, (mean, ask)) in sets.iter().zip(MEAN.into_iter().zip(ASK)) {
+        if set.is_null() {
+            continue;
+        }
+        for p in &list[..n] {
+            if !libc::FD_ISSET(p.fd, *set) {
+                continue;
+            }
+            if p.events & ask != 0 && p.revents & mean != 0 {
+                bits += 1;
+            } else {
+                libc::FD_CLR(p.fd, *set);
+            }
+        }
+    }
+    bits
+}
+
+unsafe fn members(nfds: i32, set: *const libc::fd_set) -> impl Iterator<Item = i32> {
+    (0..nfds.clamp(0, libc::FD_SETSIZE as i32)).filter(move |&fd| libc::FD_ISSET(fd, set))
+}

@@ -1,0 +1,140 @@
+//! The process's identity, its locked sections, and what happens around fork.
+//!
+//! A thread inside a *section* holds a lock that others, perhaps in other processes, wait for. Sections are short and never
+//! block; signal handlers of the program are put off until the section ends (see [`crate::signal`]).
+
+use std::cell::Cell;
+
+use headwater_channel::lock::{Lock, Owner, Taken};
+
+use crate::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use crate::{signal, sys};
+
+static PID: AtomicI32 = AtomicI32::new(0);
+static OWNER: AtomicU64 = AtomicU64::new(0);
+static NETNS: AtomicU64 = AtomicU64::new(0);
+static PIDNS: AtomicU64 = AtomicU64::new(0);
+static ENABLED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static SECTIONS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Learns who we are; at start, and in the child of a fork.
+pub fn identify() {
+    let pid = sys::getpid();
+    let pidns = sys::inode(c"/proc/self/ns/pid");
+    PID.store(pid, Ordering::Relaxed);
+    PIDNS.store(pidns, Ordering::Relaxed);
+    NETNS.store(sys::inode(c"/proc/self/ns/net"), Ordering::Relaxed);
+    let owner = Owner::new(pid as u32, sys::start_time(pid), pidns);
+    OWNER.store(owner.bits(), Ordering::Relaxed);
+}
+
+pub fn enable(on: bool) {
+    ENABLED.store(on, Ordering::Release);
+}
+
+/// Are sockets accelerated in this process?
+#[inline]
+pub fn enabled() -> bool {
+    ENABLED.load(Ordering::Acquire)
+}
+
+#[inline]
+pub fn pid() -> i32 {
+    PID.load(Ordering::Relaxed)
+}
+
+/// The process as a lock owner; also its identity on the board.
+#[inline]
+pub fn owner() -> Owner {
+    Owner::from_bits(OWNER.load(Ordering::Relaxed))
+}
+
+/// Identity of the network namespace; never zero once known.
+pub fn netns() -> u64 {
+    NETNS.load(Ordering::Relaxed)
+}
+
+/// Is this the child of a vfork (or of a raw clone), which shares our memory but is not us?
+pub fn is_borrowed() -> bool {
+    sys::getpid() != pid()
+}
+
+/// Is that process gone? Never says so of processes in other pid namespaces, nor when in doubt.
+pub fn dead(owner: Owner) -> bool {
+    if owner.namespace() != (PIDNS.load(Ordering::Relaxed) & 0xff) as u8 {
+        return false;
+    }
+    let pid = owner.pid() as i32;
+    if !sys::process_exists(pid) {
+        return true;
+    }
+    let start = sys::start_time(pid);
+    start != 0 && Owner::new(pid as u32, start, 0).start() != owner.start()
+}
+
+/// Holds a shared lock; ends the section, with a full fence, when dropped.
+pub struct Section<'a> {
+    lock: &'a Lock,
+    pub taken: Taken,
+}
+
+/// Enters a section.
+#[inline]
+pub fn lock(lock: &Lock) -> Section<'_> {
+    SECTIONS.with(|s| s.set(s.get() + 1));
+    let taken = lock.lock(owner(), dead);
+    Section { lock, taken }
+}
+
+/// Enters a section if nobody is in it.
+pub fn try_lock(lock: &Lock) -> Option<Section<'_>> {
+    SECTIONS.with(|s| s.set(s.get() + 1));
+    if lock.try_lock(owner()) {
+        return Some(Section {
+            lock,
+            taken: Taken::Free,
+        });
+    }
+    leave();
+    None
+}
+
+impl Drop for Section<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.unlock_fenced();
+        leave();
+    }
+}
+
+/// Ends a section whose guard was forgotten on purpose (around fork).
+pub fn end_section() {
+    leave();
+}
+
+/// Inside a section of this thread?
+pub fn in_section() -> bool {
+    SECTIONS.with(|s| s.get() > 0)
+}
+
+#[inline]
+fn leave() {
+    let left = SECTIONS.with(|s| {
+        s.set(s.get() - 1);
+        s.get()
+    });
+    if left == 0 {
+        signal::deliver_postponed();
+    }
+}
+
+/// Keeps signal handlers out without a lock; for work on process-local structures around fork.
+pub fn without_handlers<T>(f: impl FnOnce() -> T) -> T {
+    SECTIONS.with(|s| s.set(s.get() + 1));
+    let result = f();
+    leave();
+    result
+}

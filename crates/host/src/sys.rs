@@ -1,0 +1,265 @@
+//! Raw system calls beyond those of the channel crate. By number, never through libc, whose names we interpose.
+//! Errors are errno values; each call's manual page has the same name.
+
+pub use headwater_channel::sys::*;
+
+use syscalls::{Sysno, syscall};
+
+macro_rules! call {
+    ($nr:ident $(, $a:expr)*) => {
+        syscall!(Sysno::$nr $(, $a)*).map_err(|e| e.into_raw())
+    };
+}
+
+/// # Safety
+/// As recvmsg(2).
+pub unsafe fn recvmsg(fd: i32, msg: *mut libc::msghdr, flags: i32) -> Result<usize> {
+    call!(recvmsg, fd, msg, flags)
+}
+
+/// # Safety
+/// As sendmsg(2).
+pub unsafe fn sendmsg(fd: i32, msg: *const libc::msghdr, flags: i32) -> Result<usize> {
+    call!(sendmsg, fd, msg, flags)
+}
+
+/// # Safety
+/// `buf` is valid for `len` bytes.
+pub unsafe fn recv(fd: i32, buf: *mut u8, len: usize, flags: i32) -> Result<usize> {
+    call!(recvfrom, fd, buf, len, flags, 0, 0)
+}
+
+/// # Safety
+/// `buf` is valid for `len` bytes.
+pub unsafe fn send(fd: i32, buf: *const u8, len: usize, flags: i32) -> Result<usize> {
+    call!(sendto, fd, buf, len, flags, 0, 0)
+}
+
+/// # Safety
+/// `buf` is valid for `len` bytes.
+pub unsafe fn pread(fd: i32, buf: *mut u8, len: usize, off: i64) -> Result<usize> {
+    call!(pread64, fd, buf, len, off)
+}
+
+/// # Safety
+/// `event` is null or valid.
+pub unsafe fn epoll_ctl(ep: i32, op: i32, fd: i32, event: *mut libc::epoll_event) -> Result<()> {
+    call!(epoll_ctl, ep, op, fd, event).map(drop)
+}
+
+/// Looks without waiting.
+pub fn epoll_poll(ep: i32, events: &mut [libc::epoll_event]) -> Result<usize> {
+    // SAFETY: the slice is writable.
+    unsafe { call!(epoll_pwait, ep, events.as_mut_ptr(), events.len(), 0, 0, 8) }
+}
+
+pub fn dup_above(fd: i32, min: i32) -> Result<i32> {
+    fcntl(fd, libc::F_DUPFD_CLOEXEC, min as usize)
+}
+
+pub fn socket(domain: i32, kind: i32, protocol: i32) -> Result<i32> {
+    // SAFETY: integers only.
+    unsafe { call!(socket, domain, kind, protocol) }.map(|n| n as i32)
+}
+
+/// # Safety
+/// `addr` is valid for `len` bytes.
+pub unsafe fn bind(fd: i32, addr: *const libc::sockaddr, len: u32) -> Result<()> {
+    call!(bind, fd, addr, len).map(drop)
+}
+
+/// # Safety
+/// `addr` is valid for `len` bytes.
+pub unsafe fn connect(fd: i32, addr: *const libc::sockaddr, len: u32) -> Result<()> {
+    call!(connect, fd, addr, len).map(drop)
+}
+
+pub fn listen(fd: i32, backlog: i32) -> Result<()> {
+    // SAFETY: integers only.
+    unsafe { call!(listen, fd, backlog) }.map(drop)
+}
+
+pub fn accept(fd: i32, flags: i32) -> Result<i32> {
+    // SAFETY: no address is asked for.
+    unsafe { call!(accept4, fd, 0, 0, flags) }.map(|n| n as i32)
+}
+
+/// A socket option as a plain value.
+pub fn sockopt<T: Copy + Default>(fd: i32, level: i32, name: i32) -> Result<T> {
+    let mut value = T::default();
+    let mut len = size_of::<T>() as u32;
+    // SAFETY: value and len are writable, len is the size of value.
+    unsafe {
+        call!(
+            getsockopt,
+            fd,
+            level,
+            name,
+            &mut value as *mut T,
+            &mut len as *mut u32
+        )
+    }?;
+    Ok(value)
+}
+
+/// As getsockopt(2) into bytes; returns how many the kernel filled.
+pub fn sockopt_bytes(fd: i32, level: i32, name: i32, buf: &mut [u8]) -> Result<usize> {
+    let mut len = buf.len() as u32;
+    // SAFETY: buf is writable for len bytes.
+    unsafe {
+        call!(
+            getsockopt,
+            fd,
+            level,
+            name,
+            buf.as_mut_ptr(),
+            &mut len as *mut u32
+        )
+    }?;
+    Ok(len as usize)
+}
+
+pub fn set_sockopt<T>(fd: i32, level: i32, name: i32, value: &T) -> Result<()> {
+    // SAFETY: value is readable for its size.
+    unsafe {
+        call!(
+            setsockopt,
+            fd,
+            level,
+            name,
+            value as *const T,
+            size_of::<T>()
+        )
+    }
+    .map(drop)
+}
+
+pub fn ioctl_int(fd: i32, request: u64) -> Result<i32> {
+    let mut value = 0i32;
+    // SAFETY: the requests used here write one int.
+    unsafe { call!(ioctl, fd, request, &mut value as *mut i32) }?;
+    Ok(value)
+}
+
+/// An address of a socket, local (`peer == false`) or remote.
+pub fn sock_name(fd: i32, peer: bool) -> Result<libc::sockaddr_storage> {
+    // SAFETY: all zeroes is a valid sockaddr_storage.
+    let mut addr: libc::sockaddr_storage = unsafe { core::mem::zeroed() };
+    let mut len = size_of::<libc::sockaddr_storage>() as u32;
+    // SAFETY: addr and len are writable, len is the size of addr.
+    unsafe {
+        if peer {
+            call!(getpeername, fd, &mut addr as *mut _, &mut len as *mut u32)
+        } else {
+            call!(getsockname, fd, &mut addr as *mut _, &mut len as *mut u32)
+        }
+    }?;
+    Ok(addr)
+}
+
+pub fn getuid() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { call!(geteuid) }.map_or(u32::MAX, |n| n as u32)
+}
+
+pub fn gettid() -> i32 {
+    // SAFETY: no arguments.
+    unsafe { call!(gettid) }.map_or(0, |n| n as i32)
+}
+
+pub fn getppid() -> i32 {
+    // SAFETY: no arguments.
+    unsafe { call!(getppid) }.map_or(0, |n| n as i32)
+}
+
+pub fn open(path: &core::ffi::CStr, flags: i32, mode: u32) -> Result<i32> {
+    // SAFETY: path is a C string.
+    unsafe { call!(openat, libc::AT_FDCWD, path.as_ptr(), flags, mode) }.map(|n| n as i32)
+}
+
+pub fn mkdir(path: &core::ffi::CStr, mode: u32) -> Result<()> {
+    // SAFETY: path is a C string.
+    unsafe { call!(mkdirat, libc::AT_FDCWD, path.as_ptr(), mode) }.map(drop)
+}
+
+/// Inode of a path (following links), for namespace identities.
+pub fn inode(path: &core::ffi::CStr) -> u64 {
+    // SAFETY: all zeroes is a valid stat.
+    let mut st: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: path is a C string, st is writable.
+    let done = unsafe {
+        call!(
+            newfstatat,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            &mut st as *mut _,
+            0
+        )
+    };
+    done.map_or(0, |_| st.st_ino)
+}
+
+/// Field 22 of /proc/PID/stat: start time in clock ticks since boot; 0 when the process is gone.
+pub fn start_time(pid: i32) -> u64 {
+    let mut path = [0u8; 32];
+    let mut text = Cursor {
+        buf: &mut path,
+        len: 0,
+    };
+    let _ = core::fmt::write(&mut text, format_args!("/proc/{pid}/stat\0"));
+    let len = text.len;
+    let Ok(path) = core::ffi::CStr::from_bytes_with_nul(&path[..len]) else {
+        return 0;
+    };
+    let Ok(fd) = open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
+        return 0;
+    };
+    let mut buf = [0u8; 1024];
+    // SAFETY: buf is writable.
+    let n = unsafe { read(fd, buf.as_mut_ptr(), buf.len()) }.unwrap_or(0);
+    let _ = close(fd);
+    let stat = &buf[..n];
+    // The command name, in parentheses, may hold anything; fields are counted from its end.
+    let Some(end) = stat.iter().rposition(|&b| b == b')') else {
+        return 0;
+    };
+    let mut fields = stat[end + 1..]
+        .split(|&b| b == b' ')
+        .filter(|f| !f.is_empty());
+    fields
+        .nth(19)
+        .and_then(|f| core::str::from_utf8(f).ok())
+        .and_then(|f| f.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Formats into a fixed buffer without allocating; what does not fit is cut.
+pub struct Cursor<'a> {
+    pub buf: &'a mut [u8],
+    pub len: usize,
+}
+
+impl core::fmt::Write for Cursor<'_> {
+    fn write_str(&mut self, s: &str) -> core::fmt::Result {
+        let n = s.len().min(self.buf.len() - self.len);
+        self.buf[self.len..self.len + n].copy_from_slice(&s.as_bytes()[..n]);
+        self.len += n;
+        if n == s.len() {
+            Ok(())
+        } else {
+            Err(core::fmt::Error)
+        }
+    }
+}
+
+/// Writes all of `bytes`, ignoring errors: for logs and statistics, which must never disturb the program.
+pub fn write_all(fd: i32, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        // SAFETY: bytes is readable.
+        match unsafe { write(fd, bytes.as_ptr(), bytes.len()) } {
+            Ok(n) if n > 0 => bytes = &bytes[n..],
+            Err(libc::EINTR) => {}
+            _ => return,
+        }
+    }
+}

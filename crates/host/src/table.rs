@@ -1,0 +1,163 @@
+//! The descriptor table: what each descriptor number of this process means to us. A foreign descriptor costs one load.
+
+use std::sync::OnceLock;
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Numbers at and beyond this are always foreign.
+pub const SIZE: usize = 1 << 20;
+
+static TABLE: [AtomicU64; SIZE] = [const { AtomicU64::new(0) }; SIZE];
+/// Descriptors that are ours in some way (hidden ones not counted): while zero, sets need not be searched.
+static TRACKED: AtomicU32 = AtomicU32::new(0);
+/// One past the highest number ever tracked.
+static TOP: AtomicU32 = AtomicU32::new(0);
+
+/// What stands in the table: {kind: 8, generation: 24, index: 32}; 0 is foreign.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handle(u64);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// One of the library's own; the program must not touch it.
+    Hidden = 1,
+    Socket = 2,
+    Epoll = 3,
+}
+
+impl Handle {
+    pub fn new(kind: Kind, generation: u32, index: u32) -> Handle {
+        Handle((kind as u64) << 56 | (generation as u64 & 0xff_ffff) << 32 | index as u64)
+    }
+    pub fn kind(self) -> Kind {
+        match self.0 >> 56 {
+            2 => Kind::Socket,
+            3 => Kind::Epoll,
+            _ => Kind::Hidden,
+        }
+    }
+    pub fn generation(self) -> u32 {
+        (self.0 >> 32) as u32 & 0xff_ffff
+    }
+    pub fn index(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
+
+/// A kind of descriptor whose readiness is partly known in user space. Event bits are poll(2)'s.
+pub trait Descriptor: Sync {
+    /// Events among `want` that hold by shared memory alone; what the kernel knows is asked of the kernel.
+    fn ready(&self, h: Handle, want: u32) -> u32;
+    /// Registers a sleeper for `want`: the peer will ring the bell. The caller fences and looks again afterwards.
+    fn arm(&self, h: Handle, want: u32);
+    /// Takes back one `arm`.
+    fn disarm(&self, h: Handle, want: u32);
+    /// The doorbell's descriptor; `None` while the kernel alone decides.
+    fn bell(&self, h: Handle) -> Option<i32>;
+    /// The bell of `h` fired and was consumed: pass the ring on to whoever else sleeps.
+    fn settle(&self, h: Handle);
+    /// The events that the kernel must watch on the descriptor itself.
+    fn kernel_events(&self, h: Handle, want: u32) -> u32;
+    /// Changes with each arrival (reading) and each return of room (writing): for edge-triggered sets.
+    fn edges(&self, h: Handle) -> (u64, u64);
+    /// The kernel reported these events for the descriptor itself; returns what holds of them.
+    fn kernel_reported(&self, h: Handle, events: u32) -> u32;
+    /// Where the peer last ran, `u32::MAX` if unknown.
+    fn peer_cpu(&self, h: Handle) -> u32;
+    /// A wait in the bare kernel begins (+1) or ends (-1) on a descriptor without a bell. False when it may not begin: the
+    /// descriptor has a bell by now, look again.
+    fn busy(&self, h: Handle, change: i32) -> bool;
+    /// Others than this process hold the end: sleeps are bounded, since a kill may swallow a ring.
+    fn shared(&self, h: Handle) -> bool;
+}
+
+static SOCKETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
+static SETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
+
+/// Names the implementation of a kind; once, at start.
+pub fn register(kind: Kind, d: &'static dyn Descriptor) {
+    let slot = if kind == Kind::Epoll { &SETS } else { &SOCKETS };
+    let _ = slot.set(d);
+}
+
+/// The implementation behind a handle.
+pub fn descriptor(h: Handle) -> Option<&'static dyn Descriptor> {
+    match h.kind() {
+        Kind::Socket => SOCKETS.get().copied(),
+        Kind::Epoll => SETS.get().copied(),
+        Kind::Hidden => None,
+    }
+}
+
+/// What `fd` is to us; `None`: foreign.
+#[inline(always)]
+pub fn lookup(fd: i32) -> Option<Handle> {
+    let word = TABLE.get(fd as usize)?.load(Ordering::Acquire);
+    if word == 0 { None } else { Some(Handle(word)) }
+}
+
+/// The socket behind `fd`, if we look after it.
+#[inline(always)]
+pub fn socket(fd: i32) -> Option<Handle> {
+    lookup(fd).filter(|h| h.kind() == Kind::Socket)
+}
+
+/// Enters `h` for `fd`; false when the number is beyond the table. What stood there is overwritten.
+pub fn set(fd: i32, h: Handle) -> bool {
+    let Some(word) = TABLE.get(fd as usize) else {
+        return false;
+    };
+    word.store(h.0, Ordering::Release);
+    TRACKED.fetch_add(1, Ordering::Relaxed);
+    TOP.fetch_max(fd as u32 + 1, Ordering::Relaxed);
+    true
+}
+
+pub fn set_hidden(fd: i32) -> bool {
+    let Some(word) = TABLE.get(fd as usize) else {
+        return false;
+    };
+    word.store(Handle::new(Kind::Hidden, 0, 0).0, Ordering::Release);
+    TOP.fetch_max(fd as u32 + 1, Ordering::Relaxed);
+    true
+}
+
+/// Makes `fd` foreign again; returns what it was.
+pub fn clear(fd: i32) -> Option<Handle> {
+    let word = TABLE.get(fd as usize)?.swap(0, Ordering::AcqRel);
+    if word == 0 {
+        return None;
+    }
+    let h = Handle(word);
+    if h.kind() != Kind::Hidden {
+        TRACKED.fetch_sub(1, Ordering::Relaxed);
+    }
+    Some(h)
+}
+
+/// Makes `fd` foreign if it still is `h`.
+pub fn clear_if(fd: i32, h: Handle) {
+    if let Some(word) = TABLE.get(fd as usize)
+        && word
+            .compare_exchange(h.0, 0, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    {
+        TRACKED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Does the process have any descriptor that is not foreign?
+#[inline(always)]
+pub fn any_tracked() -> bool {
+    TRACKED.load(Ordering::Relaxed) > 0
+}
+
+/// All entries, lowest number first.
+pub fn entries() -> impl Iterator<Item = (i32, Handle)> {
+    let top = TOP.load(Ordering::Relaxed) as usize;
+    TABLE[..top].iter().enumerate().filter_map(|(fd, word)| {
+        let word = word.load(Ordering::Acquire);
+        (word != 0).then_some((fd as i32, Handle(word)))
+    })
+}

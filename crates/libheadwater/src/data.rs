@@ -1,0 +1,326 @@
+//! Calls that move data.
+
+use headwater_host::table;
+use headwater_sockets::{conn, recv as receiving, send as sending};
+use libc::{
+    c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+};
+
+use crate::{real, result};
+
+#[inline(always)]
+unsafe fn take(fd: c_int, iov: &[iovec], flags: c_int) -> Option<ssize_t> {
+    let c = conn::get(table::socket(fd)?)?;
+    receiving::recv(c, fd, iov, flags).map(result)
+}
+
+#[inline(always)]
+unsafe fn give(fd: c_int, iov: &[iovec], flags: c_int) -> Option<ssize_t> {
+    let c = conn::get(table::socket(fd)?)?;
+    sending::send(c, fd, iov, flags).map(result)
+}
+
+fn one(buf: *const c_void, n: size_t) -> [iovec; 1] {
+    [iovec {
+        iov_base: buf as *mut c_void,
+        iov_len: n,
+    }]
+}
+
+unsafe fn many<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
+    (n > 0 && n <= 1024 && !iov.is_null()).then(|| core::slice::from_raw_parts(iov, n))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
+    match take(fd, &one(buf, n), 0) {
+        Some(r) => r,
+        None => real::read(fd, buf, n),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
+    match give(fd, &one(buf, n), 0) {
+        Some(r) => r,
+        None => real::write(fd, buf, n),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
+    match many(iov, n as usize).and_then(|v| take(fd, v, 0)) {
+        Some(r) => r,
+        None => real::readv(fd, iov, n),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
+    match many(iov, n as usize).and_then(|v| give(fd, v, 0)) {
+        Some(r) => r,
+        None => real::writev(fd, iov, n),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recv(
+    fd: c_int,
+    buf: *mut c_void,
+    n: size_t,
+    flags: c_int,
+) -> ssize_t {
+    match take(fd, &one(buf, n), flags) {
+        Some(r) => r,
+        None => real::recv(fd, buf, n, flags),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn send(
+    fd: c_int,
+    buf: *const c_void,
+    n: size_t,
+    flags: c_int,
+) -> ssize_t {
+    match give(fd, &one(buf, n), flags) {
+        Some(r) => r,
+        None => real::send(fd, buf, n, flags),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recvfrom(
+    fd: c_int,
+    buf: *mut c_void,
+    n: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    len: *mut socklen_t,
+) -> ssize_t {
+    match take(fd, &one(buf, n), flags) {
+        Some(r) => {
+            // A connected stream names no sender.
+            if r >= 0 && !from.is_null() && !len.is_null() {
+                *len = 0;
+            }
+            r
+        }
+        None => real::recvfrom(fd, buf, n, flags, from, len),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendto(
+    fd: c_int,
+    buf: *const c_void,
+    n: size_t,
+    flags: c_int,
+    to: *const sockaddr,
+    len: socklen_t,
+) -> ssize_t {
+    match give(fd, &one(buf, n), flags) {
+        Some(r) => r,
+        None => real::sendto(fd, buf, n, flags, to, len),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+    if table::socket(fd).is_none() || msg.is_null() {
+        return real::recvmsg(fd, msg, flags);
+    }
+    match many((*msg).msg_iov, (*msg).msg_iovlen).and_then(|v| take(fd, v, flags)) {
+        Some(r) => {
+            if r >= 0 {
+                (*msg).msg_namelen = 0;
+                (*msg).msg_controllen = 0;
+                (*msg).msg_flags = 0;
+            }
+            r
+        }
+        None => real::recvmsg(fd, msg, flags),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
+    if !table::any_tracked() || msg.is_null() {
+        return real::sendmsg(fd, msg, flags);
+    }
+    if (*msg).msg_controllen > 0 {
+        crate::process::before_passing(msg);
+    }
+    if table::socket(fd).is_none() {
+        return real::sendmsg(fd, msg, flags);
+    }
+    // What a control message asks of TCP (time stamps, zero-copy) only the kernel can do.
+    if (*msg).msg_controllen > 0 {
+        headwater_sockets::life::passing_on(fd);
+        return real::sendmsg(fd, msg, flags);
+    }
+    match many((*msg).msg_iov, (*msg).msg_iovlen).and_then(|v| give(fd, v, flags)) {
+        Some(r) => r,
+        None => real::sendmsg(fd, msg, flags),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recvmmsg(
+    fd: c_int,
+    msgs: *mut libc::mmsghdr,
+    n: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    if table::socket(fd).is_none() || n == 0 {
+        return real::recvmmsg(fd, msgs, n, flags, timeout);
+    }
+    // On a stream the first message takes what there is; asking for more would only split it.
+    let r = recvmsg(fd, &mut (*msgs).msg_hdr, flags & !libc::MSG_WAITFORONE);
+    if r < 0 {
+        return -1;
+    }
+    (*msgs).msg_len = r as c_uint;
+    1
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendmmsg(
+    fd: c_int,
+    msgs: *mut libc::mmsghdr,
+    n: c_uint,
+    flags: c_int,
+) -> c_int {
+    if table::socket(fd).is_none() {
+        return real::sendmmsg(fd, msgs, n, flags);
+    }
+    for i in 0..n.min(1024) as usize {
+        let m = msgs.add(i);
+        let r = sendmsg(fd, &(*m).msg_hdr, flags);
+        if r < 0 {
+            return if i > 0 { i as c_int } else { -1 };
+        }
+        (*m).msg_len = r as c_uint;
+    }
+    n.min(1024) as c_int
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendfile(
+    out: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    n: size_t,
+) -> ssize_t {
+    let carried = table::socket(out).is_some_and(headwater_sockets::options::is_carried);
+    if carried {
+        return send_file(out, from, offset, n);
+    }
+    match table::socket(out).and_then(conn::get) {
+        Some(c) => sending::counted(c, || real::sendfile(out, from, offset, n)),
+        None => real::sendfile(out, from, offset, n),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendfile64(
+    out: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    n: size_t,
+) -> ssize_t {
+    sendfile(out, from, offset, n)
+}
+
+/// A file through a carried socket: read and sent in pieces, until a short piece.
+unsafe fn send_file(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> ssize_t {
+    let mut buf = [0u8; 32768];
+    let mut done = 0;
+    while done < n {
+        let want = (n - done).min(buf.len());
+        let at = if offset.is_null() {
+            libc::lseek(from, 0, libc::SEEK_CUR)
+        } else {
+            *offset
+        };
+        let got = match headwater_host::sys::pread(from, buf.as_mut_ptr(), want, at) {
+            Ok(0) => break,
+            Ok(got) => got,
+            Err(e) => return result(receiving::partial(done, e)),
+        };
+        let sent = send(out, buf.as_ptr() as *const c_void, got, 0);
+        if sent < 0 {
+            let e = headwater_host::next::errno();
+            return result(receiving::partial(done, e));
+        }
+        done += sent as usize;
+        if offset.is_null() {
+            libc::lseek(from, sent as off_t, libc::SEEK_CUR);
+        } else {
+            *offset += sent as off_t;
+        }
+        if (sent as usize) < got {
+            break;
+        }
+    }
+    done as ssize_t
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn splice(
+    from: c_int,
+    off_from: *mut i64,
+    to: c_int,
+    off_to: *mut i64,
+    n: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    for fd in [from, to] {
+        headwater_sockets::life::passing_on(fd);
+    }
+    real::splice(from, off_from, to, off_to, n, flags)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __read_chk(
+    fd: c_int,
+    buf: *mut c_void,
+    n: size_t,
+    size: size_t,
+) -> ssize_t {
+    if n <= size && table::socket(fd).is_some() {
+        return read(fd, buf, n);
+    }
+    real::__read_chk(fd, buf, n, size)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __recv_chk(
+    fd: c_int,
+    buf: *mut c_void,
+    n: size_t,
+    size: size_t,
+    flags: c_int,
+) -> ssize_t {
+    if n <= size && table::socket(fd).is_some() {
+        return recv(fd, buf, n, flags);
+    }
+    real::__recv_chk(fd, buf, n, size, flags)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __recvfrom_chk(
+    fd: c_int,
+    buf: *mut c_void,
+    n: size_t,
+    size: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    len: *mut socklen_t,
+) -> ssize_t {
+    if n <= size && table::socket(fd).is_some() {
+        return recvfrom(fd, buf, n, flags, from, len);
+    }
+    real::__recvfrom_chk(fd, buf, n, size, flags, from, len)
+}

@@ -1,0 +1,149 @@
+//! Calls on descriptors as such.
+
+use headwater_host::table::{self, Kind};
+use headwater_host::{next, process, sys};
+use headwater_sockets::{life, options};
+use libc::{c_int, c_uint, c_ulong};
+
+use crate::real;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+    match table::lookup(fd) {
+        None => real::close(fd),
+        Some(_) if process::is_borrowed() => real::close(fd),
+        // The program closes numbers that it does not know: ours stay.
+        Some(h) if h.kind() == Kind::Hidden => {
+            next::set_errno(libc::EBADF);
+            -1
+        }
+        Some(_) => {
+            let after = life::closing(fd);
+            let r = real::close(fd);
+            let errno = next::errno();
+            if let Some(after) = after {
+                after.finish();
+            }
+            next::set_errno(errno);
+            r
+        }
+    }
+}
+
+/// Closes a range around our hidden descriptors.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_uint) -> c_int {
+    const CLOEXEC: c_uint = 4;
+    if !process::enabled() || flags & CLOEXEC != 0 || process::is_borrowed() {
+        return real::close_range(first, last, flags);
+    }
+    let mut from = first;
+    for (fd, h) in table::entries() {
+        let fd = fd as c_uint;
+        if fd < first || fd > last {
+            continue;
+        }
+        if h.kind() == Kind::Hidden {
+            if from < fd && real::close_range(from, fd - 1, flags) < 0 {
+                return -1;
+            }
+            from = fd + 1;
+        } else {
+            close(fd as c_int);
+        }
+    }
+    if from <= last {
+        return real::close_range(from, last, flags);
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
+    close_range(first.max(0) as c_uint, c_uint::MAX, 0);
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
+    let new = real::dup(fd);
+    note_dup(fd, new);
+    new
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
+    replace(fd, to, || real::dup2(fd, to))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    replace(fd, to, || real::dup3(fd, to, flags))
+}
+
+unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
+    if fd == to || !table::any_tracked() || process::is_borrowed() {
+        return real();
+    }
+    let hidden = table::lookup(to).is_some_and(|h| h.kind() == Kind::Hidden);
+    if hidden || sys::fcntl(fd, libc::F_GETFD, 0).is_err() {
+        next::set_errno(libc::EBADF);
+        return -1;
+    }
+    let after = life::closing(to);
+    let new = real();
+    let errno = next::errno();
+    if let Some(after) = after {
+        after.finish();
+    }
+    note_dup(fd, new);
+    next::set_errno(errno);
+    new
+}
+
+fn note_dup(fd: c_int, new: c_int) {
+    if new >= 0
+        && let Some(h) = table::lookup(fd)
+        && !process::is_borrowed()
+    {
+        life::duplicated(h, new);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_int {
+    let r = real::fcntl(fd, cmd, arg);
+    if r < 0 {
+        return r;
+    }
+    if let Some(h) = table::lookup(fd) {
+        match cmd {
+            libc::F_SETFL => options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0),
+            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => note_dup(fd, r),
+            _ => {}
+        }
+    }
+    r
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, cmd: c_int, arg: usize) -> c_int {
+    fcntl(fd, cmd, arg)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
+    let r = real::ioctl(fd, request, arg);
+    if r < 0 || arg == 0 {
+        return r;
+    }
+    if let Some(h) = table::socket(fd) {
+        let value = arg as *mut c_int;
+        match request {
+            libc::FIONBIO => options::set_nonblocking(h, *value != 0),
+            libc::FIONREAD => *value += options::unread(h) as c_int,
+            libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
+            _ => {}
+        }
+    }
+    r
+}

@@ -1,0 +1,202 @@
+//! fork, exec, spawn, end, signals, and descriptors that leave the process.
+
+use headwater_host::{process, signal, table};
+use headwater_sockets::life;
+use libc::{c_char, c_int, c_void, msghdr, pid_t};
+
+use crate::{real, start};
+
+/// Descriptors in a control message are about to go to somebody else.
+///
+/// # Safety
+/// `msg` is a valid message header.
+pub unsafe fn before_passing(msg: *const msghdr) {
+    let mut c = libc::CMSG_FIRSTHDR(msg);
+    while !c.is_null() {
+        if (*c).cmsg_level == libc::SOL_SOCKET && (*c).cmsg_type == libc::SCM_RIGHTS {
+            let bytes = ((*c).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+            let fds = libc::CMSG_DATA(c) as *const c_int;
+            for i in 0..bytes / 4 {
+                life::passing_on(core::ptr::read_unaligned(fds.add(i)));
+            }
+        }
+        c = libc::CMSG_NXTHDR(msg as *mut msghdr, c);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fork() -> pid_t {
+    let pid = real::fork();
+    if pid < 0 && process::enabled() {
+        life::fork_failed();
+    }
+    pid
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
+    start::ended("_exit");
+    real::_exit(status)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
+    start::ended("_exit");
+    real::_exit(status)
+}
+
+/// The image is about to be replaced, or a copy of our descriptors to be given to another image.
+fn before_exec() {
+    if process::enabled() && table::any_tracked() {
+        life::before_exec();
+    }
+}
+
+fn before_own_exec() {
+    before_exec();
+    start::ended("exec");
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn execve(
+    path: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> c_int {
+    before_own_exec();
+    real::execve(path, argv, envp)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn execv(path: *const c_char, argv: *const *const c_char) -> c_int {
+    before_own_exec();
+    real::execv(path, argv)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn execvp(file: *const c_char, argv: *const *const c_char) -> c_int {
+    before_own_exec();
+    real::execvp(file, argv)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn execvpe(
+    file: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> c_int {
+    before_own_exec();
+    real::execvpe(file, argv, envp)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fexecve(
+    fd: c_int,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> c_int {
+    before_own_exec();
+    real::fexecve(fd, argv, envp)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn execveat(
+    dir: c_int,
+    path: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+    flags: c_int,
+) -> c_int {
+    before_own_exec();
+    real::execveat(dir, path, argv, envp, flags)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_spawn(
+    pid: *mut pid_t,
+    path: *const c_char,
+    actions: *const c_void,
+    attr: *const c_void,
+    argv: *const *mut c_char,
+    envp: *const *mut c_char,
+) -> c_int {
+    before_exec();
+    real::posix_spawn(pid, path, actions, attr, argv, envp)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_spawnp(
+    pid: *mut pid_t,
+    file: *const c_char,
+    actions: *const c_void,
+    attr: *const c_void,
+    argv: *const *mut c_char,
+    envp: *const *mut c_char,
+) -> c_int {
+    before_exec();
+    real::posix_spawnp(pid, file, actions, attr, argv, envp)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
+    before_exec();
+    real::system(command)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void {
+    before_exec();
+    real::popen(command, mode)
+}
+
+/// The C library's streams reach the kernel by ways of their own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void {
+    life::passing_on(fd);
+    real::fdopen(fd, mode)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn vdprintf(
+    fd: c_int,
+    format: *const c_char,
+    args: *mut c_void,
+) -> c_int {
+    life::passing_on(fd);
+    real::vdprintf(fd, format, args)
+}
+
+unsafe extern "C" fn real_sigaction(
+    n: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    static NEXT: headwater_host::next::Next = headwater_host::next::Next::new(c"sigaction");
+    let f: unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int =
+        core::mem::transmute(NEXT.address());
+    f(n, new, old)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sigaction(
+    n: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    signal::sigaction(real_sigaction, n, new, old)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn signal(n: c_int, handler: usize) -> usize {
+    if !process::enabled() {
+        return real::signal(n, handler);
+    }
+    let mut new: libc::sigaction = core::mem::zeroed();
+    let mut old: libc::sigaction = core::mem::zeroed();
+    new.sa_sigaction = handler;
+    new.sa_flags = libc::SA_RESTART;
+    if sigaction(n, &new, &mut old) < 0 {
+        return libc::SIG_ERR;
+    }
+    old.sa_sigaction
+}

@@ -1,0 +1,81 @@
+//! Loading and ending.
+
+use headwater_host::log::{self, Level};
+use headwater_host::{config, counters, process};
+use headwater_sockets::life;
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+extern "C" fn start() {
+    let _ = std::panic::catch_unwind(|| {
+        let c = config::get();
+        if !c.sockets && c.stats_file.is_none() {
+            return;
+        }
+        std::panic::set_hook(Box::new(|info| {
+            log::write(Level::Error, format_args!("{info}"));
+        }));
+        log::start();
+        for complaint in &c.complaints {
+            log::write(Level::Warn, format_args!("{complaint}"));
+        }
+        process::identify();
+        // SAFETY: plain functions; the handlers are registered before any of the program's.
+        unsafe {
+            libc::atexit(at_exit);
+            libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
+        }
+        if c.sockets && c.program_allowed(&program()) {
+            headwater_channel::wait::set_limit(c.spin_ns);
+            headwater_sockets::start();
+            process::enable(true);
+        }
+    });
+}
+
+/// The name of the program's file.
+fn program() -> String {
+    std::fs::read_link("/proc/self/exe")
+        .ok()
+        .and_then(|p| Some(p.file_name()?.to_string_lossy().into_owned()))
+        .unwrap_or_default()
+}
+
+extern "C" fn at_exit() {
+    ended("exit");
+}
+
+/// The process (or its image) ends: tell the peers and write the line.
+pub fn ended(how: &str) {
+    if process::pid() == 0 || process::is_borrowed() {
+        return;
+    }
+    life::count_open();
+    if how != "exec" {
+        life::exiting();
+    }
+    counters::write_line(how);
+}
+
+unsafe extern "C" fn before_fork() {
+    if process::enabled() {
+        life::before_fork();
+    }
+}
+
+unsafe extern "C" fn in_parent() {
+    if process::enabled() {
+        life::after_fork_in_parent();
+    }
+}
+
+unsafe extern "C" fn in_child() {
+    if process::enabled() {
+        life::after_fork_in_child();
+    } else {
+        process::identify();
+        counters::reset();
+    }
+}

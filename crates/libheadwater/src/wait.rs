@@ -1,0 +1,163 @@
+//! Calls that wait for readiness.
+
+use headwater_host::{epoll, poll as polling, sys, table};
+use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
+
+use crate::real;
+
+fn from_ms(timeout: c_int) -> Option<u64> {
+    (timeout >= 0).then(|| timeout as u64 * 1_000_000)
+}
+
+unsafe fn from_timespec(t: *const timespec) -> Option<u64> {
+    (!t.is_null()).then(|| (*t).tv_sec as u64 * 1_000_000_000 + (*t).tv_nsec as u64)
+}
+
+unsafe fn ours<'a>(fds: *mut pollfd, n: nfds_t) -> Option<&'a mut [pollfd]> {
+    if !table::any_tracked() || fds.is_null() || n == 0 || n > 1 << 20 {
+        return None;
+    }
+    let set = core::slice::from_raw_parts_mut(fds, n as usize);
+    polling::concerns(set).then_some(set)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int {
+    match ours(fds, n) {
+        Some(set) => polling::poll(set, from_ms(timeout), core::ptr::null()),
+        None => real::poll(fds, n, timeout),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn ppoll(
+    fds: *mut pollfd,
+    n: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    match ours(fds, n) {
+        Some(set) => polling::poll(set, from_timespec(timeout), mask),
+        None => real::ppoll(fds, n, timeout, mask),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __poll_chk(
+    fds: *mut pollfd,
+    n: nfds_t,
+    timeout: c_int,
+    size: size_t,
+) -> c_int {
+    if n as usize * size_of::<pollfd>() <= size && ours(fds, n).is_some() {
+        return poll(fds, n, timeout);
+    }
+    real::__poll_chk(fds, n, timeout, size)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __ppoll_chk(
+    fds: *mut pollfd,
+    n: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+    size: size_t,
+) -> c_int {
+    if n as usize * size_of::<pollfd>() <= size && ours(fds, n).is_some() {
+        return ppoll(fds, n, timeout, mask);
+    }
+    real::__ppoll_chk(fds, n, timeout, mask, size)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn select(
+    n: c_int,
+    r: *mut fd_set,
+    w: *mut fd_set,
+    e: *mut fd_set,
+    timeout: *mut timeval,
+) -> c_int {
+    if n > libc::FD_SETSIZE as c_int || !polling::select_concerns(n, [r, w, e]) {
+        return real::select(n, r, w, e, timeout);
+    }
+    let ns = (!timeout.is_null())
+        .then(|| (*timeout).tv_sec as u64 * 1_000_000_000 + (*timeout).tv_usec as u64 * 1000);
+    let begun = sys::now();
+    let result = polling::select(n, [r, w, e], ns, core::ptr::null());
+    if let Some(ns) = ns {
+        // Linux leaves the time that was not slept.
+        let left = ns.saturating_sub(sys::now() - begun);
+        (*timeout).tv_sec = (left / 1_000_000_000) as _;
+        (*timeout).tv_usec = (left % 1_000_000_000 / 1000) as _;
+    }
+    result
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pselect(
+    n: c_int,
+    r: *mut fd_set,
+    w: *mut fd_set,
+    e: *mut fd_set,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    if n > libc::FD_SETSIZE as c_int || !polling::select_concerns(n, [r, w, e]) {
+        return real::pselect(n, r, w, e, timeout, mask);
+    }
+    polling::select(n, [r, w, e], from_timespec(timeout), mask)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn epoll_ctl(
+    ep: c_int,
+    op: c_int,
+    fd: c_int,
+    event: *mut epoll_event,
+) -> c_int {
+    if !table::any_tracked() {
+        return real::epoll_ctl(ep, op, fd, event);
+    }
+    epoll::ctl(ep, op, fd, event)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn epoll_wait(
+    ep: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: c_int,
+) -> c_int {
+    match epoll::wait(ep, events, max, from_ms(timeout), core::ptr::null()) {
+        Some(n) => n,
+        None => real::epoll_wait(ep, events, max, timeout),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn epoll_pwait(
+    ep: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    match epoll::wait(ep, events, max, from_ms(timeout), mask) {
+        Some(n) => n,
+        None => real::epoll_pwait(ep, events, max, timeout, mask),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn epoll_pwait2(
+    ep: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    match epoll::wait(ep, events, max, from_timespec(timeout), mask) {
+        Some(n) => n,
+        None => real::epoll_pwait2(ep, events, max, timeout, mask),
+    }
+}

@@ -1,0 +1,66 @@
+//! Scattered buffers of a call, and how far it has got in them.
+
+use libc::iovec;
+
+/// Memory that the program gave us; as in the kernel's own calls, wrong pointers are the program's fault.
+pub struct Buffers<'a> {
+    iov: &'a [iovec],
+    /// Bytes of the first buffer that are done.
+    skip: usize,
+    pub left: usize,
+    pub done: usize,
+}
+
+impl<'a> Buffers<'a> {
+    pub fn new(iov: &'a [iovec]) -> Buffers<'a> {
+        let left = iov.iter().map(|v| v.iov_len).sum();
+        Buffers {
+            iov,
+            skip: 0,
+            left,
+            done: 0,
+        }
+    }
+
+    /// The next contiguous piece, of at most `max` bytes; empty when all is done.
+    #[inline]
+    pub fn piece(&mut self, max: usize) -> &'a mut [u8] {
+        while let Some(first) = self.iov.first() {
+            if self.skip < first.iov_len {
+                let n = (first.iov_len - self.skip).min(max);
+                // SAFETY: inside a buffer of the program.
+                return unsafe {
+                    core::slice::from_raw_parts_mut((first.iov_base as *mut u8).add(self.skip), n)
+                };
+            }
+            self.iov = &self.iov[1..];
+            self.skip = 0;
+        }
+        &mut []
+    }
+
+    #[inline]
+    pub fn advance(&mut self, n: usize) {
+        self.skip += n;
+        self.left -= n;
+        self.done += n;
+        while let Some(first) = self.iov.first() {
+            if self.skip < first.iov_len {
+                break;
+            }
+            self.skip -= first.iov_len;
+            self.iov = &self.iov[1..];
+        }
+    }
+
+    /// What is left, as a vector for the kernel in `room`; returns its length.
+    pub fn rest<'b>(&self, room: &'b mut [iovec]) -> &'b mut [iovec] {
+        let n = self.iov.len().min(room.len());
+        room[..n].copy_from_slice(&self.iov[..n]);
+        if let Some(first) = room[..n].first_mut() {
+            first.iov_base = (first.iov_base as *mut u8).wrapping_add(self.skip) as *mut _;
+            first.iov_len -= self.skip;
+        }
+        &mut room[..n]
+    }
+}

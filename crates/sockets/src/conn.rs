@@ -1,0 +1,322 @@
+//! The sockets that this process looks after: process-local, one entry per open description, never freed.
+
+use std::sync::OnceLock;
+
+use headwater_channel::wait::Learner;
+use headwater_host::board::Offer;
+use headwater_host::counters::{self, Counter};
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sys;
+use headwater_host::table::{self, Handle, Kind};
+
+use crate::record::{self, Record};
+use crate::segment::{Mapped, View};
+
+const CONNS: usize = 1 << 16;
+
+/// What an entry is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Phase {
+    Free = 0,
+    /// A listening socket that is on the board.
+    Listener = 1,
+    /// A connection (or one in the making) whose data goes by the kernel so far.
+    Tracked = 2,
+    /// It has a segment; directions switch as the protocol says.
+    Carried = 3,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Role {
+    Client = 0,
+    Server = 1,
+}
+
+#[repr(C, align(128))]
+pub struct Conn {
+    generation: AtomicU32,
+    phase: AtomicU32,
+    role: AtomicU32,
+    record: AtomicU32,
+    mapped: AtomicPtr<Mapped>,
+    /// The shadow's number; a hidden one once the program closed its own while a call was blocked.
+    pub fd: AtomicI32,
+    /// Descriptors of this process for it.
+    pub refs: AtomicU32,
+    /// Calls asleep on it, and calls in the kernel with its number.
+    pub pins: AtomicU32,
+    pub kcalls: AtomicU32,
+    /// Low half of the segment's generation.
+    pub segment_generation: AtomicU32,
+    offer_slot: AtomicU32,
+    offer_generation: AtomicU32,
+    /// Completed operations that moved data, while tracked.
+    pub operations: AtomicU32,
+    /// Operation count at which the takeover is tried next.
+    pub next_try: AtomicU32,
+    /// The peer's `look` as last seen, and that the shadow is to be looked at now.
+    pub look_seen: AtomicU32,
+    pub look_now: AtomicU32,
+    /// When the shadow was last looked at, in coarse milliseconds; and the ring position of the last send.
+    pub looked_at: AtomicU64,
+    pub head_seen: AtomicU64,
+    /// The peer's end is gone or done, as far as sending goes.
+    pub gone: AtomicU32,
+    /// Non-blocking sends that found the ring full: the edge for EPOLLOUT.
+    pub full: AtomicU64,
+    /// Bytes and messages of the rings when this process came to know them.
+    pub base: [AtomicU64; 4],
+    pub reading: Learner,
+    pub writing: Learner,
+    next_free: AtomicU32,
+    /// Listener: the process that posted it.
+    pub posted_by: AtomicU64,
+}
+
+struct Slab {
+    conns: [Conn; CONNS],
+}
+
+static SLAB: OnceLock<Option<&'static Slab>> = OnceLock::new();
+static TOP: AtomicU32 = AtomicU32::new(0);
+/// {tag: 32, index + 1: 32}
+static FREE: AtomicU64 = AtomicU64::new(0);
+
+fn slab() -> Option<&'static Slab> {
+    *SLAB.get_or_init(|| {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let rw = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a fresh mapping, never unmapped; all zeroes is a valid Slab.
+        unsafe {
+            sys::mmap(0, size_of::<Slab>(), rw, flags, -1, 0)
+                .ok()
+                .map(|at| &*(at as *const Slab))
+        }
+    })
+}
+
+/// The entry behind a handle; `None` when it has gone to another socket.
+#[inline(always)]
+pub fn get(h: Handle) -> Option<&'static Conn> {
+    let c = &slab()?.conns[h.index() & (CONNS - 1)];
+    (c.generation.load(Ordering::Acquire) == h.generation()).then_some(c)
+}
+
+/// Begins to look after `fd`. `None`: no room, the socket stays foreign.
+pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
+    let record = record::allocate()?;
+    let Some((index, c)) = take() else {
+        record::free(record);
+        return None;
+    };
+    for word in [
+        &c.operations,
+        &c.look_seen,
+        &c.look_now,
+        &c.gone,
+        &c.pins,
+        &c.kcalls,
+    ] {
+        word.store(0, Ordering::Relaxed);
+    }
+    for word in [&c.looked_at, &c.head_seen, &c.full, &c.posted_by] {
+        word.store(0, Ordering::Relaxed);
+    }
+    for word in &c.base {
+        word.store(0, Ordering::Relaxed);
+    }
+    c.next_try.store(0, Ordering::Relaxed);
+    c.offer_generation.store(0, Ordering::Relaxed);
+    c.mapped.store(core::ptr::null_mut(), Ordering::Relaxed);
+    c.fd.store(fd, Ordering::Relaxed);
+    c.refs.store(1, Ordering::Relaxed);
+    c.record.store(record, Ordering::Relaxed);
+    c.role.store(role as u32, Ordering::Relaxed);
+    c.phase.store(phase as u32, Ordering::Release);
+    let h = Handle::new(Kind::Socket, c.generation.load(Ordering::Relaxed), index);
+    if !table::set(fd, h) {
+        c.abandon();
+        return None;
+    }
+    Some(c)
+}
+
+fn take() -> Option<(u32, &'static Conn)> {
+    let slab = slab()?;
+    loop {
+        let free = FREE.load(Ordering::Acquire);
+        let Some(index) = (free as u32).checked_sub(1) else {
+            break;
+        };
+        let c = &slab.conns[index as usize];
+        let next = c.next_free.load(Ordering::Relaxed);
+        let new = ((free >> 32).wrapping_add(1)) << 32 | next as u64;
+        if FREE
+            .compare_exchange(free, new, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            return Some((index, c));
+        }
+    }
+    let top = TOP.fetch_add(1, Ordering::Relaxed);
+    if top as usize >= CONNS {
+        TOP.fetch_sub(1, Ordering::Relaxed);
+        return None;
+    }
+    let c = &slab.conns[top as usize];
+    c.generation.store(1, Ordering::Relaxed);
+    Some((top, c))
+}
+
+/// All entries in use.
+pub fn all() -> impl Iterator<Item = &'static Conn> {
+    let top = (TOP.load(Ordering::Acquire) as usize).min(CONNS);
+    slab()
+        .map_or(&[][..], |s| &s.conns[..top])
+        .iter()
+        .filter(|c| c.phase() != Phase::Free)
+}
+
+impl Conn {
+    #[inline(always)]
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            1 => Phase::Listener,
+            2 => Phase::Tracked,
+            3 => Phase::Carried,
+            _ => Phase::Free,
+        }
+    }
+
+    pub fn role(&self) -> Role {
+        if self.role.load(Ordering::Relaxed) == Role::Client as u32 {
+            Role::Client
+        } else {
+            Role::Server
+        }
+    }
+
+    #[inline]
+    pub fn record(&self) -> &'static Record {
+        record::get(self.record.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    pub fn fd(&self) -> i32 {
+        self.fd.load(Ordering::Relaxed)
+    }
+
+    /// The shared side of a carried connection.
+    #[inline(always)]
+    pub fn view(&self) -> Option<View<'static>> {
+        if self.phase.load(Ordering::Acquire) != Phase::Carried as u32 {
+            return None;
+        }
+        let at = self.mapped.load(Ordering::Acquire);
+        // SAFETY: mapped segments outlive their connections by far (see link.rs), and the slot is only replaced with the entry.
+        let mapped = unsafe { at.as_ref() }?;
+        Some(View {
+            header: mapped.header(),
+            mapped,
+            end: self.role.load(Ordering::Relaxed) as usize & 1,
+        })
+    }
+
+    pub fn offer(&self) -> Option<Offer> {
+        let generation = self.offer_generation.load(Ordering::Relaxed);
+        (generation != 0).then(|| Offer {
+            slot: self.offer_slot.load(Ordering::Relaxed),
+            generation,
+        })
+    }
+
+    pub fn set_offer(&self, offer: Option<Offer>) {
+        if let Some(o) = offer {
+            self.offer_slot.store(o.slot, Ordering::Relaxed);
+        }
+        self.offer_generation
+            .store(offer.map_or(0, |o| o.generation), Ordering::Relaxed);
+    }
+
+    /// From now on the connection has rings.
+    pub fn carry(&self, mapped: &'static Mapped) {
+        let generation = mapped.header().generation.load(Ordering::Relaxed);
+        self.segment_generation.store(generation, Ordering::Relaxed);
+        self.mapped
+            .store(mapped as *const Mapped as *mut Mapped, Ordering::Release);
+        self.phase.store(Phase::Carried as u32, Ordering::Release);
+        counters::add(Counter::Accelerated, 1);
+    }
+
+    pub fn is_nonblocking(&self) -> bool {
+        self.record().has(record::NONBLOCK)
+    }
+
+    /// The last descriptor of this process is gone: the entry is free for another socket.
+    pub fn abandon(&self) {
+        self.count_traffic();
+        let record = self.record.load(Ordering::Relaxed);
+        let r = record::get(record);
+        self.phase.store(Phase::Free as u32, Ordering::Release);
+        let generation = self.generation.load(Ordering::Relaxed);
+        // Generation 0 never stands in a handle.
+        let next = if generation >= 0xff_ffff {
+            1
+        } else {
+            generation + 1
+        };
+        self.generation.store(next, Ordering::Release);
+        if r.holders.fetch_sub(1, Ordering::AcqRel) == 1 && !r.is_busy() {
+            record::free(record);
+        }
+        let Some(slab) = slab() else { return };
+        let offset = (self as *const Conn as usize) - (slab.conns.as_ptr() as usize);
+        let index = (offset / size_of::<Conn>()) as u32;
+        loop {
+            let free = FREE.load(Ordering::Acquire);
+            self.next_free.store(free as u32, Ordering::Relaxed);
+            let new = ((free >> 32).wrapping_add(1)) << 32 | (index as u64 + 1);
+            if FREE
+                .compare_exchange(free, new, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                return;
+            }
+        }
+    }
+
+    /// What the rings carried through this process's end since it was last asked: {bytes, messages} out, then in.
+    fn ring_totals(&self) -> Option<[u64; 4]> {
+        let v = self.view()?;
+        let (sent, received) = (v.out_ring().produced(), v.in_ring().consumed());
+        Some([sent.0, sent.1, received.0, received.1])
+    }
+
+    /// Adds the rings' traffic to the process's counters; a process that shares the end counts what moved meanwhile.
+    pub fn count_traffic(&self) {
+        let Some(totals) = self.ring_totals() else {
+            return;
+        };
+        let into = [
+            Counter::ShmBytesTx,
+            Counter::ShmMsgsTx,
+            Counter::ShmBytesRx,
+            Counter::ShmMsgsRx,
+        ];
+        for ((now, base), counter) in totals.into_iter().zip(&self.base).zip(into) {
+            let before = base.swap(now, Ordering::Relaxed);
+            counters::add(counter, now.saturating_sub(before));
+        }
+    }
+
+    /// After fork, in the child: what was moved before is the parent's.
+    pub fn restart_counts(&self) {
+        if let Some(totals) = self.ring_totals() {
+            for (now, base) in totals.into_iter().zip(&self.base) {
+                base.store(now, Ordering::Relaxed);
+            }
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! How sockets come to be looked after and how they go: listen, connect, accept, close, dup, shutdown, fork, exec, exit.
+
+use headwater_host::board::{self, Addr};
+use headwater_host::counters::{self, Reason};
+use headwater_host::sync::Ordering;
+use headwater_host::table::{self, Handle, Kind};
+use headwater_host::{config, epoll, process, sys};
+
+use crate::conn::{self, Conn, Phase, Role};
+use crate::record::{NONBLOCK, SHUT_WR};
+use crate::segment::View;
+use crate::{link, look, switch, takeover};
+
+// ---- coming ----
+
+/// After a successful listen(2): TCP listeners go on the board.
+pub fn listening(fd: i32) {
+    if table::lookup(fd).is_some() || !is_tcp(fd) {
+        return;
+    }
+    let Some(addr) = local(fd) else { return };
+    if !config::get().port_allowed(addr.port) {
+        return counters::note(Reason::Denied);
+    }
+    let Some(board) = takeover::board() else {
+        return;
+    };
+    if !board.post_listener(addr) {
+        return counters::note(Reason::BoardFull);
+    }
+    if let Some(c) = conn::adopt(fd, Phase::Listener, Role::Server) {
+        c.posted_by
+            .store(process::owner().bits(), Ordering::Relaxed);
+    }
+}
+
+/// After a successful accept(2) on a listener that is looked after.
+pub fn accepted(listener: Handle, on: i32, fd: i32, flags: i32) {
+    let Some(l) = conn::get(listener) else { return };
+    if l.phase() != Phase::Listener {
+        return;
+    }
+    let me = process::owner().bits();
+    if l.posted_by.load(Ordering::Relaxed) != me {
+        // Inherited: who posted it may be gone.
+        l.posted_by.store(me, Ordering::Relaxed);
+        if let (Some(addr), Some(board)) = (local(on), takeover::board()) {
+            board.post_listener(addr);
+        }
+    }
+    match conn::adopt(fd, Phase::Tracked, Role::Server) {
+        Some(c) => c.record().set(NONBLOCK, flags & libc::SOCK_NONBLOCK != 0),
+        None => counters::fallback(Reason::TableFull),
+    }
+}
+
+/// Before connect(2): where it would lead, if that is worth looking after.
+pub fn connecting(fd: i32, to: &libc::sockaddr_storage) -> Option<Addr> {
+    let to = board::addr_of(to)?;
+    (table::lookup(fd).is_none() && takeover::worth_offering(to) && is_tcp(fd)).then_some(to)
+}
+
+/// After connect(2) succeeded or is in progress.
+pub fn connected(fd: i32) {
+    let Some(c) = conn::adopt(fd, Phase::Tracked, Role::Client) else {
+        return counters::fallback(Reason::TableFull);
+    };
+    let flags = sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
+    c.record().set(NONBLOCK, flags & libc::O_NONBLOCK != 0);
+}
+
+/// Another number for the same open description.
+pub fn duplicated(h: Handle, fd: i32) {
+    match h.kind() {
+        Kind::Socket => {
+            if let Some(c) = conn::get(h) {
+                c.refs.fetch_add(1, Ordering::AcqRel);
+                if !table::set(fd, h) {
+                    c.refs.fetch_sub(1, Ordering::AcqRel);
+                }
+            }
+        }
+        Kind::Epoll => epoll::duplicated_set(h, fd),
+        Kind::Hidden => {}
+    }
+}
+
+fn is_tcp(fd: i32) -> bool {
+    let protocol = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL);
+    let kind = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_TYPE);
+    protocol == Ok(libc::IPPROTO_TCP) && kind == Ok(libc::SOCK_STREAM)
+}
+
+fn local(fd: i32) -> Option<Addr> {
+    board::addr_of(&sys::sock_name(fd, false).ok()?)
+}
+
+// ---- going ----
+
+/// Before the program's close(2) of `fd`, or dup2(2) over it. Returns what must still happen after it.
+pub fn closing(fd: i32) -> Option<AfterClose> {
+    let h = table::lookup(fd)?;
+    match h.kind() {
+        Kind::Hidden => return None,
+        Kind::Epoll => {
+            table::clear(fd);
+            epoll::closed_set(h);
+            return None;
+        }
+        Kind::Socket => {}
+    }
+    epoll::closing(fd);
+    table::clear(fd);
+    let c = conn::get(h)?;
+    if c.refs.fetch_sub(1, Ordering::AcqRel) > 1 {
+        // Other numbers remain; the shadow must be reached by one of them.
+        if c.fd() == fd
+            && let Some((other, _)) = table::entries().find(|&(_, x)| x == h)
+        {
+            c.fd.store(other, Ordering::Release);
+        }
+        return None;
+    }
+    match c.phase() {
+        Phase::Listener => {
+            if c.posted_by.load(Ordering::Relaxed) == process::owner().bits()
+                && let (Some(addr), Some(board)) = (local(fd), takeover::board())
+            {
+                board.remove_listener(addr);
+            }
+            c.abandon();
+            None
+        }
+        Phase::Tracked => {
+            takeover::count_kernel(c);
+            if c.operations.load(Ordering::Relaxed) > 0 {
+                counters::fallback(Reason::ShortLived);
+            }
+            takeover::withdraw_offer(c);
+            c.abandon();
+            None
+        }
+        Phase::Carried => c.view().map(|v| last_close(c, v, fd)),
+        Phase::Free => None,
+    }
+}
+
+/// What is left to do once the kernel has closed the shadow.
+pub struct AfterClose {
+    conn: &'static Conn,
+    view: View<'static>,
+    last: bool,
+}
+
+impl AfterClose {
+    pub fn finish(self) {
+        let v = self.view;
+        v.own().look.fetch_add(1, Ordering::Release);
+        takeover::count_kernel(self.conn);
+        self.conn.count_traffic();
+        takeover::withdraw_offer(self.conn);
+        let blocked = self.conn.pins.load(Ordering::Acquire) > 0;
+        headwater_channel::bell::ring(v.own_bell());
+        self.conn.abandon();
+        link::release(v.mapped, v.end, self.last && !blocked);
+    }
+}
+
+fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
+    let last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
+    if last {
+        while !switch::begin_close(&v) {
+            if !switch::withdraw(c, &v) {
+                // The kernel is full: what it takes within its own time, as a lingering close would.
+                std::thread::yield_now();
+                if look::peer_gone(c) {
+                    break;
+                }
+            }
+        }
+        if switch::readable(&v) && v.in_ring().unread() > 0 {
+            // TCP resets a connection that is closed with unread data.
+            let linger = libc::linger {
+                l_onoff: 1,
+                l_linger: 0,
+            };
+            let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+        }
+    }
+    if c.pins.load(Ordering::Acquire) > 0 {
+        keep_for_the_blocked(c, fd);
+    }
+    AfterClose {
+        conn: c,
+        view: v,
+        last,
+    }
+}
+
+/// Calls are asleep on the shadow's number, which the program is about to give away: they go on with a hidden one.
+fn keep_for_the_blocked(c: &Conn, fd: i32) {
+    if let Ok(hidden) =
+        sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3).and_then(headwater_host::hidden::hide)
+    {
+        c.fd.store(hidden, Ordering::SeqCst);
+        while c.kcalls.load(Ordering::SeqCst) > 0 {
+            core::hint::spin_loop();
+        }
+    }
+}
+
+/// Before shutdown(2) on a carried socket.
+pub fn shutting(h: Handle, how: i32) {
+    let Some(c) = conn::get(h) else { return };
+    if how != libc::SHUT_RD {
+        c.record().set(SHUT_WR, true);
+    }
+}
+
+/// After shutdown(2).
+pub fn shut(h: Handle) {
+    let Some(c) = conn::get(h) else { return };
+    c.look_now.store(1, Ordering::Relaxed);
+    if let Some(v) = c.view() {
+        v.own().look.fetch_add(1, Ordering::Release);
+        headwater_channel::bell::ring(v.own_bell());
+    }
+}
+
+// ---- fork, exec, exit ----
+
+/// In the parent, before fork.
+pub fn before_fork() {
+    for c in conn::all() {
+        match c.phase() {
+            Phase::Tracked => {
+                takeover::withdraw_if_offered(c);
+                c.record().holders.fetch_add(1, Ordering::AcqRel);
+            }
+            Phase::Carried => {
+                c.record().holders.fetch_add(1, Ordering::AcqRel);
+                if let Some(v) = c.view() {
+                    v.header.shared.store(1, Ordering::Release);
+                    v.own().holders.fetch_add(1, Ordering::AcqRel);
+                    // Sleepers learn that their sleeps are bounded from now on.
+                    headwater_channel::bell::ring(v.own_bell());
+                    headwater_channel::bell::ring(v.peer_bell());
+                }
+            }
+            Phase::Listener => {
+                c.record().holders.fetch_add(1, Ordering::AcqRel);
+            }
+            Phase::Free => {}
+        }
+    }
+    epoll::before_fork();
+    link::before_fork();
+}
+
+pub fn after_fork_in_parent() {
+    link::after_fork();
+    epoll::after_fork();
+}
+
+pub fn after_fork_in_child() {
+    link::after_fork();
+    epoll::after_fork();
+    process::identify();
+    counters::reset();
+    link::in_child();
+    epoll::in_child();
+    for c in conn::all() {
+        c.pins.store(0, Ordering::Relaxed);
+        c.kcalls.store(0, Ordering::Relaxed);
+        c.restart_counts();
+    }
+}
+
+/// fork(2) failed after `before_fork`.
+pub fn fork_failed() {
+    for c in conn::all() {
+        c.record().holders.fetch_sub(1, Ordering::AcqRel);
+        if let Some(v) = c.view() {
+            v.own().holders.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Before an image without the library takes over descriptors: exec, posix_spawn, system, popen.
+pub fn before_exec() {
+    for (fd, h) in table::entries() {
+        if h.kind() == Kind::Socket && !closes_on_exec(fd) {
+            leave_to_others(fd, h, Reason::Exec);
+        }
+    }
+}
+
+/// Before a descriptor goes to somebody else, whom we do not know.
+pub fn passing_on(fd: i32) {
+    if let Some(h) = table::socket(fd) {
+        leave_to_others(fd, h, Reason::PassedOn);
+    }
+}
+
+fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
+    let Some(c) = conn::get(h) else { return };
+    match c.phase() {
+        Phase::Tracked => takeover::decline(c, fd, reason),
+        Phase::Carried => {
+            if let Some(v) = c.view() {
+                switch::freeze(c, &v, reason);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn closes_on_exec(fd: i32) -> bool {
+    sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC != 0)
+}
+
+/// Adds what is still open to the counters, before they are written.
+pub fn count_open() {
+    for c in conn::all() {
+        match c.phase() {
+            Phase::Tracked => {
+                takeover::count_kernel(c);
+                if c.operations.load(Ordering::Relaxed) > 0 {
+                    counters::fallback(Reason::ShortLived);
+                }
+            }
+            Phase::Carried => {
+                takeover::count_kernel(c);
+                c.count_traffic();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The process ends: peers are told, as the kernel tells theirs.
+pub fn exiting() {
+    for c in conn::all() {
+        if c.phase() == Phase::Tracked {
+            takeover::withdraw_if_offered(c);
+        }
+        if let Some(v) = c.view() {
+            if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
+                let _ = switch::begin_close(&v) || switch::withdraw(c, &v);
+                takeover::withdraw_offer(c);
+            }
+            v.own().look.fetch_add(1, Ordering::Release);
+        }
+    }
+}

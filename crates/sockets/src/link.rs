@@ -1,0 +1,480 @@
+//! Pair links: how a segment and its doorbells get from the accepting process to the connecting one.
+//!
+//! A process that offers listens on a *mailbox*, an abstract UNIX socket named after it; a process that claims connects to it
+//! once and sends each new segment there. Neither waits: connecting needs no accept, and the client looks into its mailbox
+//! only when the board says that something is there. Segments are pooled per link and used again; credentials are checked
+//! on both sides. The death of either process closes the link and empties its pool.
+
+use std::sync::OnceLock;
+
+use headwater_channel::bell;
+use headwater_channel::lock::{Lock, Owner};
+use headwater_channel::segment::Segment;
+use headwater_host::counters::{self, Reason};
+use headwater_host::process;
+use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::{board, config, hidden, sys};
+
+use crate::segment::Mapped;
+
+/// Free segments kept per link.
+const POOL: usize = 64;
+const MAGIC: u32 = 0x4857_4c4b;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Hello {
+    magic: u32,
+    abi: u32,
+    link: u64,
+    index: u32,
+    reserved: u32,
+}
+
+struct Link {
+    fd: i32,
+    id: u64,
+    /// The client's process, on links that we made; `None` on those that came to our mailbox.
+    client: Option<Owner>,
+    segments: Vec<&'static Mapped>,
+}
+
+struct Links {
+    list: Vec<Link>,
+    mailbox: i32,
+    /// Retired mappings with the time of their retirement: a late call may still look at them.
+    retired: Vec<(u64, &'static Mapped)>,
+    next: u32,
+}
+
+struct Guarded {
+    lock: Lock,
+    links: core::cell::UnsafeCell<Links>,
+}
+
+// SAFETY: `links` is only reached under `lock`.
+unsafe impl Sync for Guarded {}
+
+static LINKS: OnceLock<Guarded> = OnceLock::new();
+/// Retired mappings stay for this long, in nanoseconds.
+const RETIREMENT: u64 = 2_000_000_000;
+static HELD: AtomicU32 = AtomicU32::new(0);
+
+fn with<T>(f: impl FnOnce(&mut Links) -> T) -> T {
+    let guarded = LINKS.get_or_init(|| Guarded {
+        lock: Lock::new(),
+        links: core::cell::UnsafeCell::new(Links {
+            list: Vec::new(),
+            mailbox: -1,
+            retired: Vec::new(),
+            next: 0,
+        }),
+    });
+    let _section = process::lock(&guarded.lock);
+    // SAFETY: under the lock, and f cannot re-enter (handlers are put off in a section).
+    f(unsafe { &mut *guarded.links.get() })
+}
+
+/// Opens this process's mailbox, if it is not open yet.
+pub fn open_mailbox() -> bool {
+    with(|links| {
+        if links.mailbox < 0
+            && let Ok(fd) = listen(process::owner())
+        {
+            links.mailbox = fd;
+        }
+        links.mailbox >= 0
+    })
+}
+
+/// A segment shared with `client`, fresh for a new connection: a pooled one, or a new one that is on its way there.
+pub fn segment_for(client: Owner) -> Result<&'static Mapped, Reason> {
+    with(|links| {
+        let at = match links.list.iter().position(|l| l.client == Some(client)) {
+            Some(at) => at,
+            None => {
+                links.sweep();
+                links.connect(client)?
+            }
+        };
+        let link = &mut links.list[at];
+        if let Some(&m) = link.segments.iter().find(|m| m.is_free()) {
+            bell::take(m.bells[1]);
+            m.renew();
+            return Ok(m);
+        }
+        links.next = links.next.wrapping_add(1);
+        let m = create(link.fd, link.id, links.next)?;
+        link.segments.push(m);
+        Ok(m)
+    })
+}
+
+/// The segment that the board names, once it has come in by the mailbox.
+pub fn find(link: u64, index: u64) -> Option<&'static Mapped> {
+    with(|links| {
+        links.collect();
+        let link = links
+            .list
+            .iter()
+            .find(|l| l.client.is_none() && l.id == link)?;
+        link.segments
+            .iter()
+            .find(|m| m.index as u64 == index)
+            .copied()
+    })
+}
+
+/// This end has finished with a segment. It goes back to its pool, or is retired when it cannot be used again.
+pub fn release(m: &'static Mapped, end: usize, last: bool) {
+    let h = m.header();
+    let reusable = last && h.shared.load(Ordering::Acquire) == 0;
+    with(|links| {
+        let link = links
+            .list
+            .iter_mut()
+            .find(|l| l.id == m.link && l.client.is_some() == (end == 1));
+        let full = match link {
+            None => true,
+            Some(link) if reusable => {
+                let free = link.segments.iter().filter(|s| s.is_free()).count();
+                free >= POOL && end == 1
+            }
+            Some(link) => {
+                link.segments.retain(|s| !core::ptr::eq(*s, m));
+                true
+            }
+        };
+        if reusable && !full {
+            let g = h.generation.load(Ordering::Acquire);
+            h.ends[end].released.store(g, Ordering::Release);
+        } else {
+            h.shared.store(1, Ordering::Release);
+            if let Some(link) = links.list.iter_mut().find(|l| l.id == m.link) {
+                link.segments.retain(|s| !core::ptr::eq(*s, m));
+            }
+            links.retire(m);
+        }
+    });
+}
+
+/// In the child of a fork: links and mailbox are the parent's.
+pub fn in_child() {
+    with(|links| {
+        for link in links.list.drain(..) {
+            hidden::close(link.fd);
+            // Segments of live connections stay mapped; pooled ones are dropped with the child's memory.
+        }
+        if links.mailbox >= 0 {
+            hidden::close(links.mailbox);
+            links.mailbox = -1;
+        }
+    });
+}
+
+/// Around fork: nobody is changing the links.
+pub fn before_fork() {
+    if let Some(g) = LINKS.get() {
+        core::mem::forget(process::lock(&g.lock));
+        HELD.store(1, Ordering::Relaxed);
+    }
+}
+
+pub fn after_fork() {
+    if HELD.swap(0, Ordering::Relaxed) == 1
+        && let Some(g) = LINKS.get()
+    {
+        g.lock.unlock();
+        process::end_section();
+    }
+}
+
+impl Links {
+    fn connect(&mut self, client: Owner) -> Result<usize, Reason> {
+        let fd = sys::socket(
+            libc::AF_UNIX,
+            libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
+            0,
+        )
+        .and_then(hidden::hide)
+        .map_err(|_| Reason::NoDescriptors)?;
+        let (addr, len) = name(client);
+        // SAFETY: addr is valid for len bytes.
+        let connected = unsafe { sys::connect(fd, &addr as *const _ as *const _, len) };
+        if connected.is_err() {
+            hidden::close(fd);
+            return Err(Reason::NoLink);
+        }
+        if !trusted(fd) {
+            hidden::close(fd);
+            return Err(Reason::OtherUser);
+        }
+        self.next += 1;
+        self.list.push(Link {
+            fd,
+            id: (process::pid() as u64) << 32 | self.next as u64,
+            client: Some(client),
+            segments: Vec::new(),
+        });
+        Ok(self.list.len() - 1)
+    }
+
+    /// Takes in what has come to the mailbox.
+    fn collect(&mut self) {
+        while self.mailbox >= 0
+            && let Ok(fd) = sys::accept(self.mailbox, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)
+        {
+            self.sweep();
+            let Ok(fd) = hidden::hide(fd) else { continue };
+            if !trusted(fd) {
+                hidden::close(fd);
+                continue;
+            }
+            self.list.push(Link {
+                fd,
+                id: 0,
+                client: None,
+                segments: Vec::new(),
+            });
+        }
+        for link in self.list.iter_mut().filter(|l| l.client.is_none()) {
+            while let Some((hello, m)) = receive(link.fd) {
+                link.id = hello.link;
+                link.segments.push(m);
+            }
+        }
+    }
+
+    /// Drops the links of processes that have gone.
+    fn sweep(&mut self) {
+        let mut i = 0;
+        while i < self.list.len() {
+            let mut p = [libc::pollfd {
+                fd: self.list[i].fd,
+                events: 0,
+                revents: 0,
+            }];
+            if sys::ppoll(&mut p, Some(0)).is_ok_and(|n| n > 0) {
+                let link = self.list.swap_remove(i);
+                hidden::close(link.fd);
+                for m in link.segments {
+                    let end = if link.client.is_some() { 1 } else { 0 };
+                    let h = m.header();
+                    let g = h.generation.load(Ordering::Acquire);
+                    // In use here: its own release finds no link and retires it.
+                    if h.ends[end].released.load(Ordering::Acquire) == g {
+                        self.retire(m);
+                    }
+                }
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    fn retire(&mut self, m: &'static Mapped) {
+        let now = sys::now();
+        self.retired.push((now, m));
+        while let Some(&(at, old)) = self.retired.first() {
+            if now - at < RETIREMENT {
+                break;
+            }
+            self.retired.remove(0);
+            for bell in old.bells {
+                hidden::close(bell);
+            }
+            // SAFETY: made by Box::leak in `keep`, out of every list, and old enough for late calls to be over.
+            drop(unsafe { Box::from_raw(old as *const Mapped as *mut Mapped) });
+        }
+    }
+}
+
+fn listen(owner: Owner) -> sys::Result<i32> {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    let fd = hidden::hide(sys::socket(libc::AF_UNIX, kind, 0)?)?;
+    let (addr, len) = name(owner);
+    // SAFETY: addr is valid for len bytes.
+    let done = unsafe { sys::bind(fd, &addr as *const _ as *const _, len) }
+        .and_then(|()| sys::listen(fd, 128));
+    if let Err(e) = done {
+        hidden::close(fd);
+        return Err(e);
+    }
+    Ok(fd)
+}
+
+/// The abstract address of a process's mailbox.
+fn name(owner: Owner) -> (libc::sockaddr_un, u32) {
+    // SAFETY: all zeroes is a valid sockaddr_un.
+    let mut addr: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+    addr.sun_family = libc::AF_UNIX as u16;
+    let mut text = [0u8; 64];
+    let mut cursor = sys::Cursor {
+        buf: &mut text,
+        len: 0,
+    };
+    let _ = core::fmt::write(
+        &mut cursor,
+        format_args!("headwater.{}.{:016x}", board::ABI, owner.bits()),
+    );
+    let len = cursor.len;
+    for (to, from) in addr.sun_path[1..].iter_mut().zip(&text[..len]) {
+        *to = *from as libc::c_char;
+    }
+    (addr, (2 + 1 + len) as u32)
+}
+
+/// Is the process at the other side one of this user, or one that the configuration names?
+fn trusted(fd: i32) -> bool {
+    let mut cred = [0u8; size_of::<libc::ucred>()];
+    if sys::sockopt_bytes(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut cred).is_err() {
+        return false;
+    }
+    // SAFETY: ucred is three integers, and the kernel filled it.
+    let cred: libc::ucred = unsafe { core::ptr::read_unaligned(cred.as_ptr() as *const _) };
+    config::get().uid_allowed(sys::getuid(), cred.uid, cred.gid)
+}
+
+/// Makes a segment and sends it down the link.
+fn create(link_fd: i32, link: u64, index: u32) -> Result<&'static Mapped, Reason> {
+    let ring = config::get().ring;
+    let (segment, memfd) = Segment::create(ring, board::ABI).map_err(|_| Reason::NoSegment)?;
+    let bells = [bell::create(), bell::create()].map(|b| b.and_then(hidden::hide));
+    let result = match bells {
+        [Ok(a), Ok(b)] => {
+            let m = Mapped {
+                segment,
+                bells: [a, b],
+                link,
+                index,
+            };
+            m.renew();
+            let hello = Hello {
+                magic: MAGIC,
+                abi: board::ABI,
+                link,
+                index,
+                reserved: 0,
+            };
+            match send(link_fd, &hello, [memfd, a, b]) {
+                Ok(()) => Ok(keep(m)),
+                Err(_) => {
+                    hidden::close(a);
+                    hidden::close(b);
+                    Err(Reason::NoLink)
+                }
+            }
+        }
+        bells => {
+            for b in bells.into_iter().flatten() {
+                hidden::close(b);
+            }
+            Err(Reason::NoDescriptors)
+        }
+    };
+    let _ = sys::close(memfd);
+    if let Err(reason) = result {
+        counters::note(reason);
+    }
+    result
+}
+
+fn keep(m: Mapped) -> &'static Mapped {
+    Box::leak(Box::new(m))
+}
+
+#[repr(C, align(8))]
+struct Control {
+    bytes: [u8; 64],
+}
+
+fn send(fd: i32, hello: &Hello, fds: [i32; 3]) -> sys::Result<()> {
+    let mut iov = libc::iovec {
+        iov_base: hello as *const Hello as *mut libc::c_void,
+        iov_len: size_of::<Hello>(),
+    };
+    let mut control = Control { bytes: [0; 64] };
+    // SAFETY: msg's pointers are valid for the call, and CMSG_SPACE(12) fits the control buffer.
+    unsafe {
+        let mut msg: libc::msghdr = core::mem::zeroed();
+        msg.msg_iov = &mut iov;
+        msg.msg_iovlen = 1;
+        msg.msg_control = control.bytes.as_mut_ptr() as *mut libc::c_void;
+        msg.msg_controllen = libc::CMSG_SPACE(12) as _;
+        let c = libc::CMSG_FIRSTHDR(&msg);
+        (*c).cmsg_level = libc::SOL_SOCKET;
+        (*c).cmsg_type = libc::SCM_RIGHTS;
+        (*c).cmsg_len = libc::CMSG_LEN(12) as _;
+        core::ptr::copy_nonoverlapping(fds.as_ptr() as *const u8, libc::CMSG_DATA(c), 12);
+        sys::sendmsg(fd, &msg, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT).map(drop)
+    }
+}
+
+/// One segment from a link. A message that is not one of ours, or of another version, is dropped.
+fn receive(fd: i32) -> Option<(Hello, &'static Mapped)> {
+    let mut hello = Hello {
+        magic: 0,
+        abi: 0,
+        link: 0,
+        index: 0,
+        reserved: 0,
+    };
+    let mut iov = libc::iovec {
+        iov_base: &mut hello as *mut Hello as *mut libc::c_void,
+        iov_len: size_of::<Hello>(),
+    };
+    let mut control = Control { bytes: [0; 64] };
+    let mut fds = [-1i32; 3];
+    // SAFETY: msg's pointers are valid for the call; the kernel checked the control message's length.
+    let n = unsafe {
+        let mut msg: libc::msghdr = core::mem::zeroed();
+        msg.msg_iov = &mut iov;
+        msg.msg_iovlen = 1;
+        msg.msg_control = control.bytes.as_mut_ptr() as *mut libc::c_void;
+        msg.msg_controllen = control.bytes.len() as _;
+        let n = sys::recvmsg(fd, &mut msg, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC).ok()?;
+        let c = libc::CMSG_FIRSTHDR(&msg);
+        if !c.is_null() && (*c).cmsg_type == libc::SCM_RIGHTS {
+            let count = ((*c).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize) / 4;
+            let bytes = count.min(3) * 4;
+            core::ptr::copy_nonoverlapping(libc::CMSG_DATA(c), fds.as_mut_ptr() as *mut u8, bytes);
+        }
+        n
+    };
+    let ours = n == size_of::<Hello>()
+        && hello.magic == MAGIC
+        && hello.abi == board::ABI
+        && fds.iter().all(|&f| f >= 0);
+    let segment = if ours {
+        Segment::open(fds[0], board::ABI).ok()
+    } else {
+        None
+    };
+    if fds[0] >= 0 {
+        let _ = sys::close(fds[0]);
+    }
+    let Some(segment) = segment else {
+        for &f in &fds[1..] {
+            if f >= 0 {
+                let _ = sys::close(f);
+            }
+        }
+        counters::note(Reason::OtherVersion);
+        return None;
+    };
+    let bells = [fds[1], fds[2]].map(hidden::hide);
+    let [Ok(a), Ok(b)] = bells else {
+        for f in bells.into_iter().flatten() {
+            hidden::close(f);
+        }
+        counters::note(Reason::NoDescriptors);
+        return None;
+    };
+    let m = Mapped {
+        segment,
+        bells: [a, b],
+        link: hello.link,
+        index: hello.index,
+    };
+    Some((hello, keep(m)))
+}

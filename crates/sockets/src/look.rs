@@ -1,0 +1,79 @@
+//! Looking at the shadow: end of stream, reset, a peer that is gone.
+
+use headwater_host::sync::Ordering;
+use headwater_host::sys;
+
+use crate::conn::Conn;
+use crate::recv::Step;
+use crate::segment::View;
+
+/// A killed peer raises no flag, so the shadow is looked at this often when nothing else asks for it.
+const EVERY_MS: u64 = 100;
+
+/// Is the shadow to be looked at now? The peer has just closed something, the kernel reported something, or it is time.
+pub fn due(c: &Conn, v: &View<'_>) -> bool {
+    let look = v.peer().look.load(Ordering::Acquire);
+    if c.look_seen.swap(look, Ordering::Relaxed) != look {
+        c.look_now.store(0, Ordering::Relaxed);
+        return true;
+    }
+    if c.look_now.swap(0, Ordering::AcqRel) != 0 {
+        return true;
+    }
+    let now = coarse_ms();
+    if now.wrapping_sub(c.looked_at.load(Ordering::Relaxed)) < EVERY_MS {
+        return false;
+    }
+    c.looked_at.store(now, Ordering::Relaxed);
+    true
+}
+
+/// Has the kernel seen the end of the peer's stream, and how did it end? Takes nothing out of the shadow.
+pub fn end_of_stream(c: &Conn) -> Option<Step> {
+    if shadow(c) == 0 {
+        return None;
+    }
+    // The end stays to be seen by later calls, and by senders.
+    c.look_now.store(1, Ordering::Relaxed);
+    c.gone.store(1, Ordering::Relaxed);
+    let mut byte = 0u8;
+    // SAFETY: one writable byte.
+    match unsafe { sys::recv(c.fd(), &mut byte, 1, libc::MSG_DONTWAIT | libc::MSG_PEEK) } {
+        Ok(0) => Some(Step::Eof),
+        Ok(_) | Err(libc::EAGAIN) => None,
+        Err(e) => Some(Step::Error(e)),
+    }
+}
+
+/// Is nobody left to read what this end sends? Then only the kernel can say so as TCP does.
+pub fn peer_gone(c: &Conn) -> bool {
+    let gone = shadow(c) != 0;
+    if gone {
+        c.gone.store(1, Ordering::Relaxed);
+        c.look_now.store(1, Ordering::Relaxed);
+    }
+    gone
+}
+
+fn shadow(c: &Conn) -> i16 {
+    let mut p = [libc::pollfd {
+        fd: c.fd(),
+        events: libc::POLLRDHUP,
+        revents: 0,
+    }];
+    match sys::ppoll(&mut p, Some(0)) {
+        Ok(n) if n > 0 => p[0].revents,
+        _ => 0,
+    }
+}
+
+/// A clock good to a few milliseconds, and cheap.
+pub fn coarse_ms() -> u64 {
+    let mut ts = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: ts is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut ts) };
+    ts.tv_sec as u64 * 1000 + ts.tv_nsec as u64 / 1_000_000
+}

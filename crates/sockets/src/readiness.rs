@@ -1,0 +1,133 @@
+//! Sockets as members of poll, select and epoll sets.
+
+use headwater_host::sync::{Ordering, fence};
+use headwater_host::table::{Descriptor, Handle};
+
+use crate::conn::{self, Phase};
+use crate::segment::{Tx, View};
+use crate::{recv, switch, takeover};
+
+const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
+const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
+const GONE: u32 = (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) as u32;
+
+pub struct Sockets;
+
+fn carried(h: Handle) -> Option<(&'static conn::Conn, View<'static>)> {
+    let c = conn::get(h)?;
+    Some((c, c.view()?))
+}
+
+impl Descriptor for Sockets {
+    #[inline]
+    fn ready(&self, h: Handle, want: u32) -> u32 {
+        let Some((c, v)) = carried(h) else { return 0 };
+        let mut ready = 0;
+        if want & IN != 0 && switch::readable(&v) {
+            ready |= want & IN;
+        }
+        if want & OUT != 0 && switch::writable(c, &v) == Some(true) {
+            ready |= want & OUT;
+        }
+        ready
+    }
+
+    fn arm(&self, h: Handle, want: u32) {
+        let Some((_, v)) = carried(h) else { return };
+        if want & IN != 0 {
+            let s = &v.inn().ring.sleep;
+            s.readers_asleep.fetch_add(1, Ordering::SeqCst);
+            s.reader_armed.store(1, Ordering::SeqCst);
+        }
+        if want & OUT != 0 {
+            let s = &v.out().ring.sleep;
+            s.writers_asleep.fetch_add(1, Ordering::SeqCst);
+            s.writer_armed.store(1, Ordering::SeqCst);
+        }
+        fence(Ordering::SeqCst);
+    }
+
+    fn disarm(&self, h: Handle, want: u32) {
+        let Some((_, v)) = carried(h) else { return };
+        if want & IN != 0 {
+            recv::leave(&v.inn().ring.sleep.readers_asleep);
+        }
+        if want & OUT != 0 {
+            recv::leave(&v.out().ring.sleep.writers_asleep);
+        }
+    }
+
+    fn bell(&self, h: Handle) -> Option<i32> {
+        carried(h).map(|(_, v)| v.own_bell())
+    }
+
+    fn settle(&self, h: Handle) {
+        if let Some((c, v)) = carried(h) {
+            switch::settle(c, &v);
+        }
+    }
+
+    fn kernel_events(&self, h: Handle, want: u32) -> u32 {
+        let Some((_, v)) = carried(h) else {
+            return want;
+        };
+        let by_ring = Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
+        if by_ring && want & OUT != 0 {
+            // Room is the ring's matter, but a peer that goes away must wake the writer.
+            return want & !OUT | libc::POLLRDHUP as u32;
+        }
+        want
+    }
+
+    fn edges(&self, h: Handle) -> (u64, u64) {
+        match carried(h) {
+            Some((c, v)) => (switch::arrival_edge(&v), c.full.load(Ordering::Relaxed)),
+            None => (0, 0),
+        }
+    }
+
+    fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
+        let Some((c, v)) = carried(h) else {
+            return events;
+        };
+        if events & (GONE | IN) != 0 {
+            c.look_now.store(1, Ordering::Relaxed);
+        }
+        if !Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring() {
+            return events;
+        }
+        if events & GONE != 0 {
+            events | OUT
+        } else {
+            events & !OUT
+        }
+    }
+
+    #[inline]
+    fn peer_cpu(&self, h: Handle) -> u32 {
+        carried(h).map_or(u32::MAX, |(_, v)| v.peer().cpu.load(Ordering::Relaxed))
+    }
+
+    fn busy(&self, h: Handle, change: i32) -> bool {
+        let Some(c) = conn::get(h) else { return true };
+        if c.phase() == Phase::Listener {
+            return true;
+        }
+        if change > 0 {
+            if let Some(fd) = tracked_fd(c) {
+                takeover::progress(c, fd);
+            }
+            return c.phase() == Phase::Tracked && c.record().enter().is_ok();
+        }
+        c.record().leave();
+        true
+    }
+
+    fn shared(&self, h: Handle) -> bool {
+        carried(h).is_some_and(|(_, v)| v.is_shared())
+    }
+}
+
+fn tracked_fd(c: &conn::Conn) -> Option<i32> {
+    (c.phase() == Phase::Tracked).then(|| c.fd())
+}

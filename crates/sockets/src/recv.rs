@@ -1,0 +1,472 @@
+//! Receiving. [`recv`] is what read(2), readv(2), recv(2), recvfrom(2) and recvmsg(2) come down to.
+//!
+//! A call is a loop of *steps*, which never block and in which a panic is caught, and *waits*, which own nothing that needs
+//! dropping, so that a cancelled thread or a siglongjmp may leave them.
+
+use headwater_channel::bell;
+use headwater_channel::ring::Corrupt;
+use headwater_channel::wait::Outcome;
+use headwater_host::counters::{self, Counter, Reason};
+use headwater_host::poll::SHARED_SLICE;
+use headwater_host::sync::{Ordering, fence};
+use headwater_host::{next, signal, sys};
+use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec};
+
+use crate::buffers::Buffers;
+use crate::conn::{Conn, Phase};
+use crate::record::{NONBLOCK, Takeover};
+use crate::segment::{PIN, Tx, View};
+use crate::{guard, look, switch, takeover};
+
+/// What a step came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Bytes were taken.
+    Data(usize),
+    Eof,
+    /// Nothing yet.
+    Again,
+    /// The kernel alone decides from here on: make the plain call.
+    Kernel,
+    Error(i32),
+}
+
+/// A result: bytes, or an errno.
+pub type Outcome1 = Result<usize, i32>;
+
+/// Receives into `iov`. `None`: make the C library's own call instead.
+///
+/// # Safety
+/// The buffers are valid.
+pub unsafe fn recv(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+    if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
+        return None;
+    }
+    match c.phase() {
+        Phase::Carried => {}
+        Phase::Tracked => {
+            takeover::progress(c, fd);
+            match c.phase() {
+                Phase::Carried => {}
+                Phase::Tracked => return tracked(c, fd, iov, flags),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    }
+    carried(c, iov, flags)
+}
+
+// ---- not (yet) carried: the kernel's data, counted, and never a bare blocking read ----
+
+unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+    signal::begin_wait();
+    let r = c.record();
+    let deadline = deadline(r.receive_timeout.load(Ordering::Relaxed));
+    let patient = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
+    let mut buffers = Buffers::new(iov);
+    loop {
+        match r.enter() {
+            Ok(()) => {}
+            Err(Takeover::Changing) => {
+                std::thread::yield_now();
+                continue;
+            }
+            Err(_) => return carried_rest(c, buffers, flags),
+        }
+        let result = kernel_recv(
+            fd,
+            &mut buffers,
+            flags & !MSG_WAITALL | MSG_DONTWAIT,
+            usize::MAX,
+        );
+        r.leave();
+        match result {
+            Ok(n) => {
+                if flags & MSG_PEEK != 0 {
+                    return Some(Ok(n));
+                }
+                r.received.fetch_add(n as u64, Ordering::AcqRel);
+                c.operations.fetch_add((n > 0) as u32, Ordering::Relaxed);
+                counters::add(Counter::KernelMsgsRx, 1);
+                let more = flags & MSG_WAITALL != 0 && n > 0 && buffers.left > 0;
+                if !more || !patient {
+                    return Some(Ok(buffers.done));
+                }
+            }
+            Err(EAGAIN) if patient => {
+                if r.enter().is_err() {
+                    continue;
+                }
+                let waited = wait_kernel(fd, libc::POLLIN, deadline);
+                r.leave();
+                if let Err(e) = waited {
+                    return Some(partial(buffers.done, e));
+                }
+            }
+            Err(e) => return Some(partial(buffers.done, e)),
+        }
+        // The thread that woke is the one that takes the next step.
+        if c.phase() == Phase::Tracked {
+            takeover::progress(c, fd);
+        }
+        match c.phase() {
+            Phase::Tracked => {}
+            Phase::Carried => return carried_rest(c, buffers, flags),
+            _ => {
+                return if buffers.done > 0 {
+                    Some(Ok(buffers.done))
+                } else {
+                    None
+                };
+            }
+        }
+    }
+}
+
+/// A wait in the kernel on one descriptor. Restarted or ended by signals as the handler's flags say.
+unsafe fn wait_kernel(fd: i32, events: i16, deadline: Option<u64>) -> Result<(), i32> {
+    let mut p = libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    };
+    loop {
+        let ts = left(deadline).map(sys::timespec);
+        let tsp = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
+        let n = next::ppoll(&mut p, 1, tsp, core::ptr::null());
+        if n > 0 {
+            return Ok(());
+        }
+        if n == 0 {
+            return Err(EAGAIN);
+        }
+        if next::errno() != EINTR || signal::interrupted() || deadline.is_some() {
+            return Err(next::errno());
+        }
+    }
+}
+
+// ---- carried ----
+
+unsafe fn carried_rest(c: &'static Conn, buffers: Buffers<'_>, flags: i32) -> Option<Outcome1> {
+    let (mut room, done) = ([EMPTY; 16], buffers.done);
+    let rest = buffers.rest(&mut room);
+    match carried(c, rest, flags)? {
+        Ok(n) => Some(Ok(done + n)),
+        Err(e) => Some(partial(done, e)),
+    }
+}
+
+unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+    let v = c.view()?;
+    v.publish_cpu();
+    let r = c.record();
+    let mut buffers = Buffers::new(iov);
+    if buffers.left == 0 && flags & MSG_PEEK == 0 {
+        return Some(Ok(0));
+    }
+    let mut waited = false;
+    let mut end = None;
+    loop {
+        match guard(c, || step(c, &v, &mut buffers, flags)).unwrap_or(Step::Error(ECONNRESET)) {
+            Step::Data(_) => {
+                let target = if flags & MSG_WAITALL != 0 {
+                    buffers.left + buffers.done
+                } else {
+                    (r.low_water.load(Ordering::Relaxed) as usize).min(buffers.left + buffers.done)
+                };
+                if buffers.done >= target || flags & MSG_PEEK != 0 {
+                    return Some(Ok(buffers.done));
+                }
+            }
+            Step::Eof => return Some(Ok(buffers.done)),
+            Step::Error(e) => return Some(partial(buffers.done, e)),
+            Step::Kernel if buffers.done == 0 => return None,
+            Step::Kernel => return Some(Ok(buffers.done)),
+            Step::Again => {
+                if flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
+                    return Some(partial(buffers.done, EAGAIN));
+                }
+                if !waited {
+                    waited = true;
+                    signal::begin_wait();
+                    end = deadline(r.receive_timeout.load(Ordering::Relaxed));
+                }
+                if let Err(e) = wait(c, &v, end) {
+                    return Some(partial(buffers.done, e));
+                }
+            }
+        }
+    }
+}
+
+/// Takes what there is. Under the reader lock; never blocks.
+fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
+    takeover::see_attached(c);
+    let took_ring;
+    let result = {
+        let _section = v.lock_in(|| switch::recover_reader(c, v));
+        let result = locked(c, v, buffers, flags);
+        took_ring = matches!(result, Ok(Step::Data(_)));
+        result
+    };
+    if took_ring {
+        switch::ring_writer(v);
+    }
+    result.unwrap_or_else(|Corrupt| {
+        counters::note(Reason::Corrupt);
+        Step::Error(ECONNRESET)
+    })
+}
+
+fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Result<Step, Corrupt> {
+    let (d, ring) = (v.inn(), v.in_ring());
+    loop {
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if w.generation() != c.segment_generation.load(Ordering::Relaxed) as u16 {
+            return Ok(Step::Error(libc::EBADF));
+        }
+        if w.has(PIN) {
+            return Ok(Step::Kernel);
+        }
+        let re = d.receive.re.load(Ordering::Relaxed) as u16;
+        let ahead = w.epoch().wrapping_sub(re);
+        if ahead > 2 {
+            return Err(Corrupt);
+        }
+        if re & 1 == 1 {
+            let end = (ahead > 0).then(|| d.send.mat.load(Ordering::Acquire));
+            let n = take_ring(&ring, buffers, flags, end)?;
+            if n > 0 {
+                return Ok(Step::Data(n));
+            }
+            if let Some(end) = end {
+                if ring.head() < end {
+                    return Err(Corrupt);
+                }
+                d.receive
+                    .re
+                    .store(re.wrapping_add(1) as u64, Ordering::Release);
+                continue;
+            }
+            if !look::due(c, v) {
+                return Ok(Step::Again);
+            }
+            match look::end_of_stream(c) {
+                None => return Ok(Step::Again),
+                Some(end) => {
+                    fence(Ordering::SeqCst);
+                    if d.send.tx.load(Ordering::Acquire) != w.0 || !ring.is_empty() {
+                        continue;
+                    }
+                    return Ok(end);
+                }
+            }
+        }
+        if ahead == 0 {
+            if !switch::begin_kernel_read(d, w) {
+                continue;
+            }
+            let result = kernel_step(c, d, buffers, flags, usize::MAX);
+            switch::end_kernel_read(d);
+            return Ok(result);
+        }
+        let at = if ahead == 1 {
+            &d.send.ksent
+        } else {
+            &d.send.nat
+        };
+        let n = at.load(Ordering::Acquire);
+        if Tx(d.send.tx.load(Ordering::Acquire)).epoch() != w.epoch() {
+            continue;
+        }
+        let limit = n.wrapping_sub(d.receive.krecv.load(Ordering::Relaxed));
+        if limit > 1 << 60 {
+            return Err(Corrupt);
+        }
+        if limit == 0 {
+            d.receive
+                .re
+                .store(re.wrapping_add(1) as u64, Ordering::Release);
+            continue;
+        }
+        return Ok(kernel_step(c, d, buffers, flags, limit as usize));
+    }
+}
+
+/// A kernel read of at most `limit` bytes, counted.
+fn kernel_step(
+    c: &Conn,
+    d: &crate::segment::Direction,
+    buffers: &mut Buffers<'_>,
+    flags: i32,
+    limit: usize,
+) -> Step {
+    let flags = flags & (MSG_PEEK | MSG_TRUNC) | MSG_DONTWAIT;
+    c.kcalls.fetch_add(1, Ordering::AcqRel);
+    // SAFETY: the program's buffers.
+    let result = unsafe { kernel_recv(c.fd(), buffers, flags, limit) };
+    c.kcalls.fetch_sub(1, Ordering::AcqRel);
+    match result {
+        Ok(0) => Step::Eof,
+        Ok(n) => {
+            if flags & MSG_PEEK == 0 {
+                d.receive.krecv.fetch_add(n as u64, Ordering::AcqRel);
+                counters::add(Counter::KernelBytesRx, n as u64);
+                counters::add(Counter::KernelMsgsRx, 1);
+            }
+            Step::Data(n)
+        }
+        Err(EAGAIN) => Step::Again,
+        Err(e) => Step::Error(e),
+    }
+}
+
+#[inline]
+fn take_ring(
+    ring: &headwater_channel::ring::Ring<'_>,
+    buffers: &mut Buffers<'_>,
+    flags: i32,
+    end: Option<u64>,
+) -> Result<usize, Corrupt> {
+    let before = buffers.done;
+    while buffers.left > 0 {
+        let skip = buffers.done - before;
+        let piece = buffers.piece(usize::MAX);
+        let n = if flags & MSG_PEEK != 0 {
+            ring.copy_peek(piece, skip, end)?
+        } else {
+            ring.pop_until(piece, end)?
+        };
+        if n == 0 {
+            break;
+        }
+        buffers.advance(n);
+    }
+    Ok(buffers.done - before)
+}
+
+/// Waits until there may be something: spin, then arm, look again, sleep.
+unsafe fn wait(c: &'static Conn, v: &View<'_>, deadline: Option<u64>) -> Result<(), i32> {
+    // Only a ring can be watched by spinning.
+    if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 1 {
+        let peer = &v.peer().cpu;
+        let look = &v.peer().look;
+        let seen = c.look_seen.load(Ordering::Relaxed);
+        let spun = c.reading.wait(
+            || peer.load(Ordering::Relaxed),
+            || switch::readable(v) || look.load(Ordering::Relaxed) != seen || signal::interrupted(),
+        );
+        if signal::interrupted() {
+            return Err(EINTR);
+        }
+        if spun == Outcome::Ready {
+            counters::add(Counter::Spins, 1);
+            return Ok(());
+        }
+    }
+    let s = &v.inn().ring.sleep;
+    s.readers_asleep.fetch_add(1, Ordering::SeqCst);
+    s.reader_armed.store(1, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+    if switch::readable(v) {
+        leave(&s.readers_asleep);
+        return Ok(());
+    }
+    let result = sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading);
+    leave(&s.readers_asleep);
+    if bell::take(v.own_bell()) {
+        switch::settle(c, v);
+    }
+    result
+}
+
+/// The kernel wait on shadow and own bell that readers and writers share.
+pub unsafe fn sleep(
+    c: &'static Conn,
+    v: &View<'_>,
+    events: i16,
+    deadline: Option<u64>,
+    learner: &headwater_channel::wait::Learner,
+) -> Result<(), i32> {
+    c.pins.fetch_add(1, Ordering::AcqRel);
+    let mut fds = [
+        libc::pollfd {
+            fd: c.fd(),
+            events,
+            revents: 0,
+        },
+        libc::pollfd {
+            fd: v.own_bell(),
+            events: libc::POLLIN,
+            revents: 0,
+        },
+    ];
+    let mut bound = left(deadline);
+    if v.is_shared() {
+        bound = Some(bound.map_or(SHARED_SLICE, |b| b.min(SHARED_SLICE)));
+    }
+    let ts = bound.map(sys::timespec);
+    let tsp = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
+    let begun = sys::now();
+    let n = next::ppoll(fds.as_mut_ptr(), 2, tsp, core::ptr::null());
+    let errno = next::errno();
+    c.pins.fetch_sub(1, Ordering::AcqRel);
+    counters::add(Counter::Sleeps, 1);
+    learner.slept(sys::now() - begun);
+    if fds[0].revents != 0 {
+        c.look_now.store(1, Ordering::Relaxed);
+    }
+    if n < 0 && (errno != EINTR || signal::interrupted() || deadline.is_some()) {
+        return Err(errno);
+    }
+    if deadline.is_some_and(|d| n == 0 && sys::now() >= d) {
+        return Err(EAGAIN);
+    }
+    Ok(())
+}
+
+pub fn leave(count: &headwater_host::sync::AtomicU32) {
+    let _ = count.fetch_update(Ordering::SeqCst, Ordering::Relaxed, |n| n.checked_sub(1));
+}
+
+pub fn deadline(timeout: u64) -> Option<u64> {
+    (timeout > 0).then(|| sys::now().saturating_add(timeout))
+}
+
+fn left(deadline: Option<u64>) -> Option<u64> {
+    deadline.map(|d| d.saturating_sub(sys::now()))
+}
+
+/// What was done counts; the error comes at the next call.
+pub fn partial(done: usize, e: i32) -> Outcome1 {
+    if done > 0 { Ok(done) } else { Err(e) }
+}
+
+const EMPTY: iovec = iovec {
+    iov_base: core::ptr::null_mut(),
+    iov_len: 0,
+};
+
+/// One non-blocking kernel read into what is left of the buffers, of at most `limit` bytes.
+unsafe fn kernel_recv(
+    fd: i32,
+    buffers: &mut Buffers<'_>,
+    flags: i32,
+    limit: usize,
+) -> Result<usize, i32> {
+    let n = if limit < buffers.left {
+        let piece = buffers.piece(limit);
+        sys::recv(fd, piece.as_mut_ptr(), piece.len(), flags)?
+    } else {
+        let mut room = [EMPTY; 16];
+        let rest = buffers.rest(&mut room);
+        let mut msg: libc::msghdr = core::mem::zeroed();
+        msg.msg_iov = rest.as_mut_ptr();
+        msg.msg_iovlen = rest.len() as _;
+        sys::recvmsg(fd, &mut msg, flags)?
+    };
+    buffers.advance(n.min(buffers.left));
+    Ok(n)
+}

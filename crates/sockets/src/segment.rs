@@ -1,0 +1,250 @@
+//! What the two ends of a carried connection share, beside the rings' bytes. Words and rules are those of the switch
+//! protocol in ARCHITECTURE.md; end 0 is the client, end 1 the server, direction `i` is what end `i` sends.
+
+use headwater_channel::lock::Taken;
+use headwater_channel::ring::{Ring, RingState};
+use headwater_channel::segment::Segment;
+use headwater_channel::shm::SharedSafe;
+use headwater_host::process::{self, Section};
+use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// The `tx` word of a direction, one atomic: {epoch: 16, inflight: 16, generation: 16, flags}.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tx(pub u64);
+
+/// A receiver is in an unlimited kernel read.
+pub const KREAD: u64 = 1 << 48;
+/// The receiver reads only the kernel from here on.
+pub const PIN: u64 = 1 << 49;
+/// The last sender is about to close.
+pub const CLOSING: u64 = 1 << 50;
+/// The sender never switches again.
+pub const TCPONLY: u64 = 1 << 51;
+const INFLIGHT: u64 = 0xffff << 16;
+pub const ONE_INFLIGHT: u64 = 1 << 16;
+
+impl Tx {
+    pub fn fresh(generation: u16) -> Tx {
+        Tx((generation as u64) << 32)
+    }
+    #[inline]
+    pub fn epoch(self) -> u16 {
+        self.0 as u16
+    }
+    /// Odd epochs send by the ring, even ones by TCP.
+    #[inline]
+    pub fn by_ring(self) -> bool {
+        self.0 & 1 == 1
+    }
+    #[inline]
+    pub fn has(self, flags: u64) -> bool {
+        self.0 & flags != 0
+    }
+    #[inline]
+    pub fn generation(self) -> u16 {
+        (self.0 >> 32) as u16
+    }
+    pub fn idle(self) -> bool {
+        self.0 & (INFLIGHT | KREAD | PIN | CLOSING | TCPONLY) == 0
+    }
+    pub fn inflight_full(self) -> bool {
+        self.0 & INFLIGHT == INFLIGHT
+    }
+    pub fn next_epoch(self) -> Tx {
+        Tx(self.0 & !0xffff | self.epoch().wrapping_add(1) as u64)
+    }
+}
+
+#[derive(SharedSafe)]
+#[repr(C, align(128))]
+pub struct SendLine {
+    pub tx: AtomicU64,
+    /// Kernel bytes sent; frozen while the epoch is odd.
+    pub ksent: AtomicU64,
+    /// N and M of the last ring stretch.
+    pub nat: AtomicU64,
+    pub mat: AtomicU64,
+    /// Progress of a withdrawal, as a ring position plus bytes of the frame there.
+    pub withdrawn: AtomicU64,
+    pub withdrawing: AtomicU32,
+    reserved: AtomicU32,
+}
+
+#[derive(SharedSafe)]
+#[repr(C, align(128))]
+pub struct ReceiveLine {
+    /// Epoch that the receiver has followed to.
+    pub re: AtomicU64,
+    /// Kernel bytes taken.
+    pub krecv: AtomicU64,
+}
+
+#[derive(SharedSafe)]
+#[repr(C, align(128))]
+pub struct Direction {
+    pub send: SendLine,
+    pub receive: ReceiveLine,
+    pub ring: RingState,
+}
+
+#[derive(SharedSafe)]
+#[repr(C, align(128))]
+pub struct End {
+    /// Where this end ran last; `u32::MAX` before.
+    pub cpu: AtomicU32,
+    /// Processes that hold this end: a hint, kills make it too high.
+    pub holders: AtomicU32,
+    /// Raised when this end has just closed or shut something.
+    pub look: AtomicU32,
+    /// The generation that this end has finished with.
+    pub released: AtomicU32,
+}
+
+#[derive(SharedSafe)]
+#[repr(C, align(128))]
+pub struct Header {
+    pub generation: AtomicU32,
+    /// The connection was shared over fork: its segment is not used again.
+    pub shared: AtomicU32,
+    reserved: [u64; 15],
+    pub ends: [End; 2],
+    pub directions: [Direction; 2],
+}
+
+const _: () = assert!(size_of::<SendLine>() == 128 && size_of::<ReceiveLine>() == 128);
+const _: () = assert!(size_of::<End>() == 128 && size_of::<Direction>() == 640);
+const _: () = assert!(size_of::<Header>() == 128 + 2 * 128 + 2 * 640);
+
+/// A segment in this process, with the two ends' doorbells.
+pub struct Mapped {
+    pub segment: Segment,
+    pub bells: [i32; 2],
+    pub link: u64,
+    pub index: u32,
+}
+
+/// One end's view of a mapped segment.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub header: &'a Header,
+    pub mapped: &'a Mapped,
+    pub end: usize,
+}
+
+impl Mapped {
+    pub fn header(&self) -> &Header {
+        self.segment.header()
+    }
+
+    /// Prepares the segment for its next connection; nobody uses it now.
+    pub fn renew(&self) -> u16 {
+        let h = self.header();
+        let generation = h.generation.load(Ordering::Relaxed).wrapping_add(1) as u16;
+        // Zero is what a wiped segment shows.
+        let generation = if generation == 0 { 1 } else { generation };
+        h.shared.store(0, Ordering::Relaxed);
+        for (i, d) in h.directions.iter().enumerate() {
+            for word in [&d.send.ksent, &d.send.nat, &d.send.mat, &d.send.withdrawn] {
+                word.store(0, Ordering::Relaxed);
+            }
+            d.send.withdrawing.store(0, Ordering::Relaxed);
+            d.receive.re.store(0, Ordering::Relaxed);
+            d.receive.krecv.store(0, Ordering::Relaxed);
+            Ring::new(&d.ring, self.segment.ring_data(i)).reset();
+            d.send.tx.store(Tx::fresh(generation).0, Ordering::Release);
+        }
+        for e in &h.ends {
+            e.cpu.store(u32::MAX, Ordering::Relaxed);
+            e.holders.store(1, Ordering::Relaxed);
+            e.look.store(0, Ordering::Relaxed);
+            e.released.store(0, Ordering::Relaxed);
+        }
+        h.generation.store(generation as u32, Ordering::Release);
+        generation
+    }
+
+    /// Have both ends finished with the current connection?
+    pub fn is_free(&self) -> bool {
+        let h = self.header();
+        let g = h.generation.load(Ordering::Acquire);
+        h.shared.load(Ordering::Acquire) == 0
+            && h.ends
+                .iter()
+                .all(|e| e.released.load(Ordering::Acquire) == g)
+    }
+}
+
+impl<'a> View<'a> {
+    /// What this end sends.
+    #[inline]
+    pub fn out(&self) -> &'a Direction {
+        &self.header.directions[self.end]
+    }
+    /// What this end receives.
+    #[inline]
+    pub fn inn(&self) -> &'a Direction {
+        &self.header.directions[1 - self.end]
+    }
+    #[inline]
+    pub fn out_ring(&self) -> Ring<'a> {
+        Ring::new(&self.out().ring, self.mapped.segment.ring_data(self.end))
+    }
+    #[inline]
+    pub fn in_ring(&self) -> Ring<'a> {
+        Ring::new(
+            &self.inn().ring,
+            self.mapped.segment.ring_data(1 - self.end),
+        )
+    }
+    #[inline]
+    pub fn own(&self) -> &'a End {
+        &self.header.ends[self.end]
+    }
+    #[inline]
+    pub fn peer(&self) -> &'a End {
+        &self.header.ends[1 - self.end]
+    }
+    pub fn own_bell(&self) -> i32 {
+        self.mapped.bells[self.end]
+    }
+    pub fn peer_bell(&self) -> i32 {
+        self.mapped.bells[1 - self.end]
+    }
+
+    /// Tells the peer where we run.
+    #[inline]
+    pub fn publish_cpu(&self) {
+        let cpu = headwater_host::sys::cpu();
+        let word = &self.own().cpu;
+        if word.load(Ordering::Relaxed) != cpu {
+            word.store(cpu, Ordering::Relaxed);
+        }
+    }
+
+    /// Enters the section of this end's writers.
+    #[inline]
+    pub fn lock_out(&self) -> Section<'a> {
+        let section = process::lock(&self.out().ring.writer.lock);
+        if section.taken == Taken::Stolen {
+            let _ = self.out_ring().recover_producer();
+        }
+        section
+    }
+
+    /// Enters the section of this end's readers; a death inside is repaired by `recover`.
+    #[inline]
+    pub fn lock_in(&self, recover: impl FnOnce()) -> Section<'a> {
+        let section = process::lock(&self.inn().ring.reader.lock);
+        if section.taken == Taken::Stolen {
+            recover();
+        }
+        section
+    }
+
+    pub fn is_shared(&self) -> bool {
+        self.header
+            .ends
+            .iter()
+            .any(|e| e.holders.load(Ordering::Relaxed) > 1)
+    }
+}

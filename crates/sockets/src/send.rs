@@ -1,0 +1,297 @@
+//! Sending. [`send`] is what write(2), writev(2), send(2), sendto(2), sendmsg(2) and sendfile(2) come down to.
+
+use headwater_channel::bell;
+use headwater_channel::ring::{Corrupt, Meta};
+use headwater_channel::wait::Outcome;
+use headwater_host::counters::{self, Counter, Reason};
+use headwater_host::sync::{Ordering, fence};
+use headwater_host::{next, signal};
+use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
+
+use crate::buffers::Buffers;
+use crate::conn::{Conn, Phase};
+use crate::record::{NONBLOCK, SHUT_WR, Takeover};
+use crate::recv::{self, Outcome1, partial};
+use crate::segment::{PIN, TCPONLY, Tx, View};
+use crate::{guard, look, switch, takeover};
+
+/// A large write is published in pieces, so that the reader copies one while the writer copies the next.
+const CHUNK: usize = 16 << 10;
+/// Flags that only the kernel can serve.
+const KERNEL_FLAGS: i32 = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
+/// A blocked writer whose peer has taken nothing for this long goes on by TCP, whose buffers are larger.
+const STALL: u64 = 200_000_000;
+
+enum Step {
+    Sent,
+    /// No room for now.
+    Full,
+    /// By the kernel; the send is counted as begun.
+    ByTcp,
+    Error(i32),
+}
+
+/// Sends `iov`. `None`: make the C library's own call instead.
+///
+/// # Safety
+/// The buffers are valid.
+pub unsafe fn send(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+    match c.phase() {
+        Phase::Carried => {}
+        Phase::Tracked => {
+            takeover::progress(c, fd);
+            match c.phase() {
+                Phase::Carried => {}
+                Phase::Tracked => return tracked(c, fd, iov, flags),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    }
+    carried(c, iov, flags)
+}
+
+unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+    let r = c.record();
+    loop {
+        match r.enter() {
+            Ok(()) => break,
+            Err(Takeover::Changing) => std::thread::yield_now(),
+            Err(_) => return carried(c, iov, flags),
+        }
+    }
+    let n = kernel_send(fd, iov, flags);
+    let errno = next::errno();
+    if n > 0 {
+        r.sent.fetch_add(n as u64, Ordering::AcqRel);
+        c.operations.fetch_add(1, Ordering::Relaxed);
+        counters::add(Counter::KernelMsgsTx, 1);
+    }
+    r.leave();
+    Some(if n < 0 { Err(errno) } else { Ok(n as usize) })
+}
+
+/// A call of the C library that sends on a tracked connection in its own way; counted like any other.
+///
+/// # Safety
+/// `call` sends on the descriptor of `c`, if it is tracked.
+pub unsafe fn counted(c: &'static Conn, call: impl FnOnce() -> isize) -> isize {
+    let r = c.record();
+    if c.phase() != Phase::Tracked || r.enter().is_err() {
+        return call();
+    }
+    let n = call();
+    let errno = next::errno();
+    if n > 0 {
+        r.sent.fetch_add(n as u64, Ordering::AcqRel);
+        c.operations.fetch_add(1, Ordering::Relaxed);
+    }
+    r.leave();
+    next::set_errno(errno);
+    n
+}
+
+unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+    let v = c.view()?;
+    v.publish_cpu();
+    let r = c.record();
+    let mut buffers = Buffers::new(iov);
+    if buffers.left == 0 {
+        return Some(Ok(0));
+    }
+    let patient = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
+    let mut waited = false;
+    let mut end = None;
+    while buffers.left > 0 {
+        match guard(c, || step(c, &v, &mut buffers, flags)).unwrap_or(Step::Error(ECONNRESET)) {
+            Step::Sent => {}
+            Step::Error(e) => return Some(partial(buffers.done, e)),
+            Step::ByTcp => {
+                let mut room = [EMPTY; 64];
+                let rest = buffers.rest(&mut room);
+                let n = kernel_send(c.fd(), rest, flags);
+                let errno = next::errno();
+                switch::end_kernel_send(v.out(), n.max(0) as usize);
+                if n < 0 {
+                    return Some(partial(buffers.done, errno));
+                }
+                counters::add(Counter::KernelBytesTx, n as u64);
+                counters::add(Counter::KernelMsgsTx, 1);
+                buffers.advance(n as usize);
+                if !patient {
+                    break;
+                }
+            }
+            Step::Full => {
+                if !patient {
+                    c.full.fetch_add(1, Ordering::Relaxed);
+                    return Some(partial(buffers.done, EAGAIN));
+                }
+                if !waited {
+                    waited = true;
+                    signal::begin_wait();
+                    end = recv::deadline(r.send_timeout.load(Ordering::Relaxed));
+                }
+                if let Err(e) = wait(c, &v, buffers.left, end) {
+                    return Some(partial(buffers.done, e));
+                }
+            }
+        }
+    }
+    Some(Ok(buffers.done))
+}
+
+/// One publication, or the decision for the kernel. Never blocks.
+fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
+    let d = v.out();
+    loop {
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if w.generation() != c.segment_generation.load(Ordering::Relaxed) as u16 {
+            return Step::Error(libc::EBADF);
+        }
+        if w.by_ring() {
+            if w.has(PIN) {
+                if !switch::withdraw(c, v) {
+                    return Step::Full;
+                }
+                continue;
+            }
+            if must_leave_ring(c, v, flags) {
+                switch::unswitch(v);
+                continue;
+            }
+            match by_ring(v, buffers) {
+                Ok(Some(step)) => return step,
+                Ok(None) => continue,
+                Err(Corrupt) => {
+                    counters::note(Reason::Corrupt);
+                    return Step::Error(ECONNRESET);
+                }
+            }
+        }
+        takeover::see_attached(c);
+        if !w.has(TCPONLY | PIN)
+            && switch::may_switch(c)
+            && !must_leave_ring(c, v, flags)
+            && switch::try_switch(v)
+        {
+            continue;
+        }
+        if switch::begin_kernel_send(d) {
+            return Step::ByTcp;
+        }
+    }
+}
+
+/// Only the kernel can do (or refuse) what is asked for.
+#[inline]
+fn must_leave_ring(c: &Conn, v: &View<'_>, flags: i32) -> bool {
+    if flags & KERNEL_FLAGS != 0 || c.record().has(SHUT_WR) || c.gone.load(Ordering::Relaxed) != 0 {
+        return true;
+    }
+    // A peer that takes nothing may be gone.
+    let head = v.out_ring().head();
+    let look = v.peer().look.load(Ordering::Acquire);
+    if look == c.look_seen.load(Ordering::Relaxed) && c.head_seen.load(Ordering::Relaxed) != head {
+        c.head_seen.store(head, Ordering::Relaxed);
+        return false;
+    }
+    look::due(c, v) && look::peer_gone(c)
+}
+
+/// `None`: the direction moved meanwhile.
+#[inline]
+fn by_ring(v: &View<'_>, buffers: &mut Buffers<'_>) -> Result<Option<Step>, Corrupt> {
+    let (d, ring) = (v.out(), v.out_ring());
+    let sent = {
+        let _section = v.lock_out();
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if !w.by_ring() || w.has(PIN) {
+            return Ok(None);
+        }
+        let piece = buffers.piece(CHUNK);
+        // Crumbs of room are not worth a frame of their own.
+        let least = piece.len().min(ring.capacity() / 8);
+        if ring.room(piece.len())? < least {
+            0
+        } else {
+            ring.push(piece, Meta::default())?
+        }
+    };
+    if sent == 0 {
+        return Ok(Some(Step::Full));
+    }
+    buffers.advance(sent);
+    switch::ring_reader(v);
+    Ok(Some(Step::Sent))
+}
+
+/// Waits for room: spin, then arm, look again, sleep until the ring is down to its low-water mark.
+unsafe fn wait(
+    c: &'static Conn,
+    v: &View<'_>,
+    wanted: usize,
+    deadline: Option<u64>,
+) -> Result<(), i32> {
+    let ring = v.out_ring();
+    let (peer, tx) = (&v.peer().cpu, &v.out().send.tx);
+    let least = wanted.min(ring.capacity() / 4) as u64 + 16;
+    let moved = || {
+        let w = Tx(tx.load(Ordering::Acquire));
+        !w.by_ring() || w.has(PIN)
+    };
+    let spun = c.writing.wait(
+        || peer.load(Ordering::Relaxed),
+        || ring.capacity() as u64 - ring.fill() >= least || moved() || signal::interrupted(),
+    );
+    if signal::interrupted() {
+        return Err(EINTR);
+    }
+    if spun == Outcome::Ready {
+        return Ok(());
+    }
+    let s = &v.out().ring.sleep;
+    let head = ring.head();
+    s.writers_asleep.fetch_add(1, Ordering::SeqCst);
+    s.writer_armed.store(1, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+    if ring.below_low_water() || moved() {
+        recv::leave(&s.writers_asleep);
+        return Ok(());
+    }
+    let patience = headwater_host::sys::now() + STALL;
+    let bound = deadline.map_or(patience, |d| d.min(patience));
+    let result = recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing);
+    recv::leave(&s.writers_asleep);
+    if bell::take(v.own_bell()) {
+        switch::settle(c, v);
+    }
+    if c.look_now.load(Ordering::Relaxed) != 0 {
+        look::peer_gone(c);
+    }
+    match result {
+        Err(EAGAIN) if deadline.is_none_or(|d| headwater_host::sys::now() < d) => {
+            if ring.head() == head {
+                // Nobody reads: TCP would have taken more by now, so let it.
+                counters::note(Reason::Stalled);
+                switch::unswitch(v);
+            }
+            Ok(())
+        }
+        Err(EINTR) if !signal::interrupted() && deadline.is_none() => Ok(()),
+        other => other,
+    }
+}
+
+const EMPTY: iovec = iovec {
+    iov_base: core::ptr::null_mut(),
+    iov_len: 0,
+};
+
+/// The C library's own send, which may block and is a cancellation point.
+unsafe fn kernel_send(fd: i32, iov: &[iovec], flags: i32) -> isize {
+    let mut msg: libc::msghdr = core::mem::zeroed();
+    msg.msg_iov = iov.as_ptr() as *mut iovec;
+    msg.msg_iovlen = iov.len() as _;
+    next::sendmsg(fd, &msg, flags)
+}

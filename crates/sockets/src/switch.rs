@@ -1,0 +1,338 @@
+//! The moves of the switch protocol: how a direction changes between kernel and ring. See ARCHITECTURE.md.
+//!
+//! None of these waits for the peer. Names are the protocol's: `te` is the epoch in `tx` (odd: ring), `re` the epoch that the
+//! receiver has followed to, N and M the byte positions at which a ring stretch begins and ends.
+
+use headwater_channel::bell;
+use headwater_channel::ring::Pos;
+use headwater_host::counters::{self, Counter, Reason};
+use headwater_host::sync::{Ordering, fence};
+use headwater_host::sys;
+
+use crate::conn::{Conn, Role};
+use crate::record;
+use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View};
+use crate::truth;
+
+/// Tries to move this end's sending direction from the kernel to the ring. Fails rather than waits: one more send by TCP
+/// costs nothing.
+pub fn try_switch(v: &View<'_>) -> bool {
+    let d = v.out();
+    let switched = {
+        let _section = v.lock_out();
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        !w.by_ring()
+            && w.idle()
+            && w.epoch() == d.receive.re.load(Ordering::Acquire) as u16
+            && d.send
+                .tx
+                .compare_exchange(w.0, w.next_epoch().0, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+    };
+    if switched {
+        counters::add(Counter::Switches, 1);
+        wake_own_writers(v);
+    }
+    switched
+}
+
+/// Moves the sending direction back to the kernel after everything that is in the ring. Does nothing when it is there
+/// already, or when the receiver has pinned itself to the kernel (then [`withdraw`]).
+pub fn unswitch(v: &View<'_>) {
+    let d = v.out();
+    let done = {
+        let _section = v.lock_out();
+        let mut done = false;
+        loop {
+            let w = Tx(d.send.tx.load(Ordering::Acquire));
+            if !w.by_ring() || w.has(PIN) {
+                break;
+            }
+            d.send
+                .nat
+                .store(d.send.ksent.load(Ordering::Relaxed), Ordering::Relaxed);
+            d.send.mat.store(v.out_ring().tail(), Ordering::Release);
+            if d.send
+                .tx
+                .compare_exchange(w.0, w.next_epoch().0, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                done = true;
+                break;
+            }
+        }
+        done
+    };
+    if done {
+        counters::add(Counter::Unswitches, 1);
+        wake_own_writers(v);
+        // Kernel bytes wake a sleeping reader, but none may follow for long: let it see the epoch.
+        ring_reader(v);
+    }
+}
+
+/// Never switch this end's sending direction again.
+pub fn tcp_only(v: &View<'_>) {
+    v.out().send.tx.fetch_or(TCPONLY, Ordering::AcqRel);
+}
+
+/// Counts a kernel send that is about to start. `false`: the direction is on the ring, look again.
+pub fn begin_kernel_send(d: &Direction) -> bool {
+    loop {
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if w.by_ring() {
+            return false;
+        }
+        if w.inflight_full() {
+            std::thread::yield_now();
+            continue;
+        }
+        if d.send
+            .tx
+            .compare_exchange_weak(w.0, w.0 + ONE_INFLIGHT, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            return true;
+        }
+    }
+}
+
+/// The kernel took `n` bytes. The count comes first: a switch must see it.
+pub fn end_kernel_send(d: &Direction, n: usize) {
+    d.send.ksent.fetch_add(n as u64, Ordering::AcqRel);
+    d.send.tx.fetch_sub(ONE_INFLIGHT, Ordering::AcqRel);
+}
+
+/// Counts an unlimited kernel read at epoch `te`; false when the epoch has moved or another such read is on.
+pub fn begin_kernel_read(d: &Direction, seen: Tx) -> bool {
+    !seen.has(KREAD)
+        && d.send
+            .tx
+            .compare_exchange(seen.0, seen.0 | KREAD, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+}
+
+pub fn end_kernel_read(d: &Direction) {
+    d.send.tx.fetch_and(!KREAD, Ordering::AcqRel);
+}
+
+/// After the death of a reader inside its section: bytes that it took from the kernel are its own.
+pub fn recover_reader(c: &Conn, v: &View<'_>) {
+    let d = v.inn();
+    if let Ok(t) = truth::counts(c.fd(), c.role() == Role::Client) {
+        d.receive.krecv.store(t.read, Ordering::Release);
+    }
+    end_kernel_read(d);
+}
+
+/// The receiver reads only the kernel from here on. False where that is not allowed: ring bytes stand before kernel bytes.
+pub fn pin(c: &Conn, v: &View<'_>) -> bool {
+    let d = v.inn();
+    let pinned = {
+        let _section = v.lock_in(|| recover_reader(c, v));
+        loop {
+            let w = Tx(d.send.tx.load(Ordering::Acquire));
+            if w.has(PIN) {
+                break true;
+            }
+            let re = d.receive.re.load(Ordering::Relaxed) as u16;
+            if w.has(CLOSING) || !w.by_ring() && w.epoch() != re {
+                break false;
+            }
+            if d.send
+                .tx
+                .compare_exchange(w.0, w.0 | PIN, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                break true;
+            }
+        }
+    };
+    if pinned {
+        bell::ring(v.peer_bell());
+        bell::ring(v.own_bell());
+    }
+    pinned
+}
+
+/// The peer reads only the kernel from here on: send what it has not read by the kernel, then go on there for good. False
+/// when the kernel is full for now.
+pub fn withdraw(c: &Conn, v: &View<'_>) -> bool {
+    let d = v.out();
+    let done = {
+        let _section = v.lock_out();
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if !(w.by_ring() && w.has(PIN)) {
+            return true;
+        }
+        let ring = v.out_ring();
+        if d.send.withdrawing.load(Ordering::Relaxed) == 0 {
+            d.send.withdrawn.store(0, Ordering::Relaxed);
+            d.send.withdrawing.store(1, Ordering::Release);
+        }
+        let done = loop {
+            let mut buf = [0u8; 16384];
+            let skip = d.send.withdrawn.load(Ordering::Relaxed) as usize;
+            let Ok(n) = ring.copy_peek(&mut buf, skip, None) else {
+                break true;
+            };
+            if n == 0 {
+                break true;
+            }
+            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+            // SAFETY: buf is readable for n bytes.
+            match unsafe { sys::send(c.fd(), buf.as_ptr(), n, flags) } {
+                Ok(sent) => {
+                    d.send.withdrawn.fetch_add(sent as u64, Ordering::Release);
+                }
+                Err(libc::EAGAIN) => break false,
+                Err(libc::EINTR) => {}
+                // Nobody is there to read: the program's next send learns it from the kernel.
+                Err(_) => break true,
+            }
+        };
+        if done {
+            d.send.tx.fetch_add(1, Ordering::AcqRel);
+            d.send.withdrawing.store(0, Ordering::Release);
+            counters::add(Counter::Unswitches, 1);
+        }
+        done
+    };
+    wake_own_writers(v);
+    done
+}
+
+/// May the last sender close? Fails when the receiver pinned itself while ring bytes are unread: withdraw first.
+pub fn begin_close(v: &View<'_>) -> bool {
+    let d = v.out();
+    loop {
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if w.by_ring() && w.has(PIN) {
+            return false;
+        }
+        if d.send
+            .tx
+            .compare_exchange(w.0, w.0 | CLOSING, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            return true;
+        }
+    }
+}
+
+/// Takes a connection off the rings for good, as far as this end can: before exec of an image without the library, or
+/// before its descriptor is passed on.
+pub fn freeze(c: &Conn, v: &View<'_>, reason: Reason) {
+    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    if Tx(v.out().send.tx.load(Ordering::Acquire)).has(TCPONLY) && w.has(PIN) {
+        return;
+    }
+    unswitch(v);
+    tcp_only(v);
+    if !pin(c, v) {
+        headwater_host::log::write(
+            headwater_host::log::Level::Warn,
+            format_args!(
+                "descriptor {} is passed on with bytes in its ring: they stay with this process",
+                c.fd()
+            ),
+        );
+    }
+    counters::fallback(reason);
+}
+
+/// After publishing: rings the peer's readers if they asked for it. The caller's section ended with a fence.
+#[inline]
+pub fn ring_reader(v: &View<'_>) {
+    let armed = &v.out().ring.sleep.reader_armed;
+    if armed.load(Ordering::Relaxed) != 0 && armed.swap(0, Ordering::AcqRel) != 0 {
+        bell::ring(v.peer_bell());
+        counters::add(Counter::Doorbells, 1);
+    }
+}
+
+/// After consuming: rings the peer's writers if they asked for it and the ring is down to its low-water mark.
+#[inline]
+pub fn ring_writer(v: &View<'_>) {
+    let armed = &v.inn().ring.sleep.writer_armed;
+    if armed.load(Ordering::Relaxed) != 0
+        && v.in_ring().below_low_water()
+        && armed.swap(0, Ordering::AcqRel) != 0
+    {
+        bell::ring(v.peer_bell());
+        counters::add(Counter::Doorbells, 1);
+    }
+}
+
+/// Each change of `te` concerns siblings who sleep on the other criterion.
+fn wake_own_writers(v: &View<'_>) {
+    fence(Ordering::SeqCst);
+    if v.out().ring.sleep.writers_asleep.load(Ordering::Relaxed) > 0 {
+        bell::ring(v.own_bell());
+    }
+}
+
+/// The own bell was consumed by one of several sleepers: arm again for the others, and ring if there is something already.
+pub fn settle(c: &Conn, v: &View<'_>) {
+    let (reader, writer) = (&v.inn().ring.sleep, &v.out().ring.sleep);
+    let mut again = false;
+    if reader.readers_asleep.load(Ordering::SeqCst) > 0 {
+        reader.reader_armed.store(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        again |= readable(v);
+    }
+    if writer.writers_asleep.load(Ordering::SeqCst) > 0 {
+        writer.writer_armed.store(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        again |= writable(c, v) == Some(true);
+    }
+    if again {
+        bell::ring(v.own_bell());
+    }
+}
+
+/// Is there something to read that does not come by the kernel (or is about to)?
+#[inline]
+pub fn readable(v: &View<'_>) -> bool {
+    let d = v.inn();
+    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    if w.has(PIN) {
+        return false;
+    }
+    let re = d.receive.re.load(Ordering::Acquire) as u16;
+    let ahead = w.epoch().wrapping_sub(re);
+    if re & 1 == 1 {
+        return ahead > 0 || !v.in_ring().is_empty();
+    }
+    match ahead {
+        0 => false,
+        1 => {
+            let pending =
+                d.receive.krecv.load(Ordering::Acquire) != d.send.ksent.load(Ordering::Acquire);
+            pending || !v.in_ring().is_empty()
+        }
+        _ => true,
+    }
+}
+
+/// Is there room to write? `None` while the kernel decides.
+#[inline]
+pub fn writable(c: &Conn, v: &View<'_>) -> Option<bool> {
+    let w = Tx(v.out().send.tx.load(Ordering::Acquire));
+    if !w.by_ring() {
+        return None;
+    }
+    Some(w.has(PIN) || v.out_ring().below_low_water() || c.gone.load(Ordering::Relaxed) != 0)
+}
+
+/// A value that changes with every arrival.
+pub fn arrival_edge(v: &View<'_>) -> u64 {
+    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    let tail: Pos = v.in_ring().tail();
+    tail << 16 | w.epoch() as u64
+}
+
+/// May this end switch: has the other attached?
+pub fn may_switch(c: &Conn) -> bool {
+    c.role() == Role::Client || c.record().has(record::ATTACHED)
+}

@@ -1,0 +1,318 @@
+//! Offer, claim, attach: how a tracked connection becomes a carried one. Nobody waits; each step is taken at the beginning
+//! of an ordinary operation, by the thread that makes it.
+
+use std::sync::OnceLock;
+
+use headwater_host::board::{self, Addr, Board, Offer, State, Tuple};
+use headwater_host::counters::{self, Reason};
+use headwater_host::log::{self, Level};
+use headwater_host::sync::Ordering;
+use headwater_host::{config, epoll, process, sys, table};
+
+use crate::conn::{Conn, Phase, Role};
+use crate::link;
+use crate::record::{ATTACHED, NONBLOCK, Takeover};
+use crate::segment::Mapped;
+use crate::truth::{self, Truth, Unknown};
+
+/// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
+/// and its answer is left alone.
+const OFFER_AFTER: u32 = 2;
+const CLAIM_AFTER: u32 = 3;
+/// A server that finds no offer, and a client whose offer nobody claims, stop looking after so many.
+const SERVER_GIVES_UP: u32 = 512;
+const CLIENT_GIVES_UP: u32 = 8192;
+
+static BOARD: OnceLock<Option<Board>> = OnceLock::new();
+
+/// The user's board; `None` (said once) when it cannot be had.
+pub fn board() -> Option<&'static Board> {
+    let open = || match Board::open(&board::folder(), true) {
+        Ok(b) => Some(b),
+        Err(e) => {
+            log::write(
+                Level::Warn,
+                format_args!("{}: {e:?}; sockets stay with the kernel", board::folder()),
+            );
+            counters::note(Reason::NoBoard);
+            None
+        }
+    };
+    BOARD.get_or_init(open).as_ref()
+}
+
+/// Takes the next step of a tracked connection, if it is time for one.
+#[inline]
+pub fn progress(c: &Conn, fd: i32) {
+    let done = c.operations.load(Ordering::Relaxed);
+    let due = c.next_try.load(Ordering::Relaxed);
+    match c.role() {
+        Role::Client if c.offer().is_some() || done >= OFFER_AFTER => client_step(c, fd, done),
+        Role::Server if done >= CLAIM_AFTER && done >= due => server_step(c, fd, done),
+        _ => {}
+    }
+}
+
+fn client_step(c: &Conn, fd: i32, done: u32) {
+    let Some(board) = board() else {
+        return decline(c, fd, Reason::NoBoard);
+    };
+    let Some(offer) = c.offer() else {
+        return post(c, fd, board);
+    };
+    match board.state(offer) {
+        State::Offered if done > CLIENT_GIVES_UP => {
+            if board.advance(offer, State::Offered, State::Cancelled) {
+                decline(c, fd, Reason::NotClaimed);
+            }
+        }
+        State::Offered | State::Writing => {}
+        State::Accepted => attach(c, fd, board, offer),
+        State::Free | State::Attached | State::Cancelled => decline(c, fd, Reason::NotClaimed),
+    }
+}
+
+fn post(c: &Conn, fd: i32, board: &Board) {
+    if c.record().holders.load(Ordering::Acquire) != 1 {
+        return decline(c, fd, Reason::PassedOn);
+    }
+    let Some(tuple) = tuple_of(fd, Role::Client) else {
+        return;
+    };
+    if !link::open_mailbox() {
+        return decline(c, fd, Reason::NoDescriptors);
+    }
+    match board.offer(tuple) {
+        Some(offer) => c.set_offer(Some(offer)),
+        None => decline(c, fd, Reason::BoardFull),
+    }
+}
+
+fn server_step(c: &Conn, fd: i32, done: u32) {
+    let Some(board) = board() else {
+        return decline(c, fd, Reason::NoBoard);
+    };
+    // Each operation at first, then ever more rarely.
+    let next = if done < 16 { done + 1 } else { done * 2 };
+    c.next_try.store(next, Ordering::Relaxed);
+    let found = tuple_of(fd, Role::Server).and_then(|t| board.find(&t));
+    match found {
+        Some(offer) => claim(c, fd, board, offer),
+        None if done > SERVER_GIVES_UP => decline(c, fd, Reason::NoOffer),
+        None => {}
+    }
+}
+
+/// The accepting end's step: OFFERED -> ACCEPTED.
+fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer) {
+    let record = c.record();
+    if record.holders.load(Ordering::Acquire) != 1 || !record.begin(Takeover::Changing) {
+        return;
+    }
+    let claimed = (|| {
+        if !epoll::allows(fd) {
+            return Err(Reason::EpollExclusive);
+        }
+        let truth = settled(c, fd)?;
+        let mapped = link::segment_for(board.slot(offer).client())?;
+        let h = mapped.header();
+        h.directions[1]
+            .send
+            .ksent
+            .store(truth.written, Ordering::Relaxed);
+        h.directions[0]
+            .receive
+            .krecv
+            .store(truth.read, Ordering::Relaxed);
+        learn_modes(c, fd);
+        board.slot(offer).sign(mapped.link, mapped.index as u64);
+        if !board.advance(offer, State::Offered, State::Accepted) {
+            h.shared.store(1, Ordering::Release);
+            link::release(mapped, 1, false);
+            return Err(Reason::NoOffer);
+        }
+        Ok(mapped)
+    })();
+    finish(c, fd, claimed, Some(offer));
+}
+
+/// The connecting end's step: ACCEPTED -> ATTACHED.
+fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
+    let record = c.record();
+    if record.holders.load(Ordering::Acquire) != 1 || !record.begin(Takeover::Changing) {
+        return;
+    }
+    let attached = (|| {
+        if !epoll::allows(fd) {
+            return Err(Reason::EpollExclusive);
+        }
+        let truth = settled(c, fd)?;
+        let slot = board.slot(offer);
+        let (l, index) = (
+            slot.link.load(Ordering::Acquire),
+            slot.segment.load(Ordering::Acquire),
+        );
+        let mapped = link::find(l, index).ok_or(Reason::NoSegment)?;
+        let h = mapped.header();
+        h.directions[0]
+            .send
+            .ksent
+            .store(truth.written, Ordering::Relaxed);
+        h.directions[1]
+            .receive
+            .krecv
+            .store(truth.read, Ordering::Relaxed);
+        learn_modes(c, fd);
+        if !board.advance(offer, State::Accepted, State::Attached) {
+            return Err(Reason::NotClaimed);
+        }
+        Ok(mapped)
+    })();
+    finish(c, fd, attached, Some(offer));
+}
+
+fn finish(c: &Conn, fd: i32, result: Result<&'static Mapped, Reason>, offer: Option<Offer>) {
+    let record = c.record();
+    match result {
+        Ok(mapped) => {
+            c.set_offer(offer);
+            c.carry(mapped);
+            record.finish(Takeover::Done);
+            epoll::carried(fd);
+            if c.refs.load(Ordering::Acquire) > 1 {
+                let h = table::socket(fd);
+                let others = table::entries().filter(|&(other, x)| Some(x) == h && other != fd);
+                for (other, _) in others {
+                    epoll::carried(other);
+                }
+            }
+        }
+        // The counts moved while we looked: the next operation tries again.
+        Err(Reason::Stalled) => record.finish(Takeover::Open),
+        Err(reason) => {
+            record.finish(Takeover::Open);
+            decline(c, fd, reason);
+        }
+    }
+}
+
+/// The kernel's counts, if they agree with ours: otherwise somebody uses the connection without us.
+fn settled(c: &Conn, fd: i32) -> Result<Truth, Reason> {
+    match truth::counts(fd, c.role() == Role::Client) {
+        Ok(t) => {
+            let r = c.record();
+            let ours = Truth {
+                written: r.sent.load(Ordering::Acquire),
+                read: r.received.load(Ordering::Acquire),
+            };
+            if t == ours {
+                Ok(t)
+            } else {
+                Err(Reason::CountsDisagree)
+            }
+        }
+        Err(Unknown::Moving) => Err(Reason::Stalled),
+        Err(Unknown::OldKernel) => Err(Reason::OldKernel),
+        Err(Unknown::NotEstablished) => Err(Reason::ShortLived),
+    }
+}
+
+/// Reads from the kernel what the program set before we looked after the socket.
+fn learn_modes(c: &Conn, fd: i32) {
+    let r = c.record();
+    if let Ok(flags) = sys::fcntl(fd, libc::F_GETFL, 0) {
+        r.set(NONBLOCK, flags & libc::O_NONBLOCK != 0);
+    }
+    let timeout = |name| match sys::sockopt::<[i64; 2]>(fd, libc::SOL_SOCKET, name) {
+        Ok([s, us]) => s as u64 * 1_000_000_000 + us as u64 * 1000,
+        Err(_) => 0,
+    };
+    r.receive_timeout
+        .store(timeout(libc::SO_RCVTIMEO), Ordering::Relaxed);
+    r.send_timeout
+        .store(timeout(libc::SO_SNDTIMEO), Ordering::Relaxed);
+    let low = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT).unwrap_or(1);
+    r.low_water.store(low.max(1) as u32, Ordering::Relaxed);
+}
+
+/// Leaves a connection to the kernel for good, unless somebody is in the middle of an operation on it.
+pub fn decline(c: &Conn, fd: i32, reason: Reason) {
+    if c.phase() != Phase::Tracked || !c.record().begin(Takeover::Declined) {
+        return;
+    }
+    counters::fallback(reason);
+    count_kernel(c);
+    withdraw_offer(c);
+    let Some(h) = table::socket(fd) else { return };
+    if h.kind() == table::Kind::Socket && crate::conn::get(h).is_some_and(|x| core::ptr::eq(x, c)) {
+        table::clear_if(fd, h);
+        if c.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            c.abandon();
+        }
+    }
+}
+
+/// Takes an offer off the board, at close, fork and decline.
+pub fn withdraw_offer(c: &Conn) {
+    if let (Some(offer), Some(board)) = (c.offer(), board()) {
+        let _ = board.advance(offer, State::Offered, State::Cancelled);
+        if c.role() == Role::Client {
+            board.release(offer);
+        }
+        c.set_offer(None);
+    }
+}
+
+/// Cancels an offer that nobody has accepted yet, and only that: before a fork, the segment being this process's alone.
+pub fn withdraw_if_offered(c: &Conn) {
+    if let (Some(offer), Some(board)) = (c.offer(), board())
+        && c.role() == Role::Client
+        && board.advance(offer, State::Offered, State::Cancelled)
+    {
+        board.release(offer);
+        c.set_offer(None);
+    }
+}
+
+/// The server's look at whether the client has attached.
+#[inline]
+pub fn see_attached(c: &Conn) {
+    if c.role() == Role::Server
+        && !c.record().has(ATTACHED)
+        && let (Some(offer), Some(board)) = (c.offer(), board())
+        && board.state(offer) == State::Attached
+    {
+        c.record().set(ATTACHED, true);
+    }
+}
+
+/// Adds what a connection moved by the kernel to the process's counters, once.
+pub fn count_kernel(c: &Conn) {
+    use counters::Counter;
+    let r = c.record();
+    counters::add(Counter::KernelBytesTx, r.sent.swap(0, Ordering::Relaxed));
+    counters::add(
+        Counter::KernelBytesRx,
+        r.received.swap(0, Ordering::Relaxed),
+    );
+}
+
+/// The connection's ends, from the kernel.
+fn tuple_of(fd: i32, role: Role) -> Option<Tuple> {
+    let local = board::addr_of(&sys::sock_name(fd, false).ok()?)?;
+    let remote = board::addr_of(&sys::sock_name(fd, true).ok()?)?;
+    let (client, server) = match role {
+        Role::Client => (local, remote),
+        Role::Server => (remote, local),
+    };
+    Some(Tuple {
+        client,
+        server,
+        netns: process::netns(),
+    })
+}
+
+/// Is a connection to `to` worth looking after?
+pub fn worth_offering(to: Addr) -> bool {
+    config::get().port_allowed(to.port) && board().is_some_and(|b| b.has_listener(to))
+}
