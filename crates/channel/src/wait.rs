@@ -3,7 +3,7 @@
 //! Spinning pays only while the peer runs on another CPU, yielding only while nobody else wants this one, and both only
 //! while the peer answers soon. So each waiter learns its budget, and the process remembers when the machine was found
 //! to be busy: a yield that took long (somebody else had the CPU), or a gap in a spin (somebody else took it), bans that
-//! kind of waiting for a hundred times as long.
+//! kind of waiting for several times as long, up to a hundred times when it keeps happening.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -13,7 +13,10 @@ use crate::sys;
 pub const DEFAULT_BUDGET: u32 = 50_000;
 /// A yield or a gap at least this long means that another process wants the CPU.
 const FOREIGN: u64 = 150_000;
-const BAN_FACTOR: u64 = 100;
+/// A ban lasts this many times the gap: little for the first one, more when the next follows soon, for then the machine is
+/// busy rather than disturbed.
+const FIRST_FACTOR: u64 = 4;
+const FACTOR_LIMIT: u64 = 100;
 const LONGEST_BAN: u64 = 1_000_000_000;
 /// Yields that return at once and bring nothing: nobody else is runnable here, the peer sleeps.
 const EMPTY_YIELDS: u32 = 3;
@@ -22,9 +25,50 @@ const EMPTY_YIELD: u64 = 1_500;
 const FLOOR: u32 = 1_000;
 const PROBE_EVERY: u32 = 32;
 
-static YIELD_BAN: AtomicU64 = AtomicU64::new(0);
-static SPIN_BAN: AtomicU64 = AtomicU64::new(0);
+/// Spinning, yielding.
+static BANS: [Ban; 2] = [const { Ban::new() }; 2];
 static LIMIT: AtomicU32 = AtomicU32::new(DEFAULT_BUDGET);
+
+/// When a kind of active waiting is banned until, and how that came about.
+struct Ban {
+    until: AtomicU64,
+    factor: AtomicU64,
+    count: AtomicU64,
+}
+
+impl Ban {
+    const fn new() -> Ban {
+        Ban {
+            until: AtomicU64::new(0),
+            factor: AtomicU64::new(FIRST_FACTOR),
+            count: AtomicU64::new(0),
+        }
+    }
+
+    fn holds(&self, now: u64) -> bool {
+        now < self.until.load(Ordering::Relaxed)
+    }
+
+    /// Somebody else had the CPU for `gap`.
+    fn extend(&self, now: u64, gap: u64) {
+        let factor = self.factor.load(Ordering::Relaxed);
+        let free_for = now.saturating_sub(self.until.load(Ordering::Relaxed));
+        let factor = if free_for < gap * factor {
+            (factor * 4).min(FACTOR_LIMIT)
+        } else {
+            FIRST_FACTOR
+        };
+        self.factor.store(factor, Ordering::Relaxed);
+        self.until
+            .store(now + (gap * factor).min(LONGEST_BAN), Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How often this process banned spinning and yielding.
+pub fn bans() -> [u64; 2] {
+    [0, 1].map(|i| BANS[i].count.load(Ordering::Relaxed))
+}
 
 /// Sets the process's upper bound for one spin, in nanoseconds; 0 never spins nor yields.
 pub fn set_limit(ns: u32) {
@@ -83,15 +127,13 @@ impl Learner {
         let mut empty = 0;
         loop {
             let same_cpu = peer_cpu() == sys::cpu();
+            let ban = &BANS[same_cpu as usize];
+            if ban.holds(last) {
+                return Outcome::Sleep;
+            }
             if same_cpu {
-                if last < YIELD_BAN.load(Ordering::Relaxed) {
-                    return Outcome::Sleep;
-                }
                 sys::sched_yield();
             } else {
-                if last < SPIN_BAN.load(Ordering::Relaxed) {
-                    return Outcome::Sleep;
-                }
                 for _ in 0..30 {
                     if ready() {
                         self.paid();
@@ -104,9 +146,7 @@ impl Learner {
             let took = now - last;
             last = now;
             if took > FOREIGN {
-                let ban = if same_cpu { &YIELD_BAN } else { &SPIN_BAN };
-                let length = (took * BAN_FACTOR).min(LONGEST_BAN);
-                ban.store(now + length, Ordering::Relaxed);
+                ban.extend(now, took);
             }
             if ready() {
                 self.paid();

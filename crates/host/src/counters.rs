@@ -137,6 +137,8 @@ fn format_line(line: &mut sys::Cursor<'_>, end: &str) -> core::fmt::Result {
     for (name, value) in NAMES.iter().zip(&COUNTS) {
         write!(line, ",\"{name}\":{}", value.load(Ordering::Relaxed))?;
     }
+    let [spin, yielding] = headwater_channel::wait::bans();
+    write!(line, ",\"spin_bans\":{spin},\"yield_bans\":{yielding}")?;
     line.write_str(",\"fallback_reasons\":{")?;
     let mut first = true;
     for (name, value) in REASONS.iter().zip(&FALLBACKS) {
