@@ -2,8 +2,8 @@
 
 use core::fmt::Write;
 
-use crate::sync::{AtomicU64, Ordering};
-use crate::{config, process, sys};
+use crate::sync::{AtomicI32, AtomicU64, Ordering};
+use crate::{config, log, process, sys};
 
 macro_rules! counters {
     ($($name:ident: $text:literal),* $(,)?) => {
@@ -88,15 +88,33 @@ pub fn reset() {
     }
 }
 
-/// Appends the line to the statistics file, if one is configured. Async-signal-safe.
-pub fn write_line(end: &str) {
+static FILE: AtomicI32 = AtomicI32::new(-1);
+
+/// Opens the statistics file, if one is configured: now, since a program may give up its user or its root later.
+pub fn open_file() {
     let Some(path) = &config::get().stats_file else {
         return;
     };
-    let mut path_buf = [0u8; 4096];
-    let Some(path) = c_path(path, &mut path_buf) else {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+    let opened = std::ffi::CString::new(path.as_str())
+        .map_err(|_| libc::EINVAL)
+        .and_then(|path| sys::open(&path, flags, 0o666))
+        .and_then(crate::hidden::hide);
+    match opened {
+        Ok(fd) => FILE.store(fd, Ordering::Relaxed),
+        Err(e) => log::write(
+            log::Level::Warn,
+            format_args!("statistics file {path}: errno {e}"),
+        ),
+    }
+}
+
+/// Appends the line to the statistics file, if one is configured. Async-signal-safe.
+pub fn write_line(end: &str) {
+    let fd = FILE.load(Ordering::Relaxed);
+    if fd < 0 {
         return;
-    };
+    }
     let mut buf = [0u8; 2048];
     let mut line = sys::Cursor {
         buf: &mut buf,
@@ -105,11 +123,7 @@ pub fn write_line(end: &str) {
     if format_line(&mut line, end).is_err() {
         return;
     }
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-    if let Ok(fd) = sys::open(path, flags, 0o666) {
-        sys::write_all(fd, &line.buf[..line.len]);
-        let _ = sys::close(fd);
-    }
+    sys::write_all(fd, &line.buf[..line.len]);
 }
 
 fn format_line(line: &mut sys::Cursor<'_>, end: &str) -> core::fmt::Result {
@@ -149,10 +163,4 @@ fn format_line(line: &mut sys::Cursor<'_>, end: &str) -> core::fmt::Result {
         }
     }
     line.write_str("}}\n")
-}
-
-fn c_path<'a>(path: &str, buf: &'a mut [u8]) -> Option<&'a core::ffi::CStr> {
-    buf.get_mut(..path.len())?.copy_from_slice(path.as_bytes());
-    *buf.get_mut(path.len())? = 0;
-    core::ffi::CStr::from_bytes_until_nul(buf).ok()
 }

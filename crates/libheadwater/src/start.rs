@@ -21,6 +21,7 @@ extern "C" fn start() {
         for complaint in &c.complaints {
             log::write(Level::Warn, format_args!("{complaint}"));
         }
+        counters::open_file();
         process::identify();
         // SAFETY: plain functions; the handlers are registered before any of the program's.
         unsafe {

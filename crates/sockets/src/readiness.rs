@@ -5,7 +5,7 @@ use headwater_host::table::{Descriptor, Handle};
 
 use crate::conn::{self, Phase};
 use crate::segment::{Tx, View};
-use crate::{recv, switch, takeover};
+use crate::{switch, takeover};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
@@ -48,12 +48,12 @@ impl Descriptor for Sockets {
     }
 
     fn disarm(&self, h: Handle, want: u32) {
-        let Some((_, v)) = carried(h) else { return };
+        let Some((c, v)) = carried(h) else { return };
         if want & IN != 0 {
-            recv::leave(&v.inn().ring.sleep.readers_asleep);
+            switch::stop_reading(&v);
         }
         if want & OUT != 0 {
-            recv::leave(&v.out().ring.sleep.writers_asleep);
+            switch::stop_writing(c, &v);
         }
     }
 

@@ -371,11 +371,11 @@ unsafe fn wait(c: &'static Conn, v: &View<'_>, deadline: Option<u64>) -> Result<
     s.reader_armed.store(1, Ordering::SeqCst);
     fence(Ordering::SeqCst);
     if switch::readable(v) {
-        leave(&s.readers_asleep);
+        switch::stop_reading(v);
         return Ok(());
     }
     let result = sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading);
-    leave(&s.readers_asleep);
+    switch::stop_reading(v);
     if bell::take(v.own_bell()) {
         switch::settle(c, v);
     }
@@ -425,10 +425,6 @@ pub unsafe fn sleep(
         return Err(EAGAIN);
     }
     Ok(())
-}
-
-pub fn leave(count: &headwater_host::sync::AtomicU32) {
-    let _ = count.fetch_update(Ordering::SeqCst, Ordering::Relaxed, |n| n.checked_sub(1));
 }
 
 pub fn deadline(timeout: u64) -> Option<u64> {

@@ -256,13 +256,13 @@ unsafe fn wait(
     s.writer_armed.store(1, Ordering::SeqCst);
     fence(Ordering::SeqCst);
     if ring.below_low_water() || moved() {
-        recv::leave(&s.writers_asleep);
+        switch::stop_writing(c, v);
         return Ok(());
     }
     let patience = headwater_host::sys::now() + STALL;
     let bound = deadline.map_or(patience, |d| d.min(patience));
     let result = recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing);
-    recv::leave(&s.writers_asleep);
+    switch::stop_writing(c, v);
     if bell::take(v.own_bell()) {
         switch::settle(c, v);
     }

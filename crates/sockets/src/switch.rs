@@ -6,7 +6,7 @@
 use headwater_channel::bell;
 use headwater_channel::ring::Pos;
 use headwater_host::counters::{self, Counter, Reason};
-use headwater_host::sync::{Ordering, fence};
+use headwater_host::sync::{AtomicU32, Ordering, fence};
 use headwater_host::sys;
 
 use crate::conn::{Conn, Role};
@@ -289,6 +289,40 @@ pub fn settle(c: &Conn, v: &View<'_>) {
     if again {
         bell::ring(v.own_bell());
     }
+}
+
+/// A reader no longer sleeps. The last one lowers the flag, so that nobody rings in vain; who arms meanwhile is rung.
+pub fn stop_reading(v: &View<'_>) {
+    let s = &v.inn().ring.sleep;
+    if leave(&s.readers_asleep) {
+        s.reader_armed.store(0, Ordering::SeqCst);
+        if s.readers_asleep.load(Ordering::SeqCst) > 0 {
+            s.reader_armed.store(1, Ordering::SeqCst);
+            if readable(v) {
+                bell::ring(v.own_bell());
+            }
+        }
+    }
+}
+
+/// A writer no longer sleeps.
+pub fn stop_writing(c: &Conn, v: &View<'_>) {
+    let s = &v.out().ring.sleep;
+    if leave(&s.writers_asleep) {
+        s.writer_armed.store(0, Ordering::SeqCst);
+        if s.writers_asleep.load(Ordering::SeqCst) > 0 {
+            s.writer_armed.store(1, Ordering::SeqCst);
+            if writable(c, v) != Some(false) {
+                bell::ring(v.own_bell());
+            }
+        }
+    }
+}
+
+/// One sleeper fewer; true if that was the last. Sleepers that were cancelled leave the number too high, never too low.
+fn leave(count: &AtomicU32) -> bool {
+    let before = count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+    before == Ok(1)
 }
 
 /// Is there something to read that does not come by the kernel (or is about to)?

@@ -15,6 +15,9 @@ use crate::table::{Descriptor, Handle};
 /// The kind of descriptor that a set is; see the `Descriptor` implementation.
 pub struct Sets;
 
+/// Registered with every shadow, whatever the program asks for: asking again then needs no system call.
+const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
+
 /// A registration goes cold after this many looks in vain.
 const PATIENCE: u32 = 100;
 
@@ -23,8 +26,6 @@ pub struct Set {
     inner: UnsafeCell<Inner>,
     generation: AtomicU32,
     refs: AtomicU32,
-    /// Carried registrations; while zero, everything is the kernel's.
-    pub carried: AtomicU32,
     /// Threads asleep in the kernel: while any is, nothing may stay hot.
     pub waiters: AtomicU32,
     /// Takes no carried connections: inherited over fork, or data that looks like tags.
@@ -55,9 +56,13 @@ pub struct Reg {
     /// As the program asked, modes included.
     pub events: u32,
     pub data: u64,
-    /// Readiness events registered in the kernel for the shadow.
-    kernel: u32,
+    /// It has been registered under our tag once.
+    known: bool,
+    /// What is registered in the kernel for the shadow, modes included; `None`: it is not registered.
+    kernel: Option<u32>,
     pub carried: bool,
+    /// The program took it out; kept in the kernel for the next time, since programs do so for each request.
+    parked: bool,
     hot: bool,
     armed: bool,
     /// ONESHOT that has fired.
@@ -98,7 +103,6 @@ impl Set {
             inner: UnsafeCell::new(Inner::new(ep)),
             generation: AtomicU32::new(1),
             refs: AtomicU32::new(1),
-            carried: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             refused: AtomicU32::new(0),
             learner: Learner::new(),
@@ -141,7 +145,6 @@ impl Set {
         if self.refs.load(Ordering::Acquire) == 1 {
             let mut inner = self.held();
             inner.disarm_all();
-            self.carried.store(0, Ordering::Release);
             let g = self.generation.load(Ordering::Relaxed);
             self.generation
                 .store((g + 1) & 0xff_ffff, Ordering::Release);
@@ -183,7 +186,6 @@ impl Set {
             return;
         }
         if inner.make_carried(i, EPOLL_CTL_MOD).is_ok() {
-            self.carried.fetch_add(1, Ordering::AcqRel);
             self.announce(&mut inner, i);
         }
     }
@@ -191,15 +193,8 @@ impl Set {
     pub fn forget(&self, fd: i32) {
         let mut inner = self.held();
         if let Some(i) = inner.find(fd) {
-            self.remove(&mut inner, i);
+            inner.remove(i);
         }
-    }
-
-    fn remove(&self, inner: &mut Inner, i: usize) {
-        if inner.regs[i].carried {
-            self.carried.fetch_sub(1, Ordering::AcqRel);
-        }
-        inner.remove(i);
     }
 
     /// epoll_ctl(2) for a set we look after.
@@ -217,6 +212,14 @@ impl Set {
         let ep = inner.ep;
         let known = inner.find(fd);
         match (op, known, tracked) {
+            (EPOLL_CTL_ADD, Some(i), Some((h, d))) if inner.regs[i].parked && !event.is_null() => {
+                let reg = &mut inner.regs[i];
+                (reg.h, reg.d, reg.parked) = (h, Some(d), false);
+                self.change(&mut inner, i, &*event)
+            }
+            (EPOLL_CTL_MOD | EPOLL_CTL_DEL, Some(i), _) if inner.regs[i].parked => {
+                Err(libc::ENOENT)
+            }
             (EPOLL_CTL_ADD, None, Some((h, d))) if !event.is_null() => {
                 let carried = d.bell(h).is_some() && self.refused.load(Ordering::Relaxed) == 0;
                 let i = inner.insert(Reg::new(fd, h, d, &*event));
@@ -230,39 +233,45 @@ impl Set {
                     return Err(e);
                 }
                 if carried {
-                    self.carried.fetch_add(1, Ordering::AcqRel);
                     self.announce(&mut inner, i);
                 }
                 Ok(())
             }
             (EPOLL_CTL_MOD, Some(i), _) if !event.is_null() => {
-                let (events, data) = ((*event).events, (*event).u64);
-                let reg = &mut inner.regs[i];
-                if !reg.carried {
+                if !inner.regs[i].carried {
                     sys::epoll_ctl(ep, op, fd, event)?;
                     let reg = &mut inner.regs[i];
-                    (reg.events, reg.data) = (events, data);
+                    (reg.events, reg.data) = ((*event).events, (*event).u64);
                     return Ok(());
                 }
-                let again = (events | reg.events) & (ET | ONESHOT) != 0;
-                inner.disarm(i);
-                let reg = &mut inner.regs[i];
-                (reg.events, reg.data) = (events, data);
-                reg.disabled = false;
-                reg.reported = (u64::MAX, u64::MAX);
-                inner.watch(i, again)?;
-                self.announce(&mut inner, i);
-                Ok(())
+                self.change(&mut inner, i, &*event)
             }
             (EPOLL_CTL_DEL, Some(i), _) => {
+                if inner.regs[i].carried {
+                    inner.park(i);
+                    return Ok(());
+                }
                 let done = sys::epoll_ctl(ep, op, fd, event);
                 if done.is_ok() {
-                    self.remove(&mut inner, i);
+                    inner.remove(i);
                 }
                 done
             }
             _ => sys::epoll_ctl(ep, op, fd, event),
         }
+    }
+
+    /// The program asks for other events, or for the same ones anew.
+    fn change(&self, inner: &mut Inner, i: usize, event: &epoll_event) -> sys::Result<()> {
+        inner.disarm(i);
+        let reg = &mut inner.regs[i];
+        let again = (event.events | reg.events) & (ET | ONESHOT) != 0;
+        (reg.events, reg.data) = (event.events, event.u64);
+        reg.disabled = false;
+        reg.reported = (u64::MAX, u64::MAX);
+        inner.watch(i, again)?;
+        self.announce(inner, i);
+        Ok(())
     }
 
     /// A registration is new or changed: the next `wait` looks at it, or a thread that sleeps already is rung.
@@ -296,8 +305,10 @@ impl Reg {
             d: Some(d),
             events: event.events,
             data: event.u64,
-            kernel: 0,
+            known: false,
+            kernel: None,
             carried: false,
+            parked: false,
             hot: false,
             armed: false,
             disabled: false,
@@ -401,7 +412,9 @@ impl Inner {
         unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_ADD, bell, &mut event) }?;
         reg.bell = bell;
         reg.carried = true;
-        if let Err(e) = self.register(i, op) {
+        let reg = &self.regs[i];
+        let needed = reg.descriptor().kernel_events(reg.h, reg.want());
+        if let Err(e) = self.register(i, op, needed | USUAL) {
             // SAFETY: DEL takes no event.
             let _ = unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_DEL, bell, core::ptr::null_mut()) };
             let reg = &mut self.regs[i];
@@ -411,33 +424,72 @@ impl Inner {
         Ok(())
     }
 
-    fn register(&mut self, i: usize, op: i32) -> sys::Result<()> {
+    fn register(&mut self, i: usize, op: i32, readiness: u32) -> sys::Result<()> {
         let reg = &mut self.regs[i];
-        reg.kernel = reg.descriptor().kernel_events(reg.h, reg.want());
+        let wanted = if reg.disabled {
+            ONESHOT
+        } else {
+            readiness | reg.events & MODES
+        };
         let mut event = epoll_event {
-            events: reg.kernel | reg.events & MODES,
+            events: wanted,
             u64: Tag::new(false, reg.generation, reg.fd).0,
         };
-        if reg.disabled {
-            event.events = ONESHOT;
-        }
+        let op = if reg.kernel.is_none() && reg.carried && op == EPOLL_CTL_MOD && reg.known {
+            EPOLL_CTL_ADD
+        } else {
+            op
+        };
         // SAFETY: event is valid.
-        unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) }
+        unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) }?;
+        reg.kernel = Some(wanted);
+        reg.known = true;
+        Ok(())
     }
 
-    /// Brings the kernel's registration in line with what must be watched there; always when `again`.
+    /// Brings the kernel's registration in line with what must be watched there; always when `again`. More than that may
+    /// be registered: see [`narrow`](Inner::narrow).
     pub fn watch(&mut self, i: usize, again: bool) -> sys::Result<()> {
         let reg = &self.regs[i];
-        if !again && reg.descriptor().kernel_events(reg.h, reg.want()) == reg.kernel {
+        let needed = reg.descriptor().kernel_events(reg.h, reg.want());
+        let enough = reg
+            .kernel
+            .is_some_and(|k| k & needed == needed && k & MODES == reg.events & MODES);
+        if enough && !again {
             return Ok(());
         }
-        self.register(i, EPOLL_CTL_MOD)
+        self.register(i, EPOLL_CTL_MOD, needed | USUAL)
+    }
+
+    /// The kernel reported what the program did not ask for: register no more than is needed, so that it stays quiet.
+    pub fn narrow(&mut self, i: usize) {
+        let reg = &self.regs[i];
+        if reg.parked {
+            // SAFETY: DEL takes no event.
+            let _ =
+                unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_DEL, reg.fd, core::ptr::null_mut()) };
+            self.regs[i].kernel = None;
+            return;
+        }
+        let needed = reg.descriptor().kernel_events(reg.h, reg.want());
+        if reg.kernel != Some(needed | reg.events & MODES) {
+            let _ = self.register(i, EPOLL_CTL_MOD, needed);
+        }
+    }
+
+    fn park(&mut self, i: usize) {
+        self.disarm(i);
+        self.regs[i].parked = true;
+        if self.regs[i].hot {
+            self.regs[i].hot = false;
+            self.hot.retain(|&j| j as usize != i);
+        }
     }
 
     /// Events that hold by shared memory alone. Taking them counts as reporting, for edge-triggered registrations.
     pub fn evaluate(&mut self, i: usize, take: bool) -> u32 {
         let reg = &mut self.regs[i];
-        if reg.disabled || !reg.carried {
+        if reg.disabled || reg.parked || !reg.carried {
             return 0;
         }
         let d = reg.descriptor();
@@ -465,17 +517,20 @@ impl Inner {
         if self.regs[i].events & ONESHOT != 0 {
             self.regs[i].disabled = true;
             if !by_kernel {
-                let _ = self.register(i, EPOLL_CTL_MOD);
+                let _ = self.register(i, EPOLL_CTL_MOD, 0);
             }
         }
     }
 
-    pub fn is_disabled(&self, i: usize) -> bool {
-        self.regs[i].disabled
+    pub fn is_silent(&self, i: usize) -> bool {
+        self.regs[i].disabled || self.regs[i].parked
     }
 
     pub fn heat(&mut self, i: usize) {
         self.disarm(i);
+        if self.regs[i].parked {
+            return;
+        }
         let reg = &mut self.regs[i];
         reg.misses = 0;
         if !reg.hot {
@@ -503,27 +558,20 @@ impl Inner {
         }
     }
 
-    /// Arms everything hot and looks again once all are armed; true if something is ready, which then stays hot.
+    /// Arms everything hot for a sleep and looks again; true if something is ready. They stay on the hot list.
     pub fn arm_and_look(&mut self) -> bool {
         for n in 0..self.hot.len() {
-            let i = self.hot[n] as usize;
-            self.arm_only(i);
+            self.arm_only(self.hot[n] as usize);
         }
         fence(Ordering::SeqCst);
-        let mut any = false;
-        let mut n = 0;
-        while n < self.hot.len() {
-            let i = self.hot[n] as usize;
-            if self.evaluate(i, false) != 0 {
-                self.disarm(i);
-                any = true;
-                n += 1;
-            } else {
-                self.regs[i].hot = false;
-                self.hot.swap_remove(n);
-            }
+        (0..self.hot.len()).any(|n| self.evaluate(self.hot[n] as usize, false) != 0)
+    }
+
+    /// After a sleep of the only sleeper: the hot ones are looked at again, so nobody needs to ring for them.
+    pub fn disarm_hot(&mut self) {
+        for n in 0..self.hot.len() {
+            self.disarm(self.hot[n] as usize);
         }
-        any
     }
 
     pub fn cool_all(&mut self) {

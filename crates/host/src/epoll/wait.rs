@@ -73,7 +73,7 @@ impl Set {
                 return n;
             }
         }
-        let n = scan(&mut inner, out);
+        let n = scan(&mut inner, out, true);
         if n == 0 && kernel && !due {
             return look_kernel(&mut inner, out);
         }
@@ -113,7 +113,7 @@ impl Set {
                 return true;
             }
             let mut inner = self.held();
-            n = scan(&mut inner, out);
+            n = scan(&mut inner, out, false);
             if n == 0 && turns.is_multiple_of(KERNEL_SPIN) {
                 n = look_kernel(&mut inner, out);
             }
@@ -143,9 +143,8 @@ impl Set {
             (inner.ep(), inner.arm_and_look(), shared)
         };
         if ready {
-            self.waiters.fetch_sub(1, Ordering::SeqCst);
-            let mut inner = self.held();
-            return scan(&mut inner, out);
+            let mut inner = self.wake();
+            return scan(&mut inner, out, false);
         }
         let slice = if shared { Some(SHARED_SLICE) } else { None };
         let bound = match (timeout, slice) {
@@ -156,15 +155,30 @@ impl Set {
         let ms = bound.map_or(-1, |ns| ns.div_ceil(1_000_000).min(i32::MAX as u64) as i32);
         let begun = sys::now();
         let n = next::epoll_pwait(ep, out.as_mut_ptr(), out.len() as i32, ms, mask);
-        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        let errno = next::errno();
+        let mut inner = self.wake();
         if n < 0 {
+            drop(inner);
+            next::set_errno(errno);
             return n;
         }
         counters::add(Counter::Sleeps, 1);
         self.learner.slept(sys::now() - begun);
-        let mut inner = self.held();
         let n = translate(&mut inner, out, n as usize);
-        if n == 0 { scan(&mut inner, out) } else { n }
+        if n == 0 {
+            scan(&mut inner, out, false)
+        } else {
+            n
+        }
+    }
+
+    /// The end of a sleep (or of an attempt).
+    fn wake(&self) -> super::set::Held<'_> {
+        let mut inner = self.held();
+        if self.waiters.fetch_sub(1, Ordering::SeqCst) == 1 {
+            inner.disarm_hot();
+        }
+        inner
     }
 }
 
@@ -175,8 +189,9 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event]) -> i32 {
     }
 }
 
-/// Reports the hot registrations that are ready, round-robin when there are more than fit.
-fn scan(inner: &mut Inner, out: &mut [epoll_event]) -> i32 {
+/// Reports the hot registrations that are ready, round-robin when there are more than fit. With `age`, those that have had
+/// nothing for many calls while others had are left to their bells.
+fn scan(inner: &mut Inner, out: &mut [epoll_event], age: bool) -> i32 {
     let mut n = 0;
     let mut k = 0;
     let count = inner.hot.len();
@@ -196,7 +211,7 @@ fn scan(inner: &mut Inner, out: &mut [epoll_event]) -> i32 {
                 u64: inner.regs[i].data,
             };
             n += 1;
-        } else if inner.missed(i) {
+        } else if age && inner.missed(i) {
             inner.cool(i);
             continue;
         }
@@ -218,7 +233,7 @@ fn translate(inner: &mut Inner, out: &mut [epoll_event], count: usize) -> i32 {
             continue;
         };
         let Some(i) = inner.tagged(tag) else { continue };
-        let was_disabled = inner.is_disabled(i);
+        let silent = inner.is_silent(i);
         let mut events = 0;
         if tag.is_bell() {
             inner.heat(i);
@@ -228,11 +243,17 @@ fn translate(inner: &mut Inner, out: &mut [epoll_event], count: usize) -> i32 {
             events = d.kernel_reported(reg.h, event.events) & (reg.events | ALWAYS);
             let _ = inner.watch(i, false);
         }
-        if was_disabled {
+        if silent {
+            if !tag.is_bell() {
+                inner.narrow(i);
+            }
             continue;
         }
         events |= inner.evaluate(i, true);
         if events == 0 {
+            if !tag.is_bell() {
+                inner.narrow(i);
+            }
             continue;
         }
         inner.fired(i, !tag.is_bell());
