@@ -7,6 +7,7 @@
 //!   files    close, dup, fcntl, ioctl
 //!   wait     poll, select, epoll
 //!   process  fork, exec, spawn, signals
+//!   variadic dprintf, execl, syscall, by way of variadic.c
 //! ```
 //!
 //! Exported functions are `extern "C-unwind"`: a cancelled thread unwinds through them, so they own nothing across a wait.
@@ -17,6 +18,7 @@ mod process;
 mod real;
 mod sockets;
 mod start;
+mod variadic;
 mod wait;
 
 use headwater_host::next;

@@ -31,6 +31,7 @@ extern "C" fn start() {
         if c.sockets && c.program_allowed(&program()) {
             headwater_channel::wait::set_limit(c.spin_ns);
             headwater_sockets::start();
+            crate::variadic::start();
             process::enable(true);
         }
     });

@@ -1,0 +1,63 @@
+//! The C names of variadic.c's functions: a shared object made by rustc exports only Rust's symbols, so each name is a jump.
+
+use core::arch::naked_asm;
+
+use headwater_host::{process, table};
+use headwater_sockets::life;
+
+unsafe extern "C" {
+    fn hw_dprintf();
+    fn hw_dprintf_chk();
+    fn hw_execl();
+    fn hw_execlp();
+    fn hw_execle();
+    fn hw_syscall();
+    fn hw_on_going_round(f: extern "C" fn());
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! jump {
+    ($to:ident) => {
+        naked_asm!("jmp {}", sym $to)
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! jump {
+    ($to:ident) => {
+        naked_asm!("b {}", sym $to)
+    };
+}
+
+macro_rules! names {
+    ($($name:ident = $to:ident),* $(,)?) => {$(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            jump!($to)
+        }
+    )*};
+}
+
+names! {
+    dprintf = hw_dprintf,
+    __dprintf_chk = hw_dprintf_chk,
+    execl = hw_execl,
+    execlp = hw_execlp,
+    execle = hw_execle,
+    syscall = hw_syscall,
+}
+
+/// Hooks up variadic.c, once at start.
+pub fn start() {
+    // SAFETY: sets one pointer, before the program runs.
+    unsafe { hw_on_going_round(going_round) };
+}
+
+/// Requests on any descriptor may go round us from here on.
+extern "C" fn going_round() {
+    if process::enabled() && table::any_tracked() {
+        for (fd, _) in table::entries() {
+            life::passing_on(fd);
+        }
+    }
+}
