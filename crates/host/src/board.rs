@@ -142,6 +142,33 @@ pub enum OpenError {
     OtherVersion,
 }
 
+/// Who may use a runtime folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Access {
+    /// This user alone.
+    Own,
+    /// A group, in a folder that HEADWATER_DIR names, when HEADWATER_PEERS names other users.
+    Peers,
+}
+
+impl Access {
+    /// What owner and mode of a folder or board allow, if that is safe.
+    fn of(st: &libc::stat) -> Option<Access> {
+        let c = config::get();
+        let ours = st.st_uid == sys::getuid();
+        if ours && st.st_mode & 0o077 == 0 {
+            return Some(Access::Own);
+        }
+        let by_root = st.st_uid == 0 || ours || c.uid_allowed(sys::getuid(), st.st_uid, st.st_gid);
+        let shared = !c.peers.is_empty() && c.dir.is_some();
+        (shared && by_root && st.st_mode & 0o007 == 0).then_some(Access::Peers)
+    }
+
+    fn mode(self) -> u32 {
+        if self == Access::Own { 0o600 } else { 0o660 }
+    }
+}
+
 /// The runtime folder of this user.
 pub fn folder() -> String {
     config::get()
@@ -166,24 +193,27 @@ impl Board {
         let st = sys::fstat(fd);
         let _ = sys::close(fd);
         let st = st.map_err(failed("folder"))?;
-        if st.st_uid != sys::getuid() || st.st_mode & 0o077 != 0 {
-            return Err(OpenError::Unsafe("folder"));
-        }
+        let access = Access::of(&st).ok_or(OpenError::Unsafe("folder"))?;
         // The layout's version is part of the name: different versions simply do not meet.
         let path = CString::new(format!("{folder}/board.{ABI}"))
             .map_err(|_| OpenError::Failed("board", libc::EINVAL))?;
         let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         let flags = if create { flags | libc::O_CREAT } else { flags };
-        let fd = sys::open(&path, flags, 0o600).map_err(failed("board"))?;
-        let board = Board::map(fd);
+        let fd = sys::open(&path, flags, access.mode()).map_err(failed("board"))?;
+        let board = Board::map(fd, access);
         let _ = sys::close(fd);
         board
     }
 
-    fn map(fd: i32) -> Result<Board, OpenError> {
+    fn map(fd: i32, access: Access) -> Result<Board, OpenError> {
         let failed = |e| OpenError::Failed("board", e);
-        let st = sys::fstat(fd).map_err(failed)?;
-        if st.st_uid != sys::getuid() || st.st_mode & 0o077 != 0 {
+        let mut st = sys::fstat(fd).map_err(failed)?;
+        if access == Access::Peers && st.st_uid == sys::getuid() {
+            // The umask may have taken away what the folder grants.
+            let _ = sys::fchmod(fd, access.mode());
+            st = sys::fstat(fd).map_err(failed)?;
+        }
+        if Access::of(&st) != Some(access) {
             return Err(OpenError::Unsafe("board"));
         }
         let size = size_of::<Layout>();

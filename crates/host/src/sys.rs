@@ -182,6 +182,11 @@ pub fn mkdir(path: &core::ffi::CStr, mode: u32) -> Result<()> {
     unsafe { call!(mkdirat, libc::AT_FDCWD, path.as_ptr(), mode) }.map(drop)
 }
 
+pub fn fchmod(fd: i32, mode: u32) -> Result<()> {
+    // SAFETY: integers only.
+    unsafe { call!(fchmod, fd, mode) }.map(drop)
+}
+
 /// Inode of a path (following links), for namespace identities.
 pub fn inode(path: &core::ffi::CStr) -> u64 {
     // SAFETY: all zeroes is a valid stat.

@@ -17,6 +17,8 @@ use crate::{guard, look, switch, takeover};
 
 /// A large write is published in pieces, so that the reader copies one while the writer copies the next.
 const CHUNK: usize = 16 << 10;
+/// Messages between two updates of what `headwater stat` shows.
+const TOTALS_EVERY: u64 = 1024;
 /// Flags that only the kernel can serve.
 const KERNEL_FLAGS: i32 = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
 /// A blocked writer whose peer has taken nothing for this long goes on by TCP, whose buffers are larger.
@@ -159,6 +161,9 @@ fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
             if must_leave_ring(c, v, flags) {
                 switch::unswitch(v);
                 continue;
+            }
+            if v.out_ring().produced().1.is_multiple_of(TOTALS_EVERY) {
+                takeover::publish_totals(c, v);
             }
             match by_ring(v, buffers) {
                 Ok(Some(step)) => return step,

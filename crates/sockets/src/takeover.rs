@@ -12,7 +12,7 @@ use headwater_host::{config, epoll, process, sys, table};
 use crate::conn::{Conn, Phase, Role};
 use crate::link;
 use crate::record::{ATTACHED, NONBLOCK, Takeover};
-use crate::segment::Mapped;
+use crate::segment::{Mapped, View};
 use crate::truth::{self, Truth, Unknown};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
@@ -283,6 +283,16 @@ pub fn see_attached(c: &Conn) {
         && board.state(offer) == State::Attached
     {
         c.record().set(ATTACHED, true);
+    }
+}
+
+/// Lets `headwater stat` see how far the rings have got; now and then, by the client.
+#[cold]
+pub fn publish_totals(c: &Conn, v: &View<'_>) {
+    if let (Role::Client, Some(offer), Some(board)) = (c.role(), c.offer(), board()) {
+        let bytes = &board.slot(offer).bytes;
+        bytes[0].store(v.out_ring().produced().0, Ordering::Relaxed);
+        bytes[1].store(v.in_ring().consumed().0, Ordering::Relaxed);
     }
 }
 
