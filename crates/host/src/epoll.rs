@@ -131,6 +131,22 @@ pub fn closing(fd: i32) {
     for_sets(|set| set.forget(fd));
 }
 
+/// `fd` is about to be closed while its description lives on by another number: registrations stay, as in the kernel.
+pub fn orphaned(fd: i32) {
+    for_sets(|set| set.orphan(fd));
+}
+
+/// After epoll_create(2): sets are known from the beginning, for they may be put into each other.
+pub fn created(ep: i32) {
+    new_set(ep);
+}
+
+fn arm_set(h: Handle) {
+    if let Some(set) = by_handle(h) {
+        set.arm_hot();
+    }
+}
+
 /// An epoll descriptor itself is closed.
 pub fn closed_set(h: Handle) {
     let at = SETS[h.index()].load(Ordering::Acquire);
@@ -231,9 +247,7 @@ impl Descriptor for Sets {
         if ready { want & libc::POLLIN as u32 } else { 0 }
     }
     fn arm(&self, h: Handle, _want: u32) {
-        if let Some(set) = by_handle(h) {
-            set.arm_hot();
-        }
+        arm_set(h);
     }
     fn disarm(&self, _h: Handle, _want: u32) {}
     fn bell(&self, _h: Handle) -> Option<i32> {

@@ -10,7 +10,12 @@ static CEILING: AtomicI32 = AtomicI32::new(-1);
 /// Moves a fresh descriptor of ours out of the program's way. EMFILE, with `fd` closed, when too few are left: a tenth
 /// of the limit stays the program's.
 pub fn hide(fd: i32) -> sys::Result<i32> {
-    let moved = sys::dup_above(fd, floor());
+    let mut moved = sys::dup_above(fd, floor());
+    if moved == Err(libc::EINVAL) {
+        // The program lowered its limit since we read it.
+        FLOOR.store(-1, Ordering::Relaxed);
+        moved = sys::dup_above(fd, floor());
+    }
     let _ = sys::close(fd);
     let hidden = moved?;
     if hidden >= CEILING.load(Ordering::Relaxed) || !table::set_hidden(hidden) {
@@ -43,9 +48,4 @@ fn floor() -> i32 {
     CEILING.store(soft - soft / 10, Ordering::Relaxed);
     FLOOR.store(soft / 4 * 3, Ordering::Relaxed);
     soft / 4 * 3
-}
-
-/// The program changed its limit: place later descriptors by the new one.
-pub fn limits_changed() {
-    FLOOR.store(-1, Ordering::Relaxed);
 }

@@ -25,7 +25,7 @@ pub unsafe extern "C-unwind" fn accept(
     if new >= 0
         && let Some(h) = table::socket(fd)
     {
-        life::accepted(h, fd, new, 0);
+        life::accepted(h, fd, new);
     }
     new
 }
@@ -41,7 +41,7 @@ pub unsafe extern "C-unwind" fn accept4(
     if new >= 0
         && let Some(h) = table::socket(fd)
     {
-        life::accepted(h, fd, new, flags);
+        life::accepted(h, fd, new);
     }
     new
 }

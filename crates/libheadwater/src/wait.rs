@@ -109,6 +109,23 @@ pub unsafe extern "C-unwind" fn pselect(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn epoll_create(size: c_int) -> c_int {
+    known(real::epoll_create(size))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
+    known(real::epoll_create1(flags))
+}
+
+fn known(ep: c_int) -> c_int {
+    if ep >= 0 && headwater_host::process::enabled() {
+        epoll::created(ep);
+    }
+    ep
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn epoll_ctl(
     ep: c_int,
     op: c_int,

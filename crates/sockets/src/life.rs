@@ -7,7 +7,7 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, epoll, process, sys};
 
 use crate::conn::{self, Conn, Phase, Role};
-use crate::record::{NONBLOCK, SHUT_WR};
+use crate::record::SHUT_WR;
 use crate::segment::View;
 use crate::{link, look, switch, takeover};
 
@@ -35,7 +35,7 @@ pub fn listening(fd: i32) {
 }
 
 /// After a successful accept(2) on a listener that is looked after.
-pub fn accepted(listener: Handle, on: i32, fd: i32, flags: i32) {
+pub fn accepted(listener: Handle, on: i32, fd: i32) {
     let Some(l) = conn::get(listener) else { return };
     if l.phase() != Phase::Listener {
         return;
@@ -48,9 +48,8 @@ pub fn accepted(listener: Handle, on: i32, fd: i32, flags: i32) {
             board.post_listener(addr);
         }
     }
-    match conn::adopt(fd, Phase::Tracked, Role::Server) {
-        Some(c) => c.record().set(NONBLOCK, flags & libc::SOCK_NONBLOCK != 0),
-        None => counters::fallback(Reason::TableFull),
+    if conn::adopt(fd, Phase::Tracked, Role::Server).is_none() {
+        counters::fallback(Reason::TableFull);
     }
 }
 
@@ -62,11 +61,9 @@ pub fn connecting(fd: i32, to: &libc::sockaddr_storage) -> Option<Addr> {
 
 /// After connect(2) succeeded or is in progress.
 pub fn connected(fd: i32) {
-    let Some(c) = conn::adopt(fd, Phase::Tracked, Role::Client) else {
-        return counters::fallback(Reason::TableFull);
-    };
-    let flags = sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
-    c.record().set(NONBLOCK, flags & libc::O_NONBLOCK != 0);
+    if conn::adopt(fd, Phase::Tracked, Role::Client).is_none() {
+        counters::fallback(Reason::TableFull);
+    }
 }
 
 /// Another number for the same open description.
@@ -86,9 +83,7 @@ pub fn duplicated(h: Handle, fd: i32) {
 }
 
 fn is_tcp(fd: i32) -> bool {
-    let protocol = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL);
-    let kind = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_TYPE);
-    protocol == Ok(libc::IPPROTO_TCP) && kind == Ok(libc::SOCK_STREAM)
+    sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP)
 }
 
 fn local(fd: i32) -> Option<Addr> {
@@ -109,9 +104,14 @@ pub fn closing(fd: i32) -> Option<AfterClose> {
         }
         Kind::Socket => {}
     }
-    epoll::closing(fd);
-    table::clear(fd);
     let c = conn::get(h)?;
+    let others = c.refs.load(Ordering::Acquire) > 1;
+    if others {
+        epoll::orphaned(fd);
+    } else {
+        epoll::closing(fd);
+    }
+    table::clear(fd);
     if c.refs.fetch_sub(1, Ordering::AcqRel) > 1 {
         // Other numbers remain; the shadow must be reached by one of them.
         if c.fd() == fd

@@ -28,9 +28,14 @@ pub fn due(c: &Conn, v: &View<'_>) -> bool {
     true
 }
 
+/// Has the peer ever said that it shut or closed something?
+pub fn peer_was_here(v: &View<'_>) -> bool {
+    v.peer().look.load(Ordering::Relaxed) != 0
+}
+
 /// Has the kernel seen the end of the peer's stream, and how did it end? Takes nothing out of the shadow.
 pub fn end_of_stream(c: &Conn) -> Option<Step> {
-    if shadow(c) == 0 {
+    if events(c) == 0 {
         return None;
     }
     // The end stays to be seen by later calls, and by senders.
@@ -47,7 +52,7 @@ pub fn end_of_stream(c: &Conn) -> Option<Step> {
 
 /// Is nobody left to read what this end sends? Then only the kernel can say so as TCP does.
 pub fn peer_gone(c: &Conn) -> bool {
-    let gone = shadow(c) != 0;
+    let gone = events(c) != 0;
     if gone {
         c.gone.store(1, Ordering::Relaxed);
         c.look_now.store(1, Ordering::Relaxed);
@@ -55,7 +60,8 @@ pub fn peer_gone(c: &Conn) -> bool {
     gone
 }
 
-fn shadow(c: &Conn) -> i16 {
+/// What the kernel reports of the end of the peer's stream: RDHUP, HUP, ERR.
+pub fn events(c: &Conn) -> i16 {
     let mut p = [libc::pollfd {
         fd: c.fd(),
         events: libc::POLLRDHUP,

@@ -5,10 +5,11 @@ use headwater_host::table::{Descriptor, Handle};
 
 use crate::conn::{self, Phase};
 use crate::segment::{Tx, View};
-use crate::{switch, takeover};
+use crate::{look, switch, takeover};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
+const RDHUP: u32 = libc::POLLRDHUP as u32;
 const GONE: u32 = (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) as u32;
 
 pub struct Sockets;
@@ -28,6 +29,10 @@ impl Descriptor for Sockets {
         }
         if want & OUT != 0 && switch::writable(c, &v) == Some(true) {
             ready |= want & OUT;
+        }
+        if ready & IN != 0 && want & RDHUP != 0 && look::peer_was_here(&v) {
+            // It has shut or closed something: data and end are told together, as the kernel does.
+            ready |= look::events(c) as u32 & want & RDHUP;
         }
         ready
     }

@@ -57,106 +57,39 @@ pub unsafe fn recv(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Opti
     carried(c, iov, flags)
 }
 
-// ---- not (yet) carried: the kernel's data, counted, and never a bare blocking read ----
+// ---- not (yet) carried: the kernel's own call, counted ----
 
+/// While a call is in the kernel it counts as busy, so nobody takes the connection over under it; the thread that comes
+/// back takes the next step with its next call.
 unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
-    signal::begin_wait();
     let r = c.record();
-    let deadline = deadline(r.receive_timeout.load(Ordering::Relaxed));
-    let patient = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
-    let mut buffers = Buffers::new(iov);
     loop {
         match r.enter() {
-            Ok(()) => {}
-            Err(Takeover::Changing) => {
-                std::thread::yield_now();
-                continue;
-            }
-            Err(_) => return carried_rest(c, buffers, flags),
-        }
-        let result = kernel_recv(
-            fd,
-            &mut buffers,
-            flags & !MSG_WAITALL | MSG_DONTWAIT,
-            usize::MAX,
-        );
-        r.leave();
-        match result {
-            Ok(n) => {
-                if flags & MSG_PEEK != 0 {
-                    return Some(Ok(n));
-                }
-                r.received.fetch_add(n as u64, Ordering::AcqRel);
-                c.operations.fetch_add((n > 0) as u32, Ordering::Relaxed);
-                counters::add(Counter::KernelMsgsRx, 1);
-                let more = flags & MSG_WAITALL != 0 && n > 0 && buffers.left > 0;
-                if !more || !patient {
-                    return Some(Ok(buffers.done));
-                }
-            }
-            Err(EAGAIN) if patient => {
-                if r.enter().is_err() {
-                    continue;
-                }
-                let waited = wait_kernel(fd, libc::POLLIN, deadline);
-                r.leave();
-                if let Err(e) = waited {
-                    return Some(partial(buffers.done, e));
-                }
-            }
-            Err(e) => return Some(partial(buffers.done, e)),
-        }
-        // The thread that woke is the one that takes the next step.
-        if c.phase() == Phase::Tracked {
-            takeover::progress(c, fd);
-        }
-        match c.phase() {
-            Phase::Tracked => {}
-            Phase::Carried => return carried_rest(c, buffers, flags),
-            _ => {
-                return if buffers.done > 0 {
-                    Some(Ok(buffers.done))
-                } else {
-                    None
-                };
-            }
+            Ok(()) => break,
+            Err(Takeover::Changing) => std::thread::yield_now(),
+            Err(_) => return carried(c, iov, flags),
         }
     }
-}
-
-/// A wait in the kernel on one descriptor. Restarted or ended by signals as the handler's flags say.
-unsafe fn wait_kernel(fd: i32, events: i16, deadline: Option<u64>) -> Result<(), i32> {
-    let mut p = libc::pollfd {
-        fd,
-        events,
-        revents: 0,
+    let n = match iov {
+        [one] => next::recv(fd, one.iov_base, one.iov_len, flags),
+        _ => {
+            let mut msg: libc::msghdr = core::mem::zeroed();
+            msg.msg_iov = iov.as_ptr() as *mut iovec;
+            msg.msg_iovlen = iov.len() as _;
+            next::recvmsg(fd, &mut msg, flags)
+        }
     };
-    loop {
-        let ts = left(deadline).map(sys::timespec);
-        let tsp = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
-        let n = next::ppoll(&mut p, 1, tsp, core::ptr::null());
-        if n > 0 {
-            return Ok(());
-        }
-        if n == 0 {
-            return Err(EAGAIN);
-        }
-        if next::errno() != EINTR || signal::interrupted() || deadline.is_some() {
-            return Err(next::errno());
-        }
+    let errno = next::errno();
+    if n > 0 && flags & MSG_PEEK == 0 {
+        r.received.fetch_add(n as u64, Ordering::AcqRel);
+        c.operations.fetch_add(1, Ordering::Relaxed);
+        counters::add(Counter::KernelMsgsRx, 1);
     }
+    r.leave();
+    Some(if n < 0 { Err(errno) } else { Ok(n as usize) })
 }
 
 // ---- carried ----
-
-unsafe fn carried_rest(c: &'static Conn, buffers: Buffers<'_>, flags: i32) -> Option<Outcome1> {
-    let (mut room, done) = ([EMPTY; 16], buffers.done);
-    let rest = buffers.rest(&mut room);
-    match carried(c, rest, flags)? {
-        Ok(n) => Some(Ok(done + n)),
-        Err(e) => Some(partial(done, e)),
-    }
-}
 
 unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
     let v = c.view()?;

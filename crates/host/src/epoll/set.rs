@@ -8,24 +8,29 @@ use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
 use super::{ET, MODES, ONESHOT, Tag};
 use crate::process::{self, Section};
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sync::{AtomicI32, AtomicU32, Ordering, fence};
 use crate::sys;
-use crate::table::{Descriptor, Handle};
+use crate::table::{Descriptor, Handle, Kind};
 
 /// The kind of descriptor that a set is; see the `Descriptor` implementation.
 pub struct Sets;
 
 /// Registered with every shadow, whatever the program asks for: asking again then needs no system call.
+const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
 const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
 
 /// A registration goes cold after this many looks in vain.
 const PATIENCE: u32 = 100;
 
 pub struct Set {
+    /// Its descriptor, also readable without the lock.
+    pub ep: AtomicI32,
     lock: headwater_channel::lock::Lock,
     inner: UnsafeCell<Inner>,
     generation: AtomicU32,
     refs: AtomicU32,
+    /// Registrations that are ours to know; while there are none, waiting is the kernel's alone.
+    pub members: AtomicU32,
     /// Threads asleep in the kernel: while any is, nothing may stay hot.
     pub waiters: AtomicU32,
     /// Takes no carried connections: inherited over fork, or data that looks like tags.
@@ -46,6 +51,8 @@ pub struct Inner {
     pub hot: Vec<u32>,
     next_generation: u32,
     pub calls: u32,
+    /// One description may be in it under several numbers.
+    pub duplicates: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -70,6 +77,10 @@ pub struct Reg {
     misses: u32,
     reported: (u64, u64),
     bell: i32,
+    /// The bell is registered under this registration's tag (not under that of a duplicate in the same set).
+    rings: bool,
+    /// Its descriptor number is closed while the description lives on by another: the kernel keeps it, out of reach.
+    orphan: bool,
     pub generation: u32,
     /// Index of the event of the current batch, and which batch.
     pub batch: (u32, u32),
@@ -99,10 +110,12 @@ impl core::ops::DerefMut for Held<'_> {
 impl Set {
     pub fn new(ep: i32) -> Set {
         Set {
+            ep: AtomicI32::new(ep),
             lock: headwater_channel::lock::Lock::new(),
             inner: UnsafeCell::new(Inner::new(ep)),
             generation: AtomicU32::new(1),
             refs: AtomicU32::new(1),
+            members: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             refused: AtomicU32::new(0),
             learner: Learner::new(),
@@ -132,7 +145,9 @@ impl Set {
         }
         let mut inner = self.held();
         *inner = Inner::new(ep);
+        self.ep.store(ep, Ordering::Relaxed);
         self.refused.store(0, Ordering::Relaxed);
+        self.members.store(0, Ordering::Relaxed);
         self.waiters.store(0, Ordering::Relaxed);
         true
     }
@@ -197,6 +212,22 @@ impl Set {
         }
     }
 
+    pub fn orphan(&self, fd: i32) {
+        self.held().orphan(fd);
+    }
+
+    /// Sets in this set: what is hot in them is not known to the kernel.
+    pub fn arm_nested(&self) {
+        let nested: Vec<Handle> = {
+            let inner = self.held();
+            let sets = inner.regs.iter().filter(|r| r.d.is_some() && r.h.kind() == Kind::Epoll);
+            sets.map(|r| r.h).collect()
+        };
+        for h in nested {
+            super::arm_set(h);
+        }
+    }
+
     /// epoll_ctl(2) for a set we look after.
     ///
     /// # Safety
@@ -210,7 +241,14 @@ impl Set {
     ) -> sys::Result<()> {
         let mut inner = self.held();
         let ep = inner.ep;
-        let known = inner.find(fd);
+        let mut known = inner.find(fd);
+        if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
+            && inner.regs[i].orphan
+        {
+            // The number is another description's by now.
+            inner.remove(i);
+            known = None;
+        }
         match (op, known, tracked) {
             (EPOLL_CTL_ADD, Some(i), Some((h, d))) if inner.regs[i].parked && !event.is_null() => {
                 let reg = &mut inner.regs[i];
@@ -232,6 +270,7 @@ impl Set {
                     inner.remove(i);
                     return Err(e);
                 }
+                self.members.store(inner.members(), Ordering::SeqCst);
                 if carried {
                     self.announce(&mut inner, i);
                 }
@@ -315,6 +354,8 @@ impl Reg {
             misses: 0,
             reported: (u64::MAX, u64::MAX),
             bell: -1,
+            rings: false,
+            orphan: false,
             generation: 0,
             batch: (0, 0),
         }
@@ -339,7 +380,12 @@ impl Inner {
             hot: Vec::new(),
             next_generation: 1,
             calls: 0,
+            duplicates: false,
         }
+    }
+
+    fn members(&self) -> u32 {
+        self.regs.iter().filter(|r| r.d.is_some()).count() as u32
     }
 
     pub fn ep(&self) -> i32 {
@@ -386,15 +432,54 @@ impl Inner {
         if reg.hot {
             self.hot.retain(|&j| j as usize != i);
         }
-        if reg.bell >= 0 {
-            // SAFETY: DEL takes no event.
-            let _ =
-                unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_DEL, reg.bell, core::ptr::null_mut()) };
-        }
         self.by_fd[reg.fd as usize] = 0;
         self.regs[i].d = None;
         self.regs[i].carried = false;
         self.free.push(i as u32);
+        if reg.rings {
+            self.delete(reg.bell);
+            // A duplicate in this set goes on with it.
+            if let Some(j) = self.same(reg.h).next() {
+                let _ = self.add_bell(j, reg.bell);
+            }
+        }
+    }
+
+    /// The live registrations of one description.
+    pub fn same(&self, h: Handle) -> impl Iterator<Item = usize> + use<> {
+        let same = |r: &Reg| r.d.is_some() && r.carried && r.h == h;
+        let list: Vec<usize> = (0..self.regs.len())
+            .filter(|&j| same(&self.regs[j]))
+            .collect();
+        list.into_iter()
+    }
+
+    fn delete(&self, fd: i32) {
+        // SAFETY: DEL takes no event.
+        let _ = unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_DEL, fd, core::ptr::null_mut()) };
+    }
+
+    fn add_bell(&mut self, i: usize, bell: i32) -> sys::Result<()> {
+        let reg = &mut self.regs[i];
+        let mut event = epoll_event {
+            events: ET | libc::EPOLLIN as u32,
+            u64: Tag::new(true, reg.generation, reg.fd).0,
+        };
+        reg.bell = bell;
+        // SAFETY: event is valid.
+        match unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_ADD, bell, &mut event) } {
+            Ok(()) => reg.rings = true,
+            Err(libc::EEXIST) => self.duplicates = true,
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    /// The number of a registration is about to be closed while others remain for its description.
+    pub fn orphan(&mut self, fd: i32) {
+        if let Some(i) = self.find(fd) {
+            self.regs[i].orphan = true;
+        }
     }
 
     /// Registers shadow and bell under our tags.
@@ -403,28 +488,42 @@ impl Inner {
         let Some(bell) = reg.descriptor().bell(reg.h) else {
             return Err(libc::ENOENT);
         };
-        let (generation, fd) = (reg.generation, reg.fd);
-        let mut event = epoll_event {
-            events: ET | libc::EPOLLIN as u32,
-            u64: Tag::new(true, generation, fd).0,
-        };
-        // SAFETY: event is valid.
-        unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_ADD, bell, &mut event) }?;
-        reg.bell = bell;
         reg.carried = true;
-        let reg = &self.regs[i];
-        let needed = reg.descriptor().kernel_events(reg.h, reg.want());
-        if let Err(e) = self.register(i, op, needed | USUAL) {
-            // SAFETY: DEL takes no event.
-            let _ = unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_DEL, bell, core::ptr::null_mut()) };
+        let added = self.add_bell(i, bell).and_then(|()| {
+            let needed = self.needed(i);
+            self.register(i, op, needed | self.usual(i))
+        });
+        if added.is_err() {
             let reg = &mut self.regs[i];
-            (reg.bell, reg.carried) = (-1, false);
-            return Err(e);
+            reg.carried = false;
+            if core::mem::take(&mut reg.rings) {
+                self.delete(bell);
+            }
         }
-        Ok(())
+        added
     }
 
-    fn register(&mut self, i: usize, op: i32, readiness: u32) -> sys::Result<()> {
+    /// What the kernel must watch on the shadow.
+    fn needed(&self, i: usize) -> u32 {
+        let reg = &self.regs[i];
+        let needed = reg.descriptor().kernel_events(reg.h, reg.want());
+        // The kernel refuses RDHUP beside EXCLUSIVE, which only the program itself may then have asked for.
+        if reg.events & EXCLUSIVE != 0 { needed & (reg.want() | !(libc::EPOLLRDHUP as u32)) } else { needed }
+    }
+
+    fn usual(&self, i: usize) -> u32 {
+        if self.regs[i].events & EXCLUSIVE != 0 { 0 } else { USUAL }
+    }
+
+    fn register(&mut self, i: usize, mut op: i32, readiness: u32) -> sys::Result<()> {
+        if self.regs[i].orphan {
+            return Ok(());
+        }
+        if self.regs[i].events & EXCLUSIVE != 0 && op == EPOLL_CTL_MOD {
+            // Which cannot be modified.
+            self.delete(self.regs[i].fd);
+            op = EPOLL_CTL_ADD;
+        }
         let reg = &mut self.regs[i];
         let wanted = if reg.disabled {
             ONESHOT
@@ -450,15 +549,15 @@ impl Inner {
     /// Brings the kernel's registration in line with what must be watched there; always when `again`. More than that may
     /// be registered: see [`narrow`](Inner::narrow).
     pub fn watch(&mut self, i: usize, again: bool) -> sys::Result<()> {
+        let needed = self.needed(i);
         let reg = &self.regs[i];
-        let needed = reg.descriptor().kernel_events(reg.h, reg.want());
         let enough = reg
             .kernel
             .is_some_and(|k| k & needed == needed && k & MODES == reg.events & MODES);
         if enough && !again {
             return Ok(());
         }
-        self.register(i, EPOLL_CTL_MOD, needed | USUAL)
+        self.register(i, EPOLL_CTL_MOD, needed | self.usual(i))
     }
 
     /// The kernel reported what the program did not ask for: register no more than is needed, so that it stays quiet.
@@ -501,6 +600,10 @@ impl Inner {
             }
             if edges.1 == reg.reported.1 {
                 ready &= !(libc::EPOLLOUT as u32 | libc::EPOLLWRNORM as u32);
+            }
+            if ready & libc::EPOLLIN as u32 == 0 {
+                // The kernel reports that edge itself.
+                ready &= !(libc::EPOLLRDHUP as u32);
             }
             if take && ready & libc::EPOLLIN as u32 != 0 {
                 reg.reported.0 = edges.0;

@@ -27,7 +27,11 @@ impl Set {
         timeout: Option<u64>,
         mask: *const sigset_t,
     ) -> i32 {
+        if self.members.load(Ordering::SeqCst) == 0 {
+            return self.wait_plain(out, timeout, mask);
+        }
         signal::begin_wait();
+        self.arm_nested();
         let deadline = timeout.map(|t| sys::now().saturating_add(t));
         let n = self.look(out, timeout == Some(0));
         if n > 0 || timeout == Some(0) {
@@ -50,6 +54,32 @@ impl Set {
                 return self.leave(0);
             }
         }
+    }
+
+    /// Nothing in the set is ours: the kernel's own wait, in which that may change.
+    unsafe fn wait_plain(
+        &self,
+        out: &mut [epoll_event],
+        timeout: Option<u64>,
+        mask: *const sigset_t,
+    ) -> i32 {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let ep = self.ep.load(Ordering::Relaxed);
+        let n = next::epoll_pwait(ep, out.as_mut_ptr(), out.len() as i32, milliseconds(timeout), mask);
+        if self.members.load(Ordering::SeqCst) == 0 {
+            self.waiters.fetch_sub(1, Ordering::SeqCst);
+            return n;
+        }
+        let errno = next::errno();
+        let mut inner = self.wake();
+        if n < 0 {
+            drop(inner);
+            next::set_errno(errno);
+            return n;
+        }
+        let n = translate(&mut inner, out, n as usize);
+        drop(inner);
+        self.leave(n)
     }
 
     /// While other threads sleep on the set, nothing stays hot: they rely on bells.
@@ -151,8 +181,7 @@ impl Set {
             (Some(t), Some(s)) => Some(t.min(s)),
             (t, s) => t.or(s),
         };
-        // Up to the next millisecond, as the call counts in them; longer than that it is asked again.
-        let ms = bound.map_or(-1, |ns| ns.div_ceil(1_000_000).min(i32::MAX as u64) as i32);
+        let ms = milliseconds(bound);
         let begun = sys::now();
         let n = next::epoll_pwait(ep, out.as_mut_ptr(), out.len() as i32, ms, mask);
         let errno = next::errno();
@@ -180,6 +209,11 @@ impl Set {
         }
         inner
     }
+}
+
+/// Up to the next millisecond, as epoll counts in them; a wait that ends early is made again.
+fn milliseconds(timeout: Option<u64>) -> i32 {
+    timeout.map_or(-1, |ns| ns.div_ceil(1_000_000).min(i32::MAX as u64) as i32)
 }
 
 fn look_kernel(inner: &mut Inner, out: &mut [epoll_event]) -> i32 {
@@ -237,6 +271,11 @@ fn translate(inner: &mut Inner, out: &mut [epoll_event], count: usize) -> i32 {
         let mut events = 0;
         if tag.is_bell() {
             inner.heat(i);
+            if inner.duplicates {
+                for j in inner.same(inner.regs[i].h) {
+                    inner.heat(j);
+                }
+            }
         } else {
             let reg = inner.regs[i];
             let Some(d) = reg.d else { continue };
