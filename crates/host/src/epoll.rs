@@ -80,7 +80,7 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
     let known = set_of(ep);
     if !event.is_null()
         && Tag::of((*event).u64).is_some()
-        && let Some(set) = known.or_else(|| new_set(ep))
+        && let Some(set) = known
     {
         // The program's own data looks like one of our tags: this set goes without us.
         set.refused.store(1, Ordering::Relaxed);
@@ -89,10 +89,18 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
     if known.is_none() && tracked.is_none() {
         return sys::epoll_ctl(ep, op, fd, event);
     }
-    let Some(set) = known.or_else(|| new_set(ep)) else {
-        return sys::epoll_ctl(ep, op, fd, event);
-    };
-    set.ctl(op, fd, event, tracked)
+    if let Some(set) = known {
+        return set.ctl(op, fd, event, tracked);
+    }
+    // A set that came to us some other way than by epoll_create: let the kernel say whether it is one.
+    sys::epoll_ctl(ep, op, fd, event)?;
+    match (op, new_set(ep)) {
+        (libc::EPOLL_CTL_ADD, Some(set)) => {
+            let _ = sys::epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut());
+            set.ctl(op, fd, event, tracked)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// epoll_wait(2) and its relatives: timeout in nanoseconds.
@@ -197,7 +205,7 @@ fn by_handle(h: Handle) -> Option<&'static Set> {
 
 /// Begins to look after an epoll descriptor that takes a tracked descriptor for the first time.
 fn new_set(ep: i32) -> Option<&'static Set> {
-    if !process::enabled() || ep < 0 {
+    if !process::enabled() || ep < 0 || table::lookup(ep).is_some() {
         return None;
     }
     let claim = |i: usize| {

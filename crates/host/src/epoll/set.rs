@@ -250,7 +250,11 @@ impl Set {
             known = None;
         }
         match (op, known, tracked) {
-            (EPOLL_CTL_ADD, Some(i), Some((h, d))) if inner.regs[i].parked && !event.is_null() => {
+            (EPOLL_CTL_ADD, Some(i), Some((h, d)))
+                if inner.regs[i].parked
+                    && !event.is_null()
+                    && (*event).events & EXCLUSIVE == 0 =>
+            {
                 let reg = &mut inner.regs[i];
                 (reg.h, reg.d, reg.parked) = (h, Some(d), false);
                 self.change(&mut inner, i, &*event)
@@ -286,7 +290,7 @@ impl Set {
                 self.change(&mut inner, i, &*event)
             }
             (EPOLL_CTL_DEL, Some(i), _) => {
-                if inner.regs[i].carried {
+                if inner.regs[i].carried && inner.regs[i].events & EXCLUSIVE == 0 {
                     inner.park(i);
                     return Ok(());
                 }
@@ -302,6 +306,9 @@ impl Set {
 
     /// The program asks for other events, or for the same ones anew.
     fn change(&self, inner: &mut Inner, i: usize, event: &epoll_event) -> sys::Result<()> {
+        if (event.events | inner.regs[i].events) & EXCLUSIVE != 0 {
+            return Err(libc::EINVAL);
+        }
         inner.disarm(i);
         let reg = &mut inner.regs[i];
         let again = (event.events | reg.events) & (ET | ONESHOT) != 0;
