@@ -1,14 +1,17 @@
 //! Shared-memory channels for programs on one host.
 //!
 //! ```text
-//!   channel   Channel::pair(): blocking, non-blocking and deadline calls on a message channel
+//!   channel   Channel::pair(): messages and bytes; blocking, non-blocking and with a deadline; copied or in place
 //!   wait      spin, then timed yields, then sleep; budgets learnt at run time
 //!   ring      one direction: frames {length, kind, band, flags, control} in a bounded byte ring
 //!   lock      writer and reader locks that survive the death of their owner
+//!   identity  who we are as a lock's owner, and whether another owner lives
 //!   bell      eventfd doorbells
 //!   segment   sealed memfd, mapped so that a ring's bytes are always contiguous
 //!   sync      the only place where atomics come from; swaps to loom under test
 //! ```
+//!
+//! Programs use a [`Channel`]; the layers below serve those who put rings behind other interfaces.
 //!
 //! A [`ring::Ring`] carries bytes or messages from one end to the other. Nothing a peer writes is trusted: every word
 //! read from a segment is read once and clamped, so the worst a broken peer can do is to spoil its own data.
@@ -18,7 +21,13 @@ extern crate self as headwater_channel;
 
 #[cfg(not(loom))]
 pub mod bell;
+#[cfg(not(loom))]
+pub mod channel;
+#[cfg(not(loom))]
+pub mod identity;
 pub mod lock;
+#[cfg(all(test, loom))]
+mod loom_tests;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod segment;
@@ -28,3 +37,9 @@ pub mod sync;
 pub mod sys;
 #[cfg(not(loom))]
 pub mod wait;
+
+#[cfg(not(loom))]
+pub use channel::{
+    Builder, Channel, DEFAULT_RING, Fds, FrameRef, Message, OpenError, ReceiveError, Reservation,
+    SendError, Side,
+};

@@ -9,12 +9,19 @@
 //! [`RingState::reader`]); the two sides never exclude each other.
 
 mod data;
+#[cfg(all(test, loom))]
+mod model;
+mod sleep;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use data::Data;
 
+use core::mem::offset_of;
+
 use crate::lock::Lock;
 use crate::shm::SharedSafe;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, relax};
 
 /// A position in the stream of frames, in bytes; offset in the ring is `pos & (capacity - 1)`. Never wraps in practice.
 pub type Pos = u64;
@@ -47,6 +54,8 @@ pub struct ProducerLine {
     cached_head: AtomicU64,
     bytes: AtomicU64,
     messages: AtomicU64,
+    /// What `bytes` will be once the frame being committed is counted; lets recovery count it exactly once.
+    pending_bytes: AtomicU64,
 }
 
 #[derive(SharedSafe)]
@@ -54,7 +63,7 @@ pub struct ProducerLine {
 pub struct ConsumerLine {
     pub lock: Lock,
     head: AtomicU64,
-    /// Bytes already taken from the frame at `head`.
+    /// Bytes already taken from the frame at `head`, tagged with that position: see [`partial_word`].
     partial: AtomicU64,
     bytes: AtomicU64,
     messages: AtomicU64,
@@ -81,6 +90,14 @@ pub struct RingState {
     pub sleep: SleepLine,
 }
 
+const _: () = {
+    assert!(size_of::<ProducerLine>() == 128 && size_of::<ConsumerLine>() == 128);
+    assert!(size_of::<SleepLine>() == 128 && size_of::<RingState>() == 384);
+    assert!(offset_of!(RingState, writer) == 0);
+    assert!(offset_of!(RingState, reader) == 128);
+    assert!(offset_of!(RingState, sleep) == 256);
+};
+
 /// A view of a ring: its words and its bytes.
 #[derive(Clone, Copy)]
 pub struct Ring<'a> {
@@ -105,6 +122,14 @@ pub struct Frame {
     start: Pos,
 }
 
+impl Frame {
+    /// How many of the unread bytes belong to the control part.
+    #[inline]
+    pub fn control_left(&self) -> usize {
+        (self.meta.control as usize).saturating_sub(self.taken)
+    }
+}
+
 impl<'a> Ring<'a> {
     pub fn new(state: &'a RingState, data: Data<'a>) -> Ring<'a> {
         Ring { state, data }
@@ -122,7 +147,13 @@ impl<'a> Ring<'a> {
     /// Forgets everything; only while nobody else uses the ring.
     pub fn reset(&self) {
         let (w, r) = (&self.state.writer, &self.state.reader);
-        for word in [&w.tail, &w.cached_head, &w.bytes, &w.messages] {
+        for word in [
+            &w.tail,
+            &w.cached_head,
+            &w.bytes,
+            &w.messages,
+            &w.pending_bytes,
+        ] {
             word.store(0, Ordering::Relaxed);
         }
         for word in [&r.head, &r.partial, &r.bytes, &r.messages] {
@@ -155,13 +186,30 @@ impl<'a> Ring<'a> {
             // This frame's header and the zeroed header behind it; down to a multiple of the frame alignment.
             Ok((self.data.capacity() - used).saturating_sub(2 * HEADER) & !(HEADER - 1))
         };
-        let cached = free(w.cached_head.load(Ordering::Relaxed))?;
+        let cached = free(w.cached_head.load(Ordering::Relaxed)).unwrap_or(0);
         if cached >= wanted as u64 {
             return Ok(cached as usize);
         }
         let head = self.state.reader.head.load(Ordering::Acquire);
         w.cached_head.store(head, Ordering::Relaxed);
         free(head).map(|n| n as usize)
+    }
+
+    /// Does a frame of `wanted` bytes fit? Needs no lock; a hint without it. True also when the positions make no sense:
+    /// the call that follows says so.
+    #[inline]
+    pub fn has_room(&self, wanted: usize) -> bool {
+        let head = self.state.reader.head.load(Ordering::Relaxed);
+        let used = self
+            .state
+            .writer
+            .tail
+            .load(Ordering::Relaxed)
+            .wrapping_sub(head);
+        match self.data.capacity().checked_sub(used) {
+            Some(free) => (free.saturating_sub(2 * HEADER) & !(HEADER - 1)) >= wanted as u64,
+            None => true,
+        }
     }
 
     /// Room for a frame of up to `wanted` bytes, control part included; `None` when the ring is full.
@@ -171,13 +219,15 @@ impl<'a> Ring<'a> {
         with_control: bool,
     ) -> Result<Option<Reservation>, Corrupt> {
         let extra = if with_control { HEADER as usize } else { 0 };
-        let room = self.room(wanted + extra)?.saturating_sub(extra);
-        if room == 0 && wanted > 0 {
+        // An empty frame needs its header's place too.
+        let needed = wanted.saturating_add(extra).max(1);
+        let room = self.room(needed)?.saturating_sub(extra);
+        if room == 0 {
             return Ok(None);
         }
         let tail = self.state.writer.tail.load(Ordering::Relaxed);
         Ok(Some(Reservation {
-            ptr: self.data.at(tail + HEADER + extra as u64),
+            ptr: self.data.at(tail.wrapping_add(HEADER + extra as u64)),
             len: room.min(wanted),
         }))
     }
@@ -195,34 +245,63 @@ impl<'a> Ring<'a> {
         if meta.control > 0 {
             header |= HAS_CONTROL;
             self.data
-                .word(tail + HEADER)
+                .word(tail.wrapping_add(HEADER))
                 .store(meta.control as u64, Ordering::Relaxed);
         }
-        let next = tail + frame_size(header);
+        let next = tail.wrapping_add(frame_size(header));
+        let bytes = w.bytes.load(Ordering::Relaxed).wrapping_add(len as u64);
+        // In this order, so that the successor of a producer who died in between can finish: see recover_producer.
+        w.pending_bytes.store(bytes, Ordering::Relaxed);
         self.data.word(next).store(0, Ordering::Relaxed);
         self.data.word(tail).store(header, Ordering::Release);
+        w.bytes.store(bytes, Ordering::Release);
         w.tail.store(next, Ordering::Release);
-        w.bytes.store(
-            w.bytes.load(Ordering::Relaxed).wrapping_add(len as u64),
-            Ordering::Relaxed,
-        );
         w.messages.store(
             w.messages.load(Ordering::Relaxed).wrapping_add(1),
             Ordering::Relaxed,
         );
     }
 
-    /// Copies up to `buf.len()` bytes in as one frame; returns how many fitted (0: full).
+    /// Copies up to `buf.len()` bytes in as one frame without control part; returns how many fitted (0: full).
     #[inline]
     pub fn push(&self, buf: &[u8], meta: Meta) -> Result<usize, Corrupt> {
+        debug_assert!(meta.control == 0, "a control part needs a reservation");
         let n = self.room(buf.len())?.min(buf.len());
         if n == 0 {
             return Ok(0);
         }
         let tail = self.state.writer.tail.load(Ordering::Relaxed);
-        self.data.copy_in(tail + HEADER, &buf[..n]);
+        self.data.copy_in(tail.wrapping_add(HEADER), &buf[..n]);
         self.commit(n, meta);
         Ok(n)
+    }
+
+    /// Copies a control and a data part in as one frame, or nothing: false when there is no room for both together.
+    #[inline]
+    pub fn push_message(&self, control: &[u8], data: &[u8], meta: Meta) -> Result<bool, Corrupt> {
+        let len = control.len() + data.len();
+        let start = if control.is_empty() {
+            HEADER
+        } else {
+            2 * HEADER
+        };
+        // An empty frame needs its header's place too.
+        let needed = (len + start as usize - HEADER as usize).max(1);
+        if self.room(needed)? < needed {
+            return Ok(false);
+        }
+        let start = self
+            .state
+            .writer
+            .tail
+            .load(Ordering::Relaxed)
+            .wrapping_add(start);
+        self.data.copy_in(start, control);
+        self.data
+            .copy_in(start.wrapping_add(control.len() as u64), data);
+        let control = control.len() as u32;
+        self.commit(len, Meta { control, ..meta });
+        Ok(true)
     }
 
     /// Published position.
@@ -235,15 +314,16 @@ impl<'a> Ring<'a> {
     /// says; anything else never was.
     pub fn recover_producer(&self) -> Result<(), Corrupt> {
         let w = &self.state.writer;
-        let mut tail = w.tail.load(Ordering::Relaxed);
-        for _ in 0..2 {
-            let header = self.data.word(tail).load(Ordering::Acquire);
-            if header == 0 {
-                break;
-            }
-            tail += self.checked_size(header)?;
+        let tail = w.tail.load(Ordering::Relaxed);
+        let header = self.data.word(tail).load(Ordering::Acquire);
+        if header == 0 {
+            return Ok(());
         }
-        w.tail.store(tail, Ordering::Release);
+        // A commit zeroes the header behind its frame, so at most this one is ahead of `tail`.
+        let next = tail.wrapping_add(self.checked_size(header)?);
+        w.bytes
+            .store(w.pending_bytes.load(Ordering::Relaxed), Ordering::Release);
+        w.tail.store(next, Ordering::Release);
         Ok(())
     }
 
@@ -252,8 +332,10 @@ impl<'a> Ring<'a> {
     /// Nothing to read at the moment. Needs no lock; a hint without it.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        let head = self.state.reader.head.load(Ordering::Relaxed);
-        self.data.word(head).load(Ordering::Acquire) == 0
+        let head = &self.state.reader.head;
+        let seen = head.load(Ordering::Relaxed);
+        // Where another consumer moved on meanwhile, the zero may be payload of a newer frame.
+        self.data.word(seen).load(Ordering::Acquire) == 0 && head.load(Ordering::Relaxed) == seen
     }
 
     #[inline]
@@ -270,8 +352,17 @@ impl<'a> Ring<'a> {
         if header == 0 {
             return Ok(None);
         }
-        self.frame_at(head, header, r.partial.load(Ordering::Relaxed))
-            .map(Some)
+        let taken = taken_at(head, r.partial.load(Ordering::Relaxed));
+        self.frame_at(head, header, taken).map(Some)
+    }
+
+    /// Copies out of a frame, from `skip` bytes after its first unread one on, without taking. The caller asks for no more
+    /// than the frame has.
+    #[inline]
+    pub fn copy_frame(&self, frame: &Frame, skip: usize, buf: &mut [u8]) {
+        let most = buf.len().min(self.capacity());
+        self.data
+            .copy_out(frame.start.wrapping_add(skip as u64), &mut buf[..most]);
     }
 
     /// Takes `n` bytes of the frame that [`peek`](Ring::peek) showed; the frame goes when all of it is taken.
@@ -283,22 +374,43 @@ impl<'a> Ring<'a> {
             r.bytes.load(Ordering::Relaxed).wrapping_add(n as u64),
             Ordering::Relaxed,
         );
+        let head = r.head.load(Ordering::Relaxed);
         if n < frame.len {
-            r.partial.store((frame.taken + n) as u64, Ordering::Relaxed);
+            let taken = (frame.taken + n) as u64;
+            r.partial
+                .store(partial_word(head, taken), Ordering::Relaxed);
             return;
         }
-        let head = r.head.load(Ordering::Relaxed);
         let total = frame.taken + frame.len;
         let extra = if frame.meta.control > 0 { HEADER } else { 0 };
-        r.partial.store(0, Ordering::Relaxed);
         r.messages.store(
             r.messages.load(Ordering::Relaxed).wrapping_add(1),
             Ordering::Relaxed,
         );
         r.head.store(
-            head + HEADER + extra + round(total as u64),
+            head.wrapping_add(HEADER + extra + round(total as u64)),
             Ordering::Release,
         );
+        if frame.taken > 0 {
+            r.partial.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// After the death of a consumer inside its section: what it took is decided by `head` and `partial`, each stored at
+    /// once; only the count of bytes can be behind or ahead of them.
+    pub fn recover_consumer(&self) -> Result<(), Corrupt> {
+        let (r, w) = (&self.state.reader, &self.state.writer);
+        // A producer at work makes the sum and the count disagree for a moment; one that never rests leaves a wrong count.
+        for _ in 0..1000 {
+            let given = w.bytes.load(Ordering::Acquire);
+            let (unread, end) = self.walk()?;
+            if end == w.tail.load(Ordering::Acquire) && given == w.bytes.load(Ordering::Acquire) {
+                r.bytes.store(given.wrapping_sub(unread), Ordering::Relaxed);
+                break;
+            }
+            relax();
+        }
+        Ok(())
     }
 
     /// Copies bytes out across frames until `buf` is full or the ring is empty (byte-stream users).
@@ -311,15 +423,23 @@ impl<'a> Ring<'a> {
     #[inline]
     pub fn pop_until(&self, buf: &mut [u8], end: Option<Pos>) -> Result<usize, Corrupt> {
         let mut done = 0;
+        let mut empty = 0;
         while done < buf.len() {
             if end.is_some_and(|end| self.state.reader.head.load(Ordering::Relaxed) >= end) {
                 break;
             }
             let Some(frame) = self.peek()? else { break };
             let n = frame.len.min(buf.len() - done);
-            self.copy_out(&frame, 0, &mut buf[done..done + n]);
+            self.copy_frame(&frame, 0, &mut buf[done..done + n]);
             self.consume(&frame, n);
             done += n;
+            if n == 0 {
+                // More empty frames than the ring can hold: a hostile producer could keep us here.
+                empty += HEADER;
+                if empty > self.data.capacity() {
+                    return Err(Corrupt);
+                }
+            }
         }
         Ok(done)
     }
@@ -332,35 +452,40 @@ impl<'a> Ring<'a> {
         end: Option<Pos>,
     ) -> Result<usize, Corrupt> {
         let mut head = self.state.reader.head.load(Ordering::Relaxed);
-        let mut partial = self.state.reader.partial.load(Ordering::Relaxed);
+        let mut taken = taken_at(head, self.state.reader.partial.load(Ordering::Relaxed));
         let (first, mut done) = (head, 0);
         while done < buf.len() && end.is_none_or(|end| head < end) {
             // A hostile producer could make a chain of frames without end.
-            if head - first >= self.data.capacity() {
+            if head.wrapping_sub(first) >= self.data.capacity() {
                 break;
             }
             let header = self.data.word(head).load(Ordering::Acquire);
             if header == 0 {
                 break;
             }
-            let frame = self.frame_at(head, header, partial)?;
+            let frame = self.frame_at(head, header, taken)?;
             if skip < frame.len {
                 let n = (frame.len - skip).min(buf.len() - done);
-                self.copy_out(&frame, skip, &mut buf[done..done + n]);
+                self.copy_frame(&frame, skip, &mut buf[done..done + n]);
                 done += n;
             }
             skip = skip.saturating_sub(frame.len);
-            head += self.checked_size(header)?;
-            partial = 0;
+            head = head.wrapping_add(self.checked_size(header)?);
+            taken = 0;
         }
         Ok(done)
     }
 
-    /// Bytes published and not yet taken.
+    /// Bytes published and not yet taken. Needs no lock; a hint without it, but never 0 when a frame with bytes waits.
     pub fn unread(&self) -> usize {
         let taken = self.state.reader.bytes.load(Ordering::Acquire);
         let given = self.state.writer.bytes.load(Ordering::Acquire);
-        given.wrapping_sub(taken).min(self.data.capacity()) as usize
+        let unread = given.wrapping_sub(taken);
+        if 0 < unread as i64 {
+            return unread.min(self.data.capacity()) as usize;
+        }
+        // The count follows the header: the frame at the head may not be counted yet.
+        self.peek().ok().flatten().map_or(0, |frame| frame.len)
     }
 
     /// Bytes between head and tail, headers included: what hysteresis is measured on.
@@ -368,7 +493,12 @@ impl<'a> Ring<'a> {
     pub fn fill(&self) -> u64 {
         let head = self.state.reader.head.load(Ordering::Acquire);
         let tail = self.state.writer.tail.load(Ordering::Acquire);
-        tail.wrapping_sub(head).min(self.data.capacity())
+        let fill = tail.wrapping_sub(head);
+        // `tail` follows the header, so a reader can be ahead of it: that ring is empty, not full.
+        if (fill as i64) < 0 {
+            return 0;
+        }
+        fill.min(self.data.capacity())
     }
 
     /// A writer that found the ring full may go on: the fill is at or below the low-water mark, half the ring.
@@ -395,13 +525,25 @@ impl<'a> Ring<'a> {
         )
     }
 
-    #[inline]
-    fn copy_out(&self, frame: &Frame, skip: usize, buf: &mut [u8]) {
-        self.data.copy_out(frame.start + skip as u64, buf);
+    /// Sum of the unread bytes, and the position behind the last published frame.
+    fn walk(&self) -> Result<(u64, Pos), Corrupt> {
+        let first = self.state.reader.head.load(Ordering::Relaxed);
+        let mut taken = taken_at(first, self.state.reader.partial.load(Ordering::Relaxed));
+        let (mut pos, mut sum) = (first, 0);
+        while pos.wrapping_sub(first) < self.data.capacity() {
+            let header = self.data.word(pos).load(Ordering::Acquire);
+            if header == 0 {
+                break;
+            }
+            sum += self.frame_at(pos, header, taken)?.len as u64;
+            pos = pos.wrapping_add(self.checked_size(header)?);
+            taken = 0;
+        }
+        Ok((sum, pos))
     }
 
     #[inline]
-    fn frame_at(&self, pos: Pos, header: u64, partial: u64) -> Result<Frame, Corrupt> {
+    fn frame_at(&self, pos: Pos, header: u64, taken: u64) -> Result<Frame, Corrupt> {
         self.checked_size(header)?;
         let len = header as u32 as u64;
         let mut meta = Meta {
@@ -410,22 +552,23 @@ impl<'a> Ring<'a> {
             flags: (header >> 48) as u8 & USER_FLAGS,
             control: 0,
         };
-        let mut start = pos + HEADER;
+        let mut start = pos.wrapping_add(HEADER);
         if header & HAS_CONTROL != 0 {
             let control = self.data.word(start).load(Ordering::Relaxed);
             meta.control = control.min(len) as u32;
-            start += HEADER;
+            start = start.wrapping_add(HEADER);
             if meta.control == 0 {
                 return Err(Corrupt);
             }
         }
-        let taken = partial.min(len);
+        let taken = taken.min(len);
+        let start = start.wrapping_add(taken);
         Ok(Frame {
-            ptr: self.data.at(start + taken),
+            ptr: self.data.at(start),
             len: (len - taken) as usize,
             meta,
             taken: taken as usize,
-            start: start + taken,
+            start,
         })
     }
 
@@ -448,4 +591,23 @@ fn frame_size(header: u64) -> u64 {
 #[inline]
 fn round(len: u64) -> u64 {
     (len + (HEADER - 1)) & !(HEADER - 1)
+}
+
+/// Bits of a partial word that count bytes: enough for any frame of the largest ring.
+const TAKEN_BITS: u32 = 26;
+#[cfg(not(loom))]
+const _: () = assert!(crate::segment::MAX_RING <= 1 << TAKEN_BITS);
+
+/// `taken` bytes of the frame at `head`, in one word, so that a consumer that dies between its stores leaves no count that
+/// would be held against the wrong frame.
+#[inline]
+fn partial_word(head: Pos, taken: u64) -> u64 {
+    (head / HEADER) << TAKEN_BITS | taken
+}
+
+/// The count of a partial word, if it is about the frame at `head`.
+#[inline]
+fn taken_at(head: Pos, word: u64) -> u64 {
+    let taken = word ^ partial_word(head, 0);
+    if taken < 1 << TAKEN_BITS { taken } else { 0 }
 }

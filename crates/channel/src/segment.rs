@@ -17,6 +17,8 @@ pub const HEADER_SIZE: usize = 4096;
 pub const MIN_RING: usize = 4096;
 pub const MAX_RING: usize = 64 << 20;
 
+/// Where the user's words begin in the header page.
+const USER_OFFSET: usize = 256;
 const MAGIC: u32 = 0x4857_5347;
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
@@ -30,6 +32,8 @@ pub struct Preamble {
     header: AtomicU32,
     ring: AtomicU32,
 }
+
+const _: () = assert!(size_of::<Preamble>() == 16 && size_of::<Preamble>() <= USER_OFFSET);
 
 /// A mapped segment. Unmapped on drop; the descriptor is not kept.
 pub struct Segment {
@@ -106,9 +110,10 @@ impl Segment {
 
     /// The user's header words, behind the preamble. `T` must fit the header page.
     pub fn header<T: SharedSafe>(&self) -> &T {
-        const { assert!(size_of::<T>() + 256 <= HEADER_SIZE && align_of::<T>() <= 256) };
+        const { assert!(size_of::<T>() + USER_OFFSET <= HEADER_SIZE) };
+        const { assert!(align_of::<T>() <= USER_OFFSET) };
         // SAFETY: inside the header page, aligned (256 from a page), and T says that any bits are valid.
-        unsafe { &*(self.base.add(256) as *const T) }
+        unsafe { &*(self.base.add(USER_OFFSET) as *const T) }
     }
 
     /// The doubly mapped bytes of ring 0 or 1.
@@ -178,4 +183,107 @@ fn file_size(ring: usize) -> usize {
 
 fn map_size(ring: usize) -> usize {
     HEADER_SIZE + 4 * ring
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABI: u32 = 77;
+
+    /// A file that looks like a segment, with these seals, this size and this header.
+    fn forge(seals: i32, size: usize, words: [u32; 4]) -> i32 {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        let fd = sys::memfd_create(c"forged", flags).unwrap();
+        sys::ftruncate(fd, size as u64).unwrap();
+        // SAFETY: sixteen readable bytes.
+        assert_eq!(unsafe { sys::write(fd, words.as_ptr().cast(), 16) }, Ok(16));
+        sys::fcntl(fd, libc::F_ADD_SEALS, seals as usize).unwrap();
+        fd
+    }
+
+    fn opened(seals: i32, size: usize, words: [u32; 4]) -> Result<Segment> {
+        let fd = forge(seals, size, words);
+        let segment = Segment::open(fd, ABI);
+        sys::close(fd).unwrap();
+        segment
+    }
+
+    const RING: usize = 8192;
+    const SIZE: usize = HEADER_SIZE + 2 * RING;
+    const WORDS: [u32; 4] = [MAGIC, ABI, HEADER_SIZE as u32, RING as u32];
+
+    #[test]
+    fn two_mappings_of_a_segment_are_the_same_memory() {
+        let (here, fd) = Segment::create(RING, ABI).unwrap();
+        let there = Segment::open(fd, ABI).unwrap();
+        sys::close(fd).unwrap();
+        for ring in [0, 1] {
+            let (mine, theirs) = (here.ring_data(ring), there.ring_data(ring));
+            // Across the end of the ring, where the second copy begins.
+            mine.copy_in(RING as u64 - 3, &[ring as u8 + 1; 6]);
+            let mut seen = [0; 6];
+            theirs.copy_out(RING as u64 - 3, &mut seen);
+            assert_eq!(seen, [ring as u8 + 1; 6]);
+            theirs.copy_out(0, &mut seen[..3]);
+            assert_eq!(seen[..3], [ring as u8 + 1; 3]);
+        }
+    }
+
+    #[test]
+    fn a_created_segment_cannot_change_its_size() {
+        let (_segment, fd) = Segment::create(MIN_RING, ABI).unwrap();
+        assert!(sys::ftruncate(fd, 0).is_err());
+        assert!(sys::ftruncate(fd, 1 << 30).is_err());
+        sys::close(fd).unwrap();
+    }
+
+    #[test]
+    fn a_well_made_segment_is_accepted() {
+        assert_eq!(opened(SEALS, SIZE, WORDS).unwrap().ring_size(), RING);
+    }
+
+    #[test]
+    fn unsealed_memory_is_refused() {
+        for seals in [0, libc::F_SEAL_SHRINK, libc::F_SEAL_GROW] {
+            assert_eq!(opened(seals, SIZE, WORDS).err(), Some(libc::EPROTO));
+        }
+    }
+
+    #[test]
+    fn a_wrong_size_is_refused() {
+        for size in [
+            0,
+            HEADER_SIZE,
+            SIZE - 1,
+            SIZE + 4096,
+            HEADER_SIZE + 2 * 2048,
+        ] {
+            let size = size.max(16);
+            assert_eq!(opened(SEALS, size, WORDS).err(), Some(libc::EPROTO));
+        }
+    }
+
+    #[test]
+    fn a_header_with_another_layout_is_refused() {
+        for i in 0..4 {
+            let mut words = WORDS;
+            words[i] += 1;
+            assert_eq!(opened(SEALS, SIZE, words).err(), Some(libc::EPROTO));
+        }
+    }
+
+    #[test]
+    fn ring_sizes_are_powers_of_two_in_bounds() {
+        for ring in [
+            0,
+            64,
+            MIN_RING - 1,
+            MIN_RING / 2,
+            3 * MIN_RING,
+            2 * MAX_RING,
+        ] {
+            assert_eq!(Segment::create(ring, ABI).err(), Some(libc::EINVAL));
+        }
+    }
 }

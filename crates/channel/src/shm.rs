@@ -8,7 +8,63 @@ pub use headwater_channel_derive::SharedSafe;
 ///
 /// # Safety
 /// Every bit pattern is a valid value, the layout is fixed (`repr(C)` or a primitive), there are no pointers or
-/// references inside, and all mutation goes through atomics. `#[derive(SharedSafe)]` checks each field.
+/// references inside, and all mutation goes through atomics. `#[derive(SharedSafe)]` checks each field:
+///
+/// ```
+/// use headwater_channel::shm::SharedSafe;
+/// use headwater_channel::sync::AtomicU64;
+///
+/// #[derive(SharedSafe)]
+/// #[repr(C)]
+/// struct Counter {
+///     hits: AtomicU64,
+///     history: [AtomicU64; 7],
+/// }
+/// ```
+///
+/// An address means nothing to another process:
+///
+/// ```compile_fail,E0277
+/// use headwater_channel::shm::SharedSafe;
+///
+/// #[derive(SharedSafe)]
+/// #[repr(C)]
+/// struct Linked {
+///     next: *mut u8,
+/// }
+/// ```
+///
+/// Not every byte is a `bool`:
+///
+/// ```compile_fail,E0277
+/// # use headwater_channel::shm::SharedSafe;
+/// #[derive(SharedSafe)]
+/// #[repr(C)]
+/// struct Switch {
+///     on: bool,
+/// }
+/// ```
+///
+/// Without `repr(C)` two builds need not agree on the layout, and not every number is a variant of an enum:
+///
+/// ```compile_fail
+/// # use headwater_channel::shm::SharedSafe;
+/// #[derive(SharedSafe)]
+/// struct Loose {
+///     a: u8,
+///     b: u32,
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use headwater_channel::shm::SharedSafe;
+/// #[derive(SharedSafe)]
+/// #[repr(C)]
+/// enum State {
+///     Open,
+///     Closed,
+/// }
+/// ```
 pub unsafe trait SharedSafe {}
 
 // SAFETY: plain integers, any bit pattern is valid.

@@ -36,12 +36,11 @@ impl<'a> Data<'a> {
         self.mask + 1
     }
 
-    /// The word at an eight-byte aligned position.
+    /// The word at a position, which is a multiple of eight unless a peer wrote it; then it is rounded down.
     #[inline(always)]
     pub fn word(&self, pos: Pos) -> &'a AtomicU64 {
-        debug_assert!(pos.is_multiple_of(8));
-        // SAFETY: inside the mapping by the mask, aligned since positions are; shared words are only used as atomics.
-        unsafe { &*(self.at(pos) as *const AtomicU64) }
+        // SAFETY: inside the mapping and aligned, by the mask; shared words are only used as atomics.
+        unsafe { &*(self.base.add((pos & self.mask & !7) as usize) as *const AtomicU64) }
     }
 
     #[inline(always)]

@@ -1,0 +1,159 @@
+//! Waiting for data or room: spin and yield as far as it pays, then sleep on {bell, shadow}.
+//!
+//! The order that loses no wake-up: arm, fence, look again, sleep ([`crate::ring::Ring::reader_sleeps`]). Who takes a ring
+//! of the bell holds the *baton*: it goes on to the other sleepers of this end when the work is done, or before the next
+//! sleep. Ends that several processes share sleep in slices, since a kill can swallow a ring or a baton.
+
+use std::time::Instant;
+
+use super::error::Stop;
+use super::{Channel, Patience};
+use crate::wait::Outcome;
+use crate::{bell, sys};
+
+/// What a call waits for.
+#[derive(Clone, Copy)]
+pub(super) enum Want {
+    Data,
+    Room(usize),
+}
+
+/// The duty to settle, if a ring was taken.
+pub(super) struct Baton<'a> {
+    channel: &'a Channel,
+    held: bool,
+}
+
+/// Longest sleep on a shared end, in nanoseconds.
+const SLICE: u64 = 500_000_000;
+
+impl Channel {
+    /// Waits until it is worth looking again. The condition need not hold afterwards.
+    pub(super) fn wait(
+        &self,
+        want: Want,
+        patience: Patience,
+        baton: &mut Baton<'_>,
+    ) -> Result<(), Stop> {
+        let left = match patience {
+            Patience::Now => return Err(Stop::WouldBlock),
+            Patience::Forever => None,
+            Patience::Until(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(Stop::WouldBlock);
+                }
+                Some(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX))
+            }
+        };
+        self.enter();
+        if self.spin && self.spin_for(want) == Outcome::Ready {
+            return Ok(());
+        }
+        if baton.pass() {
+            // The ring was for another thread: let it come first, or we take it again at once.
+            sys::sched_yield();
+        }
+        match want {
+            Want::Data => self.incoming().reader_sleeps(),
+            Want::Room(_) => self.outgoing().writer_sleeps(),
+        }
+        let result = if self.holds(want) || self.is_over(want) {
+            Ok(())
+        } else {
+            self.sleep(want, left, baton)
+        };
+        match want {
+            Want::Data => self.incoming().reader_wakes(),
+            Want::Room(_) => self.outgoing().writer_wakes(),
+        }
+        result
+    }
+
+    fn spin_for(&self, want: Want) -> Outcome {
+        let learner = match want {
+            Want::Data => &self.reading,
+            Want::Room(_) => &self.writing,
+        };
+        learner.wait(|| self.peer_cpu(), || self.holds(want))
+    }
+
+    fn sleep(&self, want: Want, left: Option<u64>, baton: &mut Baton<'_>) -> Result<(), Stop> {
+        let bell = libc::pollfd {
+            fd: self.own_bell(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut fds = [bell, self.poll_shadow(matches!(want, Want::Data))];
+        let timeout = match left {
+            left if self.is_shared() => Some(left.map_or(SLICE, |left| left.min(SLICE))),
+            left => left,
+        };
+        let start = sys::now();
+        let slept = sys::ppoll(&mut fds, timeout);
+        match want {
+            Want::Data => self.reading.slept(sys::now() - start),
+            Want::Room(_) => self.writing.slept(sys::now() - start),
+        }
+        match slept {
+            Ok(_) => {
+                if fds[0].revents != 0 && bell::take(self.own_bell()) {
+                    baton.held = true;
+                }
+                self.note_shadow(fds[1].revents);
+                Ok(())
+            }
+            Err(libc::EINTR) => Err(Stop::Interrupted),
+            // Out of kernel memory: look again, and sleep then.
+            Err(_) => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn holds(&self, want: Want) -> bool {
+        match want {
+            Want::Data => !self.incoming().is_empty(),
+            Want::Room(wanted) => self.outgoing().has_room(wanted),
+        }
+    }
+
+    fn is_over(&self, want: Want) -> bool {
+        match want {
+            Want::Data => self.peer_finished(),
+            Want::Room(_) => self.peer_gone() || self.own_end().is_finished(),
+        }
+    }
+
+    /// Rings our own bell if somebody else still sleeps here and need not.
+    fn settle(&self) -> bool {
+        let readers = self.incoming().settle_readers();
+        let writers = self.outgoing().settle_writers();
+        if readers || writers {
+            bell::ring(self.own_bell());
+        }
+        readers || writers
+    }
+}
+
+impl<'a> Baton<'a> {
+    pub fn new(channel: &'a Channel) -> Baton<'a> {
+        Baton {
+            channel,
+            held: false,
+        }
+    }
+
+    /// Settles, if it must; true if somebody was rung.
+    fn pass(&mut self) -> bool {
+        core::mem::take(&mut self.held) && self.channel.settle()
+    }
+}
+
+impl Drop for Baton<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.held {
+            self.pass();
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Who we are as the owner of a lock, and whether another owner still lives.
+//!
+//! A child of fork is a new owner. It learns so without a hook: the word that remembers the owner lives on a page that the
+//! kernel empties at fork (MADV_WIPEONFORK).
+
+use core::ffi::CStr;
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+
+use syscalls::{Sysno, syscall};
+
+use crate::lock::Owner;
+use crate::sync::{AtomicPtr, AtomicU64, Ordering};
+use crate::sys;
+
+static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
+
+/// This process.
+#[inline]
+pub fn me() -> Owner {
+    let page = PAGE.load(Ordering::Acquire);
+    if !page.is_null() {
+        // SAFETY: a mapped page that is never unmapped.
+        let known = unsafe { &*page }.load(Ordering::Relaxed);
+        if known != 0 {
+            return Owner::from_bits(known);
+        }
+    }
+    learn()
+}
+
+/// Is that process gone, or a zombie? Never says so of processes in another pid namespace, nor when in doubt.
+pub fn dead(owner: Owner) -> bool {
+    if owner.namespace() != me().namespace() {
+        return false;
+    }
+    let pid = owner.pid() as i32;
+    if !sys::process_exists(pid) {
+        return true;
+    }
+    process(pid).is_some_and(|p| {
+        let other = Owner::new(owner.pid(), p.start, 0).start() != owner.start();
+        // A leader that left while its threads go on looks like a zombie too.
+        other || (p.zombie && p.threads <= 1)
+    })
+}
+
+#[cold]
+fn learn() -> Owner {
+    let pid = sys::getpid();
+    let start = process(pid).map_or(0, |p| p.start);
+    let owner = Owner::new(pid as u32, start, inode(c"/proc/self/ns/pid"));
+    if let Some(page) = page() {
+        page.store(owner.bits(), Ordering::Relaxed);
+    }
+    owner
+}
+
+/// The remembering page; `None` where the kernel can't empty it at fork: then we learn anew each time.
+fn page() -> Option<&'static AtomicU64> {
+    let known = PAGE.load(Ordering::Acquire);
+    if !known.is_null() {
+        // SAFETY: a mapped page that is never unmapped.
+        return Some(unsafe { &*known });
+    }
+    let size = 4096;
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a fresh mapping, known to nobody else until it is stored, and unmapped only if it never is.
+    unsafe {
+        let fresh = sys::mmap(0, size, rw, private, -1, 0).ok()?;
+        if syscall!(Sysno::madvise, fresh, size, libc::MADV_WIPEONFORK).is_err() {
+            let _ = sys::munmap(fresh, size);
+            return None;
+        }
+        let won = PAGE.compare_exchange(
+            null_mut(),
+            fresh.cast(),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        match won {
+            Ok(_) => Some(&*fresh.cast()),
+            Err(other) => {
+                let _ = sys::munmap(fresh, size);
+                Some(&*other)
+            }
+        }
+    }
+}
+
+struct Process {
+    zombie: bool,
+    threads: u32,
+    start: u64,
+}
+
+/// Fields 3, 20 and 22 of /proc/PID/stat, see proc(5).
+fn process(pid: i32) -> Option<Process> {
+    use std::io::Write;
+    let mut path = [0u8; 32];
+    write!(&mut path[..], "/proc/{pid}/stat\0").ok()?;
+    let path = CStr::from_bytes_until_nul(&path).ok()?;
+    let mut text = [0u8; 1024];
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: path is a C string, text is writable.
+    let n = unsafe {
+        let fd = syscall!(Sysno::openat, libc::AT_FDCWD, path.as_ptr(), flags).ok()? as i32;
+        let n = sys::read(fd, text.as_mut_ptr(), text.len());
+        let _ = sys::close(fd);
+        n.ok()?
+    };
+    let text = &text[..n];
+    // The command's name in parentheses may hold anything, so fields are counted from the last parenthesis.
+    let end = text.iter().rposition(|&b| b == b')')?;
+    let mut fields = core::str::from_utf8(&text[end + 1..])
+        .ok()?
+        .split_ascii_whitespace();
+    let state = fields.next()?;
+    let threads = fields.nth(16)?.parse().ok()?;
+    let start = fields.nth(1)?.parse().ok()?;
+    Some(Process {
+        zombie: matches!(state, "Z" | "X"),
+        threads,
+        start,
+    })
+}
+
+fn inode(path: &CStr) -> u64 {
+    let mut st = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: path is a C string, st is writable and filled on success.
+    unsafe {
+        syscall!(
+            Sysno::newfstatat,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            st.as_mut_ptr(),
+            0
+        )
+        .map_or(0, |_| st.assume_init().st_ino)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_knows_itself_and_is_alive() {
+        assert_eq!(me().pid(), std::process::id());
+        assert!(!dead(me()));
+    }
+
+    #[test]
+    fn an_owner_with_another_start_time_is_gone() {
+        let me = me();
+        let earlier = Owner::new(me.pid(), me.start() as u64 + 1, me.namespace() as u64);
+        assert!(dead(earlier));
+    }
+
+    #[test]
+    fn owners_elsewhere_are_left_alone() {
+        let me = me();
+        let elsewhere = Owner::new(1, 1, me.namespace() as u64 + 1);
+        assert!(!dead(elsewhere));
+    }
+}

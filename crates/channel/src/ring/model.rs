@@ -1,0 +1,80 @@
+//! What loom's models need beside the ring itself: construction, and calls with something left out.
+
+use super::*;
+use crate::sync::fence;
+
+impl Default for RingState {
+    fn default() -> RingState {
+        let word = || AtomicU64::new(0);
+        let flag = || AtomicU32::new(0);
+        RingState {
+            writer: ProducerLine {
+                lock: Lock::new(),
+                tail: word(),
+                cached_head: word(),
+                bytes: word(),
+                messages: word(),
+                pending_bytes: word(),
+            },
+            reader: ConsumerLine {
+                lock: Lock::new(),
+                head: word(),
+                partial: word(),
+                bytes: word(),
+                messages: word(),
+            },
+            sleep: SleepLine {
+                reader_armed: flag(),
+                readers_asleep: flag(),
+                writer_armed: flag(),
+                writers_asleep: flag(),
+            },
+        }
+    }
+}
+
+impl Ring<'_> {
+    /// Both positions of an empty ring; before anybody else uses it.
+    pub fn begin_at(&self, pos: Pos) {
+        self.state.writer.tail.store(pos, Ordering::Relaxed);
+        self.state.writer.cached_head.store(pos, Ordering::Relaxed);
+        self.state.reader.head.store(pos, Ordering::Relaxed);
+    }
+
+    /// Pushes eight bytes as a careless producer would: nothing orders the header behind the payload.
+    pub fn push_unordered(&self, value: u64) {
+        let tail = self.state.writer.tail.load(Ordering::Relaxed);
+        self.data.word(tail + 16).store(0, Ordering::Relaxed);
+        self.data.word(tail + 8).store(value, Ordering::Relaxed);
+        let header = &self.data.word(tail);
+        header.store(COMMITTED | 8, Ordering::Relaxed);
+        self.state.writer.tail.store(tail + 16, Ordering::Relaxed);
+    }
+
+    /// As a consumer leaves it that died before it counted what it took.
+    pub fn spoil_count(&self) {
+        self.state.reader.bytes.store(1000, Ordering::Relaxed);
+    }
+
+    /// [`reader_sleeps`](Ring::reader_sleeps) without its fence.
+    pub fn reader_arms_unfenced(&self) {
+        let s = &self.state.sleep;
+        s.readers_asleep.fetch_add(1, Ordering::Relaxed);
+        s.reader_armed.swap(1, Ordering::Release);
+    }
+
+    /// [`reader_sleeps`](Ring::reader_sleeps) with a plain store.
+    pub fn reader_arms_by_store(&self) {
+        let s = &self.state.sleep;
+        s.readers_asleep.fetch_add(1, Ordering::Relaxed);
+        s.reader_armed.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// [`writer_sleeps`](Ring::writer_sleeps) without its fence.
+    pub fn writer_arms_unfenced(&self) {
+        let s = &self.state.sleep;
+        s.writers_asleep.fetch_add(1, Ordering::Relaxed);
+        s.writer_armed.swap(1, Ordering::Release);
+    }
+}
