@@ -1,0 +1,127 @@
+//! The proof that a sample's traffic went through shared memory: what the library counted in both programs, and what the
+//! kernel's loop-back device did not see.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// The library's counters, summed over the processes of a sample.
+#[derive(Clone, Default, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Counters {
+    pub accelerated: u64,
+    pub fallback: u64,
+    pub fallback_reasons: BTreeMap<String, u64>,
+    pub shm_bytes_tx: u64,
+    pub shm_bytes_rx: u64,
+    pub kernel_bytes_tx: u64,
+    pub kernel_bytes_rx: u64,
+    pub doorbells: u64,
+    pub sleeps: u64,
+    pub spins: u64,
+    pub switches: u64,
+    pub unswitches: u64,
+    /// Processes that wrote their counters.
+    #[serde(skip_deserializing)]
+    pub processes: u64,
+}
+
+impl Counters {
+    /// Reads HEADWATER_STATS_FILE: one line of JSON per process. A missing file is a library that never spoke.
+    pub fn read(path: &Path) -> Counters {
+        let lines = fs::read_to_string(path).unwrap_or_default();
+        let mut sum = Counters::default();
+        for line in lines.lines() {
+            if let Ok(counters) = serde_json::from_str::<Counters>(line) {
+                sum.add(counters);
+            }
+        }
+        sum
+    }
+
+    fn add(&mut self, other: Counters) {
+        self.accelerated += other.accelerated;
+        self.fallback += other.fallback;
+        for (reason, count) in other.fallback_reasons {
+            *self.fallback_reasons.entry(reason).or_default() += count;
+        }
+        self.shm_bytes_tx += other.shm_bytes_tx;
+        self.shm_bytes_rx += other.shm_bytes_rx;
+        self.kernel_bytes_tx += other.kernel_bytes_tx;
+        self.kernel_bytes_rx += other.kernel_bytes_rx;
+        self.doorbells += other.doorbells;
+        self.sleeps += other.sleeps;
+        self.spins += other.spins;
+        self.switches += other.switches;
+        self.unswitches += other.unswitches;
+        self.processes += 1;
+    }
+}
+
+/// Whether a sample was carried, or what speaks against it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carried {
+    Yes,
+    /// The library counted no accelerated connection, or never spoke.
+    NotCounted,
+    /// The loop-back device carried it all the same.
+    SeenByKernel,
+}
+
+/// Judges a sample by what the loop-back device carried per message, beside the native arm's median of that.
+///
+/// A fifth of it is allowed: connections begin over TCP. Where no native sample was taken only the count speaks.
+pub fn judge(counters: &Counters, loopback_per_message: f64, native: Option<f64>) -> Carried {
+    if counters.accelerated == 0 {
+        return Carried::NotCounted;
+    }
+    match native {
+        Some(native) if loopback_per_message > native / 5.0 => Carried::SeenByKernel,
+        _ => Carried::Yes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn counters_of_all_processes_are_summed_and_unknown_ones_ignored() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(
+            file,
+            r#"{{"pid":1,"comm":"a","accelerated":2,"fallback":1,"fallback_reasons":{{"no-offer":1}},"doorbells":3,"new":9}}"#
+        )
+        .unwrap();
+        writeln!(
+            file,
+            r#"{{"pid":2,"accelerated":1,"fallback_reasons":{{"no-offer":2}}}}"#
+        )
+        .unwrap();
+        writeln!(file, "half a li").unwrap();
+        let counters = Counters::read(file.path());
+        assert_eq!(
+            (counters.accelerated, counters.doorbells, counters.processes),
+            (3, 3, 2)
+        );
+        assert_eq!(counters.fallback_reasons["no-offer"], 3);
+    }
+
+    #[test]
+    fn a_count_alone_is_no_proof_when_the_kernel_saw_the_bytes() {
+        let counted = Counters {
+            accelerated: 1,
+            ..Counters::default()
+        };
+        assert_eq!(judge(&counted, 1.0, Some(400.0)), Carried::Yes);
+        assert_eq!(judge(&counted, 300.0, Some(400.0)), Carried::SeenByKernel);
+        assert_eq!(judge(&counted, 300.0, None), Carried::Yes);
+        assert_eq!(
+            judge(&Counters::default(), 0.0, Some(400.0)),
+            Carried::NotCounted
+        );
+    }
+}

@@ -1,0 +1,237 @@
+//! The tree's own echo pair: round trips, one-way writes, a connection per request, many connections.
+
+use serde::Deserialize;
+
+use super::{Work, parse, raw};
+use crate::exchange::Exchange;
+use crate::experiment::{
+    ACCELERATED, ACCELERATED_NODELAY, CACHE_LINE, Carrier, Cell, Goal, Job, Metric, RAW_CHANNEL,
+    Sample, TCP, TCP_NODELAY, UNIX, Unit,
+};
+use crate::failure::{Failure, Result};
+use crate::placement::Placement::{self, Apart, ApartBusy, Same, SameBusy};
+
+pub fn works() -> Vec<Box<dyn Work>> {
+    let round_trips = [1, 70, 512, 1000, 4096, 16384, 65536].map(|size| (Kind::RoundTrip, size));
+    let streams = [1, 64, 1024, 16384, 65536, 262144, 1048576].map(|size| (Kind::OneWay, size));
+    let fans = [1, 10, 100, 1000].map(|connections| (Kind::Fan(connections), 64));
+    let works = round_trips
+        .into_iter()
+        .chain(streams)
+        .chain([(Kind::Connect, 64)])
+        .chain(fans);
+    works
+        .map(|(kind, size)| Box::new(Echo { kind, size }) as Box<dyn Work>)
+        .collect()
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    RoundTrip,
+    OneWay,
+    Connect,
+    Fan(usize),
+}
+
+struct Echo {
+    kind: Kind,
+    size: usize,
+}
+
+/// What `headwater-echo client` and `headwater-raw` print.
+#[derive(Deserialize)]
+pub struct Measured {
+    pub messages: u64,
+    pub all_messages: u64,
+    pub seconds: f64,
+    pub bytes: u64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub user_ns: u64,
+    pub system_ns: u64,
+    pub voluntary: u64,
+    pub involuntary: u64,
+    pub congestion: String,
+    pub verified: bool,
+}
+
+/// What `headwater-echo server` prints.
+#[derive(Deserialize)]
+struct Served {
+    voluntary: u64,
+    involuntary: u64,
+    verified: bool,
+}
+
+impl Work for Echo {
+    fn cell(&self) -> Cell {
+        let mut arms = vec![TCP, ACCELERATED, UNIX];
+        let nodelay = [TCP_NODELAY, ACCELERATED_NODELAY];
+        let size = self.size;
+        let (name, unit, quick) = match self.kind {
+            Kind::RoundTrip => {
+                arms.extend(nodelay);
+                arms.push(RAW_CHANNEL);
+                if size <= 70 {
+                    arms.push(CACHE_LINE);
+                }
+                (
+                    format!("rtt-{size}"),
+                    Unit::RoundTrip,
+                    matches!(size, 70 | 1000 | 16384),
+                )
+            }
+            Kind::OneWay => {
+                arms.extend(nodelay);
+                arms.push(RAW_CHANNEL);
+                (
+                    format!("oneway-{size}"),
+                    Unit::Stream,
+                    matches!(size, 64 | 16384),
+                )
+            }
+            Kind::Connect => ("connect".to_string(), Unit::Rate, true),
+            Kind::Fan(connections) => (
+                format!("epoll-{connections}"),
+                Unit::Rate,
+                connections == 100,
+            ),
+        };
+        Cell {
+            name,
+            unit,
+            arms,
+            goals: self.goals(),
+            quick,
+            connects: self.kind == Kind::Connect,
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        if job.arm.carrier == Carrier::Raw {
+            return raw::sample(job, self.kind == Kind::OneWay, self.size);
+        }
+        let exchange = self.serve(job)?;
+        let said = exchange.server_said();
+        let address = said.trim().strip_prefix("listening ").unwrap_or_default();
+        let mut client = job.site.tools.echo();
+        client.args(["client", self.client(), address]);
+        client.args(["--size", &self.size.to_string()]);
+        client.args(["--seconds", &job.time.as_secs_f64().to_string()]);
+        if let Kind::Fan(connections) = self.kind {
+            client.args(["--connections", &connections.to_string()]);
+        }
+        client.args(options(job));
+        let outcome = exchange.run("headwater-echo client", client, None)?;
+
+        let measured: Measured = parse("headwater-echo client", &outcome.client_said)?;
+        let served: Served = parse("headwater-echo server", &outcome.server_said)?;
+        if !measured.verified || !served.verified {
+            return Err(Failure::Contents("headwater-echo".to_string()));
+        }
+        // Its own account leaves out starting and warming up.
+        let server_switches =
+            (served.voluntary + served.involuntary) as f64 / measured.all_messages.max(1) as f64;
+        let server_cpu = outcome.server_cpu_ns as f64 / measured.all_messages.max(1) as f64;
+        let own = measured.sample();
+        Ok(Sample {
+            cpu_ns: own.cpu_ns + server_cpu,
+            switches: own.switches + server_switches,
+            loopback_bytes: outcome.loopback_bytes,
+            counters: outcome.counters,
+            ..own
+        })
+    }
+}
+
+impl Echo {
+    fn serve<'a>(&self, job: &'a Job<'a>) -> Result<Exchange<'a>> {
+        let mut server = job.site.tools.echo();
+        let mode = match self.kind {
+            Kind::RoundTrip => "echo",
+            Kind::OneWay => "sink",
+            Kind::Connect | Kind::Fan(_) => "epoll",
+        };
+        let path = job.site.scratch.join("echo.sock");
+        let address = match job.arm.carrier {
+            Carrier::Unix => format!("unix:{}", path.display()),
+            _ => "127.0.0.1:0".to_string(),
+        };
+        let _ = std::fs::remove_file(&path);
+        server.args(["server", mode, &address, "--until-eof"]);
+        if let Kind::Fan(connections) = self.kind {
+            server.args(["--connections", &connections.to_string()]);
+        }
+        server.args(options(job));
+        Exchange::serve(job, "headwater-echo server", server, |server| {
+            server.said().ends_with('\n')
+        })
+    }
+
+    fn client(&self) -> &'static str {
+        match self.kind {
+            Kind::RoundTrip => "rtt",
+            Kind::OneWay => "stream",
+            Kind::Connect => "connect",
+            Kind::Fan(_) => "fan",
+        }
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        const APART: &[Placement] = &[Apart];
+        let cpu = Goal::rate(APART, 2.0, 1.0 / 0.15).of(Metric::Cpu);
+        let nodelay =
+            |must| Goal::rate(APART, must, None).between(ACCELERATED_NODELAY, TCP_NODELAY);
+        let apart = match (self.kind, self.size) {
+            (Kind::RoundTrip, 70) => (30.0, 120.0),
+            (Kind::RoundTrip, 512) => (25.0, 80.0),
+            (Kind::RoundTrip, 1000) => (20.0, 50.0),
+            (Kind::OneWay, 64) => return vec![Goal::rate(APART, 5.0, 8.0), nodelay(20.0), cpu],
+            (Kind::OneWay, 1024) => return vec![Goal::rate(APART, 2.5, 4.0), nodelay(8.0), cpu],
+            (Kind::OneWay, 16384) => return vec![Goal::rate(APART, 1.6, 2.2), nodelay(2.0)],
+            (Kind::OneWay, 65536) => return vec![Goal::rate(APART, 1.7, 2.5), nodelay(1.7)],
+            _ => return Vec::new(),
+        };
+        let mut goals = vec![
+            Goal::rate(APART, apart.0, apart.1),
+            Goal::rate(&[Same], 2.5, 3.5),
+            Goal::rate(&[SameBusy], 1.5, 2.2),
+            Goal::rate(&[ApartBusy], 8.0, 25.0),
+            cpu,
+        ];
+        if self.size == 70 {
+            // A microsecond at most, and then how much of it is not ours.
+            goals.push(Goal::rate(APART, 1.0, 2.0).within(1000.0));
+            goals.push(Goal::rate(APART, 1.0 / 1.5, 1.0 / 1.2).between(ACCELERATED, RAW_CHANNEL));
+            goals.push(Goal::rate(APART, 1.0 / 3.0, 1.0 / 2.0).between(RAW_CHANNEL, CACHE_LINE));
+        }
+        goals
+    }
+}
+
+/// Cubic is what bulk is compared with; it is asked for everywhere, and the result names what was in use.
+fn options(job: &Job<'_>) -> impl Iterator<Item = &'static str> {
+    ["--cubic"]
+        .into_iter()
+        .chain(job.arm.nodelay.then_some("--nodelay"))
+}
+
+impl Measured {
+    pub fn sample(&self) -> Sample {
+        let seconds = self.seconds.max(1e-9);
+        let per = 1.0 / self.messages.max(1) as f64;
+        let time = |ns: u64| (ns > 0).then_some(ns as f64);
+        Sample {
+            messages: self.messages,
+            all_messages: self.all_messages,
+            rate: self.messages as f64 / seconds,
+            bytes_rate: self.bytes as f64 / seconds,
+            p50_ns: time(self.p50_ns),
+            p99_ns: time(self.p99_ns),
+            cpu_ns: (self.user_ns + self.system_ns) as f64 * per,
+            switches: (self.voluntary + self.involuntary) as f64 * per,
+            congestion: Some(self.congestion.clone()),
+            ..Sample::default()
+        }
+    }
+}

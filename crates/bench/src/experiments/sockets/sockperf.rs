@@ -1,0 +1,70 @@
+//! sockperf's TCP ping-pong with 64 bytes.
+
+use std::process::Command;
+
+use super::{Work, number_after};
+use crate::exchange::Exchange;
+use crate::experiment::{ACCELERATED, Cell, Goal, Job, Metric, Sample, TCP, Unit};
+use crate::failure::{Failure, Result};
+use crate::machine;
+use crate::placement::Placement::Apart;
+use crate::tools;
+
+pub fn works() -> Vec<Box<dyn Work>> {
+    vec![Box::new(Sockperf)]
+}
+
+struct Sockperf;
+
+impl Work for Sockperf {
+    fn cell(&self) -> Cell {
+        Cell {
+            name: "sockperf".to_string(),
+            unit: Unit::RoundTrip,
+            arms: vec![TCP, ACCELERATED],
+            goals: vec![
+                Goal::rate(&[Apart], 25.0, 60.0).of(Metric::P50),
+                Goal::rate(&[Apart], 2.0, 10.0).of(Metric::P99),
+            ],
+            quick: false,
+            connects: false,
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        let port = machine::free_port()?;
+        let program = tools::installed("sockperf")?;
+        let place = ["--tcp", "-i", "127.0.0.1", "-p", &port.to_string()];
+        let mut server = Command::new(&program);
+        server.arg("server").args(place);
+        let ready = |_: &_| machine::is_listening(port);
+        let exchange = Exchange::serve(job, "sockperf server", server, ready)?;
+
+        let mut client = Command::new(&program);
+        client.arg("ping-pong").args(place).args([
+            "-m",
+            "64",
+            "--full-rtt",
+            "-t",
+            &job.whole_seconds().to_string(),
+        ]);
+        // Its default makes room for 600,000 messages a second, and it ends where more get through.
+        client.args(["--mps", "10000000"]);
+        let outcome = exchange.run("sockperf", client, Some(libc::SIGINT))?;
+        let said = &outcome.client_said;
+        let found = (
+            number_after(said, "ReceivedMessages="),
+            number_after(said, "RunTime="),
+            number_after(said, "percentile 50.000 ="),
+            number_after(said, "percentile 99.000 ="),
+        );
+        let (Some(messages), Some(seconds), Some(p50), Some(p99)) = found else {
+            return Err(Failure::Output("sockperf".to_string(), said.clone()));
+        };
+        Ok(Sample {
+            p50_ns: Some(p50 * 1e3),
+            p99_ns: Some(p99 * 1e3),
+            ..outcome.sample(messages as u64, messages / seconds)
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! Why a sample could not be taken.
+
+use std::fmt;
+use std::io;
+
+pub type Result<T> = std::result::Result<T, Failure>;
+
+#[derive(Debug)]
+pub enum Failure {
+    /// A program or library is not there: skip what needs it.
+    Missing(String),
+    /// A program could not be started.
+    Start(String, io::Error),
+    /// A program did not get ready or did not end in time, and was killed.
+    Late(String),
+    /// A program ended badly; what it last said.
+    Ended(String, String),
+    /// A program's output is not what it should be.
+    Output(String, String),
+    /// Received bytes differ from the sent ones.
+    Contents(String),
+    /// The measuring process itself failed.
+    Io(io::Error),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Missing(what) => write!(f, "{what} is not there"),
+            Failure::Start(what, error) => write!(f, "cannot start {what}: {error}"),
+            Failure::Late(what) => write!(f, "{what} took too long"),
+            Failure::Ended(what, said) => write!(f, "{what} failed: {said}"),
+            Failure::Output(what, said) => write!(f, "{what} said something unexpected: {said}"),
+            Failure::Contents(what) => write!(f, "{what} received wrong bytes"),
+            Failure::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Io(error)
+    }
+}

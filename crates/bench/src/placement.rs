@@ -1,0 +1,104 @@
+//! Where the two ends run, and who disturbs them.
+
+use serde::{Serialize, Serializer};
+
+use crate::failure::Result;
+use crate::process::{self, Running};
+use crate::tools::Tools;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// Wherever the scheduler likes.
+    Free,
+    /// A CPU each.
+    Apart,
+    /// Both on one.
+    Same,
+    /// A CPU each, and a process that never rests on the server's.
+    ApartBusy,
+    /// Both on one, and a process that never rests beside them.
+    SameBusy,
+}
+
+impl Placement {
+    pub const ALL: [Placement; 5] = [
+        Placement::Apart,
+        Placement::Same,
+        Placement::Free,
+        Placement::ApartBusy,
+        Placement::SameBusy,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Placement::Free => "free",
+            Placement::Apart => "apart",
+            Placement::Same => "same",
+            Placement::ApartBusy => "apart-busy",
+            Placement::SameBusy => "same-busy",
+        }
+    }
+
+    /// Those that a machine with these CPUs offers.
+    pub fn offered(cpus: &[usize]) -> impl Iterator<Item = Placement> {
+        let apart = cpus.len() > 1;
+        Placement::ALL.into_iter().filter(move |placement| {
+            apart || !matches!(placement, Placement::Apart | Placement::ApartBusy)
+        })
+    }
+
+    pub fn server_cpu(self, cpus: &[usize]) -> Option<usize> {
+        match self {
+            Placement::Free => None,
+            _ => cpus.first().copied(),
+        }
+    }
+
+    pub fn client_cpu(self, cpus: &[usize]) -> Option<usize> {
+        match self {
+            Placement::Free => None,
+            Placement::Apart | Placement::ApartBusy => cpus.get(1).copied(),
+            Placement::Same | Placement::SameBusy => cpus.first().copied(),
+        }
+    }
+
+    /// Starts what disturbs this placement, if anything does; it ends when dropped.
+    pub fn disturb(self, tools: &Tools, cpus: &[usize]) -> Result<Option<Running>> {
+        if !matches!(self, Placement::ApartBusy | Placement::SameBusy) {
+            return Ok(None);
+        }
+        let mut command = tools.echo();
+        command.arg("spin");
+        process::prepare(&mut command, self.server_cpu(cpus), None);
+        Running::start("headwater-echo spin", command).map(Some)
+    }
+}
+
+impl Serialize for Placement {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cpu_cannot_be_shared_out() {
+        let offered: Vec<_> = Placement::offered(&[3]).collect();
+        assert_eq!(
+            offered,
+            [Placement::Same, Placement::Free, Placement::SameBusy]
+        );
+        assert_eq!(Placement::Same.client_cpu(&[3]), Some(3));
+    }
+
+    #[test]
+    fn apart_means_two_cpus_of_those_allowed() {
+        let cpus = [2, 5, 7];
+        assert_eq!(Placement::Apart.server_cpu(&cpus), Some(2));
+        assert_eq!(Placement::Apart.client_cpu(&cpus), Some(5));
+        assert_eq!(Placement::Free.client_cpu(&cpus), None);
+    }
+}

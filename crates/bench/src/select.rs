@@ -1,0 +1,131 @@
+//! What was asked for by name: `NAME[/CELL[/PLACEMENT]]`.
+
+use crate::experiment::{Arm, Cell};
+use crate::experiments;
+use crate::placement::Placement;
+
+/// One argument, or one experiment of all.
+#[derive(Debug, PartialEq)]
+pub struct Selection {
+    pub experiment: String,
+    cell: Option<String>,
+    placement: Option<String>,
+}
+
+impl Selection {
+    pub fn parse(names: &[String]) -> Result<Vec<Selection>, String> {
+        if names.is_empty() || names.iter().any(|name| name == "all") {
+            return Ok(experiments::NAMES
+                .iter()
+                .map(|name| Selection::whole(name))
+                .collect());
+        }
+        names
+            .iter()
+            .map(|name| Selection::parse_one(name))
+            .collect()
+    }
+
+    /// The cells that are meant: one of exactly this name, else those whose names contain it. Cells that are named need
+    /// not be part of a quick run.
+    pub fn cells(&self, cells: Vec<Cell>, quick: bool) -> Vec<Cell> {
+        let Some(part) = &self.cell else {
+            return cells
+                .into_iter()
+                .filter(|cell| cell.quick || !quick)
+                .collect();
+        };
+        let exact = cells.iter().any(|cell| cell.name == *part);
+        let meant = |cell: &Cell| cell.name == *part || !exact && cell.name.contains(part.as_str());
+        cells.into_iter().filter(meant).collect()
+    }
+
+    pub fn takes_placement(&self, placement: Placement, quick: bool) -> bool {
+        match &self.placement {
+            Some(name) => placement.name() == name,
+            None => {
+                !quick
+                    || matches!(
+                        placement,
+                        Placement::Apart | Placement::Same | Placement::SameBusy
+                    )
+            }
+        }
+    }
+
+    fn whole(name: &str) -> Selection {
+        Selection {
+            experiment: name.to_string(),
+            cell: None,
+            placement: None,
+        }
+    }
+
+    fn parse_one(name: &str) -> Result<Selection, String> {
+        let mut parts = name.splitn(3, '/').map(str::to_string);
+        let selection = Selection {
+            experiment: parts.next().unwrap_or_default(),
+            cell: parts.next().filter(|part| !part.is_empty()),
+            placement: parts.next().filter(|part| !part.is_empty()),
+        };
+        if !experiments::NAMES.contains(&selection.experiment.as_str()) {
+            return Err(format!(
+                "there is no experiment {}; there are: {}",
+                selection.experiment,
+                experiments::NAMES.join(" ")
+            ));
+        }
+        let known = |name: &String| {
+            Placement::ALL
+                .iter()
+                .any(|placement| placement.name() == name)
+        };
+        if let Some(unknown) = selection.placement.as_ref().filter(|name| !known(name)) {
+            let names = Placement::ALL.map(Placement::name).join(" ");
+            return Err(format!(
+                "there is no placement {unknown}; there are: {names}"
+            ));
+        }
+        Ok(selection)
+    }
+}
+
+/// Whether HEADWATER_BENCH_ARMS, a list with commas, leaves an arm in.
+pub fn takes_arm(arm: Arm) -> bool {
+    match std::env::var("HEADWATER_BENCH_ARMS") {
+        Ok(list) if !list.is_empty() => list.split(',').any(|name| name.trim() == arm.name),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str) -> Result<Selection, String> {
+        Selection::parse(&[name.to_string()]).map(|mut all| all.remove(0))
+    }
+
+    #[test]
+    fn a_selector_names_an_experiment_a_part_of_a_cell_and_a_placement() {
+        let selection = parse("sockets/rtt-70/apart").unwrap();
+        assert!(selection.takes_placement(Placement::Apart, true));
+        assert!(!selection.takes_placement(Placement::ApartBusy, false));
+        assert!(
+            parse("sockets")
+                .unwrap()
+                .takes_placement(Placement::Free, false)
+        );
+        assert!(parse("sockets//same").unwrap().cell.is_none());
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_known_ones() {
+        assert!(parse("socket").unwrap_err().contains("sockets"));
+        assert!(
+            parse("sockets/rtt/sideways")
+                .unwrap_err()
+                .contains("apart-busy")
+        );
+    }
+}

@@ -1,0 +1,296 @@
+//! When a ratio counts.
+//!
+//! "Never slower" holds where the median of the pairs is at least 0.95 and its 95 % interval does not lie wholly below
+//! 0.95. A goal is met by its median. Neither counts where the traffic was not proved to be carried.
+
+use serde::Serialize;
+
+use crate::carriage::{self, Carried};
+use crate::experiment::{
+    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, Sample, TCP,
+    TCP_NODELAY, UNIX,
+};
+use crate::placement::Placement;
+use crate::stats::{median, median_interval};
+
+const EVEN: f64 = 0.95;
+
+/// The samples of one arm, by round; a round that failed is None.
+pub struct Series {
+    pub arm: Arm,
+    pub samples: Vec<Option<Sample>>,
+    pub failures: Vec<String>,
+    pub syscalls: Option<Syscalls>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+pub struct Syscalls {
+    pub per_message: f64,
+    pub method: &'static str,
+}
+
+#[derive(Clone, Serialize)]
+pub struct Comparison {
+    pub arm: &'static str,
+    pub against: String,
+    pub metric: Metric,
+    pub pairs: usize,
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+    pub coverage: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub must: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aim: Option<f64>,
+    pub verdict: Verdict,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Measured for information only.
+    Seen,
+    NotSlower,
+    Slower,
+    Missed,
+    Must,
+    Aim,
+    /// An accelerated arm whose traffic was not proved to be carried: the ratio says nothing.
+    NotCarried,
+}
+
+impl Verdict {
+    pub fn is_bad(self) -> bool {
+        matches!(self, Verdict::Slower | Verdict::Missed)
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Seen => "",
+            Verdict::NotSlower => "not slower",
+            Verdict::Slower => "SLOWER",
+            Verdict::Missed => "MISSED",
+            Verdict::Must => "must",
+            Verdict::Aim => "aim",
+            Verdict::NotCarried => "not carried",
+        }
+    }
+}
+
+impl Series {
+    pub fn taken(&self) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().flatten()
+    }
+
+    pub fn median(&self, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.taken().filter_map(of).collect();
+        (!values.is_empty()).then(|| median(&values))
+    }
+
+    /// How many samples were carried, of how many, and the first objection. None for arms that need no proof.
+    pub fn carried(&self, cell: &Cell, all: &[Series]) -> Option<(usize, usize, Carried)> {
+        // A connection that ends after one request may well end before it is taken over; then it must only not be slower.
+        if self.arm.carrier != Carrier::Accelerated || cell.connects {
+            return None;
+        }
+        let baseline = all
+            .iter()
+            .find(|s| s.arm.carrier == Carrier::Tcp && s.arm.nodelay == self.arm.nodelay);
+        let native = baseline
+            .and_then(|s| s.median(|sample| Some(sample.per_message(sample.loopback_bytes))));
+        let (mut yes, mut count, mut objection) = (0, 0, Carried::Yes);
+        for sample in self.taken() {
+            let counters = sample.counters.clone().unwrap_or_default();
+            count += 1;
+            match carriage::judge(&counters, sample.per_message(sample.loopback_bytes), native) {
+                Carried::Yes => yes += 1,
+                other => objection = other,
+            }
+        }
+        Some((yes, count, objection))
+    }
+}
+
+/// Every comparison that the arms of a cell allow, goals first.
+pub fn compare(cell: &Cell, placement: Placement, all: &[Series]) -> Vec<Comparison> {
+    let mut comparisons: Vec<Comparison> = cell
+        .goals
+        .iter()
+        .filter(|goal| goal.placements.contains(&placement))
+        .filter_map(|goal| one(cell, goal, Some((goal.must, goal.aim)), all))
+        .collect();
+    let everywhere = Goal::rate(&Placement::ALL, EVEN, EVEN);
+    for (arm, against) in [(ACCELERATED, TCP), (ACCELERATED_NODELAY, TCP_NODELAY)] {
+        comparisons.extend(one(
+            cell,
+            &everywhere.clone().between(arm, against),
+            None,
+            all,
+        ));
+    }
+    let aside = everywhere.between(ACCELERATED, UNIX);
+    if !cell
+        .goals
+        .iter()
+        .any(|goal| goal.against == aside.against && goal.placements.contains(&placement))
+    {
+        comparisons.extend(one(cell, &aside, None, all).map(|comparison| Comparison {
+            verdict: match comparison.verdict {
+                Verdict::NotCarried => Verdict::NotCarried,
+                _ => Verdict::Seen,
+            },
+            ..comparison
+        }));
+    }
+    comparisons
+}
+
+fn one(
+    cell: &Cell,
+    goal: &Goal,
+    wanted: Option<(f64, Option<f64>)>,
+    all: &[Series],
+) -> Option<Comparison> {
+    let series = |name: &str| all.iter().find(|series| series.arm.name == name);
+    let mine = series(goal.arm)?;
+    let of = |sample: &Option<Sample>| sample.as_ref()?.metric(goal.metric);
+    let (against, ratios): (String, Vec<f64>) = match goal.against {
+        Against::Arm(name) => {
+            let pairs = mine.samples.iter().zip(&series(name)?.samples);
+            let ratios = pairs.filter_map(|(a, b)| Some(of(a)? / of(b)?)).collect();
+            (name.to_string(), ratios)
+        }
+        Against::Time(ns) => {
+            let ratios = mine
+                .samples
+                .iter()
+                .filter_map(|a| Some(of(a)? * ns / 1e9))
+                .collect();
+            (format!("{} µs", ns / 1e3), ratios)
+        }
+    };
+    let interval = median_interval(&ratios)?;
+    let ratio = median(&ratios);
+    let proved = mine
+        .carried(cell, all)
+        .is_none_or(|(yes, count, _)| yes == count);
+    let verdict = match wanted {
+        _ if !proved => Verdict::NotCarried,
+        None if ratio >= EVEN && interval.high >= EVEN => Verdict::NotSlower,
+        None => Verdict::Slower,
+        Some((_, Some(aim))) if ratio >= aim => Verdict::Aim,
+        Some((must, _)) if ratio >= must => Verdict::Must,
+        Some(_) => Verdict::Missed,
+    };
+    Some(Comparison {
+        arm: goal.arm,
+        against,
+        metric: goal.metric,
+        pairs: ratios.len(),
+        ratio,
+        low: interval.low,
+        high: interval.high,
+        coverage: interval.coverage,
+        must: wanted.map(|(must, _)| must),
+        aim: wanted.and_then(|(_, aim)| aim),
+        verdict,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::carriage::Counters;
+    use crate::experiment::Unit;
+
+    fn cell(goals: Vec<Goal>) -> Cell {
+        Cell {
+            name: "work".to_string(),
+            unit: Unit::Rate,
+            arms: vec![TCP, ACCELERATED],
+            goals,
+            quick: true,
+            connects: false,
+        }
+    }
+
+    fn series(arm: Arm, rates: &[f64], loopback_bytes: u64) -> Series {
+        let sample = |&rate: &f64| {
+            Some(Sample {
+                messages: 100,
+                all_messages: 100,
+                rate,
+                loopback_bytes,
+                counters: (arm == ACCELERATED).then(|| Counters {
+                    accelerated: 2,
+                    ..Counters::default()
+                }),
+                ..Sample::default()
+            })
+        };
+        Series {
+            arm,
+            samples: rates.iter().map(sample).collect(),
+            failures: Vec::new(),
+            syscalls: None,
+        }
+    }
+
+    #[test]
+    fn a_goal_is_met_by_the_median_of_the_pairs() {
+        let cell = cell(vec![Goal::rate(&[Placement::Apart], 2.0, 5.0)]);
+        let all = [
+            series(TCP, &[10.0, 20.0, 10.0], 40_000),
+            series(ACCELERATED, &[30.0, 60.0, 500.0], 100),
+        ];
+        let found = compare(&cell, Placement::Apart, &all);
+        assert_eq!((found[0].ratio, found[0].verdict), (3.0, Verdict::Must));
+        assert_eq!(found[1].verdict, Verdict::NotSlower);
+        // No goal was set for the other placement, only that it be no slower.
+        assert_eq!(compare(&cell, Placement::Same, &all).len(), 1);
+    }
+
+    #[test]
+    fn a_ratio_without_proof_of_carriage_is_no_result() {
+        let cell = cell(Vec::new());
+        let all = [
+            series(TCP, &[10.0], 40_000),
+            series(ACCELERATED, &[100.0], 39_000),
+        ];
+        assert_eq!(
+            compare(&cell, Placement::Apart, &all)[0].verdict,
+            Verdict::NotCarried
+        );
+        assert_eq!(
+            all[1].carried(&cell, &all),
+            Some((0, 1, Carried::SeenByKernel))
+        );
+    }
+
+    #[test]
+    fn slower_by_more_than_a_twentieth_is_slower() {
+        let cell = cell(Vec::new());
+        let verdict = |rates: &[f64]| {
+            let all = [
+                series(TCP, &vec![100.0; rates.len()], 40_000),
+                series(ACCELERATED, rates, 0),
+            ];
+            compare(&cell, Placement::Free, &all)[0].verdict
+        };
+        assert_eq!(verdict(&[96.0; 15]), Verdict::NotSlower);
+        assert_eq!(verdict(&[94.0; 15]), Verdict::Slower);
+    }
+
+    #[test]
+    fn a_failed_round_breaks_only_its_own_pair() {
+        let cell = cell(Vec::new());
+        let mut all = [
+            series(TCP, &[10.0, 10.0, 10.0], 40_000),
+            series(ACCELERATED, &[20.0, 30.0, 40.0], 0),
+        ];
+        all[0].samples[0] = None;
+        let found = compare(&cell, Placement::Free, &all);
+        assert_eq!((found[0].pairs, found[0].ratio), (2, 3.5));
+    }
+}
