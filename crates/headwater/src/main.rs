@@ -1,1 +1,113 @@
-fn main() {}
+//! The `headwater` command.
+//!
+//! ```text
+//!   run       starts a program with the library preloaded         settings   flags as HEADWATER_* variables
+//!   doctor    what this machine, and one program, can do          program    what a file would be as a program
+//!   stat      the accelerated connections of this user            library    where the library is
+//!   bench, demo   handed on to the bench crate                    units      figures for people
+//! ```
+
+mod doctor;
+mod library;
+mod program;
+mod run;
+mod settings;
+mod sigpipe;
+mod stat;
+mod units;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Unmodified programs on one host talk through shared memory instead of loop-back TCP.
+#[derive(Parser)]
+#[command(name = "headwater", version)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run a program with its loop-back connections accelerated
+    Run(Box<run::Run>),
+    /// List the accelerated connections of this user
+    Stat(stat::Stat),
+    /// Explain what this machine, and a program, can do
+    Doctor(doctor::Doctor),
+    /// Measure; `headwater bench list` names the experiments
+    Bench(Bench),
+    /// Show in a minute or two what acceleration does
+    Demo,
+}
+
+#[derive(clap::Args)]
+struct Bench {
+    /// NAME, NAME/CELL or NAME/CELL/PLACEMENT; everything when none is given
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Fewer cells and shorter samples
+    #[arg(long)]
+    quick: bool,
+    /// Folder for the JSON
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match cli.verb {
+        Verb::Run(run) => run.execute(),
+        Verb::Stat(stat) => {
+            sigpipe::by_default();
+            stat.execute()
+        }
+        Verb::Doctor(doctor) => {
+            sigpipe::by_default();
+            doctor.execute()
+        }
+        Verb::Bench(bench) => headwater_bench::cli_bench(&headwater_bench::BenchArgs {
+            names: bench.names,
+            quick: bench.quick,
+            out: bench.out,
+        }),
+        Verb::Demo => headwater_bench::demo(),
+    }
+}
+
+/// Help and versions succeed; a wrong `run` must not look like a status of the program that it did not start.
+fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == "run") {
+        return ExitCode::from(run::OWN_FAILURE);
+    }
+    ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_programs_own_flags_are_left_to_it() {
+        let line = ["headwater", "run", "--stats", "redis-server", "--port", "7"];
+        let Verb::Run(run) = Cli::try_parse_from(line).unwrap().verb else {
+            panic!("not a run");
+        };
+        assert_eq!(run.command(), ["redis-server", "--port", "7"]);
+    }
+}

@@ -1,0 +1,85 @@
+# Headwater. `make help` names the targets.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+# For example --locked --offline.
+CARGOFLAGS ?=
+# What `make bench` measures; everything when empty.
+BENCH ?=
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
+SONAME := libheadwater.so.0
+BUILT := $(or $(CARGO_TARGET_DIR),target)/release
+ROOT := $(DESTDIR)$(PREFIX)
+
+# Where the pinned toolchain is installed under the name `stable` only, that one is used.
+PINNED := $(shell sed -n 's/^channel = "\(.*\)"$$/\1/p' rust-toolchain.toml)
+TOOLCHAINS := $(shell rustup toolchain list 2>/dev/null)
+ifneq ($(TOOLCHAINS),)
+ifeq ($(filter $(PINNED)-%,$(TOOLCHAINS)),)
+ifneq ($(filter stable-%,$(TOOLCHAINS)),)
+ifneq ($(findstring rustc $(PINNED) ,$(shell rustc +stable --version 2>/dev/null)),)
+export RUSTUP_TOOLCHAIN := stable
+endif
+endif
+endif
+endif
+
+.PHONY: help build test loom lint bench demo install uninstall clean
+
+help:
+	@echo 'make build     target/release/headwater and target/release/libheadwater.so'
+	@echo 'make test      every test'
+	@echo 'make loom      the memory-model checks of the channel'
+	@echo 'make lint      formatting and clippy'
+	@echo 'make demo      what acceleration does, in a minute or two'
+	@echo 'make bench     the measurements in full; BENCH="sockets --quick" chooses'
+	@echo 'make install   into PREFIX (/usr/local) below DESTDIR; uninstall takes it back'
+
+build:
+	$(CARGO) build --release $(CARGOFLAGS)
+
+# End-to-end tests use what `build` left in target/release.
+test: build
+	$(CARGO) test --workspace --release $(CARGOFLAGS)
+
+loom:
+	RUSTFLAGS='--cfg loom' CARGO_PROFILE_RELEASE_LTO=off CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom \
+		$(CARGO) test -p headwater-channel --release --lib $(CARGOFLAGS) loom
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets $(CARGOFLAGS) -- -D warnings
+
+bench: build
+	$(BUILT)/headwater bench $(BENCH)
+
+demo: build
+	$(BUILT)/headwater demo
+
+# Built only where missing, so that root need not have a toolchain.
+$(BUILT)/headwater $(BUILT)/libheadwater.so:
+	$(MAKE) build
+
+install: $(BUILT)/headwater $(BUILT)/libheadwater.so
+	install -D -m 755 $(BUILT)/headwater $(ROOT)/bin/headwater
+	install -D -m 755 -t $(ROOT)/libexec/headwater $(BUILT)/headwater-echo $(BUILT)/headwater-raw
+	install -D -m 755 $(BUILT)/libheadwater.so $(ROOT)/lib/libheadwater.so.$(VERSION)
+	ln -sf libheadwater.so.$(VERSION) $(ROOT)/lib/$(SONAME)
+	ln -sf $(SONAME) $(ROOT)/lib/libheadwater.so
+	install -D -m 644 -t $(ROOT)/include include/headwater.h
+	install -d $(ROOT)/lib/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' headwater.pc.in > $(ROOT)/lib/pkgconfig/headwater.pc
+	chmod 644 $(ROOT)/lib/pkgconfig/headwater.pc
+	install -D -m 644 -t $(ROOT)/share/man/man1 man/headwater.1
+	install -D -m 644 -t $(ROOT)/share/man/man7 man/headwater.7
+
+uninstall:
+	rm -f $(ROOT)/bin/headwater $(ROOT)/lib/libheadwater.so $(ROOT)/lib/$(SONAME) $(ROOT)/lib/libheadwater.so.$(VERSION)
+	rm -f $(ROOT)/include/headwater.h $(ROOT)/lib/pkgconfig/headwater.pc
+	rm -f $(ROOT)/share/man/man1/headwater.1 $(ROOT)/share/man/man7/headwater.7
+	rm -rf $(ROOT)/libexec/headwater
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,202 @@
+//! What the kernel offers: each thing is tried, not looked up by version.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::mem::zeroed;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::Check;
+
+/// Offsets in struct tcp_info, see linux/tcp.h.
+const BYTES_ACKED: usize = 120;
+const BYTES_RECEIVED: usize = 128;
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        release(),
+        tcp_info(),
+        memfd(),
+        eventfd(),
+        rseq(),
+        seccomp(),
+        yama(),
+    ]
+}
+
+fn release() -> Check {
+    // SAFETY: an all-zero utsname is valid and is filled with terminated strings.
+    let (release, machine) = unsafe {
+        let mut name: libc::utsname = zeroed();
+        libc::uname(&mut name);
+        (text(&name.release), text(&name.machine))
+    };
+    Check::ok("kernel", format!("Linux {release}, {machine}"))
+}
+
+/// Headwater compares its own counts with the kernel's, at takeover and after a crash.
+fn tcp_info() -> Check {
+    const NAME: &str = "tcp-info";
+    match counted() {
+        Ok((5, 5)) => Check::ok(NAME, "counts bytes exactly"),
+        Ok((sent, received)) => Check::fail(
+            NAME,
+            format!("says {sent} bytes sent and {received} received after 5 of each"),
+            "connections stay on kernel TCP here: use a Linux kernel whose TCP_INFO counts, 4.6 or later",
+        ),
+        Err(e) => Check::fail(
+            NAME,
+            format!("a loop-back connection can't be examined: {e}"),
+            "bring the loop-back interface up (ip link set lo up); use Linux 4.6 or later",
+        ),
+    }
+}
+
+/// Bytes that TCP_INFO says were sent and received, after 5 went over a connection.
+fn counted() -> io::Result<(u64, u64)> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    let mut client = TcpStream::connect(listener.local_addr()?)?;
+    let (mut server, _) = listener.accept()?;
+    client.write_all(b"hello")?;
+    server.read_exact(&mut [0; 5])?;
+    let mut unsent: libc::c_int = 0;
+    // SAFETY: the request stores one int.
+    if unsafe { libc::ioctl(client.as_raw_fd(), libc::TIOCOUTQ, &mut unsent) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // The SYN of the end that connected is counted as a byte.
+    let sent = word(&client, BYTES_ACKED)? + unsent as u64 - 1;
+    Ok((sent, word(&server, BYTES_RECEIVED)?))
+}
+
+fn word(stream: &TcpStream, at: usize) -> io::Result<u64> {
+    let mut info = [0u8; 256];
+    let mut len = info.len() as libc::socklen_t;
+    // SAFETY: buffer and length belong together.
+    let done = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &mut len,
+        )
+    };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if (len as usize) < at + 8 {
+        return Err(io::Error::other("TCP_INFO is too short"));
+    }
+    let bytes = info[at..at + 8].try_into().expect("eight bytes");
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+fn memfd() -> Check {
+    let remedy = "connections stay on kernel TCP: allow memfd_create and fcntl(F_ADD_SEALS) in the seccomp profile";
+    match sealed_memfd() {
+        Ok(()) => Check::ok("memfd", "can be made and sealed"),
+        Err(e) => Check::fail("memfd", format!("can't be made and sealed: {e}"), remedy),
+    }
+}
+
+fn sealed_memfd() -> io::Result<()> {
+    // SAFETY: the name is terminated.
+    let fd = owned(unsafe {
+        libc::memfd_create(
+            c"headwater-doctor".as_ptr(),
+            libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING,
+        )
+    })?;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: a descriptor of ours; no pointers.
+    let done = unsafe {
+        libc::ftruncate(fd.as_raw_fd(), 4096) == 0
+            && libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) == 0
+    };
+    done.then_some(()).ok_or_else(io::Error::last_os_error)
+}
+
+fn eventfd() -> Check {
+    // SAFETY: no pointers.
+    match owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }) {
+        Ok(_) => Check::ok("eventfd", "can be made"),
+        Err(e) => Check::fail(
+            "eventfd",
+            format!("can't be made: {e}"),
+            "connections stay on kernel TCP: allow eventfd2 in the seccomp profile",
+        ),
+    }
+}
+
+/// The C library registers rseq; with it a thread knows its CPU at the price of a load.
+fn rseq() -> Check {
+    // SAFETY: returns a static string.
+    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+    let version = version.to_string_lossy();
+    // SAFETY: the symbol, where it exists, is an unsigned int that never changes.
+    let registered = unsafe {
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr());
+        !size.is_null() && *size.cast::<libc::c_uint>() > 0
+    };
+    if registered {
+        return Check::ok("rseq", format!("registered by glibc {version}"));
+    }
+    Check::warn(
+        "rseq",
+        format!("not registered by glibc {version}: every wait asks the kernel for the CPU"),
+        "use glibc 2.35 or later, without glibc.pthread.rseq=0 in GLIBC_TUNABLES",
+    )
+}
+
+fn seccomp() -> Check {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mode = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp:"));
+    match mode.map(str::trim) {
+        Some("0") => Check::ok("seccomp", "no filter"),
+        Some("2") => Check::ok(
+            "seccomp",
+            "a filter is installed; what Headwater needs was tried above",
+        ),
+        other => Check::ok(
+            "seccomp",
+            format!("mode {}", other.unwrap_or("not shown by /proc/self/status")),
+        ),
+    }
+}
+
+fn yama() -> Check {
+    const NAME: &str = "ptrace";
+    match fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope") {
+        Ok(scope) if scope.trim() == "3" => Check::warn(
+            NAME,
+            "forbidden by yama (scope 3); acceleration does not need it",
+            "only `headwater bench` wants it, where perf events are forbidden too, to count system calls",
+        ),
+        Ok(scope) => Check::ok(
+            NAME,
+            format!("yama scope {}; acceleration does not need it", scope.trim()),
+        ),
+        Err(_) => Check::ok(NAME, "no yama; acceleration does not need it"),
+    }
+}
+
+fn owned(fd: libc::c_int) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: fresh from the kernel, so ours alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn text(field: &[libc::c_char]) -> String {
+    let bytes: Vec<u8> = field
+        .iter()
+        .map(|&c| c as u8)
+        .take_while(|&c| c != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,220 @@
+//! Where programs run: runtime folder, limits, CPUs, namespaces, configuration.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::mem::zeroed;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use headwater_host::board::{self, Board, OpenError};
+use headwater_host::config;
+
+use super::Check;
+
+const TMPFS: i64 = 0x0102_1994;
+/// Below this many free bytes even the board may not fit.
+const LITTLE_SPACE: u64 = 16 << 20;
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        folder(),
+        descriptors(),
+        cpus(),
+        congestion(),
+        network(),
+        processes(),
+        configuration(),
+    ]
+}
+
+fn folder() -> Check {
+    const NAME: &str = "runtime-folder";
+    let path = PathBuf::from(board::folder());
+    let shown = path.display();
+    let Ok(meta) = fs::symlink_metadata(&path) else {
+        return not_there(NAME, &path);
+    };
+    if !meta.is_dir() {
+        return Check::fail(
+            NAME,
+            format!("{shown} is not a folder"),
+            "remove it, or name another one in HEADWATER_DIR",
+        );
+    }
+    let detail = format!(
+        "{shown}, mode {:04o}, owner uid {}",
+        meta.mode() & 0o7777,
+        meta.uid()
+    );
+    // The library's own judgement, so that there is only one.
+    match Board::open(&board::folder(), false) {
+        Ok(_) | Err(OpenError::Failed(_, libc::ENOENT)) => on_filesystem(NAME, &path, detail),
+        Err(OpenError::Unsafe(what)) => Check::fail(
+            NAME,
+            format!("{detail}: the {what} is another user's, or lets others in"),
+            format!("chmod 0700 {shown} if it is yours, else name another folder in HEADWATER_DIR"),
+        ),
+        Err(OpenError::OtherVersion) => Check::fail(
+            NAME,
+            format!("{detail}: the board is not of this version"),
+            format!("remove the files in {shown} while no program runs with Headwater"),
+        ),
+        Err(OpenError::Failed(what, errno)) => Check::fail(
+            NAME,
+            format!("{detail}: {what}: {}", io::Error::from_raw_os_error(errno)),
+            "make it accessible, or name another folder in HEADWATER_DIR",
+        ),
+    }
+}
+
+/// The first program that starts makes the folder, if it may.
+fn not_there(name: &'static str, path: &Path) -> Check {
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let writable = c_path(parent)
+        // SAFETY: the string is terminated.
+        .is_some_and(|p| unsafe { libc::access(p.as_ptr(), libc::W_OK | libc::X_OK) } == 0);
+    if !writable {
+        return Check::fail(
+            name,
+            format!("{} can't be made in {}", path.display(), parent.display()),
+            "name a folder that can be made in HEADWATER_DIR; in a container, mount a tmpfs on /dev/shm",
+        );
+    }
+    let detail = format!("{}, made when first needed", path.display());
+    on_filesystem(name, parent, detail)
+}
+
+fn on_filesystem(name: &'static str, path: &Path, detail: String) -> Check {
+    let Some(path) = c_path(path) else {
+        return Check::ok(name, detail);
+    };
+    // SAFETY: an all-zero statfs is valid, and the string is terminated.
+    let fs = unsafe {
+        let mut fs: libc::statfs = zeroed();
+        libc::statfs(path.as_ptr(), &mut fs);
+        fs
+    };
+    let free = fs.f_bavail.saturating_mul(fs.f_bsize as u64);
+    if fs.f_type as i64 != TMPFS {
+        return Check::warn(
+            name,
+            format!("{detail}; not on a tmpfs"),
+            "a folder in memory is faster: leave HEADWATER_DIR unset, or name one on a tmpfs",
+        );
+    }
+    if free < LITTLE_SPACE {
+        return Check::warn(
+            name,
+            format!("{detail}; {} KiB free", free >> 10),
+            "the board needs a few MiB: make room, or enlarge it (--shm-size of a container)",
+        );
+    }
+    Check::ok(name, detail)
+}
+
+fn descriptors() -> Check {
+    // SAFETY: an all-zero rlimit is valid and is filled in.
+    let limit = unsafe {
+        let mut limit: libc::rlimit = zeroed();
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        limit
+    };
+    let detail = format!("limit {} (hard {})", limit.rlim_cur, limit.rlim_max);
+    if limit.rlim_cur < 1024 {
+        return Check::warn(
+            "descriptors",
+            format!("{detail}: few connections can be accelerated"),
+            "the library's own descriptors come out of the same limit: ulimit -n 4096, or LimitNOFILE= in a unit",
+        );
+    }
+    Check::ok("descriptors", detail)
+}
+
+fn cpus() -> Check {
+    // SAFETY: an all-zero set is valid and is filled in.
+    let usable = unsafe {
+        let mut set: libc::cpu_set_t = zeroed();
+        libc::sched_getaffinity(0, size_of_val(&set), &mut set);
+        libc::CPU_COUNT(&set)
+    };
+    // SAFETY: no pointers.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    if usable > 1 {
+        return Check::ok("cpus", format!("{usable} of {online} usable"));
+    }
+    Check::warn(
+        "cpus",
+        "1 usable: both ends of a connection take turns on it",
+        "the largest gains need two; see taskset(1), or the container's CPU set",
+    )
+}
+
+fn congestion() -> Check {
+    let name = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    let detail = match name.as_deref().map(str::trim) {
+        Ok("bbr") => {
+            "bbr: it paces kernel TCP on the loop-back too, so compare bulk figures with cubic"
+                .to_string()
+        }
+        Ok(name) => name.to_string(),
+        Err(_) => "not shown here".to_string(),
+    };
+    Check::ok("congestion-control", detail)
+}
+
+fn network() -> Check {
+    let detail = format!(
+        "{}: both programs must be in the same one",
+        namespace("net")
+    );
+    if lo_is_up() {
+        return Check::ok("network-namespace", detail);
+    }
+    Check::fail(
+        "network-namespace",
+        format!("{} has no loop-back interface that is up", namespace("net")),
+        "ip link set lo up",
+    )
+}
+
+fn lo_is_up() -> bool {
+    std::net::UdpSocket::bind(("127.0.0.1", 0))
+        .and_then(|socket| socket.connect(("127.0.0.1", 9)))
+        .is_ok()
+}
+
+fn processes() -> Check {
+    Check::ok(
+        "pid-namespace",
+        format!(
+            "{}: between different ones connections are accelerated, but a process killed in the middle of a call may leave its siblings waiting",
+            namespace("pid")
+        ),
+    )
+}
+
+fn namespace(kind: &str) -> String {
+    let link = fs::read_link(format!("/proc/self/ns/{kind}"));
+    link.map_or_else(
+        |_| format!("{kind}:[unknown]"),
+        |link| link.display().to_string(),
+    )
+}
+
+fn configuration() -> Check {
+    let complaints = &config::get().complaints;
+    if complaints.is_empty() {
+        return Check::ok("configuration", "the HEADWATER_* variables are understood");
+    }
+    Check::warn(
+        "configuration",
+        complaints.join("; "),
+        "correct or unset them; headwater(7) lists the values",
+    )
+}
+
+fn c_path(path: &Path) -> Option<CString> {
+    CString::new(path.as_os_str().as_bytes()).ok()
+}

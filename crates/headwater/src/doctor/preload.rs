@@ -1,0 +1,106 @@
+//! The library: found, loadable, of this version? It is preloaded into a short-lived program, which then reports.
+
+use std::env;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::Check;
+use crate::library;
+
+const NAME: &str = "library";
+const PATIENCE_MS: libc::c_int = 10_000;
+
+pub fn checks() -> Vec<Check> {
+    vec![library(), preloaded()]
+}
+
+fn library() -> Check {
+    let path = match library::locate() {
+        Ok(path) => path,
+        Err(missing) => {
+            return Check::fail(
+                NAME,
+                missing.to_string(),
+                "build it: make build, or make install",
+            );
+        }
+    };
+    let shown = path.display();
+    let again = "build or install command and library together";
+    match ask_version(&path) {
+        Ok(Some(version)) if version == env!("CARGO_PKG_VERSION") => {
+            Check::ok(NAME, format!("{shown}, version {version}"))
+        }
+        Ok(Some(version)) => Check::warn(
+            NAME,
+            format!(
+                "{shown} has version {version}, the command {}",
+                env!("CARGO_PKG_VERSION")
+            ),
+            again,
+        ),
+        Ok(None) => Check::fail(
+            NAME,
+            format!("{shown} does not load, or does not report"),
+            again,
+        ),
+        Err(e) => Check::fail(NAME, format!("{shown} can't be tried: {e}"), again),
+    }
+}
+
+/// Has `headwater --version` run with the library, and reads the version in the statistics it leaves.
+fn ask_version(library: &Path) -> io::Result<Option<String>> {
+    let folder = tempfile::Builder::new().prefix("headwater-").tempdir()?;
+    let stats = folder.path().join("stats");
+    let mut child = Command::new("/proc/self/exe")
+        .arg("--version")
+        .env("LD_PRELOAD", library)
+        .env("HEADWATER_SOCKETS", "1")
+        .env("HEADWATER_STATS_FILE", &stats)
+        .env_remove("HEADWATER_PROGRAMS")
+        .env_remove("HEADWATER_DENY_PROGRAMS")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    if !ended(&child)? {
+        child.kill()?;
+    }
+    child.wait()?;
+    let Ok(text) = std::fs::read_to_string(&stats) else {
+        return Ok(None);
+    };
+    let line = text.lines().next().unwrap_or_default();
+    let line: Value = serde_json::from_str(line).unwrap_or_default();
+    Ok(line["version"].as_str().map(str::to_string))
+}
+
+/// Waits until the child has closed its output, but not for ever.
+fn ended(child: &Child) -> io::Result<bool> {
+    let out = child.stdout.as_ref().expect("piped");
+    let mut poll = libc::pollfd {
+        fd: out.as_raw_fd(),
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one entry, and it is ours.
+    match unsafe { libc::poll(&mut poll, 1, PATIENCE_MS) } {
+        -1 => Err(io::Error::last_os_error()),
+        n => Ok(n > 0),
+    }
+}
+
+/// Other preloaded libraries may define the same functions.
+fn preloaded() -> Check {
+    match env::var("LD_PRELOAD") {
+        Ok(list) if !list.is_empty() => Check::ok(
+            "ld-preload",
+            format!("{list}: `headwater run` keeps it, behind the library"),
+        ),
+        _ => Check::ok("ld-preload", "nothing else is preloaded"),
+    }
+}

@@ -1,0 +1,232 @@
+//! What a file would be as a program, and what keeps a preloaded library out of it.
+
+mod elf;
+mod script;
+
+use std::env;
+use std::ffi::{CString, OsStr};
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A command as the kernel would run it.
+#[derive(Debug)]
+pub struct Program {
+    /// What the command's name leads to.
+    pub path: PathBuf,
+    /// What is executed in the end: the interpreter where `path` is a script, else `path` itself.
+    pub image: PathBuf,
+    /// Why a preloaded library would not be in it, or do nothing.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// What keeps the library out of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// No dynamic loader, so nothing can be preloaded.
+    Static,
+    /// Go's runtime makes its system calls itself, in dynamic programs too.
+    Go {
+        linked_statically: bool,
+    },
+    /// It would run with more rights than its caller's; the loader then ignores preloading.
+    Setuid,
+    Setgid,
+    Capabilities,
+    /// Its loader, by name, is that of musl.
+    Musl(String),
+    /// Some other loader than glibc's.
+    Loader(String),
+    Bits32,
+    Machine,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::Static => f.write_str("is statically linked"),
+            Obstacle::Go {
+                linked_statically: true,
+            } => f.write_str("is a statically linked Go program"),
+            Obstacle::Go { .. } => {
+                f.write_str("is a Go program, which makes its system calls without the C library")
+            }
+            Obstacle::Setuid => f.write_str("is setuid, so the loader ignores LD_PRELOAD"),
+            Obstacle::Setgid => f.write_str("is setgid, so the loader ignores LD_PRELOAD"),
+            Obstacle::Capabilities => {
+                f.write_str("has file capabilities, so the loader ignores LD_PRELOAD")
+            }
+            Obstacle::Musl(loader) => write!(f, "is linked against musl ({loader}), not glibc"),
+            Obstacle::Loader(loader) => write!(f, "is loaded by {loader}, not by glibc"),
+            Obstacle::Bits32 => f.write_str("is a 32-bit program, the library is 64-bit"),
+            Obstacle::Machine => f.write_str("is a program for another kind of CPU"),
+        }
+    }
+}
+
+impl Obstacle {
+    /// What can be done about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Obstacle::Static => "use a dynamically linked build of it",
+            Obstacle::Go { .. } => {
+                "none: put the other programs of the host under Headwater; this one talks to them over TCP"
+            }
+            Obstacle::Setuid | Obstacle::Setgid => {
+                "start it as the user that it changes to, or use a copy without the bit"
+            }
+            Obstacle::Capabilities => {
+                "give it its capabilities otherwise (AmbientCapabilities= in a unit), or use a copy without them"
+            }
+            Obstacle::Musl(_) | Obstacle::Loader(_) => {
+                "use a build for glibc, such as a Debian image instead of an Alpine one"
+            }
+            Obstacle::Bits32 | Obstacle::Machine => "use a build for this machine",
+        }
+    }
+}
+
+/// Looks up `name` and examines what would run. An error is what execvp(3) would say.
+pub fn examine(name: &OsStr) -> io::Result<Program> {
+    let path = find(name)?;
+    let image = script::image(&path);
+    let obstacle = obstacle(&image);
+    Ok(Program {
+        path,
+        image,
+        obstacle,
+    })
+}
+
+/// The file that execvp(3) would run: `name` itself when it has a slash, else the first such executable in PATH.
+pub fn find(name: &OsStr) -> io::Result<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        let path = PathBuf::from(name);
+        return executable(&path).map(|()| path);
+    }
+    let folders = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let mut failure = io::Error::from_raw_os_error(libc::ENOENT);
+    for folder in env::split_paths(&folders) {
+        let path = if folder.as_os_str().is_empty() {
+            Path::new(".").join(name)
+        } else {
+            folder.join(name)
+        };
+        match executable(&path) {
+            Ok(()) => return Ok(path),
+            Err(e) if e.raw_os_error() == Some(libc::EACCES) => failure = e,
+            Err(_) => {}
+        }
+    }
+    Err(failure)
+}
+
+fn executable(path: &Path) -> io::Result<()> {
+    let is_file = fs::metadata(path)?.is_file();
+    // SAFETY: the string is terminated.
+    if is_file && unsafe { libc::access(c_path(path).as_ptr(), libc::X_OK) } == 0 {
+        return Ok(());
+    }
+    Err(io::Error::from_raw_os_error(libc::EACCES))
+}
+
+/// What can't be read, or is no ELF file, has no obstacle that we know of.
+fn obstacle(image: &Path) -> Option<Obstacle> {
+    let of_rights = fs::metadata(image)
+        .ok()
+        .and_then(|meta| rights(image, &meta));
+    of_rights.or_else(|| elf::obstacle(image))
+}
+
+/// Would it run with more rights than ours? See execve(2) and "secure-execution mode" in ld.so(8).
+fn rights(image: &Path, meta: &Metadata) -> Option<Obstacle> {
+    if ignores_rights(image) {
+        return None;
+    }
+    // SAFETY: no arguments.
+    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let mode = meta.mode();
+    if mode & libc::S_ISUID != 0 && meta.uid() != uid {
+        return Some(Obstacle::Setuid);
+    }
+    let setgid = libc::S_ISGID | libc::S_IXGRP;
+    if mode & setgid == setgid && meta.gid() != gid {
+        return Some(Obstacle::Setgid);
+    }
+    (uid != 0 && has_capabilities(image)).then_some(Obstacle::Capabilities)
+}
+
+/// On a nosuid mount, or with no_new_privs, the kernel gives no rights away.
+fn ignores_rights(image: &Path) -> bool {
+    let path = c_path(image);
+    // SAFETY: all-zero is a valid statvfs, the string is terminated, and prctl takes no pointers here.
+    unsafe {
+        let mut fs: libc::statvfs = std::mem::zeroed();
+        libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
+            || (libc::statvfs(path.as_ptr(), &mut fs) == 0 && fs.f_flag & libc::ST_NOSUID != 0)
+    }
+}
+
+fn has_capabilities(image: &Path) -> bool {
+    let path = c_path(image);
+    // SAFETY: strings are terminated, and a size of 0 asks for the length only.
+    unsafe {
+        libc::getxattr(
+            path.as_ptr(),
+            c"security.capability".as_ptr(),
+            std::ptr::null_mut(),
+            0,
+        ) > 0
+    }
+}
+
+/// A path with a NUL inside names nothing; nor does the empty string.
+fn c_path(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_tests_own_program_can_be_preloaded() {
+        let own = env::current_exe().unwrap();
+        assert_eq!(examine(own.as_os_str()).unwrap().obstacle, None);
+    }
+
+    #[test]
+    fn a_setuid_program_of_another_user_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tool");
+        fs::copy(env::current_exe().unwrap(), &path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o4755)).unwrap();
+        let mine = examine(path.as_os_str()).unwrap();
+        assert_eq!(
+            mine.obstacle, None,
+            "one's own setuid program gains nothing"
+        );
+        let other = std::os::unix::fs::chown(&path, Some(12345), None);
+        let may_chown = other.is_ok();
+        if may_chown && !ignores_rights(&path) {
+            // chown clears the bit.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o4755)).unwrap();
+            let theirs = examine(path.as_os_str()).unwrap();
+            assert_eq!(theirs.obstacle, Some(Obstacle::Setuid));
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_and_what_may_not_run_differ() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("text");
+        fs::write(&path, "hello").unwrap();
+        let errno = |path: &Path| find(path.as_os_str()).unwrap_err().raw_os_error();
+        assert_eq!(errno(&path), Some(libc::EACCES));
+        assert_eq!(errno(&dir.path().join("none")), Some(libc::ENOENT));
+    }
+}

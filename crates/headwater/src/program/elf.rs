@@ -1,0 +1,118 @@
+//! What an ELF file says about how it is loaded.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, ReadCache, ReadRef};
+
+use super::Obstacle;
+
+#[cfg(target_arch = "x86_64")]
+const MACHINE: elf::Machine = elf::EM_X86_64;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: elf::Machine = elf::EM_AARCH64;
+
+/// What keeps a preloaded library out of this file; `None` too when it is not an ELF file or can't be read.
+pub fn obstacle(path: &Path) -> Option<Obstacle> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    match FileKind::parse(&cache).ok()? {
+        FileKind::Elf64 => {}
+        FileKind::Elf32 => return Some(Obstacle::Bits32),
+        _ => return None,
+    }
+    let image = Image::parse(&cache).ok()?;
+    if image.machine != MACHINE {
+        return Some(Obstacle::Machine);
+    }
+    match &image.interpreter {
+        _ if image.is_go => Some(Obstacle::Go {
+            linked_statically: image.interpreter.is_none(),
+        }),
+        // A loader called as a program preloads for what it loads.
+        None if is_glibc_loader(&file_name(path)) => None,
+        None => Some(Obstacle::Static),
+        Some(loader) => of_loader(loader),
+    }
+}
+
+struct Image {
+    machine: elf::Machine,
+    interpreter: Option<String>,
+    is_go: bool,
+}
+
+impl Image {
+    fn parse<'data>(data: impl ReadRef<'data>) -> object::read::Result<Image> {
+        let header = FileHeader64::<Endianness>::parse(data)?;
+        let endian = header.endian()?;
+        let mut interpreter = None;
+        for segment in header.program_headers(endian, data)? {
+            if let Some(path) = segment.interpreter(endian, data)? {
+                interpreter = Some(String::from_utf8_lossy(path).into_owned());
+            }
+        }
+        // Sections may have been stripped; then it is taken for a plain static program.
+        let has = |name: &[u8]| {
+            header
+                .sections(endian, data)
+                .is_ok_and(|sections| sections.section_by_name(endian, name).is_some())
+        };
+        Ok(Image {
+            machine: header.e_machine(endian),
+            interpreter,
+            is_go: has(b".go.buildinfo") || has(b".note.go.buildid"),
+        })
+    }
+}
+
+fn of_loader(loader: &str) -> Option<Obstacle> {
+    let name = file_name(Path::new(loader));
+    if name.starts_with("ld-musl") {
+        Some(Obstacle::Musl(name))
+    } else if is_glibc_loader(&name) {
+        None
+    } else {
+        Some(Obstacle::Loader(name))
+    }
+}
+
+fn is_glibc_loader(name: &str) -> bool {
+    name.starts_with("ld-linux") || name.starts_with("ld64.so") || name == "ld.so"
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loaders_are_told_apart_by_name() {
+        assert_eq!(of_loader("/lib64/ld-linux-x86-64.so.2"), None);
+        assert_eq!(
+            of_loader("/lib/ld-musl-x86_64.so.1"),
+            Some(Obstacle::Musl("ld-musl-x86_64.so.1".to_string()))
+        );
+        assert!(matches!(
+            of_loader("/system/bin/linker64"),
+            Some(Obstacle::Loader(_))
+        ));
+    }
+
+    #[test]
+    fn garbage_is_no_obstacle() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cut");
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        for len in [0, 3, 16, 40, 64, 100, 500] {
+            std::fs::write(&path, &own[..len]).unwrap();
+            let found = obstacle(&path);
+            assert!(found.is_none(), "{len} bytes: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The command as its users meet it. One program, because each links for itself.
+
+mod doctor;
+mod installation;
+mod run;
