@@ -5,15 +5,14 @@
 
 use std::cell::Cell;
 
+use headwater_channel::identity;
 use headwater_channel::lock::{Lock, Owner, Taken};
 
 use crate::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::{signal, sys};
 
 static PID: AtomicI32 = AtomicI32::new(0);
-static OWNER: AtomicU64 = AtomicU64::new(0);
 static NETNS: AtomicU64 = AtomicU64::new(0);
-static PIDNS: AtomicU64 = AtomicU64::new(0);
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -22,13 +21,9 @@ thread_local! {
 
 /// Learns who we are; at start, and in the child of a fork.
 pub fn identify() {
-    let pid = sys::getpid();
-    let pidns = sys::inode(c"/proc/self/ns/pid");
-    PID.store(pid, Ordering::Relaxed);
-    PIDNS.store(pidns, Ordering::Relaxed);
+    PID.store(sys::getpid(), Ordering::Relaxed);
     NETNS.store(sys::inode(c"/proc/self/ns/net"), Ordering::Relaxed);
-    let owner = Owner::new(pid as u32, sys::start_time(pid), pidns);
-    OWNER.store(owner.bits(), Ordering::Relaxed);
+    identity::me();
 }
 
 pub fn enable(on: bool) {
@@ -49,7 +44,7 @@ pub fn pid() -> i32 {
 /// The process as a lock owner; also its identity on the board.
 #[inline]
 pub fn owner() -> Owner {
-    Owner::from_bits(OWNER.load(Ordering::Relaxed))
+    identity::me()
 }
 
 /// Identity of the network namespace; never zero once known.
@@ -62,18 +57,7 @@ pub fn is_borrowed() -> bool {
     sys::getpid() != pid()
 }
 
-/// Is that process gone? Never says so of processes in other pid namespaces, nor when in doubt.
-pub fn dead(owner: Owner) -> bool {
-    if owner.namespace() != (PIDNS.load(Ordering::Relaxed) & 0xff) as u8 {
-        return false;
-    }
-    let pid = owner.pid() as i32;
-    if !sys::process_exists(pid) {
-        return true;
-    }
-    let start = sys::start_time(pid);
-    start != 0 && Owner::new(pid as u32, start, 0).start() != owner.start()
-}
+pub use identity::dead;
 
 /// Holds a shared lock; ends the section, with a full fence, when dropped.
 pub struct Section<'a> {

@@ -204,40 +204,6 @@ pub fn inode(path: &core::ffi::CStr) -> u64 {
     done.map_or(0, |_| st.st_ino)
 }
 
-/// Field 22 of /proc/PID/stat: start time in clock ticks since boot; 0 when the process is gone.
-pub fn start_time(pid: i32) -> u64 {
-    let mut path = [0u8; 32];
-    let mut text = Cursor {
-        buf: &mut path,
-        len: 0,
-    };
-    let _ = core::fmt::write(&mut text, format_args!("/proc/{pid}/stat\0"));
-    let len = text.len;
-    let Ok(path) = core::ffi::CStr::from_bytes_with_nul(&path[..len]) else {
-        return 0;
-    };
-    let Ok(fd) = open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
-        return 0;
-    };
-    let mut buf = [0u8; 1024];
-    // SAFETY: buf is writable.
-    let n = unsafe { read(fd, buf.as_mut_ptr(), buf.len()) }.unwrap_or(0);
-    let _ = close(fd);
-    let stat = &buf[..n];
-    // The command name, in parentheses, may hold anything; fields are counted from its end.
-    let Some(end) = stat.iter().rposition(|&b| b == b')') else {
-        return 0;
-    };
-    let mut fields = stat[end + 1..]
-        .split(|&b| b == b' ')
-        .filter(|f| !f.is_empty());
-    fields
-        .nth(19)
-        .and_then(|f| core::str::from_utf8(f).ok())
-        .and_then(|f| f.parse().ok())
-        .unwrap_or(0)
-}
-
 /// Formats into a fixed buffer without allocating; what does not fit is cut.
 pub struct Cursor<'a> {
     pub buf: &'a mut [u8],

@@ -59,6 +59,8 @@ pub fn ended(how: &str) {
         life::exiting();
     }
     counters::write_line(how);
+    // An exec may fail, and the process go on.
+    counters::reset();
 }
 
 unsafe extern "C" fn before_fork() {

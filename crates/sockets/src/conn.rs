@@ -45,8 +45,10 @@ pub struct Conn {
     pub fd: AtomicI32,
     /// Descriptors of this process for it.
     pub refs: AtomicU32,
-    /// Calls asleep on it, and calls in the kernel with its number.
+    /// Calls that wait (or may), and calls in the kernel with its number.
     pub pins: AtomicU32,
+    /// The program closed its last descriptor while calls were pinned: the last of them ends it. See life.rs.
+    pub closed: AtomicU32,
     pub kcalls: AtomicU32,
     /// Low half of the segment's generation.
     pub segment_generation: AtomicU32,
@@ -118,6 +120,7 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
         &c.gone,
         &c.pins,
         &c.kcalls,
+        &c.closed,
     ] {
         word.store(0, Ordering::Relaxed);
     }
@@ -219,6 +222,7 @@ impl Conn {
         let mapped = unsafe { at.as_ref() }?;
         Some(View {
             header: mapped.header(),
+            generation: self.segment_generation.load(Ordering::Relaxed) as u16,
             mapped,
             end: self.role.load(Ordering::Relaxed) as usize & 1,
         })

@@ -140,9 +140,40 @@ pub fn closing(fd: i32) -> Option<AfterClose> {
             c.abandon();
             None
         }
-        Phase::Carried => c.view().map(|v| last_close(c, v, fd)),
+        Phase::Carried => {
+            if c.pins.load(Ordering::SeqCst) > 0 {
+                keep_for_the_blocked(c, fd);
+                return None;
+            }
+            c.view().map(|v| last_close(c, v, fd))
+        }
         Phase::Free => None,
     }
+}
+
+/// A call that waited is over. The last one ends a connection that the program closed meanwhile; the kernel, too, keeps a
+/// socket for a blocked call.
+pub fn unpin(c: &'static Conn) {
+    if c.pins.fetch_sub(1, Ordering::SeqCst) == 1 && c.closed.load(Ordering::SeqCst) != 0 {
+        end_closed(c);
+    }
+}
+
+fn end_closed(c: &'static Conn) {
+    if c.closed
+        .compare_exchange(1, 2, Ordering::SeqCst, Ordering::Relaxed)
+        .is_err()
+    {
+        return;
+    }
+    let errno = headwater_host::next::errno();
+    let fd = c.fd();
+    if let Some(v) = c.view() {
+        let after = last_close(c, v, fd);
+        headwater_host::hidden::close(fd);
+        after.finish();
+    }
+    headwater_host::next::set_errno(errno);
 }
 
 /// What is left to do once the kernel has closed the shadow.
@@ -159,10 +190,8 @@ impl AfterClose {
         takeover::count_kernel(self.conn);
         self.conn.count_traffic();
         takeover::withdraw_offer(self.conn);
-        let blocked = self.conn.pins.load(Ordering::Acquire) > 0;
-        headwater_channel::bell::ring(v.own_bell());
         self.conn.abandon();
-        link::release(v.mapped, v.end, self.last && !blocked);
+        link::release(v.mapped, v.end, self.last);
     }
 }
 
@@ -187,9 +216,6 @@ fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
             let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
         }
     }
-    if c.pins.load(Ordering::Acquire) > 0 {
-        keep_for_the_blocked(c, fd);
-    }
     AfterClose {
         conn: c,
         view: v,
@@ -197,15 +223,21 @@ fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     }
 }
 
-/// Calls are asleep on the shadow's number, which the program is about to give away: they go on with a hidden one.
-fn keep_for_the_blocked(c: &Conn, fd: i32) {
-    if let Ok(hidden) =
-        sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3).and_then(headwater_host::hidden::hide)
-    {
-        c.fd.store(hidden, Ordering::SeqCst);
-        while c.kcalls.load(Ordering::SeqCst) > 0 {
-            core::hint::spin_loop();
-        }
+/// Calls wait on the shadow's number, which the program is about to give away: they go on with a hidden one.
+fn keep_for_the_blocked(c: &'static Conn, fd: i32) {
+    let hidden = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3).and_then(headwater_host::hidden::hide);
+    let Ok(hidden) = hidden else {
+        // No number left: the blocked calls get EBADF from the kernel.
+        c.closed.store(2, Ordering::SeqCst);
+        return;
+    };
+    c.fd.store(hidden, Ordering::SeqCst);
+    while c.kcalls.load(Ordering::SeqCst) > 0 {
+        core::hint::spin_loop();
+    }
+    c.closed.store(1, Ordering::SeqCst);
+    if c.pins.load(Ordering::SeqCst) == 0 {
+        end_closed(c);
     }
 }
 

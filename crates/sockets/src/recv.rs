@@ -16,7 +16,7 @@ use crate::buffers::Buffers;
 use crate::conn::{Conn, Phase};
 use crate::record::{NONBLOCK, Takeover};
 use crate::segment::{PIN, Tx, View};
-use crate::{guard, look, switch, takeover};
+use crate::{guard, life, look, switch, takeover};
 
 /// What a step came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,40 +94,58 @@ unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Optio
 unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
-    let r = c.record();
     let mut buffers = Buffers::new(iov);
     if buffers.left == 0 && flags & MSG_PEEK == 0 {
         return Some(Ok(0));
     }
-    let mut waited = false;
+    let mut pinned = false;
+    let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
+    if pinned {
+        life::unpin(c);
+    }
+    match result {
+        Some(Ok(())) => Some(Ok(buffers.done)),
+        Some(Err(e)) => Some(partial(buffers.done, e)),
+        None if buffers.done > 0 => Some(Ok(buffers.done)),
+        None => None,
+    }
+}
+
+/// Steps and waits until enough is there. `None`: the kernel alone decides.
+unsafe fn attempt(
+    c: &'static Conn,
+    v: &View<'_>,
+    buffers: &mut Buffers<'_>,
+    flags: i32,
+    pinned: &mut bool,
+) -> Option<Result<(), i32>> {
+    let r = c.record();
     let mut end = None;
     loop {
-        match guard(c, || step(c, &v, &mut buffers, flags)).unwrap_or(Step::Error(ECONNRESET)) {
+        match guard(c, || step(c, v, buffers, flags)).unwrap_or(Step::Error(ECONNRESET)) {
             Step::Data(_) => {
-                let target = if flags & MSG_WAITALL != 0 {
-                    buffers.left + buffers.done
-                } else {
-                    (r.low_water.load(Ordering::Relaxed) as usize).min(buffers.left + buffers.done)
-                };
+                let all = buffers.left + buffers.done;
+                let low = r.low_water.load(Ordering::Relaxed) as usize;
+                let target = if flags & MSG_WAITALL != 0 { all } else { low.min(all) };
                 if buffers.done >= target || flags & MSG_PEEK != 0 {
-                    return Some(Ok(buffers.done));
+                    return Some(Ok(()));
                 }
             }
-            Step::Eof => return Some(Ok(buffers.done)),
-            Step::Error(e) => return Some(partial(buffers.done, e)),
-            Step::Kernel if buffers.done == 0 => return None,
-            Step::Kernel => return Some(Ok(buffers.done)),
+            Step::Eof => return Some(Ok(())),
+            Step::Error(e) => return Some(Err(e)),
+            Step::Kernel => return None,
             Step::Again => {
                 if flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
-                    return Some(partial(buffers.done, EAGAIN));
+                    return Some(Err(EAGAIN));
                 }
-                if !waited {
-                    waited = true;
+                if !*pinned {
+                    *pinned = true;
+                    c.pins.fetch_add(1, Ordering::AcqRel);
                     signal::begin_wait();
                     end = deadline(r.receive_timeout.load(Ordering::Relaxed));
                 }
-                if let Err(e) = wait(c, &v, end) {
-                    return Some(partial(buffers.done, e));
+                if let Err(e) = wait(c, v, end) {
+                    return Some(Err(e));
                 }
             }
         }
@@ -157,7 +175,7 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
     let (d, ring) = (v.inn(), v.in_ring());
     loop {
         let w = Tx(d.send.tx.load(Ordering::Acquire));
-        if w.generation() != c.segment_generation.load(Ordering::Relaxed) as u16 {
+        if w.generation() != v.generation {
             return Ok(Step::Error(libc::EBADF));
         }
         if w.has(PIN) {
@@ -324,7 +342,6 @@ pub unsafe fn sleep(
     deadline: Option<u64>,
     learner: &headwater_channel::wait::Learner,
 ) -> Result<(), i32> {
-    c.pins.fetch_add(1, Ordering::AcqRel);
     let mut fds = [
         libc::pollfd {
             fd: c.fd(),
@@ -346,7 +363,6 @@ pub unsafe fn sleep(
     let begun = sys::now();
     let n = next::ppoll(fds.as_mut_ptr(), 2, tsp, core::ptr::null());
     let errno = next::errno();
-    c.pins.fetch_sub(1, Ordering::AcqRel);
     counters::add(Counter::Sleeps, 1);
     learner.slept(sys::now() - begun);
     if fds[0].revents != 0 {

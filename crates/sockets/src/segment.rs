@@ -127,6 +127,8 @@ pub struct Mapped {
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub header: &'a Header,
+    /// The connection's generation: a late caller finds another one in the segment.
+    pub generation: u16,
     pub mapped: &'a Mapped,
     pub end: usize,
 }
@@ -236,6 +238,7 @@ impl<'a> View<'a> {
     pub fn lock_in(&self, recover: impl FnOnce()) -> Section<'a> {
         let section = process::lock(&self.inn().ring.reader.lock);
         if section.taken == Taken::Stolen {
+            let _ = self.in_ring().recover_consumer();
             recover();
         }
         section

@@ -13,7 +13,7 @@ use crate::conn::{Conn, Phase};
 use crate::record::{NONBLOCK, SHUT_WR, Takeover};
 use crate::recv::{self, Outcome1, partial};
 use crate::segment::{PIN, TCPONLY, Tx, View};
-use crate::{guard, look, switch, takeover};
+use crate::{guard, life, look, switch, takeover};
 
 /// A large write is published in pieces, so that the reader copies one while the writer copies the next.
 const CHUNK: usize = 16 << 10;
@@ -96,18 +96,40 @@ pub unsafe fn counted(c: &'static Conn, call: impl FnOnce() -> isize) -> isize {
 unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
-    let r = c.record();
     let mut buffers = Buffers::new(iov);
-    if buffers.left == 0 {
-        return Some(Ok(0));
+    let mut pinned = false;
+    let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
+    if pinned {
+        life::unpin(c);
     }
+    Some(match result {
+        Ok(()) => Ok(buffers.done),
+        Err(e) => partial(buffers.done, e),
+    })
+}
+
+/// Steps and waits until all is sent.
+unsafe fn attempt(
+    c: &'static Conn,
+    v: &View<'_>,
+    buffers: &mut Buffers<'_>,
+    flags: i32,
+    pinned: &mut bool,
+) -> Result<(), i32> {
+    let r = c.record();
     let patient = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
-    let mut waited = false;
     let mut end = None;
     while buffers.left > 0 {
-        match guard(c, || step(c, &v, &mut buffers, flags)).unwrap_or(Step::Error(ECONNRESET)) {
+        let step = guard(c, || step(c, v, buffers, flags)).unwrap_or(Step::Error(ECONNRESET));
+        if !*pinned && matches!(step, Step::ByTcp | Step::Full) && patient {
+            *pinned = true;
+            c.pins.fetch_add(1, Ordering::AcqRel);
+            signal::begin_wait();
+            end = recv::deadline(r.send_timeout.load(Ordering::Relaxed));
+        }
+        match step {
             Step::Sent => {}
-            Step::Error(e) => return Some(partial(buffers.done, e)),
+            Step::Error(e) => return Err(e),
             Step::ByTcp => {
                 let mut room = [EMPTY; 64];
                 let rest = buffers.rest(&mut room);
@@ -115,7 +137,7 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
                 let errno = next::errno();
                 switch::end_kernel_send(v.out(), n.max(0) as usize);
                 if n < 0 {
-                    return Some(partial(buffers.done, errno));
+                    return Err(errno);
                 }
                 counters::add(Counter::KernelBytesTx, n as u64);
                 counters::add(Counter::KernelMsgsTx, 1);
@@ -127,20 +149,13 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
             Step::Full => {
                 if !patient {
                     c.full.fetch_add(1, Ordering::Relaxed);
-                    return Some(partial(buffers.done, EAGAIN));
+                    return Err(EAGAIN);
                 }
-                if !waited {
-                    waited = true;
-                    signal::begin_wait();
-                    end = recv::deadline(r.send_timeout.load(Ordering::Relaxed));
-                }
-                if let Err(e) = wait(c, &v, buffers.left, end) {
-                    return Some(partial(buffers.done, e));
-                }
+                wait(c, v, buffers.left, end)?;
             }
         }
     }
-    Some(Ok(buffers.done))
+    Ok(())
 }
 
 /// One publication, or the decision for the kernel. Never blocks.
@@ -148,7 +163,7 @@ fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
     let d = v.out();
     loop {
         let w = Tx(d.send.tx.load(Ordering::Acquire));
-        if w.generation() != c.segment_generation.load(Ordering::Relaxed) as u16 {
+        if w.generation() != v.generation {
             return Step::Error(libc::EBADF);
         }
         if w.by_ring() {
