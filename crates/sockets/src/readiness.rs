@@ -1,6 +1,6 @@
 //! Sockets as members of poll, select and epoll sets.
 
-use headwater_host::sync::{Ordering, fence};
+use headwater_host::sync::Ordering;
 use headwater_host::table::{Descriptor, Handle};
 
 use crate::conn::{self, Phase};
@@ -40,16 +40,11 @@ impl Descriptor for Sockets {
     fn arm(&self, h: Handle, want: u32) {
         let Some((_, v)) = carried(h) else { return };
         if want & IN != 0 {
-            let s = &v.inn().ring.sleep;
-            s.readers_asleep.fetch_add(1, Ordering::SeqCst);
-            s.reader_armed.store(1, Ordering::SeqCst);
+            v.in_ring().reader_sleeps();
         }
         if want & OUT != 0 {
-            let s = &v.out().ring.sleep;
-            s.writers_asleep.fetch_add(1, Ordering::SeqCst);
-            s.writer_armed.store(1, Ordering::SeqCst);
+            v.out_ring().writer_sleeps();
         }
-        fence(Ordering::SeqCst);
     }
 
     fn disarm(&self, h: Handle, want: u32) {

@@ -318,10 +318,7 @@ unsafe fn wait(c: &'static Conn, v: &View<'_>, deadline: Option<u64>) -> Result<
         }
     }
     takeover::publish_totals(c, v);
-    let s = &v.inn().ring.sleep;
-    s.readers_asleep.fetch_add(1, Ordering::SeqCst);
-    s.reader_armed.store(1, Ordering::SeqCst);
-    fence(Ordering::SeqCst);
+    v.in_ring().reader_sleeps();
     if switch::readable(v) {
         switch::stop_reading(v);
         return Ok(());

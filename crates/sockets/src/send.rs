@@ -4,7 +4,7 @@ use headwater_channel::bell;
 use headwater_channel::ring::{Corrupt, Meta};
 use headwater_channel::wait::Outcome;
 use headwater_host::counters::{self, Counter, Reason};
-use headwater_host::sync::{Ordering, fence};
+use headwater_host::sync::Ordering;
 use headwater_host::{next, signal};
 use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 
@@ -270,11 +270,8 @@ unsafe fn wait(
     if spun == Outcome::Ready {
         return Ok(());
     }
-    let s = &v.out().ring.sleep;
     let head = ring.head();
-    s.writers_asleep.fetch_add(1, Ordering::SeqCst);
-    s.writer_armed.store(1, Ordering::SeqCst);
-    fence(Ordering::SeqCst);
+    ring.writer_sleeps();
     if ring.below_low_water() || moved() {
         switch::stop_writing(c, v);
         return Ok(());

@@ -244,8 +244,7 @@ pub fn freeze(c: &Conn, v: &View<'_>, reason: Reason) {
 /// After publishing: rings the peer's readers if they asked for it. The caller's section ended with a fence.
 #[inline]
 pub fn ring_reader(v: &View<'_>) {
-    let armed = &v.out().ring.sleep.reader_armed;
-    if armed.load(Ordering::Relaxed) != 0 && armed.swap(0, Ordering::AcqRel) != 0 {
+    if v.out_ring().wakes_reader() {
         bell::ring(v.peer_bell());
         counters::add(Counter::Doorbells, 1);
     }
@@ -254,11 +253,7 @@ pub fn ring_reader(v: &View<'_>) {
 /// After consuming: rings the peer's writers if they asked for it and the ring is down to its low-water mark.
 #[inline]
 pub fn ring_writer(v: &View<'_>) {
-    let armed = &v.inn().ring.sleep.writer_armed;
-    if armed.load(Ordering::Relaxed) != 0
-        && v.in_ring().below_low_water()
-        && armed.swap(0, Ordering::AcqRel) != 0
-    {
+    if v.in_ring().wakes_writer() {
         bell::ring(v.peer_bell());
         counters::add(Counter::Doorbells, 1);
     }
@@ -277,12 +272,12 @@ pub fn settle(c: &Conn, v: &View<'_>) {
     let (reader, writer) = (&v.inn().ring.sleep, &v.out().ring.sleep);
     let mut again = false;
     if reader.readers_asleep.load(Ordering::SeqCst) > 0 {
-        reader.reader_armed.store(1, Ordering::SeqCst);
+        reader.reader_armed.swap(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         again |= readable(v);
     }
     if writer.writers_asleep.load(Ordering::SeqCst) > 0 {
-        writer.writer_armed.store(1, Ordering::SeqCst);
+        writer.writer_armed.swap(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         again |= writable(c, v) == Some(true);
     }
@@ -295,9 +290,9 @@ pub fn settle(c: &Conn, v: &View<'_>) {
 pub fn stop_reading(v: &View<'_>) {
     let s = &v.inn().ring.sleep;
     if leave(&s.readers_asleep) {
-        s.reader_armed.store(0, Ordering::SeqCst);
+        s.reader_armed.swap(0, Ordering::SeqCst);
         if s.readers_asleep.load(Ordering::SeqCst) > 0 {
-            s.reader_armed.store(1, Ordering::SeqCst);
+            s.reader_armed.swap(1, Ordering::SeqCst);
             if readable(v) {
                 bell::ring(v.own_bell());
             }
@@ -309,9 +304,9 @@ pub fn stop_reading(v: &View<'_>) {
 pub fn stop_writing(c: &Conn, v: &View<'_>) {
     let s = &v.out().ring.sleep;
     if leave(&s.writers_asleep) {
-        s.writer_armed.store(0, Ordering::SeqCst);
+        s.writer_armed.swap(0, Ordering::SeqCst);
         if s.writers_asleep.load(Ordering::SeqCst) > 0 {
-            s.writer_armed.store(1, Ordering::SeqCst);
+            s.writer_armed.swap(1, Ordering::SeqCst);
             if writable(c, v) != Some(false) {
                 bell::ring(v.own_bell());
             }
