@@ -261,6 +261,9 @@ unsafe fn send_file(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> s
         } else {
             *offset
         };
+        if at < 0 {
+            return result(receiving::partial(done, headwater_host::next::errno()));
+        }
         let got = match headwater_host::sys::pread(from, buf.as_mut_ptr(), want, at) {
             Ok(0) => break,
             Ok(got) => got,

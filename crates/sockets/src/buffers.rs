@@ -4,6 +4,7 @@ use libc::iovec;
 
 /// Memory that the program gave us; as in the kernel's own calls, wrong pointers are the program's fault.
 pub struct Buffers<'a> {
+    whole: &'a [iovec],
     iov: &'a [iovec],
     /// Bytes of the first buffer that are done.
     skip: usize,
@@ -15,11 +16,17 @@ impl<'a> Buffers<'a> {
     pub fn new(iov: &'a [iovec]) -> Buffers<'a> {
         let left = iov.iter().map(|v| v.iov_len).sum();
         Buffers {
+            whole: iov,
             iov,
             skip: 0,
             left,
             done: 0,
         }
+    }
+
+    /// Begins anew.
+    pub fn rewind(&mut self) {
+        *self = Buffers::new(self.whole);
     }
 
     /// The next contiguous piece, of at most `max` bytes; empty when all is done.

@@ -24,7 +24,7 @@ impl Descriptor for Sockets {
     fn ready(&self, h: Handle, want: u32) -> u32 {
         let Some((c, v)) = carried(h) else { return 0 };
         let mut ready = 0;
-        if want & IN != 0 && switch::readable(&v) {
+        if want & IN != 0 && switch::readable(&v) && enough(c, &v) {
             ready |= want & IN;
         }
         if want & OUT != 0 && switch::writable(c, &v) == Some(true) {
@@ -126,6 +126,13 @@ impl Descriptor for Sockets {
     fn shared(&self, h: Handle) -> bool {
         carried(h).is_some_and(|(_, v)| v.is_shared())
     }
+}
+
+/// SO_RCVLOWAT holds for readiness too, as far as the ring is concerned.
+#[inline]
+fn enough(c: &conn::Conn, v: &View<'_>) -> bool {
+    let low = c.record().low_water.load(Ordering::Relaxed) as usize;
+    low <= 1 || v.in_ring().unread() >= low || look::peer_was_here(v)
 }
 
 fn tracked_fd(c: &conn::Conn) -> Option<i32> {

@@ -127,8 +127,15 @@ unsafe fn attempt(
                 let all = buffers.left + buffers.done;
                 let low = r.low_water.load(Ordering::Relaxed) as usize;
                 let target = if flags & MSG_WAITALL != 0 { all } else { low.min(all) };
-                if buffers.done >= target || flags & MSG_PEEK != 0 {
+                if buffers.done >= target || flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
                     return Some(Ok(()));
+                }
+                if flags & MSG_PEEK != 0 {
+                    pin(c, pinned, &mut end);
+                    match wait_for_more(c, v, end) {
+                        Ok(true) => buffers.rewind(),
+                        _ => return Some(Ok(())),
+                    }
                 }
             }
             Step::Eof => return Some(Ok(())),
@@ -138,18 +145,42 @@ unsafe fn attempt(
                 if flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
                     return Some(Err(EAGAIN));
                 }
-                if !*pinned {
-                    *pinned = true;
-                    c.pins.fetch_add(1, Ordering::AcqRel);
-                    signal::begin_wait();
-                    end = deadline(r.receive_timeout.load(Ordering::Relaxed));
-                }
+                pin(c, pinned, &mut end);
                 if let Err(e) = wait(c, v, end) {
                     return Some(Err(e));
                 }
             }
         }
     }
+}
+
+/// Before the first wait of a call.
+fn pin(c: &Conn, pinned: &mut bool, end: &mut Option<u64>) {
+    if !*pinned {
+        *pinned = true;
+        c.pins.fetch_add(1, Ordering::AcqRel);
+        signal::begin_wait();
+        *end = deadline(c.record().receive_timeout.load(Ordering::Relaxed));
+    }
+}
+
+/// A peek that wants all: waits until more arrives in the ring. False: the stream has ended, or goes by the kernel.
+unsafe fn wait_for_more(c: &'static Conn, v: &View<'_>, end: Option<u64>) -> Result<bool, i32> {
+    let before = switch::arrival_edge(v);
+    if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 0 || look::events(c) != 0 {
+        return Ok(false);
+    }
+    v.in_ring().reader_sleeps();
+    let slept = if switch::arrival_edge(v) == before {
+        sleep(c, v, libc::POLLRDHUP, end, &c.reading)
+    } else {
+        Ok(())
+    };
+    switch::stop_reading(v);
+    if bell::take(v.own_bell()) {
+        switch::settle(c, v);
+    }
+    slept.map(|()| true)
 }
 
 /// Takes what there is. Under the reader lock; never blocks.
@@ -282,6 +313,9 @@ fn take_ring(
     end: Option<u64>,
 ) -> Result<usize, Corrupt> {
     let before = buffers.done;
+    if flags & (MSG_PEEK | MSG_TRUNC) == MSG_TRUNC {
+        return discard(ring, buffers, end);
+    }
     while buffers.left > 0 {
         let skip = buffers.done - before;
         let piece = buffers.piece(usize::MAX);
@@ -293,6 +327,22 @@ fn take_ring(
         if n == 0 {
             break;
         }
+        buffers.advance(n);
+    }
+    Ok(buffers.done - before)
+}
+
+/// MSG_TRUNC on a stream: takes bytes without touching the buffer.
+fn discard(
+    ring: &headwater_channel::ring::Ring<'_>,
+    buffers: &mut Buffers<'_>,
+    end: Option<u64>,
+) -> Result<usize, Corrupt> {
+    let before = buffers.done;
+    while buffers.left > 0 && end.is_none_or(|end| ring.head() < end) {
+        let Some(frame) = ring.peek()? else { break };
+        let n = frame.len.min(buffers.left);
+        ring.consume(&frame, n);
         buffers.advance(n);
     }
     Ok(buffers.done - before)

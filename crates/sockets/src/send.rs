@@ -161,6 +161,11 @@ unsafe fn attempt(
 /// One publication, or the decision for the kernel. Never blocks.
 fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
     let d = v.out();
+    if flags & libc::MSG_OOB != 0 {
+        // The urgent byte is not read in line, so kernel bytes can't be counted to an N any more.
+        switch::unswitch(v);
+        switch::tcp_only(v);
+    }
     loop {
         let w = Tx(d.send.tx.load(Ordering::Acquire));
         if w.generation() != v.generation {
