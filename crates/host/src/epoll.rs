@@ -281,7 +281,8 @@ impl Descriptor for Sets {
         }
         true
     }
-    fn shared(&self, _h: Handle) -> bool {
-        false
+    fn slice(&self, _h: Handle, _want: u32) -> Option<u64> {
+        None
     }
+    fn slice_over(&self, _h: Handle, _want: u32) {}
 }

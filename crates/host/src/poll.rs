@@ -178,10 +178,10 @@ unsafe fn sleep_with(
     timeout: Option<u64>,
     mask: *const sigset_t,
 ) -> i32 {
-    let mut shared = false;
+    let mut slice = u64::MAX;
     for_carried(fds, |c, p| {
         c.d.arm(c.h, p.events as u32);
-        shared |= c.d.shared(c.h);
+        slice = slice.min(c.d.slice(c.h, p.events as u32).unwrap_or(u64::MAX));
     });
     if !begin_unclaimed(fds) {
         for_carried(fds, |c, p| c.d.disarm(c.h, p.events as u32));
@@ -205,12 +205,8 @@ unsafe fn sleep_with(
         };
         n += 1;
     });
-    let slice = if shared { SHARED_SLICE } else { u64::MAX };
-    let ts = match timeout {
-        None if !shared => None,
-        None => Some(sys::timespec(slice)),
-        Some(t) => Some(sys::timespec(t.min(slice))),
-    };
+    let bound = timeout.unwrap_or(u64::MAX).min(slice);
+    let ts = (bound < u64::MAX).then(|| sys::timespec(bound));
     let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
     let begun = sys::now();
     let result = next::ppoll(kernel.as_mut_ptr(), n as libc::nfds_t, ts, mask);
@@ -218,6 +214,9 @@ unsafe fn sleep_with(
     crate::counters::add(crate::counters::Counter::Sleeps, 1);
     LEARNER.with(|l| l.slept(sys::now() - begun));
     stand_down(fds);
+    if result == 0 {
+        for_carried(fds, |c, p| c.d.slice_over(c.h, p.events as u32));
+    }
     let mut at = fds.len();
     for_carried(fds, |c, _| {
         if at < n && kernel[at].fd == c.bell {

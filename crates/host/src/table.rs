@@ -68,8 +68,10 @@ pub trait Descriptor: Sync {
     /// A wait in the bare kernel begins (+1) or ends (-1) on a descriptor without a bell. False when it may not begin: the
     /// descriptor has a bell by now, look again.
     fn busy(&self, h: Handle, change: i32) -> bool;
-    /// Others than this process hold the end: sleeps are bounded, since a kill may swallow a ring.
-    fn shared(&self, h: Handle) -> bool;
+    /// The longest that a sleep for `want` may last, in nanoseconds, where it must be bounded.
+    fn slice(&self, h: Handle, want: u32) -> Option<u64>;
+    /// A sleep for `want` lasted its slice.
+    fn slice_over(&self, h: Handle, want: u32);
 }
 
 static SOCKETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();

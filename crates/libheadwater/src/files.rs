@@ -117,7 +117,13 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     }
     if let Some(h) = table::lookup(fd) {
         match cmd {
-            libc::F_SETFL => options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0),
+            libc::F_SETFL => {
+                options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
+                if arg as c_int & libc::O_ASYNC != 0 {
+                    // SIGIO is raised for what the kernel sees.
+                    life::needs_kernel(fd);
+                }
+            }
             libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => note_dup(fd, r),
             _ => {}
         }
@@ -140,6 +146,7 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -
         let value = arg as *mut c_int;
         match request {
             libc::FIONBIO => options::set_nonblocking(h, *value != 0),
+            libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
             libc::FIONREAD => *value += options::unread(h) as c_int,
             libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
             _ => {}

@@ -191,12 +191,50 @@ pub unsafe extern "C-unwind" fn signal(n: c_int, handler: usize) -> usize {
     if !process::enabled() {
         return real::signal(n, handler);
     }
+    install(n, handler, libc::SA_RESTART)
+}
+
+unsafe fn install(n: c_int, handler: usize, flags: c_int) -> usize {
     let mut new: libc::sigaction = core::mem::zeroed();
     let mut old: libc::sigaction = core::mem::zeroed();
     new.sa_sigaction = handler;
-    new.sa_flags = libc::SA_RESTART;
+    new.sa_flags = flags;
     if sigaction(n, &new, &mut old) < 0 {
         return libc::SIG_ERR;
     }
     old.sa_sigaction
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn bsd_signal(n: c_int, handler: usize) -> usize {
+    install(n, handler, libc::SA_RESTART)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn ssignal(n: c_int, handler: usize) -> usize {
+    install(n, handler, libc::SA_RESTART)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sysv_signal(n: c_int, handler: usize) -> usize {
+    install(n, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __sysv_signal(n: c_int, handler: usize) -> usize {
+    install(n, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn siginterrupt(n: c_int, interrupt: c_int) -> c_int {
+    let mut action: libc::sigaction = core::mem::zeroed();
+    if sigaction(n, core::ptr::null(), &mut action) < 0 {
+        return -1;
+    }
+    if interrupt != 0 {
+        action.sa_flags &= !libc::SA_RESTART;
+    } else {
+        action.sa_flags |= libc::SA_RESTART;
+    }
+    sigaction(n, &action, core::ptr::null_mut())
 }

@@ -64,12 +64,14 @@ pub struct Conn {
     /// When the shadow was last looked at, in coarse milliseconds; and the ring position of the last send.
     pub looked_at: AtomicU64,
     pub head_seen: AtomicU64,
+    /// The same when a wait for room began.
+    pub head_asleep: AtomicU64,
     /// The peer's end is gone or done, as far as sending goes.
     pub gone: AtomicU32,
     /// Non-blocking sends that found the ring full: the edge for EPOLLOUT.
     pub full: AtomicU64,
-    /// Bytes and messages of the rings when this process came to know them.
-    pub base: [AtomicU64; 4],
+    /// Bytes and messages that this process moved by the rings: out, in.
+    moved: [AtomicU64; 4],
     pub reading: Learner,
     pub writing: Learner,
     next_free: AtomicU32,
@@ -127,7 +129,7 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
     for word in [&c.looked_at, &c.head_seen, &c.full, &c.posted_by] {
         word.store(0, Ordering::Relaxed);
     }
-    for word in &c.base {
+    for word in &c.moved {
         word.store(0, Ordering::Relaxed);
     }
     c.next_try.store(0, Ordering::Relaxed);
@@ -291,36 +293,31 @@ impl Conn {
         }
     }
 
-    /// What the rings carried through this process's end since it was last asked: {bytes, messages} out, then in.
-    fn ring_totals(&self) -> Option<[u64; 4]> {
-        let v = self.view()?;
-        let (sent, received) = (v.out_ring().produced(), v.in_ring().consumed());
-        Some([sent.0, sent.1, received.0, received.1])
+    /// Counts a ring transfer of this process: bytes and messages out (0) or in (2). Under that direction's lock.
+    #[inline]
+    pub fn tally(&self, at: usize, bytes: usize) {
+        for (word, n) in self.moved[at..at + 2].iter().zip([bytes as u64, 1]) {
+            word.store(word.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+        }
     }
 
-    /// Adds the rings' traffic to the process's counters; a process that shares the end counts what moved meanwhile.
+    /// Adds the rings' traffic to the process's counters.
     pub fn count_traffic(&self) {
-        let Some(totals) = self.ring_totals() else {
-            return;
-        };
         let into = [
             Counter::ShmBytesTx,
             Counter::ShmMsgsTx,
             Counter::ShmBytesRx,
             Counter::ShmMsgsRx,
         ];
-        for ((now, base), counter) in totals.into_iter().zip(&self.base).zip(into) {
-            let before = base.swap(now, Ordering::Relaxed);
-            counters::add(counter, now.saturating_sub(before));
+        for (word, counter) in self.moved.iter().zip(into) {
+            counters::add(counter, word.swap(0, Ordering::Relaxed));
         }
     }
 
     /// After fork, in the child: what was moved before is the parent's.
     pub fn restart_counts(&self) {
-        if let Some(totals) = self.ring_totals() {
-            for (now, base) in totals.into_iter().zip(&self.base) {
-                base.store(now, Ordering::Relaxed);
-            }
+        for word in &self.moved {
+            word.store(0, Ordering::Relaxed);
         }
     }
 }

@@ -207,14 +207,7 @@ fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
                 }
             }
         }
-        if switch::readable(&v) && v.in_ring().unread() > 0 {
-            // TCP resets a connection that is closed with unread data.
-            let linger = libc::linger {
-                l_onoff: 1,
-                l_linger: 0,
-            };
-            let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
-        }
+        reset_if_unread(&v, fd);
     }
     AfterClose {
         conn: c,
@@ -238,6 +231,17 @@ fn keep_for_the_blocked(c: &'static Conn, fd: i32) {
     c.closed.store(1, Ordering::SeqCst);
     if c.pins.load(Ordering::SeqCst) == 0 {
         end_closed(c);
+    }
+}
+
+/// TCP resets a connection that is closed with unread data.
+fn reset_if_unread(v: &View<'_>, fd: i32) {
+    if switch::readable(v) && v.in_ring().unread() > 0 {
+        let linger = libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
+        let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
     }
 }
 
@@ -327,6 +331,13 @@ pub fn before_exec() {
     }
 }
 
+/// The program asks for something that rings can't do.
+pub fn needs_kernel(fd: i32) {
+    if let Some(h) = table::socket(fd) {
+        leave_to_others(fd, h, Reason::Option);
+    }
+}
+
 /// Before a descriptor goes to somebody else, whom we do not know.
 pub fn passing_on(fd: i32) {
     if let Some(h) = table::socket(fd) {
@@ -379,6 +390,7 @@ pub fn exiting() {
         if let Some(v) = c.view() {
             if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
                 let _ = switch::begin_close(&v) || switch::withdraw(c, &v);
+                reset_if_unread(&v, c.fd());
                 takeover::withdraw_offer(c);
             }
             v.own().look.fetch_add(1, Ordering::Release);

@@ -1,10 +1,12 @@
 //! Sockets as members of poll, select and epoll sets.
 
+use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{Descriptor, Handle};
 
 use crate::conn::{self, Phase};
 use crate::segment::{Tx, View};
+use crate::send::STALL;
 use crate::{look, switch, takeover};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
@@ -38,11 +40,12 @@ impl Descriptor for Sockets {
     }
 
     fn arm(&self, h: Handle, want: u32) {
-        let Some((_, v)) = carried(h) else { return };
+        let Some((c, v)) = carried(h) else { return };
         if want & IN != 0 {
             v.in_ring().reader_sleeps();
         }
         if want & OUT != 0 {
+            c.head_asleep.store(v.out_ring().head(), Ordering::Relaxed);
             v.out_ring().writer_sleeps();
         }
     }
@@ -123,8 +126,21 @@ impl Descriptor for Sockets {
         true
     }
 
-    fn shared(&self, h: Handle) -> bool {
-        carried(h).is_some_and(|(_, v)| v.is_shared())
+    fn slice(&self, h: Handle, want: u32) -> Option<u64> {
+        let (c, v) = carried(h)?;
+        if want & OUT != 0 && switch::writable(c, &v) == Some(false) {
+            return Some(STALL);
+        }
+        v.is_shared().then_some(SHARED_SLICE)
+    }
+
+    fn slice_over(&self, h: Handle, want: u32) {
+        if want & OUT != 0
+            && let Some((c, v)) = carried(h)
+            && switch::writable(c, &v) == Some(false)
+        {
+            switch::end_stall(c, &v);
+        }
     }
 }
 

@@ -94,6 +94,7 @@ unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Optio
 unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
+    next::pthread_testcancel();
     let mut buffers = Buffers::new(iov);
     if buffers.left == 0 && flags & MSG_PEEK == 0 {
         return Some(Ok(0));
@@ -126,7 +127,11 @@ unsafe fn attempt(
             Step::Data(_) => {
                 let all = buffers.left + buffers.done;
                 let low = r.low_water.load(Ordering::Relaxed) as usize;
-                let target = if flags & MSG_WAITALL != 0 { all } else { low.min(all) };
+                let target = if flags & MSG_WAITALL != 0 {
+                    all
+                } else {
+                    low.min(all)
+                };
                 if buffers.done >= target || flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
                     return Some(Ok(()));
                 }
@@ -221,6 +226,9 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
             let end = (ahead > 0).then(|| d.send.mat.load(Ordering::Acquire));
             let n = take_ring(&ring, buffers, flags, end)?;
             if n > 0 {
+                if flags & MSG_PEEK == 0 {
+                    c.tally(2, n);
+                }
                 return Ok(Step::Data(n));
             }
             if let Some(end) = end {

@@ -22,7 +22,7 @@ const TOTALS_EVERY: u64 = 1024;
 /// Flags that only the kernel can serve.
 const KERNEL_FLAGS: i32 = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
 /// A blocked writer whose peer has taken nothing for this long goes on by TCP, whose buffers are larger.
-const STALL: u64 = 200_000_000;
+pub const STALL: u64 = 200_000_000;
 
 enum Step {
     Sent,
@@ -96,6 +96,7 @@ pub unsafe fn counted(c: &'static Conn, call: impl FnOnce() -> isize) -> isize {
 unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
+    next::pthread_testcancel();
     let mut buffers = Buffers::new(iov);
     let mut pinned = false;
     let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
@@ -185,7 +186,7 @@ fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
             if v.out_ring().produced().1.is_multiple_of(TOTALS_EVERY) {
                 takeover::publish_totals(c, v);
             }
-            match by_ring(v, buffers) {
+            match by_ring(c, v, buffers) {
                 Ok(Some(step)) => return step,
                 Ok(None) => continue,
                 Err(Corrupt) => {
@@ -226,7 +227,7 @@ fn must_leave_ring(c: &Conn, v: &View<'_>, flags: i32) -> bool {
 
 /// `None`: the direction moved meanwhile.
 #[inline]
-fn by_ring(v: &View<'_>, buffers: &mut Buffers<'_>) -> Result<Option<Step>, Corrupt> {
+fn by_ring(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>) -> Result<Option<Step>, Corrupt> {
     let (d, ring) = (v.out(), v.out_ring());
     let sent = {
         let _section = v.lock_out();
@@ -240,7 +241,9 @@ fn by_ring(v: &View<'_>, buffers: &mut Buffers<'_>) -> Result<Option<Step>, Corr
         if ring.room(piece.len())? < least {
             0
         } else {
-            ring.push(piece, Meta::default())?
+            let n = ring.push(piece, Meta::default())?;
+            c.tally(0, n);
+            n
         }
     };
     if sent == 0 {
@@ -275,7 +278,7 @@ unsafe fn wait(
     if spun == Outcome::Ready {
         return Ok(());
     }
-    let head = ring.head();
+    c.head_asleep.store(ring.head(), Ordering::Relaxed);
     ring.writer_sleeps();
     if ring.below_low_water() || moved() {
         switch::stop_writing(c, v);
@@ -293,11 +296,7 @@ unsafe fn wait(
     }
     match result {
         Err(EAGAIN) if deadline.is_none_or(|d| headwater_host::sys::now() < d) => {
-            if ring.head() == head {
-                // Nobody reads: TCP would have taken more by now, so let it.
-                counters::note(Reason::Stalled);
-                switch::unswitch(v);
-            }
+            switch::end_stall(c, v);
             Ok(())
         }
         Err(EINTR) if !signal::interrupted() && deadline.is_none() => Ok(()),

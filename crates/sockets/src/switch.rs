@@ -71,6 +71,14 @@ pub fn unswitch(v: &View<'_>) {
     }
 }
 
+/// A wait for room has lasted long: if the peer took nothing meanwhile, go on by TCP, which would have taken more by now.
+pub fn end_stall(c: &Conn, v: &View<'_>) {
+    if v.out_ring().head() == c.head_asleep.load(Ordering::Relaxed) {
+        counters::note(Reason::Stalled);
+        unswitch(v);
+    }
+}
+
 /// Never switch this end's sending direction again.
 pub fn tcp_only(v: &View<'_>) {
     v.out().send.tx.fetch_or(TCPONLY, Ordering::AcqRel);

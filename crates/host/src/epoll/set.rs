@@ -51,6 +51,8 @@ pub struct Inner {
     pub hot: Vec<u32>,
     next_generation: u32,
     pub calls: u32,
+    /// Something armed in it waits for room.
+    waits_for_room: bool,
     /// One description may be in it under several numbers.
     pub duplicates: bool,
 }
@@ -220,7 +222,10 @@ impl Set {
     pub fn arm_nested(&self) {
         let nested: Vec<Handle> = {
             let inner = self.held();
-            let sets = inner.regs.iter().filter(|r| r.d.is_some() && r.h.kind() == Kind::Epoll);
+            let sets = inner
+                .regs
+                .iter()
+                .filter(|r| r.d.is_some() && r.h.kind() == Kind::Epoll);
             sets.map(|r| r.h).collect()
         };
         for h in nested {
@@ -251,9 +256,7 @@ impl Set {
         }
         match (op, known, tracked) {
             (EPOLL_CTL_ADD, Some(i), Some((h, d)))
-                if inner.regs[i].parked
-                    && !event.is_null()
-                    && (*event).events & EXCLUSIVE == 0 =>
+                if inner.regs[i].parked && !event.is_null() && (*event).events & EXCLUSIVE == 0 =>
             {
                 let reg = &mut inner.regs[i];
                 (reg.h, reg.d, reg.parked) = (h, Some(d), false);
@@ -375,6 +378,18 @@ impl Reg {
     fn want(&self) -> u32 {
         self.events & !MODES
     }
+
+    fn is_live(&self) -> bool {
+        self.d.is_some() && self.carried && !self.parked && !self.disabled
+    }
+
+    fn slice(&self) -> Option<u64> {
+        if self.is_live() {
+            self.descriptor().slice(self.h, self.want())
+        } else {
+            None
+        }
+    }
 }
 
 impl Inner {
@@ -387,6 +402,7 @@ impl Inner {
             hot: Vec::new(),
             next_generation: 1,
             calls: 0,
+            waits_for_room: false,
             duplicates: false,
         }
     }
@@ -515,11 +531,19 @@ impl Inner {
         let reg = &self.regs[i];
         let needed = reg.descriptor().kernel_events(reg.h, reg.want());
         // The kernel refuses RDHUP beside EXCLUSIVE, which only the program itself may then have asked for.
-        if reg.events & EXCLUSIVE != 0 { needed & (reg.want() | !(libc::EPOLLRDHUP as u32)) } else { needed }
+        if reg.events & EXCLUSIVE != 0 {
+            needed & (reg.want() | !(libc::EPOLLRDHUP as u32))
+        } else {
+            needed
+        }
     }
 
     fn usual(&self, i: usize) -> u32 {
-        if self.regs[i].events & EXCLUSIVE != 0 { 0 } else { USUAL }
+        if self.regs[i].events & EXCLUSIVE != 0 {
+            0
+        } else {
+            USUAL
+        }
     }
 
     fn register(&mut self, i: usize, mut op: i32, readiness: u32) -> sys::Result<()> {
@@ -677,6 +701,31 @@ impl Inner {
         (0..self.hot.len()).any(|n| self.evaluate(self.hot[n] as usize, false) != 0)
     }
 
+    /// How long a sleep may last. Hot registrations whose end is shared, and those that wait for room anywhere in the set.
+    pub fn slice(&mut self) -> Option<u64> {
+        let hot = self.hot.iter().map(|&i| i as usize);
+        let shared = hot.filter_map(|i| self.regs[i].slice()).min();
+        if !self.waits_for_room {
+            return shared;
+        }
+        let room = self.regs.iter().filter_map(Reg::slice).min();
+        self.waits_for_room = room.is_some();
+        room
+    }
+
+    /// A sleep lasted its slice: what waits for room may have to go on by the kernel.
+    pub fn slice_over(&mut self) {
+        if self.waits_for_room {
+            for i in 0..self.regs.len() {
+                let reg = &self.regs[i];
+                if reg.is_live() && reg.want() & libc::EPOLLOUT as u32 != 0 {
+                    reg.descriptor().slice_over(reg.h, reg.want());
+                    let _ = self.watch(i, false);
+                }
+            }
+        }
+    }
+
     /// After a sleep of the only sleeper: the hot ones are looked at again, so nobody needs to ring for them.
     pub fn disarm_hot(&mut self) {
         for n in 0..self.hot.len() {
@@ -703,6 +752,7 @@ impl Inner {
         if !reg.armed && reg.carried {
             reg.armed = true;
             reg.descriptor().arm(reg.h, reg.want());
+            self.waits_for_room |= reg.want() & libc::EPOLLOUT as u32 != 0;
         }
     }
 

@@ -6,7 +6,6 @@ use libc::{epoll_event, sigset_t};
 use super::set::{Inner, Set};
 use super::{Tag, sys};
 use crate::counters::{self, Counter};
-use crate::poll::SHARED_SLICE;
 use crate::sync::Ordering;
 use crate::{next, signal};
 
@@ -65,7 +64,13 @@ impl Set {
     ) -> i32 {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let ep = self.ep.load(Ordering::Relaxed);
-        let n = next::epoll_pwait(ep, out.as_mut_ptr(), out.len() as i32, milliseconds(timeout), mask);
+        let n = next::epoll_pwait(
+            ep,
+            out.as_mut_ptr(),
+            out.len() as i32,
+            milliseconds(timeout),
+            mask,
+        );
         if self.members.load(Ordering::SeqCst) == 0 {
             self.waiters.fetch_sub(1, Ordering::SeqCst);
             return n;
@@ -163,20 +168,14 @@ impl Set {
         mask: *const sigset_t,
     ) -> i32 {
         self.waiters.fetch_add(1, Ordering::SeqCst);
-        let (ep, ready, shared) = {
+        let (ep, ready, slice) = {
             let mut inner = self.held();
-            let shared = inner.hot.iter().any(|&i| {
-                inner.regs[i as usize]
-                    .d
-                    .is_some_and(|d| d.shared(inner.regs[i as usize].h))
-            });
-            (inner.ep(), inner.arm_and_look(), shared)
+            (inner.ep(), inner.arm_and_look(), inner.slice())
         };
         if ready {
             let mut inner = self.wake();
             return scan(&mut inner, out, false);
         }
-        let slice = if shared { Some(SHARED_SLICE) } else { None };
         let bound = match (timeout, slice) {
             (Some(t), Some(s)) => Some(t.min(s)),
             (t, s) => t.or(s),
@@ -190,6 +189,9 @@ impl Set {
             drop(inner);
             next::set_errno(errno);
             return n;
+        }
+        if n == 0 {
+            inner.slice_over();
         }
         counters::add(Counter::Sleeps, 1);
         self.learner.slept(sys::now() - begun);
@@ -271,6 +273,8 @@ fn translate(inner: &mut Inner, out: &mut [epoll_event], count: usize) -> i32 {
         let mut events = 0;
         if tag.is_bell() {
             inner.heat(i);
+            // The bell also says that a direction moved: the kernel may have to watch for room now.
+            let _ = inner.watch(i, false);
             if inner.duplicates {
                 for j in inner.same(inner.regs[i].h) {
                     inner.heat(j);
