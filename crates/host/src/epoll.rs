@@ -179,13 +179,17 @@ pub fn in_child() {
     for_sets(|set| set.inherited());
 }
 
+static HELD: AtomicU32 = AtomicU32::new(0);
+
 /// Around fork: no set is in the middle of a change.
 pub fn before_fork() {
-    for_sets(|set| set.hold());
+    let count = COUNT.load(Ordering::Acquire);
+    HELD.store(count, Ordering::Relaxed);
+    for_first(count, |set| set.hold());
 }
 
 pub fn after_fork() {
-    for_sets(|set| set.let_go());
+    for_first(HELD.load(Ordering::Relaxed), |set| set.let_go());
 }
 
 fn set_of(ep: i32) -> Option<&'static Set> {
@@ -238,8 +242,12 @@ fn new_set(ep: i32) -> Option<&'static Set> {
     Some(set)
 }
 
-fn for_sets(mut f: impl FnMut(&'static Set)) {
-    for slot in &SETS[..COUNT.load(Ordering::Acquire) as usize] {
+fn for_sets(f: impl FnMut(&'static Set)) {
+    for_first(COUNT.load(Ordering::Acquire), f);
+}
+
+fn for_first(count: u32, mut f: impl FnMut(&'static Set)) {
+    for slot in &SETS[..count as usize] {
         let at = slot.load(Ordering::Acquire);
         // SAFETY: sets are never freed.
         if let Some(set) = unsafe { at.as_ref() } {

@@ -178,15 +178,15 @@ unsafe fn sleep_with(
     timeout: Option<u64>,
     mask: *const sigset_t,
 ) -> i32 {
+    // First the bare ones: from here on none of them gets a bell.
+    if !begin_unclaimed(fds) {
+        return 0;
+    }
     let mut slice = u64::MAX;
     for_carried(fds, |c, p| {
         c.d.arm(c.h, p.events as u32);
         slice = slice.min(c.d.slice(c.h, p.events as u32).unwrap_or(u64::MAX));
     });
-    if !begin_unclaimed(fds) {
-        for_carried(fds, |c, p| c.d.disarm(c.h, p.events as u32));
-        return 0;
-    }
     fence(Ordering::SeqCst);
     let ready = look(fds);
     if ready > 0 {

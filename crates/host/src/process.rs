@@ -115,10 +115,15 @@ fn leave() {
     }
 }
 
-/// Keeps signal handlers out without a lock; for work on process-local structures around fork.
+/// Keeps signal handlers out without a lock, until what was published has been rung for.
 pub fn without_handlers<T>(f: impl FnOnce() -> T) -> T {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            leave();
+        }
+    }
     SECTIONS.with(|s| s.set(s.get() + 1));
-    let result = f();
-    leave();
-    result
+    let _leave = Leave;
+    f()
 }

@@ -2,12 +2,13 @@
 
 use std::sync::OnceLock;
 
+use headwater_channel::lock::Lock;
 use headwater_channel::wait::Learner;
 use headwater_host::board::Offer;
 use headwater_host::counters::{self, Counter};
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use headwater_host::sys;
 use headwater_host::table::{self, Handle, Kind};
+use headwater_host::{process, sys};
 
 use crate::record::{self, Record};
 use crate::segment::{Mapped, View};
@@ -66,6 +67,10 @@ pub struct Conn {
     pub head_seen: AtomicU64,
     /// The same when a wait for room began.
     pub head_asleep: AtomicU64,
+    /// Since when the ring has been full with that position.
+    pub full_since: AtomicU64,
+    /// The shadow's error, seen before the ring was drained.
+    pub error: AtomicI32,
     /// The peer's end is gone or done, as far as sending goes.
     pub gone: AtomicU32,
     /// Non-blocking sends that found the ring full: the edge for EPOLLOUT.
@@ -81,6 +86,18 @@ pub struct Conn {
 
 struct Slab {
     conns: [Conn; CONNS],
+}
+
+/// Held over fork, so that no child sees half an adoption.
+static ADOPTING: Lock = Lock::new();
+
+pub fn before_fork() {
+    core::mem::forget(process::lock(&ADOPTING));
+}
+
+pub fn after_fork() {
+    ADOPTING.unlock();
+    process::end_section();
 }
 
 static SLAB: OnceLock<Option<&'static Slab>> = OnceLock::new();
@@ -110,6 +127,7 @@ pub fn get(h: Handle) -> Option<&'static Conn> {
 
 /// Begins to look after `fd`. `None`: no room, the socket stays foreign.
 pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
+    let _section = process::lock(&ADOPTING);
     let record = record::allocate()?;
     let Some((index, c)) = take() else {
         record::free(record);
@@ -126,13 +144,21 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
     ] {
         word.store(0, Ordering::Relaxed);
     }
-    for word in [&c.looked_at, &c.head_seen, &c.full, &c.posted_by] {
+    for word in [
+        &c.looked_at,
+        &c.head_seen,
+        &c.head_asleep,
+        &c.full_since,
+        &c.full,
+        &c.posted_by,
+    ] {
         word.store(0, Ordering::Relaxed);
     }
     for word in &c.moved {
         word.store(0, Ordering::Relaxed);
     }
     c.next_try.store(0, Ordering::Relaxed);
+    c.error.store(0, Ordering::Relaxed);
     c.offer_generation.store(0, Ordering::Relaxed);
     c.mapped.store(core::ptr::null_mut(), Ordering::Relaxed);
     c.fd.store(fd, Ordering::Relaxed);
@@ -226,6 +252,7 @@ impl Conn {
             header: mapped.header(),
             generation: self.segment_generation.load(Ordering::Relaxed) as u16,
             mapped,
+            record: self.record(),
             end: self.role.load(Ordering::Relaxed) as usize & 1,
         })
     }

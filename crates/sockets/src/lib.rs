@@ -31,6 +31,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use headwater_host::counters::{self, Reason};
 use headwater_host::log::{self, Level};
+use headwater_host::process;
 
 /// Makes this process's sockets candidates. Once, at start.
 pub fn start() {
@@ -43,7 +44,7 @@ pub fn start() {
 /// Runs a step; a panic in it costs the connection, not the program.
 #[inline]
 fn guard<T>(c: &conn::Conn, f: impl FnOnce() -> T) -> Option<T> {
-    match catch_unwind(AssertUnwindSafe(f)) {
+    match catch_unwind(AssertUnwindSafe(|| process::without_handlers(f))) {
         Ok(value) => Some(value),
         Err(_) => {
             counters::note(Reason::Panic);

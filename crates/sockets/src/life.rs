@@ -7,7 +7,7 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, epoll, process, sys};
 
 use crate::conn::{self, Conn, Phase, Role};
-use crate::record::SHUT_WR;
+use crate::record::{BARRED, SHUT_WR, Takeover};
 use crate::segment::View;
 use crate::{link, look, switch, takeover};
 
@@ -189,24 +189,19 @@ impl AfterClose {
         v.own().look.fetch_add(1, Ordering::Release);
         takeover::count_kernel(self.conn);
         self.conn.count_traffic();
-        takeover::withdraw_offer(self.conn);
+        takeover::reclaim_unattached(self.conn, &v);
+        if self.last {
+            takeover::withdraw_offer(self.conn);
+        }
         self.conn.abandon();
-        link::release(v.mapped, v.end, self.last);
+        link::release(v.mapped, v.end, v.generation, self.last);
     }
 }
 
 fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     let last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
     if last {
-        while !switch::begin_close(&v) {
-            if !switch::withdraw(c, &v) {
-                // The kernel is full: what it takes within its own time, as a lingering close would.
-                std::thread::yield_now();
-                if look::peer_gone(c) {
-                    break;
-                }
-            }
-        }
+        end_sending(c, &v);
         reset_if_unread(&v, fd);
     }
     AfterClose {
@@ -234,6 +229,16 @@ fn keep_for_the_blocked(c: &'static Conn, fd: i32) {
     }
 }
 
+/// Nothing more is sent by this end: what the peer wants by the kernel goes there first.
+fn end_sending(c: &Conn, v: &View<'_>) {
+    while !switch::begin_close(v) {
+        switch::finish_withdrawal(c, v);
+        if look::events(c) & (libc::POLLERR | libc::POLLHUP) != 0 {
+            break;
+        }
+    }
+}
+
 /// TCP resets a connection that is closed with unread data.
 fn reset_if_unread(v: &View<'_>, fd: i32) {
     if switch::readable(v) && v.in_ring().unread() > 0 {
@@ -250,6 +255,9 @@ pub fn shutting(h: Handle, how: i32) {
     let Some(c) = conn::get(h) else { return };
     if how != libc::SHUT_RD {
         c.record().set(SHUT_WR, true);
+        if let Some(v) = c.view() {
+            end_sending(c, &v);
+        }
     }
 }
 
@@ -267,12 +275,22 @@ pub fn shut(h: Handle) {
 
 /// In the parent, before fork.
 pub fn before_fork() {
+    conn::before_fork();
     for c in conn::all() {
-        match c.phase() {
-            Phase::Tracked => {
-                takeover::withdraw_if_offered(c);
-                c.record().holders.fetch_add(1, Ordering::AcqRel);
+        if c.phase() == Phase::Tracked {
+            takeover::withdraw_if_offered(c);
+            c.record().holders.fetch_add(1, Ordering::SeqCst);
+            // A takeover that began before sees its end; a later one sees two holders.
+            while c.record().takeover() == Takeover::Changing {
+                std::thread::yield_now();
             }
+            if c.phase() == Phase::Tracked {
+                continue;
+            }
+            c.record().holders.fetch_sub(1, Ordering::AcqRel);
+        }
+        match c.phase() {
+            Phase::Tracked => {}
             Phase::Carried => {
                 c.record().holders.fetch_add(1, Ordering::AcqRel);
                 if let Some(v) = c.view() {
@@ -294,11 +312,13 @@ pub fn before_fork() {
 }
 
 pub fn after_fork_in_parent() {
+    conn::after_fork();
     link::after_fork();
     epoll::after_fork();
 }
 
 pub fn after_fork_in_child() {
+    conn::after_fork();
     link::after_fork();
     epoll::after_fork();
     process::identify();
@@ -348,7 +368,10 @@ pub fn passing_on(fd: i32) {
 fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
     let Some(c) = conn::get(h) else { return };
     match c.phase() {
-        Phase::Tracked => takeover::decline(c, fd, reason),
+        Phase::Tracked => {
+            c.record().set(BARRED, true);
+            takeover::decline(c, fd, reason);
+        }
         Phase::Carried => {
             if let Some(v) = c.view() {
                 switch::freeze(c, &v, reason);
@@ -389,7 +412,7 @@ pub fn exiting() {
         }
         if let Some(v) = c.view() {
             if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
-                let _ = switch::begin_close(&v) || switch::withdraw(c, &v);
+                end_sending(c, &v);
                 reset_if_unread(&v, c.fd());
                 takeover::withdraw_offer(c);
             }

@@ -100,6 +100,7 @@ pub fn segment_for(client: Owner) -> Result<&'static Mapped, Reason> {
         let link = &mut links.list[at];
         if let Some(&m) = link.segments.iter().find(|m| m.is_free()) {
             bell::take(m.bells[1]);
+            m.in_use.store(1, Ordering::Release);
             m.renew();
             return Ok(m);
         }
@@ -118,43 +119,34 @@ pub fn find(link: u64, index: u64) -> Option<&'static Mapped> {
             .list
             .iter()
             .find(|l| l.client.is_none() && l.id == link)?;
-        link.segments
-            .iter()
-            .find(|m| m.index as u64 == index)
-            .copied()
+        let m = *link.segments.iter().find(|m| m.index as u64 == index)?;
+        // Twice at once would be a peer's doing.
+        (m.in_use.swap(1, Ordering::AcqRel) == 0).then_some(m)
     })
 }
 
 /// This end has finished with a segment. It goes back to its pool, or is retired when it cannot be used again.
-pub fn release(m: &'static Mapped, end: usize, last: bool) {
+pub fn release(m: &'static Mapped, end: usize, generation: u16, last: bool) {
     let h = m.header();
-    let reusable = last && h.shared.load(Ordering::Acquire) == 0;
     with(|links| {
-        let link = links
-            .list
-            .iter_mut()
-            .find(|l| l.id == m.link && l.client.is_some() == (end == 1));
-        let full = match link {
-            None => true,
-            Some(link) if reusable => {
-                let free = link.segments.iter().filter(|s| s.is_free()).count();
-                free >= POOL && end == 1
-            }
-            Some(link) => {
-                link.segments.retain(|s| !core::ptr::eq(*s, m));
-                true
-            }
-        };
-        if reusable && !full {
-            let g = h.generation.load(Ordering::Acquire);
-            h.ends[end].released.store(g, Ordering::Release);
+        m.in_use.store(0, Ordering::Release);
+        let ours = |l: &Link| l.id == m.link && l.client.is_some() == (end == 1);
+        let pooled = links.list.iter().find(|l| ours(l)).is_some_and(|link| {
+            let free = link.segments.iter().filter(|s| s.is_free()).count();
+            last && h.shared.load(Ordering::Acquire) == 0 && (end == 0 || free < POOL)
+        });
+        if pooled {
+            h.ends[end]
+                .released
+                .store(generation as u32, Ordering::Release);
         } else {
             h.shared.store(1, Ordering::Release);
-            if let Some(link) = links.list.iter_mut().find(|l| l.id == m.link) {
+            for link in links.list.iter_mut().filter(|l| ours(l)) {
                 link.segments.retain(|s| !core::ptr::eq(*s, m));
             }
             links.retire(m);
         }
+        links.prune();
     });
 }
 
@@ -258,17 +250,34 @@ impl Links {
                 let link = self.list.swap_remove(i);
                 hidden::close(link.fd);
                 for m in link.segments {
-                    let end = if link.client.is_some() { 1 } else { 0 };
-                    let h = m.header();
-                    let g = h.generation.load(Ordering::Acquire);
                     // In use here: its own release finds no link and retires it.
-                    if h.ends[end].released.load(Ordering::Acquire) == g {
+                    if m.in_use.load(Ordering::Acquire) == 0 {
                         self.retire(m);
                     }
                 }
             } else {
                 i += 1;
             }
+        }
+    }
+
+    /// Retires what the other side has given up while we did not use it.
+    fn prune(&mut self) {
+        let given_up = |m: &Mapped| {
+            m.in_use.load(Ordering::Acquire) == 0 && m.header().shared.load(Ordering::Acquire) != 0
+        };
+        let mut gone = Vec::new();
+        for link in &mut self.list {
+            link.segments.retain(|m| {
+                let keep = !given_up(m);
+                if !keep {
+                    gone.push(*m);
+                }
+                keep
+            });
+        }
+        for m in gone {
+            self.retire(m);
         }
     }
 
@@ -347,6 +356,7 @@ fn create(link_fd: i32, link: u64, index: u32) -> Result<&'static Mapped, Reason
                 bells: [a, b],
                 link,
                 index,
+                in_use: AtomicU32::new(1),
             };
             m.renew();
             let hello = Hello {
@@ -475,6 +485,7 @@ fn receive(fd: i32) -> Option<(Hello, &'static Mapped)> {
         bells: [a, b],
         link: hello.link,
         index: hello.index,
+        in_use: AtomicU32::new(0),
     };
     Some((hello, keep(m)))
 }

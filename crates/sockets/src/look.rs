@@ -35,6 +35,10 @@ pub fn peer_was_here(v: &View<'_>) -> bool {
 
 /// Has the kernel seen the end of the peer's stream, and how did it end? Takes nothing out of the shadow.
 pub fn end_of_stream(c: &Conn) -> Option<Step> {
+    match c.error.load(Ordering::Relaxed) {
+        0 => {}
+        e => return Some(Step::Error(e)),
+    }
     if events(c) == 0 {
         return None;
     }
@@ -46,7 +50,11 @@ pub fn end_of_stream(c: &Conn) -> Option<Step> {
     match unsafe { sys::recv(c.fd(), &mut byte, 1, libc::MSG_DONTWAIT | libc::MSG_PEEK) } {
         Ok(0) => Some(Step::Eof),
         Ok(_) | Err(libc::EAGAIN) => None,
-        Err(e) => Some(Step::Error(e)),
+        Err(e) => {
+            // Looking takes the error out of the shadow; it is told once the ring is drained.
+            c.error.store(e, Ordering::Relaxed);
+            Some(Step::Error(e))
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use headwater_host::table::{Descriptor, Handle};
 
 use crate::conn::{self, Phase};
 use crate::segment::{Tx, View};
-use crate::send::STALL;
 use crate::{look, switch, takeover};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
@@ -25,6 +24,7 @@ impl Descriptor for Sockets {
     #[inline]
     fn ready(&self, h: Handle, want: u32) -> u32 {
         let Some((c, v)) = carried(h) else { return 0 };
+        switch::help_withdraw(c, &v);
         let mut ready = 0;
         if want & IN != 0 && switch::readable(&v) && enough(c, &v) {
             ready |= want & IN;
@@ -45,7 +45,7 @@ impl Descriptor for Sockets {
             v.in_ring().reader_sleeps();
         }
         if want & OUT != 0 {
-            c.head_asleep.store(v.out_ring().head(), Ordering::Relaxed);
+            switch::begin_stall(c, &v);
             v.out_ring().writer_sleeps();
         }
     }
@@ -75,6 +75,9 @@ impl Descriptor for Sockets {
             return want;
         };
         let by_ring = Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
+        if switch::must_withdraw(&v) {
+            return want | OUT;
+        }
         if by_ring && want & OUT != 0 {
             // Room is the ring's matter, but a peer that goes away must wake the writer.
             return want & !OUT | libc::POLLRDHUP as u32;
@@ -93,6 +96,7 @@ impl Descriptor for Sockets {
         let Some((c, v)) = carried(h) else {
             return events;
         };
+        switch::help_withdraw(c, &v);
         if events & (GONE | IN) != 0 {
             c.look_now.store(1, Ordering::Relaxed);
         }
@@ -129,7 +133,7 @@ impl Descriptor for Sockets {
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {
         let (c, v) = carried(h)?;
         if want & OUT != 0 && switch::writable(c, &v) == Some(false) {
-            return Some(STALL);
+            return Some(switch::STALL);
         }
         v.is_shared().then_some(SHARED_SLICE)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use headwater_channel::lock::Lock;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::sys;
 
@@ -26,6 +27,8 @@ pub enum Takeover {
 pub const NONBLOCK: u32 = 1;
 /// The other end has attached: this one may switch.
 pub const ATTACHED: u32 = 2;
+/// Somebody else may use the descriptor without us: never take it over.
+pub const BARRED: u32 = 8;
 /// This end shut its sending direction.
 pub const SHUT_WR: u32 = 4;
 
@@ -41,6 +44,14 @@ pub struct Record {
     next_free: AtomicU32,
     pub sent: AtomicU64,
     pub received: AtomicU64,
+    /// The end's writers and readers exclude each other here, out of the peer's reach.
+    pub sending: OwnLine,
+    pub receiving: OwnLine,
+}
+
+#[repr(C, align(64))]
+pub struct OwnLine {
+    pub lock: Lock,
 }
 
 #[repr(C, align(64))]
@@ -141,6 +152,8 @@ impl Record {
         self.low_water.store(1, Ordering::Relaxed);
         self.sent.store(0, Ordering::Relaxed);
         self.received.store(0, Ordering::Relaxed);
+        self.sending.lock.unlock();
+        self.receiving.lock.unlock();
         self.state.store(0, Ordering::Release);
     }
 

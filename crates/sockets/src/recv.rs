@@ -70,15 +70,7 @@ unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Optio
             Err(_) => return carried(c, iov, flags),
         }
     }
-    let n = match iov {
-        [one] => next::recv(fd, one.iov_base, one.iov_len, flags),
-        _ => {
-            let mut msg: libc::msghdr = core::mem::zeroed();
-            msg.msg_iov = iov.as_ptr() as *mut iovec;
-            msg.msg_iovlen = iov.len() as _;
-            next::recvmsg(fd, &mut msg, flags)
-        }
-    };
+    let n = kernel_call(fd, iov, flags);
     let errno = next::errno();
     if n > 0 && flags & MSG_PEEK == 0 {
         r.received.fetch_add(n as u64, Ordering::AcqRel);
@@ -87,6 +79,17 @@ unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Optio
     }
     r.leave();
     Some(if n < 0 { Err(errno) } else { Ok(n as usize) })
+}
+
+/// The C library's own receive, which may block and is a cancellation point.
+unsafe fn kernel_call(fd: i32, iov: &[iovec], flags: i32) -> isize {
+    if let [one] = iov {
+        return next::recv(fd, one.iov_base, one.iov_len, flags);
+    }
+    let mut msg: libc::msghdr = core::mem::zeroed();
+    msg.msg_iov = iov.as_ptr() as *mut iovec;
+    msg.msg_iovlen = iov.len() as _;
+    next::recvmsg(fd, &mut msg, flags)
 }
 
 // ---- carried ----
@@ -145,7 +148,20 @@ unsafe fn attempt(
             }
             Step::Eof => return Some(Ok(())),
             Step::Error(e) => return Some(Err(e)),
-            Step::Kernel => return None,
+            Step::Kernel if buffers.done > 0 => return Some(Ok(())),
+            Step::Kernel => {
+                // By the shadow's own number: the program's may be gone by now.
+                pin(c, pinned, &mut end);
+                let mut room = [EMPTY; 16];
+                let rest = buffers.rest(&mut room);
+                let n = kernel_call(c.fd(), rest, flags);
+                let errno = next::errno();
+                if n < 0 {
+                    return Some(Err(errno));
+                }
+                buffers.advance((n as usize).min(buffers.left));
+                return Some(Ok(()));
+            }
             Step::Again => {
                 if flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
                     return Some(Err(EAGAIN));
@@ -191,6 +207,7 @@ unsafe fn wait_for_more(c: &'static Conn, v: &View<'_>, end: Option<u64>) -> Res
 /// Takes what there is. Under the reader lock; never blocks.
 fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
     takeover::see_attached(c);
+    switch::help_withdraw(c, v);
     let took_ring;
     let result = {
         let _section = v.lock_in(|| switch::recover_reader(c, v));
@@ -209,6 +226,7 @@ fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
 
 fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Result<Step, Corrupt> {
     let (d, ring) = (v.inn(), v.in_ring());
+    let mut turns = 0;
     loop {
         let w = Tx(d.send.tx.load(Ordering::Acquire));
         if w.generation() != v.generation {
@@ -250,12 +268,17 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
                     if d.send.tx.load(Ordering::Acquire) != w.0 || !ring.is_empty() {
                         continue;
                     }
+                    c.error.store(0, Ordering::Relaxed);
                     return Ok(end);
                 }
             }
         }
         if ahead == 0 {
             if !switch::begin_kernel_read(d, w) {
+                turns += 1;
+                if turns > 10_000 {
+                    return Err(Corrupt);
+                }
                 continue;
             }
             let result = kernel_step(c, d, buffers, flags, usize::MAX);
@@ -281,7 +304,14 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
                 .store(re.wrapping_add(1) as u64, Ordering::Release);
             continue;
         }
-        return Ok(kernel_step(c, d, buffers, flags, limit as usize));
+        return Ok(match kernel_step(c, d, buffers, flags, limit as usize) {
+            // The counts were off (after a recovery): nothing more comes by the kernel in this stretch.
+            Step::Eof => {
+                d.receive.krecv.store(n, Ordering::Release);
+                continue;
+            }
+            step => step,
+        });
     }
 }
 
@@ -397,10 +427,15 @@ pub unsafe fn sleep(
     deadline: Option<u64>,
     learner: &headwater_channel::wait::Learner,
 ) -> Result<(), i32> {
+    let rest = if switch::must_withdraw(v) {
+        libc::POLLOUT
+    } else {
+        0
+    };
     let mut fds = [
         libc::pollfd {
             fd: c.fd(),
-            events,
+            events: events | rest,
             revents: 0,
         },
         libc::pollfd {

@@ -1,6 +1,7 @@
 //! What the two ends of a carried connection share, beside the rings' bytes. Words and rules are those of the switch
 //! protocol in ARCHITECTURE.md; end 0 is the client, end 1 the server, direction `i` is what end `i` sends.
 
+use crate::record::Record;
 use headwater_channel::lock::Taken;
 use headwater_channel::ring::{Ring, RingState};
 use headwater_channel::segment::Segment;
@@ -121,7 +122,12 @@ pub struct Mapped {
     pub bells: [i32; 2],
     pub link: u64,
     pub index: u32,
+    /// A connection of this process uses it; unlike the header's words, nobody else can change that.
+    pub in_use: AtomicU32,
 }
+
+/// In [`End::released`]: the end has attached and not yet finished.
+pub const HELD: u32 = u32::MAX;
 
 /// One end's view of a mapped segment.
 #[derive(Clone, Copy)]
@@ -130,6 +136,7 @@ pub struct View<'a> {
     /// The connection's generation: a late caller finds another one in the segment.
     pub generation: u16,
     pub mapped: &'a Mapped,
+    pub record: &'a Record,
     pub end: usize,
 }
 
@@ -169,7 +176,8 @@ impl Mapped {
     pub fn is_free(&self) -> bool {
         let h = self.header();
         let g = h.generation.load(Ordering::Acquire);
-        h.shared.load(Ordering::Acquire) == 0
+        self.in_use.load(Ordering::Acquire) == 0
+            && h.shared.load(Ordering::Acquire) == 0
             && h.ends
                 .iter()
                 .all(|e| e.released.load(Ordering::Acquire) == g)
@@ -226,7 +234,7 @@ impl<'a> View<'a> {
     /// Enters the section of this end's writers.
     #[inline]
     pub fn lock_out(&self) -> Section<'a> {
-        let section = process::lock(&self.out().ring.writer.lock);
+        let section = process::lock(&self.record.sending.lock);
         if section.taken == Taken::Stolen {
             let _ = self.out_ring().recover_producer();
         }
@@ -236,7 +244,7 @@ impl<'a> View<'a> {
     /// Enters the section of this end's readers; a death inside is repaired by `recover`.
     #[inline]
     pub fn lock_in(&self, recover: impl FnOnce()) -> Section<'a> {
-        let section = process::lock(&self.inn().ring.reader.lock);
+        let section = process::lock(&self.record.receiving.lock);
         if section.taken == Taken::Stolen {
             let _ = self.in_ring().recover_consumer();
             recover();

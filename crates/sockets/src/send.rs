@@ -21,8 +21,6 @@ const CHUNK: usize = 16 << 10;
 const TOTALS_EVERY: u64 = 1024;
 /// Flags that only the kernel can serve.
 const KERNEL_FLAGS: i32 = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
-/// A blocked writer whose peer has taken nothing for this long goes on by TCP, whose buffers are larger.
-pub const STALL: u64 = 200_000_000;
 
 enum Step {
     Sent,
@@ -189,10 +187,7 @@ fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
             match by_ring(c, v, buffers) {
                 Ok(Some(step)) => return step,
                 Ok(None) => continue,
-                Err(Corrupt) => {
-                    counters::note(Reason::Corrupt);
-                    return Step::Error(ECONNRESET);
-                }
+                Err(Corrupt) => return corrupt(),
             }
         }
         takeover::see_attached(c);
@@ -203,10 +198,17 @@ fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
         {
             continue;
         }
-        if switch::begin_kernel_send(d) {
-            return Step::ByTcp;
+        match switch::begin_kernel_send(d) {
+            Ok(true) => return Step::ByTcp,
+            Ok(false) => {}
+            Err(Corrupt) => return corrupt(),
         }
     }
+}
+
+fn corrupt() -> Step {
+    counters::note(Reason::Corrupt);
+    Step::Error(ECONNRESET)
 }
 
 /// Only the kernel can do (or refuse) what is asked for.
@@ -278,13 +280,13 @@ unsafe fn wait(
     if spun == Outcome::Ready {
         return Ok(());
     }
-    c.head_asleep.store(ring.head(), Ordering::Relaxed);
+    switch::begin_stall(c, v);
     ring.writer_sleeps();
     if ring.below_low_water() || moved() {
         switch::stop_writing(c, v);
         return Ok(());
     }
-    let patience = headwater_host::sys::now() + STALL;
+    let patience = headwater_host::sys::now() + switch::STALL;
     let bound = deadline.map_or(patience, |d| d.min(patience));
     let result = recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing);
     switch::stop_writing(c, v);

@@ -4,7 +4,7 @@
 //! receiver has followed to, N and M the byte positions at which a ring stretch begins and ends.
 
 use headwater_channel::bell;
-use headwater_channel::ring::Pos;
+use headwater_channel::ring::{Corrupt, Pos};
 use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::sync::{AtomicU32, Ordering, fence};
 use headwater_host::sys;
@@ -71,9 +71,25 @@ pub fn unswitch(v: &View<'_>) {
     }
 }
 
+/// A writer whose peer has taken nothing for this long goes on by TCP, whose buffers are larger.
+pub const STALL: u64 = 200_000_000;
+
+/// A wait for room begins.
+pub fn begin_stall(c: &Conn, v: &View<'_>) {
+    let head = v.out_ring().head();
+    if c.head_asleep.swap(head, Ordering::Relaxed) != head
+        || c.full_since.load(Ordering::Relaxed) == 0
+    {
+        c.full_since.store(sys::now(), Ordering::Relaxed);
+    }
+}
+
 /// A wait for room has lasted long: if the peer took nothing meanwhile, go on by TCP, which would have taken more by now.
 pub fn end_stall(c: &Conn, v: &View<'_>) {
-    if v.out_ring().head() == c.head_asleep.load(Ordering::Relaxed) {
+    let since = c.full_since.load(Ordering::Relaxed);
+    if v.out_ring().head() == c.head_asleep.load(Ordering::Relaxed)
+        && sys::now().saturating_sub(since) >= STALL
+    {
         counters::note(Reason::Stalled);
         unswitch(v);
     }
@@ -85,22 +101,21 @@ pub fn tcp_only(v: &View<'_>) {
 }
 
 /// Counts a kernel send that is about to start. `false`: the direction is on the ring, look again.
-pub fn begin_kernel_send(d: &Direction) -> bool {
+pub fn begin_kernel_send(d: &Direction) -> Result<bool, Corrupt> {
     loop {
         let w = Tx(d.send.tx.load(Ordering::Acquire));
         if w.by_ring() {
-            return false;
+            return Ok(false);
         }
         if w.inflight_full() {
-            std::thread::yield_now();
-            continue;
+            return Err(Corrupt);
         }
         if d.send
             .tx
             .compare_exchange_weak(w.0, w.0 + ONE_INFLIGHT, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
         {
-            return true;
+            return Ok(true);
         }
     }
 }
@@ -235,6 +250,7 @@ pub fn freeze(c: &Conn, v: &View<'_>, reason: Reason) {
     if Tx(v.out().send.tx.load(Ordering::Acquire)).has(TCPONLY) && w.has(PIN) {
         return;
     }
+    finish_withdrawal(c, v);
     unswitch(v);
     tcp_only(v);
     if !pin(c, v) {
@@ -275,8 +291,37 @@ fn wake_own_writers(v: &View<'_>) {
     }
 }
 
+/// If the peer reads only the kernel from here on, lets it have what it has not read. Asked at every call and at every
+/// ring of the bell, since the peer may wait for just these bytes. True while some are left.
+#[inline]
+pub fn help_withdraw(c: &Conn, v: &View<'_>) -> bool {
+    must_withdraw(v) && !withdraw(c, v)
+}
+
+#[inline]
+pub fn must_withdraw(v: &View<'_>) -> bool {
+    let w = Tx(v.out().send.tx.load(Ordering::Acquire));
+    w.by_ring() && w.has(PIN)
+}
+
+/// The same, to the end: before something after which nothing can be sent in its place.
+pub fn finish_withdrawal(c: &Conn, v: &View<'_>) {
+    while help_withdraw(c, v) {
+        let mut p = [libc::pollfd {
+            fd: c.fd(),
+            events: libc::POLLOUT,
+            revents: 0,
+        }];
+        let _ = sys::ppoll(&mut p, Some(100_000_000));
+        if p[0].revents & (libc::POLLERR | libc::POLLHUP) != 0 {
+            break;
+        }
+    }
+}
+
 /// The own bell was consumed by one of several sleepers: arm again for the others, and ring if there is something already.
 pub fn settle(c: &Conn, v: &View<'_>) {
+    help_withdraw(c, v);
     let (reader, writer) = (&v.inn().ring.sleep, &v.out().ring.sleep);
     let mut again = false;
     if reader.readers_asleep.load(Ordering::SeqCst) > 0 {
@@ -339,17 +384,15 @@ pub fn readable(v: &View<'_>) -> bool {
     let re = d.receive.re.load(Ordering::Acquire) as u16;
     let ahead = w.epoch().wrapping_sub(re);
     if re & 1 == 1 {
-        return ahead > 0 || !v.in_ring().is_empty();
+        return !v.in_ring().is_empty();
     }
-    match ahead {
-        0 => false,
-        1 => {
-            let pending =
-                d.receive.krecv.load(Ordering::Acquire) != d.send.ksent.load(Ordering::Acquire);
-            pending || !v.in_ring().is_empty()
-        }
-        _ => true,
-    }
+    // Kernel bytes are the shadow's own to report; the ring counts once they are taken.
+    let at = match ahead {
+        1 => &d.send.ksent,
+        2 => &d.send.nat,
+        _ => return false,
+    };
+    d.receive.krecv.load(Ordering::Acquire) == at.load(Ordering::Acquire) && !v.in_ring().is_empty()
 }
 
 /// Is there room to write? `None` while the kernel decides.

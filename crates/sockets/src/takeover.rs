@@ -11,8 +11,8 @@ use headwater_host::{config, epoll, process, sys, table};
 
 use crate::conn::{Conn, Phase, Role};
 use crate::link;
-use crate::record::{ATTACHED, NONBLOCK, Takeover};
-use crate::segment::{Mapped, View};
+use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
+use crate::segment::{HELD, Mapped, View};
 use crate::truth::{self, Truth, Unknown};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
@@ -106,8 +106,11 @@ fn server_step(c: &Conn, fd: i32, done: u32) {
 /// The accepting end's step: OFFERED -> ACCEPTED.
 fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer) {
     let record = c.record();
-    if record.holders.load(Ordering::Acquire) != 1 || !record.begin(Takeover::Changing) {
+    if !record.begin(Takeover::Changing) {
         return;
+    }
+    if record.holders.load(Ordering::SeqCst) != 1 || record.has(BARRED) {
+        return record.finish(Takeover::Open);
     }
     let claimed = (|| {
         if !epoll::allows(fd) {
@@ -127,8 +130,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         learn_modes(c, fd);
         board.slot(offer).sign(mapped.link, mapped.index as u64);
         if !board.advance(offer, State::Offered, State::Accepted) {
-            h.shared.store(1, Ordering::Release);
-            link::release(mapped, 1, false);
+            link::release(mapped, 1, 0, false);
             return Err(Reason::NoOffer);
         }
         Ok(mapped)
@@ -139,8 +141,11 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer) {
 /// The connecting end's step: ACCEPTED -> ATTACHED.
 fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
     let record = c.record();
-    if record.holders.load(Ordering::Acquire) != 1 || !record.begin(Takeover::Changing) {
+    if !record.begin(Takeover::Changing) {
         return;
+    }
+    if record.holders.load(Ordering::SeqCst) != 1 || record.has(BARRED) {
+        return record.finish(Takeover::Open);
     }
     let attached = (|| {
         if !epoll::allows(fd) {
@@ -163,7 +168,9 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
             .krecv
             .store(truth.read, Ordering::Relaxed);
         learn_modes(c, fd);
+        h.ends[0].released.store(HELD, Ordering::Release);
         if !board.advance(offer, State::Accepted, State::Attached) {
+            link::release(mapped, 0, 0, false);
             return Err(Reason::NotClaimed);
         }
         Ok(mapped)
@@ -260,6 +267,22 @@ pub fn withdraw_offer(c: &Conn) {
             board.release(offer);
         }
         c.set_offer(None);
+    }
+}
+
+/// The server closes a connection that the client never attached: its segment is free all the same.
+pub fn reclaim_unattached(c: &Conn, v: &View<'_>) {
+    if c.role() != Role::Server || c.record().has(ATTACHED) {
+        return;
+    }
+    if let (Some(offer), Some(board)) = (c.offer(), board()) {
+        let _ = board.advance(offer, State::Accepted, State::Cancelled);
+        let over = matches!(board.state(offer), State::Free | State::Cancelled);
+        let _ = over
+            && v.peer()
+                .released
+                .compare_exchange(0, v.generation as u32, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok();
     }
 }
 
