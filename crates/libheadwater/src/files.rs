@@ -81,7 +81,12 @@ pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_in
 }
 
 unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
-    if fd == to || !table::any_tracked() || process::is_borrowed() {
+    if fd == to || !table::any_tracked() {
+        return real();
+    }
+    if process::is_borrowed() {
+        // The copy is for the image that this child of vfork is about to become.
+        life::passing_on(fd);
         return real();
     }
     let hidden = table::lookup(to).is_some_and(|h| h.kind() == Kind::Hidden);
@@ -103,9 +108,12 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
 fn note_dup(fd: c_int, new: c_int) {
     if new >= 0
         && let Some(h) = table::lookup(fd)
-        && !process::is_borrowed()
     {
-        life::duplicated(h, new);
+        if process::is_borrowed() {
+            life::passing_on(fd);
+        } else {
+            life::duplicated(h, new);
+        }
     }
 }
 

@@ -137,6 +137,17 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
     real::posix_spawnp(pid, file, actions, attr, argv, envp)
 }
 
+/// The new image gets a copy whatever the descriptor's own close-on-exec flag says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
+    actions: *mut c_void,
+    fd: c_int,
+    to: c_int,
+) -> c_int {
+    life::passing_on(fd);
+    real::posix_spawn_file_actions_adddup2(actions, fd, to)
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
     before_exec();
