@@ -224,6 +224,14 @@ fn keep_for_the_blocked(c: &'static Conn, fd: i32) {
         core::hint::spin_loop();
     }
     c.closed.store(1, Ordering::SeqCst);
+    // poll(2) looks its numbers up again each time it wakes, so the sleepers must come back for the new one: each takes
+    // one ring, and a ring wakes all of them.
+    if let Some(v) = c.view() {
+        for _ in 0..4 * c.pins.load(Ordering::SeqCst) {
+            headwater_channel::bell::ring(v.own_bell());
+            std::thread::yield_now();
+        }
+    }
     if c.pins.load(Ordering::SeqCst) == 0 {
         end_closed(c);
     }
