@@ -127,6 +127,15 @@ pub fn carried(fd: i32) {
     for_sets(|set| set.carry(fd));
 }
 
+/// `fd` is looked after from now on; it may be in sets already.
+pub fn adopted(fd: i32) {
+    if let Some(h) = table::lookup(fd)
+        && let Some(d) = table::descriptor(h)
+    {
+        for_sets(|set| set.adopted(fd, h, d));
+    }
+}
+
 /// May the connection behind `fd` be taken over, as far as its registrations go?
 pub fn allows(fd: i32) -> bool {
     let mut allowed = true;

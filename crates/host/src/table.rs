@@ -27,6 +27,9 @@ pub enum Kind {
 }
 
 impl Handle {
+    /// What a foreign descriptor has.
+    pub const FOREIGN: Handle = Handle(0);
+
     pub fn new(kind: Kind, generation: u32, index: u32) -> Handle {
         Handle((kind as u64) << 56 | (generation as u64 & 0xff_ffff) << 32 | index as u64)
     }

@@ -132,7 +132,7 @@ pub unsafe extern "C-unwind" fn epoll_ctl(
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    if !table::any_tracked() {
+    if !headwater_host::process::enabled() {
         return real::epoll_ctl(ep, op, fd, event);
     }
     epoll::ctl(ep, op, fd, event)

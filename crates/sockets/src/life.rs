@@ -61,8 +61,9 @@ pub fn connecting(fd: i32, to: &libc::sockaddr_storage) -> Option<Addr> {
 
 /// After connect(2) succeeded or is in progress.
 pub fn connected(fd: i32) {
-    if conn::adopt(fd, Phase::Tracked, Role::Client).is_none() {
-        counters::fallback(Reason::TableFull);
+    match conn::adopt(fd, Phase::Tracked, Role::Client) {
+        Some(_) => epoll::adopted(fd),
+        None => counters::fallback(Reason::TableFull),
     }
 }
 

@@ -199,11 +199,13 @@ impl Set {
     pub fn carry(&self, fd: i32) {
         let mut inner = self.held();
         let Some(i) = inner.find(fd) else { return };
-        if inner.regs[i].carried {
+        if inner.regs[i].carried || inner.regs[i].d.is_none() {
             return;
         }
-        if inner.make_carried(i, EPOLL_CTL_MOD).is_ok() {
-            self.announce(&mut inner, i);
+        match inner.make_carried(i, EPOLL_CTL_MOD) {
+            Ok(()) => self.announce(&mut inner, i),
+            // It was closed and opened anew outside this set.
+            Err(_) => inner.remove(i),
         }
     }
 
@@ -211,6 +213,18 @@ impl Set {
         let mut inner = self.held();
         if let Some(i) = inner.find(fd) {
             inner.remove(i);
+        }
+    }
+
+    /// A descriptor that was foreign when it was put into the set is looked after from now on.
+    pub fn adopted(&self, fd: i32, h: Handle, d: &'static dyn Descriptor) {
+        let mut inner = self.held();
+        if let Some(i) = inner.find(fd)
+            && inner.regs[i].d.is_none()
+        {
+            let reg = &mut inner.regs[i];
+            (reg.h, reg.d) = (h, Some(d));
+            self.members.store(inner.members(), Ordering::SeqCst);
         }
     }
 
@@ -254,7 +268,23 @@ impl Set {
             inner.remove(i);
             known = None;
         }
+        if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
+            && inner.regs[i].d.is_none()
+            && !event.is_null()
+        {
+            // A foreign number that was closed and used again: the kernel knows.
+            sys::epoll_ctl(ep, op, fd, event)?;
+            let _ = sys::epoll_ctl(ep, EPOLL_CTL_DEL, fd, event);
+            inner.remove(i);
+            known = None;
+        }
         match (op, known, tracked) {
+            (EPOLL_CTL_ADD, None, None) if !event.is_null() => {
+                sys::epoll_ctl(ep, op, fd, event)?;
+                // It may be connected later, and taken over then.
+                inner.insert(Reg::new(fd, None, &*event));
+                Ok(())
+            }
             (EPOLL_CTL_ADD, Some(i), Some((h, d)))
                 if inner.regs[i].parked && !event.is_null() && (*event).events & EXCLUSIVE == 0 =>
             {
@@ -267,7 +297,7 @@ impl Set {
             }
             (EPOLL_CTL_ADD, None, Some((h, d))) if !event.is_null() => {
                 let carried = d.bell(h).is_some() && self.refused.load(Ordering::Relaxed) == 0;
-                let i = inner.insert(Reg::new(fd, h, d, &*event));
+                let i = inner.insert(Reg::new(fd, Some((h, d)), &*event));
                 let added = if carried {
                     inner.make_carried(i, EPOLL_CTL_ADD)
                 } else {
@@ -347,11 +377,15 @@ impl Set {
 }
 
 impl Reg {
-    fn new(fd: i32, h: Handle, d: &'static dyn Descriptor, event: &epoll_event) -> Reg {
+    fn new(
+        fd: i32,
+        tracked: Option<(Handle, &'static dyn Descriptor)>,
+        event: &epoll_event,
+    ) -> Reg {
         Reg {
             fd,
-            h,
-            d: Some(d),
+            h: tracked.map_or(Handle::FOREIGN, |t| t.0),
+            d: tracked.map(|t| t.1),
             events: event.events,
             data: event.u64,
             known: false,
