@@ -52,9 +52,21 @@ fn before_exec() {
     }
 }
 
-fn before_own_exec() {
+/// Around an exec of this process, which comes back only if it failed.
+fn replacing(exec: impl FnOnce() -> c_int) -> c_int {
     before_exec();
     start::ended("exec");
+    let ours = process::enabled() && !process::is_borrowed();
+    if ours {
+        life::change_holds(-1);
+    }
+    let failed = exec();
+    if ours {
+        let errno = headwater_host::next::errno();
+        life::change_holds(1);
+        headwater_host::next::set_errno(errno);
+    }
+    failed
 }
 
 #[unsafe(no_mangle)]
@@ -63,20 +75,17 @@ pub unsafe extern "C-unwind" fn execve(
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    before_own_exec();
-    real::execve(path, argv, envp)
+    replacing(|| real::execve(path, argv, envp))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execv(path: *const c_char, argv: *const *const c_char) -> c_int {
-    before_own_exec();
-    real::execv(path, argv)
+    replacing(|| real::execv(path, argv))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execvp(file: *const c_char, argv: *const *const c_char) -> c_int {
-    before_own_exec();
-    real::execvp(file, argv)
+    replacing(|| real::execvp(file, argv))
 }
 
 #[unsafe(no_mangle)]
@@ -85,8 +94,7 @@ pub unsafe extern "C-unwind" fn execvpe(
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    before_own_exec();
-    real::execvpe(file, argv, envp)
+    replacing(|| real::execvpe(file, argv, envp))
 }
 
 #[unsafe(no_mangle)]
@@ -95,8 +103,7 @@ pub unsafe extern "C-unwind" fn fexecve(
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    before_own_exec();
-    real::fexecve(fd, argv, envp)
+    replacing(|| real::fexecve(fd, argv, envp))
 }
 
 #[unsafe(no_mangle)]
@@ -107,8 +114,7 @@ pub unsafe extern "C-unwind" fn execveat(
     envp: *const *const c_char,
     flags: c_int,
 ) -> c_int {
-    before_own_exec();
-    real::execveat(dir, path, argv, envp, flags)
+    replacing(|| real::execveat(dir, path, argv, envp, flags))
 }
 
 #[unsafe(no_mangle)]

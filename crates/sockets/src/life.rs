@@ -343,10 +343,19 @@ pub fn after_fork_in_child() {
 
 /// fork(2) failed after `before_fork`.
 pub fn fork_failed() {
+    change_holds(-1);
+}
+
+/// This process gives up its holds of all ends (before an exec), or takes them back (when the exec failed).
+pub fn change_holds(change: i32) {
     for c in conn::all() {
-        c.record().holders.fetch_sub(1, Ordering::AcqRel);
-        if let Some(v) = c.view() {
-            v.own().holders.fetch_sub(1, Ordering::AcqRel);
+        let own = c.view().map(|v| &v.own().holders);
+        for count in [Some(&c.record().holders), own].into_iter().flatten() {
+            if change < 0 {
+                count.fetch_sub(1, Ordering::AcqRel);
+            } else {
+                count.fetch_add(1, Ordering::AcqRel);
+            }
         }
     }
 }
@@ -419,6 +428,7 @@ pub fn exiting() {
         if c.phase() == Phase::Tracked {
             takeover::withdraw_if_offered(c);
         }
+        c.record().holders.fetch_sub(1, Ordering::AcqRel);
         if let Some(v) = c.view() {
             if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
                 end_sending(c, &v);
