@@ -1,9 +1,10 @@
 //! Socket calls as a program with the library makes them: by the crate for what it looks after, else by the kernel.
 
+use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
 use headwater_host::{board, poll as polling};
 use headwater_sockets::conn::{self, Phase};
-use headwater_sockets::segment::View;
+use headwater_sockets::segment::{PIN, Tx, View};
 use headwater_sockets::{life, options, recv, send, switch};
 use libc::{iovec, pollfd};
 
@@ -49,7 +50,7 @@ impl Socket {
         table::socket(self.fd)
     }
 
-    fn conn(&self) -> Option<&'static conn::Conn> {
+    pub fn conn(&self) -> Option<&'static conn::Conn> {
         conn::get(self.handle()?)
     }
 
@@ -157,9 +158,14 @@ impl Socket {
         }
     }
 
-    /// Off the rings for good: the descriptor is about to go to an image without the library.
-    pub fn freeze(&self) {
+    /// Off the rings for good: the descriptor is about to go to an image without the library. False where that can't be
+    /// now: unread ring bytes stand before kernel bytes.
+    pub fn freeze(&self) -> bool {
         life::passing_on(self.fd);
+        self.view().is_none_or(|v| {
+            let tx = Tx(v.inn().send.tx.load(Ordering::Relaxed));
+            tx.has(PIN)
+        })
     }
 
     /// Waits for poll(2)'s events; 0 after `timeout` milliseconds without any.
@@ -268,10 +274,17 @@ pub fn connect(v6: bool, port: u16) -> Socket {
 
 /// What both ends wrote into a segment, for a report of a hang.
 pub fn describe(v: &View<'_>) -> String {
-    use std::sync::atomic::Ordering::Relaxed;
+    use Ordering::Relaxed;
     let mut text = format!("end {}:", v.end);
     for (i, d) in v.header.directions.iter().enumerate() {
-        let (s, ring) = (&d.send, if i == v.end { v.out_ring() } else { v.in_ring() });
+        let (s, ring) = (
+            &d.send,
+            if i == v.end {
+                v.out_ring()
+            } else {
+                v.in_ring()
+            },
+        );
         text += &format!(
             " [{i} tx {:x} re {} ksent {} krecv {} nat {} mat {} head {} tail {} armed {}/{} asleep {}/{} withdrawn {}]",
             s.tx.load(Relaxed),

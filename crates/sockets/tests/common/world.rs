@@ -56,6 +56,7 @@ pub fn load() {
     extern "C" fn in_child() {
         life::after_fork_in_child();
     }
+    headwater_host::log::start();
     process::identify();
     // SAFETY: plain functions, as the library's own.
     unsafe {
@@ -77,7 +78,8 @@ pub fn leave(status: i32) -> ! {
 /// A forked process; killed when dropped before its end.
 pub struct Child {
     pub pid: i32,
-    fd: i32,
+    /// Readable at its end (pidfd_open(2)).
+    pub fd: i32,
     ended: bool,
 }
 
