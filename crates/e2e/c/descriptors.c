@@ -1,0 +1,435 @@
+/* Descriptors of a connection that are copied, inherited, passed on, closed in bulk or run out. */
+#include "common.h"
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/un.h>
+#include <dirent.h>
+
+extern char **environ;
+
+/* The peer of most cases: echoes until the end, then says how much. */
+static void echo(int fd) {
+    char buf[4096];
+    uint64_t n = 0;
+    ssize_t r;
+    while ((r = read(fd, buf, sizeof buf)) > 0) {
+        send_all(fd, buf, r);
+        n += r;
+    }
+    say_result("end", r);
+    say("echoed %llu", (unsigned long long)n);
+}
+
+static void exchange(int fd, int rounds) {
+    for (int i = 0; i < rounds; i++) {
+        send_noise(fd, i * 777, 777);
+        recv_noise(fd, i * 777, 777);
+    }
+}
+
+static int ended_well(pid_t pid) {
+    int status = -1;
+    must(waitpid(pid, &status, 0));
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+#define WITH_ECHO(name)                                                                                                \
+    static void name##_client(int fd) { echo(fd); }
+
+/* A number is as good as another, and the connection ends with the last. */
+static void dups_server(int fd) {
+    int a = must(dup(fd)), b = must(fcntl(fd, F_DUPFD_CLOEXEC, 50)), c = must(dup2(fd, 70)), d = must(dup3(fd, 71, O_CLOEXEC));
+    say("numbers %d %d %d, flags %d %d", b >= 50, c, d, fcntl(b, F_GETFD), fcntl(d, F_GETFD));
+    exchange(a, 3), exchange(b, 3);
+    close(fd);
+    exchange(c, 3), exchange(d, 3), exchange(a, 3);
+    close(a), close(d);
+    exchange(b, 3);
+    say("dup2 over one of its own: %d", must(dup2(b, c)) == c);
+    exchange(c, 3);
+    close(b);
+    exchange(c, 3);
+    int null = must(open("/dev/null", O_RDWR));
+    must(dup2(null, c)); /* closes the last */
+    close(c), close(null);
+    say_result("closed twice", close(c));
+}
+WITH_ECHO(dups)
+
+/* Parent and child use one connection in turn, then only the child. */
+static void fork_server(int fd) {
+    int p[2];
+    must(pipe(p));
+    exchange(fd, 5);
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        exchange(fd, 5);
+        must(write(p[1], "", 1));
+        _exit(0);
+    }
+    char c;
+    must(read(p[0], &c, 1));
+    exchange(fd, 5);
+    say("child: %d", ended_well(pid));
+    exchange(fd, 5);
+    pid = must(fork());
+    if (pid == 0) {
+        usleep(50000);
+        exchange(fd, 20);
+        _exit(0);
+    }
+    close(fd);
+    say("child: %d", ended_well(pid));
+}
+WITH_ECHO(fork)
+
+/* accept in the parent, everything else in a child; the way of fork servers. */
+static void fork_per_connection_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    (void)fd;
+    for (int i = 0; i < 5; i++) {
+        pid_t client = must(fork());
+        if (client == 0) {
+            close(l);
+            int c = connect_to(&at);
+            exchange(c, 40);
+            shutdown(c, SHUT_WR);
+            char b;
+            _exit(read(c, &b, 1) != 0);
+        }
+        int s = must(accept(l, NULL, NULL));
+        pid_t child = must(fork());
+        if (child == 0) {
+            char buf[1000];
+            ssize_t n;
+            close(l);
+            while ((n = must(read(s, buf, sizeof buf))) > 0)
+                send_all(s, buf, n);
+            exit(0);
+        }
+        close(s);
+        say("%d %d", ended_well(client), ended_well(child));
+    }
+}
+static void fork_per_connection_client(int fd) { (void)fd; }
+
+/* A child of vfork closes and execs; the parent's connection does not notice. */
+static void vfork_server(int fd) {
+    for (int i = 0; i < 3; i++) {
+        pid_t pid = vfork();
+        if (pid == 0) {
+            close(fd);
+            for (int n = 3; n < 1024; n++)
+                close(n);
+            execl("/bin/true", "true", NULL);
+            _exit(9);
+        }
+        say("child: %d", ended_well(pid));
+        exchange(fd, 10);
+    }
+}
+WITH_ECHO(vfork)
+
+/* Programs that inherit the descriptor by accident never touch it; the parent goes on. */
+static void system_server(int fd) {
+    for (int i = 0; i < 2; i++) {
+        exchange(fd, 10);
+        say("system: %d", system("exit 3"));
+        exchange(fd, 10);
+        FILE *f = popen("echo word", "r");
+        char word[10] = "";
+        say("popen: %s", fgets(word, sizeof word, f) ? "word" : "nothing");
+        pclose(f);
+        exchange(fd, 10);
+        pid_t pid;
+        char *argv[] = {"true", NULL};
+        say("posix_spawn: %d", posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ));
+        say("child: %d", ended_well(pid));
+        exchange(fd, 10);
+    }
+}
+WITH_ECHO(system)
+
+/* Programs that are meant to use it, without the library: as standard input and output. */
+static char *bare_environment[] = {"PATH=/bin:/usr/bin", NULL};
+
+static void spawn_cat(int fd, char **env) {
+    posix_spawn_file_actions_t actions;
+    char *argv[] = {"cat", NULL};
+    pid_t pid;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fd, 0);
+    posix_spawn_file_actions_adddup2(&actions, fd, 1);
+    say("spawn: %d", posix_spawn(&pid, "/bin/cat", &actions, NULL, argv, env));
+    close(fd);
+    say("child: %d", ended_well(pid));
+}
+static void asker(int fd) {
+    exchange(fd, 30);
+    shutdown(fd, SHUT_WR);
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+static void spawn_bare_server(int fd) { spawn_cat(fd, bare_environment); }
+static void spawn_bare_client(int fd) { asker(fd); }
+static void spawn_server(int fd) {
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    spawn_cat(fd, environ);
+}
+static void spawn_client(int fd) { asker(fd); }
+static void spawn_bare_cloexec_server(int fd) {
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    spawn_cat(fd, bare_environment);
+}
+static void spawn_bare_cloexec_client(int fd) { asker(fd); }
+
+enum how { EXECVE, EXECL, VFORK_EXECVE };
+static void exec_cat(int fd, enum how how, char **env) {
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    pid_t pid = must(how == VFORK_EXECVE ? vfork() : fork());
+    if (pid == 0) {
+        dup2(fd, 0);
+        dup2(fd, 1);
+        if (how == EXECL)
+            execle("/bin/cat", "cat", NULL, env);
+        else
+            execve("/bin/cat", (char *[]){"cat", NULL}, env);
+        _exit(9);
+    }
+    close(fd);
+    say("child: %d", ended_well(pid));
+}
+static void exec_bare_server(int fd) { exec_cat(fd, EXECVE, bare_environment); }
+static void exec_bare_client(int fd) { asker(fd); }
+static void exec_server(int fd) { exec_cat(fd, EXECVE, environ); }
+static void exec_client(int fd) { asker(fd); }
+static void execl_bare_server(int fd) { exec_cat(fd, EXECL, bare_environment); }
+static void execl_bare_client(int fd) { asker(fd); }
+static void vfork_exec_server(int fd) { exec_cat(fd, VFORK_EXECVE, environ); }
+static void vfork_exec_client(int fd) { asker(fd); }
+static void vfork_exec_bare_server(int fd) { exec_cat(fd, VFORK_EXECVE, bare_environment); }
+static void vfork_exec_bare_client(int fd) { asker(fd); }
+
+/* exec with data unread in the ring: the next image, without the library, reads it all, in order. */
+static void exec_unread_server(int fd) {
+    await_peer();
+    await_bytes(fd, 20000);
+    recv_noise(fd, 0, 1000);
+    exec_cat(fd, EXECVE, bare_environment);
+}
+static void exec_unread_client(int fd) {
+    send_noise(fd, 0, 20000);
+    tell_peer();
+    recv_noise(fd, 1000, 19000);
+    send_noise(fd, 20000, 5000);
+    recv_noise(fd, 20000, 5000);
+    shutdown(fd, SHUT_WR);
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+
+/* A failed exec changes nothing. */
+static void exec_fails_server(int fd) {
+    exchange(fd, 10);
+    say_result("execve", execve("/no/such/program", (char *[]){"x", NULL}, environ));
+    exchange(fd, 10);
+}
+WITH_ECHO(exec_fails)
+
+/* SCM_RIGHTS to a process without the library, which goes on with the stream. */
+static void pass(int over, int fd) {
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct msghdr m = {.msg_iov = &(struct iovec){"", 1}, .msg_iovlen = 1, .msg_control = control,
+                       .msg_controllen = sizeof control};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &fd, sizeof(int));
+    must(sendmsg(over, &m, 0));
+}
+static int receive(int over) {
+    char control[CMSG_SPACE(sizeof(int))], byte;
+    struct msghdr m = {.msg_iov = &(struct iovec){&byte, 1}, .msg_iovlen = 1, .msg_control = control,
+                       .msg_controllen = sizeof control};
+    int fd = -1;
+    must(recvmsg(over, &m, 0));
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+    return fd;
+}
+/* Run as another image: takes a descriptor from its standard input and echoes. */
+static int stranger(void) {
+    int fd = receive(0);
+    char buf[1000];
+    ssize_t n;
+    while ((n = must(read(fd, buf, sizeof buf))) > 0)
+        send_all(fd, buf, n);
+    return 0;
+}
+static void pass_to_stranger(int fd, char **env, int keep) {
+    int s[2];
+    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s));
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        must(dup2(s[0], 0));
+        execve("/proc/self/exe", (char *[]){"descriptors", "stranger", NULL}, env);
+        _exit(9);
+    }
+    close(s[0]);
+    await_peer();
+    await_bytes(fd, 20000);
+    recv_noise(fd, 0, 1000);
+    pass(s[1], fd);
+    if (!keep)
+        close(fd);
+    say("child: %d", ended_well(pid));
+    if (keep)
+        close(fd);
+}
+static void pass_server(int fd) { pass_to_stranger(fd, bare_environment, 0); }
+static void pass_client(int fd) { exec_unread_client(fd); }
+static void pass_keep_server(int fd) { pass_to_stranger(fd, bare_environment, 1); }
+static void pass_keep_client(int fd) { exec_unread_client(fd); }
+static void pass_known_server(int fd) { pass_to_stranger(fd, environ, 0); }
+static void pass_known_client(int fd) { exec_unread_client(fd); }
+
+/* The C library's streams on a connection. */
+static void stdio_server(int fd) {
+    FILE *f = fdopen(fd, "r+");
+    char line[200];
+    for (int i = 0; i < 20; i++) {
+        assert(fgets(line, sizeof line, f));
+        fseek(f, 0, SEEK_CUR);
+        fprintf(f, "%d: %s", i, line);
+        fflush(f);
+    }
+    fclose(f);
+}
+static void lines(int fd) {
+    char buf[200];
+    for (int i = 0; i < 20; i++) {
+        char want[200];
+        int n = snprintf(buf, sizeof buf, "line number %d\n", i);
+        send_all(fd, buf, n);
+        n = snprintf(want, sizeof want, "%d: line number %d\n", i, i);
+        recv_all(fd, buf, n);
+        assert(memcmp(buf, want, n) == 0);
+    }
+    say("end %zd", read(fd, buf, 1));
+}
+static void stdio_client(int fd) { lines(fd); }
+
+static void dprintf_server(int fd) {
+    char buf[200];
+    for (int i = 0; i < 20; i++) {
+        ssize_t n = must(read(fd, buf, 199));
+        buf[n] = 0;
+        dprintf(fd, "%d: %s", i, buf);
+    }
+    close(fd);
+}
+static void dprintf_client(int fd) { lines(fd); }
+
+/* A reader that is blocked when its peer moves to a stream of the C library. */
+static void stdio_later_server(int fd) {
+    send_noise(fd, 0, 100);
+    FILE *f = fdopen(fd, "r+");
+    await_peer();
+    usleep(50000);
+    fputc('z', f);
+    fflush(f);
+    say("back: %c", fgetc(f));
+    fclose(f);
+}
+static void stdio_later_client(int fd) {
+    char c;
+    recv_noise(fd, 0, 100);
+    tell_peer();
+    say_result("z", read(fd, &c, 1));
+    send_all(fd, &c, 1);
+    say_result("end", read(fd, &c, 1));
+}
+
+/* Close-all loops, as daemons do, spare nothing that the connection needs. */
+static void close_all_server(int fd) {
+    must(dup2(from_peer, 40)), must(dup2(to_peer, 41)), must(dup2(fd, 42));
+    exchange(42, 5);
+    for (int n = 3; n < 40; n++)
+        close(n);
+    for (int n = 43; n < (int)sysconf(_SC_OPEN_MAX) && n < 70000; n++)
+        close(n);
+    exchange(42, 20);
+    DIR *d = opendir("/proc/self/fd");
+    for (struct dirent *e; (e = readdir(d));)
+        if (atoi(e->d_name) > 42 && atoi(e->d_name) != dirfd(d))
+            close(atoi(e->d_name));
+    closedir(d);
+    exchange(42, 20);
+    say_result("close_range", close_range(43, ~0u, 0));
+    exchange(42, 20);
+    closefrom(43);
+    exchange(42, 20);
+    /* New connections work afterwards. */
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), a, b;
+    warm_pair(&at, l, &a, &b);
+    send_noise(a, 0, 1000);
+    recv_noise(b, 0, 1000);
+    say_result("close_range of all", close_range(42, 42, 0));
+}
+WITH_ECHO(close_all)
+
+/* dup2 onto a number that happens to be one of the library's. */
+static void dup2_high_server(int fd) {
+    int good = 0;
+    for (int n = 60; n < 1000; n++)
+        good += dup2(1, n) == n;
+    say("numbers taken: %d", good);
+    exchange(fd, 20);
+    for (int n = 60; n < 1000; n++)
+        close(n);
+    exchange(fd, 20);
+}
+WITH_ECHO(dup2_high)
+
+/* With few descriptors left everything still works, by whatever path, and the program has all that it is due. */
+static void few_server(int fd) {
+    struct rlimit few = {40, 40};
+    struct sockaddr_in at;
+    must(setrlimit(RLIMIT_NOFILE, &few));
+    int l = listen_somewhere(&at), a[40], b[40], n = 0;
+    for (;;) {
+        a[n] = socket(AF_INET, SOCK_STREAM, 0);
+        if (a[n] < 0)
+            break;
+        if (connect(a[n], (struct sockaddr *)&at, sizeof at) < 0)
+            fail("connect");
+        b[n] = accept(l, NULL, NULL);
+        if (b[n] < 0) {
+            close(a[n]);
+            break;
+        }
+        for (int i = 0; i < WARM; i++) {
+            send_noise(a[n], i, 64);
+            recv_noise(b[n], i, 64);
+            send_noise(b[n], i, 64);
+            recv_noise(a[n], i, 64);
+        }
+        n++;
+    }
+    say("enough connections: %d, %s", n >= 12, strerrorname_np(errno));
+    for (int i = 0; i < n; i++)
+        close(a[i]), close(b[i]);
+    exchange(fd, 20);
+}
+WITH_ECHO(few)
+
+int main(int argc, char **argv) {
+    static const struct end_case cases[] = {
+        CASE(dups), CASE(fork), CASE(fork_per_connection), CASE(vfork), CASE(system), CASE(spawn), CASE(spawn_bare),
+      CASE(spawn_bare_cloexec), CASE(exec), CASE(exec_bare), CASE(execl_bare), CASE(vfork_exec), CASE(vfork_exec_bare),
+      CASE(exec_unread), CASE(exec_fails), CASE(pass), CASE(pass_keep), CASE(pass_known), CASE(stdio), CASE(dprintf),
+      CASE(stdio_later), CASE(close_all), CASE(dup2_high), CASE(few)};
+    if (argc > 1 && strcmp(argv[1], "stranger") == 0)
+        return stranger();
+    return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}

@@ -1,0 +1,298 @@
+/* epoll sets with a connection in them. */
+#include "common.h"
+#include <sys/epoll.h>
+
+static int set_with(int fd, uint32_t events, uint64_t data) {
+    int ep = must(epoll_create1(EPOLL_CLOEXEC));
+    struct epoll_event e = {events, {.u64 = data}};
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    return ep;
+}
+
+static void change(int ep, int fd, uint32_t events, uint64_t data) {
+    struct epoll_event e = {events, {.u64 = data}};
+    must(epoll_ctl(ep, EPOLL_CTL_MOD, fd, &e));
+}
+
+/* Waits and says what came: events by name, data. Returns the events of the first. */
+static uint32_t show(const char *what, int ep, int timeout) {
+    struct epoll_event e[8];
+    int n = epoll_wait(ep, e, 8, timeout);
+    if (n < 0) {
+        say_result(what, n);
+        return 0;
+    }
+    say("%s: %d event%s", what, n, n == 1 ? "" : "s");
+    for (int i = 0; i < n; i++)
+        say("  %s%s%s%s%s%s data %llx", e[i].events & EPOLLIN ? " IN" : "", e[i].events & EPOLLOUT ? " OUT" : "",
+            e[i].events & EPOLLRDHUP ? " RDHUP" : "", e[i].events & EPOLLHUP ? " HUP" : "",
+            e[i].events & EPOLLERR ? " ERR" : "", e[i].events & EPOLLPRI ? " PRI" : "",
+            (unsigned long long)e[i].data.u64);
+    return n > 0 ? e[0].events : 0;
+}
+
+/* A client that sends 100 bytes each time it is told to, until its end is told to leave. */
+static void sender(int fd, int times) {
+    for (int i = 0; i < times; i++) {
+        await_peer();
+        send_noise(fd, i * 100, 100);
+        tell_peer();
+    }
+    await_peer();
+}
+
+static void ask(void) { together(); }
+
+static void level_server(int fd) {
+    int ep = set_with(fd, EPOLLIN, 7);
+    show("idle", ep, 0);
+    ask();
+    show("data", ep, 5000);
+    recv_noise(fd, 0, 40);
+    show("rest", ep, 5000);
+    show("rest again", ep, 0);
+    recv_noise(fd, 40, 60);
+    show("drained", ep, 20);
+    tell_peer();
+}
+static void level_client(int fd) { sender(fd, 1); }
+
+static void edge_server(int fd) {
+    int ep = set_with(fd, EPOLLIN | EPOLLET, 1ull << 63 | 5);
+    ask();
+    show("data", ep, 5000);
+    show("told once", ep, 30);
+    ask();
+    show("more", ep, 5000);
+    recv_noise(fd, 0, 200);
+    show("drained", ep, 30);
+    ask();
+    show("after", ep, 5000);
+    recv_noise(fd, 200, 50);
+    show("a partial read is no edge", ep, 30);
+    recv_noise(fd, 250, 50);
+    tell_peer();
+}
+static void edge_client(int fd) { sender(fd, 3); }
+
+static void oneshot_server(int fd) {
+    int ep = set_with(fd, EPOLLIN | EPOLLONESHOT, 1);
+    ask();
+    show("once", ep, 5000);
+    ask();
+    show("off", ep, 30);
+    change(ep, fd, EPOLLIN | EPOLLONESHOT, 2);
+    show("on again", ep, 5000);
+    recv_noise(fd, 0, 200);
+    change(ep, fd, EPOLLIN | EPOLLONESHOT, 3);
+    show("drained", ep, 30);
+    ask();
+    show("new", ep, 5000);
+    recv_noise(fd, 200, 100);
+    tell_peer();
+}
+static void oneshot_client(int fd) { sender(fd, 3); }
+
+static void exclusive_server(int fd) {
+    int a = set_with(fd, EPOLLIN | EPOLLEXCLUSIVE, 1);
+    ask();
+    show("data", a, 5000);
+    recv_noise(fd, 0, 100);
+    show("drained", a, 30);
+    struct epoll_event e = {EPOLLIN, {.u64 = 9}};
+    say_result("MOD", epoll_ctl(a, EPOLL_CTL_MOD, fd, &e));
+    ask();
+    show("more", a, 5000);
+    recv_noise(fd, 100, 100);
+    tell_peer();
+}
+static void exclusive_client(int fd) { sender(fd, 2); }
+
+static void out_full_server(int fd) {
+    await_peer();
+    tell_peer();
+    uint64_t n;
+    must(read(from_peer, &n, sizeof n));
+    recv_noise(fd, 0, n);
+    await_peer();
+}
+static void out_full_client(int fd) {
+    int level = set_with(fd, EPOLLOUT, 1), edge = set_with(fd, EPOLLOUT | EPOLLET, 2);
+    show("room", level, 0);
+    show("room, edge", edge, 0);
+    show("room, no second edge", edge, 0);
+    uint64_t n = send_until_full(fd, 0);
+    say("more than 64 KiB fit: %d", n > 65536);
+    show("full", level, 30);
+    show("full, edge", edge, 30);
+    together();
+    must(write(to_peer, &n, sizeof n));
+    show("room again", level, 5000);
+    show("room again, edge", edge, 5000);
+    tell_peer();
+}
+
+static void rdhup_server(int fd) {
+    char c;
+    int ep = set_with(fd, EPOLLIN | EPOLLRDHUP, 1), plain = set_with(fd, EPOLLIN, 2);
+    ask();
+    wait_for(fd, POLLRDHUP);
+    show("data and half-close", ep, 5000);
+    show("without RDHUP", plain, 5000);
+    recv_noise(fd, 0, 100);
+    show("half-close", ep, 5000);
+    say_result("read", read(fd, &c, 1));
+    show("half-close stays", ep, 0);
+    send_noise(fd, 0, 1000);
+    ask();
+    shutdown(fd, SHUT_WR);
+    show("both halves", ep, 5000);
+}
+static void rdhup_client(int fd) {
+    await_peer();
+    send_noise(fd, 0, 100);
+    must(shutdown(fd, SHUT_WR));
+    tell_peer();
+    recv_noise(fd, 0, 1000);
+    together();
+    say("then %llu", (unsigned long long)recv_noise_to_end(fd, 0));
+}
+
+static void rdhup_edge_server(int fd) {
+    int ep = set_with(fd, EPOLLIN | EPOLLRDHUP | EPOLLET, 1);
+    ask();
+    show("data", ep, 5000);
+    recv_noise(fd, 0, 100);
+    show("drained", ep, 30);
+    await_peer();
+    show("half-close", ep, 5000);
+    show("told once", ep, 30);
+    char c;
+    say_result("read", read(fd, &c, 1));
+    close(fd);
+}
+static void rdhup_edge_client(int fd) {
+    await_peer();
+    send_noise(fd, 0, 100);
+    tell_peer();
+    usleep(100000);
+    must(shutdown(fd, SHUT_WR));
+    tell_peer();
+    say("then %llu", (unsigned long long)recv_noise_to_end(fd, 0));
+}
+
+static void two_sets_server(int fd) {
+    int a = set_with(fd, EPOLLIN, 1), b = set_with(fd, EPOLLIN | EPOLLET, 2), c = set_with(fd, EPOLLOUT, 3);
+    ask();
+    show("a", a, 5000);
+    show("b", b, 5000);
+    show("c", c, 0);
+    show("a", a, 0);
+    show("b", b, 0);
+    recv_noise(fd, 0, 100);
+    show("a", a, 0);
+    ask();
+    show("b", b, 5000);
+    show("a", a, 5000);
+    must(epoll_ctl(a, EPOLL_CTL_DEL, fd, NULL));
+    show("a without it", a, 0);
+    recv_noise(fd, 100, 100);
+    ask();
+    show("b", b, 5000);
+    tell_peer();
+}
+static void two_sets_client(int fd) { sender(fd, 3); }
+
+static void nested_server(int fd) {
+    int inner = set_with(fd, EPOLLIN, 1), outer = set_with(inner, EPOLLIN, 2);
+    struct pollfd p = {inner, POLLIN, 0};
+    show("outer idle", outer, 0);
+    ask();
+    show("outer", outer, 5000);
+    say("poll on the inner: %d", poll(&p, 1, 5000));
+    show("inner", inner, 0);
+    recv_noise(fd, 0, 100);
+    show("outer drained", outer, 30);
+    p.revents = 0;
+    say("poll drained: %d", poll(&p, 1, 30));
+    tell_peer();
+    show("outer, asleep first", outer, 5000);
+    show("inner", inner, 0);
+    recv_noise(fd, 100, 100);
+    await_peer();
+    say("poll drained: %d", poll(&p, 1, 30));
+    tell_peer();
+    say("poll, asleep first: %d", poll(&p, 1, 5000));
+    recv_noise(fd, 200, 100);
+    await_peer();
+    tell_peer();
+}
+static void nested_client(int fd) { sender(fd, 3); }
+
+static void dup_server(int fd) {
+    int other = must(dup(fd)), ep = set_with(fd, EPOLLIN, 1);
+    struct epoll_event e[2] = {{EPOLLIN, {.u64 = 2}}};
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, other, &e[0]));
+    ask();
+    int seen = 0;
+    for (int i = 0; i < 100 && seen != 3; i++) {
+        int n = epoll_wait(ep, e, 2, 5000);
+        for (int k = 0; k < n; k++)
+            seen |= e[k].data.u64;
+    }
+    say("both reported: %d", seen);
+    recv_noise(other, 0, 100);
+    show("drained", ep, 30);
+    must(epoll_ctl(ep, EPOLL_CTL_DEL, fd, NULL));
+    close(fd);
+    ask();
+    show("the dup", ep, 5000);
+    recv_noise(other, 100, 100);
+    send_noise(other, 0, 10);
+    tell_peer();
+}
+static void dup_client(int fd) {
+    sender(fd, 2);
+    recv_noise(fd, 0, 10);
+}
+
+/* A registration lives until the last descriptor of its description is closed. */
+static void dup_stays_server(int fd) {
+    int other = must(dup(fd)), ep = set_with(fd, EPOLLIN, 1);
+    close(fd);
+    ask();
+    show("of a closed number", ep, 5000);
+    recv_noise(other, 0, 100);
+    tell_peer();
+}
+static void dup_stays_client(int fd) { sender(fd, 1); }
+
+static void fork_set_server(int fd) {
+    int ep = set_with(fd, EPOLLIN, 1), status;
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        struct epoll_event e;
+        if (epoll_wait(ep, &e, 1, 5000) != 1 || e.data.u64 != 1)
+            _exit(1);
+        recv_noise(fd, 0, 100);
+        if (epoll_wait(ep, &e, 1, 30) != 0)
+            _exit(2);
+        send_noise(fd, 0, 10);
+        _exit(0);
+    }
+    ask();
+    must(waitpid(pid, &status, 0));
+    say("child: %x", status);
+    show("parent, drained by the child", ep, 30);
+    ask();
+    show("parent", ep, 5000);
+    recv_noise(fd, 100, 100);
+    tell_peer();
+}
+static void fork_set_client(int fd) {
+    sender(fd, 2);
+    recv_noise(fd, 0, 10);
+}
+
+CASES(CASE(level), CASE(edge), CASE(oneshot), CASE(exclusive), CASE(out_full), CASE(rdhup), CASE(rdhup_edge),
+      CASE(two_sets), CASE(nested), CASE(dup), CASE(dup_stays), CASE(fork_set))

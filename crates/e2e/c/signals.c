@@ -1,0 +1,357 @@
+/* Signals during calls on a connection. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#include "common.h"
+#include <setjmp.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+static volatile sig_atomic_t signals;
+static void count(int n) {
+    (void)n;
+    signals++;
+}
+
+static void handle(int n, void (*handler)(int), int flags) {
+    struct sigaction a = {.sa_handler = handler, .sa_flags = flags};
+    must(sigaction(n, &a, NULL));
+}
+
+/* A thread that interrupts the main one until told to stop. */
+static pthread_t main_thread;
+static volatile int stop_poking;
+static void *poke(void *arg) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    for (int i = 0; i < 20 && !stop_poking; i++) {
+        usleep(20000);
+        pthread_kill(main_thread, *(int *)arg);
+    }
+    return NULL;
+}
+
+static pthread_t begin_poking(int *n) {
+    pthread_t t;
+    main_thread = pthread_self();
+    stop_poking = 0;
+    assert(pthread_create(&t, NULL, poke, n) == 0);
+    return t;
+}
+
+static void end_poking(pthread_t t) {
+    stop_poking = 1;
+    pthread_join(t, NULL);
+}
+
+/* Without SA_RESTART each wait ends with EINTR. */
+static void eintr_server(int fd) {
+    char buf[100];
+    int usr = SIGUSR1;
+    struct pollfd p = {fd, POLLIN, 0};
+    struct epoll_event e = {EPOLLIN, {.u64 = 1}};
+    int ep = must(epoll_create1(0));
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    handle(SIGUSR1, count, 0);
+    pthread_t t = begin_poking(&usr);
+    say_result("read", read(fd, buf, 100));
+    say_result("recvmsg", recvmsg(fd, &(struct msghdr){.msg_iov = &(struct iovec){buf, 9}, .msg_iovlen = 1}, 0));
+    say_result("poll", poll(&p, 1, 5000));
+    say_result("epoll_wait", epoll_wait(ep, &e, 1, 5000));
+    fd_set in;
+    FD_ZERO(&in);
+    FD_SET(fd, &in);
+    say_result("select", select(fd + 1, &in, NULL, NULL, NULL));
+    say_result("recv, all", recv(fd, buf, 100, MSG_WAITALL));
+    end_poking(t);
+    say("handled: %d", signals >= 6);
+    together();
+    say_result("data", read(fd, buf, 100));
+    tell_peer();
+}
+static void eintr_client(int fd) {
+    await_peer();
+    send_noise(fd, 0, 100);
+    tell_peer();
+    await_peer();
+}
+
+/* With it a read goes on; poll and its kind do not. */
+static void restart_server(int fd) {
+    char buf[100];
+    int usr = SIGUSR1;
+    struct pollfd p = {fd, POLLIN, 0};
+    struct epoll_event e = {EPOLLIN, {.u64 = 1}};
+    int ep = must(epoll_create1(0));
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    handle(SIGUSR1, count, SA_RESTART);
+    pthread_t t = begin_poking(&usr);
+    say_result("poll", poll(&p, 1, 5000));
+    say_result("epoll_wait", epoll_wait(ep, &e, 1, 5000));
+    tell_peer();
+    say_result("read", read(fd, buf, 100));
+    end_poking(t);
+    check(buf, 0, 100);
+    say("handled while it waited: %d", signals >= 4);
+    struct timeval limit = {1, 0};
+    must(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit));
+    t = begin_poking(&usr);
+    say_result("with a time limit it is not restarted", read(fd, buf, 100));
+    end_poking(t);
+    await_peer();
+    tell_peer();
+}
+static void restart_client(int fd) {
+    await_peer();
+    usleep(150000);
+    send_noise(fd, 0, 100);
+    together();
+}
+
+/* siginterrupt turns restarting off and on; signal() has it on. */
+static void interrupt_server(int fd) {
+    char buf[100];
+    int usr = SIGUSR1;
+    signal(SIGUSR1, count);
+    siginterrupt(SIGUSR1, 1);
+    pthread_t t = begin_poking(&usr);
+    say_result("read", read(fd, buf, 100));
+    end_poking(t);
+    siginterrupt(SIGUSR1, 0);
+    t = begin_poking(&usr);
+    tell_peer();
+    say_result("read", read(fd, buf, 100));
+    end_poking(t);
+}
+static void interrupt_client(int fd) {
+    await_peer();
+    usleep(100000);
+    send_noise(fd, 0, 100);
+}
+
+/* A large write that is interrupted has a partial count; the stream stays whole. */
+static void partial_server(int fd) {
+    say("received all: %d", recv_noise_to_end(fd, 0) == 24u << 20);
+    tell_peer();
+}
+static void partial_client(int fd) {
+    static char buf[1 << 20];
+    int usr = SIGUSR1;
+    handle(SIGUSR1, count, 0);
+    pthread_t t = begin_poking(&usr);
+    for (uint64_t at = 0; at < 24u << 20;) {
+        size_t k = (24u << 20) - at < sizeof buf ? (24u << 20) - at : sizeof buf;
+        fill(buf, at, k);
+        ssize_t n = write(fd, buf, k);
+        if (n < 0 && errno == EINTR)
+            continue;
+        at += must(n);
+    }
+    end_poking(t);
+    shutdown(fd, SHUT_WR);
+    await_peer();
+}
+
+/* siglongjmp out of a blocked call; the connection goes on. */
+static sigjmp_buf away;
+static void jump(int n) {
+    (void)n;
+    siglongjmp(away, 1);
+}
+static void jump_server(int fd) {
+    static volatile int jumps;
+    struct itimerval soon = {.it_value = {0, 15000}}, never = {0};
+    static struct pollfd p;
+    static struct epoll_event e = {EPOLLIN, {.u64 = 1}};
+    static int ep;
+    ep = must(epoll_create1(0));
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    p = (struct pollfd){fd, POLLIN, 0};
+    handle(SIGALRM, jump, 0);
+    for (jumps = 0; jumps < 12;) {
+        char buf[10];
+        if (sigsetjmp(away, 1) == 0) {
+            must(setitimer(ITIMER_REAL, &soon, NULL));
+            switch (jumps % 3) {
+            case 0: read(fd, buf, 10); break;
+            case 1: poll(&p, 1, -1); break;
+            case 2: epoll_wait(ep, &e, 1, -1); break;
+            }
+            say("came back without a jump");
+        } else
+            jumps++;
+    }
+    must(setitimer(ITIMER_REAL, &never, NULL));
+    say("jumps %d", jumps);
+    together();
+    say("epoll %d", epoll_wait(ep, &e, 1, 5000));
+    for (int i = 0; i < 50; i++) {
+        recv_noise(fd, i * 1000, 1000);
+        send_noise(fd, i * 1000, 1000);
+    }
+    tell_peer();
+}
+static void jump_client(int fd) {
+    await_peer();
+    tell_peer();
+    for (int i = 0; i < 50; i++) {
+        send_noise(fd, i * 1000, 1000);
+        recv_noise(fd, i * 1000, 1000);
+    }
+    await_peer();
+}
+
+/* A jump out of a handler that struck anywhere inside a busy loop of calls. What a jump cut short may be lost to the program,
+ * never to the connection: each message is self-describing. */
+static void jump_busy_server(int fd) {
+    char buf[64];
+    for (;;) {
+        recv_all(fd, buf, 64);
+        send_all(fd, buf, 64);
+        if (buf[0] == 'q')
+            return;
+    }
+}
+static void jump_busy_client(int fd) {
+    static volatile uint64_t sent, received;
+    static volatile int jumps;
+    struct itimerval often = {{0, 1000}, {0, 1000}}, never = {0};
+    static char buf[64];
+    handle(SIGALRM, jump, 0);
+    must(setitimer(ITIMER_REAL, &often, NULL));
+    uint64_t end = now() + 400 * MS;
+    while (now() < end) {
+        if (sigsetjmp(away, 1))
+            jumps++;
+        /* Non-blocking, so that a jump that swallowed a count costs no hang. */
+        char m[64] = "m";
+        if (sent < received + 100000 && send(fd, m, 64, MSG_DONTWAIT) == 64)
+            sent += 64;
+        ssize_t n = recv(fd, buf, 64, MSG_DONTWAIT);
+        if (n > 0)
+            received += n;
+    }
+    must(setitimer(ITIMER_REAL, &never, NULL));
+    say("jumped: %d", jumps > 10);
+    /* The stream must still work: whole messages were sent or none. */
+    memset(buf, 0, 64);
+    nonblocking(fd, 0);
+    buf[0] = 'q';
+    send_all(fd, buf, 64);
+    for (uint64_t stop = now() + 5000 * MS; now() < stop;) {
+        if (recv(fd, buf, 1, MSG_WAITALL) != 1)
+            break;
+        if (buf[0] == 'q') {
+            say("alive");
+            return;
+        }
+    }
+    say("not alive");
+}
+
+/* A storm of signals whose handler writes to the very connection, while data flows both ways. Handler's and main program's
+ * messages are whole and each kind is in order. */
+struct message {
+    uint32_t kind, number;
+    unsigned char body[56];
+};
+static int storm_fd;
+static volatile uint32_t storm_sent, storm_over;
+static void send_message(int fd, uint32_t kind, uint32_t number) {
+    struct message m = {kind, number, {0}};
+    memset(m.body, number, sizeof m.body);
+    send_all(fd, &m, sizeof m);
+}
+static void storm(int n) {
+    (void)n;
+    int e = errno;
+    if (!storm_over) {
+        send_message(storm_fd, 2, storm_sent);
+        storm_sent++;
+    }
+    errno = e;
+}
+static void storm_server(int fd) {
+    uint32_t next[3] = {0};
+    uint64_t bytes = 0;
+    for (;;) {
+        struct message m;
+        recv_all(fd, &m, sizeof m);
+        if (m.kind == 3)
+            break;
+        if (m.kind < 1 || m.kind > 2 || m.number != next[m.kind]++ || m.body[0] != (m.number & 255) ||
+            m.body[55] != (m.number & 255)) {
+            say("bad message after %u and %u: kind %u number %u", next[1], next[2], m.kind, m.number);
+            _exit(1);
+        }
+        bytes += sizeof m;
+        if (m.kind == 1 && m.number % 16 == 0)
+            send_noise(fd, m.number, 64);
+    }
+    say("main messages %u, handler's: %d", next[1], next[2] > 50);
+}
+static void storm_client(int fd) {
+    struct itimerval often = {{0, 1000}, {0, 1000}}, never = {0};
+    storm_fd = fd;
+    handle(SIGALRM, storm, SA_RESTART);
+    must(setitimer(ITIMER_REAL, &often, NULL));
+    for (uint32_t i = 0; i < 20000; i++) {
+        send_message(fd, 1, i);
+        if (i % 16 == 0)
+            recv_noise(fd, i, 64);
+    }
+    while (storm_sent <= 50)
+        usleep(1000);
+    storm_over = 1;
+    must(setitimer(ITIMER_REAL, &never, NULL));
+    send_message(fd, 3, 0);
+}
+
+/* SIGIO announces data, whichever way it comes. */
+static void sigio_server(int fd) {
+    sigset_t io;
+    struct timespec t = {5, 0};
+    sigemptyset(&io);
+    sigaddset(&io, SIGIO);
+    sigprocmask(SIG_BLOCK, &io, NULL);
+    must(fcntl(fd, F_SETOWN, getpid()));
+    must(fcntl(fd, F_SETFL, must(fcntl(fd, F_GETFL)) | O_ASYNC | O_NONBLOCK));
+    tell_peer();
+    say("signal: %d", sigtimedwait(&io, NULL, &t) == SIGIO);
+    await_peer();
+    char buf[100];
+    say_result("data", read(fd, buf, 100));
+    tell_peer();
+}
+static void sigio_client(int fd) {
+    await_peer();
+    send_noise(fd, 0, 100);
+    tell_peer();
+    await_peer();
+}
+
+/* What sigaction says of handlers is what the program set. */
+static void siginfo(int n, siginfo_t *info, void *context) {
+    (void)context;
+    signals += n == SIGUSR2 && info->si_pid == getpid() && info->si_value.sival_int == 42 ? 100 : 0;
+}
+static void handlers_server(int fd) {
+    struct sigaction a = {.sa_handler = count, .sa_flags = SA_RESTART}, b;
+    sigaddset(&a.sa_mask, SIGUSR2);
+    must(sigaction(SIGUSR1, &a, NULL));
+    must(sigaction(SIGUSR1, NULL, &b));
+    say("handler %d flags %x mask %d", b.sa_handler == count, b.sa_flags & ~0x04000000, sigismember(&b.sa_mask, SIGUSR2));
+    say("signal says %d", signal(SIGUSR1, SIG_IGN) == count);
+    say("then ignored %d", signal(SIGUSR1, SIG_DFL) == SIG_IGN);
+    a = (struct sigaction){.sa_sigaction = siginfo, .sa_flags = SA_SIGINFO | SA_RESETHAND};
+    must(sigaction(SIGUSR2, &a, NULL));
+    must(sigqueue(getpid(), SIGUSR2, (union sigval){.sival_int = 42}));
+    must(sigaction(SIGUSR2, NULL, &b));
+    say("information %d, reset %d", signals, b.sa_handler == SIG_DFL);
+    say_result("SIGKILL", sigaction(SIGKILL, &a, NULL));
+    say_result("signal 99", sigaction(99, &a, NULL));
+    send_noise(fd, 0, 10);
+}
+static void handlers_client(int fd) { recv_noise(fd, 0, 10); }
+
+CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(jump), CASE(jump_busy), CASE(storm),
+      CASE(sigio), CASE(handlers))

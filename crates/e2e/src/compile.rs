@@ -1,0 +1,59 @@
+//! The C programs under `c/`, built with the system's compiler when a test first wants them.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+
+/// Builds `c/NAME.c` with `flags` and returns the program's path.
+pub fn program(name: &str, flags: &[&str]) -> PathBuf {
+    static BUILT: OnceLock<Mutex<HashMap<String, PathBuf>>> = OnceLock::new();
+    let key = format!("{name}{}", flags.concat());
+    let built = BUILT.get_or_init(Mutex::default);
+    let mut built = built.lock().unwrap_or_else(|e| e.into_inner());
+    built
+        .entry(key)
+        .or_insert_with(|| build(name, flags))
+        .clone()
+}
+
+fn build(name: &str, flags: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("c")
+        .join(format!("{name}.c"));
+    let folder = folder();
+    let to = folder.join(format!("{name}{}", flags.concat().replace(['/', '='], "")));
+    let output = Command::new("cc")
+        .args([
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pthread",
+            "-D_GNU_SOURCE",
+        ])
+        .args(if flags.is_empty() {
+            &["-O1"][..]
+        } else {
+            flags
+        })
+        .arg("-o")
+        .arg(&to)
+        .arg(&source)
+        .output()
+        .expect("cc is installed");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", source.display());
+    to
+}
+
+/// Programs of this test binary; removed by the next run of the same process number at the latest.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let exe = std::env::current_exe().expect("a test has a path");
+        let folder = exe.with_extension("programs");
+        std::fs::create_dir_all(&folder).expect("the target folder is writable");
+        folder
+    })
+}

@@ -1,0 +1,68 @@
+//! A network of its own for each test, free ports, and what the kernel counted on the loopback device.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Instant;
+
+use crate::PATIENCE;
+
+/// Moves the calling thread, and the programs that it starts from then on, into a fresh network namespace with a loopback
+/// device. False where that is not permitted: then tests share the machine's.
+pub fn isolate() -> bool {
+    // SAFETY: affects this thread alone.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        return false;
+    }
+    // SAFETY: an ifreq of zeroes with a name is valid; the descriptor is ours.
+    unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        assert!(fd >= 0, "a socket in the new namespace");
+        let fd = OwnedFd::from_raw_fd(fd);
+        let mut request: libc::ifreq = core::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
+        let up = libc::ioctl(fd.as_raw_fd(), libc::SIOCSIFFLAGS, &request);
+        assert_eq!(up, 0, "the loopback device comes up");
+    }
+    true
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("bound").port()
+}
+
+/// Bytes that this thread's loopback device has sent.
+pub fn loopback_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").expect("procfs");
+    let line = text
+        .lines()
+        .find_map(|l| l.trim().strip_prefix("lo:"))
+        .expect("a loopback device");
+    let sent = line.split_whitespace().nth(8).expect("the ninth column");
+    sent.parse().expect("a number")
+}
+
+/// Waits until somebody listens on `port`, without connecting: some servers serve but once.
+pub fn await_listener(port: u16, alive: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !listens(port) {
+        assert!(alive(), "the server ended before it listened on {port}");
+        assert!(begun.elapsed() < PATIENCE, "nobody listens on {port}");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+fn listens(port: u16) -> bool {
+    let suffix = format!(":{port:04X}");
+    ["tcp", "tcp6"].iter().any(|table| {
+        let text = std::fs::read_to_string(format!("/proc/thread-self/net/{table}"));
+        text.unwrap_or_default().lines().any(|line| {
+            let mut columns = line.split_whitespace().skip(1);
+            let local = columns.next().unwrap_or_default();
+            local.ends_with(&suffix) && columns.nth(1) == Some("0A")
+        })
+    })
+}

@@ -1,0 +1,65 @@
+//! Small C programs that use one connection in every way there is: what they say natively they say accelerated.
+
+use headwater_e2e::{Lab, both, compile};
+
+/// Runs a case of `c/FILE.c` both ways; both of its processes carried traffic, unless they were killed.
+fn same(file: &str, case: &str, flags: &[&str]) {
+    let program = compile::program(file, flags);
+    let lab = both(|lab: &Lab| {
+        let mut command = lab.command(&program);
+        command.arg(case);
+        lab.run(command).text()
+    });
+    let warm = lab
+        .lines()
+        .iter()
+        .any(|l| l.accelerated > 0 && l.shm_tx > 0 && l.shm_rx > 0);
+    assert!(
+        warm,
+        "the case began on the kernel path\n{}",
+        lab.lines_text()
+    );
+}
+
+macro_rules! cases {
+    ($file:ident: $($case:ident),* $(,)?) => {
+        mod $file {
+            $(#[test]
+            fn $case() {
+                super::same(stringify!($file), stringify!($case), &[]);
+            })*
+        }
+    };
+}
+
+cases!(epoll: level, edge, oneshot, exclusive, out_full, rdhup, rdhup_edge, two_sets, nested, dup, dup_stays, fork_set);
+cases!(epoll_threads: add_while_asleep, change_while_asleep, pool, others, errors, ends, closed, many, early);
+cases!(poll: polls, ppolls, selects, room, ends, large, directions);
+cases!(transfer: peek, waitall, peek_all, trunc, dontwait, timeouts, low_water, counts, vectors, file, urgent);
+cases!(ends: half, both_halves, read_half, wake_by_shutdown, close_after_write, unread, unread_rest, unread_exit, pipe,
+    blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
+cases!(signals: eintr, restart, interrupt, partial, jump, jump_busy, storm, sigio, handlers);
+cases!(threads: duplex, crowd, cancel, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
+    fork_busy);
+cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare,
+    execl_bare, vfork_exec, vfork_exec_bare, exec_unread, exec_fails, pass, pass_keep, pass_known, stdio, dprintf,
+    stdio_later, close_all, dup2_high, few);
+
+/// The aliases that check lengths, as distributions build their programs.
+mod fortified {
+    const FLAGS: &[&str] = &["-O2", "-D_FORTIFY_SOURCE=2", "-Wno-unused-result"];
+
+    #[test]
+    fn transfers() {
+        for case in ["fortified", "peek", "vectors", "timeouts"] {
+            super::same("transfer", case, FLAGS);
+        }
+    }
+
+    #[test]
+    fn streams_of_the_c_library() {
+        for case in ["stdio", "dprintf"] {
+            super::same("descriptors", case, FLAGS);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Programs with the library beside programs without it, and machines on which it cannot work: the same results, by the
+//! kernel's path.
+
+use std::process::Command;
+
+use headwater_e2e::{Lab, Mode, accelerated, lab, native, network};
+
+const PYTHON: &str = "/usr/bin/python3";
+
+#[derive(Clone, Copy)]
+struct Sides {
+    server: bool,
+    client: bool,
+}
+
+const BOTH: Sides = Sides {
+    server: true,
+    client: true,
+};
+const SERVER: Sides = Sides {
+    server: true,
+    client: false,
+};
+const CLIENT: Sides = Sides {
+    server: false,
+    client: true,
+};
+
+fn echo(lab: &Lab, sides: Sides, style: &str) -> String {
+    let port = network::free_port();
+    let command = |with: bool| -> Command {
+        if with {
+            lab.command(PYTHON)
+        } else {
+            lab.plain(PYTHON)
+        }
+    };
+    let mut c = command(sides.server);
+    c.arg(lab::source("py/echo_server.py"))
+        .arg(style)
+        .arg(port.to_string());
+    let server = lab.serve(c, port);
+    let mut c = command(sides.client);
+    let clients = if style == "epoll" { "epoll" } else { "threads" };
+    c.arg(lab::source("py/echo_client.py"))
+        .arg(clients)
+        .arg(port.to_string());
+    let said = lab.run(c).text();
+    server.stop(libc::SIGTERM);
+    said
+}
+
+/// The same as natively, and nothing accelerated; the lab is prepared by `prepare` first.
+fn by_the_kernel(sides: Sides, prepare: impl Fn(&Lab)) {
+    for style in ["epoll", "threads"] {
+        let (_, expected) = native(|lab| echo(lab, BOTH, style));
+        let (lab, seen) = accelerated(|lab| {
+            prepare(lab);
+            echo(lab, sides, style)
+        });
+        assert_eq!(seen, expected, "{}", lab.lines_text());
+        lab.assert_not_carried();
+    }
+}
+
+#[test]
+fn only_the_server_has_the_library() {
+    by_the_kernel(SERVER, |_| ());
+}
+
+#[test]
+fn only_the_client_has_the_library() {
+    by_the_kernel(CLIENT, |_| ());
+}
+
+#[test]
+fn each_side_has_a_folder_of_its_own() {
+    // As in two containers that share the network only.
+    let (_, expected) = native(|lab| echo(lab, BOTH, "threads"));
+    let (lab, seen) = accelerated(|lab| {
+        let port = network::free_port();
+        let mut c = lab.command(PYTHON);
+        c.arg(lab::source("py/echo_server.py"))
+            .arg("threads")
+            .arg(port.to_string());
+        c.env("HEADWATER_DIR", lab.path("elsewhere"));
+        let server = lab.serve(c, port);
+        let mut c = lab.command(PYTHON);
+        c.arg(lab::source("py/echo_client.py"))
+            .arg("threads")
+            .arg(port.to_string());
+        let said = lab.run(c).text();
+        server.stop(libc::SIGTERM);
+        said
+    });
+    assert_eq!(seen, expected);
+    lab.assert_not_carried();
+}
+
+#[test]
+fn the_runtime_folder_is_refused() {
+    by_the_kernel(BOTH, |lab| {
+        std::fs::write(lab.path("run"), "not a folder").unwrap()
+    });
+    by_the_kernel(BOTH, |lab| {
+        std::os::unix::fs::symlink("/tmp", lab.path("run")).unwrap()
+    });
+    by_the_kernel(BOTH, |lab| lab.set("HEADWATER_DIR", "/proc/no/such/folder"));
+}
+
+#[test]
+fn the_board_is_garbage() {
+    for bytes in [
+        vec![],
+        vec![0xa5; 100],
+        headwater_e2e::lab::noise(1 << 20),
+        vec![0; 1 << 20],
+    ] {
+        let (_, expected) = native(|lab| echo(lab, BOTH, "threads"));
+        let (lab, seen) = accelerated(|lab| {
+            use std::os::unix::fs::DirBuilderExt;
+            std::fs::DirBuilder::new()
+                .mode(0o700)
+                .create(lab.path("run"))
+                .unwrap();
+            std::fs::write(lab.path("run/board"), &bytes).unwrap();
+            echo(lab, BOTH, "threads")
+        });
+        assert_eq!(seen, expected, "{}", lab.lines_text());
+    }
+}
+
+#[test]
+fn the_port_is_denied() {
+    by_the_kernel(BOTH, |lab| lab.set("HEADWATER_DENY_PORTS", "1-65535"));
+    by_the_kernel(BOTH, |lab| lab.set("HEADWATER_PORTS", "1"));
+}
+
+#[test]
+fn the_program_is_denied() {
+    by_the_kernel(BOTH, |lab| lab.set("HEADWATER_DENY_PROGRAMS", "python3*"));
+}
+
+/// A listener of a killed process stays on the board for a while; who listens there now does not know the library.
+#[test]
+fn a_killed_server_is_replaced_by_a_plain_one() {
+    let serve = |lab: &Lab, port: u16, with: bool| {
+        let mut c = if with {
+            lab.command(PYTHON)
+        } else {
+            lab.plain(PYTHON)
+        };
+        c.arg(lab::source("py/echo_server.py"))
+            .arg("threads")
+            .arg(port.to_string());
+        lab.serve(c, port)
+    };
+    let ask = |lab: &Lab, port: u16| {
+        let mut c = lab.command(PYTHON);
+        c.arg(lab::source("py/echo_client.py"))
+            .arg("serial")
+            .arg(port.to_string());
+        lab.run(c).text()
+    };
+    let lab = Lab::new(Mode::Accelerated);
+    let port = network::free_port();
+    let first = serve(&lab, port, true);
+    let expected = ask(&lab, port);
+    lab.assert_carried(6 << 20);
+    drop(first);
+    let before = lab.lines().len();
+    let second = serve(&lab, port, false);
+    assert_eq!(ask(&lab, port), expected);
+    let after = lab.lines().split_off(before);
+    assert!(
+        after.iter().all(|l| l.accelerated == 0),
+        "{}",
+        lab.lines_text()
+    );
+    drop(second);
+    let third = serve(&lab, port, true);
+    assert_eq!(ask(&lab, port), expected);
+    third.stop(libc::SIGTERM);
+    assert!(
+        lab.lines().last().unwrap().accelerated > 0,
+        "{}",
+        lab.lines_text()
+    );
+}
+
+/// One port, two listeners with SO_REUSEPORT, of which one knows the library: each connection finds its own way.
+#[test]
+fn listeners_with_and_without_the_library_share_a_port() {
+    let serve = |lab: &Lab, port: u16, with: bool| {
+        let mut c = if with {
+            lab.command(PYTHON)
+        } else {
+            lab.plain(PYTHON)
+        };
+        c.arg(lab::source("py/echo_server.py"))
+            .arg("workers_reuseport")
+            .arg(port.to_string());
+        lab.serve(c, port)
+    };
+    let work = |lab: &Lab| {
+        let port = network::free_port();
+        let servers = [serve(lab, port, true), serve(lab, port, false)];
+        let ask = |_| {
+            let mut c = lab.command(PYTHON);
+            c.arg(lab::source("py/echo_client.py"))
+                .arg("serial")
+                .arg(port.to_string());
+            lab.run(c).text()
+        };
+        let said: Vec<String> = (0..4).map(ask).collect();
+        for server in servers {
+            server.stop(libc::SIGTERM);
+        }
+        said
+    };
+    headwater_e2e::both(work);
+}
+
+/// Users who do not name each other stay with the kernel.
+#[test]
+fn another_user_is_refused() {
+    // SAFETY: reads a number.
+    if unsafe { libc::getuid() } != 0 {
+        eprintln!("only root can become somebody else: nothing tested");
+        return;
+    }
+    let other = |lab: &Lab, command: &mut Command| {
+        use std::os::unix::process::CommandExt;
+        command.uid(65534).gid(65534);
+        command.env("HEADWATER_DIR", lab.path("theirs"));
+        command.env_remove("HEADWATER_STATS_FILE");
+    };
+    let (_, expected) = native(|lab| echo(lab, BOTH, "threads"));
+    let (lab, seen) = accelerated(|lab| {
+        let port = network::free_port();
+        let mut c = lab.command(PYTHON);
+        c.arg(lab::source("py/echo_server.py"))
+            .arg("threads")
+            .arg(port.to_string());
+        let server = lab.serve(c, port);
+        let mut c = lab.command(PYTHON);
+        c.arg(lab::source("py/echo_client.py"))
+            .arg("threads")
+            .arg(port.to_string());
+        other(lab, &mut c);
+        let said = lab.run(c).text();
+        server.stop(libc::SIGTERM);
+        said
+    });
+    assert_eq!(seen, expected);
+    lab.assert_not_carried();
+}
+
+/// A process that writes garbage into the shared segment harms that connection, not the program.
+#[test]
+fn garbage_in_the_segment_costs_one_connection() {
+    let lab = Lab::new(Mode::Accelerated);
+    let port = network::free_port();
+    let mut c = lab.command(PYTHON);
+    c.arg(lab::source("py/echo_server.py"))
+        .arg("threads")
+        .arg(port.to_string());
+    let mut server = lab.serve(c, port);
+    for seed in 0..24u64 {
+        let mut c = lab.command(PYTHON);
+        c.arg(lab::source("py/garbage_client.py"))
+            .arg(port.to_string());
+        c.args([server.pid().to_string(), seed.to_string()]);
+        let said = lab.run(c).text();
+        assert!(said.contains("survived"), "{said}");
+        assert!(
+            server.alive(),
+            "the server died: {:?}",
+            server.wait_within(headwater_e2e::PATIENCE)
+        );
+    }
+    let mut c = lab.command(PYTHON);
+    c.arg(lab::source("py/echo_client.py"))
+        .arg("serial")
+        .arg(port.to_string());
+    lab.run(c).ok();
+    server.stop(libc::SIGTERM);
+}
