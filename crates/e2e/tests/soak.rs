@@ -18,13 +18,18 @@ fn start(lab: &Lab) -> (u32, Running) {
 
 /// The numbers of a line "WHEN descriptors A B segments C D".
 fn numbers(said: &str, when: &str) -> [usize; 4] {
-    let line = said.lines().find(|l| l.starts_with(when)).unwrap_or_else(|| panic!("{said}"));
+    let line = said
+        .lines()
+        .find(|l| l.starts_with(when))
+        .unwrap_or_else(|| panic!("{said}"));
     let numbers: Vec<usize> = line.split(' ').filter_map(|w| w.parse().ok()).collect();
     numbers.try_into().unwrap()
 }
 
 fn open_descriptors(pid: u32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+    std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .count()
 }
 
 fn bytes_in(folder: &std::path::Path) -> u64 {
@@ -36,15 +41,24 @@ fn bytes_in(folder: &std::path::Path) -> u64 {
 fn ten_thousand_connections_and_two_hundred_at_once() {
     let work = |lab: &Lab| {
         let (port, server) = start(lab);
-        let said = lab.run(command(lab, &[port, 0, 10_000, 200, server.pid()])).text();
+        let said = lab
+            .run(command(lab, &[port, 0, 10_000, 200, server.pid()]))
+            .text();
         server.stop(libc::SIGTERM).ok();
         said
     };
     native(work);
     let (lab, said) = accelerated(work);
-    let (half, end, after) = (numbers(&said, "half"), numbers(&said, "end"), numbers(&said, "after"));
+    let (half, end, after) = (
+        numbers(&said, "half"),
+        numbers(&said, "end"),
+        numbers(&said, "after"),
+    );
     for (half, end) in half.into_iter().zip(end) {
-        assert!(end <= half + 6, "grows with the number of connections: {said}");
+        assert!(
+            end <= half + 6,
+            "grows with the number of connections: {said}"
+        );
     }
     // What is kept for later connections is no more than what the first crowd needed, and most of that is given up.
     let (crowd, crowds) = (numbers(&said, "crowd "), numbers(&said, "crowds"));
@@ -64,7 +78,10 @@ fn settles(lab: &Lab, port: u32, server: u32) {
     let begun = Instant::now();
     while open_descriptors(server) > 40 {
         let open = open_descriptors(server);
-        assert!(begun.elapsed() < PATIENCE, "the server keeps {open} descriptors");
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "the server keeps {open} descriptors"
+        );
         lab.run(command(lab, &[port, 0, 20, 0, server])).ok();
         std::thread::sleep(Duration::from_millis(250));
     }
@@ -75,14 +92,19 @@ fn ever_new_processes() {
     let work = |lab: &Lab| {
         let (port, server) = start(lab);
         for i in 0..150 {
-            lab.run(command(lab, &[port, i * 7, 20, 0, server.pid()])).ok();
+            lab.run(command(lab, &[port, i * 7, 20, 0, server.pid()]))
+                .ok();
         }
         settles(lab, port, server.pid());
         server.stop(libc::SIGTERM).ok();
     };
     native(work);
     let (lab, ()) = accelerated(work);
-    assert!(lab.lines().iter().filter(|l| l.accelerated > 5).count() > 100, "{}", lab.lines_text());
+    assert!(
+        lab.lines().iter().filter(|l| l.accelerated > 5).count() > 100,
+        "{}",
+        lab.lines_text()
+    );
 }
 
 #[test]
@@ -99,7 +121,11 @@ fn many_processes_at_once() {
     };
     native(work);
     let (lab, ()) = accelerated(work);
-    assert!(lab.lines().iter().all(|l| l.accelerated > 50), "{}", lab.lines_text());
+    assert!(
+        lab.lines().iter().all(|l| l.accelerated > 50),
+        "{}",
+        lab.lines_text()
+    );
 }
 
 /// Clients that are killed at any moment leave the server in order.

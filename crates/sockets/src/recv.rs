@@ -127,6 +127,8 @@ unsafe fn attempt(
     let mut end = None;
     loop {
         match guard(c, || step(c, v, buffers, flags)).unwrap_or(Step::Error(ECONNRESET)) {
+            // A short read must mean that all was taken: edge-triggered programs rely on it.
+            Step::Data(_) if buffers.left > 0 && switch::behind(v) && flags & MSG_PEEK == 0 => {}
             Step::Data(_) => {
                 let all = buffers.left + buffers.done;
                 let low = r.low_water.load(Ordering::Relaxed) as usize;
@@ -147,7 +149,20 @@ unsafe fn attempt(
                 }
             }
             Step::Eof => return Some(Ok(())),
-            Step::Error(e) => return Some(Err(e)),
+            Step::Error(e) => {
+                if buffers.done > 0 {
+                    // Told by the next call.
+                    c.error.store(e, Ordering::Relaxed);
+                }
+                return Some(Err(e));
+            }
+            Step::Again
+                if buffers.done > 0
+                    && flags & MSG_WAITALL == 0
+                    && buffers.done >= r.low_water.load(Ordering::Relaxed) as usize =>
+            {
+                return Some(Ok(()));
+            }
             Step::Kernel if buffers.done > 0 => return Some(Ok(())),
             Step::Kernel => {
                 // By the shadow's own number: the program's may be gone by now.
@@ -274,6 +289,10 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
             }
         }
         if ahead == 0 {
+            match c.error.swap(0, Ordering::Relaxed) {
+                0 => {}
+                e => return Ok(Step::Error(e)),
+            }
             if !switch::begin_kernel_read(d, w) {
                 turns += 1;
                 if turns > 10_000 {

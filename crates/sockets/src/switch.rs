@@ -395,6 +395,13 @@ pub fn readable(v: &View<'_>) -> bool {
     d.receive.krecv.load(Ordering::Acquire) == at.load(Ordering::Acquire) && !v.in_ring().is_empty()
 }
 
+/// Has the receiver not yet followed the sender to its epoch? Then there may be more beyond the boundary.
+#[inline]
+pub fn behind(v: &View<'_>) -> bool {
+    let d = v.inn();
+    Tx(d.send.tx.load(Ordering::Acquire)).epoch() != d.receive.re.load(Ordering::Acquire) as u16
+}
+
 /// Is there room to write? `None` while the kernel decides.
 #[inline]
 pub fn writable(c: &Conn, v: &View<'_>) -> Option<bool> {

@@ -53,7 +53,7 @@ fn worker() {
         }
         drop(attacker);
         let mut honest = Child::run(|| {
-            let socket = calls::connect(false, world.port.load(Ordering::Relaxed) as u16);
+            let socket = calls::connect(false, world.port.load(Ordering::Relaxed) as u16, 0);
             let ok = exchange(socket, true).is_ok();
             socket.close();
             common::world::leave(!ok as i32);
@@ -93,7 +93,7 @@ fn serve(world: &'static World, count: u64) {
         eprintln!("{info}");
         PANICKED.store(true, Ordering::Relaxed);
     }));
-    let (listener, port) = calls::listen(false);
+    let (listener, port) = calls::listen(false, 0);
     world.port.store(port as u32, Ordering::Release);
     for _ in 0..count {
         suffer(world, calls::accept(listener));
@@ -143,7 +143,7 @@ fn suffer(world: &World, socket: Socket) {
 
 fn attack(world: &World, seed: u64) {
     let mut random = Random::new(seed);
-    let socket = calls::connect(false, world.port.load(Ordering::Relaxed) as u16);
+    let socket = calls::connect(false, world.port.load(Ordering::Relaxed) as u16, 0);
     if exchange(socket, true).is_err() {
         common::world::leave(2);
     }

@@ -83,7 +83,7 @@ fn call(world: &World, lane: u64) {
     for i in 0..CONNECTIONS {
         let seed = lane << 32 | i;
         let mut random = Random::new(seed);
-        let socket = calls::connect(false, world.port.load(Ordering::Relaxed) as u16);
+        let socket = calls::connect(false, world.port.load(Ordering::Relaxed) as u16, 0);
         // Three rounds: claimed by the server, but closed before the client attaches.
         let rounds = random.pick(&[3, 4, 6, 6, 6]);
         let length = if rounds < 6 {
@@ -117,7 +117,7 @@ fn call(world: &World, lane: u64) {
 }
 
 fn serve(world: &'static World) {
-    let (listener, port) = listen(false);
+    let (listener, port) = listen(false, 0);
     let before = descriptors();
     world.port.store(port as u32, Ordering::Release);
     let mut threads = Vec::new();
@@ -194,10 +194,10 @@ fn closed_under() {
             std::thread::yield_now();
         }
         for i in 0..40 {
-            let socket = calls::connect(false, world.port.load(Ordering::Relaxed) as u16);
+            let socket = calls::connect(false, world.port.load(Ordering::Relaxed) as u16, 0);
             talk(socket, true, 6).expect("greeting");
             // Wait for the next connection to be under way, then say something on the old one.
-            let next = calls::connect(false, world.port.load(Ordering::Relaxed) as u16);
+            let next = calls::connect(false, world.port.load(Ordering::Relaxed) as u16, 0);
             talk(next, true, 6).expect("greeting");
             let _ = socket.write_all(&[i; 100]);
             next.write_all(&[200 + i; 3000]).expect("next");
@@ -213,7 +213,7 @@ fn closed_under() {
 }
 
 fn close_under_readers(world: &World) {
-    let (listener, port) = listen(false);
+    let (listener, port) = listen(false, 0);
     world.port.store(port as u32, Ordering::Release);
     for i in 0..40u8 {
         let socket = calls::accept(listener);

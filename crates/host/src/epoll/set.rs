@@ -269,10 +269,10 @@ impl Set {
             known = None;
         }
         if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
-            && inner.regs[i].d.is_none()
+            && !inner.regs[i].parked
             && !event.is_null()
         {
-            // A foreign number that was closed and used again: the kernel knows.
+            // EEXIST, unless the number was closed as a foreign one and is another socket's now: the kernel knows.
             sys::epoll_ctl(ep, op, fd, event)?;
             let _ = sys::epoll_ctl(ep, EPOLL_CTL_DEL, fd, event);
             inner.remove(i);
@@ -782,6 +782,10 @@ impl Inner {
     }
 
     fn arm_only(&mut self, i: usize) {
+        if self.regs[i].carried {
+            // The direction may have moved since the kernel was last told what to watch.
+            let _ = self.watch(i, false);
+        }
         let reg = &mut self.regs[i];
         if !reg.armed && reg.carried {
             reg.armed = true;

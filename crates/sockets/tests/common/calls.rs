@@ -158,6 +158,15 @@ impl Socket {
         }
     }
 
+    /// Takes the sending direction to the ring, if it can go there now, as any send would.
+    pub fn switch(&self) {
+        if let (Some(c), Some(v)) = (self.conn(), self.view())
+            && switch::may_switch(c)
+        {
+            switch::try_switch(&v);
+        }
+    }
+
     /// Off the rings for good: the descriptor is about to go to an image without the library. False where that can't be
     /// now: unread ring bytes stand before kernel bytes.
     pub fn freeze(&self) -> bool {
@@ -215,24 +224,37 @@ fn tcp(v6: bool) -> i32 {
     fd
 }
 
-/// Without Nagle's delays, so that small pieces do not cost 40 ms each.
-fn at_once(fd: i32) {
-    let one = 1i32;
+fn set_option(fd: i32, level: i32, name: i32, value: i32) {
     // SAFETY: one readable int.
     unsafe {
         libc::setsockopt(
             fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_NODELAY,
-            &one as *const i32 as *const libc::c_void,
+            level,
+            name,
+            &value as *const i32 as *const libc::c_void,
             4,
         )
     };
 }
 
+/// Without Nagle's delays, so that small pieces do not cost 40 ms each.
+fn at_once(fd: i32) {
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+}
+
+/// Kernel buffers of `bytes` each, for what is connected or accepted by `fd` from here on; 0: the usual ones.
+fn limit_buffers(fd: i32, bytes: i32) {
+    for name in [libc::SO_SNDBUF, libc::SO_RCVBUF] {
+        if bytes > 0 {
+            set_option(fd, libc::SOL_SOCKET, name, bytes);
+        }
+    }
+}
+
 /// A listening socket on the loop-back address, and its port.
-pub fn listen(v6: bool) -> (i32, u16) {
+pub fn listen(v6: bool, buffers: i32) -> (i32, u16) {
     let fd = tcp(v6);
+    limit_buffers(fd, buffers);
     let (mut sa, mut len) = address(v6, 0);
     let at = &mut sa as *mut _ as *mut libc::sockaddr;
     // SAFETY: the address is valid for its length.
@@ -258,8 +280,9 @@ pub fn accept(listener: i32) -> Socket {
     Socket { fd, bare: false }
 }
 
-pub fn connect(v6: bool, port: u16) -> Socket {
+pub fn connect(v6: bool, port: u16, buffers: i32) -> Socket {
     let fd = tcp(v6);
+    limit_buffers(fd, buffers);
     let (sa, len) = address(v6, port);
     let watched = life::connecting(fd, &sa).is_some();
     // SAFETY: the address is valid for its length.

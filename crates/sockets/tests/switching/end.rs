@@ -79,14 +79,18 @@ fn with_threads(side: Side) {
     });
 }
 
-/// Un-switches while others read and write.
+/// Switches and un-switches while others read and write.
 fn shake(side: Side) {
     let mut random = Random::new(side.plan.seed ^ 0x51a_0000);
     while side.world.over[side.end].load(Ordering::Relaxed) == 0 {
         for _ in 0..random.below(200) {
             std::thread::yield_now();
         }
-        side.socket.unswitch();
+        if random.one_in(2) {
+            side.socket.unswitch();
+        } else {
+            side.socket.switch();
+        }
     }
 }
 
@@ -260,15 +264,16 @@ fn join(side: &Side, child: &mut Child) {
     }
 }
 
-/// A sibling that looks and un-switches, but moves nothing.
+/// A sibling that looks, switches and un-switches, but moves nothing.
 fn disturber(side: Side) -> Child {
     let child = Child::run(|| {
         let mut random = Random::new(side.plan.seed ^ 0xd157);
         let buf = [0u8; 5000];
         while side.world.over[side.end].load(Ordering::Relaxed) == 0 {
-            match random.below(4) {
+            match random.below(5) {
                 0 => side.socket.unswitch(),
-                1 => {
+                1 => side.socket.switch(),
+                2 => {
                     side.socket.poll(libc::POLLIN | libc::POLLOUT, 1);
                 }
                 _ => {

@@ -20,7 +20,7 @@ pub enum Sibling {
     DoesAll,
     /// Reads by bare kernel calls, after a freeze, as an image without the library would.
     ReadsBare,
-    /// Peeks, polls and un-switches, but takes nothing.
+    /// Peeks, polls, switches and un-switches, but moves nothing.
     Disturbs,
 }
 
@@ -52,6 +52,8 @@ pub enum Finish {
 pub struct Plan {
     pub seed: u64,
     pub v6: bool,
+    /// Bytes of the kernel's buffers, small ones so that its sends block in the middle; 0: the usual ones.
+    pub buffers: i32,
     /// Begins with an exchange during which the connection is taken over; else that happens in full flow, or not at all.
     pub greets: bool,
     /// Bytes that each end sends.
@@ -60,7 +62,7 @@ pub struct Plan {
     /// One write in so many goes back to the kernel first.
     pub unswitch: [usize; 2],
     pub largest: usize,
-    /// A third thread un-switches at any time.
+    /// A third thread switches and un-switches at any time.
     pub shaken: [bool; 2],
     pub spins: bool,
     pub finish: Finish,
@@ -72,16 +74,20 @@ pub struct Plan {
 impl Plan {
     pub fn new(seed: u64) -> Plan {
         let mut r = Random::new(seed);
-        let total = [0, 1].map(|_| r.scale(20_000, 1_000_000) as u64);
+        let buffers = r.pick(&[0, 0, 0, 8_000, 30_000]);
+        // TCP is slow with small buffers.
+        let most = if buffers > 0 { 150_000 } else { 1_000_000 };
+        let total = [0, 1].map(|_| r.scale(20_000, most) as u64);
         let mut plan = Plan {
             seed,
             v6: r.one_in(3),
+            buffers,
             greets: !r.one_in(6),
             total,
             style: [0, 1].map(|_| r.pick(&[Style::Threads, Style::Poll])),
             unswitch: [0, 1].map(|_| r.pick(&[3, 10, 50, usize::MAX])),
             largest: r.pick(&[100, 3_000, 30_000, 200_000]),
-            shaken: [0, 1].map(|_| r.one_in(4)),
+            shaken: [0, 1].map(|_| r.one_in(3)),
             spins: r.one_in(2),
             finish: r.pick(&[Finish::Shutdown, Finish::Close]),
             fork: None,
