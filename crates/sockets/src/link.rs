@@ -279,11 +279,16 @@ impl Links {
         for m in gone {
             self.retire(m);
         }
+        self.bury();
     }
 
     fn retire(&mut self, m: &'static Mapped) {
+        self.retired.push((sys::now(), m));
+    }
+
+    /// Unmaps what was retired long enough ago.
+    fn bury(&mut self) {
         let now = sys::now();
-        self.retired.push((now, m));
         while let Some(&(at, old)) = self.retired.first() {
             if now - at < RETIREMENT {
                 break;
