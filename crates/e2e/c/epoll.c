@@ -294,5 +294,118 @@ static void fork_set_client(int fd) {
     recv_noise(fd, 0, 10);
 }
 
-CASES(CASE(level), CASE(edge), CASE(oneshot), CASE(exclusive), CASE(out_full), CASE(rdhup), CASE(rdhup_edge),
+/* A non-blocking stream whose reader stops reading now and then, for longer than anybody's patience. */
+static void stall_server(int fd) {
+    uint64_t at = 0;
+    for (int i = 0; i < 6; i++) {
+        /* All that is there, and once more whatever that lets through. */
+        usleep(350000);
+        for (int more = 0; more < 40 && at < 8ull << 21; more++) {
+            char buf[65536];
+            ssize_t n = recv(fd, buf, sizeof buf, MSG_DONTWAIT);
+            if (n < 0 && errno == EAGAIN) {
+                usleep(1000);
+                continue;
+            }
+            check(buf, at, must(n));
+            at += n;
+        }
+    }
+    recv_noise(fd, at, (8ull << 21) - at);
+    say("received");
+    tell_peer();
+}
+static void stall_client(int fd) {
+    char buf[20000];
+    int ep = set_with(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, 1), dry = 0;
+    struct epoll_event e;
+    nonblocking(fd, 1);
+    for (uint64_t at = 0; at < 8ull << 21;) {
+        size_t k = (8ull << 21) - at < sizeof buf ? (8ull << 21) - at : sizeof buf;
+        fill(buf, at, k);
+        ssize_t n = write(fd, buf, k);
+        if (n < 0 && errno == EAGAIN) {
+            int ready = epoll_wait(ep, &e, 1, 3000);
+            if (ready == 0 && ++dry == 2) {
+                say("no word of room at %llu", (unsigned long long)at);
+                return;
+            }
+        } else
+            at += must(n);
+    }
+    say("sent");
+    await_peer();
+}
+static void stall_level_server(int fd) { stall_server(fd); }
+static void stall_level_client(int fd) {
+    char buf[20000];
+    int ep = set_with(fd, EPOLLIN, 1);
+    struct epoll_event e;
+    nonblocking(fd, 1);
+    for (uint64_t at = 0; at < 8ull << 21;) {
+        size_t k = (8ull << 21) - at < sizeof buf ? (8ull << 21) - at : sizeof buf;
+        fill(buf, at, k);
+        ssize_t n = write(fd, buf, k);
+        if (n < 0 && errno == EAGAIN) {
+            change(ep, fd, EPOLLIN | EPOLLOUT, 2);
+            if (epoll_wait(ep, &e, 1, 5000) != 1) {
+                say("no word of room at %llu", (unsigned long long)at);
+                return;
+            }
+            change(ep, fd, EPOLLIN, 1);
+        } else
+            at += must(n);
+    }
+    say("sent");
+    await_peer();
+}
+
+/* A short read means that there is no more for now (epoll(7)): who goes by that, edge-triggered, must not be left waiting,
+ * by whichever paths the bytes came. */
+static void short_read_server(int fd) {
+    char buf[50000];
+    int ep = set_with(fd, EPOLLIN | EPOLLRDHUP | EPOLLET, 1), ready = 0;
+    struct epoll_event e;
+    uint64_t at = 0;
+    nonblocking(fd, 1);
+    tell_peer();
+    /* Edges that come while the program does not read count for later. */
+    struct pollfd p = {from_peer, POLLIN, 0};
+    while (poll(&p, 1, 0) == 0)
+        ready |= epoll_wait(ep, &e, 1, 20) == 1;
+    await_peer();
+    ready |= epoll_wait(ep, &e, 1, 0) == 1;
+    while (at < 1 << 20) {
+        if (!ready && epoll_wait(ep, &e, 1, 3000) != 1) {
+            say("left waiting at %llu", (unsigned long long)at);
+            return;
+        }
+        ssize_t n = read(fd, buf, sizeof buf);
+        if (n > 0) {
+            check(buf, at, n);
+            at += n;
+        }
+        ready = n == sizeof buf;
+    }
+    say("all");
+    tell_peer();
+}
+static void short_read_client(int fd) {
+    char buf[10000];
+    await_peer();
+    nonblocking(fd, 1);
+    for (uint64_t at = 0; at < 1 << 20;) {
+        size_t k = (1 << 20) - at < sizeof buf ? (1 << 20) - at : sizeof buf;
+        fill(buf, at, k);
+        ssize_t n = write(fd, buf, k);
+        if (n < 0 && errno == EAGAIN)
+            wait_for(fd, POLLOUT);
+        else
+            at += must(n);
+    }
+    tell_peer();
+    await_peer();
+}
+
+CASES(CASE(short_read), CASE(stall), CASE(stall_level), CASE(level), CASE(edge), CASE(oneshot), CASE(exclusive), CASE(out_full), CASE(rdhup), CASE(rdhup_edge),
       CASE(two_sets), CASE(nested), CASE(dup), CASE(dup_stays), CASE(fork_set))

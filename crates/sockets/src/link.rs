@@ -17,8 +17,10 @@ use headwater_host::{board, config, hidden, sys};
 
 use crate::segment::Mapped;
 
-/// Free segments kept per link.
-const POOL: usize = 64;
+/// Free segments kept per link while crowds come and go, and once no new one was needed for a while.
+const POOL: usize = 256;
+const QUIET_POOL: usize = 64;
+const QUIET: u64 = 1_000_000_000;
 const MAGIC: u32 = 0x4857_4c4b;
 
 #[repr(C)]
@@ -37,6 +39,8 @@ struct Link {
     /// The client's process, on links that we made; `None` on those that came to our mailbox.
     client: Option<Owner>,
     segments: Vec<&'static Mapped>,
+    /// When a segment was last made for it.
+    made_at: u64,
 }
 
 struct Links {
@@ -107,6 +111,7 @@ pub fn segment_for(client: Owner) -> Result<&'static Mapped, Reason> {
         links.next = links.next.wrapping_add(1);
         let m = create(link.fd, link.id, links.next)?;
         link.segments.push(m);
+        link.made_at = sys::now();
         Ok(m)
     })
 }
@@ -207,6 +212,7 @@ impl Links {
             id: (process::pid() as u64) << 32 | self.next as u64,
             client: Some(client),
             segments: Vec::new(),
+            made_at: 0,
         });
         Ok(self.list.len() - 1)
     }
@@ -227,6 +233,7 @@ impl Links {
                 id: 0,
                 client: None,
                 segments: Vec::new(),
+                made_at: 0,
             });
         }
         for link in self.list.iter_mut().filter(|l| l.client.is_none()) {
@@ -267,7 +274,17 @@ impl Links {
             m.in_use.load(Ordering::Acquire) == 0 && m.header().shared.load(Ordering::Acquire) != 0
         };
         let mut gone = Vec::new();
+        let now = sys::now();
         for link in &mut self.list {
+            if link.client.is_some() && now - link.made_at > QUIET {
+                // Marked here, they are given up by both sides.
+                let spare = link
+                    .segments
+                    .iter()
+                    .filter(|m| m.is_free())
+                    .skip(QUIET_POOL);
+                spare.for_each(|m| m.header().shared.store(1, Ordering::Release));
+            }
             link.segments.retain(|m| {
                 let keep = !given_up(m);
                 if !keep {
