@@ -3,7 +3,8 @@
 use headwater_channel::wait::Outcome;
 use libc::{epoll_event, sigset_t};
 
-use super::set::{Inner, Set};
+use super::regs::Inner;
+use super::set::Set;
 use super::{Tag, sys};
 use crate::counters::{self, Counter};
 use crate::sync::Ordering;
@@ -26,8 +27,10 @@ impl Set {
         timeout: Option<u64>,
         mask: *const sigset_t,
     ) -> i32 {
-        if self.members.load(Ordering::SeqCst) == 0 {
-            return self.wait_plain(out, timeout, mask);
+        if self.concerned.load(Ordering::SeqCst) == 0
+            && let Some(n) = self.wait_plain(out, timeout, mask)
+        {
+            return n;
         }
         signal::begin_wait();
         self.arm_nested();
@@ -55,14 +58,18 @@ impl Set {
         }
     }
 
-    /// Nothing in the set is ours: the kernel's own wait, in which that may change.
+    /// Nothing in the set is carried: the kernel's own wait, in which that may change. `None`: it has changed already.
     unsafe fn wait_plain(
         &self,
         out: &mut [epoll_event],
         timeout: Option<u64>,
         mask: *const sigset_t,
-    ) -> i32 {
+    ) -> Option<i32> {
         self.waiters.fetch_add(1, Ordering::SeqCst);
+        if self.concerned.load(Ordering::SeqCst) != 0 {
+            self.waiters.fetch_sub(1, Ordering::SeqCst);
+            return None;
+        }
         let ep = self.ep.load(Ordering::Relaxed);
         let n = next::epoll_pwait(
             ep,
@@ -71,20 +78,21 @@ impl Set {
             milliseconds(timeout),
             mask,
         );
-        if self.members.load(Ordering::SeqCst) == 0 {
+        if self.concerned.load(Ordering::SeqCst) == 0 {
             self.waiters.fetch_sub(1, Ordering::SeqCst);
-            return n;
+            return Some(n);
         }
         let errno = next::errno();
         let mut inner = self.wake();
         if n < 0 {
             drop(inner);
             next::set_errno(errno);
-            return n;
+            return Some(n);
         }
-        let n = translate(&mut inner, out, n as usize);
+        let told = translate(&mut inner, out, n as usize);
         drop(inner);
-        self.leave(n)
+        // Events that tell the program nothing don't end its wait.
+        (told > 0 || n == 0).then(|| self.leave(told))
     }
 
     /// While other threads sleep on the set, nothing stays hot: they rely on bells.

@@ -1,0 +1,497 @@
+//! The registrations of a set, and how they move between hot and armed. All under the set's lock.
+
+use headwater_channel::bell;
+use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
+
+use super::{ET, MODES, ONESHOT, Tag};
+use crate::sync::{Ordering, fence};
+use crate::sys;
+use crate::table::{Descriptor, Handle};
+
+pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
+/// Registered with every shadow, whatever the program asks for: asking again then needs no system call.
+const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
+
+/// A registration goes cold after this many looks in vain.
+const PATIENCE: u32 = 100;
+
+pub struct Inner {
+    pub ep: i32,
+    /// Slot + 1 by descriptor number.
+    pub by_fd: Vec<u32>,
+    pub regs: Vec<Reg>,
+    pub free: Vec<u32>,
+    /// Slots that are hot.
+    pub hot: Vec<u32>,
+    pub next_generation: u32,
+    pub calls: u32,
+    /// Something armed in it waits for room.
+    pub waits_for_room: bool,
+    /// One description may be in it under several numbers.
+    pub duplicates: bool,
+}
+
+#[derive(Clone, Copy)]
+pub struct Reg {
+    pub fd: i32,
+    pub h: Handle,
+    pub d: Option<&'static dyn Descriptor>,
+    /// As the program asked, modes included.
+    pub events: u32,
+    pub data: u64,
+    /// It has been registered under our tag once.
+    pub known: bool,
+    /// What is registered in the kernel for the shadow, modes included; `None`: it is not registered.
+    pub kernel: Option<u32>,
+    pub carried: bool,
+    /// The program took it out; kept in the kernel for the next time, since programs do so for each request.
+    pub parked: bool,
+    pub hot: bool,
+    pub armed: bool,
+    /// ONESHOT that has fired.
+    pub disabled: bool,
+    pub misses: u32,
+    pub reported: (u64, u64),
+    pub bell: i32,
+    /// The bell is registered under this registration's tag (not under that of a duplicate in the same set).
+    pub rings: bool,
+    /// Its descriptor number is closed while the description lives on by another: the kernel keeps it, out of reach.
+    pub orphan: bool,
+    pub generation: u32,
+    /// Index of the event of the current batch, and which batch.
+    pub batch: (u32, u32),
+}
+
+impl Reg {
+    pub fn new(
+        fd: i32,
+        tracked: Option<(Handle, &'static dyn Descriptor)>,
+        event: &epoll_event,
+    ) -> Reg {
+        Reg {
+            fd,
+            h: tracked.map_or(Handle::FOREIGN, |t| t.0),
+            d: tracked.map(|t| t.1),
+            events: event.events,
+            data: event.u64,
+            known: false,
+            kernel: None,
+            carried: false,
+            parked: false,
+            hot: false,
+            armed: false,
+            disabled: false,
+            misses: 0,
+            reported: (u64::MAX, u64::MAX),
+            bell: -1,
+            rings: false,
+            orphan: false,
+            generation: 0,
+            batch: (0, 0),
+        }
+    }
+
+    pub fn descriptor(&self) -> &'static dyn Descriptor {
+        self.d.expect("a live registration")
+    }
+
+    pub fn want(&self) -> u32 {
+        self.events & !MODES
+    }
+
+    pub fn is_live(&self) -> bool {
+        self.d.is_some() && self.carried && !self.parked && !self.disabled
+    }
+
+    pub fn slice(&self) -> Option<u64> {
+        if self.is_live() {
+            self.descriptor().slice(self.h, self.want())
+        } else {
+            None
+        }
+    }
+}
+
+impl Inner {
+    pub fn new(ep: i32) -> Inner {
+        Inner {
+            ep,
+            by_fd: Vec::new(),
+            regs: Vec::new(),
+            free: Vec::new(),
+            hot: Vec::new(),
+            next_generation: 1,
+            calls: 0,
+            waits_for_room: false,
+            duplicates: false,
+        }
+    }
+
+    pub fn ep(&self) -> i32 {
+        self.ep
+    }
+
+    pub fn find(&self, fd: i32) -> Option<usize> {
+        match self.by_fd.get(fd as usize) {
+            Some(&slot) if slot > 0 => Some(slot as usize - 1),
+            _ => None,
+        }
+    }
+
+    /// The registration that a tag names, unless it has gone.
+    pub fn tagged(&self, tag: Tag) -> Option<usize> {
+        self.find(tag.fd())
+            .filter(|&i| self.regs[i].generation & 0x7_ffff == tag.generation())
+    }
+
+    pub fn insert(&mut self, mut reg: Reg) -> usize {
+        reg.generation = self.next_generation;
+        self.next_generation = self.next_generation.wrapping_add(1);
+        let fd = reg.fd as usize;
+        if self.by_fd.len() <= fd {
+            self.by_fd.resize(fd + 1, 0);
+        }
+        let i = match self.free.pop() {
+            Some(i) => {
+                self.regs[i as usize] = reg;
+                i as usize
+            }
+            None => {
+                self.regs.push(reg);
+                self.regs.len() - 1
+            }
+        };
+        self.by_fd[fd] = i as u32 + 1;
+        i
+    }
+
+    pub fn remove(&mut self, i: usize) {
+        self.disarm(i);
+        let reg = self.regs[i];
+        if reg.hot {
+            self.hot.retain(|&j| j as usize != i);
+        }
+        self.by_fd[reg.fd as usize] = 0;
+        self.regs[i].d = None;
+        self.regs[i].carried = false;
+        self.free.push(i as u32);
+        if reg.rings {
+            self.delete(reg.bell);
+            // A duplicate in this set goes on with it.
+            if let Some(j) = self.same(reg.h).next() {
+                let _ = self.add_bell(j, reg.bell);
+            }
+        }
+    }
+
+    /// The live registrations of one description.
+    pub fn same(&self, h: Handle) -> impl Iterator<Item = usize> + use<> {
+        let same = |r: &Reg| r.d.is_some() && r.carried && r.h == h;
+        let list: Vec<usize> = (0..self.regs.len())
+            .filter(|&j| same(&self.regs[j]))
+            .collect();
+        list.into_iter()
+    }
+
+    pub fn delete(&self, fd: i32) {
+        // SAFETY: DEL takes no event.
+        let _ = unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_DEL, fd, core::ptr::null_mut()) };
+    }
+
+    pub fn add_bell(&mut self, i: usize, bell: i32) -> sys::Result<()> {
+        let reg = &mut self.regs[i];
+        let mut event = epoll_event {
+            events: ET | libc::EPOLLIN as u32,
+            u64: Tag::new(true, reg.generation, reg.fd).0,
+        };
+        reg.bell = bell;
+        // SAFETY: event is valid.
+        match unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_ADD, bell, &mut event) } {
+            Ok(()) => reg.rings = true,
+            Err(libc::EEXIST) => self.duplicates = true,
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    /// The number of a registration is about to be closed while others remain for its description.
+    pub fn orphan(&mut self, fd: i32) {
+        if let Some(i) = self.find(fd) {
+            self.regs[i].orphan = true;
+        }
+    }
+
+    /// Registers shadow and bell under our tags.
+    pub fn make_carried(&mut self, i: usize, op: i32) -> sys::Result<()> {
+        let reg = &mut self.regs[i];
+        let Some(bell) = reg.descriptor().bell(reg.h) else {
+            return Err(libc::ENOENT);
+        };
+        reg.carried = true;
+        let added = self.add_bell(i, bell).and_then(|()| {
+            let needed = self.needed(i);
+            self.register(i, op, needed | self.usual(i))
+        });
+        if added.is_err() {
+            let reg = &mut self.regs[i];
+            reg.carried = false;
+            if core::mem::take(&mut reg.rings) {
+                self.delete(bell);
+            }
+        }
+        added
+    }
+
+    /// What the kernel must watch on the shadow.
+    pub fn needed(&self, i: usize) -> u32 {
+        let reg = &self.regs[i];
+        let needed = reg.descriptor().kernel_events(reg.h, reg.want());
+        // The kernel refuses RDHUP beside EXCLUSIVE, which only the program itself may then have asked for.
+        if reg.events & EXCLUSIVE != 0 {
+            needed & (reg.want() | !(libc::EPOLLRDHUP as u32))
+        } else {
+            needed
+        }
+    }
+
+    pub fn usual(&self, i: usize) -> u32 {
+        if self.regs[i].events & EXCLUSIVE != 0 {
+            0
+        } else {
+            USUAL
+        }
+    }
+
+    pub fn register(&mut self, i: usize, mut op: i32, readiness: u32) -> sys::Result<()> {
+        if self.regs[i].orphan {
+            return Ok(());
+        }
+        if self.regs[i].events & EXCLUSIVE != 0 && op == EPOLL_CTL_MOD {
+            // Which cannot be modified.
+            self.delete(self.regs[i].fd);
+            op = EPOLL_CTL_ADD;
+        }
+        let reg = &mut self.regs[i];
+        let wanted = if reg.disabled {
+            ONESHOT
+        } else {
+            readiness | reg.events & MODES
+        };
+        let mut event = epoll_event {
+            events: wanted,
+            u64: Tag::new(false, reg.generation, reg.fd).0,
+        };
+        let op = if reg.kernel.is_none() && reg.carried && op == EPOLL_CTL_MOD && reg.known {
+            EPOLL_CTL_ADD
+        } else {
+            op
+        };
+        // SAFETY: event is valid.
+        unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) }?;
+        reg.kernel = Some(wanted);
+        reg.known = true;
+        Ok(())
+    }
+
+    /// Brings the kernel's registration in line with what must be watched there; always when `again`. More than that may
+    /// be registered: see [`narrow`](Inner::narrow).
+    pub fn watch(&mut self, i: usize, again: bool) -> sys::Result<()> {
+        let needed = self.needed(i);
+        let reg = &self.regs[i];
+        let enough = reg
+            .kernel
+            .is_some_and(|k| k & needed == needed && k & MODES == reg.events & MODES);
+        if enough && !again {
+            return Ok(());
+        }
+        self.register(i, EPOLL_CTL_MOD, needed | self.usual(i))
+    }
+
+    /// The kernel reported what the program did not ask for: register no more than is needed, so that it stays quiet.
+    pub fn narrow(&mut self, i: usize) {
+        let reg = &self.regs[i];
+        if reg.parked {
+            // SAFETY: DEL takes no event.
+            let _ =
+                unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_DEL, reg.fd, core::ptr::null_mut()) };
+            self.regs[i].kernel = None;
+            return;
+        }
+        let needed = reg.descriptor().kernel_events(reg.h, reg.want());
+        if reg.kernel != Some(needed | reg.events & MODES) {
+            let _ = self.register(i, EPOLL_CTL_MOD, needed);
+        }
+    }
+
+    pub fn park(&mut self, i: usize) {
+        self.disarm(i);
+        self.regs[i].parked = true;
+        if self.regs[i].hot {
+            self.regs[i].hot = false;
+            self.hot.retain(|&j| j as usize != i);
+        }
+    }
+
+    /// Events that hold by shared memory alone. Taking them counts as reporting, for edge-triggered registrations.
+    pub fn evaluate(&mut self, i: usize, take: bool) -> u32 {
+        let reg = &mut self.regs[i];
+        if reg.disabled || reg.parked || !reg.carried {
+            return 0;
+        }
+        let d = reg.descriptor();
+        let mut ready = d.ready(reg.h, reg.want());
+        if ready != 0 && reg.events & ET != 0 {
+            let edges = d.edges(reg.h);
+            if edges.0 == reg.reported.0 {
+                ready &= !(libc::EPOLLIN as u32 | libc::EPOLLRDNORM as u32);
+            }
+            if edges.1 == reg.reported.1 {
+                ready &= !(libc::EPOLLOUT as u32 | libc::EPOLLWRNORM as u32);
+            }
+            if ready & libc::EPOLLIN as u32 == 0 {
+                // The kernel reports that edge itself.
+                ready &= !(libc::EPOLLRDHUP as u32);
+            }
+            if take && ready & libc::EPOLLIN as u32 != 0 {
+                reg.reported.0 = edges.0;
+            }
+            if take && ready & libc::EPOLLOUT as u32 != 0 {
+                reg.reported.1 = edges.1;
+            }
+        }
+        ready
+    }
+
+    /// The program is told of this registration.
+    pub fn fired(&mut self, i: usize, by_kernel: bool) {
+        if self.regs[i].events & ONESHOT != 0 {
+            self.regs[i].disabled = true;
+            if !by_kernel {
+                let _ = self.register(i, EPOLL_CTL_MOD, 0);
+            }
+        }
+    }
+
+    pub fn is_silent(&self, i: usize) -> bool {
+        self.regs[i].disabled || self.regs[i].parked
+    }
+
+    pub fn heat(&mut self, i: usize) {
+        self.disarm(i);
+        if self.regs[i].parked {
+            return;
+        }
+        let reg = &mut self.regs[i];
+        reg.misses = 0;
+        if !reg.hot {
+            reg.hot = true;
+            self.hot.push(i as u32);
+        }
+    }
+
+    /// A hot registration had nothing; true when it has been so for long.
+    pub fn missed(&mut self, i: usize) -> bool {
+        self.regs[i].misses += 1;
+        self.regs[i].misses > PATIENCE
+    }
+
+    pub fn hit(&mut self, i: usize) {
+        self.regs[i].misses = 0;
+    }
+
+    /// Arms one registration; if it is ready nevertheless, its own bell tells whoever sleeps.
+    pub fn cool(&mut self, i: usize) {
+        self.arm(i);
+        fence(Ordering::SeqCst);
+        if self.evaluate(i, false) != 0 {
+            bell::ring(self.regs[i].bell);
+        }
+    }
+
+    /// Arms everything hot for a sleep and looks again; true if something is ready. They stay on the hot list.
+    pub fn arm_and_look(&mut self) -> bool {
+        for n in 0..self.hot.len() {
+            self.arm_only(self.hot[n] as usize);
+        }
+        fence(Ordering::SeqCst);
+        (0..self.hot.len()).any(|n| self.evaluate(self.hot[n] as usize, false) != 0)
+    }
+
+    /// How long a sleep may last. Hot registrations whose end is shared, and those that wait for room anywhere in the set.
+    pub fn slice(&mut self) -> Option<u64> {
+        let hot = self.hot.iter().map(|&i| i as usize);
+        let shared = hot.filter_map(|i| self.regs[i].slice()).min();
+        if !self.waits_for_room {
+            return shared;
+        }
+        let room = self.regs.iter().filter_map(Reg::slice).min();
+        self.waits_for_room = room.is_some();
+        room
+    }
+
+    /// A sleep lasted its slice: what waits for room may have to go on by the kernel.
+    pub fn slice_over(&mut self) {
+        if self.waits_for_room {
+            for i in 0..self.regs.len() {
+                let reg = &self.regs[i];
+                if reg.is_live() && reg.want() & libc::EPOLLOUT as u32 != 0 {
+                    reg.descriptor().slice_over(reg.h, reg.want());
+                    let _ = self.watch(i, false);
+                }
+            }
+        }
+    }
+
+    /// After a sleep of the only sleeper: the hot ones are looked at again, so nobody needs to ring for them.
+    pub fn disarm_hot(&mut self) {
+        for n in 0..self.hot.len() {
+            self.disarm(self.hot[n] as usize);
+        }
+    }
+
+    pub fn cool_all(&mut self) {
+        while let Some(&i) = self.hot.last() {
+            self.cool(i as usize);
+        }
+    }
+
+    pub fn arm(&mut self, i: usize) {
+        self.arm_only(i);
+        if self.regs[i].hot {
+            self.regs[i].hot = false;
+            self.hot.retain(|&j| j as usize != i);
+        }
+    }
+
+    pub fn arm_only(&mut self, i: usize) {
+        if self.regs[i].carried {
+            // The direction may have moved since the kernel was last told what to watch.
+            let _ = self.watch(i, false);
+        }
+        let reg = &mut self.regs[i];
+        if !reg.armed && reg.carried {
+            reg.armed = true;
+            reg.descriptor().arm(reg.h, reg.want());
+            self.waits_for_room |= reg.want() & libc::EPOLLOUT as u32 != 0;
+        }
+    }
+
+    pub fn disarm(&mut self, i: usize) {
+        let reg = &mut self.regs[i];
+        if reg.armed {
+            reg.armed = false;
+            reg.descriptor().disarm(reg.h, reg.want());
+        }
+    }
+
+    pub fn disarm_all(&mut self) {
+        for i in 0..self.regs.len() {
+            if self.regs[i].d.is_some() {
+                self.disarm(i);
+                // The bell was registered in the set that is now gone with its descriptor.
+                self.regs[i].bell = -1;
+            }
+        }
+        self.hot.clear();
+    }
+}
