@@ -51,6 +51,8 @@ loom:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(CARGOFLAGS) -- -D warnings
+	@! grep -rnE '(core|std)::sync::atomic' crates/*/src --include=*.rs | grep -v '^crates/channel/src/sync.rs:' || \
+		{ echo 'atomics come from headwater_channel::sync only, so that loom can take their place' >&2; exit 1; }
 
 bench: build
 	$(BUILT)/headwater bench $(BENCH)

@@ -45,6 +45,8 @@ const HAS_CONTROL: u64 = 1 << 62;
 /// Flag bits that users may set in [`Meta::flags`].
 pub const USER_FLAGS: u8 = 0x3f;
 const HEADER: u64 = 8;
+/// What processors move between their caches at once.
+const LINE: u64 = 64;
 
 #[derive(SharedSafe)]
 #[repr(C, align(128))]
@@ -335,7 +337,13 @@ impl<'a> Ring<'a> {
         let head = &self.state.reader.head;
         let seen = head.load(Ordering::Relaxed);
         // Where another consumer moved on meanwhile, the zero may be payload of a newer frame.
-        self.data.word(seen).load(Ordering::Acquire) == 0 && head.load(Ordering::Relaxed) == seen
+        let empty = self.data.word(seen).load(Ordering::Acquire) == 0
+            && head.load(Ordering::Relaxed) == seen;
+        if empty {
+            // Who looks again soon then has two lines of the next frame on their way at once.
+            self.data.prefetch(seen.wrapping_add(LINE));
+        }
+        empty
     }
 
     #[inline]

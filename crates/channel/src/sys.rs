@@ -3,6 +3,9 @@
 
 use syscalls::{Sysno, syscall};
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use crate::sync::{AtomicIsize, Ordering};
+
 /// An errno value, as in errno(3).
 pub type Errno = i32;
 pub type Result<T> = core::result::Result<T, Errno>;
@@ -111,9 +114,54 @@ pub fn now() -> u64 {
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
 
-/// The CPU this thread runs on, read from its rseq area by the C library; not a system call.
+/// The CPU this thread runs on, from its rseq area where the C library registered one; not a system call.
 #[inline]
 pub fn cpu() -> u32 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let mut offset = RSEQ.load(Ordering::Relaxed);
+        if offset == 0 {
+            offset = find_rseq();
+        }
+        if offset != NO_RSEQ {
+            let cpu: i32;
+            // SAFETY: the thread's struct rseq lies at that distance from its thread pointer (rseq(2), glibc's manual);
+            // its second word is cpu_id.
+            unsafe {
+                core::arch::asm!("mov {0:e}, fs:[{1} + 4]", out(reg) cpu, in(reg) offset,
+                    options(nostack, readonly, preserves_flags))
+            };
+            if cpu >= 0 {
+                return cpu as u32;
+            }
+        }
+    }
     // SAFETY: no arguments.
     unsafe { libc::sched_getcpu() as u32 }
+}
+
+/// Distance of struct rseq from the thread pointer; 0: not looked up yet.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+static RSEQ: AtomicIsize = AtomicIsize::new(0);
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const NO_RSEQ: isize = isize::MIN;
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cold]
+fn find_rseq() -> isize {
+    let find = |name: &core::ffi::CStr| {
+        // SAFETY: a C string.
+        unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+    };
+    let (offset, size) = (find(c"__rseq_offset"), find(c"__rseq_size"));
+    // SAFETY: glibc (2.35 and later) defines them as ptrdiff_t and unsigned int; size 0 says that nothing is registered.
+    let found = unsafe {
+        if offset.is_null() || size.is_null() || *(size as *const u32) == 0 {
+            NO_RSEQ
+        } else {
+            *(offset as *const isize)
+        }
+    };
+    RSEQ.store(found, Ordering::Relaxed);
+    found
 }

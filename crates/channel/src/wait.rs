@@ -5,8 +5,7 @@
 //! to be busy: a yield that took long (somebody else had the CPU), or a gap in a spin (somebody else took it), bans that
 //! kind of waiting for several times as long, up to a hundred times when it keeps happening.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::sys;
 
 /// Longest spin, in nanoseconds, while it pays: about what a wake-up costs.
@@ -21,6 +20,8 @@ const LONGEST_BAN: u64 = 1_000_000_000;
 /// Yields that return at once and bring nothing: nobody else is runnable here, the peer sleeps.
 const EMPTY_YIELDS: u32 = 3;
 const EMPTY_YIELD: u64 = 1_500;
+/// Looks before asking for the time.
+const LOOKS: u32 = 80;
 /// Smallest budget that is still tried, and how often it is tried again after that.
 const FLOOR: u32 = 1_000;
 const PROBE_EVERY: u32 = 32;
@@ -106,11 +107,13 @@ impl Learner {
     pub fn wait(&self, peer_cpu: impl Fn() -> u32, mut ready: impl FnMut() -> bool) -> Outcome {
         // The answer is often on its way: a few looks before asking for the time.
         if peer_cpu() != sys::cpu() {
-            for _ in 0..20 {
+            for look in 0..LOOKS {
                 if ready() {
                     return Outcome::Ready;
                 }
-                core::hint::spin_loop();
+                if look % 4 == 3 {
+                    core::hint::spin_loop();
+                }
             }
         }
         self.wait_long(peer_cpu, ready)

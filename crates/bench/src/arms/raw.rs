@@ -159,14 +159,15 @@ fn measure(wire: &mut impl Wire, work: &Work) -> io::Result<(u64, Duration, Stri
     let mut times = Vec::with_capacity(1 << 16);
     let start = Instant::now();
     let mut last = start;
+    script.turn(turn);
     while last - start < work.time {
         for _ in 0..batch {
-            let message = script.turn(turn);
-            wire.send(message)?;
-            if !work.one_way && (!wire.receive(&mut answer)? || answer != message) {
+            wire.send(&script.message)?;
+            if !work.one_way && (!wire.receive(&mut answer)? || answer != script.message) {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             turn += 1;
+            script.turn(turn);
         }
         let now = Instant::now();
         if !work.one_way && times.len() < times.capacity() {

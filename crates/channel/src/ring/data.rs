@@ -43,6 +43,20 @@ impl<'a> Data<'a> {
         unsafe { &*(self.base.add((pos & self.mask & !7) as usize) as *const AtomicU64) }
     }
 
+    /// Begins to fetch the cache line at a position.
+    #[inline(always)]
+    pub fn prefetch(&self, pos: Pos) {
+        // SAFETY: a hint, which neither faults nor changes anything.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        unsafe {
+            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
+                self.at(pos) as *const i8
+            )
+        };
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = pos;
+    }
+
     #[inline(always)]
     pub fn at(&self, pos: Pos) -> *mut u8 {
         // SAFETY: the offset is below capacity.
@@ -51,6 +65,9 @@ impl<'a> Data<'a> {
 
     #[inline(always)]
     pub fn copy_in(&self, pos: Pos, buf: &[u8]) {
+        if buf.is_empty() {
+            return;
+        }
         // SAFETY: the caller found room for buf.len() <= capacity bytes; the double mapping makes them contiguous.
         unsafe { core::ptr::copy_nonoverlapping(buf.as_ptr(), self.at(pos), buf.len()) }
     }
@@ -58,6 +75,9 @@ impl<'a> Data<'a> {
     #[inline(always)]
     pub fn copy_out(&self, pos: Pos, buf: &mut [u8]) {
         debug_assert!(buf.len() as u64 <= self.capacity());
+        if buf.is_empty() {
+            return;
+        }
         // SAFETY: callers checked that the frame fits the ring, which is mapped twice in a row.
         unsafe { core::ptr::copy_nonoverlapping(self.at(pos), buf.as_mut_ptr(), buf.len()) }
     }
@@ -83,6 +103,8 @@ impl<'a> Data<'a> {
     pub fn word(&self, pos: Pos) -> &'a AtomicU64 {
         &self.words[(pos & (self.capacity() - 1)) as usize / 8]
     }
+
+    pub fn prefetch(&self, _: Pos) {}
 
     /// A made-up address: the byte offset.
     pub fn at(&self, pos: Pos) -> *mut u8 {
