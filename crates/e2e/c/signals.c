@@ -200,6 +200,69 @@ static void jump_client(int fd) {
     await_peer();
 }
 
+/* A close after a jump out of a blocked call, from a frame as deep as the call's was: the peer sees the end. */
+__attribute__((noinline)) static void deep(int depth, void (*work)(int), int fd) {
+    volatile char room[512];
+    room[0] = depth;
+    if (depth)
+        deep(depth - 1, work, fd);
+    else
+        work(fd);
+    room[1] = room[0];
+}
+static void read_one(int fd) {
+    char c;
+    read(fd, &c, 1);
+}
+static void close_it(int fd) { must(close(fd)); }
+static void jump_close_server(int fd) {
+    struct itimerval soon = {.it_value = {0, 30000}};
+    handle(SIGALRM, jump, 0);
+    if (sigsetjmp(away, 1) == 0) {
+        must(setitimer(ITIMER_REAL, &soon, NULL));
+        deep(1, read_one, fd);
+        say("came back without a jump");
+    }
+    int other = must(dup(fd));
+    close(other);
+    deep(5, close_it, fd);
+    tell_peer();
+    await_peer();
+    must(open("/dev/null", O_RDONLY));
+}
+static void jump_close_client(int fd) {
+    char c;
+    await_peer();
+    wait_for(fd, POLLIN);
+    say_result("end", read(fd, &c, 1));
+    tell_peer();
+}
+
+/* A jump inside the handler, while the call below it goes on waiting, and a close by that handler's end. */
+static void jump_within(int n) {
+    static sigjmp_buf here;
+    (void)n;
+    if (sigsetjmp(here, 1) == 0)
+        siglongjmp(here, 1);
+}
+static void jump_inside_server(int fd) {
+    char buf[10];
+    struct itimerval often = {{0, 5000}, {0, 5000}}, never = {0};
+    handle(SIGALRM, jump_within, SA_RESTART);
+    must(setitimer(ITIMER_REAL, &often, NULL));
+    tell_peer();
+    recv_noise(fd, 0, 10);
+    must(setitimer(ITIMER_REAL, &never, NULL));
+    send_noise(fd, 0, 10);
+    say_result("end", read(fd, buf, 10));
+}
+static void jump_inside_client(int fd) {
+    await_peer();
+    usleep(50000);
+    send_noise(fd, 0, 10);
+    recv_noise(fd, 0, 10);
+}
+
 /* A jump out of a handler that struck anywhere inside a busy loop of calls. What a jump cut short may be lost to the program,
  * never to the connection: each message is self-describing. */
 static void jump_busy_server(int fd) {
@@ -353,5 +416,5 @@ static void handlers_server(int fd) {
 }
 static void handlers_client(int fd) { recv_noise(fd, 0, 10); }
 
-CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(jump), CASE(jump_busy), CASE(storm),
+CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(jump), CASE(jump_close), CASE(jump_inside), CASE(jump_busy), CASE(storm),
       CASE(sigio), CASE(handlers))

@@ -135,6 +135,24 @@ static void cancel_client(int fd) {
     await_peer();
 }
 
+/* The end after a cancelled wait is an end for the peer too. */
+static void cancel_close_server(int fd) {
+    shared_fd = fd;
+    cancelled("recv", block_in_recv);
+    cancelled("poll", block_in_poll);
+    must(close(fd));
+    tell_peer();
+    await_peer();
+    must(open("/dev/null", O_RDONLY));
+}
+static void cancel_close_client(int fd) {
+    char c;
+    await_peer();
+    wait_for(fd, POLLIN);
+    say_result("end", read(fd, &c, 1));
+    tell_peer();
+}
+
 /* A cancelled writer: what it wrote arrives, the rest of the program goes on. */
 static void cancel_writer_server(int fd) {
     shared_fd = fd;
@@ -331,5 +349,5 @@ static void fork_busy_client(int fd) {
     } while (buf[0] != 1);
 }
 
-CASES(CASE(duplex), CASE(crowd), CASE(cancel), CASE(cancel_writer), CASE(cancel_busy), CASE(cancel_peeker),
+CASES(CASE(duplex), CASE(crowd), CASE(cancel), CASE(cancel_close), CASE(cancel_writer), CASE(cancel_busy), CASE(cancel_peeker),
       CASE(close_blocked), CASE(close_blocked_cold), CASE(fork_busy))

@@ -359,5 +359,61 @@ static void fortified_server(int fd) {
 }
 static void fortified_client(int fd) { sender(fd, 2); }
 
+/* Many small buffers in one call, on a connection that has left the rings for good. */
+static void pieces_server(int fd) {
+    char buf[1000];
+    struct iovec v[200];
+    for (int i = 0; i < 200; i++)
+        v[i] = (struct iovec){buf + 5 * i, 5};
+    await_peer();
+    recv(fd, buf, 1, MSG_OOB);
+    recv_noise(fd, 0, 3);
+    await_bytes(fd, 1000);
+    nonblocking(fd, 1);
+    say_result("readv", readv(fd, v, 200));
+    check(buf, 3, 1000);
+    nonblocking(fd, 0);
+    fill(buf, 0, 1000);
+    nonblocking(fd, 1);
+    say_result("writev", writev(fd, v, 200));
+    tell_peer();
+    await_peer();
+}
+static void pieces_client(int fd) {
+    must(send(fd, "!", 1, MSG_OOB));
+    send_noise(fd, 0, 1003);
+    tell_peer();
+    recv_noise(fd, 0, 1000);
+    await_peer();
+    tell_peer();
+}
+
+/* Calls for no bytes at all. */
+static void empty_server(int fd) {
+    char c;
+    say_result("read, nothing there", read(fd, &c, 0));
+    say_result("recv, nothing there", recv(fd, &c, 0, MSG_DONTWAIT));
+    say_result("peek, nothing there", recv(fd, &c, 0, MSG_DONTWAIT | MSG_PEEK));
+    together();
+    say_result("recv", recv(fd, &c, 0, 0));
+    say_result("peek", recv(fd, &c, 0, MSG_PEEK));
+    say_result("readv", readv(fd, &(struct iovec){&c, 0}, 1));
+    say_result("write", write(fd, &c, 0));
+    recv_noise(fd, 0, 100);
+    tell_peer();
+    await_peer();
+    wait_for(fd, POLLRDHUP);
+    say_result("recv at the end", recv(fd, &c, 0, 0));
+    say_result("peek at the end", recv(fd, &c, 0, MSG_PEEK));
+}
+static void empty_client(int fd) {
+    await_peer();
+    send_noise(fd, 0, 100);
+    tell_peer();
+    await_peer();
+    shutdown(fd, SHUT_WR);
+    tell_peer();
+}
+
 CASES(CASE(fortified), CASE(peek), CASE(waitall), CASE(peek_all), CASE(trunc), CASE(dontwait), CASE(timeouts), CASE(low_water),
-      CASE(counts), CASE(vectors), CASE(file), CASE(urgent))
+      CASE(counts), CASE(vectors), CASE(file), CASE(urgent), CASE(pieces), CASE(empty))

@@ -36,11 +36,11 @@ cases!(epoll: level, edge, oneshot, exclusive, out_full, rdhup, rdhup_edge, two_
     short_read);
 cases!(epoll_threads: add_while_asleep, change_while_asleep, pool, others, errors, ends, closed, many, early);
 cases!(poll: polls, ppolls, selects, room, ends, large, directions);
-cases!(transfer: peek, waitall, peek_all, trunc, dontwait, timeouts, counts, vectors, file, urgent);
+cases!(transfer: peek, waitall, peek_all, trunc, dontwait, timeouts, counts, vectors, file, urgent, pieces, empty);
 cases!(ends: half, both_halves, read_half, wake_by_shutdown, close_after_write, unread, unread_rest, unread_exit, pipe,
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
-cases!(signals: eintr, restart, interrupt, partial, jump, jump_busy, storm, sigio, handlers);
-cases!(threads: duplex, crowd, cancel, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
+cases!(signals: eintr, restart, interrupt, partial, jump, jump_close, jump_inside, jump_busy, storm, sigio, handlers);
+cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
     fork_busy);
 cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare,
     execl_bare, vfork_exec, vfork_exec_bare, exec_unread, exec_fails, pass, pass_keep, pass_known, stdio, dprintf,

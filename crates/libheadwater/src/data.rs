@@ -43,7 +43,8 @@ unsafe fn many<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
     unless_foreign!(fd, real::read(fd, buf, n));
-    match take(fd, &one(buf, n), 0) {
+    // Unlike recv(2) of nothing, read(2) of nothing never waits.
+    match (n > 0).then(|| take(fd, &one(buf, n), 0)).flatten() {
         Some(r) => r,
         None => real::read(fd, buf, n),
     }
@@ -61,7 +62,8 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, buf: *const c_void, n: size_t) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
     unless_foreign!(fd, real::readv(fd, iov, n));
-    match many(iov, n as usize).and_then(|v| take(fd, v, 0)) {
+    let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
+    match some.and_then(|v| take(fd, v, 0)) {
         Some(r) => r,
         None => real::readv(fd, iov, n),
     }

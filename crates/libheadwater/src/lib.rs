@@ -6,6 +6,7 @@
 //!   sockets  listen, accept, connect, shutdown, options
 //!   files    close, dup, fcntl, ioctl
 //!   wait     poll, select, epoll
+//!   jump     longjmp
 //!   process  fork, exec, spawn, signals
 //!   variadic dprintf, execl, syscall, by way of variadic.c
 //! ```
@@ -14,6 +15,7 @@
 
 mod data;
 mod files;
+mod jump;
 mod process;
 mod real;
 mod sockets;

@@ -64,4 +64,8 @@ headwater_host::next_fns! {
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void;
     fn vdprintf(fd: c_int, format: *const c_char, args: *mut c_void) -> c_int;
     fn signal(signal: c_int, handler: usize) -> usize;
+    fn longjmp(env: *mut c_void, value: c_int) -> !;
+    fn _longjmp(env: *mut c_void, value: c_int) -> !;
+    fn siglongjmp(env: *mut c_void, value: c_int) -> !;
+    fn __longjmp_chk(env: *mut c_void, value: c_int) -> !;
 }

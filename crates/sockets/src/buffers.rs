@@ -60,14 +60,33 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// What is left, as a vector for the kernel in `room`; returns its length.
-    pub fn rest<'b>(&self, room: &'b mut [iovec]) -> &'b mut [iovec] {
-        let n = self.iov.len().min(room.len());
+    /// All buffers, done or not.
+    pub fn whole(&self) -> &'a [iovec] {
+        self.whole
+    }
+
+    /// What is left, as a vector for the kernel: the program's own, or in `room` as much of it as fits there.
+    pub fn rest<'b>(&self, room: &'b mut [iovec; ROOM]) -> &'b [iovec]
+    where
+        'a: 'b,
+    {
+        if self.skip == 0 {
+            return self.iov;
+        }
+        let n = self.iov.len().min(ROOM);
         room[..n].copy_from_slice(&self.iov[..n]);
         if let Some(first) = room[..n].first_mut() {
             first.iov_base = (first.iov_base as *mut u8).wrapping_add(self.skip) as *mut _;
             first.iov_len -= self.skip;
         }
-        &mut room[..n]
+        &room[..n]
     }
 }
+
+/// Buffers that one kernel call takes when the first of them is partly done.
+pub const ROOM: usize = 16;
+
+pub const EMPTY: iovec = iovec {
+    iov_base: core::ptr::null_mut(),
+    iov_len: 0,
+};

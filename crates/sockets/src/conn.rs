@@ -35,6 +35,36 @@ pub enum Role {
     Server = 1,
 }
 
+/// How far a carried connection is with its end in this process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Closed {
+    Open = 0,
+    /// The program closes its last descriptor just now.
+    Closing = 1,
+    /// It has, while calls were waiting: the last of them ends the connection.
+    Left = 2,
+    Ended = 3,
+}
+
+/// The shadow's number, which stays the shadow's while this is held. For short kernel calls only.
+pub struct Shadow<'a>(&'a Conn);
+
+impl Shadow<'_> {
+    pub fn fd(&self) -> i32 {
+        self.0.fd()
+    }
+}
+
+impl Drop for Shadow<'_> {
+    fn drop(&mut self) {
+        self.0.using.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Looks, with a yield after each, before somebody who moves a number is taken for one whom this very thread interrupted.
+const PATIENCE: u32 = 10_000;
+
 #[repr(C, align(128))]
 pub struct Conn {
     generation: AtomicU32,
@@ -46,11 +76,12 @@ pub struct Conn {
     pub fd: AtomicI32,
     /// Descriptors of this process for it.
     pub refs: AtomicU32,
-    /// Calls that wait (or may), and calls in the kernel with its number.
+    /// Calls that wait (see pins.rs).
     pub pins: AtomicU32,
-    /// The program closed its last descriptor while calls were pinned: the last of them ends it. See life.rs.
-    pub closed: AtomicU32,
-    pub kcalls: AtomicU32,
+    /// [`Closed`].
+    closed: AtomicU32,
+    /// Short kernel calls that use the shadow's number right now.
+    using: AtomicU32,
     /// Low half of the segment's generation.
     pub segment_generation: AtomicU32,
     offer_slot: AtomicU32,
@@ -133,15 +164,7 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
         record::free(record);
         return None;
     };
-    for word in [
-        &c.operations,
-        &c.look_seen,
-        &c.look_now,
-        &c.gone,
-        &c.pins,
-        &c.kcalls,
-        &c.closed,
-    ] {
+    for word in [&c.operations, &c.look_seen, &c.look_now, &c.gone, &c.closed] {
         word.store(0, Ordering::Relaxed);
     }
     for word in [
@@ -281,6 +304,57 @@ impl Conn {
             .store(mapped as *const Mapped as *mut Mapped, Ordering::Release);
         self.phase.store(Phase::Carried as u32, Ordering::Release);
         counters::add(Counter::Accelerated, 1);
+    }
+
+    /// Is this still the connection that `v` is of?
+    #[inline]
+    pub fn carries(&self, v: &View<'_>) -> bool {
+        self.segment_generation.load(Ordering::Relaxed) as u16 == v.generation
+            && core::ptr::eq(self.mapped.load(Ordering::Acquire), v.mapped)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst) != Closed::Open as u32
+    }
+
+    /// Moves on from `from`; one of several callers succeeds.
+    pub fn close_step(&self, from: Closed, to: Closed) -> bool {
+        self.closed
+            .compare_exchange(from as u32, to as u32, Ordering::SeqCst, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// The shadow's number for a short kernel call; `None` when the connection has ended here.
+    #[inline]
+    pub fn shadow(&self) -> Option<Shadow<'_>> {
+        for _ in 0..PATIENCE {
+            self.using.fetch_add(1, Ordering::SeqCst);
+            let shadow = Shadow(self);
+            match self.closed.load(Ordering::SeqCst) {
+                x if x == Closed::Closing as u32 => {}
+                x if x == Closed::Ended as u32 => return None,
+                _ => return Some(shadow),
+            }
+            drop(shadow);
+            std::thread::yield_now();
+        }
+        None
+    }
+
+    /// After the number was changed: until nobody uses the old one.
+    pub fn await_users(&self) {
+        for _ in 0..PATIENCE {
+            if self.using.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// After fork, in the child: the calls of other threads are the parent's.
+    pub fn forget_calls(&self) {
+        self.pins.store(0, Ordering::Relaxed);
+        self.using.store(0, Ordering::Relaxed);
     }
 
     pub fn is_nonblocking(&self) -> bool {

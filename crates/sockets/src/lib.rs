@@ -6,6 +6,7 @@
 //!   takeover    offer (client), claim (server), attach (client): by the board, nobody waits
 //!   link        how segment and doorbells reach the other process; pools
 //!   send, recv  the calls, as loops of steps that never block and waits that own nothing
+//!   pins        calls that wait, and how their waits are left
 //!   switch      the protocol: each direction moves between kernel and ring, byte-exactly, any number of times
 //!   readiness   poll, select, epoll
 //!   truth, look what the kernel counted; how the shadow ended
@@ -18,6 +19,7 @@ pub mod life;
 pub mod link;
 pub mod look;
 pub mod options;
+pub mod pins;
 pub mod readiness;
 pub mod record;
 pub mod recv;

@@ -6,7 +6,7 @@ use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, epoll, process, sys};
 
-use crate::conn::{self, Conn, Phase, Role};
+use crate::conn::{self, Closed, Conn, Phase, Role};
 use crate::record::{BARRED, SHUT_WR, Takeover};
 use crate::segment::View;
 use crate::{link, look, switch, takeover};
@@ -118,7 +118,8 @@ pub fn closing(fd: i32) -> Option<AfterClose> {
         if c.fd() == fd
             && let Some((other, _)) = table::entries().find(|&(_, x)| x == h)
         {
-            c.fd.store(other, Ordering::Release);
+            c.fd.store(other, Ordering::SeqCst);
+            c.await_users();
         }
         return None;
     }
@@ -142,32 +143,29 @@ pub fn closing(fd: i32) -> Option<AfterClose> {
             None
         }
         Phase::Carried => {
-            if c.pins.load(Ordering::SeqCst) > 0 {
-                keep_for_the_blocked(c, fd);
+            // Calls that want to wait from here on see that it is closed; those that wait already are seen here.
+            if !c.close_step(Closed::Open, Closed::Closing) {
                 return None;
             }
+            if c.pins.load(Ordering::SeqCst) > 0 {
+                leave_to_the_blocked(c, fd);
+                return None;
+            }
+            c.close_step(Closed::Closing, Closed::Ended);
+            c.await_users();
             c.view().map(|v| last_close(c, v, fd))
         }
         Phase::Free => None,
     }
 }
 
-/// A call that waited is over. The last one ends a connection that the program closed meanwhile; the kernel, too, keeps a
-/// socket for a blocked call.
-pub fn unpin(c: &'static Conn) {
-    if c.pins.fetch_sub(1, Ordering::SeqCst) == 1 && c.closed.load(Ordering::SeqCst) != 0 {
-        end_closed(c);
-    }
-}
-
-fn end_closed(c: &'static Conn) {
-    if c.closed
-        .compare_exchange(1, 2, Ordering::SeqCst, Ordering::Relaxed)
-        .is_err()
-    {
+/// The last waiting call is over: it ends a connection that the program closed meanwhile.
+pub fn last_pin_gone(c: &'static Conn) {
+    if !c.close_step(Closed::Left, Closed::Ended) {
         return;
     }
     let errno = headwater_host::next::errno();
+    c.await_users();
     let fd = c.fd();
     if let Some(v) = c.view() {
         let after = last_close(c, v, fd);
@@ -202,7 +200,7 @@ impl AfterClose {
 fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     let last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
     if last {
-        end_sending(c, &v);
+        end_sending(&v, fd);
         reset_if_unread(&v, fd);
     }
     AfterClose {
@@ -213,18 +211,16 @@ fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
 }
 
 /// Calls wait on the shadow's number, which the program is about to give away: they go on with a hidden one.
-fn keep_for_the_blocked(c: &'static Conn, fd: i32) {
+fn leave_to_the_blocked(c: &'static Conn, fd: i32) {
     let hidden = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3).and_then(headwater_host::hidden::hide);
     let Ok(hidden) = hidden else {
         // No number left: the blocked calls get EBADF from the kernel.
-        c.closed.store(2, Ordering::SeqCst);
+        c.close_step(Closed::Closing, Closed::Ended);
         return;
     };
     c.fd.store(hidden, Ordering::SeqCst);
-    while c.kcalls.load(Ordering::SeqCst) > 0 {
-        core::hint::spin_loop();
-    }
-    c.closed.store(1, Ordering::SeqCst);
+    c.await_users();
+    c.close_step(Closed::Closing, Closed::Left);
     // poll(2) looks its numbers up again each time it wakes, so the sleepers must come back for the new one: each takes
     // one ring, and a ring wakes all of them.
     if let Some(v) = c.view() {
@@ -234,15 +230,15 @@ fn keep_for_the_blocked(c: &'static Conn, fd: i32) {
         }
     }
     if c.pins.load(Ordering::SeqCst) == 0 {
-        end_closed(c);
+        last_pin_gone(c);
     }
 }
 
 /// Nothing more is sent by this end: what the peer wants by the kernel goes there first.
-fn end_sending(c: &Conn, v: &View<'_>) {
+fn end_sending(v: &View<'_>, fd: i32) {
     while !switch::begin_close(v) {
-        switch::finish_withdrawal(c, v);
-        if look::events(c) & (libc::POLLERR | libc::POLLHUP) != 0 {
+        switch::finish_withdrawal(v, fd);
+        if look::events_of(fd) & (libc::POLLERR | libc::POLLHUP) != 0 {
             break;
         }
     }
@@ -265,7 +261,7 @@ pub fn shutting(h: Handle, how: i32) {
     if how != libc::SHUT_RD {
         c.record().set(SHUT_WR, true);
         if let Some(v) = c.view() {
-            end_sending(c, &v);
+            end_sending(&v, c.fd());
         }
     }
 }
@@ -335,8 +331,7 @@ pub fn after_fork_in_child() {
     link::in_child();
     epoll::in_child();
     for c in conn::all() {
-        c.pins.store(0, Ordering::Relaxed);
-        c.kcalls.store(0, Ordering::Relaxed);
+        c.forget_calls();
         c.restart_counts();
     }
 }
@@ -431,7 +426,7 @@ pub fn exiting() {
         c.record().holders.fetch_sub(1, Ordering::AcqRel);
         if let Some(v) = c.view() {
             if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
-                end_sending(c, &v);
+                end_sending(&v, c.fd());
                 reset_if_unread(&v, c.fd());
                 takeover::withdraw_offer(c);
             }

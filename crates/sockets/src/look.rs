@@ -28,6 +28,20 @@ pub fn due(c: &Conn, v: &View<'_>) -> bool {
     true
 }
 
+/// Is it time for a sender to see whether its peer still takes anything? Much cheaper than [`due`], and as sure: the
+/// ring's head, which the peer moves with every message, is left alone meanwhile.
+#[inline]
+pub fn overdue(c: &Conn, v: &View<'_>) -> bool {
+    v.peer().look.load(Ordering::Acquire) != c.look_seen.load(Ordering::Relaxed)
+        || c.look_now.load(Ordering::Relaxed) != 0
+        || coarse_ms().wrapping_sub(c.looked_at.load(Ordering::Relaxed)) >= EVERY_MS
+}
+
+/// The peer was just seen to live.
+pub fn put_off(c: &Conn) {
+    c.looked_at.store(coarse_ms(), Ordering::Relaxed);
+}
+
 /// Has the peer ever said that it shut or closed something?
 pub fn peer_was_here(v: &View<'_>) -> bool {
     v.peer().look.load(Ordering::Relaxed) != 0
@@ -45,9 +59,17 @@ pub fn end_of_stream(c: &Conn) -> Option<Step> {
     // The end stays to be seen by later calls, and by senders.
     c.look_now.store(1, Ordering::Relaxed);
     c.gone.store(1, Ordering::Relaxed);
+    let shadow = c.shadow()?;
     let mut byte = 0u8;
     // SAFETY: one writable byte.
-    match unsafe { sys::recv(c.fd(), &mut byte, 1, libc::MSG_DONTWAIT | libc::MSG_PEEK) } {
+    match unsafe {
+        sys::recv(
+            shadow.fd(),
+            &mut byte,
+            1,
+            libc::MSG_DONTWAIT | libc::MSG_PEEK,
+        )
+    } {
         Ok(0) => Some(Step::Eof),
         Ok(_) | Err(libc::EAGAIN) => None,
         Err(e) => {
@@ -70,9 +92,24 @@ pub fn peer_gone(c: &Conn) -> bool {
 
 /// What the kernel reports of the end of the peer's stream: RDHUP, HUP, ERR.
 pub fn events(c: &Conn) -> i16 {
+    c.shadow().map_or(0, |shadow| events_of(shadow.fd()))
+}
+
+/// The same of a descriptor.
+pub fn events_of(fd: i32) -> i16 {
+    poll(fd, libc::POLLRDHUP)
+}
+
+/// Has the kernel bytes or the end of the stream?
+pub fn arrived(c: &Conn) -> bool {
+    c.shadow()
+        .is_some_and(|shadow| poll(shadow.fd(), libc::POLLIN | libc::POLLRDHUP) != 0)
+}
+
+fn poll(fd: i32, events: i16) -> i16 {
     let mut p = [libc::pollfd {
-        fd: c.fd(),
-        events: libc::POLLRDHUP,
+        fd,
+        events,
         revents: 0,
     }];
     match sys::ppoll(&mut p, Some(0)) {
@@ -82,6 +119,7 @@ pub fn events(c: &Conn) -> i16 {
 }
 
 /// A clock good to a few milliseconds, and cheap.
+#[inline]
 pub fn coarse_ms() -> u64 {
     let mut ts = libc::timespec {
         tv_sec: 0,

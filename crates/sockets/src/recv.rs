@@ -10,13 +10,15 @@ use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::{next, signal, sys};
-use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec};
+use libc::{
+    EAGAIN, EBADF, ECONNRESET, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec,
+};
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, EMPTY, ROOM};
 use crate::conn::{Conn, Phase};
 use crate::record::{NONBLOCK, Takeover};
 use crate::segment::{PIN, Tx, View};
-use crate::{guard, life, look, switch, takeover};
+use crate::{guard, look, pins, switch, takeover};
 
 /// What a step came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,13 +101,10 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
     v.publish_cpu();
     next::pthread_testcancel();
     let mut buffers = Buffers::new(iov);
-    if buffers.left == 0 && flags & MSG_PEEK == 0 {
-        return Some(Ok(0));
-    }
     let mut pinned = false;
     let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
     if pinned {
-        life::unpin(c);
+        pins::unpin(c);
     }
     match result {
         Some(Ok(())) => Some(Ok(buffers.done)),
@@ -141,7 +140,9 @@ unsafe fn attempt(
                     return Some(Ok(()));
                 }
                 if flags & MSG_PEEK != 0 {
-                    pin(c, pinned, &mut end);
+                    if !pin(c, v, pinned, &mut end) {
+                        return Some(Err(EBADF));
+                    }
                     match wait_for_more(c, v, end) {
                         Ok(true) => buffers.rewind(),
                         _ => return Some(Ok(())),
@@ -166,10 +167,10 @@ unsafe fn attempt(
             Step::Kernel if buffers.done > 0 => return Some(Ok(())),
             Step::Kernel => {
                 // By the shadow's own number: the program's may be gone by now.
-                pin(c, pinned, &mut end);
-                let mut room = [EMPTY; 16];
-                let rest = buffers.rest(&mut room);
-                let n = kernel_call(c.fd(), rest, flags);
+                if !pin(c, v, pinned, &mut end) {
+                    return Some(Err(EBADF));
+                }
+                let n = kernel_call(c.fd(), buffers.whole(), flags);
                 let errno = next::errno();
                 if n < 0 {
                     return Some(Err(errno));
@@ -181,7 +182,9 @@ unsafe fn attempt(
                 if flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
                     return Some(Err(EAGAIN));
                 }
-                pin(c, pinned, &mut end);
+                if !pin(c, v, pinned, &mut end) {
+                    return Some(Err(EBADF));
+                }
                 if let Err(e) = wait(c, v, end) {
                     return Some(Err(e));
                 }
@@ -190,14 +193,13 @@ unsafe fn attempt(
     }
 }
 
-/// Before the first wait of a call.
-fn pin(c: &Conn, pinned: &mut bool, end: &mut Option<u64>) {
+/// Before the first wait of a call. False when the program has closed the connection.
+fn pin(c: &'static Conn, v: &View<'_>, pinned: &mut bool, end: &mut Option<u64>) -> bool {
     if !*pinned {
-        *pinned = true;
-        c.pins.fetch_add(1, Ordering::AcqRel);
-        signal::begin_wait();
+        *pinned = pins::pin(c, v, &raw const *pinned as usize);
         *end = deadline(c.record().receive_timeout.load(Ordering::Relaxed));
     }
+    *pinned
 }
 
 /// A peek that wants all: waits until more arrives in the ring. False: the stream has ended, or goes by the kernel.
@@ -241,11 +243,19 @@ fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
 
 fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Result<Step, Corrupt> {
     let (d, ring) = (v.inn(), v.in_ring());
+    if buffers.left == 0 {
+        // recv(2) of nothing waits all the same, and takes nothing.
+        return Ok(if switch::readable(v) || look::arrived(c) {
+            Step::Data(0)
+        } else {
+            Step::Again
+        });
+    }
     let mut turns = 0;
     loop {
         let w = Tx(d.send.tx.load(Ordering::Acquire));
         if w.generation() != v.generation {
-            return Ok(Step::Error(libc::EBADF));
+            return Ok(Step::Error(EBADF));
         }
         if w.has(PIN) {
             return Ok(Step::Kernel);
@@ -261,6 +271,8 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
             if n > 0 {
                 if flags & MSG_PEEK == 0 {
                     c.tally(2, n);
+                } else if end.is_some() && buffers.left > 0 {
+                    peek_on(c, v, buffers, flags, w)?;
                 }
                 return Ok(Step::Data(n));
             }
@@ -329,9 +341,41 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
                 d.receive.krecv.store(n, Ordering::Release);
                 continue;
             }
+            Step::Data(got) => {
+                if flags & MSG_PEEK != 0 && got as u64 == limit && buffers.left > 0 {
+                    let end = (ahead == 2).then(|| d.send.mat.load(Ordering::Acquire));
+                    take_ring(&ring, buffers, flags, end)?;
+                }
+                Step::Data(got)
+            }
             step => step,
         });
     }
+}
+
+/// A peek has seen the ring's stretch to its end, in the epoch that `w` shows: what the kernel has follows it.
+fn peek_on(
+    c: &Conn,
+    v: &View<'_>,
+    buffers: &mut Buffers<'_>,
+    flags: i32,
+    w: Tx,
+) -> Result<(), Corrupt> {
+    let d = v.inn();
+    let limit = if w.by_ring() {
+        let sent = d.send.ksent.load(Ordering::Acquire);
+        sent.wrapping_sub(d.receive.krecv.load(Ordering::Relaxed))
+    } else {
+        u64::MAX
+    };
+    if Tx(d.send.tx.load(Ordering::Acquire)).epoch() != w.epoch() || limit == 0 {
+        return Ok(());
+    }
+    if w.by_ring() && limit > 1 << 60 {
+        return Err(Corrupt);
+    }
+    kernel_step(c, d, buffers, flags, limit.min(usize::MAX as u64) as usize);
+    Ok(())
 }
 
 /// A kernel read of at most `limit` bytes, counted.
@@ -343,10 +387,12 @@ fn kernel_step(
     limit: usize,
 ) -> Step {
     let flags = flags & (MSG_PEEK | MSG_TRUNC) | MSG_DONTWAIT;
-    c.kcalls.fetch_add(1, Ordering::AcqRel);
+    let Some(shadow) = c.shadow() else {
+        return Step::Error(EBADF);
+    };
     // SAFETY: the program's buffers.
-    let result = unsafe { kernel_recv(c.fd(), buffers, flags, limit) };
-    c.kcalls.fetch_sub(1, Ordering::AcqRel);
+    let result = unsafe { kernel_recv(shadow.fd(), buffers, flags, limit) };
+    drop(shadow);
     match result {
         Ok(0) => Step::Eof,
         Ok(n) => {
@@ -499,29 +545,36 @@ pub fn partial(done: usize, e: i32) -> Outcome1 {
     if done > 0 { Ok(done) } else { Err(e) }
 }
 
-const EMPTY: iovec = iovec {
-    iov_base: core::ptr::null_mut(),
-    iov_len: 0,
-};
-
-/// One non-blocking kernel read into what is left of the buffers, of at most `limit` bytes.
+/// Non-blocking kernel reads into what is left of the buffers, of at most `limit` bytes.
 unsafe fn kernel_recv(
     fd: i32,
     buffers: &mut Buffers<'_>,
     flags: i32,
     limit: usize,
 ) -> Result<usize, i32> {
-    let n = if limit < buffers.left {
+    if limit < buffers.left {
         let piece = buffers.piece(limit);
-        sys::recv(fd, piece.as_mut_ptr(), piece.len(), flags)?
-    } else {
-        let mut room = [EMPTY; 16];
+        let n = sys::recv(fd, piece.as_mut_ptr(), piece.len(), flags)?;
+        buffers.advance(n.min(buffers.left));
+        return Ok(n);
+    }
+    let mut total = 0;
+    loop {
+        let mut room = [EMPTY; ROOM];
         let rest = buffers.rest(&mut room);
+        let asked: usize = rest.iter().map(|v| v.iov_len).sum();
         let mut msg: libc::msghdr = core::mem::zeroed();
-        msg.msg_iov = rest.as_mut_ptr();
+        msg.msg_iov = rest.as_ptr() as *mut iovec;
         msg.msg_iovlen = rest.len() as _;
-        sys::recvmsg(fd, &mut msg, flags)?
-    };
-    buffers.advance(n.min(buffers.left));
-    Ok(n)
+        let n = match sys::recvmsg(fd, &mut msg, flags) {
+            Err(_) if total > 0 => return Ok(total),
+            result => result?,
+        };
+        buffers.advance(n.min(buffers.left));
+        total += n;
+        // Less than what was asked for is all there is.
+        if n < asked || buffers.left == 0 || flags & MSG_PEEK != 0 {
+            return Ok(total);
+        }
+    }
 }

@@ -5,15 +5,15 @@ use headwater_channel::ring::{Corrupt, Meta};
 use headwater_channel::wait::Outcome;
 use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::sync::Ordering;
-use headwater_host::{next, signal};
+use headwater_host::{next, signal, sys};
 use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, EMPTY, ROOM};
 use crate::conn::{Conn, Phase};
 use crate::record::{NONBLOCK, SHUT_WR, Takeover};
 use crate::recv::{self, Outcome1, partial};
 use crate::segment::{PIN, TCPONLY, Tx, View};
-use crate::{guard, life, look, switch, takeover};
+use crate::{guard, look, pins, switch, takeover};
 
 /// A large write is published in pieces, so that the reader copies one while the writer copies the next.
 const CHUNK: usize = 16 << 10;
@@ -99,7 +99,7 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
     let mut pinned = false;
     let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
     if pinned {
-        life::unpin(c);
+        pins::unpin(c);
     }
     Some(match result {
         Ok(()) => Ok(buffers.done),
@@ -121,27 +121,36 @@ unsafe fn attempt(
     while buffers.left > 0 {
         let step = guard(c, || step(c, v, buffers, flags)).unwrap_or(Step::Error(ECONNRESET));
         if !*pinned && matches!(step, Step::ByTcp | Step::Full) && patient {
-            *pinned = true;
-            c.pins.fetch_add(1, Ordering::AcqRel);
-            signal::begin_wait();
+            *pinned = pins::pin(c, v, &raw const *pinned as usize);
+            if !*pinned {
+                if matches!(step, Step::ByTcp) {
+                    switch::end_kernel_send(v.out(), 0);
+                }
+                return Err(libc::EBADF);
+            }
             end = recv::deadline(r.send_timeout.load(Ordering::Relaxed));
         }
         match step {
             Step::Sent => {}
             Step::Error(e) => return Err(e),
             Step::ByTcp => {
-                let mut room = [EMPTY; 64];
+                let mut room = [EMPTY; ROOM];
                 let rest = buffers.rest(&mut room);
-                let n = kernel_send(c.fd(), rest, flags);
-                let errno = next::errno();
-                switch::end_kernel_send(v.out(), n.max(0) as usize);
-                if n < 0 {
-                    return Err(errno);
-                }
+                let asked: usize = rest.iter().map(|v| v.iov_len).sum();
+                let sent = if patient {
+                    match kernel_send(c.fd(), rest, flags) {
+                        n if n < 0 => Err(next::errno()),
+                        n => Ok(n as usize),
+                    }
+                } else {
+                    shadow_send(c, rest, flags)
+                };
+                switch::end_kernel_send(v.out(), sent.unwrap_or(0));
+                let n = sent?;
                 counters::add(Counter::KernelBytesTx, n as u64);
                 counters::add(Counter::KernelMsgsTx, 1);
-                buffers.advance(n as usize);
-                if !patient {
+                buffers.advance(n);
+                if !patient && n < asked {
                     break;
                 }
             }
@@ -217,11 +226,15 @@ fn must_leave_ring(c: &Conn, v: &View<'_>, flags: i32) -> bool {
     if flags & KERNEL_FLAGS != 0 || c.record().has(SHUT_WR) || c.gone.load(Ordering::Relaxed) != 0 {
         return true;
     }
+    if !look::overdue(c, v) {
+        return false;
+    }
     // A peer that takes nothing may be gone.
     let head = v.out_ring().head();
     let look = v.peer().look.load(Ordering::Acquire);
     if look == c.look_seen.load(Ordering::Relaxed) && c.head_seen.load(Ordering::Relaxed) != head {
         c.head_seen.store(head, Ordering::Relaxed);
+        look::put_off(c);
         return false;
     }
     look::due(c, v) && look::peer_gone(c)
@@ -231,27 +244,35 @@ fn must_leave_ring(c: &Conn, v: &View<'_>, flags: i32) -> bool {
 #[inline]
 fn by_ring(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>) -> Result<Option<Step>, Corrupt> {
     let (d, ring) = (v.out(), v.out_ring());
-    let sent = {
+    // A reader on our own CPU gains nothing from an early start.
+    let together = v.peer().cpu.load(Ordering::Relaxed) == v.own().cpu.load(Ordering::Relaxed);
+    let chunk = if together { usize::MAX } else { CHUNK };
+    let mut sent = 0;
+    {
         let _section = v.lock_out();
         let w = Tx(d.send.tx.load(Ordering::Acquire));
         if !w.by_ring() || w.has(PIN) {
             return Ok(None);
         }
-        let piece = buffers.piece(CHUNK);
-        // Crumbs of room are not worth a frame of their own.
-        let least = piece.len().min(ring.capacity() / 8);
-        if ring.room(piece.len())? < least {
-            0
-        } else {
+        loop {
+            let piece = buffers.piece(chunk);
+            // Crumbs of room are not worth a frame of their own.
+            let least = piece.len().min(ring.capacity() / 8);
+            if ring.room(piece.len())? < least {
+                break;
+            }
             let n = ring.push(piece, Meta::default())?;
             c.tally(0, n);
-            n
+            buffers.advance(n);
+            sent += n;
+            if !together || n == 0 || buffers.left == 0 {
+                break;
+            }
         }
-    };
+    }
     if sent == 0 {
         return Ok(Some(Step::Full));
     }
-    buffers.advance(sent);
     switch::ring_reader(v);
     Ok(Some(Step::Sent))
 }
@@ -286,7 +307,7 @@ unsafe fn wait(
         switch::stop_writing(c, v);
         return Ok(());
     }
-    let patience = headwater_host::sys::now() + switch::STALL;
+    let patience = sys::now() + switch::STALL;
     let bound = deadline.map_or(patience, |d| d.min(patience));
     let result = recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing);
     switch::stop_writing(c, v);
@@ -297,7 +318,7 @@ unsafe fn wait(
         look::peer_gone(c);
     }
     match result {
-        Err(EAGAIN) if deadline.is_none_or(|d| headwater_host::sys::now() < d) => {
+        Err(EAGAIN) if deadline.is_none_or(|d| sys::now() < d) => {
             switch::end_stall(c, v);
             Ok(())
         }
@@ -306,10 +327,14 @@ unsafe fn wait(
     }
 }
 
-const EMPTY: iovec = iovec {
-    iov_base: core::ptr::null_mut(),
-    iov_len: 0,
-};
+/// A send of the kernel's that does not block.
+unsafe fn shadow_send(c: &Conn, iov: &[iovec], flags: i32) -> Outcome1 {
+    let shadow = c.shadow().ok_or(libc::EBADF)?;
+    let mut msg: libc::msghdr = core::mem::zeroed();
+    msg.msg_iov = iov.as_ptr() as *mut iovec;
+    msg.msg_iovlen = iov.len() as _;
+    sys::sendmsg(shadow.fd(), &msg, flags | MSG_DONTWAIT)
+}
 
 /// The C library's own send, which may block and is a cancellation point.
 unsafe fn kernel_send(fd: i32, iov: &[iovec], flags: i32) -> isize {

@@ -181,6 +181,10 @@ pub fn pin(c: &Conn, v: &View<'_>) -> bool {
 /// The peer reads only the kernel from here on: send what it has not read by the kernel, then go on there for good. False
 /// when the kernel is full for now.
 pub fn withdraw(c: &Conn, v: &View<'_>) -> bool {
+    c.shadow().is_none_or(|shadow| withdraw_by(v, shadow.fd()))
+}
+
+fn withdraw_by(v: &View<'_>, shadow: i32) -> bool {
     let d = v.out();
     let done = {
         let _section = v.lock_out();
@@ -192,6 +196,12 @@ pub fn withdraw(c: &Conn, v: &View<'_>) -> bool {
         if d.send.withdrawing.load(Ordering::Relaxed) == 0 {
             d.send.withdrawn.store(0, Ordering::Relaxed);
             d.send.withdrawing.store(1, Ordering::Release);
+        } else if let Ok(t) = truth::counts(shadow, v.end == 0) {
+            // Who began it may have been killed between a send and its count.
+            let by_kernel = d.send.ksent.load(Ordering::Relaxed);
+            d.send
+                .withdrawn
+                .store(t.written.wrapping_sub(by_kernel), Ordering::Release);
         }
         let done = loop {
             let mut buf = [0u8; 16384];
@@ -204,7 +214,7 @@ pub fn withdraw(c: &Conn, v: &View<'_>) -> bool {
             }
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
             // SAFETY: buf is readable for n bytes.
-            match unsafe { sys::send(c.fd(), buf.as_ptr(), n, flags) } {
+            match unsafe { sys::send(shadow, buf.as_ptr(), n, flags) } {
                 Ok(sent) => {
                     d.send.withdrawn.fetch_add(sent as u64, Ordering::Release);
                 }
@@ -250,7 +260,7 @@ pub fn freeze(c: &Conn, v: &View<'_>, reason: Reason) {
     if Tx(v.out().send.tx.load(Ordering::Acquire)).has(TCPONLY) && w.has(PIN) {
         return;
     }
-    finish_withdrawal(c, v);
+    finish_withdrawal(v, c.fd());
     unswitch(v);
     tcp_only(v);
     if !pin(c, v) {
@@ -305,10 +315,10 @@ pub fn must_withdraw(v: &View<'_>) -> bool {
 }
 
 /// The same, to the end: before something after which nothing can be sent in its place.
-pub fn finish_withdrawal(c: &Conn, v: &View<'_>) {
-    while help_withdraw(c, v) {
+pub fn finish_withdrawal(v: &View<'_>, shadow: i32) {
+    while must_withdraw(v) && !withdraw_by(v, shadow) {
         let mut p = [libc::pollfd {
-            fd: c.fd(),
+            fd: shadow,
             events: libc::POLLOUT,
             revents: 0,
         }];
