@@ -113,6 +113,7 @@ impl Channel {
     }
 
     /// The oldest frame, and the section in which it stays the oldest.
+    #[inline(always)]
     pub(super) fn next_frame(
         &self,
         patience: Patience,

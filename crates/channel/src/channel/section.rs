@@ -41,7 +41,7 @@ const NAP: u64 = 50_000;
 impl Channel {
     /// Enters a section. Sections of the channel's own calls are short; only a reservation or a frame in the program's
     /// hands can make this wait.
-    #[inline]
+    #[inline(always)]
     pub(super) fn section(&self, work: Work, patience: Patience) -> Result<Section<'_>, Stop> {
         let owner = self.enter();
         let lock = self.lock_of(work);
@@ -138,7 +138,7 @@ impl<'a> Section<'a> {
 }
 
 impl Drop for Section<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         if self.lent {
             let holder = self.channel.holders.of(self.work);
