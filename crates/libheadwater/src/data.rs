@@ -254,10 +254,12 @@ pub unsafe extern "C-unwind" fn sendfile64(
 
 /// A file through a carried socket: read and sent in pieces, until a short piece.
 unsafe fn send_file(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> ssize_t {
-    let mut buf = [0u8; 32768];
+    // Not cleared: that would cost more than a small file.
+    let mut room = core::mem::MaybeUninit::<[u8; 32768]>::uninit();
+    let (buf, size) = (room.as_mut_ptr() as *mut u8, size_of_val(&room));
     let mut done = 0;
     while done < n {
-        let want = (n - done).min(buf.len());
+        let want = (n - done).min(size);
         let at = if offset.is_null() {
             libc::lseek(from, 0, libc::SEEK_CUR)
         } else {
@@ -266,12 +268,12 @@ unsafe fn send_file(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> s
         if at < 0 {
             return result(receiving::partial(done, headwater_host::next::errno()));
         }
-        let got = match headwater_host::sys::pread(from, buf.as_mut_ptr(), want, at) {
+        let got = match headwater_host::sys::pread(from, buf, want, at) {
             Ok(0) => break,
             Ok(got) => got,
             Err(e) => return result(receiving::partial(done, e)),
         };
-        let sent = send(out, buf.as_ptr() as *const c_void, got, 0);
+        let sent = send(out, buf as *const c_void, got, 0);
         if sent < 0 {
             let e = headwater_host::next::errno();
             return result(receiving::partial(done, e));

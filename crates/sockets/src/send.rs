@@ -1,7 +1,7 @@
 //! Sending. [`send`] is what write(2), writev(2), send(2), sendto(2), sendmsg(2) and sendfile(2) come down to.
 
 use headwater_channel::bell;
-use headwater_channel::ring::{Corrupt, Meta};
+use headwater_channel::ring::{Corrupt, Meta, Ring};
 use headwater_channel::wait::Outcome;
 use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::sync::Ordering;
@@ -255,15 +255,8 @@ fn by_ring(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>) -> Result<Option<S
             return Ok(None);
         }
         loop {
-            let piece = buffers.piece(chunk);
-            // Crumbs of room are not worth a frame of their own.
-            let least = piece.len().min(ring.capacity() / 8);
-            if ring.room(piece.len())? < least {
-                break;
-            }
-            let n = ring.push(piece, Meta::default())?;
+            let n = publish(&ring, buffers, chunk)?;
             c.tally(0, n);
-            buffers.advance(n);
             sent += n;
             if !together || n == 0 || buffers.left == 0 {
                 break;
@@ -275,6 +268,37 @@ fn by_ring(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>) -> Result<Option<S
     }
     switch::ring_reader(v);
     Ok(Some(Step::Sent))
+}
+
+/// Publishes the next bytes, of as many buffers as it takes, as one frame of at most `most` bytes; 0: no room.
+#[inline]
+fn publish(ring: &Ring<'_>, buffers: &mut Buffers<'_>, most: usize) -> Result<usize, Corrupt> {
+    let want = buffers.left.min(most);
+    // Crumbs of room are not worth a frame of their own.
+    if ring.room(want)? < want.min(ring.capacity() / 8) {
+        return Ok(0);
+    }
+    let piece = buffers.piece(want);
+    if piece.len() == want {
+        let n = ring.push(piece, Meta::default())?;
+        buffers.advance(n);
+        return Ok(n);
+    }
+    let Some(room) = ring.reserve(want, false)? else {
+        return Ok(0);
+    };
+    let mut filled = 0;
+    while filled < room.len {
+        let piece = buffers.piece(room.len - filled);
+        // SAFETY: the reservation has room for this piece, and the program's buffers are outside it.
+        unsafe {
+            core::ptr::copy_nonoverlapping(piece.as_ptr(), room.ptr.add(filled), piece.len())
+        };
+        filled += piece.len();
+        buffers.advance(piece.len());
+    }
+    ring.commit(filled, Meta::default());
+    Ok(filled)
 }
 
 /// Waits for room: spin, then arm, look again, sleep until the ring is down to its low-water mark.

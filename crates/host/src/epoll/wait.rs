@@ -160,6 +160,11 @@ impl Set {
             if n == 0 && turns.is_multiple_of(KERNEL_SPIN) {
                 n = look_kernel(&mut inner, out);
             }
+            if n == 0 {
+                for _ in 0..inner.hot.len().min(16) {
+                    core::hint::spin_loop();
+                }
+            }
             n > 0
         });
         if outcome == Outcome::Ready {
