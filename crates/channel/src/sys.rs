@@ -21,8 +21,20 @@ pub fn memfd_create(name: &core::ffi::CStr, flags: u32) -> Result<i32> {
     call!(memfd_create, name.as_ptr(), flags).map(|n| n as i32)
 }
 
+/// ftruncate(2), except that a file larger than the process may make is EFBIG alone: the kernel would kill it.
 pub fn ftruncate(fd: i32, len: u64) -> Result<()> {
+    if len > largest_file() {
+        return Err(libc::EFBIG);
+    }
     call!(ftruncate, fd, len).map(drop)
+}
+
+/// RLIMIT_FSIZE in bytes. Beyond it the kernel raises SIGXFSZ.
+pub fn largest_file() -> u64 {
+    let mut limit = [u64::MAX; 2];
+    let none = core::ptr::null::<u64>();
+    let _ = call!(prlimit64, 0, libc::RLIMIT_FSIZE, none, limit.as_mut_ptr());
+    limit[0]
 }
 
 pub fn fcntl(fd: i32, cmd: i32, arg: usize) -> Result<i32> {

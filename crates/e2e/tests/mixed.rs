@@ -27,13 +27,20 @@ const CLIENT: Sides = Sides {
 };
 
 fn echo(lab: &Lab, sides: Sides, style: &str) -> String {
+    echo_of(lab, sides, style, |_| ())
+}
+
+/// The same, with something done to each command first.
+fn echo_of(lab: &Lab, sides: Sides, style: &str, alter: impl Fn(&mut Command)) -> String {
     let port = network::free_port();
     let command = |with: bool| -> Command {
-        if with {
+        let mut c = if with {
             lab.command(PYTHON)
         } else {
             lab.plain(PYTHON)
-        }
+        };
+        alter(&mut c);
+        c
     };
     let mut c = command(sides.server);
     c.arg(lab::source("py/echo_server.py"))
@@ -118,13 +125,54 @@ fn the_board_is_garbage() {
     ] {
         let (_, expected) = native(|lab| echo(lab, BOTH, "threads"));
         let (lab, seen) = accelerated(|lab| {
-            use std::os::unix::fs::DirBuilderExt;
-            std::fs::DirBuilder::new()
-                .mode(0o700)
-                .create(lab.path("run"))
-                .unwrap();
-            std::fs::write(lab.path("run/board"), &bytes).unwrap();
+            echo(lab, BOTH, "threads");
+            std::fs::write(board(lab), &bytes).unwrap();
             echo(lab, BOTH, "threads")
+        });
+        assert_eq!(seen, expected, "{}", lab.lines_text());
+    }
+}
+
+/// The file of the board, which accelerated programs have made.
+fn board(lab: &Lab) -> std::path::PathBuf {
+    let files = std::fs::read_dir(lab.path("run")).expect("the runtime folder");
+    files
+        .flatten()
+        .map(|f| f.path())
+        .find(|f| {
+            f.file_name()
+                .is_some_and(|n| n.to_string_lossy().starts_with("board"))
+        })
+        .expect("a board")
+}
+
+#[test]
+fn files_must_stay_small() {
+    use std::os::unix::process::CommandExt;
+    let limit = |c: &mut Command| {
+        let small = libc::rlimit {
+            rlim_cur: 65536,
+            rlim_max: 65536,
+        };
+        // SAFETY: setrlimit may be called between fork and exec.
+        unsafe {
+            c.pre_exec(move || match libc::setrlimit(libc::RLIMIT_FSIZE, &small) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            })
+        };
+    };
+    for with_board in [false, true] {
+        let (_, expected) = native(|lab| echo_of(lab, BOTH, "threads", limit));
+        let (lab, seen) = accelerated(|lab| {
+            if with_board {
+                echo(lab, BOTH, "threads");
+            }
+            let before = lab.lines().len();
+            let seen = echo_of(lab, BOTH, "threads", limit);
+            let lines = &lab.lines()[before..];
+            assert!(lines.iter().all(|l| l.accelerated == 0 && l.shm_tx == 0));
+            seen
         });
         assert_eq!(seen, expected, "{}", lab.lines_text());
     }

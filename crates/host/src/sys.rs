@@ -225,6 +225,13 @@ impl core::fmt::Write for Cursor<'_> {
 
 /// Writes all of `bytes`, ignoring errors: for logs and statistics, which must never disturb the program.
 pub fn write_all(fd: i32, mut bytes: &[u8]) {
+    let limit = largest_file();
+    let too_large = |st: libc::stat| {
+        st.st_mode & libc::S_IFMT == libc::S_IFREG && st.st_size as u64 + bytes.len() as u64 > limit
+    };
+    if limit != u64::MAX && fstat(fd).is_ok_and(too_large) {
+        return;
+    }
     while !bytes.is_empty() {
         // SAFETY: bytes is readable.
         match unsafe { write(fd, bytes.as_ptr(), bytes.len()) } {
