@@ -7,6 +7,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::Proof;
+
 /// The library's counters, summed over the processes of a sample.
 #[derive(Clone, Default, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(default)]
@@ -64,17 +66,42 @@ impl Counters {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Carried {
     Yes,
-    /// The library counted no accelerated connection, or never spoke.
+    /// The library never spoke.
+    NotLoaded,
+    /// It counted no accelerated connection, or too few.
     NotCounted,
     /// The loop-back device carried it all the same.
     SeenByKernel,
 }
 
-/// Judges a sample by what the loop-back device carried per message, beside the native arm's median of that.
+impl Carried {
+    /// What is wrong, in words.
+    pub fn objection(self) -> Option<&'static str> {
+        match self {
+            Carried::Yes => None,
+            Carried::NotLoaded => Some("the library was not there"),
+            Carried::NotCounted => Some("too few accelerated connections were counted"),
+            Carried::SeenByKernel => Some("the loop-back device saw the traffic"),
+        }
+    }
+}
+
+/// Judges a sample that claims to be accelerated; where traffic is to be carried, by what the loop-back device carried per
+/// message, beside the native arm's median of that.
 ///
 /// A fifth of it is allowed: connections begin over TCP. Where no native sample was taken only the count speaks.
-pub fn judge(counters: &Counters, loopback_per_message: f64, native: Option<f64>) -> Carried {
-    if counters.accelerated == 0 {
+pub fn judge(
+    proof: Proof,
+    counters: &Counters,
+    loopback_per_message: f64,
+    native: Option<f64>,
+) -> Carried {
+    let ends = match proof {
+        Proof::Carried { ends } => ends,
+        Proof::Loaded if counters.processes == 0 => return Carried::NotLoaded,
+        Proof::Loaded | Proof::None => return Carried::Yes,
+    };
+    if counters.accelerated < ends {
         return Carried::NotCounted;
     }
     match native {
@@ -116,12 +143,26 @@ mod tests {
             accelerated: 1,
             ..Counters::default()
         };
-        assert_eq!(judge(&counted, 1.0, Some(400.0)), Carried::Yes);
-        assert_eq!(judge(&counted, 300.0, Some(400.0)), Carried::SeenByKernel);
-        assert_eq!(judge(&counted, 300.0, None), Carried::Yes);
+        let one = Proof::Carried { ends: 1 };
+        assert_eq!(judge(one, &counted, 1.0, Some(400.0)), Carried::Yes);
         assert_eq!(
-            judge(&Counters::default(), 0.0, Some(400.0)),
-            Carried::NotCounted
+            judge(one, &counted, 300.0, Some(400.0)),
+            Carried::SeenByKernel
         );
+        assert_eq!(judge(one, &counted, 300.0, None), Carried::Yes);
+        let two = Proof::Carried { ends: 2 };
+        assert_eq!(judge(two, &counted, 1.0, Some(400.0)), Carried::NotCounted);
+    }
+
+    #[test]
+    fn a_library_that_has_nothing_to_carry_must_still_have_spoken() {
+        let silent = Counters::default();
+        let spoke = Counters {
+            processes: 1,
+            ..Counters::default()
+        };
+        assert_eq!(judge(Proof::Loaded, &silent, 0.0, None), Carried::NotLoaded);
+        assert_eq!(judge(Proof::Loaded, &spoke, 0.0, None), Carried::Yes);
+        assert_eq!(judge(Proof::None, &silent, 0.0, None), Carried::Yes);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use comfy_table::Table;
 
 use crate::experiment::{ACCELERATED, Cell, Experiment, Site, TCP};
-use crate::experiments::Sockets;
+use crate::experiments;
 use crate::failure::Result;
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
@@ -56,7 +56,7 @@ fn show() -> Result<()> {
     println!(
         "The same programs without and with Headwater, in turn. Figures are medians; per message of both ends."
     );
-    let sockets = Sockets::new();
+    let sockets = experiments::sockets();
     let mut missing = false;
     for (title, name, programs) in SHOWN {
         if programs
@@ -77,7 +77,7 @@ fn show() -> Result<()> {
 }
 
 fn one(
-    sockets: &Sockets,
+    sockets: &dyn Experiment,
     site: &Site,
     title: &'static str,
     mut cell: Cell,
@@ -115,7 +115,7 @@ fn one(
             .comparisons
             .iter()
             .find(|c| c.against == TCP.name)
-            .map(|c| c.ratio);
+            .map(|c| c.figure.value());
         let words = placement_words(placement);
         row(&mut rows, [words, "native"], native, String::new());
         row(

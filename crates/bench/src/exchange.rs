@@ -1,6 +1,6 @@
-//! One client against one server, and everything that can be known about it from outside.
+//! One client against one server, or a program alone, and everything that can be known about it from outside.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -41,9 +41,8 @@ impl<'a> Exchange<'a> {
         mut command: Command,
         ready: impl FnMut(&Running) -> bool,
     ) -> Result<Exchange<'a>> {
-        let stats_file = job.site.scratch.join("counters");
-        let _ = std::fs::remove_file(&stats_file);
-        let preload = preload(job, &stats_file)?;
+        let stats_file = fresh_stats_file(job);
+        let preload = preload(job, Some(&stats_file))?;
         process::prepare(
             &mut command,
             job.placement.server_cpu(&job.site.machine.cpus),
@@ -70,29 +69,58 @@ impl<'a> Exchange<'a> {
     }
 
     /// Runs a client to its end, then ends the server, with `signal` where closing its input is not enough.
-    pub fn run(self, name: &str, mut client: Command, signal: Option<i32>) -> Result<Outcome> {
+    pub fn run(self, name: &str, client: Command, signal: Option<i32>) -> Result<Outcome> {
+        self.join(name, client)?.finish(signal)
+    }
+
+    /// Starts a client beside the server.
+    pub fn join(self, name: &str, mut client: Command) -> Result<Both<'a>> {
         let Exchange {
             job,
             server,
             stats_file,
         } = self;
-        let preload = preload(job, &stats_file)?;
+        let preload = preload(job, Some(&stats_file))?;
         process::prepare(
             &mut client,
             job.placement.client_cpu(&job.site.machine.cpus),
             preload,
         );
-        let loopback = machine::loopback_bytes();
-        let cpu = server.cpu_ns();
+        let loopback_before = machine::loopback_bytes();
+        let server_cpu_before = server.cpu_ns();
         let client = Running::start(name, client)?;
         if let Some(counter) = job.counter {
             counter.watch(client.pid);
         }
-        // A busy CPU or a counted run can take long, a hang forever.
-        let (client, client_said) = client.finish(job.time * 20 + Duration::from_secs(10))?;
-        let server_cpu_ns = server.cpu_ns() - cpu;
-        let loopback_bytes = machine::loopback_bytes() - loopback;
-        let (server, server_said) = server.stop(signal)?;
+        Ok(Both {
+            job,
+            server,
+            client,
+            stats_file,
+            loopback_before,
+            server_cpu_before,
+        })
+    }
+}
+
+/// A client and its server at work.
+pub struct Both<'a> {
+    job: &'a Job<'a>,
+    pub server: Running,
+    pub client: Running,
+    stats_file: PathBuf,
+    loopback_before: u64,
+    server_cpu_before: u64,
+}
+
+impl Both<'_> {
+    /// Waits for the client's end, then ends the server.
+    pub fn finish(self, signal: Option<i32>) -> Result<Outcome> {
+        let job = self.job;
+        let (client, client_said) = self.client.finish(limit(job))?;
+        let server_cpu_ns = self.server.cpu_ns() - self.server_cpu_before;
+        let loopback_bytes = machine::loopback_bytes() - self.loopback_before;
+        let (server, server_said) = self.server.stop(signal)?;
         Ok(Outcome {
             client_said,
             server_said,
@@ -100,9 +128,26 @@ impl<'a> Exchange<'a> {
             server_cpu_ns,
             server_switches: server.switches,
             loopback_bytes,
-            counters: preloaded(job).then(|| Counters::read(&stats_file)),
+            counters: counters(job, &self.stats_file),
         })
     }
+}
+
+/// Runs one program to its end, where a server would run.
+pub fn alone(
+    job: &Job<'_>,
+    name: &str,
+    mut command: Command,
+) -> Result<(String, Option<Counters>)> {
+    let stats_file = fresh_stats_file(job);
+    let cpu = job.placement.server_cpu(&job.site.machine.cpus);
+    process::prepare(&mut command, cpu, preload(job, Some(&stats_file))?);
+    let running = Running::start(name, command)?;
+    if let Some(counter) = job.counter {
+        counter.watch(running.pid);
+    }
+    let (_, said) = running.finish(limit(job))?;
+    Ok((said, counters(job, &stats_file)))
 }
 
 impl Outcome {
@@ -122,11 +167,8 @@ impl Outcome {
     }
 }
 
-fn preloaded(job: &Job<'_>) -> bool {
-    job.arm.carrier == Carrier::Accelerated
-}
-
-fn preload<'a>(job: &'a Job<'_>, stats_file: &'a std::path::Path) -> Result<Option<Preload<'a>>> {
+/// What a program of this job is preloaded with, if anything.
+pub fn preload<'a>(job: &'a Job<'_>, stats_file: Option<&'a Path>) -> Result<Option<Preload<'a>>> {
     if !preloaded(job) {
         return Ok(None);
     }
@@ -134,4 +176,23 @@ fn preload<'a>(job: &'a Job<'_>, stats_file: &'a std::path::Path) -> Result<Opti
         library: job.site.tools.library()?,
         stats_file,
     }))
+}
+
+fn preloaded(job: &Job<'_>) -> bool {
+    job.arm.carrier == Carrier::Accelerated
+}
+
+fn fresh_stats_file(job: &Job<'_>) -> PathBuf {
+    let path = job.site.scratch.join("counters");
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+fn counters(job: &Job<'_>, stats_file: &Path) -> Option<Counters> {
+    preloaded(job).then(|| Counters::read(stats_file))
+}
+
+/// A busy CPU or a counted run can take long, a hang forever.
+fn limit(job: &Job<'_>) -> Duration {
+    job.time * 20 + Duration::from_secs(10)
 }

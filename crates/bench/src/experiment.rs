@@ -29,11 +29,43 @@ pub struct Cell {
     pub goals: Vec<Goal>,
     /// Part of a quick run.
     pub quick: bool,
-    /// Connecting is the work, so the loop-back device rightly sees traffic.
-    pub connects: bool,
+    pub placements: &'static [Placement],
+    pub proof: Proof,
 }
 
-/// How a rate is shown.
+/// What an accelerated sample must show to count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// At least so many accelerated ends of connections, and a quiet loop-back device.
+    Carried { ends: u64 },
+    /// That the library was there: nothing is to be carried.
+    Loaded,
+    /// Nothing: connecting is the work, which rightly goes by TCP.
+    None,
+}
+
+impl Cell {
+    /// In every placement, with carried traffic, without goals.
+    pub fn new(name: impl Into<String>, unit: Unit, arms: Vec<Arm>) -> Cell {
+        Cell {
+            name: name.into(),
+            unit,
+            arms,
+            goals: Vec::new(),
+            quick: false,
+            placements: &Placement::ALL,
+            proof: Proof::Carried { ends: 1 },
+        }
+    }
+
+    /// It is about what acceleration costs, not about speed.
+    pub fn is_about_costs(&self) -> bool {
+        let is_cost = |goal: &Goal| matches!(goal.against, Against::MoreThan(_));
+        self.goals.iter().any(is_cost)
+    }
+}
+
+/// What is shown of an arm, above all of its rate.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Unit {
     /// As the time of one message.
@@ -42,6 +74,12 @@ pub enum Unit {
     Stream,
     /// As messages a second.
     Rate,
+    /// As messages a second that were asked for, and what the server used for them.
+    Load,
+    /// As the time of one piece of work of a single program.
+    Each,
+    /// No rate: what is used while nothing happens.
+    Idle,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,6 +111,8 @@ const fn arm(name: &'static str, carrier: Carrier) -> Arm {
 }
 
 pub const TCP: Arm = arm("tcp", Carrier::Tcp);
+/// Without the library, where that is not only about TCP.
+pub const NATIVE: Arm = arm("native", Carrier::Tcp);
 pub const UNIX: Arm = arm("unix", Carrier::Unix);
 pub const ACCELERATED: Arm = arm("accelerated", Carrier::Accelerated);
 pub const TCP_NODELAY: Arm = Arm {
@@ -90,7 +130,7 @@ pub const CACHE_LINE: Arm = Arm {
     ..arm("cache-line", Carrier::Raw)
 };
 
-/// A ratio that is wanted of a cell: `arm` over `against`, turned so that more is better.
+/// What is wanted of a cell: a ratio of `arm` over `against`, turned so that more is better, or a difference of costs.
 #[derive(Clone)]
 pub struct Goal {
     pub arm: &'static str,
@@ -104,6 +144,8 @@ pub struct Goal {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Against {
     Arm(&'static str),
+    /// The difference to an arm, which is to be `must` at most.
+    MoreThan(&'static str),
     /// A fixed time per message, in nanoseconds.
     Time(f64),
 }
@@ -115,6 +157,13 @@ pub enum Metric {
     P50,
     P99,
     Cpu,
+    // Costs, of which less is better:
+    /// Nanoseconds per message.
+    Time,
+    /// Share of one CPU.
+    CpuShare,
+    /// Bytes per connection.
+    Memory,
 }
 
 impl Goal {
@@ -127,6 +176,18 @@ impl Goal {
             placements,
             must,
             aim: aim.into(),
+        }
+    }
+
+    /// At most so much more of a cost than natively, everywhere.
+    pub fn more(metric: Metric, most: f64) -> Goal {
+        Goal {
+            arm: ACCELERATED.name,
+            against: Against::MoreThan(NATIVE.name),
+            metric,
+            placements: &Placement::ALL,
+            must: most,
+            aim: None,
         }
     }
 
@@ -192,6 +253,12 @@ pub struct Sample {
     pub cpu_ns: f64,
     /// Context switches of both ends, per message.
     pub switches: f64,
+    /// Share of one CPU that was used, by the ends that the cell is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<f64>,
+    /// Resident bytes of both ends, per connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<f64>,
     pub loopback_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
@@ -201,12 +268,15 @@ pub struct Sample {
 
 impl Sample {
     pub fn metric(&self, metric: Metric) -> Option<f64> {
-        // Times are turned round, so that more is better everywhere.
+        // The times are turned round, so that more is better; costs are not.
         match metric {
             Metric::Rate => Some(self.rate),
             Metric::P50 => self.p50_ns.map(|ns| 1e9 / ns),
             Metric::P99 => self.p99_ns.map(|ns| 1e9 / ns),
             Metric::Cpu => Some(1e9 / self.cpu_ns.max(1.0)),
+            Metric::Time => (self.rate > 0.0).then(|| 1e9 / self.rate),
+            Metric::CpuShare => self.cpu_share,
+            Metric::Memory => self.memory,
         }
     }
 

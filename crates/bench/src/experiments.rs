@@ -1,19 +1,23 @@
 //! The experiments by name.
 
+mod costs;
+mod printed;
 mod sockets;
+mod work;
 
-pub use sockets::Sockets;
+pub use sockets::experiment as sockets;
 
 use crate::experiment::Experiment;
 
 /// Every name that `headwater bench` knows. Those without an experiment below are still to come.
-pub const NAMES: [&str; 10] = [
-    "sockets", "pipe", "xti", "udp", "tcp", "sctp", "speed", "lan", "apps", "netperf",
+pub const NAMES: [&str; 11] = [
+    "sockets", "costs", "pipe", "xti", "udp", "tcp", "sctp", "speed", "lan", "apps", "netperf",
 ];
 
 pub fn by_name(name: &str) -> Option<Box<dyn Experiment>> {
     match name {
-        "sockets" => Some(Box::new(Sockets::new())),
+        "sockets" => Some(Box::new(sockets::experiment())),
+        "costs" => Some(Box::new(costs::experiment())),
         _ => None,
     }
 }
@@ -28,6 +32,35 @@ pub fn print_list() {
         for cell in experiment.cells() {
             let arms: Vec<&str> = cell.arms.iter().map(|arm| arm.name).collect();
             println!("  {name}/{:<22} {}", cell.name, arms.join(" "));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Against;
+
+    #[test]
+    fn every_cell_has_a_name_of_its_own_and_goals_for_its_own_arms() {
+        for experiment in NAMES.into_iter().filter_map(by_name) {
+            let cells = experiment.cells();
+            for (index, cell) in cells.iter().enumerate() {
+                let name = &cell.name;
+                assert!(!name.contains('/'), "{name}");
+                assert!(
+                    cells[..index].iter().all(|other| other.name != *name),
+                    "{name}"
+                );
+                let has = |arm: &str| cell.arms.iter().any(|own| own.name == arm);
+                for goal in &cell.goals {
+                    assert!(has(goal.arm), "{name}");
+                    assert!(goal.aim.is_none_or(|aim| goal.must <= aim), "{name}");
+                    if let Against::Arm(other) | Against::MoreThan(other) = goal.against {
+                        assert!(has(other), "{name}");
+                    }
+                }
+            }
         }
     }
 }

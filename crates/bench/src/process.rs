@@ -21,7 +21,8 @@ pub struct Usage {
 /// What a preloaded program is given.
 pub struct Preload<'a> {
     pub library: &'a Path,
-    pub stats_file: &'a Path,
+    /// Where the library leaves its counters, at the price of a write at the program's end.
+    pub stats_file: Option<&'a Path>,
 }
 
 /// Sets a command up for a sample: its CPU, its environment, and its death with ours (by SIGTERM, which servers pass on to
@@ -35,7 +36,9 @@ pub fn prepare(command: &mut Command, cpu: Option<usize>, preload: Option<Preloa
     if let Some(preload) = preload {
         command.env("LD_PRELOAD", preload.library);
         command.env("HEADWATER_SOCKETS", "1");
-        command.env("HEADWATER_STATS_FILE", preload.stats_file);
+        if let Some(stats_file) = preload.stats_file {
+            command.env("HEADWATER_STATS_FILE", stats_file);
+        }
     }
     let before_exec = move || {
         // SAFETY: both calls are plain system calls, and the set outlives its use.
@@ -130,7 +133,7 @@ impl Running {
 
     /// Asks it to end, by closing its standard input and with a signal where one is given; kills it when it does not.
     pub fn stop(mut self, signal: Option<i32>) -> Result<(Usage, String)> {
-        drop(self.input.take());
+        self.end_input();
         if let Some(signal) = signal {
             // SAFETY: the child has not been reaped, so the pid is its own.
             unsafe { libc::kill(self.pid, signal) };
@@ -150,6 +153,16 @@ impl Running {
     /// CPU time so far of its family, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         self.family().into_iter().map(cpu_clock).sum()
+    }
+
+    /// Resident bytes of its family. Pages that processes share count once among those that share them.
+    pub fn memory(&self) -> u64 {
+        self.family().into_iter().map(resident).sum()
+    }
+
+    /// Ends its standard input, which it may be waiting for.
+    pub fn end_input(&mut self) {
+        drop(self.input.take());
     }
 
     fn wait_exit(&self, limit: Duration) -> io::Result<bool> {
@@ -244,6 +257,20 @@ fn cpu_clock(pid: i32) -> u64 {
     }
 }
 
+fn resident(pid: i32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    proportional(&rollup)
+}
+
+/// The proportional set size in a rollup of /proc/PID/smaps, in bytes: each page divided by how often it is mapped.
+fn proportional(rollup: &str) -> u64 {
+    let kib = rollup.lines().find_map(|line| {
+        let size = line.strip_prefix("Pss:")?.split_whitespace().next()?;
+        size.parse::<u64>().ok()
+    });
+    kib.unwrap_or(0) * 1024
+}
+
 fn last_line(said: &str) -> String {
     let line = said.trim().lines().next_back().unwrap_or("nothing said");
     line.chars().take(200).collect()
@@ -294,6 +321,14 @@ mod tests {
             assert!(start.elapsed() < SOON, "the grandchild lives on");
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn resident_memory_is_the_proportional_set_size() {
+        let rollup = "0000-ffff ---p 00000000 00:00 0   [rollup]\nRss:    1536 kB\nPss:     900 kB\nPss_Dirty: 96 kB\n";
+        assert_eq!(proportional(rollup), 900 * 1024);
+        assert_eq!(proportional(""), 0);
+        assert!(resident(std::process::id() as i32) > 0);
     }
 
     #[test]

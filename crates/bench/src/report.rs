@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use crate::carriage::{Carried, Counters};
+use crate::carriage::Counters;
 use crate::experiment::{Cell, Experiment, Metric, Sample, Unit};
 use crate::machine::Machine;
 use crate::placement::Placement;
@@ -44,12 +44,18 @@ pub struct CellReport {
 pub struct ArmReport {
     pub arm: &'static str,
     pub samples: usize,
+    /// Measured in all samples together.
+    pub messages: u64,
     pub rate: Option<f64>,
     pub bytes_rate: Option<f64>,
     pub p50_ns: Option<f64>,
     pub p99_ns: Option<f64>,
     pub cpu_ns: Option<f64>,
     pub switches: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<f64>,
     pub syscalls: Option<Syscalls>,
     pub doorbells: Option<f64>,
     pub sleeps: Option<f64>,
@@ -129,6 +135,7 @@ impl ArmReport {
         ArmReport {
             arm: series.arm.name,
             samples: series.taken().count(),
+            messages: series.taken().map(|sample| sample.messages).sum(),
             rate: series.median(|sample| sample.metric(Metric::Rate)),
             bytes_rate: series
                 .median(|sample| (sample.bytes_rate > 0.0).then_some(sample.bytes_rate)),
@@ -136,6 +143,8 @@ impl ArmReport {
             p99_ns: series.median(|sample| sample.p99_ns),
             cpu_ns: series.median(|sample| Some(sample.cpu_ns)),
             switches: series.median(|sample| Some(sample.switches)),
+            cpu_share: series.median(|sample| sample.cpu_share),
+            memory: series.median(|sample| sample.memory),
             syscalls: series.syscalls,
             doorbells: counter(|counters| counters.doorbells),
             sleeps: counter(|counters| counters.sleeps),
@@ -146,11 +155,7 @@ impl ArmReport {
                 .map(|(yes, of, objection)| CarriedReport {
                     yes,
                     of,
-                    objection: match objection {
-                        Carried::Yes => None,
-                        Carried::NotCounted => Some("no accelerated connection was counted"),
-                        Carried::SeenByKernel => Some("the loop-back device saw the traffic"),
-                    },
+                    objection: objection.objection(),
                 }),
             counters: last.and_then(|sample| sample.counters.clone()),
             failures: series.failures.clone(),

@@ -120,6 +120,7 @@ fn plan(experiment: &dyn Experiment, selections: &[Selection], site: &Site, quic
         for mut cell in selection.cells(experiment.cells(), quick) {
             cell.arms.retain(|arm| select::takes_arm(*arm));
             let placements = Placement::offered(&site.machine.cpus)
+                .filter(|placement| cell.placements.contains(placement))
                 .filter(|placement| selection.takes_placement(*placement, quick))
                 .collect();
             plan.push((cell, placements));
@@ -256,8 +257,8 @@ fn count_syscalls(experiment: &dyn Experiment, job: &Job<'_>) -> Option<Syscalls
     };
     let (few_calls, few, _) = run(job.time / 4)?;
     let (many_calls, many, method) = run(job.time)?;
-    // Programs that cannot be made to run longer; ptrace that was denied.
-    if many < few * 1.25 || many_calls == 0.0 && method == "ptrace" {
+    // Programs that cannot be made to run longer, or were not watched; ptrace that was denied.
+    if many < few * 1.25 || many_calls == 0.0 {
         return None;
     }
     Some(Syscalls {

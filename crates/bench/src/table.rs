@@ -4,43 +4,15 @@ use comfy_table::{Cell as Field, CellAlignment, Table, presets};
 
 use crate::experiment::{Cell, Metric, UNIX, Unit};
 use crate::report::{ArmReport, CellReport, Report};
-use crate::verdict::{Comparison, Verdict};
+use crate::verdict::{Comparison, Figure, Verdict};
 
 /// One cell in one placement: a row for each arm, then what follows from them.
 pub fn cell(cell: &Cell, report: &CellReport) -> String {
-    let mut table = new(&[
-        "arm",
-        headline(cell.unit),
-        "p50",
-        "p99",
-        "CPU/msg",
-        "calls/msg",
-        "switches/msg",
-        "wake-ups/msg",
-        "lo B/msg",
-        "carried",
-    ]);
+    let columns = columns(cell.unit);
+    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
+    let mut table = new(&heads);
     for arm in &report.arms {
-        let rate = arm
-            .rate
-            .map_or("none".to_string(), |rate| speed(cell.unit, arm, rate));
-        let count = |value: Option<f64>| value.map_or(String::new(), number);
-        let time = |value: Option<f64>| value.map_or(String::new(), duration);
-        row(
-            &mut table,
-            [
-                arm.arm.to_string(),
-                rate,
-                time(arm.p50_ns),
-                time(arm.p99_ns),
-                time(arm.cpu_ns),
-                calls(arm),
-                count(arm.switches),
-                count(arm.doorbells),
-                count(arm.loopback_bytes),
-                carried(arm),
-            ],
-        );
+        row(&mut table, columns.iter().map(|(_, show)| show(arm)));
     }
     let mut text = format!("\n{} {}\n{table}", report.cell, report.placement.name());
     for arm in &report.arms {
@@ -70,7 +42,7 @@ pub fn summary(report: &Report) -> String {
         "cell",
         "placement",
         "of",
-        "ratio",
+        "measured",
         "95 %",
         "must",
         "aim",
@@ -87,8 +59,8 @@ pub fn summary(report: &Report) -> String {
             let again = found.rerun.as_ref().and_then(|rerun| rerun.get(index));
             for comparison in [Some(first), again].into_iter().flatten() {
                 shown += 1;
-                let factor = |value: Option<f64>| {
-                    value.map_or(String::new(), |value| format!("{}x", number(value)))
+                let wanted = |value: Option<f64>| {
+                    value.map_or(String::new(), |value| wanted(comparison, value))
                 };
                 row(
                     &mut goals,
@@ -96,10 +68,10 @@ pub fn summary(report: &Report) -> String {
                         found.cell.clone(),
                         found.placement.name().to_string(),
                         of(comparison),
-                        factor(Some(comparison.ratio)),
+                        shown_as(comparison, comparison.figure.value()),
                         interval(comparison),
-                        factor(comparison.must),
-                        factor(comparison.aim),
+                        wanted(comparison.must),
+                        wanted(comparison.aim),
                         comparison.verdict.words().to_string(),
                     ],
                 );
@@ -134,9 +106,10 @@ pub fn new(head: &[&str]) -> Table {
     table
 }
 
-pub fn row<const N: usize>(table: &mut Table, fields: [String; N]) {
+pub fn row(table: &mut Table, fields: impl IntoIterator<Item = String>) {
+    let figure = |c: char| c.is_ascii_digit() || "+-≤".contains(c);
     let fields = fields.into_iter().enumerate().map(|(index, text)| {
-        let right = text.starts_with(|c: char| c.is_ascii_digit()) && index > 0;
+        let right = text.starts_with(figure) && index > 0;
         Field::new(text).set_alignment(if right {
             CellAlignment::Right
         } else {
@@ -201,35 +174,102 @@ fn reasons(arm: &ArmReport) -> String {
     text
 }
 
-fn headline(unit: Unit) -> &'static str {
+type Column = (&'static str, fn(&ArmReport) -> String);
+
+/// What is shown of an arm.
+fn columns(unit: Unit) -> Vec<Column> {
+    const ARM: Column = ("arm", |arm| arm.arm.to_string());
+    const TIME: Column = ("time each", |arm| speed(arm, |rate| duration(1e9 / rate)));
+    const P50: Column = ("p50", |arm| shown(arm.p50_ns, duration));
+    const P99: Column = ("p99", |arm| shown(arm.p99_ns, duration));
+    const CPU: Column = ("CPU/msg", |arm| shown(arm.cpu_ns, duration));
+    const CPU_SHARE: Column = ("CPU", |arm| shown(arm.cpu_share, share));
+    const SERVER_CPU: Column = ("server's CPU", |arm| shown(arm.cpu_share, share));
+    const MEMORY: Column = ("memory/connection", |arm| shown(arm.memory, memory));
+    const CALLS: Column = ("calls/msg", calls);
+    const SWITCHES: Column = ("switches/msg", |arm| shown(arm.switches, number));
+    const WAKE_UPS: Column = ("wake-ups/msg", |arm| shown(arm.doorbells, number));
+    const LOOPBACK: Column = ("lo B/msg", |arm| shown(arm.loopback_bytes, number));
+    const CARRIED: Column = ("carried", carried);
+    const IN_ALL: Column = ("in all", |arm| number(arm.messages as f64));
+
+    let speed: Column = match unit {
+        Unit::RoundTrip => ("round trip", TIME.1),
+        Unit::Stream => ("MB/s", |arm| {
+            speed(arm, |_| number(arm.bytes_rate.unwrap_or(0.0) / 1e6))
+        }),
+        _ => ("1/s", |arm| speed(arm, number)),
+    };
     match unit {
-        Unit::RoundTrip => "round trip",
-        Unit::Stream => "MB/s",
-        Unit::Rate => "1/s",
+        Unit::Each => vec![ARM, TIME, P50, CPU, CALLS, IN_ALL],
+        Unit::Idle => vec![ARM, CPU_SHARE, MEMORY, CARRIED],
+        Unit::Load => vec![
+            ARM, speed, SERVER_CPU, P50, P99, CPU, CALLS, SWITCHES, WAKE_UPS, LOOPBACK, CARRIED,
+        ],
+        Unit::RoundTrip | Unit::Stream | Unit::Rate => vec![
+            ARM, speed, P50, P99, CPU, CALLS, SWITCHES, WAKE_UPS, LOOPBACK, CARRIED,
+        ],
     }
 }
 
-fn speed(unit: Unit, arm: &ArmReport, rate: f64) -> String {
-    match unit {
-        Unit::RoundTrip => duration(1e9 / rate),
-        Unit::Stream => number(arm.bytes_rate.unwrap_or(0.0) / 1e6),
-        Unit::Rate => number(rate),
-    }
+fn speed(arm: &ArmReport, show: impl Fn(f64) -> String) -> String {
+    arm.rate.map_or("none".to_string(), show)
+}
+
+fn shown(value: Option<f64>, show: fn(f64) -> String) -> String {
+    value.map_or(String::new(), show)
+}
+
+fn share(of_a_cpu: f64) -> String {
+    format!("{} %", number(of_a_cpu * 100.0))
+}
+
+fn memory(bytes: f64) -> String {
+    format!("{} KiB", number(bytes / 1024.0))
 }
 
 fn sentence(comparison: &Comparison) -> String {
-    let wanted = match (comparison.must, comparison.aim) {
-        (Some(must), Some(aim)) => format!(", must {}x, aim {}x:", number(must), number(aim)),
-        (Some(must), None) => format!(", must {}x:", number(must)),
-        _ => String::new(),
+    let must = comparison
+        .must
+        .map(|must| format!("must {}", wanted(comparison, must)));
+    let aim = comparison
+        .aim
+        .map(|aim| format!("aim {}", wanted(comparison, aim)));
+    let goal: Vec<String> = [must, aim].into_iter().flatten().collect();
+    let goal = match goal.is_empty() {
+        true => String::new(),
+        false => format!(", {}:", goal.join(", ")),
     };
     format!(
-        "{}: {}x [{}]{wanted} {}",
+        "{}: {} [{}]{goal} {}",
         of(comparison),
-        number(comparison.ratio),
+        shown_as(comparison, comparison.figure.value()),
         interval(comparison),
         comparison.verdict.words()
     )
+}
+
+/// A value of the comparison, with its unit.
+fn shown_as(comparison: &Comparison, value: f64) -> String {
+    match comparison.figure {
+        Figure::Ratio(_) => format!("{}x", number(value)),
+        Figure::More(_) => {
+            let sign = if value < 0.0 { '-' } else { '+' };
+            let show: fn(f64) -> String = match comparison.metric {
+                Metric::CpuShare => |value| format!("{} of a CPU", share(value)),
+                Metric::Memory => memory,
+                _ => duration,
+            };
+            format!("{sign}{}", show(value.abs()))
+        }
+    }
+}
+
+fn wanted(comparison: &Comparison, value: f64) -> String {
+    match comparison.figure {
+        Figure::Ratio(_) => shown_as(comparison, value),
+        Figure::More(_) => format!("≤ {}", shown_as(comparison, value)),
+    }
 }
 
 fn of(comparison: &Comparison) -> String {
@@ -237,13 +277,21 @@ fn of(comparison: &Comparison) -> String {
         Metric::Rate => "",
         Metric::P50 => "p50 of ",
         Metric::P99 => "p99 of ",
-        Metric::Cpu => "CPU of ",
+        Metric::Cpu | Metric::CpuShare => "CPU of ",
+        Metric::Time => "time of ",
+        Metric::Memory => "memory of ",
     };
     format!("{metric}{} over {}", comparison.arm, comparison.against)
 }
 
 fn interval(comparison: &Comparison) -> String {
-    let range = format!("{}-{}", number(comparison.low), number(comparison.high));
+    let range = match comparison.figure {
+        Figure::Ratio(_) => format!("{}-{}", number(comparison.low), number(comparison.high)),
+        Figure::More(_) => {
+            let end = |value| shown_as(comparison, value);
+            format!("{} to {}", end(comparison.low), end(comparison.high))
+        }
+    };
     match comparison.coverage {
         c if c >= 0.95 => range,
         _ => format!("{range}, {} pairs", comparison.pairs),
@@ -279,5 +327,29 @@ mod tests {
         );
         assert_eq!(duration(62_400.0), "62.4 µs");
         assert_eq!(duration(380.0), "380 ns");
+    }
+    #[test]
+    fn a_difference_has_a_sign_and_the_unit_of_its_cost() {
+        let comparison = |metric, more| Comparison {
+            arm: "accelerated",
+            against: "native".to_string(),
+            metric,
+            pairs: 15,
+            figure: Figure::More(more),
+            low: -more,
+            high: more * 2.0,
+            coverage: 0.96,
+            must: Some(more),
+            aim: None,
+            verdict: Verdict::Must,
+        };
+        assert_eq!(
+            sentence(&comparison(Metric::Time, 3e6)),
+            "time of accelerated over native: +3.00 ms [-3.00 ms to +6.00 ms], must ≤ +3.00 ms: must"
+        );
+        let shown = |metric, more| shown_as(&comparison(metric, more), more);
+        assert_eq!(shown(Metric::CpuShare, 0.05), "+5.00 % of a CPU");
+        assert_eq!(shown(Metric::Memory, -65536.0), "-64.0 KiB");
+        assert_eq!(shown(Metric::Time, 0.0), "+0 ns");
     }
 }

@@ -1,14 +1,15 @@
-//! When a ratio counts.
+//! When a ratio or a difference counts.
 //!
 //! "Never slower" holds where the median of the pairs is at least 0.95 and its 95 % interval does not lie wholly below
-//! 0.95. A goal is met by its median. Neither counts where the traffic was not proved to be carried.
+//! 0.95. A goal is met by its median. Neither counts where the traffic was not proved to be carried. Cells about costs
+//! know no ratios, only differences, which must not be too great.
 
 use serde::Serialize;
 
 use crate::carriage::{self, Carried};
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, Sample, TCP,
-    TCP_NODELAY, UNIX,
+    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, Proof, Sample,
+    TCP, TCP_NODELAY, UNIX,
 };
 use crate::placement::Placement;
 use crate::stats::{median, median_interval};
@@ -35,7 +36,8 @@ pub struct Comparison {
     pub against: String,
     pub metric: Metric,
     pub pairs: usize,
-    pub ratio: f64,
+    #[serde(flatten)]
+    pub figure: Figure,
     pub low: f64,
     pub high: f64,
     pub coverage: f64,
@@ -44,6 +46,31 @@ pub struct Comparison {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aim: Option<f64>,
     pub verdict: Verdict,
+}
+
+/// The median of the pairs.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// Better by this factor.
+    Ratio(f64),
+    /// So much more of a cost, in its metric's unit.
+    More(f64),
+}
+
+impl Figure {
+    pub fn value(self) -> f64 {
+        match self {
+            Figure::Ratio(value) | Figure::More(value) => value,
+        }
+    }
+
+    fn reaches(self, wanted: f64) -> bool {
+        match self {
+            Figure::Ratio(ratio) => ratio >= wanted,
+            Figure::More(more) => more <= wanted,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -91,7 +118,7 @@ impl Series {
     /// How many samples were carried, of how many, and the first objection. None for arms that need no proof.
     pub fn carried(&self, cell: &Cell, all: &[Series]) -> Option<(usize, usize, Carried)> {
         // A connection that ends after one request may well end before it is taken over; then it must only not be slower.
-        if self.arm.carrier != Carrier::Accelerated || cell.connects {
+        if self.arm.carrier != Carrier::Accelerated || cell.proof == Proof::None {
             return None;
         }
         let baseline = all
@@ -103,7 +130,8 @@ impl Series {
         for sample in self.taken() {
             let counters = sample.counters.clone().unwrap_or_default();
             count += 1;
-            match carriage::judge(&counters, sample.per_message(sample.loopback_bytes), native) {
+            let loopback = sample.per_message(sample.loopback_bytes);
+            match carriage::judge(cell.proof, &counters, loopback, native) {
                 Carried::Yes => yes += 1,
                 other => objection = other,
             }
@@ -120,6 +148,9 @@ pub fn compare(cell: &Cell, placement: Placement, all: &[Series]) -> Vec<Compari
         .filter(|goal| goal.placements.contains(&placement))
         .filter_map(|goal| one(cell, goal, Some((goal.must, goal.aim)), all))
         .collect();
+    if cell.is_about_costs() {
+        return comparisons;
+    }
     let everywhere = Goal::rate(&Placement::ALL, EVEN, EVEN);
     for (arm, against) in [(ACCELERATED, TCP), (ACCELERATED_NODELAY, TCP_NODELAY)] {
         comparisons.extend(one(
@@ -152,43 +183,50 @@ fn one(
     wanted: Option<(f64, Option<f64>)>,
     all: &[Series],
 ) -> Option<Comparison> {
-    let series = |name: &str| all.iter().find(|series| series.arm.name == name);
-    let mine = series(goal.arm)?;
+    let mine = all.iter().find(|series| series.arm.name == goal.arm)?;
     let of = |sample: &Option<Sample>| sample.as_ref()?.metric(goal.metric);
-    let (against, ratios): (String, Vec<f64>) = match goal.against {
-        Against::Arm(name) => {
-            let pairs = mine.samples.iter().zip(&series(name)?.samples);
-            let ratios = pairs.filter_map(|(a, b)| Some(of(a)? / of(b)?)).collect();
-            (name.to_string(), ratios)
-        }
+    let paired = |name: &str, with: fn(f64, f64) -> f64| -> Option<Vec<f64>> {
+        let other = all.iter().find(|series| series.arm.name == name)?;
+        let pairs = mine.samples.iter().zip(&other.samples);
+        Some(
+            pairs
+                .filter_map(|(a, b)| Some(with(of(a)?, of(b)?)))
+                .collect(),
+        )
+    };
+    let (against, values) = match goal.against {
+        Against::Arm(name) => (name.to_string(), paired(name, |a, b| a / b)?),
+        Against::MoreThan(name) => (name.to_string(), paired(name, |a, b| a - b)?),
         Against::Time(ns) => {
-            let ratios = mine
-                .samples
-                .iter()
-                .filter_map(|a| Some(of(a)? * ns / 1e9))
-                .collect();
-            (format!("{} µs", ns / 1e3), ratios)
+            let rates = mine.samples.iter().filter_map(of);
+            (
+                format!("{} µs", ns / 1e3),
+                rates.map(|rate| rate * ns / 1e9).collect(),
+            )
         }
     };
-    let interval = median_interval(&ratios)?;
-    let ratio = median(&ratios);
+    let interval = median_interval(&values)?;
+    let figure = match goal.against {
+        Against::MoreThan(_) => Figure::More(median(&values)),
+        _ => Figure::Ratio(median(&values)),
+    };
     let proved = mine
         .carried(cell, all)
         .is_none_or(|(yes, count, _)| yes == count);
     let verdict = match wanted {
         _ if !proved => Verdict::NotCarried,
-        None if ratio >= EVEN && interval.high >= EVEN => Verdict::NotSlower,
+        None if figure.reaches(EVEN) && interval.high >= EVEN => Verdict::NotSlower,
         None => Verdict::Slower,
-        Some((_, Some(aim))) if ratio >= aim => Verdict::Aim,
-        Some((must, _)) if ratio >= must => Verdict::Must,
+        Some((_, Some(aim))) if figure.reaches(aim) => Verdict::Aim,
+        Some((must, _)) if figure.reaches(must) => Verdict::Must,
         Some(_) => Verdict::Missed,
     };
     Some(Comparison {
         arm: goal.arm,
         against,
         metric: goal.metric,
-        pairs: ratios.len(),
-        ratio,
+        pairs: values.len(),
+        figure,
         low: interval.low,
         high: interval.high,
         coverage: interval.coverage,
@@ -202,16 +240,12 @@ fn one(
 mod tests {
     use super::*;
     use crate::carriage::Counters;
-    use crate::experiment::Unit;
+    use crate::experiment::{NATIVE, Unit};
 
     fn cell(goals: Vec<Goal>) -> Cell {
         Cell {
-            name: "work".to_string(),
-            unit: Unit::Rate,
-            arms: vec![TCP, ACCELERATED],
             goals,
-            quick: true,
-            connects: false,
+            ..Cell::new("work", Unit::Rate, vec![TCP, ACCELERATED])
         }
     }
 
@@ -245,7 +279,10 @@ mod tests {
             series(ACCELERATED, &[30.0, 60.0, 500.0], 100),
         ];
         let found = compare(&cell, Placement::Apart, &all);
-        assert_eq!((found[0].ratio, found[0].verdict), (3.0, Verdict::Must));
+        assert_eq!(
+            (found[0].figure, found[0].verdict),
+            (Figure::Ratio(3.0), Verdict::Must)
+        );
         assert_eq!(found[1].verdict, Verdict::NotSlower);
         // No goal was set for the other placement, only that it be no slower.
         assert_eq!(compare(&cell, Placement::Same, &all).len(), 1);
@@ -291,6 +328,34 @@ mod tests {
         ];
         all[0].samples[0] = None;
         let found = compare(&cell, Placement::Free, &all);
-        assert_eq!((found[0].pairs, found[0].ratio), (2, 3.5));
+        assert_eq!((found[0].pairs, found[0].figure), (2, Figure::Ratio(3.5)));
+    }
+    #[test]
+    fn a_cost_is_judged_by_its_difference_alone() {
+        let cell = Cell {
+            goals: vec![Goal::more(Metric::Time, 5.0)],
+            ..Cell::new("work", Unit::Each, vec![NATIVE, ACCELERATED])
+        };
+        let found = |ns: [f64; 3]| {
+            let native = series(NATIVE, &[100.0, 200.0, 300.0].map(|ns| 1e9 / ns), 40_000);
+            let accelerated = series(ACCELERATED, &ns.map(|ns| 1e9 / ns), 0);
+            let found = compare(&cell, Placement::Same, &[native, accelerated]);
+            // Twice the time is no matter where the goal is about nanoseconds.
+            assert_eq!(found.len(), 1);
+            (found[0].figure.value().round(), found[0].verdict)
+        };
+        assert_eq!(found([200.0, 203.0, 304.0]), (4.0, Verdict::Must));
+        assert_eq!(found([106.0, 206.0, 302.0]), (6.0, Verdict::Missed));
+        assert_eq!(found([90.0, 198.0, 302.0]), (-2.0, Verdict::Must));
+    }
+
+    #[test]
+    fn the_report_tells_a_ratio_from_a_difference() {
+        let ratio = serde_json::to_string(&Figure::Ratio(2.0)).unwrap();
+        let more = serde_json::to_string(&Figure::More(2.0)).unwrap();
+        assert_eq!(
+            (ratio.as_str(), more.as_str()),
+            (r#"{"ratio":2.0}"#, r#"{"more":2.0}"#)
+        );
     }
 }

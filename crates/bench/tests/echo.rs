@@ -92,6 +92,40 @@ fn every_mode_carries_its_bytes_over_tcp_and_over_a_unix_socket() {
 }
 
 #[test]
+fn an_idle_client_says_so_and_ends_with_its_input() {
+    let server = Server::start("epoll", "127.0.0.1:0");
+    let mut child = Command::new(ECHO)
+        .args(["client", "idle", &server.address])
+        .args(["--connections", "50", "--count", "3"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut said = String::new();
+    output.read_line(&mut said).unwrap();
+    assert_eq!(said, "idle\n");
+    assert_eq!(child.try_wait().unwrap(), None);
+    drop(child.stdin.take());
+    output.read_to_string(&mut said).unwrap();
+    assert!(said.contains("\"messages\":150,"), "{said}");
+    assert!(child.wait().unwrap().success());
+    assert!(server.stop().contains("\"verified\":true"));
+}
+
+#[test]
+fn foreign_calls_are_counted_one_by_one() {
+    let output = Command::new(ECHO)
+        .args(["calls", "--count", "5000"])
+        .output()
+        .unwrap();
+    assert_verified(&output);
+    let said = String::from_utf8_lossy(&output.stdout);
+    // Whole batches of a thousand pairs.
+    assert!(said.contains("\"messages\":6000,"), "{said}");
+}
+
+#[test]
 fn a_client_notices_an_echo_that_is_not_its_own() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

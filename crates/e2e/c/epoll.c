@@ -407,5 +407,34 @@ static void short_read_client(int fd) {
     await_peer();
 }
 
-CASES(CASE(short_read), CASE(stall), CASE(stall_level), CASE(level), CASE(edge), CASE(oneshot), CASE(exclusive), CASE(out_full), CASE(rdhup), CASE(rdhup_edge),
+/* Taken over between the shot and the program's next MOD: the registration stays silent until then. */
+static void oneshot_taken_server(int fd) {
+    struct sockaddr_in at;
+    struct epoll_event e = {EPOLLIN | EPOLLONESHOT, {.u64 = 7}};
+    int l = listen_somewhere(&at), client = connect_to(&at), server = must(accept(l, NULL, NULL));
+    int ep = must(epoll_create1(0));
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, server, &e));
+    send_noise(client, 0, 64);
+    say("shot: %d", epoll_wait(ep, &e, 1, 5000));
+    for (int i = 0; i < WARM; i++) {
+        recv_noise(server, 0, 64);
+        send_noise(server, 0, 64);
+        recv_noise(client, 0, 64);
+        send_noise(client, 0, 64);
+    }
+    say("silent: %d", epoll_wait(ep, &e, 1, 100));
+    e = (struct epoll_event){EPOLLIN | EPOLLONESHOT, {.u64 = 8}};
+    must(epoll_ctl(ep, EPOLL_CTL_MOD, server, &e));
+    say("again: %d", epoll_wait(ep, &e, 1, 5000));
+    say("data: %d", (int)e.data.u64);
+    close(client), close(server), close(l), close(ep);
+    tell_peer();
+    (void)fd;
+}
+static void oneshot_taken_client(int fd) {
+    await_peer();
+    (void)fd;
+}
+
+CASES(CASE(short_read), CASE(stall), CASE(stall_level), CASE(level), CASE(edge), CASE(oneshot), CASE(oneshot_taken), CASE(exclusive), CASE(out_full), CASE(rdhup), CASE(rdhup_edge),
       CASE(two_sets), CASE(nested), CASE(dup), CASE(dup_stays), CASE(fork_set))

@@ -32,7 +32,7 @@ macro_rules! cases {
     };
 }
 
-cases!(epoll: level, edge, oneshot, exclusive, out_full, rdhup, rdhup_edge, two_sets, nested, dup, dup_stays, fork_set, stall, stall_level,
+cases!(epoll: level, edge, oneshot, oneshot_taken, exclusive, out_full, rdhup, rdhup_edge, two_sets, nested, dup, dup_stays, fork_set, stall, stall_level,
     short_read);
 cases!(epoll_threads: add_while_asleep, change_while_asleep, pool, others, errors, ends, closed, many, early);
 cases!(poll: polls, ppolls, selects, room, ends, large, directions);

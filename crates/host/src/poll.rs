@@ -155,49 +155,62 @@ fn kernel_ready(fds: &[pollfd]) -> bool {
 unsafe fn sleep(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
     if fds.len() <= SMALL {
         let mut kernel = [EMPTY; 2 * SMALL];
-        return sleep_with(fds, &mut kernel, timeout, mask);
+        let mut who = [Handle::FOREIGN; SMALL];
+        return sleep_with(fds, &mut who[..fds.len()], &mut kernel, timeout, mask);
     }
-    let bytes = 2 * fds.len() * size_of::<pollfd>();
+    let count = fds.len();
+    let bytes = 2 * count * size_of::<pollfd>() + count * size_of::<Handle>();
     let room = libc::malloc(bytes) as *mut pollfd;
     if room.is_null() {
         next::set_errno(libc::ENOMEM);
         return -1;
     }
-    for i in 0..2 * fds.len() {
+    for i in 0..2 * count {
         room.add(i).write(EMPTY);
     }
-    let kernel = core::slice::from_raw_parts_mut(room, 2 * fds.len());
-    let result = sleep_with(fds, kernel, timeout, mask);
+    let handles = room.add(2 * count) as *mut Handle;
+    for i in 0..count {
+        handles.add(i).write(Handle::FOREIGN);
+    }
+    let kernel = core::slice::from_raw_parts_mut(room, 2 * count);
+    let who = core::slice::from_raw_parts_mut(handles, count);
+    let result = sleep_with(fds, who, kernel, timeout, mask);
     libc::free(room as *mut libc::c_void);
     result
 }
 
+/// `who` gets the handles of `fds`: a number may be another connection's when the wait is over.
 unsafe fn sleep_with(
     fds: &mut [pollfd],
+    who: &mut [Handle],
     kernel: &mut [pollfd],
     timeout: Option<u64>,
     mask: *const sigset_t,
 ) -> i32 {
+    for (h, p) in who.iter_mut().zip(fds.iter()) {
+        *h = tracked(p.fd).map_or(Handle::FOREIGN, |(h, _)| h);
+    }
+    let who = &*who;
     // First the bare ones: from here on none of them gets a bell.
-    if !begin_unclaimed(fds) {
+    if !begin_unclaimed(who) {
         return 0;
     }
     let mut slice = u64::MAX;
-    for_carried(fds, |c, p| {
+    for_carried(who, fds, |c, p| {
         c.d.arm(c.h, p.events as u32);
         slice = slice.min(c.d.slice(c.h, p.events as u32).unwrap_or(u64::MAX));
     });
     fence(Ordering::SeqCst);
     let ready = look(fds);
     if ready > 0 {
-        stand_down(fds);
+        stand_down(who, fds);
         return ready;
     }
     let mut n = fds.len();
     for (k, p) in kernel.iter_mut().zip(fds.iter()) {
         *k = kernel_side(p);
     }
-    for_carried(fds, |c, _| {
+    for_carried(who, fds, |c, _| {
         kernel[n] = pollfd {
             fd: c.bell,
             events: libc::POLLIN,
@@ -213,12 +226,12 @@ unsafe fn sleep_with(
     let errno = next::errno();
     crate::counters::add(crate::counters::Counter::Sleeps, 1);
     LEARNER.with(|l| l.slept(sys::now() - begun));
-    stand_down(fds);
+    stand_down(who, fds);
     if result == 0 {
-        for_carried(fds, |c, p| c.d.slice_over(c.h, p.events as u32));
+        for_carried(who, fds, |c, p| c.d.slice_over(c.h, p.events as u32));
     }
     let mut at = fds.len();
-    for_carried(fds, |c, _| {
+    for_carried(who, fds, |c, _| {
         if at < n && kernel[at].fd == c.bell {
             if kernel[at].revents != 0 && bell::take(c.bell) {
                 c.d.settle(c.h);
@@ -237,14 +250,14 @@ unsafe fn sleep_with(
     ready
 }
 
-fn stand_down(fds: &mut [pollfd]) {
-    for_carried(fds, |c, p| c.d.disarm(c.h, p.events as u32));
-    end_unclaimed(fds);
+fn stand_down(who: &[Handle], fds: &[pollfd]) {
+    for_carried(who, fds, |c, p| c.d.disarm(c.h, p.events as u32));
+    end_unclaimed(who);
 }
 
-fn for_carried(fds: &[pollfd], mut f: impl FnMut(&Carried, &pollfd)) {
-    for p in fds {
-        if let Some((h, d)) = tracked(p.fd)
+fn for_carried(who: &[Handle], fds: &[pollfd], mut f: impl FnMut(&Carried, &pollfd)) {
+    for (&h, p) in who.iter().zip(fds) {
+        if let Some(d) = table::descriptor(h)
             && let Some(bell) = d.bell(h)
         {
             f(&Carried { h, d, bell }, p);
@@ -253,22 +266,22 @@ fn for_carried(fds: &[pollfd], mut f: impl FnMut(&Carried, &pollfd)) {
 }
 
 /// Counts the wait at every descriptor without a bell, so that none gets one while we sleep; false when one just did.
-fn begin_unclaimed(fds: &[pollfd]) -> bool {
-    for (i, p) in fds.iter().enumerate() {
-        if let Some((h, d)) = tracked(p.fd)
+fn begin_unclaimed(who: &[Handle]) -> bool {
+    for (i, &h) in who.iter().enumerate() {
+        if let Some(d) = table::descriptor(h)
             && d.bell(h).is_none()
             && !d.busy(h, 1)
         {
-            end_unclaimed(&fds[..i]);
+            end_unclaimed(&who[..i]);
             return false;
         }
     }
     true
 }
 
-fn end_unclaimed(fds: &[pollfd]) {
-    for p in fds {
-        if let Some((h, d)) = tracked(p.fd)
+fn end_unclaimed(who: &[Handle]) {
+    for &h in who {
+        if let Some(d) = table::descriptor(h)
             && d.bell(h).is_none()
         {
             d.busy(h, -1);

@@ -115,15 +115,27 @@ fn leave() {
     }
 }
 
-/// Keeps signal handlers out without a lock, until what was published has been rung for.
-pub fn without_handlers<T>(f: impl FnOnce() -> T) -> T {
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            leave();
-        }
+/// Keeps signal handlers out, without a lock, for as long as it lives.
+pub struct Quiet(());
+
+impl Quiet {
+    #[inline]
+    #[expect(clippy::new_without_default, reason = "it is an action, not a value")]
+    pub fn new() -> Quiet {
+        SECTIONS.with(|s| s.set(s.get() + 1));
+        Quiet(())
     }
-    SECTIONS.with(|s| s.set(s.get() + 1));
-    let _leave = Leave;
+}
+
+impl Drop for Quiet {
+    #[inline]
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Keeps signal handlers out until what was published has been rung for.
+pub fn without_handlers<T>(f: impl FnOnce() -> T) -> T {
+    let _quiet = Quiet::new();
     f()
 }

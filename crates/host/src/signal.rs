@@ -117,6 +117,10 @@ unsafe extern "C-unwind" fn wrapper(
         let f: unsafe extern "C-unwind" fn(i32) = core::mem::transmute(handler);
         f(signal);
     }
+    if flags & libc::SA_RESTART as u64 == 0 {
+        // A wait inside the handler has cleared it.
+        INTERRUPTED.with(|i| i.set(true));
+    }
 }
 
 /// Notes the signal and keeps it blocked when the wrapper returns; false when there is no room to note it.

@@ -14,6 +14,8 @@ use crate::record::{self, Record};
 use crate::segment::{Mapped, View};
 
 const CONNS: usize = 1 << 16;
+/// Waits without a message in the other direction, after which a connection counts as a one-way stream.
+const UNANSWERED: u32 = 8;
 
 /// What an entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,23 +49,27 @@ pub enum Closed {
     Ended = 3,
 }
 
-/// The shadow's number, which stays the shadow's while this is held. For short kernel calls only.
-pub struct Shadow<'a>(&'a Conn);
+/// The shadow's number, which stays the shadow's while this is held. For short kernel calls only; no signal handler runs
+/// meanwhile.
+pub struct Shadow<'a> {
+    conn: &'a Conn,
+    _quiet: process::Quiet,
+}
 
 impl Shadow<'_> {
     pub fn fd(&self) -> i32 {
-        self.0.fd()
+        self.conn.fd()
     }
 }
 
 impl Drop for Shadow<'_> {
     fn drop(&mut self) {
-        self.0.using.fetch_sub(1, Ordering::Release);
+        self.conn.using.fetch_sub(1, Ordering::Release);
     }
 }
 
-/// Looks, with a yield after each, before somebody who moves a number is taken for one whom this very thread interrupted.
-const PATIENCE: u32 = 10_000;
+/// How long somebody who moves a number is waited for, or one who uses it: both take microseconds.
+const PATIENCE: u64 = 20_000_000;
 
 #[repr(C, align(128))]
 pub struct Conn {
@@ -110,9 +116,22 @@ pub struct Conn {
     moved: [AtomicU64; 4],
     pub reading: Learner,
     pub writing: Learner,
+    /// Messages out when a reader last waited, and how many waits in a row found that number unchanged.
+    sent_at_wait: AtomicU64,
+    waits_unanswered: AtomicU32,
     next_free: AtomicU32,
     /// Listener: the process that posted it.
     pub posted_by: AtomicU64,
+}
+
+/// Yields; false once that has gone on for long.
+fn patient(begun: &mut u64) -> bool {
+    let now = sys::now();
+    if *begun == 0 {
+        *begun = now;
+    }
+    std::thread::yield_now();
+    now - *begun < PATIENCE
 }
 
 struct Slab {
@@ -174,6 +193,7 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
         &c.full_since,
         &c.full,
         &c.posted_by,
+        &c.sent_at_wait,
     ] {
         word.store(0, Ordering::Relaxed);
     }
@@ -183,7 +203,7 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
     c.next_try.store(0, Ordering::Relaxed);
     c.error.store(0, Ordering::Relaxed);
     c.offer_generation.store(0, Ordering::Relaxed);
-    c.mapped.store(core::ptr::null_mut(), Ordering::Relaxed);
+    c.closed.store(Closed::Open as u32, Ordering::Release);
     c.fd.store(fd, Ordering::Relaxed);
     c.refs.store(1, Ordering::Relaxed);
     c.record.store(record, Ordering::Relaxed);
@@ -306,15 +326,20 @@ impl Conn {
         counters::add(Counter::Accelerated, 1);
     }
 
-    /// Is this still the connection that `v` is of?
+    /// Is this still the connection that `v` is of, and not ended?
     #[inline]
-    pub fn carries(&self, v: &View<'_>) -> bool {
-        self.segment_generation.load(Ordering::Relaxed) as u16 == v.generation
+    pub fn serves(&self, v: &View<'_>) -> bool {
+        // In this order: `adopt` opens an entry after it has taken the old segment away.
+        self.closed.load(Ordering::Acquire) != Closed::Ended as u32
+            && self.segment_generation.load(Ordering::Relaxed) as u16 == v.generation
             && core::ptr::eq(self.mapped.load(Ordering::Acquire), v.mapped)
+            // No number was left to keep it by.
+            && self.fd() >= 0
     }
 
-    pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst) != Closed::Open as u32
+    /// May a call on it still begin to wait?
+    pub fn is_open(&self, v: &View<'_>) -> bool {
+        self.closed.load(Ordering::SeqCst) == Closed::Open as u32 && self.serves(v)
     }
 
     /// Moves on from `from`; one of several callers succeeds.
@@ -327,28 +352,27 @@ impl Conn {
     /// The shadow's number for a short kernel call; `None` when the connection has ended here.
     #[inline]
     pub fn shadow(&self) -> Option<Shadow<'_>> {
-        for _ in 0..PATIENCE {
+        let mut begun = 0;
+        loop {
+            let _quiet = process::Quiet::new();
             self.using.fetch_add(1, Ordering::SeqCst);
-            let shadow = Shadow(self);
+            let shadow = Shadow { conn: self, _quiet };
             match self.closed.load(Ordering::SeqCst) {
                 x if x == Closed::Closing as u32 => {}
                 x if x == Closed::Ended as u32 => return None,
                 _ => return Some(shadow),
             }
             drop(shadow);
-            std::thread::yield_now();
+            if !patient(&mut begun) {
+                return None;
+            }
         }
-        None
     }
 
     /// After the number was changed: until nobody uses the old one.
     pub fn await_users(&self) {
-        for _ in 0..PATIENCE {
-            if self.using.load(Ordering::SeqCst) == 0 {
-                return;
-            }
-            std::thread::yield_now();
-        }
+        let mut begun = 0;
+        while self.using.load(Ordering::SeqCst) > 0 && patient(&mut begun) {}
     }
 
     /// After fork, in the child: the calls of other threads are the parent's.
@@ -366,6 +390,7 @@ impl Conn {
         self.count_traffic();
         let record = self.record.load(Ordering::Relaxed);
         let r = record::get(record);
+        self.mapped.store(core::ptr::null_mut(), Ordering::Release);
         self.phase.store(Phase::Free as u32, Ordering::Release);
         let generation = self.generation.load(Ordering::Relaxed);
         // Generation 0 never stands in a handle.
@@ -400,6 +425,21 @@ impl Conn {
         for (word, n) in self.moved[at..at + 2].iter().zip([bytes as u64, 1]) {
             word.store(word.load(Ordering::Relaxed) + n, Ordering::Relaxed);
         }
+    }
+
+    /// A reader is about to wait: is this end in the middle of a stream that it does not answer?
+    #[inline]
+    pub fn only_receives(&self) -> bool {
+        let sent = self.moved[1].load(Ordering::Relaxed);
+        let waits = if self.sent_at_wait.load(Ordering::Relaxed) == sent {
+            self.waits_unanswered.load(Ordering::Relaxed) + 1
+        } else {
+            self.sent_at_wait.store(sent, Ordering::Relaxed);
+            0
+        };
+        let waits = waits.min(UNANSWERED);
+        self.waits_unanswered.store(waits, Ordering::Relaxed);
+        waits == UNANSWERED
     }
 
     /// Adds the rings' traffic to the process's counters.

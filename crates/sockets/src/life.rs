@@ -2,7 +2,7 @@
 
 use headwater_host::board::{self, Addr};
 use headwater_host::counters::{self, Reason};
-use headwater_host::sync::Ordering;
+use headwater_host::sync::{Ordering, fence};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, epoll, process, sys};
 
@@ -118,8 +118,12 @@ pub fn closing(fd: i32) -> Option<AfterClose> {
         if c.fd() == fd
             && let Some((other, _)) = table::entries().find(|&(_, x)| x == h)
         {
-            c.fd.store(other, Ordering::SeqCst);
+            let moved =
+                c.fd.compare_exchange(fd, other, Ordering::SeqCst, Ordering::Relaxed);
             c.await_users();
+            if let (Ok(_), Some(v)) = (moved, c.view()) {
+                recall_sleepers(c, &v);
+            }
         }
         return None;
     }
@@ -153,7 +157,10 @@ pub fn closing(fd: i32) -> Option<AfterClose> {
             }
             c.close_step(Closed::Closing, Closed::Ended);
             c.await_users();
-            c.view().map(|v| last_close(c, v, fd))
+            c.view().map(|v| {
+                await_sections(&v);
+                last_close(c, v, fd)
+            })
         }
         Phase::Free => None,
     }
@@ -168,11 +175,24 @@ pub fn last_pin_gone(c: &'static Conn) {
     c.await_users();
     let fd = c.fd();
     if let Some(v) = c.view() {
+        await_sections(&v);
         let after = last_close(c, v, fd);
         headwater_host::hidden::close(fd);
         after.finish();
     }
     headwater_host::next::set_errno(errno);
+}
+
+/// The connection has ended for this process: until none of its threads is inside a section that began before. Those that
+/// come later see the end.
+fn await_sections(v: &View<'_>) {
+    let me = process::owner();
+    fence(Ordering::SeqCst);
+    for lock in [&v.record.sending.lock, &v.record.receiving.lock] {
+        while lock.owner() == me {
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// What is left to do once the kernel has closed the shadow.
@@ -213,24 +233,24 @@ fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
 /// Calls wait on the shadow's number, which the program is about to give away: they go on with a hidden one.
 fn leave_to_the_blocked(c: &'static Conn, fd: i32) {
     let hidden = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3).and_then(headwater_host::hidden::hide);
-    let Ok(hidden) = hidden else {
-        // No number left: the blocked calls get EBADF from the kernel.
-        c.close_step(Closed::Closing, Closed::Ended);
-        return;
-    };
-    c.fd.store(hidden, Ordering::SeqCst);
+    // No number left: the blocked calls get EBADF from the kernel.
+    c.fd.store(hidden.unwrap_or(-1), Ordering::SeqCst);
     c.await_users();
     c.close_step(Closed::Closing, Closed::Left);
-    // poll(2) looks its numbers up again each time it wakes, so the sleepers must come back for the new one: each takes
-    // one ring, and a ring wakes all of them.
     if let Some(v) = c.view() {
-        for _ in 0..4 * c.pins.load(Ordering::SeqCst) {
-            headwater_channel::bell::ring(v.own_bell());
-            std::thread::yield_now();
-        }
+        recall_sleepers(c, &v);
     }
     if c.pins.load(Ordering::SeqCst) == 0 {
         last_pin_gone(c);
+    }
+}
+
+/// poll(2) looks its numbers up again each time it wakes, so the sleepers must come back for the new one: each takes one
+/// ring, and a ring wakes all of them.
+fn recall_sleepers(c: &Conn, v: &View<'_>) {
+    for _ in 0..4 * c.pins.load(Ordering::SeqCst) {
+        headwater_channel::bell::ring(v.own_bell());
+        std::thread::yield_now();
     }
 }
 
@@ -333,6 +353,8 @@ pub fn after_fork_in_child() {
     for c in conn::all() {
         c.forget_calls();
         c.restart_counts();
+        // Closed in the parent while calls waited there: nobody waits here.
+        last_pin_gone(c);
     }
 }
 

@@ -37,6 +37,13 @@ pub fn overdue(c: &Conn, v: &View<'_>) -> bool {
         || coarse_ms().wrapping_sub(c.looked_at.load(Ordering::Relaxed)) >= EVERY_MS
 }
 
+/// Has nothing been heard of the peer's end since a look that was not long ago?
+pub fn is_fresh(c: &Conn, v: &View<'_>) -> bool {
+    v.peer().look.load(Ordering::Acquire) == c.look_seen.load(Ordering::Relaxed)
+        && c.look_now.load(Ordering::Relaxed) == 0
+        && coarse_ms().wrapping_sub(c.looked_at.load(Ordering::Relaxed)) < 5 * EVERY_MS
+}
+
 /// The peer was just seen to live.
 pub fn put_off(c: &Conn) {
     c.looked_at.store(coarse_ms(), Ordering::Relaxed);

@@ -11,68 +11,135 @@ use headwater_host::sync::Ordering;
 use headwater_host::{process, signal};
 
 use crate::conn::Conn;
-use crate::life;
 use crate::segment::View;
+use crate::{life, switch};
 
 /// Waits inside handlers inside waits ...: beyond this many, a pin is not remembered.
 const DEPTH: usize = 8;
 
 #[derive(Clone, Copy)]
-struct Pin {
+struct Held {
     conn: Option<&'static Conn>,
     /// An address in the stack frame of the call.
     frame: usize,
+    sleep: Option<(Sleep, View<'static>)>,
+}
+
+/// What a call sleeps for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sleep {
+    Reading,
+    Writing,
+}
+
+/// A call's pin.
+#[derive(Clone, Copy)]
+pub struct Pin {
+    /// Its place among those of the thread; beyond them it is not remembered.
+    place: usize,
 }
 
 struct Pins {
     count: Cell<usize>,
-    pins: [Cell<Pin>; DEPTH],
+    held: [Cell<Held>; DEPTH],
 }
 
+const NOTHING: Held = Held {
+    conn: None,
+    frame: 0,
+    sleep: None,
+};
+
 thread_local! {
-    static PINS: Pins = const {
-        Pins { count: Cell::new(0), pins: [const { Cell::new(Pin { conn: None, frame: 0 }) }; DEPTH] }
-    };
+    static PINS: Pins = const { Pins { count: Cell::new(0), held: [const { Cell::new(NOTHING) }; DEPTH] } };
     static ENDS_WITH_US: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Before the first wait of a call. False when the program has closed the connection.
-pub fn pin(c: &'static Conn, v: &View<'_>, frame: usize) -> bool {
+/// Before the first wait of a call. `None` when the program has closed the connection.
+pub fn pin(c: &'static Conn, v: &View<'_>, frame: usize) -> Option<Pin> {
     signal::begin_wait();
-    see_thread_end();
     process::without_handlers(|| {
+        see_thread_end();
         c.pins.fetch_add(1, Ordering::SeqCst);
         // A close that did not see this pin is seen here.
-        if c.is_closed() || !c.carries(v) {
+        if !c.is_open(v) {
             take_back(c);
-            return false;
+            return None;
         }
-        PINS.with(|p| {
-            let n = p.count.get();
-            if let Some(place) = p.pins.get(n) {
-                place.set(Pin {
+        let place = PINS.with(|p| {
+            let place = p.count.get();
+            if let Some(held) = p.held.get(place) {
+                held.set(Held {
                     conn: Some(c),
                     frame,
+                    sleep: None,
                 });
-                p.count.set(n + 1);
+                p.count.set(place + 1);
             }
+            place
         });
-        true
+        Some(Pin { place })
     })
 }
 
 /// The call is over.
-pub fn unpin(c: &'static Conn) {
+pub fn unpin(c: &'static Conn, pin: Pin) {
     process::without_handlers(|| {
-        PINS.with(|p| {
-            let n = p.count.get();
-            let last = n.checked_sub(1).map(|i| p.pins[i].get().conn);
-            if last.flatten().is_some_and(|x| core::ptr::eq(x, c)) {
-                p.count.set(n - 1);
+        let mine = PINS.with(|p| {
+            if pin.place >= DEPTH {
+                return true;
             }
+            let stands = p.count.get() > pin.place
+                && p.held[pin.place]
+                    .get()
+                    .conn
+                    .is_some_and(|x| core::ptr::eq(x, c));
+            if stands {
+                p.count.set(pin.place);
+            }
+            stands
         });
-        take_back(c);
+        // Else it was given up already.
+        if mine {
+            take_back(c);
+        }
     });
+}
+
+/// Counts and arms a sleeper, and remembers that for the case that it never comes back.
+pub fn fall_asleep(v: &View<'static>, sleep: Sleep) {
+    process::without_handlers(|| {
+        match sleep {
+            Sleep::Reading => v.in_ring().reader_sleeps(),
+            Sleep::Writing => v.out_ring().writer_sleeps(),
+        }
+        note_sleep(Some((sleep, *v)));
+    });
+}
+
+pub fn wake_up(c: &Conn, v: &View<'_>, sleep: Sleep) {
+    process::without_handlers(|| {
+        note_sleep(None);
+        stop(c, v, sleep);
+    });
+}
+
+fn note_sleep(sleep: Option<(Sleep, View<'static>)>) {
+    PINS.with(|p| {
+        if let Some(held) = p.count.get().checked_sub(1).and_then(|i| p.held.get(i)) {
+            held.set(Held {
+                sleep,
+                ..held.get()
+            });
+        }
+    });
+}
+
+fn stop(c: &Conn, v: &View<'_>, sleep: Sleep) {
+    match sleep {
+        Sleep::Reading => switch::stop_reading(v),
+        Sleep::Writing => switch::stop_writing(c, v),
+    }
 }
 
 /// Has this thread pins that it has not given up?
@@ -83,16 +150,21 @@ pub fn any() -> bool {
 
 /// Control goes to a frame at `target` for good: calls below it will not return.
 pub fn unwound_to(target: usize) {
-    let left = |p: &Pins| match p.count.get() {
-        0 => None,
-        n => Some(p.pins[n - 1].get()).filter(|pin| pin.frame < target),
-    };
-    while let Some(pin) = PINS.with(left) {
-        match pin.conn {
-            Some(c) => unpin(c),
-            None => return,
+    process::without_handlers(|| {
+        let last = |p: &Pins| {
+            let place = p.count.get().checked_sub(1)?;
+            let held = p.held[place].get();
+            (held.frame < target).then(|| p.count.set(place))?;
+            Some(held)
+        };
+        while let Some(held) = PINS.with(last) {
+            let Some(c) = held.conn else { continue };
+            if let Some((sleep, v)) = held.sleep {
+                stop(c, &v, sleep);
+            }
+            take_back(c);
         }
-    }
+    });
 }
 
 fn take_back(c: &'static Conn) {

@@ -16,9 +16,13 @@ use libc::{
 
 use crate::buffers::{Buffers, EMPTY, ROOM};
 use crate::conn::{Conn, Phase};
+use crate::pins::{Pin, Sleep};
 use crate::record::{NONBLOCK, Takeover};
 use crate::segment::{PIN, Tx, View};
 use crate::{guard, look, pins, switch, takeover};
+
+/// Pauses, a fraction of a microsecond together, for which a reader of a one-way stream leaves the writer alone.
+const GATHER: u32 = 16;
 
 /// What a step came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,10 +105,10 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
     v.publish_cpu();
     next::pthread_testcancel();
     let mut buffers = Buffers::new(iov);
-    let mut pinned = false;
+    let mut pinned = None;
     let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
-    if pinned {
-        pins::unpin(c);
+    if let Some(pin) = pinned {
+        pins::unpin(c, pin);
     }
     match result {
         Some(Ok(())) => Some(Ok(buffers.done)),
@@ -117,14 +121,19 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
 /// Steps and waits until enough is there. `None`: the kernel alone decides.
 unsafe fn attempt(
     c: &'static Conn,
-    v: &View<'_>,
+    v: &View<'static>,
     buffers: &mut Buffers<'_>,
     flags: i32,
-    pinned: &mut bool,
+    pinned: &mut Option<Pin>,
 ) -> Option<Result<(), i32>> {
     let r = c.record();
     let mut end = None;
     loop {
+        let before = if flags & MSG_PEEK != 0 {
+            switch::arrival_edge(v)
+        } else {
+            0
+        };
         match guard(c, || step(c, v, buffers, flags)).unwrap_or(Step::Error(ECONNRESET)) {
             // A short read must mean that all was taken: edge-triggered programs rely on it.
             Step::Data(_) if buffers.left > 0 && switch::behind(v) && flags & MSG_PEEK == 0 => {}
@@ -143,7 +152,7 @@ unsafe fn attempt(
                     if !pin(c, v, pinned, &mut end) {
                         return Some(Err(EBADF));
                     }
-                    match wait_for_more(c, v, end) {
+                    match wait_for_more(c, v, end, before) {
                         Ok(true) => buffers.rewind(),
                         _ => return Some(Ok(())),
                     }
@@ -194,27 +203,32 @@ unsafe fn attempt(
 }
 
 /// Before the first wait of a call. False when the program has closed the connection.
-fn pin(c: &'static Conn, v: &View<'_>, pinned: &mut bool, end: &mut Option<u64>) -> bool {
-    if !*pinned {
+fn pin(c: &'static Conn, v: &View<'_>, pinned: &mut Option<Pin>, end: &mut Option<u64>) -> bool {
+    if pinned.is_none() {
         *pinned = pins::pin(c, v, &raw const *pinned as usize);
         *end = deadline(c.record().receive_timeout.load(Ordering::Relaxed));
     }
-    *pinned
+    pinned.is_some()
 }
 
-/// A peek that wants all: waits until more arrives in the ring. False: the stream has ended, or goes by the kernel.
-unsafe fn wait_for_more(c: &'static Conn, v: &View<'_>, end: Option<u64>) -> Result<bool, i32> {
-    let before = switch::arrival_edge(v);
+/// A peek that wants all: waits until more arrives in the ring than there was `before` it. False: the stream has ended, or
+/// goes by the kernel.
+unsafe fn wait_for_more(
+    c: &'static Conn,
+    v: &View<'static>,
+    end: Option<u64>,
+    before: u64,
+) -> Result<bool, i32> {
     if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 0 || look::events(c) != 0 {
         return Ok(false);
     }
-    v.in_ring().reader_sleeps();
+    pins::fall_asleep(v, Sleep::Reading);
     let slept = if switch::arrival_edge(v) == before {
         sleep(c, v, libc::POLLRDHUP, end, &c.reading)
     } else {
         Ok(())
     };
-    switch::stop_reading(v);
+    pins::wake_up(c, v, Sleep::Reading);
     if bell::take(v.own_bell()) {
         switch::settle(c, v);
     }
@@ -243,6 +257,9 @@ fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
 
 fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Result<Step, Corrupt> {
     let (d, ring) = (v.inn(), v.in_ring());
+    if !c.serves(v) {
+        return Ok(Step::Error(EBADF));
+    }
     if buffers.left == 0 {
         // recv(2) of nothing waits all the same, and takes nothing.
         return Ok(if switch::readable(v) || look::arrived(c) {
@@ -374,7 +391,11 @@ fn peek_on(
     if w.by_ring() && limit > 1 << 60 {
         return Err(Corrupt);
     }
-    kernel_step(c, d, buffers, flags, limit.min(usize::MAX as u64) as usize);
+    let more = kernel_step(c, d, buffers, flags, limit.min(usize::MAX as u64) as usize);
+    if let Step::Error(e) = more {
+        // Looking takes it out of the shadow.
+        c.error.store(e, Ordering::Relaxed);
+    }
     Ok(())
 }
 
@@ -452,12 +473,19 @@ fn discard(
 }
 
 /// Waits until there may be something: spin, then arm, look again, sleep.
-unsafe fn wait(c: &'static Conn, v: &View<'_>, deadline: Option<u64>) -> Result<(), i32> {
+unsafe fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Result<(), i32> {
     // Only a ring can be watched by spinning.
     if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 1 {
         let peer = &v.peer().cpu;
         let look = &v.peer().look;
         let seen = c.look_seen.load(Ordering::Relaxed);
+        if c.only_receives() && peer.load(Ordering::Relaxed) != v.own().cpu.load(Ordering::Relaxed)
+        {
+            // Looking at each message as it is written would take the line from the writer each time.
+            for _ in 0..GATHER {
+                core::hint::spin_loop();
+            }
+        }
         let spun = c.reading.wait(
             || peer.load(Ordering::Relaxed),
             || switch::readable(v) || look.load(Ordering::Relaxed) != seen || signal::interrupted(),
@@ -471,13 +499,13 @@ unsafe fn wait(c: &'static Conn, v: &View<'_>, deadline: Option<u64>) -> Result<
         }
     }
     takeover::publish_totals(c, v);
-    v.in_ring().reader_sleeps();
+    pins::fall_asleep(v, Sleep::Reading);
     if switch::readable(v) {
-        switch::stop_reading(v);
+        pins::wake_up(c, v, Sleep::Reading);
         return Ok(());
     }
     let result = sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading);
-    switch::stop_reading(v);
+    pins::wake_up(c, v, Sleep::Reading);
     if bell::take(v.own_bell()) {
         switch::settle(c, v);
     }

@@ -9,7 +9,8 @@ use headwater_host::{next, signal, sys};
 use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 
 use crate::buffers::{Buffers, EMPTY, ROOM};
-use crate::conn::{Conn, Phase};
+use crate::conn::{Conn, Phase, Shadow};
+use crate::pins::{Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR, Takeover};
 use crate::recv::{self, Outcome1, partial};
 use crate::segment::{PIN, TCPONLY, Tx, View};
@@ -22,12 +23,12 @@ const TOTALS_EVERY: u64 = 1024;
 /// Flags that only the kernel can serve.
 const KERNEL_FLAGS: i32 = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
 
-enum Step {
+enum Step<'a> {
     Sent,
     /// No room for now.
     Full,
     /// By the kernel; the send is counted as begun.
-    ByTcp,
+    ByTcp(Shadow<'a>),
     Error(i32),
 }
 
@@ -96,10 +97,10 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
     v.publish_cpu();
     next::pthread_testcancel();
     let mut buffers = Buffers::new(iov);
-    let mut pinned = false;
+    let mut pinned = None;
     let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
-    if pinned {
-        pins::unpin(c);
+    if let Some(pin) = pinned {
+        pins::unpin(c, pin);
     }
     Some(match result {
         Ok(()) => Ok(buffers.done),
@@ -110,20 +111,20 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
 /// Steps and waits until all is sent.
 unsafe fn attempt(
     c: &'static Conn,
-    v: &View<'_>,
+    v: &View<'static>,
     buffers: &mut Buffers<'_>,
     flags: i32,
-    pinned: &mut bool,
+    pinned: &mut Option<Pin>,
 ) -> Result<(), i32> {
     let r = c.record();
     let patient = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
     let mut end = None;
     while buffers.left > 0 {
         let step = guard(c, || step(c, v, buffers, flags)).unwrap_or(Step::Error(ECONNRESET));
-        if !*pinned && matches!(step, Step::ByTcp | Step::Full) && patient {
+        if pinned.is_none() && patient && matches!(step, Step::ByTcp(_) | Step::Full) {
             *pinned = pins::pin(c, v, &raw const *pinned as usize);
-            if !*pinned {
-                if matches!(step, Step::ByTcp) {
+            if pinned.is_none() {
+                if let Step::ByTcp(_shadow) = &step {
                     switch::end_kernel_send(v.out(), 0);
                 }
                 return Err(libc::EBADF);
@@ -133,24 +134,31 @@ unsafe fn attempt(
         match step {
             Step::Sent => {}
             Step::Error(e) => return Err(e),
-            Step::ByTcp => {
+            Step::ByTcp(shadow) => {
                 let mut room = [EMPTY; ROOM];
                 let rest = buffers.rest(&mut room);
                 let asked: usize = rest.iter().map(|v| v.iov_len).sum();
                 let sent = if patient {
-                    match kernel_send(c.fd(), rest, flags) {
+                    // The pin keeps the shadow; signals must reach a call that may block.
+                    drop(shadow);
+                    let sent = match kernel_send(c.fd(), rest, flags) {
                         n if n < 0 => Err(next::errno()),
                         n => Ok(n as usize),
-                    }
+                    };
+                    switch::end_kernel_send(v.out(), sent.unwrap_or(0));
+                    sent
                 } else {
-                    shadow_send(c, rest, flags)
+                    let sent = shadow_send(&shadow, rest, flags);
+                    switch::end_kernel_send(v.out(), sent.unwrap_or(0));
+                    drop(shadow);
+                    sent
                 };
-                switch::end_kernel_send(v.out(), sent.unwrap_or(0));
                 let n = sent?;
                 counters::add(Counter::KernelBytesTx, n as u64);
                 counters::add(Counter::KernelMsgsTx, 1);
                 buffers.advance(n);
-                if !patient && n < asked {
+                // The kernel is full, or a signal or a time limit cut a blocked call short.
+                if n < asked {
                     break;
                 }
             }
@@ -167,14 +175,17 @@ unsafe fn attempt(
 }
 
 /// One publication, or the decision for the kernel. Never blocks.
-fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
+fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step<'a> {
     let d = v.out();
     if flags & libc::MSG_OOB != 0 {
         // The urgent byte is not read in line, so kernel bytes can't be counted to an N any more.
-        switch::unswitch(v);
         switch::tcp_only(v);
+        switch::unswitch(v);
     }
     loop {
+        if !c.serves(v) {
+            return Step::Error(libc::EBADF);
+        }
         let w = Tx(d.send.tx.load(Ordering::Acquire));
         if w.generation() != v.generation {
             return Step::Error(libc::EBADF);
@@ -207,15 +218,19 @@ fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
         {
             continue;
         }
+        // Held over the count, so that nobody makes the segment another connection's in between.
+        let Some(shadow) = c.shadow() else {
+            return Step::Error(libc::EBADF);
+        };
         match switch::begin_kernel_send(d) {
-            Ok(true) => return Step::ByTcp,
+            Ok(true) => return Step::ByTcp(shadow),
             Ok(false) => {}
             Err(Corrupt) => return corrupt(),
         }
     }
 }
 
-fn corrupt() -> Step {
+fn corrupt() -> Step<'static> {
     counters::note(Reason::Corrupt);
     Step::Error(ECONNRESET)
 }
@@ -229,20 +244,24 @@ fn must_leave_ring(c: &Conn, v: &View<'_>, flags: i32) -> bool {
     if !look::overdue(c, v) {
         return false;
     }
-    // A peer that takes nothing may be gone.
+    // A peer that takes something lives; one that was not looked at for long may have died since.
     let head = v.out_ring().head();
-    let look = v.peer().look.load(Ordering::Acquire);
-    if look == c.look_seen.load(Ordering::Relaxed) && c.head_seen.load(Ordering::Relaxed) != head {
+    if look::is_fresh(c, v) && c.head_seen.load(Ordering::Relaxed) != head {
         c.head_seen.store(head, Ordering::Relaxed);
         look::put_off(c);
         return false;
     }
+    c.head_seen.store(head, Ordering::Relaxed);
     look::due(c, v) && look::peer_gone(c)
 }
 
 /// `None`: the direction moved meanwhile.
 #[inline]
-fn by_ring(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>) -> Result<Option<Step>, Corrupt> {
+fn by_ring(
+    c: &Conn,
+    v: &View<'_>,
+    buffers: &mut Buffers<'_>,
+) -> Result<Option<Step<'static>>, Corrupt> {
     let (d, ring) = (v.out(), v.out_ring());
     // A reader on our own CPU gains nothing from an early start.
     let together = v.peer().cpu.load(Ordering::Relaxed) == v.own().cpu.load(Ordering::Relaxed);
@@ -251,7 +270,8 @@ fn by_ring(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>) -> Result<Option<S
     {
         let _section = v.lock_out();
         let w = Tx(d.send.tx.load(Ordering::Acquire));
-        if !w.by_ring() || w.has(PIN) {
+        // A close in another thread waits for this section, and no longer.
+        if !w.by_ring() || w.has(PIN) || !c.serves(v) {
             return Ok(None);
         }
         loop {
@@ -304,7 +324,7 @@ fn publish(ring: &Ring<'_>, buffers: &mut Buffers<'_>, most: usize) -> Result<us
 /// Waits for room: spin, then arm, look again, sleep until the ring is down to its low-water mark.
 unsafe fn wait(
     c: &'static Conn,
-    v: &View<'_>,
+    v: &View<'static>,
     wanted: usize,
     deadline: Option<u64>,
 ) -> Result<(), i32> {
@@ -326,34 +346,31 @@ unsafe fn wait(
         return Ok(());
     }
     switch::begin_stall(c, v);
-    ring.writer_sleeps();
+    pins::fall_asleep(v, Sleep::Writing);
     if ring.below_low_water() || moved() {
-        switch::stop_writing(c, v);
+        pins::wake_up(c, v, Sleep::Writing);
         return Ok(());
     }
     let patience = sys::now() + switch::STALL;
     let bound = deadline.map_or(patience, |d| d.min(patience));
     let result = recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing);
-    switch::stop_writing(c, v);
+    pins::wake_up(c, v, Sleep::Writing);
     if bell::take(v.own_bell()) {
         switch::settle(c, v);
     }
     if c.look_now.load(Ordering::Relaxed) != 0 {
         look::peer_gone(c);
     }
+    switch::end_stall(c, v);
     match result {
-        Err(EAGAIN) if deadline.is_none_or(|d| sys::now() < d) => {
-            switch::end_stall(c, v);
-            Ok(())
-        }
+        Err(EAGAIN) if deadline.is_none_or(|d| sys::now() < d) => Ok(()),
         Err(EINTR) if !signal::interrupted() && deadline.is_none() => Ok(()),
         other => other,
     }
 }
 
 /// A send of the kernel's that does not block.
-unsafe fn shadow_send(c: &Conn, iov: &[iovec], flags: i32) -> Outcome1 {
-    let shadow = c.shadow().ok_or(libc::EBADF)?;
+unsafe fn shadow_send(shadow: &Shadow<'_>, iov: &[iovec], flags: i32) -> Outcome1 {
     let mut msg: libc::msghdr = core::mem::zeroed();
     msg.msg_iov = iov.as_ptr() as *mut iovec;
     msg.msg_iovlen = iov.len() as _;

@@ -22,6 +22,7 @@ pub fn try_switch(v: &View<'_>) -> bool {
         let _section = v.lock_out();
         let w = Tx(d.send.tx.load(Ordering::Acquire));
         !w.by_ring()
+            && w.generation() == v.generation
             && w.idle()
             && w.epoch() == d.receive.re.load(Ordering::Acquire) as u16
             && d.send
@@ -45,7 +46,7 @@ pub fn unswitch(v: &View<'_>) {
         let mut done = false;
         loop {
             let w = Tx(d.send.tx.load(Ordering::Acquire));
-            if !w.by_ring() || w.has(PIN) {
+            if !w.by_ring() || w.has(PIN) || w.generation() != v.generation {
                 break;
             }
             d.send
@@ -189,7 +190,7 @@ fn withdraw_by(v: &View<'_>, shadow: i32) -> bool {
     let done = {
         let _section = v.lock_out();
         let w = Tx(d.send.tx.load(Ordering::Acquire));
-        if !(w.by_ring() && w.has(PIN)) {
+        if !(w.by_ring() && w.has(PIN) && w.generation() == v.generation) {
             return true;
         }
         let ring = v.out_ring();
@@ -240,6 +241,10 @@ pub fn begin_close(v: &View<'_>) -> bool {
     let d = v.out();
     loop {
         let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if w.generation() != v.generation {
+            // Spoilt, or another connection's: nothing of ours is left to send.
+            return true;
+        }
         if w.by_ring() && w.has(PIN) {
             return false;
         }
@@ -261,8 +266,8 @@ pub fn freeze(c: &Conn, v: &View<'_>, reason: Reason) {
         return;
     }
     finish_withdrawal(v, c.fd());
-    unswitch(v);
     tcp_only(v);
+    unswitch(v);
     if !pin(c, v) {
         headwater_host::log::write(
             headwater_host::log::Level::Warn,

@@ -1,12 +1,14 @@
 //! One set: what the program does to it, and what connections tell it.
 
 use core::cell::UnsafeCell;
+use core::ffi::CStr;
+use core::fmt::Write;
 
 use headwater_channel::wait::Learner;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
 use super::regs::{EXCLUSIVE, Inner, Reg};
-use super::{ET, ONESHOT};
+use super::{ET, MODES, ONESHOT};
 use crate::process::{self, Section};
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
@@ -96,7 +98,7 @@ impl Set {
         self.ep.store(ep, Ordering::Relaxed);
         self.refused.store(0, Ordering::Relaxed);
         self.concerned.store(0, Ordering::Relaxed);
-        self.waiters.store(0, Ordering::Relaxed);
+        // Not the waiters: somebody may still wait on the closed one, and too many cost nothing but rings.
         true
     }
 
@@ -118,6 +120,14 @@ impl Set {
     pub fn inherited(&self) {
         self.refused.store(1, Ordering::Relaxed);
         self.waiters.store(0, Ordering::Relaxed);
+    }
+
+    /// A waiter comes back; true for the last.
+    pub fn waiter_leaves(&self) -> bool {
+        let before = self
+            .waiters
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+        before == Ok(1)
     }
 
     pub fn hold(&self) {
@@ -147,6 +157,11 @@ impl Set {
         let Some(i) = inner.find(fd) else { return };
         if inner.regs[i].carried || inner.regs[i].d.is_none() {
             return;
+        }
+        let reg = inner.regs[i];
+        if reg.events & ONESHOT != 0 && has_fired(inner.ep, fd) {
+            // Registering it anew must not arm it.
+            inner.regs[i].disabled = true;
         }
         // Before the kernel can report a tag to somebody who sleeps already.
         self.concerned.store(1, Ordering::SeqCst);
@@ -323,4 +338,48 @@ impl Set {
         let mut inner = self.held();
         inner.cool_all();
     }
+}
+
+/// Did a plain one-shot registration report its event? Then the kernel keeps only its mode bits, and shows them in
+/// proc_pid_fdinfo(5).
+fn has_fired(ep: i32, fd: i32) -> bool {
+    let mut path = [0u8; 40];
+    let mut text = sys::Cursor {
+        buf: &mut path,
+        len: 0,
+    };
+    let _ = write!(text, "/proc/self/fdinfo/{ep}");
+    let Ok(path) = CStr::from_bytes_until_nul(&path) else {
+        return false;
+    };
+    let Ok(file) = sys::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
+        return false;
+    };
+    let mut buf = [0u8; 4096];
+    let mut have = 0;
+    let mut fired = false;
+    // SAFETY: the rest of the buffer is writable.
+    while let Ok(n @ 1..) = unsafe { sys::read(file, buf[have..].as_mut_ptr(), buf.len() - have) } {
+        have += n;
+        let whole = buf[..have]
+            .iter()
+            .rposition(|&b| b == b'\n')
+            .map_or(0, |at| at + 1);
+        let lines = core::str::from_utf8(&buf[..whole]).unwrap_or("").lines();
+        fired |= lines
+            .filter_map(target)
+            .any(|(target, events)| target == fd && events & !MODES == 0);
+        buf.copy_within(whole..have, 0);
+        have -= whole;
+    }
+    let _ = sys::close(file);
+    fired
+}
+
+/// "tfd: 5 events: 19 data: ...": the descriptor, and its events in hexadecimal.
+fn target(line: &str) -> Option<(i32, u32)> {
+    let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
+    let fd = words.next()?.parse().ok()?;
+    let events = words.nth(1)?;
+    Some((fd, u32::from_str_radix(events, 16).ok()?))
 }

@@ -27,6 +27,7 @@ impl Set {
         timeout: Option<u64>,
         mask: *const sigset_t,
     ) -> i32 {
+        let deadline = timeout.map(|t| sys::now().saturating_add(t));
         if self.concerned.load(Ordering::SeqCst) == 0
             && let Some(n) = self.wait_plain(out, timeout, mask)
         {
@@ -34,7 +35,6 @@ impl Set {
         }
         signal::begin_wait();
         self.arm_nested();
-        let deadline = timeout.map(|t| sys::now().saturating_add(t));
         let n = self.look(out, timeout == Some(0));
         if n > 0 || timeout == Some(0) {
             return self.leave(n);
@@ -67,7 +67,7 @@ impl Set {
     ) -> Option<i32> {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         if self.concerned.load(Ordering::SeqCst) != 0 {
-            self.waiters.fetch_sub(1, Ordering::SeqCst);
+            self.waiter_leaves();
             return None;
         }
         let ep = self.ep.load(Ordering::Relaxed);
@@ -79,7 +79,7 @@ impl Set {
             mask,
         );
         if self.concerned.load(Ordering::SeqCst) == 0 {
-            self.waiters.fetch_sub(1, Ordering::SeqCst);
+            self.waiter_leaves();
             return Some(n);
         }
         let errno = next::errno();
@@ -219,7 +219,7 @@ impl Set {
     /// The end of a sleep (or of an attempt).
     fn wake(&self) -> super::set::Held<'_> {
         let mut inner = self.held();
-        if self.waiters.fetch_sub(1, Ordering::SeqCst) == 1 {
+        if self.waiter_leaves() {
             inner.disarm_hot();
         }
         inner
@@ -232,10 +232,15 @@ fn milliseconds(timeout: Option<u64>) -> i32 {
 }
 
 fn look_kernel(inner: &mut Inner, out: &mut [epoll_event]) -> i32 {
-    match sys::epoll_poll(inner.ep(), out) {
-        Ok(n) => translate(inner, out, n),
-        Err(_) => 0,
+    // Where stale bells fill the room, what lies behind them is asked for again.
+    for _ in 0..4 {
+        let n = sys::epoll_poll(inner.ep(), out).unwrap_or(0);
+        let told = translate(inner, out, n);
+        if told > 0 || n < out.len() {
+            return told;
+        }
     }
+    0
 }
 
 /// Reports the hot registrations that are ready, round-robin when there are more than fit. With `age`, those that have had

@@ -4,11 +4,12 @@ use std::io::{self, Read, Write};
 use std::time::Instant;
 
 use crate::net::Stream;
-use crate::options::{Options, Until};
+use crate::options::Options;
+use crate::pace::Pace;
 use crate::pattern::{Pattern, Place};
 use crate::result::Measured;
 use crate::sys::{self, Usage};
-use crate::{fan, memcached};
+use crate::{fan, idle, memcached};
 
 pub fn run(options: &Options) -> io::Result<()> {
     let measured = match options.mode.as_str() {
@@ -16,6 +17,7 @@ pub fn run(options: &Options) -> io::Result<()> {
         "stream" => one_way(options),
         "connect" => connections(options),
         "fan" => fan::run(options),
+        "idle" => idle::run(options),
         "memcached-get" => memcached::run(options, memcached::Op::Get),
         "memcached-set" => memcached::run(options, memcached::Op::Set),
         mode => Err(io::Error::other(format!("no client {mode}"))),
@@ -31,20 +33,25 @@ pub fn run(options: &Options) -> io::Result<()> {
 }
 
 /// Runs `step` through the warm-up and the measured part. A step is one message; it returns whether its bytes were right.
-pub fn measure(until: Until, mut step: impl FnMut() -> io::Result<bool>) -> io::Result<Measured> {
+pub fn measure(
+    options: &Options,
+    mut step: impl FnMut() -> io::Result<bool>,
+) -> io::Result<Measured> {
+    let mut pace = Pace::new(options.rate);
     let mut measured = Measured {
         verified: true,
         ..Measured::default()
     };
-    for (part, until) in [(0, until.warm_up()), (1, until)] {
+    for (part, until) in [(0, options.until.warm_up()), (1, options.until)] {
         let usage = sys::usage();
         let start = Instant::now();
         let (mut last, mut count) = (start, 0);
         while !until.reached(last - start, count) && measured.verified {
+            let begun = pace.wait(last);
             measured.verified = step()?;
             let now = Instant::now();
             if part == 1 {
-                measured.latency.record(now - last);
+                measured.latency.record(now - begun);
             }
             last = now;
             count += 1;
@@ -60,7 +67,7 @@ pub fn measure(until: Until, mut step: impl FnMut() -> io::Result<bool>) -> io::
 fn round_trips(options: &Options) -> io::Result<Measured> {
     let mut stream = Stream::connect(options)?;
     let mut trip = Trip::new(options.size);
-    let mut measured = measure(options.until, || trip.take(&mut stream))?;
+    let mut measured = measure(options, || trip.take(&mut stream))?;
     measured.bytes = measured.messages * options.size as u64;
     measured.congestion = stream.congestion();
     Ok(measured)
@@ -69,7 +76,7 @@ fn round_trips(options: &Options) -> io::Result<Measured> {
 fn connections(options: &Options) -> io::Result<Measured> {
     let mut trip = Trip::new(options.size);
     let mut congestion = String::new();
-    let mut measured = measure(options.until, || {
+    let mut measured = measure(options, || {
         let mut stream = Stream::connect(options)?;
         if congestion.is_empty() {
             congestion = stream.congestion();
@@ -82,14 +89,14 @@ fn connections(options: &Options) -> io::Result<Measured> {
 }
 
 /// A request and its echo.
-struct Trip {
+pub struct Trip {
     pattern: Pattern,
     at: Place,
     answer: Vec<u8>,
 }
 
 impl Trip {
-    fn new(size: usize) -> Trip {
+    pub fn new(size: usize) -> Trip {
         Trip {
             pattern: Pattern::new(size),
             at: Place::default(),
@@ -97,7 +104,7 @@ impl Trip {
         }
     }
 
-    fn take(&mut self, stream: &mut Stream) -> io::Result<bool> {
+    pub fn take(&mut self, stream: &mut Stream) -> io::Result<bool> {
         let size = self.answer.len();
         stream.write_all(self.pattern.piece(self.at, size))?;
         stream.read_exact(&mut self.answer)?;

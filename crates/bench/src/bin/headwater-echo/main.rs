@@ -5,18 +5,24 @@
 //!   headwater-echo server echo|epoll|sink ADDR      sends back, sends back from one epoll loop, or counts and checks
 //!   headwater-echo client rtt|stream|connect|fan ADDR   one connection ping-pong, one-way writes, a connection per
 //!                                                   request, many connections from one epoll loop
+//!   headwater-echo client idle ADDR                 some messages on many connections, then nothing until its input ends
 //!   headwater-echo client memcached-get|memcached-set ADDR
+//!   headwater-echo calls                            reads of /dev/zero and writes to /dev/null, a byte each
+//!   headwater-echo nothing                          ends at once
 //!   headwater-echo spin                             a loop that keeps its CPU busy
 //! ```
 //!
 //! ADDR is HOST:PORT (port 0 takes a free one) or unix:PATH. Every received byte is compared with what must come.
 
+mod calls;
 mod client;
 mod fan;
+mod idle;
 mod latency;
 mod memcached;
 mod net;
 mod options;
+mod pace;
 mod pattern;
 mod poll;
 mod result;
@@ -44,6 +50,8 @@ fn main() -> ExitCode {
     let outcome = match options.role.as_str() {
         "server" => server::run(&options),
         "client" => client::run(&options),
+        "calls" => calls::run(&options),
+        "nothing" => Ok(()),
         _ => spin(),
     };
     match outcome {

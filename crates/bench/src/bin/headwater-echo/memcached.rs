@@ -60,7 +60,7 @@ fn client(options: &Options, op: Op, number: usize) -> io::Result<Measured> {
         Op::Get => (get, held.into_bytes()),
         Op::Set => (set, b"STORED\r\n".to_vec()),
     };
-    let mut measured = measure(options.until, || exchange(&mut stream, &request, &answer))?;
+    let mut measured = measure(options, || exchange(&mut stream, &request, &answer))?;
     measured.bytes = measured.messages * options.size as u64;
     measured.congestion = stream.congestion();
     Ok(measured)

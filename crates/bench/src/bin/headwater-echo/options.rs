@@ -4,11 +4,13 @@ use std::time::Duration;
 
 pub const USAGE: &str =
     "usage: headwater-echo server echo|epoll|sink ADDR [--until-eof] [--connections N]
-       headwater-echo client rtt|stream|connect|fan|memcached-get|memcached-set ADDR
-                      [--size BYTES] [--seconds S | --count N] [--connections N]
-       headwater-echo spin
+       headwater-echo client rtt|stream|connect|fan|idle|memcached-get|memcached-set ADDR
+                      [--size BYTES] [--seconds S | --count N] [--connections N] [--rate N]
+       headwater-echo calls [--seconds S | --count N]
+       headwater-echo nothing | spin
        with any: [--cpu N] [--nodelay] [--cubic]";
 
+#[derive(Clone)]
 pub struct Options {
     pub role: String,
     pub mode: String,
@@ -16,6 +18,8 @@ pub struct Options {
     pub size: usize,
     pub until: Until,
     pub connections: usize,
+    /// Requests a second; one after the other without it.
+    pub rate: Option<f64>,
     pub nodelay: bool,
     pub cubic: bool,
     pub cpu: Option<usize>,
@@ -56,6 +60,7 @@ impl Options {
             size: 64,
             until: Until::Time(Duration::from_secs(1)),
             connections: 1,
+            rate: None,
             nodelay: false,
             cubic: false,
             cpu: None,
@@ -66,8 +71,8 @@ impl Options {
                 options.mode = words.next().ok_or("which mode?")?;
                 options.address = words.next().ok_or("which address?")?;
             }
-            "spin" => {}
-            _ => return Err("server, client or spin?".to_string()),
+            "calls" | "nothing" | "spin" => {}
+            _ => return Err("server, client, calls, nothing or spin?".to_string()),
         }
         while let Some(word) = words.next() {
             let mut number = || -> Result<f64, String> {
@@ -83,6 +88,7 @@ impl Options {
                 "--seconds" => options.until = Until::Time(Duration::from_secs_f64(number()?)),
                 "--count" => options.until = Until::Count(number()? as u64),
                 "--connections" => options.connections = (number()? as usize).max(1),
+                "--rate" => options.rate = Some(number()?.max(1.0)),
                 "--cpu" => options.cpu = Some(number()? as usize),
                 "--nodelay" => options.nodelay = true,
                 "--cubic" => options.cubic = true,

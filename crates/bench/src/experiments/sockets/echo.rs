@@ -1,12 +1,10 @@
 //! The tree's own echo pair: round trips, one-way writes, a connection per request, many connections.
 
-use serde::Deserialize;
-
-use super::{Work, parse, raw};
+use super::{Measured, Served, Work, parse, raw};
 use crate::exchange::Exchange;
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, CACHE_LINE, Carrier, Cell, Goal, Job, Metric, RAW_CHANNEL,
-    Sample, TCP, TCP_NODELAY, UNIX, Unit,
+    ACCELERATED, ACCELERATED_NODELAY, CACHE_LINE, Carrier, Cell, Goal, Job, Metric, Proof,
+    RAW_CHANNEL, Sample, TCP, TCP_NODELAY, UNIX, Unit,
 };
 use crate::failure::{Failure, Result};
 use crate::placement::Placement::{self, Apart, ApartBusy, Same, SameBusy};
@@ -36,31 +34,6 @@ enum Kind {
 struct Echo {
     kind: Kind,
     size: usize,
-}
-
-/// What `headwater-echo client` and `headwater-raw` print.
-#[derive(Deserialize)]
-pub struct Measured {
-    pub messages: u64,
-    pub all_messages: u64,
-    pub seconds: f64,
-    pub bytes: u64,
-    pub p50_ns: u64,
-    pub p99_ns: u64,
-    pub user_ns: u64,
-    pub system_ns: u64,
-    pub voluntary: u64,
-    pub involuntary: u64,
-    pub congestion: String,
-    pub verified: bool,
-}
-
-/// What `headwater-echo server` prints.
-#[derive(Deserialize)]
-struct Served {
-    voluntary: u64,
-    involuntary: u64,
-    verified: bool,
 }
 
 impl Work for Echo {
@@ -97,13 +70,15 @@ impl Work for Echo {
                 connections == 100,
             ),
         };
+        let proof = match self.kind {
+            Kind::Connect => Proof::None,
+            _ => Proof::Carried { ends: 1 },
+        };
         Cell {
-            name,
-            unit,
-            arms,
             goals: self.goals(),
             quick,
-            connects: self.kind == Kind::Connect,
+            proof,
+            ..Cell::new(name, unit, arms)
         }
     }
 
@@ -214,24 +189,4 @@ fn options(job: &Job<'_>) -> impl Iterator<Item = &'static str> {
     ["--cubic"]
         .into_iter()
         .chain(job.arm.nodelay.then_some("--nodelay"))
-}
-
-impl Measured {
-    pub fn sample(&self) -> Sample {
-        let seconds = self.seconds.max(1e-9);
-        let per = 1.0 / self.messages.max(1) as f64;
-        let time = |ns: u64| (ns > 0).then_some(ns as f64);
-        Sample {
-            messages: self.messages,
-            all_messages: self.all_messages,
-            rate: self.messages as f64 / seconds,
-            bytes_rate: self.bytes as f64 / seconds,
-            p50_ns: time(self.p50_ns),
-            p99_ns: time(self.p99_ns),
-            cpu_ns: (self.user_ns + self.system_ns) as f64 * per,
-            switches: (self.voluntary + self.involuntary) as f64 * per,
-            congestion: Some(self.congestion.clone()),
-            ..Sample::default()
-        }
-    }
 }

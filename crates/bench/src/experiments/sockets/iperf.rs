@@ -23,12 +23,8 @@ struct Iperf;
 impl Work for Iperf {
     fn cell(&self) -> Cell {
         Cell {
-            name: "iperf3".to_string(),
-            unit: Unit::Stream,
-            arms: vec![TCP, ACCELERATED],
             goals: vec![Goal::rate(&[Apart], 1.6, 2.1)],
-            quick: false,
-            connects: false,
+            ..Cell::new("iperf3", Unit::Stream, vec![TCP, ACCELERATED])
         }
     }
 

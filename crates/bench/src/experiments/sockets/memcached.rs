@@ -2,8 +2,7 @@
 
 use std::process::Command;
 
-use super::echo::Measured;
-use super::{Work, parse};
+use super::{Measured, Work, parse};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Goal, Job, Sample, TCP, Unit};
 use crate::failure::{Failure, Result};
@@ -24,12 +23,9 @@ struct Memcached {
 impl Work for Memcached {
     fn cell(&self) -> Cell {
         Cell {
-            name: self.operation.to_string(),
-            unit: Unit::Rate,
-            arms: vec![TCP, ACCELERATED],
             goals: vec![Goal::rate(&[Apart], 2.0, 8.0)],
             quick: self.operation == "memcached-get",
-            connects: false,
+            ..Cell::new(self.operation, Unit::Rate, vec![TCP, ACCELERATED])
         }
     }
 

@@ -23,17 +23,14 @@ struct Nginx {
 
 impl Work for Nginx {
     fn cell(&self) -> Cell {
+        let name = format!("nginx-c{}", self.connections);
         let goal = match self.connections {
             1 => Goal::rate(&[Apart], 8.0, 20.0),
             _ => Goal::rate(&Placement::ALL, 2.2, 3.2),
         };
         Cell {
-            name: format!("nginx-c{}", self.connections),
-            unit: Unit::Rate,
-            arms: vec![TCP, ACCELERATED],
             goals: vec![goal],
-            quick: false,
-            connects: false,
+            ..Cell::new(name, Unit::Rate, vec![TCP, ACCELERATED])
         }
     }
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::echo::Measured;
-use super::parse;
+use super::{Measured, parse};
 use crate::experiment::{CACHE_LINE, Job, Sample};
 use crate::failure::Result;
 use crate::process::{self, Running};

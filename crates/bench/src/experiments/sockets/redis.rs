@@ -45,12 +45,9 @@ impl Work for Redis {
             depth => format!("redis-{}-c{}-p{depth}", self.operation, self.clients),
         };
         Cell {
-            name,
-            unit: Unit::Rate,
-            arms: vec![TCP, ACCELERATED, UNIX],
             goals: self.goals(),
             quick: self.operation == "get",
-            connects: false,
+            ..Cell::new(name, Unit::Rate, vec![TCP, ACCELERATED, UNIX])
         }
     }
 

@@ -19,15 +19,11 @@ struct Sockperf;
 impl Work for Sockperf {
     fn cell(&self) -> Cell {
         Cell {
-            name: "sockperf".to_string(),
-            unit: Unit::RoundTrip,
-            arms: vec![TCP, ACCELERATED],
             goals: vec![
                 Goal::rate(&[Apart], 25.0, 60.0).of(Metric::P50),
                 Goal::rate(&[Apart], 2.0, 10.0).of(Metric::P99),
             ],
-            quick: false,
-            connects: false,
+            ..Cell::new("sockperf", Unit::RoundTrip, vec![TCP, ACCELERATED])
         }
     }
 

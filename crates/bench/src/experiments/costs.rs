@@ -1,0 +1,40 @@
+//! What acceleration costs where it does not help: calls on other descriptors, connections that idle, a server with little
+//! to do, and starting.
+
+mod calls;
+mod idle;
+mod load;
+mod start;
+
+use super::printed::{Measured, Served, parse};
+use super::work::{Work, Works};
+use crate::exchange::Exchange;
+use crate::experiment::{ACCELERATED, Arm, Job, NATIVE};
+use crate::failure::Result;
+
+const ARMS: [Arm; 2] = [NATIVE, ACCELERATED];
+/// How much longer than others a sample is that waits for most of its time.
+const LONGER: u32 = 5;
+
+pub fn experiment() -> Works {
+    let works = [calls::works(), idle::works(), load::works(), start::works()];
+    Works {
+        name: "costs",
+        describe: "what acceleration costs where it does not help",
+        works: works.into_iter().flatten().collect(),
+    }
+}
+
+/// Starts our own server; also gives its address.
+fn serve<'a>(job: &'a Job<'a>, mode: &str, connections: usize) -> Result<(Exchange<'a>, String)> {
+    let mut server = job.site.tools.echo();
+    server.args(["server", mode, "127.0.0.1:0", "--until-eof", "--cubic"]);
+    server.args(["--connections", &connections.to_string()]);
+    let exchange = Exchange::serve(job, "headwater-echo server", server, |server| {
+        server.said().ends_with('\n')
+    })?;
+    let said = exchange.server_said();
+    let address = said.trim().strip_prefix("listening ").unwrap_or_default();
+    let address = address.to_string();
+    Ok((exchange, address))
+}

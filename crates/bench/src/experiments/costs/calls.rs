@@ -1,0 +1,41 @@
+//! Calls on descriptors that are not looked after.
+
+use super::{ARMS, Measured, Work, parse};
+use crate::exchange;
+use crate::experiment::{Cell, Goal, Job, Metric, Proof, Sample, Unit};
+use crate::failure::{Failure, Result};
+use crate::placement::Placement;
+
+pub fn works() -> Vec<Box<dyn Work>> {
+    vec![Box::new(ForeignCall)]
+}
+
+/// read(2) of a byte of /dev/zero and write(2) of a byte to /dev/null, in turn.
+struct ForeignCall;
+
+impl Work for ForeignCall {
+    fn cell(&self) -> Cell {
+        Cell {
+            goals: vec![Goal::more(Metric::Time, 5.0)],
+            quick: true,
+            placements: &[Placement::Same],
+            proof: Proof::Loaded,
+            ..Cell::new("foreign-call", Unit::Each, ARMS.into())
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        let mut program = job.site.tools.echo();
+        program.args(["calls", "--seconds", &job.time.as_secs_f64().to_string()]);
+        let (said, counters) = exchange::alone(job, "headwater-echo calls", program)?;
+        let measured: Measured = parse("headwater-echo calls", &said)?;
+        if !measured.verified {
+            return Err(Failure::Contents("headwater-echo calls".to_string()));
+        }
+        Ok(Sample {
+            congestion: None,
+            counters,
+            ..measured.sample()
+        })
+    }
+}

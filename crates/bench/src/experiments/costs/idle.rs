@@ -1,0 +1,72 @@
+//! Connections that were used and now wait.
+
+use std::thread;
+use std::time::Duration;
+
+use super::{ARMS, LONGER, Measured, Served, Work, parse, serve};
+use crate::experiment::{Cell, Goal, Job, Metric, Proof, Sample, Unit};
+use crate::failure::{Failure, Result};
+use crate::placement::Placement::{Apart, Same};
+
+const CONNECTIONS: usize = 100;
+/// Enough that the first messages, which go by TCP, are a small part.
+const MESSAGES: usize = 50;
+/// From the last message until nobody polls or spins any more.
+const CALM: Duration = Duration::from_millis(200);
+
+pub fn works() -> Vec<Box<dyn Work>> {
+    vec![Box::new(Idle)]
+}
+
+struct Idle;
+
+impl Work for Idle {
+    fn cell(&self) -> Cell {
+        Cell {
+            goals: vec![
+                Goal::more(Metric::CpuShare, 0.0),
+                Goal::more(Metric::Memory, 64.0 * 1024.0),
+            ],
+            quick: true,
+            placements: &[Apart, Same],
+            proof: Proof::Carried {
+                ends: 2 * CONNECTIONS as u64,
+            },
+            ..Cell::new("idle", Unit::Idle, ARMS.into())
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        let (exchange, address) = serve(job, "epoll", CONNECTIONS)?;
+        let mut client = job.site.tools.echo();
+        client.args(["client", "idle", &address, "--cubic"]);
+        client.args(["--connections", &CONNECTIONS.to_string()]);
+        client.args(["--count", &MESSAGES.to_string()]);
+        let mut both = exchange.join("headwater-echo client", client)?;
+        let limit = Duration::from_secs(10);
+        both.client
+            .wait_until(limit, |client| client.said().contains("idle\n"))?;
+        thread::sleep(CALM);
+
+        let cpu = || both.client.cpu_ns() + both.server.cpu_ns();
+        let (before, time) = (cpu(), job.time * LONGER);
+        thread::sleep(time);
+        let used = cpu() - before;
+        let memory = both.client.memory() + both.server.memory();
+
+        both.client.end_input();
+        let outcome = both.finish(None)?;
+        let measured: Measured = parse("headwater-echo client", &outcome.client_said)?;
+        let served: Served = parse("headwater-echo server", &outcome.server_said)?;
+        if !measured.verified || !served.verified {
+            return Err(Failure::Contents("headwater-echo".to_string()));
+        }
+        Ok(Sample {
+            cpu_share: Some(used as f64 / time.as_nanos() as f64),
+            memory: Some(memory as f64 / CONNECTIONS as f64),
+            loopback_bytes: outcome.loopback_bytes,
+            counters: outcome.counters,
+            ..measured.sample()
+        })
+    }
+}
