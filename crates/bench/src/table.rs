@@ -255,8 +255,8 @@ fn shown_as(comparison: &Comparison, value: f64) -> String {
         Figure::Ratio(_) => format!("{}x", number(value)),
         Figure::More(_) => {
             let sign = if value < 0.0 { '-' } else { '+' };
-            let show: fn(f64) -> String = match comparison.metric {
-                Metric::CpuShare => |value| format!("{} of a CPU", share(value)),
+            let show = match comparison.metric {
+                Metric::CpuShare => share,
                 Metric::Memory => memory,
                 _ => duration,
             };
@@ -277,7 +277,8 @@ fn of(comparison: &Comparison) -> String {
         Metric::Rate => "",
         Metric::P50 => "p50 of ",
         Metric::P99 => "p99 of ",
-        Metric::Cpu | Metric::CpuShare => "CPU of ",
+        Metric::Cpu => "CPU of ",
+        Metric::CpuShare => "CPU share of ",
         Metric::Time => "time of ",
         Metric::Memory => "memory of ",
     };
@@ -348,7 +349,7 @@ mod tests {
             "time of accelerated over native: +3.00 ms [-3.00 ms to +6.00 ms], must ≤ +3.00 ms: must"
         );
         let shown = |metric, more| shown_as(&comparison(metric, more), more);
-        assert_eq!(shown(Metric::CpuShare, 0.05), "+5.00 % of a CPU");
+        assert_eq!(shown(Metric::CpuShare, 0.05), "+5.00 %");
         assert_eq!(shown(Metric::Memory, -65536.0), "-64.0 KiB");
         assert_eq!(shown(Metric::Time, 0.0), "+0 ns");
     }
