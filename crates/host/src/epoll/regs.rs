@@ -435,8 +435,11 @@ impl Inner {
             for i in 0..self.regs.len() {
                 let reg = &self.regs[i];
                 if reg.is_live() && reg.want() & libc::EPOLLOUT as u32 != 0 {
+                    let before = self.needed(i);
                     reg.descriptor().slice_over(reg.h, reg.want());
-                    let _ = self.watch(i, false);
+                    // The kernel has had room all along: only registering anew makes that an edge.
+                    let gained = self.needed(i) & !before != 0;
+                    let _ = self.watch(i, gained);
                 }
             }
         }
