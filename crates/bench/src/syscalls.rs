@@ -63,9 +63,21 @@ mod tests {
         command.args(["-c", &script]);
         process::prepare(&mut command, None, None);
         let running = Running::start("sh", command).unwrap();
+        wait_until_it_reads(running.pid);
         counter.watch(running.pid);
         running.stop(None).unwrap();
         counter.finish()
+    }
+
+    /// Else what the program does to start would be counted in one run and missed in another.
+    fn wait_until_it_reads(pid: i32) {
+        let reads = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            stat.contains("(sh) S")
+        };
+        while !reads() {
+            std::thread::yield_now();
+        }
     }
 
     fn check(start: impl Fn() -> Counter) {
