@@ -7,6 +7,7 @@
 
 mod locks;
 mod sleep;
+mod special;
 
 // Not loom's Arc: its drop in the unwinding of a failed model would abort.
 use std::sync::Arc;

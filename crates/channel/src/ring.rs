@@ -5,12 +5,17 @@
 //! header with release. A consumer therefore needs one cache line for a small message, not an index and the data. `tail`
 //! follows the headers for those who need a position (switching, recovery, counting).
 //!
+//! A *special* frame may be taken out of turn, in parts or whole ([`Ring::find`], [`Ring::take`]). A frame that is taken
+//! while older ones remain becomes a tombstone, which the head skips once it gets there.
+//!
 //! Callers hold the producer's lock for producer calls and the consumer's lock for consumer calls ([`RingState::writer`],
 //! [`RingState::reader`]); the two sides never exclude each other.
 
 mod data;
+mod flow;
 #[cfg(all(test, loom))]
 mod model;
+mod pick;
 mod sleep;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -21,7 +26,7 @@ use core::mem::offset_of;
 
 use crate::lock::Lock;
 use crate::shm::SharedSafe;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, relax};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// A position in the stream of frames, in bytes; offset in the ring is `pos & (capacity - 1)`. Never wraps in practice.
 pub type Pos = u64;
@@ -41,7 +46,12 @@ pub struct Meta {
 }
 
 const COMMITTED: u64 = 1 << 63;
+/// Behind the header: {control length: 32, for a special frame how much of it was taken: 32}.
 const HAS_CONTROL: u64 = 1 << 62;
+/// Always with [`HAS_CONTROL`].
+const SPECIAL: u64 = 1 << 61;
+/// A tombstone: its consumer is done with it.
+const TAKEN: u64 = 1 << 60;
 /// Flag bits that users may set in [`Meta::flags`].
 pub const USER_FLAGS: u8 = 0x3f;
 const HEADER: u64 = 8;
@@ -58,6 +68,10 @@ pub struct ProducerLine {
     messages: AtomicU64,
     /// What `bytes` will be once the frame being committed is counted; lets recovery count it exactly once.
     pending_bytes: AtomicU64,
+    /// Special frames ever published; [`SleepLine::specials`] runs ahead of it by the one being pushed.
+    specials: AtomicU32,
+    /// The high-water mark was reached, and the low one not yet since: see [`Ring::may_send`].
+    full: AtomicU32,
 }
 
 #[derive(SharedSafe)]
@@ -65,13 +79,20 @@ pub struct ProducerLine {
 pub struct ConsumerLine {
     pub lock: Lock,
     head: AtomicU64,
-    /// Bytes already taken from the frame at `head`, tagged with that position: see [`partial_word`].
+    /// Bytes already taken from a plain frame, tagged with its position: see [`partial_word`].
     partial: AtomicU64,
     bytes: AtomicU64,
     messages: AtomicU64,
+    /// How many tombstones lie behind the head.
+    tombstones: AtomicU64,
+    /// The special frame that is just being taken, as its position plus one; 0: none.
+    taking: AtomicU64,
+    /// What [`SleepLine::specials_taken`] will be once that one is counted.
+    pending_specials: AtomicU32,
+    reserved: AtomicU32,
 }
 
-/// Who sleeps and wants to be rung. Read-mostly, so on a line of its own.
+/// Who sleeps and wants to be rung, and what is rarely changed. Read-mostly, so on a line of its own.
 #[derive(SharedSafe)]
 #[repr(C, align(128))]
 pub struct SleepLine {
@@ -81,6 +102,13 @@ pub struct SleepLine {
     /// "Ring me when there is room"; cleared by the ringer.
     pub writer_armed: AtomicU32,
     pub writers_asleep: AtomicU32,
+    /// Special frames ever put in, each counted before it is visible.
+    pub specials: AtomicU32,
+    /// Special frames ever taken out.
+    pub specials_taken: AtomicU32,
+    /// The low-water mark plus one; 0: half of the ring.
+    low_water: AtomicU32,
+    reserved: AtomicU32,
 }
 
 /// The shared words of one ring.
@@ -113,7 +141,7 @@ pub struct Reservation {
     pub len: usize,
 }
 
-/// The unread part of the frame at the head.
+/// The unread part of a frame.
 pub struct Frame {
     pub ptr: *const u8,
     /// Unread bytes: control (if nothing of it was consumed yet) and data.
@@ -121,7 +149,14 @@ pub struct Frame {
     pub meta: Meta,
     /// Bytes of the frame consumed earlier.
     pub taken: usize,
+    /// Where its header stands.
+    pub pos: Pos,
+    /// Pushed by [`Ring::push_special`].
+    pub special: bool,
+    /// The control part is gone, which says more than its length where it was empty: see [`Ring::take_part`].
+    pub control_taken: bool,
     start: Pos,
+    next: Pos,
 }
 
 impl Frame {
@@ -146,7 +181,7 @@ impl<'a> Ring<'a> {
         self.capacity() - 3 * HEADER as usize
     }
 
-    /// Forgets everything; only while nobody else uses the ring.
+    /// Forgets everything, the low-water mark too; only while nobody else uses the ring.
     pub fn reset(&self) {
         let (w, r) = (&self.state.writer, &self.state.reader);
         for word in [
@@ -155,14 +190,23 @@ impl<'a> Ring<'a> {
             &w.bytes,
             &w.messages,
             &w.pending_bytes,
+            &r.head,
+            &r.partial,
+            &r.bytes,
+            &r.messages,
+            &r.tombstones,
+            &r.taking,
         ] {
-            word.store(0, Ordering::Relaxed);
-        }
-        for word in [&r.head, &r.partial, &r.bytes, &r.messages] {
             word.store(0, Ordering::Relaxed);
         }
         let s = &self.state.sleep;
         for word in [
+            &w.specials,
+            &w.full,
+            &r.pending_specials,
+            &s.specials,
+            &s.specials_taken,
+            &s.low_water,
             &s.reader_armed,
             &s.readers_asleep,
             &s.writer_armed,
@@ -237,19 +281,21 @@ impl<'a> Ring<'a> {
     /// Publishes a frame of `len` bytes (control part included) that was written into a reservation of at least that.
     #[inline]
     pub fn commit(&self, len: usize, meta: Meta) {
-        let w = &self.state.writer;
-        let tail = w.tail.load(Ordering::Relaxed);
-        let mut header = COMMITTED
-            | len as u64
-            | (meta.kind as u64) << 32
-            | (meta.band as u64) << 40
-            | ((meta.flags & USER_FLAGS) as u64) << 48;
+        let tail = self.state.writer.tail.load(Ordering::Relaxed);
+        let mut header = header_word(len, meta);
         if meta.control > 0 {
             header |= HAS_CONTROL;
             self.data
                 .word(tail.wrapping_add(HEADER))
                 .store(meta.control as u64, Ordering::Relaxed);
         }
+        self.publish(tail, header, len, || {});
+    }
+
+    /// Publishes what was written behind the header's place; `count` runs once the frame is visible, before the tail moves.
+    #[inline(always)]
+    fn publish(&self, tail: Pos, header: u64, len: usize, count: impl FnOnce()) {
+        let w = &self.state.writer;
         let next = tail.wrapping_add(frame_size(header));
         let bytes = w.bytes.load(Ordering::Relaxed).wrapping_add(len as u64);
         // In this order, so that the successor of a producer who died in between can finish: see recover_producer.
@@ -257,6 +303,7 @@ impl<'a> Ring<'a> {
         self.data.word(next).store(0, Ordering::Relaxed);
         self.data.word(tail).store(header, Ordering::Release);
         w.bytes.store(bytes, Ordering::Release);
+        count();
         w.tail.store(next, Ordering::Release);
         w.messages.store(
             w.messages.load(Ordering::Relaxed).wrapping_add(1),
@@ -306,6 +353,11 @@ impl<'a> Ring<'a> {
         Ok(true)
     }
 
+    /// Publishes a plain frame without bytes; false when the ring is full.
+    pub fn push_empty(&self, meta: Meta) -> Result<bool, Corrupt> {
+        self.push_message(&[], &[], meta)
+    }
+
     /// Published position.
     #[inline]
     pub fn tail(&self) -> Pos {
@@ -318,13 +370,19 @@ impl<'a> Ring<'a> {
         let w = &self.state.writer;
         let tail = w.tail.load(Ordering::Relaxed);
         let header = self.data.word(tail).load(Ordering::Acquire);
+        let specials = &self.state.sleep.specials;
         if header == 0 {
+            specials.store(w.specials.load(Ordering::Relaxed), Ordering::Release);
             return Ok(());
         }
         // A commit zeroes the header behind its frame, so at most this one is ahead of `tail`.
         let next = tail.wrapping_add(self.checked_size(header)?);
         w.bytes
             .store(w.pending_bytes.load(Ordering::Relaxed), Ordering::Release);
+        if header & SPECIAL != 0 {
+            w.specials
+                .store(specials.load(Ordering::Relaxed), Ordering::Release);
+        }
         w.tail.store(next, Ordering::Release);
         Ok(())
     }
@@ -352,16 +410,25 @@ impl<'a> Ring<'a> {
     }
 
     /// The unread part of the oldest frame. `None`: empty.
-    #[inline]
+    #[inline(always)]
     pub fn peek(&self) -> Result<Option<Frame>, Corrupt> {
-        let r = &self.state.reader;
-        let head = r.head.load(Ordering::Relaxed);
-        let header = self.data.word(head).load(Ordering::Acquire);
+        let mut head = self.state.reader.head.load(Ordering::Relaxed);
+        let mut header = self.data.word(head).load(Ordering::Acquire);
         if header == 0 {
             return Ok(None);
         }
-        let taken = taken_at(head, r.partial.load(Ordering::Relaxed));
-        self.frame_at(head, header, taken).map(Some)
+        if header & TAKEN != 0 {
+            // What a consumer that died left, or nonsense.
+            head = self.skip_tombstones();
+            header = self.data.word(head).load(Ordering::Acquire);
+            if header == 0 {
+                return Ok(None);
+            }
+            if header & TAKEN != 0 {
+                return Err(Corrupt);
+            }
+        }
+        self.frame_at(head, header).map(Some)
     }
 
     /// Copies out of a frame, from `skip` bytes after its first unread one on, without taking. The caller asks for no more
@@ -376,49 +443,32 @@ impl<'a> Ring<'a> {
     /// Takes `n` bytes of the frame that [`peek`](Ring::peek) showed; the frame goes when all of it is taken.
     #[inline]
     pub fn consume(&self, frame: &Frame, n: usize) {
+        if frame.special {
+            return self.consume_special(frame.pos, n);
+        }
         let r = &self.state.reader;
         let n = n.min(frame.len);
         r.bytes.store(
             r.bytes.load(Ordering::Relaxed).wrapping_add(n as u64),
             Ordering::Relaxed,
         );
-        let head = r.head.load(Ordering::Relaxed);
         if n < frame.len {
             let taken = (frame.taken + n) as u64;
             r.partial
-                .store(partial_word(head, taken), Ordering::Relaxed);
+                .store(partial_word(frame.pos, taken), Ordering::Relaxed);
             return;
         }
-        let total = frame.taken + frame.len;
-        let extra = if frame.meta.control > 0 { HEADER } else { 0 };
         r.messages.store(
             r.messages.load(Ordering::Relaxed).wrapping_add(1),
             Ordering::Relaxed,
         );
-        r.head.store(
-            head.wrapping_add(HEADER + extra + round(total as u64)),
-            Ordering::Release,
-        );
+        r.head.store(frame.next, Ordering::Release);
         if frame.taken > 0 {
             r.partial.store(0, Ordering::Relaxed);
         }
-    }
-
-    /// After the death of a consumer inside its section: what it took is decided by `head` and `partial`, each stored at
-    /// once; only the count of bytes can be behind or ahead of them.
-    pub fn recover_consumer(&self) -> Result<(), Corrupt> {
-        let (r, w) = (&self.state.reader, &self.state.writer);
-        // A producer at work makes the sum and the count disagree for a moment; one that never rests leaves a wrong count.
-        for _ in 0..1000 {
-            let given = w.bytes.load(Ordering::Acquire);
-            let (unread, end) = self.walk()?;
-            if end == w.tail.load(Ordering::Acquire) && given == w.bytes.load(Ordering::Acquire) {
-                r.bytes.store(given.wrapping_sub(unread), Ordering::Relaxed);
-                break;
-            }
-            relax();
+        if r.tombstones.load(Ordering::Relaxed) != 0 {
+            self.skip_tombstones();
         }
-        Ok(())
     }
 
     /// Copies bytes out across frames until `buf` is full or the ring is empty (byte-stream users).
@@ -452,38 +502,6 @@ impl<'a> Ring<'a> {
         Ok(done)
     }
 
-    /// Copies without taking, beginning `skip` bytes after the first unread one; for MSG_PEEK.
-    pub fn copy_peek(
-        &self,
-        buf: &mut [u8],
-        mut skip: usize,
-        end: Option<Pos>,
-    ) -> Result<usize, Corrupt> {
-        let mut head = self.state.reader.head.load(Ordering::Relaxed);
-        let mut taken = taken_at(head, self.state.reader.partial.load(Ordering::Relaxed));
-        let (first, mut done) = (head, 0);
-        while done < buf.len() && end.is_none_or(|end| head < end) {
-            // A hostile producer could make a chain of frames without end.
-            if head.wrapping_sub(first) >= self.data.capacity() {
-                break;
-            }
-            let header = self.data.word(head).load(Ordering::Acquire);
-            if header == 0 {
-                break;
-            }
-            let frame = self.frame_at(head, header, taken)?;
-            if skip < frame.len {
-                let n = (frame.len - skip).min(buf.len() - done);
-                self.copy_frame(&frame, skip, &mut buf[done..done + n]);
-                done += n;
-            }
-            skip = skip.saturating_sub(frame.len);
-            head = head.wrapping_add(self.checked_size(header)?);
-            taken = 0;
-        }
-        Ok(done)
-    }
-
     /// Bytes published and not yet taken. Needs no lock; a hint without it, but never 0 when a frame with bytes waits.
     pub fn unread(&self) -> usize {
         let taken = self.state.reader.bytes.load(Ordering::Acquire);
@@ -493,26 +511,8 @@ impl<'a> Ring<'a> {
             return unread.min(self.data.capacity()) as usize;
         }
         // The count follows the header: the frame at the head may not be counted yet.
-        self.peek().ok().flatten().map_or(0, |frame| frame.len)
-    }
-
-    /// Bytes between head and tail, headers included: what hysteresis is measured on.
-    #[inline]
-    pub fn fill(&self) -> u64 {
-        let head = self.state.reader.head.load(Ordering::Acquire);
-        let tail = self.state.writer.tail.load(Ordering::Acquire);
-        let fill = tail.wrapping_sub(head);
-        // `tail` follows the header, so a reader can be ahead of it: that ring is empty, not full.
-        if (fill as i64) < 0 {
-            return 0;
-        }
-        fill.min(self.data.capacity())
-    }
-
-    /// A writer that found the ring full may go on: the fill is at or below the low-water mark, half the ring.
-    #[inline]
-    pub fn below_low_water(&self) -> bool {
-        self.fill() <= self.data.capacity() / 2
+        let first = self.find(|_| true).ok().flatten();
+        first.map_or(0, |frame| frame.len)
     }
 
     /// Bytes and messages ever put in.
@@ -533,26 +533,10 @@ impl<'a> Ring<'a> {
         )
     }
 
-    /// Sum of the unread bytes, and the position behind the last published frame.
-    fn walk(&self) -> Result<(u64, Pos), Corrupt> {
-        let first = self.state.reader.head.load(Ordering::Relaxed);
-        let mut taken = taken_at(first, self.state.reader.partial.load(Ordering::Relaxed));
-        let (mut pos, mut sum) = (first, 0);
-        while pos.wrapping_sub(first) < self.data.capacity() {
-            let header = self.data.word(pos).load(Ordering::Acquire);
-            if header == 0 {
-                break;
-            }
-            sum += self.frame_at(pos, header, taken)?.len as u64;
-            pos = pos.wrapping_add(self.checked_size(header)?);
-            taken = 0;
-        }
-        Ok((sum, pos))
-    }
-
-    #[inline]
-    fn frame_at(&self, pos: Pos, header: u64, taken: u64) -> Result<Frame, Corrupt> {
-        self.checked_size(header)?;
+    // In line with its callers, so that a frame lives in registers.
+    #[inline(always)]
+    fn frame_at(&self, pos: Pos, header: u64) -> Result<Frame, Corrupt> {
+        let next = pos.wrapping_add(self.checked_size(header)?);
         let len = header as u32 as u64;
         let mut meta = Meta {
             kind: (header >> 32) as u8,
@@ -561,12 +545,19 @@ impl<'a> Ring<'a> {
             control: 0,
         };
         let mut start = pos.wrapping_add(HEADER);
+        let mut taken = taken_at(pos, self.state.reader.partial.load(Ordering::Relaxed));
+        let (mut special, mut control_taken) = (false, false);
         if header & HAS_CONTROL != 0 {
-            let control = self.data.word(start).load(Ordering::Relaxed);
-            meta.control = control.min(len) as u32;
+            let word = self.data.word(start).load(Ordering::Relaxed);
+            meta.control = (word as u32 as u64).min(len) as u32;
             start = start.wrapping_add(HEADER);
-            if meta.control == 0 {
+            special = header & SPECIAL != 0;
+            if special {
+                (taken, control_taken) = pick::progress(word);
+            } else if meta.control == 0 {
                 return Err(Corrupt);
+            } else {
+                control_taken = taken >= meta.control as u64;
             }
         }
         let taken = taken.min(len);
@@ -576,7 +567,11 @@ impl<'a> Ring<'a> {
             len: (len - taken) as usize,
             meta,
             taken: taken as usize,
+            pos,
+            special,
+            control_taken,
             start,
+            next,
         })
     }
 
@@ -588,6 +583,15 @@ impl<'a> Ring<'a> {
         }
         Ok(size)
     }
+}
+
+#[inline]
+fn header_word(len: usize, meta: Meta) -> u64 {
+    COMMITTED
+        | len as u64
+        | (meta.kind as u64) << 32
+        | (meta.band as u64) << 40
+        | ((meta.flags & USER_FLAGS) as u64) << 48
 }
 
 #[inline]

@@ -15,6 +15,8 @@ impl Default for RingState {
                 bytes: word(),
                 messages: word(),
                 pending_bytes: word(),
+                specials: flag(),
+                full: flag(),
             },
             reader: ConsumerLine {
                 lock: Lock::new(),
@@ -22,12 +24,20 @@ impl Default for RingState {
                 partial: word(),
                 bytes: word(),
                 messages: word(),
+                tombstones: word(),
+                taking: word(),
+                pending_specials: flag(),
+                reserved: flag(),
             },
             sleep: SleepLine {
                 reader_armed: flag(),
                 readers_asleep: flag(),
                 writer_armed: flag(),
                 writers_asleep: flag(),
+                specials: flag(),
+                specials_taken: flag(),
+                low_water: flag(),
+                reserved: flag(),
             },
         }
     }

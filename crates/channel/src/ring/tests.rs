@@ -1,4 +1,6 @@
+mod flow;
 mod garbage;
+mod picking;
 mod sequences;
 
 use super::*;
@@ -238,5 +240,6 @@ fn endless_empty_frames_end_in_corrupt() {
         ring.data.word(pos).store(COMMITTED, Ordering::Relaxed);
     }
     assert_eq!(ring.pop(&mut [0; 10]), Err(Corrupt));
-    assert_eq!(ring.copy_peek(&mut [0; 10], 0, None), Ok(0));
+    assert_eq!(ring.copy_peek(&mut [0; 10], 0, None), Err(Corrupt));
+    assert_eq!(ring.find(|_| false).err(), Some(Corrupt));
 }

@@ -9,8 +9,8 @@ fn hostile_word() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),
         0..10_000u64,
-        (0..10_000u64, any::<bool>())
-            .prop_map(|(len, control)| { COMMITTED | len | if control { HAS_CONTROL } else { 0 } }),
+        (0..10_000u64, 0..16u64).prop_map(|(len, bits)| len | bits << 60),
+        (0..100u64, 0..16u64).prop_map(|(len, bits)| COMMITTED | len | bits << 60),
         (0..64u64).prop_map(|n| u64::MAX - n),
         Just(0),
     ]
@@ -28,6 +28,21 @@ fn use_up(ring: Ring<'_>) {
     }
     if let Ok(Some(r)) = ring.reserve(64, false) {
         ring.commit(r.len, plain());
+    }
+    let _ = ring.push_special(&buf[..10], &buf[..100], plain());
+    let _ = (ring.may_send(100, 2000, 1000), ring.may_send(9, 0, 0));
+    for (nth, n) in [(0, 0), (1, 10), (2, 2000), (1, usize::MAX)] {
+        let mut seen = 0;
+        let chosen = ring.find(|frame| {
+            let at = frame.ptr as usize;
+            assert!(base <= at && at + frame.len <= base + 2 * CAPACITY);
+            seen += 1;
+            nth < seen
+        });
+        if let Ok(Some(frame)) = chosen {
+            ring.copy_frame(&frame, 0, &mut buf[..frame.len]);
+            ring.take_part(&frame, n);
+        }
     }
     for n in [0, 10, usize::MAX] {
         if let Ok(Some(frame)) = ring.peek() {
@@ -47,6 +62,8 @@ fn use_up(ring: Ring<'_>) {
         ring.is_empty(),
         ring.has_room(9),
     );
+    let _ = (ring.specials(), ring.has_special());
+    let _ = (ring.is_full_hint(100, 50), ring.below_low_water());
     let _ = (ring.wakes_reader(), ring.wakes_writer());
     let _ = (ring.settle_readers(), ring.settle_writers());
     let _ = (ring.recover_producer(), ring.recover_consumer());

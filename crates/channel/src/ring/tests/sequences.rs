@@ -9,12 +9,31 @@ use super::*;
 #[derive(Clone, Debug)]
 enum Op {
     Push(usize),
-    Message { control: usize, data: usize },
-    Reserve { len: usize, commit: usize },
+    Message {
+        control: usize,
+        data: usize,
+    },
+    Special {
+        control: usize,
+        data: usize,
+    },
+    Reserve {
+        len: usize,
+        commit: usize,
+    },
     Abandon(usize),
     Consume(usize),
+    /// Of the nth frame, all or so many bytes.
+    Take {
+        nth: usize,
+        n: Option<usize>,
+    },
+    Recover,
     Pop(usize),
-    Peek { skip: usize, len: usize },
+    Peek {
+        skip: usize,
+        len: usize,
+    },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -22,6 +41,10 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         3 => len().prop_map(Op::Push),
         3 => (len(), len()).prop_map(|(control, data)| Op::Message { control, data }),
+        3 => (0..200usize, len()).prop_map(|(control, data)| Op::Special { control, data }),
+        2 => Just(Op::Special { control: 0, data: 0 }),
+        6 => (0..12usize, prop::option::of(len())).prop_map(|(nth, n)| Op::Take { nth, n }),
+        1 => Just(Op::Recover),
         3 => (len(), len()).prop_map(|(len, commit)| Op::Reserve { len, commit }),
         1 => len().prop_map(Op::Abandon),
         4 => len().prop_map(Op::Consume),
@@ -33,45 +56,100 @@ fn op() -> impl Strategy<Value = Op> {
 /// What a ring should be, with the same accounts of room.
 #[derive(Default)]
 struct Model {
+    /// With the tombstones between them.
     frames: VecDeque<ModelFrame>,
+    bytes_taken: u64,
+    messages_taken: u64,
 }
 
 struct ModelFrame {
     bytes: Vec<u8>,
     taken: usize,
     meta: Meta,
+    special: bool,
+    control_taken: bool,
+    gone: bool,
 }
 
 impl Model {
     fn room(&self) -> usize {
         let size = |f: &ModelFrame| {
-            8 + if f.meta.control > 0 { 8 } else { 0 } + f.bytes.len().next_multiple_of(8)
+            8 + if f.special || f.meta.control > 0 {
+                8
+            } else {
+                0
+            } + f.bytes.len().next_multiple_of(8)
         };
         let used: usize = self.frames.iter().map(size).sum();
         (CAPACITY - used).saturating_sub(16) & !7
     }
 
-    fn push(&mut self, bytes: &[u8], meta: Meta) {
+    fn push(&mut self, bytes: &[u8], meta: Meta, special: bool) {
         self.frames.push_back(ModelFrame {
             bytes: bytes.to_vec(),
             taken: 0,
             meta,
+            special,
+            control_taken: false,
+            gone: false,
         });
     }
 
     fn unread(&self) -> Vec<u8> {
-        let rest = |f: &ModelFrame| f.bytes[f.taken..].to_vec();
-        self.frames.iter().flat_map(rest).collect()
+        self.live().flat_map(|f| f.rest().to_vec()).collect()
+    }
+
+    fn live(&self) -> impl Iterator<Item = &ModelFrame> {
+        self.frames.iter().filter(|f| !f.gone)
     }
 
     fn consume(&mut self, n: usize) {
-        let Some(frame) = self.frames.front_mut() else {
-            return;
-        };
+        self.take(0, n);
+    }
+
+    fn take(&mut self, nth: usize, n: usize) {
+        let mut live = self.frames.iter_mut().filter(|f| !f.gone);
+        let Some(frame) = live.nth(nth) else { return };
         frame.taken += n;
-        if frame.taken == frame.bytes.len() {
+        frame.control_taken =
+            frame.taken >= frame.meta.control as usize && (frame.special || frame.meta.control > 0);
+        frame.gone = frame.taken == frame.bytes.len();
+        self.bytes_taken += n as u64;
+        self.messages_taken += frame.gone as u64;
+        while self.frames.front().is_some_and(|f| f.gone) {
             self.frames.pop_front();
         }
+    }
+}
+
+impl ModelFrame {
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.taken..]
+    }
+}
+
+/// What a ring shows of a frame must be what the model has.
+fn compare(ring: Ring<'_>, frame: &Frame, expected: &ModelFrame) -> Result<(), TestCaseError> {
+    prop_assert_eq!(frame.meta, expected.meta);
+    prop_assert_eq!(frame.special, expected.special);
+    prop_assert_eq!(frame.taken, expected.taken);
+    prop_assert_eq!(frame.control_taken, expected.control_taken);
+    let mut bytes = vec![0; frame.len];
+    ring.copy_frame(frame, 0, &mut bytes);
+    prop_assert_eq!(&bytes[..], expected.rest());
+    Ok(())
+}
+
+/// What processes leave that died inside both sections, at the worst moment.
+fn die(ring: Ring<'_>) {
+    let (w, r) = (&ring.state.writer, &ring.state.reader);
+    let published = w.specials.load(Ordering::Relaxed);
+    let ahead = published.wrapping_add(1);
+    ring.state.sleep.specials.store(ahead, Ordering::Relaxed);
+    r.bytes.fetch_add(77, Ordering::Relaxed);
+    r.tombstones.fetch_add(1, Ordering::Relaxed);
+    if let Ok(Some(special)) = ring.find(|frame| frame.special) {
+        ring.announce_special(&special);
     }
 }
 
@@ -104,7 +182,7 @@ fn run(ring: Ring<'_>, ops: &[Op]) -> Result<(), TestCaseError> {
                 let n = ring.push(&bytes, meta).unwrap();
                 prop_assert_eq!(n, len.min(model.room()));
                 if n > 0 {
-                    model.push(&bytes[..n], meta);
+                    model.push(&bytes[..n], meta, false);
                 }
             }
             Op::Message { control, data } => {
@@ -116,8 +194,47 @@ fn run(ring: Ring<'_>, ops: &[Op]) -> Result<(), TestCaseError> {
                 prop_assert_eq!(ring.push_message(front, back, meta).unwrap(), fits);
                 if fits {
                     let control = control as u32;
-                    model.push(&bytes, Meta { control, ..meta });
+                    model.push(&bytes, Meta { control, ..meta }, false);
                 }
+            }
+            Op::Special { control, data } => {
+                let bytes = source.bytes(control + data);
+                let fits = model.room() >= bytes.len() + 8;
+                let (front, back) = bytes.split_at(control);
+                prop_assert_eq!(ring.push_special(front, back, meta).unwrap(), fits);
+                if fits {
+                    let control = control as u32;
+                    model.push(&bytes, Meta { control, ..meta }, true);
+                }
+            }
+            Op::Take { nth, n } => {
+                let mut shown = 0;
+                let chosen = ring.find(|_| {
+                    shown += 1;
+                    nth < shown
+                });
+                let chosen = chosen.unwrap();
+                prop_assert_eq!(chosen.is_some(), model.live().nth(nth).is_some());
+                if let Some(frame) = chosen {
+                    compare(ring, &frame, model.live().nth(nth).unwrap())?;
+                    // Of the plain frames only the oldest may be half taken.
+                    let first = frame.special || model.live().take(nth).all(|f| f.special);
+                    match n {
+                        Some(n) if first => {
+                            ring.take_part(&frame, n);
+                            model.take(nth, n.min(frame.len));
+                        }
+                        _ => {
+                            ring.take(&frame);
+                            model.take(nth, frame.len);
+                        }
+                    }
+                }
+            }
+            Op::Recover => {
+                die(ring);
+                ring.recover_producer().unwrap();
+                ring.recover_consumer().unwrap();
             }
             Op::Reserve { len, commit } => {
                 let room = model.room();
@@ -129,7 +246,7 @@ fn run(ring: Ring<'_>, ops: &[Op]) -> Result<(), TestCaseError> {
                         // SAFETY: no longer than the reservation.
                         unsafe { r.ptr.copy_from(bytes.as_ptr(), bytes.len()) };
                         ring.commit(bytes.len(), meta);
-                        model.push(&bytes, meta);
+                        model.push(&bytes, meta, false);
                     }
                 }
             }
@@ -143,12 +260,7 @@ fn run(ring: Ring<'_>, ops: &[Op]) -> Result<(), TestCaseError> {
                 let frame = ring.peek().unwrap();
                 prop_assert_eq!(frame.is_some(), !model.frames.is_empty());
                 if let Some(frame) = frame {
-                    let expected = model.frames.front().unwrap();
-                    prop_assert_eq!(frame.meta, expected.meta);
-                    prop_assert_eq!(frame.taken, expected.taken);
-                    let mut bytes = vec![0; frame.len];
-                    ring.copy_frame(&frame, 0, &mut bytes);
-                    prop_assert_eq!(&bytes[..], &expected.bytes[expected.taken..]);
+                    compare(ring, &frame, model.frames.front().unwrap())?;
                     let n = n.min(frame.len);
                     ring.consume(&frame, n);
                     model.consume(n);
@@ -183,6 +295,11 @@ fn run(ring: Ring<'_>, ops: &[Op]) -> Result<(), TestCaseError> {
         }
         prop_assert_eq!(ring.unread(), model.unread().len());
         prop_assert_eq!(ring.is_empty(), model.frames.is_empty());
+        let specials = model.live().filter(|f| f.special).count();
+        prop_assert_eq!(ring.specials() as usize, specials);
+        prop_assert_eq!(ring.has_special(), specials > 0);
+        let taken = (model.bytes_taken, model.messages_taken);
+        prop_assert_eq!(ring.consumed(), taken);
     }
     Ok(())
 }
