@@ -177,52 +177,63 @@ pub fn folder() -> String {
         .unwrap_or_else(|| format!("/dev/shm/headwater-{}", sys::getuid()))
 }
 
+/// Maps a file of the runtime folder, at least `size` bytes long and zeroed at first, for the life of the process. Folder
+/// and file are made when `create` and they are not there.
+pub fn map_shared(
+    folder: &str,
+    file: &str,
+    size: usize,
+    create: bool,
+) -> Result<*mut u8, OpenError> {
+    let failed = |what| move |e| OpenError::Failed(what, e);
+    let dir = CString::new(folder).map_err(|_| OpenError::Failed("folder", libc::EINVAL))?;
+    if create
+        && let Err(e) = sys::mkdir(&dir, 0o700)
+        && e != libc::EEXIST
+    {
+        return Err(OpenError::Failed("folder", e));
+    }
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let fd = sys::open(&dir, flags, 0).map_err(failed("folder"))?;
+    let st = sys::fstat(fd);
+    let _ = sys::close(fd);
+    let st = st.map_err(failed("folder"))?;
+    let access = Access::of(&st).ok_or(OpenError::Unsafe("folder"))?;
+    let path = CString::new(format!("{folder}/{file}"))
+        .map_err(|_| OpenError::Failed("board", libc::EINVAL))?;
+    let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let flags = if create { flags | libc::O_CREAT } else { flags };
+    let fd = sys::open(&path, flags, access.mode()).map_err(failed("board"))?;
+    let at = map_checked(fd, access, size);
+    let _ = sys::close(fd);
+    at
+}
+
+fn map_checked(fd: i32, access: Access, size: usize) -> Result<*mut u8, OpenError> {
+    let failed = |e| OpenError::Failed("board", e);
+    let mut st = sys::fstat(fd).map_err(failed)?;
+    if access == Access::Peers && st.st_uid == sys::getuid() {
+        // The umask may have taken away what the folder grants.
+        let _ = sys::fchmod(fd, access.mode());
+        st = sys::fstat(fd).map_err(failed)?;
+    }
+    if Access::of(&st) != Some(access) {
+        return Err(OpenError::Unsafe("board"));
+    }
+    if (st.st_size as usize) < size {
+        sys::ftruncate(fd, size as u64).map_err(failed)?;
+    }
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh shared mapping of a file at least that long; it is never unmapped.
+    unsafe { sys::mmap(0, size, rw, libc::MAP_SHARED, fd, 0) }.map_err(failed)
+}
+
 impl Board {
     /// Opens the user's board, making folder and file when `create` and they are not there.
     pub fn open(folder: &str, create: bool) -> Result<Board, OpenError> {
-        let failed = |what| move |e| OpenError::Failed(what, e);
-        let dir = CString::new(folder).map_err(|_| OpenError::Failed("folder", libc::EINVAL))?;
-        if create
-            && let Err(e) = sys::mkdir(&dir, 0o700)
-            && e != libc::EEXIST
-        {
-            return Err(OpenError::Failed("folder", e));
-        }
-        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let fd = sys::open(&dir, flags, 0).map_err(failed("folder"))?;
-        let st = sys::fstat(fd);
-        let _ = sys::close(fd);
-        let st = st.map_err(failed("folder"))?;
-        let access = Access::of(&st).ok_or(OpenError::Unsafe("folder"))?;
         // The layout's version is part of the name: different versions simply do not meet.
-        let path = CString::new(format!("{folder}/board.{ABI}"))
-            .map_err(|_| OpenError::Failed("board", libc::EINVAL))?;
-        let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let flags = if create { flags | libc::O_CREAT } else { flags };
-        let fd = sys::open(&path, flags, access.mode()).map_err(failed("board"))?;
-        let board = Board::map(fd, access);
-        let _ = sys::close(fd);
-        board
-    }
-
-    fn map(fd: i32, access: Access) -> Result<Board, OpenError> {
-        let failed = |e| OpenError::Failed("board", e);
-        let mut st = sys::fstat(fd).map_err(failed)?;
-        if access == Access::Peers && st.st_uid == sys::getuid() {
-            // The umask may have taken away what the folder grants.
-            let _ = sys::fchmod(fd, access.mode());
-            st = sys::fstat(fd).map_err(failed)?;
-        }
-        if Access::of(&st) != Some(access) {
-            return Err(OpenError::Unsafe("board"));
-        }
-        let size = size_of::<Layout>();
-        if (st.st_size as usize) < size {
-            sys::ftruncate(fd, size as u64).map_err(failed)?;
-        }
-        let rw = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh shared mapping of a file at least that long; it is never unmapped.
-        let at = unsafe { sys::mmap(0, size, rw, libc::MAP_SHARED, fd, 0) }.map_err(failed)?;
+        let file = format!("board.{ABI}");
+        let at = map_shared(folder, &file, size_of::<Layout>(), create)?;
         // SAFETY: mapped for the life of the process, and any bits are valid.
         let at = unsafe { &*(at as *const Layout) };
         let h = &at.header;

@@ -7,6 +7,8 @@ use crate::log::Level;
 #[derive(Debug, Default, Clone)]
 pub struct Config {
     pub sockets: bool,
+    /// pipe(2) makes STREAMS pipes.
+    pub stream_pipes: bool,
     pub stats_file: Option<String>,
     pub dir: Option<String>,
     /// Bytes per ring, a power of two.
@@ -46,6 +48,7 @@ impl Config {
         let set = |name: &str| var(name).filter(|v| !v.is_empty());
         let mut c = Config {
             sockets: set("HEADWATER_SOCKETS").is_some_and(|v| v != "0"),
+            stream_pipes: set("HEADWATER_PIPE").is_some_and(|v| v == "streams"),
             stats_file: set("HEADWATER_STATS_FILE"),
             dir: set("HEADWATER_DIR"),
             ring: DEFAULT_RING,
@@ -91,6 +94,11 @@ impl Config {
                 Some(level) => c.log = level,
                 None => complain("HEADWATER_LOG", &v, "want error, warn, info or debug"),
             }
+        }
+        if let Some(v) = set("HEADWATER_PIPE")
+            && !matches!(v.as_str(), "streams" | "kernel")
+        {
+            complain("HEADWATER_PIPE", &v, "want streams or kernel");
         }
         c.ports = allow;
         c.deny_ports = deny.unwrap_or_default();

@@ -219,7 +219,7 @@ fn by_handle(h: Handle) -> Option<&'static Set> {
 
 /// Begins to look after an epoll descriptor that takes a tracked descriptor for the first time.
 fn new_set(ep: i32) -> Option<&'static Set> {
-    if !process::enabled() || ep < 0 || table::lookup(ep).is_some() {
+    if !process::present() || ep < 0 || table::lookup(ep).is_some() {
         return None;
     }
     let claim = |i: usize| {

@@ -17,7 +17,15 @@ pub fn hide(fd: i32) -> sys::Result<i32> {
         moved = sys::dup_above(fd, floor());
     }
     let _ = sys::close(fd);
-    let hidden = moved?;
+    let mut hidden = moved?;
+    if hidden >= CEILING.load(Ordering::Relaxed) {
+        // The program may have raised its limit since we read it.
+        FLOOR.store(-1, Ordering::Relaxed);
+        if let Ok(higher) = sys::dup_above(hidden, floor()) {
+            let _ = sys::close(hidden);
+            hidden = higher;
+        }
+    }
     if hidden >= CEILING.load(Ordering::Relaxed) || !table::set_hidden(hidden) {
         let _ = sys::close(hidden);
         return Err(libc::EMFILE);
@@ -46,6 +54,6 @@ fn floor() -> i32 {
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
     let soft = limit.rlim_cur.min(table::SIZE as u64) as i32;
     CEILING.store(soft - soft / 10, Ordering::Relaxed);
-    FLOOR.store(soft / 4 * 3, Ordering::Relaxed);
-    soft / 4 * 3
+    FLOOR.store(soft / 2, Ordering::Relaxed);
+    soft / 2
 }

@@ -50,7 +50,7 @@ pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset
                 let n = c.load(Ordering::Relaxed).wrapping_add(1);
                 c.store(n, Ordering::Relaxed);
                 n.is_multiple_of(KERNEL_EVERY)
-            });
+            }) || has_stream(fds);
             return if due { ready + look_kernel(fds) } else { ready };
         }
         if timeout == Some(0) {
@@ -75,6 +75,12 @@ pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset
             return 0;
         }
     }
+}
+
+/// Streams promise what poll(2) says of sets: all that is ready is reported. Sockets only promise not to forget any.
+fn has_stream(fds: &[pollfd]) -> bool {
+    let is_stream = |p: &pollfd| table::stream(p.fd).is_some();
+    fds.len() > 1 && fds.iter().any(is_stream)
 }
 
 /// Fills `revents` from shared memory alone.

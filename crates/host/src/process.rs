@@ -14,6 +14,7 @@ use crate::{signal, sys};
 static PID: AtomicI32 = AtomicI32::new(0);
 static NETNS: AtomicU64 = AtomicU64::new(0);
 static ENABLED: AtomicBool = AtomicBool::new(false);
+static PRESENT: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
@@ -34,6 +35,17 @@ pub fn enable(on: bool) {
 #[inline]
 pub fn enabled() -> bool {
     ENABLED.load(Ordering::Acquire)
+}
+
+/// The library is at work in this process, for streams at least.
+pub fn arrive() {
+    PRESENT.store(true, Ordering::Release);
+}
+
+/// May there be descriptors that are not foreign?
+#[inline]
+pub fn present() -> bool {
+    PRESENT.load(Ordering::Acquire)
 }
 
 #[inline]

@@ -42,6 +42,15 @@ pub fn interrupted() -> bool {
     INTERRUPTED.with(|i| i.get())
 }
 
+/// Looks at a signal before the program's handler does.
+pub type Unmask = unsafe fn(*mut libc::siginfo_t);
+static UNMASK: std::sync::OnceLock<Unmask> = std::sync::OnceLock::new();
+
+/// Has SIGPOLL and SIGURG shown to `f` first; once, at start.
+pub fn unmask_by(f: Unmask) {
+    let _ = UNMASK.set(f);
+}
+
 type Sigaction = unsafe extern "C" fn(i32, *const libc::sigaction, *mut libc::sigaction) -> i32;
 
 /// sigaction(2) with the program's handler wrapped. `real` is the C library's own.
@@ -55,7 +64,7 @@ pub unsafe fn sigaction(
     old: *mut libc::sigaction,
 ) -> i32 {
     let n = signal as usize;
-    if !process::enabled() || n == 0 || n >= SIGNALS {
+    if !process::present() || n == 0 || n >= SIGNALS {
         return real(signal, new, old);
     }
     let previous = (
@@ -108,6 +117,11 @@ unsafe extern "C-unwind" fn wrapper(
     let handler = HANDLERS[signal as usize].load(Ordering::Acquire);
     if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
         return;
+    }
+    if matches!(signal, libc::SIGPOLL | libc::SIGURG)
+        && let Some(unmask) = UNMASK.get()
+    {
+        unmask(info);
     }
     if flags & libc::SA_SIGINFO as u64 != 0 {
         let f: unsafe extern "C-unwind" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =

@@ -204,6 +204,14 @@ pub fn inode(path: &core::ffi::CStr) -> u64 {
     done.map_or(0, |_| st.st_ino)
 }
 
+/// Has this process one thread only? False where the C library does not tell.
+pub fn is_single_threaded() -> bool {
+    static NEXT: crate::next::Next = crate::next::Next::new(c"__libc_single_threaded");
+    let at = NEXT.address() as *const u8;
+    // SAFETY: glibc (2.32 and later) defines it as a char.
+    !at.is_null() && unsafe { at.read_volatile() } != 0
+}
+
 /// Formats into a fixed buffer without allocating; what does not fit is cut.
 pub struct Cursor<'a> {
     pub buf: &'a mut [u8],

@@ -24,6 +24,7 @@ pub enum Kind {
     Hidden = 1,
     Socket = 2,
     Epoll = 3,
+    Stream = 4,
 }
 
 impl Handle {
@@ -37,6 +38,7 @@ impl Handle {
         match self.0 >> 56 {
             2 => Kind::Socket,
             3 => Kind::Epoll,
+            4 => Kind::Stream,
             _ => Kind::Hidden,
         }
     }
@@ -79,10 +81,16 @@ pub trait Descriptor: Sync {
 
 static SOCKETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 static SETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
+static STREAMS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 
 /// Names the implementation of a kind; once, at start.
 pub fn register(kind: Kind, d: &'static dyn Descriptor) {
-    let slot = if kind == Kind::Epoll { &SETS } else { &SOCKETS };
+    let slot = match kind {
+        Kind::Socket => &SOCKETS,
+        Kind::Epoll => &SETS,
+        Kind::Stream => &STREAMS,
+        Kind::Hidden => return,
+    };
     let _ = slot.set(d);
 }
 
@@ -91,6 +99,7 @@ pub fn descriptor(h: Handle) -> Option<&'static dyn Descriptor> {
     match h.kind() {
         Kind::Socket => SOCKETS.get().copied(),
         Kind::Epoll => SETS.get().copied(),
+        Kind::Stream => STREAMS.get().copied(),
         Kind::Hidden => None,
     }
 }
@@ -106,6 +115,12 @@ pub fn lookup(fd: i32) -> Option<Handle> {
 #[inline(always)]
 pub fn socket(fd: i32) -> Option<Handle> {
     lookup(fd).filter(|h| h.kind() == Kind::Socket)
+}
+
+/// The stream behind `fd`.
+#[inline(always)]
+pub fn stream(fd: i32) -> Option<Handle> {
+    lookup(fd).filter(|h| h.kind() == Kind::Stream)
 }
 
 /// Enters `h` for `fd`; false when the number is beyond the table. What stood there is overwritten.

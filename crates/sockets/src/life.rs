@@ -79,7 +79,7 @@ pub fn duplicated(h: Handle, fd: i32) {
             }
         }
         Kind::Epoll => epoll::duplicated_set(h, fd),
-        Kind::Hidden => {}
+        Kind::Hidden | Kind::Stream => {}
     }
 }
 
@@ -97,7 +97,8 @@ fn local(fd: i32) -> Option<Addr> {
 pub fn closing(fd: i32) -> Option<AfterClose> {
     let h = table::lookup(fd)?;
     match h.kind() {
-        Kind::Hidden => return None,
+        // Streams have a life of their own.
+        Kind::Hidden | Kind::Stream => return None,
         Kind::Epoll => {
             table::clear(fd);
             epoll::closed_set(h);

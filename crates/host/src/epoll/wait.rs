@@ -8,6 +8,7 @@ use super::set::Set;
 use super::{Tag, sys};
 use crate::counters::{self, Counter};
 use crate::sync::Ordering;
+use crate::table::Kind;
 use crate::{next, signal};
 
 /// The kernel is asked every so many calls even when shared memory has something.
@@ -17,6 +18,29 @@ const KERNEL_SPIN: u32 = 200;
 
 /// Events that the kernel may always report.
 const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+
+/// Makes one event of two for the same data, of which the later came from the kernel. Returns how many are left.
+fn merge(events: &mut [epoll_event], known: usize, more: usize) -> usize {
+    let mut end = known;
+    for i in known..known + more {
+        let event = events[i];
+        let data = event.u64;
+        match events[..known].iter_mut().find(|e| { e.u64 } == data) {
+            Some(earlier) => earlier.events |= event.events,
+            None => {
+                events[end] = event;
+                end += 1;
+            }
+        }
+    }
+    end
+}
+
+/// Streams promise that all that is ready is reported; sockets only that none is forgotten.
+fn has_stream(inner: &Inner) -> bool {
+    let is_stream = |&i: &u32| inner.regs[i as usize].h.kind() == Kind::Stream;
+    inner.hot.iter().any(is_stream)
+}
 
 impl Set {
     /// # Safety
@@ -117,8 +141,10 @@ impl Set {
             }
         }
         let n = scan(&mut inner, out, true);
-        if n == 0 && kernel && !due {
-            return look_kernel(&mut inner, out);
+        let room = &mut out[n as usize..];
+        if !room.is_empty() && (n == 0 && kernel && !due || n > 0 && has_stream(&inner)) {
+            let more = look_kernel(&mut inner, room);
+            return merge(out, n as usize, more as usize) as i32;
         }
         n
     }
