@@ -39,6 +39,7 @@ help:
 
 build:
 	$(CARGO) build --release $(CARGOFLAGS)
+	ln -sf libheadwater.so $(BUILT)/$(SONAME)
 
 # End-to-end tests use what `build` left in target/release.
 test: build
@@ -66,7 +67,7 @@ $(BUILT)/headwater $(BUILT)/libheadwater.so:
 
 install: $(BUILT)/headwater $(BUILT)/libheadwater.so
 	install -D -m 755 $(BUILT)/headwater $(ROOT)/bin/headwater
-	install -D -m 755 -t $(ROOT)/libexec/headwater $(BUILT)/headwater-echo $(BUILT)/headwater-raw
+	install -D -m 755 -t $(ROOT)/libexec/headwater $(BUILT)/headwater-echo $(BUILT)/headwater-raw $(BUILT)/headwater-perftest
 	install -D -m 755 $(BUILT)/libheadwater.so $(ROOT)/lib/libheadwater.so.$(VERSION)
 	ln -sf libheadwater.so.$(VERSION) $(ROOT)/lib/$(SONAME)
 	ln -sf $(SONAME) $(ROOT)/lib/libheadwater.so

@@ -6,12 +6,12 @@ use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
-use crate::{real, result};
+use crate::{real, result, streams};
 
 /// Foreign descriptors leave at once, by a tail call: this is every `read` of every file of the program.
 macro_rules! unless_foreign {
     ($fd:expr, $pass:expr) => {
-        if table::socket($fd).is_none() {
+        if table::lookup($fd).is_none() {
             return $pass;
         }
     };
@@ -43,6 +43,9 @@ unsafe fn many<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
     unless_foreign!(fd, real::read(fd, buf, n));
+    if let Some(h) = table::stream(fd) {
+        return streams::read(h, buf, n);
+    }
     // Unlike recv(2) of nothing, read(2) of nothing never waits.
     match (n > 0).then(|| take(fd, &one(buf, n), 0)).flatten() {
         Some(r) => r,
@@ -53,6 +56,9 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
     unless_foreign!(fd, real::write(fd, buf, n));
+    if let Some(h) = table::stream(fd) {
+        return streams::write(h, buf, n);
+    }
     match give(fd, &one(buf, n), 0) {
         Some(r) => r,
         None => real::write(fd, buf, n),
@@ -62,6 +68,9 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, buf: *const c_void, n: size_t) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
     unless_foreign!(fd, real::readv(fd, iov, n));
+    if let Some(h) = table::stream(fd) {
+        return streams::readv(h, iov, n);
+    }
     let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
     match some.and_then(|v| take(fd, v, 0)) {
         Some(r) => r,
@@ -72,6 +81,9 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, n: c_int) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
     unless_foreign!(fd, real::writev(fd, iov, n));
+    if let Some(h) = table::stream(fd) {
+        return streams::writev(h, iov, n);
+    }
     match many(iov, n as usize).and_then(|v| give(fd, v, 0)) {
         Some(r) => r,
         None => real::writev(fd, iov, n),
@@ -313,7 +325,7 @@ pub unsafe extern "C-unwind" fn __read_chk(
     n: size_t,
     size: size_t,
 ) -> ssize_t {
-    if n <= size && table::socket(fd).is_some() {
+    if n <= size && table::lookup(fd).is_some() {
         return read(fd, buf, n);
     }
     real::__read_chk(fd, buf, n, size)

@@ -5,7 +5,7 @@ use headwater_host::{next, process, sys};
 use headwater_sockets::{life, options};
 use libc::{c_int, c_uint, c_ulong};
 
-use crate::real;
+use crate::{real, streams};
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
@@ -16,6 +16,10 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
         Some(h) if h.kind() == Kind::Hidden => {
             next::set_errno(libc::EBADF);
             -1
+        }
+        Some(h) if h.kind() == Kind::Stream => {
+            streams::close(fd, h);
+            0
         }
         Some(_) => {
             let after = life::closing(fd);
@@ -34,7 +38,7 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_uint) -> c_int {
     const CLOEXEC: c_uint = 4;
-    if !process::enabled() || flags & CLOEXEC != 0 || process::is_borrowed() {
+    if !process::present() || flags & CLOEXEC != 0 || process::is_borrowed() {
         return real::close_range(first, last, flags);
     }
     let mut from = first;
@@ -94,10 +98,18 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
         next::set_errno(libc::EBADF);
         return -1;
     }
-    let after = life::closing(to);
+    let stream = table::stream(to).map(|h| streams::closing(to, h));
+    let after = if stream.is_none() {
+        life::closing(to)
+    } else {
+        None
+    };
     let new = real();
     let errno = next::errno();
     if let Some(after) = after {
+        after.finish();
+    }
+    if let Some(Some(after)) = stream {
         after.finish();
     }
     note_dup(fd, new);
@@ -111,6 +123,8 @@ fn note_dup(fd: c_int, new: c_int) {
     {
         if process::is_borrowed() {
             life::passing_on(fd);
+        } else if h.kind() == Kind::Stream {
+            streams::duplicated(h, new);
         } else {
             life::duplicated(h, new);
         }
@@ -125,6 +139,12 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     }
     if let Some(h) = table::lookup(fd) {
         match cmd {
+            libc::F_GETFL if h.kind() == Kind::Stream => {
+                return r & !libc::O_ACCMODE | streams::access_mode(h);
+            }
+            libc::F_SETFL if h.kind() == Kind::Stream => {
+                streams::set_flags(h, arg as c_int);
+            }
             libc::F_SETFL => {
                 options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
                 if arg as c_int & libc::O_ASYNC != 0 {
@@ -146,6 +166,9 @@ pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, cmd: c_int, arg: usize) -> c_
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
+    if let Some(h) = table::stream(fd) {
+        return streams::ioctl(fd, h, request, arg);
+    }
     let r = real::ioctl(fd, request, arg);
     if r < 0 || arg == 0 {
         return r;

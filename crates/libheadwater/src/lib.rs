@@ -6,6 +6,7 @@
 //!   sockets  listen, accept, connect, shutdown, options
 //!   files    close, dup, fcntl, ioctl
 //!   wait     poll, select, epoll
+//!   streams  getmsg, putmsg and what else <stropts.h> has
 //!   jump     longjmp
 //!   process  fork, exec, spawn, signals
 //!   variadic dprintf, execl, syscall, by way of variadic.c
@@ -20,6 +21,7 @@ mod process;
 mod real;
 mod sockets;
 mod start;
+mod streams;
 mod variadic;
 mod wait;
 

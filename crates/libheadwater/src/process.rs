@@ -2,6 +2,7 @@
 
 use headwater_host::{process, signal, table};
 use headwater_sockets::life;
+use headwater_streams::head::exec as streams;
 use libc::{c_char, c_int, c_void, msghdr, pid_t};
 
 use crate::{real, start};
@@ -27,7 +28,7 @@ pub unsafe fn before_passing(msg: *const msghdr) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fork() -> pid_t {
     let pid = real::fork();
-    if pid < 0 && process::enabled() {
+    if pid < 0 && process::present() {
         life::fork_failed();
     }
     pid
@@ -52,15 +53,21 @@ fn before_exec() {
     }
 }
 
-/// Around an exec of this process, which comes back only if it failed.
-fn replacing(exec: impl FnOnce() -> c_int) -> c_int {
+/// Around an exec of this process with the environment `envp`, which comes back only if it failed. `exec` gets the
+/// environment to use.
+unsafe fn replacing(
+    envp: *const *const c_char,
+    exec: impl FnOnce(*const *const c_char) -> c_int,
+) -> c_int {
     before_exec();
+    let inheritance = inheritance(envp);
+    let envp = inheritance.as_ref().map_or(envp, |i| i.environment());
     start::ended("exec");
     let ours = process::enabled() && !process::is_borrowed();
     if ours {
         life::change_holds(-1);
     }
-    let failed = exec();
+    let failed = exec(envp);
     if ours {
         let errno = headwater_host::next::errno();
         life::change_holds(1);
@@ -69,23 +76,39 @@ fn replacing(exec: impl FnOnce() -> c_int) -> c_int {
     failed
 }
 
+/// Streams that the new image is to have.
+unsafe fn inheritance(envp: *const *const c_char) -> Option<streams::Inheritance> {
+    if !table::any_tracked() {
+        return None;
+    }
+    streams::prepare(envp)
+}
+
+/// The program's environment, for the calls that take none.
+unsafe fn environment() -> *const *const c_char {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    environ
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execve(
     path: *const c_char,
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    replacing(|| real::execve(path, argv, envp))
+    replacing(envp, |envp| real::execve(path, argv, envp))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execv(path: *const c_char, argv: *const *const c_char) -> c_int {
-    replacing(|| real::execv(path, argv))
+    replacing(environment(), |envp| real::execve(path, argv, envp))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execvp(file: *const c_char, argv: *const *const c_char) -> c_int {
-    replacing(|| real::execvp(file, argv))
+    replacing(environment(), |envp| real::execvpe(file, argv, envp))
 }
 
 #[unsafe(no_mangle)]
@@ -94,7 +117,7 @@ pub unsafe extern "C-unwind" fn execvpe(
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    replacing(|| real::execvpe(file, argv, envp))
+    replacing(envp, |envp| real::execvpe(file, argv, envp))
 }
 
 #[unsafe(no_mangle)]
@@ -103,7 +126,7 @@ pub unsafe extern "C-unwind" fn fexecve(
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    replacing(|| real::fexecve(fd, argv, envp))
+    replacing(envp, |envp| real::fexecve(fd, argv, envp))
 }
 
 #[unsafe(no_mangle)]
@@ -114,7 +137,7 @@ pub unsafe extern "C-unwind" fn execveat(
     envp: *const *const c_char,
     flags: c_int,
 ) -> c_int {
-    replacing(|| real::execveat(dir, path, argv, envp, flags))
+    replacing(envp, |envp| real::execveat(dir, path, argv, envp, flags))
 }
 
 #[unsafe(no_mangle)]
@@ -127,6 +150,10 @@ pub unsafe extern "C-unwind" fn posix_spawn(
     envp: *const *mut c_char,
 ) -> c_int {
     before_exec();
+    let inheritance = inheritance(envp.cast());
+    let envp = inheritance
+        .as_ref()
+        .map_or(envp, |i| i.environment().cast());
     real::posix_spawn(pid, path, actions, attr, argv, envp)
 }
 
@@ -140,6 +167,10 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
     envp: *const *mut c_char,
 ) -> c_int {
     before_exec();
+    let inheritance = inheritance(envp.cast());
+    let envp = inheritance
+        .as_ref()
+        .map_or(envp, |i| i.environment().cast());
     real::posix_spawnp(pid, file, actions, attr, argv, envp)
 }
 
@@ -205,7 +236,7 @@ pub unsafe extern "C-unwind" fn sigaction(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn signal(n: c_int, handler: usize) -> usize {
-    if !process::enabled() {
+    if !process::present() {
         return real::signal(n, handler);
     }
     install(n, handler, libc::SA_RESTART)

@@ -29,6 +29,14 @@ headwater_host::next_fns! {
     fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
     fn shutdown(fd: c_int, how: c_int) -> c_int;
     fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
+    fn pipe(fds: *mut c_int) -> c_int;
+    fn pipe2(fds: *mut c_int, flags: c_int) -> c_int;
+    fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
+    fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
+    fn openat(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
+    fn openat64(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
+    fn __open_2(path: *const c_char, flags: c_int) -> c_int;
+    fn __open64_2(path: *const c_char, flags: c_int) -> c_int;
     fn close(fd: c_int) -> c_int;
     fn dup(fd: c_int) -> c_int;
     fn dup2(fd: c_int, to: c_int) -> c_int;
@@ -51,8 +59,6 @@ headwater_host::next_fns! {
     fn fork() -> pid_t;
     fn _exit(status: c_int) -> !;
     fn execve(path: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
-    fn execv(path: *const c_char, argv: *const *const c_char) -> c_int;
-    fn execvp(file: *const c_char, argv: *const *const c_char) -> c_int;
     fn execvpe(file: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn fexecve(fd: c_int, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn execveat(dir: c_int, path: *const c_char, argv: *const *const c_char, envp: *const *const c_char, flags: c_int) -> c_int;

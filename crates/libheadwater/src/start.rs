@@ -3,6 +3,7 @@
 use headwater_host::log::{self, Level};
 use headwater_host::{config, counters, process};
 use headwater_sockets::life;
+use headwater_streams::head::life as streams;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -11,9 +12,6 @@ static START: extern "C" fn() = start;
 extern "C" fn start() {
     let _ = std::panic::catch_unwind(|| {
         let c = config::get();
-        if !c.sockets && c.stats_file.is_none() {
-            return;
-        }
         std::panic::set_hook(Box::new(|info| {
             log::write(Level::Error, format_args!("{info}"));
         }));
@@ -28,10 +26,12 @@ extern "C" fn start() {
             libc::atexit(at_exit);
             libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
         }
+        headwater_streams::start();
+        crate::variadic::start();
+        process::arrive();
         if c.sockets && c.program_allowed(&program()) {
             headwater_channel::wait::set_limit(c.spin_ns);
             headwater_sockets::start();
-            crate::variadic::start();
             process::enable(true);
         }
     });
@@ -57,6 +57,7 @@ pub fn ended(how: &str) {
     life::count_open();
     if how != "exec" {
         life::exiting();
+        streams::exiting();
     }
     counters::write_line(how);
     // An exec may fail, and the process go on.
@@ -64,22 +65,16 @@ pub fn ended(how: &str) {
 }
 
 unsafe extern "C" fn before_fork() {
-    if process::enabled() {
-        life::before_fork();
-    }
+    streams::before_fork();
+    life::before_fork();
 }
 
 unsafe extern "C" fn in_parent() {
-    if process::enabled() {
-        life::after_fork_in_parent();
-    }
+    life::after_fork_in_parent();
+    streams::after_fork(false);
 }
 
 unsafe extern "C" fn in_child() {
-    if process::enabled() {
-        life::after_fork_in_child();
-    } else {
-        process::identify();
-        counters::reset();
-    }
+    life::after_fork_in_child();
+    streams::after_fork(true);
 }

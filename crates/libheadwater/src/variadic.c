@@ -3,10 +3,12 @@
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -85,6 +87,24 @@ int hw_execle(const char *path, const char *arg, ...)
 	return execve(path, (char *const *)argv, envp);
 }
 
+/* Where strlog() leaves its formatted text; set at start. */
+static int (*submit)(short mid, short sid, char level, unsigned short flags, const char *text);
+
+void hw_on_strlog(int (*f)(short, short, char, unsigned short, const char *))
+{
+	submit = f;
+}
+
+int hw_strlog(short mid, short sid, char level, unsigned short flags, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return submit ? submit(mid, sid, level, flags, text) : 0;
+}
+
 /* syscall(2): calls on descriptors take the same way as the functions of their name. */
 long hw_syscall(long number, ...)
 {
@@ -116,6 +136,12 @@ long hw_syscall(long number, ...)
 		return close(a[0]);
 	case SYS_close_range:
 		return close_range(a[0], a[1], a[2]);
+	case SYS_ioctl:
+		return ioctl(a[0], a[1], a[2]);
+	case SYS_openat:
+		return openat(a[0], (void *)a[1], a[2], a[3]);
+	case SYS_pipe2:
+		return pipe2((void *)a[0], a[1]);
 	case SYS_dup:
 		return dup(a[0]);
 	case SYS_dup3:

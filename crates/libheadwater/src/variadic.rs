@@ -1,6 +1,7 @@
 //! The C names of variadic.c's functions: a shared object made by rustc exports only Rust's symbols, so each name is a jump.
 
 use core::arch::naked_asm;
+use core::ffi::{c_char, c_int};
 
 use headwater_host::{process, table};
 use headwater_sockets::life;
@@ -12,6 +13,8 @@ unsafe extern "C" {
     fn hw_execlp();
     fn hw_execle();
     fn hw_syscall();
+    fn hw_strlog();
+    fn hw_on_strlog(f: extern "C" fn(i16, i16, c_char, u16, *const c_char) -> c_int);
     fn hw_on_going_round(f: extern "C" fn());
 }
 
@@ -45,17 +48,21 @@ names! {
     execlp = hw_execlp,
     execle = hw_execle,
     syscall = hw_syscall,
+    strlog = hw_strlog,
 }
 
 /// Hooks up variadic.c, once at start.
 pub fn start() {
-    // SAFETY: sets one pointer, before the program runs.
-    unsafe { hw_on_going_round(going_round) };
+    // SAFETY: sets two pointers, before the program runs.
+    unsafe {
+        hw_on_going_round(going_round);
+        hw_on_strlog(crate::streams::log);
+    }
 }
 
 /// Requests on any descriptor may go round us from here on.
 extern "C" fn going_round() {
-    if process::enabled() && table::any_tracked() {
+    if process::present() && table::any_tracked() {
         for (fd, _) in table::entries() {
             life::passing_on(fd);
         }

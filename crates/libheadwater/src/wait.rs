@@ -119,7 +119,7 @@ pub unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
 }
 
 fn known(ep: c_int) -> c_int {
-    if ep >= 0 && headwater_host::process::enabled() {
+    if ep >= 0 && headwater_host::process::present() {
         epoll::created(ep);
     }
     ep
@@ -132,7 +132,7 @@ pub unsafe extern "C-unwind" fn epoll_ctl(
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    if !headwater_host::process::enabled() {
+    if !headwater_host::process::present() {
         return real::epoll_ctl(ep, op, fd, event);
     }
     epoll::ctl(ep, op, fd, event)

@@ -1,0 +1,1001 @@
+/* STREAMS pipes: two ways, boundaries, hangup, fork and dup, killed peers, modules, passed descriptors. */
+#include "peers.h"
+#include <sys/socket.h>
+
+static int fd[2];
+
+/* After this, writing and reading are of two processes: the child has closed fd[0] and runs `run`, we have closed fd[1]. */
+static void (*child_run)(void);
+static void child_begin(void *unused) {
+	(void)unused;
+	close(fd[0]);
+	child_run();
+}
+static pid_t apart(void (*run)(void)) {
+	pipe_flags(fd, 0);
+	child_run = run;
+	pid_t child = spawn(child_begin, NULL);
+	close(fd[1]);
+	return child;
+}
+
+/* --- what a pipe carries --- */
+
+CASE(both_ends_are_streams, "isastream(3C)") {
+	int kernel[2];
+	pipe_flags(fd, 0);
+	check_eq(isastream(fd[0]), 1);
+	check_eq(isastream(fd[1]), 1);
+	must(pipe(kernel));
+	check_eq(isastream(kernel[0]), 0);
+}
+
+CASE(data_goes_both_ways, "pipe(2)") {
+	pipe_flags(fd, 0);
+	check_eq(write(fd[0], "to one", 6), 6);
+	check_eq(write(fd[1], "to nought", 9), 9);
+	check_read(fd[1], "to one");
+	check_read(fd[0], "to nought");
+}
+
+CASE(messages_keep_their_boundaries, "getmsg(2)") {
+	pipe_flags(fd, 0);
+	check_eq(write(fd[1], "one", 3), 3);
+	put(fd[1], NULL, "two", 0);
+	put(fd[1], "ctl", "three", 0);
+	check_eq(write(fd[1], "four", 4), 4);
+	check_message(fd[0], NULL, "one", 0);
+	check_message(fd[0], NULL, "two", 0);
+	check_message(fd[0], "ctl", "three", 0);
+	check_message(fd[0], NULL, "four", 0);
+}
+
+CASE(a_byte_stream_read_joins_messages, "read(2) RNORM") {
+	pipe_flags(fd, 0);
+	check_eq(write(fd[1], "one ", 4), 4);
+	check_eq(write(fd[1], "two ", 4), 4);
+	put(fd[1], NULL, "three", 0);
+	check_read(fd[0], "one two three");
+}
+
+CASE(a_read_takes_a_message_in_pieces, "read(2) RNORM") {
+	char c[4];
+	pipe_flags(fd, 0);
+	check_eq(write(fd[1], "abcdefgh", 8), 8);
+	for (int i = 0; i < 8; i += 2) {
+		check_eq(read(fd[0], c, 2), 2);
+		check_bytes(c, &"abcdefgh"[i], 2);
+	}
+}
+
+CASE(writev_is_one_message_and_readv_scatters, "readv(2)") {
+	char a[3], b[10];
+	struct iovec out[3] = {{"ab", 2}, {"", 0}, {"cdef", 4}}, in[2] = {{a, 3}, {b, 10}};
+	pipe_flags(fd, 0);
+	check_eq(writev(fd[1], out, 3), 6);
+	check_message(fd[0], NULL, "abcdef", 0);
+	check_eq(writev(fd[1], out, 3), 6);
+	check_eq(readv(fd[0], in, 2), 6);
+	check_bytes(a, "abc", 3);
+	check_bytes(b, "def", 3);
+}
+
+CASE(a_write_of_nothing_sends_nothing, "write(2) SNDZERO") {
+	pipe_flags(fd, 0);
+	check_eq(write(fd[1], "", 0), 0);
+	check_nothing(fd[0]);
+	check_eq(ioctl(fd[1], I_SWROPT, SNDZERO), 0);
+	check_eq(write(fd[1], "", 0), 0);
+	check_message(fd[0], NULL, "", 0);
+}
+
+CASE(nothing_to_read_is_eagain, "read(2) EAGAIN") {
+	char c;
+	struct message m;
+	pipe_flags(fd, O_NONBLOCK);
+	check_errno(read(fd[0], &c, 1), EAGAIN);
+	check_errno(get_any(fd[0], &m), EAGAIN);
+	check_eq(events(fd[0], POLLIN, 0), 0);
+}
+
+CASE(nread_counts_messages_and_bytes, "streamio(7I) I_NREAD") {
+	int n = -1;
+	pipe_flags(fd, 0);
+	check_eq(ioctl(fd[0], I_NREAD, &n), 0);
+	check_eq(n, 0);
+	check_eq(write(fd[1], "12345", 5), 5);
+	put(fd[1], "ctl", "678", 0);
+	check_eq(ioctl(fd[0], I_NREAD, &n), 2);
+	check_eq(n, 5);
+	check_message(fd[0], NULL, "12345", 0);
+	check_eq(ioctl(fd[0], I_NREAD, &n), 1);
+	check_eq(n, 3);
+}
+
+static char big[300000], back[300000];
+static int put_big(int size, int control) {
+	struct strbuf data = out_buf(big, size), ctl = out_buf(big, control);
+	return putmsg(fd[1], control ? &ctl : NULL, &data, 0);
+}
+
+CASE(a_message_of_262144_bytes, "putmsg(2) STRMSGSZ") {
+	static char c[4096];
+	int flags = 0;
+	pipe_flags(fd, 0);
+	for (unsigned i = 0; i < sizeof big; i++)
+		big[i] = i * 31 / 7;
+	check_eq(put_big(262144, 4096), 0);
+	struct strbuf ctl = in_buf(c, sizeof c), data = in_buf(back, sizeof back);
+	check_eq(getmsg(fd[0], &ctl, &data, &flags), 0);
+	check_eq(ctl.len, 4096);
+	check_eq(data.len, 262144);
+	check_bytes(c, big, 4096);
+	check_bytes(back, big, 262144);
+}
+
+static void get_big_one(void) {
+	int flags = 0;
+	struct strbuf data = in_buf(back, sizeof back);
+	for (int i = 0; i < 20; i++) {
+		check_eq(getmsg(fd[1], NULL, &data, &flags), 0);
+		check_eq(data.len, 200000 + i);
+		check_bytes(back, big, data.len);
+	}
+}
+
+CASE(long_messages_between_processes, "putmsg(2)") {
+	for (unsigned i = 0; i < sizeof big; i++)
+		big[i] = i * 31 / 7;
+	pid_t child = apart(get_big_one);
+	for (int i = 0; i < 20; i++) {
+		struct strbuf data = out_buf(big, 200000 + i);
+		check_eq(putmsg(fd[0], NULL, &data, 0), 0);
+	}
+	join(child);
+}
+
+CASE(longer_parts_are_erange, "putmsg(2) ERANGE") {
+	pipe_flags(fd, 0);
+	check_errno(put_big(262145, 0), ERANGE);
+	check_errno(put_big(10, 4097), ERANGE);
+	check_nothing(fd[0]);
+}
+
+CASE(a_long_write_arrives_as_bytes, "write(2)") {
+	ssize_t n = 0, r;
+	pipe_flags(fd, 0);
+	memset(big, 'L', sizeof big);
+	child_run = NULL;
+	pid_t child = fork();
+	if (child == 0) {
+		close(fd[0]);
+		check_eq(write(fd[1], big, sizeof big), (int)sizeof big);
+		_exit(0);
+	}
+	close(fd[1]);
+	while ((r = must(read(fd[0], back, sizeof back))) > 0)
+		n += r;
+	check_eq(n, (int)sizeof big);
+	join(child);
+}
+
+CASE(an_i_str_that_nobody_takes_is_einval, "streamio(7I) I_STR") {
+	struct strioctl s = {.ic_cmd = 'q' << 8 | 9, .ic_timout = 5};
+	pipe_flags(fd, 0);
+	check_errno(ioctl(fd[0], I_STR, &s), EINVAL);
+	check_errno2(ioctl(fd[0], 'q' << 8 | 9, 0), EINVAL, ENOTTY);
+}
+
+CASE(a_pipe_can_not_seek, "lseek(2) ESPIPE") {
+	pipe_flags(fd, 0);
+	check_errno(lseek(fd[0], 0, SEEK_CUR), ESPIPE);
+}
+
+CASE(status_flags_are_kept, "fcntl(2) F_GETFL") {
+	pipe_flags(fd, 0);
+	check_eq(fcntl(fd[0], F_GETFL) & (O_ACCMODE | O_NONBLOCK), O_RDWR);
+	set_nonblock(fd[0], 1);
+	check_eq(fcntl(fd[0], F_GETFL) & (O_ACCMODE | O_NONBLOCK), O_RDWR | O_NONBLOCK);
+	check_eq(fcntl(fd[1], F_GETFL) & O_NONBLOCK, 0);
+	check_eq(fcntl(fd[0], F_SETFD, FD_CLOEXEC), 0);
+	check_eq(fcntl(fd[0], F_GETFD), FD_CLOEXEC);
+	check_eq(fcntl(fd[1], F_GETFD), 0);
+}
+
+/* --- hangup --- */
+
+CASE(what_was_written_is_read_before_the_end, "read(2)") {
+	char c;
+	pipe_flags(fd, 0);
+	check_eq(write(fd[1], "last", 4), 4);
+	close(fd[1]);
+	check_eq(read(fd[0], &c, 1), 1);
+	check_read(fd[0], "ast");
+	check_eq(read(fd[0], &c, 1), 0);
+	check_eq(read(fd[0], &c, 1), 0);
+}
+
+CASE(getmsg_after_the_end_gives_two_lengths_of_0, "getmsg(2)") {
+	struct message m;
+	pipe_flags(fd, 0);
+	put(fd[1], "c", "d", 0);
+	close(fd[1]);
+	check_message(fd[0], "c", "d", 0);
+	for (int i = 0; i < 2; i++) {
+		check_eq(get_any(fd[0], &m), 0);
+		check_eq(m.ctl_len, 0);
+		check_eq(m.data_len, 0);
+	}
+}
+
+CASE(a_write_after_a_hangup, "write(2) EPIPE") {
+	pipe_flags(fd, 0);
+	catch_signal(SIGPIPE);
+	close(fd[1]);
+	check_errno(write(fd[0], "x", 1), EPIPE);
+	check_eq(caught[SIGPIPE], 1);
+	check_errno2(put_text(fd[0], "c", "d", 0, MSG_BAND), EPIPE, EIO);
+	check_eq(caught[SIGPIPE], 2);
+}
+
+CASE(a_write_after_a_hangup_kills, "write(2) SIGPIPE") {
+	pipe_flags(fd, 0);
+	pid_t child = fork();
+	if (child == 0) {
+		signal(SIGPIPE, SIG_DFL);
+		close(fd[1]);
+		sleep_ms(30);
+		(void)!write(fd[0], "x", 1);
+		_exit(0);
+	}
+	close(fd[1]);
+	int status;
+	check_eq(waitpid(child, &status, 0), child);
+	check(WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE);
+}
+
+CASE(ioctls_after_a_hangup, "streamio(7I) ENXIO") {
+	struct strioctl s = {.ic_cmd = 1, .ic_timout = 1};
+	struct strrecvfd r;
+	pipe_flags(fd, 0);
+	push(fd[0], "nullmod");
+	close(fd[1]);
+	await(events(fd[0], 0, 0) & POLLHUP);
+	check_errno(ioctl(fd[0], I_PUSH, "nullmod"), ENXIO);
+	check_errno(ioctl(fd[0], I_FLUSH, FLUSHR), ENXIO);
+	check_errno(ioctl(fd[0], I_STR, &s), ENXIO);
+	check_errno(ioctl(fd[0], I_RECVFD, &r), ENXIO);
+	check_errno2(ioctl(fd[0], I_SENDFD, 0), ENXIO, EINVAL);
+}
+
+CASE(poll_after_a_hangup, "poll(2) POLLHUP") {
+	pipe_flags(fd, 0);
+	check_eq(write(fd[1], "x", 1), 1);
+	close(fd[1]);
+	check_eq(events(fd[0], POLLIN | POLLOUT, 1000), POLLIN | POLLHUP);
+	check_read(fd[0], "x");
+	check_eq(events(fd[0], POLLOUT, 1000), POLLHUP);
+}
+
+static volatile int done;
+static void read_to_the_end(void *unused) {
+	(void)unused;
+	char c;
+	check_eq(read(fd[0], &c, 1), 0);
+	done = 1;
+}
+
+CASE(a_blocked_reader_is_woken_by_close, "read(2)") {
+	pipe_flags(fd, 0);
+	pthread_t t = start(read_to_the_end, NULL);
+	stays_false(done);
+	close(fd[1]);
+	await(done);
+	finish(t);
+}
+
+static void sleep_and_end(void) { sleep_ms(50); }
+
+CASE(a_blocked_reader_is_woken_by_exit, "exit(2)") {
+	pid_t child = apart(sleep_and_end);
+	read_to_the_end(NULL);
+	join(child);
+}
+
+static void close_and_stay(void) {
+	sleep_ms(30);
+	close(fd[1]);
+	pause();
+}
+
+CASE(a_blocked_reader_is_woken_by_a_close_elsewhere, "close(2)") {
+	pid_t child = apart(close_and_stay);
+	read_to_the_end(NULL);
+	slay(child);
+}
+
+CASE(close_does_not_lose_what_a_module_holds, "close(2)") {
+	char buf[9000];
+	ssize_t n = 0, r;
+	pipe_flags(fd, 0);
+	push(fd[1], "bufmod");
+	memset(buf, 'h', sizeof buf);
+	check_eq(write(fd[1], buf, sizeof buf), (int)sizeof buf);
+	close(fd[1]);
+	while ((r = must(read(fd[0], buf, sizeof buf))) > 0)
+		n += r;
+	check_eq(n, (int)sizeof buf);
+}
+
+/* --- fork and dup --- */
+
+CASE(an_end_lives_while_a_child_has_it, "fork(2)") {
+	struct turn go = turn_new();
+	pipe_flags(fd, 0);
+	pid_t child = fork();
+	if (child == 0) {
+		close(fd[0]);
+		turn_take(go);
+		check_eq(write(fd[1], "still here", 10), 10);
+		_exit(0);
+	}
+	close(fd[1]);
+	check_eq(events(fd[0], POLLIN, 30), 0);
+	turn_give(go);
+	check_read(fd[0], "still here");
+	char c;
+	check_eq(read(fd[0], &c, 1), 0);
+	join(child);
+}
+
+static void exit_at_once(void *unused) { (void)unused; }
+
+CASE(a_child_that_exits_hangs_nothing_up, "fork(2)") {
+	pipe_flags(fd, 0);
+	join(spawn(exit_at_once, NULL));
+	check_eq(events(fd[0], POLLOUT, 0), POLLOUT);
+	check_eq(write(fd[1], "x", 1), 1);
+	check_read(fd[0], "x");
+}
+
+#define EACH 5000
+static void write_words(void *who) {
+	for (int i = 0; i < EACH; i++) {
+		int word[2] = {*(int *)who, i};
+		check_eq(write(fd[1], word, sizeof word), (int)sizeof word);
+	}
+}
+
+CASE(writers_of_two_processes_share_an_end, "fork(2)") {
+	int me = 0, other = 1, next[2] = {0}, word[2];
+	pipe_flags(fd, 0);
+	pid_t child = spawn(write_words, &other);
+	pthread_t t = start(write_words, &me);
+	for (int i = 0; i < 2 * EACH; i++) {
+		check_eq(read(fd[0], word, sizeof word), (int)sizeof word);
+		check(word[0] == 0 || word[0] == 1);
+		check_eq(word[1], next[word[0]]++);
+	}
+	finish(t);
+	join(child);
+}
+
+static int readings[2];
+static void read_words(void *count) {
+	int word, n = 0, last = -1;
+	ssize_t r;
+	while ((r = must(read(fd[0], &word, sizeof word))) > 0) {
+		check_eq(r, (int)sizeof word);
+		check(word > last);
+		last = word, n++;
+	}
+	if (count)
+		check_eq(write(*(int *)count, &n, sizeof n), (int)sizeof n);
+	else
+		readings[0] = n;
+}
+
+CASE(readers_of_two_processes_share_an_end, "fork(2)") {
+	struct turn counts = turn_new();
+	pipe_flags(fd, 0);
+	pid_t child = fork();
+	if (child == 0) {
+		close(fd[1]);
+		read_words(&counts.fd[1]);
+		_exit(0);
+	}
+	pthread_t t = start(read_words, NULL);
+	for (int i = 0; i < EACH; i++)
+		check_eq(write(fd[1], &i, sizeof i), (int)sizeof i);
+	close(fd[1]);
+	finish(t);
+	check_eq(read(counts.fd[0], &readings[1], sizeof readings[1]), (int)sizeof readings[1]);
+	check_eq(readings[0] + readings[1], EACH);
+	join(child);
+}
+
+CASE(dup_is_the_same_end, "dup(2)") {
+	pipe_flags(fd, 0);
+	int other = must(dup(fd[1]));
+	check_eq(isastream(other), 1);
+	put(other, "c", "by the duplicate", 0);
+	check_message(fd[0], "c", "by the duplicate", 0);
+	set_nonblock(fd[1], 1);
+	char c;
+	check_errno(read(other, &c, 1), EAGAIN);
+	close(fd[1]);
+	check_eq(write(other, "x", 1), 1);
+	check_read(fd[0], "x");
+	close(other);
+	check_eq(read(fd[0], &c, 1), 0);
+}
+
+CASE(dup2_dup3_and_f_dupfd, "dup2(2)") {
+	int kernel[2], three;
+	pipe_flags(fd, 0);
+	must(pipe(kernel));
+	check_eq(dup2(fd[1], kernel[0]), kernel[0]);
+	check_eq(isastream(kernel[0]), 1);
+	check_eq(write(kernel[0], "2", 1), 1);
+	check_read(fd[0], "2");
+	check_eq(dup3(fd[1], kernel[1], O_CLOEXEC), kernel[1]);
+	check_eq(fcntl(kernel[1], F_GETFD), FD_CLOEXEC);
+	check_eq(write(kernel[1], "3", 1), 1);
+	check_read(fd[0], "3");
+	three = must(fcntl(fd[1], F_DUPFD, 100));
+	check(three >= 100);
+	check_eq(write(three, "100", 3), 3);
+	check_read(fd[0], "100");
+	check_eq(dup2(0, kernel[0]), kernel[0]);
+	check_eq(isastream(kernel[0]), 0);
+}
+
+CASE(dup2_over_the_last_descriptor_hangs_up, "dup2(2)") {
+	char c;
+	pipe_flags(fd, 0);
+	check_eq(dup2(0, fd[1]), fd[1]);
+	check_eq(read(fd[0], &c, 1), 0);
+}
+
+CASE(a_number_used_again_is_a_new_stream, "close(2)") {
+	for (int i = 0; i < 200; i++) {
+		pipe_flags(fd, 0);
+		check_eq(write(fd[1], "old", 3), 3);
+		close(fd[0]);
+		close(fd[1]);
+		pipe_flags(fd, O_NONBLOCK);
+		char c;
+		check_errno(read(fd[0], &c, 1), EAGAIN);
+		close(fd[0]);
+		close(fd[1]);
+	}
+}
+
+CASE(an_end_is_inherited_over_exec, "exec(2)") {
+	if (role()) {
+		int end = atoi(role());
+		check_eq(isastream(end), 1);
+		struct message m;
+		check_eq(get_any(end, &m), 0);
+		check_str(m.ctl, "ctl");
+		put(end, "answer", m.data, 3);
+		return;
+	}
+	char number[20];
+	pipe_flags(fd, 0);
+	fcntl(fd[0], F_SETFD, FD_CLOEXEC);
+	snprintf(number, sizeof number, "%d", fd[1]);
+	put(fd[0], "ctl", "over exec", 0);
+	pid_t child = spawn_role("an_end_is_inherited_over_exec", number);
+	close(fd[1]);
+	check_message(fd[0], "answer", "over exec", 3);
+	char c;
+	check_eq(read(fd[0], &c, 1), 0);
+	join(child);
+}
+
+/* --- killed peers --- */
+
+static void write_and_wait(void) {
+	put(fd[1], "ctl", "one", 0);
+	put(fd[1], NULL, "high", 7);
+	check_eq(write(fd[1], "two", 3), 3);
+	pause();
+}
+
+CASE(what_a_killed_peer_sent_is_read, "kill(2)") {
+	pid_t child = apart(write_and_wait);
+	await(ioctl(fd[0], I_NREAD, &(int){0}) == 3);
+	slay(child);
+	check_message(fd[0], NULL, "high", 7);
+	check_message(fd[0], "ctl", "one", 0);
+	check_message(fd[0], NULL, "two", 0);
+	char c;
+	check_eq(read(fd[0], &c, 1), 0);
+	check_eq(events(fd[0], POLLOUT, 2000), POLLHUP);
+}
+
+static void write_for_ever(void) {
+	char buf[5000];
+	for (int i = 0;; i++) {
+		int n = 8 + i % 4900;
+		memset(buf, i, n);
+		memcpy(buf, &i, 4);
+		struct strbuf c = out_buf(buf, 4), d = out_buf(buf, n);
+		putmsg(fd[1], &c, &d, 0);
+	}
+}
+
+CASE(a_peer_killed_in_the_middle_leaves_whole_messages, "kill(2)") {
+	struct message m;
+	for (int round = 0; round < 20; round++) {
+		pid_t child = apart(write_for_ever);
+		int next = 0, number;
+		for (int i = 0; i < 50 + 37 * round; i++, next++)
+			check_eq(get_any(fd[0], &m), 0);
+		slay(child);
+		long begin = now_ms();
+		while (get_any(fd[0], &m) == 0 && m.ctl_len == 4) {
+			memcpy(&number, m.ctl, 4);
+			check_eq(number, next);
+			check_eq(m.data_len, 8 + number % 4900);
+			for (int i = 4; i < m.data_len; i++)
+				check(m.data[i] == (char)number);
+			next++;
+		}
+		check_eq(m.result, 0);
+		check_eq(m.data_len, 0);
+		check(now_ms() - begin < 2000);
+		close(fd[0]);
+	}
+}
+
+static void read_for_ever(void) {
+	struct message m;
+	while (get_any(fd[1], &m) == 0)
+		;
+}
+
+CASE(a_writer_learns_that_its_reader_was_killed, "kill(2)") {
+	signal(SIGPIPE, SIG_IGN);
+	for (int round = 0; round < 20; round++) {
+		pid_t child = apart(read_for_ever);
+		for (int i = 0; i < 100 + 31 * round; i++)
+			check_eq(write(fd[0], big, 700), 700);
+		slay(child);
+		long begin = now_ms();
+		while (write(fd[0], big, 700) == 700)
+			check(now_ms() - begin < 2000);
+		check_eq(errno, EPIPE);
+		close(fd[0]);
+	}
+}
+
+static void pause_only(void) { pause(); }
+
+CASE(a_blocked_reader_is_woken_by_a_kill, "kill(2)") {
+	pid_t child = apart(pause_only);
+	pthread_t t = start(read_to_the_end, NULL);
+	stays_false(done);
+	slay(child);
+	await(done);
+	finish(t);
+}
+
+CASE(a_killed_sharer_leaves_the_end_usable, "kill(2)") {
+	int zero = 0, word[2];
+	pipe_flags(fd, O_NONBLOCK);
+	set_nonblock(fd[1], 0);
+	for (int round = 0; round < 10; round++) {
+		pid_t child = spawn(write_words, &zero);
+		sleep_ms(2);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		check_eq(events(fd[1], POLLOUT, 0) & POLLHUP, 0);
+		for (int i = 0; read(fd[0], word, sizeof word) == (int)sizeof word; i++)
+			check_eq(word[1], i);
+		check_eq(errno, EAGAIN);
+		check_eq(write(fd[1], "whole", 5), 5);
+		check_read(fd[0], "whole");
+	}
+}
+
+/* --- modules --- */
+
+static const char *top_of(int end) {
+	static char name[FMNAMESZ + 1];
+	return ioctl(end, I_LOOK, name) < 0 ? "" : name;
+}
+
+CASE(a_module_on_one_end, "streamio(7I) I_PUSH") {
+	pipe_flags(fd, 0);
+	check_errno(ioctl(fd[0], I_LOOK, (char[9]){0}), EINVAL);
+	check_errno(ioctl(fd[0], I_POP, 0), EINVAL);
+	push(fd[0], "nullmod");
+	check_str(top_of(fd[0]), "nullmod");
+	check_str(top_of(fd[1]), "");
+	put(fd[0], "c", "down", 2);
+	check_message(fd[1], "c", "down", 2);
+	put(fd[1], "c", "up", 0);
+	check_message(fd[0], "c", "up", 0);
+	pop(fd[0]);
+	check_str(top_of(fd[0]), "");
+	put(fd[1], "c", "up", 0);
+	check_message(fd[0], "c", "up", 0);
+}
+
+CASE(modules_on_both_ends, "streamio(7I) I_PUSH") {
+	pipe_flags(fd, 0);
+	push(fd[0], "nullmod");
+	push(fd[0], "bufmod");
+	push(fd[1], "bufmod");
+	check_str(top_of(fd[0]), "bufmod");
+	for (int i = 0; i < 50; i++) {
+		put(fd[0], "c", "down", 0);
+		check_message(fd[1], "c", "down", 0);
+		put(fd[1], NULL, "up", 0);
+		check_message(fd[0], NULL, "up", 0);
+	}
+	pop(fd[0]);
+	check_str(top_of(fd[0]), "nullmod");
+}
+
+CASE(pushing_leaves_what_is_queued, "streamio(7I) I_PUSH") {
+	pipe_flags(fd, 0);
+	put(fd[1], "c", "before", 0);
+	put(fd[1], NULL, "banded", 4);
+	push(fd[0], "nullmod");
+	put(fd[1], NULL, "between", 0);
+	push(fd[1], "bufmod");
+	put(fd[1], NULL, "after", 0);
+	await(ioctl(fd[0], I_NREAD, &(int){0}) == 4);
+	check_message(fd[0], NULL, "banded", 4);
+	check_message(fd[0], "c", "before", 0);
+	check_message(fd[0], NULL, "between", 0);
+	check_message(fd[0], NULL, "after", 0);
+}
+
+CASE(popping_leaves_what_is_queued, "streamio(7I) I_POP") {
+	pipe_flags(fd, 0);
+	push(fd[0], "nullmod");
+	put(fd[1], NULL, "one", 0);
+	put(fd[1], "c", "two", 1);
+	await(ioctl(fd[0], I_NREAD, &(int){0}) == 2);
+	pop(fd[0]);
+	check_eq(write(fd[1], "three", 5), 5);
+	check_message(fd[0], "c", "two", 1);
+	check_message(fd[0], NULL, "one", 0);
+	check_message(fd[0], NULL, "three", 0);
+}
+
+static void write_through(void *unused) {
+	(void)unused;
+	for (int i = 0; i < 3000; i++)
+		check_eq(write(fd[1], &i, sizeof i), (int)sizeof i);
+}
+
+CASE(pushing_and_popping_in_the_middle_of_traffic, "streamio(7I) I_PUSH") {
+	pipe_flags(fd, 0);
+	pid_t child = spawn(write_through, NULL);
+	for (int i = 0; i < 3000; i++) {
+		int seen;
+		if (i % 100 == 10)
+			push(fd[0], i % 200 == 10 ? "nullmod" : "pipemod");
+		check_eq(read(fd[0], &seen, sizeof seen), (int)sizeof seen);
+		check_eq(seen, i);
+		if (i % 100 == 60)
+			pop(fd[0]);
+	}
+	join(child);
+}
+
+CASE(more_than_64_modules_are_einval, "streamio(7I) I_PUSH NSTRPUSH") {
+	pipe_flags(fd, 0);
+	for (int i = 0; i < 64; i++)
+		push(fd[0], "nullmod");
+	check_errno(ioctl(fd[0], I_PUSH, "nullmod"), EINVAL);
+	put(fd[1], "c", "through all", 0);
+	check_message(fd[0], "c", "through all", 0);
+	for (int i = 0; i < 64; i++)
+		pop(fd[0]);
+	check_errno(ioctl(fd[0], I_POP, 0), EINVAL);
+}
+
+CASE(flush_of_a_pipe_with_pipemod, "pipemod(7M)") {
+	pipe_flags(fd, 0);
+	push(fd[0], "pipemod");
+	put(fd[1], NULL, "gone", 0);
+	await(ioctl(fd[0], I_NREAD, &(int){0}) == 1);
+	check_eq(ioctl(fd[0], I_FLUSH, FLUSHR), 0);
+	check_nothing(fd[0]);
+	put(fd[0], NULL, "stays", 0);
+	check_eq(ioctl(fd[0], I_FLUSH, FLUSHR), 0);
+	check_message(fd[1], NULL, "stays", 0);
+	put(fd[0], NULL, "gone", 0);
+	check_eq(ioctl(fd[0], I_FLUSH, FLUSHW), 0);
+	sleep_ms(20);
+	check_nothing(fd[1]);
+}
+
+CASE(flush_of_a_pipe_without_modules, "streamio(7I) I_FLUSH") {
+	pipe_flags(fd, 0);
+	put(fd[0], NULL, "a", 0);
+	put(fd[1], NULL, "b", 0);
+	check_eq(ioctl(fd[0], I_FLUSH, FLUSHR), 0);
+	check_nothing(fd[0]);
+	check_message(fd[1], NULL, "a", 0);
+	put(fd[0], NULL, "a", 0);
+	put(fd[1], NULL, "b", 0);
+	check_eq(ioctl(fd[0], I_FLUSH, FLUSHRW), 0);
+	check_nothing(fd[0]);
+	check_nothing(fd[1]);
+}
+
+static void talk_through_module(void) {
+	struct message m;
+	push(fd[1], "bufmod");
+	for (int i = 0; i < 100; i++) {
+		check_eq(get_any(fd[1], &m), 0);
+		put(fd[1], m.ctl, m.data, m.band);
+	}
+}
+
+CASE(a_module_in_the_other_process, "streamio(7I) I_PUSH") {
+	pid_t child = apart(talk_through_module);
+	for (int i = 0; i < 100; i++) {
+		put(fd[0], "ctl", "there and back", i);
+		check_message(fd[0], "ctl", "there and back", i);
+	}
+	join(child);
+}
+
+/* --- passed descriptors --- */
+
+static int sent_file(const char *text) {
+	int f = must(open("passed", O_RDWR | O_CREAT | O_TRUNC, 0600));
+	check_eq(write(f, text, strlen(text)), (int)strlen(text));
+	check_eq(lseek(f, 0, SEEK_SET), 0);
+	return f;
+}
+
+static struct strrecvfd receive(int end) {
+	struct strrecvfd r = {.fd = -1};
+	check_eq(ioctl(end, I_RECVFD, &r), 0);
+	check(r.fd >= 0);
+	return r;
+}
+
+CASE(a_file_is_passed, "streamio(7I) I_SENDFD") {
+	pipe_flags(fd, 0);
+	int f = sent_file("of the file");
+	check_eq(ioctl(fd[1], I_SENDFD, f), 0);
+	close(f);
+	struct strrecvfd r = receive(fd[0]);
+	check_eq(r.uid, geteuid());
+	check_eq(r.gid, getegid());
+	check_read(r.fd, "of the file");
+}
+
+static void send_a_file(void) {
+	int f = sent_file("from a child");
+	check_eq(ioctl(fd[1], I_SENDFD, f), 0);
+}
+
+CASE(a_file_is_passed_between_processes, "streamio(7I) I_SENDFD") {
+	pid_t child = apart(send_a_file);
+	struct strrecvfd r = receive(fd[0]);
+	join(child);
+	check_read(r.fd, "from a child");
+	check_eq(lseek(r.fd, 0, SEEK_CUR), 12);
+}
+
+CASE(passed_descriptors_keep_their_place, "streamio(7I) I_RECVFD") {
+	struct strrecvfd r;
+	struct message m;
+	char c;
+	pipe_flags(fd, 0);
+	int f = sent_file("x");
+	put(fd[1], NULL, "before", 0);
+	check_eq(ioctl(fd[1], I_SENDFD, f), 0);
+	put(fd[1], NULL, "after", 0);
+	check_errno(ioctl(fd[0], I_RECVFD, &r), EBADMSG);
+	check_message(fd[0], NULL, "before", 0);
+	check_errno(get_any(fd[0], &m), EBADMSG);
+	check_errno(read(fd[0], &c, 1), EBADMSG);
+	check_read(receive(fd[0]).fd, "x");
+	check_message(fd[0], NULL, "after", 0);
+}
+
+CASE(a_passed_descriptor_makes_readable, "poll(2)") {
+	pipe_flags(fd, 0);
+	check_eq(ioctl(fd[1], I_SENDFD, 0), 0);
+	check_eq(events(fd[0], POLLIN, 1000), POLLIN);
+	receive(fd[0]);
+	check_eq(events(fd[0], POLLIN, 0), 0);
+}
+
+CASE(recvfd_of_nothing_is_eagain, "streamio(7I) I_RECVFD EAGAIN") {
+	struct strrecvfd r;
+	pipe_flags(fd, O_NONBLOCK);
+	check_errno(ioctl(fd[0], I_RECVFD, &r), EAGAIN);
+}
+
+CASE(sendfd_errors, "streamio(7I) I_SENDFD") {
+	pipe_flags(fd, 0);
+	check_errno(ioctl(fd[0], I_SENDFD, -1), EBADF);
+	check_errno(ioctl(fd[0], I_SENDFD, 9999), EBADF);
+	int echo = open_stream("/dev/echo");
+	check_errno(ioctl(echo, I_SENDFD, 0), EINVAL);
+}
+
+static void receive_late(void *unused) {
+	(void)unused;
+	check_read(receive(fd[0]).fd, "late");
+	done = 1;
+}
+
+CASE(recvfd_waits, "streamio(7I) I_RECVFD") {
+	pipe_flags(fd, 0);
+	int f = sent_file("late");
+	pthread_t t = start(receive_late, NULL);
+	stays_false(done);
+	check_eq(ioctl(fd[1], I_SENDFD, f), 0);
+	await(done);
+	finish(t);
+}
+
+CASE(a_socket_is_passed, "streamio(7I) I_SENDFD") {
+	int pair[2];
+	pipe_flags(fd, 0);
+	must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	check_eq(ioctl(fd[1], I_SENDFD, pair[1]), 0);
+	close(pair[1]);
+	int got = receive(fd[0]).fd;
+	check_eq(write(got, "by socket", 9), 9);
+	check_read(pair[0], "by socket");
+	close(got);
+	char c;
+	check_eq(read(pair[0], &c, 1), 0);
+}
+
+CASE(a_pipe_end_is_passed_in_a_process, "streamio(7I) I_SENDFD") {
+	int other[2];
+	char c;
+	pipe_flags(fd, 0);
+	pipe_flags(other, 0);
+	put(other[0], "c", "queued before", 3);
+	check_eq(ioctl(fd[1], I_SENDFD, other[1]), 0);
+	close(other[1]);
+	check_eq(events(other[0], POLLOUT, 0), POLLOUT);
+	int got = receive(fd[0]).fd;
+	check_eq(isastream(got), 1);
+	check_message(got, "c", "queued before", 3);
+	put(got, "c", "back", 0);
+	check_message(other[0], "c", "back", 0);
+	close(got);
+	check_eq(read(other[0], &c, 1), 0);
+}
+
+static void send_a_pipe(void) {
+	int other[2];
+	pipe_flags(other, 0);
+	put(other[0], "c", "queued before", 3);
+	check_eq(ioctl(fd[1], I_SENDFD, other[1]), 0);
+	close(other[1]);
+	check_message(other[0], "c", "answer", 0);
+	put(other[0], NULL, "bye", 0);
+}
+
+CASE(a_pipe_end_is_passed_between_processes, "streamio(7I) I_SENDFD") {
+	char c;
+	pid_t child = apart(send_a_pipe);
+	int got = receive(fd[0]).fd;
+	check_eq(isastream(got), 1);
+	check_message(got, "c", "queued before", 3);
+	put(got, "c", "answer", 0);
+	check_message(got, NULL, "bye", 0);
+	check_eq(read(got, &c, 1), 0);
+	join(child);
+}
+
+static void send_and_die(void) {
+	int other[2];
+	pipe_flags(other, 0);
+	put(other[0], NULL, "from the dead", 0);
+	check_eq(ioctl(fd[1], I_SENDFD, other[1]), 0);
+	kill(getpid(), SIGKILL);
+}
+
+CASE(a_descriptor_outlives_its_sender, "streamio(7I) I_SENDFD") {
+	int status;
+	char c;
+	pid_t child = apart(send_and_die);
+	check_eq(waitpid(child, &status, 0), child);
+	int got = receive(fd[0]).fd;
+	check_message(got, NULL, "from the dead", 0);
+	check_eq(read(got, &c, 1), 0);
+}
+
+CASE(a_descriptor_nobody_took_is_closed, "streamio(7I) I_SENDFD") {
+	int other[2];
+	char c;
+	pipe_flags(fd, 0);
+	pipe_flags(other, 0);
+	check_eq(ioctl(fd[1], I_SENDFD, other[1]), 0);
+	close(other[1]);
+	close(fd[1]);
+	close(fd[0]);
+	check_eq(read(other[0], &c, 1), 0);
+}
+
+CASE(many_descriptors_are_passed, "streamio(7I) I_SENDFD") {
+	char name[20];
+	pipe_flags(fd, 0);
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof name, "number %d", i);
+		int f = sent_file(name);
+		unlink("passed");
+		check_eq(ioctl(fd[1], I_SENDFD, f), 0);
+		close(f);
+	}
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof name, "number %d", i);
+		int got = receive(fd[0]).fd;
+		check_read(got, name);
+		close(got);
+	}
+}
+
+CASE(a_descriptor_passes_through_modules, "streamio(7I) I_SENDFD") {
+	pipe_flags(fd, 0);
+	push(fd[0], "nullmod");
+	push(fd[1], "nullmod");
+	int f = sent_file("through modules");
+	check_eq(ioctl(fd[1], I_SENDFD, f), 0);
+	close(f);
+	check_read(receive(fd[0]).fd, "through modules");
+}
+
+/* --- pipe() itself --- */
+
+CASE(headwater_pipe_makes_pipe_a_stream, "pipe(2)") {
+	if (!getenv("HEADWATER_PIPE")) {
+		setenv("HEADWATER_PIPE", "streams", 1);
+		become("headwater_pipe_makes_pipe_a_stream", "streams");
+	}
+	must(pipe(fd));
+	check_eq(isastream(fd[0]), 1);
+	check_eq(isastream(fd[1]), 1);
+	put(fd[0], "c", "two ways", 0);
+	check_message(fd[1], "c", "two ways", 0);
+	must(pipe2(fd, O_NONBLOCK | O_CLOEXEC));
+	check_eq(isastream(fd[0]), 1);
+	check_eq(fcntl(fd[0], F_GETFD), FD_CLOEXEC);
+	char c;
+	check_errno(read(fd[0], &c, 1), EAGAIN);
+}
+
+CASES(ENTRY(both_ends_are_streams), ENTRY(data_goes_both_ways), ENTRY(messages_keep_their_boundaries),
+      ENTRY(a_byte_stream_read_joins_messages), ENTRY(a_read_takes_a_message_in_pieces),
+      ENTRY(writev_is_one_message_and_readv_scatters), ENTRY(a_write_of_nothing_sends_nothing),
+      ENTRY(nothing_to_read_is_eagain), ENTRY(nread_counts_messages_and_bytes), ENTRY(a_message_of_262144_bytes),
+      ENTRY(long_messages_between_processes), ENTRY(longer_parts_are_erange), ENTRY(a_long_write_arrives_as_bytes),
+      ENTRY(an_i_str_that_nobody_takes_is_einval), ENTRY(a_pipe_can_not_seek), ENTRY(status_flags_are_kept),
+      ENTRY(what_was_written_is_read_before_the_end), ENTRY(getmsg_after_the_end_gives_two_lengths_of_0),
+      ENTRY(a_write_after_a_hangup), ENTRY(a_write_after_a_hangup_kills), ENTRY(ioctls_after_a_hangup),
+      ENTRY(poll_after_a_hangup), ENTRY(a_blocked_reader_is_woken_by_close), ENTRY(a_blocked_reader_is_woken_by_exit),
+      ENTRY(a_blocked_reader_is_woken_by_a_close_elsewhere), ENTRY(close_does_not_lose_what_a_module_holds),
+      ENTRY(an_end_lives_while_a_child_has_it), ENTRY(a_child_that_exits_hangs_nothing_up),
+      ENTRY(writers_of_two_processes_share_an_end), ENTRY(readers_of_two_processes_share_an_end), ENTRY(dup_is_the_same_end),
+      ENTRY(dup2_dup3_and_f_dupfd), ENTRY(dup2_over_the_last_descriptor_hangs_up), ENTRY(a_number_used_again_is_a_new_stream),
+      ENTRY(an_end_is_inherited_over_exec), ENTRY(what_a_killed_peer_sent_is_read),
+      ENTRY(a_peer_killed_in_the_middle_leaves_whole_messages), ENTRY(a_writer_learns_that_its_reader_was_killed),
+      ENTRY(a_blocked_reader_is_woken_by_a_kill), ENTRY(a_killed_sharer_leaves_the_end_usable), ENTRY(a_module_on_one_end),
+      ENTRY(modules_on_both_ends), ENTRY(pushing_leaves_what_is_queued), ENTRY(popping_leaves_what_is_queued),
+      ENTRY(pushing_and_popping_in_the_middle_of_traffic), ENTRY(more_than_64_modules_are_einval),
+      ENTRY(flush_of_a_pipe_with_pipemod), ENTRY(flush_of_a_pipe_without_modules), ENTRY(a_module_in_the_other_process),
+      ENTRY(a_file_is_passed), ENTRY(a_file_is_passed_between_processes), ENTRY(passed_descriptors_keep_their_place),
+      ENTRY(a_passed_descriptor_makes_readable), ENTRY(recvfd_of_nothing_is_eagain), ENTRY(sendfd_errors), ENTRY(recvfd_waits),
+      ENTRY(a_socket_is_passed), ENTRY(a_pipe_end_is_passed_in_a_process), ENTRY(a_pipe_end_is_passed_between_processes),
+      ENTRY(a_descriptor_outlives_its_sender), ENTRY(a_descriptor_nobody_took_is_closed), ENTRY(many_descriptors_are_passed),
+      ENTRY(a_descriptor_passes_through_modules), ENTRY(headwater_pipe_makes_pipe_a_stream))

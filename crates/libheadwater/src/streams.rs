@@ -1,0 +1,463 @@
+//! `<stropts.h>`: getmsg, putmsg and their kind, pipes and attached names; and what read, write, open and ioctl do on a
+//! stream. Lengths, flags and NULLs are checked here; the rest is in the streams crate.
+
+use core::ffi::CStr;
+
+use headwater_host::table::{self, Handle};
+use headwater_host::{epoll, next, process, sys};
+use headwater_streams::head::message::{self, Choice, Got, Priority};
+use headwater_streams::head::{self, Head, control, life};
+use headwater_streams::{attach, strlog as logging};
+use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
+
+use crate::{real, result};
+
+/// struct strbuf of `<stropts.h>`.
+#[repr(C)]
+pub struct StrBuf {
+    maxlen: c_int,
+    len: c_int,
+    buf: *mut c_char,
+}
+
+const IOV_MAX: c_int = 1024;
+
+#[inline]
+pub unsafe fn read(h: Handle, buf: *mut c_void, n: size_t) -> ssize_t {
+    result(on(h, |head| {
+        if control::is_bad(buf) && n > 0 {
+            return Err(libc::EFAULT);
+        }
+        head.read(slice_mut(buf, n))
+    }))
+}
+
+#[inline]
+pub unsafe fn write(h: Handle, buf: *const c_void, n: size_t) -> ssize_t {
+    result(on(h, |head| {
+        if control::is_bad(buf) && n > 0 {
+            return Err(libc::EFAULT);
+        }
+        head.write(slice(buf, n))
+    }))
+}
+
+pub unsafe fn readv(h: Handle, iov: *const iovec, n: c_int) -> ssize_t {
+    result(on(h, |head| head.read_slowly(vector(iov, n)?)))
+}
+
+pub unsafe fn writev(h: Handle, iov: *const iovec, n: c_int) -> ssize_t {
+    result(on(h, |head| head.write_slowly(vector(iov, n)?)))
+}
+
+#[inline(always)]
+fn on(h: Handle, f: impl FnOnce(&'static Head) -> sys::Result<usize>) -> sys::Result<usize> {
+    f(head::get(h).ok_or(libc::EBADF)?)
+}
+
+unsafe fn vector<'a>(iov: *const iovec, n: c_int) -> sys::Result<&'a [iovec]> {
+    if !(1..=IOV_MAX).contains(&n) {
+        return Err(libc::EINVAL);
+    }
+    if control::is_bad(iov) {
+        return Err(libc::EFAULT);
+    }
+    let vector = core::slice::from_raw_parts(iov, n as usize);
+    let total = vector
+        .iter()
+        .try_fold(0usize, |sum, v| sum.checked_add(v.iov_len));
+    match total {
+        Some(total) if total <= isize::MAX as usize => Ok(vector),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+unsafe fn slice<'a>(buf: *const c_void, n: usize) -> &'a [u8] {
+    if n == 0 {
+        return &[];
+    }
+    core::slice::from_raw_parts(buf as *const u8, n)
+}
+
+unsafe fn slice_mut<'a>(buf: *mut c_void, n: usize) -> &'a mut [u8] {
+    if n == 0 {
+        return &mut [];
+    }
+    core::slice::from_raw_parts_mut(buf as *mut u8, n)
+}
+
+/// The head behind a descriptor: EBADF if it is closed, ENOSTR if it is no stream.
+pub fn stream(fd: c_int) -> sys::Result<&'static Head> {
+    match table::stream(fd).and_then(head::get) {
+        Some(head) => Ok(head),
+        None if sys::fcntl(fd, libc::F_GETFD, 0).is_err() => Err(libc::EBADF),
+        None => Err(libc::ENOSTR),
+    }
+}
+
+fn status(r: sys::Result<()>) -> c_int {
+    result(r.map(|()| 0)) as c_int
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn isastream(fd: c_int) -> c_int {
+    match stream(fd) {
+        Ok(_) => 1,
+        Err(libc::ENOSTR) => 0,
+        Err(e) => {
+            next::set_errno(e);
+            -1
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn streams_pipe(fds: *mut c_int) -> c_int {
+    make_pipe(fds, 0)
+}
+
+unsafe fn make_pipe(fds: *mut c_int, flags: c_int) -> c_int {
+    if control::is_bad(fds) {
+        next::set_errno(libc::EFAULT);
+        return -1;
+    }
+    status(life::pipe(flags).map(|pair| {
+        fds.write(pair[0]);
+        fds.add(1).write(pair[1]);
+    }))
+}
+
+/// The kernel's, unless HEADWATER_PIPE=streams.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pipe(fds: *mut c_int) -> c_int {
+    if process::present() && headwater_host::config::get().stream_pipes {
+        return make_pipe(fds, 0);
+    }
+    real::pipe(fds)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
+    const KNOWN: c_int = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    if process::present() && headwater_host::config::get().stream_pipes && flags & !KNOWN == 0 {
+        return make_pipe(fds, flags);
+    }
+    real::pipe2(fds, flags)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn putmsg(
+    fd: c_int,
+    control: *const StrBuf,
+    data: *const StrBuf,
+    flags: c_int,
+) -> c_int {
+    let priority = match flags {
+        0 => Ok(Priority::Band(0)),
+        message::RS_HIPRI => Ok(Priority::High),
+        _ => Err(libc::EINVAL),
+    };
+    status(put(fd, control, data, priority))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn putpmsg(
+    fd: c_int,
+    control: *const StrBuf,
+    data: *const StrBuf,
+    band: c_int,
+    flags: c_int,
+) -> c_int {
+    let priority = match (flags, band) {
+        (message::MSG_HIPRI, 0) => Ok(Priority::High),
+        (message::MSG_BAND, 0..=255) => Ok(Priority::Band(band as u8)),
+        _ => Err(libc::EINVAL),
+    };
+    status(put(fd, control, data, priority))
+}
+
+unsafe fn put(
+    fd: c_int,
+    control: *const StrBuf,
+    data: *const StrBuf,
+    priority: sys::Result<Priority>,
+) -> sys::Result<()> {
+    let head = stream(fd)?;
+    let priority = priority?;
+    if let Priority::Band(band) = priority
+        && band as usize >= headwater_streams::tunables::get().nband
+    {
+        return Err(libc::EINVAL);
+    }
+    head.put_message(given(control)?, given(data)?, priority, None)
+}
+
+/// A part to send; `None` for NULL and a length of -1.
+unsafe fn given<'a>(part: *const StrBuf) -> sys::Result<Option<&'a [u8]>> {
+    if part.is_null() {
+        return Ok(None);
+    }
+    if control::is_bad(part) {
+        return Err(libc::EFAULT);
+    }
+    let part = &*part;
+    if part.len < 0 {
+        return Ok(None);
+    }
+    if control::is_bad(part.buf) && part.len > 0 {
+        return Err(libc::EFAULT);
+    }
+    Ok(Some(slice(part.buf as *const c_void, part.len as usize)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn getmsg(
+    fd: c_int,
+    control: *mut StrBuf,
+    data: *mut StrBuf,
+    flags: *mut c_int,
+) -> c_int {
+    let take = || {
+        let head = stream(fd)?;
+        if control::is_bad(flags) {
+            return Err(libc::EFAULT);
+        }
+        let choice = match *flags {
+            0 => Choice::Any,
+            message::RS_HIPRI => Choice::High,
+            _ => return Err(libc::EINVAL),
+        };
+        let got = get(head, control, data, choice)?;
+        flags.write(if got.high { message::RS_HIPRI } else { 0 });
+        Ok(got.more as usize)
+    };
+    result(take()) as c_int
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn getpmsg(
+    fd: c_int,
+    control: *mut StrBuf,
+    data: *mut StrBuf,
+    band: *mut c_int,
+    flags: *mut c_int,
+) -> c_int {
+    let take = || {
+        let head = stream(fd)?;
+        if control::is_bad(flags) || control::is_bad(band) {
+            return Err(libc::EFAULT);
+        }
+        let least = *band;
+        let choice = match (*flags, least) {
+            (message::MSG_ANY, _) => Choice::Any,
+            (message::MSG_HIPRI, 0) => Choice::High,
+            (message::MSG_BAND, 0..=255) => Choice::AtLeast(least as u8),
+            _ => return Err(libc::EINVAL),
+        };
+        let got = get(head, control, data, choice)?;
+        flags.write(if got.high {
+            message::MSG_HIPRI
+        } else {
+            message::MSG_BAND
+        });
+        band.write(got.band as c_int);
+        Ok(got.more as usize)
+    };
+    result(take()) as c_int
+}
+
+unsafe fn get(
+    head: &'static Head,
+    control: *mut StrBuf,
+    data: *mut StrBuf,
+    choice: Choice,
+) -> sys::Result<Got> {
+    let got = head.get_message(wanted(control)?, wanted(data)?, choice, None)?;
+    if let Some(control) = control.as_mut() {
+        control.len = if control.maxlen < 0 { -1 } else { got.control };
+    }
+    if let Some(data) = data.as_mut() {
+        data.len = if data.maxlen < 0 { -1 } else { got.data };
+    }
+    Ok(got)
+}
+
+/// Room for a part; `None` for NULL and a maximum of -1.
+unsafe fn wanted<'a>(part: *mut StrBuf) -> sys::Result<Option<&'a mut [u8]>> {
+    if part.is_null() {
+        return Ok(None);
+    }
+    if control::is_bad(part) {
+        return Err(libc::EFAULT);
+    }
+    let part = &mut *part;
+    if part.maxlen < 0 {
+        return Ok(None);
+    }
+    if control::is_bad(part.buf) && part.maxlen > 0 {
+        return Err(libc::EFAULT);
+    }
+    Ok(Some(slice_mut(
+        part.buf as *mut c_void,
+        part.maxlen as usize,
+    )))
+}
+
+/// ioctl(2) on a stream: its own requests, and those of the kernel that make sense on any descriptor.
+pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int {
+    let outcome = on(h, |head| {
+        control::ioctl(head, fd, request as u32, arg).map(|n| n as usize)
+    });
+    match outcome {
+        Err(control::KERNEL) => {
+            let r = real::ioctl(fd, request, arg);
+            if r == 0 && request == libc::FIONBIO && arg != 0 {
+                life::set_nonblocking(h, *(arg as *const c_int) != 0);
+            }
+            r
+        }
+        other => result(other) as c_int,
+    }
+}
+
+/// close(2): the stream ends with its last descriptor in this process.
+pub fn close(fd: c_int, h: Handle) {
+    let after = closing(fd, h);
+    let _ = sys::close(fd);
+    if let Some(after) = after {
+        after.finish();
+    }
+}
+
+pub fn closing(fd: c_int, h: Handle) -> Option<life::After> {
+    if head::get(h).is_some_and(Head::has_other_descriptors) {
+        epoll::orphaned(fd);
+    } else {
+        epoll::closing(fd);
+    }
+    life::closing(fd, h)
+}
+
+pub fn duplicated(h: Handle, new: c_int) {
+    life::duplicated(h, new);
+}
+
+pub fn access_mode(h: Handle) -> c_int {
+    head::get(h).map_or(libc::O_RDWR, Head::access_mode)
+}
+
+/// After F_SETFL.
+pub fn set_flags(h: Handle, flags: c_int) {
+    life::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
+    if let Some(head) = head::get(h) {
+        headwater_streams::head::signals::set_async(head, flags & libc::O_ASYNC != 0);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fattach(fd: c_int, path: *const c_char) -> c_int {
+    let attach = || {
+        let head = stream(fd).map_err(|e| if e == libc::ENOSTR { libc::EINVAL } else { e })?;
+        attach::fattach(head, fd, name(path)?)
+    };
+    status(attach())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fdetach(path: *const c_char) -> c_int {
+    status(name(path).and_then(attach::fdetach))
+}
+
+unsafe fn name<'a>(path: *const c_char) -> sys::Result<&'a CStr> {
+    if control::is_bad(path) {
+        return Err(libc::EFAULT);
+    }
+    Ok(CStr::from_ptr(path))
+}
+
+/// A device of ours, or a file that a stream is attached to; `None`: the kernel's to open.
+unsafe fn open_stream(path: *const c_char, flags: c_int) -> Option<c_int> {
+    if control::is_bad(path) || !process::present() {
+        return None;
+    }
+    let opened = headwater_streams::open::open(CStr::from_ptr(path), flags)?;
+    Some(result(opened.map(|fd| fd as usize)) as c_int)
+}
+
+macro_rules! opens {
+    ($($name:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
+            match open_stream(path, flags) {
+                Some(r) => r,
+                None => real::$name(path, flags, mode),
+            }
+        }
+    )*};
+}
+
+opens!(open, open64);
+
+macro_rules! opens_at {
+    ($($name:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
+            let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
+            match ours.then(|| open_stream(path, flags)).flatten() {
+                Some(r) => r,
+                None => real::$name(dir, path, flags, mode),
+            }
+        }
+    )*};
+}
+
+opens_at!(openat, openat64);
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __open_2(path: *const c_char, flags: c_int) -> c_int {
+    match open_stream(path, flags) {
+        Some(r) => r,
+        None => real::__open_2(path, flags),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __open64_2(path: *const c_char, flags: c_int) -> c_int {
+    match open_stream(path, flags) {
+        Some(r) => r,
+        None => real::__open64_2(path, flags),
+    }
+}
+
+/// strlog(9F), its text formatted by variadic.c.
+pub extern "C" fn log(mid: i16, sid: i16, level: c_char, flags: u16, text: *const c_char) -> c_int {
+    // SAFETY: a C string of variadic.c's.
+    let text = unsafe { CStr::from_ptr(text) };
+    logging::submit(mid, sid, level, flags, text.to_bytes());
+    1
+}
+
+/// For libraries that link us, where the C library's `read` comes first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn hw_read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
+    crate::data::read(fd, buf, n)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn hw_write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
+    crate::data::write(fd, buf, n)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn hw_poll(
+    fds: *mut libc::pollfd,
+    n: libc::nfds_t,
+    timeout: c_int,
+) -> c_int {
+    crate::wait::poll(fds, n, timeout)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn hw_close(fd: c_int) -> c_int {
+    crate::files::close(fd)
+}

@@ -1,0 +1,427 @@
+//! Streams with names: fattach(3C), fdetach(3C), connld's connections, FIFOs by name.
+//!
+//! ```text
+//!   registry     which names have a stream: a mapped file, for all processes of the user
+//!   holding      the attachments that this process can answer for, and the answering
+//!   rendezvous   asking a holder for the stream           rights   descriptors in control messages
+//! ```
+//!
+//! An attachment lives as long as some process of the user holds the stream: the one that attached it, its children by fork,
+//! those that have opened it. Then the path is the plain file again, as it always is for other users and programs.
+
+mod holding;
+pub mod private;
+mod registry;
+mod rendezvous;
+pub mod rights;
+
+use core::ffi::CStr;
+
+use headwater_host::sync::Ordering;
+use headwater_host::sys::Errno;
+use headwater_host::{hidden, signal, sys};
+use libc::c_int;
+use syscalls::{Sysno, syscall};
+
+use crate::head::wait::Want;
+use crate::head::{Head, life, local, passing};
+use crate::pipe::Pipe;
+use holding::Hold;
+use registry::{Key, Place};
+use rendezvous::{Answer, Request, Silence};
+use rights::Received;
+
+/// How long a holder that lives may take to answer for one that died, in nanoseconds.
+const PATIENCE: u64 = 1_000_000_000;
+const MOMENT: u64 = 1_000_000;
+
+/// Attaches the stream to an existing file. A driver's stream is found there by this process alone.
+/// Errors: EACCES, EBUSY (has a stream), ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM (neither owner nor root), ENOSR (too
+/// many), EMFILE, EIO (no runtime folder).
+pub fn fattach(head: &'static Head, fd: c_int, path: &CStr) -> Result<(), Errno> {
+    let (file, st) = owned_file(path)?;
+    let attached = may_access(path, libc::W_OK)
+        .and_then(|()| vacate(Key::of_file(&st)))
+        .and_then(|()| registry::post(Key::of_file(&st)))
+        .and_then(|place| {
+            settle(head, fd, file, place).inspect_err(|_| {
+                place.clear();
+            })
+        });
+    attached.inspect_err(|_| hidden::close(file))
+}
+
+fn settle(head: &'static Head, fd: c_int, file: c_int, place: Place) -> Result<(), Errno> {
+    let listener = rendezvous::listen(&place)?;
+    let h = head.handle();
+    // The file's descriptor keeps its inode from going to another file.
+    let hold = match Hold::take(head, fd, file) {
+        Ok(hold) => hold,
+        Err(e) => {
+            hidden::close(listener);
+            return Err(e);
+        }
+    };
+    holding::begin(place, h, hold, listener).inspect_err(|_| {
+        hidden::close(listener);
+        hold.release(h);
+    })
+}
+
+/// Detaches what is attached to the file; those who have the stream open keep it.
+/// Errors: EACCES, EINVAL (nothing attached), ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM.
+pub fn fdetach(path: &CStr) -> Result<(), Errno> {
+    let (file, st) = owned_file(path)?;
+    hidden::close(file);
+    let place = registry::find(Key::of_file(&st)).filter(is_answered);
+    let place = place.ok_or(libc::EINVAL)?;
+    if !place.clear() {
+        return Err(libc::EINVAL);
+    }
+    holding::end(&place);
+    // Whoever answers for it finds it ended; what it held of the stream is released then.
+    if let Ok(link) = rendezvous::connect(&place, Request::Probe) {
+        rendezvous::wait_for_end(link);
+        hidden::close(link);
+    }
+    Ok(())
+}
+
+/// open(2) of a path: `None` if it has no stream. Costs two loads while no file has one.
+#[inline]
+pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
+    if registry::any_files() {
+        open_attached(path, flags)
+    } else {
+        None
+    }
+}
+
+#[cold]
+fn open_attached(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
+    const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
+    if flags & NEW == NEW || flags & (libc::O_PATH | libc::O_DIRECTORY) != 0 {
+        return None;
+    }
+    let key = Key::of_file(&stat(path, flags & libc::O_NOFOLLOW != 0)?);
+    registry::find(key)?;
+    let mode = match flags & libc::O_ACCMODE {
+        libc::O_RDONLY => libc::R_OK,
+        libc::O_WRONLY => libc::W_OK,
+        _ => libc::R_OK | libc::W_OK,
+    };
+    if let Err(e) = may_access(path, mode) {
+        return Some(Err(e));
+    }
+    reach(key, flags)
+}
+
+/// open(2) of /dev/fifo (an empty name) or /dev/fifo.NAME, which the first who opens it makes.
+/// Errors: EINTR, EMFILE, ENFILE, ENOMEM, ENOSR, ENXIO (its holders can't be reached from here), EIO (no runtime folder).
+pub fn open_fifo(name: &[u8], flags: c_int) -> Result<c_int, Errno> {
+    if name.is_empty() {
+        return make_fifo(flags).map(|(_, fd)| fd);
+    }
+    let key = Key::of_name(name);
+    for _ in 0..4 {
+        if let Some(opened) = reach(key, flags) {
+            return opened;
+        }
+        match registry::post(key) {
+            Ok(place) => {
+                return name_fifo(place, flags).inspect_err(|_| {
+                    place.clear();
+                });
+            }
+            Err(libc::EBUSY) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Err(libc::ENXIO)
+}
+
+fn name_fifo(place: Place, flags: c_int) -> Result<c_int, Errno> {
+    let listener = rendezvous::listen(&place)?;
+    let made = make_fifo(flags).and_then(|(head, fd)| {
+        let h = head.handle();
+        holding::begin(place, h, Hold::NONE, listener)
+            .map(|()| fd)
+            .inspect_err(|_| life::close(fd, h))
+    });
+    made.inspect_err(|_| hidden::close(listener))
+}
+
+fn make_fifo(flags: c_int) -> Result<(&'static Head, c_int), Errno> {
+    let (pipe, [fd, _]) = Pipe::create(true, flags)?;
+    let head = life::adopt(pipe, 0, fd).inspect_err(|_| {
+        let _ = sys::close(fd);
+    })?;
+    set_nonblocking(head, flags);
+    Ok((head, fd))
+}
+
+/// Gets the stream attached to `key`, from this process or another; `None` once nobody holds it.
+fn reach(key: Key, flags: c_int) -> Option<Result<c_int, Errno>> {
+    signal::begin_wait();
+    let until = sys::now() + PATIENCE;
+    loop {
+        if let Some((_, head)) = holding::find(key) {
+            return Some(open_here(head, flags));
+        }
+        let place = registry::find(key)?;
+        match rendezvous::ask(&place, Request::Open) {
+            Ok((Answer::Shared(parts), link)) => return Some(share(parts, place, link, flags)),
+            Ok((answer, link)) => {
+                hidden::close(link);
+                match answer {
+                    Answer::Connection(parts) => return Some(meet(parts, flags)),
+                    Answer::Failed(libc::EAGAIN) if flags & libc::O_NONBLOCK == 0 => {}
+                    Answer::Failed(e) => return Some(Err(e)),
+                    _ => return Some(Err(libc::EPROTO)),
+                }
+            }
+            Err(Silence::Failed(e)) => return Some(Err(e)),
+            Err(silence) => {
+                if silence == Silence::Nobody && !place.has_holder() {
+                    place.clear();
+                    return None;
+                }
+                if sys::now() > until {
+                    return None;
+                }
+            }
+        }
+        if signal::interrupted() {
+            return Some(Err(libc::EINTR));
+        }
+        rendezvous::pause(MOMENT);
+    }
+}
+
+/// Another descriptor of a stream of this process; with connld, an end of a new pipe.
+fn open_here(head: &'static Head, flags: c_int) -> Result<c_int, Errno> {
+    if is_unique(head) {
+        return connect_here(head, flags);
+    }
+    let command = if flags & libc::O_CLOEXEC != 0 {
+        libc::F_DUPFD_CLOEXEC
+    } else {
+        libc::F_DUPFD
+    };
+    let fd = sys::fcntl(head.fd.load(Ordering::Relaxed), command, 0)?;
+    life::duplicated(head.handle(), fd);
+    set_nonblocking(head, flags);
+    Ok(fd)
+}
+
+/// An end of a pipe that others hold too.
+fn share(mut parts: Received, place: Place, link: c_int, flags: c_int) -> Result<c_int, Errno> {
+    let (side, fifo) = rendezvous::which(&parts);
+    let cloexec = flags & libc::O_CLOEXEC != 0;
+    let (head, fd) =
+        passing::take_end(&mut parts, side, fifo, cloexec).inspect_err(|_| hidden::close(link))?;
+    holding::follow(place, head.handle(), link);
+    set_nonblocking(head, flags);
+    Ok(fd)
+}
+
+/// The opener's end of a new pipe, once the server has received the other.
+fn meet(mut parts: Received, flags: c_int) -> Result<c_int, Errno> {
+    let (side, _) = rendezvous::which(&parts);
+    let cloexec = flags & libc::O_CLOEXEC != 0;
+    let (head, fd) = passing::take_end(&mut parts, side, false, cloexec)?;
+    wait_for_server(head, fd, flags)
+}
+
+fn wait_for_server(head: &'static Head, fd: c_int, flags: c_int) -> Result<c_int, Errno> {
+    let accepted = || head.words().accepted.load(Ordering::SeqCst) != 0;
+    loop {
+        let over = head.has_hung_up();
+        let waited = if accepted() {
+            set_nonblocking(head, flags);
+            return Ok(fd);
+        } else if over {
+            Err(libc::ENXIO)
+        } else {
+            head.wait(Want::DATA, None, || accepted() || head.has_hung_up())
+        };
+        if let Err(e) = waited {
+            life::close(fd, head.handle());
+            return Err(e);
+        }
+    }
+}
+
+/// connld, opened in the process that holds the attached end.
+fn connect_here(attached: &'static Head, flags: c_int) -> Result<c_int, Errno> {
+    let (pipe, [theirs, ours]) = Pipe::create(false, flags & libc::O_CLOEXEC)?;
+    let head = match life::adopt(pipe, 1, ours) {
+        Ok(head) => head,
+        Err(e) => {
+            let _ = sys::close(theirs);
+            let _ = sys::close(ours);
+            return Err(e);
+        }
+    };
+    let sent = loop {
+        match passing::send_end(attached, pipe, 0, theirs, true) {
+            Err(libc::EAGAIN) if flags & libc::O_NONBLOCK == 0 && !signal::interrupted() => {
+                rendezvous::pause(MOMENT);
+            }
+            Err(libc::EAGAIN) if signal::interrupted() => break Err(libc::EINTR),
+            sent => break sent,
+        }
+    };
+    let _ = sys::close(theirs);
+    if let Err(e) = sent {
+        life::close(ours, head.handle());
+        return Err(e);
+    }
+    wait_for_server(head, ours, flags)
+}
+
+/// Answers another process that opens the attached stream. On the background thread.
+fn answer(head: &'static Head, client: c_int) {
+    let Some(pipe) = head.pipe() else {
+        // A driver's stream is this process's own.
+        return rendezvous::answer_failed(client, libc::ENXIO);
+    };
+    if is_unique(head) {
+        if let Err(e) = answer_connection(head, client) {
+            rendezvous::answer_failed(client, e);
+        }
+        return;
+    }
+    head.words().shared.store(1, Ordering::SeqCst);
+    let [first, second] = match pipe.both_bells() {
+        Ok(bells) => bells,
+        Err(e) => return rendezvous::answer_failed(client, e),
+    };
+    let fds = [head.fd.load(Ordering::Relaxed), pipe.memfd, first, second];
+    rendezvous::answer_end(client, false, head.side(), pipe.fifo, fds);
+}
+
+/// A new pipe: one end as by I_SENDFD to the server, the other to the opener, none for us.
+fn answer_connection(head: &'static Head, client: c_int) -> Result<(), Errno> {
+    if head.has_hung_up() {
+        return Err(libc::ENXIO);
+    }
+    let (pipe, ends) = Pipe::create(false, libc::O_CLOEXEC)?;
+    let sent = passing::send_end(head, pipe, 0, ends[0], true);
+    if sent.is_ok() {
+        let [first, second] = pipe.both_bells()?;
+        let fds = [ends[1], pipe.memfd, first, second];
+        rendezvous::answer_end(client, true, 1, false, fds);
+    }
+    for fd in ends {
+        let _ = sys::close(fd);
+    }
+    // SAFETY: never had a head here.
+    unsafe { Pipe::bury(pipe) };
+    sent
+}
+
+/// connld on top: every open gets a pipe of its own.
+fn is_unique(head: &Head) -> bool {
+    local::top(head).is_some_and(|name| name == "connld")
+}
+
+/// O_NONBLOCK of an open. Kept with the end, so it holds for all who share it.
+fn set_nonblocking(head: &Head, flags: c_int) {
+    if flags & libc::O_NONBLOCK != 0 {
+        life::set_nonblocking(head.handle(), true);
+    }
+}
+
+/// Makes sure that nothing is attached; EBUSY.
+fn vacate(key: Key) -> Result<(), Errno> {
+    while let Some(place) = registry::find(key) {
+        if is_answered(&place) {
+            return Err(libc::EBUSY);
+        }
+    }
+    Ok(())
+}
+
+/// Does somebody hold the stream? If not, the attachment is over, and cleared.
+fn is_answered(place: &Place) -> bool {
+    let until = sys::now() + PATIENCE;
+    while place.is_current() {
+        if holding::find(place.key).is_some_and(|(ours, _)| ours == *place) {
+            return true;
+        }
+        match rendezvous::ask(place, Request::Probe) {
+            Ok((_, link)) => {
+                hidden::close(link);
+                return true;
+            }
+            Err(Silence::Failed(libc::EINTR)) => {}
+            Err(Silence::Nobody) if !place.has_holder() => {
+                place.clear();
+                return false;
+            }
+            Err(_) if sys::now() > until => return true,
+            Err(_) => {}
+        }
+        rendezvous::pause(MOMENT);
+    }
+    false
+}
+
+/// The file, held by a hidden descriptor. EPERM unless it is this user's, or root asks.
+fn owned_file(path: &CStr) -> Result<(c_int, libc::stat), Errno> {
+    let file = sys::open(path, libc::O_PATH | libc::O_CLOEXEC, 0).and_then(hidden::hide)?;
+    let me = sys::getuid();
+    let st = sys::fstat(file).and_then(|st| {
+        if me == 0 || st.st_uid == me {
+            Ok(st)
+        } else {
+            Err(libc::EPERM)
+        }
+    });
+    match st {
+        Ok(st) => Ok((file, st)),
+        Err(e) => {
+            hidden::close(file);
+            Err(e)
+        }
+    }
+}
+
+fn may_access(path: &CStr, mode: c_int) -> Result<(), Errno> {
+    // SAFETY: path is a C string.
+    let asked = unsafe {
+        syscall!(
+            Sysno::faccessat2,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            mode,
+            libc::AT_EACCESS
+        )
+    };
+    match asked.map_err(|e| e.into_raw()) {
+        Ok(_) | Err(libc::ENOSYS) => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+fn stat(path: &CStr, no_follow: bool) -> Option<libc::stat> {
+    // SAFETY: all zeroes is a valid stat.
+    let mut st: libc::stat = unsafe { core::mem::zeroed() };
+    let flags = if no_follow {
+        libc::AT_SYMLINK_NOFOLLOW
+    } else {
+        0
+    };
+    // SAFETY: path is a C string, st is writable.
+    let done = unsafe {
+        syscall!(
+            Sysno::newfstatat,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            &mut st as *mut _,
+            flags
+        )
+    };
+    done.is_ok().then_some(st)
+}

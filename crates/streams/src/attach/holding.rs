@@ -1,0 +1,261 @@
+//! The attachments that this process can answer for: it attached the stream, is a child of who did, or has opened it.
+//!
+//! One of the holders has bound the address and answers on its background thread; each other one keeps a connection to it,
+//! and tries to bind when that ends. A holder that has closed the stream notices when it is next asked, and then says no more.
+
+use headwater_host::sync::{AtomicU64, Ordering};
+use headwater_host::table::{self, Handle};
+use headwater_host::{hidden, sys};
+use libc::c_int;
+use syscalls::{Sysno, syscall};
+
+use super::answer;
+use super::private::Private;
+use super::registry::{Key, Place};
+use super::rendezvous::{self, Request, Silence};
+use crate::background::{self, Keep};
+use crate::head::{self, Head, life};
+
+/// How often taking over is tried before somebody else must have done it.
+const TRIES: u32 = 200;
+const MOMENT: u64 = 1_000_000;
+
+/// What keeps stream and file as they are while the stream is attached, whatever the program closes: hidden descriptors.
+#[derive(Clone, Copy)]
+pub struct Hold {
+    stream: c_int,
+    file: c_int,
+}
+
+impl Hold {
+    /// For those who hold the stream by their descriptors alone.
+    pub const NONE: Hold = Hold {
+        stream: -1,
+        file: -1,
+    };
+
+    /// Of a stream by its descriptor `fd`; `file` is taken over if it succeeds.
+    pub fn take(head: &'static Head, fd: c_int, file: c_int) -> sys::Result<Hold> {
+        let stream = sys::dup_above(fd, 0).and_then(hidden::hide)?;
+        life::hold(head);
+        head.fd.store(stream, Ordering::Relaxed);
+        Ok(Hold { stream, file })
+    }
+
+    pub fn release(self, h: Handle) {
+        if self.stream >= 0
+            && let Some(head) = head::get(h)
+        {
+            let visible = || table::entries().find(|&(_, other)| other == h);
+            if head.fd.load(Ordering::Relaxed) == self.stream {
+                let fd = visible().map_or(-1, |(fd, _)| fd);
+                head.fd.store(fd, Ordering::Relaxed);
+            }
+            hidden::close(self.stream);
+            life::let_go(head);
+        }
+        hidden::close(self.file);
+    }
+}
+
+struct Holding {
+    id: u64,
+    place: Place,
+    stream: Handle,
+    hold: Hold,
+    /// The bound socket, if we answer; else the connection to who does; -1: neither.
+    listener: c_int,
+    server: c_int,
+    /// Connections that others keep to us.
+    clients: Vec<c_int>,
+}
+
+static HOLDINGS: Private<Vec<Holding>> = Private::new(Vec::new());
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// This process answers for `place`, by `listener`, which is taken over if it succeeds.
+pub fn begin(place: Place, h: Handle, hold: Hold, listener: c_int) -> sys::Result<()> {
+    let id = add(place, h, hold, listener, -1);
+    background::watch(listener, move || serve_listener(id)).inspect_err(|_| {
+        HOLDINGS.with(|list| {
+            let at = list.iter().position(|held| held.id == id)?;
+            Some(list.swap_remove(at))
+        });
+    })
+}
+
+/// This process can answer once `server`, which does now, has gone.
+pub fn follow(place: Place, h: Handle, server: c_int) {
+    let id = add(place, h, Hold::NONE, -1, server);
+    place.join();
+    if background::watch(server, move || serve_end_of_server(id)).is_err() {
+        give_up(id);
+    }
+}
+
+fn add(place: Place, h: Handle, hold: Hold, listener: c_int, server: c_int) -> u64 {
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    let holding = Holding {
+        id,
+        place,
+        stream: h,
+        hold,
+        listener,
+        server,
+        clients: Vec::new(),
+    };
+    HOLDINGS.with(|list| list.push(holding));
+    id
+}
+
+/// The stream attached to `key`, if this process holds it.
+pub fn find(key: Key) -> Option<(Place, &'static Head)> {
+    let ids = HOLDINGS.with(|list| {
+        let same = list.iter().filter(|held| held.place.key == key);
+        same.map(|held| held.id).collect::<Vec<_>>()
+    });
+    ids.into_iter().find_map(live)
+}
+
+/// This process has nothing more to do with `place`.
+pub fn end(place: &Place) {
+    let id = HOLDINGS.with(|list| list.iter().find(|h| h.place == *place).map(|h| h.id));
+    if let Some(id) = id {
+        give_up(id);
+    }
+}
+
+/// The stream, if it is attached still and open here; gives the rest up otherwise.
+fn live(id: u64) -> Option<(Place, &'static Head)> {
+    let (place, stream) = with(id, |held| (held.place, held.stream))?;
+    let head = head::get(stream).filter(|_| place.is_current());
+    if head.is_none() {
+        give_up(id);
+    }
+    Some((place, head?))
+}
+
+fn with<T>(id: u64, f: impl FnOnce(&mut Holding) -> T) -> Option<T> {
+    HOLDINGS.with(|list| list.iter_mut().find(|held| held.id == id).map(f))
+}
+
+fn give_up(id: u64) {
+    let held = HOLDINGS.with(|list| {
+        let at = list.iter().position(|held| held.id == id)?;
+        Some(list.swap_remove(at))
+    });
+    let Some(held) = held else { return };
+    let detached = !held.place.is_current();
+    // The stream first: who waits for fdetach to take effect waits for the end of a connection.
+    held.hold.release(held.stream);
+    held.place.leave();
+    for fd in held.clients.into_iter().chain([held.listener, held.server]) {
+        if fd >= 0 {
+            background::unwatch(fd);
+            if detached {
+                shut_down(fd);
+            }
+            hidden::close(fd);
+        }
+    }
+}
+
+/// For the processes that share the socket by fork too.
+fn shut_down(fd: c_int) {
+    // SAFETY: plain numbers.
+    let _ = unsafe { syscall!(Sysno::shutdown, fd, libc::SHUT_RDWR) };
+}
+
+/// Somebody connects, or another process has ended the attachment.
+fn serve_listener(id: u64) -> Keep {
+    loop {
+        if live(id).is_none() {
+            return Keep::Yes;
+        }
+        let Some(listener) = with(id, |held| held.listener) else {
+            return Keep::Yes;
+        };
+        match rendezvous::accept(listener) {
+            Ok(Some(client)) => {
+                if with(id, |held| held.clients.push(client)).is_none()
+                    || background::watch(client, move || serve_client(id, client)).is_err()
+                {
+                    hang_up(id, client);
+                }
+            }
+            Ok(None) => {}
+            Err(libc::EAGAIN) => return Keep::Yes,
+            // Too many descriptors for now, and the like.
+            Err(_) => {
+                rendezvous::pause(MOMENT);
+                return Keep::Yes;
+            }
+        }
+    }
+}
+
+/// An opener asks, or goes.
+fn serve_client(id: u64, client: c_int) -> Keep {
+    let request = match rendezvous::next_request(client) {
+        Err(libc::EAGAIN) => return Keep::Yes,
+        Ok(Some(request)) => request,
+        _ => {
+            hang_up(id, client);
+            return Keep::Yes;
+        }
+    };
+    if let Some((_, head)) = live(id) {
+        match request {
+            Request::Open => answer(head, client),
+            Request::Probe => rendezvous::answer_present(client),
+            Request::Watch => {}
+        }
+    }
+    Keep::Yes
+}
+
+fn hang_up(id: u64, client: c_int) {
+    with(id, |held| held.clients.retain(|&fd| fd != client));
+    background::unwatch(client);
+    hidden::close(client);
+}
+
+/// Who answered has gone: one of those left takes its place.
+fn serve_end_of_server(id: u64) -> Keep {
+    if let Some(server) = with(id, |held| core::mem::replace(&mut held.server, -1))
+        && server >= 0
+    {
+        background::unwatch(server);
+        hidden::close(server);
+    }
+    for _ in 0..TRIES {
+        let Some((place, _)) = live(id) else {
+            return Keep::Yes;
+        };
+        place.join();
+        match rendezvous::listen(&place) {
+            Ok(listener) => {
+                with(id, |held| held.listener = listener);
+                if background::watch(listener, move || serve_listener(id)).is_err() {
+                    give_up(id);
+                }
+                return Keep::Yes;
+            }
+            Err(libc::EADDRINUSE) => {}
+            Err(_) => break,
+        }
+        match rendezvous::connect(&place, Request::Watch) {
+            Ok(server) => {
+                with(id, |held| held.server = server);
+                if background::watch(server, move || serve_end_of_server(id)).is_err() {
+                    give_up(id);
+                }
+                return Keep::Yes;
+            }
+            Err(Silence::Failed(_)) => break,
+            Err(_) => rendezvous::pause(MOMENT),
+        }
+    }
+    give_up(id);
+    Keep::Yes
+}

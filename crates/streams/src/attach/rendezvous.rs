@@ -1,0 +1,234 @@
+//! How an opener gets an attached stream from a process that holds it: an abstract UNIX socket for each attachment. Whoever
+//! has bound it answers; only processes of the same user are asked and answered.
+
+use headwater_host::{hidden, signal, sys};
+use libc::c_int;
+
+use super::registry::Place;
+use super::rights::{self, Body, Received};
+
+const MAGIC: u64 = 0x4857_4154;
+/// How long an answer may take, in nanoseconds, and how often a signal is looked for meanwhile.
+const PATIENCE: u64 = 10_000_000_000;
+const SLICE: u64 = 50_000_000;
+
+/// What an opener asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum Request {
+    /// The stream.
+    Open = 1,
+    /// Whether it is there.
+    Probe = 2,
+    /// Nothing now: the connection's end tells when somebody else has to answer.
+    Watch = 3,
+}
+
+/// What is answered.
+pub enum Answer {
+    /// An end of a pipe, or a FIFO, that others hold too.
+    Shared(Received),
+    /// The opener's end of a new pipe: connld.
+    Connection(Received),
+    /// It is there.
+    Present,
+    Failed(sys::Errno),
+}
+
+const SHARED: u64 = 1;
+const CONNECTION: u64 = 2;
+const PRESENT: u64 = 3;
+const FAILED: u64 = 4;
+
+/// Why there is no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Silence {
+    /// Nobody has bound the address.
+    Nobody,
+    /// Who had bound it went away, or does not hold the stream any more.
+    Gone,
+    Failed(sys::Errno),
+}
+
+/// Binds the address of an attachment. EADDRINUSE: somebody has it.
+pub fn listen(place: &Place) -> sys::Result<c_int> {
+    let fd = socket()?;
+    let (addr, len) = address(place);
+    // SAFETY: addr is valid for len bytes.
+    unsafe { sys::bind(fd, &addr as *const _ as *const _, len) }
+        .and_then(|()| sys::listen(fd, 128))
+        .map(|()| fd)
+        .inspect_err(|_| hidden::close(fd))
+}
+
+/// The next one who asks, if it is one of this user.
+pub fn accept(listener: c_int) -> sys::Result<Option<c_int>> {
+    let fd = sys::accept(listener, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?;
+    let fd = hidden::hide(fd)?;
+    if is_ours(fd) {
+        return Ok(Some(fd));
+    }
+    hidden::close(fd);
+    Ok(None)
+}
+
+/// A request that came; `None` at the end of the connection. EAGAIN.
+pub fn next_request(fd: c_int) -> sys::Result<Option<Request>> {
+    let Some(received) = rights::receive(fd)? else {
+        return Ok(None);
+    };
+    let [magic, what, ..] = received.body;
+    Ok(match what {
+        1 if magic == MAGIC => Some(Request::Open),
+        2 if magic == MAGIC => Some(Request::Probe),
+        3 if magic == MAGIC => Some(Request::Watch),
+        _ => None,
+    })
+}
+
+pub fn answer_present(fd: c_int) {
+    let _ = rights::send(fd, &body(PRESENT, 0), &[], false);
+}
+
+pub fn answer_failed(fd: c_int, errno: sys::Errno) {
+    let _ = rights::send(fd, &body(FAILED, errno as u64), &[], false);
+}
+
+/// `fds`: shadow, memfd, bells.
+pub fn answer_end(fd: c_int, connection: bool, side: u32, fifo: bool, fds: [c_int; 4]) {
+    let what = if connection { CONNECTION } else { SHARED };
+    let which = side as u64 | (fifo as u64) << 1;
+    if let Err(e) = rights::send(fd, &body(what, which), &fds, false) {
+        answer_failed(fd, e);
+    }
+}
+
+/// Side and whether it is a FIFO, of an end in an [`Answer`].
+pub fn which(end: &Received) -> (u32, bool) {
+    (end.body[2] as u32 & 1, end.body[2] & 2 != 0)
+}
+
+fn body(what: u64, more: u64) -> Body {
+    [MAGIC, what, more, 0, 0, 0, 0, 0]
+}
+
+/// Connects to whoever has bound the address, and asks. The connection comes back with the answer; it ends when the other
+/// side gives the stream up. Failed(EINTR): a signal was caught.
+pub fn ask(place: &Place, request: Request) -> Result<(Answer, c_int), Silence> {
+    let fd = connect(place, request)?;
+    wait_for_answer(fd)
+        .map(|answer| (answer, fd))
+        .inspect_err(|_| hidden::close(fd))
+}
+
+/// Connects and leaves a request, which need not be answered.
+pub fn connect(place: &Place, request: Request) -> Result<c_int, Silence> {
+    let fd = socket().map_err(Silence::Failed)?;
+    let (addr, len) = address(place);
+    // SAFETY: addr is valid for len bytes.
+    let connected = unsafe { sys::connect(fd, &addr as *const _ as *const _, len) };
+    let outcome = match connected {
+        Err(libc::ECONNREFUSED) => Err(Silence::Nobody),
+        // Its backlog is full: later.
+        Err(libc::EAGAIN) => Err(Silence::Gone),
+        Err(e) => Err(Silence::Failed(e)),
+        Ok(()) if !is_ours(fd) => Err(Silence::Nobody),
+        Ok(()) => rights::send(fd, &body(request as u64, 0), &[], false).map_err(|_| Silence::Gone),
+    };
+    outcome.map(|()| fd).inspect_err(|_| hidden::close(fd))
+}
+
+/// Waits until the other side ends the connection, for a while.
+pub fn wait_for_end(fd: c_int) {
+    let until = sys::now() + PATIENCE / 5;
+    while sys::now() < until {
+        if poll(fd, SLICE) & (libc::POLLHUP | libc::POLLERR | libc::POLLIN) != 0 {
+            return;
+        }
+    }
+}
+
+fn wait_for_answer(fd: c_int) -> Result<Answer, Silence> {
+    let until = sys::now() + PATIENCE;
+    loop {
+        match rights::receive(fd) {
+            Ok(Some(received)) => return understand(received),
+            Err(libc::EAGAIN) if sys::now() < until => {}
+            Err(libc::EINTR) => {}
+            Ok(None) | Err(libc::ECONNRESET | libc::EPIPE) => return Err(Silence::Gone),
+            Err(e) => return Err(Silence::Failed(e)),
+        }
+        if signal::interrupted() {
+            return Err(Silence::Failed(libc::EINTR));
+        }
+        poll(fd, SLICE);
+    }
+}
+
+fn understand(received: Received) -> Result<Answer, Silence> {
+    let [magic, what, more, ..] = received.body;
+    match what {
+        SHARED | CONNECTION if magic == MAGIC && !received.has(4) => {
+            Err(Silence::Failed(libc::EMFILE))
+        }
+        SHARED if magic == MAGIC => Ok(Answer::Shared(received)),
+        CONNECTION if magic == MAGIC => Ok(Answer::Connection(received)),
+        PRESENT if magic == MAGIC => Ok(Answer::Present),
+        FAILED if magic == MAGIC => Ok(Answer::Failed(more as sys::Errno)),
+        _ => Err(Silence::Failed(libc::EPROTO)),
+    }
+}
+
+fn poll(fd: c_int, ns: u64) -> i16 {
+    let mut fds = [libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    }];
+    let _ = sys::ppoll(&mut fds, Some(ns));
+    fds[0].revents
+}
+
+/// Waits a moment before asking again.
+pub fn pause(ns: u64) {
+    let _ = sys::ppoll(&mut [], Some(ns));
+}
+
+fn socket() -> sys::Result<c_int> {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    sys::socket(libc::AF_UNIX, kind, 0).and_then(hidden::hide)
+}
+
+fn is_ours(fd: c_int) -> bool {
+    let mut bytes = [0u8; size_of::<libc::ucred>()];
+    let told = sys::sockopt_bytes(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut bytes);
+    // SAFETY: ucred is three integers, and the kernel filled it.
+    let peer: libc::ucred = unsafe { core::ptr::read_unaligned(bytes.as_ptr() as *const _) };
+    told.is_ok() && peer.uid == sys::getuid()
+}
+
+fn address(place: &Place) -> (libc::sockaddr_un, u32) {
+    // SAFETY: all zeroes is a valid sockaddr_un.
+    let mut addr: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+    addr.sun_family = libc::AF_UNIX as u16;
+    let mut text = [0u8; 107];
+    let mut cursor = sys::Cursor {
+        buf: &mut text,
+        len: 0,
+    };
+    let _ = core::fmt::write(
+        &mut cursor,
+        format_args!(
+            "headwater.stream.{}.{:x}.{:x}.{:x}",
+            sys::getuid(),
+            place.key.dev,
+            place.key.ino,
+            place.generation
+        ),
+    );
+    let len = cursor.len;
+    for (to, from) in addr.sun_path[1..].iter_mut().zip(&text[..len]) {
+        *to = *from as libc::c_char;
+    }
+    (addr, (2 + 1 + len) as u32)
+}

@@ -1,0 +1,254 @@
+//! The one thread of ours, started when something first needs it: it serves descriptors of ours and alarms while no call
+//! of the program is at hand to do so. All signals are blocked in it.
+
+use core::cell::UnsafeCell;
+
+use headwater_channel::lock::Lock;
+use headwater_host::log::{self, Level};
+use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
+use headwater_host::{hidden, process, sys};
+use syscalls::{Sysno, syscall};
+
+use crate::head::{Head, local, signals};
+
+/// Whether a watch goes on after its function ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keep {
+    Yes,
+    No,
+}
+
+type Serve = Box<dyn FnMut() -> Keep + Send>;
+
+struct Watch {
+    fd: i32,
+    /// Taken out while it runs.
+    serve: Option<Serve>,
+}
+
+struct Background {
+    lock: Lock,
+    watches: UnsafeCell<Vec<Watch>>,
+    /// The epoll descriptor; -1: no thread yet.
+    epoll: AtomicI32,
+    /// An eventfd that makes the thread look again.
+    wake: AtomicI32,
+    /// When the earliest alarm is due; `u64::MAX`: none.
+    alarm: AtomicU64,
+}
+
+// SAFETY: the list is only reached under the lock.
+unsafe impl Sync for Background {}
+
+static BACKGROUND: Background = Background {
+    lock: Lock::new(),
+    watches: UnsafeCell::new(Vec::new()),
+    epoll: AtomicI32::new(-1),
+    wake: AtomicI32::new(-1),
+    alarm: AtomicU64::new(u64::MAX),
+};
+
+fn with<T>(f: impl FnOnce(&mut Vec<Watch>) -> T) -> T {
+    let _section = process::lock(&BACKGROUND.lock);
+    // SAFETY: under the lock, and no f comes back here.
+    f(unsafe { &mut *BACKGROUND.watches.get() })
+}
+
+/// Runs `serve` on the background thread whenever `fd` (a descriptor of ours) is readable or hung up, until it says
+/// otherwise or [`unwatch`]. Errors: those of starting a thread.
+pub fn watch(fd: i32, serve: impl FnMut() -> Keep + Send + 'static) -> sys::Result<()> {
+    start()?;
+    with(|watches| {
+        watches.retain(|w| w.fd != fd);
+        watches.push(Watch {
+            fd,
+            serve: Some(Box::new(serve)),
+        });
+    });
+    let mut event = libc::epoll_event {
+        events: (libc::EPOLLIN | libc::EPOLLRDHUP) as u32,
+        u64: fd as u64,
+    };
+    let ep = BACKGROUND.epoll.load(Ordering::Acquire);
+    // SAFETY: event is valid.
+    unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, fd, &mut event) }
+        .or_else(|e| if e == libc::EEXIST { Ok(()) } else { Err(e) })
+}
+
+/// Ends a watch; its function may be running this moment. To be called before the descriptor is closed.
+pub fn unwatch(fd: i32) {
+    let ep = BACKGROUND.epoll.load(Ordering::Acquire);
+    if ep < 0 {
+        return;
+    }
+    let had = with(|watches| {
+        let before = watches.len();
+        watches.retain(|w| w.fd != fd);
+        watches.len() != before
+    });
+    if had {
+        // SAFETY: no event is needed.
+        let _ = unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut()) };
+    }
+}
+
+/// The thread is to run [`local::tick`] and the executive's timers at `at` (CLOCK_MONOTONIC, nanoseconds), or earlier.
+pub fn alarm(at: u64) {
+    let before = BACKGROUND.alarm.fetch_min(at, Ordering::SeqCst);
+    if at < before && start().is_ok() {
+        headwater_channel::bell::ring(BACKGROUND.wake.load(Ordering::Acquire));
+    }
+}
+
+/// A head was closed.
+pub fn forget(head: &Head) {
+    signals::forget(head);
+    local::unwatch(head);
+}
+
+/// Nobody changes the list while the process is copied.
+pub fn before_fork() {
+    core::mem::forget(process::lock(&BACKGROUND.lock));
+}
+
+/// The thread stayed in the parent; a child that has something to do starts its own.
+pub fn after_fork(in_child: bool) {
+    BACKGROUND.lock.unlock();
+    process::end_section();
+    if !in_child {
+        return;
+    }
+    let ep = BACKGROUND.epoll.swap(-1, Ordering::AcqRel);
+    if ep < 0 {
+        return;
+    }
+    hidden::close(ep);
+    hidden::close(BACKGROUND.wake.swap(-1, Ordering::AcqRel));
+    let watches = with(core::mem::take);
+    for watch in watches {
+        if let Some(serve) = watch.serve {
+            let _ = watch_boxed(watch.fd, serve);
+        }
+    }
+    if BACKGROUND.alarm.load(Ordering::Acquire) != u64::MAX {
+        let _ = start();
+    }
+}
+
+fn watch_boxed(fd: i32, serve: Serve) -> sys::Result<()> {
+    watch(fd, serve)
+}
+
+fn start() -> sys::Result<()> {
+    if BACKGROUND.epoll.load(Ordering::Acquire) >= 0 {
+        return Ok(());
+    }
+    // SAFETY: plain numbers.
+    let ep = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
+        .map_err(|e| e.into_raw())
+        .and_then(|fd| hidden::hide(fd as i32))?;
+    let wake = headwater_channel::bell::create().and_then(hidden::hide)?;
+    let mut event = libc::epoll_event {
+        events: libc::EPOLLIN as u32,
+        u64: wake as u64,
+    };
+    // SAFETY: event is valid.
+    unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, wake, &mut event)? };
+    let first = BACKGROUND
+        .epoll
+        .compare_exchange(-1, ep, Ordering::AcqRel, Ordering::Acquire);
+    if first.is_err() {
+        hidden::close(wake);
+        hidden::close(ep);
+        return Ok(());
+    }
+    BACKGROUND.wake.store(wake, Ordering::Release);
+    spawn().inspect_err(|_| {
+        BACKGROUND.epoll.store(-1, Ordering::Release);
+        hidden::close(wake);
+        hidden::close(ep);
+    })
+}
+
+fn spawn() -> sys::Result<()> {
+    // SAFETY: a detached thread that owns nothing of the program's; the mask is restored.
+    unsafe {
+        let mut all: libc::sigset_t = core::mem::zeroed();
+        let mut old: libc::sigset_t = core::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
+        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+        libc::pthread_attr_init(&mut attributes);
+        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        libc::pthread_attr_setstacksize(&mut attributes, 256 << 10);
+        let mut thread: libc::pthread_t = core::mem::zeroed();
+        let failed = libc::pthread_create(&mut thread, &attributes, run, core::ptr::null_mut());
+        libc::pthread_attr_destroy(&mut attributes);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &old, core::ptr::null_mut());
+        if failed == 0 { Ok(()) } else { Err(failed) }
+    }
+}
+
+extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: a C string of at most 15 bytes.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"headwater".as_ptr()) };
+    let ended = std::panic::catch_unwind(|| {
+        loop {
+            turn();
+        }
+    });
+    if ended.is_err() {
+        log::write(
+            Level::Error,
+            format_args!(
+                "the background thread has failed: SIGPOLL, timers and attached names stop working"
+            ),
+        );
+    }
+    core::ptr::null_mut()
+}
+
+/// Waits for what comes first, and serves it.
+fn turn() {
+    let ep = BACKGROUND.epoll.load(Ordering::Acquire);
+    let alarm = BACKGROUND.alarm.load(Ordering::SeqCst);
+    let mut pollfd = [libc::pollfd {
+        fd: ep,
+        events: libc::POLLIN,
+        revents: 0,
+    }];
+    let timeout = (alarm != u64::MAX).then(|| alarm.saturating_sub(sys::now()));
+    let _ = sys::ppoll(&mut pollfd, timeout);
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
+    let n = sys::epoll_poll(ep, &mut events).unwrap_or(0);
+    for event in &events[..n] {
+        serve(event.u64 as i32);
+    }
+    let now = sys::now();
+    if BACKGROUND.alarm.load(Ordering::SeqCst) <= now {
+        BACKGROUND.alarm.store(u64::MAX, Ordering::SeqCst);
+        let next = local::tick(now);
+        if next != u64::MAX {
+            BACKGROUND.alarm.fetch_min(next, Ordering::SeqCst);
+        }
+    }
+}
+
+fn serve(fd: i32) {
+    if fd == BACKGROUND.wake.load(Ordering::Acquire) {
+        headwater_channel::bell::take(fd);
+        return;
+    }
+    let serve = with(|watches| watches.iter_mut().find(|w| w.fd == fd)?.serve.take());
+    let Some(mut serve) = serve else { return };
+    let keep = serve() == Keep::Yes;
+    let mut serve = Some(serve);
+    with(|watches| {
+        if let Some(watch) = watches.iter_mut().find(|w| w.fd == fd && w.serve.is_none()) {
+            watch.serve = serve.take();
+        }
+    });
+    if !keep {
+        unwatch(fd);
+    }
+}

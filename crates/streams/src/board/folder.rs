@@ -1,0 +1,127 @@
+//! Small files in the user's runtime folder: made, read, replaced. By raw system calls, since this runs inside programs whose
+//! calls are ours.
+//!
+//! # Contract
+//! Mappings are shared, never unmapped, and only reached through atomics.
+
+use std::ffi::CString;
+
+use headwater_channel::shm::SharedSafe;
+use headwater_host::board::folder;
+use headwater_host::sys::{self, Errno};
+use syscalls::{Sysno, syscall};
+
+/// Opens a file of the folder, which is made when `flags` have O_CREAT. EPERM: the folder is not this user's alone.
+pub fn open(name: &str, flags: i32) -> Result<i32, Errno> {
+    let dir = CString::new(folder()).map_err(|_| libc::EINVAL)?;
+    if flags & libc::O_CREAT != 0
+        && let Err(e) = sys::mkdir(&dir, 0o700)
+        && e != libc::EEXIST
+    {
+        return Err(e);
+    }
+    let look = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let fd = sys::open(&dir, look, 0)?;
+    let st = sys::fstat(fd);
+    let _ = sys::close(fd);
+    let st = st?;
+    if st.st_uid != sys::getuid() || st.st_mode & 0o077 != 0 {
+        return Err(libc::EPERM);
+    }
+    sys::open(
+        &path(name)?,
+        flags | libc::O_NOFOLLOW | libc::O_CLOEXEC,
+        0o600,
+    )
+}
+
+fn path(name: &str) -> Result<CString, Errno> {
+    CString::new(format!("{}/{name}", folder())).map_err(|_| libc::EINVAL)
+}
+
+/// All of a file.
+pub fn read(name: &str) -> Result<Vec<u8>, Errno> {
+    let fd = open(name, libc::O_RDONLY)?;
+    let mut all = Vec::new();
+    let mut part = [0; 4096];
+    let done = loop {
+        // SAFETY: part is writable.
+        match unsafe { sys::read(fd, part.as_mut_ptr(), part.len()) } {
+            Ok(0) => break Ok(all),
+            Ok(n) => all.extend_from_slice(&part[..n]),
+            Err(libc::EINTR) => {}
+            Err(e) => break Err(e),
+        }
+    };
+    let _ = sys::close(fd);
+    done
+}
+
+/// Puts a file in the place of the old one at once.
+pub fn replace(name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    let fresh = format!("{name}.{}", sys::getpid());
+    let fd = open(&fresh, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC)?;
+    sys::write_all(fd, bytes);
+    let whole = sys::fstat(fd).is_ok_and(|st| st.st_size as usize == bytes.len());
+    let _ = sys::close(fd);
+    let (from, to) = (path(&fresh)?, path(name)?);
+    let at = libc::AT_FDCWD;
+    let moved = if whole {
+        // SAFETY: C strings.
+        unsafe { syscall!(Sysno::renameat2, at, from.as_ptr(), at, to.as_ptr(), 0) }
+            .map(drop)
+            .map_err(|e| e.into_raw())
+    } else {
+        Err(libc::ENOSPC)
+    };
+    if moved.is_err() {
+        remove(&fresh);
+    }
+    moved
+}
+
+pub fn remove(name: &str) {
+    if let Ok(path) = path(name) {
+        // SAFETY: a C string.
+        let _ = unsafe { syscall!(Sysno::unlinkat, libc::AT_FDCWD, path.as_ptr(), 0) };
+    }
+}
+
+/// Runs `f` while no other process does so with this name.
+pub fn locked<T>(name: &str, f: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+    let fd = open(name, libc::O_RDWR | libc::O_CREAT)?;
+    // SAFETY: integers.
+    let done = unsafe { syscall!(Sysno::flock, fd, libc::LOCK_EX) }
+        .map_err(|e| e.into_raw())
+        .and_then(|_| f());
+    let _ = sys::close(fd);
+    done
+}
+
+/// Maps a file as a `T` for as long as the process lives. `flags` as for [`open`].
+pub fn map<T: SharedSafe>(name: &str, flags: i32) -> Result<&'static T, Errno> {
+    let fd = open(name, flags)?;
+    let mapped = map_file(fd, flags & libc::O_ACCMODE == libc::O_RDWR);
+    let _ = sys::close(fd);
+    mapped
+}
+
+fn map_file<T: SharedSafe>(fd: i32, writable: bool) -> Result<&'static T, Errno> {
+    let size = size_of::<T>();
+    let st = sys::fstat(fd)?;
+    if st.st_uid != sys::getuid() {
+        return Err(libc::EPERM);
+    }
+    if (st.st_size as usize) < size {
+        if !writable {
+            return Err(libc::ENODATA);
+        }
+        sys::ftruncate(fd, size as u64)?;
+    }
+    let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
+    // SAFETY: a fresh shared mapping of a file at least that long, never unmapped; T says that any bits are valid.
+    unsafe {
+        let at = sys::mmap(0, size, protection, libc::MAP_SHARED, fd, 0)?;
+        Ok(&*(at as *const T))
+    }
+}

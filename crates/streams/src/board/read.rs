@@ -1,0 +1,205 @@
+//! The streams of all processes of this user, for `headwater streams list`. Nothing that is read is trusted: it is only
+//! shown.
+
+use std::fs;
+
+use headwater_channel::lock::Owner;
+use headwater_channel::segment::HEADER_SIZE;
+use headwater_host::sync::{AtomicU64, Ordering::*};
+use headwater_host::{board::folder as runtime_folder, process, sys};
+
+use super::{ABI, Layout, MAGIC, MODULES, NONE, Slot, folder};
+use crate::head::MOST;
+use crate::pipe::{LIMIT, LOW, RING, header_at, ring_at};
+
+/// One stream head of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub pid: u32,
+    pub fd: i32,
+    /// Device, "pipe" or "fifo".
+    pub name: String,
+    /// The topmost first.
+    pub modules: Vec<String>,
+    /// Marks in bytes, of what the other side may have waiting here.
+    pub hiwat: u64,
+    pub lowat: u64,
+    pub age_seconds: u64,
+    /// What waits on its way down, and on its way up.
+    pub down: Waits,
+    pub up: Waits,
+    /// How often a writer found it full, and how often a sleeper was woken.
+    pub fulls: u64,
+    pub wakeups: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Not known of queues, only of rings.
+    pub messages: Option<u64>,
+    pub bytes: u64,
+}
+
+impl Waits {
+    fn and(self, queued: Waits) -> Waits {
+        Waits {
+            messages: self.messages.filter(|_| queued.bytes == 0),
+            bytes: self.bytes + queued.bytes,
+        }
+    }
+}
+
+/// Reads every board there is, and removes those that dead processes left. Errors: those of reading the folder.
+pub fn all() -> std::io::Result<Vec<Listed>> {
+    let mut all = Vec::new();
+    let entries = match fs::read_dir(runtime_folder()) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(all),
+        Err(e) => return Err(e),
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|n| n.strip_prefix("streams."));
+        if let Some(pid) = pid.and_then(|p| p.parse().ok()) {
+            read(pid, &mut all);
+        }
+    }
+    all.sort_by_key(|s| (s.pid, s.fd));
+    Ok(all)
+}
+
+fn read(pid: u32, all: &mut Vec<Listed>) {
+    let name = super::file(pid);
+    let Ok(board) = folder::map::<Layout>(&name, libc::O_RDONLY) else {
+        return;
+    };
+    if board.magic.load(Acquire) == MAGIC && board.abi.load(Relaxed) == ABI {
+        let owner = Owner::from_bits(board.owner.load(Relaxed));
+        if owner.namespace() != process::owner().namespace() {
+            // Its numbers mean nothing here.
+        } else if owner.pid() != pid || process::dead(owner) || !is_mapped(pid, &name) {
+            folder::remove(&name);
+        } else {
+            let now = sys::now() / 1_000_000_000;
+            let top = (board.top.load(Acquire) as usize).min(MOST);
+            all.extend(
+                board.slots[..top]
+                    .iter()
+                    .filter_map(|s| listed(pid, s, now)),
+            );
+        }
+    }
+    // SAFETY: mapped just now with this size; nothing refers to it any more.
+    let _ = unsafe {
+        sys::munmap(
+            core::ptr::from_ref(board).cast_mut().cast(),
+            size_of::<Layout>(),
+        )
+    };
+}
+
+/// After exec the process is another program, whose number and start are the same.
+fn is_mapped(pid: u32, name: &str) -> bool {
+    match fs::read_to_string(format!("/proc/{pid}/maps")) {
+        Ok(maps) => maps.lines().any(|line| line.ends_with(&format!("/{name}"))),
+        Err(_) => true,
+    }
+}
+
+fn listed(pid: u32, slot: &Slot, now: u64) -> Option<Listed> {
+    let fd = slot.fd.load(Acquire).checked_sub(1)? as i32;
+    let modules = (slot.modules.load(Acquire) as usize).min(MODULES);
+    let memfd = slot.memfd.load(Relaxed);
+    let mut listed = Listed {
+        pid,
+        fd,
+        name: text(&slot.name),
+        modules: slot.pushed[..modules]
+            .iter()
+            .map(|m| text(core::slice::from_ref(m)))
+            .collect(),
+        hiwat: slot.hiwat.load(Relaxed) as u64,
+        lowat: slot.lowat.load(Relaxed) as u64,
+        age_seconds: now.saturating_sub(slot.since.load(Relaxed)),
+        down: Waits {
+            messages: None,
+            bytes: slot.bytes[0].load(Relaxed),
+        },
+        up: Waits {
+            messages: None,
+            bytes: slot.bytes[1].load(Relaxed),
+        },
+        fulls: slot.fulls.load(Relaxed),
+        wakeups: slot.wakeups.load(Relaxed),
+    };
+    if memfd != NONE {
+        // Gone with exec, or closed this moment.
+        look_into(&mut listed, memfd, slot)?;
+    }
+    Some(listed)
+}
+
+/// What a pipe's segment says.
+fn look_into(listed: &mut Listed, memfd: u32, slot: &Slot) -> Option<()> {
+    let path = std::ffi::CString::new(format!("/proc/{}/fd/{memfd}", listed.pid)).ok()?;
+    let fd = sys::open(&path, libc::O_RDONLY | libc::O_CLOEXEC, 0).ok()?;
+    let found = map_segment(fd, slot.inode.load(Relaxed));
+    let _ = sys::close(fd);
+    let (base, size) = found?;
+    let side = slot.side.load(Relaxed) & 1;
+    let is_fifo = listed.name == "fifo";
+    // SAFETY: a mapped segment of this size, read by atomics only.
+    unsafe {
+        let words = &header_at(base).ends[side as usize];
+        // With modules the marks are those of the head's queue, otherwise the ring's.
+        let is_queued = !listed.modules.is_empty();
+        let or = |mark: u32, ring: usize, queue: u64| match mark {
+            0 if is_queued => queue,
+            0 => ring as u64,
+            mark => mark as u64,
+        };
+        listed.hiwat = or(words.hiwat.load(Relaxed), LIMIT, listed.hiwat);
+        listed.lowat = or(words.lowat.load(Relaxed), LOW, listed.lowat);
+        listed.fulls = words.full_count.load(Relaxed) as u64;
+        listed.wakeups = words.wakeups.load(Relaxed) as u64;
+        listed.down = waits(base, side).and(listed.down);
+        listed.up = waits(base, if is_fifo { side } else { side ^ 1 }).and(listed.up);
+        let _ = sys::munmap(base.cast(), size);
+    }
+    Some(())
+}
+
+unsafe fn waits(base: *mut u8, ring: u32) -> Waits {
+    let ring = ring_at(base, ring);
+    let (out, gone) = (ring.produced(), ring.consumed());
+    // The two are not read at one moment.
+    let left = |a: u64, b: u64| a.checked_sub(b).filter(|n| *n <= RING as u64).unwrap_or(0);
+    Waits {
+        messages: Some(left(out.1, gone.1)),
+        bytes: left(out.0, gone.0),
+    }
+}
+
+fn map_segment(fd: i32, inode: u64) -> Option<(*mut u8, usize)> {
+    let size = HEADER_SIZE + 2 * RING;
+    let st = sys::fstat(fd).ok()?;
+    let seals = sys::fcntl(fd, libc::F_GET_SEALS, 0).ok()?;
+    if st.st_ino != inode || st.st_size as usize != size || seals & libc::F_SEAL_SHRINK == 0 {
+        return None;
+    }
+    // SAFETY: a fresh mapping of a file that can't shrink.
+    let at = unsafe { sys::mmap(0, size, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
+    Some((at.ok()?.cast(), size))
+}
+
+fn text(words: &[AtomicU64]) -> String {
+    let bytes: Vec<u8> = words
+        .iter()
+        .flat_map(|w| w.load(Relaxed).to_le_bytes())
+        .take_while(|b| *b != 0)
+        .collect();
+    let text = String::from_utf8_lossy(&bytes);
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}

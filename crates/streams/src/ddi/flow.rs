@@ -1,0 +1,154 @@
+//! Flow control, and a queue's parameters.
+//!
+//! # Contract
+//! As for [`super::queue`]: inside the perimeter.
+
+use core::ffi::{c_int, c_long};
+
+use super::order::relieve;
+use super::queue::*;
+
+/// qfields_t of strqget(9F) and strqset(9F).
+pub const QHIWAT: c_int = 0;
+pub const QLOWAT: c_int = 1;
+pub const QMAXPSZ: c_int = 2;
+pub const QMINPSZ: c_int = 3;
+pub const QCOUNT: c_int = 4;
+pub const QFIRST: c_int = 5;
+pub const QLAST: c_int = 6;
+pub const QFLAG: c_int = 7;
+pub const QBAD: c_int = 8;
+
+/// canput(9F): is there room in the first queue from `q` on that has a service procedure, or the last one? If not, the
+/// queue behind it is enabled once there is.
+#[inline]
+pub unsafe extern "C-unwind" fn canput(q: *mut queue_t) -> c_int {
+    let q = holder(q);
+    if (*q).q_flag & QFULL == 0 {
+        return 1;
+    }
+    (*q).q_flag |= QWANTW;
+    0
+}
+
+/// bcanput(9F): canput for a band. A band never used has room.
+pub unsafe extern "C-unwind" fn bcanput(q: *mut queue_t, pri: u8) -> c_int {
+    if pri == 0 {
+        return canput(q);
+    }
+    match find_band(holder(q), pri) {
+        Some(band) if band.qb_flag & QB_FULL != 0 => {
+            band.qb_flag |= QB_WANTW;
+            0
+        }
+        _ => 1,
+    }
+}
+
+/// canputnext(9F).
+#[inline]
+pub unsafe extern "C-unwind" fn canputnext(q: *mut queue_t) -> c_int {
+    canput((*q).q_next)
+}
+
+/// bcanputnext(9F).
+#[inline]
+pub unsafe extern "C-unwind" fn bcanputnext(q: *mut queue_t, pri: u8) -> c_int {
+    bcanput((*q).q_next, pri)
+}
+
+/// The queue where a message put to `q` would be held.
+#[inline(always)]
+unsafe fn holder(mut q: *mut queue_t) -> *mut queue_t {
+    while (*(*q).q_qinfo).qi_srvp.is_none() && !(*q).q_next.is_null() {
+        q = (*q).q_next;
+    }
+    q
+}
+
+/// strqget(9F): a field of the queue, or of band `pri`. Returns 0 or EINVAL.
+pub unsafe extern "C-unwind" fn strqget(
+    q: *mut queue_t,
+    what: c_int,
+    pri: u8,
+    value: *mut c_long,
+) -> c_int {
+    let address = |p: *mut super::block::mblk_t| p.expose_provenance() as c_long;
+    *value = if pri == 0 {
+        match what {
+            QHIWAT => (*q).q_hiwat as c_long,
+            QLOWAT => (*q).q_lowat as c_long,
+            QMAXPSZ => (*q).q_maxpsz as c_long,
+            QMINPSZ => (*q).q_minpsz as c_long,
+            QCOUNT => (*q).q_count as c_long,
+            QFIRST => address((*q).q_first),
+            QLAST => address((*q).q_last),
+            QFLAG => (*q).q_flag as c_long,
+            _ => return libc::EINVAL,
+        }
+    } else {
+        let band = make_band(q, pri);
+        match what {
+            QHIWAT => band.qb_hiwat as c_long,
+            QLOWAT => band.qb_lowat as c_long,
+            QCOUNT => band.qb_count as c_long,
+            QFIRST => address(band.qb_first),
+            QLAST => address(band.qb_last),
+            QFLAG => band.qb_flag as c_long,
+            _ => return libc::EINVAL,
+        }
+    };
+    0
+}
+
+/// strqset(9F): sets marks or packet sizes. Returns 0, EPERM for a field that can't be set, or EINVAL.
+/// A queue (band) that has room by its new marks is no longer full.
+pub unsafe extern "C-unwind" fn strqset(
+    q: *mut queue_t,
+    what: c_int,
+    pri: u8,
+    value: c_long,
+) -> c_int {
+    match what {
+        QHIWAT | QLOWAT => {
+            set_mark(q, what, pri, value as usize);
+            0
+        }
+        QMAXPSZ if pri == 0 => {
+            (*q).q_maxpsz = value as isize;
+            0
+        }
+        QMINPSZ if pri == 0 => {
+            (*q).q_minpsz = value as isize;
+            0
+        }
+        QCOUNT | QFIRST | QLAST | QFLAG => libc::EPERM,
+        _ => libc::EINVAL,
+    }
+}
+
+unsafe fn set_mark(q: *mut queue_t, what: c_int, pri: u8, value: usize) {
+    if pri == 0 {
+        match what {
+            QHIWAT => (*q).q_hiwat = value,
+            _ => (*q).q_lowat = value,
+        }
+        if (*q).q_count < (*q).q_hiwat {
+            (*q).q_flag &= !QFULL;
+        } else if !(*q).q_first.is_null() {
+            (*q).q_flag |= QFULL;
+        }
+    } else {
+        let band = make_band(q, pri);
+        match what {
+            QHIWAT => band.qb_hiwat = value,
+            _ => band.qb_lowat = value,
+        }
+        if band.qb_count < band.qb_hiwat {
+            band.qb_flag &= !QB_FULL;
+        } else if !band.qb_first.is_null() {
+            band.qb_flag |= QB_FULL;
+        }
+    }
+    relieve(q, pri);
+}

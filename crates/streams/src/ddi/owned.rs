@@ -1,0 +1,286 @@
+//! A message that frees itself.
+//!
+//! # Contract
+//! A `Message` owns a non-empty chain of live blocks that is on no queue.
+
+use core::fmt;
+use core::ptr::{NonNull, addr_of};
+use std::alloc::{Layout, handle_alloc_error};
+
+use super::block::*;
+use super::message::*;
+
+#[repr(transparent)]
+pub struct Message(NonNull<mblk_t>);
+
+// SAFETY: a chain has one owner, and data blocks shared by dupmsg count their references atomically.
+unsafe impl Send for Message {}
+
+impl Message {
+    /// A message of one block with room for `room` bytes. Ends the process without memory, as Rust's own containers do.
+    pub fn new(kind: u8, room: usize) -> Message {
+        Message::try_new(kind, room).unwrap_or_else(|| {
+            handle_alloc_error(Layout::array::<u8>(room).unwrap_or(Layout::new::<u8>()))
+        })
+    }
+
+    /// As [`new`](Message::new); `None` without memory.
+    #[inline]
+    pub fn try_new(kind: u8, room: usize) -> Option<Message> {
+        // SAFETY: a fresh block is ours.
+        unsafe {
+            let mp = NonNull::new(allocb(room, BPRI_MED))?;
+            (*mp.as_ref().b_datap).db_type = kind;
+            Some(Message(mp))
+        }
+    }
+
+    /// A message of one block that holds `bytes`.
+    pub fn from_bytes(kind: u8, bytes: &[u8]) -> Message {
+        let mut m = Message::new(kind, bytes.len());
+        m.push(bytes);
+        m
+    }
+
+    /// M_DATA.
+    pub fn data(bytes: &[u8]) -> Message {
+        Message::from_bytes(M_DATA, bytes)
+    }
+
+    /// One block with a control structure in it.
+    pub fn from_struct<T: Plain>(kind: u8, value: T) -> Message {
+        let mut m = Message::new(kind, size_of::<T>());
+        m.write(value);
+        m
+    }
+
+    /// M_ERROR for the two sides of a stream; [`NOERROR`] leaves one as it is, 0 clears it.
+    pub fn error(read: u8, write: u8) -> Message {
+        Message::from_bytes(M_ERROR, &[read, write])
+    }
+
+    /// M_FLUSH, of one band if given.
+    pub fn flush(sides: u8, band: Option<u8>) -> Message {
+        match band {
+            Some(band) => Message::from_bytes(M_FLUSH, &[sides | FLUSHBAND, band]),
+            None => Message::from_bytes(M_FLUSH, &[sides]),
+        }
+    }
+
+    /// Takes a chain over.
+    ///
+    /// # Safety
+    /// `mp` is a message that the caller owns.
+    #[inline(always)]
+    pub unsafe fn from_raw(mp: *mut mblk_t) -> Option<Message> {
+        NonNull::new(mp).map(Message)
+    }
+
+    #[inline(always)]
+    pub fn into_raw(self) -> *mut mblk_t {
+        let mp = self.0.as_ptr();
+        core::mem::forget(self);
+        mp
+    }
+
+    #[inline(always)]
+    pub fn as_ptr(&self) -> *mut mblk_t {
+        self.0.as_ptr()
+    }
+
+    #[inline(always)]
+    pub fn kind(&self) -> u8 {
+        // SAFETY: we own it.
+        unsafe { mtype(self.as_ptr()) }
+    }
+
+    pub fn set_kind(&mut self, kind: u8) {
+        // SAFETY: we own it.
+        unsafe { (*(*self.as_ptr()).b_datap).db_type = kind }
+    }
+
+    /// Of high priority?
+    #[inline]
+    pub fn is_priority(&self) -> bool {
+        self.kind() >= QPCTL
+    }
+
+    #[inline]
+    pub fn band(&self) -> u8 {
+        // SAFETY: we own it.
+        unsafe { (*self.as_ptr()).b_band }
+    }
+
+    pub fn set_band(&mut self, band: u8) {
+        // SAFETY: we own it.
+        unsafe { (*self.as_ptr()).b_band = band }
+    }
+
+    /// MSGMARK and the like.
+    pub fn flags(&self) -> u16 {
+        // SAFETY: we own it.
+        unsafe { (*self.as_ptr()).b_flag }
+    }
+
+    pub fn set_flags(&mut self, flags: u16) {
+        // SAFETY: we own it.
+        unsafe { (*self.as_ptr()).b_flag = flags }
+    }
+
+    /// The bytes of the first block.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: read and write pointer bound the bytes written.
+        unsafe { slice(self.as_ptr()) }
+    }
+
+    /// The same to be changed; `None` while the data is shared (dupmsg).
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        // SAFETY: as above, and nobody else refers to the data.
+        unsafe {
+            let mp = self.as_ptr();
+            (dblk_t::refs((*mp).b_datap) == 1)
+                .then(|| core::slice::from_raw_parts_mut((*mp).b_rptr, length(mp)))
+        }
+    }
+
+    /// Type and bytes of each block.
+    pub fn blocks(&self) -> impl Iterator<Item = (u8, &[u8])> {
+        let mut mp = self.as_ptr().cast_const();
+        core::iter::from_fn(move || {
+            // SAFETY: blocks of our chain.
+            unsafe {
+                let block = mp.as_ref()?;
+                mp = block.b_cont;
+                Some((mtype(block), slice(block)))
+            }
+        })
+    }
+
+    /// Bytes of the M_DATA blocks (msgdsize).
+    pub fn data_len(&self) -> usize {
+        // SAFETY: we own it.
+        unsafe { msgdsize(self.as_ptr()) }
+    }
+
+    /// Bytes of all blocks.
+    pub fn len(&self) -> usize {
+        // SAFETY: we own it.
+        unsafe { msgsize(self.as_ptr()) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of all M_DATA blocks, copied together.
+    pub fn to_data(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.data_len());
+        for (_, bytes) in self.blocks().filter(|(kind, _)| *kind == M_DATA) {
+            all.extend_from_slice(bytes);
+        }
+        all
+    }
+
+    /// Writes as many bytes as there is room for behind those of the first block; returns how many.
+    pub fn push(&mut self, bytes: &[u8]) -> usize {
+        // SAFETY: db_lim bounds the buffer, and a shared buffer is not written to.
+        unsafe {
+            let mp = self.as_ptr();
+            if dblk_t::refs((*mp).b_datap) != 1 {
+                return 0;
+            }
+            let room = (*(*mp).b_datap).db_lim.offset_from((*mp).b_wptr).max(0) as usize;
+            let n = room.min(bytes.len());
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), (*mp).b_wptr, n);
+            (*mp).b_wptr = (*mp).b_wptr.add(n);
+            n
+        }
+    }
+
+    /// A control structure at the start of the first block, if it is long enough.
+    pub fn read<T: Plain>(&self) -> Option<T> {
+        let bytes = self.bytes();
+        // SAFETY: long enough, and any bytes are a T.
+        (bytes.len() >= size_of::<T>())
+            .then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+    }
+
+    /// Puts a structure at the start of the first block, which then holds nothing else. False without room, or while the
+    /// data is shared.
+    pub fn write<T: Plain>(&mut self, value: T) -> bool {
+        // SAFETY: room is checked.
+        unsafe {
+            let mp = self.as_ptr();
+            let data = (*mp).b_datap;
+            let room = (*data).db_lim.offset_from((*mp).b_rptr).max(0) as usize;
+            if room < size_of::<T>() || dblk_t::refs(data) != 1 {
+                return false;
+            }
+            // Padding must not be what was there before.
+            (*mp).b_rptr.write_bytes(0, size_of::<T>());
+            (*mp).b_rptr.cast::<T>().write_unaligned(value);
+            (*mp).b_wptr = (*mp).b_rptr.add(size_of::<T>());
+            true
+        }
+    }
+
+    /// Appends a message (linkb).
+    pub fn append(&mut self, tail: Message) {
+        // SAFETY: we own both.
+        unsafe { linkb(self.as_ptr(), tail.into_raw()) }
+    }
+
+    /// Takes everything but the first block off (unlinkb).
+    pub fn take_rest(&mut self) -> Option<Message> {
+        // SAFETY: we own it.
+        unsafe { Message::from_raw(unlinkb(self.as_ptr())) }
+    }
+
+    /// A message that shares the data (dupmsg).
+    pub fn dup(&self) -> Option<Message> {
+        // SAFETY: we own it.
+        unsafe { Message::from_raw(dupmsg(self.as_ptr())) }
+    }
+
+    /// A copy (copymsg).
+    pub fn copy(&self) -> Option<Message> {
+        // SAFETY: we own it.
+        unsafe { Message::from_raw(copymsg(self.as_ptr())) }
+    }
+
+    /// adjmsg(9F): false if there are too few bytes.
+    pub fn adjust(&mut self, len: isize) -> bool {
+        // SAFETY: we own it.
+        unsafe { adjmsg(self.as_ptr(), len) == 1 }
+    }
+
+    /// pullupmsg(9F): false if there are too few bytes.
+    pub fn pull_up(&mut self, len: isize) -> bool {
+        // SAFETY: we own it.
+        unsafe { pullupmsg(self.as_ptr(), len) == 1 }
+    }
+}
+
+impl Drop for Message {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: we own it.
+        unsafe { freemsg(self.as_ptr()) }
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "message {:#x} band {}", self.kind(), self.band())?;
+        for (kind, bytes) in self.blocks() {
+            write!(f, " [{kind:#x}: {} bytes]", bytes.len())?;
+        }
+        Ok(())
+    }
+}
+
+#[inline(always)]
+unsafe fn slice<'a>(mp: *const mblk_t) -> &'a [u8] {
+    core::slice::from_raw_parts(addr_of!((*mp).b_rptr).read(), length(mp))
+}

@@ -1,0 +1,480 @@
+//! Modules and drivers in Rust. A generic adapter makes the tables of C procedures, so there is one executive.
+//!
+//! # Contract
+//! q_ptr of a queue with an adapter's procedures is null or points to a `State` of that adapter, which lives until the
+//! close procedure (a lower queue: until I_UNLINK). Procedures run inside the perimeter, so `&self` is never shared between
+//! threads at one time; a put procedure may be entered again by what it calls, so state that changes lies in cells.
+
+use core::any::TypeId;
+use core::cell::Cell;
+use core::ffi::{CStr, c_int, c_void};
+use core::marker::PhantomData;
+use core::ptr::{null, null_mut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use headwater_host::log::{self, Level};
+
+use super::queue::Queue;
+use crate::ddi::block::mblk_t;
+use crate::ddi::owned::Message;
+use crate::ddi::pass::putnext;
+use crate::ddi::queue::*;
+
+type Errno = c_int;
+
+/// What a module says of itself (module_info(9S)). Sizes in bytes; [`INFPSZ`] is no limit.
+#[derive(Clone, Copy)]
+pub struct Info {
+    pub id: u16,
+    pub name: &'static CStr,
+    pub min_packet: isize,
+    pub max_packet: isize,
+    pub hiwat: usize,
+    pub lowat: usize,
+}
+
+impl Info {
+    /// Packets of any size, and the usual marks.
+    pub const fn new(id: u16, name: &'static CStr) -> Info {
+        Info {
+            id,
+            name,
+            min_packet: 0,
+            max_packet: INFPSZ,
+            hiwat: 5120,
+            lowat: 1024,
+        }
+    }
+}
+
+/// How a module is opened (sflag of open(9E)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenFlag {
+    Driver,
+    Module,
+    /// A driver by its clone device: it chooses the minor number.
+    Clone,
+}
+
+/// Which streams may run at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flow {
+    /// Each stream has a perimeter of its own.
+    PerStream,
+    /// All streams opened on the driver run in one perimeter, so they may put to each other's queues.
+    Shared,
+}
+
+/// A module or driver. Without more than `INFO` and `open` it hands everything on.
+pub trait Module: Sized + Send + 'static {
+    const INFO: Info;
+    /// Is there a read (write) service procedure? Without one the queue holds nothing, and flow control looks past it.
+    const RSRV: bool = false;
+    const WSRV: bool = false;
+    /// For drivers.
+    const FLOW: Flow = Flow::PerStream;
+
+    /// open(9E), with the read queue. A clone open puts the minor number that it chose into `dev`. Until it returns messages
+    /// pass by; [`started`](Module::started) is the place to send some.
+    fn open(q: Queue, dev: &mut libc::dev_t, oflag: c_int, flag: OpenFlag) -> Result<Self, Errno>;
+
+    /// The procedures are on (qprocson(9F)).
+    fn started(&self, _q: Queue) {}
+
+    /// Another open of the same stream.
+    fn reopen(&self, _q: Queue, _dev: &mut libc::dev_t, _oflag: c_int) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// close(9E), with the read queue. What is left on the queues is freed afterwards.
+    fn close(&self, _q: Queue, _oflag: c_int) {}
+
+    /// put(9E) on the read side: a message on its way up.
+    fn rput(&self, q: Queue, m: Message) {
+        q.putnext(m);
+    }
+
+    /// put(9E) on the write side: a message on its way down.
+    fn wput(&self, q: Queue, m: Message) {
+        q.putnext(m);
+    }
+
+    /// srv(9E) on the read side.
+    fn rsrv(&self, q: Queue) {
+        q.forward();
+    }
+
+    /// srv(9E) on the write side.
+    fn wsrv(&self, q: Queue) {
+        q.forward();
+    }
+
+    /// A timer of [`Queue::timeout`] has run out; `q` is the read queue.
+    fn timer(&self, _q: Queue, _token: usize) {}
+}
+
+/// A multiplexing driver: a module whose lower side are the heads of streams linked below it. I_LINK comes as M_IOCTL with
+/// a [`linkblk`](crate::ddi::linkblk) to `wput`; the answer to that is [`set_lower`] for `l_qbot`, then M_IOCACK.
+pub trait Mux: Module {
+    /// What is known of a stream linked below.
+    type Lower: Send + 'static;
+    const LRSRV: bool = false;
+    const LWSRV: bool = false;
+
+    /// A message that comes up from below. `q` is the lower read queue; nothing is next to it.
+    fn lrput(lower: &Self::Lower, q: Queue, m: Message);
+    fn lrsrv(_lower: &Self::Lower, _q: Queue) {}
+    /// Room again below: the lower write queue, which putnext goes down from, was back-enabled.
+    fn lwsrv(_lower: &Self::Lower, _q: Queue) {}
+}
+
+/// Notes what belongs to a stream linked below, until it is unlinked. `q` is either queue of `l_qbot`'s pair; false, and
+/// nothing noted, if it is no lower queue of a multiplexer in Rust.
+pub fn set_lower<M: Mux>(q: Queue, lower: M::Lower) -> bool {
+    let read = q.read().as_ptr();
+    // SAFETY: inside; the q_ptr of a queue with that mark is ours.
+    unsafe {
+        if !has_mark(read, &LOWER) {
+            return false;
+        }
+        drop_lower(read);
+        let state = Box::into_raw(Box::new(LowerState {
+            free: free_lower::<M>,
+            of: TypeId::of::<M::Lower>(),
+            dead: Cell::new(false),
+            lower,
+        }));
+        (*read).q_ptr = state.cast();
+        (*read.add(1)).q_ptr = state.cast();
+    }
+    true
+}
+
+/// What belongs to the lower stream of `q`, once it was noted.
+pub fn with_lower<M: Mux, T>(q: Queue, f: impl FnOnce(&M::Lower) -> T) -> Option<T> {
+    let q = q.as_ptr();
+    // SAFETY: mark and type are looked at first.
+    unsafe {
+        let state = has_mark(q, &LOWER).then_some((*q).q_ptr)?;
+        let any = state.cast::<LowerState<()>>().as_ref()?;
+        (any.of == TypeId::of::<M::Lower>())
+            .then(|| f(&(*state.cast::<LowerState<M::Lower>>()).lower))
+    }
+}
+
+/// The tables of a module or driver.
+pub fn streamtab_of<M: Module>() -> &'static streamtab {
+    Tables::<M>::PLAIN
+}
+
+/// The tables of a multiplexer.
+pub fn mux_streamtab_of<M: Mux>() -> &'static streamtab {
+    Tables::<M>::MUX
+}
+
+/// qi_mstat of our own tables points to one of these, which tells what q_ptr is.
+static ADAPTED: u8 = 0;
+static LOWER: u8 = 1;
+
+unsafe fn has_mark(q: *mut queue_t, mark: &'static u8) -> bool {
+    (*(*q).q_qinfo).qi_mstat == core::ptr::from_ref(mark).cast()
+}
+
+#[repr(C)]
+struct State<M> {
+    of: TypeId,
+    dead: Cell<bool>,
+    module: M,
+}
+
+#[repr(C)]
+struct LowerState<L> {
+    free: unsafe fn(*mut c_void),
+    of: TypeId,
+    dead: Cell<bool>,
+    lower: L,
+}
+
+struct Tables<M>(PhantomData<M>);
+
+impl<M: Module> Tables<M> {
+    const INFO: &'static module_info = &module_info {
+        mi_idnum: M::INFO.id,
+        mi_idname: M::INFO.name.as_ptr(),
+        mi_minpsz: M::INFO.min_packet,
+        mi_maxpsz: M::INFO.max_packet,
+        mi_hiwat: M::INFO.hiwat,
+        mi_lowat: M::INFO.lowat,
+    };
+    const READ: &'static qinit = &qinit {
+        qi_putp: Some(put::<M, true>),
+        qi_srvp: if M::RSRV {
+            Some(serve::<M, true>)
+        } else {
+            None
+        },
+        qi_qopen: Some(open::<M>),
+        qi_qclose: Some(close::<M>),
+        qi_qadmin: None,
+        qi_minfo: Self::INFO,
+        qi_mstat: (&raw const ADAPTED).cast(),
+    };
+    const WRITE: &'static qinit = &qinit {
+        qi_putp: Some(put::<M, false>),
+        qi_srvp: if M::WSRV {
+            Some(serve::<M, false>)
+        } else {
+            None
+        },
+        qi_qopen: None,
+        qi_qclose: None,
+        qi_qadmin: None,
+        qi_minfo: Self::INFO,
+        qi_mstat: (&raw const ADAPTED).cast(),
+    };
+    const PLAIN: &'static streamtab = &streamtab {
+        st_rdinit: Self::READ,
+        st_wrinit: Self::WRITE,
+        st_muxrinit: null(),
+        st_muxwinit: null(),
+    };
+}
+
+impl<M: Mux> Tables<M> {
+    const LOWER_READ: &'static qinit = &qinit {
+        qi_putp: Some(lower_put::<M>),
+        qi_srvp: if M::LRSRV {
+            Some(lower_serve::<M, true>)
+        } else {
+            None
+        },
+        qi_qopen: None,
+        qi_qclose: None,
+        qi_qadmin: None,
+        qi_minfo: Self::INFO,
+        qi_mstat: (&raw const LOWER).cast(),
+    };
+    const LOWER_WRITE: &'static qinit = &qinit {
+        qi_putp: None,
+        qi_srvp: if M::LWSRV {
+            Some(lower_serve::<M, false>)
+        } else {
+            None
+        },
+        qi_qopen: None,
+        qi_qclose: None,
+        qi_qadmin: None,
+        qi_minfo: Self::INFO,
+        qi_mstat: (&raw const LOWER).cast(),
+    };
+    const MUX: &'static streamtab = &streamtab {
+        st_rdinit: Self::READ,
+        st_wrinit: Self::WRITE,
+        st_muxrinit: Self::LOWER_READ,
+        st_muxwinit: Self::LOWER_WRITE,
+    };
+}
+
+unsafe extern "C-unwind" fn open<M: Module>(
+    read: *mut queue_t,
+    dev: *mut libc::dev_t,
+    oflag: c_int,
+    sflag: c_int,
+    _credentials: *mut c_void,
+) -> c_int {
+    let q = Queue::from_raw(read);
+    if let Some(state) = (*read).q_ptr.cast::<State<M>>().as_ref() {
+        let result = guard(|| state.module.reopen(q, &mut *dev, oflag));
+        return result.map_or_else(|| died(read, &state.dead), |r| r.err().unwrap_or(0));
+    }
+    let flag = match sflag {
+        CLONEOPEN => OpenFlag::Clone,
+        MODOPEN => OpenFlag::Module,
+        _ => OpenFlag::Driver,
+    };
+    let module = match guard(|| M::open(q, &mut *dev, oflag, flag)) {
+        Some(Ok(module)) => module,
+        Some(Err(errno)) => return errno.max(1),
+        None => {
+            log_panic(read);
+            return libc::EPROTO;
+        }
+    };
+    let state = Box::into_raw(Box::new(State {
+        of: TypeId::of::<M>(),
+        dead: Cell::new(false),
+        module,
+    }));
+    (*read).q_ptr = state.cast();
+    (*WR(read)).q_ptr = state.cast();
+    if guard(|| (*state).module.started(q)).is_none() {
+        died(read, &(*state).dead);
+    }
+    0
+}
+
+unsafe extern "C-unwind" fn close<M: Module>(
+    read: *mut queue_t,
+    oflag: c_int,
+    _credentials: *mut c_void,
+) -> c_int {
+    let state = (*read).q_ptr.cast::<State<M>>();
+    if state.is_null() {
+        return 0;
+    }
+    let q = Queue::from_raw(read);
+    if !(*state).dead.get() && guard(|| (*state).module.close(q, oflag)).is_none() {
+        log_panic(read);
+    }
+    // From here on messages pass by again.
+    (*read).q_ptr = null_mut();
+    (*WR(read)).q_ptr = null_mut();
+    if guard(|| drop(Box::from_raw(state))).is_none() {
+        log_panic(read);
+    }
+    0
+}
+
+unsafe extern "C-unwind" fn put<M: Module, const READ: bool>(
+    q: *mut queue_t,
+    mp: *mut mblk_t,
+) -> c_int {
+    let Some(state) = (*q).q_ptr.cast::<State<M>>().as_ref() else {
+        return putnext(q, mp);
+    };
+    let Some(m) = Message::from_raw(mp) else {
+        return 0;
+    };
+    if state.dead.get() {
+        return 0;
+    }
+    let queue = Queue::from_raw(q);
+    let done = guard(|| {
+        if READ {
+            state.module.rput(queue, m);
+        } else {
+            state.module.wput(queue, m);
+        }
+    });
+    if done.is_none() {
+        died(q, &state.dead);
+    }
+    0
+}
+
+unsafe extern "C-unwind" fn serve<M: Module, const READ: bool>(q: *mut queue_t) -> c_int {
+    let Some(state) = (*q).q_ptr.cast::<State<M>>().as_ref() else {
+        return 0;
+    };
+    if state.dead.get() {
+        return 0;
+    }
+    let queue = Queue::from_raw(q);
+    let done = guard(|| {
+        if READ {
+            state.module.rsrv(queue);
+        } else {
+            state.module.wsrv(queue);
+        }
+    });
+    if done.is_none() {
+        died(q, &state.dead);
+    }
+    0
+}
+
+pub(super) unsafe fn on_timer<M: Module>(read: *mut queue_t, token: usize) {
+    let any = (*read).q_ptr.cast::<State<()>>();
+    if !has_mark(read, &ADAPTED) || any.is_null() || (*any).of != TypeId::of::<M>() {
+        return;
+    }
+    let state = &*any.cast::<State<M>>();
+    let q = Queue::from_raw(read);
+    if !state.dead.get() && guard(|| state.module.timer(q, token)).is_none() {
+        died(read, &state.dead);
+    }
+}
+
+unsafe extern "C-unwind" fn lower_put<M: Mux>(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
+    let Some(m) = Message::from_raw(mp) else {
+        return 0;
+    };
+    // Between setq and the multiplexer's answer to I_LINK nobody is there to take it.
+    let Some(state) = (*q).q_ptr.cast::<LowerState<M::Lower>>().as_ref() else {
+        return 0;
+    };
+    if !state.dead.get() && guard(|| M::lrput(&state.lower, Queue::from_raw(q), m)).is_none() {
+        died(q, &state.dead);
+    }
+    0
+}
+
+unsafe extern "C-unwind" fn lower_serve<M: Mux, const READ: bool>(q: *mut queue_t) -> c_int {
+    let Some(state) = (*q).q_ptr.cast::<LowerState<M::Lower>>().as_ref() else {
+        return 0;
+    };
+    if state.dead.get() {
+        return 0;
+    }
+    let queue = Queue::from_raw(q);
+    let done = guard(|| {
+        if READ {
+            M::lrsrv(&state.lower, queue);
+        } else {
+            M::lwsrv(&state.lower, queue);
+        }
+    });
+    if done.is_none() {
+        died(q, &state.dead);
+    }
+    0
+}
+
+/// Frees what [`set_lower`] noted for the pair of `q`, if anything.
+pub(super) unsafe fn drop_lower(q: *mut queue_t) {
+    let state = (*q).q_ptr;
+    if state.is_null() || !has_mark(q, &LOWER) {
+        return;
+    }
+    (*RD(q)).q_ptr = null_mut();
+    (*WR(q)).q_ptr = null_mut();
+    let free = state.cast::<LowerState<()>>();
+    ((*free).free)(state);
+}
+
+unsafe fn free_lower<M: Mux>(state: *mut c_void) {
+    guard(|| drop(Box::from_raw(state.cast::<LowerState<M::Lower>>())));
+}
+
+/// Runs a procedure; `None` when it panicked.
+#[inline(always)]
+fn guard<T>(f: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => Some(value),
+        Err(payload) => {
+            // Its destructor is the module's code too.
+            core::mem::forget(payload);
+            None
+        }
+    }
+}
+
+/// A module panicked: it gets no message any more, and its stream is told so, both sides.
+#[cold]
+unsafe fn died(q: *mut queue_t, dead: &Cell<bool>) -> Errno {
+    if !dead.replace(true) {
+        log_panic(q);
+        let error = Message::error(libc::EPROTO as u8, libc::EPROTO as u8);
+        putnext(RD(q), error.into_raw());
+    }
+    libc::EPROTO
+}
+
+#[cold]
+unsafe fn log_panic(q: *mut queue_t) {
+    let name = Queue::from_raw(q).name().unwrap_or(c"?");
+    log::write(
+        Level::Error,
+        format_args!("module {name:?} panicked: its stream is over (EPROTO)"),
+    );
+}

@@ -1,0 +1,478 @@
+//! The stream head: what a descriptor of a stream is in this process.
+//!
+//! ```text
+//!   write, read     bytes                         message   putmsg, getmsg and their band forms
+//!   control         ioctl                         poll      readiness, signals
+//!   life            open, close, dup, fork        wait      spin, yield, arm, fence, look again, sleep
+//!   inlet           the messages that can be read, in a ring or in a queue
+//!   local           the queues of a head that has modules or a driver: upper, bottom, queue_inlet, requests, linking
+//! ```
+//!
+//! A pipe's head without modules is *fast*: its messages stay in the ring, where every process that holds the end finds
+//! them. With modules, or a driver below, it is *queued*: see [`local`].
+
+pub mod bottom;
+pub mod control;
+pub mod exec;
+pub mod inlet;
+pub mod life;
+pub mod linking;
+pub mod local;
+pub mod message;
+pub mod passing;
+pub mod poll;
+pub mod queue_inlet;
+pub mod read;
+pub mod requests;
+pub mod signals;
+pub mod upper;
+pub mod wait;
+pub mod write;
+
+use core::cell::UnsafeCell;
+
+use headwater_channel::ring::Ring;
+use headwater_channel::wait::Learner;
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::table::{Handle, Kind};
+use headwater_host::{process, sys};
+
+use crate::pipe::words::{HeadWords, state};
+use crate::pipe::{self, Pipe};
+use local::Local;
+
+/// Streams of a process at most.
+pub const MOST: usize = 1 << 16;
+
+static SLAB: [AtomicPtr<Head>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
+/// One past the highest index ever used.
+static TOP: AtomicU32 = AtomicU32::new(0);
+
+/// A stream head of this process. Never freed, but used again: a handle's generation tells.
+pub struct Head {
+    pub index: u32,
+    generation: AtomicU32,
+    /// Descriptors of this process.
+    entries: AtomicU32,
+    /// The mapped segment; null for a driver's stream.
+    base: AtomicPtr<u8>,
+    /// The same while the ring alone is between the two ends, null while there are queues.
+    plain: AtomicPtr<u8>,
+    words: AtomicPtr<HeadWords>,
+    pipe: AtomicPtr<Pipe>,
+    /// Bit 0: the ring we write, bit 1: the ring we read, bit 2: our side.
+    rings: AtomicU32,
+    own_words: HeadWords,
+    /// A descriptor of this end, for looking at the shadow.
+    pub fd: AtomicI32,
+    /// The bell of a driver's stream; -1 until somebody may sleep at it.
+    own_bell: AtomicI32,
+    pub reading: Learner,
+    pub writing: Learner,
+    seen_departures: AtomicU32,
+    looks: AtomicU32,
+    /// Counts what happens in this process that a sleeper may wait for.
+    version: AtomicU32,
+    /// Threads of this process asleep on the bell.
+    asleep: AtomicU32,
+    /// How many more of them a ring of the bell is for.
+    relays: AtomicU32,
+    /// Threads of this process in a call that waits: they pump.
+    pub callers: AtomicU32,
+    /// When a call last used the queues, in nanoseconds.
+    pub used_at: AtomicU64,
+    /// Events that raise SIGPOLL in this process, as I_SETSIG takes them; 0: none.
+    pub signals: AtomicU32,
+    /// How far the incoming ring was when it was last emptied into the queues.
+    pub pumped: AtomicU64,
+    /// The bottom's write queue waits for room in the ring.
+    pub blocked: AtomicU32,
+    /// The background thread serves this head.
+    pub watched: AtomicU32,
+    /// Came by fork with its queues, and was not used since: what comes is the parent's to take.
+    pub inherited: AtomicU32,
+    /// What SIGPOLL was raised for: how far the incoming ring was, how often ours had been full, the hangup.
+    pub told: signals::Told,
+    local: UnsafeCell<Option<Box<Local>>>,
+    pub perimeter: AtomicPtr<crate::exec::Perimeter>,
+}
+
+// SAFETY: `local` is only reached inside the perimeter; all else is atomic.
+unsafe impl Sync for Head {}
+// SAFETY: as above.
+unsafe impl Send for Head {}
+
+/// The head behind a handle; `None` once it was closed.
+#[inline(always)]
+pub fn get(h: Handle) -> Option<&'static Head> {
+    let head = SLAB.get(h.index())?.load(Ordering::Acquire);
+    // SAFETY: heads are never freed.
+    let head = unsafe { head.as_ref() }?;
+    (head.generation.load(Ordering::Relaxed) & 0xff_ffff == h.generation()).then_some(head)
+}
+
+/// The open heads of this process.
+pub fn all() -> impl Iterator<Item = &'static Head> {
+    let top = TOP.load(Ordering::Acquire) as usize;
+    SLAB[..top].iter().filter_map(|slot| {
+        // SAFETY: heads are never freed.
+        let head = unsafe { slot.load(Ordering::Acquire).as_ref() }?;
+        (head.entries.load(Ordering::Acquire) > 0).then_some(head)
+    })
+}
+
+impl Head {
+    fn fresh(index: u32) -> Head {
+        // SAFETY: atomics, for which all zeroes is a valid value.
+        let own_words: HeadWords = unsafe { core::mem::zeroed() };
+        Head {
+            index,
+            generation: AtomicU32::new(0),
+            entries: AtomicU32::new(0),
+            base: Default::default(),
+            plain: Default::default(),
+            words: Default::default(),
+            pipe: Default::default(),
+            rings: AtomicU32::new(0),
+            own_words,
+            fd: AtomicI32::new(-1),
+            own_bell: AtomicI32::new(-1),
+            reading: Learner::new(),
+            writing: Learner::new(),
+            seen_departures: AtomicU32::new(0),
+            looks: AtomicU32::new(0),
+            version: AtomicU32::new(0),
+            asleep: AtomicU32::new(0),
+            relays: AtomicU32::new(0),
+            callers: AtomicU32::new(0),
+            used_at: AtomicU64::new(0),
+            signals: AtomicU32::new(0),
+            pumped: AtomicU64::new(0),
+            blocked: AtomicU32::new(0),
+            watched: AtomicU32::new(0),
+            inherited: AtomicU32::new(0),
+            told: Default::default(),
+            local: UnsafeCell::new(None),
+            perimeter: Default::default(),
+        }
+    }
+
+    pub fn handle(&self) -> Handle {
+        let generation = self.generation.load(Ordering::Relaxed);
+        Handle::new(Kind::Stream, generation, self.index)
+    }
+
+    #[inline(always)]
+    pub fn words(&self) -> &HeadWords {
+        // SAFETY: set before the head is used, to the segment's words or our own; a segment stays mapped for a while after
+        // its last head was closed.
+        unsafe { &*self.words.load(Ordering::Relaxed) }
+    }
+
+    /// The pipe at the bottom; `None` for a driver's stream.
+    #[inline]
+    pub fn pipe(&self) -> Option<&'static Pipe> {
+        // SAFETY: buried only long after the last head was closed.
+        unsafe { self.pipe.load(Ordering::Acquire).as_ref() }
+    }
+
+    #[inline(always)]
+    pub fn has_pipe(&self) -> bool {
+        !self.base.load(Ordering::Relaxed).is_null()
+    }
+
+    pub fn side(&self) -> u32 {
+        self.rings.load(Ordering::Relaxed) >> 2 & 1
+    }
+
+    /// The ring written to. Only with a pipe.
+    #[inline(always)]
+    pub fn outgoing(&self) -> Ring<'_> {
+        // SAFETY: the caller knows that there is a pipe; its segment stays mapped for a while after the last close.
+        unsafe {
+            pipe::ring_at(
+                self.base.load(Ordering::Relaxed),
+                self.rings.load(Ordering::Relaxed),
+            )
+        }
+    }
+
+    /// The ring read from. Only with a pipe.
+    #[inline(always)]
+    pub fn incoming(&self) -> Ring<'_> {
+        // SAFETY: as above.
+        unsafe {
+            pipe::ring_at(
+                self.base.load(Ordering::Relaxed),
+                self.rings.load(Ordering::Relaxed) >> 1,
+            )
+        }
+    }
+
+    /// Bytes of each band in a direction's ring.
+    pub fn band_bytes(&self, out: bool) -> &[AtomicU32; 256] {
+        let rings = self.rings.load(Ordering::Relaxed);
+        let index = if out { rings } else { rings >> 1 } & 1;
+        // SAFETY: as above.
+        let header = unsafe { pipe::header_at(self.base.load(Ordering::Relaxed)) };
+        &header.bands[index as usize].bytes
+    }
+
+    /// The words of the other end; our own for a FIFO.
+    pub fn peer_words(&self) -> Option<&'static HeadWords> {
+        let pipe = self.pipe()?;
+        let side = if pipe.fifo { 0 } else { self.side() ^ 1 };
+        Some(pipe.words(side))
+    }
+
+    /// The head of the other end, if this process holds it.
+    pub fn local_peer(&self) -> Option<&'static Head> {
+        let pipe = self.pipe()?;
+        pipe.head(if pipe.fifo { 0 } else { self.side() ^ 1 })
+    }
+
+    /// The bell that wakes the other end; -1: nobody sleeps there.
+    pub fn peer_bell(&self) -> i32 {
+        self.pipe().map_or(-1, |p| p.known_bell(self.side() ^ 1))
+    }
+
+    /// Our bell, if there is one yet.
+    pub fn known_bell(&self) -> i32 {
+        match self.pipe() {
+            Some(pipe) => pipe.known_bell(self.side()),
+            None => self.own_bell.load(Ordering::Acquire),
+        }
+    }
+
+    /// Our bell, made now if need be; -1 when no descriptor is left: then sleeps are short.
+    pub fn bell(&self) -> i32 {
+        let known = self.known_bell();
+        if known >= 0 {
+            return known;
+        }
+        if let Some(pipe) = self.pipe() {
+            return pipe.bell(self.side()).unwrap_or(-1);
+        }
+        let fresh = headwater_channel::bell::create().and_then(headwater_host::hidden::hide);
+        let Ok(fresh) = fresh else { return -1 };
+        let first = self
+            .own_bell
+            .compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire);
+        first.map_or_else(
+            |other| {
+                headwater_host::hidden::close(fresh);
+                other
+            },
+            |_| fresh,
+        )
+    }
+
+    pub fn ring_own(&self) {
+        let bell = self.known_bell();
+        if bell >= 0 {
+            headwater_channel::bell::ring(bell);
+        }
+    }
+
+    /// Begins a call on a pipe: tells the peer where we run, and everybody when several processes hold the end.
+    #[inline(always)]
+    pub fn enter(&self) {
+        let words = self.words();
+        let me = process::owner();
+        if words.user.load(Ordering::Relaxed) != me.bits() {
+            self.announce(me.bits());
+        }
+        let base = self.base.load(Ordering::Relaxed);
+        if base.is_null() {
+            return;
+        }
+        // SAFETY: mapped, see `outgoing`.
+        let header = unsafe { pipe::header_at(base) };
+        let line = &header.cpus[(self.rings.load(Ordering::Relaxed) >> 2 & 1) as usize].cpu;
+        let cpu = sys::cpu().wrapping_add(1);
+        if line.load(Ordering::Relaxed) != cpu {
+            line.store(cpu, Ordering::Relaxed);
+        }
+    }
+
+    #[cold]
+    fn announce(&self, me: u64) {
+        let words = self.words();
+        let first = words
+            .user
+            .compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_ok() || words.shared.swap(1, Ordering::SeqCst) != 0 {
+            return;
+        }
+        // Sleepers learn that they must sleep in slices from now on.
+        self.ring_own();
+        if self.peer_bell() >= 0 {
+            headwater_channel::bell::ring(self.peer_bell());
+        }
+    }
+
+    /// Where the peer last ran; `u32::MAX` when unknown.
+    #[inline]
+    pub fn peer_cpu(&self) -> u32 {
+        let base = self.base.load(Ordering::Relaxed);
+        if base.is_null() {
+            return u32::MAX;
+        }
+        // SAFETY: mapped, see `outgoing`.
+        let header = unsafe { pipe::header_at(base) };
+        let side = self.rings.load(Ordering::Relaxed) >> 2 & 1 ^ 1;
+        header.cpus[side as usize]
+            .cpu
+            .load(Ordering::Relaxed)
+            .wrapping_sub(1)
+    }
+
+    /// Is either end held by several processes?
+    pub fn is_shared(&self) -> bool {
+        self.words().shared.load(Ordering::Relaxed) != 0
+            || self
+                .peer_words()
+                .is_some_and(|w| w.shared.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Has the other end been given up? Costs a load unless there is reason to ask the kernel.
+    #[inline(always)]
+    pub fn has_hung_up(&self) -> bool {
+        if self.words().has(state::HANGUP) {
+            return true;
+        }
+        let looks = self.looks.load(Ordering::Relaxed).wrapping_add(1);
+        self.looks.store(looks, Ordering::Relaxed);
+        let base = self.base.load(Ordering::Relaxed);
+        if base.is_null() {
+            return false;
+        }
+        // SAFETY: mapped, see `outgoing`.
+        let header = unsafe { pipe::header_at(base) };
+        let peer = (self.rings.load(Ordering::Relaxed) >> 2 & 1 ^ 1) as usize;
+        let departures = header.ends[peer].departures.load(Ordering::Acquire);
+        if departures == self.seen_departures.load(Ordering::Relaxed)
+            && !looks.is_multiple_of(LOOK_EVERY)
+        {
+            return false;
+        }
+        self.look_at_shadow(departures)
+    }
+
+    /// As [`has_hung_up`](Head::has_hung_up), asking the kernel whatever the hints say.
+    pub fn has_hung_up_now(&self) -> bool {
+        let departures = self
+            .peer_words()
+            .map_or(0, |w| w.departures.load(Ordering::Acquire));
+        self.words().has(state::HANGUP) || self.look_at_shadow(departures)
+    }
+
+    #[cold]
+    fn look_at_shadow(&self, departures: u32) -> bool {
+        self.seen_departures.store(departures, Ordering::Relaxed);
+        let mut fds = [self.shadow_poll()];
+        if sys::ppoll(&mut fds, Some(0)).is_ok() {
+            self.note_shadow(fds[0].revents);
+        }
+        self.words().has(state::HANGUP)
+    }
+
+    pub fn shadow_poll(&self) -> libc::pollfd {
+        let is_fifo = self.pipe().is_none_or(|p| p.fifo);
+        libc::pollfd {
+            fd: if is_fifo {
+                -1
+            } else {
+                self.fd.load(Ordering::Relaxed)
+            },
+            events: 0,
+            revents: 0,
+        }
+    }
+
+    /// What the kernel said of the shadow.
+    pub fn note_shadow(&self, revents: i16) {
+        if revents & (libc::POLLHUP | libc::POLLERR) != 0 && !self.words().has(state::HANGUP) {
+            self.words().set(state::HANGUP);
+            self.notify();
+        }
+        // What the peer published before the kernel told us is looked at after this.
+        headwater_host::sync::fence(Ordering::SeqCst);
+    }
+
+    /// Something happened in this process that a sleeper may wait for.
+    pub fn notify(&self) {
+        self.version.fetch_add(1, Ordering::SeqCst);
+        let asleep = self.asleep.load(Ordering::SeqCst);
+        if asleep > 0 {
+            self.relays.store(asleep - 1, Ordering::Relaxed);
+            self.ring_own();
+        }
+    }
+
+    pub fn version(&self) -> u32 {
+        self.version.load(Ordering::SeqCst)
+    }
+
+    /// Does reading (writing) go by the ring alone, with nothing unusual?
+    #[inline(always)]
+    pub fn is_plain(&self, stops: u32) -> bool {
+        !self.plain.load(Ordering::Acquire).is_null() && self.words().state() & stops == 0
+    }
+
+    /// The state of the other end, from its words.
+    #[inline(always)]
+    fn peer_state(&self) -> u32 {
+        let base = self.base.load(Ordering::Relaxed);
+        if base.is_null() {
+            return 0;
+        }
+        // SAFETY: mapped, see `outgoing`.
+        let header = unsafe { pipe::header_at(base) };
+        let peer = (self.rings.load(Ordering::Relaxed) >> 1 & 1) as usize;
+        header.ends[peer].state()
+    }
+
+    /// After something was put into, or taken from, a ring: the other end may be in this process, with queues to serve or a
+    /// signal to get.
+    #[inline(always)]
+    pub fn tell_local_peer(&self) {
+        if self.peer_state() & (state::QUEUED | state::SIGNALS) != 0 {
+            self.tell_slowly();
+        }
+    }
+
+    #[cold]
+    fn tell_slowly(&self) {
+        if let Some(own) = get(self.handle()) {
+            local::after_call(own);
+        }
+        if let Some(peer) = self.local_peer() {
+            signals::scan(peer);
+        }
+    }
+
+    /// O_RDONLY, O_WRONLY or O_RDWR, as it was opened.
+    pub fn access_mode(&self) -> i32 {
+        let s = self.words().state();
+        match (s & state::NO_READ != 0, s & state::NO_WRITE != 0) {
+            (true, _) => libc::O_WRONLY,
+            (_, true) => libc::O_RDONLY,
+            _ => libc::O_RDWR,
+        }
+    }
+
+    /// Would closing one descriptor leave another in this process?
+    pub fn has_other_descriptors(&self) -> bool {
+        self.entries.load(Ordering::Acquire) > 1
+    }
+
+    /// Is there a queue between head and ring, or a driver, in this process?
+    #[inline(always)]
+    pub fn is_queued(&self) -> bool {
+        self.plain.load(Ordering::Acquire).is_null()
+    }
+}
+
+/// A call looks at the shadow once in so many times: a killed peer leaves no hint.
+const LOOK_EVERY: u32 = 256;

@@ -1,0 +1,338 @@
+//! The bottom of a queued pipe: a queue pair that turns frames of the incoming ring into messages, and messages into frames
+//! of the outgoing one.
+//!
+//! # Contract
+//! Procedures of the executive: called inside the perimeter, with queues of a head that lives.
+
+use core::ffi::c_int;
+use core::ptr::null;
+
+use headwater_channel::lock::Taken;
+use headwater_channel::ring::{Frame, Meta};
+use headwater_host::process;
+use headwater_host::sync::Ordering::Relaxed;
+
+use super::inlet::{flag, front_of, leave_band};
+use super::local::Local;
+use super::{Head, passing};
+use crate::ddi::*;
+use crate::exec::Perimeter;
+use crate::exec::attach::{alloc_pair, setq};
+use crate::tunables;
+
+static READ: qinit = qinit {
+    qi_putp: None,
+    qi_srvp: Some(rsrv),
+    qi_qopen: None,
+    qi_qclose: None,
+    qi_qadmin: None,
+    qi_minfo: null(),
+    qi_mstat: null(),
+};
+
+static WRITE: qinit = qinit {
+    qi_putp: Some(wput),
+    qi_srvp: Some(wsrv),
+    qi_qopen: None,
+    qi_qclose: None,
+    qi_qadmin: None,
+    qi_minfo: null(),
+    qi_mstat: null(),
+};
+
+pub fn pair(head: &Head, perimeter: &Perimeter) -> *mut queue_t {
+    let rq = alloc_pair(perimeter, head as *const Head as *mut _);
+    let t = tunables::get();
+    // SAFETY: a fresh pair; the tables are static.
+    unsafe {
+        setq(rq, &READ, &WRITE);
+        for q in [rq, WR(rq)] {
+            (*q).q_hiwat = t.hiwat;
+            (*q).q_lowat = t.lowat;
+            (*q).q_minpsz = 0;
+            (*q).q_maxpsz = INFPSZ;
+        }
+    }
+    rq
+}
+
+unsafe fn head_of<'a>(q: *mut queue_t) -> &'a Head {
+    &*((*q).q_stream as *const Head)
+}
+
+/// Moves what has come, and what waited for room; true if anything moved.
+pub fn pump(head: &Head, local: &Local) -> bool {
+    let bottom = local.bottom;
+    if bottom.is_null() || !head.is_queued() {
+        return false;
+    }
+    // SAFETY: inside the perimeter.
+    unsafe {
+        if head.is_blocked() {
+            qenable(WR(bottom));
+        }
+        pump_in(head, bottom)
+    }
+}
+
+/// Room above: goes on where flow control stopped us.
+unsafe extern "C-unwind" fn rsrv(q: *mut queue_t) -> c_int {
+    let head = head_of(q);
+    // What comes to a head that went back to its ring alone stays there.
+    if head.is_queued() {
+        pump_in(head, q);
+    }
+    0
+}
+
+/// Frames of the incoming ring, as far as there is room above.
+unsafe fn pump_in(head: &Head, q: *mut queue_t) -> bool {
+    let mut moved = false;
+    loop {
+        let ring = head.incoming();
+        if ring.is_empty() {
+            return moved;
+        }
+        head.pumped.store(ring.tail(), Relaxed);
+        let Some(mp) = next_message(head, q) else {
+            return moved;
+        };
+        head.ring_peer_for_room();
+        moved = true;
+        putnext(q, mp);
+    }
+}
+
+/// The next frame that may go up, as a message.
+unsafe fn next_message(head: &Head, q: *mut queue_t) -> Option<*mut mblk_t> {
+    let _quiet = process::Quiet::new();
+    let ring = head.incoming();
+    let section = process::lock(&ring.state.reader.lock);
+    if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
+        head.spoiled();
+        return None;
+    }
+    let may_pass = |f: &Frame| {
+        f.meta.kind & QPCTL != 0 || f.meta.kind == M_PASSFP || bcanputnext(q, f.meta.band) != 0
+    };
+    let found = if ring.specials() == 0 {
+        ring.peek().map(|f| f.filter(may_pass))
+    } else {
+        ring.find(may_pass)
+    };
+    let frame = match found {
+        Ok(frame) => frame?,
+        Err(_) => {
+            head.spoiled();
+            return None;
+        }
+    };
+    let mp = message_of(head, &frame);
+    if frame.meta.band > 0 {
+        let word = &head.band_bytes(false)[frame.meta.band as usize];
+        leave_band(word, front_of(&frame).total());
+    }
+    ring.take(&frame);
+    drop(section);
+    mp
+}
+
+/// `None` where it makes no sense, or without memory: then it is lost, and the stream fails.
+unsafe fn message_of(head: &Head, frame: &Frame) -> Option<*mut mblk_t> {
+    let ring = head.incoming();
+    let block = |skip: usize, len: usize, kind: u8| {
+        let mp = allocb(len, BPRI_MED);
+        if !mp.is_null() {
+            (*(*mp).b_datap).db_type = kind;
+            let to = core::slice::from_raw_parts_mut((*mp).b_wptr, len);
+            ring.copy_frame(frame, skip, to);
+            (*mp).b_wptr = (*mp).b_wptr.add(len);
+        }
+        mp
+    };
+    if !frame.special {
+        let mp = block(0, frame.len, M_DATA);
+        return (!mp.is_null()).then_some(mp);
+    }
+    let kind = frame.meta.kind;
+    let control = frame.control_left();
+    let data = frame.len - control;
+    let mp = match kind {
+        M_PROTO | M_PCPROTO => {
+            let first = block(0, control, kind);
+            if !first.is_null() && frame.meta.flags & flag::NO_DATA == 0 {
+                (*first).b_cont = data_block(head, frame, control, data, &block);
+            }
+            first
+        }
+        M_DATA => data_block(head, frame, control, data, &block),
+        kind => block(0, frame.len, kind),
+    };
+    if mp.is_null() {
+        head.spoiled();
+        return None;
+    }
+    (*mp).b_band = frame.meta.band;
+    if frame.meta.flags & flag::MARK != 0 {
+        (*mp).b_flag |= MSGMARK;
+    }
+    if frame.meta.flags & flag::DELIM != 0 {
+        (*mp).b_flag |= MSGDELIM;
+    }
+    Some(mp)
+}
+
+/// The data part, which may be in a memfd of its own.
+unsafe fn data_block(
+    head: &Head,
+    frame: &Frame,
+    skip: usize,
+    len: usize,
+    block: &impl Fn(usize, usize, u8) -> *mut mblk_t,
+) -> *mut mblk_t {
+    if frame.meta.flags & flag::EXTERNAL == 0 {
+        return block(skip, len, M_DATA);
+    }
+    let mut ticket = [0; 16];
+    if len != ticket.len() {
+        return core::ptr::null_mut();
+    }
+    head.incoming().copy_frame(frame, skip, &mut ticket);
+    let Ok(body) = passing::fetch_body(head, ticket) else {
+        return core::ptr::null_mut();
+    };
+    let bytes = body.as_slice();
+    let mp = allocb(bytes.len(), BPRI_MED);
+    if !mp.is_null() {
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), (*mp).b_wptr, bytes.len());
+        (*mp).b_wptr = (*mp).b_wptr.add(bytes.len());
+    }
+    mp
+}
+
+/// What goes to the other end.
+unsafe extern "C-unwind" fn wput(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
+    match mtype(mp) {
+        M_FLUSH => {
+            let what = *(*mp).b_rptr;
+            if what & FLUSHW != 0 {
+                if what & FLUSHBAND != 0 && length(mp) > 1 {
+                    flushband(q, *(*mp).b_rptr.add(1), FLUSHDATA);
+                } else {
+                    flushq(q, FLUSHDATA);
+                }
+                // Our writing is the other end's reading: what waits in the ring goes too.
+                let band = (what & FLUSHBAND != 0 && length(mp) > 1).then(|| *(*mp).b_rptr.add(1));
+                super::control::flush_ring(head_of(q), true, band);
+            }
+            let swapped = what & !(FLUSHR | FLUSHW)
+                | if what & FLUSHR != 0 { FLUSHW } else { 0 }
+                | if what & FLUSHW != 0 { FLUSHR } else { 0 };
+            *(*mp).b_rptr = swapped;
+            if head_of(q)
+                .peer_words()
+                .is_some_and(|w| w.has(crate::pipe::words::state::QUEUED))
+            {
+                send_or_queue(q, mp);
+            } else {
+                freemsg(mp);
+            }
+        }
+        M_IOCTL => {
+            let ioc = (*mp).b_rptr as *mut iocblk;
+            if length(mp) >= size_of::<iocblk>() {
+                (*ioc).ioc_error = if (*ioc).ioc_count == TRANSPARENT {
+                    libc::ENOTTY
+                } else {
+                    libc::EINVAL
+                };
+                (*ioc).ioc_count = 0;
+            }
+            (*(*mp).b_datap).db_type = M_IOCNAK;
+            qreply(q, mp);
+        }
+        M_IOCDATA | M_READ | M_SETOPTS | M_STOP | M_START | M_STOPI | M_STARTI => freemsg(mp),
+        _ => send_or_queue(q, mp),
+    }
+    0
+}
+
+unsafe fn send_or_queue(q: *mut queue_t, mp: *mut mblk_t) {
+    let first = (*q).q_first.is_null() || mtype(mp) >= QPCTL;
+    if first && send(head_of(q), mp) {
+        freemsg(mp);
+    } else {
+        putq(q, mp);
+    }
+}
+
+/// Room in the ring again, or something new on the queue.
+unsafe extern "C-unwind" fn wsrv(q: *mut queue_t) -> c_int {
+    let head = head_of(q);
+    head.blocked.store(0, Relaxed);
+    loop {
+        let mp = getq(q);
+        if mp.is_null() {
+            return 0;
+        }
+        if send(head, mp) {
+            freemsg(mp);
+        } else {
+            // Not back-enabled by anybody: whoever is in a call looks for room in the ring.
+            head.blocked.store(1, Relaxed);
+            putbq(q, mp);
+            (*(*q).q_perimeter).unschedule(q);
+            return 0;
+        }
+    }
+}
+
+/// A message into the ring, as one frame; false when there is no room. What can't be sent any more counts as sent.
+unsafe fn send(head: &Head, mp: *mut mblk_t) -> bool {
+    let kind = mtype(mp);
+    let (mut control, mut data) = (Vec::new(), Vec::new());
+    let mut has_data = kind != M_PROTO && kind != M_PCPROTO;
+    if has_data && (*mp).b_cont.is_null() {
+        // The usual case: one block.
+        return push(head, kind, mp, &[], bytes(mp), true);
+    }
+    let mut at = mp;
+    while !at.is_null() {
+        if matches!(mtype(at), M_PROTO | M_PCPROTO) {
+            control.extend_from_slice(bytes(at));
+        } else {
+            has_data = true;
+            data.extend_from_slice(bytes(at));
+        }
+        at = (*at).b_cont;
+    }
+    push(head, kind, mp, &control, &data, has_data)
+}
+
+unsafe fn push(
+    head: &Head,
+    kind: u8,
+    mp: *mut mblk_t,
+    control: &[u8],
+    data: &[u8],
+    has_data: bool,
+) -> bool {
+    let mut flags = if has_data { 0 } else { flag::NO_DATA };
+    if (*mp).b_flag & MSGMARK != 0 {
+        flags |= flag::MARK;
+    }
+    if (*mp).b_flag & MSGDELIM != 0 {
+        flags |= flag::DELIM;
+    }
+    let meta = Meta {
+        kind,
+        band: (*mp).b_band,
+        flags,
+        control: 0,
+    };
+    head.push_frame(control, data, meta).unwrap_or(true)
+}
+
+unsafe fn bytes<'a>(mp: *mut mblk_t) -> &'a [u8] {
+    core::slice::from_raw_parts((*mp).b_rptr, length(mp))
+}

@@ -1,0 +1,578 @@
+//! ioctl(2) on a stream: streamio(7I). What needs modules or a driver is in [`local`], passing of descriptors in [`passing`].
+
+use core::ffi::{CStr, c_char, c_int};
+
+use headwater_channel::lock::Taken;
+use headwater_host::process;
+use headwater_host::sync::Ordering::{Relaxed, Release};
+use headwater_host::sys::Errno;
+
+use super::inlet::{Front, Inlet, RingInlet, Trouble};
+use super::message::{Choice, Priority, RS_HIPRI};
+use super::read::{RMODEMASK, RPROTDAT, RPROTDIS, RPROTNORM};
+use super::{Head, linking, local, passing, requests, signals, write};
+use crate::ddi::{FLUSHR, FLUSHRW, FLUSHW, M_PASSFP};
+use crate::pipe::words::state;
+
+/// The request is one that the kernel answers on any descriptor.
+pub const KERNEL: Errno = -1;
+
+const SID: u32 = (b'S' as u32) << 8;
+const I_NREAD: u32 = SID | 1;
+const I_PUSH: u32 = SID | 2;
+const I_POP: u32 = SID | 3;
+const I_LOOK: u32 = SID | 4;
+const I_FLUSH: u32 = SID | 5;
+const I_SRDOPT: u32 = SID | 6;
+const I_GRDOPT: u32 = SID | 7;
+const I_STR: u32 = SID | 8;
+const I_SETSIG: u32 = SID | 9;
+const I_GETSIG: u32 = SID | 10;
+const I_FIND: u32 = SID | 11;
+const I_LINK: u32 = SID | 12;
+const I_UNLINK: u32 = SID | 13;
+const I_RECVFD: u32 = SID | 14;
+const I_PEEK: u32 = SID | 15;
+const I_FDINSERT: u32 = SID | 16;
+const I_SENDFD: u32 = SID | 17;
+const I_SWROPT: u32 = SID | 19;
+const I_GWROPT: u32 = SID | 20;
+const I_LIST: u32 = SID | 21;
+const I_PLINK: u32 = SID | 22;
+const I_PUNLINK: u32 = SID | 23;
+const I_ANCHOR: u32 = SID | 24;
+const I_FLUSHBAND: u32 = SID | 28;
+const I_CKBAND: u32 = SID | 29;
+const I_GETBAND: u32 = SID | 30;
+const I_ATMARK: u32 = SID | 31;
+const I_SETCLTIME: u32 = SID | 32;
+const I_GETCLTIME: u32 = SID | 33;
+const I_CANPUT: u32 = SID | 34;
+const I_SERROPT: u32 = SID | 35;
+const I_GERROPT: u32 = SID | 36;
+const I_ESETSIG: u32 = SID | 37;
+const I_EGETSIG: u32 = SID | 38;
+
+const FIONBIO: u32 = 0x5421;
+const FIOASYNC: u32 = 0x5452;
+const FIOCLEX: u32 = 0x5451;
+const FIONCLEX: u32 = 0x5450;
+const FIONREAD: u32 = 0x541b;
+const TCGETS: u32 = 0x5401;
+
+const FMNAMESZ: usize = 8;
+const ANYMARK: usize = 1;
+const LASTMARK: usize = 2;
+
+/// struct strbuf
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct StrBuf {
+    pub maxlen: c_int,
+    pub len: c_int,
+    pub buf: *mut c_char,
+}
+
+/// struct strpeek
+#[repr(C)]
+struct StrPeek {
+    control: StrBuf,
+    data: StrBuf,
+    flags: u32,
+}
+
+/// struct strfdinsert
+#[repr(C)]
+struct StrFdInsert {
+    control: StrBuf,
+    data: StrBuf,
+    flags: u32,
+    fildes: c_int,
+    offset: c_int,
+}
+
+/// struct str_list
+#[repr(C)]
+struct StrList {
+    count: c_int,
+    names: *mut [c_char; FMNAMESZ + 1],
+}
+
+/// struct bandinfo
+#[repr(C)]
+struct BandInfo {
+    band: u8,
+    flag: c_int,
+}
+
+/// struct strsigset
+#[repr(C)]
+struct StrSigSet {
+    pid: libc::pid_t,
+    events: c_int,
+}
+
+/// Errors: streamio(7I); EINVAL also for a stream linked below a multiplexer, [`KERNEL`] for requests that are not ours.
+///
+/// # Safety
+/// `arg` is what the request wants; NULL where it wants a pointer is EFAULT.
+pub unsafe fn ioctl(
+    head: &'static Head,
+    fd: c_int,
+    request: u32,
+    arg: usize,
+) -> Result<c_int, Errno> {
+    if matches!(request, FIONBIO | FIOASYNC | FIOCLEX | FIONCLEX) {
+        if request == FIOASYNC && arg != 0 {
+            signals::set_async(head, *(arg as *const c_int) != 0);
+        }
+        return Err(KERNEL);
+    }
+    if request == TCGETS {
+        // isatty(3)
+        return Err(libc::ENOTTY);
+    }
+    head.check_not_linked()?;
+    match request {
+        I_NREAD => nread(head, out(arg)?),
+        FIONREAD => fionread(head, out(arg)?),
+        I_PUSH => {
+            alive(head)?;
+            local::push(head, name(arg)?, fd)
+        }
+        I_POP => {
+            alive(head)?;
+            local::pop(head)
+        }
+        I_LOOK => {
+            let to: *mut [u8; FMNAMESZ + 1] = pointer(arg)?;
+            let name = local::top(head).ok_or(libc::EINVAL)?;
+            *to = padded(&name);
+            Ok(0)
+        }
+        I_FIND => {
+            let wanted = name(arg)?;
+            if local::find_module(wanted).is_none() {
+                return Err(libc::EINVAL);
+            }
+            Ok(local::modules(head).iter().any(|m| m.as_bytes() == wanted) as c_int)
+        }
+        I_LIST => list(head, arg),
+        I_FLUSH => {
+            let what = u8::try_from(integer(arg)).map_err(|_| libc::EINVAL)?;
+            flush(head, what, None)
+        }
+        I_FLUSHBAND => {
+            let info: *const BandInfo = pointer(arg)?;
+            let what = u8::try_from((*info).flag).map_err(|_| libc::EINVAL)?;
+            flush(head, what, Some((*info).band))
+        }
+        I_SRDOPT => set_read_options(head, integer(arg)),
+        I_GRDOPT => {
+            let options = head.words().read_options.load(Relaxed);
+            let protocol = options & !RMODEMASK;
+            let shown = if protocol == 0 { RPROTNORM } else { protocol };
+            *out(arg)? = (options & RMODEMASK | shown) as c_int;
+            Ok(0)
+        }
+        I_SWROPT => {
+            let arg = integer(arg);
+            if arg & !(write::SNDZERO as usize) != 0 {
+                return Err(libc::EINVAL);
+            }
+            head.words().write_options.store(arg as u32, Release);
+            Ok(0)
+        }
+        I_GWROPT => {
+            *out(arg)? = head.words().write_options.load(Relaxed) as c_int;
+            Ok(0)
+        }
+        I_STR => requests::strioctl(head, pointer(arg)?),
+        I_SETSIG => signals::set(head, 0, arg as u32),
+        I_GETSIG => {
+            *out(arg)? = signals::events(head, 0).ok_or(libc::EINVAL)? as c_int;
+            Ok(0)
+        }
+        I_ESETSIG => {
+            let set: *const StrSigSet = pointer(arg)?;
+            signals::set(head, (*set).pid, (*set).events as u32)
+        }
+        I_EGETSIG => {
+            let set: *mut StrSigSet = pointer(arg)?;
+            (*set).events = signals::events(head, (*set).pid).ok_or(libc::EINVAL)? as c_int;
+            Ok(0)
+        }
+        I_PEEK => peek(head, pointer(arg)?),
+        I_FDINSERT => fdinsert(head, pointer(arg)?),
+        I_SENDFD => {
+            let fd = arg as c_int;
+            if head.has_hung_up() {
+                return Err(libc::ENXIO);
+            }
+            passing::send_fd(head, fd)
+        }
+        I_RECVFD => passing::receive_fd(head, pointer(arg)?),
+        I_LINK | I_PLINK => linking::link(head, arg as c_int, request == I_PLINK),
+        I_UNLINK | I_PUNLINK => linking::unlink(head, arg as c_int, request == I_PUNLINK),
+        I_ANCHOR => local::anchor(head),
+        I_CKBAND => {
+            let wanted = band(arg)?;
+            let mut found = false;
+            each(head, &mut |f| {
+                found |= f.kind != M_PASSFP && !f.is_high() && f.band == wanted
+            })?;
+            Ok(found as c_int)
+        }
+        I_GETBAND => {
+            let to = out(arg)?;
+            *to = front(head)?.ok_or(libc::ENODATA)?.band as c_int;
+            Ok(0)
+        }
+        I_ATMARK => at_mark(head, integer(arg)),
+        I_CANPUT => {
+            let band = band(arg)?;
+            Ok(local::can_put(head, band) as c_int)
+        }
+        I_SETCLTIME => {
+            let time: *const c_int = pointer(arg)?;
+            let ms = u32::try_from(*time).map_err(|_| libc::EINVAL)?;
+            head.words().close_time.store(ms, Relaxed);
+            Ok(0)
+        }
+        I_GETCLTIME => {
+            *out(arg)? = head.words().close_time.load(Relaxed) as c_int;
+            Ok(0)
+        }
+        I_SERROPT => {
+            let arg = integer(arg);
+            if arg & !0xf != 0 || arg & 3 == 3 || arg & 0xc == 0xc {
+                return Err(libc::EINVAL);
+            }
+            let words = head.words();
+            let (read, write) = (arg as u32 & 3, arg as u32 & 0xc);
+            let old = shown_error_options(words.error_options.load(Relaxed));
+            let read = if read == 0 { old & 3 } else { read };
+            let write = if write == 0 { old & 0xc } else { write };
+            words.error_options.store(read | write, Release);
+            Ok(0)
+        }
+        I_GERROPT => {
+            *out(arg)? = shown_error_options(head.words().error_options.load(Relaxed)) as c_int;
+            Ok(0)
+        }
+        _ if request & 0xff00 == SID => Err(libc::EINVAL),
+        _ => requests::transparent(head, request, arg),
+    }
+}
+
+/// RERRNORM and WERRNORM where nothing was set.
+fn shown_error_options(word: u32) -> u32 {
+    let read = if word & 3 == 0 { 1 } else { word & 3 };
+    let write = if word & 0xc == 0 { 4 } else { word & 0xc };
+    read | write
+}
+
+/// Nothing is mapped in the first page: what is there is EFAULT, as it would be to the kernel.
+pub fn is_bad<T>(pointer: *const T) -> bool {
+    pointer.addr() < 4096
+}
+
+fn pointer<T>(arg: usize) -> Result<*mut T, Errno> {
+    if is_bad(arg as *const T) {
+        return Err(libc::EFAULT);
+    }
+    Ok(arg as *mut T)
+}
+
+unsafe fn out<'a>(arg: usize) -> Result<&'a mut c_int, Errno> {
+    pointer::<c_int>(arg).map(|p| &mut *p)
+}
+
+fn band(arg: usize) -> Result<u8, Errno> {
+    u8::try_from(integer(arg)).map_err(|_| libc::EINVAL)
+}
+
+/// An argument that is an int: what is above it means nothing.
+fn integer(arg: usize) -> usize {
+    arg as u32 as usize
+}
+
+/// A module's name: EFAULT for NULL, EINVAL for an impossible one.
+unsafe fn name<'a>(arg: usize) -> Result<&'a [u8], Errno> {
+    let name = CStr::from_ptr(pointer::<c_char>(arg)?).to_bytes();
+    if name.is_empty() || name.len() > FMNAMESZ {
+        return Err(libc::EINVAL);
+    }
+    Ok(name)
+}
+
+fn padded(name: &str) -> [u8; FMNAMESZ + 1] {
+    let mut to = [0; FMNAMESZ + 1];
+    let n = name.len().min(FMNAMESZ);
+    to[..n].copy_from_slice(&name.as_bytes()[..n]);
+    to
+}
+
+fn alive(head: &Head) -> Result<(), Errno> {
+    if head.has_hung_up() {
+        return Err(libc::ENXIO);
+    }
+    if head.words().has(state::READ_ERROR | state::WRITE_ERROR) {
+        return Err(head.take_error(head.words().has(state::READ_ERROR)));
+    }
+    Ok(())
+}
+
+/// Runs `f` on the inlet of the head, whichever it is.
+pub fn look<T>(
+    head: &Head,
+    mut f: impl FnMut(&mut dyn Inlet) -> Result<T, Trouble>,
+) -> Result<T, Errno> {
+    loop {
+        let found = if head.is_queued() {
+            local::with_inlet(head, &mut f)
+        } else {
+            head.with_ring_inlet(&mut f)
+        };
+        match found {
+            Ok(value) => return Ok(value),
+            Err(Trouble::NeedsQueue) => local::begin(head)?,
+            Err(Trouble::Fails(e)) => return Err(e),
+        }
+    }
+}
+
+fn front(head: &Head) -> Result<Option<Front>, Errno> {
+    look(head, |inlet| inlet.front())
+}
+
+/// Every message that waits, in some order.
+fn each(head: &Head, f: &mut dyn FnMut(&Front)) -> Result<(), Errno> {
+    look(head, |inlet| inlet.each(f))
+}
+
+fn nread(head: &Head, to: &mut c_int) -> Result<c_int, Errno> {
+    let mut count = 0;
+    each(head, &mut |_| count += 1)?;
+    *to = front(head)?.map_or(0, |f| f.data.unwrap_or(0)) as c_int;
+    Ok(count)
+}
+
+fn fionread(head: &Head, to: &mut c_int) -> Result<c_int, Errno> {
+    let mut bytes = 0;
+    each(head, &mut |f| bytes += f.data.unwrap_or(0))?;
+    *to = bytes as c_int;
+    Ok(0)
+}
+
+fn at_mark(head: &Head, arg: usize) -> Result<c_int, Errno> {
+    if arg & (ANYMARK | LASTMARK) == 0 || arg & !(ANYMARK | LASTMARK) != 0 {
+        return Err(libc::EINVAL);
+    }
+    let mut marks = 0;
+    each(head, &mut |f| marks += f.mark as u32)?;
+    let marked = front(head)?.is_some_and(|f| f.mark);
+    Ok((marked && (arg & ANYMARK != 0 || marks == 1)) as c_int)
+}
+
+fn set_read_options(head: &Head, arg: usize) -> Result<c_int, Errno> {
+    let all = (RMODEMASK | RPROTDAT | RPROTDIS | RPROTNORM) as usize;
+    let (mode, protocol) = (arg as u32 & RMODEMASK, arg as u32 & !RMODEMASK);
+    if arg & !all != 0
+        || mode == RMODEMASK
+        || !matches!(protocol, 0 | RPROTDAT | RPROTDIS | RPROTNORM)
+    {
+        return Err(libc::EINVAL);
+    }
+    let words = head.words();
+    // The mode alone leaves the rest as it is.
+    let protocol = match protocol {
+        0 => words.read_options.load(Relaxed) & !RMODEMASK,
+        RPROTNORM => 0,
+        other => other,
+    };
+    words.read_options.store(mode | protocol, Relaxed);
+    if mode | protocol == 0 {
+        words.clear(state::UNUSUAL_READ);
+    } else {
+        words.set(state::UNUSUAL_READ);
+    }
+    Ok(0)
+}
+
+unsafe fn list(head: &Head, arg: usize) -> Result<c_int, Errno> {
+    let names = local::names(head);
+    if arg == 0 {
+        return Ok(names.len() as c_int);
+    }
+    let list: &mut StrList = &mut *pointer(arg)?;
+    if list.count < 1 {
+        return Err(libc::EINVAL);
+    }
+    if is_bad(list.names) {
+        return Err(libc::EFAULT);
+    }
+    let n = names.len().min(list.count as usize);
+    for (i, name) in names.iter().take(n).enumerate() {
+        *list.names.add(i) = padded(name).map(|b| b as c_char);
+    }
+    list.count = n as c_int;
+    Ok(0)
+}
+
+/// I_FLUSH and I_FLUSHBAND. On a pipe without modules the rings themselves are emptied.
+fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<c_int, Errno> {
+    if !matches!(what, FLUSHR | FLUSHW | FLUSHRW) {
+        return Err(libc::EINVAL);
+    }
+    if head.has_hung_up() {
+        return Err(libc::ENXIO);
+    }
+    if head.is_queued() || head.peer_words().is_some_and(|w| w.has(state::QUEUED)) {
+        local::begin(head)?;
+        local::flush(head, what, band)?;
+        return Ok(0);
+    }
+    if what & FLUSHR != 0 {
+        flush_ring(head, false, band);
+        head.ring_peer_for_room();
+    }
+    if what & FLUSHW != 0 {
+        flush_ring(head, true, band);
+        head.notify();
+    }
+    Ok(0)
+}
+
+/// Takes every message that can be flushed out of a ring.
+pub fn flush_ring(head: &Head, out: bool, band: Option<u8>) {
+    let _quiet = process::Quiet::new();
+    let ring = if out {
+        head.outgoing()
+    } else {
+        head.incoming()
+    };
+    let section = process::lock(&ring.state.reader.lock);
+    if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
+        return;
+    }
+    let counts = head.band_bytes(out);
+    while let Ok(Some(frame)) = ring.find(|f| {
+        // Band 0 has the high-priority messages too, as flushband(9F) says.
+        f.meta.kind != M_PASSFP && band.is_none_or(|b| f.meta.band == b)
+    }) {
+        if frame.meta.band > 0 {
+            counts[frame.meta.band as usize].store(0, Relaxed);
+        }
+        ring.take(&frame);
+    }
+    drop(section);
+    if out && ring.wakes_writer() {
+        // Whoever holds our end and waits for room.
+        head.ring_own();
+    }
+}
+
+unsafe fn peek(head: &Head, peek: *mut StrPeek) -> Result<c_int, Errno> {
+    let peek = &mut *peek;
+    let choice = match peek.flags as i32 {
+        0 => Choice::Any,
+        RS_HIPRI => Choice::High,
+        _ => return Err(libc::EINVAL),
+    };
+    for part in [&peek.control, &peek.data] {
+        if part.maxlen > 0 && is_bad(part.buf) {
+            return Err(libc::EFAULT);
+        }
+    }
+    let (control, data) = (peek.control, peek.data);
+    let seen = look(head, |inlet| {
+        let Some(front) = inlet.front()?.filter(|f| choice.takes(f)) else {
+            return Ok(None);
+        };
+        if front.kind == M_PASSFP {
+            return Err(Trouble::Fails(libc::EBADMSG));
+        }
+        let mut lens = [-1, -1];
+        let mut skip = 0;
+        for (i, (have, part)) in [(front.control, control), (front.data, data)]
+            .into_iter()
+            .enumerate()
+        {
+            let Some(have) = have else { continue };
+            if part.maxlen >= 0 {
+                let n = have.min(part.maxlen as usize);
+                if n > 0 {
+                    let to = core::slice::from_raw_parts_mut(part.buf as *mut u8, n);
+                    inlet.copy(skip, to);
+                }
+                lens[i] = n as c_int;
+            }
+            skip += have;
+        }
+        Ok(Some((lens, front.is_high())))
+    })?;
+    let Some((lens, high)) = seen else {
+        return Ok(0);
+    };
+    (peek.control.len, peek.data.len) = (lens[0], lens[1]);
+    peek.flags = if high { RS_HIPRI as u32 } else { 0 };
+    Ok(1)
+}
+
+unsafe fn fdinsert(head: &Head, insert: *const StrFdInsert) -> Result<c_int, Errno> {
+    let insert = &*insert;
+    let priority = match insert.flags as i32 {
+        0 => Priority::Band(0),
+        RS_HIPRI => Priority::High,
+        _ => return Err(libc::EINVAL),
+    };
+    let other = headwater_host::table::stream(insert.fildes)
+        .and_then(super::get)
+        .ok_or(libc::EINVAL)?;
+    if head.has_hung_up() || other.has_hung_up() {
+        return Err(libc::ENXIO);
+    }
+    let value = local::acceptor(other);
+    let size = size_of_val(&value);
+    let (offset, len) = (insert.offset, insert.control.len);
+    if offset < 0 || !(offset as usize).is_multiple_of(align_of::<u32>()) {
+        return Err(libc::EINVAL);
+    }
+    if len < 0 || (len as usize) < offset as usize + size {
+        return Err(libc::EINVAL);
+    }
+    if is_bad(insert.control.buf) || insert.data.len > 0 && is_bad(insert.data.buf) {
+        return Err(libc::EFAULT);
+    }
+    let mut control =
+        core::slice::from_raw_parts(insert.control.buf as *const u8, len as usize).to_vec();
+    control[offset as usize..][..size].copy_from_slice(&value.to_ne_bytes());
+    let data = (insert.data.len >= 0).then(|| match insert.data.len {
+        0 => &[][..],
+        n => core::slice::from_raw_parts(insert.data.buf as *const u8, n as usize),
+    });
+    head.put_message(Some(&control), data, priority, None)?;
+    Ok(0)
+}
+
+/// For the inlet of a ring.
+impl Head {
+    pub fn with_ring_inlet<T>(
+        &self,
+        f: &mut impl FnMut(&mut dyn Inlet) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        self.enter();
+        let _quiet = process::Quiet::new();
+        let ring = self.incoming();
+        let section = process::lock(&ring.state.reader.lock);
+        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
+            return Err(Trouble::Fails(libc::EPROTO));
+        }
+        let found = f(&mut RingInlet::new(ring, self.band_bytes(false)));
+        drop(section);
+        self.ring_peer_for_room();
+        self.tell_local_peer();
+        found
+    }
+}

@@ -1,0 +1,277 @@
+//! The messages that can be read at a head, in the order in which they are: high priority, then bands from 255 down,
+//! then ordinary ones. They lie in a pipe's ring or in a queue; reading and getmsg are the same for both.
+
+use headwater_channel::ring::{Frame, Ring};
+use headwater_host::sync::AtomicU32;
+use headwater_host::sys::Errno;
+use libc::iovec;
+
+use crate::ddi as kind;
+use crate::tunables;
+
+/// Flags of a frame that is not a plain one.
+pub mod flag {
+    /// The message has a control part only.
+    pub const NO_DATA: u8 = 1;
+    /// MSGMARK, MSGDELIM.
+    pub const MARK: u8 = 2;
+    pub const DELIM: u8 = 4;
+    /// The data part is in a memfd that comes by the shadow.
+    pub const EXTERNAL: u8 = 8;
+}
+
+/// The first message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Front {
+    /// M_DATA, M_PROTO, M_PCPROTO or M_PASSFP.
+    pub kind: u8,
+    pub band: u8,
+    /// Lengths of what is left of its parts; `None`: it has no such part.
+    pub control: Option<usize>,
+    pub data: Option<usize>,
+    pub mark: bool,
+    pub delim: bool,
+}
+
+impl Front {
+    pub fn is_high(&self) -> bool {
+        self.kind == kind::M_PCPROTO
+    }
+    /// Bytes of both parts.
+    pub fn total(&self) -> usize {
+        self.control.unwrap_or(0) + self.data.unwrap_or(0)
+    }
+}
+
+/// What can't be done in place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// The message must be moved into a queue first.
+    NeedsQueue,
+    Fails(Errno),
+}
+
+/// Where messages are read from. All calls inside the section or perimeter that protects it.
+pub trait Inlet {
+    /// The first message; `None`: nothing to read.
+    fn front(&mut self) -> Result<Option<Front>, Trouble>;
+    /// Shows every message that waits, in some order.
+    fn each(&self, f: &mut dyn FnMut(&Front)) -> Result<(), Trouble>;
+    /// Copies the front's bytes, control part first, from `skip` on.
+    fn copy(&self, skip: usize, buf: &mut [u8]);
+    /// Takes so many bytes of each part off the front. A part that is `Some` and wholly taken is gone, and the message
+    /// when no part is left. `NeedsQueue` if it can't be taken apart like that; then nothing was taken.
+    fn take(&mut self, control: Option<usize>, data: Option<usize>) -> Result<(), Trouble>;
+}
+
+/// The ring of a pipe without queues.
+pub struct RingInlet<'a> {
+    ring: Ring<'a>,
+    bands: &'a [AtomicU32; 256],
+    frame: Option<Frame>,
+}
+
+impl<'a> RingInlet<'a> {
+    pub fn new(ring: Ring<'a>, bands: &'a [AtomicU32; 256]) -> RingInlet<'a> {
+        RingInlet {
+            ring,
+            bands,
+            frame: None,
+        }
+    }
+
+    fn first_by_priority(&self) -> Result<Option<Frame>, Trouble> {
+        let mut best = None;
+        let mut rank = (false, 0);
+        let mut odd = false;
+        let walked = self.ring.find(|f| {
+            odd |= !is_readable(f.meta.kind);
+            let this = (f.meta.kind == kind::M_PCPROTO, f.meta.band);
+            if best.is_none() || this > rank {
+                best = Some(f.pos);
+                rank = this;
+            }
+            false
+        });
+        walked.map_err(corrupt)?;
+        if odd {
+            // Something for the head itself, such as M_FLUSH from a module at the other end.
+            return Err(Trouble::NeedsQueue);
+        }
+        let Some(pos) = best else { return Ok(None) };
+        self.ring.find(|f| f.pos == pos).map_err(corrupt)
+    }
+}
+
+fn corrupt(_: headwater_channel::ring::Corrupt) -> Trouble {
+    Trouble::Fails(libc::EPROTO)
+}
+
+/// A message for the reader, rather than for the head?
+pub fn is_readable(k: u8) -> bool {
+    matches!(
+        k,
+        kind::M_DATA | kind::M_PROTO | kind::M_PCPROTO | kind::M_PASSFP
+    )
+}
+
+/// What a frame is as a message.
+pub fn front_of(f: &Frame) -> Front {
+    if !f.special {
+        return Front {
+            data: Some(f.len),
+            ..Front::default()
+        };
+    }
+    let flags = f.meta.flags;
+    let proto = matches!(f.meta.kind, kind::M_PROTO | kind::M_PCPROTO);
+    let control = f.control_left();
+    Front {
+        kind: f.meta.kind,
+        band: f.meta.band,
+        control: proto.then_some(control),
+        data: (flags & flag::NO_DATA == 0).then_some(f.len - control),
+        mark: flags & flag::MARK != 0,
+        delim: flags & flag::DELIM != 0,
+    }
+}
+
+impl Inlet for RingInlet<'_> {
+    fn front(&mut self) -> Result<Option<Front>, Trouble> {
+        let frame = if self.ring.specials() == 0 {
+            self.ring.peek().map_err(corrupt)?
+        } else {
+            self.first_by_priority()?
+        };
+        let front = frame.as_ref().map(front_of);
+        if let Some(f) = &frame
+            && f.special
+            && f.meta.flags & flag::EXTERNAL != 0
+        {
+            return Err(Trouble::NeedsQueue);
+        }
+        self.frame = frame;
+        Ok(front)
+    }
+
+    fn each(&self, f: &mut dyn FnMut(&Front)) -> Result<(), Trouble> {
+        let odd = |f: &Frame| !is_readable(f.meta.kind) || f.meta.flags & flag::EXTERNAL != 0;
+        if self.ring.specials() > 0 && self.ring.find(odd).map_err(corrupt)?.is_some() {
+            return Err(Trouble::NeedsQueue);
+        }
+        let walked = self.ring.find(|frame| {
+            f(&front_of(frame));
+            false
+        });
+        walked.map(drop).map_err(corrupt)
+    }
+
+    fn copy(&self, skip: usize, buf: &mut [u8]) {
+        if let Some(f) = &self.frame {
+            let n = buf.len().min(f.len.saturating_sub(skip));
+            self.ring.copy_frame(f, skip, &mut buf[..n]);
+        }
+    }
+
+    fn take(&mut self, control: Option<usize>, data: Option<usize>) -> Result<(), Trouble> {
+        let Some(f) = self.frame.take() else {
+            return Ok(());
+        };
+        let front = front_of(&f);
+        let whole = (front.control.is_none() || control == front.control)
+            && (front.data.is_none() || data == front.data);
+        if whole {
+            if f.special && f.meta.band > 0 {
+                leave_band(&self.bands[f.meta.band as usize], front.total());
+            }
+            self.ring.take(&f);
+            return Ok(());
+        }
+        if f.special {
+            self.frame = Some(f);
+            return Err(Trouble::NeedsQueue);
+        }
+        self.ring.take_part(&f, data.unwrap_or(0));
+        Ok(())
+    }
+}
+
+/// In the word that counts a band's bytes: it was full, and is until it falls to the low-water mark.
+const BAND_FULL: u32 = 1 << 31;
+
+/// A message of no bytes counts too.
+fn weight(len: usize) -> u32 {
+    len.max(1) as u32
+}
+
+/// A message went into a band.
+pub fn enter_band(word: &AtomicU32, len: usize) {
+    word.fetch_add(weight(len), Relaxed);
+}
+
+/// A message was taken out of a band.
+pub fn leave_band(word: &AtomicU32, len: usize) {
+    let low = tunables::get().lowat as u32;
+    let _ = word.fetch_update(Relaxed, Relaxed, |old| {
+        let left = (old & !BAND_FULL).saturating_sub(weight(len));
+        let full = if left > low { old & BAND_FULL } else { 0 };
+        Some(left | full)
+    });
+}
+
+/// Is a band full? It is from the high-water mark on, until it has fallen to the low one.
+pub fn is_full(word: &AtomicU32) -> bool {
+    let now = word.load(Relaxed);
+    if now & BAND_FULL != 0 {
+        return true;
+    }
+    if (now as usize) < tunables::get().hiwat {
+        return false;
+    }
+    word.fetch_or(BAND_FULL, Relaxed);
+    true
+}
+
+/// The program's buffers, filled one after the other.
+pub struct Sink<'a> {
+    iov: &'a [iovec],
+    skip: usize,
+    left: usize,
+}
+
+impl<'a> Sink<'a> {
+    pub fn new(iov: &'a [iovec]) -> Sink<'a> {
+        let left = iov.iter().map(|v| v.iov_len).sum();
+        Sink { iov, skip: 0, left }
+    }
+
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Copies `n` bytes of the front in, from `skip` on; the caller asks for no more than fit.
+    pub fn fill(&mut self, inlet: &dyn Inlet, mut skip: usize, mut n: usize) {
+        while n > 0
+            && let Some(v) = self.iov.first()
+        {
+            let some = (v.iov_len - self.skip).min(n);
+            // SAFETY: the program's buffer, as readv(2) wants it.
+            let to = unsafe {
+                core::slice::from_raw_parts_mut((v.iov_base as *mut u8).add(self.skip), some)
+            };
+            if some > 0 {
+                inlet.copy(skip, to);
+            }
+            n -= some;
+            skip += some;
+            self.left -= some;
+            self.skip += some;
+            if self.skip == v.iov_len {
+                self.iov = &self.iov[1..];
+                self.skip = 0;
+            }
+        }
+    }
+}
+
+use headwater_host::sync::Ordering::Relaxed;

@@ -1,0 +1,346 @@
+//! Heads come and go: pipes, descriptors, fork, the end of the process.
+
+use core::cell::UnsafeCell;
+
+use headwater_channel::lock::Lock;
+use headwater_host::sync::{AtomicU32, Ordering, fence};
+use headwater_host::sys::Errno;
+use headwater_host::table::{self, Handle};
+use headwater_host::{process, sys};
+
+use super::{Head, MOST, SLAB, TOP, local, signals};
+use crate::pipe::Pipe;
+use crate::pipe::words::state;
+use crate::{background, board};
+
+/// Mappings and descriptors of closed pipes stay for this long, in nanoseconds: a call that began before may still look.
+const RETIREMENT: u64 = 100_000_000;
+/// More than so many retired pipes do not wait out their time.
+const MOST_RETIRED: usize = 64;
+
+struct Life {
+    lock: Lock,
+    lists: UnsafeCell<Lists>,
+}
+
+struct Lists {
+    free: Vec<u32>,
+    /// Closed while threads slept at them.
+    left: Vec<&'static Head>,
+    pipes: Vec<&'static Pipe>,
+    retired: Vec<&'static Pipe>,
+}
+
+// SAFETY: the lists are only reached under the lock.
+unsafe impl Sync for Life {}
+
+static LIFE: Life = Life {
+    lock: Lock::new(),
+    lists: UnsafeCell::new(Lists {
+        free: Vec::new(),
+        left: Vec::new(),
+        pipes: Vec::new(),
+        retired: Vec::new(),
+    }),
+};
+static HELD: AtomicU32 = AtomicU32::new(0);
+
+fn with<T>(f: impl FnOnce(&mut Lists) -> T) -> T {
+    let _section = process::lock(&LIFE.lock);
+    // SAFETY: under the lock, and f cannot come back here: handlers are put off in a section.
+    f(unsafe { &mut *LIFE.lists.get() })
+}
+
+/// streams_pipe(3): two new ends. Errors: EMFILE, ENFILE, ENOMEM, ENOSR (too many streams).
+pub fn pipe(flags: i32) -> Result<[i32; 2], Errno> {
+    bury();
+    let (pipe, fds) = Pipe::create(false, flags)?;
+    for (side, fd) in fds.into_iter().enumerate() {
+        if let Err(e) = adopt(pipe, side as u32, fd) {
+            for fd in fds {
+                if let Some(h) = table::stream(fd) {
+                    close(fd, h);
+                } else {
+                    let _ = sys::close(fd);
+                }
+            }
+            return Err(e);
+        }
+    }
+    if flags & libc::O_NONBLOCK != 0 {
+        pipe.words(0).nonblocking.store(1, Ordering::Relaxed);
+        pipe.words(1).nonblocking.store(1, Ordering::Relaxed);
+    }
+    Ok(fds)
+}
+
+/// Closes a stream's descriptor, in the kernel too.
+pub fn close(fd: i32, h: Handle) {
+    let after = closing(fd, h);
+    let _ = sys::close(fd);
+    if let Some(after) = after {
+        after.finish();
+    }
+}
+
+/// Makes `fd` a descriptor of the end `side` of `pipe`, which may have a head here already.
+pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, Errno> {
+    if let Some(head) = pipe.head(side) {
+        duplicated(head.handle(), fd);
+        return Ok(head);
+    }
+    let head = take(fd)?;
+    let other = if pipe.fifo { 0 } else { side ^ 1 };
+    let words = pipe.words(side) as *const _ as *mut _;
+    head.words.store(words, Ordering::Relaxed);
+    head.pipe
+        .store(pipe as *const Pipe as *mut Pipe, Ordering::Relaxed);
+    head.rings
+        .store(side | other << 1 | side << 2, Ordering::Relaxed);
+    head.base.store(pipe.base(), Ordering::Relaxed);
+    head.plain.store(pipe.base(), Ordering::Release);
+    with(|lists| {
+        if !lists.pipes.iter().any(|p| core::ptr::eq(*p, pipe)) {
+            lists.pipes.push(pipe);
+        }
+    });
+    pipe.attach(side, head);
+    enter_table(head, fd)?;
+    board::enter(head.index, fd, if pipe.fifo { "fifo" } else { "pipe" });
+    Ok(head)
+}
+
+/// A head for a driver's stream: its words are its own.
+pub fn local_head(fd: i32) -> Result<&'static Head, Errno> {
+    let head = take(fd)?;
+    head.own_words.renew(crate::tunables::get().close_time_ms);
+    head.words
+        .store(&head.own_words as *const _ as *mut _, Ordering::Relaxed);
+    head.own_bell.store(-1, Ordering::Relaxed);
+    enter_table(head, fd)?;
+    Ok(head)
+}
+
+fn enter_table(head: &'static Head, fd: i32) -> Result<(), Errno> {
+    if table::set(fd, head.handle()) {
+        return Ok(());
+    }
+    head.entries.store(0, Ordering::Release);
+    release(head);
+    Err(libc::EMFILE)
+}
+
+/// A free head.
+fn take(fd: i32) -> Result<&'static Head, Errno> {
+    let head = with(|lists| {
+        if let Some(index) = lists.free.pop() {
+            return Some(SLAB[index as usize].load(Ordering::Acquire));
+        }
+        let index = TOP.load(Ordering::Relaxed);
+        if index as usize >= MOST {
+            return None;
+        }
+        let head = Box::into_raw(Box::new(Head::fresh(index)));
+        SLAB[index as usize].store(head, Ordering::Release);
+        TOP.store(index + 1, Ordering::Release);
+        Some(head)
+    });
+    let head = head.ok_or(libc::ENOSR)?;
+    // SAFETY: heads are never freed.
+    let head: &'static Head = unsafe { &*head };
+    head.base.store(core::ptr::null_mut(), Ordering::Relaxed);
+    head.plain.store(core::ptr::null_mut(), Ordering::Relaxed);
+    head.pipe.store(core::ptr::null_mut(), Ordering::Relaxed);
+    for word in [&head.seen_departures, &head.looks, &head.signals] {
+        word.store(0, Ordering::Relaxed);
+    }
+    head.pumped.store(0, Ordering::Relaxed);
+    for word in [
+        &head.asleep,
+        &head.relays,
+        &head.callers,
+        &head.blocked,
+        &head.watched,
+        &head.inherited,
+    ] {
+        word.store(0, Ordering::Relaxed);
+    }
+    head.fd.store(fd, Ordering::Relaxed);
+    head.entries.store(1, Ordering::Release);
+    Ok(head)
+}
+
+/// Gives a head back. Threads that sleep at it wake up, and find that it is another one's; until then it stays.
+fn release(head: &'static Head) {
+    board::leave(head.index);
+    head.generation.fetch_add(1, Ordering::AcqRel);
+    head.plain.store(core::ptr::null_mut(), Ordering::Release);
+    head.notify();
+    with(|lists| lists.left.push(head));
+    bury();
+}
+
+impl Lists {
+    /// Heads at which nobody sleeps any more can be used again, their pipes go to rest.
+    fn sweep(&mut self) {
+        let (free, retired, pipes) = (&mut self.free, &mut self.retired, &mut self.pipes);
+        self.left.retain(|head| {
+            if head.asleep.load(Ordering::SeqCst) > 0 {
+                return true;
+            }
+            if let Some(pipe) = head.pipe()
+                && pipe.detach(head.side())
+            {
+                pipes.retain(|p| !core::ptr::eq(*p, pipe));
+                retired.push(pipe);
+            }
+            free.push(head.index);
+            false
+        });
+    }
+}
+
+/// Unmaps what was retired long enough ago, at once where no other thread can be looking.
+fn bury() {
+    let before = if sys::is_single_threaded() {
+        u64::MAX
+    } else {
+        sys::now().saturating_sub(RETIREMENT)
+    };
+    let old = with(|lists| {
+        lists.sweep();
+        let mut old = Vec::new();
+        let crowded = lists.retired.len().saturating_sub(MOST_RETIRED);
+        let mut i = 0;
+        lists.retired.retain(|p| {
+            i += 1;
+            let gone = i <= crowded || p.is_retired_since(before);
+            if gone {
+                old.push(*p);
+            }
+            !gone
+        });
+        old
+    });
+    for pipe in old {
+        // SAFETY: out of every list, without heads, and old enough for calls that began before its end to be over.
+        unsafe { Pipe::bury(pipe) };
+    }
+}
+
+/// The mapped pipe with this identity.
+pub fn find_pipe(inode: u64) -> Option<&'static Pipe> {
+    with(|lists| lists.pipes.iter().copied().find(|p| p.inode == inode))
+}
+
+/// `new` is a copy of a descriptor of this stream.
+pub fn duplicated(h: Handle, new: i32) {
+    if let Some(head) = super::get(h)
+        && table::set(new, h)
+    {
+        head.entries.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Keeps a head open without a descriptor of the program.
+pub fn hold(head: &'static Head) {
+    head.entries.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Takes back one [`hold`].
+pub fn let_go(head: &'static Head) {
+    if head.entries.load(Ordering::Acquire) == 1 {
+        local::end(head);
+    }
+    if head.entries.fetch_sub(1, Ordering::AcqRel) == 1 {
+        After(head).finish();
+    }
+}
+
+/// What is left to do once the kernel has closed the descriptor.
+pub struct After(&'static Head);
+
+/// The program closes a descriptor. The last one of this process takes the stream apart: written data may drain first, as
+/// I_SETCLTIME says, modules are popped.
+pub fn closing(fd: i32, h: Handle) -> Option<After> {
+    table::clear_if(fd, h);
+    let head = super::get(h)?;
+    if head.entries.load(Ordering::Acquire) == 1 {
+        local::end(head);
+    }
+    if head.entries.fetch_sub(1, Ordering::AcqRel) != 1 {
+        if head.fd.load(Ordering::Relaxed) == fd {
+            let other = table::entries().find(|&(_, other)| other == h);
+            head.fd
+                .store(other.map_or(-1, |(fd, _)| fd), Ordering::Relaxed);
+        }
+        return None;
+    }
+    head.fd.store(-1, Ordering::Relaxed);
+    Some(After(head))
+}
+
+impl After {
+    pub fn finish(self) {
+        let head = self.0;
+        if head.has_pipe() {
+            head.words().departures.fetch_add(1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            if let Some(peer) = head.local_peer() {
+                peer.notify();
+                signals::scan(peer);
+            }
+        } else {
+            let bell = head.own_bell.swap(-1, Ordering::Relaxed);
+            headwater_host::hidden::close(bell);
+        }
+        background::forget(head);
+        release(head);
+    }
+}
+
+/// F_SETFL, FIONBIO: kept where every holder sees it.
+pub fn set_nonblocking(h: Handle, on: bool) {
+    if let Some(head) = super::get(h) {
+        head.words().nonblocking.store(on as u32, Ordering::Release);
+    }
+}
+
+/// Nobody changes lists or queues while the process is copied; afterwards both sides go on.
+pub fn before_fork() {
+    background::before_fork();
+    local::before_fork();
+    core::mem::forget(process::lock(&LIFE.lock));
+    HELD.store(1, Ordering::Relaxed);
+    // Both processes hold every end from now on.
+    for head in super::all() {
+        if let Some(pipe) = head.pipe() {
+            head.words().shared.store(1, Ordering::SeqCst);
+            // Without descriptors left, sleepers look by the clock.
+            let _ = pipe.both_bells();
+        }
+    }
+}
+
+pub fn after_fork(in_child: bool) {
+    if HELD.swap(0, Ordering::Relaxed) == 1 {
+        LIFE.lock.unlock();
+        process::end_section();
+    }
+    local::after_fork(in_child);
+    background::after_fork(in_child);
+}
+
+/// The process ends: streams are closed as by close(2).
+pub fn exiting() {
+    for head in super::all() {
+        if head.words().has(state::LINKED) {
+            continue;
+        }
+        if head.local_peer().is_some() && !head.is_shared() {
+            // Nobody is left to read what could be drained.
+            head.words().close_time.store(0, Ordering::Relaxed);
+        }
+        local::end(head);
+    }
+}

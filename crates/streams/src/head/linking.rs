@@ -1,0 +1,288 @@
+//! I_LINK, I_UNLINK, I_PLINK, I_PUNLINK: streams below a multiplexer.
+
+use core::ffi::c_int;
+
+use headwater_host::sync::Ordering::{Acquire, Release};
+use headwater_host::sys::{self, Errno};
+use headwater_host::{next, table};
+
+use super::requests::{self, ioctl_message};
+use super::{Head, life, local};
+use crate::ddi::*;
+use crate::exec::attach::{Above, link_lower, unlink_lower};
+use crate::exec::guarded::Guarded;
+use crate::exec::perimeter::{Perimeter, move_stream};
+use crate::pipe::words::state;
+
+const I_LINK: c_int = (b'S' as c_int) << 8 | 12;
+const I_UNLINK: c_int = I_LINK + 1;
+const I_PLINK: c_int = (b'S' as c_int) << 8 | 22;
+const I_PUNLINK: c_int = I_PLINK + 1;
+const MUXID_ALL: c_int = -1;
+/// A multiplexer must answer within this time, in nanoseconds.
+const PATIENCE: u64 = 15_000_000_000;
+
+/// One stream below a multiplexer.
+struct Link {
+    id: c_int,
+    /// Index of the control stream's head; of none after the close of one that linked persistently.
+    upper: u32,
+    lower: &'static Head,
+    /// A descriptor of ours that keeps the lower stream open.
+    keep: c_int,
+    persistent: bool,
+    device: String,
+    above: Option<Above>,
+    /// The lower stream's own perimeter, for when it is alone again.
+    own: &'static Perimeter,
+}
+
+// SAFETY: `above` is only used inside the perimeter, by one thread.
+unsafe impl Send for Link {}
+
+struct Table {
+    links: Vec<Link>,
+    last: c_int,
+}
+
+static LINKS: Guarded<Table> = Guarded::new(Table {
+    links: Vec::new(),
+    last: 0,
+});
+
+/// I_LINK, I_PLINK: connects the stream `fd` below the multiplexer of `head`; returns the multiplexer ID.
+/// Errors: EINVAL (no multiplexer, no stream, linked already, a circle), EBADF, EAGAIN, ENXIO, ETIME, what the driver says.
+pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, Errno> {
+    let lower = match table::stream(fd).and_then(super::get) {
+        Some(lower) => lower,
+        None if sys::fcntl(fd, libc::F_GETFD, 0).is_err() => return Err(libc::EBADF),
+        None => return Err(libc::EINVAL),
+    };
+    if lower.index == head.index || lower.words().has(state::LINKED) || reaches(lower, head) {
+        return Err(libc::EINVAL);
+    }
+    if lower.has_hung_up() {
+        return Err(libc::ENXIO);
+    }
+    let tab = local::inside(head, |local| local.driver.get().map(|d| d.table()))
+        .flatten()
+        .filter(|tab| !tab.st_muxwinit.is_null())
+        .ok_or(libc::EINVAL)?;
+    local::begin(lower)?;
+    let keep = headwater_host::hidden::hide(sys::dup_above(fd, 0)?)?;
+    let id = {
+        let mut table = LINKS.enter();
+        table.last = table.last.wrapping_add(1).max(1);
+        table.last
+    };
+    let own = join(head, lower);
+    let above = local::inside(lower, |l| {
+        // SAFETY: inside the perimeter; the head's pair becomes the multiplexer's lower one.
+        unsafe { link_lower(l.rq, tab) }
+    });
+    let above = match above {
+        Some(Ok(above)) => above,
+        other => {
+            headwater_host::hidden::close(keep);
+            return Err(other.and_then(Result::err).unwrap_or(libc::ENXIO));
+        }
+    };
+    lower.words().set(state::LINKED);
+    life::hold(lower);
+    let cmd = if persistent { I_PLINK } else { I_LINK };
+    let answer = ask(head, cmd, head_rq(head), head_rq(lower), id);
+    LINKS.enter().links.push(Link {
+        id,
+        upper: head.index,
+        lower,
+        keep,
+        persistent,
+        device: local::device(head),
+        above: Some(above),
+        own,
+    });
+    if let Err(e) = answer {
+        undo(id);
+        return Err(e);
+    }
+    local::inside(head, |l| l.links.set(l.links.get() + 1));
+    lower.notify();
+    Ok(id)
+}
+
+/// I_UNLINK, I_PUNLINK: by multiplexer ID, or MUXID_ALL. Errors: EINVAL (no such link), what the driver says.
+pub fn unlink(head: &'static Head, id: c_int, persistent: bool) -> Result<c_int, Errno> {
+    let device = local::device(head);
+    let matching: Vec<c_int> = {
+        let table = LINKS.enter();
+        let ours = |l: &&Link| {
+            l.persistent == persistent
+                && if persistent {
+                    l.device == device
+                } else {
+                    l.upper == head.index
+                }
+        };
+        let links = table.links.iter().filter(ours);
+        links
+            .filter(|l| id == MUXID_ALL || l.id == id)
+            .map(|l| l.id)
+            .collect()
+    };
+    if matching.is_empty() && id != MUXID_ALL {
+        return Err(libc::EINVAL);
+    }
+    if local::inside(head, |local| {
+        local
+            .driver
+            .get()
+            .is_some_and(|d| !d.table().st_muxwinit.is_null())
+    }) != Some(true)
+    {
+        return Err(libc::EINVAL);
+    }
+    for id in matching {
+        unlink_one(head, id, if persistent { I_PUNLINK } else { I_UNLINK })?;
+    }
+    Ok(0)
+}
+
+/// The control stream closes: what it linked with I_LINK comes off.
+pub fn unlink_all(head: &'static Head) {
+    let ids: Vec<c_int> = {
+        let table = LINKS.enter();
+        let ours = table.links.iter();
+        ours.filter(|l| !l.persistent && l.upper == head.index)
+            .map(|l| l.id)
+            .collect()
+    };
+    for id in ids {
+        if unlink_one(head, id, I_UNLINK).is_err() {
+            undo(id);
+        }
+    }
+}
+
+fn unlink_one(head: &'static Head, id: c_int, cmd: c_int) -> Result<(), Errno> {
+    let lower = LINKS
+        .enter()
+        .links
+        .iter()
+        .find(|l| l.id == id)
+        .map(|l| l.lower);
+    let lower = lower.ok_or(libc::EINVAL)?;
+    ask(head, cmd, head_rq(head), head_rq(lower), id)?;
+    undo(id);
+    local::inside(head, |l| l.links.set(l.links.get().saturating_sub(1)));
+    Ok(())
+}
+
+/// Takes a link off the table, and gives the lower stream its head back.
+fn undo(id: c_int) {
+    let link = {
+        let mut table = LINKS.enter();
+        let at = table.links.iter().position(|l| l.id == id);
+        at.map(|at| table.links.swap_remove(at))
+    };
+    let Some(mut link) = link else { return };
+    let lower = link.lower;
+    if let Some(above) = link.above.take() {
+        local::inside(lower, |l| {
+            // SAFETY: inside the perimeter, with what link_lower returned for this pair.
+            unsafe { unlink_lower(l.rq, above) }
+        });
+    }
+    leave(lower, link.own);
+    lower.words().clear(state::LINKED);
+    lower.notify();
+    headwater_host::hidden::close(link.keep);
+    life::let_go(lower);
+}
+
+fn head_rq(head: &Head) -> *mut queue_t {
+    local::inside(head, |local| local.rq).unwrap_or(core::ptr::null_mut())
+}
+
+/// Sends M_IOCTL with a linkblk to the multiplexer.
+fn ask(
+    head: &'static Head,
+    cmd: c_int,
+    upper: *mut queue_t,
+    lower: *mut queue_t,
+    id: c_int,
+) -> Result<(), Errno> {
+    // SAFETY: the driver's queue is the last below the head; the pairs live while they are linked.
+    let block = unsafe {
+        let mut top = WR(upper);
+        while !(*top).q_next.is_null() {
+            top = (*top).q_next;
+        }
+        linkblk {
+            l_qtop: top,
+            l_qbot: WR(lower),
+            l_index: id,
+            l_pad: [0; 5],
+        }
+    };
+    // SAFETY: plain data.
+    let bytes = unsafe {
+        core::slice::from_raw_parts((&raw const block).cast::<u8>(), size_of::<linkblk>())
+    };
+    let message = ioctl_message(cmd, bytes, size_of::<linkblk>() as u32);
+    let deadline = sys::now() + PATIENCE;
+    let number = requests::begin(head, deadline)?;
+    let answer = requests::exchange(head, number, message, deadline);
+    requests::over(head);
+    let errno = next::errno();
+    let answer = answer?;
+    next::set_errno(errno);
+    let ioc: iocblk = answer.read().ok_or(libc::EPROTO)?;
+    match (answer.kind(), ioc.ioc_error) {
+        (M_IOCACK, 0) => Ok(()),
+        (_, 0) => Err(libc::EINVAL),
+        (_, errno) => Err(errno),
+    }
+}
+
+/// The lower stream moves into the multiplexer's perimeter; returns its own.
+fn join(upper: &Head, lower: &Head) -> &'static Perimeter {
+    move_between(lower, upper.perimeter.load(Acquire))
+}
+
+fn leave(lower: &Head, own: &'static Perimeter) {
+    move_between(lower, own as *const Perimeter as *mut Perimeter);
+}
+
+fn move_between(head: &Head, to: *mut Perimeter) -> &'static Perimeter {
+    // SAFETY: perimeters are never freed.
+    unsafe {
+        let from: &'static Perimeter = &*head.perimeter.load(Acquire);
+        let to: &'static Perimeter = &*to;
+        let (a, b) = from.enter_both(to);
+        if let (Some(b), Some(local)) = (&b, head.local()) {
+            move_stream(local.rq, &a, b);
+            head.perimeter
+                .store(to as *const Perimeter as *mut Perimeter, Release);
+        }
+        from
+    }
+}
+
+/// Does a stream below `from`, or below one of those, lead to `to`? Then linking would make a circle.
+fn reaches(from: &Head, to: &Head) -> bool {
+    let table = LINKS.enter();
+    let mut open = vec![from.index];
+    let mut seen = Vec::new();
+    while let Some(at) = open.pop() {
+        if at == to.index {
+            return true;
+        }
+        if seen.contains(&at) {
+            continue;
+        }
+        seen.push(at);
+        let below = table.links.iter().filter(|l| l.upper == at);
+        open.extend(below.map(|l| l.lower.index));
+    }
+    false
+}

@@ -1,0 +1,349 @@
+//! putmsg, putpmsg, getmsg and getpmsg.
+
+use headwater_channel::lock::Taken;
+use headwater_channel::ring::Meta;
+use headwater_host::sys::Errno;
+use headwater_host::{process, signal};
+use libc::iovec;
+
+use super::inlet::{self, Front, Inlet, Sink, Trouble, flag};
+use super::wait::Want;
+use super::write::with_signal;
+use super::{Head, local, passing};
+use crate::ddi as kind;
+use crate::pipe::words::state;
+use crate::pipe::{INLINE, RING};
+use crate::tunables;
+
+/// putmsg, getmsg: a high-priority message.
+pub const RS_HIPRI: i32 = 1;
+/// putpmsg, getpmsg.
+pub const MSG_HIPRI: i32 = 1;
+pub const MSG_ANY: i32 = 2;
+pub const MSG_BAND: i32 = 4;
+/// What getmsg returns when parts of the message stay behind.
+pub const MORECTL: i32 = 1;
+pub const MOREDATA: i32 = 2;
+
+/// Where a new message goes in the order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Priority {
+    High,
+    Band(u8),
+}
+
+/// Which message getmsg waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Choice {
+    Any,
+    High,
+    /// High priority, or this band or one above.
+    AtLeast(u8),
+}
+
+/// What getmsg found. Lengths are -1 where the message has no such part, or it was not asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Got {
+    pub control: i32,
+    pub data: i32,
+    pub band: u8,
+    pub high: bool,
+    /// MORECTL, MOREDATA.
+    pub more: i32,
+}
+
+impl Default for Got {
+    /// After a hangup: two parts of no bytes.
+    fn default() -> Got {
+        Got {
+            control: 0,
+            data: 0,
+            band: 0,
+            high: false,
+            more: 0,
+        }
+    }
+}
+
+impl Head {
+    /// Sends a message of the given parts. Blocks while its band is full, unless O_NONBLOCK or high priority.
+    /// Errors: EAGAIN, EINTR, EINVAL, ENOSR, EPIPE (with SIGPIPE), ERANGE, the errno of an M_ERROR.
+    pub fn put_message(
+        &self,
+        control: Option<&[u8]>,
+        data: Option<&[u8]>,
+        priority: Priority,
+        deadline: Option<u64>,
+    ) -> Result<(), Errno> {
+        signal::begin_wait();
+        if priority == Priority::High && control.is_none() {
+            return Err(libc::EINVAL);
+        }
+        self.check_writable().map_err(with_signal)?;
+        if control.is_none() && data.is_none() {
+            return Ok(());
+        }
+        if control.is_some_and(|c| c.len() > tunables::get().strctlsz) {
+            return Err(libc::ERANGE);
+        }
+        if let Some(data) = data {
+            self.check_size(data.len(), control.is_some())?;
+        }
+        if let Priority::Band(1..) = priority {
+            self.words().set(state::BANDED);
+        }
+        let band = match priority {
+            Priority::High => 0,
+            Priority::Band(band) => band,
+        };
+        loop {
+            self.check_writable().map_err(with_signal)?;
+            let sent = if self.is_queued() {
+                local::put(self, control, data, priority)?
+            } else {
+                let sent = self.push_message(control, data, priority)?;
+                self.tell_local_peer();
+                sent
+            };
+            if sent {
+                return Ok(());
+            }
+            self.words().full_count.fetch_add(1, Relaxed);
+            if deadline.is_none() && self.words().is_nonblocking() {
+                return Err(libc::EAGAIN);
+            }
+            if self.is_queued() {
+                local::wait_for_room_until(self, band, deadline)?;
+            } else {
+                let need = control.map_or(0, <[u8]>::len) + data.map_or(0, <[u8]>::len);
+                self.wait(Want::ROOM, deadline, || {
+                    self.may_put(band, need) || self.is_upset() || self.is_queued()
+                })?;
+            }
+        }
+    }
+
+    fn check_size(&self, len: usize, with_control: bool) -> Result<(), Errno> {
+        let (least, most) = self.packet_sizes();
+        // Above what lies in the ring a message travels in a memfd: the pipe itself has no such limit.
+        let most = if most >= INLINE && self.words().max_packet.load(Relaxed) == u32::MAX {
+            tunables::get().strmsgsz
+        } else {
+            most
+        };
+        if len > most || len < least && !(with_control && len == 0) {
+            return Err(libc::ERANGE);
+        }
+        Ok(())
+    }
+
+    /// Puts a message into the ring; false when there is no room for one of its band.
+    pub fn push_message(
+        &self,
+        control: Option<&[u8]>,
+        data: Option<&[u8]>,
+        priority: Priority,
+    ) -> Result<bool, Errno> {
+        let (k, band) = match (priority, control) {
+            (Priority::High, _) => (kind::M_PCPROTO, 0),
+            (Priority::Band(band), Some(_)) => (kind::M_PROTO, band),
+            (Priority::Band(band), None) => (kind::M_DATA, band),
+        };
+        let flags = if data.is_none() { flag::NO_DATA } else { 0 };
+        self.push_frame(
+            control.unwrap_or(&[]),
+            data.unwrap_or(&[]),
+            Meta {
+                kind: k,
+                band,
+                flags,
+                control: 0,
+            },
+        )
+    }
+
+    /// Puts a frame into the ring, its data in a memfd if it is long.
+    pub fn push_frame(&self, control: &[u8], data: &[u8], meta: Meta) -> Result<bool, Errno> {
+        self.enter();
+        let _quiet = process::Quiet::new();
+        let ring = self.outgoing();
+        let section = process::lock(&ring.state.writer.lock);
+        if section.taken == Taken::Stolen {
+            ring.recover_producer().map_err(|_| self.spoiled())?;
+        }
+        let high = meta.kind == kind::M_PCPROTO;
+        if high && self.peer_has_high_message() {
+            // One waits at a head at a time; a second one is discarded.
+            return Ok(true);
+        }
+        let external = control.len() + data.len() > INLINE;
+        let inline = control.len() + if external { 16 } else { data.len() };
+        if !self.may_put_locked(meta, inline, control.len() + data.len()) {
+            return Ok(false);
+        }
+        let plain = meta == Meta::default() && !external;
+        let sent = if plain && data.is_empty() {
+            ring.push_empty(meta)
+        } else if plain {
+            ring.push(data, meta).map(|n| n > 0)
+        } else if external {
+            let ticket = passing::send_body(self, data)?;
+            let Some(ticket) = ticket else {
+                return Ok(false);
+            };
+            let meta = Meta {
+                flags: meta.flags | flag::EXTERNAL,
+                ..meta
+            };
+            ring.push_special(control, &ticket, meta)
+        } else {
+            ring.push_special(control, data, meta)
+        };
+        let sent = sent.map_err(|_| self.spoiled())?;
+        if sent && meta.band > 0 {
+            let word = &self.band_bytes(true)[meta.band as usize];
+            inlet::enter_band(word, control.len() + data.len());
+        }
+        drop(section);
+        self.ring_peer_for_data();
+        Ok(sent)
+    }
+
+    /// Under the writer lock: room for a frame of this kind?
+    fn may_put_locked(&self, meta: Meta, inline: usize, weight: usize) -> bool {
+        let ring = self.outgoing();
+        if meta.kind & kind::QPCTL != 0 || meta.kind == kind::M_PASSFP {
+            return true;
+        }
+        if meta.band > 0 {
+            let _ = weight;
+            return !self.is_band_full(meta.band);
+        }
+        let (limit, low) = self.marks();
+        ring.may_send(inline, limit, low)
+    }
+
+    /// A hint, without the lock.
+    pub fn may_put(&self, band: u8, need: usize) -> bool {
+        if band > 0 {
+            return !self.is_band_full(band);
+        }
+        self.has_room(if need > INLINE { 16 } else { need })
+    }
+
+    /// Is a band of what we write full? Bands have the default marks in a ring.
+    pub fn is_band_full(&self, band: u8) -> bool {
+        let word = &self.band_bytes(true)[band as usize];
+        inlet::is_full(word) || self.outgoing().fill() as usize > RING - RESERVE
+    }
+
+    /// Does a high-priority message wait at the other end? Under the writer lock, so that none is added meanwhile.
+    fn peer_has_high_message(&self) -> bool {
+        let ring = self.outgoing();
+        if ring.specials() == 0 {
+            return false;
+        }
+        let section = process::lock(&ring.state.reader.lock);
+        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
+            return false;
+        }
+        let found = ring.find(|f| f.meta.kind == kind::M_PCPROTO);
+        drop(section);
+        matches!(found, Ok(Some(_)))
+    }
+
+    /// Receives a message. Blocks while there is none of the choice, unless O_NONBLOCK.
+    /// Errors: EAGAIN, EBADMSG, EINTR, EINVAL, the errno of an M_ERROR.
+    pub fn get_message(
+        &self,
+        control: Option<&mut [u8]>,
+        data: Option<&mut [u8]>,
+        choice: Choice,
+        deadline: Option<u64>,
+    ) -> Result<Got, Errno> {
+        signal::begin_wait();
+        let control = control.map(part);
+        let data = data.map(part);
+        self.receive(deadline, |inlet| {
+            let Some(front) = inlet.front()? else {
+                return Ok(None);
+            };
+            if !choice.takes(&front) {
+                return Ok(None);
+            }
+            if front.kind == kind::M_PASSFP {
+                return Err(Trouble::Fails(libc::EBADMSG));
+            }
+            get_from(inlet, front, control, data).map(Some)
+        })
+    }
+}
+
+/// Room that bands leave to high-priority messages.
+const RESERVE: usize = 16 << 10;
+
+fn part(buf: &mut [u8]) -> iovec {
+    iovec {
+        iov_base: buf.as_mut_ptr() as *mut _,
+        iov_len: buf.len(),
+    }
+}
+
+impl Choice {
+    pub fn takes(self, front: &Front) -> bool {
+        match self {
+            Choice::Any => true,
+            Choice::High => front.is_high(),
+            Choice::AtLeast(band) => front.is_high() || front.band >= band,
+        }
+    }
+}
+
+fn get_from(
+    inlet: &mut dyn Inlet,
+    front: Front,
+    control: Option<iovec>,
+    data: Option<iovec>,
+) -> Result<Got, Trouble> {
+    let mut got = Got {
+        control: -1,
+        data: -1,
+        band: front.band,
+        high: front.is_high(),
+        more: 0,
+    };
+    let mut taken = [None; 2];
+    let mut skip = 0;
+    let wanted = [
+        (front.control, control, MORECTL),
+        (front.data, data, MOREDATA),
+    ];
+    for (i, (have, room, more)) in wanted.into_iter().enumerate() {
+        let Some(have) = have else { continue };
+        match room {
+            Some(room) => {
+                let n = have.min(room.iov_len);
+                if n > 0 {
+                    let iov = [room];
+                    let mut sink = Sink::new(&iov);
+                    sink.fill(inlet, skip, n);
+                }
+                taken[i] = Some(n);
+                if i == 0 {
+                    got.control = n as i32;
+                } else {
+                    got.data = n as i32;
+                }
+                if n < have {
+                    got.more |= more;
+                }
+            }
+            None => got.more |= more,
+        }
+        skip += have;
+    }
+    inlet.take(taken[0], taken[1])?;
+    Ok(got)
+}
+
+use headwater_host::sync::Ordering::Relaxed;

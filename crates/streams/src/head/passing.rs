@@ -1,0 +1,422 @@
+//! What travels beside a pipe's ring: passed descriptors (I_SENDFD, I_RECVFD) and long data parts.
+//!
+//! It goes through the shadow, as descriptors of a control message; a frame in the ring stands for it and names it by a
+//! sequence number. The descriptors go first, so whoever takes the frame, under the reader lock, finds them. Frames of bands
+//! are taken out of order, so what comes before the wanted one is kept here.
+//!
+//! # Contract
+//! Bodies are mapped only when sealed against every change, and for as long as their [`Body`] lives.
+
+use core::ffi::{c_char, c_int};
+
+use headwater_channel::bell;
+use headwater_channel::ring::Meta;
+use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::sys::Errno;
+use headwater_host::table::{self, Handle, Kind};
+use headwater_host::{process, signal, sys};
+
+use super::inlet::Trouble;
+use super::{Head, life};
+use crate::attach::private::Private;
+use crate::attach::rights::{self, Received};
+use crate::ddi::M_PASSFP;
+use crate::pipe::{Parts, Pipe};
+
+/// struct strrecvfd
+#[repr(C)]
+pub struct StrRecvFd {
+    pub fd: c_int,
+    pub uid: libc::uid_t,
+    pub gid: libc::gid_t,
+    pub fill: [c_char; 8],
+}
+
+const MAGIC: u64 = 0x4857_5053;
+
+/// What a message on the shadow carries, in its first word; then come the sequence number and two words of its own.
+mod cargo {
+    /// A descriptor that is no stream's.
+    pub const PLAIN: u64 = 1;
+    /// An end of a pipe: {side | fifo << 1 | CONNECTION}; shadow, memfd, bells.
+    pub const END: u64 = 2;
+    /// A driver's stream, which is one process's own: {its owner, the handle's parts}.
+    pub const LOCAL: u64 = 3;
+    /// The data part of a message: {length}; a sealed memfd.
+    pub const BODY: u64 = 4;
+    /// The frame could not be published after all.
+    pub const WITHDRAWN: u64 = 5;
+    /// Somebody waits in open(2) until this end is received.
+    pub const CONNECTION: u64 = 4;
+}
+
+const SEALS: c_int =
+    libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
+/// What is kept for one end at most: a peer that sends and never publishes gains nothing.
+const MOST_KEPT: usize = 256;
+
+struct Parcel {
+    pipe: u64,
+    side: u32,
+    received: Received,
+}
+
+static KEPT: Private<Vec<Parcel>> = Private::new(Vec::new());
+static SENT: AtomicU32 = AtomicU32::new(0);
+
+/// I_SENDFD. The message goes straight to the head at the other end, past modules.
+/// Errors: EAGAIN (full), EBADF, EINVAL (not an end of a pipe), ENXIO (hung up).
+pub fn send_fd(head: &Head, fd: c_int) -> Result<c_int, Errno> {
+    if !is_end_of_pipe(head) {
+        return Err(libc::EINVAL);
+    }
+    if head.has_hung_up() {
+        return Err(libc::ENXIO);
+    }
+    sys::fcntl(fd, libc::F_GETFD, 0).map_err(|_| libc::EBADF)?;
+    let sent = match table::lookup(fd) {
+        Some(h) if h.kind() == Kind::Hidden => Err(libc::EBADF),
+        Some(h) if h.kind() == Kind::Stream => {
+            let passed = super::get(h).ok_or(libc::EBADF)?;
+            match passed.pipe() {
+                Some(pipe) => {
+                    pipe.words(passed.side()).shared.store(1, Ordering::SeqCst);
+                    send_end(head, pipe, passed.side(), fd, false)
+                }
+                None => send_local(head, passed, fd),
+            }
+        }
+        _ => send(head, [cargo::PLAIN, 0, 0], &[fd]),
+    };
+    sent.map(|()| 0)
+}
+
+/// Sends an end of a pipe; `connection`: somebody waits for it to be received.
+pub fn send_end(
+    head: &Head,
+    pipe: &Pipe,
+    side: u32,
+    shadow: c_int,
+    connection: bool,
+) -> Result<(), Errno> {
+    let mark = if connection { cargo::CONNECTION } else { 0 };
+    let which = side as u64 | (pipe.fifo as u64) << 1 | mark;
+    let [first, second] = pipe.both_bells()?;
+    let fds = [shadow, pipe.memfd, first, second];
+    send(head, [cargo::END, which, 0], &fds)
+}
+
+/// The stream stays open while it is under way, as a file does that the kernel carries.
+fn send_local(head: &Head, passed: &'static Head, fd: c_int) -> Result<(), Errno> {
+    let h = passed.handle();
+    let name = (h.generation() as u64) << 32 | h.index() as u64;
+    life::hold(passed);
+    send(head, [cargo::LOCAL, process::owner().bits(), name], &[fd])
+        .inspect_err(|_| life::let_go(passed))
+}
+
+fn send(head: &Head, what: [u64; 3], fds: &[c_int]) -> Result<(), Errno> {
+    if !head.has_room(8) {
+        return Err(libc::EAGAIN);
+    }
+    let sequence = next_sequence();
+    transmit(head, what, sequence, fds)?;
+    let meta = Meta {
+        kind: M_PASSFP,
+        ..Meta::default()
+    };
+    match head.push_frame(&[], &sequence.to_ne_bytes(), meta) {
+        Ok(true) => Ok(()),
+        refused => {
+            let _ = transmit(head, [cargo::WITHDRAWN, 0, 0], sequence, &[]);
+            refused.and(Err(libc::EAGAIN))
+        }
+    }
+}
+
+/// Unique among the processes that hold an end.
+fn next_sequence() -> u64 {
+    let count = SENT.fetch_add(1, Ordering::Relaxed);
+    (sys::getpid() as u64) << 32 | count as u64
+}
+
+fn transmit(head: &Head, what: [u64; 3], sequence: u64, fds: &[c_int]) -> Result<(), Errno> {
+    let body = [
+        MAGIC << 32 | what[0],
+        sequence,
+        what[1],
+        what[2],
+        0,
+        0,
+        0,
+        0,
+    ];
+    let shadow = head.fd.load(Ordering::Relaxed);
+    rights::send(shadow, &body, fds, true).map_err(|e| match e {
+        libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::ETOOMANYREFS => libc::EAGAIN,
+        libc::EPIPE | libc::ECONNRESET | libc::ENOTCONN => libc::ENXIO,
+        e => e,
+    })
+}
+
+/// I_RECVFD. Blocks while there is no message, unless O_NONBLOCK.
+/// Errors: EAGAIN, EBADMSG (the first message carries no descriptor), EINTR, EINVAL (not an end of a pipe, or a driver's
+/// stream of another process was passed), EMFILE, ENXIO (hung up), EPROTO.
+///
+/// # Safety
+/// `to` is writable.
+pub unsafe fn receive_fd(head: &'static Head, to: *mut StrRecvFd) -> Result<c_int, Errno> {
+    if !is_end_of_pipe(head) {
+        return Err(libc::EINVAL);
+    }
+    signal::begin_wait();
+    let found = head.receive(None, |inlet| {
+        let Some(front) = inlet.front()? else {
+            return Ok(None);
+        };
+        if front.kind != M_PASSFP {
+            return Err(Trouble::Fails(libc::EBADMSG));
+        }
+        let mut sequence = [0; 8];
+        inlet.copy(0, &mut sequence);
+        let found = fetch(head, u64::from_ne_bytes(sequence));
+        inlet.take(front.control, front.data)?;
+        Ok(Some(Some(found)))
+    })?;
+    let mut parcel = found.ok_or(libc::ENXIO)??;
+    let sender = parcel.sender;
+    let fd = deliver(&mut parcel)?;
+    *to = StrRecvFd {
+        fd,
+        uid: sender.map_or(u32::MAX, |s| s.uid),
+        gid: sender.map_or(u32::MAX, |s| s.gid),
+        fill: [0; 8],
+    };
+    Ok(0)
+}
+
+/// Makes what came a descriptor of this process.
+fn deliver(parcel: &mut Received) -> Result<c_int, Errno> {
+    let [what, _, first, second, ..] = parcel.body;
+    match what & 0xffff_ffff {
+        cargo::PLAIN if parcel.has(1) => parcel.take_visible(0, false),
+        cargo::END if parcel.has(4) => {
+            let fifo = first & 2 != 0;
+            let (head, fd) = take_end(parcel, first as u32 & 1, fifo, false)?;
+            if first & cargo::CONNECTION != 0 {
+                accept(head);
+            }
+            Ok(fd)
+        }
+        cargo::LOCAL if parcel.has(1) => {
+            if first != process::owner().bits() {
+                return Err(libc::EINVAL);
+            }
+            let h = Handle::new(Kind::Stream, (second >> 32) as u32, second as u32);
+            let head = super::get(h).ok_or(libc::EPROTO)?;
+            let taken = parcel.take_visible(0, false).inspect(|&fd| {
+                life::duplicated(h, fd);
+                let _ = head
+                    .fd
+                    .compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed);
+            });
+            life::let_go(head);
+            taken
+        }
+        _ if parcel.cut => Err(libc::EMFILE),
+        _ => Err(libc::EPROTO),
+    }
+}
+
+/// Makes received parts (shadow, memfd, bells) an end of this process. EMFILE, ENOSR, EPROTO.
+pub fn take_end(
+    parts: &mut Received,
+    side: u32,
+    fifo: bool,
+    cloexec: bool,
+) -> Result<(&'static Head, c_int), Errno> {
+    let shadow = parts.take_visible(0, cloexec)?;
+    let adopted = (|| {
+        let [memfd, first, second] = [1, 2, 3].map(|i| parts.take(i));
+        let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
+        if fifo || life::find_pipe(inode).is_some() {
+            let _ = sys::close(second);
+        }
+        let pipe = match life::find_pipe(inode) {
+            Some(known) => {
+                let _ = sys::close(memfd);
+                let _ = sys::close(first);
+                known
+            }
+            None => Pipe::open(&Parts {
+                side,
+                fifo,
+                shadow,
+                memfd,
+                bells: [first, second],
+            })?,
+        };
+        life::adopt(pipe, if pipe.fifo { 0 } else { side }, shadow)
+    })();
+    match adopted {
+        Ok(head) => Ok((head, shadow)),
+        Err(e) => {
+            let _ = sys::close(shadow);
+            Err(e)
+        }
+    }
+}
+
+/// Tells who waits at the other end of a new connection that this one has been received.
+fn accept(head: &Head) {
+    if let Some(waiting) = head.peer_words() {
+        waiting.accepted.store(1, Ordering::SeqCst);
+        bell::ring(head.peer_bell());
+    }
+}
+
+fn is_end_of_pipe(head: &Head) -> bool {
+    head.pipe().is_some_and(|pipe| !pipe.fifo)
+}
+
+/// What the frame with this number stands for: kept before, or now in the shadow. Inside the section or perimeter in which
+/// the frame is taken. EMFILE if it was lost for want of descriptors, EPROTO if it never came.
+fn fetch(head: &Head, sequence: u64) -> Result<Received, Errno> {
+    let pipe = head.pipe().ok_or(libc::EINVAL)?.inode;
+    let side = head.side();
+    let ours = |p: &Parcel| p.pipe == pipe && p.side == side;
+    let kept = KEPT.with(|kept| {
+        let at = kept
+            .iter()
+            .position(|p| ours(p) && p.received.body[1] == sequence)?;
+        Some(kept.remove(at).received)
+    });
+    if let Some(found) = kept {
+        return Ok(found);
+    }
+    loop {
+        let received = match rights::receive(head.fd.load(Ordering::Relaxed)) {
+            Ok(Some(received)) => received,
+            Ok(None) | Err(_) => return Err(libc::EPROTO),
+        };
+        if received.body[0] >> 32 != MAGIC {
+            continue;
+        }
+        let withdrawn = received.body[0] & 0xffff_ffff == cargo::WITHDRAWN;
+        if received.body[1] == sequence && !withdrawn {
+            return Ok(received);
+        }
+        let dropped = KEPT.with(|kept| {
+            if withdrawn {
+                let number = received.body[1];
+                let at = kept
+                    .iter()
+                    .position(|p| ours(p) && p.received.body[1] == number)?;
+                return Some(kept.remove(at));
+            }
+            let crowded = kept.iter().filter(|p| ours(p)).count() >= MOST_KEPT;
+            let oldest = kept.iter().position(ours).filter(|_| crowded);
+            let dropped = oldest.map(|at| kept.remove(at));
+            let mut received = received;
+            received.hide();
+            kept.push(Parcel {
+                pipe,
+                side,
+                received,
+            });
+            dropped
+        });
+        drop(dropped);
+    }
+}
+
+/// The data part of a message, in memory of its own.
+pub struct Body {
+    at: *mut u8,
+    len: usize,
+}
+
+impl Body {
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: mapped for its length while self lives, and sealed against changes.
+        unsafe { core::slice::from_raw_parts(self.at, self.len) }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        // SAFETY: the owner of the value is the last user of the mapping.
+        let _ = unsafe { sys::munmap(self.at, self.len) };
+    }
+}
+
+/// Sends a data part too long for the ring; the frame that stands for it is to hold the ticket. `None`: no room now.
+/// Errors: ERANGE on a FIFO, ENXIO, EMFILE, ENFILE, ENOMEM. Under the writer lock.
+pub fn send_body(head: &Head, data: &[u8]) -> Result<Option<[u8; 16]>, Errno> {
+    if !is_end_of_pipe(head) {
+        return Err(libc::ERANGE);
+    }
+    let memfd = sealed(data)?;
+    let sequence = next_sequence();
+    let sent = transmit(
+        head,
+        [cargo::BODY, data.len() as u64, 0],
+        sequence,
+        &[memfd],
+    );
+    let _ = sys::close(memfd);
+    match sent {
+        Ok(()) => {
+            let mut ticket = [0; 16];
+            ticket[..8].copy_from_slice(&sequence.to_ne_bytes());
+            ticket[8..].copy_from_slice(&(data.len() as u64).to_ne_bytes());
+            Ok(Some(ticket))
+        }
+        Err(libc::EAGAIN) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// The data part for which a frame's ticket stands. EPROTO: not as it should be; ENOMEM. Under the reader lock.
+pub fn fetch_body(head: &Head, ticket: [u8; 16]) -> Result<Body, Errno> {
+    let word = |at: usize| u64::from_ne_bytes(core::array::from_fn(|i| ticket[at + i]));
+    let (sequence, len) = (word(0), word(8) as usize);
+    let mut parcel = fetch(head, sequence)?;
+    if parcel.body[0] & 0xffff_ffff != cargo::BODY || !parcel.has(1) {
+        return Err(libc::EPROTO);
+    }
+    let memfd = parcel.take(0);
+    let body = map(memfd, len);
+    let _ = sys::close(memfd);
+    body
+}
+
+fn sealed(data: &[u8]) -> Result<c_int, Errno> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    let memfd = sys::memfd_create(c"headwater-message", flags)?;
+    let filled = || {
+        sys::ftruncate(memfd, data.len() as u64)?;
+        let mut rest = data;
+        while !rest.is_empty() {
+            // SAFETY: rest is readable.
+            let n = unsafe { sys::write(memfd, rest.as_ptr(), rest.len()) }?;
+            rest = &rest[n..];
+        }
+        sys::fcntl(memfd, libc::F_ADD_SEALS, SEALS as usize).map(drop)
+    };
+    filled().map(|()| memfd).inspect_err(|_| {
+        let _ = sys::close(memfd);
+    })
+}
+
+fn map(memfd: c_int, len: usize) -> Result<Body, Errno> {
+    let needed = SEALS & !libc::F_SEAL_SEAL;
+    let seals = sys::fcntl(memfd, libc::F_GET_SEALS, 0).map_err(|_| libc::EPROTO)?;
+    let size = sys::fstat(memfd)?.st_size as u64;
+    if len == 0 || size != len as u64 || seals & needed != needed {
+        return Err(libc::EPROTO);
+    }
+    // SAFETY: a fresh mapping of a file of that size that can't change.
+    let at = unsafe { sys::mmap(0, len, libc::PROT_READ, libc::MAP_PRIVATE, memfd, 0) }?;
+    Ok(Body { at, len })
+}

@@ -1,0 +1,200 @@
+//! Streams as members of poll, select and epoll sets: poll(2) of System V.
+
+use headwater_channel::lock::Taken;
+use headwater_host::poll::SHARED_SLICE;
+use headwater_host::process;
+use headwater_host::sync::Ordering::{Relaxed, SeqCst};
+use headwater_host::table::{Descriptor, Handle};
+
+use super::inlet::Front;
+use super::wait::Want;
+use super::{Head, local};
+use crate::ddi::M_PASSFP;
+use crate::pipe::words::state;
+
+const IN: u32 = libc::POLLIN as u32;
+const PRI: u32 = libc::POLLPRI as u32;
+const OUT: u32 = libc::POLLOUT as u32;
+const ERR: u32 = libc::POLLERR as u32;
+const HUP: u32 = libc::POLLHUP as u32;
+const RDNORM: u32 = libc::POLLRDNORM as u32;
+const RDBAND: u32 = libc::POLLRDBAND as u32;
+const WRNORM: u32 = libc::POLLWRNORM as u32;
+const WRBAND: u32 = libc::POLLWRBAND as u32;
+const READING: u32 = IN | PRI | RDNORM | RDBAND;
+const WRITING: u32 = OUT | WRNORM | WRBAND;
+
+pub struct Streams;
+
+fn want_of(head: &Head, events: u32) -> Want {
+    if head.is_queued() {
+        return Want::EITHER;
+    }
+    let mut want = Want(0);
+    if events & READING != 0 {
+        want.0 |= Want::DATA.0;
+    }
+    if events & WRITING != 0 {
+        want.0 |= Want::ROOM.0;
+    }
+    want
+}
+
+impl Head {
+    /// All events that hold, whatever was asked for; only those of `want` cost anything.
+    pub fn events(&self, want: u32) -> u32 {
+        let hung_up = self.has_hung_up();
+        let s = self.words().state();
+        if s & state::LINKED != 0 {
+            return ERR;
+        }
+        let mut events = 0;
+        if s & (state::READ_ERROR | state::WRITE_ERROR) != 0 {
+            events |= ERR;
+        }
+        if want & READING != 0 {
+            events |= self.read_events();
+        }
+        if hung_up {
+            return events | HUP;
+        }
+        if want & WRITING != 0 {
+            events |= self.write_events(want);
+        }
+        events
+    }
+
+    fn read_events(&self) -> u32 {
+        if self.is_queued() {
+            let mut events = 0;
+            let mut look = |inlet: &mut dyn super::inlet::Inlet| {
+                inlet.each(&mut |f| events |= events_of(f))?;
+                Ok(())
+            };
+            let _ = local::with_inlet(self, &mut look);
+            return events;
+        }
+        let ring = self.incoming();
+        if ring.specials() == 0 {
+            return if ring.is_empty() { 0 } else { IN | RDNORM };
+        }
+        let _quiet = process::Quiet::new();
+        let section = process::lock(&ring.state.reader.lock);
+        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
+            return ERR;
+        }
+        let mut events = 0;
+        let walked = ring.find(|frame| {
+            events |= events_of(&super::inlet::front_of(frame));
+            false
+        });
+        drop(section);
+        if walked.is_err() { ERR } else { events }
+    }
+
+    fn write_events(&self, want: u32) -> u32 {
+        let mut events = 0;
+        if local::can_put(self, 0) {
+            events |= OUT | WRNORM;
+        }
+        if want & WRBAND != 0 && self.words().has(state::BANDED) && local::can_put(self, 1) {
+            events |= WRBAND;
+        }
+        events
+    }
+}
+
+fn events_of(front: &Front) -> u32 {
+    match front {
+        f if f.kind == M_PASSFP => IN | RDNORM,
+        f if f.is_high() => PRI,
+        f if f.band > 0 => IN | RDBAND,
+        _ => IN | RDNORM,
+    }
+}
+
+impl Descriptor for Streams {
+    fn ready(&self, h: Handle, want: u32) -> u32 {
+        let Some(head) = super::get(h) else {
+            return libc::POLLNVAL as u32;
+        };
+        head.events(want) & (want | ERR | HUP)
+    }
+
+    fn arm(&self, h: Handle, want: u32) {
+        if let Some(head) = super::get(h) {
+            head.callers.fetch_add(1, SeqCst);
+            head.bell();
+            head.arm(want_of(head, want));
+            if head.is_queued() {
+                // Asked again, so that a full queue below knows that somebody wants to write.
+                head.events(want);
+            }
+        }
+    }
+
+    fn disarm(&self, h: Handle, want: u32) {
+        if let Some(head) = super::get(h) {
+            head.disarm(want_of(head, want));
+            head.callers.fetch_sub(1, SeqCst);
+            head.used_at.store(1, Relaxed);
+        }
+    }
+
+    fn bell(&self, h: Handle) -> Option<i32> {
+        super::get(h).map(Head::bell).filter(|&bell| bell >= 0)
+    }
+
+    fn settle(&self, h: Handle) {
+        if let Some(head) = super::get(h) {
+            head.settle();
+        }
+    }
+
+    fn kernel_events(&self, _: Handle, _: u32) -> u32 {
+        // What the shadow has to read is for us; that its peer is gone is always reported.
+        0
+    }
+
+    fn edges(&self, h: Handle) -> (u64, u64) {
+        let Some(head) = super::get(h) else {
+            return (0, 0);
+        };
+        let version = head.version() as u64;
+        let arrived = if head.has_pipe() {
+            head.incoming().tail()
+        } else {
+            0
+        };
+        let full = head.words().full_count.load(Relaxed) as u64;
+        (arrived.wrapping_add(version << 40), full)
+    }
+
+    fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
+        let Some(head) = super::get(h) else {
+            return events;
+        };
+        // An eventfd stands for a stream without a peer: it says nothing.
+        if head.shadow_poll().fd < 0 {
+            return events & libc::POLLNVAL as u32;
+        }
+        head.note_shadow(events as i16);
+        events & (HUP | libc::POLLNVAL as u32)
+    }
+
+    fn peer_cpu(&self, h: Handle) -> u32 {
+        super::get(h).map_or(u32::MAX, Head::peer_cpu)
+    }
+
+    fn busy(&self, _: Handle, _: i32) -> bool {
+        true
+    }
+
+    fn slice(&self, h: Handle, _: u32) -> Option<u64> {
+        super::get(h)
+            .is_some_and(Head::is_shared)
+            .then_some(SHARED_SLICE)
+    }
+
+    fn slice_over(&self, _: Handle, _: u32) {}
+}

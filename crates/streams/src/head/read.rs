@@ -1,0 +1,276 @@
+//! read(2) and readv(2), in the read modes of I_SRDOPT.
+
+use headwater_channel::lock::Taken;
+use headwater_host::sys::Errno;
+use headwater_host::{process, signal};
+use libc::iovec;
+
+use super::control::is_bad;
+use super::inlet::{Inlet, Sink, Trouble};
+use super::wait::Want;
+use super::{Head, local};
+use crate::ddi as kind;
+use crate::pipe::words::state;
+
+pub const RNORM: u32 = 0;
+pub const RMSGD: u32 = 1;
+pub const RMSGN: u32 = 2;
+pub const RMODEMASK: u32 = 3;
+pub const RPROTDAT: u32 = 4;
+pub const RPROTDIS: u32 = 8;
+pub const RPROTNORM: u32 = 0x10;
+
+impl Head {
+    /// Reads bytes. Blocks while there is nothing unless O_NONBLOCK; 0 after a hangup, or for a message of no bytes.
+    /// Errors: EAGAIN, EBADMSG (the first message is not for read), EINTR, EINVAL (linked), the errno of an M_ERROR.
+    #[inline]
+    pub fn read(&self, buf: &mut [u8]) -> Result<usize, Errno> {
+        if self.is_plain(state::STOPS_READ) && !buf.is_empty() {
+            let n = self.read_plain(buf);
+            if n > 0 {
+                return Ok(n);
+            }
+        }
+        self.read_slowly(&[iovec {
+            iov_base: buf.as_mut_ptr() as *mut _,
+            iov_len: buf.len(),
+        }])
+    }
+
+    /// Ordinary data from the ring; 0 when there is none, or something else is to be said.
+    #[inline(always)]
+    fn read_plain(&self, buf: &mut [u8]) -> usize {
+        let ring = self.incoming();
+        if ring.is_empty() {
+            return 0;
+        }
+        self.enter();
+        let _quiet = process::Quiet::new();
+        let section = process::lock(&ring.state.reader.lock);
+        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
+            return 0;
+        }
+        let mut done = 0;
+        while done < buf.len() && ring.specials() == 0 {
+            let Ok(Some(frame)) = ring.peek() else { break };
+            // A message of no bytes ends a read, and is read as 0 by the next.
+            if frame.len == 0 || frame.special {
+                break;
+            }
+            let n = frame.len.min(buf.len() - done);
+            ring.copy_frame(&frame, 0, &mut buf[done..done + n]);
+            ring.consume(&frame, n);
+            done += n;
+        }
+        drop(section);
+        self.ring_peer_for_room();
+        self.tell_local_peer();
+        done
+    }
+
+    #[cold]
+    pub fn read_slowly(&self, iov: &[iovec]) -> Result<usize, Errno> {
+        signal::begin_wait();
+        if iov.iter().any(|v| is_bad(v.iov_base) && v.iov_len > 0) {
+            return Err(libc::EFAULT);
+        }
+        self.check_readable()?;
+        if iov.iter().all(|v| v.iov_len == 0) {
+            return Ok(0);
+        }
+        let options = self.words().read_options.load(Relaxed);
+        self.receive(None, |inlet| {
+            let mut sink = Sink::new(iov);
+            read_from(inlet, &mut sink, options)
+        })
+    }
+
+    /// The loop of every call that takes a message: looks, and waits when `f` finds nothing for it. `f` returns `None` to
+    /// wait. After a hangup with nothing left for it, `T::default()`.
+    pub fn receive<T: Default>(
+        &self,
+        deadline: Option<u64>,
+        mut f: impl FnMut(&mut dyn Inlet) -> Result<Option<T>, Trouble>,
+    ) -> Result<T, Errno> {
+        loop {
+            self.check_readable()?;
+            // Before looking: what was sent before the end is there then.
+            let over = self.has_hung_up();
+            let seen = self.seen();
+            let found = if self.is_queued() {
+                local::with_inlet(self, &mut f)
+            } else {
+                self.with_ring_inlet(&mut f)
+            };
+            match found {
+                Ok(Some(value)) => return Ok(value),
+                Ok(None) => {}
+                Err(Trouble::NeedsQueue) => {
+                    local::begin(self)?;
+                    continue;
+                }
+                Err(Trouble::Fails(libc::EPROTO)) if !self.is_queued() => {
+                    return Err(self.spoiled());
+                }
+                Err(Trouble::Fails(e)) => return Err(e),
+            }
+            if over {
+                return Ok(T::default());
+            }
+            if deadline.is_none() && self.words().is_nonblocking() {
+                return Err(libc::EAGAIN);
+            }
+            self.wait_for_message(seen, deadline)?;
+        }
+    }
+
+    /// What has come so far: taken before looking, so that nothing that comes meanwhile is waited for.
+    fn seen(&self) -> Seen {
+        Seen {
+            version: self.version(),
+            tail: if self.has_pipe() {
+                self.incoming().tail()
+            } else {
+                0
+            },
+        }
+    }
+
+    /// Waits for something new at the head.
+    fn wait_for_message(&self, seen: Seen, deadline: Option<u64>) -> Result<(), Errno> {
+        if self.is_queued() {
+            return local::wait_for_change(self, seen.version, deadline);
+        }
+        let ring = self.incoming();
+        // What was found not to be for us is no news.
+        let empty = ring.is_empty();
+        self.wait(Want::DATA, deadline, || {
+            let come = if empty {
+                !ring.is_empty()
+            } else {
+                ring.tail() != seen.tail
+            };
+            come || self.version() != seen.version || self.is_queued()
+        })
+    }
+
+    pub fn check_not_linked(&self) -> Result<(), Errno> {
+        if self.words().has(state::LINKED) {
+            return Err(libc::EINVAL);
+        }
+        Ok(())
+    }
+
+    /// The error that a read finds, if any.
+    pub fn check_readable(&self) -> Result<(), Errno> {
+        self.check_not_linked()?;
+        if self.words().has(state::NO_READ) {
+            return Err(libc::EBADF);
+        }
+        if self.words().has(state::READ_ERROR) {
+            return Err(self.take_error(true));
+        }
+        Ok(())
+    }
+
+    /// The errno of an M_ERROR; told once only where I_SERROPT asked for that.
+    pub fn take_error(&self, reading: bool) -> Errno {
+        let words = self.words();
+        let (word, bit, once) = if reading {
+            (&words.read_error, state::READ_ERROR, RERRNONPERSIST)
+        } else {
+            (&words.write_error, state::WRITE_ERROR, WERRNONPERSIST)
+        };
+        let errno = word.load(Relaxed) as Errno;
+        if words.error_options.load(Relaxed) & once != 0 {
+            words.clear(bit);
+            word.store(0, Relaxed);
+        }
+        if errno == 0 { libc::EIO } else { errno }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Seen {
+    version: u32,
+    tail: u64,
+}
+
+/// I_SERROPT: an error is told once.
+pub const RERRNONPERSIST: u32 = 2;
+pub const WERRNONPERSIST: u32 = 8;
+
+/// read(2) from the front on; `None`: nothing there.
+fn read_from(
+    inlet: &mut dyn Inlet,
+    sink: &mut Sink<'_>,
+    options: u32,
+) -> Result<Option<usize>, Trouble> {
+    let mut done = 0;
+    while sink.left() > 0 {
+        // What comes after bytes already read can wait for the next call.
+        let front = match inlet.front() {
+            Ok(front) => front,
+            Err(_) if done > 0 => break,
+            Err(e) => return Err(e),
+        };
+        let Some(front) = front else {
+            return Ok((done > 0).then_some(done));
+        };
+        if front.kind == kind::M_PASSFP
+            || front.control.is_some() && options & (RPROTDAT | RPROTDIS) == 0
+        {
+            if done > 0 {
+                break;
+            }
+            return Err(Trouble::Fails(libc::EBADMSG));
+        }
+        if front.mark && done > 0 {
+            break;
+        }
+        if front.control.is_some() && options & RPROTDIS != 0 {
+            if done > 0 && front.data.is_none() {
+                break;
+            }
+            inlet.take(front.control, None)?;
+            continue;
+        }
+        let len = front.total();
+        if len == 0 {
+            if done == 0 {
+                inlet.take(front.control, front.data)?;
+                return Ok(Some(0));
+            }
+            break;
+        }
+        let n = len.min(sink.left());
+        // As data: the control part's bytes come first.
+        let of_control = front.control.map(|c| c.min(n));
+        let of_data = front.data.map(|d| d.min(n - of_control.unwrap_or(0)));
+        let mode = options & RMODEMASK;
+        if mode == RMSGD {
+            sink.fill(inlet, 0, n);
+            inlet.take(front.control, front.data)?;
+            return Ok(Some(n));
+        }
+        let control_left = front.control.is_some() && of_control != front.control;
+        let of_data = if control_left { None } else { of_data };
+        // Copied first: taking can only fail before anything was taken, and then the copy is made again.
+        let before = (sink.left(), done);
+        sink.fill(inlet, 0, n);
+        if let Err(trouble) = inlet.take(of_control, of_data) {
+            if before.1 > 0 {
+                break;
+            }
+            return Err(trouble);
+        }
+        done += n;
+        let whole = n == len;
+        if mode == RMSGN || front.delim || !whole {
+            break;
+        }
+    }
+    Ok(Some(done))
+}
+
+use headwater_host::sync::Ordering::Relaxed;

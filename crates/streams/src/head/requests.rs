@@ -1,0 +1,292 @@
+//! I_STR and transparent ioctls: M_IOCTL goes down, the answer comes back up, with M_COPYIN and M_COPYOUT between.
+
+use core::ffi::{c_char, c_int};
+
+use headwater_host::sys::{self, Errno};
+
+use super::control::is_bad;
+use super::{Head, local};
+use crate::ddi::*;
+use crate::pipe::words::state;
+use crate::tunables;
+
+/// struct strioctl
+#[repr(C)]
+pub struct StrIoctl {
+    cmd: c_int,
+    timeout: c_int,
+    len: c_int,
+    data: *mut c_char,
+}
+
+/// Seconds that an I_STR with timeout 0 waits.
+const DEFAULT_TIMEOUT: u64 = 15;
+
+/// The one request that a stream has on its way at a time.
+#[derive(Default)]
+pub struct Pending {
+    /// Its number; 0: none.
+    id: u32,
+    last: u32,
+    answer: Option<Message>,
+}
+
+impl Pending {
+    pub fn is_busy(&self) -> bool {
+        self.id != 0
+    }
+
+    fn begin(&mut self) -> Option<u32> {
+        if self.id != 0 {
+            return None;
+        }
+        self.last = self.last.wrapping_add(1).max(1);
+        self.id = self.last;
+        Some(self.id)
+    }
+
+    fn end(&mut self) {
+        self.id = 0;
+        self.answer = None;
+    }
+
+    /// An answer came up. A late one, to a request that is over, is freed.
+    ///
+    /// # Safety
+    /// A message of ours: M_IOCACK, M_IOCNAK, M_COPYIN or M_COPYOUT.
+    pub unsafe fn answered(&mut self, mp: *mut mblk_t) {
+        let Some(message) = Message::from_raw(mp) else {
+            return;
+        };
+        let id = match message.kind() {
+            M_COPYIN | M_COPYOUT => message.read::<copyreq>().map(|r| r.cq_id),
+            _ => message.read::<iocblk>().map(|r| r.ioc_id),
+        };
+        if self.id != 0 && id == Some(self.id) && self.answer.is_none() {
+            self.answer = Some(message);
+        }
+    }
+}
+
+/// I_STR. Returns what the module or driver says. Errors: EINVAL (bad length or timeout; nobody knows the command), ENXIO
+/// after a hangup, ETIME, EINTR, and the errno of the answer.
+///
+/// # Safety
+/// As ioctl(2): `request` and the buffer it names are valid.
+pub unsafe fn strioctl(head: &'static Head, request: *mut StrIoctl) -> Result<c_int, Errno> {
+    let request = &mut *request;
+    if request.timeout < -1 || request.len < 0 || request.len as usize > tunables::get().strmsgsz {
+        return Err(libc::EINVAL);
+    }
+    if request.len > 0 && is_bad(request.data) {
+        return Err(libc::EFAULT);
+    }
+    check(head)?;
+    if !head.is_queued() {
+        // A pipe without modules: nobody answers.
+        return Err(libc::EINVAL);
+    }
+    let data = match request.len {
+        0 => &[][..],
+        n => core::slice::from_raw_parts(request.data as *const u8, n as usize),
+    };
+    let message = ioctl_message(request.cmd, data, request.len as u32);
+    let deadline = match request.timeout {
+        -1 => u64::MAX,
+        0 => sys::now() + DEFAULT_TIMEOUT * 1_000_000_000,
+        seconds => sys::now() + seconds as u64 * 1_000_000_000,
+    };
+    let id = begin(head, deadline)?;
+    let answer = exchange(head, id, message, deadline);
+    over(head);
+    let answer = answer?;
+    let ioc: iocblk = answer.read().ok_or(libc::EPROTO)?;
+    outcome(&answer, &ioc, libc::EINVAL)?;
+    let bytes = answer.to_data();
+    let n = bytes.len().min(ioc.ioc_count as usize);
+    if n > 0 {
+        if is_bad(request.data) {
+            return Err(libc::EFAULT);
+        }
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), request.data as *mut u8, n);
+    }
+    request.len = n as c_int;
+    Ok(ioc.ioc_rval)
+}
+
+/// A request that streamio(7I) does not define: a transparent M_IOCTL. Errors: ENOTTY where nobody knows it.
+///
+/// # Safety
+/// `arg` is what the request wants: modules read and write there.
+pub unsafe fn transparent(head: &'static Head, cmd: u32, arg: usize) -> Result<c_int, Errno> {
+    check(head)?;
+    if !head.is_queued() {
+        return Err(libc::ENOTTY);
+    }
+    let mut message = ioctl_message(cmd as c_int, &arg.to_ne_bytes(), TRANSPARENT);
+    let id = begin(head, u64::MAX)?;
+    let result = loop {
+        let answer = match exchange(head, id, message, u64::MAX) {
+            Ok(answer) => answer,
+            Err(e) => break Err(e),
+        };
+        match answer.kind() {
+            M_COPYIN | M_COPYOUT => match copied(answer) {
+                Ok(next) => message = next,
+                Err(e) => break Err(e),
+            },
+            _ => {
+                let Some(ioc) = answer.read::<iocblk>() else {
+                    break Err(libc::EPROTO);
+                };
+                break outcome(&answer, &ioc, libc::ENOTTY).map(|()| ioc.ioc_rval);
+            }
+        }
+    };
+    over(head);
+    result
+}
+
+fn outcome(answer: &Message, ioc: &iocblk, unknown: Errno) -> Result<(), Errno> {
+    match (answer.kind(), ioc.ioc_error) {
+        (M_IOCACK, 0) => Ok(()),
+        (_, 0) => Err(unknown),
+        (_, errno) => Err(errno),
+    }
+}
+
+/// M_COPYIN, M_COPYOUT: moves the bytes between the program and the message, and answers with M_IOCDATA.
+unsafe fn copied(answer: Message) -> Result<Message, Errno> {
+    let request: copyreq = answer.read().ok_or(libc::EPROTO)?;
+    let address = request.cq_addr as *mut u8;
+    let size = request.cq_size as usize;
+    let fails = is_bad(address) && size > 0;
+    let response = copyresp {
+        cp_cmd: request.cq_cmd,
+        cp_cr: request.cq_cr,
+        cp_id: request.cq_id,
+        cp_rval: if fails {
+            core::ptr::without_provenance_mut(libc::EFAULT as usize)
+        } else {
+            core::ptr::null_mut()
+        },
+        cp_pad1: 0,
+        cp_pad2: 0,
+        cp_private: request.cq_private,
+        cp_filler: [0; 4],
+    };
+    let mut message = Message::from_struct(M_IOCDATA, response);
+    if fails {
+        return Ok(message);
+    }
+    if answer.kind() == M_COPYIN {
+        let bytes = core::slice::from_raw_parts(address, size);
+        message.append(Message::data(bytes));
+    } else {
+        let bytes = answer.to_data();
+        let n = bytes.len().min(size);
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), address, n);
+    }
+    Ok(message)
+}
+
+/// An M_IOCTL without its number.
+pub fn ioctl_message(cmd: c_int, data: &[u8], count: u32) -> Message {
+    let ioc = iocblk {
+        ioc_cmd: cmd,
+        ioc_cr: core::ptr::null_mut(),
+        ioc_id: 0,
+        ioc_count: count,
+        ioc_error: 0,
+        ioc_rval: 0,
+        ioc_filler: [0; 4],
+    };
+    // Room for the answer's structure, whichever it is.
+    let mut message = Message::new(M_IOCTL, IOCTYPES);
+    message.push(as_bytes(&ioc));
+    if !data.is_empty() {
+        message.append(Message::data(data));
+    }
+    message
+}
+
+fn as_bytes(ioc: &iocblk) -> &[u8] {
+    // SAFETY: plain data, whose padding was zeroed or does not matter.
+    unsafe { core::slice::from_raw_parts((ioc as *const iocblk).cast(), size_of::<iocblk>()) }
+}
+
+fn check(head: &Head) -> Result<(), Errno> {
+    if head.has_hung_up() {
+        return Err(libc::ENXIO);
+    }
+    if head.words().has(state::WRITE_ERROR) {
+        return Err(head.take_error(false));
+    }
+    Ok(())
+}
+
+/// Waits for its turn: a stream has one request on its way at a time.
+pub fn begin(head: &'static Head, deadline: u64) -> Result<u32, Errno> {
+    headwater_host::signal::begin_wait();
+    loop {
+        let seen = head.version();
+        match local::inside(head, |local| local.requests.borrow_mut().begin()) {
+            None => return Err(libc::ENXIO),
+            Some(Some(id)) => return Ok(id),
+            Some(None) => {}
+        }
+        local::wait_for_change(head, seen, bounded(deadline))?;
+        check(head)?;
+    }
+}
+
+/// Ends a request; the next one's turn.
+pub fn over(head: &Head) {
+    local::inside(head, |local| local.requests.borrow_mut().end());
+    head.notify();
+}
+
+fn bounded(deadline: u64) -> Option<u64> {
+    (deadline != u64::MAX).then_some(deadline)
+}
+
+/// Sends one message of a request down and waits for what comes back.
+pub fn exchange(
+    head: &'static Head,
+    id: u32,
+    mut message: Message,
+    deadline: u64,
+) -> Result<Message, Errno> {
+    let numbered = match message.kind() {
+        M_IOCDATA => message.read::<copyresp>().map(|mut r| {
+            r.cp_id = id;
+            message.write(r)
+        }),
+        _ => message.read::<iocblk>().map(|mut r| {
+            r.ioc_id = id;
+            message.write(r)
+        }),
+    };
+    debug_assert_eq!(numbered, Some(true));
+    let mut message = Some(message);
+    loop {
+        let seen = head.version();
+        let answer = local::inside(head, |local| {
+            if let Some(message) = message.take() {
+                local.requests.borrow_mut().answer = None;
+                // SAFETY: inside the perimeter.
+                unsafe { putnext(local.wq(), message.into_raw()) };
+            }
+            local.requests.borrow_mut().answer.take()
+        })
+        .flatten();
+        if let Some(answer) = answer {
+            return Ok(answer);
+        }
+        if let Some(own) = super::get(head.handle()) {
+            local::after_call(own);
+        }
+        check(head)?;
+        local::wait_for_change(head, seen, bounded(deadline))?;
+    }
+}

@@ -1,0 +1,351 @@
+//! SIGPOLL: who wants to be told of what, and telling them.
+//!
+//! At a queued head whatever comes passes by here. A pipe without queues is looked at, without taking anything ([`scan`]):
+//! by a call of this process at the other end, else by the background thread.
+
+use core::ffi::c_int;
+
+use headwater_channel::lock::Taken;
+use headwater_host::process;
+use headwater_host::sync::Ordering::Relaxed;
+use headwater_host::sync::{AtomicU32, AtomicU64};
+use headwater_host::sys::{self, Errno};
+use syscalls::{Sysno, syscall};
+
+use super::Head;
+use crate::background;
+use crate::ddi::{M_DATA, M_PCPROTO};
+use crate::exec::guarded::Guarded;
+use crate::pipe::words::state;
+
+pub const S_INPUT: u32 = 0x1;
+pub const S_HIPRI: u32 = 0x2;
+pub const S_OUTPUT: u32 = 0x4;
+pub const S_MSG: u32 = 0x8;
+pub const S_ERROR: u32 = 0x10;
+pub const S_HANGUP: u32 = 0x20;
+pub const S_RDNORM: u32 = 0x40;
+pub const S_RDBAND: u32 = 0x80;
+pub const S_WRBAND: u32 = 0x100;
+pub const S_BANDURG: u32 = 0x200;
+const ALL: u32 = 0x3ff;
+/// What O_ASYNC asks for.
+const ASYNC: u32 = S_RDNORM | S_RDBAND | S_HIPRI | S_OUTPUT | S_ERROR | S_HANGUP;
+
+/// si_code, as in `<signal.h>`.
+const POLL_IN: c_int = 1;
+const POLL_OUT: c_int = 2;
+const POLL_MSG: c_int = 3;
+const POLL_ERR: c_int = 4;
+const POLL_PRI: c_int = 5;
+const POLL_HUP: c_int = 6;
+
+/// One who is to be told; `pid` negative: a process group.
+struct Registration {
+    head: u32,
+    pid: i32,
+    events: u32,
+}
+
+static REGISTERED: Guarded<Vec<Registration>> = Guarded::new(Vec::new());
+
+/// I_SETSIG (`pid` 0: the caller), I_ESETSIG. No events: not any more. Errors: EINVAL for unknown events, or if there was
+/// nothing to take back; ESRCH, EPERM as kill(2).
+pub fn set(head: &Head, pid: i32, events: u32) -> Result<c_int, Errno> {
+    if events & !ALL != 0 || events & S_BANDURG != 0 && events & S_RDBAND == 0 {
+        return Err(libc::EINVAL);
+    }
+    let own = sys::getpid();
+    let pid = if pid == 0 { own } else { pid };
+    if pid != own {
+        // SAFETY: signal 0 only asks.
+        unsafe { syscall!(Sysno::kill, pid, 0) }.map_err(|e| e.into_raw())?;
+    }
+    let had = {
+        let mut list = REGISTERED.enter();
+        let before = list.len();
+        list.retain(|r| r.head != head.index || r.pid != pid);
+        let had = list.len() != before;
+        if events != 0 {
+            list.push(Registration {
+                head: head.index,
+                pid,
+                events,
+            });
+        }
+        let all = list.iter().filter(|r| r.head == head.index);
+        head.signals
+            .store(all.fold(0, |sum, r| sum | r.events), Relaxed);
+        had
+    };
+    if events == 0 && !had {
+        return Err(libc::EINVAL);
+    }
+    if events != 0 && head.has_pipe() {
+        head.told.begin(head);
+        head.words().set(state::SIGNALS);
+        background::alarm(sys::now());
+    }
+    Ok(0)
+}
+
+/// What was told already.
+#[derive(Default)]
+pub struct Told {
+    position: AtomicU64,
+    full: AtomicU32,
+    band: AtomicU32,
+    hangup: AtomicU32,
+}
+
+impl Told {
+    fn begin(&self, head: &Head) {
+        self.position.store(head.incoming().tail(), Relaxed);
+        // Room is news if there is none now.
+        let full = head.words().full_count.load(Relaxed);
+        let news = !head.has_room(1) as u32;
+        self.full.store(full.wrapping_sub(news), Relaxed);
+        self.band.store(has_full_band(head) as u32, Relaxed);
+        self.hangup.store(head.has_hung_up() as u32, Relaxed);
+    }
+}
+
+fn has_full_band(head: &Head) -> bool {
+    head.words().has(state::BANDED) && (1..=u8::MAX).any(|band| head.is_band_full(band))
+}
+
+/// Looks what has happened at a pipe since the last time, and tells.
+pub fn scan(head: &Head) {
+    if head.signals.load(Relaxed) == 0 || !head.has_pipe() {
+        return;
+    }
+    if head.has_hung_up_now() && head.told.hangup.swap(1, Relaxed) == 0 {
+        hung_up(head);
+    }
+    if head.is_queued() {
+        return;
+    }
+    let full = head.words().full_count.load(Relaxed);
+    if full != head.told.full.load(Relaxed) && head.has_room(1) {
+        head.told.full.store(full, Relaxed);
+        tell(head, S_OUTPUT, POLL_OUT, libc::POLLOUT | libc::POLLWRNORM);
+    }
+    let band = has_full_band(head) as u32;
+    if head.told.band.swap(band, Relaxed) > band {
+        tell(head, S_WRBAND, POLL_OUT, libc::POLLWRBAND);
+    }
+    let ring = head.incoming();
+    let tail = ring.tail();
+    let from = head.told.position.swap(tail, Relaxed);
+    if tail <= from {
+        return;
+    }
+    let mut come = Vec::new();
+    {
+        let section = process::lock(&ring.state.reader.lock);
+        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
+            return;
+        }
+        let _ = ring.find(|f| {
+            if (from..tail).contains(&f.pos) {
+                come.push((f.meta.kind, f.meta.band));
+            }
+            false
+        });
+    }
+    if come.is_empty() {
+        // Somebody has read it already.
+        come.push((M_DATA, 0));
+    }
+    for (kind, band) in come {
+        if kind == M_PCPROTO {
+            urgent(head);
+        } else {
+            arrived(head, band);
+        }
+    }
+}
+
+/// I_GETSIG, I_EGETSIG; `None`: not registered.
+pub fn events(head: &Head, pid: i32) -> Option<u32> {
+    let pid = if pid == 0 { sys::getpid() } else { pid };
+    let list = REGISTERED.enter();
+    let found = list.iter().find(|r| r.head == head.index && r.pid == pid);
+    found.map(|r| r.events)
+}
+
+/// O_ASYNC, FIOASYNC: a registration like any other, for SIGIO is SIGPOLL.
+pub fn set_async(head: &Head, on: bool) {
+    let has = events(head, 0).is_some();
+    if on && !has {
+        let _ = set(head, 0, ASYNC);
+    } else if !on && events(head, 0) == Some(ASYNC) {
+        let _ = set(head, 0, 0);
+    }
+}
+
+/// The head was closed.
+pub fn forget(head: &Head) {
+    if head.signals.swap(0, Relaxed) != 0 {
+        REGISTERED.enter().retain(|r| r.head != head.index);
+    }
+}
+
+/// A child of fork is not registered for anything.
+pub fn after_fork() {
+    REGISTERED.enter().clear();
+    for head in super::all() {
+        head.signals.store(0, Relaxed);
+    }
+}
+
+/// A message of a band came up.
+pub fn arrived(head: &Head, band: u8) {
+    if band == 0 {
+        tell(
+            head,
+            S_INPUT | S_RDNORM,
+            POLL_IN,
+            libc::POLLIN | libc::POLLRDNORM,
+        );
+    } else {
+        tell_of_band(head);
+    }
+}
+
+/// A high-priority message came up.
+pub fn urgent(head: &Head) {
+    tell(head, S_HIPRI, POLL_PRI, libc::POLLPRI);
+}
+
+/// The stream takes messages again.
+pub fn room(head: &Head) {
+    tell(head, S_OUTPUT, POLL_OUT, libc::POLLOUT | libc::POLLWRNORM);
+    if head.words().has(state::BANDED) {
+        tell(head, S_WRBAND, POLL_OUT, libc::POLLWRBAND);
+    }
+}
+
+pub fn failed(head: &Head) {
+    tell(head, S_ERROR, POLL_ERR, libc::POLLERR);
+}
+
+pub fn hung_up(head: &Head) {
+    tell(head, S_HANGUP, POLL_HUP, libc::POLLHUP);
+}
+
+/// M_SIG: SIGPOLL goes to those who asked for S_MSG; other signals would go to a controlling terminal's group, and no
+/// stream here is one.
+pub fn asked_for(head: &Head, signal: c_int) {
+    if signal == libc::SIGPOLL {
+        const POLLMSG: i16 = 0x400;
+        tell(
+            head,
+            S_MSG,
+            POLL_MSG,
+            libc::POLLIN | libc::POLLRDNORM | POLLMSG,
+        );
+    }
+}
+
+/// `band` are poll(2)'s event bits, as Linux has them in si_band.
+fn tell(head: &Head, events: u32, code: c_int, band: i16) {
+    if head.signals.load(Relaxed) & events == 0 {
+        return;
+    }
+    for r in REGISTERED.enter().iter() {
+        if r.head == head.index && r.events & events != 0 {
+            send(r.pid, libc::SIGPOLL, code, band);
+        }
+    }
+}
+
+/// S_RDBAND, with SIGURG for those who asked for S_BANDURG; S_INPUT is about bands too.
+fn tell_of_band(head: &Head) {
+    if head.signals.load(Relaxed) & (S_RDBAND | S_INPUT) == 0 {
+        return;
+    }
+    for r in REGISTERED.enter().iter() {
+        if r.head != head.index || r.events & (S_RDBAND | S_INPUT) == 0 {
+            continue;
+        }
+        let urgent = r.events & (S_RDBAND | S_BANDURG) == S_RDBAND | S_BANDURG;
+        let signal = if urgent { libc::SIGURG } else { libc::SIGPOLL };
+        send(r.pid, signal, POLL_IN, libc::POLLIN | libc::POLLRDBAND);
+    }
+}
+
+/// siginfo_t as the kernel lays it out for SIGPOLL.
+#[repr(C)]
+struct Info {
+    signo: c_int,
+    errno: c_int,
+    code: c_int,
+    pad: c_int,
+    band: libc::c_long,
+    fd: c_int,
+    rest: [c_int; 24],
+}
+
+const _: () = assert!(size_of::<Info>() >= 128);
+
+/// What [`unmask`] knows our own queued signals by.
+const DISGUISE: libc::c_long = 0x4857 << 40;
+
+impl Info {
+    /// The band where a queued signal has its value.
+    fn into_queued(mut self) -> Info {
+        let value = self.band;
+        // {pid, uid} come first there.
+        self.band = sys::getpid() as libc::c_long | (sys::getuid() as libc::c_long) << 32;
+        self.fd = value as u32 as c_int;
+        self.rest[0] = (value >> 32) as c_int;
+        self
+    }
+}
+
+/// Gives a signal that the background thread sent the look of the kernel's. Called before the program's handler.
+///
+/// # Safety
+/// `info` is a siginfo_t.
+pub unsafe fn unmask(info: *mut libc::siginfo_t) {
+    let info = &mut *info.cast::<Info>();
+    if info.code != libc::SI_QUEUE || info.band as i32 != sys::getpid() {
+        return;
+    }
+    let value = info.fd as u32 as libc::c_long | (info.rest[0] as libc::c_long) << 32;
+    if value & 0xffff << 40 != DISGUISE {
+        return;
+    }
+    info.code = (value >> 32) as u8 as c_int;
+    info.band = value & 0xffff;
+    info.fd = -1;
+    info.rest[0] = 0;
+}
+
+fn send(pid: i32, signal: c_int, code: c_int, band: i16) {
+    let mut info = Info {
+        signo: signal,
+        errno: 0,
+        code,
+        pad: 0,
+        band: band as libc::c_long,
+        fd: -1,
+        rest: [0; 24],
+    };
+    let own = pid == sys::getpid();
+    if own && sys::gettid() != pid {
+        // A thread may not send its process what looks like the kernel's: disguised, see `unmask`.
+        info.code = libc::SI_QUEUE;
+        info.band = DISGUISE | (code as libc::c_long) << 32 | band as u16 as libc::c_long;
+        info = info.into_queued();
+    }
+    // SAFETY: a whole siginfo_t; a process may send itself any.
+    unsafe {
+        if own {
+            let _ = syscall!(Sysno::rt_sigqueueinfo, pid, signal, &raw mut info);
+        } else {
+            let _ = syscall!(Sysno::kill, pid, signal);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Waiting at a stream head: spin and yield as far as it pays, then sleep on bell and shadow.
+//!
+//! The order that loses no wake-up: count, arm, fence, look again, sleep. Who takes a ring of the bell passes it on to
+//! other sleepers of this end. Nothing here is owned across the sleep: a cancelled thread or a siglongjmp may leave it.
+
+use headwater_channel::bell;
+use headwater_channel::wait::Outcome;
+use headwater_host::poll::SHARED_SLICE;
+use headwater_host::sync::{Ordering, fence};
+use headwater_host::sys::Errno;
+use headwater_host::{counters, next, signal, sys};
+
+use super::Head;
+
+/// Longest sleep where no descriptor was left for a bell.
+const WITHOUT_BELL: u64 = 10_000_000;
+
+/// What a call waits for: bits, since a queued stream wants both.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Want(pub u32);
+
+impl Want {
+    pub const DATA: Want = Want(1);
+    pub const ROOM: Want = Want(2);
+    pub const EITHER: Want = Want(3);
+
+    fn data(self) -> bool {
+        self.0 & 1 != 0
+    }
+    fn room(self) -> bool {
+        self.0 & 2 != 0
+    }
+}
+
+impl Head {
+    /// Waits until it is worth looking again; `holds` says so without a lock. `deadline` in nanoseconds.
+    /// Errors: EINTR when a handler ran that does not restart calls, ETIME at the deadline.
+    pub fn wait(
+        &self,
+        want: Want,
+        deadline: Option<u64>,
+        holds: impl Fn() -> bool,
+    ) -> Result<(), Errno> {
+        if signal::interrupted() {
+            return Err(libc::EINTR);
+        }
+        let handle = self.handle();
+        let spins = self.has_pipe();
+        if spins {
+            self.enter();
+            let learner = self.learner(want);
+            let look = || holds() || signal::interrupted();
+            if learner.wait(|| self.peer_cpu(), look) == Outcome::Ready {
+                return if signal::interrupted() {
+                    Err(libc::EINTR)
+                } else {
+                    Ok(())
+                };
+            }
+        }
+        let left = match deadline {
+            None => None,
+            Some(deadline) => match deadline.saturating_sub(sys::now()) {
+                0 => return Err(libc::ETIME),
+                left => Some(left),
+            },
+        };
+        self.bell();
+        self.arm(want);
+        let result = if holds() {
+            Ok(())
+        } else {
+            self.sleep(want, left)
+        };
+        self.disarm(want);
+        if self.handle() != handle {
+            // Closed by another thread.
+            return Err(libc::EBADF);
+        }
+        result
+    }
+
+    fn learner(&self, want: Want) -> &headwater_channel::wait::Learner {
+        if want.data() {
+            &self.reading
+        } else {
+            &self.writing
+        }
+    }
+
+    /// Counts a sleeper, here and at the ring, and fences. Look once more, then sleep.
+    pub fn arm(&self, want: Want) {
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        if self.has_pipe() {
+            if want.data() {
+                self.incoming().reader_sleeps();
+            }
+            if want.room() {
+                self.outgoing().writer_sleeps();
+            }
+        }
+        fence(Ordering::SeqCst);
+    }
+
+    /// Takes back one [`arm`](Head::arm).
+    pub fn disarm(&self, want: Want) {
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        if self.has_pipe() {
+            if want.data() {
+                self.incoming().reader_wakes();
+            }
+            if want.room() {
+                self.outgoing().writer_wakes();
+            }
+        }
+    }
+
+    fn sleep(&self, want: Want, left: Option<u64>) -> Result<(), Errno> {
+        let own_bell = self.known_bell();
+        let bell_poll = libc::pollfd {
+            fd: own_bell,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut fds = [bell_poll, self.shadow_poll()];
+        let slice = if own_bell < 0 {
+            WITHOUT_BELL
+        } else if self.is_shared() {
+            SHARED_SLICE
+        } else {
+            u64::MAX
+        };
+        let bound = left.unwrap_or(u64::MAX).min(slice);
+        let ts = (bound < u64::MAX).then(|| sys::timespec(bound));
+        let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
+        let begun = sys::now();
+        // SAFETY: fds and ts are valid; a cancelled thread leaves here and owns nothing.
+        let slept = unsafe { next::ppoll(fds.as_mut_ptr(), 2, ts, core::ptr::null()) };
+        counters::add(counters::Counter::Sleeps, 1);
+        self.learner(want).slept(sys::now() - begun);
+        if slept < 0 && next::errno() == libc::EINTR && signal::interrupted() {
+            return Err(libc::EINTR);
+        }
+        if slept > 0 {
+            self.words().wakeups.fetch_add(1, Ordering::Relaxed);
+            if fds[0].revents != 0 && bell::take(own_bell) {
+                self.settle();
+            }
+            self.note_shadow(fds[1].revents);
+        }
+        Ok(())
+    }
+
+    /// A ring of our bell was taken: rings again for those who still sleep and need not.
+    pub fn settle(&self) {
+        let mut again = self.has_pipe()
+            && (self.incoming().settle_readers() | self.outgoing().settle_writers());
+        if self.relays.load(Ordering::Relaxed) > 0 {
+            self.relays.fetch_sub(1, Ordering::Relaxed);
+            again = true;
+        }
+        if again {
+            self.ring_own();
+        }
+    }
+
+    /// Wakes the peer after something was published in (taken from) a ring. The lock's release was a fence.
+    #[inline(always)]
+    pub fn ring_peer_for_data(&self) {
+        if self.outgoing().wakes_reader() {
+            self.ring_peer();
+        }
+    }
+
+    #[inline(always)]
+    pub fn ring_peer_for_room(&self) {
+        if self.incoming().wakes_writer() {
+            self.ring_peer();
+        }
+    }
+
+    #[cold]
+    fn ring_peer(&self) {
+        counters::add(counters::Counter::Doorbells, 1);
+        if self.peer_bell() >= 0 {
+            bell::ring(self.peer_bell());
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! write(2) and writev(2).
+
+use headwater_channel::lock::Taken;
+use headwater_channel::ring::Meta;
+use headwater_host::process;
+use headwater_host::sys::Errno;
+use headwater_host::{signal, sys};
+use libc::iovec;
+
+use super::control::is_bad;
+use super::wait::Want;
+use super::{Head, local};
+use crate::pipe::words::state;
+use crate::pipe::{INLINE, LIMIT, LOW};
+use crate::tunables;
+
+/// I_SWROPT: write(2) of nothing sends a message of no bytes.
+pub const SNDZERO: u32 = 1;
+/// I_SWROPT: SIGPIPE on an error (SNDPIPE).
+pub const SNDPIPE: u32 = 2;
+
+impl Head {
+    /// Writes bytes. Blocks while the stream is full unless O_NONBLOCK; returns how many were written.
+    /// Errors: EAGAIN, EINTR, EPIPE (with SIGPIPE), ERANGE, the errno of an M_ERROR.
+    #[inline]
+    pub fn write(&self, buf: &[u8]) -> Result<usize, Errno> {
+        if self.is_plain(state::STOPS_WRITE)
+            && buf.len().wrapping_sub(1) < INLINE
+            && let Some(n) = self.write_plain(buf)
+        {
+            return Ok(n);
+        }
+        self.write_slowly(&[iovec {
+            iov_base: buf.as_ptr() as *mut _,
+            iov_len: buf.len(),
+        }])
+    }
+
+    /// One message into the ring, if nothing is in the way.
+    #[inline(always)]
+    fn write_plain(&self, buf: &[u8]) -> Option<usize> {
+        if self.has_hung_up() {
+            return None;
+        }
+        self.enter();
+        let _quiet = process::Quiet::new();
+        let ring = self.outgoing();
+        let section = process::lock(&ring.state.writer.lock);
+        if section.taken == Taken::Stolen {
+            ring.recover_producer().ok()?;
+        }
+        if !ring.may_send(buf.len(), LIMIT, LOW) {
+            return None;
+        }
+        let n = ring.push(buf, Meta::default()).ok()?;
+        drop(section);
+        self.ring_peer_for_data();
+        self.tell_local_peer();
+        (n > 0).then_some(n)
+    }
+
+    /// writev(2): one message, or as many as the packet size asks for.
+    #[cold]
+    pub fn write_slowly(&self, iov: &[iovec]) -> Result<usize, Errno> {
+        signal::begin_wait();
+        let total = iov.iter().map(|v| v.iov_len).sum::<usize>();
+        if iov.iter().any(|v| is_bad(v.iov_base) && v.iov_len > 0) {
+            return Err(libc::EFAULT);
+        }
+        self.check_writable().map_err(with_signal)?;
+        if total == 0 && self.words().write_options.load(Relaxed) & SNDZERO == 0 {
+            return Ok(0);
+        }
+        let (least, most) = self.packet_sizes();
+        if least > 0 && (total < least || total > most) {
+            return Err(libc::ERANGE);
+        }
+        let mut source = Source::new(iov);
+        let mut done = 0;
+        loop {
+            let n = (total - done).min(most);
+            match self.write_packet(&mut source, n, done > 0) {
+                Ok(()) => done += n,
+                Err(_) if done > 0 => return Ok(done),
+                Err(e) => return Err(with_signal(e)),
+            }
+            if done >= total {
+                return Ok(done);
+            }
+        }
+    }
+
+    fn write_packet(&self, source: &mut Source<'_>, n: usize, _more: bool) -> Result<(), Errno> {
+        loop {
+            self.check_writable()?;
+            let sent = if self.is_queued() {
+                local::write(self, source, n)?
+            } else {
+                self.push_data(source, n)?
+            };
+            if sent {
+                return Ok(());
+            }
+            self.words().full_count.fetch_add(1, Relaxed);
+            if self.words().is_nonblocking() {
+                return Err(libc::EAGAIN);
+            }
+            if self.is_queued() {
+                local::wait_for_room(self, 0)?;
+            } else {
+                self.wait(Want::ROOM, None, || self.has_room(n) || self.is_upset())?;
+            }
+        }
+    }
+
+    /// Gathers `n` bytes into one frame; false when there is no room.
+    fn push_data(&self, source: &mut Source<'_>, n: usize) -> Result<bool, Errno> {
+        self.enter();
+        let _quiet = process::Quiet::new();
+        let ring = self.outgoing();
+        let section = process::lock(&ring.state.writer.lock);
+        if section.taken == Taken::Stolen {
+            ring.recover_producer().map_err(|_| self.spoiled())?;
+        }
+        let (limit, low) = self.marks();
+        if !ring.may_send(n, limit, low) {
+            return Ok(false);
+        }
+        let sent = if n == 0 {
+            ring.push_empty(Meta::default())
+        } else {
+            match ring.reserve(n, false) {
+                Ok(Some(room)) if room.len >= n => {
+                    // SAFETY: the reservation is writable for its length.
+                    source.take(unsafe { core::slice::from_raw_parts_mut(room.ptr, n) });
+                    ring.commit(n, Meta::default());
+                    Ok(true)
+                }
+                Ok(_) => Ok(false),
+                Err(e) => Err(e),
+            }
+        };
+        drop(section);
+        self.ring_peer_for_data();
+        self.tell_local_peer();
+        sent.map_err(|_| self.spoiled())
+    }
+
+    /// Is something to be said to a writer or reader who waits?
+    #[inline]
+    pub fn is_upset(&self) -> bool {
+        self.words()
+            .has(state::HANGUP | state::READ_ERROR | state::WRITE_ERROR | state::LINKED)
+            || self.has_hung_up()
+    }
+
+    /// May `n` bytes of ordinary data go into the ring? A hint.
+    pub fn has_room(&self, n: usize) -> bool {
+        let (limit, low) = self.marks();
+        let ring = self.outgoing();
+        !ring.is_full_hint(limit, low) && (ring.fill() as usize + n <= limit || ring.fill() == 0)
+    }
+
+    /// High and low water mark of what we write, in bytes of the ring.
+    pub fn marks(&self) -> (usize, usize) {
+        let Some(peer) = self.peer_words() else {
+            return (LIMIT, LOW);
+        };
+        match peer.hiwat.load(Relaxed) as usize {
+            0 => (LIMIT, LOW),
+            hiwat => (
+                hiwat.min(LIMIT),
+                (peer.lowat.load(Relaxed) as usize).min(LOW),
+            ),
+        }
+    }
+
+    /// Smallest and largest data part of a message from here.
+    pub fn packet_sizes(&self) -> (usize, usize) {
+        let words = self.words();
+        let (least, most) = (
+            words.min_packet.load(Relaxed),
+            words.max_packet.load(Relaxed),
+        );
+        let most = if self.is_queued() {
+            most as usize
+        } else {
+            (most as usize).min(INLINE)
+        };
+        (least as usize, most.min(tunables::get().strmsgsz).max(1))
+    }
+
+    /// The error that a write finds, if any.
+    pub fn check_writable(&self) -> Result<(), Errno> {
+        let words = self.words();
+        let hung_up = self.has_hung_up();
+        let s = words.state();
+        if s & state::NO_WRITE != 0 {
+            return Err(libc::EBADF);
+        }
+        if s & state::LINKED != 0 {
+            return Err(libc::EINVAL);
+        }
+        if s & state::WRITE_ERROR != 0 {
+            return Err(self.take_error(false));
+        }
+        if hung_up {
+            return Err(libc::EPIPE);
+        }
+        Ok(())
+    }
+
+    /// The peer wrote nonsense into the segment: this stream is over, nothing else is.
+    pub fn spoiled(&self) -> Errno {
+        let words = self.words();
+        words.read_error.store(libc::EPROTO as u32, Relaxed);
+        words.write_error.store(libc::EPROTO as u32, Relaxed);
+        words.set(state::READ_ERROR | state::WRITE_ERROR);
+        self.notify();
+        libc::EPROTO
+    }
+}
+
+/// EPIPE raises SIGPIPE.
+pub fn with_signal(e: Errno) -> Errno {
+    if e == libc::EPIPE { broken_pipe() } else { e }
+}
+
+fn broken_pipe() -> Errno {
+    // SAFETY: a signal to the calling thread, as the kernel sends it.
+    unsafe {
+        let _ = syscalls::syscall!(
+            syscalls::Sysno::tgkill,
+            sys::getpid(),
+            sys::gettid(),
+            libc::SIGPIPE
+        );
+    }
+    libc::EPIPE
+}
+
+/// The bytes of a vector, one after the other.
+pub struct Source<'a> {
+    iov: &'a [iovec],
+    skip: usize,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(iov: &'a [iovec]) -> Source<'a> {
+        Source { iov, skip: 0 }
+    }
+
+    /// Moves on by `to.len()` bytes, copying them. The caller asks for no more than there are.
+    pub fn take(&mut self, mut to: &mut [u8]) {
+        while !to.is_empty()
+            && let Some(v) = self.iov.first()
+        {
+            let n = (v.iov_len - self.skip).min(to.len());
+            // SAFETY: the program's buffer, as writev(2) wants it.
+            unsafe {
+                let from = (v.iov_base as *const u8).add(self.skip);
+                core::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), n);
+            }
+            to = &mut to[n..];
+            self.skip += n;
+            if self.skip == v.iov_len {
+                self.iov = &self.iov[1..];
+                self.skip = 0;
+            }
+        }
+    }
+}
+
+use headwater_host::sync::Ordering::Relaxed;

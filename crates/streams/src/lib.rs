@@ -1,0 +1,38 @@
+//! STREAMS in user space.
+//!
+//! ```text
+//!   ddi    message blocks and queues, with the C layouts of <sys/stream.h>, and the routines of the DDI/DKI on them
+//!   head   the stream head: calls on descriptors, and their waiting
+//!   pipe   pipes and FIFOs: two rings in shared memory
+//!   modules, drivers   what comes with the system
+//!   attach, open       names: devices, fattach, FIFOs      background   the one thread
+//!   exec   the executive: perimeters, the scheduler, queue pairs put in and taken out, modules and devices, timers
+//! ```
+
+pub mod attach;
+pub mod background;
+pub mod board;
+pub mod ddi;
+pub mod drivers;
+pub mod exec;
+pub mod head;
+pub mod modules;
+pub mod open;
+pub mod pipe;
+pub mod strlog;
+pub mod tunables;
+
+/// Makes streams possible in this process. Once, at start.
+pub fn start() {
+    use headwater_host::table::{Kind, register};
+    register(Kind::Stream, &head::poll::Streams);
+    register(Kind::Epoll, &headwater_host::epoll::Sets);
+    exec::timer::install(exec::timer::Hooks {
+        now: headwater_host::sys::now,
+        set_alarm: background::alarm,
+    });
+    headwater_host::signal::unmask_by(head::signals::unmask);
+    modules::register();
+    drivers::register();
+    head::exec::inherit();
+}

@@ -1,0 +1,299 @@
+//! Pipes and FIFOs: one segment with two rings, two bells, and a pair of UNIX sockets as the visible descriptors.
+//!
+//! An end is nothing but numbers and shared memory, so a child of fork has it, and another process can be given it:
+//! see [`Parts`]. A FIFO is a pipe of one end whose writing goes to its own reading; an eventfd is its descriptor.
+
+pub mod words;
+
+use headwater_channel::bell;
+use headwater_channel::ring::{Data, Ring};
+use headwater_channel::segment::{HEADER_SIZE, Segment};
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::{hidden, sys};
+use syscalls::{Sysno, syscall};
+
+use crate::head::Head;
+use words::{ABI, HeadWords, Header};
+
+/// Bytes of each direction's ring. Double mapping makes that half a MiB of addresses for a pipe.
+pub const RING: usize = 128 << 10;
+/// Ordinary messages fill a ring up to here; the rest is for bands, high priority and the executive's own messages.
+pub const LIMIT: usize = 96 << 10;
+/// A full ring takes ordinary messages again at this fill.
+pub const LOW: usize = 64 << 10;
+/// The longest message that lies in the ring itself; a longer one travels in a memfd of its own.
+pub const INLINE: usize = 64 << 10;
+
+/// A segment as mapped here. Shared by the heads of both ends if both are in this process.
+pub struct Pipe {
+    segment: Segment,
+    pub memfd: i32,
+    /// The bell of each side; -1 until somebody of this process may sleep there, or another process gets the pipe.
+    bells: [AtomicI32; 2],
+    /// Identity of the segment on this machine.
+    pub inode: u64,
+    /// The heads of this process, by side.
+    pub heads: [AtomicPtr<Head>; 2],
+    users: AtomicU32,
+    /// When the last head here was closed.
+    retired_at: AtomicU64,
+    pub fifo: bool,
+}
+
+/// What makes an end up, for another process: `shadow` becomes its visible descriptor.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    pub side: u32,
+    pub fifo: bool,
+    pub shadow: i32,
+    pub memfd: i32,
+    pub bells: [i32; 2],
+}
+
+/// The ring's words and bytes in a mapped segment.
+///
+/// # Safety
+/// `base` is a mapped segment of this crate's size, for `'a`.
+#[inline(always)]
+pub unsafe fn ring_at<'a>(base: *mut u8, index: u32) -> Ring<'a> {
+    let header = &*(base.add(USER) as *const Header);
+    let i = (index & 1) as usize;
+    Ring::new(
+        &header.rings[i],
+        Data::new(base.add(HEADER_SIZE + i * 2 * RING), RING),
+    )
+}
+
+/// As the channel crate places a user's words behind its own.
+const USER: usize = 256;
+
+/// # Safety
+/// As [`ring_at`].
+#[inline(always)]
+pub unsafe fn header_at<'a>(base: *mut u8) -> &'a Header {
+    &*(base.add(USER) as *const Header)
+}
+
+impl Pipe {
+    /// A new pipe; the visible descriptors are returned, side 0 first. A FIFO has only the first.
+    pub fn create(fifo: bool, flags: i32) -> sys::Result<(&'static Pipe, [i32; 2])> {
+        let (segment, memfd) = Segment::create(RING, ABI)?;
+        debug_assert!(core::ptr::eq(
+            segment.header::<Header>(),
+            // SAFETY: just mapped.
+            unsafe { header_at(segment.base()) }
+        ));
+        let mut made = Made::default();
+        let memfd = made.keep(hidden::hide(memfd))?;
+        let visible = if fifo {
+            [placeholder(flags)?, -1]
+        } else {
+            socketpair(flags)?
+        };
+        made.count = 0;
+        let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
+        let pipe = Pipe::leak(segment, memfd, [-1, -1], inode, fifo);
+        let header = pipe.header();
+        for end in &header.ends {
+            end.renew(crate::tunables::get().close_time_ms);
+        }
+        for (i, _) in header.rings.iter().enumerate() {
+            let ring = pipe.ring(i as u32);
+            ring.reset();
+            ring.set_low_water(LOW);
+        }
+        Ok((pipe, visible))
+    }
+
+    /// A pipe that another process made. The descriptors are taken over, also when it fails.
+    pub fn open(parts: &Parts) -> sys::Result<&'static Pipe> {
+        let mut made = Made::default();
+        let memfd = made.keep(hidden::hide(parts.memfd))?;
+        let first = made.keep(hidden::hide(parts.bells[0]))?;
+        let second = if parts.fifo {
+            first
+        } else {
+            made.keep(hidden::hide(parts.bells[1]))?
+        };
+        let segment = Segment::open(memfd, ABI)?;
+        if segment.ring_size() != RING {
+            return Err(libc::EPROTO);
+        }
+        made.count = 0;
+        let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
+        let second = if parts.fifo { -1 } else { second };
+        Ok(Pipe::leak(
+            segment,
+            memfd,
+            [first, second],
+            inode,
+            parts.fifo,
+        ))
+    }
+
+    fn leak(
+        segment: Segment,
+        memfd: i32,
+        bells: [i32; 2],
+        inode: u64,
+        fifo: bool,
+    ) -> &'static Pipe {
+        Box::leak(Box::new(Pipe {
+            segment,
+            memfd,
+            bells: bells.map(AtomicI32::new),
+            inode,
+            heads: Default::default(),
+            users: AtomicU32::new(0),
+            retired_at: AtomicU64::new(0),
+            fifo,
+        }))
+    }
+
+    /// The bell of a side, if there is one yet; -1: nobody sleeps there.
+    #[inline]
+    pub fn known_bell(&self, side: u32) -> i32 {
+        let side = if self.fifo { 0 } else { side & 1 };
+        self.bells[side as usize].load(Ordering::Acquire)
+    }
+
+    /// The bell of a side, made now if need be. Errors: those of eventfd(2); EMFILE.
+    pub fn bell(&self, side: u32) -> sys::Result<i32> {
+        let side = if self.fifo { 0 } else { side & 1 };
+        let known = self.bells[side as usize].load(Ordering::Acquire);
+        if known >= 0 {
+            return Ok(known);
+        }
+        let fresh = bell::create().and_then(hidden::hide)?;
+        match self.bells[side as usize].compare_exchange(
+            -1,
+            fresh,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            Ok(_) => Ok(fresh),
+            Err(other) => {
+                hidden::close(fresh);
+                Ok(other)
+            }
+        }
+    }
+
+    /// Both bells, for another process. As [`bell`](Pipe::bell).
+    pub fn both_bells(&self) -> sys::Result<[i32; 2]> {
+        Ok([self.bell(0)?, self.bell(1)?])
+    }
+
+    pub fn base(&self) -> *mut u8 {
+        self.segment.base()
+    }
+
+    pub fn header(&self) -> &Header {
+        self.segment.header()
+    }
+
+    pub fn words(&self, side: u32) -> &HeadWords {
+        &self.header().ends[(side & 1) as usize]
+    }
+
+    /// The ring that carries what `side` writes.
+    pub fn ring(&self, side: u32) -> Ring<'_> {
+        // SAFETY: mapped while self lives.
+        unsafe { ring_at(self.base(), side) }
+    }
+
+    pub fn attach(&self, side: u32, head: &'static Head) {
+        self.heads[(side & 1) as usize].store(head as *const Head as *mut Head, Ordering::Release);
+        self.users.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The head of this process is gone; true if it was the last one here.
+    pub fn detach(&self, side: u32) -> bool {
+        self.heads[(side & 1) as usize].store(core::ptr::null_mut(), Ordering::Release);
+        let last = self.users.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last {
+            self.retired_at.store(sys::now(), Ordering::Release);
+        }
+        last
+    }
+
+    pub fn is_retired_since(&self, before: u64) -> bool {
+        self.users.load(Ordering::Acquire) == 0 && self.retired_at.load(Ordering::Acquire) <= before
+    }
+
+    /// The head of `side` in this process, if there is one.
+    #[inline]
+    pub fn head(&self, side: u32) -> Option<&'static Head> {
+        let head = self.heads[(side & 1) as usize].load(Ordering::Acquire);
+        // SAFETY: heads are never freed.
+        unsafe { head.as_ref() }
+    }
+
+    /// Unmaps and closes.
+    ///
+    /// # Safety
+    /// From [`leak`](Pipe::leak), without users, and no call that might still hold a reference is running.
+    pub unsafe fn bury(this: &'static Pipe) {
+        hidden::close(this.memfd);
+        for bell in &this.bells {
+            hidden::close(bell.load(Ordering::Relaxed));
+        }
+        drop(Box::from_raw(this as *const Pipe as *mut Pipe));
+    }
+}
+
+/// Hidden descriptors made on the way, closed when it leads nowhere.
+#[derive(Default)]
+struct Made {
+    fds: [i32; 3],
+    count: usize,
+}
+
+impl Made {
+    fn keep(&mut self, fd: sys::Result<i32>) -> sys::Result<i32> {
+        let fd = fd?;
+        self.fds[self.count] = fd;
+        self.count += 1;
+        Ok(fd)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for &fd in &self.fds[..self.count] {
+            hidden::close(fd);
+        }
+    }
+}
+
+/// What programs see of a stream without a socket: an eventfd that says nothing.
+pub fn placeholder(flags: i32) -> sys::Result<i32> {
+    let mut kind = 0;
+    if flags & libc::O_CLOEXEC != 0 {
+        kind |= libc::EFD_CLOEXEC;
+    }
+    if flags & libc::O_NONBLOCK != 0 {
+        kind |= libc::EFD_NONBLOCK;
+    }
+    sys::eventfd(0, kind)
+}
+
+/// The descriptors that programs see. Sequenced packets, since passed descriptors must not run together.
+fn socketpair(flags: i32) -> sys::Result<[i32; 2]> {
+    let mut pair = [-1; 2];
+    let mut kind = libc::SOCK_SEQPACKET;
+    if flags & libc::O_CLOEXEC != 0 {
+        kind |= libc::SOCK_CLOEXEC;
+    }
+    if flags & libc::O_NONBLOCK != 0 {
+        kind |= libc::SOCK_NONBLOCK;
+    }
+    // SAFETY: the kernel writes two integers.
+    unsafe { syscall!(Sysno::socketpair, libc::AF_UNIX, kind, 0, pair.as_mut_ptr()) }
+        .map_err(|e| e.into_raw())?;
+    for fd in pair {
+        // Who passes a descriptor is told with it.
+        let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_PASSCRED, &1i32);
+    }
+    Ok(pair)
+}
