@@ -4,6 +4,7 @@
 //!   run       starts a program with the library preloaded         settings   flags as HEADWATER_* variables
 //!   doctor    what this machine, and one program, can do          program    what a file would be as a program
 //!   stat      the accelerated connections of this user            library    where the library is
+//!   streams   streams of this user's processes, and their administration
 //!   bench, demo   handed on to the bench crate                    units      figures for people
 //! ```
 
@@ -14,6 +15,7 @@ mod run;
 mod settings;
 mod sigpipe;
 mod stat;
+mod streams;
 mod units;
 
 use std::path::PathBuf;
@@ -35,6 +37,8 @@ enum Verb {
     Run(Box<run::Run>),
     /// List the accelerated connections of this user
     Stat(stat::Stat),
+    /// List and administer STREAMS
+    Streams(streams::Streams),
     /// Explain what this machine, and a program, can do
     Doctor(doctor::Doctor),
     /// Measure; `headwater bench list` names the experiments
@@ -66,6 +70,10 @@ fn main() -> ExitCode {
         Verb::Stat(stat) => {
             sigpipe::by_default();
             stat.execute()
+        }
+        Verb::Streams(streams) => {
+            sigpipe::by_default();
+            streams.execute()
         }
         Verb::Doctor(doctor) => {
             sigpipe::by_default();

@@ -144,20 +144,20 @@ impl Snapshot {
     }
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     table
 }
 
-fn lines(table: Table) -> String {
+pub(crate) fn lines(table: Table) -> String {
     let text = table.to_string();
     let trimmed = text.lines().map(|line| format!("{}\n", line.trim()));
     trimmed.collect()
 }
 
 /// `redis-server[12]`; only the number when the process is of another pid namespace, or gone.
-fn who(comm: &str, pid: u32) -> String {
+pub(crate) fn who(comm: &str, pid: u32) -> String {
     format!("{comm}[{pid}]")
 }
 
