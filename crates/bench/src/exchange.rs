@@ -133,7 +133,7 @@ impl Both<'_> {
     }
 }
 
-/// Runs one program to its end, where a server would run.
+/// Runs one program to its end, where a server would run. It may wait for the end of its input before it begins.
 pub fn alone(
     job: &Job<'_>,
     name: &str,
@@ -142,10 +142,11 @@ pub fn alone(
     let stats_file = fresh_stats_file(job);
     let cpu = job.placement.server_cpu(&job.site.machine.cpus);
     process::prepare(&mut command, cpu, preload(job, Some(&stats_file))?);
-    let running = Running::start(name, command)?;
+    let mut running = Running::start(name, command)?;
     if let Some(counter) = job.counter {
         counter.watch(running.pid);
     }
+    running.end_input();
     let (_, said) = running.finish(limit(job))?;
     Ok((said, counters(job, &stats_file)))
 }
@@ -174,12 +175,13 @@ pub fn preload<'a>(job: &'a Job<'_>, stats_file: Option<&'a Path>) -> Result<Opt
     }
     Ok(Some(Preload {
         library: job.site.tools.library()?,
+        sockets: job.arm.carrier == Carrier::Accelerated,
         stats_file,
     }))
 }
 
 fn preloaded(job: &Job<'_>) -> bool {
-    job.arm.carrier == Carrier::Accelerated
+    matches!(job.arm.carrier, Carrier::Accelerated | Carrier::Streams)
 }
 
 fn fresh_stats_file(job: &Job<'_>) -> PathBuf {

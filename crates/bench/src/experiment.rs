@@ -6,9 +6,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::carriage::Counters;
+use crate::conclusion::Conclusion;
 use crate::failure::Result;
 use crate::machine::Machine;
 use crate::placement::Placement;
+use crate::report::CellReport;
 use crate::syscalls::Counter;
 use crate::tools::Tools;
 
@@ -19,6 +21,10 @@ pub trait Experiment {
     fn cells(&self) -> Vec<Cell>;
     /// Runs the cell's work once, for about `job.time`, with every received byte checked.
     fn sample(&self, job: &Job<'_>) -> Result<Sample>;
+    /// What follows from all cells together.
+    fn conclude(&self, _cells: &[CellReport]) -> Conclusion {
+        Conclusion::default()
+    }
 }
 
 /// One piece of work, and the ways of carrying it that are compared.
@@ -80,6 +86,10 @@ pub enum Unit {
     Each,
     /// No rate: what is used while nothing happens.
     Idle,
+    /// As the time of one message, and bytes a second.
+    Messages,
+    /// No rate: what each of many takes.
+    Footprint,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,6 +109,10 @@ pub enum Carrier {
     Accelerated,
     /// Both ends in one program of our own, over the channel or bare memory.
     Raw,
+    /// The kernel's pipe.
+    Pipe,
+    /// A STREAMS pipe, with the library preloaded.
+    Streams,
 }
 
 const fn arm(name: &'static str, carrier: Carrier) -> Arm {
@@ -108,6 +122,11 @@ const fn arm(name: &'static str, carrier: Carrier) -> Arm {
         nodelay: false,
         only: &[],
     }
+}
+
+/// A STREAMS pipe of some kind.
+pub const fn streams(name: &'static str) -> Arm {
+    arm(name, Carrier::Streams)
 }
 
 pub const TCP: Arm = arm("tcp", Carrier::Tcp);
@@ -123,6 +142,8 @@ pub const ACCELERATED_NODELAY: Arm = Arm {
     nodelay: true,
     ..arm("accelerated-nodelay", Carrier::Accelerated)
 };
+pub const PIPE: Arm = arm("pipe", Carrier::Pipe);
+pub const STREAMS: Arm = streams("streams");
 pub const RAW_CHANNEL: Arm = arm("raw-channel", Carrier::Raw);
 /// The floor: a word that two CPUs hand to and fro.
 pub const CACHE_LINE: Arm = Arm {
@@ -162,8 +183,10 @@ pub enum Metric {
     Time,
     /// Share of one CPU.
     CpuShare,
-    /// Bytes per connection.
+    /// Resident bytes per connection or stream.
     Memory,
+    /// Bytes of address space per stream.
+    AddressSpace,
 }
 
 impl Goal {
@@ -259,6 +282,9 @@ pub struct Sample {
     /// Resident bytes of both ends, per connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<f64>,
+    /// Mapped bytes, per stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address_space: Option<f64>,
     pub loopback_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
@@ -277,6 +303,7 @@ impl Sample {
             Metric::Time => (self.rate > 0.0).then(|| 1e9 / self.rate),
             Metric::CpuShare => self.cpu_share,
             Metric::Memory => self.memory,
+            Metric::AddressSpace => self.address_space,
         }
     }
 

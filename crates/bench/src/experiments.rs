@@ -1,6 +1,7 @@
 //! The experiments by name.
 
 mod costs;
+mod pipe;
 mod printed;
 mod sockets;
 mod work;
@@ -18,6 +19,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Experiment>> {
     match name {
         "sockets" => Some(Box::new(sockets::experiment())),
         "costs" => Some(Box::new(costs::experiment())),
+        "pipe" => Some(Box::new(pipe::experiment())),
         _ => None,
     }
 }

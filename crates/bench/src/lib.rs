@@ -3,7 +3,7 @@
 //! ```text
 //!   experiments   what is compared: one file per experiment, each an `Experiment` with cells and arms
 //!   demo          a short tour over a few cells
-//!   report        JSON and tables            verdict   when a ratio counts
+//!   report        JSON and tables            verdict   when a ratio counts     conclusion  what follows from many cells
 //!   runner        rounds that take every arm in turn (A B A B ...), reruns, counted runs
 //!   exchange      one client against one server: time, CPU, switches, what the loop-back device saw
 //!   carriage      the proof that traffic went through shared memory       syscalls   counting system calls
@@ -17,6 +17,7 @@
 
 mod arms;
 mod carriage;
+mod conclusion;
 mod demo;
 mod exchange;
 mod experiment;

@@ -21,6 +21,8 @@ pub struct Usage {
 /// What a preloaded program is given.
 pub struct Preload<'a> {
     pub library: &'a Path,
+    /// Whether it takes connections over.
+    pub sockets: bool,
     /// Where the library leaves its counters, at the price of a write at the program's end.
     pub stats_file: Option<&'a Path>,
 }
@@ -35,7 +37,9 @@ pub fn prepare(command: &mut Command, cpu: Option<usize>, preload: Option<Preloa
     command.env_remove("HEADWATER_STATS_FILE");
     if let Some(preload) = preload {
         command.env("LD_PRELOAD", preload.library);
-        command.env("HEADWATER_SOCKETS", "1");
+        if preload.sockets {
+            command.env("HEADWATER_SOCKETS", "1");
+        }
         if let Some(stats_file) = preload.stats_file {
             command.env("HEADWATER_STATS_FILE", stats_file);
         }

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use crate::carriage::Counters;
+use crate::conclusion::Conclusion;
 use crate::experiment::{Cell, Experiment, Metric, Sample, Unit};
 use crate::machine::Machine;
 use crate::placement::Placement;
@@ -25,6 +26,8 @@ pub struct Report {
     pub seconds_per_sample: f64,
     pub wrong_contents: bool,
     pub cells: Vec<CellReport>,
+    #[serde(flatten)]
+    pub conclusion: Conclusion,
 }
 
 #[derive(Serialize)]
@@ -56,6 +59,8 @@ pub struct ArmReport {
     pub cpu_share: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address_space: Option<f64>,
     pub syscalls: Option<Syscalls>,
     pub doorbells: Option<f64>,
     pub sleeps: Option<f64>,
@@ -88,6 +93,7 @@ impl Report {
             seconds_per_sample: effort.time.as_secs_f64(),
             wrong_contents: false,
             cells: Vec::new(),
+            conclusion: Conclusion::default(),
         }
     }
 
@@ -145,6 +151,7 @@ impl ArmReport {
             switches: series.median(|sample| Some(sample.switches)),
             cpu_share: series.median(|sample| sample.cpu_share),
             memory: series.median(|sample| sample.memory),
+            address_space: series.median(|sample| sample.address_space),
             syscalls: series.syscalls,
             doorbells: counter(|counters| counters.doorbells),
             sleeps: counter(|counters| counters.sleeps),

@@ -165,6 +165,9 @@ fn run_plan(
         }
     }
     bar.finish_and_clear();
+    report.conclusion = experiment.conclude(&report.cells);
+    report.write(&path)?;
+    print!("{}", report.conclusion.tables());
     println!("{}", table::summary(&report));
     println!("{}", path.display());
     Ok(report)

@@ -42,6 +42,34 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
     })
 }
 
+/// The line through `points` with the least squares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Line {
+    pub slope: f64,
+    pub intercept: f64,
+    /// The share of the variance that the line explains.
+    pub r_squared: f64,
+}
+
+/// None for fewer than three points, through two of which any line goes, or where all have the same place.
+pub fn least_squares(points: &[(f64, f64)]) -> Option<Line> {
+    let n = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+    let sum =
+        |of: &dyn Fn(f64, f64) -> f64| -> f64 { points.iter().map(|p| of(p.0 - x, p.1 - y)).sum() };
+    let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
+    if points.len() < 3 || xx == 0.0 {
+        return None;
+    }
+    let slope = xy / xx;
+    Some(Line {
+        slope,
+        intercept: y - slope * x,
+        r_squared: if yy == 0.0 { 1.0 } else { xy * xy / (xx * yy) },
+    })
+}
+
 fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -95,5 +123,17 @@ mod tests {
         assert!(interval.low >= 39.0 && interval.high <= 61.0);
         assert!(interval.low < 50.0 && interval.high > 50.0);
         assert!(interval.coverage >= 0.95);
+    }
+
+    #[test]
+    fn a_line_is_found_through_what_scatters_around_it() {
+        let exact = least_squares(&[(0.0, 5.0), (2.0, 6.0), (8.0, 9.0)]).unwrap();
+        assert_eq!((exact.slope, exact.intercept), (0.5, 5.0));
+        assert!((exact.r_squared - 1.0).abs() < 1e-12);
+        let loose = least_squares(&[(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)]).unwrap();
+        assert_eq!((loose.slope, loose.intercept), (0.5, 0.5));
+        assert!(loose.r_squared < 0.5);
+        assert_eq!(least_squares(&[(0.0, 5.0), (2.0, 6.0)]), None);
+        assert_eq!(least_squares(&[(1.0, 5.0); 3]), None);
     }
 }

@@ -49,6 +49,24 @@ pub fn summary(report: &Report) -> String {
         "verdict",
     ]);
     let mut shown = 0;
+    let mut goal = |cell: &str, placement: &str, comparison: &Comparison| {
+        shown += 1;
+        let wanted =
+            |value: Option<f64>| value.map_or(String::new(), |value| wanted(comparison, value));
+        row(
+            &mut goals,
+            [
+                cell.to_string(),
+                placement.to_string(),
+                of(comparison),
+                shown_as(comparison, comparison.figure.value()),
+                interval(comparison),
+                wanted(comparison.must),
+                wanted(comparison.aim),
+                comparison.verdict.words().to_string(),
+            ],
+        );
+    };
     for found in &report.cells {
         for (index, first) in found.comparisons.iter().enumerate() {
             let aside = first.must.is_none() && first.against == UNIX.name;
@@ -58,29 +76,18 @@ pub fn summary(report: &Report) -> String {
             }
             let again = found.rerun.as_ref().and_then(|rerun| rerun.get(index));
             for comparison in [Some(first), again].into_iter().flatten() {
-                shown += 1;
-                let wanted = |value: Option<f64>| {
-                    value.map_or(String::new(), |value| wanted(comparison, value))
-                };
-                row(
-                    &mut goals,
-                    [
-                        found.cell.clone(),
-                        found.placement.name().to_string(),
-                        of(comparison),
-                        shown_as(comparison, comparison.figure.value()),
-                        interval(comparison),
-                        wanted(comparison.must),
-                        wanted(comparison.aim),
-                        comparison.verdict.words().to_string(),
-                    ],
-                );
+                goal(&found.cell, found.placement.name(), comparison);
             }
         }
     }
+    for best in &report.conclusion.best {
+        goal(&best.cell, "best", &best.comparison);
+    }
     let count = |verdict: Verdict| {
         let all = report.cells.iter().flat_map(|cell| &cell.comparisons);
-        all.filter(|comparison| comparison.verdict == verdict)
+        let best = report.conclusion.best.iter().map(|best| &best.comparison);
+        all.chain(best)
+            .filter(|comparison| comparison.verdict == verdict)
             .count()
     };
     let mut text = String::new();
@@ -88,13 +95,19 @@ pub fn summary(report: &Report) -> String {
         text += &format!("\n{goals}");
     }
     text + &format!(
-        "\naim met {}, must met {}, missed {}; never slower: held {}, broken {}; not carried {}",
+        "\naim met {}, must met {}, missed {}; never slower: held {}, broken {}; not carried {}; arms without a sample {}",
         count(Verdict::Aim),
         count(Verdict::Must),
         count(Verdict::Missed),
         count(Verdict::NotSlower),
         count(Verdict::Slower),
         count(Verdict::NotCarried),
+        report
+            .cells
+            .iter()
+            .flat_map(|cell| &cell.arms)
+            .filter(|arm| arm.samples == 0)
+            .count(),
     )
 }
 
@@ -180,12 +193,19 @@ type Column = (&'static str, fn(&ArmReport) -> String);
 fn columns(unit: Unit) -> Vec<Column> {
     const ARM: Column = ("arm", |arm| arm.arm.to_string());
     const TIME: Column = ("time each", |arm| speed(arm, |rate| duration(1e9 / rate)));
+    const MEGABYTES: Column = ("MB/s", |arm| {
+        speed(arm, |_| number(arm.bytes_rate.unwrap_or(0.0) / 1e6))
+    });
     const P50: Column = ("p50", |arm| shown(arm.p50_ns, duration));
     const P99: Column = ("p99", |arm| shown(arm.p99_ns, duration));
     const CPU: Column = ("CPU/msg", |arm| shown(arm.cpu_ns, duration));
     const CPU_SHARE: Column = ("CPU", |arm| shown(arm.cpu_share, share));
     const SERVER_CPU: Column = ("server's CPU", |arm| shown(arm.cpu_share, share));
     const MEMORY: Column = ("memory/connection", |arm| shown(arm.memory, memory));
+    const ADDRESS_SPACE: Column = ("address space/stream", |arm| {
+        shown(arm.address_space, memory)
+    });
+    const RESIDENT: Column = ("resident/stream", |arm| shown(arm.memory, memory));
     const CALLS: Column = ("calls/msg", calls);
     const SWITCHES: Column = ("switches/msg", |arm| shown(arm.switches, number));
     const WAKE_UPS: Column = ("wake-ups/msg", |arm| shown(arm.doorbells, number));
@@ -195,9 +215,7 @@ fn columns(unit: Unit) -> Vec<Column> {
 
     let speed: Column = match unit {
         Unit::RoundTrip => ("round trip", TIME.1),
-        Unit::Stream => ("MB/s", |arm| {
-            speed(arm, |_| number(arm.bytes_rate.unwrap_or(0.0) / 1e6))
-        }),
+        Unit::Stream => MEGABYTES,
         _ => ("1/s", |arm| speed(arm, number)),
     };
     match unit {
@@ -206,6 +224,8 @@ fn columns(unit: Unit) -> Vec<Column> {
         Unit::Load => vec![
             ARM, speed, SERVER_CPU, P50, P99, CPU, CALLS, SWITCHES, WAKE_UPS, LOOPBACK, CARRIED,
         ],
+        Unit::Messages => vec![ARM, TIME, MEGABYTES, CPU, CALLS, SWITCHES, IN_ALL],
+        Unit::Footprint => vec![ARM, ADDRESS_SPACE, RESIDENT],
         Unit::RoundTrip | Unit::Stream | Unit::Rate => vec![
             ARM, speed, P50, P99, CPU, CALLS, SWITCHES, WAKE_UPS, LOOPBACK, CARRIED,
         ],
@@ -228,7 +248,7 @@ fn memory(bytes: f64) -> String {
     format!("{} KiB", number(bytes / 1024.0))
 }
 
-fn sentence(comparison: &Comparison) -> String {
+pub fn sentence(comparison: &Comparison) -> String {
     let must = comparison
         .must
         .map(|must| format!("must {}", wanted(comparison, must)));
@@ -257,7 +277,7 @@ fn shown_as(comparison: &Comparison, value: f64) -> String {
             let sign = if value < 0.0 { '-' } else { '+' };
             let show = match comparison.metric {
                 Metric::CpuShare => share,
-                Metric::Memory => memory,
+                Metric::Memory | Metric::AddressSpace => memory,
                 _ => duration,
             };
             format!("{sign}{}", show(value.abs()))
@@ -281,6 +301,7 @@ fn of(comparison: &Comparison) -> String {
         Metric::CpuShare => "CPU share of ",
         Metric::Time => "time of ",
         Metric::Memory => "memory of ",
+        Metric::AddressSpace => "address space of ",
     };
     format!("{metric}{} over {}", comparison.arm, comparison.against)
 }

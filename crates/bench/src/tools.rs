@@ -9,6 +9,7 @@ use crate::failure::{Failure, Result};
 pub struct Tools {
     echo: PathBuf,
     raw: PathBuf,
+    perftest: PathBuf,
     /// The library to preload; without it nothing is accelerated.
     pub library: Option<PathBuf>,
 }
@@ -38,6 +39,7 @@ impl Tools {
         Ok(Tools {
             echo: program("headwater-echo")?,
             raw: program("headwater-raw")?,
+            perftest: program("headwater-perftest")?,
             library: library.or_else(|| find("libheadwater.so")),
         })
     }
@@ -48,6 +50,10 @@ impl Tools {
 
     pub fn raw(&self) -> Command {
         Command::new(&self.raw)
+    }
+
+    pub fn perftest(&self) -> Command {
+        Command::new(&self.perftest)
     }
 
     pub fn library(&self) -> Result<&Path> {

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::carriage::{self, Carried};
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, Proof, Sample,
-    TCP, TCP_NODELAY, UNIX,
+    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, PIPE, Proof,
+    STREAMS, Sample, TCP, TCP_NODELAY, UNIX,
 };
 use crate::placement::Placement;
 use crate::stats::{median, median_interval};
@@ -152,7 +152,11 @@ pub fn compare(cell: &Cell, placement: Placement, all: &[Series]) -> Vec<Compari
         return comparisons;
     }
     let everywhere = Goal::rate(&Placement::ALL, EVEN, EVEN);
-    for (arm, against) in [(ACCELERATED, TCP), (ACCELERATED_NODELAY, TCP_NODELAY)] {
+    for (arm, against) in [
+        (ACCELERATED, TCP),
+        (ACCELERATED_NODELAY, TCP_NODELAY),
+        (STREAMS, PIPE),
+    ] {
         comparisons.extend(one(
             cell,
             &everywhere.clone().between(arm, against),
@@ -160,12 +164,13 @@ pub fn compare(cell: &Cell, placement: Placement, all: &[Series]) -> Vec<Compari
             all,
         ));
     }
-    let aside = everywhere.between(ACCELERATED, UNIX);
-    if !cell
-        .goals
-        .iter()
-        .any(|goal| goal.against == aside.against && goal.placements.contains(&placement))
-    {
+    for arm in [ACCELERATED, STREAMS] {
+        let aside = everywhere.clone().between(arm, UNIX);
+        let is_goal =
+            |goal: &Goal| goal.against == aside.against && goal.placements.contains(&placement);
+        if cell.goals.iter().any(is_goal) {
+            continue;
+        }
         comparisons.extend(one(cell, &aside, None, all).map(|comparison| Comparison {
             verdict: match comparison.verdict {
                 Verdict::NotCarried => Verdict::NotCarried,
@@ -205,14 +210,25 @@ fn one(
             )
         }
     };
-    let interval = median_interval(&values)?;
-    let figure = match goal.against {
-        Against::MoreThan(_) => Figure::More(median(&values)),
-        _ => Figure::Ratio(median(&values)),
-    };
     let proved = mine
         .carried(cell, all)
         .is_none_or(|(yes, count, _)| yes == count);
+    judge(goal, against, &values, wanted, proved)
+}
+
+/// Judges the values of the pairs; None where there are none.
+pub fn judge(
+    goal: &Goal,
+    against: String,
+    values: &[f64],
+    wanted: Option<(f64, Option<f64>)>,
+    proved: bool,
+) -> Option<Comparison> {
+    let interval = median_interval(values)?;
+    let figure = match goal.against {
+        Against::MoreThan(_) => Figure::More(median(values)),
+        _ => Figure::Ratio(median(values)),
+    };
     let verdict = match wanted {
         _ if !proved => Verdict::NotCarried,
         None if figure.reaches(EVEN) && interval.high >= EVEN => Verdict::NotSlower,

@@ -1,0 +1,286 @@
+//! What follows from many cells together: the best of all placements, and lines through times over sizes.
+
+use serde::Serialize;
+
+use crate::experiment::{Arm, Goal};
+use crate::placement::Placement;
+use crate::report::{ArmReport, CellReport};
+use crate::stats::least_squares;
+use crate::table::{self, duration, number};
+use crate::verdict::{self, Comparison};
+
+#[derive(Default, Serialize)]
+pub struct Conclusion {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub best: Vec<Best>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub regressions: Vec<Regression>,
+}
+
+/// An arm in its best placement against another in the other's.
+#[derive(Serialize)]
+pub struct Best {
+    pub cell: String,
+    pub placement: Placement,
+    pub against_placement: Placement,
+    #[serde(flatten)]
+    pub comparison: Comparison,
+}
+
+/// How the time of a message grows with its size.
+#[derive(Serialize)]
+pub struct Regression {
+    pub work: &'static str,
+    pub placement: Placement,
+    pub arm: &'static str,
+    pub sizes: usize,
+    /// The intercept: what a message costs however small it is.
+    pub delay_ns: f64,
+    /// Of the slope; none where more bytes took no more time.
+    pub bytes_per_second: Option<f64>,
+    pub r_squared: f64,
+    /// How many times better than the baseline; none where one of both makes no sense.
+    pub delay_factor: Option<f64>,
+    pub throughput_factor: Option<f64>,
+}
+
+impl Best {
+    /// Compares the rates of a cell's arms, each in that of `placements` where its median is highest, round by round.
+    pub fn of(
+        cells: &[CellReport],
+        cell: &str,
+        placements: &[Placement],
+        goal: &Goal,
+        against: Arm,
+    ) -> Option<Best> {
+        let best = |arm: &str| {
+            let offered = cells
+                .iter()
+                .filter(|found| found.cell == cell && placements.contains(&found.placement));
+            offered
+                .filter_map(|found| {
+                    let arm = found.arm(arm)?;
+                    Some((found.placement, arm, arm.rate?))
+                })
+                .max_by(|a, b| a.2.total_cmp(&b.2))
+        };
+        let (placement, mine, _) = best(goal.arm)?;
+        let (against_placement, other, _) = best(against.name)?;
+        let rounds = mine.all.iter().zip(&other.all);
+        let ratios: Vec<f64> = rounds
+            .filter_map(|(a, b)| Some(a.as_ref()?.rate / b.as_ref()?.rate))
+            .collect();
+        let name = format!("{} ({})", against.name, against_placement.name());
+        let wanted = Some((goal.must, goal.aim));
+        Some(Best {
+            cell: cell.to_string(),
+            placement,
+            against_placement,
+            comparison: verdict::judge(goal, name, &ratios, wanted, true)?,
+        })
+    }
+}
+
+impl Regression {
+    /// One line for each placement and arm of the cells `WORK-SIZE`, with sizes up to `largest`.
+    pub fn all(
+        cells: &[CellReport],
+        work: &'static str,
+        largest: usize,
+        baseline: Arm,
+    ) -> Vec<Regression> {
+        let size = |cell: &CellReport| -> Option<usize> {
+            let size = cell.cell.strip_prefix(work)?.strip_prefix('-')?;
+            size.parse().ok().filter(|&size| size <= largest)
+        };
+        let sized: Vec<(usize, &CellReport)> = cells
+            .iter()
+            .filter_map(|cell| Some((size(cell)?, cell)))
+            .collect();
+        let mut lines = Vec::new();
+        for placement in Placement::ALL {
+            let here: Vec<_> = sized
+                .iter()
+                .filter(|(_, cell)| cell.placement == placement)
+                .collect();
+            let mut names: Vec<&'static str> = Vec::new();
+            for arm in here.iter().flat_map(|(_, cell)| &cell.arms) {
+                if !names.contains(&arm.arm) {
+                    names.push(arm.arm);
+                }
+            }
+            let mut found: Vec<Regression> = names
+                .into_iter()
+                .filter_map(|name| {
+                    let time = |arm: &ArmReport| arm.rate.map(|rate| 1e9 / rate);
+                    let points: Vec<(f64, f64)> = here
+                        .iter()
+                        .filter_map(|(size, cell)| Some((*size as f64, time(cell.arm(name)?)?)))
+                        .collect();
+                    Regression::line(work, placement, name, &points)
+                })
+                .collect();
+            compare(&mut found, baseline);
+            lines.extend(found);
+        }
+        lines
+    }
+
+    fn line(
+        work: &'static str,
+        placement: Placement,
+        arm: &'static str,
+        points: &[(f64, f64)],
+    ) -> Option<Regression> {
+        let line = least_squares(points)?;
+        Some(Regression {
+            work,
+            placement,
+            arm,
+            sizes: points.len(),
+            delay_ns: line.intercept,
+            bytes_per_second: (line.slope > 0.0).then(|| 1e9 / line.slope),
+            r_squared: line.r_squared,
+            delay_factor: None,
+            throughput_factor: None,
+        })
+    }
+}
+
+fn compare(lines: &mut [Regression], baseline: Arm) {
+    let Some(base) = lines.iter().find(|line| line.arm == baseline.name) else {
+        return;
+    };
+    let (delay_ns, bytes_per_second) = (base.delay_ns, base.bytes_per_second);
+    for line in lines.iter_mut() {
+        let sensible = delay_ns > 0.0 && line.delay_ns > 0.0;
+        line.delay_factor = sensible.then_some(delay_ns / line.delay_ns);
+        line.throughput_factor = line
+            .bytes_per_second
+            .zip(bytes_per_second)
+            .map(|(own, base)| own / base);
+    }
+}
+
+impl Conclusion {
+    /// For people; nothing where nothing follows.
+    pub fn tables(&self) -> String {
+        let mut text = String::new();
+        for best in &self.best {
+            text += &format!(
+                "\n{}, each in its best placement ({})\n  {}\n",
+                best.cell,
+                best.placement.name(),
+                table::sentence(&best.comparison)
+            );
+        }
+        if self.regressions.is_empty() {
+            return text;
+        }
+        let mut lines = table::new(&[
+            "work",
+            "placement",
+            "arm",
+            "sizes",
+            "delay",
+            "factor",
+            "throughput",
+            "factor",
+            "R²",
+        ]);
+        let factor =
+            |value: Option<f64>| value.map_or(String::new(), |value| format!("{}x", number(value)));
+        for line in &self.regressions {
+            let throughput = |value| format!("{} GB/s", number(value / 1e9));
+            table::row(
+                &mut lines,
+                [
+                    line.work.to_string(),
+                    line.placement.name().to_string(),
+                    line.arm.to_string(),
+                    line.sizes.to_string(),
+                    delay(line.delay_ns),
+                    factor(line.delay_factor),
+                    line.bytes_per_second.map_or(String::new(), throughput),
+                    factor(line.throughput_factor),
+                    number(line.r_squared),
+                ],
+            );
+        }
+        text + &format!("\nregression of the time of a message over its size\n{lines}\n")
+    }
+}
+
+/// An intercept may be negative, where the line is bent.
+fn delay(ns: f64) -> String {
+    match ns < 0.0 {
+        true => format!("-{}", duration(-ns)),
+        false => duration(ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Cell, PIPE, STREAMS, Sample, Unit};
+    use crate::verdict::{Figure, Series, Verdict};
+
+    fn cell(name: &str, placement: Placement, times: [(Arm, [f64; 3]); 2]) -> CellReport {
+        let sample = |ns: f64| {
+            Some(Sample {
+                rate: 1e9 / ns,
+                ..Sample::default()
+            })
+        };
+        let all = times.map(|(arm, times)| Series {
+            arm,
+            samples: times.map(sample).into(),
+            failures: Vec::new(),
+            syscalls: None,
+        });
+        let cell = Cell::new(name, Unit::Messages, vec![STREAMS, PIPE]);
+        CellReport::new(&cell, placement, &all)
+    }
+
+    #[test]
+    fn slope_and_intercept_become_throughput_and_delay_beside_the_baseline() {
+        let at = |size: f64| {
+            let (mine, pipe) = (50.0 + size / 8.0, 400.0 + size / 4.0);
+            let times = [(STREAMS, [mine; 3]), (PIPE, [pipe; 3])];
+            cell(&format!("one-{size}"), Placement::Same, times)
+        };
+        let cells = [4.0, 64.0, 4096.0, 65536.0].map(at);
+        let lines = Regression::all(&cells, "one", 4096, PIPE);
+        assert_eq!(lines.len(), 2);
+        assert_eq!((lines[0].arm, lines[0].sizes), ("streams", 3));
+        let close = |value: f64, to: f64| (value - to).abs() < to * 1e-6;
+        assert!(close(lines[0].delay_ns, 50.0));
+        assert!(close(lines[0].bytes_per_second.unwrap(), 8e9));
+        assert!(close(lines[0].delay_factor.unwrap(), 8.0));
+        assert!(close(lines[0].throughput_factor.unwrap(), 2.0));
+    }
+
+    #[test]
+    fn each_arm_is_taken_where_it_is_best() {
+        let cells = [
+            cell(
+                "two-64",
+                Placement::Apart,
+                [(STREAMS, [50.0; 3]), (PIPE, [900.0; 3])],
+            ),
+            cell(
+                "two-64",
+                Placement::Same,
+                [(STREAMS, [100.0; 3]), (PIPE, [400.0; 3])],
+            ),
+        ];
+        let goal = Goal::rate(&[], 4.0, 7.0).between(STREAMS, PIPE);
+        let best = Best::of(&cells, "two-64", &Placement::ALL, &goal, PIPE).unwrap();
+        assert_eq!(
+            (best.placement, best.against_placement),
+            (Placement::Apart, Placement::Same)
+        );
+        assert_eq!(best.comparison.figure, Figure::Ratio(8.0));
+        assert_eq!(best.comparison.verdict, Verdict::Aim);
+    }
+}

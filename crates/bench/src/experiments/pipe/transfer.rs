@@ -1,0 +1,82 @@
+//! Messages of all sizes: one process that fills and drains the pipe, and two processes.
+
+use super::{UNDISTURBED, Work, against_pipe, kind, transfer};
+use crate::experiment::{Cell, Goal, Job, PIPE, Proof, STREAMS, Sample, UNIX, Unit};
+use crate::failure::Result;
+use crate::placement::Placement::{self, Free, Same, SameBusy};
+
+pub fn works() -> Vec<Box<dyn Work>> {
+    let sizes = (2..=16).map(|power| 1usize << power);
+    let all = [Pattern::One, Pattern::Two]
+        .into_iter()
+        .flat_map(|pattern| sizes.clone().map(move |size| Transfer { pattern, size }));
+    all.map(|work| Box::new(work) as Box<dyn Work>).collect()
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Pattern {
+    /// One process writes until it would block, then reads everything.
+    One,
+    /// A writer and a reader.
+    Two,
+}
+
+struct Transfer {
+    pattern: Pattern,
+    size: usize,
+}
+
+impl Work for Transfer {
+    fn cell(&self) -> Cell {
+        let size = self.size;
+        // One process cannot be apart from itself.
+        let (name, placements, quick): (_, &'static [Placement], _) = match self.pattern {
+            Pattern::One => (
+                "one",
+                &[Same, Free, SameBusy],
+                matches!(size, 4 | 64 | 1024 | 4096),
+            ),
+            Pattern::Two => ("two", &Placement::ALL, matches!(size, 64 | 4096)),
+        };
+        Cell {
+            goals: self.goal().into_iter().collect(),
+            quick,
+            placements,
+            // The program itself refuses what is no stream.
+            proof: Proof::None,
+            ..Cell::new(
+                format!("{name}-{size}"),
+                Unit::Messages,
+                vec![PIPE, STREAMS, UNIX],
+            )
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        // One process alone knows no scheduler's moods.
+        let (word, time) = match self.pattern {
+            Pattern::One => ("one", job.time / 2),
+            Pattern::Two => ("two", job.time),
+        };
+        let mut program = job.site.tools.perftest();
+        program.args([word, kind(job.arm), &self.size.to_string()]);
+        program.args([&time.as_secs_f64().to_string(), "--on-eof"]);
+        let writer = job.placement.client_cpu(&job.site.machine.cpus);
+        if let (Pattern::Two, Some(cpu)) = (self.pattern, writer) {
+            program.args(["--writer-cpu", &cpu.to_string()]);
+        }
+        transfer(job, program)
+    }
+}
+
+impl Transfer {
+    /// Beside a busy process, and for other sizes, "never slower" alone.
+    fn goal(&self) -> Option<Goal> {
+        match self.size {
+            64 => Some(against_pipe(UNDISTURBED, 5.0, 8.0)),
+            1024 | 4096 => Some(against_pipe(UNDISTURBED, 2.0, None)),
+            65536 => Some(against_pipe(UNDISTURBED, 1.0, None)),
+            _ => None,
+        }
+    }
+}
