@@ -10,22 +10,33 @@ static CEILING: AtomicI32 = AtomicI32::new(-1);
 /// Moves a fresh descriptor of ours out of the program's way. EMFILE, with `fd` closed, when too few are left: a tenth
 /// of the limit stays the program's.
 pub fn hide(fd: i32) -> sys::Result<i32> {
-    let mut moved = sys::dup_above(fd, floor());
-    if moved == Err(libc::EINVAL) {
-        // The program lowered its limit since we read it.
-        FLOOR.store(-1, Ordering::Relaxed);
-        moved = sys::dup_above(fd, floor());
-    }
+    let hidden = move_up(fd, floor());
     let _ = sys::close(fd);
-    let mut hidden = moved?;
-    if hidden >= CEILING.load(Ordering::Relaxed) {
-        // The program may have raised its limit since we read it.
-        FLOOR.store(-1, Ordering::Relaxed);
-        if let Ok(higher) = sys::dup_above(hidden, floor()) {
-            let _ = sys::close(hidden);
-            hidden = higher;
+    hidden
+}
+
+/// As [`hide`], for what the program itself has asked for: takes numbers below its share too when there is no other.
+pub fn hide_needed(fd: i32) -> sys::Result<i32> {
+    let hidden = move_up(fd, floor()).or_else(|_| move_up(fd, floor() / 3));
+    let _ = sys::close(fd);
+    hidden
+}
+
+fn move_up(fd: i32, floor: i32) -> sys::Result<i32> {
+    let mut moved = sys::dup_above(fd, floor);
+    let stale = match moved {
+        // The program lowered its limit since we read it, or raised it.
+        Err(e) => e == libc::EINVAL,
+        Ok(n) => n >= CEILING.load(Ordering::Relaxed),
+    };
+    if stale {
+        if let Ok(n) = moved {
+            let _ = sys::close(n);
         }
+        let known = FLOOR.swap(-1, Ordering::Relaxed).max(1);
+        moved = sys::dup_above(fd, self::floor() / (known / floor.max(1)).max(1));
     }
+    let hidden = moved?;
     if hidden >= CEILING.load(Ordering::Relaxed) || !table::set_hidden(hidden) {
         let _ = sys::close(hidden);
         return Err(libc::EMFILE);
@@ -54,6 +65,6 @@ fn floor() -> i32 {
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
     let soft = limit.rlim_cur.min(table::SIZE as u64) as i32;
     CEILING.store(soft - soft / 10, Ordering::Relaxed);
-    FLOOR.store(soft / 2, Ordering::Relaxed);
-    soft / 2
+    FLOOR.store(soft / 4 * 3, Ordering::Relaxed);
+    soft / 4 * 3
 }

@@ -13,7 +13,8 @@ static TRACKED: AtomicU32 = AtomicU32::new(0);
 /// One past the highest number ever tracked.
 static TOP: AtomicU32 = AtomicU32::new(0);
 
-/// What stands in the table: {kind: 8, generation: 24, index: 32}; 0 is foreign.
+/// What stands in the table: {kind: 8, generation: 24, tag: 16, index: 16}, a socket's or set's index having all of 32 bits;
+/// 0 is foreign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handle(u64);
 
@@ -46,7 +47,17 @@ impl Handle {
         (self.0 >> 32) as u32 & 0xff_ffff
     }
     pub fn index(self) -> usize {
-        self.0 as u32 as usize
+        match self.kind() {
+            Kind::Stream => self.0 as u16 as usize,
+            _ => self.0 as u32 as usize,
+        }
+    }
+    /// What distinguishes descriptors of one stream.
+    pub fn tag(self) -> u32 {
+        (self.0 >> 16) as u16 as u32
+    }
+    pub fn with_tag(self, tag: u32) -> Handle {
+        Handle(self.0 & !0xffff_0000 | (tag as u64 & 0xffff) << 16)
     }
 }
 

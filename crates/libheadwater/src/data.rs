@@ -17,6 +17,16 @@ macro_rules! unless_foreign {
     };
 }
 
+/// send(2) and its kind are for sockets: what carries a stream is not the program's to use.
+macro_rules! no_stream {
+    ($fd:expr) => {
+        if table::stream($fd).is_some() {
+            headwater_host::next::set_errno(libc::ENOTSOCK);
+            return -1;
+        }
+    };
+}
+
 #[inline(never)]
 unsafe fn take(fd: c_int, iov: &[iovec], flags: c_int) -> Option<ssize_t> {
     let c = conn::get(table::socket(fd)?)?;
@@ -98,6 +108,7 @@ pub unsafe extern "C-unwind" fn recv(
     flags: c_int,
 ) -> ssize_t {
     unless_foreign!(fd, real::recv(fd, buf, n, flags));
+    no_stream!(fd);
     match take(fd, &one(buf, n), flags) {
         Some(r) => r,
         None => real::recv(fd, buf, n, flags),
@@ -112,6 +123,7 @@ pub unsafe extern "C-unwind" fn send(
     flags: c_int,
 ) -> ssize_t {
     unless_foreign!(fd, real::send(fd, buf, n, flags));
+    no_stream!(fd);
     match give(fd, &one(buf, n), flags) {
         Some(r) => r,
         None => real::send(fd, buf, n, flags),
@@ -128,6 +140,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
     len: *mut socklen_t,
 ) -> ssize_t {
     unless_foreign!(fd, real::recvfrom(fd, buf, n, flags, from, len));
+    no_stream!(fd);
     match take(fd, &one(buf, n), flags) {
         Some(r) => {
             // A connected stream names no sender.
@@ -150,6 +163,7 @@ pub unsafe extern "C-unwind" fn sendto(
     len: socklen_t,
 ) -> ssize_t {
     unless_foreign!(fd, real::sendto(fd, buf, n, flags, to, len));
+    no_stream!(fd);
     match give(fd, &one(buf, n), flags) {
         Some(r) => r,
         None => real::sendto(fd, buf, n, flags, to, len),
@@ -158,6 +172,7 @@ pub unsafe extern "C-unwind" fn sendto(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+    no_stream!(fd);
     if table::socket(fd).is_none() || msg.is_null() {
         return real::recvmsg(fd, msg, flags);
     }
@@ -179,6 +194,7 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
     if !table::any_tracked() || msg.is_null() {
         return real::sendmsg(fd, msg, flags);
     }
+    no_stream!(fd);
     if (*msg).msg_controllen > 0 {
         crate::process::before_passing(msg);
     }
@@ -244,6 +260,11 @@ pub unsafe extern "C-unwind" fn sendfile(
     offset: *mut off_t,
     n: size_t,
 ) -> ssize_t {
+    if table::stream(out).is_some() || table::stream(from).is_some() {
+        // The caller copies, as with any descriptor that cannot do it.
+        headwater_host::next::set_errno(libc::EINVAL);
+        return -1;
+    }
     let carried = table::socket(out).is_some_and(headwater_sockets::options::is_carried);
     if carried {
         return send_file(out, from, offset, n);
@@ -312,6 +333,10 @@ pub unsafe extern "C-unwind" fn splice(
     n: size_t,
     flags: c_uint,
 ) -> ssize_t {
+    if table::stream(from).is_some() || table::stream(to).is_some() {
+        headwater_host::next::set_errno(libc::EINVAL);
+        return -1;
+    }
     for fd in [from, to] {
         headwater_sockets::life::passing_on(fd);
     }

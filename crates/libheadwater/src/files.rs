@@ -133,6 +133,12 @@ fn note_dup(fd: c_int, new: c_int) {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_int {
+    if cmd == libc::F_SETFL
+        && let Some(h) = table::stream(fd).filter(|&h| streams::owns_flags(h))
+    {
+        streams::set_flags(h, arg as c_int);
+        return 0;
+    }
     let r = real::fcntl(fd, cmd, arg);
     if r < 0 {
         return r;
@@ -140,7 +146,7 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     if let Some(h) = table::lookup(fd) {
         match cmd {
             libc::F_GETFL if h.kind() == Kind::Stream => {
-                return r & !libc::O_ACCMODE | streams::access_mode(h);
+                return streams::flags(h, r);
             }
             libc::F_SETFL if h.kind() == Kind::Stream => {
                 streams::set_flags(h, arg as c_int);

@@ -1,6 +1,7 @@
 //! The one shared object. Each module exports C symbols and forwards them in a line or two; what they do is elsewhere.
 //!
 //! ```text
+//!   stdio    FILEs and dprintf on streams
 //!   start    constructor, end of the process
 //!   data     read, write, send, recv and their families
 //!   sockets  listen, accept, connect, shutdown, options
@@ -21,6 +22,7 @@ mod process;
 mod real;
 mod sockets;
 mod start;
+mod stdio;
 mod streams;
 mod variadic;
 mod wait;

@@ -200,6 +200,9 @@ pub unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_cha
 /// The C library's streams reach the kernel by ways of their own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void {
+    if let Some(file) = crate::stdio::fdopen(fd, mode) {
+        return file;
+    }
     life::passing_on(fd);
     real::fdopen(fd, mode)
 }
@@ -210,6 +213,9 @@ pub unsafe extern "C-unwind" fn vdprintf(
     format: *const c_char,
     args: *mut c_void,
 ) -> c_int {
+    if let Some(n) = crate::stdio::vdprintf(fd, format, args) {
+        return n;
+    }
     life::passing_on(fd);
     real::vdprintf(fd, format, args)
 }

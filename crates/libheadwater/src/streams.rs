@@ -6,7 +6,7 @@ use core::ffi::CStr;
 use headwater_host::table::{self, Handle};
 use headwater_host::{epoll, next, process, sys};
 use headwater_streams::head::message::{self, Choice, Got, Priority};
-use headwater_streams::head::{self, Head, control, life};
+use headwater_streams::head::{self, Head, control, life, opening};
 use headwater_streams::{attach, strlog as logging};
 use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
 
@@ -24,7 +24,7 @@ const IOV_MAX: c_int = 1024;
 
 #[inline]
 pub unsafe fn read(h: Handle, buf: *mut c_void, n: size_t) -> ssize_t {
-    result(on(h, |head| {
+    result(reading(h, |head| {
         if control::is_bad(buf) && n > 0 {
             return Err(libc::EFAULT);
         }
@@ -34,7 +34,7 @@ pub unsafe fn read(h: Handle, buf: *mut c_void, n: size_t) -> ssize_t {
 
 #[inline]
 pub unsafe fn write(h: Handle, buf: *const c_void, n: size_t) -> ssize_t {
-    result(on(h, |head| {
+    result(writing(h, |head| {
         if control::is_bad(buf) && n > 0 {
             return Err(libc::EFAULT);
         }
@@ -43,16 +43,38 @@ pub unsafe fn write(h: Handle, buf: *const c_void, n: size_t) -> ssize_t {
 }
 
 pub unsafe fn readv(h: Handle, iov: *const iovec, n: c_int) -> ssize_t {
-    result(on(h, |head| head.read_slowly(vector(iov, n)?)))
+    result(reading(h, |head| head.read_slowly(vector(iov, n)?)))
 }
 
 pub unsafe fn writev(h: Handle, iov: *const iovec, n: c_int) -> ssize_t {
-    result(on(h, |head| head.write_slowly(vector(iov, n)?)))
+    result(writing(h, |head| head.write_slowly(vector(iov, n)?)))
 }
 
 #[inline(always)]
 fn on(h: Handle, f: impl FnOnce(&'static Head) -> sys::Result<usize>) -> sys::Result<usize> {
-    f(head::get(h).ok_or(libc::EBADF)?)
+    let head = head::get(h).ok_or(libc::EBADF)?;
+    if opening::is_own(h) {
+        return opening::by(h, head, || f(head));
+    }
+    f(head)
+}
+
+/// A call that reads.
+#[inline(always)]
+fn reading(h: Handle, f: impl FnOnce(&'static Head) -> sys::Result<usize>) -> sys::Result<usize> {
+    if !opening::may_read(h) {
+        return Err(libc::EBADF);
+    }
+    on(h, f)
+}
+
+/// A call that writes.
+#[inline(always)]
+fn writing(h: Handle, f: impl FnOnce(&'static Head) -> sys::Result<usize>) -> sys::Result<usize> {
+    if !opening::may_write(h) {
+        return Err(libc::EBADF);
+    }
+    on(h, f)
 }
 
 unsafe fn vector<'a>(iov: *const iovec, n: c_int) -> sys::Result<&'a [iovec]> {
@@ -87,9 +109,10 @@ unsafe fn slice_mut<'a>(buf: *mut c_void, n: usize) -> &'a mut [u8] {
 }
 
 /// The head behind a descriptor: EBADF if it is closed, ENOSTR if it is no stream.
-pub fn stream(fd: c_int) -> sys::Result<&'static Head> {
-    match table::stream(fd).and_then(head::get) {
-        Some(head) => Ok(head),
+pub fn stream(fd: c_int) -> sys::Result<(Handle, &'static Head)> {
+    let h = table::stream(fd);
+    match h.and_then(|h| Some((h, head::get(h)?))) {
+        Some(stream) => Ok(stream),
         None if sys::fcntl(fd, libc::F_GETFD, 0).is_err() => Err(libc::EBADF),
         None => Err(libc::ENOSTR),
     }
@@ -182,14 +205,19 @@ unsafe fn put(
     data: *const StrBuf,
     priority: sys::Result<Priority>,
 ) -> sys::Result<()> {
-    let head = stream(fd)?;
+    let (h, _) = stream(fd)?;
     let priority = priority?;
     if let Priority::Band(band) = priority
         && band as usize >= headwater_streams::tunables::get().nband
     {
         return Err(libc::EINVAL);
     }
-    head.put_message(given(control)?, given(data)?, priority, None)
+    let (control, data) = (given(control)?, given(data)?);
+    writing(h, |head| {
+        head.put_message(control, data, priority, None)?;
+        Ok(0)
+    })
+    .map(drop)
 }
 
 /// A part to send; `None` for NULL and a length of -1.
@@ -218,7 +246,7 @@ pub unsafe extern "C-unwind" fn getmsg(
     flags: *mut c_int,
 ) -> c_int {
     let take = || {
-        let head = stream(fd)?;
+        let (h, _) = stream(fd)?;
         if control::is_bad(flags) {
             return Err(libc::EFAULT);
         }
@@ -227,7 +255,7 @@ pub unsafe extern "C-unwind" fn getmsg(
             message::RS_HIPRI => Choice::High,
             _ => return Err(libc::EINVAL),
         };
-        let got = get(head, control, data, choice)?;
+        let got = get(h, control, data, choice)?;
         flags.write(if got.high { message::RS_HIPRI } else { 0 });
         Ok(got.more as usize)
     };
@@ -243,7 +271,7 @@ pub unsafe extern "C-unwind" fn getpmsg(
     flags: *mut c_int,
 ) -> c_int {
     let take = || {
-        let head = stream(fd)?;
+        let (h, _) = stream(fd)?;
         if control::is_bad(flags) || control::is_bad(band) {
             return Err(libc::EFAULT);
         }
@@ -254,7 +282,7 @@ pub unsafe extern "C-unwind" fn getpmsg(
             (message::MSG_BAND, 0..=255) => Choice::AtLeast(least as u8),
             _ => return Err(libc::EINVAL),
         };
-        let got = get(head, control, data, choice)?;
+        let got = get(h, control, data, choice)?;
         flags.write(if got.high {
             message::MSG_HIPRI
         } else {
@@ -267,12 +295,17 @@ pub unsafe extern "C-unwind" fn getpmsg(
 }
 
 unsafe fn get(
-    head: &'static Head,
+    h: Handle,
     control: *mut StrBuf,
     data: *mut StrBuf,
     choice: Choice,
 ) -> sys::Result<Got> {
-    let got = head.get_message(wanted(control)?, wanted(data)?, choice, None)?;
+    let (first, second) = (wanted(control)?, wanted(data)?);
+    let mut got = Got::default();
+    reading(h, |head| {
+        got = head.get_message(first, second, choice, None)?;
+        Ok(0)
+    })?;
     if let Some(control) = control.as_mut() {
         control.len = if control.maxlen < 0 { -1 } else { got.control };
     }
@@ -309,6 +342,14 @@ pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int
         control::ioctl(head, fd, request as u32, arg).map(|n| n as usize)
     });
     match outcome {
+        Err(control::KERNEL) if request == libc::FIONBIO && owns_flags(h) => {
+            if control::is_bad(arg as *const c_int) {
+                next::set_errno(libc::EFAULT);
+                return -1;
+            }
+            life::set_nonblocking(h, *(arg as *const c_int) != 0);
+            0
+        }
         Err(control::KERNEL) => {
             let r = real::ioctl(fd, request, arg);
             if r == 0 && request == libc::FIONBIO && arg != 0 {
@@ -342,8 +383,26 @@ pub fn duplicated(h: Handle, new: c_int) {
     life::duplicated(h, new);
 }
 
-pub fn access_mode(h: Handle) -> c_int {
-    head::get(h).map_or(libc::O_RDWR, Head::access_mode)
+/// Of what F_GETFL says, that which is not the kernel's to say.
+pub fn flags(h: Handle, said: c_int) -> c_int {
+    let blocking = match opening::nonblocking(h) {
+        Some(on) => said & !libc::O_NONBLOCK | if on { libc::O_NONBLOCK } else { 0 },
+        None => said,
+    };
+    blocking & !libc::O_ACCMODE | access_mode(h)
+}
+
+/// F_SETFL of a stream whose flags are its open's own: the kernel would change them for all.
+pub fn owns_flags(h: Handle) -> bool {
+    opening::nonblocking(h).is_some()
+}
+
+fn access_mode(h: Handle) -> c_int {
+    match (opening::may_read(h), opening::may_write(h)) {
+        (false, _) => libc::O_WRONLY,
+        (_, false) => libc::O_RDONLY,
+        _ => head::get(h).map_or(libc::O_RDWR, Head::access_mode),
+    }
 }
 
 /// After F_SETFL.
@@ -357,7 +416,7 @@ pub fn set_flags(h: Handle, flags: c_int) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fattach(fd: c_int, path: *const c_char) -> c_int {
     let attach = || {
-        let head = stream(fd).map_err(|e| if e == libc::ENOSTR { libc::EINVAL } else { e })?;
+        let (_, head) = stream(fd).map_err(|e| if e == libc::ENOSTR { libc::EINVAL } else { e })?;
         attach::fattach(head, fd, name(path)?)
     };
     status(attach())

@@ -6,8 +6,9 @@
 //!   rendezvous   asking a holder for the stream           rights   descriptors in control messages
 //! ```
 //!
-//! An attachment lives as long as some process of the user holds the stream: the one that attached it, its children by fork,
-//! those that have opened it. Then the path is the plain file again, as it always is for other users and programs.
+//! An attachment lives as long as some process of the user holds the stream: the one that attached it, its relatives by fork,
+//! those that have opened it. Who held the end before another process attached it notices when it next waits at it, or opens
+//! the name. Then the path is the plain file again, as it always is for other users and programs.
 
 mod holding;
 pub mod private;
@@ -65,7 +66,27 @@ fn settle(head: &'static Head, fd: c_int, file: c_int, place: Place) -> Result<(
     holding::begin(place, h, hold, listener).inspect_err(|_| {
         hidden::close(listener);
         hold.release(h);
-    })
+    })?;
+    tell_other_holders(head, &place);
+    Ok(())
+}
+
+fn tell_other_holders(head: &Head, place: &Place) {
+    if let Some(pipe) = head.pipe() {
+        place.tell_end(pipe.inode, head.side());
+        let names = head.words().names.fetch_add(1, Ordering::SeqCst);
+        head.seen_names
+            .store(names.wrapping_add(1), Ordering::Relaxed);
+    }
+}
+
+/// The end was given names by other processes: this one answers for them too, when they are gone.
+#[cold]
+pub fn join_names(head: &'static Head) {
+    let Some(pipe) = head.pipe() else { return };
+    for place in registry::of_end(pipe.inode, head.side()) {
+        holding::join(place, head);
+    }
 }
 
 /// Detaches what is attached to the file; those who have the stream open keep it.
@@ -145,6 +166,7 @@ fn name_fifo(place: Place, flags: c_int) -> Result<c_int, Errno> {
     let made = make_fifo(flags).and_then(|(head, fd)| {
         let h = head.handle();
         holding::begin(place, h, Hold::NONE, listener)
+            .map(|()| tell_other_holders(head, &place))
             .map(|()| fd)
             .inspect_err(|_| life::close(fd, h))
     });
@@ -156,7 +178,6 @@ fn make_fifo(flags: c_int) -> Result<(&'static Head, c_int), Errno> {
     let head = life::adopt(pipe, 0, fd).inspect_err(|_| {
         let _ = sys::close(fd);
     })?;
-    set_nonblocking(head, flags);
     Ok((head, fd))
 }
 
@@ -210,7 +231,6 @@ fn open_here(head: &'static Head, flags: c_int) -> Result<c_int, Errno> {
     };
     let fd = sys::fcntl(head.fd.load(Ordering::Relaxed), command, 0)?;
     life::duplicated(head.handle(), fd);
-    set_nonblocking(head, flags);
     Ok(fd)
 }
 
@@ -221,7 +241,6 @@ fn share(mut parts: Received, place: Place, link: c_int, flags: c_int) -> Result
     let (head, fd) =
         passing::take_end(&mut parts, side, fifo, cloexec).inspect_err(|_| hidden::close(link))?;
     holding::follow(place, head.handle(), link);
-    set_nonblocking(head, flags);
     Ok(fd)
 }
 
@@ -230,15 +249,14 @@ fn meet(mut parts: Received, flags: c_int) -> Result<c_int, Errno> {
     let (side, _) = rendezvous::which(&parts);
     let cloexec = flags & libc::O_CLOEXEC != 0;
     let (head, fd) = passing::take_end(&mut parts, side, false, cloexec)?;
-    wait_for_server(head, fd, flags)
+    wait_for_server(head, fd)
 }
 
-fn wait_for_server(head: &'static Head, fd: c_int, flags: c_int) -> Result<c_int, Errno> {
+fn wait_for_server(head: &'static Head, fd: c_int) -> Result<c_int, Errno> {
     let accepted = || head.words().accepted.load(Ordering::SeqCst) != 0;
     loop {
         let over = head.has_hung_up();
         let waited = if accepted() {
-            set_nonblocking(head, flags);
             return Ok(fd);
         } else if over {
             Err(libc::ENXIO)
@@ -277,7 +295,7 @@ fn connect_here(attached: &'static Head, flags: c_int) -> Result<c_int, Errno> {
         life::close(ours, head.handle());
         return Err(e);
     }
-    wait_for_server(head, ours, flags)
+    wait_for_server(head, ours)
 }
 
 /// Answers another process that opens the attached stream. On the background thread.
@@ -308,8 +326,9 @@ fn answer_connection(head: &'static Head, client: c_int) -> Result<(), Errno> {
     }
     let (pipe, ends) = Pipe::create(false, libc::O_CLOEXEC)?;
     let sent = passing::send_end(head, pipe, 0, ends[0], true);
-    if sent.is_ok() {
-        let [first, second] = pipe.both_bells()?;
+    if sent.is_ok()
+        && let Ok([first, second]) = pipe.both_bells()
+    {
         let fds = [ends[1], pipe.memfd, first, second];
         rendezvous::answer_end(client, true, 1, false, fds);
     }
@@ -324,13 +343,6 @@ fn answer_connection(head: &'static Head, client: c_int) -> Result<(), Errno> {
 /// connld on top: every open gets a pipe of its own.
 fn is_unique(head: &Head) -> bool {
     local::top(head).is_some_and(|name| name == "connld")
-}
-
-/// O_NONBLOCK of an open. Kept with the end, so it holds for all who share it.
-fn set_nonblocking(head: &Head, flags: c_int) {
-    if flags & libc::O_NONBLOCK != 0 {
-        life::set_nonblocking(head.handle(), true);
-    }
 }
 
 /// Makes sure that nothing is attached; EBUSY.

@@ -19,6 +19,7 @@ pub mod life;
 pub mod linking;
 pub mod local;
 pub mod message;
+pub mod opening;
 pub mod passing;
 pub mod poll;
 pub mod queue_inlet;
@@ -69,8 +70,12 @@ pub struct Head {
     own_bell: AtomicI32,
     pub reading: Learner,
     pub writing: Learner,
+    /// Waits for data since the last write.
+    pub unanswered: AtomicU32,
     seen_departures: AtomicU32,
     looks: AtomicU32,
+    /// Names of the end that this process knows of, as the shared words count them.
+    pub seen_names: AtomicU32,
     /// Counts what happens in this process that a sleeper may wait for.
     version: AtomicU32,
     /// Threads of this process asleep on the bell.
@@ -139,8 +144,10 @@ impl Head {
             own_bell: AtomicI32::new(-1),
             reading: Learner::new(),
             writing: Learner::new(),
+            unanswered: AtomicU32::new(0),
             seen_departures: AtomicU32::new(0),
             looks: AtomicU32::new(0),
+            seen_names: AtomicU32::new(0),
             version: AtomicU32::new(0),
             asleep: AtomicU32::new(0),
             relays: AtomicU32::new(0),
@@ -253,7 +260,7 @@ impl Head {
         if let Some(pipe) = self.pipe() {
             return pipe.bell(self.side()).unwrap_or(-1);
         }
-        let fresh = headwater_channel::bell::create().and_then(headwater_host::hidden::hide);
+        let fresh = headwater_channel::bell::create().and_then(headwater_host::hidden::hide_needed);
         let Ok(fresh) = fresh else { return -1 };
         let first = self
             .own_bell
@@ -375,6 +382,16 @@ impl Head {
             self.note_shadow(fds[0].revents);
         }
         self.words().has(state::HANGUP)
+    }
+
+    /// Where time is at hand, and memory may be allocated: has another process given the end a name?
+    pub fn look_for_names(&self) {
+        let names = self.words().names.load(Ordering::Relaxed);
+        if self.seen_names.swap(names, Ordering::Relaxed) != names
+            && let Some(own) = get(self.handle())
+        {
+            crate::attach::join_names(own);
+        }
     }
 
     pub fn shadow_poll(&self) -> libc::pollfd {

@@ -6,9 +6,11 @@
 //!   pipe   pipes and FIFOs: two rings in shared memory
 //!   modules, drivers   what comes with the system
 //!   attach, open       names: devices, fattach, FIFOs      background   the one thread
+//!   api    streams for programs in Rust: Stream
 //!   exec   the executive: perimeters, the scheduler, queue pairs put in and taken out, modules and devices, timers
 //! ```
 
+pub mod api;
 pub mod attach;
 pub mod background;
 pub mod board;
@@ -21,6 +23,8 @@ pub mod open;
 pub mod pipe;
 pub mod strlog;
 pub mod tunables;
+
+pub use api::{Choice, Error, Priority, Received, Stream, poll};
 
 /// Makes streams possible in this process. Once, at start.
 pub fn start() {

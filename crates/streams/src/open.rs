@@ -8,7 +8,7 @@ use libc::c_int;
 
 use crate::attach;
 use crate::exec::registry;
-use crate::head::local;
+use crate::head::{local, opening};
 
 /// Opens a stream; `None`: the name is the kernel's. Ordinary paths cost two loads while no file has a stream.
 ///
@@ -22,7 +22,13 @@ pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
     {
         return Some(opened);
     }
-    attach::open(path, flags)
+    let opened = attach::open(path, flags)?;
+    Some(named(opened, flags))
+}
+
+/// Access mode and O_NONBLOCK are the open's own.
+fn named(opened: Result<c_int, Errno>, flags: c_int) -> Result<c_int, Errno> {
+    opened.inspect(|&fd| opening::begin(fd, flags))
 }
 
 #[cold]
@@ -32,7 +38,7 @@ fn open_device(name: &[u8], flags: c_int) -> Option<Result<c_int, Errno>> {
         None => (name, false),
     };
     if let Some(fifo) = fifo_name(name) {
-        return Some(attach::open_fifo(fifo, flags));
+        return Some(named(attach::open_fifo(fifo, flags), flags));
     }
     match registry::find_device(name) {
         Some(device) => Some(local::open_device(device, None, flags)),

@@ -3,6 +3,7 @@
 //! An end is nothing but numbers and shared memory, so a child of fork has it, and another process can be given it:
 //! see [`Parts`]. A FIFO is a pipe of one end whose writing goes to its own reading; an eventfd is its descriptor.
 
+pub mod section;
 pub mod words;
 
 use headwater_channel::bell;
@@ -84,7 +85,7 @@ impl Pipe {
             unsafe { header_at(segment.base()) }
         ));
         let mut made = Made::default();
-        let memfd = made.keep(hidden::hide(memfd))?;
+        let memfd = made.keep(hidden::hide_needed(memfd))?;
         let visible = if fifo {
             [placeholder(flags)?, -1]
         } else {
@@ -108,12 +109,12 @@ impl Pipe {
     /// A pipe that another process made. The descriptors are taken over, also when it fails.
     pub fn open(parts: &Parts) -> sys::Result<&'static Pipe> {
         let mut made = Made::default();
-        let memfd = made.keep(hidden::hide(parts.memfd))?;
-        let first = made.keep(hidden::hide(parts.bells[0]))?;
+        let memfd = made.keep(hidden::hide_needed(parts.memfd))?;
+        let first = made.keep(hidden::hide_needed(parts.bells[0]))?;
         let second = if parts.fifo {
             first
         } else {
-            made.keep(hidden::hide(parts.bells[1]))?
+            made.keep(hidden::hide_needed(parts.bells[1]))?
         };
         let segment = Segment::open(memfd, ABI)?;
         if segment.ring_size() != RING {
@@ -164,7 +165,7 @@ impl Pipe {
         if known >= 0 {
             return Ok(known);
         }
-        let fresh = bell::create().and_then(hidden::hide)?;
+        let fresh = bell::create().and_then(hidden::hide_needed)?;
         match self.bells[side as usize].compare_exchange(
             -1,
             fresh,

@@ -95,6 +95,62 @@ impl Installation {
     }
 }
 
+/// `make install` puts everything that a program for streams is built and documented with where it is looked for, and
+/// `make uninstall` takes it back.
+#[test]
+fn make_installs_and_takes_back() {
+    const INSTALLED: &[&str] = &[
+        "bin/headwater",
+        "include/headwater.h",
+        "include/stropts.h",
+        "include/sys/sad.h",
+        "include/sys/strlog.h",
+        "include/sys/stropts.h",
+        "lib/libheadwater.so",
+        "lib/libheadwater.so.0",
+        "lib/libstreams.so",
+        "lib/pkgconfig/headwater.pc",
+        "share/man/man1/headwater.1",
+        "share/man/man1/headwater-streams.1",
+        "share/man/man3/streams_pipe.3",
+        "share/man/man7/headwater.7",
+        "share/man/man7/streams.7",
+    ];
+    let folder = tempfile::Builder::new()
+        .prefix("headwater-test-")
+        .tempdir()
+        .unwrap();
+    let (built, root) = (folder.path().join("built"), folder.path().join("root"));
+    fs::create_dir(&built).unwrap();
+    // What is built does not matter here, so nothing is.
+    for name in [
+        "headwater",
+        "headwater-echo",
+        "headwater-raw",
+        "headwater-perftest",
+    ] {
+        fs::write(built.join(name), "").unwrap();
+    }
+    fs::write(built.join("libheadwater.so"), "").unwrap();
+    let make = |target: &str| {
+        let output = Command::new("make")
+            .args(["-s", target, "PREFIX=/usr"])
+            .arg(format!("BUILT={}", built.display()))
+            .arg(format!("DESTDIR={}", root.display()))
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+            .output()
+            .expect("make");
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    let there = |name: &&&str| root.join("usr").join(name).exists();
+    make("install");
+    let missing: Vec<_> = INSTALLED.iter().filter(|n| !there(n)).collect();
+    assert!(missing.is_empty(), "not installed: {missing:?}");
+    make("uninstall");
+    let left: Vec<_> = INSTALLED.iter().filter(there).collect();
+    assert!(left.is_empty(), "not taken back: {left:?}");
+}
+
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

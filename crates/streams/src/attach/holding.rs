@@ -1,4 +1,5 @@
-//! The attachments that this process can answer for: it attached the stream, is a child of who did, or has opened it.
+//! The attachments that this process can answer for: it attached the stream, is a child of who did, has opened it, or held
+//! it before.
 //!
 //! One of the holders has bound the address and answers on its background thread; each other one keeps a connection to it,
 //! and tries to bind when that ends. A holder that has closed the stream notices when it is next asked, and then says no more.
@@ -11,7 +12,7 @@ use syscalls::{Sysno, syscall};
 
 use super::answer;
 use super::private::Private;
-use super::registry::{Key, Place};
+use super::registry::{self, Key, Place};
 use super::rendezvous::{self, Request, Silence};
 use crate::background::{self, Keep};
 use crate::head::{self, Head, life};
@@ -70,6 +71,20 @@ struct Holding {
     clients: Vec<c_int>,
 }
 
+impl Holding {
+    fn new(id: u64, place: Place, stream: Handle, hold: Hold) -> Holding {
+        Holding {
+            id,
+            place,
+            stream,
+            hold,
+            listener: -1,
+            server: -1,
+            clients: Vec::new(),
+        }
+    }
+}
+
 static HOLDINGS: Private<Vec<Holding>> = Private::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
@@ -84,6 +99,21 @@ pub fn begin(place: Place, h: Handle, hold: Hold, listener: c_int) -> sys::Resul
     })
 }
 
+/// This process holds the end that another attached: it can answer for it from now on.
+pub fn join(place: Place, head: &'static Head) {
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    let added = HOLDINGS.with(|list| {
+        let new = !list.iter().any(|held| held.place == place);
+        if new {
+            list.push(Holding::new(id, place, head.handle(), Hold::NONE));
+        }
+        new
+    });
+    if added {
+        serve_end_of_server(id);
+    }
+}
+
 /// This process can answer once `server`, which does now, has gone.
 pub fn follow(place: Place, h: Handle, server: c_int) {
     let id = add(place, h, Hold::NONE, -1, server);
@@ -96,13 +126,9 @@ pub fn follow(place: Place, h: Handle, server: c_int) {
 fn add(place: Place, h: Handle, hold: Hold, listener: c_int, server: c_int) -> u64 {
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let holding = Holding {
-        id,
-        place,
-        stream: h,
-        hold,
         listener,
         server,
-        clients: Vec::new(),
+        ..Holding::new(id, place, h, hold)
     };
     HOLDINGS.with(|list| list.push(holding));
     id
@@ -110,6 +136,15 @@ fn add(place: Place, h: Handle, hold: Hold, listener: c_int, server: c_int) -> u
 
 /// The stream attached to `key`, if this process holds it.
 pub fn find(key: Key) -> Option<(Place, &'static Head)> {
+    find_known(key).or_else(|| {
+        let place = registry::find(key)?;
+        let (pipe, side) = place.end()?;
+        join(place, life::find_pipe(pipe)?.head(side)?);
+        find_known(key)
+    })
+}
+
+fn find_known(key: Key) -> Option<(Place, &'static Head)> {
     let ids = HOLDINGS.with(|list| {
         let same = list.iter().filter(|held| held.place.key == key);
         same.map(|held| held.id).collect::<Vec<_>>()

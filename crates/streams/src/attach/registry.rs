@@ -13,7 +13,7 @@ use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::{board, process, sys};
 
 /// The layout's version is part of the file's name.
-const FILE: &str = "attached.1";
+const FILE: &str = "attached.2";
 const SLOTS: usize = 512;
 const HOLDERS: usize = 8;
 /// In place of a device number: the inode is a FIFO's name.
@@ -38,9 +38,12 @@ struct Slot {
     dev: AtomicU64,
     ino: AtomicU64,
     uid: AtomicU64,
+    /// The end of a pipe, by its segment's inode and its side; 0: not known yet, or a driver's stream.
+    pipe: AtomicU64,
+    side: AtomicU64,
     /// Processes that can answer for it, as far as there is room: owner bits.
     holders: [AtomicU64; HOLDERS],
-    reserved: [u64; 4],
+    reserved: [u64; 2],
 }
 
 const _: () = assert!(size_of::<Slot>() == 128 && size_of::<Layout>() == 64 + 128 * SLOTS);
@@ -99,6 +102,25 @@ pub fn find(key: Key) -> Option<Place> {
         })
 }
 
+/// The attachments of the end `side` of the pipe with this inode.
+pub fn of_end(pipe: u64, side: u32) -> Vec<Place> {
+    let Some(layout) = layout() else {
+        return Vec::new();
+    };
+    let used = layout.used.load(Ordering::Acquire) as usize;
+    let slots = layout.slots[..used.min(SLOTS)].iter().enumerate();
+    slots
+        .filter_map(|(i, slot)| {
+            let key = Key {
+                dev: slot.dev.load(Ordering::Relaxed),
+                ino: slot.ino.load(Ordering::Relaxed),
+            };
+            let place = Place::new(key, slot.matches(key)?, i);
+            (place.end() == Some((pipe, side))).then_some(place)
+        })
+        .collect()
+}
+
 /// Takes a slot, with this process as its first holder. EBUSY: the key has one. ENOSR: too many; EIO: no runtime folder.
 pub fn post(key: Key) -> Result<Place, sys::Errno> {
     let layout = layout().ok_or(libc::EIO)?;
@@ -112,6 +134,7 @@ pub fn post(key: Key) -> Result<Place, sys::Errno> {
     slot.dev.store(key.dev, Ordering::Relaxed);
     slot.ino.store(key.ino, Ordering::Relaxed);
     slot.uid.store(sys::getuid() as u64, Ordering::Relaxed);
+    slot.pipe.store(0, Ordering::Relaxed);
     for holder in &slot.holders {
         holder.store(0, Ordering::Relaxed);
     }
@@ -140,6 +163,22 @@ impl Place {
     pub fn is_current(&self) -> bool {
         self.slot()
             .is_some_and(|s| s.state.load(Ordering::Acquire) == self.generation)
+    }
+
+    /// Whoever holds this end of a pipe can answer.
+    pub fn tell_end(&self, pipe: u64, side: u32) {
+        if let Some(slot) = self.slot() {
+            slot.side.store(side as u64, Ordering::Relaxed);
+            slot.pipe.store(pipe, Ordering::Release);
+        }
+    }
+
+    /// The attached end of a pipe: the segment's inode, and the side.
+    pub fn end(&self) -> Option<(u64, u32)> {
+        let slot = self.slot()?;
+        let pipe = slot.pipe.load(Ordering::Acquire);
+        let side = slot.side.load(Ordering::Relaxed) as u32 & 1;
+        (pipe != 0 && self.is_current()).then_some((pipe, side))
     }
 
     /// Ends the attachment; false if it had ended.

@@ -18,6 +18,7 @@ use super::{Head, passing};
 use crate::ddi::*;
 use crate::exec::Perimeter;
 use crate::exec::attach::{alloc_pair, setq};
+use crate::pipe::section;
 use crate::tunables;
 
 static READ: qinit = qinit {
@@ -107,7 +108,10 @@ unsafe fn pump_in(head: &Head, q: *mut queue_t) -> bool {
 unsafe fn next_message(head: &Head, q: *mut queue_t) -> Option<*mut mblk_t> {
     let _quiet = process::Quiet::new();
     let ring = head.incoming();
-    let section = process::lock(&ring.state.reader.lock);
+    let Some(section) = section::enter(&ring.state.reader.lock) else {
+        head.spoiled();
+        return None;
+    };
     if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
         head.spoiled();
         return None;
@@ -130,11 +134,19 @@ unsafe fn next_message(head: &Head, q: *mut queue_t) -> Option<*mut mblk_t> {
     let mp = message_of(head, &frame);
     if frame.meta.band > 0 {
         let word = &head.band_bytes(false)[frame.meta.band as usize];
-        leave_band(word, front_of(&frame).total());
+        leave_band(word, weight(&frame, mp));
     }
     ring.take(&frame);
     drop(section);
     mp
+}
+
+/// What a frame counted for in its band: a data part that came by a memfd counts too.
+unsafe fn weight(frame: &Frame, mp: Option<*mut mblk_t>) -> usize {
+    match mp {
+        Some(mp) if frame.meta.flags & flag::EXTERNAL != 0 => xmsgsize(mp),
+        _ => front_of(frame).total(),
+    }
 }
 
 /// `None` where it makes no sense, or without memory: then it is lost, and the stream fails.
@@ -155,6 +167,10 @@ unsafe fn message_of(head: &Head, frame: &Frame) -> Option<*mut mblk_t> {
         return (!mp.is_null()).then_some(mp);
     }
     let kind = frame.meta.kind;
+    if !crosses(kind) {
+        head.spoiled();
+        return None;
+    }
     let control = frame.control_left();
     let data = frame.len - control;
     let mp = match kind {
@@ -251,10 +267,30 @@ unsafe extern "C-unwind" fn wput(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
             (*(*mp).b_datap).db_type = M_IOCNAK;
             qreply(q, mp);
         }
-        M_IOCDATA | M_READ | M_SETOPTS | M_STOP | M_START | M_STOPI | M_STARTI => freemsg(mp),
-        _ => send_or_queue(q, mp),
+        kind if crosses(kind) => send_or_queue(q, mp),
+        _ => freemsg(mp),
     }
     0
+}
+
+/// May a message of this type go to the other end? What only a stream's own modules may ask of its head or tell it does
+/// not: M_COPYIN of a stranger would read this process's memory.
+fn crosses(kind: u8) -> bool {
+    !matches!(
+        kind,
+        M_IOCTL
+            | M_IOCDATA
+            | M_IOCACK
+            | M_IOCNAK
+            | M_COPYIN
+            | M_COPYOUT
+            | M_SETOPTS
+            | M_READ
+            | M_STOP
+            | M_START
+            | M_STOPI
+            | M_STARTI
+    )
 }
 
 unsafe fn send_or_queue(q: *mut queue_t, mp: *mut mblk_t) {

@@ -12,6 +12,7 @@ use super::message::{Choice, Priority, RS_HIPRI};
 use super::read::{RMODEMASK, RPROTDAT, RPROTDIS, RPROTNORM};
 use super::{Head, linking, local, passing, requests, signals, write};
 use crate::ddi::{FLUSHR, FLUSHRW, FLUSHW, M_PASSFP};
+use crate::pipe::section;
 use crate::pipe::words::state;
 
 /// The request is one that the kernel answers on any descriptor.
@@ -452,7 +453,9 @@ pub fn flush_ring(head: &Head, out: bool, band: Option<u8>) {
     } else {
         head.incoming()
     };
-    let section = process::lock(&ring.state.reader.lock);
+    let Some(section) = section::enter(&ring.state.reader.lock) else {
+        return;
+    };
     if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
         return;
     }
@@ -565,7 +568,8 @@ impl Head {
         self.enter();
         let _quiet = process::Quiet::new();
         let ring = self.incoming();
-        let section = process::lock(&ring.state.reader.lock);
+        let section =
+            section::enter(&ring.state.reader.lock).ok_or(Trouble::Fails(libc::EPROTO))?;
         if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
             return Err(Trouble::Fails(libc::EPROTO));
         }

@@ -8,7 +8,7 @@ use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_host::{process, sys};
 
-use super::{Head, MOST, SLAB, TOP, local, signals};
+use super::{Head, MOST, SLAB, TOP, local, opening, signals};
 use crate::pipe::Pipe;
 use crate::pipe::words::state;
 use crate::{background, board};
@@ -151,7 +151,12 @@ fn take(fd: i32) -> Result<&'static Head, Errno> {
     head.base.store(core::ptr::null_mut(), Ordering::Relaxed);
     head.plain.store(core::ptr::null_mut(), Ordering::Relaxed);
     head.pipe.store(core::ptr::null_mut(), Ordering::Relaxed);
-    for word in [&head.seen_departures, &head.looks, &head.signals] {
+    for word in [
+        &head.seen_departures,
+        &head.looks,
+        &head.seen_names,
+        &head.signals,
+    ] {
         word.store(0, Ordering::Relaxed);
     }
     head.pumped.store(0, Ordering::Relaxed);
@@ -238,6 +243,7 @@ pub fn duplicated(h: Handle, new: i32) {
     if let Some(head) = super::get(h)
         && table::set(new, h)
     {
+        opening::duplicated(h);
         head.entries.fetch_add(1, Ordering::AcqRel);
     }
 }
@@ -264,13 +270,15 @@ pub struct After(&'static Head);
 /// I_SETCLTIME says, modules are popped.
 pub fn closing(fd: i32, h: Handle) -> Option<After> {
     table::clear_if(fd, h);
+    opening::closed(h);
     let head = super::get(h)?;
     if head.entries.load(Ordering::Acquire) == 1 {
         local::end(head);
     }
     if head.entries.fetch_sub(1, Ordering::AcqRel) != 1 {
         if head.fd.load(Ordering::Relaxed) == fd {
-            let other = table::entries().find(|&(_, other)| other == h);
+            let same = |other: Handle| other.with_tag(0) == h.with_tag(0);
+            let other = table::entries().find(|&(_, other)| same(other));
             head.fd
                 .store(other.map_or(-1, |(fd, _)| fd), Ordering::Relaxed);
         }
@@ -301,13 +309,16 @@ impl After {
 
 /// F_SETFL, FIONBIO: kept where every holder sees it.
 pub fn set_nonblocking(h: Handle, on: bool) {
-    if let Some(head) = super::get(h) {
+    if !opening::set_nonblocking(h, on)
+        && let Some(head) = super::get(h)
+    {
         head.words().nonblocking.store(on as u32, Ordering::Release);
     }
 }
 
 /// Nobody changes lists or queues while the process is copied; afterwards both sides go on.
 pub fn before_fork() {
+    super::all().for_each(Head::look_for_names);
     background::before_fork();
     local::before_fork();
     core::mem::forget(process::lock(&LIFE.lock));

@@ -69,7 +69,7 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
         .filter(|tab| !tab.st_muxwinit.is_null())
         .ok_or(libc::EINVAL)?;
     local::begin(lower)?;
-    let keep = headwater_host::hidden::hide(sys::dup_above(fd, 0)?)?;
+    let keep = headwater_host::hidden::hide_needed(sys::dup_above(fd, 0)?)?;
     let id = {
         let mut table = LINKS.enter();
         table.last = table.last.wrapping_add(1).max(1);

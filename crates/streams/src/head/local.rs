@@ -18,7 +18,7 @@ use super::message::Priority;
 use super::queue_inlet::QueueInlet;
 use super::wait::Want;
 use super::write::Source;
-use super::{Head, all, bottom, life, linking, signals, upper};
+use super::{Head, all, bottom, life, linking, opening, signals, upper};
 use crate::ddi::*;
 use crate::exec::attach::{self, free_pair};
 use crate::exec::perimeter::{self, Guard, Perimeter};
@@ -255,7 +255,7 @@ pub fn write(head: &Head, source: &mut Source<'_>, n: usize) -> Result<bool, Err
             if canputnext(wq) == 0 {
                 return Ok(false);
             }
-            let offset = head.words().write_offset.load(Relaxed) as usize;
+            let offset = head.words().write_offset();
             let mp = allocb(n + offset, BPRI_MED);
             if mp.is_null() {
                 return Err(libc::ENOSR);
@@ -291,7 +291,7 @@ pub fn put(
             if priority != Priority::High && bcanputnext(wq, band) == 0 {
                 return Ok(false);
             }
-            let offset = head.words().write_offset.load(Relaxed) as usize;
+            let offset = head.words().write_offset();
             let mp = build(control, data, kind, offset).ok_or(libc::ENOSR)?;
             (*mp).b_band = band;
             putnext(wq, mp);
@@ -338,6 +338,18 @@ pub unsafe fn build(
         (Some(control), None) => block(control, kind, 0),
         (None, data) => block(data.unwrap_or(&[]), kind, offset),
     }
+}
+
+/// read(2) of `n` bytes begins where a module asked to be told: M_READ, unless something is there to read.
+pub fn tell_read(head: &Head, n: usize) {
+    inside(head, |local| {
+        // SAFETY: inside the perimeter.
+        unsafe {
+            if (*local.rq).q_first.is_null() {
+                putnext(local.wq(), Message::from_struct(M_READ, n).into_raw());
+            }
+        }
+    });
 }
 
 /// Waits until band `band` may have room.
@@ -645,7 +657,8 @@ pub fn end(head: &'static Head) {
 /// Lets written data go down, for as long as I_SETCLTIME says. Not with O_NONBLOCK, nor after a signal.
 fn drain(head: &'static Head) {
     let inherited = head.inherited.load(Relaxed) != 0;
-    if inherited || head.words().is_nonblocking() || head.has_hung_up() {
+    let failed = head.words().has(state::WRITE_ERROR);
+    if inherited || failed || opening::is_nonblocking(head) || head.has_hung_up() {
         return;
     }
     let deadline = sys::now() + head.words().close_time.load(Relaxed) as u64 * 1_000_000;
@@ -664,7 +677,8 @@ fn drain(head: &'static Head) {
             }
             false
         });
-        if holds != Some(true) || head.has_hung_up() {
+        let failed = head.words().has(state::WRITE_ERROR);
+        if holds != Some(true) || failed || head.has_hung_up() {
             return;
         }
         let now = sys::now();
@@ -721,12 +735,12 @@ fn watch(head: &'static Head) {
         let Some(head) = super::get(handle).filter(|h| h.is_queued()) else {
             return background::Keep::No;
         };
+        head.disarm(Want::EITHER);
         if headwater_channel::bell::take(bell) {
             head.settle();
         }
         while serve(head) {}
         after_call(head);
-        head.disarm(Want::EITHER);
         head.arm(Want::EITHER);
         if head.has_news() {
             headwater_channel::bell::ring(bell);

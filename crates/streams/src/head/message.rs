@@ -9,10 +9,10 @@ use libc::iovec;
 use super::inlet::{self, Front, Inlet, Sink, Trouble, flag};
 use super::wait::Want;
 use super::write::with_signal;
-use super::{Head, local, passing};
+use super::{Head, local, opening, passing};
 use crate::ddi as kind;
 use crate::pipe::words::state;
-use crate::pipe::{INLINE, RING};
+use crate::pipe::{INLINE, RING, section};
 use crate::tunables;
 
 /// putmsg, getmsg: a high-priority message.
@@ -109,7 +109,7 @@ impl Head {
                 return Ok(());
             }
             self.words().full_count.fetch_add(1, Relaxed);
-            if deadline.is_none() && self.words().is_nonblocking() {
+            if deadline.is_none() && opening::is_nonblocking(self) {
                 return Err(libc::EAGAIN);
             }
             if self.is_queued() {
@@ -167,7 +167,7 @@ impl Head {
         self.enter();
         let _quiet = process::Quiet::new();
         let ring = self.outgoing();
-        let section = process::lock(&ring.state.writer.lock);
+        let section = section::enter(&ring.state.writer.lock).ok_or_else(|| self.spoiled())?;
         if section.taken == Taken::Stolen {
             ring.recover_producer().map_err(|_| self.spoiled())?;
         }
@@ -243,7 +243,9 @@ impl Head {
         if ring.specials() == 0 {
             return false;
         }
-        let section = process::lock(&ring.state.reader.lock);
+        let Some(section) = section::enter(&ring.state.reader.lock) else {
+            return false;
+        };
         if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
             return false;
         }

@@ -52,6 +52,8 @@ mod cargo {
 
 const SEALS: c_int =
     libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
+/// No message is longer: memory for what a peer announces is bounded.
+const LONGEST: usize = 64 << 20;
 /// What is kept for one end at most: a peer that sends and never publishes gains nothing.
 const MOST_KEPT: usize = 256;
 
@@ -353,7 +355,7 @@ impl Drop for Body {
 /// Sends a data part too long for the ring; the frame that stands for it is to hold the ticket. `None`: no room now.
 /// Errors: ERANGE on a FIFO, ENXIO, EMFILE, ENFILE, ENOMEM. Under the writer lock.
 pub fn send_body(head: &Head, data: &[u8]) -> Result<Option<[u8; 16]>, Errno> {
-    if !is_end_of_pipe(head) {
+    if !is_end_of_pipe(head) || data.len() > LONGEST {
         return Err(libc::ERANGE);
     }
     let memfd = sealed(data)?;
@@ -413,7 +415,7 @@ fn map(memfd: c_int, len: usize) -> Result<Body, Errno> {
     let needed = SEALS & !libc::F_SEAL_SEAL;
     let seals = sys::fcntl(memfd, libc::F_GET_SEALS, 0).map_err(|_| libc::EPROTO)?;
     let size = sys::fstat(memfd)?.st_size as u64;
-    if len == 0 || size != len as u64 || seals & needed != needed {
+    if len == 0 || len > LONGEST || size != len as u64 || seals & needed != needed {
         return Err(libc::EPROTO);
     }
     // SAFETY: a fresh mapping of a file of that size that can't change.

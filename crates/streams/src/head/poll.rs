@@ -10,6 +10,7 @@ use super::inlet::Front;
 use super::wait::Want;
 use super::{Head, local};
 use crate::ddi::M_PASSFP;
+use crate::pipe::section;
 use crate::pipe::words::state;
 
 const IN: u32 = libc::POLLIN as u32;
@@ -79,7 +80,9 @@ impl Head {
             return if ring.is_empty() { 0 } else { IN | RDNORM };
         }
         let _quiet = process::Quiet::new();
-        let section = process::lock(&ring.state.reader.lock);
+        let Some(section) = section::enter(&ring.state.reader.lock) else {
+            return ERR;
+        };
         if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
             return ERR;
         }
@@ -196,5 +199,9 @@ impl Descriptor for Streams {
             .then_some(SHARED_SLICE)
     }
 
-    fn slice_over(&self, _: Handle, _: u32) {}
+    fn slice_over(&self, h: Handle, _: u32) {
+        if let Some(head) = super::get(h) {
+            head.look_for_names();
+        }
+    }
 }

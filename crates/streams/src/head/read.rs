@@ -8,8 +8,9 @@ use libc::iovec;
 use super::control::is_bad;
 use super::inlet::{Inlet, Sink, Trouble};
 use super::wait::Want;
-use super::{Head, local};
+use super::{Head, local, opening};
 use crate::ddi as kind;
+use crate::pipe::section;
 use crate::pipe::words::state;
 
 pub const RNORM: u32 = 0;
@@ -46,7 +47,9 @@ impl Head {
         }
         self.enter();
         let _quiet = process::Quiet::new();
-        let section = process::lock(&ring.state.reader.lock);
+        let Some(section) = section::enter(&ring.state.reader.lock) else {
+            return 0;
+        };
         if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
             return 0;
         }
@@ -79,6 +82,9 @@ impl Head {
             return Ok(0);
         }
         let options = self.words().read_options.load(Relaxed);
+        if self.words().has(state::TELLS_READS) {
+            local::tell_read(self, iov.iter().map(|v| v.iov_len).sum());
+        }
         self.receive(None, |inlet| {
             let mut sink = Sink::new(iov);
             read_from(inlet, &mut sink, options)
@@ -117,7 +123,7 @@ impl Head {
             if over {
                 return Ok(T::default());
             }
-            if deadline.is_none() && self.words().is_nonblocking() {
+            if deadline.is_none() && opening::is_nonblocking(self) {
                 return Err(libc::EAGAIN);
             }
             self.wait_for_message(seen, deadline)?;

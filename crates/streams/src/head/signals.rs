@@ -6,7 +6,6 @@
 use core::ffi::c_int;
 
 use headwater_channel::lock::Taken;
-use headwater_host::process;
 use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::sync::{AtomicU32, AtomicU64};
 use headwater_host::sys::{self, Errno};
@@ -142,7 +141,9 @@ pub fn scan(head: &Head) {
     }
     let mut come = Vec::new();
     {
-        let section = process::lock(&ring.state.reader.lock);
+        let Some(section) = crate::pipe::section::enter(&ring.state.reader.lock) else {
+            return;
+        };
         if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
             return;
         }

@@ -229,6 +229,12 @@ unsafe fn set_options(head: &Head, q: *mut queue_t, options: &stroptions) {
             words.lowat.store(options.so_lowat as u32, Relaxed);
         }
     }
+    if has(SO_MREADON) {
+        words.set(state::TELLS_READS);
+    }
+    if has(SO_MREADOFF) {
+        words.clear(state::TELLS_READS);
+    }
     if has(SO_NDELON) {
         words.nonblocking.store(1, Release);
     }

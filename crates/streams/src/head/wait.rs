@@ -15,6 +15,11 @@ use super::Head;
 /// Longest sleep where no descriptor was left for a bell.
 const WITHOUT_BELL: u64 = 10_000_000;
 
+/// Waits without a message in the other direction, after which a pipe counts as a one-way stream.
+const UNANSWERED: u32 = 8;
+/// Pauses, together a fraction of a microsecond, for which a reader of a one-way stream looks away.
+const GATHER: u32 = 16;
+
 /// What a call waits for: bits, since a queued stream wants both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Want(pub u32);
@@ -49,6 +54,9 @@ impl Head {
         if spins {
             self.enter();
             let learner = self.learner(want);
+            if want == Want::DATA {
+                self.leave_writer_alone();
+            }
             let look = || holds() || signal::interrupted();
             if learner.wait(|| self.peer_cpu(), look) == Outcome::Ready {
                 return if signal::interrupted() {
@@ -67,17 +75,36 @@ impl Head {
         };
         self.bell();
         self.arm(want);
-        let result = if holds() {
-            Ok(())
+        let slept = if holds() {
+            Ok(false)
         } else {
             self.sleep(want, left)
         };
         self.disarm(want);
+        // Not counted any more ourselves: what is there may not be what we wait for, and we would ring for ever.
+        let result = slept.map(|rung| {
+            if rung {
+                self.settle();
+            }
+        });
         if self.handle() != handle {
             // Closed by another thread.
             return Err(libc::EBADF);
         }
         result
+    }
+
+    /// Where nothing goes the other way, looking at each message as it is written would take its line from the writer.
+    fn leave_writer_alone(&self) {
+        let unanswered = self.unanswered.load(Ordering::Relaxed);
+        self.unanswered
+            .store(unanswered.saturating_add(1), Ordering::Relaxed);
+        if unanswered < UNANSWERED || self.peer_cpu() == sys::cpu() {
+            return;
+        }
+        for _ in 0..GATHER {
+            core::hint::spin_loop();
+        }
     }
 
     fn learner(&self, want: Want) -> &headwater_channel::wait::Learner {
@@ -115,7 +142,8 @@ impl Head {
         }
     }
 
-    fn sleep(&self, want: Want, left: Option<u64>) -> Result<(), Errno> {
+    /// True if a ring of the bell was taken.
+    fn sleep(&self, want: Want, left: Option<u64>) -> Result<bool, Errno> {
         let own_bell = self.known_bell();
         let bell_poll = libc::pollfd {
             fd: own_bell,
@@ -141,14 +169,14 @@ impl Head {
         if slept < 0 && next::errno() == libc::EINTR && signal::interrupted() {
             return Err(libc::EINTR);
         }
+        if slept == 0 {
+            self.look_for_names();
+        }
         if slept > 0 {
             self.words().wakeups.fetch_add(1, Ordering::Relaxed);
-            if fds[0].revents != 0 && bell::take(own_bell) {
-                self.settle();
-            }
             self.note_shadow(fds[1].revents);
         }
-        Ok(())
+        Ok(fds[0].revents != 0 && bell::take(own_bell))
     }
 
     /// A ring of our bell was taken: rings again for those who still sleep and need not.

@@ -9,9 +9,9 @@ use libc::iovec;
 
 use super::control::is_bad;
 use super::wait::Want;
-use super::{Head, local};
+use super::{Head, local, opening};
 use crate::pipe::words::state;
-use crate::pipe::{INLINE, LIMIT, LOW};
+use crate::pipe::{INLINE, LIMIT, LOW, section};
 use crate::tunables;
 
 /// I_SWROPT: write(2) of nothing sends a message of no bytes.
@@ -45,7 +45,7 @@ impl Head {
         self.enter();
         let _quiet = process::Quiet::new();
         let ring = self.outgoing();
-        let section = process::lock(&ring.state.writer.lock);
+        let section = section::enter(&ring.state.writer.lock)?;
         if section.taken == Taken::Stolen {
             ring.recover_producer().ok()?;
         }
@@ -56,6 +56,9 @@ impl Head {
         drop(section);
         self.ring_peer_for_data();
         self.tell_local_peer();
+        if self.unanswered.load(Relaxed) != 0 {
+            self.unanswered.store(0, Relaxed);
+        }
         (n > 0).then_some(n)
     }
 
@@ -102,7 +105,7 @@ impl Head {
                 return Ok(());
             }
             self.words().full_count.fetch_add(1, Relaxed);
-            if self.words().is_nonblocking() {
+            if opening::is_nonblocking(self) {
                 return Err(libc::EAGAIN);
             }
             if self.is_queued() {
@@ -118,7 +121,7 @@ impl Head {
         self.enter();
         let _quiet = process::Quiet::new();
         let ring = self.outgoing();
-        let section = process::lock(&ring.state.writer.lock);
+        let section = section::enter(&ring.state.writer.lock).ok_or_else(|| self.spoiled())?;
         if section.taken == Taken::Stolen {
             ring.recover_producer().map_err(|_| self.spoiled())?;
         }

@@ -8,7 +8,7 @@ use headwater_channel::shm::SharedSafe;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Changes with every change of the layouts in this file; the size is in it, so that another layout is never mapped.
-pub const ABI: u32 = 2 << 16 | size_of::<Header>() as u32;
+pub const ABI: u32 = 3 << 16 | size_of::<Header>() as u32;
 
 /// What lies behind the segment's preamble. Ring 0 carries what side 0 writes.
 #[derive(SharedSafe)]
@@ -42,6 +42,8 @@ pub mod state {
     /// Opened for writing only, for reading only.
     pub const NO_READ: u32 = 0x400;
     pub const NO_WRITE: u32 = 0x800;
+    /// SO_MREADON: a read that finds nothing sends M_READ.
+    pub const TELLS_READS: u32 = 0x1000;
 
     pub const STOPS_READ: u32 = READ_ERROR | UNUSUAL_READ | LINKED | NO_READ;
     pub const STOPS_WRITE: u32 = HANGUP | WRITE_ERROR | UNUSUAL_WRITE | LINKED | NO_WRITE;
@@ -82,7 +84,9 @@ pub struct HeadWords {
     /// How often a writer found no room; how often a sleeper was woken.
     pub full_count: AtomicU32,
     pub wakeups: AtomicU32,
-    pub reserved: [u32; 2],
+    /// How often the end was given a name: holders that did not do it learn of it by this.
+    pub names: AtomicU32,
+    pub reserved: u32,
 }
 
 /// Where an end last ran, plus one; 0 when unknown. Written only when it changes, on a line of its own.
@@ -125,6 +129,7 @@ impl HeadWords {
             &self.accepted,
             &self.full_count,
             &self.wakeups,
+            &self.names,
         ];
         for word in zero {
             word.store(0, Ordering::Relaxed);
@@ -149,6 +154,11 @@ impl HeadWords {
 
     pub fn clear(&self, bits: u32) {
         self.state.fetch_and(!bits, Ordering::AcqRel);
+    }
+
+    /// As stroptions(9S) has it, whatever a peer wrote there.
+    pub fn write_offset(&self) -> usize {
+        self.write_offset.load(Ordering::Relaxed) as u16 as usize
     }
 
     #[inline(always)]

@@ -1,0 +1,238 @@
+//! Descriptors passed by I_SENDFD and I_RECVFD, and long messages, within a process and between processes.
+
+#![cfg(not(loom))]
+
+#[path = "common/processes.rs"]
+mod processes;
+
+use headwater_streams::head::message::{Choice, Priority};
+use processes::*;
+
+fn memfd(text: &str) -> i32 {
+    use std::io::Write;
+    use std::os::fd::{FromRawFd, IntoRawFd};
+    // SAFETY: a fresh descriptor that the File owns until it is given away.
+    let mut file = unsafe { std::fs::File::from_raw_fd(libc::memfd_create(c"test".as_ptr(), 0)) };
+    file.write_all(text.as_bytes()).unwrap();
+    file.into_raw_fd()
+}
+
+fn contents(fd: i32) -> String {
+    let mut buf = [0u8; 64];
+    // SAFETY: buf is writable.
+    let n = unsafe { libc::pread(fd, buf.as_mut_ptr().cast(), buf.len(), 0) };
+    String::from_utf8_lossy(&buf[..n.max(0) as usize]).into_owned()
+}
+
+#[test]
+fn a_file_passed_to_another_process_is_the_same_file() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let child = Child::run(|| {
+        close(a);
+        let r = receive(b).unwrap();
+        // SAFETY: no arguments.
+        let me = unsafe { (libc::geteuid(), libc::getegid()) };
+        (r.uid, r.gid) == me && contents(r.fd) == "hello"
+    });
+    close(b);
+    let fd = memfd("hello");
+    send_fd(a, fd).unwrap();
+    close(fd);
+    assert!(child.succeeded());
+    close(a);
+}
+
+#[test]
+fn an_end_of_a_pipe_works_in_the_process_that_receives_it() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let child = Child::run(|| {
+        close(a);
+        let end = receive_fd(b).unwrap();
+        write(end, "from the child").is_ok() && read(end).unwrap() == "from the parent"
+    });
+    close(b);
+    let [mine, theirs] = pipe();
+    send_fd(a, theirs).unwrap();
+    close(theirs);
+    assert_eq!(read(mine).unwrap(), "from the child");
+    write(mine, "from the parent").unwrap();
+    assert!(child.succeeded());
+    // Its last holder is gone.
+    assert_eq!(read(mine).unwrap(), "");
+    close(mine);
+    close(a);
+}
+
+#[test]
+fn an_end_under_way_keeps_its_pipe_alive() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let [mine, theirs] = pipe();
+    send_fd(a, theirs).unwrap();
+    close(theirs);
+    write(mine, "kept").unwrap();
+    let end = receive_fd(b).unwrap();
+    assert_eq!(read(end).unwrap(), "kept");
+    close(end);
+    assert_eq!(read(mine).unwrap(), "");
+    for fd in [a, b, mine] {
+        close(fd);
+    }
+}
+
+#[test]
+fn an_end_never_received_hangs_up_with_the_pipe_that_carried_it() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let [mine, theirs] = pipe();
+    send_fd(a, theirs).unwrap();
+    close(theirs);
+    close(a);
+    close(b);
+    assert_eq!(read(mine).unwrap(), "");
+    close(mine);
+}
+
+#[test]
+fn a_drivers_stream_is_passed_within_its_process() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let echo = open_stream("/dev/echo".as_ref()).unwrap();
+    send_fd(a, echo).unwrap();
+    close(echo);
+    let echo = receive_fd(b).unwrap();
+    write(echo, "again").unwrap();
+    assert_eq!(read(echo).unwrap(), "again");
+    send_fd(a, echo).unwrap();
+    let child = Child::run(|| receive_fd(b) == Err(libc::EINVAL));
+    assert!(child.succeeded());
+    for fd in [a, b, echo] {
+        close(fd);
+    }
+}
+
+#[test]
+fn descriptors_come_in_the_order_of_sending_between_messages() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let fds = ["one", "two"].map(memfd);
+    send_fd(a, fds[0]).unwrap();
+    write(a, "text").unwrap();
+    send_fd(a, fds[1]).unwrap();
+    assert_eq!(read(b), Err(libc::EBADMSG));
+    assert_eq!(contents(receive_fd(b).unwrap()), "one");
+    assert_eq!(receive_fd(b), Err(libc::EBADMSG));
+    assert_eq!(read(b).unwrap(), "text");
+    assert_eq!(contents(receive_fd(b).unwrap()), "two");
+    nonblocking(b);
+    assert_eq!(receive_fd(b), Err(libc::EAGAIN));
+    close(a);
+    assert_eq!(receive_fd(b), Err(libc::ENXIO));
+    close(b);
+}
+
+#[test]
+fn what_cannot_be_passed_says_why() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    assert_eq!(send_fd(a, 9999), Err(libc::EBADF));
+    let echo = open_stream("/dev/echo".as_ref()).unwrap();
+    assert_eq!(send_fd(echo, a), Err(libc::EINVAL));
+    assert_eq!(receive_fd(echo), Err(libc::EINVAL));
+    close(b);
+    assert_eq!(send_fd(a, 0), Err(libc::ENXIO));
+    close(a);
+    close(echo);
+}
+
+#[test]
+fn a_full_pipe_takes_no_more_descriptors_and_loses_none() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let fd = memfd("many");
+    let mut sent = 0;
+    let refusal = loop {
+        match send_fd(a, fd) {
+            Ok(_) => sent += 1,
+            Err(e) => break e,
+        }
+    };
+    assert_eq!(refusal, libc::EAGAIN);
+    assert!(sent > 10);
+    for _ in 0..sent {
+        let received = receive_fd(b).unwrap();
+        assert_eq!(contents(received), "many");
+        close(received);
+    }
+    nonblocking(b);
+    assert_eq!(receive_fd(b), Err(libc::EAGAIN));
+    send_fd(a, fd).unwrap();
+    close(receive_fd(b).unwrap());
+    for fd in [a, b, fd] {
+        close(fd);
+    }
+}
+
+#[test]
+fn a_pushed_module_does_not_stop_descriptors() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    push(a, "nullmod");
+    push(b, "nullmod");
+    let fd = memfd("past");
+    send_fd(a, fd).unwrap();
+    assert_eq!(contents(receive_fd(b).unwrap()), "past");
+    for fd in [a, b, fd] {
+        close(fd);
+    }
+}
+
+#[test]
+fn a_long_message_arrives_whole_in_another_process() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let long: Vec<u8> = (0..200_000u32).map(|i| (i / 7) as u8).collect();
+    let child = Child::run(|| {
+        close(a);
+        let (mut control, mut data) = ([0; 16], vec![0; 262_144]);
+        let got = stream(b)
+            .get_message(Some(&mut control), Some(&mut data), Choice::Any, None)
+            .unwrap();
+        got.control == 3 && data[..got.data as usize] == long[..] && got.more == 0
+    });
+    close(b);
+    stream(a)
+        .put_message(Some(b"ctl"), Some(&long), Priority::Band(0), None)
+        .unwrap();
+    assert!(child.succeeded());
+    close(a);
+}
+
+#[test]
+fn long_messages_of_higher_bands_overtake() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let send = |byte: u8, band: u8| {
+        let data = vec![byte; 100_000];
+        stream(a)
+            .put_message(None, Some(&data), Priority::Band(band), None)
+            .unwrap();
+    };
+    for (byte, band) in [(1, 0), (2, 0), (3, 5)] {
+        send(byte, band);
+    }
+    for expected in [3, 1, 2] {
+        let mut data = vec![0; 100_001];
+        let got = stream(b)
+            .get_message(None, Some(&mut data), Choice::Any, None)
+            .unwrap();
+        assert_eq!(
+            (got.data, data[0], data[99_999]),
+            (100_000, expected, expected)
+        );
+    }
+    close(a);
+    close(b);
+}
