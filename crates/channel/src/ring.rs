@@ -325,6 +325,19 @@ impl<'a> Ring<'a> {
         Ok(n)
     }
 
+    /// [`push`](Ring::push) of a long buffer to a consumer on a distant CPU: see [`Data::copy_in_streaming`].
+    pub fn push_streaming(&self, buf: &[u8], meta: Meta) -> Result<usize, Corrupt> {
+        let n = self.room(buf.len())?.min(buf.len());
+        if n == 0 {
+            return Ok(0);
+        }
+        let tail = self.state.writer.tail.load(Ordering::Relaxed);
+        self.data
+            .copy_in_streaming(tail.wrapping_add(HEADER), &buf[..n]);
+        self.commit(n, meta);
+        Ok(n)
+    }
+
     /// Copies a control and a data part in as one frame, or nothing: false when there is no room for both together.
     #[inline]
     pub fn push_message(&self, control: &[u8], data: &[u8], meta: Meta) -> Result<bool, Corrupt> {

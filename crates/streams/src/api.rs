@@ -27,7 +27,7 @@ pub use error::Error;
 
 use crate::ddi::{M_IOCACK, M_PASSFP, iocblk};
 use crate::head::inlet::{Front, Inlet, Trouble};
-use crate::head::{self, Head, life, linking, local, requests};
+use crate::head::{self, Head, life, linking, local, opening, requests};
 
 /// A message that was received, whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,6 +91,12 @@ impl Stream {
         head::get(self.handle).ok_or(Error::NotHere)
     }
 
+    /// A call that may wait: whether it does is a matter of this open of the name.
+    fn call<T>(&self, f: impl FnOnce(&'static Head) -> Result<T, c_int>) -> Result<T, Error> {
+        let head = self.head()?;
+        Ok(opening::by(self.handle, head, || f(head))?)
+    }
+
     /// Pushes a module: built in, or registered by this program. Errors: Unknown, HungUp, what the module's open says.
     ///
     /// ```
@@ -128,8 +134,7 @@ impl Stream {
         data: Option<&[u8]>,
         priority: Priority,
     ) -> Result<(), Error> {
-        let head = self.head()?;
-        Ok(head.put_message(control, data, priority, None)?)
+        self.call(|head| head.put_message(control, data, priority, None))
     }
 
     /// As [`put_message`](Stream::put_message), waiting until `deadline` at most, also where the stream does not block.
@@ -141,8 +146,8 @@ impl Stream {
         priority: Priority,
         deadline: Instant,
     ) -> Result<(), Error> {
-        let head = self.head()?;
-        Ok(head.put_message(control, data, priority, Some(nanoseconds(deadline)))?)
+        let deadline = Some(nanoseconds(deadline));
+        self.call(|head| head.put_message(control, data, priority, deadline))
     }
 
     /// Receives the first message of the choice. Waits for one, unless the stream does not block.
@@ -167,14 +172,13 @@ impl Stream {
     }
 
     fn receive(&self, choice: Choice, deadline: Option<u64>) -> Result<Received, Error> {
-        let received = self.head()?.receive(deadline, |inlet| {
-            match inlet.front()?.filter(|front| choice.takes(front)) {
-                None => Ok(None),
-                Some(front) if front.kind == M_PASSFP => Err(Trouble::Fails(libc::EBADMSG)),
-                Some(front) => take(inlet, front).map(|m| Some(Some(m))),
-            }
-        });
-        received?.ok_or(Error::HungUp)
+        let mut look = |inlet: &mut dyn Inlet| match inlet.front()?.filter(|f| choice.takes(f)) {
+            None => Ok(None),
+            Some(front) if front.kind == M_PASSFP => Err(Trouble::Fails(libc::EBADMSG)),
+            Some(front) => take(inlet, front).map(|m| Some(Some(m))),
+        };
+        let received = self.call(|head| head.receive(deadline, &mut look))?;
+        received.ok_or(Error::HungUp)
     }
 
     /// Sends a request to the modules and the driver, as ioctl(I_STR) does: `data` goes down with it and holds what came
@@ -295,7 +299,7 @@ fn nanoseconds(deadline: Instant) -> u64 {
 impl Read for &Stream {
     /// Bytes, as read(2); 0 after a hangup, or for an empty message.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        Ok(self.head()?.read(buf).map_err(Error::from)?)
+        Ok(self.call(|head| head.read(buf))?)
     }
 }
 
@@ -308,7 +312,7 @@ impl Read for Stream {
 impl Write for &Stream {
     /// Bytes, as write(2): one message where no packet size cuts them up.
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        Ok(self.head()?.write(buf).map_err(Error::from)?)
+        Ok(self.call(|head| head.write(buf))?)
     }
 
     /// There is nothing to flush: what was written is on its way.

@@ -13,6 +13,7 @@
 
 pub mod bottom;
 pub mod control;
+pub mod copying;
 pub mod exec;
 pub mod inlet;
 pub mod life;
@@ -70,6 +71,7 @@ pub struct Head {
     own_bell: AtomicI32,
     pub reading: Learner,
     pub writing: Learner,
+    pub copying: copying::Copying,
     /// Waits for data since the last write.
     pub unanswered: AtomicU32,
     seen_departures: AtomicU32,
@@ -144,6 +146,7 @@ impl Head {
             own_bell: AtomicI32::new(-1),
             reading: Learner::new(),
             writing: Learner::new(),
+            copying: Default::default(),
             unanswered: AtomicU32::new(0),
             seen_departures: AtomicU32::new(0),
             looks: AtomicU32::new(0),

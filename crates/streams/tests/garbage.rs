@@ -173,7 +173,7 @@ fn nonsense_in_a_segment_spoils_one_stream_only() {
     let _turn = alone();
     set_alarm(PATIENCE);
     let sound = pipe();
-    for seed in 0..200 {
+    for seed in 0..80 {
         let [ours, theirs] = pipe();
         let child = Child::run(|| {
             close(ours);
@@ -282,7 +282,7 @@ fn of_a_killed_peer_only_whole_messages_come_and_then_the_end() {
     let _turn = alone();
     set_alarm(PATIENCE);
     let mut buf = vec![0; 300_000];
-    for seed in 0..120 {
+    for seed in 0..64 {
         let mut random = Random::new(seed);
         let by_putmsg = seed % 2 == 0;
         let [ours, theirs] = pipe();

@@ -72,6 +72,33 @@ impl<'a> Data<'a> {
         unsafe { core::ptr::copy_nonoverlapping(buf.as_ptr(), self.at(pos), buf.len()) }
     }
 
+    /// As [`copy_in`](Data::copy_in), with whole lines stored around the caches: where a consumer on a distant CPU holds
+    /// them, that costs less than taking them from it. What follows is ordered behind it.
+    #[inline(never)]
+    pub fn copy_in_streaming(&self, pos: Pos, buf: &[u8]) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+            let first = self.at(pos).align_offset(64).min(buf.len());
+            let (start, rest) = buf.split_at(first);
+            let lines = rest.len() / 64 * 64;
+            self.copy_in(pos, start);
+            // SAFETY: as copy_in; the destination is a multiple of 64, and `lines` bytes of it are written.
+            unsafe {
+                let to = self.at(pos).add(first);
+                for i in (0..lines).step_by(16) {
+                    let value = _mm_loadu_si128(rest.as_ptr().add(i).cast::<__m128i>());
+                    _mm_stream_si128(to.add(i).cast::<__m128i>(), value);
+                }
+                _mm_sfence();
+            }
+            let done = first + lines;
+            self.copy_in(pos.wrapping_add(done as u64), &buf[done..]);
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        self.copy_in(pos, buf);
+    }
+
     #[inline(always)]
     pub fn copy_out(&self, pos: Pos, buf: &mut [u8]) {
         debug_assert!(buf.len() as u64 <= self.capacity());
@@ -119,6 +146,10 @@ impl<'a> Data<'a> {
             self.word(pos + i as u64 * 8)
                 .store(u64::from_le_bytes(bytes), crate::sync::Ordering::Relaxed);
         }
+    }
+
+    pub fn copy_in_streaming(&self, pos: Pos, buf: &[u8]) {
+        self.copy_in(pos, buf);
     }
 
     pub fn copy_out(&self, pos: Pos, buf: &mut [u8]) {

@@ -144,7 +144,7 @@ unsafe fn next_message(head: &Head, q: *mut queue_t) -> Option<*mut mblk_t> {
 /// What a frame counted for in its band: a data part that came by a memfd counts too.
 unsafe fn weight(frame: &Frame, mp: Option<*mut mblk_t>) -> usize {
     match mp {
-        Some(mp) if frame.meta.flags & flag::EXTERNAL != 0 => xmsgsize(mp),
+        Some(mp) if frame.meta.flags & flag::EXTERNAL != 0 => msgsize(mp),
         _ => front_of(frame).total(),
     }
 }

@@ -7,7 +7,7 @@ use headwater_host::sync::Ordering::{Relaxed, SeqCst};
 use headwater_host::table::{Descriptor, Handle};
 
 use super::inlet::Front;
-use super::wait::Want;
+use super::wait::{WITHOUT_BELL, Want};
 use super::{Head, local};
 use crate::ddi::M_PASSFP;
 use crate::pipe::section;
@@ -194,9 +194,11 @@ impl Descriptor for Streams {
     }
 
     fn slice(&self, h: Handle, _: u32) -> Option<u64> {
-        super::get(h)
-            .is_some_and(Head::is_shared)
-            .then_some(SHARED_SLICE)
+        let head = super::get(h)?;
+        if head.known_bell() < 0 {
+            return Some(WITHOUT_BELL);
+        }
+        head.is_shared().then_some(SHARED_SLICE)
     }
 
     fn slice_over(&self, h: Handle, _: u32) {

@@ -13,7 +13,7 @@ use headwater_host::{counters, next, signal, sys};
 use super::Head;
 
 /// Longest sleep where no descriptor was left for a bell.
-const WITHOUT_BELL: u64 = 10_000_000;
+pub const WITHOUT_BELL: u64 = 10_000_000;
 
 /// Waits without a message in the other direction, after which a pipe counts as a one-way stream.
 const UNANSWERED: u32 = 8;

@@ -9,7 +9,7 @@ use libc::iovec;
 
 use super::control::is_bad;
 use super::wait::Want;
-use super::{Head, local, opening};
+use super::{Head, copying, local, opening};
 use crate::pipe::words::state;
 use crate::pipe::{INLINE, LIMIT, LOW, section};
 use crate::tunables;
@@ -52,8 +52,21 @@ impl Head {
         if !ring.may_send(buf.len(), LIMIT, LOW) {
             return None;
         }
-        let n = ring.push(buf, Meta::default()).ok()?;
-        drop(section);
+        let n = if buf.len() >= copying::LONG && self.peer_cpu() != sys::cpu() {
+            let plan = self.copying.plan();
+            let n = if plan.streaming {
+                ring.push_streaming(buf, Meta::default())
+            } else {
+                ring.push(buf, Meta::default())
+            };
+            drop(section);
+            self.copying.done(plan, buf.len());
+            n.ok()?
+        } else {
+            let n = ring.push(buf, Meta::default());
+            drop(section);
+            n.ok()?
+        };
         self.ring_peer_for_data();
         self.tell_local_peer();
         if self.unanswered.load(Relaxed) != 0 {

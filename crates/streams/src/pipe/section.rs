@@ -7,7 +7,7 @@ use headwater_host::sys;
 /// Linux's PID_MAX_LIMIT.
 const LAST_PID: u32 = 1 << 22;
 /// How long an owner is believed whose life can't be asked for, since it is in another pid namespace, in nanoseconds.
-const BELIEF: u64 = 5_000_000_000;
+const BELIEF: u64 = 2_000_000_000;
 
 /// Handlers are put off until it ends, with a full fence.
 pub struct Section<'a> {
