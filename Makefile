@@ -13,6 +13,12 @@ SONAME := libheadwater.so.0
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 ROOT := $(DESTDIR)$(PREFIX)
 
+HEADERS := headwater.h stropts.h
+SYS_HEADERS := sad.h strlog.h stropts.h
+MAN1 := headwater.1 headwater-streams.1
+MAN3 := streams_pipe.3
+MAN7 := headwater.7 streams.7
+
 # Where the pinned toolchain is installed under the name `stable` only, that one is used.
 PINNED := $(shell sed -n 's/^channel = "\(.*\)"$$/\1/p' rust-toolchain.toml)
 TOOLCHAINS := $(shell rustup toolchain list 2>/dev/null)
@@ -71,17 +77,22 @@ install: $(BUILT)/headwater $(BUILT)/libheadwater.so
 	install -D -m 755 $(BUILT)/libheadwater.so $(ROOT)/lib/libheadwater.so.$(VERSION)
 	ln -sf libheadwater.so.$(VERSION) $(ROOT)/lib/$(SONAME)
 	ln -sf $(SONAME) $(ROOT)/lib/libheadwater.so
-	install -D -m 644 -t $(ROOT)/include include/headwater.h
+	ln -sf $(SONAME) $(ROOT)/lib/libstreams.so
+	install -D -m 644 -t $(ROOT)/include $(addprefix include/,$(HEADERS))
+	install -D -m 644 -t $(ROOT)/include/sys $(addprefix include/sys/,$(SYS_HEADERS))
 	install -d $(ROOT)/lib/pkgconfig
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' headwater.pc.in > $(ROOT)/lib/pkgconfig/headwater.pc
 	chmod 644 $(ROOT)/lib/pkgconfig/headwater.pc
-	install -D -m 644 -t $(ROOT)/share/man/man1 man/headwater.1
-	install -D -m 644 -t $(ROOT)/share/man/man7 man/headwater.7
+	install -D -m 644 -t $(ROOT)/share/man/man1 $(addprefix man/,$(MAN1))
+	install -D -m 644 -t $(ROOT)/share/man/man3 $(addprefix man/,$(MAN3))
+	install -D -m 644 -t $(ROOT)/share/man/man7 $(addprefix man/,$(MAN7))
 
 uninstall:
 	rm -f $(ROOT)/bin/headwater $(ROOT)/lib/libheadwater.so $(ROOT)/lib/$(SONAME) $(ROOT)/lib/libheadwater.so.$(VERSION)
-	rm -f $(ROOT)/include/headwater.h $(ROOT)/lib/pkgconfig/headwater.pc
-	rm -f $(ROOT)/share/man/man1/headwater.1 $(ROOT)/share/man/man7/headwater.7
+	rm -f $(ROOT)/lib/libstreams.so $(ROOT)/lib/pkgconfig/headwater.pc
+	rm -f $(addprefix $(ROOT)/include/,$(HEADERS)) $(addprefix $(ROOT)/include/sys/,$(SYS_HEADERS))
+	rm -f $(addprefix $(ROOT)/share/man/man1/,$(MAN1)) $(addprefix $(ROOT)/share/man/man3/,$(MAN3))
+	rm -f $(addprefix $(ROOT)/share/man/man7/,$(MAN7))
 	rm -rf $(ROOT)/libexec/headwater
 
 clean:

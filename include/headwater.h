@@ -1,4 +1,4 @@
-/* Headwater: fast sockets. See headwater(7). */
+/* Headwater: fast sockets, and STREAMS (<stropts.h>). See headwater(7), streams(7). */
 #ifndef HEADWATER_H
 #define HEADWATER_H
 

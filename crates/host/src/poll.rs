@@ -206,6 +206,7 @@ unsafe fn sleep_with(
         c.d.arm(c.h, p.events as u32);
         slice = slice.min(c.d.slice(c.h, p.events as u32).unwrap_or(u64::MAX));
     });
+    slice = slice.min(unclaimed_slice(who, fds));
     fence(Ordering::SeqCst);
     let ready = look(fds);
     if ready > 0 {
@@ -283,6 +284,16 @@ fn begin_unclaimed(who: &[Handle]) -> bool {
         }
     }
     true
+}
+
+/// Those that should have a bell, and for which no descriptor was left, are looked at by the clock.
+fn unclaimed_slice(who: &[Handle], fds: &[pollfd]) -> u64 {
+    let slices = who.iter().zip(fds).filter_map(|(&h, p)| {
+        let d = table::descriptor(h)?;
+        let bare = d.bell(h).is_none();
+        bare.then(|| d.slice(h, p.events as u32)).flatten()
+    });
+    slices.min().unwrap_or(u64::MAX)
 }
 
 fn end_unclaimed(who: &[Handle]) {

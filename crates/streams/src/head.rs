@@ -98,6 +98,8 @@ pub struct Head {
     pub watched: AtomicU32,
     /// Came by fork with its queues, and was not used since: what comes is the parent's to take.
     pub inherited: AtomicU32,
+    /// Modules were told that the other end is gone.
+    pub ended: AtomicU32,
     /// What SIGPOLL was raised for: how far the incoming ring was, how often ours had been full, the hangup.
     pub told: signals::Told,
     local: UnsafeCell<Option<Box<Local>>>,
@@ -161,6 +163,7 @@ impl Head {
             blocked: AtomicU32::new(0),
             watched: AtomicU32::new(0),
             inherited: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
             told: Default::default(),
             local: UnsafeCell::new(None),
             perimeter: Default::default(),

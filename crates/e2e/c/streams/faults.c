@@ -269,10 +269,10 @@ CASE(ten_thousand_streams_one_after_the_other, "close(2)") {
 	await(one_more_pipe() && open_descriptors() <= before + 16);
 }
 
-/* As many streams at once as the hard limit has room for, up to 10,000. Each has a few descriptors of the library's own,
- * for which two fifths of the limit are meant. */
+/* As many streams at once as the hard limit has room for, up to 10,000. `each`: descriptors, those of the library among
+ * them, which stay out of the last tenth. */
 static int at_once(int each) {
-	long room = (raise_limit() * 2 / 5 - 100) / each;
+	long room = (raise_limit() * 9 / 10 - 100) / each;
 	return room < 10000 ? room : 10000;
 }
 
@@ -294,7 +294,7 @@ CASE(ten_thousand_driver_streams_at_once, "open(2)") {
 
 CASE(ten_thousand_pipe_ends_at_once, "pipe(2)") {
 	static int all[5000][2];
-	/* A segment and two bells. */
+	/* Two ends and a segment; bells are made when somebody sleeps. */
 	int n = at_once(3), seen;
 	if (n > 5000)
 		n = 5000;

@@ -258,6 +258,10 @@ impl Set {
                 Err(libc::ENOENT)
             }
             (EPOLL_CTL_ADD, None, Some((h, d))) if !event.is_null() => {
+                if h.kind() == Kind::Stream && d.bell(h).is_none() {
+                    // No descriptor was left for its bell, and the kernel knows nothing of what comes.
+                    return Err(libc::ENOSPC);
+                }
                 let carried = d.bell(h).is_some() && self.refused.load(Ordering::Relaxed) == 0;
                 if carried || h.kind() == Kind::Epoll {
                     self.concerned.store(1, Ordering::SeqCst);

@@ -47,7 +47,8 @@ impl Hold {
         if self.stream >= 0
             && let Some(head) = head::get(h)
         {
-            let visible = || table::entries().find(|&(_, other)| other == h);
+            let visible =
+                || table::entries().find(|&(_, other)| other.with_tag(0) == h.with_tag(0));
             if head.fd.load(Ordering::Relaxed) == self.stream {
                 let fd = visible().map_or(-1, |(fd, _)| fd);
                 head.fd.store(fd, Ordering::Relaxed);

@@ -72,7 +72,13 @@ pub fn pump(head: &Head, local: &Local) -> bool {
         if head.is_blocked() {
             qenable(WR(bottom));
         }
-        pump_in(head, bottom)
+        // Asked before looking: what was sent before the end is there then.
+        let over = head.has_hung_up();
+        let moved = pump_in(head, bottom);
+        if over && head.incoming().is_empty() && head.ended.swap(1, Relaxed) == 0 {
+            putnext(bottom, Message::new(M_HANGUP, 0).into_raw());
+        }
+        moved
     }
 }
 

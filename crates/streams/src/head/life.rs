@@ -160,6 +160,7 @@ fn take(fd: i32) -> Result<&'static Head, Errno> {
         word.store(0, Ordering::Relaxed);
     }
     head.pumped.store(0, Ordering::Relaxed);
+    signals::resumed(head);
     for word in [
         &head.asleep,
         &head.relays,
@@ -167,6 +168,7 @@ fn take(fd: i32) -> Result<&'static Head, Errno> {
         &head.blocked,
         &head.watched,
         &head.inherited,
+        &head.ended,
     ] {
         word.store(0, Ordering::Relaxed);
     }
@@ -297,6 +299,9 @@ impl After {
             if let Some(peer) = head.local_peer() {
                 peer.notify();
                 signals::scan(peer);
+                if peer.is_queued() {
+                    local::serve(peer);
+                }
             }
         } else {
             let bell = head.own_bell.swap(-1, Ordering::Relaxed);

@@ -47,6 +47,8 @@ pub struct Local {
 const IDLE: u64 = 2_000_000;
 /// Who asked for SIGPOLL at a pipe is looked after this often, where what happens is not seen by a call of this process.
 const SIGNAL_LOOK: u64 = 4_000_000;
+/// How often a queued pipe is asked whether its other end is gone.
+const HANGUP_LOOK: u64 = 100_000_000;
 /// A closing stream looks this often whether its queues have drained.
 const DRAIN_LOOK: u64 = 5_000_000;
 
@@ -701,6 +703,13 @@ pub fn tick(now: u64) -> u64 {
             next = next.min(now + SIGNAL_LOOK);
         }
         let inherited = head.inherited.load(Relaxed) != 0;
+        if head.is_queued() && head.has_pipe() && !inherited && head.ended.load(Relaxed) == 0 {
+            // The end of another process is announced by nothing that a module would see.
+            if head.has_hung_up_now() {
+                serve(head);
+            }
+            next = next.min(now + HANGUP_LOOK);
+        }
         if !head.is_queued() || !head.has_pipe() || inherited || head.watched.load(Acquire) != 0 {
             continue;
         }

@@ -118,7 +118,7 @@ pub fn scan(head: &Head) {
     if head.signals.load(Relaxed) == 0 || !head.has_pipe() {
         return;
     }
-    if head.has_hung_up_now() && head.told.hangup.swap(1, Relaxed) == 0 {
+    if head.has_hung_up_now() {
         hung_up(head);
     }
     if head.is_queued() {
@@ -231,7 +231,16 @@ pub fn failed(head: &Head) {
     tell(head, S_ERROR, POLL_ERR, libc::POLLERR);
 }
 
+/// M_UNHANGUP: the next hangup is news.
+pub fn resumed(head: &Head) {
+    head.told.hangup.store(0, Relaxed);
+}
+
+/// Told once.
 pub fn hung_up(head: &Head) {
+    if head.told.hangup.swap(1, Relaxed) != 0 {
+        return;
+    }
     tell(head, S_HANGUP, POLL_HUP, libc::POLLHUP);
 }
 

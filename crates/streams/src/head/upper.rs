@@ -110,6 +110,7 @@ unsafe extern "C-unwind" fn rput(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
         M_UNHANGUP => {
             freemsg(mp);
             head.words().clear(state::HANGUP);
+            signals::resumed(head);
             head.notify();
         }
         M_SIG | M_PCSIG => {
