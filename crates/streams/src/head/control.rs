@@ -124,7 +124,7 @@ pub unsafe fn ioctl(
     arg: usize,
 ) -> Result<c_int, Errno> {
     if matches!(request, FIONBIO | FIOASYNC | FIOCLEX | FIONCLEX) {
-        if request == FIOASYNC && arg != 0 {
+        if request == FIOASYNC && !is_bad(arg as *const c_int) {
             signals::set_async(head, *(arg as *const c_int) != 0);
         }
         return Err(KERNEL);

@@ -3,8 +3,8 @@
 
 use std::ffi::{CStr, CString, c_char};
 
-use headwater_host::sys;
 use headwater_host::table::{self, Kind};
+use headwater_host::{process, sys};
 
 use super::life;
 use crate::pipe::{Parts, Pipe};
@@ -31,11 +31,12 @@ pub unsafe fn prepare(envp: *const *const c_char) -> Option<Inheritance> {
             continue;
         };
         let Some(pipe) = head.pipe() else { continue };
-        let Ok([first, second]) = pipe.both_bells() else {
+        let Ok([first, second]) = bells(pipe) else {
             continue;
         };
+        let [shadow, memory] = [fd, pipe.memfd].map(identity);
         text.push_str(&format!(
-            "{fd}:{}:{}:{}:{first}:{second};",
+            "{fd}:{}:{}:{}:{first}:{second}:{shadow}:{memory};",
             head.side(),
             pipe.fifo as u32,
             pipe.memfd
@@ -71,6 +72,24 @@ pub unsafe fn prepare(envp: *const *const c_char) -> Option<Inheritance> {
     })
 }
 
+/// Both bells. A child of vfork has descriptors of its own, which the words it shares with its parent must not name: what
+/// is missing there is made for the new image alone, and the ends find each other by the clock.
+fn bells(pipe: &Pipe) -> sys::Result<[i32; 2]> {
+    if !process::is_borrowed() {
+        return pipe.both_bells();
+    }
+    let bell = |side| match pipe.known_bell(side) {
+        known if known >= 0 => Ok(known),
+        _ => headwater_channel::bell::create(),
+    };
+    Ok([bell(0)?, bell(1)?])
+}
+
+/// What tells a descriptor from another file that has its number.
+fn identity(fd: i32) -> u64 {
+    sys::fstat(fd).map_or(0, |st| st.st_ino)
+}
+
 impl Inheritance {
     /// What the new image gets for an environment.
     pub fn environment(&self) -> *const *const c_char {
@@ -97,11 +116,14 @@ pub fn inherit() {
     unsafe { std::env::remove_var(VARIABLE) };
     let mut known: Vec<(i32, &'static Pipe)> = Vec::new();
     for entry in text.split(';').filter(|e| !e.is_empty()) {
-        let numbers: Vec<i32> = entry.split(':').filter_map(|n| n.parse().ok()).collect();
-        let [fd, side, fifo, memfd, first, second] = numbers[..] else {
+        let numbers: Vec<u64> = entry.split(':').filter_map(|n| n.parse().ok()).collect();
+        let [fd, side, fifo, memfd, first, second, shadow, memory] = numbers[..] else {
             continue;
         };
-        if sys::fcntl(fd, libc::F_GETFD, 0).is_err() {
+        let [fd, memfd, first, second] = [fd, memfd, first, second].map(|n| n as i32);
+        // An image in between that does not have the library may have used the numbers for something else.
+        let taken = known.iter().any(|(m, _)| *m == memfd);
+        if identity(fd) != shadow || !taken && identity(memfd) != memory {
             continue;
         }
         let pipe = match known.iter().find(|(m, _)| *m == memfd) {

@@ -257,11 +257,27 @@ pub fn hold(head: &'static Head) {
 
 /// Takes back one [`hold`].
 pub fn let_go(head: &'static Head) {
-    if head.entries.load(Ordering::Acquire) == 1 {
-        local::end(head);
-    }
-    if head.entries.fetch_sub(1, Ordering::AcqRel) == 1 {
+    if leave(head) {
         After(head).finish();
+    }
+}
+
+/// One name fewer; true for the last, which has taken the queues apart.
+fn leave(head: &'static Head) -> bool {
+    loop {
+        let names = head.entries.load(Ordering::Acquire);
+        match names {
+            0 => return false,
+            1 => local::end(head),
+            _ => {}
+        }
+        // Two threads may close the last two names at once.
+        let left =
+            head.entries
+                .compare_exchange(names, names - 1, Ordering::AcqRel, Ordering::Acquire);
+        if left.is_ok() {
+            return names == 1;
+        }
     }
 }
 
@@ -274,10 +290,7 @@ pub fn closing(fd: i32, h: Handle) -> Option<After> {
     table::clear_if(fd, h);
     opening::closed(h);
     let head = super::get(h)?;
-    if head.entries.load(Ordering::Acquire) == 1 {
-        local::end(head);
-    }
-    if head.entries.fetch_sub(1, Ordering::AcqRel) != 1 {
+    if !leave(head) {
         if head.fd.load(Ordering::Relaxed) == fd {
             let same = |other: Handle| other.with_tag(0) == h.with_tag(0);
             let other = table::entries().find(|&(_, other)| same(other));

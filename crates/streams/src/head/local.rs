@@ -741,9 +741,16 @@ fn watch(head: &'static Head) {
     let bell = head.bell();
     head.arm(Want::EITHER);
     let served = background::watch(bell, move || {
-        let Some(head) = super::get(handle).filter(|h| h.is_queued()) else {
+        let Some(head) = super::get(handle) else {
             return background::Keep::No;
         };
+        if !head.is_queued() {
+            // Watched again once it has queues again.
+            if head.watched.swap(0, AcqRel) != 0 {
+                head.disarm(Want::EITHER);
+            }
+            return background::Keep::No;
+        }
         head.disarm(Want::EITHER);
         if headwater_channel::bell::take(bell) {
             head.settle();

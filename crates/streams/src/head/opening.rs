@@ -99,9 +99,10 @@ pub fn set_nonblocking(h: Handle, on: bool) -> bool {
 
 /// Runs a call on `head` as one by this descriptor.
 pub fn by<T>(h: Handle, head: &Head, call: impl FnOnce() -> T) -> T {
-    CURRENT.set((head, number(h)));
+    // A handler's calls come in between.
+    let outer = CURRENT.replace((head, number(h)));
     let result = call();
-    CURRENT.set((core::ptr::null(), 0));
+    CURRENT.set(outer);
     result
 }
 

@@ -12,9 +12,9 @@ use headwater_host::sys::{self, Errno};
 use syscalls::{Sysno, syscall};
 
 use super::Head;
+use crate::attach::private::Private;
 use crate::background;
 use crate::ddi::{M_DATA, M_PCPROTO};
-use crate::exec::guarded::Guarded;
 use crate::pipe::words::state;
 
 pub const S_INPUT: u32 = 0x1;
@@ -46,7 +46,8 @@ struct Registration {
     events: u32,
 }
 
-static REGISTERED: Guarded<Vec<Registration>> = Guarded::new(Vec::new());
+/// Also looked at outside of perimeters, which a fork waits for.
+static REGISTERED: Private<Vec<Registration>> = Private::new(Vec::new());
 
 /// I_SETSIG (`pid` 0: the caller), I_ESETSIG. No events: not any more. Errors: EINVAL for unknown events, or if there was
 /// nothing to take back; ESRCH, EPERM as kill(2).
@@ -60,8 +61,7 @@ pub fn set(head: &Head, pid: i32, events: u32) -> Result<c_int, Errno> {
         // SAFETY: signal 0 only asks.
         unsafe { syscall!(Sysno::kill, pid, 0) }.map_err(|e| e.into_raw())?;
     }
-    let had = {
-        let mut list = REGISTERED.enter();
+    let had = REGISTERED.with(|list| {
         let before = list.len();
         list.retain(|r| r.head != head.index || r.pid != pid);
         let had = list.len() != before;
@@ -76,7 +76,7 @@ pub fn set(head: &Head, pid: i32, events: u32) -> Result<c_int, Errno> {
         head.signals
             .store(all.fold(0, |sum, r| sum | r.events), Relaxed);
         had
-    };
+    });
     if events == 0 && !had {
         return Err(libc::EINVAL);
     }
@@ -170,9 +170,10 @@ pub fn scan(head: &Head) {
 /// I_GETSIG, I_EGETSIG; `None`: not registered.
 pub fn events(head: &Head, pid: i32) -> Option<u32> {
     let pid = if pid == 0 { sys::getpid() } else { pid };
-    let list = REGISTERED.enter();
-    let found = list.iter().find(|r| r.head == head.index && r.pid == pid);
-    found.map(|r| r.events)
+    REGISTERED.with(|list| {
+        let found = list.iter().find(|r| r.head == head.index && r.pid == pid);
+        found.map(|r| r.events)
+    })
 }
 
 /// O_ASYNC, FIOASYNC: a registration like any other, for SIGIO is SIGPOLL.
@@ -188,13 +189,13 @@ pub fn set_async(head: &Head, on: bool) {
 /// The head was closed.
 pub fn forget(head: &Head) {
     if head.signals.swap(0, Relaxed) != 0 {
-        REGISTERED.enter().retain(|r| r.head != head.index);
+        REGISTERED.with(|list| list.retain(|r| r.head != head.index));
     }
 }
 
 /// A child of fork is not registered for anything.
 pub fn after_fork() {
-    REGISTERED.enter().clear();
+    REGISTERED.with(Vec::clear);
     for head in super::all() {
         head.signals.store(0, Relaxed);
     }
@@ -263,11 +264,13 @@ fn tell(head: &Head, events: u32, code: c_int, band: i16) {
     if head.signals.load(Relaxed) & events == 0 {
         return;
     }
-    for r in REGISTERED.enter().iter() {
-        if r.head == head.index && r.events & events != 0 {
-            send(r.pid, libc::SIGPOLL, code, band);
+    REGISTERED.with(|list| {
+        for r in list.iter() {
+            if r.head == head.index && r.events & events != 0 {
+                send(r.pid, libc::SIGPOLL, code, band);
+            }
         }
-    }
+    });
 }
 
 /// S_RDBAND, with SIGURG for those who asked for S_BANDURG; S_INPUT is about bands too.
@@ -275,14 +278,16 @@ fn tell_of_band(head: &Head) {
     if head.signals.load(Relaxed) & (S_RDBAND | S_INPUT) == 0 {
         return;
     }
-    for r in REGISTERED.enter().iter() {
-        if r.head != head.index || r.events & (S_RDBAND | S_INPUT) == 0 {
-            continue;
+    REGISTERED.with(|list| {
+        for r in list.iter() {
+            if r.head != head.index || r.events & (S_RDBAND | S_INPUT) == 0 {
+                continue;
+            }
+            let urgent = r.events & (S_RDBAND | S_BANDURG) == S_RDBAND | S_BANDURG;
+            let signal = if urgent { libc::SIGURG } else { libc::SIGPOLL };
+            send(r.pid, signal, POLL_IN, libc::POLLIN | libc::POLLRDBAND);
         }
-        let urgent = r.events & (S_RDBAND | S_BANDURG) == S_RDBAND | S_BANDURG;
-        let signal = if urgent { libc::SIGURG } else { libc::SIGPOLL };
-        send(r.pid, signal, POLL_IN, libc::POLLIN | libc::POLLRDBAND);
-    }
+    });
 }
 
 /// siginfo_t as the kernel lays it out for SIGPOLL.

@@ -17,8 +17,9 @@ pub const WITHOUT_BELL: u64 = 10_000_000;
 
 /// Waits without a message in the other direction, after which a pipe counts as a one-way stream.
 const UNANSWERED: u32 = 8;
-/// Pauses, together a fraction of a microsecond, for which a reader of a one-way stream looks away.
-const GATHER: u32 = 16;
+/// Pauses, together two or three microseconds, for which a reader of a one-way stream looks away: a wake-up costs ten times
+/// that, and the writer puts several messages there meanwhile.
+const GATHER: u32 = 128;
 
 /// What a call waits for: bits, since a queued stream wants both.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -131,7 +132,6 @@ impl Head {
 
     /// Takes back one [`arm`](Head::arm).
     pub fn disarm(&self, want: Want) {
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
         if self.has_pipe() {
             if want.data() {
                 self.incoming().reader_wakes();
@@ -140,6 +140,8 @@ impl Head {
                 self.outgoing().writer_wakes();
             }
         }
+        // Last: a closed pipe stays mapped for its sleepers.
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// True if a ring of the bell was taken.
@@ -183,10 +185,10 @@ impl Head {
     pub fn settle(&self) {
         let mut again = self.has_pipe()
             && (self.incoming().settle_readers() | self.outgoing().settle_writers());
-        if self.relays.load(Ordering::Relaxed) > 0 {
-            self.relays.fetch_sub(1, Ordering::Relaxed);
-            again = true;
-        }
+        let relayed = self
+            .relays
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        again |= relayed.is_ok();
         if again {
             self.ring_own();
         }
