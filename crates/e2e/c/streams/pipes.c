@@ -1,5 +1,6 @@
 /* STREAMS pipes: two ways, boundaries, hangup, fork and dup, killed peers, modules, passed descriptors. */
 #include "peers.h"
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 static int fd[2];
@@ -491,6 +492,42 @@ CASE(an_end_is_inherited_over_exec, "exec(2)") {
 	check_message(fd[0], "answer", "over exec", 3);
 	char c;
 	check_eq(read(fd[0], &c, 1), 0);
+	join(child);
+}
+
+CASE(an_exec_after_vfork_leaves_the_parent_its_numbers, "vfork(2)") {
+	pipe_flags(fd, 0);
+	pid_t child = vfork();
+	if (child == 0) {
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(1);
+	}
+	join(child);
+	struct rlimit most;
+	must(getrlimit(RLIMIT_NOFILE, &most));
+	int high = must(fcntl(STDOUT_FILENO, F_DUPFD, (int)(most.rlim_cur / 4 * 3)));
+	check_eq(close(high), 0);
+}
+
+CASE(an_inherited_number_used_for_a_file_is_a_file, "exec(2)") {
+	if (role()) {
+		check_eq(isastream(atoi(role())), 0);
+		return;
+	}
+	char number[20], command[600], self[400];
+	ssize_t n = must(readlink("/proc/self/exe", self, sizeof self - 1));
+	self[n] = 0;
+	pipe_flags(fd, 0);
+	must(dup2(fd[1], 9));
+	snprintf(number, sizeof number, "%d", 9);
+	snprintf(command, sizeof command, "exec '%s' an_inherited_number_used_for_a_file_is_a_file 9</dev/null", self);
+	pid_t child = fork();
+	if (child == 0) {
+		setenv("CASE_ROLE", number, 1);
+		unsetenv("LD_PRELOAD");
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(1);
+	}
 	join(child);
 }
 
@@ -988,7 +1025,8 @@ CASES(ENTRY(both_ends_are_streams), ENTRY(data_goes_both_ways), ENTRY(messages_k
       ENTRY(an_end_lives_while_a_child_has_it), ENTRY(a_child_that_exits_hangs_nothing_up),
       ENTRY(writers_of_two_processes_share_an_end), ENTRY(readers_of_two_processes_share_an_end), ENTRY(dup_is_the_same_end),
       ENTRY(dup2_dup3_and_f_dupfd), ENTRY(dup2_over_the_last_descriptor_hangs_up), ENTRY(a_number_used_again_is_a_new_stream),
-      ENTRY(an_end_is_inherited_over_exec), ENTRY(what_a_killed_peer_sent_is_read),
+      ENTRY(an_end_is_inherited_over_exec), ENTRY(an_exec_after_vfork_leaves_the_parent_its_numbers),
+      ENTRY(an_inherited_number_used_for_a_file_is_a_file), ENTRY(what_a_killed_peer_sent_is_read),
       ENTRY(a_peer_killed_in_the_middle_leaves_whole_messages), ENTRY(a_writer_learns_that_its_reader_was_killed),
       ENTRY(a_blocked_reader_is_woken_by_a_kill), ENTRY(a_killed_sharer_leaves_the_end_usable), ENTRY(a_module_on_one_end),
       ENTRY(modules_on_both_ends), ENTRY(pushing_leaves_what_is_queued), ENTRY(popping_leaves_what_is_queued),

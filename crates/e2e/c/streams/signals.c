@@ -428,6 +428,64 @@ CASE(esetsig_for_this_process, "streamio(7I) I_ESETSIG") {
 	check_caught(POLL_IN, POLLRDNORM);
 }
 
+static void child_writes(void *with) {
+	(void)with;
+	for (int i = 0; i < 3; i++) {
+		turn_take(ready);
+		put(fd[1], NULL, "x", 0);
+	}
+	turn_take(ready);
+}
+
+CASE(a_module_pushed_again_tells_again, "streamio(7I) I_SETSIG") {
+	ready = turn_new();
+	watch(S_RDNORM);
+	pid_t child = spawn(child_writes, NULL);
+	close(fd[1]);
+	for (int i = 0; i < 3; i++) {
+		/* With it, without it, with it. */
+		if (i == 1)
+			must(ioctl(fd[0], I_POP, 0));
+		else
+			must(ioctl(fd[0], I_PUSH, "nullmod"));
+		/* Long enough without a call for others to serve the queues. */
+		sleep_ms(50);
+		caught[SIGPOLL] = 0;
+		turn_give(ready);
+		await(caught[SIGPOLL] > 0);
+		check_message(fd[0], NULL, "x", 0);
+	}
+	turn_give(ready);
+	join(child);
+}
+
+static volatile int enough;
+
+static void writes_and_reads(void *with) {
+	(void)with;
+	char buf[8];
+	while (!enough && write(fd[1], "x", 1) == 1)
+		if (read(fd[0], buf, sizeof buf) < 1)
+			return;
+}
+
+CASE(a_fork_while_a_signal_is_sent, "fork(2)") {
+	watch(S_RDNORM);
+	pthread_t thread = start(writes_and_reads, NULL);
+	sigset_t told;
+	sigemptyset(&told);
+	sigaddset(&told, SIGPOLL);
+	pthread_sigmask(SIG_BLOCK, &told, NULL);
+	for (int i = 0; i < 100; i++) {
+		pid_t child = fork();
+		if (child == 0)
+			_exit(0);
+		join(child);
+	}
+	enough = 1;
+	finish(thread);
+}
+
 CASES(ENTRY(getsig_says_what_setsig_asked), ENTRY(getsig_without_setsig), ENTRY(setsig_errors), ENTRY(getsig_of_nowhere),
       ENTRY(without_setsig_there_is_no_signal), ENTRY(setsig_0_ends_it), ENTRY(the_default_action_kills),
       ENTRY(s_input_and_ordinary_data), ENTRY(s_input_and_a_band), ENTRY(s_input_and_a_message_of_no_bytes),
@@ -438,4 +496,4 @@ CASES(ENTRY(getsig_says_what_setsig_asked), ENTRY(getsig_without_setsig), ENTRY(
       ENTRY(sigpoll_ends_a_blocked_call), ENTRY(a_message_of_another_process), ENTRY(room_made_by_another_process),
       ENTRY(every_process_that_asked_is_told), ENTRY(a_child_that_did_not_ask_is_not_told),
       ENTRY(the_process_that_asked_is_told_not_the_writer), ENTRY(o_async_raises_sigio), ENTRY(close_ends_the_signals),
-      ENTRY(esetsig_for_this_process))
+      ENTRY(esetsig_for_this_process), ENTRY(a_module_pushed_again_tells_again), ENTRY(a_fork_while_a_signal_is_sent))
