@@ -573,6 +573,10 @@ impl Head {
         if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
             return Err(Trouble::Fails(libc::EPROTO));
         }
+        if self.is_queued() {
+            // Since we looked.
+            return Err(Trouble::NeedsQueue);
+        }
         let found = f(&mut RingInlet::new(ring, self.band_bytes(false)));
         drop(section);
         self.ring_peer_for_room();

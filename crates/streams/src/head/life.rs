@@ -15,6 +15,8 @@ use crate::{background, board};
 
 /// Mappings and descriptors of closed pipes stay for this long, in nanoseconds: a call that began before may still look.
 const RETIREMENT: u64 = 100_000_000;
+/// What the background thread is looking at this moment stays for this long at least.
+const SHORTEST: u64 = 10_000_000;
 /// More than so many retired pipes do not wait out their time.
 const MOST_RETIRED: usize = 64;
 
@@ -214,6 +216,7 @@ fn bury() {
     } else {
         sys::now().saturating_sub(RETIREMENT)
     };
+    let lately = before.saturating_add(RETIREMENT - SHORTEST);
     let old = with(|lists| {
         lists.sweep();
         let mut old = Vec::new();
@@ -221,7 +224,7 @@ fn bury() {
         let mut i = 0;
         lists.retired.retain(|p| {
             i += 1;
-            let gone = i <= crowded || p.is_retired_since(before);
+            let gone = p.is_retired_since(before) || i <= crowded && p.is_retired_since(lately);
             if gone {
                 old.push(*p);
             }

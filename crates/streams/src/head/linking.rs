@@ -10,7 +10,7 @@ use super::requests::{self, ioctl_message};
 use super::{Head, life, local};
 use crate::ddi::*;
 use crate::exec::attach::{Above, link_lower, unlink_lower};
-use crate::exec::guarded::Guarded;
+use crate::exec::guarded::{Entered, Guarded};
 use crate::exec::perimeter::{Perimeter, move_stream};
 use crate::pipe::words::state;
 
@@ -40,15 +40,23 @@ struct Link {
 // SAFETY: `above` is only used inside the perimeter, by one thread.
 unsafe impl Send for Link {}
 
-struct Table {
+pub struct Table {
     links: Vec<Link>,
     last: c_int,
 }
+
+/// The table, kept as it is.
+pub type Held = Entered<'static, Table>;
 
 static LINKS: Guarded<Table> = Guarded::new(Table {
     links: Vec::new(),
     last: 0,
 });
+
+/// Keeps the table as it is while the process is copied.
+pub fn hold() -> Held {
+    LINKS.enter()
+}
 
 /// I_LINK, I_PLINK: connects the stream `fd` below the multiplexer of `head`; returns the multiplexer ID.
 /// Errors: EINVAL (no multiplexer, no stream, linked already, a circle), EBADF, EAGAIN, ENXIO, ETIME, what the driver says.
@@ -91,13 +99,14 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
     life::hold(lower);
     let cmd = if persistent { I_PLINK } else { I_LINK };
     let answer = ask(head, cmd, head_rq(head), head_rq(lower), id);
+    let device = local::device(head);
     LINKS.enter().links.push(Link {
         id,
         upper: head.index,
         lower,
         keep,
         persistent,
-        device: local::device(head),
+        device,
         above: Some(above),
         own,
     });

@@ -641,13 +641,12 @@ pub fn end(head: &'static Head) {
             }
         }
         head.blocked.store(0, Relaxed);
-    }
-    if shared {
-        head.perimeter.store(null_mut(), Release);
-    } else {
+        // Still inside: nobody else begins anew with the old one.
         let own = head.perimeter.swap(null_mut(), AcqRel);
         // SAFETY: perimeters are never freed.
-        if let Some(own) = unsafe { own.as_ref() } {
+        if let Some(own) = unsafe { own.as_ref() }
+            && !shared
+        {
             own.retire();
         }
     }
@@ -773,12 +772,15 @@ fn watch(head: &'static Head) {
     }
 }
 
-static HELD: headwater_host::sync::AtomicPtr<perimeter::Held> =
+static HELD: headwater_host::sync::AtomicPtr<(perimeter::Held, linking::Held)> =
     headwater_host::sync::AtomicPtr::new(null_mut());
 
 /// Takes every perimeter: the child's copies are made at a message boundary.
 pub fn before_fork() {
-    HELD.store(Box::into_raw(Box::new(perimeter::hold_all())), Release);
+    HELD.store(
+        Box::into_raw(Box::new((perimeter::hold_all(), linking::hold()))),
+        Release,
+    );
 }
 
 pub fn after_fork(in_child: bool) {

@@ -3,7 +3,7 @@
 use headwater_channel::lock::Taken;
 use headwater_channel::ring::Meta;
 use headwater_host::sys::Errno;
-use headwater_host::{process, signal};
+use headwater_host::{process, signal, sys};
 use libc::iovec;
 
 use super::inlet::{self, Front, Inlet, Sink, Trouble, flag};
@@ -116,10 +116,28 @@ impl Head {
                 local::wait_for_room_until(self, band, deadline)?;
             } else {
                 let need = control.map_or(0, <[u8]>::len) + data.map_or(0, <[u8]>::len);
+                if need > INLINE && self.may_put(band, need) {
+                    // The shadow is full of long parts, and nobody rings when it is not.
+                    self.pause(deadline)?;
+                    continue;
+                }
                 self.wait(Want::ROOM, deadline, || {
                     self.may_put(band, need) || self.is_upset() || self.is_queued()
                 })?;
             }
+        }
+    }
+
+    /// A moment's sleep, unless something is to be told.
+    fn pause(&self, deadline: Option<u64>) -> Result<(), Errno> {
+        let until = sys::now() + MOMENT;
+        match self.wait(
+            Want::ROOM,
+            Some(deadline.unwrap_or(u64::MAX).min(until)),
+            || self.is_upset(),
+        ) {
+            Err(libc::ETIME) if deadline.is_none_or(|d| sys::now() < d) => Ok(()),
+            waited => waited,
         }
     }
 
@@ -281,6 +299,8 @@ impl Head {
     }
 }
 
+/// How long a writer of long messages waits for the shadow to take more, in nanoseconds.
+const MOMENT: u64 = 1_000_000;
 /// Room that bands leave to high-priority messages.
 const RESERVE: usize = 16 << 10;
 

@@ -25,12 +25,13 @@ const WRBAND: u32 = libc::POLLWRBAND as u32;
 const READING: u32 = IN | PRI | RDNORM | RDBAND;
 const WRITING: u32 = OUT | WRNORM | WRBAND;
 
+/// Longest sleep on a stream whose queues wait for room in the ring, in nanoseconds.
+const BLOCKED_SLICE: u64 = 10_000_000;
+
 pub struct Streams;
 
-fn want_of(head: &Head, events: u32) -> Want {
-    if head.is_queued() {
-        return Want::EITHER;
-    }
+/// The same for arming and disarming, whatever happens in between.
+fn want_of(events: u32) -> Want {
     let mut want = Want(0);
     if events & READING != 0 {
         want.0 |= Want::DATA.0;
@@ -128,7 +129,7 @@ impl Descriptor for Streams {
         if let Some(head) = super::get(h) {
             head.callers.fetch_add(1, SeqCst);
             head.bell();
-            head.arm(want_of(head, want));
+            head.arm(want_of(want));
             if head.is_queued() {
                 // Asked again, so that a full queue below knows that somebody wants to write.
                 head.events(want);
@@ -138,7 +139,7 @@ impl Descriptor for Streams {
 
     fn disarm(&self, h: Handle, want: u32) {
         if let Some(head) = super::get(h) {
-            head.disarm(want_of(head, want));
+            head.disarm(want_of(want));
             head.callers.fetch_sub(1, SeqCst);
             head.used_at.store(1, Relaxed);
         }
@@ -197,6 +198,10 @@ impl Descriptor for Streams {
         let head = super::get(h)?;
         if head.known_bell() < 0 {
             return Some(WITHOUT_BELL);
+        }
+        if head.is_blocked() {
+            // What waits for room in the ring is moved by whoever looks.
+            return Some(BLOCKED_SLICE);
         }
         head.is_shared().then_some(SHARED_SLICE)
     }

@@ -54,7 +54,9 @@ impl Head {
             return 0;
         }
         let mut done = 0;
-        while done < buf.len() && ring.specials() == 0 {
+        // A module pushed meanwhile takes what is there.
+        let queued = self.is_queued();
+        while done < buf.len() && ring.specials() == 0 && !queued {
             let Ok(Some(frame)) = ring.peek() else { break };
             // A message of no bytes ends a read, and is read as 0 by the next.
             if frame.len == 0 || frame.special {
