@@ -1,6 +1,7 @@
 //! longjmp(3) and its names: a signal handler may leave a wait of ours for good.
 
 use headwater_sockets::pins;
+use headwater_streams::head::sleepers;
 use libc::{c_int, c_void};
 
 use crate::real;
@@ -26,6 +27,9 @@ unsafe fn target(_env: *const c_void) -> usize {
 unsafe fn leaving(env: *const c_void) {
     if pins::any() {
         pins::unwound_to(target(env));
+    }
+    if sleepers::any() {
+        sleepers::unwound_to(target(env));
     }
 }
 

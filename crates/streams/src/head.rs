@@ -4,6 +4,7 @@
 //!   write, read     bytes                         message   putmsg, getmsg and their band forms
 //!   control         ioctl                         poll      readiness, signals
 //!   life            open, close, dup, fork        wait      spin, yield, arm, fence, look again, sleep
+//!   sleepers        what each thread sleeps at, for those that never come back
 //!   inlet           the messages that can be read, in a ring or in a queue
 //!   local           the queues of a head that has modules or a driver: upper, bottom, queue_inlet, requests, linking
 //! ```
@@ -27,6 +28,7 @@ pub mod queue_inlet;
 pub mod read;
 pub mod requests;
 pub mod signals;
+pub mod sleepers;
 pub mod upper;
 pub mod wait;
 pub mod write;
@@ -84,8 +86,6 @@ pub struct Head {
     asleep: AtomicU32,
     /// How many more of them a ring of the bell is for.
     relays: AtomicU32,
-    /// Threads of this process in a call that waits: they pump.
-    pub callers: AtomicU32,
     /// When a call last used the queues, in nanoseconds.
     pub used_at: AtomicU64,
     /// Events that raise SIGPOLL in this process, as I_SETSIG takes them; 0: none.
@@ -156,7 +156,6 @@ impl Head {
             version: AtomicU32::new(0),
             asleep: AtomicU32::new(0),
             relays: AtomicU32::new(0),
-            callers: AtomicU32::new(0),
             used_at: AtomicU64::new(0),
             signals: AtomicU32::new(0),
             pumped: AtomicU64::new(0),
@@ -488,6 +487,11 @@ impl Head {
     /// Would closing one descriptor leave another in this process?
     pub fn has_other_descriptors(&self) -> bool {
         self.entries.load(Ordering::Acquire) > 1
+    }
+
+    /// Do threads of this process sleep here? They pump when something comes.
+    pub fn has_sleepers(&self) -> bool {
+        self.asleep.load(Ordering::SeqCst) > 0
     }
 
     /// Is there a queue between head and ring, or a driver, in this process?

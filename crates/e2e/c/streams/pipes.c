@@ -531,6 +531,46 @@ CASE(an_inherited_number_used_for_a_file_is_a_file, "exec(2)") {
 	join(child);
 }
 
+/* What this end has taken of a message is its own; what comes behind stays for all who share the end. */
+static void take_a_part(void) {
+	char c[8], d[3];
+	int flags = 0;
+	struct strbuf control = in_buf(c, sizeof c), data = in_buf(d, sizeof d);
+	check_eq(getmsg(fd[0], &control, &data, &flags), MOREDATA);
+}
+
+static void take_a_part_there(void *with) {
+	(void)with;
+	take_a_part();
+}
+
+CASE(a_part_taken_leaves_what_is_behind, "getmsg(2)") {
+	int n;
+	pipe_flags(fd, O_NONBLOCK);
+	put(fd[1], "control", "a long one", 0);
+	put(fd[1], NULL, "second", 0);
+	put(fd[1], NULL, "third", 0);
+	pid_t child = spawn(take_a_part_there, NULL);
+	join(child);
+	check_eq(ioctl(fd[0], I_NREAD, &n), 2);
+	check_message(fd[0], NULL, "second", 0);
+	check_message(fd[0], NULL, "third", 0);
+}
+
+CASE(a_part_taken_is_counted_with_what_is_behind, "streamio(7I) I_NREAD") {
+	int n;
+	pipe_flags(fd, O_NONBLOCK);
+	put(fd[1], "control", "a long one", 0);
+	put(fd[1], NULL, "second", 0);
+	take_a_part();
+	check_eq(ioctl(fd[0], I_NREAD, &n), 2);
+	check_eq(n, 7);
+	put(fd[1], NULL, "urgent", 3);
+	check_message(fd[0], NULL, "urgent", 3);
+	check_message(fd[0], NULL, "ong one", 0);
+	check_message(fd[0], NULL, "second", 0);
+}
+
 /* --- killed peers --- */
 
 static void write_and_wait(void) {
@@ -1026,7 +1066,8 @@ CASES(ENTRY(both_ends_are_streams), ENTRY(data_goes_both_ways), ENTRY(messages_k
       ENTRY(writers_of_two_processes_share_an_end), ENTRY(readers_of_two_processes_share_an_end), ENTRY(dup_is_the_same_end),
       ENTRY(dup2_dup3_and_f_dupfd), ENTRY(dup2_over_the_last_descriptor_hangs_up), ENTRY(a_number_used_again_is_a_new_stream),
       ENTRY(an_end_is_inherited_over_exec), ENTRY(an_exec_after_vfork_leaves_the_parent_its_numbers),
-      ENTRY(an_inherited_number_used_for_a_file_is_a_file), ENTRY(what_a_killed_peer_sent_is_read),
+      ENTRY(an_inherited_number_used_for_a_file_is_a_file), ENTRY(a_part_taken_leaves_what_is_behind),
+      ENTRY(a_part_taken_is_counted_with_what_is_behind), ENTRY(what_a_killed_peer_sent_is_read),
       ENTRY(a_peer_killed_in_the_middle_leaves_whole_messages), ENTRY(a_writer_learns_that_its_reader_was_killed),
       ENTRY(a_blocked_reader_is_woken_by_a_kill), ENTRY(a_killed_sharer_leaves_the_end_usable), ENTRY(a_module_on_one_end),
       ENTRY(modules_on_both_ends), ENTRY(pushing_leaves_what_is_queued), ENTRY(popping_leaves_what_is_queued),

@@ -1,5 +1,7 @@
 /* SIGPOLL: I_SETSIG, I_GETSIG, what a signal says of its event, SIGURG for bands, other processes, O_ASYNC. */
 #include "peers.h"
+#include <dirent.h>
+#include <setjmp.h>
 
 static int fd[2];
 
@@ -486,7 +488,46 @@ CASE(a_fork_while_a_signal_is_sent, "fork(2)") {
 	finish(thread);
 }
 
-CASES(ENTRY(getsig_says_what_setsig_asked), ENTRY(getsig_without_setsig), ENTRY(setsig_errors), ENTRY(getsig_of_nowhere),
+static sigjmp_buf away;
+static void jump_away(int sig) {
+	(void)sig;
+	siglongjmp(away, 1);
+}
+
+static int descriptors(void) {
+	int n = 0;
+	DIR *d = opendir("/proc/self/fd");
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+CASE(reads_left_by_siglongjmp_leave_nothing, "siglongjmp(3)") {
+	struct sigaction act = {.sa_handler = jump_away};
+	int end[2], before = descriptors();
+	char c;
+	must(sigaction(SIGUSR1, &act, NULL));
+	for (volatile int i = 0; i < 40; i++) {
+		must(streams_pipe(end));
+		if (!sigsetjmp(away, 1)) {
+			pid_t self = getpid(), child = fork();
+			if (child == 0) {
+				usleep(3000);
+				kill(self, SIGUSR1);
+				_exit(0);
+			}
+			read(end[0], &c, 1);
+		}
+		while (wait(NULL) < 0 && errno == EINTR) {
+		}
+		close(end[0]);
+		close(end[1]);
+	}
+	check(descriptors() <= before + 4);
+}
+
+CASES(ENTRY(reads_left_by_siglongjmp_leave_nothing), ENTRY(getsig_says_what_setsig_asked), ENTRY(getsig_without_setsig), ENTRY(setsig_errors), ENTRY(getsig_of_nowhere),
       ENTRY(without_setsig_there_is_no_signal), ENTRY(setsig_0_ends_it), ENTRY(the_default_action_kills),
       ENTRY(s_input_and_ordinary_data), ENTRY(s_input_and_a_band), ENTRY(s_input_and_a_message_of_no_bytes),
       ENTRY(s_input_is_not_for_high_priority), ENTRY(s_rdnorm), ENTRY(s_rdband), ENTRY(s_hipri),

@@ -12,9 +12,9 @@ use headwater_channel::ring::{Frame, Meta};
 use headwater_host::process;
 use headwater_host::sync::Ordering::Relaxed;
 
-use super::inlet::{flag, front_of, leave_band};
+use super::inlet::{Front, flag, front_of, is_readable, leave_band};
 use super::local::Local;
-use super::{Head, passing};
+use super::{Head, passing, upper};
 use crate::ddi::*;
 use crate::exec::Perimeter;
 use crate::exec::attach::{alloc_pair, setq};
@@ -122,7 +122,17 @@ unsafe fn next_message(head: &Head, q: *mut queue_t) -> Option<*mut mblk_t> {
         head.spoiled();
         return None;
     }
+    // Without modules the other holders of this end may read too: only what comes before the first message is taken.
+    let above = (*q).q_next;
+    let first = if upper::is_head(above) {
+        (*above).q_first
+    } else {
+        core::ptr::null_mut()
+    };
     let may_pass = |f: &Frame| {
+        if !first.is_null() && is_readable(f.meta.kind) {
+            return rank(f.meta.kind, f.meta.band) > rank(mtype(first), (*first).b_band);
+        }
         f.meta.kind & QPCTL != 0 || f.meta.kind == M_PASSFP || bcanputnext(q, f.meta.band) != 0
     };
     let found = if ring.specials() == 0 {
@@ -153,6 +163,29 @@ unsafe fn weight(frame: &Frame, mp: Option<*mut mblk_t>) -> usize {
         Some(mp) if frame.meta.flags & flag::EXTERNAL != 0 => msgsize(mp),
         _ => front_of(frame).total(),
     }
+}
+
+/// What is in the incoming ring for the reader.
+pub fn each_in_ring(head: &Head, f: &mut dyn FnMut(&Front)) {
+    let _quiet = process::Quiet::new();
+    let ring = head.incoming();
+    let Some(section) = section::enter(&ring.state.reader.lock) else {
+        return;
+    };
+    if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
+        return;
+    }
+    let _ = ring.find(|frame| {
+        if is_readable(frame.meta.kind) {
+            f(&front_of(frame));
+        }
+        false
+    });
+}
+
+/// Its place in the order of a queue.
+fn rank(kind: u8, band: u8) -> u16 {
+    if kind == M_PCPROTO { 256 } else { band as u16 }
 }
 
 /// `None` where it makes no sense, or without memory: then it is lost, and the stream fails.

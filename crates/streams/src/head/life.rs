@@ -166,7 +166,6 @@ fn take(fd: i32) -> Result<&'static Head, Errno> {
     for word in [
         &head.asleep,
         &head.relays,
-        &head.callers,
         &head.blocked,
         &head.watched,
         &head.inherited,

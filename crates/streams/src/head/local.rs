@@ -231,7 +231,8 @@ pub fn with_inlet<T>(
         if !head.is_queued() {
             return Err(Trouble::NeedsQueue);
         }
-        let found = f(&mut QueueInlet::new(local.rq));
+        let ring = head.has_pipe() && local.modules.borrow().is_empty();
+        let found = f(&mut QueueInlet::new(local.rq, ring.then_some(head)));
         relax(head, local);
         found
     });
@@ -369,11 +370,9 @@ pub fn wait_for_room_until(head: &Head, band: u8, deadline: Option<u64>) -> Resu
 
 /// Waits until something happened at a queued head: in its queues, or at its rings.
 pub fn wait_for_change(head: &Head, seen: u32, deadline: Option<u64>) -> Result<(), Errno> {
-    head.callers.fetch_add(1, SeqCst);
     let waited = head.wait(Want::EITHER, deadline, || {
         head.version() != seen || head.has_news()
     });
-    head.callers.fetch_sub(1, SeqCst);
     head.used_at.store(1, Relaxed);
     waited
 }
@@ -716,7 +715,7 @@ pub fn tick(now: u64) -> u64 {
         if local_only {
             continue;
         }
-        if head.used_at.swap(0, Relaxed) != 0 || head.callers.load(SeqCst) > 0 {
+        if head.used_at.swap(0, Relaxed) != 0 || head.has_sleepers() {
             next = next.min(now + IDLE);
             continue;
         }
@@ -796,7 +795,6 @@ pub fn after_fork(in_child: bool) {
     for head in all() {
         head.watched.store(0, Relaxed);
         head.asleep.store(0, Relaxed);
-        head.callers.store(0, Relaxed);
         if !head.has_pipe() {
             // The parent's.
             hidden::close(head.own_bell.swap(-1, AcqRel));

@@ -3,7 +3,7 @@
 use headwater_channel::lock::Taken;
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::process;
-use headwater_host::sync::Ordering::{Relaxed, SeqCst};
+use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::table::{Descriptor, Handle};
 
 use super::inlet::Front;
@@ -127,7 +127,6 @@ impl Descriptor for Streams {
 
     fn arm(&self, h: Handle, want: u32) {
         if let Some(head) = super::get(h) {
-            head.callers.fetch_add(1, SeqCst);
             head.bell();
             head.arm(want_of(want));
             if head.is_queued() {
@@ -140,7 +139,6 @@ impl Descriptor for Streams {
     fn disarm(&self, h: Handle, want: u32) {
         if let Some(head) = super::get(h) {
             head.disarm(want_of(want));
-            head.callers.fetch_sub(1, SeqCst);
             head.used_at.store(1, Relaxed);
         }
     }

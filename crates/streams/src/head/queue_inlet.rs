@@ -3,16 +3,19 @@
 //! # Contract
 //! Made and used inside the perimeter.
 
+use super::Head;
 use super::inlet::{Front, Inlet, Trouble};
 use crate::ddi::*;
 
-pub struct QueueInlet {
+pub struct QueueInlet<'a> {
     q: *mut queue_t,
+    /// A pipe's head without modules, whose ring holds what comes after the queue.
+    ring: Option<&'a Head>,
 }
 
-impl QueueInlet {
-    pub fn new(q: *mut queue_t) -> QueueInlet {
-        QueueInlet { q }
+impl<'a> QueueInlet<'a> {
+    pub fn new(q: *mut queue_t, ring: Option<&'a Head>) -> QueueInlet<'a> {
+        QueueInlet { q, ring }
     }
 }
 
@@ -41,7 +44,7 @@ unsafe fn front_of(mp: *mut mblk_t) -> Front {
     front
 }
 
-impl Inlet for QueueInlet {
+impl Inlet for QueueInlet<'_> {
     fn front(&mut self) -> Result<Option<Front>, Trouble> {
         // SAFETY: inside the perimeter.
         unsafe {
@@ -58,6 +61,9 @@ impl Inlet for QueueInlet {
                 f(&front_of(mp));
                 mp = (*mp).b_next;
             }
+        }
+        if let Some(head) = self.ring {
+            super::bottom::each_in_ring(head, f);
         }
         Ok(())
     }

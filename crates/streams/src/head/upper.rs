@@ -52,6 +52,14 @@ pub fn pair(head: &Head, perimeter: &Perimeter) -> *mut queue_t {
     rq
 }
 
+/// Is this a head's own read queue, rather than a module's, or a multiplexer's lower one?
+///
+/// # Safety
+/// A live queue or null, inside the perimeter.
+pub unsafe fn is_head(q: *mut queue_t) -> bool {
+    !q.is_null() && core::ptr::eq((*q).q_qinfo, &READ)
+}
+
 unsafe fn head_of<'a>(q: *mut queue_t) -> &'a Head {
     &*((*q).q_stream as *const Head)
 }

@@ -1,7 +1,8 @@
 //! Waiting at a stream head: spin and yield as far as it pays, then sleep on bell and shadow.
 //!
 //! The order that loses no wake-up: count, arm, fence, look again, sleep. Who takes a ring of the bell passes it on to
-//! other sleepers of this end. Nothing here is owned across the sleep: a cancelled thread or a siglongjmp may leave it.
+//! other sleepers of this end. Nothing here is owned across the sleep: a cancelled thread or a siglongjmp may leave it, which
+//! [`sleepers`] sees to.
 
 use headwater_channel::bell;
 use headwater_channel::wait::Outcome;
@@ -10,7 +11,7 @@ use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::{counters, next, signal, sys};
 
-use super::Head;
+use super::{Head, sleepers};
 
 /// Longest sleep where no descriptor was left for a bell.
 pub const WITHOUT_BELL: u64 = 10_000_000;
@@ -75,13 +76,16 @@ impl Head {
             },
         };
         self.bell();
-        self.arm(want);
+        let here = 0u8;
+        // SAFETY: heads are never freed.
+        let head: &'static Head = unsafe { &*(self as *const Head) };
+        sleepers::arm(head, want, (&raw const here).addr());
         let slept = if holds() {
             Ok(false)
         } else {
             self.sleep(want, left)
         };
-        self.disarm(want);
+        sleepers::disarm(self, want);
         // Not counted any more ourselves: what is there may not be what we wait for, and we would ring for ever.
         let result = slept.map(|rung| {
             if rung {

@@ -1,0 +1,109 @@
+//! Sleeps of each thread at stream heads. One may be left without a way back, by siglongjmp(3) out of a signal handler or by
+//! the end of a cancelled thread; so each thread remembers them, with the place of the call on its stack, and takes back
+//! those it has left.
+
+use core::cell::Cell;
+use std::sync::OnceLock;
+
+use headwater_host::process;
+
+use super::Head;
+use super::wait::Want;
+
+/// Sleeps inside handlers inside sleeps ...: beyond this many, one is not remembered.
+const DEPTH: usize = 8;
+
+#[derive(Clone, Copy)]
+struct Asleep {
+    head: Option<&'static Head>,
+    want: Want,
+    /// An address in the stack frame of the call.
+    frame: usize,
+}
+
+const NOTHING: Asleep = Asleep {
+    head: None,
+    want: Want(0),
+    frame: 0,
+};
+
+struct Sleepers {
+    count: Cell<usize>,
+    asleep: [Cell<Asleep>; DEPTH],
+}
+
+thread_local! {
+    static SLEEPERS: Sleepers = const { Sleepers { count: Cell::new(0), asleep: [const { Cell::new(NOTHING) }; DEPTH] } };
+    static ENDS_WITH_US: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Counts and arms a sleeper, and remembers it. Look once more, then sleep.
+pub fn arm(head: &'static Head, want: Want, frame: usize) {
+    process::without_handlers(|| {
+        see_thread_end();
+        SLEEPERS.with(|s| {
+            let place = s.count.get();
+            if let Some(slot) = s.asleep.get(place) {
+                slot.set(Asleep {
+                    head: Some(head),
+                    want,
+                    frame,
+                });
+            }
+            s.count.set(place + 1);
+        });
+        head.arm(want);
+    });
+}
+
+/// Takes back the latest [`arm`] of this thread.
+pub fn disarm(head: &Head, want: Want) {
+    process::without_handlers(|| {
+        SLEEPERS.with(|s| s.count.set(s.count.get().saturating_sub(1)));
+        head.disarm(want);
+    });
+}
+
+/// Does a sleep of this thread stand?
+#[inline]
+pub fn any() -> bool {
+    SLEEPERS.with(|s| s.count.get() > 0)
+}
+
+/// Control goes to a frame at `target` for good: calls below it will not return.
+pub fn unwound_to(target: usize) {
+    process::without_handlers(|| {
+        let last = |s: &Sleepers| {
+            let place = s.count.get().checked_sub(1)?;
+            let asleep = s.asleep.get(place).map_or(NOTHING, Cell::get);
+            (asleep.frame < target).then(|| s.count.set(place))?;
+            Some(asleep)
+        };
+        while let Some(asleep) = SLEEPERS.with(last) {
+            if let Some(head) = asleep.head {
+                head.disarm(asleep.want);
+                head.settle();
+            }
+        }
+    });
+}
+
+/// Has the sleeps of this thread taken back when it ends, however it ends.
+fn see_thread_end() {
+    if ENDS_WITH_US.with(|e| e.replace(true)) {
+        return;
+    }
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    unsafe extern "C" fn ended(_: *mut libc::c_void) {
+        unwound_to(usize::MAX);
+    }
+    let key = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: key is writable; the destructor is a function of this library, which is never unloaded.
+        (unsafe { libc::pthread_key_create(&mut key, Some(ended)) } == 0).then_some(key)
+    });
+    if let Some(key) = key {
+        // SAFETY: a key of ours; any value but null has the destructor run.
+        unsafe { libc::pthread_setspecific(*key, core::ptr::dangling()) };
+    }
+}
