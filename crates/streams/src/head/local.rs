@@ -143,6 +143,7 @@ pub fn serve(head: &'static Head) -> bool {
         Some(local) if head.is_queued() && head.has_pipe() && head.inherited.load(Relaxed) == 0 => {
             let moved = bottom::pump(head, local);
             guard.run();
+            note(head, local);
             moved
         }
         _ => false,
