@@ -338,6 +338,10 @@ unsafe fn wanted<'a>(part: *mut StrBuf) -> sys::Result<Option<&'a mut [u8]>> {
 
 /// ioctl(2) on a stream: its own requests, and those of the kernel that make sense on any descriptor.
 pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int {
+    if request as u32 == control::I_SENDFD {
+        // A carried connection goes back to the kernel before somebody else has it.
+        headwater_sockets::life::passing_on(arg as c_int);
+    }
     let outcome = on(h, |head| {
         control::ioctl(head, fd, request as u32, arg).map(|n| n as usize)
     });
