@@ -113,8 +113,16 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
         after.finish();
     }
     note_dup(fd, new);
+    if stream_went(to) {
+        crate::stdio::follow(to);
+    }
     next::set_errno(errno);
     new
+}
+
+/// Has a standard number just become something else than a stream?
+fn stream_went(to: c_int) -> bool {
+    (0..=2).contains(&to) && table::stream(to).is_none()
 }
 
 fn note_dup(fd: c_int, new: c_int) {
@@ -125,6 +133,8 @@ fn note_dup(fd: c_int, new: c_int) {
             life::passing_on(fd);
         } else if h.kind() == Kind::Stream {
             streams::duplicated(h, new);
+            // SAFETY: the program's own call changes the number.
+            unsafe { crate::stdio::follow(new) };
         } else {
             life::duplicated(h, new);
         }

@@ -29,6 +29,10 @@ extern "C" fn start() {
         headwater_streams::start();
         crate::variadic::start();
         process::arrive();
+        for fd in 0..=2 {
+            // SAFETY: before the program runs.
+            unsafe { crate::stdio::follow(fd) };
+        }
         if c.sockets && c.program_allowed(&program()) {
             headwater_channel::wait::set_limit(c.spin_ns);
             headwater_sockets::start();

@@ -2,6 +2,7 @@
 
 use core::ptr::null_mut;
 
+use headwater_host::sync::{AtomicPtr, Ordering};
 use headwater_host::table;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
@@ -35,7 +36,17 @@ unsafe extern "C-unwind" fn close(cookie: *mut c_void) -> c_int {
     files::close(cookie.addr() as c_int)
 }
 
-/// fdopen(3) on a stream; `None`: it is none. fileno(3) does not know such a FILE.
+/// Where glibc keeps a FILE's number on LP64 machines: what fileno(3) says. Its ABI has not changed there since 2.1; a FILE of
+/// fopencookie(3) does nothing else with it.
+const NUMBER: usize = 112;
+
+unsafe fn tell_number(file: *mut c_void, fd: c_int) {
+    if !file.is_null() {
+        file.byte_add(NUMBER).cast::<c_int>().write(fd);
+    }
+}
+
+/// fdopen(3) on a stream; `None`: it is none.
 pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
     table::stream(fd)?;
     let functions = Functions {
@@ -45,7 +56,9 @@ pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
         close,
     };
     let cookie = core::ptr::without_provenance_mut(fd as usize);
-    Some(fopencookie(cookie, mode, functions))
+    let file = fopencookie(cookie, mode, functions);
+    tell_number(file, fd);
+    Some(file)
 }
 
 /// vdprintf(3) on a stream: one write.
@@ -59,4 +72,64 @@ pub unsafe fn vdprintf(fd: c_int, format: *const c_char, args: *mut c_void) -> O
     let written = data::write(fd, text.cast(), n as size_t);
     libc::free(text.cast());
     Some(written as c_int)
+}
+
+unsafe extern "C" {
+    static mut stdin: *mut c_void;
+    static mut stdout: *mut c_void;
+    static mut stderr: *mut c_void;
+    fn setvbuf(file: *mut c_void, buf: *mut c_char, mode: c_int, size: size_t) -> c_int;
+}
+
+/// The C library's own, while a stream's stands in its place.
+static ORIGINAL: [AtomicPtr<c_void>; 3] = [const { AtomicPtr::new(null_mut()) }; 3];
+const UNBUFFERED: c_int = 2;
+
+unsafe fn standard(fd: c_int) -> *mut *mut c_void {
+    match fd {
+        0 => &raw mut stdin,
+        1 => &raw mut stdout,
+        _ => &raw mut stderr,
+    }
+}
+
+unsafe extern "C-unwind" fn stay_open(_: *mut c_void) -> c_int {
+    0
+}
+
+/// A number from 0 to 2 is now a stream, or no longer: `stdin`, `stdout` or `stderr` follow it. They are variables that a
+/// program may set (the C library's manual, Standard Streams).
+pub unsafe fn follow(fd: c_int) {
+    if !(0..=2).contains(&fd) {
+        return;
+    }
+    let (at, original) = (standard(fd), &ORIGINAL[fd as usize]);
+    if table::stream(fd).is_none() {
+        let before = original.swap(null_mut(), Ordering::AcqRel);
+        if !before.is_null() {
+            *at = before;
+        }
+        return;
+    }
+    if !original.load(Ordering::Acquire).is_null() {
+        return;
+    }
+    let functions = Functions {
+        read,
+        write,
+        seek: null_mut(),
+        close: stay_open,
+    };
+    let mode = if fd == 0 { c"r" } else { c"w" };
+    let cookie = core::ptr::without_provenance_mut(fd as usize);
+    let file = fopencookie(cookie, mode.as_ptr(), functions);
+    if file.is_null() {
+        return;
+    }
+    tell_number(file, fd);
+    if fd == 2 {
+        setvbuf(file, null_mut(), UNBUFFERED, 0);
+    }
+    original.store(*at, Ordering::Release);
+    *at = file;
 }
