@@ -144,3 +144,20 @@ impl Area {
             .expect("timeout, of coreutils")
     }
 }
+
+/// HEADWATER_PIPE=streams: the pipes of a shell, whose programs write by the C library's stdout after dup2 and exec.
+#[test]
+fn a_shell_pipes_through_streams() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let script = r#"x=$(echo a; echo b); echo "[$x]"; seq 1 20000 | sort -n | tail -1; printf '1\n2\n' | head -n1"#;
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "30", "bash", "-c", script])
+        .env("LD_PRELOAD", library())
+        .env("HEADWATER_PIPE", "streams")
+        .env("HEADWATER_DIR", folder.path().join("runtime"))
+        .output()
+        .expect("timeout, of coreutils");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said, "[a\nb]\n20000\n1\n", "{errors}");
+}
