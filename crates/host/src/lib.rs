@@ -22,5 +22,6 @@ pub mod process;
 pub mod signal;
 pub mod sys;
 pub mod table;
+pub mod thread_end;
 
 pub use headwater_channel::sync;

@@ -5,9 +5,9 @@
 //! Each thread therefore remembers the pins it has, with the place of the call on its stack, and gives up those it has left.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
 
 use headwater_host::sync::Ordering;
+use headwater_host::thread_end::ThreadEnd;
 use headwater_host::{process, signal};
 
 use crate::conn::Conn;
@@ -179,20 +179,11 @@ fn take_back(c: &'static Conn) {
 
 /// Has the pins of this thread given up when it ends, however it ends.
 fn see_thread_end() {
-    if ENDS_WITH_US.with(|e| e.replace(true)) {
-        return;
-    }
-    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     unsafe extern "C" fn ended(_: *mut libc::c_void) {
         unwound_to(usize::MAX);
     }
-    let key = KEY.get_or_init(|| {
-        let mut key = 0;
-        // SAFETY: key is writable; the destructor is a function of this library, which is never unloaded.
-        (unsafe { libc::pthread_key_create(&mut key, Some(ended)) } == 0).then_some(key)
-    });
-    if let Some(key) = key {
-        // SAFETY: a key of ours; any value but null has the destructor run.
-        unsafe { libc::pthread_setspecific(*key, core::ptr::dangling()) };
+    static END: ThreadEnd = ThreadEnd::new(ended);
+    if !ENDS_WITH_US.with(|e| e.replace(true)) {
+        END.ask();
     }
 }

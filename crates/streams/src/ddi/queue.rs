@@ -71,6 +71,21 @@ pub struct qinit {
     pub qi_mstat: *const c_void,
 }
 
+impl qinit {
+    /// Put and service procedures alone: for queues that are neither opened nor closed.
+    pub const fn of(putp: Option<Put>, srvp: Option<Service>) -> qinit {
+        qinit {
+            qi_putp: putp,
+            qi_srvp: srvp,
+            qi_qopen: None,
+            qi_qclose: None,
+            qi_qadmin: None,
+            qi_minfo: core::ptr::null(),
+            qi_mstat: core::ptr::null(),
+        }
+    }
+}
+
 /// streamtab(9S): a module or driver. The last two are a multiplexer's lower side.
 #[repr(C)]
 pub struct streamtab {

@@ -35,15 +35,7 @@ pub fn alloc_pair(perimeter: &Perimeter, stream: *mut c_void) -> *mut queue_t {
 }
 
 /// Procedures of a pair that has none: what is put there is freed.
-static NOTHING: qinit = qinit {
-    qi_putp: None,
-    qi_srvp: None,
-    qi_qopen: None,
-    qi_qclose: None,
-    qi_qadmin: None,
-    qi_minfo: null(),
-    qi_mstat: null(),
-};
+static NOTHING: qinit = qinit::of(None, None);
 
 /// freeq: flushes and frees a pair that is linked to nothing.
 ///

@@ -5,7 +5,6 @@
 //! Procedures of the executive: called inside the perimeter, with queues of a head that lives.
 
 use core::ffi::c_int;
-use core::ptr::null;
 
 use headwater_channel::lock::Taken;
 use headwater_channel::ring::{Frame, Meta};
@@ -21,25 +20,9 @@ use crate::exec::attach::{alloc_pair, setq};
 use crate::pipe::section;
 use crate::tunables;
 
-static READ: qinit = qinit {
-    qi_putp: None,
-    qi_srvp: Some(rsrv),
-    qi_qopen: None,
-    qi_qclose: None,
-    qi_qadmin: None,
-    qi_minfo: null(),
-    qi_mstat: null(),
-};
+static READ: qinit = qinit::of(None, Some(rsrv));
 
-static WRITE: qinit = qinit {
-    qi_putp: Some(wput),
-    qi_srvp: Some(wsrv),
-    qi_qopen: None,
-    qi_qclose: None,
-    qi_qadmin: None,
-    qi_minfo: null(),
-    qi_mstat: null(),
-};
+static WRITE: qinit = qinit::of(Some(wput), Some(wsrv));
 
 pub fn pair(head: &Head, perimeter: &Perimeter) -> *mut queue_t {
     let rq = alloc_pair(perimeter, head as *const Head as *mut _);

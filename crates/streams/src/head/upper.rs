@@ -4,7 +4,6 @@
 //! Procedures of the executive: called inside the perimeter, with queues of a head that lives.
 
 use core::ffi::c_int;
-use core::ptr::null;
 
 use headwater_host::sync::Ordering::{Relaxed, Release};
 
@@ -15,25 +14,9 @@ use crate::exec::attach::{alloc_pair, setq};
 use crate::pipe::words::state;
 use crate::tunables;
 
-static READ: qinit = qinit {
-    qi_putp: Some(rput),
-    qi_srvp: None,
-    qi_qopen: None,
-    qi_qclose: None,
-    qi_qadmin: None,
-    qi_minfo: null(),
-    qi_mstat: null(),
-};
+static READ: qinit = qinit::of(Some(rput), None);
 
-static WRITE: qinit = qinit {
-    qi_putp: None,
-    qi_srvp: Some(wsrv),
-    qi_qopen: None,
-    qi_qclose: None,
-    qi_qadmin: None,
-    qi_minfo: null(),
-    qi_mstat: null(),
-};
+static WRITE: qinit = qinit::of(None, Some(wsrv));
 
 /// The head's queue pair.
 pub fn pair(head: &Head, perimeter: &Perimeter) -> *mut queue_t {
