@@ -7,6 +7,7 @@ import selectors
 import socket
 import sys
 import threading
+import time
 
 style, port = sys.argv[1], int(sys.argv[2])
 CLIENTS, ROUNDS = 6, 40
@@ -31,7 +32,7 @@ def read_exactly(conn, size):
     return b"".join(parts)
 
 
-def blocking(n, timeout=None):
+def blocking(n, timeout=None, pause=0):
     digest = hashlib.sha256()
     conn = socket.create_connection(("127.0.0.1", port))
     conn.settimeout(timeout)
@@ -41,6 +42,8 @@ def blocking(n, timeout=None):
         back = read_exactly(conn, len(m))
         assert back == m, (n, i)
         digest.update(back)
+        if i == 5:
+            time.sleep(pause)
     # A bulk of data that is read while it is written; then a half-close.
     writer = threading.Thread(target=lambda: (conn.sendall(bulk(n)), conn.shutdown(socket.SHUT_WR)))
     writer.start()
@@ -142,6 +145,7 @@ def with_selector(selector):
 
 styles = {
     "serial": lambda: [blocking(n) for n in range(CLIENTS)],
+    "paused": lambda: [blocking(n, pause=0.3) for n in range(CLIENTS)],
     "threads": lambda: with_threads(None),
     "timeouts": lambda: with_threads(20),
     "asyncio": lambda: asyncio.run(with_asyncio()),

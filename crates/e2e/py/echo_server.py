@@ -10,6 +10,7 @@ import socketserver
 import subprocess
 import sys
 import threading
+import time
 
 style, port = sys.argv[1], int(sys.argv[2])
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -126,6 +127,20 @@ def with_fork():
             children.pop()
 
 
+def with_late_close():
+    """The child has answered some messages when the parent closes its copy."""
+    s = listener()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        conn, _ = s.accept()
+        if os.fork() == 0:
+            s.close()
+            echo(conn)
+            os._exit(0)
+        time.sleep(0.1)
+        conn.close()
+
+
 def with_workers(reuseport):
     """Processes that accept for themselves, on one listener or on one each."""
     s = None if reuseport else listener()
@@ -193,6 +208,7 @@ styles = {
     "threading_server": lambda: with_socketserver(socketserver.ThreadingTCPServer),
     "forking_server": lambda: with_socketserver(socketserver.ForkingTCPServer),
     "fork": with_fork,
+    "late_close": with_late_close,
     "workers": lambda: with_workers(False),
     "workers_reuseport": lambda: with_workers(True),
     "multiprocessing": lambda: with_multiprocessing("fork"),

@@ -75,6 +75,11 @@ fn accepted_by_the_parent_and_read_by_the_child() {
 }
 
 #[test]
+fn a_parent_that_closes_late() {
+    carried("late_close", &["paused"]);
+}
+
+#[test]
 fn workers_that_share_a_listener() {
     carried("workers", &["threads", "serial"]);
 }

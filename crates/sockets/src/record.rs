@@ -42,8 +42,11 @@ pub struct Record {
     pub send_timeout: AtomicU64,
     pub low_water: AtomicU32,
     next_free: AtomicU32,
+    /// Bytes by the kernel, all holders' together; a takeover compares them with the kernel's own counts.
     pub sent: AtomicU64,
     pub received: AtomicU64,
+    /// How much of `sent` and `received` stands in the statistics of some holder.
+    pub counted: [AtomicU64; 2],
     /// The end's writers and readers exclude each other here, out of the peer's reach.
     pub sending: OwnLine,
     pub receiving: OwnLine,
@@ -152,6 +155,9 @@ impl Record {
         self.low_water.store(1, Ordering::Relaxed);
         self.sent.store(0, Ordering::Relaxed);
         self.received.store(0, Ordering::Relaxed);
+        for word in &self.counted {
+            word.store(0, Ordering::Relaxed);
+        }
         self.sending.lock.unlock();
         self.receiving.lock.unlock();
         self.state.store(0, Ordering::Release);

@@ -319,15 +319,19 @@ pub fn publish_totals(c: &Conn, v: &View<'_>) {
     }
 }
 
-/// Adds what a connection moved by the kernel to the process's counters, once.
+/// Adds what a connection moved by the kernel, and no holder has counted yet, to the process's counters.
 pub fn count_kernel(c: &Conn) {
     use counters::Counter;
     let r = c.record();
-    counters::add(Counter::KernelBytesTx, r.sent.swap(0, Ordering::Relaxed));
-    counters::add(
-        Counter::KernelBytesRx,
-        r.received.swap(0, Ordering::Relaxed),
-    );
+    let words = [
+        (Counter::KernelBytesTx, &r.sent, &r.counted[0]),
+        (Counter::KernelBytesRx, &r.received, &r.counted[1]),
+    ];
+    for (counter, moved, counted) in words {
+        let now = moved.load(Ordering::Relaxed);
+        let before = counted.fetch_max(now, Ordering::Relaxed);
+        counters::add(counter, now.saturating_sub(before));
+    }
 }
 
 /// The connection's ends, from the kernel.
