@@ -22,6 +22,7 @@ pub mod process;
 pub mod signal;
 pub mod sys;
 pub mod table;
+pub mod thread;
 pub mod thread_end;
 
 pub use headwater_channel::sync;

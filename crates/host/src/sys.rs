@@ -53,6 +53,12 @@ pub fn epoll_poll(ep: i32, events: &mut [libc::epoll_event]) -> Result<usize> {
     unsafe { call!(epoll_pwait, ep, events.as_mut_ptr(), events.len(), 0, 0, 8) }
 }
 
+/// dup3(2).
+pub fn dup3(fd: i32, to: i32, flags: i32) -> Result<i32> {
+    // SAFETY: plain numbers.
+    unsafe { call!(dup3, fd, to, flags) }.map(|n| n as i32)
+}
+
 pub fn dup_above(fd: i32, min: i32) -> Result<i32> {
     fcntl(fd, libc::F_DUPFD_CLOEXEC, min as usize)
 }

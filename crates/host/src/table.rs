@@ -26,6 +26,8 @@ pub enum Kind {
     Socket = 2,
     Epoll = 3,
     Stream = 4,
+    /// A transport endpoint that is used by function calls.
+    Endpoint = 5,
 }
 
 impl Handle {
@@ -40,8 +42,16 @@ impl Handle {
             2 => Kind::Socket,
             3 => Kind::Epoll,
             4 => Kind::Stream,
+            5 => Kind::Endpoint,
             _ => Kind::Hidden,
         }
+    }
+    /// All of it, for an atomic word; 0 is foreign.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+    pub fn from_bits(bits: u64) -> Option<Handle> {
+        (bits != 0).then_some(Handle(bits))
     }
     pub fn generation(self) -> u32 {
         (self.0 >> 32) as u32 & 0xff_ffff
@@ -60,6 +70,10 @@ impl Handle {
         Handle(self.0 & !0xffff_0000 | (tag as u64 & 0xffff) << 16)
     }
 }
+
+/// Among [`Descriptor::kernel_events`]: what the kernel says of the descriptor means nothing for now. poll(2) then leaves it
+/// out; in an epoll set, where the bit is EPOLLET, it is said once.
+pub const NOT_KERNELS: u32 = 1 << 31;
 
 /// A kind of descriptor whose readiness is partly known in user space. Event bits are poll(2)'s.
 pub trait Descriptor: Sync {
@@ -93,6 +107,7 @@ pub trait Descriptor: Sync {
 static SOCKETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 static SETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 static STREAMS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
+static ENDPOINTS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 
 /// Names the implementation of a kind; once, at start.
 pub fn register(kind: Kind, d: &'static dyn Descriptor) {
@@ -100,6 +115,7 @@ pub fn register(kind: Kind, d: &'static dyn Descriptor) {
         Kind::Socket => &SOCKETS,
         Kind::Epoll => &SETS,
         Kind::Stream => &STREAMS,
+        Kind::Endpoint => &ENDPOINTS,
         Kind::Hidden => return,
     };
     let _ = slot.set(d);
@@ -111,6 +127,7 @@ pub fn descriptor(h: Handle) -> Option<&'static dyn Descriptor> {
         Kind::Socket => SOCKETS.get().copied(),
         Kind::Epoll => SETS.get().copied(),
         Kind::Stream => STREAMS.get().copied(),
+        Kind::Endpoint => ENDPOINTS.get().copied(),
         Kind::Hidden => None,
     }
 }
@@ -167,15 +184,25 @@ pub fn clear(fd: i32) -> Option<Handle> {
     Some(h)
 }
 
-/// Makes `fd` foreign if it still is `h`.
-pub fn clear_if(fd: i32, h: Handle) {
-    if let Some(word) = TABLE.get(fd as usize)
-        && word
-            .compare_exchange(h.0, 0, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-    {
+/// Makes `fd` foreign if it still is `h`; was it?
+pub fn clear_if(fd: i32, h: Handle) -> bool {
+    swap_if(fd, h, 0)
+}
+
+/// Makes `fd` one of the library's own if it still is `h`; was it?
+pub fn hide_if(fd: i32, h: Handle) -> bool {
+    swap_if(fd, h, Handle::new(Kind::Hidden, 0, 0).0)
+}
+
+fn swap_if(fd: i32, h: Handle, new: u64) -> bool {
+    let Some(word) = TABLE.get(fd as usize) else {
+        return false;
+    };
+    let swapped = word.compare_exchange(h.0, new, Ordering::AcqRel, Ordering::Relaxed);
+    if swapped.is_ok() {
         TRACKED.fetch_sub(1, Ordering::Relaxed);
     }
+    swapped.is_ok()
 }
 
 /// Does the process have any descriptor that is not foreign?

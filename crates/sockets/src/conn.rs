@@ -122,6 +122,8 @@ pub struct Conn {
     next_free: AtomicU32,
     /// Listener: the process that posted it.
     pub posted_by: AtomicU64,
+    /// The number is one of the library's own (a transport endpoint's), not the program's.
+    pub ours: AtomicU32,
 }
 
 /// Yields; false once that has gone on for long.
@@ -183,7 +185,14 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
         record::free(record);
         return None;
     };
-    for word in [&c.operations, &c.look_seen, &c.look_now, &c.gone, &c.closed] {
+    for word in [
+        &c.operations,
+        &c.look_seen,
+        &c.look_now,
+        &c.gone,
+        &c.closed,
+        &c.ours,
+    ] {
         word.store(0, Ordering::Relaxed);
     }
     for word in [

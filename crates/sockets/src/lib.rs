@@ -34,13 +34,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use headwater_host::counters::{self, Reason};
 use headwater_host::log::{self, Level};
 use headwater_host::process;
+use headwater_host::sync::{AtomicBool, Ordering};
 
-/// Makes this process's sockets candidates. Once, at start.
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// May sockets be carried in this process? Those of the program are if it is [enabled](process::enabled) too.
+#[inline]
+pub fn started() -> bool {
+    STARTED.load(Ordering::Acquire)
+}
+
+/// Makes sockets candidates. At start, or with the first transport endpoint over a socket.
 pub fn start() {
     use headwater_host::table::{Kind, register};
+    if started() {
+        return;
+    }
+    // Two threads may be here at once; each of these may happen twice.
+    let spin = headwater_host::config::get().spin_ns;
+    headwater_channel::wait::set_limit(spin);
     record::prepare();
     register(Kind::Socket, &readiness::Sockets);
     register(Kind::Epoll, &headwater_host::epoll::Sets);
+    STARTED.store(true, Ordering::Release);
 }
 
 /// Runs a step; a panic in it costs the connection, not the program.

@@ -70,6 +70,8 @@ pub fn connected(fd: i32) {
 /// Another number for the same open description.
 pub fn duplicated(h: Handle, fd: i32) {
     match h.kind() {
+        // Another number for what the program must not touch is no concern of ours.
+        Kind::Socket if is_ours(h) => {}
         Kind::Socket => {
             if let Some(c) = conn::get(h) {
                 c.refs.fetch_add(1, Ordering::AcqRel);
@@ -79,8 +81,13 @@ pub fn duplicated(h: Handle, fd: i32) {
             }
         }
         Kind::Epoll => epoll::duplicated_set(h, fd),
-        Kind::Hidden | Kind::Stream => {}
+        Kind::Hidden | Kind::Stream | Kind::Endpoint => {}
     }
+}
+
+/// Is it a socket of the library's own, whose number the program must not touch?
+pub fn is_ours(h: Handle) -> bool {
+    h.kind() == Kind::Socket && conn::get(h).is_some_and(|c| c.ours.load(Ordering::Relaxed) != 0)
 }
 
 fn is_tcp(fd: i32) -> bool {
@@ -98,7 +105,7 @@ pub fn closing(fd: i32) -> Option<AfterClose> {
     let h = table::lookup(fd)?;
     match h.kind() {
         // Streams have a life of their own.
-        Kind::Hidden | Kind::Stream => return None,
+        Kind::Hidden | Kind::Stream | Kind::Endpoint => return None,
         Kind::Epoll => {
             table::clear(fd);
             epoll::closed_set(h);

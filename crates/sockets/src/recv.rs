@@ -353,10 +353,16 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
             continue;
         }
         return Ok(match kernel_step(c, d, buffers, flags, limit as usize) {
-            // The counts were off (after a recovery): nothing more comes by the kernel in this stretch.
             Step::Eof => {
-                d.receive.krecv.store(n, Ordering::Release);
-                continue;
+                if switch::kernel_stretch_is_whole(c, n) {
+                    // The counts were off, after a recovery.
+                    d.receive.krecv.store(n, Ordering::Release);
+                    continue;
+                }
+                match c.error.swap(0, Ordering::Relaxed) {
+                    0 => Step::Eof,
+                    e => Step::Error(e),
+                }
             }
             Step::Data(got) => {
                 if flags & MSG_PEEK != 0 && got as u64 == limit && buffers.left > 0 {
@@ -581,8 +587,8 @@ unsafe fn kernel_recv(
     limit: usize,
 ) -> Result<usize, i32> {
     if limit < buffers.left {
-        let piece = buffers.piece(limit);
-        let n = sys::recv(fd, piece.as_mut_ptr(), piece.len(), flags)?;
+        let (at, len) = buffers.place(limit);
+        let n = sys::recv(fd, at, len, flags)?;
         buffers.advance(n.min(buffers.left));
         return Ok(n);
     }

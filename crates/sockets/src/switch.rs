@@ -143,10 +143,17 @@ pub fn end_kernel_read(d: &Direction) {
 /// After the death of a reader inside its section: bytes that it took from the kernel are its own.
 pub fn recover_reader(c: &Conn, v: &View<'_>) {
     let d = v.inn();
-    if let Ok(t) = truth::counts(c.fd(), c.role() == Role::Client) {
-        d.receive.krecv.store(t.read, Ordering::Release);
+    if let Ok(read) = truth::read(c.fd(), d.send.ksent.load(Ordering::Acquire)) {
+        d.receive.krecv.store(read, Ordering::Release);
     }
     end_kernel_read(d);
+}
+
+/// The kernel's stream has ended. Have all bytes of this stretch, up to `n`, come before? A reset drops those that were on
+/// their way, and what the ring holds behind such a gap must not be read.
+pub fn kernel_stretch_is_whole(c: &Conn, n: u64) -> bool {
+    c.shadow()
+        .is_some_and(|shadow| truth::read(shadow.fd(), n).is_ok_and(|read| read >= n))
 }
 
 /// The receiver reads only the kernel from here on. False where that is not allowed: ring bytes stand before kernel bytes.
@@ -197,12 +204,12 @@ fn withdraw_by(v: &View<'_>, shadow: i32) -> bool {
         if d.send.withdrawing.load(Ordering::Relaxed) == 0 {
             d.send.withdrawn.store(0, Ordering::Relaxed);
             d.send.withdrawing.store(1, Ordering::Release);
-        } else if let Ok(t) = truth::counts(shadow, v.end == 0) {
+        } else if let Ok(written) = truth::written(shadow, v.end == 0) {
             // Who began it may have been killed between a send and its count.
             let by_kernel = d.send.ksent.load(Ordering::Relaxed);
             d.send
                 .withdrawn
-                .store(t.written.wrapping_sub(by_kernel), Ordering::Release);
+                .store(written.wrapping_sub(by_kernel), Ordering::Release);
         }
         let done = loop {
             let mut buf = [0u8; 16384];

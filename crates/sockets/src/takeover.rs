@@ -252,8 +252,14 @@ pub fn decline(c: &Conn, fd: i32, reason: Reason) {
     withdraw_offer(c);
     let Some(h) = table::socket(fd) else { return };
     if h.kind() == table::Kind::Socket && crate::conn::get(h).is_some_and(|x| core::ptr::eq(x, c)) {
-        table::clear_if(fd, h);
-        if c.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let ours = c.ours.load(Ordering::Relaxed) != 0;
+        let left = if ours {
+            table::hide_if(fd, h)
+        } else {
+            table::clear_if(fd, h)
+        };
+        // Otherwise it was closed meanwhile, and that has counted.
+        if left && c.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
             c.abandon();
         }
     }

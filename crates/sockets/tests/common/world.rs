@@ -1,6 +1,7 @@
 //! Processes. A test runs *workers*: this program again, each with an environment, and so a configuration, of its own. A
 //! worker forks the two ends of each case and gives them a deadline.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -83,6 +84,17 @@ pub struct Child {
     ended: bool,
 }
 
+/// A child whose parent has failed would go on for ever. Those that fork wait for their children.
+fn end_with(parent: i32) {
+    // SAFETY: integers only.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != parent {
+            libc::_exit(1);
+        }
+    }
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
@@ -93,11 +105,15 @@ pub enum End {
 impl Child {
     /// Forks; the child runs `work`, which ends it.
     pub fn run(work: impl FnOnce()) -> Child {
+        // SAFETY: integers only.
+        let parent = unsafe { libc::getpid() };
         // SAFETY: the child runs `work` in a copy of this thread alone.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            work();
-            leave(0);
+            end_with(parent);
+            // A panic that left the only thread would end the process as if all were well.
+            let done = catch_unwind(AssertUnwindSafe(work));
+            leave(done.is_err() as i32);
         }
         assert!(pid > 0, "fork: {}", errno());
         // SAFETY: integers only.

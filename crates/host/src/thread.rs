@@ -1,0 +1,38 @@
+//! Threads of the library's own: detached, with all signals blocked, and with a small stack where that is possible.
+
+use crate::sys;
+
+const STACK: usize = 256 << 10;
+
+/// Starts `run` in a new thread. Errors: those of pthread_create(3).
+pub fn spawn(run: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void) -> sys::Result<()> {
+    // The C library takes a program's thread-local storage out of the stack: then only its own size will do.
+    match start(run, Some(STACK)) {
+        Err(libc::EINVAL) => start(run, None),
+        done => done,
+    }
+}
+
+fn start(
+    run: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
+    stack: Option<usize>,
+) -> sys::Result<()> {
+    // SAFETY: a thread that owns nothing of the program's; the mask is restored.
+    unsafe {
+        let mut all: libc::sigset_t = core::mem::zeroed();
+        let mut old: libc::sigset_t = core::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
+        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+        libc::pthread_attr_init(&mut attributes);
+        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        if let Some(stack) = stack {
+            libc::pthread_attr_setstacksize(&mut attributes, stack);
+        }
+        let mut thread: libc::pthread_t = core::mem::zeroed();
+        let failed = libc::pthread_create(&mut thread, &attributes, run, core::ptr::null_mut());
+        libc::pthread_attr_destroy(&mut attributes);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &old, core::ptr::null_mut());
+        if failed == 0 { Ok(()) } else { Err(failed) }
+    }
+}
