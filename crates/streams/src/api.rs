@@ -366,8 +366,8 @@ pub fn poll(set: &mut [libc::pollfd], timeout: Option<Duration>) -> Result<usize
     }
 }
 
-/// Streams need a few things of the process. Once, by whichever call comes first.
-fn start() {
+/// Streams need a few things of the process. Once, by whichever call comes first; here for crates that build on this one.
+pub fn start() {
     static START: Once = Once::new();
     START.call_once(|| {
         if process::pid() == 0 {

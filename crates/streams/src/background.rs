@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 
 use headwater_channel::lock::Lock;
 use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use headwater_host::{hidden, process, sys};
 use syscalls::{Sysno, syscall};
 
@@ -106,8 +106,16 @@ pub fn forget(head: &Head) {
     local::unwatch(head);
 }
 
+/// How often this process, or those it came from, have forked.
+pub fn forks() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
 /// Nobody changes the list while the process is copied.
 pub fn before_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
     core::mem::forget(process::lock(&BACKGROUND.lock));
 }
 
@@ -163,30 +171,11 @@ fn start() -> sys::Result<()> {
         return Ok(());
     }
     BACKGROUND.wake.store(wake, Ordering::Release);
-    spawn().inspect_err(|_| {
+    headwater_host::thread::spawn(run).inspect_err(|_| {
         BACKGROUND.epoll.store(-1, Ordering::Release);
         hidden::close(wake);
         hidden::close(ep);
     })
-}
-
-fn spawn() -> sys::Result<()> {
-    // SAFETY: a detached thread that owns nothing of the program's; the mask is restored.
-    unsafe {
-        let mut all: libc::sigset_t = core::mem::zeroed();
-        let mut old: libc::sigset_t = core::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
-        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
-        libc::pthread_attr_init(&mut attributes);
-        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
-        libc::pthread_attr_setstacksize(&mut attributes, 256 << 10);
-        let mut thread: libc::pthread_t = core::mem::zeroed();
-        let failed = libc::pthread_create(&mut thread, &attributes, run, core::ptr::null_mut());
-        libc::pthread_attr_destroy(&mut attributes);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &old, core::ptr::null_mut());
-        if failed == 0 { Ok(()) } else { Err(failed) }
-    }
 }
 
 extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {

@@ -6,6 +6,7 @@
 //!   life            open, close, dup, fork        wait      spin, yield, arm, fence, look again, sleep
 //!   sleepers        what each thread sleeps at, for those that never come back
 //!   inlet           the messages that can be read, in a ring or in a queue
+//!   transport       frames of transport providers
 //!   local           the queues of a head that has modules or a driver: upper, bottom, queue_inlet, requests, linking
 //! ```
 //!
@@ -29,6 +30,7 @@ pub mod read;
 pub mod requests;
 pub mod signals;
 pub mod sleepers;
+pub mod transport;
 pub mod upper;
 pub mod wait;
 pub mod write;

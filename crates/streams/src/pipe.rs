@@ -25,6 +25,9 @@ pub const LOW: usize = 64 << 10;
 /// The longest message that lies in the ring itself; a longer one travels in a memfd of its own.
 pub const INLINE: usize = 64 << 10;
 
+/// Departures of an end that was left once, for another use of the pipe.
+const SETTLED: u32 = 2;
+
 /// A segment as mapped here. Shared by the heads of both ends if both are in this process.
 pub struct Pipe {
     segment: Segment,
@@ -38,6 +41,8 @@ pub struct Pipe {
     users: AtomicU32,
     /// When the last head here was closed.
     retired_at: AtomicU64,
+    /// Somebody keeps it mapped for another use: see [`life::keep`](crate::head::life::keep).
+    kept: AtomicU32,
     pub fifo: bool,
 }
 
@@ -78,32 +83,107 @@ pub unsafe fn header_at<'a>(base: *mut u8) -> &'a Header {
 impl Pipe {
     /// A new pipe; the visible descriptors are returned, side 0 first. A FIFO has only the first.
     pub fn create(fifo: bool, flags: i32) -> sys::Result<(&'static Pipe, [i32; 2])> {
+        let visible = if fifo {
+            [placeholder(flags)?, -1]
+        } else {
+            socketpair(flags)?
+        };
+        match Pipe::bare(fifo) {
+            Ok(pipe) => Ok((pipe, visible)),
+            Err(e) => {
+                for fd in visible.into_iter().filter(|&fd| fd >= 0) {
+                    let _ = sys::close(fd);
+                }
+                Err(e)
+            }
+        }
+    }
+
+    /// A new pipe without any visible descriptor.
+    pub fn bare(fifo: bool) -> sys::Result<&'static Pipe> {
         let (segment, memfd) = Segment::create(RING, ABI)?;
         debug_assert!(core::ptr::eq(
             segment.header::<Header>(),
             // SAFETY: just mapped.
             unsafe { header_at(segment.base()) }
         ));
-        let mut made = Made::default();
-        let memfd = made.keep(hidden::hide_needed(memfd))?;
-        let visible = if fifo {
-            [placeholder(flags)?, -1]
-        } else {
-            socketpair(flags)?
-        };
-        made.count = 0;
+        let memfd = hidden::hide_needed(memfd)?;
         let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
         let pipe = Pipe::leak(segment, memfd, [-1, -1], inode, fifo);
-        let header = pipe.header();
+        pipe.renew();
+        Ok(pipe)
+    }
+
+    /// As new. Only while nobody uses it.
+    fn renew(&self) {
+        let header = self.header();
+        // Where the ends ran last is as good a guess as any.
         for end in &header.ends {
             end.renew(crate::tunables::get().close_time_ms);
         }
         for (i, _) in header.rings.iter().enumerate() {
-            let ring = pipe.ring(i as u32);
+            let ring = self.ring(i as u32);
             ring.reset();
             ring.set_low_water(LOW);
         }
-        Ok((pipe, visible))
+    }
+
+    /// Renews a pipe that one process made and another has used with it, if both have left it in peace: no other holds it,
+    /// nobody was killed inside, and no sleeper has yet to take its name off.
+    pub fn try_renew(&self) -> bool {
+        let header = self.header();
+        let left = header.ends[1].departures.load(Ordering::Acquire) > 0
+            && header
+                .ends
+                .iter()
+                .all(|end| end.shared.load(Ordering::Acquire) == 0);
+        let quiet = header.rings.iter().all(|ring| {
+            let sleep = &ring.sleep;
+            ring.writer.lock.owner().bits() | ring.reader.lock.owner().bits() == 0
+                && sleep.readers_asleep.load(Ordering::Acquire) == 0
+                && sleep.writers_asleep.load(Ordering::Acquire) == 0
+        });
+        let idle = left && quiet && self.heads_gone();
+        if idle {
+            self.renew();
+        }
+        idle
+    }
+
+    /// This process has left the end `side`, and keeps what is needed to use it again. The last that it does there.
+    pub fn settle(&self, side: u32) {
+        if self.heads_gone() {
+            let departures = &self.words(side).departures;
+            let _ = departures.compare_exchange(1, SETTLED, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
+    /// Has the process that did not make the pipe [settled](Pipe::settle)?
+    pub fn is_settled(&self) -> bool {
+        self.words(1).departures.load(Ordering::Acquire) == SETTLED
+    }
+
+    /// Has this process no head of it?
+    pub fn heads_gone(&self) -> bool {
+        self.heads
+            .iter()
+            .all(|head| head.load(Ordering::Acquire).is_null())
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.kept.load(Ordering::Acquire) != 0
+    }
+
+    /// One more user, unless it is kept already.
+    pub(crate) fn keep(&self) {
+        if self.kept.swap(1, Ordering::AcqRel) == 0 {
+            self.users.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Takes back [`keep`](Pipe::keep); true if that was the last user.
+    pub(crate) fn give_up(&self) -> bool {
+        self.kept.swap(0, Ordering::AcqRel) == 1 && self.leave()
     }
 
     /// A pipe that another process made. The descriptors are taken over, also when it fails.
@@ -116,16 +196,31 @@ impl Pipe {
         } else {
             made.keep(hidden::hide_needed(parts.bells[1]))?
         };
-        let segment = Segment::open(memfd, ABI)?;
+        made.count = 0;
+        Pipe::open_hidden(&Parts {
+            memfd,
+            bells: [first, second],
+            ..*parts
+        })
+    }
+
+    /// As [`open`](Pipe::open), with descriptors that are hidden already. A FIFO has one bell.
+    pub fn open_hidden(parts: &Parts) -> sys::Result<&'static Pipe> {
+        let [first, second] = parts.bells;
+        let mut made = Made {
+            fds: [parts.memfd, first, if parts.fifo { -1 } else { second }],
+            count: 3,
+        };
+        let segment = Segment::open(parts.memfd, ABI)?;
         if segment.ring_size() != RING {
             return Err(libc::EPROTO);
         }
         made.count = 0;
-        let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
+        let inode = sys::fstat(parts.memfd).map_or(0, |st| st.st_ino);
         let second = if parts.fifo { -1 } else { second };
         Ok(Pipe::leak(
             segment,
-            memfd,
+            parts.memfd,
             [first, second],
             inode,
             parts.fifo,
@@ -147,6 +242,7 @@ impl Pipe {
             heads: Default::default(),
             users: AtomicU32::new(0),
             retired_at: AtomicU64::new(0),
+            kept: AtomicU32::new(0),
             fifo,
         }))
     }
@@ -211,6 +307,10 @@ impl Pipe {
     /// The head of this process is gone; true if it was the last one here.
     pub fn detach(&self, side: u32) -> bool {
         self.heads[(side & 1) as usize].store(core::ptr::null_mut(), Ordering::Release);
+        self.leave()
+    }
+
+    fn leave(&self) -> bool {
         let last = self.users.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
             self.retired_at.store(sys::now(), Ordering::Release);

@@ -80,17 +80,34 @@ impl Drop for Received {
 
 /// Sends without waiting, as the process that we effectively are.
 pub fn send(socket: c_int, body: &Body, fds: &[c_int], credentials: bool) -> sys::Result<()> {
-    let mut iov = libc::iovec {
-        iov_base: body.as_ptr() as *mut _,
-        iov_len: size_of::<Body>(),
-    };
+    send_with(socket, body, &[], fds, credentials)
+}
+
+/// As [`send`], with further bytes behind the body.
+pub fn send_with(
+    socket: c_int,
+    body: &Body,
+    more: &[u8],
+    fds: &[c_int],
+    credentials: bool,
+) -> sys::Result<()> {
+    let mut iov = [
+        libc::iovec {
+            iov_base: body.as_ptr() as *mut _,
+            iov_len: size_of::<Body>(),
+        },
+        libc::iovec {
+            iov_base: more.as_ptr() as *mut _,
+            iov_len: more.len(),
+        },
+    ];
     let fds = &fds[..fds.len().min(MOST)];
     let mut control = Control([0; 128]);
     // SAFETY: msg's pointers are valid for the call, and the control messages fit (asserted above).
     unsafe {
         let mut msg: libc::msghdr = core::mem::zeroed();
-        msg.msg_iov = &mut iov;
-        msg.msg_iovlen = 1;
+        msg.msg_iov = iov.as_mut_ptr();
+        msg.msg_iovlen = iov.len() as _;
         msg.msg_control = control.0.as_mut_ptr() as *mut _;
         msg.msg_controllen = control.0.len() as _;
         let mut used = 0;
@@ -102,12 +119,12 @@ pub fn send(socket: c_int, body: &Body, fds: &[c_int], credentials: bool) -> sys
             core::ptr::copy_nonoverlapping(from, libc::CMSG_DATA(c), len);
             used += libc::CMSG_SPACE(len as u32) as usize;
         };
-        let me = libc::ucred {
-            pid: sys::getpid(),
-            uid: libc::geteuid(),
-            gid: libc::getegid(),
-        };
         if credentials {
+            let me = libc::ucred {
+                pid: sys::getpid(),
+                uid: libc::geteuid(),
+                gid: libc::getegid(),
+            };
             add(
                 libc::SCM_CREDENTIALS,
                 &me as *const _ as *const u8,
@@ -128,22 +145,34 @@ pub fn send(socket: c_int, body: &Body, fds: &[c_int], credentials: bool) -> sys
 
 /// The next message, without waiting: EAGAIN. `None` at the end, or for something that is not ours.
 pub fn receive(socket: c_int) -> sys::Result<Option<Received>> {
+    let got = receive_with(socket, &mut [])?;
+    Ok(got.and_then(|(got, more)| (more == 0).then_some(got)))
+}
+
+/// As [`receive`], with the bytes that [`send_with`] put behind the body, and how many they are. What is too long is cut.
+pub fn receive_with(socket: c_int, more: &mut [u8]) -> sys::Result<Option<(Received, usize)>> {
     let mut got = Received {
         body: [0; 8],
         sender: None,
         fds: [-1; MOST],
         cut: false,
     };
-    let mut iov = libc::iovec {
-        iov_base: got.body.as_mut_ptr() as *mut _,
-        iov_len: size_of::<Body>(),
-    };
+    let mut iov = [
+        libc::iovec {
+            iov_base: got.body.as_mut_ptr() as *mut _,
+            iov_len: size_of::<Body>(),
+        },
+        libc::iovec {
+            iov_base: more.as_mut_ptr() as *mut _,
+            iov_len: more.len(),
+        },
+    ];
     let mut control = Control([0; 128]);
     // SAFETY: msg's pointers are valid for the call; the kernel wrote the control messages that are read.
     let n = unsafe {
         let mut msg: libc::msghdr = core::mem::zeroed();
-        msg.msg_iov = &mut iov;
-        msg.msg_iovlen = 1;
+        msg.msg_iov = iov.as_mut_ptr();
+        msg.msg_iovlen = iov.len() as _;
         msg.msg_control = control.0.as_mut_ptr() as *mut _;
         msg.msg_controllen = control.0.len() as _;
         let n = sys::recvmsg(
@@ -167,7 +196,8 @@ pub fn receive(socket: c_int) -> sys::Result<Option<Received>> {
         }
         n
     };
-    Ok((n == size_of::<Body>()).then_some(got))
+    let more = n.checked_sub(size_of::<Body>());
+    Ok(more.map(|more| (got, more)))
 }
 
 impl Received {

@@ -126,6 +126,8 @@ pub const QNOENB: usize = 0x40;
 pub const QOLD: usize = 0x80;
 pub const QBACK: usize = 0x100;
 pub const QHLIST: usize = 0x200;
+/// Ours, on a driver's read queue: it is to be serviced when somebody looks for messages at an empty head.
+pub const QLOOKS: usize = 0x1000;
 
 /// qb_flag.
 pub const QB_FULL: usize = 0x01;

@@ -138,6 +138,22 @@ pub fn give<T: Plain>(q: Queue, mut m: Message, value: T) {
     copy(q, m, M_COPYOUT, to, size_of::<T>(), 0);
 }
 
+/// Answers an I_STR with a value for the caller of ioctl(2), and bytes for its buffer.
+pub fn give_bytes(q: Queue, mut m: Message, value: c_int, bytes: &[u8]) {
+    m.take_rest();
+    if !bytes.is_empty() {
+        m.append(Message::data(bytes));
+    }
+    acknowledge(q, m, value, bytes.len());
+}
+
+/// Has the head write `bytes` to `at`, for a transparent request; M_IOCDATA follows with `step`.
+pub fn copy_out(q: Queue, mut m: Message, at: usize, bytes: &[u8], step: usize) {
+    m.take_rest();
+    m.append(Message::data(bytes));
+    copy(q, m, M_COPYOUT, at, bytes.len(), step);
+}
+
 /// Answers with a value for the caller of ioctl(2), and no data.
 pub fn done(q: Queue, mut m: Message, value: c_int) {
     m.take_rest();

@@ -187,6 +187,13 @@ impl Queue {
         unsafe { enableok(self.0) }
     }
 
+    /// A driver's read queue: have it serviced when somebody looks for messages at an empty head, and by
+    /// [`local::look_below`](crate::head::local::look_below).
+    pub fn looks(self) {
+        // SAFETY: see the contract.
+        unsafe { (*self.0).q_flag |= QLOOKS }
+    }
+
     /// qsize(9F): messages on the queue.
     pub fn qsize(self) -> usize {
         // SAFETY: see the contract.

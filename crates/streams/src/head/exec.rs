@@ -13,7 +13,8 @@ const VARIABLE: &str = "HEADWATER_INHERIT";
 
 /// The environment for a new image, and the descriptors that it inherits besides the program's.
 pub struct Inheritance {
-    variable: Option<CString>,
+    /// What the pointers point to.
+    _variables: Vec<CString>,
     pointers: Vec<*const c_char>,
     opened: Vec<i32>,
 }
@@ -22,7 +23,10 @@ pub struct Inheritance {
 ///
 /// # Safety
 /// `envp` is null or a null-terminated array of C strings.
-pub unsafe fn prepare(envp: *const *const c_char) -> Option<Inheritance> {
+pub unsafe fn prepare(
+    envp: *const *const c_char,
+    others: &[(&str, String)],
+) -> Option<Inheritance> {
     let mut text = String::new();
     let mut opened = Vec::new();
     for (fd, h) in table::entries().filter(|(_, h)| h.kind() == Kind::Stream) {
@@ -48,25 +52,35 @@ pub unsafe fn prepare(envp: *const *const c_char) -> Option<Inheritance> {
         }
         head.words().shared.store(1, super::Ordering::SeqCst);
     }
-    if text.is_empty() {
+    let ours = others.iter().map(|(name, text)| (*name, text.as_str()));
+    let ours: Vec<_> = ours
+        .chain([(VARIABLE, text.as_str())])
+        .filter(|(_, text)| !text.is_empty())
+        .collect();
+    if ours.is_empty() {
         return None;
     }
-    let variable = CString::new(format!("{VARIABLE}={text}")).ok()?;
+    let variables: Vec<CString> = ours
+        .iter()
+        .filter_map(|(name, text)| CString::new(format!("{name}={text}")).ok())
+        .collect();
     let mut pointers = Vec::new();
     let mut at = envp;
     while !at.is_null() && !(*at).is_null() {
-        if !CStr::from_ptr(*at)
-            .to_bytes()
-            .starts_with(b"HEADWATER_INHERIT=")
-        {
+        let old = CStr::from_ptr(*at).to_bytes();
+        let is_ours = |(name, _): &(&str, &str)| {
+            old.strip_prefix(name.as_bytes())
+                .is_some_and(|rest| rest.starts_with(b"="))
+        };
+        if !ours.iter().any(is_ours) {
             pointers.push(*at);
         }
         at = at.add(1);
     }
-    pointers.push(variable.as_ptr());
+    pointers.extend(variables.iter().map(|v| v.as_ptr()));
     pointers.push(core::ptr::null());
     Some(Inheritance {
-        variable: Some(variable),
+        _variables: variables,
         pointers,
         opened,
     })
@@ -93,7 +107,6 @@ fn identity(fd: i32) -> u64 {
 impl Inheritance {
     /// What the new image gets for an environment.
     pub fn environment(&self) -> *const *const c_char {
-        debug_assert!(self.variable.is_some());
         self.pointers.as_ptr()
     }
 }

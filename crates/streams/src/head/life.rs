@@ -1,6 +1,7 @@
 //! Heads come and go: pipes, descriptors, fork, the end of the process.
 
 use core::cell::UnsafeCell;
+use std::sync::OnceLock;
 
 use headwater_channel::lock::Lock;
 use headwater_host::sync::{AtomicU32, Ordering, fence};
@@ -17,7 +18,8 @@ use crate::{background, board};
 const RETIREMENT: u64 = 100_000_000;
 /// What the background thread is looking at this moment stays for this long at least.
 const SHORTEST: u64 = 10_000_000;
-/// More than so many retired pipes do not wait out their time.
+/// More than so many retired pipes do not wait out their time. So many stay in a process that closes pipes and then makes no
+/// further call on streams: nobody comes by to bury them.
 const MOST_RETIRED: usize = 64;
 
 struct Life {
@@ -91,14 +93,72 @@ pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, E
         duplicated(head.handle(), fd);
         return Ok(head);
     }
+    let head = put_on(pipe, side, fd)?;
+    enter_table(head, fd)?;
+    board::enter(head.index, fd, if pipe.fifo { "fifo" } else { "pipe" });
+    Ok(head)
+}
+
+/// As [`adopt`] for an end without a descriptor of the program's: `shadow` is a hidden socket whose hangup is the end's, or
+/// -1. The head is held once more: [`let_go`], after the shadow was closed.
+pub fn adopt_hidden(pipe: &'static Pipe, side: u32, shadow: i32) -> Result<&'static Head, Errno> {
+    bury();
+    match pipe.head(side) {
+        Some(head) if try_hold(head) => Ok(head),
+        _ => put_on(pipe, side, shadow),
+    }
+}
+
+/// As [`adopt_hidden`] for one who only writes to a FIFO: as its second side, so that the reader and the writers know where
+/// the other runs.
+pub fn adopt_writer(pipe: &'static Pipe) -> Result<&'static Head, Errno> {
+    adopt_hidden(pipe, 1, -1)
+}
+
+/// An open head of the pipe with this identity, if this process has one, held ([`hold`]) so that the pipe stays.
+pub fn hold_pipe(inode: u64) -> Option<&'static Head> {
+    with(|lists| {
+        let pipe = lists.pipes.iter().find(|p| p.inode == inode)?;
+        let heads = [0, 1].into_iter().filter_map(|side| pipe.head(side));
+        heads.into_iter().find(|head| try_hold(head))
+    })
+}
+
+/// Keeps a pipe mapped when its heads are gone, to be used again.
+pub fn keep(pipe: &'static Pipe) {
+    pipe.keep();
+}
+
+/// A pipe that was kept is not needed any more.
+pub fn give_up(pipe: &'static Pipe) {
+    if pipe.give_up() {
+        with(|lists| {
+            lists.pipes.retain(|p| !core::ptr::eq(*p, pipe));
+            lists.retired.push(pipe);
+        });
+        bury();
+    }
+}
+
+/// Unless it is being closed.
+fn try_hold(head: &Head) -> bool {
+    let more = |n| if n > 0 { Some(n + 1) } else { None };
+    head.entries
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+        .is_ok()
+}
+
+/// A new head at an end of a pipe.
+fn put_on(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, Errno> {
     let head = take(fd)?;
-    let other = if pipe.fifo { 0 } else { side ^ 1 };
+    // A FIFO has one ring.
+    let (out, into) = if pipe.fifo { (0, 0) } else { (side, side ^ 1) };
     let words = pipe.words(side) as *const _ as *mut _;
     head.words.store(words, Ordering::Relaxed);
     head.pipe
         .store(pipe as *const Pipe as *mut Pipe, Ordering::Relaxed);
     head.rings
-        .store(side | other << 1 | side << 2, Ordering::Relaxed);
+        .store(out | into << 1 | side << 2, Ordering::Relaxed);
     head.base.store(pipe.base(), Ordering::Relaxed);
     head.plain.store(pipe.base(), Ordering::Release);
     with(|lists| {
@@ -107,8 +167,6 @@ pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, E
         }
     });
     pipe.attach(side, head);
-    enter_table(head, fd)?;
-    board::enter(head.index, fd, if pipe.fifo { "fifo" } else { "pipe" });
     Ok(head)
 }
 
@@ -339,14 +397,21 @@ pub fn set_nonblocking(h: Handle, on: bool) {
 /// Nobody changes lists or queues while the process is copied; afterwards both sides go on.
 pub fn before_fork() {
     super::all().for_each(Head::look_for_names);
-    background::before_fork();
+    // Outer locks first: drivers call what is below from inside their perimeters.
     local::before_fork();
+    if let Some((before, _)) = BELOW.get() {
+        before();
+    }
+    background::before_fork();
     core::mem::forget(process::lock(&LIFE.lock));
     HELD.store(1, Ordering::Relaxed);
     // Both processes hold every end from now on.
     for head in super::all() {
         if let Some(pipe) = head.pipe() {
             head.words().shared.store(1, Ordering::SeqCst);
+            if head.words().holders.load(Ordering::Relaxed) > 0 {
+                head.words().holders.fetch_add(1, Ordering::SeqCst);
+            }
             // Without descriptors left, sleepers look by the clock.
             let _ = pipe.both_bells();
         }
@@ -360,6 +425,20 @@ pub fn after_fork(in_child: bool) {
     }
     local::after_fork(in_child);
     background::after_fork(in_child);
+    if let Some((_, after)) = BELOW.get() {
+        after(in_child);
+    }
+}
+
+/// Before a fork; after it, told whether in the child.
+type Hooks = (fn(), fn(bool));
+
+static BELOW: OnceLock<Hooks> = OnceLock::new();
+
+/// Has a fork take, and give back, the locks that drivers take inside their perimeters; `after` is told whether it runs in
+/// the child. Once, at start.
+pub fn around_fork(before: fn(), after: fn(bool)) {
+    let _ = BELOW.set((before, after));
 }
 
 /// The process ends: streams are closed as by close(2).

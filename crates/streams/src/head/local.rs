@@ -228,6 +228,9 @@ pub fn with_inlet<T>(
     f: &mut impl FnMut(&mut dyn Inlet) -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
     head.inherited.store(0, Relaxed);
+    if !head.has_pipe() {
+        look_below(head, true);
+    }
     let found = inside(head, |local| {
         if !head.is_queued() {
             return Err(Trouble::NeedsQueue);
@@ -239,6 +242,26 @@ pub fn with_inlet<T>(
     });
     finish(head);
     found.unwrap_or(Err(Trouble::NeedsQueue))
+}
+
+/// Has a driver that takes its messages from elsewhere look for some; `if_empty`: unless one waits at the head.
+pub fn look_below(head: &Head, if_empty: bool) {
+    inside(head, |local| {
+        // SAFETY: the queues from the head down, inside the perimeter.
+        unsafe {
+            if if_empty && !(*local.rq).q_first.is_null() {
+                return;
+            }
+            let mut write = local.wq();
+            while !(*write).q_next.is_null() {
+                write = (*write).q_next;
+            }
+            let driver = RD(write);
+            if (*driver).q_flag & QLOOKS != 0 && (*driver).q_stream == (*local.rq).q_stream {
+                qenable(driver);
+            }
+        }
+    });
 }
 
 /// After any call that may have put something into the outgoing ring.

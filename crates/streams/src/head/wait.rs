@@ -31,6 +31,11 @@ impl Want {
     pub const ROOM: Want = Want(2);
     pub const EITHER: Want = Want(3);
 
+    /// Who waits for nothing waits for the hangup, which may come by the ring.
+    fn or_hangup(self) -> Want {
+        if self.0 == 0 { Want::DATA } else { self }
+    }
+
     fn data(self) -> bool {
         self.0 & 1 != 0
     }
@@ -122,6 +127,7 @@ impl Head {
 
     /// Counts a sleeper, here and at the ring, and fences. Look once more, then sleep.
     pub fn arm(&self, want: Want) {
+        let want = want.or_hangup();
         self.asleep.fetch_add(1, Ordering::SeqCst);
         if self.has_pipe() {
             if want.data() {
@@ -136,6 +142,7 @@ impl Head {
 
     /// Takes back one [`arm`](Head::arm).
     pub fn disarm(&self, want: Want) {
+        let want = want.or_hangup();
         if self.has_pipe() {
             if want.data() {
                 self.incoming().reader_wakes();
@@ -214,7 +221,7 @@ impl Head {
     }
 
     #[cold]
-    fn ring_peer(&self) {
+    pub(super) fn ring_peer(&self) {
         counters::add(counters::Counter::Doorbells, 1);
         if self.peer_bell() >= 0 {
             bell::ring(self.peer_bell());

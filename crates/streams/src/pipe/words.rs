@@ -86,7 +86,9 @@ pub struct HeadWords {
     pub wakeups: AtomicU32,
     /// How often the end was given a name: holders that did not do it learn of it by this.
     pub names: AtomicU32,
-    pub reserved: u32,
+    /// Processes that hold the end of a transport connection, for whom its last close is more than a hangup; 0: not counted.
+    /// One that was killed stays counted.
+    pub holders: AtomicU32,
 }
 
 /// Where an end last ran, plus one; 0 when unknown. Written only when it changes, on a line of its own.
@@ -130,6 +132,7 @@ impl HeadWords {
             &self.full_count,
             &self.wakeups,
             &self.names,
+            &self.holders,
         ];
         for word in zero {
             word.store(0, Ordering::Relaxed);

@@ -1,0 +1,83 @@
+//! The rings of a head for transport providers, which know frames of their own.
+//!
+//! Everything here is called with signal handlers put off: a sleeping peer is rung after the ring's lock was left.
+
+use headwater_channel::lock::Taken;
+use headwater_channel::ring::{Corrupt, Ring};
+use headwater_host::sync::Ordering;
+use headwater_host::sys::{self, Errno};
+
+use super::{Head, copying};
+use crate::pipe::section;
+use crate::pipe::words::state;
+
+impl Head {
+    /// `f` puts frames into the outgoing ring, under its writer lock. EPROTO: what the peer wrote there makes no sense.
+    #[inline(always)]
+    pub fn put_frames<T>(
+        &self,
+        f: impl FnOnce(&Ring<'_>) -> Result<T, Corrupt>,
+    ) -> Result<T, Errno> {
+        let ring = self.outgoing();
+        let section = section::enter(&ring.state.writer.lock).ok_or_else(|| self.spoiled())?;
+        if section.taken == Taken::Stolen {
+            ring.recover_producer().map_err(|_| self.spoiled())?;
+        }
+        let done = f(&ring);
+        drop(section);
+        self.ring_peer_for_data();
+        done.map_err(|_| self.spoiled())
+    }
+
+    /// `f` takes frames from the incoming ring, under its reader lock. EPROTO as above.
+    #[inline(always)]
+    pub fn take_frames<T>(
+        &self,
+        f: impl FnOnce(&Ring<'_>) -> Result<T, Corrupt>,
+    ) -> Result<T, Errno> {
+        let ring = self.incoming();
+        let section = section::enter(&ring.state.reader.lock).ok_or_else(|| self.spoiled())?;
+        if section.taken == Taken::Stolen {
+            ring.recover_consumer().map_err(|_| self.spoiled())?;
+        }
+        let done = f(&ring);
+        drop(section);
+        self.ring_peer_for_room();
+        done.map_err(|_| self.spoiled())
+    }
+
+    /// The other end sees a hangup, though its socket stays: after the last frame, before its reader is rung.
+    pub fn hang_up_peer(&self) {
+        if let Some(words) = self.peer_words() {
+            words.set(state::HANGUP);
+        }
+    }
+
+    /// Rings a peer that waits for room, and would not be rung for data.
+    pub fn ring_peer_that_sends(&self) {
+        if self
+            .incoming()
+            .state
+            .sleep
+            .writers_asleep
+            .load(Ordering::SeqCst)
+            > 0
+        {
+            self.ring_peer();
+        }
+    }
+
+    /// How a message of this length is copied into the ring: `None`, the usual way.
+    #[inline(always)]
+    pub fn plan_copy(&self, len: usize) -> Option<copying::Plan> {
+        (len >= copying::LONG && self.peer_cpu() != sys::cpu()).then(|| self.copying.plan())
+    }
+
+    /// Data was sent: what comes next may be its answer.
+    #[inline(always)]
+    pub fn note_sent(&self) {
+        if self.unanswered.load(Ordering::Relaxed) != 0 {
+            self.unanswered.store(0, Ordering::Relaxed);
+        }
+    }
+}
