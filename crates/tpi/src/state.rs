@@ -1,0 +1,508 @@
+//! The states of a transport endpoint, each machine as one table: what a provider may be asked and may tell
+//! (TPI 2.0, "Allowable Sequence of TPI Primitives"), and which XTI call is allowed where (XNS 5.2, "States and Events").
+
+mod calls;
+mod document;
+
+pub use calls::{Call, Ending, after, allowed, check, supported};
+pub use document::markdown;
+
+use crate::Request;
+use crate::prim::{T_CLTS, T_COTS_ORD};
+use Event::*;
+use State::*;
+
+pub const T_UNINIT: i32 = 0;
+pub const T_UNBND: i32 = 1;
+pub const T_IDLE: i32 = 2;
+pub const T_OUTCON: i32 = 3;
+pub const T_INCON: i32 = 4;
+pub const T_DATAXFER: i32 = 5;
+pub const T_OUTREL: i32 = 6;
+pub const T_INREL: i32 = 7;
+
+/// The state of a provider's endpoint (CURRENT_state), with its number in <sys/tihdr.h>.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum State {
+    /// Unbound.
+    #[default]
+    Unbnd = 0,
+    /// The others called Wack wait for the acknowledgement of a request: of T_BIND_REQ,
+    WackBreq = 1,
+    /// of T_UNBIND_REQ.
+    WackUreq = 2,
+    /// Bound, no connection.
+    Idle = 3,
+    WackOptreq = 4,
+    /// Of T_CONN_REQ.
+    WackCreq = 5,
+    /// Waits for T_CONN_CON.
+    WconCreq = 6,
+    /// Has told of connections and waits for T_CONN_RES or T_DISCON_REQ.
+    WresCind = 7,
+    /// Of T_CONN_RES.
+    WackCres = 8,
+    DataXfer = 9,
+    /// Has released its side, waits for T_ORDREL_IND.
+    WindOrdrel = 10,
+    /// The peer has released, the user's T_ORDREL_REQ is awaited.
+    WreqOrdrel = 11,
+    /// Of T_DISCON_REQ in the state with the number in the name.
+    WackDreq6 = 12,
+    WackDreq7 = 13,
+    WackDreq9 = 14,
+    WackDreq10 = 15,
+    WackDreq11 = 16,
+}
+
+/// How many states <sys/tihdr.h> counts, its private TS_WACK_ORDREL among them.
+pub const TS_NOSTATES: u32 = 18;
+
+impl State {
+    pub const ALL: [State; 17] = [
+        Unbnd, WackBreq, WackUreq, Idle, WackOptreq, WackCreq, WconCreq, WresCind, WackCres,
+        DataXfer, WindOrdrel, WreqOrdrel, WackDreq6, WackDreq7, WackDreq9, WackDreq10, WackDreq11,
+    ];
+
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+
+    pub fn from_number(number: u32) -> Option<State> {
+        State::ALL.get(number as usize).copied()
+    }
+
+    /// The name in <sys/tihdr.h>.
+    pub fn name(self) -> &'static str {
+        STATE_NAMES[self as usize]
+    }
+
+    /// Whether a request waits for its acknowledgement: t_getstate and t_sync say TSTATECHNG.
+    pub fn is_changing(self) -> bool {
+        !STABLE.contains(&self)
+    }
+}
+
+/// What moves a provider's endpoint. T_INFO_REQ, T_ADDR_REQ, T_CAPABILITY_REQ and their answers move nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    ConnReq,
+    ConnRes,
+    DisconReq,
+    DataReq,
+    ExdataReq,
+    OptdataReq,
+    BindReq,
+    UnbindReq,
+    UnitdataReq,
+    OptmgmtReq,
+    OrdrelReq,
+    ConnInd,
+    ConnCon,
+    /// T_DISCON_IND with no connect indication outstanding.
+    DisconInd1,
+    /// With one outstanding.
+    DisconInd2,
+    /// With more than one.
+    DisconInd3,
+    DataInd,
+    ExdataInd,
+    OptdataInd,
+    UnitdataInd,
+    UderrorInd,
+    OrdrelInd,
+    BindAck,
+    OptmgmtAck,
+    /// The answer to a request that the state allowed; one that it does not allow is refused without an event.
+    ErrorAck,
+    /// T_OK_ACK with no connect indication outstanding.
+    OkAck1,
+    /// With one outstanding, accepted on the stream it came to.
+    OkAck2,
+    /// With one outstanding, accepted on another stream or rejected.
+    OkAck3,
+    /// With more than one.
+    OkAck4,
+    /// Another endpoint's connection was accepted on this one.
+    PassConn,
+}
+
+impl Event {
+    pub const COUNT: usize = PassConn as usize + 1;
+
+    /// The event that a request is.
+    pub fn of(request: &Request<'_>) -> Option<Event> {
+        Some(match request {
+            Request::Conn { .. } => ConnReq,
+            Request::ConnRes { .. } => ConnRes,
+            Request::Discon { .. } => DisconReq,
+            Request::Data { .. } => DataReq,
+            Request::Exdata { .. } => ExdataReq,
+            Request::OptData { .. } => OptdataReq,
+            Request::Bind { .. } => BindReq,
+            Request::Unbind => UnbindReq,
+            Request::Unitdata { .. } => UnitdataReq,
+            Request::Optmgmt { .. } => OptmgmtReq,
+            Request::Ordrel => OrdrelReq,
+            Request::Info | Request::Addr | Request::Capability { .. } => return None,
+        })
+    }
+
+    /// T_OK_ACK. `outstanding`: connect indications before it; `same`: T_CONN_RES names the stream it came on.
+    pub fn ok_ack(outstanding: usize, same: bool) -> Event {
+        match (outstanding, same) {
+            (0, _) => OkAck1,
+            (1, true) => OkAck2,
+            (1, false) => OkAck3,
+            _ => OkAck4,
+        }
+    }
+
+    /// T_DISCON_IND. `outstanding`: connect indications before it.
+    pub fn discon_ind(outstanding: usize) -> Event {
+        match outstanding {
+            0 => DisconInd1,
+            1 => DisconInd2,
+            _ => DisconInd3,
+        }
+    }
+
+    /// How the number of outstanding connect indications changes.
+    pub fn outstanding(self) -> i32 {
+        match self {
+            ConnInd => 1,
+            DisconInd2 | DisconInd3 | OkAck2 | OkAck3 | OkAck4 => -1,
+            _ => 0,
+        }
+    }
+
+    /// Whether providers of this service type have it at all; a request that they have not is TNOTSUPPORT.
+    pub fn suits(self, service: i32) -> bool {
+        match self {
+            BindReq | UnbindReq | OptmgmtReq | BindAck | OptmgmtAck | ErrorAck | OkAck1 => true,
+            UnitdataReq | UnitdataInd | UderrorInd => service == T_CLTS,
+            OrdrelReq | OrdrelInd => service == T_COTS_ORD,
+            _ => service != T_CLTS,
+        }
+    }
+}
+
+/// The state after `event`; `None` where the event may not happen: TOUTSTATE of a request.
+pub fn next(state: State, event: Event) -> Option<State> {
+    BY_STATE[state as usize][event as usize]
+}
+
+/// The state after a request that is acknowledged at once. `outstanding`, `same`: as for `Event::ok_ack`.
+pub fn completed(state: State, request: Event, outstanding: usize, same: bool) -> Option<State> {
+    let waiting = next(state, request)?;
+    if !waiting.is_changing() {
+        return Some(waiting);
+    }
+    let ack = match request {
+        BindReq => BindAck,
+        OptmgmtReq => OptmgmtAck,
+        _ => Event::ok_ack(outstanding, same),
+    };
+    next(waiting, ack)
+}
+
+/// The name of an XTI state in <xti.h>.
+pub fn xti_name(state: i32) -> &'static str {
+    let names = [
+        "T_UNINIT",
+        "T_UNBND",
+        "T_IDLE",
+        "T_OUTCON",
+        "T_INCON",
+        "T_DATAXFER",
+        "T_OUTREL",
+        "T_INREL",
+    ];
+    usize::try_from(state)
+        .ok()
+        .and_then(|i| names.get(i))
+        .unwrap_or(&"no state")
+}
+
+/// The XTI state of a user who has seen everything that the provider told, but for acknowledgements.
+pub fn xti_state(state: State) -> i32 {
+    match state {
+        Unbnd | WackBreq => T_UNBND,
+        Idle | WackUreq | WackOptreq => T_IDLE,
+        WackCreq | WconCreq | WackDreq6 => T_OUTCON,
+        WresCind | WackCres | WackDreq7 => T_INCON,
+        DataXfer | WackDreq9 => T_DATAXFER,
+        WindOrdrel | WackDreq10 => T_OUTREL,
+        WreqOrdrel | WackDreq11 => T_INREL,
+    }
+}
+
+/// The states in which no acknowledgement is awaited.
+const STABLE: [State; 7] = [
+    Unbnd, Idle, WconCreq, WresCind, DataXfer, WindOrdrel, WreqOrdrel,
+];
+
+/// The provider's machine. Options can be managed in every stable state; of these only Idle has a state to wait in.
+const TABLE: &[(State, &[(Event, State)])] = &[
+    (
+        Unbnd,
+        &[
+            (BindReq, WackBreq),
+            (PassConn, DataXfer),
+            (OptmgmtReq, Unbnd),
+            (OptmgmtAck, Unbnd),
+            (ErrorAck, Unbnd),
+        ],
+    ),
+    (WackBreq, &[(BindAck, Idle), (ErrorAck, Unbnd)]),
+    (WackUreq, &[(OkAck1, Unbnd), (ErrorAck, Idle)]),
+    (
+        Idle,
+        &[
+            (UnbindReq, WackUreq),
+            (OptmgmtReq, WackOptreq),
+            (UnitdataReq, Idle),
+            (UnitdataInd, Idle),
+            (UderrorInd, Idle),
+            (ConnReq, WackCreq),
+            (ConnInd, WresCind),
+            (PassConn, DataXfer),
+        ],
+    ),
+    (WackOptreq, &[(OptmgmtAck, Idle), (ErrorAck, Idle)]),
+    (WackCreq, &[(OkAck1, WconCreq), (ErrorAck, Idle)]),
+    (
+        WconCreq,
+        &[
+            (ConnCon, DataXfer),
+            (DisconInd1, Idle),
+            (DisconReq, WackDreq6),
+            (OptmgmtReq, WconCreq),
+            (OptmgmtAck, WconCreq),
+            (ErrorAck, WconCreq),
+        ],
+    ),
+    (
+        WresCind,
+        &[
+            (ConnInd, WresCind),
+            (ConnRes, WackCres),
+            (DisconReq, WackDreq7),
+            (DisconInd2, Idle),
+            (DisconInd3, WresCind),
+            (OptmgmtReq, WresCind),
+            (OptmgmtAck, WresCind),
+            (ErrorAck, WresCind),
+        ],
+    ),
+    (
+        WackCres,
+        &[
+            (OkAck2, DataXfer),
+            (OkAck3, Idle),
+            (OkAck4, WresCind),
+            (ErrorAck, WresCind),
+        ],
+    ),
+    (
+        DataXfer,
+        &[
+            (DataReq, DataXfer),
+            (ExdataReq, DataXfer),
+            (OptdataReq, DataXfer),
+            (DataInd, DataXfer),
+            (ExdataInd, DataXfer),
+            (OptdataInd, DataXfer),
+            (OrdrelReq, WindOrdrel),
+            (OrdrelInd, WreqOrdrel),
+            (DisconReq, WackDreq9),
+            (DisconInd1, Idle),
+            (OptmgmtReq, DataXfer),
+            (OptmgmtAck, DataXfer),
+            (ErrorAck, DataXfer),
+        ],
+    ),
+    (
+        WindOrdrel,
+        &[
+            (DataInd, WindOrdrel),
+            (ExdataInd, WindOrdrel),
+            (OptdataInd, WindOrdrel),
+            (OrdrelInd, Idle),
+            (DisconReq, WackDreq10),
+            (DisconInd1, Idle),
+            (OptmgmtReq, WindOrdrel),
+            (OptmgmtAck, WindOrdrel),
+            (ErrorAck, WindOrdrel),
+        ],
+    ),
+    (
+        WreqOrdrel,
+        &[
+            (DataReq, WreqOrdrel),
+            (ExdataReq, WreqOrdrel),
+            (OptdataReq, WreqOrdrel),
+            (OrdrelReq, Idle),
+            (DisconReq, WackDreq11),
+            (DisconInd1, Idle),
+            (OptmgmtReq, WreqOrdrel),
+            (OptmgmtAck, WreqOrdrel),
+            (ErrorAck, WreqOrdrel),
+        ],
+    ),
+    (WackDreq6, &[(OkAck1, Idle), (ErrorAck, WconCreq)]),
+    (
+        WackDreq7,
+        &[
+            (OkAck2, Idle),
+            (OkAck3, Idle),
+            (OkAck4, WresCind),
+            (ErrorAck, WresCind),
+        ],
+    ),
+    (WackDreq9, &[(OkAck1, Idle), (ErrorAck, DataXfer)]),
+    (WackDreq10, &[(OkAck1, Idle), (ErrorAck, WindOrdrel)]),
+    (WackDreq11, &[(OkAck1, Idle), (ErrorAck, WreqOrdrel)]),
+];
+
+/// TABLE by state and event: asked for every datagram.
+const BY_STATE: [[Option<State>; Event::COUNT]; State::ALL.len()] = {
+    let mut by_state = [[None; Event::COUNT]; State::ALL.len()];
+    let mut row = 0;
+    while row < TABLE.len() {
+        let (state, moves) = TABLE[row];
+        let mut column = 0;
+        while column < moves.len() {
+            let (event, then) = moves[column];
+            by_state[state as usize][event as usize] = Some(then);
+            column += 1;
+        }
+        row += 1;
+    }
+    by_state
+};
+
+const STATE_NAMES: [&str; 17] = [
+    "TS_UNBND",
+    "TS_WACK_BREQ",
+    "TS_WACK_UREQ",
+    "TS_IDLE",
+    "TS_WACK_OPTREQ",
+    "TS_WACK_CREQ",
+    "TS_WCON_CREQ",
+    "TS_WRES_CIND",
+    "TS_WACK_CRES",
+    "TS_DATA_XFER",
+    "TS_WIND_ORDREL",
+    "TS_WREQ_ORDREL",
+    "TS_WACK_DREQ6",
+    "TS_WACK_DREQ7",
+    "TS_WACK_DREQ9",
+    "TS_WACK_DREQ10",
+    "TS_WACK_DREQ11",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walk(start: State, events: &[Event]) -> Option<State> {
+        events
+            .iter()
+            .try_fold(start, |state, event| next(state, *event))
+    }
+
+    #[test]
+    fn every_state_has_its_number_and_its_row() {
+        for (number, state) in State::ALL.into_iter().enumerate() {
+            assert_eq!(state.number() as usize, number);
+            assert_eq!(State::from_number(number as u32), Some(state));
+            assert_eq!(TABLE[number].0, state);
+        }
+        assert_eq!(State::from_number(17), None);
+    }
+
+    #[test]
+    fn no_event_is_listed_twice_in_a_state() {
+        for (_, moves) in TABLE {
+            let distinct: std::collections::HashSet<_> =
+                moves.iter().map(|(event, _)| event).collect();
+            assert_eq!(distinct.len(), moves.len());
+        }
+    }
+
+    #[test]
+    fn every_wait_for_an_acknowledgement_can_be_refused_back_to_a_stable_state() {
+        for state in State::ALL.into_iter().filter(|state| state.is_changing()) {
+            let back = next(state, ErrorAck).unwrap();
+            assert!(!back.is_changing());
+        }
+    }
+
+    #[test]
+    fn a_client_connects_and_releases_orderly() {
+        let opened = [BindReq, BindAck, ConnReq, OkAck1, ConnCon, DataReq, DataInd];
+        assert_eq!(walk(Unbnd, &opened), Some(DataXfer));
+        assert_eq!(
+            walk(
+                DataXfer,
+                &[OrdrelReq, DataInd, OrdrelInd, UnbindReq, OkAck1]
+            ),
+            Some(Unbnd)
+        );
+        assert_eq!(walk(DataXfer, &[OrdrelReq, DataReq]), None);
+        assert_eq!(walk(DataXfer, &[OrdrelInd, DataReq, OrdrelReq]), Some(Idle));
+    }
+
+    #[test]
+    fn a_listener_serves_its_indications_one_by_one() {
+        let mut outstanding = 0;
+        let mut state = Idle;
+        let mut take = |event: Event| {
+            outstanding += event.outstanding();
+            state = next(state, event).unwrap();
+            (state, outstanding)
+        };
+        assert_eq!(take(ConnInd), (WresCind, 1));
+        assert_eq!(take(ConnInd), (WresCind, 2));
+        take(ConnRes);
+        assert_eq!(take(Event::ok_ack(2, false)), (WresCind, 1));
+        take(DisconReq);
+        assert_eq!(take(Event::ok_ack(1, false)), (Idle, 0));
+        take(ConnInd);
+        take(ConnRes);
+        assert_eq!(take(Event::ok_ack(1, true)), (DataXfer, 0));
+    }
+
+    #[test]
+    fn a_request_acknowledged_at_once_skips_the_wait() {
+        assert_eq!(completed(Unbnd, BindReq, 0, false), Some(Idle));
+        assert_eq!(completed(Idle, OptmgmtReq, 0, false), Some(Idle));
+        assert_eq!(completed(Idle, ConnReq, 0, false), Some(WconCreq));
+        assert_eq!(completed(WresCind, ConnRes, 1, true), Some(DataXfer));
+        assert_eq!(completed(WresCind, DisconReq, 2, false), Some(WresCind));
+        assert_eq!(completed(DataXfer, OrdrelReq, 0, false), Some(WindOrdrel));
+        assert_eq!(completed(WindOrdrel, DisconReq, 0, false), Some(Idle));
+        assert_eq!(completed(Idle, DisconReq, 0, false), None);
+    }
+
+    #[test]
+    fn a_disconnect_takes_one_indication_with_it() {
+        assert_eq!(next(WresCind, Event::discon_ind(2)), Some(WresCind));
+        assert_eq!(next(WresCind, Event::discon_ind(1)), Some(Idle));
+        assert_eq!(next(DataXfer, Event::discon_ind(0)), Some(Idle));
+        assert_eq!(next(Idle, Event::discon_ind(0)), None);
+    }
+
+    #[test]
+    fn events_belong_to_service_types() {
+        use crate::prim::T_COTS;
+        assert!(
+            OrdrelReq.suits(T_COTS_ORD) && !OrdrelReq.suits(T_COTS) && !OrdrelReq.suits(T_CLTS)
+        );
+        assert!(UnitdataReq.suits(T_CLTS) && !UnitdataReq.suits(T_COTS));
+        assert!(ConnReq.suits(T_COTS) && !ConnReq.suits(T_CLTS));
+        assert!(BindReq.suits(T_CLTS) && OptmgmtReq.suits(T_COTS));
+    }
+}
