@@ -20,7 +20,7 @@ macro_rules! unless_foreign {
 /// send(2) and its kind are for sockets: what carries a stream is not the program's to use.
 macro_rules! no_stream {
     ($fd:expr) => {
-        if table::stream($fd).is_some() {
+        if crate::streams::is_one($fd) {
             headwater_host::next::set_errno(libc::ENOTSOCK);
             return -1;
         }
@@ -53,7 +53,7 @@ unsafe fn many<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
     unless_foreign!(fd, real::read(fd, buf, n));
-    if let Some(h) = table::stream(fd) {
+    if let Some(h) = streams::at(fd) {
         return streams::read(h, buf, n);
     }
     // Unlike recv(2) of nothing, read(2) of nothing never waits.
@@ -66,7 +66,7 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
     unless_foreign!(fd, real::write(fd, buf, n));
-    if let Some(h) = table::stream(fd) {
+    if let Some(h) = streams::at(fd) {
         return streams::write(h, buf, n);
     }
     match give(fd, &one(buf, n), 0) {
@@ -78,7 +78,7 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, buf: *const c_void, n: size_t) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
     unless_foreign!(fd, real::readv(fd, iov, n));
-    if let Some(h) = table::stream(fd) {
+    if let Some(h) = streams::at(fd) {
         return streams::readv(h, iov, n);
     }
     let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
@@ -91,7 +91,7 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, n: c_int) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
     unless_foreign!(fd, real::writev(fd, iov, n));
-    if let Some(h) = table::stream(fd) {
+    if let Some(h) = streams::at(fd) {
         return streams::writev(h, iov, n);
     }
     match many(iov, n as usize).and_then(|v| give(fd, v, 0)) {
@@ -260,7 +260,7 @@ pub unsafe extern "C-unwind" fn sendfile(
     offset: *mut off_t,
     n: size_t,
 ) -> ssize_t {
-    if table::stream(out).is_some() || table::stream(from).is_some() {
+    if streams::is_one(out) || streams::is_one(from) {
         // The caller copies, as with any descriptor that cannot do it.
         headwater_host::next::set_errno(libc::EINVAL);
         return -1;
@@ -333,7 +333,7 @@ pub unsafe extern "C-unwind" fn splice(
     n: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    if table::stream(from).is_some() || table::stream(to).is_some() {
+    if streams::is_one(from) || streams::is_one(to) {
         headwater_host::next::set_errno(libc::EINVAL);
         return -1;
     }

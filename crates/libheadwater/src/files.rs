@@ -1,8 +1,9 @@
 //! Calls on descriptors as such.
 
-use headwater_host::table::{self, Kind};
+use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{next, process, sys};
 use headwater_sockets::{life, options};
+use headwater_transport::endpoint;
 use libc::{c_int, c_uint, c_ulong};
 
 use crate::{real, streams};
@@ -13,13 +14,24 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
         None => real::close(fd),
         Some(_) if process::is_borrowed() => real::close(fd),
         // The program closes numbers that it does not know: ours stay.
-        Some(h) if h.kind() == Kind::Hidden => {
+        Some(h) if is_hidden(h) => {
             next::set_errno(libc::EBADF);
             -1
         }
         Some(h) if h.kind() == Kind::Stream => {
             streams::close(fd, h);
             0
+        }
+        Some(h) if h.kind() == Kind::Endpoint => {
+            let e = endpoint::get(h).inspect(|e| e.forget(fd));
+            let r = real::close(fd);
+            let errno = next::errno();
+            // Now that the program's copy is gone, closing the provider's ends the connection.
+            if let Some(e) = e {
+                e.let_go();
+            }
+            next::set_errno(errno);
+            r
         }
         Some(_) => {
             let after = life::closing(fd);
@@ -32,6 +44,11 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
             r
         }
     }
+}
+
+/// Is it the library's own, a transport endpoint's socket included?
+fn is_hidden(h: Handle) -> bool {
+    h.kind() == Kind::Hidden || life::is_ours(h)
 }
 
 /// Closes a range around our hidden descriptors.
@@ -47,7 +64,7 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
         if fd < first || fd > last {
             continue;
         }
-        if h.kind() == Kind::Hidden {
+        if is_hidden(h) {
             if from < fd && real::close_range(from, fd - 1, flags) < 0 {
                 return -1;
             }
@@ -93,12 +110,12 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
         life::passing_on(fd);
         return real();
     }
-    let hidden = table::lookup(to).is_some_and(|h| h.kind() == Kind::Hidden);
-    if hidden || sys::fcntl(fd, libc::F_GETFD, 0).is_err() {
+    if table::lookup(to).is_some_and(is_hidden) || sys::fcntl(fd, libc::F_GETFD, 0).is_err() {
         next::set_errno(libc::EBADF);
         return -1;
     }
     let stream = table::stream(to).map(|h| streams::closing(to, h));
+    let endpoint = endpoint::at(to).inspect(|e| e.forget(to));
     let after = if stream.is_none() {
         life::closing(to)
     } else {
@@ -111,6 +128,9 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
     }
     if let Some(Some(after)) = stream {
         after.finish();
+    }
+    if let Some(e) = endpoint {
+        e.let_go();
     }
     note_dup(fd, new);
     if stream_went(to) {
@@ -135,6 +155,8 @@ fn note_dup(fd: c_int, new: c_int) {
             streams::duplicated(h, new);
             // SAFETY: the program's own call changes the number.
             unsafe { crate::stdio::follow(new) };
+        } else if let Some(e) = endpoint::at(fd) {
+            e.duplicated(new);
         } else {
             life::duplicated(h, new);
         }
@@ -148,6 +170,24 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     {
         streams::set_flags(h, arg as c_int);
         return 0;
+    }
+    if let Some(e) = endpoint::at(fd) {
+        match cmd {
+            // The provider's own descriptor, of which this is a copy, does not wait.
+            libc::F_SETFL => {
+                e.set_nonblocking(arg as c_int & libc::O_NONBLOCK != 0);
+                return 0;
+            }
+            libc::F_GETFL => {
+                let nonblock = if e.is_nonblocking() {
+                    libc::O_NONBLOCK
+                } else {
+                    0
+                };
+                return libc::O_RDWR | nonblock;
+            }
+            _ => {}
+        }
     }
     let r = real::fcntl(fd, cmd, arg);
     if r < 0 {
@@ -182,6 +222,15 @@ pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, cmd: c_int, arg: usize) -> c_
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
+    if let Some(e) = endpoint::at(fd) {
+        if request == libc::FIONBIO && arg != 0 {
+            e.set_nonblocking(*(arg as *const c_int) != 0);
+            return 0;
+        }
+        if is_streamio(request) {
+            streams::at(fd);
+        }
+    }
     if let Some(h) = table::stream(fd) {
         return streams::ioctl(fd, h, request, arg);
     }
@@ -200,4 +249,9 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -
         }
     }
     r
+}
+
+/// A request of streamio(7I)?
+fn is_streamio(request: c_ulong) -> bool {
+    request >> 8 == b'S' as c_ulong
 }

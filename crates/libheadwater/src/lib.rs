@@ -8,6 +8,8 @@
 //!   files    close, dup, fcntl, ioctl
 //!   wait     poll, select, epoll
 //!   streams  getmsg, putmsg and what else <stropts.h> has
+//!   xti      the t_ calls of <xti.h>; tli: what <tiuser.h> adds
+//!   netconfig, netdir   <netconfig.h>, <netdir.h>
 //!   jump     longjmp
 //!   process  fork, exec, spawn, signals
 //!   variadic dprintf, execl, syscall, by way of variadic.c
@@ -18,14 +20,18 @@
 mod data;
 mod files;
 mod jump;
+mod netconfig;
+mod netdir;
 mod process;
 mod real;
 mod sockets;
 mod start;
 mod stdio;
 mod streams;
+mod tli;
 mod variadic;
 mod wait;
+mod xti;
 
 use headwater_host::next;
 

@@ -48,7 +48,7 @@ pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
 
 /// The image is about to be replaced, or a copy of our descriptors to be given to another image.
 fn before_exec() {
-    if process::enabled() && table::any_tracked() {
+    if headwater_sockets::started() && table::any_tracked() {
         life::before_exec();
     }
 }
@@ -63,7 +63,7 @@ unsafe fn replacing(
     let inheritance = inheritance(envp);
     let envp = inheritance.as_ref().map_or(envp, |i| i.environment());
     start::ended("exec");
-    let ours = process::enabled() && !process::is_borrowed();
+    let ours = headwater_sockets::started() && !process::is_borrowed();
     if ours {
         life::change_holds(-1);
     }
@@ -81,7 +81,11 @@ unsafe fn inheritance(envp: *const *const c_char) -> Option<streams::Inheritance
     if !table::any_tracked() {
         return None;
     }
-    streams::prepare(envp)
+    let endpoints = headwater_transport::endpoint::save();
+    streams::prepare(
+        envp,
+        &[(headwater_transport::endpoint::VARIABLE, endpoints)],
+    )
 }
 
 /// The program's environment, for the calls that take none.

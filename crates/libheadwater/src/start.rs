@@ -4,6 +4,7 @@ use headwater_host::log::{self, Level};
 use headwater_host::{config, counters, process};
 use headwater_sockets::life;
 use headwater_streams::head::life as streams;
+use headwater_transport::endpoint;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -27,26 +28,18 @@ extern "C" fn start() {
             libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
         }
         headwater_streams::start();
+        headwater_transport::start();
         crate::variadic::start();
         process::arrive();
         for fd in 0..=2 {
             // SAFETY: before the program runs.
             unsafe { crate::stdio::follow(fd) };
         }
-        if c.sockets && c.program_allowed(&program()) {
-            headwater_channel::wait::set_limit(c.spin_ns);
+        if c.sockets && c.program_allowed(&config::program()) {
             headwater_sockets::start();
             process::enable(true);
         }
     });
-}
-
-/// The name of the program's file.
-fn program() -> String {
-    std::fs::read_link("/proc/self/exe")
-        .ok()
-        .and_then(|p| Some(p.file_name()?.to_string_lossy().into_owned()))
-        .unwrap_or_default()
 }
 
 extern "C" fn at_exit() {
@@ -58,10 +51,13 @@ pub fn ended(how: &str) {
     if process::pid() == 0 || process::is_borrowed() {
         return;
     }
+    endpoint::flush_all();
     life::count_open();
     if how != "exec" {
-        life::exiting();
+        // What stands on something else goes first.
         streams::exiting();
+        endpoint::exiting();
+        life::exiting();
     }
     counters::write_line(how);
     // An exec may fail, and the process go on.

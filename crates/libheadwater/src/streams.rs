@@ -3,7 +3,7 @@
 
 use core::ffi::CStr;
 
-use headwater_host::table::{self, Handle};
+use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, next, process, sys};
 use headwater_streams::head::message::{self, Choice, Got, Priority};
 use headwater_streams::head::{self, Head, control, life, opening};
@@ -108,9 +108,35 @@ unsafe fn slice_mut<'a>(buf: *mut c_void, n: usize) -> &'a mut [u8] {
     core::slice::from_raw_parts_mut(buf as *mut u8, n)
 }
 
+/// Is it a stream or a transport endpoint?
+pub fn is_one(fd: c_int) -> bool {
+    table::lookup(fd).is_some_and(|h| matches!(h.kind(), Kind::Stream | Kind::Endpoint))
+}
+
+/// The stream behind a descriptor. A transport endpoint becomes one: what it is asked from now on goes by messages.
+#[inline]
+pub fn at(fd: c_int) -> Option<Handle> {
+    let h = table::lookup(fd)?;
+    match h.kind() {
+        Kind::Stream => Some(h),
+        Kind::Endpoint => became_stream(fd),
+        _ => None,
+    }
+}
+
+#[cold]
+fn became_stream(fd: c_int) -> Option<Handle> {
+    headwater_transport::stream::convert(fd).ok()?;
+    for standard in 0..=2 {
+        // SAFETY: of stdin, stdout and stderr only those are replaced that are streams now.
+        unsafe { crate::stdio::follow(standard) };
+    }
+    table::stream(fd)
+}
+
 /// The head behind a descriptor: EBADF if it is closed, ENOSTR if it is no stream.
 pub fn stream(fd: c_int) -> sys::Result<(Handle, &'static Head)> {
-    let h = table::stream(fd);
+    let h = at(fd);
     match h.and_then(|h| Some((h, head::get(h)?))) {
         Some(stream) => Ok(stream),
         None if sys::fcntl(fd, libc::F_GETFD, 0).is_err() => Err(libc::EBADF),
@@ -124,6 +150,9 @@ fn status(r: sys::Result<()>) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn isastream(fd: c_int) -> c_int {
+    if is_one(fd) {
+        return 1;
+    }
     match stream(fd) {
         Ok(_) => 1,
         Err(libc::ENOSTR) => 0,

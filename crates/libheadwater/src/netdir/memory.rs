@@ -1,0 +1,128 @@
+//! What netdir(3N) hands out: malloc'ed part by part, and freed by its kind.
+
+use core::ffi::CStr;
+
+use libc::{c_char, c_int, c_uint, c_void};
+
+use super::address::Address;
+use super::{Result, Trouble};
+
+/// struct netbuf.
+#[repr(C)]
+pub struct Netbuf {
+    pub maxlen: c_uint,
+    pub len: c_uint,
+    pub buf: *mut u8,
+}
+
+/// struct nd_hostserv.
+#[repr(C)]
+pub struct HostServ {
+    pub host: *mut c_char,
+    pub serv: *mut c_char,
+}
+
+/// struct nd_hostservlist.
+#[repr(C)]
+pub struct HostServList {
+    pub count: c_int,
+    pub entries: *mut HostServ,
+}
+
+/// struct nd_addrlist.
+#[repr(C)]
+pub struct AddrList {
+    pub count: c_int,
+    pub addresses: *mut Netbuf,
+}
+
+const ND_HOSTSERV: c_int = 0;
+const ND_HOSTSERVLIST: c_int = 1;
+const ND_ADDR: c_int = 2;
+const ND_ADDRLIST: c_int = 3;
+
+/// Frees what these functions gave, by its kind; an unknown kind is left alone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn hw_netdir_free(what: *mut c_void, kind: c_int) {
+    if what.is_null() {
+        return;
+    }
+    match kind {
+        ND_HOSTSERV => free_names(what.cast(), 1),
+        ND_ADDR => free_netbufs(what.cast(), 1),
+        ND_HOSTSERVLIST => {
+            let list = &*what.cast::<HostServList>();
+            free_names(list.entries, list.count);
+            libc::free(what);
+        }
+        ND_ADDRLIST => {
+            let list = &*what.cast::<AddrList>();
+            free_netbufs(list.addresses, list.count);
+            libc::free(what);
+        }
+        _ => {}
+    }
+}
+
+unsafe fn free_names(names: *mut HostServ, count: c_int) {
+    for i in 0..count as usize {
+        libc::free((*names.add(i)).host.cast());
+        libc::free((*names.add(i)).serv.cast());
+    }
+    libc::free(names.cast());
+}
+
+unsafe fn free_netbufs(netbufs: *mut Netbuf, count: c_int) {
+    for i in 0..count as usize {
+        libc::free((*netbufs.add(i)).buf.cast());
+    }
+    libc::free(netbufs.cast());
+}
+
+pub unsafe fn address_list(addresses: &[Address]) -> Result<*mut AddrList> {
+    let list = malloced::<AddrList>(1)?;
+    let free = move |_: &Trouble| hw_netdir_free(list.cast(), ND_ADDRLIST);
+    (*list).addresses = malloced::<Netbuf>(addresses.len()).inspect_err(free)?;
+    for address in addresses {
+        let next = (*list).addresses.add((*list).count as usize);
+        fill(next, address).inspect_err(free)?;
+        (*list).count += 1;
+    }
+    Ok(list)
+}
+
+pub unsafe fn host_list(host: &CStr, serv: &CStr) -> Result<*mut HostServList> {
+    let list = malloced::<HostServList>(1)?;
+    let free = move |_: &Trouble| hw_netdir_free(list.cast(), ND_HOSTSERVLIST);
+    (*list).entries = malloced::<HostServ>(1).inspect_err(free)?;
+    (*list).count = 1;
+    (*(*list).entries).host = malloced_string(host.to_bytes()).inspect_err(free)?;
+    (*(*list).entries).serv = malloced_string(serv.to_bytes()).inspect_err(free)?;
+    Ok(list)
+}
+
+pub unsafe fn fill(netbuf: *mut Netbuf, address: &Address) -> Result<()> {
+    let bytes = address.encode();
+    netbuf.write(Netbuf {
+        maxlen: bytes.len() as c_uint,
+        len: bytes.len() as c_uint,
+        buf: malloced_string(&bytes)?.cast(),
+    });
+    Ok(())
+}
+
+/// A copy, and a NUL behind it.
+pub unsafe fn malloced_string(bytes: &[u8]) -> Result<*mut c_char> {
+    let copy = malloced::<u8>(bytes.len() + 1)?;
+    copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+    Ok(copy.cast())
+}
+
+/// Zeroed.
+pub unsafe fn malloced<T>(count: usize) -> Result<*mut T> {
+    let memory = libc::calloc(count, size_of::<T>());
+    match memory.is_null() {
+        true => Err(Trouble::NoMem),
+        false => Ok(memory.cast()),
+    }
+}

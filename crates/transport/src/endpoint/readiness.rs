@@ -1,0 +1,153 @@
+//! Endpoints as members of poll, select and epoll sets: what the provider has taken already, what its socket or stream
+//! knows, and what the kernel says of the descriptor, in the words of a transport's user.
+
+use headwater_host::sync::Ordering;
+use headwater_host::table::{self, Descriptor, Handle};
+
+use super::{Endpoint, get};
+use crate::device::Device;
+
+pub struct Endpoints;
+
+impl Endpoint {
+    /// What the provider's own descriptor stands for.
+    pub fn inner(&self) -> Option<Handle> {
+        Handle::from_bits(self.inner.load(Ordering::Acquire))
+    }
+
+    fn inside(&self) -> Option<(Handle, &'static dyn Descriptor)> {
+        let h = self.inner()?;
+        Some((h, table::descriptor(h)?))
+    }
+
+    /// poll(2) events that hold by what this process and the rings know.
+    pub fn ready(&self, want: u32) -> u32 {
+        let mut entered = self.enter();
+        let Some(core) = &mut *entered else {
+            return libc::POLLNVAL as u32;
+        };
+        let own = core.provider.ready(want);
+        let inner = match self.inside() {
+            Some((h, d)) => core
+                .provider
+                .kernel_means(d.ready(h, core.provider.kernel_wants(want))),
+            None => 0,
+        };
+        own | inner
+    }
+
+    /// Datagrams that this process has taken from the kernel are in no set of the kernel's: with a bell, even one that
+    /// nobody rings, sets look here too.
+    fn silent_bell(&self) -> Option<i32> {
+        let bell = if self.takes_ahead() {
+            self.own_bell()
+        } else {
+            -1
+        };
+        (bell >= 0).then_some(bell)
+    }
+
+    /// Can there be data that neither kernel nor ring has any more?
+    fn takes_ahead(&self) -> bool {
+        self.device()
+            .is_some_and(|d| matches!(d, Device::Udp | Device::Udp6))
+    }
+
+    fn kernel_wants(&self, want: u32) -> u32 {
+        self.enter()
+            .as_ref()
+            .map_or(0, |c| c.provider.kernel_wants(want))
+    }
+
+    fn kernel_means(&self, events: u32) -> u32 {
+        self.enter()
+            .as_ref()
+            .map_or(0, |c| c.provider.kernel_means(events))
+    }
+}
+
+impl Descriptor for Endpoints {
+    fn ready(&self, h: Handle, want: u32) -> u32 {
+        get(h).map_or(libc::POLLNVAL as u32, |e| e.ready(want) & (want | ALWAYS))
+    }
+
+    fn arm(&self, h: Handle, want: u32) {
+        let Some(e) = get(h) else { return };
+        e.flush();
+        if let Some((inner, d)) = e.inside() {
+            d.arm(inner, want);
+        }
+    }
+
+    fn disarm(&self, h: Handle, want: u32) {
+        if let Some((inner, d)) = get(h).and_then(Endpoint::inside) {
+            d.disarm(inner, want);
+        }
+    }
+
+    fn bell(&self, h: Handle) -> Option<i32> {
+        let e = get(h)?;
+        match e.inside() {
+            Some((inner, d)) => d.bell(inner),
+            None => e.silent_bell(),
+        }
+    }
+
+    fn settle(&self, h: Handle) {
+        if let Some((inner, d)) = get(h).and_then(Endpoint::inside) {
+            d.settle(inner);
+        }
+    }
+
+    fn kernel_events(&self, h: Handle, want: u32) -> u32 {
+        let Some(e) = get(h) else { return 0 };
+        let wanted = e.kernel_wants(want);
+        if wanted & table::NOT_KERNELS != 0 {
+            return table::NOT_KERNELS;
+        }
+        match e.inside() {
+            Some((inner, d)) => d.kernel_events(inner, wanted),
+            None => wanted,
+        }
+    }
+
+    fn edges(&self, h: Handle) -> (u64, u64) {
+        get(h)
+            .and_then(Endpoint::inside)
+            .map_or((0, 0), |(inner, d)| d.edges(inner))
+    }
+
+    fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
+        let Some(e) = get(h) else { return events };
+        let said = match e.inside() {
+            Some((inner, d)) => d.kernel_reported(inner, events),
+            None => events,
+        };
+        e.kernel_means(said)
+    }
+
+    fn peer_cpu(&self, h: Handle) -> u32 {
+        get(h)
+            .and_then(Endpoint::inside)
+            .map_or(u32::MAX, |(inner, d)| d.peer_cpu(inner))
+    }
+
+    fn busy(&self, h: Handle, change: i32) -> bool {
+        get(h)
+            .and_then(Endpoint::inside)
+            .is_none_or(|(inner, d)| d.busy(inner, change))
+    }
+
+    fn slice(&self, h: Handle, want: u32) -> Option<u64> {
+        let (inner, d) = get(h)?.inside()?;
+        d.slice(inner, want)
+    }
+
+    fn slice_over(&self, h: Handle, want: u32) {
+        if let Some((inner, d)) = get(h).and_then(Endpoint::inside) {
+            d.slice_over(inner, want);
+        }
+    }
+}
+
+const ALWAYS: u32 = (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) as u32;

@@ -1,0 +1,248 @@
+//! The thread that sends what endpoints hold back and nobody else has sent: it sleeps while nothing is held, ticks while
+//! something is, and steps aside for writers that fill their buffers themselves. All signals are blocked in it.
+//!
+//! Who holds something back says [`hold`], and [`drop_hold`] when it is gone. A tick calls
+//! [`crate::endpoint::flush_due`], which calls `flush` of the providers; in this thread that sends only what is
+//! [`due`](tick), and says by [`note`] how it went.
+
+use core::cell::Cell;
+
+use headwater_host::log::{self, Level};
+use headwater_host::sync::{AtomicI32, AtomicU32, Ordering};
+use headwater_host::sys;
+use syscalls::{Sysno, syscall};
+
+/// Between two ticks, in nanoseconds; the longest while writers go by themselves, and while the kernel takes nothing.
+const TICK: u64 = 25_000;
+const TICK_BUSY: u64 = 500_000;
+const TICK_STUCK: u64 = 10_000_000;
+/// While there is nothing but what others send too. Every tick costs the program two switches on a shared CPU.
+const TICK_LAZY: u64 = 1_000_000;
+/// Ticks without anything held, after which the thread goes to sleep.
+const QUIET: u32 = 6;
+
+const ASLEEP: u32 = 0;
+const TICKING: u32 = 1;
+/// Far between: a new hold wakes it.
+const SLOW: u32 = 2;
+
+/// Buffers that hold something.
+static HELD: AtomicU32 = AtomicU32::new(0);
+/// Those of them for which there is no hurry.
+static LAZY: AtomicU32 = AtomicU32::new(0);
+static STATE: AtomicU32 = AtomicU32::new(ASLEEP);
+/// The process whose thread it is: 0 is none.
+static THREAD_OF: AtomicI32 = AtomicI32::new(0);
+
+/// How it went with one endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Went {
+    Sent,
+    /// Too young, or its writer is at it.
+    Busy,
+    /// The kernel takes nothing.
+    Stuck,
+}
+
+thread_local! {
+    /// In the thread, the time of the tick; 0 elsewhere.
+    static NOW: Cell<u64> = const { Cell::new(0) };
+    static SENT: Cell<bool> = const { Cell::new(false) };
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A buffer begins to hold something back.
+#[inline]
+pub fn hold() {
+    HELD.fetch_add(1, Ordering::SeqCst);
+    if STATE.load(Ordering::SeqCst) != TICKING {
+        wake();
+    }
+}
+
+/// It holds nothing any more.
+#[inline]
+pub fn drop_hold() {
+    HELD.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// As [`hold`], for what others send too, and sooner: a look now and then is enough.
+pub fn hold_lazily() {
+    HELD.fetch_add(1, Ordering::SeqCst);
+    LAZY.fetch_add(1, Ordering::SeqCst);
+    if STATE.load(Ordering::SeqCst) == ASLEEP {
+        wake();
+    }
+}
+
+pub fn drop_lazy_hold() {
+    LAZY.fetch_sub(1, Ordering::SeqCst);
+    HELD.fetch_sub(1, Ordering::SeqCst);
+}
+
+fn is_only_lazy() -> bool {
+    HELD.load(Ordering::SeqCst) <= LAZY.load(Ordering::SeqCst)
+}
+
+/// Is anything held back in this process?
+#[inline]
+pub fn is_anything_held() -> bool {
+    HELD.load(Ordering::Acquire) > 0
+}
+
+/// The time of the tick, if the caller is the thread.
+#[inline]
+pub fn tick() -> Option<u64> {
+    let now = NOW.with(Cell::get);
+    (now != 0).then_some(now)
+}
+
+/// What the thread learns at an endpoint.
+pub fn note(went: Went) {
+    match went {
+        Went::Sent => SENT.with(|s| s.set(true)),
+        Went::Busy => BUSY.with(|b| b.set(true)),
+        Went::Stuck => {}
+    }
+}
+
+/// In the child of a fork: the thread stayed with the parent.
+pub fn forked() {
+    if THREAD_OF.load(Ordering::Relaxed) != sys::getpid() {
+        THREAD_OF.store(0, Ordering::Relaxed);
+        STATE.store(ASLEEP, Ordering::SeqCst);
+    }
+}
+
+#[cold]
+fn wake() {
+    let me = sys::getpid();
+    let of = THREAD_OF.load(Ordering::Acquire);
+    if of != me {
+        if THREAD_OF
+            .compare_exchange(of, me, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
+            return;
+        }
+        STATE.store(TICKING, Ordering::SeqCst);
+        if let Err(errno) = headwater_host::thread::spawn(run) {
+            // Held data then goes with the next call that flushes.
+            THREAD_OF.store(0, Ordering::Release);
+            STATE.store(ASLEEP, Ordering::SeqCst);
+            log::write(
+                Level::Warn,
+                format_args!("no thread to send held data (errno {errno})"),
+            );
+        }
+        return;
+    }
+    STATE.store(TICKING, Ordering::SeqCst);
+    // SAFETY: the word is static.
+    let _ = unsafe {
+        syscall!(
+            Sysno::futex,
+            STATE.as_ptr(),
+            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            1
+        )
+    };
+}
+
+extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: a C string of at most 15 bytes; the other asks for timers that are not rounded.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, c"headwater-flush".as_ptr());
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
+    }
+    if std::panic::catch_unwind(go_on).is_err() {
+        log::write(
+            Level::Error,
+            format_args!("the flushing thread has failed: held data waits for the next call"),
+        );
+    }
+    core::ptr::null_mut()
+}
+
+fn go_on() {
+    let mut pause = TICK;
+    let mut quiet = 0;
+    let mut before = Went::Sent;
+    let mut lazy = false;
+    loop {
+        if is_anything_held() {
+            let was = core::mem::replace(&mut lazy, is_only_lazy());
+            pause = match (was, lazy) {
+                (_, true) => TICK_LAZY,
+                (true, false) => TICK,
+                _ => pause,
+            };
+        }
+        let state = if pause > TICK_BUSY || lazy {
+            SLOW
+        } else {
+            TICKING
+        };
+        if state == SLOW {
+            STATE.store(SLOW, Ordering::SeqCst);
+            if lazy && !is_only_lazy() {
+                continue;
+            }
+        }
+        sleep(state, Some(pause));
+        STATE.store(TICKING, Ordering::SeqCst);
+        if !is_anything_held() {
+            quiet += 1;
+            if quiet >= QUIET {
+                rest();
+                (quiet, pause, lazy) = (0, TICK, false);
+            }
+            continue;
+        }
+        quiet = 0;
+        let went = turn();
+        // Once is not yet a habit.
+        pause = match went {
+            Went::Sent => TICK,
+            _ if went != before => pause,
+            Went::Busy => (pause * 2).min(TICK_BUSY),
+            Went::Stuck => (pause * 2).min(TICK_STUCK),
+        };
+        before = went;
+    }
+}
+
+fn turn() -> Went {
+    let now = sys::now();
+    NOW.with(|n| n.set(now));
+    SENT.with(|s| s.set(false));
+    BUSY.with(|b| b.set(false));
+    crate::endpoint::flush_due(now);
+    if SENT.with(Cell::get) {
+        Went::Sent
+    } else if BUSY.with(Cell::get) {
+        Went::Busy
+    } else {
+        Went::Stuck
+    }
+}
+
+/// Until something is held again.
+fn rest() {
+    STATE.store(ASLEEP, Ordering::SeqCst);
+    while !is_anything_held() && STATE.load(Ordering::SeqCst) == ASLEEP {
+        sleep(ASLEEP, None);
+    }
+    STATE.store(TICKING, Ordering::SeqCst);
+}
+
+/// Until the time is up, or the state is no longer this.
+fn sleep(state: u32, ns: Option<u64>) {
+    let ts = ns.map(sys::timespec);
+    let ts = ts
+        .as_ref()
+        .map_or(core::ptr::null(), |t| t as *const libc::timespec);
+    let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word is static, the time null or valid.
+    let _ = unsafe { syscall!(Sysno::futex, STATE.as_ptr(), wait, state, ts) };
+}

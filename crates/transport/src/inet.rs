@@ -1,0 +1,102 @@
+//! XTI over Sockets: TCP and UDP of the kernel, IPv4 and IPv6, as transport providers. The other end may be any socket
+//! program; small data is gathered before it goes to the kernel, and a TCP connection between two processes with the
+//! library goes through shared memory as Fast Sockets do.
+//!
+//! ```text
+//!   tcp, udp    the providers
+//!   coalesce    what TCP holds back, and when it goes       batch   the same for datagrams
+//!   ahead       what TCP has read beyond what was asked for   run     large sends, which the kernel puts together
+//!   connection  a hidden TCP socket, driven through Fast Sockets where they carry it
+//!   brake       keeps batches of datagrams from running over a receiver
+//!   watching    when a receiver that waits had better look than sleep
+//!   address     struct sockaddr_in, sockaddr_in6            settings  options by setsockopt(2)
+//! ```
+
+mod address;
+mod ahead;
+mod batch;
+mod brake;
+mod coalesce;
+mod connection;
+mod run;
+mod settings;
+pub mod tcp;
+pub mod udp;
+mod watching;
+
+use headwater_host::{hidden, sys};
+use headwater_tpi::Refusal;
+use headwater_tpi::error::{TACCES, TADDRBUSY, TBADADDR, TNOADDR};
+use libc::iovec;
+
+use crate::provider::Outcome;
+use address::Address;
+
+/// A fresh socket of ours that does not block.
+fn socket(v6: bool, kind: i32) -> Outcome<i32> {
+    let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
+    sys::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0)
+        .and_then(hidden::hide_needed)
+        .map_err(Refusal::system)
+}
+
+/// A descriptor of the program's as one of ours.
+fn hidden_copy(fd: i32) -> Option<i32> {
+    sys::dup_above(fd, 3).and_then(hidden::hide_needed).ok()
+}
+
+fn bind(fd: i32, to: &Address) -> Outcome<()> {
+    // SAFETY: an address with its length.
+    unsafe { sys::bind(fd, to.pointer(), to.len()) }.map_err(|errno| match errno {
+        libc::EADDRINUSE => Refusal::new(TADDRBUSY),
+        libc::EACCES | libc::EPERM => Refusal::new(TACCES),
+        libc::EADDRNOTAVAIL | libc::ENODEV => Refusal::new(TNOADDR),
+        libc::EINVAL | libc::EAFNOSUPPORT => Refusal::new(TBADADDR),
+        errno => Refusal::system(errno),
+    })
+}
+
+fn local(fd: i32) -> Option<Address> {
+    Address::of_storage(&sys::sock_name(fd, false).ok()?)
+}
+
+fn length(data: &[iovec]) -> usize {
+    data.iter().map(|v| v.iov_len).sum()
+}
+
+/// What poll(2) says now.
+fn poll(fd: i32, events: i16) -> i16 {
+    let mut set = [libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    }];
+    match sys::ppoll(&mut set, Some(0)) {
+        Ok(1..) => set[0].revents,
+        _ => 0,
+    }
+}
+
+fn again<T>(mut call: impl FnMut() -> sys::Result<T>) -> sys::Result<T> {
+    loop {
+        match call() {
+            Err(libc::EINTR) => {}
+            result => return result,
+        }
+    }
+}
+
+/// Copies as much as there is room for.
+#[inline]
+fn scatter(from: &[u8], into: &[iovec]) -> usize {
+    let mut done = 0;
+    for v in into {
+        let n = v.iov_len.min(from.len() - done);
+        // SAFETY: the user's buffer.
+        unsafe {
+            core::ptr::copy_nonoverlapping(from.as_ptr().add(done), v.iov_base as *mut u8, n)
+        };
+        done += n;
+    }
+    done
+}

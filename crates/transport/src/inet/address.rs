@@ -1,0 +1,137 @@
+//! struct sockaddr_in and struct sockaddr_in6, as they stand in a netbuf.
+
+use headwater_tpi::Refusal;
+use headwater_tpi::error::TBADADDR;
+
+use crate::provider::Outcome;
+
+const V4: usize = size_of::<libc::sockaddr_in>();
+const V6: usize = size_of::<libc::sockaddr_in6>();
+
+/// An Internet address with its port.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+pub struct Address {
+    bytes: [u8; V6],
+    len: u32,
+}
+
+impl PartialEq for Address {
+    #[inline]
+    fn eq(&self, other: &Address) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Address {}
+
+impl Address {
+    /// 0.0.0.0:0 or [::]:0.
+    pub fn any(v6: bool) -> Address {
+        let (family, len) = if v6 {
+            (libc::AF_INET6, V6)
+        } else {
+            (libc::AF_INET, V4)
+        };
+        let mut bytes = [0; V6];
+        bytes[..2].copy_from_slice(&(family as u16).to_ne_bytes());
+        Address {
+            bytes,
+            len: len as u32,
+        }
+    }
+
+    /// The address that a user gave; longer ones are cut (programs pass a sockaddr_storage). TBADADDR.
+    #[inline]
+    pub fn read(given: &[u8]) -> Outcome<Address> {
+        let len = match given {
+            [a, b, ..] => match u16::from_ne_bytes([*a, *b]) as i32 {
+                libc::AF_INET => V4,
+                libc::AF_INET6 => V6,
+                _ => return Err(Refusal::new(TBADADDR)),
+            },
+            _ => return Err(Refusal::new(TBADADDR)),
+        };
+        let given = given.get(..len).ok_or(Refusal::new(TBADADDR))?;
+        let mut bytes = [0; V6];
+        bytes[..len].copy_from_slice(given);
+        Ok(Address {
+            bytes,
+            len: len as u32,
+        })
+    }
+
+    pub fn of_storage(from: &libc::sockaddr_storage) -> Option<Address> {
+        // SAFETY: plain bytes, all initialised.
+        let bytes = unsafe { core::slice::from_raw_parts(from as *const _ as *const u8, V6) };
+        Address::read(bytes).ok()
+    }
+
+    pub fn storage(&self) -> libc::sockaddr_storage {
+        // SAFETY: zeroes are a valid sockaddr_storage, which has room for any address.
+        unsafe {
+            let mut to: libc::sockaddr_storage = core::mem::zeroed();
+            core::ptr::copy_nonoverlapping(self.bytes.as_ptr(), &raw mut to as *mut u8, V6);
+            to
+        }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len as usize]
+    }
+
+    pub fn to_vec(self) -> Vec<u8> {
+        self.bytes().to_vec()
+    }
+
+    pub fn is_v6(&self) -> bool {
+        self.len as usize == V6
+    }
+
+    pub fn port(&self) -> u16 {
+        u16::from_be_bytes([self.bytes[2], self.bytes[3]])
+    }
+
+    /// The same host at another port.
+    pub fn with_port(mut self, port: u16) -> Address {
+        self.bytes[2..4].copy_from_slice(&port.to_be_bytes());
+        self
+    }
+
+    /// The 4 or 16 bytes of the host's address.
+    pub fn host(&self) -> &[u8] {
+        if self.is_v6() {
+            &self.bytes[8..24]
+        } else {
+            &self.bytes[4..8]
+        }
+    }
+
+    pub fn pointer(&self) -> *const libc::sockaddr {
+        self.bytes.as_ptr() as *const libc::sockaddr
+    }
+
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_foreign_addresses_are_bad() {
+        let good = Address::any(false).to_vec();
+        assert_eq!(Address::read(&good).unwrap().bytes(), good);
+        for bad in [
+            &good[..15],
+            &good[..1],
+            &[],
+            &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        ] {
+            assert_eq!(Address::read(bad).unwrap_err().tli, TBADADDR);
+        }
+        assert!(Address::read(&Address::any(true).bytes()[..27]).is_err());
+    }
+}

@@ -1,0 +1,215 @@
+//! Keeps a sender of batches from running over a receiver on this host.
+//!
+//! UDP drops what finds no room at the receiver, and 64 datagrams at once are sent faster than any program takes them one
+//! by one. So the kernel is asked, now and then, how full the receiver's buffer is (sock_diag(7)), and the sender waits for
+//! room: never longer than a plain sender would have taken for as many datagrams on a busy machine.
+
+use headwater_host::{hidden, sys};
+use libc::nlmsghdr;
+
+use super::address::Address;
+
+/// What a plain sender needs for one datagram, in nanoseconds: from 1500 on an idle machine to this on a busy one.
+const PLAIN_SEND: u64 = 8_000;
+/// What the kernel charges a receiver for a datagram beyond its bytes.
+const OVERHEAD: usize = 800;
+/// Nanoseconds for which an answer that there is nothing to know holds.
+const FORGET: u64 = 100_000_000;
+/// Between two questions while waiting: the first time, and at most.
+const ASK_AGAIN: u64 = 4_000;
+const ASK_LATER: u64 = 32_000;
+
+pub struct Brake {
+    /// A netlink socket; -1: not opened yet.
+    netlink: i32,
+    to: Address,
+    /// Bytes that the receiver certainly has room for.
+    credit: usize,
+    /// No question before this: the destination is not here, or nobody knows.
+    free_until: u64,
+}
+
+impl Brake {
+    pub fn new() -> Brake {
+        Brake {
+            netlink: -1,
+            to: Address::any(false),
+            credit: 0,
+            free_until: 0,
+        }
+    }
+
+    /// Before `count` datagrams of `size` bytes go to `to` at once.
+    #[inline]
+    pub fn before(&mut self, to: &Address, count: usize, size: usize, now: u64) {
+        if *to != self.to {
+            let same_host = to.host() == self.to.host();
+            self.to = *to;
+            self.credit = 0;
+            if !same_host {
+                self.free_until = if is_here(to) { 0 } else { now + FORGET };
+            }
+        }
+        let charge = count * (OVERHEAD + size.next_multiple_of(256));
+        if self.credit >= charge {
+            self.credit -= charge;
+        } else if now >= self.free_until {
+            self.wait(charge, now, now + count as u64 * PLAIN_SEND);
+        }
+    }
+
+    #[cold]
+    fn wait(&mut self, charge: usize, mut now: u64, patience: u64) {
+        let mut pause = ASK_AGAIN;
+        loop {
+            let Some(room) = self.room() else {
+                self.free_until = now + FORGET;
+                return;
+            };
+            self.credit = room.saturating_sub(charge);
+            if room >= charge || now >= patience {
+                return;
+            }
+            let next = now + pause;
+            pause = (pause * 2).min(ASK_LATER);
+            while now < next {
+                sys::sched_yield();
+                now = sys::now();
+            }
+        }
+    }
+
+    /// Room in the receiver's buffer, of which a part is kept free for others.
+    fn room(&mut self) -> Option<usize> {
+        if self.netlink < 0 {
+            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            self.netlink = sys::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG)
+                .and_then(hidden::hide)
+                .ok()?;
+        }
+        let question = question(&self.to);
+        let mut answer = [0u8; 512];
+        // SAFETY: both buffers are valid for their lengths.
+        let n = unsafe {
+            sys::send(
+                self.netlink,
+                question.as_ptr(),
+                question.len(),
+                libc::MSG_DONTWAIT,
+            )
+            .ok()?;
+            sys::recv(
+                self.netlink,
+                answer.as_mut_ptr(),
+                answer.len(),
+                libc::MSG_DONTWAIT,
+            )
+            .ok()?
+        };
+        let (used, size) = memory(answer.get(..n)?)?;
+        // The kernel gives back what was read only in quarters of the buffer.
+        Some((size / 8 * 7).saturating_sub(used))
+    }
+
+    /// In the child of a fork: the answers on the socket are the parent's.
+    pub fn close(&mut self) {
+        hidden::close(self.netlink);
+        *self = Brake::new();
+    }
+}
+
+impl Drop for Brake {
+    fn drop(&mut self) {
+        hidden::close(self.netlink);
+    }
+}
+
+/// Is it an address of this host?
+fn is_here(to: &Address) -> bool {
+    let Ok(fd) = super::socket(to.is_v6(), libc::SOCK_DGRAM) else {
+        return false;
+    };
+    let here = super::bind(fd, &to.with_port(0)).is_ok();
+    hidden::close(fd);
+    here
+}
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const SKMEMINFO: u16 = 7;
+const HEADER: usize = size_of::<nlmsghdr>();
+/// struct inet_diag_req_v2, struct inet_diag_msg.
+const REQUEST: usize = 56;
+const MESSAGE: usize = 72;
+
+/// Asks for the memory of the socket that a datagram to `to` would reach.
+fn question(to: &Address) -> [u8; HEADER + REQUEST] {
+    let mut q = [0; HEADER + REQUEST];
+    let mut put = |at: usize, bytes: &[u8]| q[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, &((HEADER + REQUEST) as u32).to_ne_bytes());
+    put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    put(6, &(libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    let family = if to.is_v6() {
+        libc::AF_INET6
+    } else {
+        libc::AF_INET
+    };
+    put(
+        HEADER,
+        &[
+            family as u8,
+            libc::IPPROTO_UDP as u8,
+            1 << (SKMEMINFO - 1),
+            0,
+        ],
+    );
+    put(HEADER + 4, &u32::MAX.to_ne_bytes());
+    // struct inet_diag_sockid: ports, then addresses of 16 bytes; the receiver is the destination.
+    put(HEADER + 10, &to.port().to_be_bytes());
+    put(HEADER + 28, to.host());
+    put(HEADER + 48, &[0xff; 8]);
+    q
+}
+
+/// Bytes charged to the receiver, and the size of its buffer.
+fn memory(answer: &[u8]) -> Option<(usize, usize)> {
+    let half = |at: usize| Some(u16::from_ne_bytes(answer.get(at..at + 2)?.try_into().ok()?));
+    let word =
+        |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?) as usize);
+    if half(4)? != SOCK_DIAG_BY_FAMILY {
+        return None;
+    }
+    let mut at = HEADER + MESSAGE;
+    loop {
+        let len = half(at)? as usize;
+        if half(at + 2)? == SKMEMINFO {
+            return Some((word(at + 4)?, word(at + 8)?));
+        }
+        at += len.max(4).next_multiple_of(4);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_tells_how_full_a_receiver_here_is() {
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = receiver.local_addr().unwrap().port();
+        let mut bytes = (libc::AF_INET as u16).to_ne_bytes().to_vec();
+        bytes.extend(port.to_be_bytes());
+        bytes.extend([127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let mut brake = Brake::new();
+        brake.to = Address::read(&bytes).unwrap();
+        assert!(is_here(&brake.to));
+        // Kernels without sock_diag for UDP can't tell.
+        let Some(empty) = brake.room() else { return };
+        for _ in 0..10 {
+            sender.send_to(&[1; 100], ("127.0.0.1", port)).unwrap();
+        }
+        assert!(brake.room().unwrap() <= empty - 1000);
+        drop(receiver);
+        assert_eq!(brake.room(), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! A TCP socket of ours: hidden, not blocking, and driven through Fast Sockets where they look after it.
+
+use core::cell::Cell;
+
+use headwater_host::sync::Ordering;
+use headwater_host::table::{self, Handle};
+use headwater_host::{hidden, sys};
+use headwater_sockets::segment::Tx;
+use headwater_sockets::{conn, life, options, recv, send};
+use libc::iovec;
+
+use super::address::Address;
+use super::again;
+use crate::provider::Outcome;
+
+/// Closed when dropped, as close(2) does it.
+pub struct Socket {
+    fd: i32,
+    /// Fast Sockets have, or had, an entry for it.
+    watched: Cell<bool>,
+}
+
+/// What a call on a socket came to: bytes, or errno.
+type Bytes = Result<usize, i32>;
+
+impl Socket {
+    pub fn new(v6: bool) -> Outcome<Socket> {
+        let socket = Socket::of(super::socket(v6, libc::SOCK_STREAM)?);
+        socket.hurry(true);
+        Ok(socket)
+    }
+
+    /// A hidden descriptor that is a TCP socket.
+    pub fn of(fd: i32) -> Socket {
+        Socket {
+            fd,
+            watched: Cell::new(false),
+        }
+    }
+
+    pub fn fd(&self) -> i32 {
+        self.fd
+    }
+
+    /// TCP_NODELAY: what is held back is held back by us, and the kernel is not to wait for acknowledgements on top of it.
+    /// But for a while it may.
+    pub fn hurry(&self, on: bool) {
+        let _ = sys::set_sockopt(self.fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &(on as i32));
+    }
+
+    /// Do Fast Sockets have a say in what is sent?
+    #[inline]
+    pub fn is_watched(&self) -> bool {
+        self.watched.get()
+    }
+
+    /// Its entry at Fast Sockets.
+    #[inline]
+    pub fn handle(&self) -> Option<Handle> {
+        if !self.watched.get() {
+            return None;
+        }
+        let h = table::socket(self.fd);
+        if h.is_none() {
+            // They left it to the kernel, and with that to nobody.
+            table::set_hidden(self.fd);
+            self.watched.set(false);
+        }
+        h
+    }
+
+    /// Does its data go through shared memory?
+    #[inline]
+    pub fn is_carried(&self) -> bool {
+        self.handle().is_some_and(options::is_carried)
+    }
+
+    /// May the kernel have an urgent byte? Not while the peer sends by the ring.
+    #[inline]
+    pub fn may_have_urgent(&self) -> bool {
+        let view = self.handle().and_then(conn::get).and_then(conn::Conn::view);
+        view.is_none_or(|v| !Tx(v.inn().send.tx.load(Ordering::Acquire)).by_ring())
+    }
+
+    /// Something that only the kernel can do is about to happen.
+    pub fn leave_to_kernel(&self) {
+        if self.handle().is_some() {
+            life::passing_on(self.fd);
+            self.handle();
+        }
+    }
+
+    /// Lets Fast Sockets decide whether they look after it: they take only what is nobody's.
+    fn offer(&self, to: impl FnOnce(i32)) {
+        if !headwater_sockets::started() || self.watched.get() {
+            return;
+        }
+        table::clear(self.fd);
+        to(self.fd);
+        self.watched.set(true);
+        if let Some(c) = self.handle().and_then(conn::get) {
+            c.ours.store(1, Ordering::Relaxed);
+        }
+    }
+
+    pub fn reusable(&self, on: bool) {
+        let _ = sys::set_sockopt(self.fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, &(on as i32));
+    }
+
+    pub fn is_reusable(&self) -> bool {
+        sys::sockopt::<i32>(self.fd, libc::SOL_SOCKET, libc::SO_REUSEADDR).is_ok_and(|on| on != 0)
+    }
+
+    pub fn listen(&self, backlog: i32) -> sys::Result<()> {
+        sys::listen(self.fd, backlog)?;
+        self.offer(life::listening);
+        Ok(())
+    }
+
+    /// The listening socket that an earlier image left.
+    pub fn listens(&self) {
+        self.offer(life::listening);
+    }
+
+    pub fn accept(&self) -> sys::Result<Socket> {
+        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        let fd = again(|| sys::accept(self.fd, flags)).and_then(hidden::hide_needed)?;
+        let socket = Socket::of(fd);
+        socket.hurry(true);
+        if let Some(h) = self.handle() {
+            socket.offer(|fd| life::accepted(h, self.fd, fd));
+        }
+        Ok(socket)
+    }
+
+    /// Begins a connection: Ok when it stands or is under way.
+    pub fn connect(&self, to: &Address) -> sys::Result<()> {
+        let mut began = Ok(());
+        let begin = || match again(|| {
+            // SAFETY: an address with its length.
+            unsafe { sys::connect(self.fd, to.pointer(), to.len()) }
+        }) {
+            Err(libc::EINPROGRESS) => Ok(()),
+            result => result,
+        };
+        if !headwater_sockets::started() {
+            return begin();
+        }
+        self.offer(|fd| {
+            let led = life::connecting(fd, &to.storage());
+            began = begin();
+            if led.is_some() && began.is_ok() {
+                life::connected(fd);
+            }
+        });
+        began
+    }
+
+    /// Back to an unconnected socket; the peer of a connection gets a reset at once, whoever else has the descriptor.
+    pub fn abort(&self) -> sys::Result<()> {
+        let after = if self.handle().is_some() {
+            life::closing(self.fd)
+        } else {
+            None
+        };
+        // SAFETY: zeroes are a valid sockaddr: AF_UNSPEC.
+        let none: libc::sockaddr = unsafe { core::mem::zeroed() };
+        // SAFETY: as said.
+        let result = unsafe { sys::connect(self.fd, &none, size_of::<libc::sockaddr>() as u32) };
+        if let Some(after) = after {
+            after.finish();
+        }
+        table::clear(self.fd);
+        table::set_hidden(self.fd);
+        self.watched.set(false);
+        self.take_error();
+        result
+    }
+
+    /// close(2) shall reset the connection.
+    pub fn reset_on_close(&self) {
+        let linger = libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
+        let _ = sys::set_sockopt(self.fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+    }
+
+    pub fn shut_writing(&self) {
+        let h = self.handle();
+        if let Some(h) = h {
+            life::shutting(h, libc::SHUT_WR);
+        }
+        // SAFETY: plain numbers.
+        let _ = unsafe { syscalls::syscall!(syscalls::Sysno::shutdown, self.fd, libc::SHUT_WR) };
+        if let Some(h) = h {
+            life::shut(h);
+        }
+    }
+
+    /// SO_ERROR, which is taken out of the socket.
+    pub fn take_error(&self) -> Option<i32> {
+        sys::sockopt::<i32>(self.fd, libc::SOL_SOCKET, libc::SO_ERROR)
+            .ok()
+            .filter(|&errno| errno != 0)
+    }
+
+    /// Sends without waiting.
+    #[inline]
+    pub fn send(&self, data: &[iovec], flags: i32) -> Bytes {
+        let flags = flags | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        if let Some(c) = self.handle().and_then(conn::get) {
+            // SAFETY: the user's buffers.
+            if let Some(result) = again_option(|| unsafe { send::send(c, self.fd, data, flags) }) {
+                return result;
+            }
+        }
+        self.send_plainly(data, flags)
+    }
+
+    /// As [`send`](Socket::send) of a socket that is not [watched](Socket::is_watched).
+    #[inline]
+    pub fn send_by_kernel(&self, data: &[iovec]) -> Bytes {
+        self.send_plainly(data, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+    }
+
+    #[inline]
+    fn send_plainly(&self, data: &[iovec], flags: i32) -> Bytes {
+        // SAFETY: the user's buffers.
+        again(|| unsafe {
+            match data {
+                [one] => sys::send(self.fd, one.iov_base as *const u8, one.iov_len, flags),
+                _ => sys::sendmsg(self.fd, &message(data), flags),
+            }
+        })
+    }
+
+    /// Receives without waiting.
+    #[inline]
+    pub fn receive(&self, into: &[iovec], flags: i32) -> Bytes {
+        let flags = flags | libc::MSG_DONTWAIT;
+        if let Some(c) = self.handle().and_then(conn::get) {
+            // SAFETY: the user's buffers.
+            if let Some(result) = again_option(|| unsafe { recv::recv(c, self.fd, into, flags) }) {
+                return result;
+            }
+        }
+        // SAFETY: the user's buffers.
+        again(|| unsafe {
+            match into {
+                [one] => sys::recv(self.fd, one.iov_base as *mut u8, one.iov_len, flags),
+                _ => sys::recvmsg(self.fd, &mut message(into), flags),
+            }
+        })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let after = if self.handle().is_some() {
+            life::closing(self.fd)
+        } else {
+            None
+        };
+        hidden::close(self.fd);
+        if let Some(after) = after {
+            after.finish();
+        }
+    }
+}
+
+fn again_option(mut call: impl FnMut() -> Option<Bytes>) -> Option<Bytes> {
+    loop {
+        match call() {
+            Some(Err(libc::EINTR)) => {}
+            result => return result,
+        }
+    }
+}
+
+fn message(data: &[iovec]) -> libc::msghdr {
+    // SAFETY: zeroes are a valid msghdr.
+    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    message.msg_iov = data.as_ptr() as *mut iovec;
+    message.msg_iovlen = data.len() as _;
+    message
+}

@@ -1,0 +1,126 @@
+//! A run of large sends: they go to the kernel uncopied, which puts them together as long as they follow each other closely.
+//!
+//! The kernel's own gathering (Nagle's, TCP_NODELAY off) is on from the third on. What it keeps back goes with the peer's
+//! next acknowledgement, and in any case when TCP_NODELAY is set again: at the next small message, a receive, a flush, a
+//! wait, or by the flusher once the writer rests.
+
+use headwater_host::sys;
+
+use crate::flusher::{self, Went};
+
+/// Large sends in a row that are sent at once.
+const ALONE: u32 = 2;
+/// Between two of them at most, in nanoseconds.
+const PAUSE: u64 = 100_000;
+/// For how long the writer has to rest before the flusher sends what is kept back, and before it ends the run: on a shared
+/// CPU it rests whenever its reader is at work.
+const REST: u64 = 100_000;
+const LONG_REST: u64 = 5_000_000;
+
+#[derive(Default)]
+pub struct Run {
+    sends: u32,
+    /// The last of them.
+    last: u64,
+    /// The kernel gathers; the flusher knows.
+    gathered: bool,
+    /// What the flusher has sent: all up to this one.
+    pushed: u64,
+    /// The kernel had no room for the last one: a pause means nothing.
+    stalled: bool,
+}
+
+/// What the flusher has to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Due {
+    Nothing,
+    Push,
+    End,
+}
+
+impl Run {
+    #[inline]
+    pub fn is_gathered(&self) -> bool {
+        self.gathered
+    }
+
+    /// Another large send. True if the kernel's gathering has to be switched on before it.
+    pub fn next(&mut self) -> bool {
+        let now = sys::now();
+        let stalled = core::mem::take(&mut self.stalled);
+        if now.wrapping_sub(self.last) > PAUSE && !self.gathered && !stalled {
+            self.sends = 0;
+        }
+        self.last = now;
+        self.sends = self.sends.saturating_add(1);
+        if self.sends <= ALONE || self.gathered {
+            return false;
+        }
+        self.gathered = true;
+        flusher::hold_lazily();
+        true
+    }
+
+    /// Is the next send the rest of the last?
+    #[inline]
+    pub fn is_stalled(&self) -> bool {
+        self.stalled
+    }
+
+    /// The kernel has not taken all of it.
+    pub fn stall(&mut self) {
+        self.stalled = true;
+    }
+
+    /// Something else comes. True if the kernel is to be told.
+    #[inline]
+    pub fn end(&mut self) -> bool {
+        if !self.stalled {
+            self.sends = 0;
+        }
+        let was = core::mem::take(&mut self.gathered);
+        if was {
+            flusher::drop_lazy_hold();
+        }
+        was
+    }
+
+    /// Asked by the flusher.
+    pub fn due(&mut self, now: u64) -> Due {
+        // There is never anything for which it would have to hurry.
+        flusher::note(Went::Busy);
+        let rested = now.saturating_sub(self.last);
+        if rested >= LONG_REST {
+            return Due::End;
+        }
+        if rested < REST || self.pushed == self.last {
+            return Due::Nothing;
+        }
+        self.pushed = self.last;
+        Due::Push
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_gathers_from_the_third_on_until_something_else_comes() {
+        let mut run = Run::default();
+        let began: Vec<bool> = (0..5).map(|_| run.next()).collect();
+        assert_eq!(began, [false, false, true, false, false]);
+        assert!(run.is_gathered());
+        let last = run.last;
+        let due = [0, REST, 2 * REST, LONG_REST].map(|rested| run.due(last + rested));
+        assert_eq!(due, [Due::Nothing, Due::Push, Due::Nothing, Due::End]);
+        assert!(run.end());
+        assert!(!run.end() && !run.next() && !run.is_gathered());
+    }
+}

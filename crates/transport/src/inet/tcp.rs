@@ -1,0 +1,688 @@
+//! /dev/tcp: a connection-oriented provider with orderly release over the kernel's TCP.
+
+use std::sync::Once;
+
+use headwater_host::table::{Handle, NOT_KERNELS};
+use headwater_host::{config, sys};
+use headwater_tpi::error::{TADDRBUSY, TBADADDR, TBADSEQ, TLOOK, TNOADDR, TNODATA, TPROVMISMATCH};
+use headwater_tpi::option::{INET_TCP, T_TCP_NODELAY};
+use headwater_tpi::prim::{T_COTS_ORD, T_INFINITE, T_INVALID};
+use headwater_tpi::{Info, Refusal};
+use libc::iovec;
+
+use super::address::Address;
+use super::ahead::Ahead;
+use super::coalesce::{Held, LARGE};
+use super::connection::Socket;
+use super::run::Run;
+use super::settings::{Chosen, Options};
+use super::{length, local, poll};
+use crate::flusher;
+use crate::options::{self, Known, Value};
+use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter};
+use listener::{Listener, Request};
+
+mod image;
+mod listener;
+mod sending;
+
+const TABLE: [&[Known]; 3] = [&options::GENERIC, &options::TCP, &options::IP];
+/// The most connection requests that a listener has outstanding, and the least that the kernel queues.
+const MOST_OUTSTANDING: u32 = 128;
+const BACKLOG: u32 = 16;
+/// Receives of what was read ahead between two looks for an urgent byte.
+const URGENT_EVERY: u32 = 16;
+const PEER_EVENTS: u32 = (libc::POLLHUP | libc::POLLERR | libc::POLLRDHUP) as u32;
+const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
+const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
+const URGENT: u32 = (libc::POLLPRI | libc::POLLRDBAND) as u32;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Unbound, or bound: the kernel has no connection.
+    Idle,
+    Listening,
+    Connecting,
+    /// The connection stands, or has failed, and the user has not been told.
+    Answered,
+    Connected,
+}
+
+/// An endpoint over TCP is reason enough to have connections carried, unless the user has said otherwise.
+fn start_fast_sockets() {
+    static ASKED: Once = Once::new();
+    ASKED.call_once(|| {
+        let config = config::get();
+        if !config.sockets_denied && config.program_allowed(&config::program()) {
+            headwater_sockets::start();
+        }
+    });
+}
+
+pub struct Tcp {
+    socket: Socket,
+    v6: bool,
+    phase: Phase,
+    /// Where the user has bound it.
+    bound: Option<Address>,
+    listener: Listener,
+    /// The bound (and perhaps listening) socket, while `socket` is a connection that was accepted here.
+    aside: Option<Socket>,
+    held: Held,
+    run: Run,
+    nodelay: bool,
+    chosen: Chosen,
+    /// The end of the peer's data was seen, and told.
+    ended: bool,
+    told_end: bool,
+    /// The connection has failed.
+    error: Option<i32>,
+    /// shutdown(2) is due once nothing is held any more.
+    release_due: bool,
+    released: bool,
+    ahead: Ahead,
+    /// Receives from `ahead` since an urgent byte was last looked for.
+    unlooked: u32,
+}
+
+impl Tcp {
+    pub fn open(v6: bool) -> Outcome<Tcp> {
+        start_fast_sockets();
+        Ok(Tcp::with(Socket::new(v6)?, v6))
+    }
+
+    /// Another socket, with the options that the user has set.
+    fn fresh(&self, v6: bool) -> Outcome<Socket> {
+        let socket = Socket::new(v6)?;
+        self.chosen.renew(socket.fd(), v6);
+        Ok(socket)
+    }
+
+    fn with(socket: Socket, v6: bool) -> Tcp {
+        Tcp {
+            socket,
+            v6,
+            phase: Phase::Idle,
+            bound: None,
+            listener: Listener::default(),
+            aside: None,
+            held: Held::default(),
+            run: Run::default(),
+            nodelay: false,
+            chosen: Chosen::default(),
+            ended: false,
+            told_end: false,
+            error: None,
+            release_due: false,
+            released: false,
+            ahead: Ahead::default(),
+            unlooked: 0,
+        }
+    }
+
+    /// Another family than the socket has: a new one, as long as nothing depends on it.
+    fn suit(&mut self, address: &Address) -> Outcome<()> {
+        if address.is_v6() == self.v6 {
+            return Ok(());
+        }
+        if self.bound.as_ref().is_some_and(|b| b.port() != 0) && self.phase != Phase::Idle {
+            return Err(Refusal::new(TBADADDR));
+        }
+        self.socket = self.fresh(address.is_v6())?;
+        self.v6 = address.is_v6();
+        Ok(())
+    }
+
+    /// Forgets the connection, not the address.
+    fn forget(&mut self) {
+        self.end_run();
+        self.held.reset();
+        self.ahead.clear();
+        self.ended = false;
+        self.told_end = false;
+        self.error = None;
+        self.release_due = false;
+        self.released = false;
+        self.phase = Phase::Idle;
+    }
+
+    /// The socket that was put aside is the endpoint's again.
+    fn take_back(&mut self) -> bool {
+        let Some(socket) = self.aside.take() else {
+            return false;
+        };
+        self.socket = socket;
+        if self.listener.qlen > 0 {
+            self.phase = Phase::Listening;
+        }
+        true
+    }
+
+    /// A new socket at the old address, where that can be had; the old one is the kernel's to finish.
+    fn renew(&mut self) -> Outcome<()> {
+        let fresh = self.fresh(self.v6)?;
+        if let Some(bound) = self.bound {
+            self.socket.reusable(true);
+            fresh.reusable(true);
+            let _ = super::bind(fresh.fd(), &bound);
+            fresh.reusable(false);
+        }
+        self.socket = fresh;
+        Ok(())
+    }
+
+    // ---- connected ----
+
+    /// Whether the attempt has come to an end, and how.
+    fn look_for_answer(&mut self) {
+        if poll(self.socket.fd(), libc::POLLOUT) != 0 {
+            self.error = self.socket.take_error();
+            self.phase = Phase::Answered;
+        }
+    }
+
+    fn fail(&mut self, errno: i32) -> Refusal {
+        // EPIPE of a socket that was not shut down: the reset came earlier.
+        let errno = if errno == libc::EPIPE {
+            libc::ECONNRESET
+        } else {
+            errno
+        };
+        self.error.get_or_insert(errno);
+        self.held.clear();
+        Refusal::new(TLOOK)
+    }
+
+    fn has_urgent(&mut self) -> bool {
+        self.unlooked = 0;
+        let mut byte = [0u8];
+        let into = [iovec {
+            iov_base: byte.as_mut_ptr() as *mut _,
+            iov_len: 1,
+        }];
+        self.socket.receive(&into, libc::MSG_OOB | libc::MSG_PEEK) == Ok(1)
+    }
+
+    /// What comes next by the connection, data included.
+    fn next_event(&mut self) -> Option<Event> {
+        if self.has_urgent() {
+            return Some(Event::ExData);
+        }
+        if !self.ahead.is_empty() {
+            return Some(Event::Data);
+        }
+        if !self.ended {
+            let mut byte = [0u8];
+            let into = [iovec {
+                iov_base: byte.as_mut_ptr() as *mut _,
+                iov_len: 1,
+            }];
+            match self.socket.receive(&into, libc::MSG_PEEK) {
+                Ok(0) => self.ended = true,
+                Ok(_) => return Some(Event::Data),
+                Err(libc::EAGAIN) => {}
+                Err(errno) => {
+                    self.fail(errno);
+                }
+            }
+        }
+        self.ending()
+    }
+
+    /// No more data: how it ended.
+    fn ending(&mut self) -> Option<Event> {
+        if self.error.is_none() && self.told_end && poll(self.socket.fd(), 0) & libc::POLLERR != 0 {
+            self.error = self.socket.take_error();
+        }
+        if self.error.is_some() {
+            Some(Event::Disconnect)
+        } else {
+            (self.ended && !self.told_end).then_some(Event::OrdRel)
+        }
+    }
+
+    fn read_ahead(&mut self, into: &[iovec]) -> Result<usize, i32> {
+        let room = self.ahead.room();
+        let n = self.socket.receive(&room, 0)?;
+        self.ahead.filled(n);
+        Ok(self.ahead.take(into))
+    }
+
+    fn receive_urgent(&mut self, into: &[iovec]) -> Outcome<Received> {
+        let first = into
+            .iter()
+            .find(|v| v.iov_len > 0)
+            .ok_or(Refusal::new(TNODATA))?;
+        let one = [iovec {
+            iov_base: first.iov_base,
+            iov_len: 1,
+        }];
+        match self.socket.receive(&one, libc::MSG_OOB) {
+            Ok(1) => Ok(Received {
+                len: 1,
+                more: false,
+                expedited: true,
+            }),
+            _ => Err(Refusal::new(TNODATA)),
+        }
+    }
+
+    fn peer(&self) -> Vec<u8> {
+        self.remote().unwrap_or_default()
+    }
+}
+
+impl Provider for Tcp {
+    fn info(&self) -> Info {
+        Info {
+            tsdu: 0,
+            etsdu: T_INFINITE,
+            cdata: T_INVALID,
+            ddata: T_INVALID,
+            addr: size_of::<libc::sockaddr_in6>() as i32,
+            opt: 1024,
+            tidu: 65536,
+            serv: T_COTS_ORD,
+            state: 0,
+            provider_flag: 0,
+        }
+    }
+
+    fn descriptor(&self) -> i32 {
+        self.socket.fd()
+    }
+
+    fn inner(&self) -> Option<Handle> {
+        self.socket.handle()
+    }
+
+    fn bind(&mut self, addr: Option<&[u8]>, qlen: u32) -> Outcome<(Vec<u8>, u32)> {
+        let to = addr.map_or(Ok(Address::any(self.v6)), Address::read)?;
+        self.suit(&to)?;
+        let qlen = qlen.min(MOST_OUTSTANDING);
+        let was = self.socket.is_reusable();
+        // A restarted server finds connections of the earlier one at its port.
+        self.socket.reusable(was || qlen > 0);
+        super::bind(self.socket.fd(), &to).inspect_err(|_| self.socket.reusable(was))?;
+        if qlen > 0
+            && let Err(errno) = self.socket.listen(qlen.max(BACKLOG) as i32)
+        {
+            self.socket = self.fresh(self.v6)?;
+            return Err(if errno == libc::EADDRINUSE {
+                Refusal::new(TADDRBUSY)
+            } else {
+                Refusal::system(errno)
+            });
+        }
+        let got = local(self.socket.fd()).ok_or(Refusal::new(TNOADDR))?;
+        self.bound = Some(got);
+        self.listener = Listener::new(qlen);
+        self.phase = if qlen > 0 {
+            Phase::Listening
+        } else {
+            Phase::Idle
+        };
+        Ok((got.to_vec(), qlen))
+    }
+
+    fn unbind(&mut self) -> Outcome<()> {
+        self.socket = self.fresh(self.v6)?;
+        self.listener = Listener::default();
+        self.bound = None;
+        self.phase = Phase::Idle;
+        Ok(())
+    }
+
+    fn local(&self) -> Option<Vec<u8>> {
+        let now = local(self.socket.fd()).filter(|a| a.port() != 0);
+        now.or(self.bound).map(Address::to_vec)
+    }
+
+    fn remote(&self) -> Option<Vec<u8>> {
+        Some(Address::of_storage(&sys::sock_name(self.socket.fd(), true).ok()?)?.to_vec())
+    }
+
+    fn connect(&mut self, to: &[u8], opts: &[u8], _data: &[u8]) -> Outcome<()> {
+        let to = Address::read(to)?;
+        if to.port() == 0 {
+            return Err(Refusal::new(TBADADDR));
+        }
+        if !opts.is_empty() {
+            self.negotiate(headwater_tpi::option::T_NEGOTIATE as u32, opts)?;
+        }
+        if to.is_v6() != self.v6 {
+            // Bound to any address it may just as well be one of the other family.
+            self.suit(&to)?;
+        }
+        if self.phase == Phase::Listening {
+            // A listener may connect while it has nothing outstanding; it listens again afterwards.
+            let fresh = self.fresh(self.v6)?;
+            self.aside = Some(core::mem::replace(&mut self.socket, fresh));
+        }
+        let refused = match self.socket.connect(&to) {
+            Ok(()) => None,
+            Err(errno @ (libc::EAFNOSUPPORT | libc::EINVAL)) => Some((TBADADDR, errno)),
+            Err(errno @ libc::EADDRINUSE) => Some((TADDRBUSY, errno)),
+            Err(errno @ libc::EAGAIN) => Some((TNOADDR, errno)),
+            // The peer's answer, or the network's.
+            Err(errno) => {
+                self.error = Some(errno);
+                self.phase = Phase::Answered;
+                return Ok(());
+            }
+        };
+        if let Some((tli, _)) = refused {
+            self.take_back();
+            return Err(Refusal::new(tli));
+        }
+        self.phase = Phase::Connecting;
+        Ok(())
+    }
+
+    fn take_request(&mut self, seq: i32) -> Outcome<Pending> {
+        Ok(Box::new(self.listener.remove(seq)?))
+    }
+
+    fn return_request(&mut self, _seq: i32, request: Pending) {
+        if let Ok(request) = request.downcast::<Request>() {
+            self.listener.put_back(*request);
+        }
+    }
+
+    fn adopt(
+        &mut self,
+        request: Pending,
+        opts: &[u8],
+        _data: &[u8],
+    ) -> Result<(), (Refusal, Pending)> {
+        let mut request = match request.downcast::<Request>() {
+            Ok(request) => request,
+            Err(other) => return Err((Refusal::new(TPROVMISMATCH), other)),
+        };
+        let Some(socket) = request.socket.take() else {
+            return Err((Refusal::new(TBADSEQ), request));
+        };
+        let v6 = request.from.is_v6();
+        let own = core::mem::replace(&mut self.socket, socket);
+        if !opts.is_empty()
+            && let Err(refusal) = self.negotiate(headwater_tpi::option::T_NEGOTIATE as u32, opts)
+        {
+            request.socket = Some(core::mem::replace(&mut self.socket, own));
+            return Err((refusal, request));
+        }
+        self.forget();
+        if self.bound.is_some() {
+            self.aside = Some(own);
+        } else {
+            self.v6 = v6;
+        }
+        self.phase = Phase::Connected;
+        Ok(())
+    }
+
+    fn reject(&mut self, seq: i32, _data: &[u8]) -> Outcome<()> {
+        let request = self.listener.remove(seq)?;
+        if let Some(socket) = &request.socket {
+            let _ = socket.abort();
+        }
+        Ok(())
+    }
+
+    fn disconnect(&mut self, _data: &[u8]) -> Outcome<()> {
+        self.forget();
+        let aborted = self.socket.abort();
+        if self.take_back() {
+            return Ok(());
+        }
+        if aborted.is_err() {
+            self.socket.reset_on_close();
+            return self.renew();
+        }
+        if let Some(bound) = self.bound
+            && local(self.socket.fd()).is_none_or(|now| now.port() != bound.port())
+        {
+            // The kernel keeps a port over this only where it was asked for by number.
+            let _ = super::bind(self.socket.fd(), &bound);
+        }
+        Ok(())
+    }
+
+    fn release(&mut self) -> Outcome<()> {
+        self.released = true;
+        self.release_due = true;
+        self.send_held();
+        Ok(())
+    }
+
+    fn connection_over(&mut self) {
+        if self.release_due {
+            self.drain();
+            self.send_held();
+        }
+        self.forget();
+        if !self.take_back() {
+            let _ = self.renew();
+        }
+    }
+
+    fn peek(&mut self) -> Option<Event> {
+        if self.phase == Phase::Connecting {
+            self.look_for_answer();
+        }
+        match self.phase {
+            Phase::Idle | Phase::Connecting => None,
+            Phase::Listening => {
+                if self.listener.look(&self.socket) {
+                    return Some(Event::Listen);
+                }
+                self.listener.has_gone().then_some(Event::Disconnect)
+            }
+            Phase::Answered if self.error.is_some() => Some(Event::Disconnect),
+            Phase::Answered => Some(Event::Connect),
+            Phase::Connected => self.next_event(),
+        }
+    }
+
+    fn take(&mut self) -> Option<Arrived> {
+        match self.peek()? {
+            Event::Listen => self.listener.tell(),
+            Event::Connect => {
+                self.phase = Phase::Connected;
+                Some(Arrived::Confirmed {
+                    by: self.peer(),
+                    opts: Vec::new(),
+                    data: Vec::new(),
+                })
+            }
+            Event::Disconnect if self.phase == Phase::Listening => self.listener.tell_gone(),
+            Event::Disconnect => {
+                let reason = self.error.take()?;
+                self.held.clear();
+                self.phase = Phase::Idle;
+                Some(Arrived::Disconnected {
+                    reason,
+                    seq: -1,
+                    data: Vec::new(),
+                })
+            }
+            Event::OrdRel => {
+                self.told_end = true;
+                Some(Arrived::Released { data: Vec::new() })
+            }
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, data: &[iovec], how: Sending) -> Outcome<usize> {
+        self.put(data, how)
+    }
+
+    #[inline]
+    fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
+        if !self.ahead.is_empty() {
+            self.unlooked += 1;
+            if self.unlooked >= URGENT_EVERY && self.has_urgent() {
+                return self.receive_urgent(into);
+            }
+            let len = self.ahead.take(into);
+            return Ok(Received {
+                len,
+                more: false,
+                expedited: false,
+            });
+        }
+        let asked = length(into);
+        if self.ended || self.phase != Phase::Connected || asked == 0 {
+            return match self.peek() {
+                Some(Event::Data) if asked == 0 => Ok(Received::default()),
+                None => Err(Refusal::new(TNODATA)),
+                Some(_) => Err(Refusal::new(TLOOK)),
+            };
+        }
+        // A receive that begins at an urgent byte would throw it away.
+        let by_kernel = self.socket.may_have_urgent();
+        if by_kernel && self.has_urgent() {
+            return self.receive_urgent(into);
+        }
+        let got = if by_kernel && self.ahead.pays(asked) {
+            self.read_ahead(into)
+        } else {
+            self.socket
+                .receive(into, 0)
+                .inspect(|&n| self.ahead.note(asked, n))
+        };
+        match got {
+            Ok(0) => {
+                self.ended = true;
+                self.flush();
+                Err(Refusal::new(if self.ending().is_some() {
+                    TLOOK
+                } else {
+                    TNODATA
+                }))
+            }
+            Ok(len) => {
+                self.held.note_received();
+                self.end_run();
+                Ok(Received {
+                    len,
+                    more: false,
+                    expedited: false,
+                })
+            }
+            Err(libc::EAGAIN) => {
+                self.flush();
+                Err(Refusal::new(if self.error.is_some() {
+                    TLOOK
+                } else {
+                    TNODATA
+                }))
+            }
+            Err(errno) => Err(self.fail(errno)),
+        }
+    }
+
+    fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
+        let (fd, v6) = (self.socket.fd(), self.v6);
+        let mut settings = Options {
+            fd,
+            v6,
+            chosen: &mut self.chosen,
+        };
+        let answer = options::negotiate(&TABLE, &mut settings, flags, opts);
+        let nodelay = TABLE[1]
+            .iter()
+            .find(|o| (o.level, o.name) == (INET_TCP, T_TCP_NODELAY));
+        let was = self.nodelay;
+        self.nodelay = nodelay.is_some_and(|o| self.chosen.value(o) == Value::Number(1));
+        if self.nodelay && !was {
+            self.flush();
+        }
+        answer
+    }
+
+    fn flush(&mut self) {
+        self.send_kept();
+    }
+
+    fn keeps_back(&self) -> bool {
+        !self.keeps_nothing() || self.release_due
+    }
+
+    fn waiter(&self) -> Waiter {
+        Waiter::Poll(self.socket.fd())
+    }
+
+    fn ready(&mut self, want: u32) -> u32 {
+        let mut ready = 0;
+        let told = match self.phase {
+            Phase::Listening => !self.listener.waiting.is_empty() || self.listener.has_gone(),
+            Phase::Answered => true,
+            Phase::Connected => {
+                !self.ahead.is_empty() || self.error.is_some() || self.ended && !self.told_end
+            }
+            _ => false,
+        };
+        if told {
+            ready |= want & IN;
+        }
+        if self.phase == Phase::Connected && self.held.pending() > 0 && self.held.room() >= LARGE {
+            ready |= want & OUT;
+        }
+        ready
+    }
+
+    fn kernel_wants(&self, want: u32) -> u32 {
+        match self.phase {
+            // Without a connection the kernel says POLLHUP.
+            Phase::Idle | Phase::Answered => NOT_KERNELS,
+            Phase::Listening if self.listener.is_full() => want & !IN,
+            Phase::Listening => want,
+            Phase::Connecting if want & IN != 0 => want | OUT,
+            Phase::Connecting => want & !OUT,
+            // The end stays readable for the kernel; the user has been told.
+            Phase::Connected if self.ended => want & !(IN | libc::POLLRDHUP as u32),
+            Phase::Connected if want & IN != 0 => want | libc::POLLPRI as u32,
+            Phase::Connected => want,
+        }
+    }
+
+    fn kernel_means(&self, events: u32) -> u32 {
+        match self.phase {
+            Phase::Idle => 0,
+            Phase::Connecting if events & (OUT | PEER_EVENTS) != 0 => IN,
+            Phase::Connected => {
+                let mut means = events & !PEER_EVENTS;
+                if events & PEER_EVENTS != 0
+                    && !(self.told_end && events & libc::POLLERR as u32 == 0)
+                {
+                    means |= IN;
+                }
+                if events & libc::POLLPRI as u32 != 0 {
+                    means |= IN | URGENT;
+                }
+                means
+            }
+            _ => events,
+        }
+    }
+
+    fn save(&mut self) -> Option<String> {
+        Some(self.image())
+    }
+
+    fn forked(&mut self) {
+        // What is held is the parent's to send, and the socket too.
+        self.held.clear();
+        self.run.end();
+        self.release_due = false;
+        flusher::forked();
+    }
+
+    fn close(&mut self) {
+        self.drain();
+        self.listener.clear();
+        self.aside = None;
+    }
+}

@@ -1,0 +1,162 @@
+//! Connection requests: taken from the kernel, told to the user, accepted or refused.
+
+use std::collections::VecDeque;
+use std::sync::Once;
+
+use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::sys;
+use headwater_tpi::Refusal;
+use headwater_tpi::error::TBADSEQ;
+
+use super::super::address::Address;
+use super::super::connection::Socket;
+use super::super::poll;
+use crate::provider::{Arrived, Outcome};
+
+/// A connection that a peer has made and the user has not accepted; refused when dropped.
+pub struct Request {
+    pub seq: i32,
+    pub from: Address,
+    pub socket: Option<Socket>,
+    /// Forks of this process before it was taken from the kernel.
+    forks: u32,
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        // After a fork it may be accepted in the other process.
+        if self.forks == forks()
+            && let Some(socket) = &self.socket
+        {
+            let _ = socket.abort();
+        }
+    }
+}
+
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// How often this process, or the one that it is a copy of, has forked since it was first asked for.
+fn forks() -> u32 {
+    static COUNTING: Once = Once::new();
+    extern "C" fn count() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+    }
+    // SAFETY: a plain function.
+    COUNTING.call_once(|| unsafe {
+        libc::pthread_atfork(Some(count), None, None);
+    });
+    FORKS.load(Ordering::Relaxed)
+}
+
+impl Request {
+    fn is_gone(&self) -> Option<i32> {
+        let socket = self.socket.as_ref()?;
+        let gone = poll(socket.fd(), 0) & (libc::POLLERR | libc::POLLHUP) != 0;
+        gone.then(|| socket.take_error().unwrap_or(libc::ECONNRESET))
+    }
+}
+
+#[derive(Default)]
+pub struct Listener {
+    pub qlen: u32,
+    last_seq: i32,
+    /// Not yet told of.
+    pub waiting: VecDeque<Request>,
+    /// Told of, not answered.
+    outstanding: Vec<Request>,
+}
+
+impl Listener {
+    pub fn new(qlen: u32) -> Listener {
+        Listener {
+            qlen,
+            ..Listener::default()
+        }
+    }
+
+    /// Is the user to be told of no further request for now?
+    pub fn is_full(&self) -> bool {
+        self.outstanding.len() >= self.qlen as usize
+    }
+
+    /// Takes a request from the kernel, if the user may be told of one.
+    pub fn look(&mut self, socket: &Socket) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        while self.waiting.is_empty() {
+            let Ok(socket) = socket.accept() else {
+                return false;
+            };
+            self.add(socket);
+        }
+        true
+    }
+
+    /// Another connection; it may be gone already.
+    pub fn add(&mut self, socket: Socket) {
+        let from = sys::sock_name(socket.fd(), true).ok();
+        let Some(from) = from.as_ref().and_then(Address::of_storage) else {
+            return;
+        };
+        self.last_seq = self.last_seq.checked_add(1).unwrap_or(1);
+        self.waiting.push_back(Request {
+            seq: self.last_seq,
+            from,
+            socket: Some(socket),
+            forks: forks(),
+        });
+    }
+
+    /// Tells the user of the first.
+    pub fn tell(&mut self) -> Option<Arrived> {
+        let request = self.waiting.pop_front()?;
+        let (seq, from) = (request.seq, request.from.to_vec());
+        self.outstanding.push(request);
+        Some(Arrived::Request {
+            seq,
+            from,
+            opts: Vec::new(),
+            data: Vec::new(),
+        })
+    }
+
+    /// TBADSEQ.
+    pub fn remove(&mut self, seq: i32) -> Outcome<Request> {
+        let at = self.outstanding.iter().position(|r| r.seq == seq);
+        let at = at.ok_or(Refusal::new(TBADSEQ))?;
+        Ok(self.outstanding.remove(at))
+    }
+
+    pub fn put_back(&mut self, request: Request) {
+        let at = self.outstanding.partition_point(|r| r.seq < request.seq);
+        self.outstanding.insert(at, request);
+    }
+
+    /// Has the peer of one that was told of gone away?
+    pub fn has_gone(&self) -> bool {
+        self.gone().is_some()
+    }
+
+    fn gone(&self) -> Option<(usize, i32)> {
+        let requests = self.outstanding.iter().enumerate();
+        requests
+            .filter_map(|(at, r)| Some((at, r.is_gone()?)))
+            .next()
+    }
+
+    pub fn tell_gone(&mut self) -> Option<Arrived> {
+        let (at, reason) = self.gone()?;
+        let seq = self.outstanding.remove(at).seq;
+        Some(Arrived::Disconnected {
+            reason,
+            seq,
+            data: Vec::new(),
+        })
+    }
+
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+        self.outstanding.clear();
+    }
+}

@@ -1,0 +1,189 @@
+//! How data leaves a TCP endpoint: at once, gathered by copying, or gathered by the kernel.
+
+use headwater_host::sys;
+use headwater_tpi::Refusal;
+use headwater_tpi::error::{TFLOW, TLOOK};
+use libc::iovec;
+
+use super::super::coalesce::LARGE;
+use super::super::length;
+use super::super::run::Due;
+use super::Tcp;
+use crate::flusher::{self, Went};
+use crate::provider::{Outcome, Sending};
+
+/// How long a closing endpoint waits for a peer that takes nothing, in nanoseconds.
+const PATIENCE: u64 = 5_000_000_000;
+
+impl Tcp {
+    #[inline]
+    pub fn put(&mut self, data: &[iovec], how: Sending) -> Outcome<usize> {
+        if self.error.is_some() {
+            return Err(Refusal::new(TLOOK));
+        }
+        let at_once = how.push || self.nodelay;
+        if at_once && !how.expedited && self.keeps_nothing() && !self.socket.is_watched() {
+            return self.put_plainly(data);
+        }
+        let total = length(data);
+        if how.expedited {
+            self.end_run();
+            self.socket.leave_to_kernel();
+            return self.transfer(data, total, libc::MSG_OOB);
+        }
+        if at_once || self.socket.is_carried() {
+            self.end_run();
+            return self.transfer(data, total, 0);
+        }
+        if total >= LARGE || self.run.is_stalled() {
+            return self.put_large(data, total);
+        }
+        self.end_run();
+        let fits = total <= self.held.room();
+        if fits && (self.held.pending() > 0 || self.held.may_begin()) {
+            return Ok(self.held.append(data, 0));
+        }
+        self.transfer_or_hold(data, total)
+    }
+
+    /// Is everything with the kernel, and on its way?
+    #[inline]
+    pub fn keeps_nothing(&self) -> bool {
+        self.held.pending() == 0 && !self.run.is_gathered()
+    }
+
+    /// Nothing stands between the user and the kernel.
+    #[inline]
+    fn put_plainly(&mut self, data: &[iovec]) -> Outcome<usize> {
+        match self.socket.send_by_kernel(data) {
+            Ok(0) if length(data) > 0 => Err(Refusal::new(TFLOW)),
+            Ok(n) => Ok(n),
+            Err(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Err(Refusal::new(TFLOW)),
+            Err(errno) => Err(self.fail(errno)),
+        }
+    }
+
+    fn put_large(&mut self, data: &[iovec], total: usize) -> Outcome<usize> {
+        if self.run.next() {
+            self.socket.hurry(false);
+        }
+        let sent = self.transfer(data, total, 0);
+        if sent != Ok(total) {
+            self.run.stall();
+        }
+        sent
+    }
+
+    /// What the kernel gathered goes.
+    #[inline]
+    pub fn end_run(&mut self) {
+        if self.run.end() {
+            self.socket.hurry(true);
+        }
+    }
+
+    /// To the kernel (or the ring) at once: what is held, then the data. TFLOW: nothing of the data went.
+    fn transfer(&mut self, data: &[iovec], total: usize, flags: i32) -> Outcome<usize> {
+        let pending = self.held.pending();
+        let sent = if pending == 0 {
+            self.socket.send(data, flags)
+        } else {
+            let held = self.held.bytes();
+            let held = iovec {
+                iov_base: held.as_ptr() as *mut _,
+                iov_len: pending,
+            };
+            const ROOM: usize = 17;
+            let mut few = [held; ROOM];
+            if data.len() < ROOM {
+                few[1..=data.len()].copy_from_slice(data);
+                self.socket.send(&few[..=data.len()], flags)
+            } else {
+                let all: Vec<iovec> = core::iter::once(held).chain(data.iter().copied()).collect();
+                self.socket.send(&all, flags)
+            }
+        };
+        let sent = match sent {
+            Ok(n) => n,
+            Err(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => 0,
+            Err(errno) => return Err(self.fail(errno)),
+        };
+        self.held.consume(sent.min(pending));
+        let sent = sent - sent.min(pending);
+        if sent == 0 && total > 0 {
+            Err(Refusal::new(TFLOW))
+        } else {
+            Ok(sent)
+        }
+    }
+
+    /// The kernel is full: what fits is held all the same.
+    fn transfer_or_hold(&mut self, data: &[iovec], total: usize) -> Outcome<usize> {
+        let sent = match self.transfer(data, total, 0) {
+            Err(refusal) if refusal.tli == TFLOW => 0,
+            result => result?,
+        };
+        if sent == total {
+            return Ok(sent);
+        }
+        let kept = self.held.append(data, sent);
+        if sent + kept == 0 {
+            Err(Refusal::new(TFLOW))
+        } else {
+            Ok(sent + kept)
+        }
+    }
+
+    pub fn send_held(&mut self) {
+        if self.held.pending() > 0 {
+            let before = self.held.pending();
+            let _ = self.transfer(&[], 0, 0);
+            flusher::note(if self.held.pending() < before {
+                Went::Sent
+            } else {
+                Went::Stuck
+            });
+        }
+        if self.release_due && self.held.pending() == 0 {
+            self.release_due = false;
+            self.socket.shut_writing();
+        }
+    }
+
+    /// Sends what nobody else will; in the flusher's thread only what is due.
+    pub fn send_kept(&mut self) {
+        if self.run.is_gathered() {
+            match flusher::tick().map_or(Due::End, |now| self.run.due(now)) {
+                Due::Nothing => {}
+                Due::Push => {
+                    self.socket.hurry(true);
+                    self.socket.hurry(false);
+                }
+                Due::End => self.end_run(),
+            }
+        }
+        if self.held.pending() == 0 && !self.release_due {
+            return;
+        }
+        if flusher::tick().is_none_or(|now| self.release_due || self.held.is_due(now)) {
+            self.send_held();
+        }
+    }
+
+    /// What a closing endpoint holds goes out, if the peer takes anything at all.
+    pub fn drain(&mut self) {
+        let begun = sys::now();
+        self.end_run();
+        self.send_held();
+        while self.held.pending() > 0 && sys::now() - begun < PATIENCE {
+            let mut set = [libc::pollfd {
+                fd: self.socket.fd(),
+                events: libc::POLLOUT,
+                revents: 0,
+            }];
+            let _ = sys::ppoll(&mut set, Some(PATIENCE / 100));
+            self.send_held();
+        }
+        self.held.clear();
+    }
+}

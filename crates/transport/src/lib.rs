@@ -1,0 +1,31 @@
+//! Transport providers, and the endpoints through which they are used.
+//!
+//! ```text
+//!   endpoint    state, lock and descriptor of one endpoint      provider    what a provider has to offer
+//!   device      the providers by name                           options     t_optmgmt, for all of them
+//!   loopback    ticlts, ticots, ticotsord: rings between processes of one user
+//!   inet        tcp and udp over the kernel's sockets, Fast Sockets where both ends are ours; flusher: what is held back
+//!   stream      the message face: TPI drivers, timod, tirdwr, sockmod
+//! ```
+
+pub mod device;
+pub mod endpoint;
+pub mod flusher;
+pub mod inet;
+pub mod loopback;
+pub mod options;
+pub mod provider;
+pub mod stream;
+
+/// Makes the transports possible in this process. Once, at start, after the streams.
+pub fn start() {
+    use headwater_host::table::{Kind, register};
+    register(Kind::Endpoint, &endpoint::Endpoints);
+    headwater_streams::head::life::around_fork(endpoint::before_fork, endpoint::after_fork);
+    stream::register();
+    if let Ok(text) = std::env::var(endpoint::VARIABLE) {
+        // SAFETY: before the program runs; nobody else reads the environment yet.
+        unsafe { std::env::remove_var(endpoint::VARIABLE) };
+        endpoint::inherit(&text);
+    }
+}

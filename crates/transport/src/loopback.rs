@@ -1,0 +1,147 @@
+//! The loop-back providers: ticots and ticotsord (connections), ticlts (datagrams), between processes of one user.
+//!
+//! ```text
+//!   connection       Circuit: an endpoint for connections       listening    requests that came and are not answered
+//!   link             one end of a connection: the frames in its ring, and what they mean
+//!   connectionless   Mailbox: an endpoint for datagrams         directory    how a sender finds the ring of an address
+//!   name             addresses, as names of UNIX sockets        pool         pipes kept for other connections
+//!   buffers          the program's memory                        home         sockets kept for other connections
+//! ```
+//!
+//! Data goes through the ring of a pipe (streams::pipe) and nothing else: a frame is a data unit, or a part of one. A UNIX
+//! socket under a name that stands for the address carries what a ring can't: requests with the descriptors of the pipe, and
+//! the news that a process is gone. Such a name goes when its owner does, so nothing is left behind.
+
+pub mod buffers;
+pub mod connection;
+pub mod connectionless;
+pub mod directory;
+pub mod home;
+pub mod link;
+pub mod listening;
+pub mod name;
+pub mod pool;
+
+use headwater_host::{hidden, sys};
+use headwater_streams::pipe;
+use headwater_tpi::error::{TBADADDR, TBADDATA, TBADOPT};
+use headwater_tpi::prim::{SENDZERO, T_CLTS, T_COTS, T_COTS_ORD, T_INFINITE, T_INVALID, XPG4_1};
+use headwater_tpi::{Info, Refusal};
+
+use crate::provider::Outcome;
+
+/// Most bytes of an address, of options, and of data with a request, an answer or a disconnection.
+pub const MOST: usize = 1024;
+/// Most bytes of a datagram.
+pub const MOST_DATAGRAM: usize = 65000;
+
+/// One of the three providers. Addresses of one mean nothing to the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Space {
+    Ticlts,
+    Ticots,
+    Ticotsord,
+}
+
+impl Space {
+    fn info(self) -> Info {
+        let (tsdu, etsdu, with, serv) = match self {
+            Space::Ticlts => (MOST_DATAGRAM as i32, T_INVALID, T_INVALID, T_CLTS),
+            Space::Ticots => (T_INFINITE, T_INFINITE, MOST as i32, T_COTS),
+            Space::Ticotsord => (T_INFINITE, T_INFINITE, MOST as i32, T_COTS_ORD),
+        };
+        Info {
+            tsdu,
+            etsdu,
+            cdata: with,
+            ddata: with,
+            addr: MOST as i32,
+            opt: MOST as i32,
+            tidu: link::PIECE as i32,
+            serv,
+            state: 0,
+            provider_flag: SENDZERO | XPG4_1,
+        }
+    }
+}
+
+/// A hidden descriptor that is closed with its owner.
+#[derive(Debug)]
+pub struct Owned(i32);
+
+impl Owned {
+    pub fn number(&self) -> i32 {
+        self.0
+    }
+
+    fn into_number(self) -> i32 {
+        let fd = self.0;
+        core::mem::forget(self);
+        fd
+    }
+
+    /// What polls as nothing at all.
+    fn silent() -> sys::Result<Owned> {
+        pipe::placeholder(libc::O_CLOEXEC | libc::O_NONBLOCK)
+            .and_then(hidden::hide_needed)
+            .map(Owned)
+    }
+
+    /// A descriptor of ours that stands for the same as `fd`.
+    fn copy_of(fd: i32) -> sys::Result<Owned> {
+        sys::dup_above(fd, 0)
+            .and_then(hidden::hide_needed)
+            .map(Owned)
+    }
+
+    /// A number that the image after exec will find again.
+    fn pass_on(&self) -> i32 {
+        let _ = sys::fcntl(self.0, libc::F_SETFD, 0);
+        self.0
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        hidden::close(self.0);
+    }
+}
+
+/// A hidden number of an earlier image, if it is still what it was.
+fn inherited(fd: i32, is: u64) -> Option<i32> {
+    let known = sys::fstat(fd).is_ok_and(|st| st.st_ino == is);
+    if !known || !headwater_host::table::set_hidden(fd) {
+        return None;
+    }
+    let _ = sys::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC as usize);
+    Some(fd)
+}
+
+/// What tells a descriptor from another file that has its number.
+fn identity(fd: i32) -> u64 {
+    sys::fstat(fd).map_or(0, |st| st.st_ino)
+}
+
+fn check_address(addr: &[u8]) -> Outcome<()> {
+    if addr.is_empty() || addr.len() > MOST {
+        Err(Refusal::new(TBADADDR))
+    } else {
+        Ok(())
+    }
+}
+
+fn check_options(opts: &[u8]) -> Outcome<()> {
+    if opts.len() > MOST {
+        return Err(Refusal::new(TBADOPT));
+    }
+    headwater_tpi::option::Options::all(opts)?;
+    Ok(())
+}
+
+fn check_user_data(data: &[u8]) -> Outcome<()> {
+    if data.len() > MOST {
+        Err(Refusal::new(TBADDATA))
+    } else {
+        Ok(())
+    }
+}

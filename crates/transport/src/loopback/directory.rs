@@ -1,0 +1,262 @@
+//! How a sender of datagrams finds the ring of an address.
+//!
+//! The owner listens under the address's name; the background thread answers whoever connects with the descriptors of the
+//! ring, since the owner may not be in any call. The connection then stays: its end tells the sender that the owner is gone.
+
+use std::sync::Arc;
+
+use headwater_host::sync::{AtomicBool, Ordering};
+use headwater_host::{process, sys, table};
+use headwater_streams::attach::private::Private;
+use headwater_streams::attach::rights;
+use headwater_streams::background::{self, Keep};
+use headwater_streams::head::{Head, life};
+use headwater_streams::pipe::words::state;
+use headwater_streams::pipe::{Parts, Pipe};
+
+use super::{MOST, Owned, Space, identity, name};
+
+const MAGIC: u64 = 0x4857_434c_5453;
+/// How long a sender waits for an answer, and between two looks, in nanoseconds.
+const PATIENCE: u64 = 1_000_000_000;
+const MOMENT: u64 = 1_000_000;
+
+/// The names of this process. Whoever waits for an answer answers for them too: the background thread may be what waits, or
+/// wait for who does.
+static NAMES: Private<Vec<Arc<Private<Option<Served>>>>> = Private::new(Vec::new());
+
+fn answer_for_all() {
+    let names = NAMES.with(|names| names.clone());
+    for served in names {
+        served.with(|served| served.as_mut().map(Served::answer_all));
+    }
+}
+
+/// The name of an address, served until it is dropped.
+pub struct Entry {
+    served: Arc<Private<Option<Served>>>,
+    name: i32,
+}
+
+/// `None` in the lock once it is over.
+struct Served {
+    name: Owned,
+    addr: Vec<u8>,
+    /// memfd and bell.
+    fds: [i32; 2],
+    senders: Vec<Owned>,
+}
+
+impl Entry {
+    pub fn new(name: Owned, addr: &[u8], head: &Head) -> sys::Result<Entry> {
+        let pipe = head.pipe().ok_or(libc::EINVAL)?;
+        let number = name.number();
+        let fds = [pipe.memfd, pipe.bell(0)?];
+        let served = Arc::new(Private::new(Some(Served {
+            name,
+            addr: addr.to_vec(),
+            fds,
+            senders: Vec::new(),
+        })));
+        let ours = Arc::clone(&served);
+        background::watch(number, move || {
+            ours.with(|served| match served {
+                Some(served) => {
+                    served.answer_all();
+                    Keep::Yes
+                }
+                None => Keep::No,
+            })
+        })?;
+        NAMES.with(|names| names.push(Arc::clone(&served)));
+        Ok(Entry {
+            served,
+            name: number,
+        })
+    }
+
+    /// The name's number, for the image after exec.
+    pub fn pass_on(&self) -> i32 {
+        self.served
+            .with(|served| served.as_ref().map_or(-1, |served| served.name.pass_on()))
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        background::unwatch(self.name);
+        NAMES.with(|names| names.retain(|served| !Arc::ptr_eq(served, &self.served)));
+        drop(self.served.with(Option::take));
+    }
+}
+
+impl Served {
+    fn answer_all(&mut self) {
+        // Those that have gone make room.
+        self.senders
+            .retain(|sender| !name::has_hung_up(sender.number()));
+        loop {
+            match name::accept(self.name.number()) {
+                Ok(Some(sender)) => {
+                    let maker = process::owner().bits();
+                    let _ = rights::send_with(
+                        sender.number(),
+                        &[MAGIC, maker, 0, 0, 0, 0, 0, 0],
+                        &self.addr,
+                        &self.fds,
+                        false,
+                    );
+                    self.senders.push(sender);
+                }
+                Ok(None) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// The way to a mailbox.
+pub struct Route {
+    pub to: Vec<u8>,
+    pub head: &'static Head,
+    gone: Arc<AtomicBool>,
+    connection: Option<Owned>,
+}
+
+/// Why there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lost {
+    /// Nobody has the address.
+    Nobody,
+    /// No answer, or no room for the question: later.
+    Later,
+    Failed(sys::Errno),
+}
+
+impl Route {
+    /// Finds an address. Waits for the answer of whoever has it, for a second at most.
+    pub fn find(space: Space, to: &[u8]) -> Result<Route, Lost> {
+        let connection = connect(space, to)?;
+        let until = sys::now() + PATIENCE;
+        let mut addr = [0; MOST];
+        let mut answer = loop {
+            match rights::receive_with(connection.number(), &mut addr) {
+                Ok(Some((answer, len))) if answer.body[0] == MAGIC && addr[..len] == *to => {
+                    break answer;
+                }
+                Err(libc::EINTR) => {}
+                Err(libc::EAGAIN) => {
+                    answer_for_all();
+                    let answered = name::poll(connection.number(), libc::POLLIN, MOMENT) != 0;
+                    if !answered && sys::now() > until {
+                        return Err(Lost::Later);
+                    }
+                }
+                Ok(_) | Err(_) => return Err(Lost::Nobody),
+            }
+        };
+        answer.hide();
+        let head = map(&mut answer).map_err(Lost::Failed)?;
+        let gone = Arc::new(AtomicBool::new(false));
+        let (number, told) = (connection.number(), Arc::clone(&gone));
+        let watched = background::watch(number, move || {
+            told.store(true, Ordering::Release);
+            head.notify();
+            Keep::No
+        });
+        let route = Route {
+            to: to.to_vec(),
+            head,
+            gone,
+            connection: Some(connection),
+        };
+        watched.map(|()| route).map_err(Lost::Failed)
+    }
+
+    /// To an endpoint's own mailbox.
+    pub fn to_self(addr: &[u8], own: &'static Head) -> Result<Route, Lost> {
+        let head = own
+            .pipe()
+            .ok_or(libc::EBADF)
+            .and_then(life::adopt_writer)
+            .map_err(Lost::Failed)?;
+        Ok(Route {
+            to: addr.to_vec(),
+            head,
+            gone: Arc::default(),
+            connection: None,
+        })
+    }
+
+    /// Has the owner gone?
+    #[inline(always)]
+    pub fn is_over(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+            || self
+                .head
+                .peer_words()
+                .is_some_and(|owner| owner.has(state::HANGUP))
+    }
+}
+
+impl Drop for Route {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            background::unwatch(connection.number());
+        }
+        life::let_go(self.head);
+    }
+}
+
+fn connect(space: Space, to: &[u8]) -> Result<Owned, Lost> {
+    let connection = name::socket().map_err(Lost::Failed)?;
+    let until = sys::now() + PATIENCE;
+    loop {
+        match name::connect(connection.number(), space, to) {
+            Ok(()) => return Ok(connection),
+            Err(libc::ECONNREFUSED) => return Err(Lost::Nobody),
+            Err(libc::EAGAIN) if sys::now() < until => {
+                name::poll(-1, 0, MOMENT);
+            }
+            Err(libc::EAGAIN) => return Err(Lost::Later),
+            Err(e) => return Err(Lost::Failed(e)),
+        }
+    }
+}
+
+/// A head for the ring that an answer brought.
+fn map(answer: &mut rights::Received) -> sys::Result<&'static Head> {
+    if !answer.has(2) {
+        return Err(libc::EMFILE);
+    }
+    let [memfd, bell] = [answer.take(0), answer.take(1)];
+    let is_local = answer.body[1] == process::owner().bits();
+    let known = if is_local {
+        life::hold_pipe(identity(memfd))
+    } else {
+        None
+    };
+    if let Some(holder) = known {
+        let _ = (sys::close(memfd), sys::close(bell));
+        let head = holder
+            .pipe()
+            .ok_or(libc::EBADF)
+            .and_then(life::adopt_writer);
+        life::let_go(holder);
+        return head;
+    }
+    table::set_hidden(memfd);
+    table::set_hidden(bell);
+    life::adopt_writer(map_ring(memfd, bell)?)
+}
+
+/// The ring of a mailbox, of hidden descriptors, which are taken over.
+pub fn map_ring(memfd: i32, bell: i32) -> sys::Result<&'static Pipe> {
+    Pipe::open_hidden(&Parts {
+        side: 0,
+        fifo: true,
+        shadow: -1,
+        memfd,
+        bells: [bell, -1],
+    })
+}

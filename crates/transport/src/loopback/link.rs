@@ -1,0 +1,668 @@
+//! One end of a connection: an end of a pipe whose shadow is a UNIX socket that the table does not know.
+//!
+//! A plain frame is data, one with a band is expedited data; both say whether their data unit goes on. What else the ends
+//! have to tell each other are frames with a control part, so that it stays behind the data: {what, reason, lengths of
+//! address and options}, and as their data the address, the options and the user's data. Only what comes before there are
+//! two ends, a request and its refusal, goes by the socket.
+
+mod calling;
+mod frames;
+mod passage;
+
+use std::sync::Arc;
+
+use headwater_channel::ring::Meta;
+use headwater_host::sync::Ordering;
+use headwater_host::{hidden, process, sys};
+use headwater_streams::background;
+use headwater_streams::ddi::{M_DATA, M_PROTO};
+use headwater_streams::head::{Head, life};
+use headwater_streams::pipe::words::state;
+use headwater_streams::pipe::{LIMIT, LOW, Parts, Pipe, RING};
+use headwater_tpi::Refusal;
+use headwater_tpi::error::{TFLOW, TLOOK, TNODATA};
+use libc::iovec;
+
+use super::buffers::{self, Source};
+use super::home::Home;
+use super::listening::{self, Brought, Request};
+use super::pool::{self, Way};
+use super::{Owned, Space};
+use crate::provider::{Arrived, Event, Outcome, Received, Sending};
+use calling::Again;
+pub use calling::Call;
+use frames::{EXPEDITED, Front, MORE, Told, control, front, take_by_rank, take_plain, word};
+pub use passage::{from_hex, to_hex};
+
+/// Most data in one frame: several are under way in a ring.
+pub const PIECE: usize = 32 << 10;
+/// The same for expedited data, for which there is room beside a ring full of other data.
+const EXPEDITED_PIECE: usize = 8 << 10;
+/// Room that expedited data leaves to what ends a connection.
+const RESERVE: usize = 8 << 10;
+
+/// A killed peer leaves no hint: the kernel is asked now and then by who finds nothing, in nanoseconds.
+const LOOK_EVERY: u64 = 1_000_000;
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// The listener's backlog was full.
+    Calling,
+    /// The request is under way.
+    Asked,
+    Open,
+}
+
+/// Why there is no connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct End {
+    pub reason: i32,
+    pub data: Vec<u8>,
+}
+
+impl End {
+    pub fn of(reason: i32) -> End {
+        End {
+            reason,
+            data: Vec::new(),
+        }
+    }
+}
+
+pub struct Link {
+    head: &'static Head,
+    socket: Owned,
+    phase: Phase,
+    remote: Vec<u8>,
+    /// The address that the caller asked for, at the accepting end.
+    local: Option<Vec<u8>>,
+    again: Option<Again>,
+    /// At the calling end: whom it called.
+    called: Option<(Space, Vec<u8>)>,
+    /// At the accepting end: the listener that may get the socket back.
+    home: Option<Arc<Home>>,
+    /// Forks of this process before there was the socket.
+    forks: u32,
+    /// One end has told the other that it goes, so that the socket need not.
+    farewell: bool,
+    released: bool,
+    peer_released: bool,
+    /// The peer has closed its end in peace.
+    parted: bool,
+    /// Data was to be sent to one who has parted.
+    broken: bool,
+    end: Option<End>,
+    /// The user knows of the end.
+    over: bool,
+    looked_at: u64,
+}
+
+impl Link {
+    /// Makes the other end of what was asked for, and says so. The errors are those of the pipe.
+    pub fn accept(
+        request: Request,
+        by: &[u8],
+        opts: &[u8],
+        data: &[u8],
+    ) -> Result<Link, sys::Errno> {
+        let head = take_brought(request.pipe, request.socket.number())?;
+        let mut link = Link::new(head, request.socket, Phase::Open, request.from);
+        link.local = Some(request.to);
+        link.home = request.home;
+        link.forks = request.forks;
+        link.tell(word::CONFIRM, 0, [by, opts, data])?;
+        Ok(link)
+    }
+
+    fn new(head: &'static Head, socket: Owned, phase: Phase, remote: Vec<u8>) -> Link {
+        head.words().holders.store(1, Ordering::SeqCst);
+        Link {
+            head,
+            socket,
+            phase,
+            remote,
+            local: None,
+            again: None,
+            called: None,
+            home: None,
+            forks: 0,
+            farewell: false,
+            released: false,
+            peer_released: false,
+            parted: false,
+            broken: false,
+            end: None,
+            over: false,
+            looked_at: sys::now(),
+        }
+    }
+
+    pub fn head(&self) -> &'static Head {
+        self.head
+    }
+
+    /// The socket; `None` while it is not connected, and would poll as hung up.
+    pub fn shadow(&self) -> Option<i32> {
+        (self.phase != Phase::Calling).then_some(self.socket.number())
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    pub fn remote(&self) -> &[u8] {
+        &self.remote
+    }
+
+    pub fn local(&self) -> Option<&[u8]> {
+        self.local.as_deref()
+    }
+
+    // ---- events ----
+
+    #[inline]
+    pub fn event(&mut self) -> Option<Event> {
+        if self.phase == Phase::Open {
+            let ring = self.head.incoming();
+            // In this order: a special frame is counted before it is seen.
+            if !ring.is_empty() && ring.specials() == 0 {
+                return Some(Event::Data);
+            }
+        }
+        self.event_slowly()
+    }
+
+    #[inline(never)]
+    fn event_slowly(&mut self) -> Option<Event> {
+        if self.over {
+            return None;
+        }
+        if self.phase == Phase::Calling && self.end.is_none() {
+            self.call_again();
+        }
+        if let Some(event) = self.event_in_ring() {
+            return Some(event);
+        }
+        if self.end.is_none() {
+            if !self.is_cut_off() {
+                return None;
+            }
+            // What was sent before the end is there by now.
+            if let Some(event) = self.event_in_ring() {
+                return Some(event);
+            }
+            if self.parted && !self.broken || self.calls_afresh() {
+                return None;
+            }
+            self.end = self.end.take().or_else(|| Some(self.why()));
+        }
+        Some(Event::Disconnect)
+    }
+
+    fn event_in_ring(&mut self) -> Option<Event> {
+        if self.head.incoming().is_empty() {
+            return None;
+        }
+        let mut parted = false;
+        let found = self.head.take_frames(|ring| {
+            loop {
+                return Ok(match front(ring)? {
+                    None => None,
+                    Some(Front::Data) => Some(Event::Data),
+                    Some(Front::Expedited(_)) => Some(Event::ExData),
+                    Some(Front::Control(_, word::CONFIRM)) => Some(Event::Connect),
+                    Some(Front::Control(_, word::DISCONNECT)) => Some(Event::Disconnect),
+                    Some(Front::Control(_, word::RELEASE)) => Some(Event::OrdRel),
+                    Some(Front::Control(frame, word)) => {
+                        parted |= word == word::CLOSED;
+                        ring.take(&frame);
+                        continue;
+                    }
+                });
+            }
+        });
+        self.parted |= parted;
+        found.ok().flatten()
+    }
+
+    /// Has the other end gone, or spoiled the ring?
+    fn is_cut_off(&mut self) -> bool {
+        if self.head.words().has(state::READ_ERROR) {
+            return true;
+        }
+        if self.phase == Phase::Calling {
+            return false;
+        }
+        if self.head.has_hung_up() {
+            return !self.parted || self.broken;
+        }
+        let now = sys::now();
+        if now - self.looked_at < LOOK_EVERY {
+            return false;
+        }
+        self.looked_at = now;
+        self.head.has_hung_up_now()
+    }
+
+    fn why(&self) -> End {
+        if self.head.words().has(state::READ_ERROR) {
+            return End::of(libc::EPROTO);
+        }
+        if self.phase == Phase::Open {
+            return End::of(libc::ECONNRESET);
+        }
+        End {
+            reason: libc::ECONNREFUSED,
+            data: listening::last_words(self.socket.number()),
+        }
+    }
+
+    /// Takes the event in front, unless it is data.
+    pub fn take(&mut self) -> Option<Arrived> {
+        let event = self.event()?;
+        if matches!(event, Event::Data | Event::ExData) {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let taken = self.head.take_frames(|ring| {
+            let Some(Front::Control(frame, word)) = front(ring)? else {
+                return Ok(None);
+            };
+            bytes.resize(frame.len, 0);
+            ring.copy_frame(&frame, 0, &mut bytes);
+            ring.take(&frame);
+            Ok(Some(word))
+        });
+        let told = taken.ok().flatten().map(|word| (word, Told::read(&bytes)));
+        Some(match told {
+            Some((word::CONFIRM, told)) => {
+                self.phase = Phase::Open;
+                self.again = None;
+                self.remote = told.addr.clone();
+                Arrived::Confirmed {
+                    by: told.addr,
+                    opts: told.opts,
+                    data: told.data,
+                }
+            }
+            Some((word::RELEASE, told)) => {
+                self.peer_released = true;
+                Arrived::Released { data: told.data }
+            }
+            Some((_, told)) => {
+                self.over = true;
+                self.farewell = true;
+                Arrived::Disconnected {
+                    reason: told.reason,
+                    seq: -1,
+                    data: told.data,
+                }
+            }
+            None => {
+                self.over = true;
+                let end = self.end.take().unwrap_or_else(|| self.why());
+                Arrived::Disconnected {
+                    reason: end.reason,
+                    seq: -1,
+                    data: end.data,
+                }
+            }
+        })
+    }
+
+    // ---- data ----
+
+    /// See [`Provider::send`](crate::provider::Provider::send).
+    #[inline]
+    pub fn send(&mut self, data: &[iovec], how: Sending) -> Outcome<usize> {
+        let head = self.head;
+        if head.has_hung_up() {
+            return Err(self.unheard());
+        }
+        if let [v] = data
+            && v.iov_len.wrapping_sub(1) < PIECE
+            && !how.expedited
+        {
+            head.enter();
+            let sent = self.send_piece(buffers::bytes(v), how.more)?;
+            head.note_sent();
+            return if sent {
+                Ok(v.iov_len)
+            } else {
+                Err(self.full())
+            };
+        }
+        self.send_slowly(data, how)
+    }
+
+    /// One frame; false: no room.
+    #[inline(always)]
+    fn send_piece(&mut self, bytes: &[u8], more: bool) -> Outcome<bool> {
+        let head = self.head;
+        let meta = Meta {
+            flags: more as u8 * MORE,
+            ..Meta::default()
+        };
+        let plan = head.plan_copy(bytes.len());
+        let sent = head.put_frames(|ring| {
+            if !ring.may_send(bytes.len(), LIMIT, LOW) {
+                return Ok(false);
+            }
+            match &plan {
+                Some(plan) if plan.streaming => ring.push_streaming(bytes, meta).map(|n| n > 0),
+                _ => ring.push(bytes, meta).map(|n| n > 0),
+            }
+        });
+        if let Some(plan) = plan {
+            head.copying.done(plan, bytes.len());
+        }
+        sent.map_err(|_| Refusal::new(TLOOK))
+    }
+
+    #[inline(never)]
+    fn send_slowly(&mut self, data: &[iovec], how: Sending) -> Outcome<usize> {
+        let total = buffers::len(data);
+        if total == 0 && how.more {
+            return Ok(0);
+        }
+        self.head.enter();
+        let most = if how.expedited {
+            EXPEDITED_PIECE
+        } else {
+            PIECE
+        };
+        let mut source = Source::new(data);
+        let mut done = 0;
+        loop {
+            let n = (total - done).min(most);
+            let more = how.more || done + n < total;
+            let sent = match data {
+                _ if how.expedited => self.send_expedited(&mut source, n, more)?,
+                [v] if n > 0 => self.send_piece(&buffers::bytes(v)[done..done + n], more)?,
+                _ => self.send_gathered(&mut source, n, more)?,
+            };
+            if sent {
+                done += n;
+            }
+            if sent && done < total {
+                continue;
+            }
+            self.head.note_sent();
+            return if sent || done > 0 {
+                Ok(done)
+            } else {
+                Err(self.full())
+            };
+        }
+    }
+
+    fn send_gathered(&mut self, source: &mut Source<'_>, n: usize, more: bool) -> Outcome<bool> {
+        let meta = Meta {
+            flags: more as u8 * MORE,
+            ..Meta::default()
+        };
+        let sent = self.head.put_frames(|ring| {
+            if !ring.may_send(n, LIMIT, LOW) {
+                return Ok(false);
+            }
+            if n == 0 {
+                return ring.push_empty(meta);
+            }
+            let Some(mut room) = ring.reserve(n, false)?.filter(|room| room.len >= n) else {
+                return Ok(false);
+            };
+            source.take(&mut buffers::room(&mut room)[..n]);
+            ring.commit(n, meta);
+            Ok(true)
+        });
+        sent.map_err(|_| Refusal::new(TLOOK))
+    }
+
+    fn send_expedited(&mut self, source: &mut Source<'_>, n: usize, more: bool) -> Outcome<bool> {
+        let meta = Meta {
+            kind: M_DATA,
+            band: EXPEDITED,
+            flags: more as u8 * MORE,
+            control: 0,
+        };
+        let sent = self.head.put_frames(|ring| {
+            if ring.fill() as usize + n > RING - RESERVE - 64 {
+                return Ok(false);
+            }
+            let mut bytes = vec![0; n];
+            source.take(&mut bytes);
+            ring.push_special(&[], &bytes, meta)
+        });
+        sent.map_err(|_| Refusal::new(TLOOK))
+    }
+
+    #[cold]
+    fn full(&self) -> Refusal {
+        self.head.words().full_count.fetch_add(1, Ordering::Relaxed);
+        Refusal::new(TFLOW)
+    }
+
+    /// Nobody is there to take data.
+    #[cold]
+    fn unheard(&mut self) -> Refusal {
+        // What the peer said last may not have been looked at yet.
+        self.event_in_ring();
+        self.broken |= self.parted;
+        Refusal::new(TLOOK)
+    }
+
+    /// See [`Provider::receive`](crate::provider::Provider::receive).
+    #[inline]
+    pub fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
+        let head = self.head;
+        let ring = head.incoming();
+        if ring.is_empty() {
+            return Err(self.nothing());
+        }
+        head.enter();
+        let taken = head.take_frames(|ring| {
+            if ring.specials() == 0 {
+                take_plain(ring, into)
+            } else {
+                take_by_rank(ring, into)
+            }
+        });
+        match taken {
+            Ok(Some(received)) => Ok(received),
+            _ => Err(self.nothing()),
+        }
+    }
+
+    #[cold]
+    fn nothing(&mut self) -> Refusal {
+        match self.event() {
+            // It came this moment; the caller looks again before it sleeps.
+            None | Some(Event::Data | Event::ExData) => Refusal::new(TNODATA),
+            Some(_) => Refusal::new(TLOOK),
+        }
+    }
+
+    // ---- the end ----
+
+    fn tell(&self, what: u32, reason: i32, parts: [&[u8]; 3]) -> Result<bool, sys::Errno> {
+        let meta = Meta {
+            kind: M_PROTO,
+            ..Meta::default()
+        };
+        self.head.enter();
+        self.head.put_frames(|ring| {
+            ring.push_special(&control(what, reason, parts), &parts.concat(), meta)
+        })
+    }
+
+    /// The last that the peer hears of this end, which is a hangup too.
+    fn tell_last(&mut self, whats: &[u32], reason: i32, data: &[u8]) {
+        let meta = Meta {
+            kind: M_PROTO,
+            ..Meta::default()
+        };
+        let head = self.head;
+        head.enter();
+        let told = head.put_frames(|ring| {
+            for &what in whats {
+                if !ring.push_special(&control(what, reason, [&[], &[], data]), data, meta)? {
+                    return Ok(false);
+                }
+            }
+            head.hang_up_peer();
+            Ok(true)
+        });
+        head.ring_peer_that_sends();
+        self.farewell |= told == Ok(true);
+    }
+
+    /// No more data will be sent.
+    pub fn release(&mut self) -> Outcome<()> {
+        if self.head.has_hung_up() {
+            self.event_in_ring();
+            if !self.parted {
+                return Err(Refusal::new(TLOOK));
+            }
+        }
+        match self.tell(word::RELEASE, 0, [&[], &[], &[]]) {
+            Ok(true) => {
+                self.released = true;
+                Ok(())
+            }
+            Ok(false) => Err(self.full()),
+            Err(_) => Err(Refusal::new(TLOOK)),
+        }
+    }
+
+    /// Ends it at once.
+    pub fn disconnect(mut self, data: &[u8]) {
+        if self.phase == Phase::Asked {
+            listening::say_last(self.socket.number(), data);
+        }
+        // A request may have been accepted meanwhile.
+        self.tell_last(&[word::DISCONNECT], libc::ECONNRESET, data);
+    }
+
+    /// The endpoint is closed: as close(2) of a socket, it is a release if the provider has that and nothing unread is lost.
+    pub fn close(mut self, orderly: bool) {
+        if self.phase != Phase::Open || self.over || !self.is_last() {
+            return;
+        }
+        let unread = !self.peer_released && !self.head.incoming().is_empty();
+        match orderly && !unread {
+            true if self.released => self.tell_last(&[word::CLOSED], 0, &[]),
+            true => self.tell_last(&[word::RELEASE, word::CLOSED], 0, &[]),
+            false => self.tell_last(&[word::DISCONNECT], libc::ECONNRESET, &[]),
+        }
+    }
+
+    /// Both directions were released: the peer is not to take what follows for a failure.
+    pub fn part(mut self) {
+        if self.phase == Phase::Open && self.released && self.is_last() {
+            self.tell_last(&[word::CLOSED], 0, &[]);
+        }
+    }
+
+    /// Does no other process hold this end?
+    fn is_last(&self) -> bool {
+        self.head.words().holders.fetch_sub(1, Ordering::SeqCst) == 1
+    }
+}
+
+impl Link {
+    /// May the ends meet again by the same socket and pipe? Not if any other process may have them.
+    fn parts_in_peace(&self) -> bool {
+        let (head, peer) = (self.head, self.head.peer_words());
+        self.phase == Phase::Open
+            && (self.farewell || self.parted)
+            && self.forks == background::forks()
+            && !head.is_shared()
+            && !head.words().has(state::READ_ERROR)
+            && peer
+                .is_some_and(|words| words.user.load(Ordering::Relaxed) != process::owner().bits())
+    }
+
+    /// Gives the socket to whoever keeps it for another connection.
+    fn keep_socket(&mut self, pipe: &'static Pipe) -> Option<Way> {
+        if !self.parts_in_peace() {
+            return None;
+        }
+        let socket = core::mem::replace(&mut self.socket, Owned(-1));
+        if let Some(home) = &self.home {
+            if let Err(socket) = home.give(socket, pipe) {
+                self.socket = socket;
+            }
+            return None;
+        }
+        match self.called.take() {
+            Some((space, to)) => Some(Way {
+                socket,
+                space,
+                to,
+                forks: self.forks,
+            }),
+            None => {
+                self.socket = socket;
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let (pipe, side) = (self.head.pipe(), self.head.side());
+        let way = pipe.and_then(|pipe| self.keep_socket(pipe));
+        // The other end is told once the kernel knows.
+        self.head.fd.store(-1, Ordering::Release);
+        let socket = core::mem::replace(&mut self.socket.0, -1);
+        let at_home = socket < 0 && way.is_none();
+        hidden::close(socket);
+        life::let_go(self.head);
+        match pipe {
+            Some(pipe) if at_home => pipe.settle(side),
+            Some(pipe) if self.phase == Phase::Open => pool::give(pipe, side == 0, way),
+            // Whoever has seen the request may have mapped it.
+            Some(pipe) => pool::forget(pipe),
+            None => {}
+        }
+    }
+}
+
+/// The accepting end of what a request brought.
+fn take_brought(brought: Brought, shadow: i32) -> sys::Result<&'static Head> {
+    match brought {
+        Brought::Mapped(pipe) => life::adopt_hidden(pipe.take(), 1, shadow),
+        Brought::Parts([memfd, first, second]) => {
+            let bells = [first.into_number(), second.into_number()];
+            let head = take_end(memfd.into_number(), bells, 1, shadow)?;
+            head.pipe().into_iter().for_each(life::keep);
+            Ok(head)
+        }
+        Brought::Local(inode) => {
+            let holder = life::hold_pipe(inode).ok_or(libc::ECONNABORTED)?;
+            let made = holder
+                .pipe()
+                .ok_or(libc::ECONNABORTED)
+                .and_then(|pipe| life::adopt_hidden(pipe, 1, shadow));
+            life::let_go(holder);
+            made
+        }
+    }
+}
+
+/// Makes hidden descriptors an end of a pipe here. They are taken over, also when it fails.
+fn take_end(memfd: i32, bells: [i32; 2], side: u32, shadow: i32) -> sys::Result<&'static Head> {
+    let pipe = Pipe::open_hidden(&Parts {
+        side,
+        fifo: false,
+        shadow,
+        memfd,
+        bells,
+    })?;
+    life::adopt_hidden(pipe, side, shadow)
+}
+
+/// Whether a request's pipe is one that this process made.
+pub fn maker() -> u64 {
+    process::owner().bits()
+}

@@ -1,0 +1,470 @@
+//! A listening endpoint: the requests that have come, in their order, until they are answered.
+//!
+//! A request is one message on a UNIX socket that has connected to the address: {MAGIC, REQUEST, lengths, the maker of the
+//! pipe}, then the caller's address, the one that is called, options and data, with the descriptors of the pipe: memfd and
+//! bells. A refusal is {MAGIC, REFUSAL} and data; without one the end of the socket says the same.
+//!
+//! The descriptor is an epoll set, since three kinds of things wake a listener: a connection, a request on one that was
+//! silent at first, and the end of one whose request is not answered yet.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use headwater_host::{hidden, process, sys};
+use headwater_streams::attach::rights::{self, Body};
+use headwater_streams::background;
+use headwater_tpi::Refusal;
+use headwater_tpi::error::TBADSEQ;
+use syscalls::{Sysno, syscall};
+
+use super::home::{Home, Line};
+use super::link::{Call, maker};
+use super::pool::{self, Mapped};
+use super::{MOST, Owned, Space, identity, name};
+use crate::provider::{Arrived, Event, Outcome};
+
+const MAGIC: u64 = 0x4857_5452_4c42;
+const REQUEST: u64 = 1;
+const REFUSAL: u64 = 2;
+
+/// In a request's body: which pipe it is for, if that is one of a former connection by the same socket.
+pub const INODE: usize = 4;
+
+const READABLE: u32 = libc::EPOLLIN as u32;
+const ENDED: u32 = libc::EPOLLRDHUP as u32;
+/// For a socket that may stay in the set for another request: what happens is told once.
+const ONCE: u32 = READABLE | ENDED | libc::EPOLLET as u32;
+
+/// Somebody wants a connection. Dropped, it is refused.
+pub struct Request {
+    pub socket: Owned,
+    pub space: Space,
+    pub from: Vec<u8>,
+    pub to: Vec<u8>,
+    pub opts: Vec<u8>,
+    pub data: Vec<u8>,
+    pub pipe: Brought,
+    /// The listener, if it may have the socket back: then the socket stays in its set.
+    pub home: Option<Arc<Home>>,
+    /// Forks of this process before it was accepted.
+    pub forks: u32,
+    /// Its maker went before the user was told of it.
+    gone: bool,
+}
+
+/// The pipe that came with a request.
+pub enum Brought {
+    /// One of a former connection, mapped here.
+    Mapped(Mapped),
+    /// Made by this process: its identity.
+    Local(u64),
+    /// memfd and bells.
+    Parts([Owned; 3]),
+}
+
+impl Brought {
+    fn with(mut parts: rights::Received) -> sys::Result<Brought> {
+        if !parts.has(3) {
+            return Err(libc::EPROTO);
+        }
+        let fds = [0, 1, 2].map(|i| parts.take(i));
+        let inode = identity(fds[0]);
+        let is_local = parts.body[3] == process::owner().bits();
+        let brought = if is_local {
+            Some(Brought::Local(inode))
+        } else {
+            pool::known(inode).map(Brought::Mapped)
+        };
+        if let Some(brought) = brought {
+            fds.into_iter().for_each(hidden::close);
+            return Ok(brought);
+        }
+        let [memfd, first, second] = fds.map(|fd| hidden::hide_needed(fd).map(Owned));
+        Ok(Brought::Parts([memfd?, first?, second?]))
+    }
+}
+
+/// The message that asks for a connection.
+pub fn request(call: &Call<'_>) -> (Body, Vec<u8>) {
+    let parts = [call.from, call.to, call.opts, call.data];
+    let lengths = parts
+        .iter()
+        .rev()
+        .fold(0, |all, part| all << 16 | part.len() as u64);
+    (
+        [MAGIC, REQUEST, lengths, maker(), 0, 0, 0, 0],
+        parts.concat(),
+    )
+}
+
+/// Ends an attempt at a connection, from either side, with data.
+pub fn say_last(socket: i32, data: &[u8]) {
+    let _ = rights::send_with(
+        socket,
+        &[MAGIC, REFUSAL, 0, 0, 0, 0, 0, 0],
+        data,
+        &[],
+        false,
+    );
+}
+
+/// What the other side had to say when it ended the attempt.
+pub fn last_words(socket: i32) -> Vec<u8> {
+    refusal(socket).unwrap_or_default()
+}
+
+/// The data of a refusal, if one has come.
+pub fn refusal(socket: i32) -> Option<Vec<u8>> {
+    let mut data = vec![0; MOST];
+    // The first answer may be an error that the kernel keeps.
+    for _ in 0..2 {
+        if let Ok(said) = rights::receive_with(socket, &mut data) {
+            let (_, len) =
+                said.filter(|(said, _)| said.body[0] == MAGIC && said.body[1] == REFUSAL)?;
+            data.truncate(len);
+            return Some(data);
+        }
+    }
+    None
+}
+
+impl Request {
+    /// Reads it from a socket. EAGAIN: not yet.
+    fn read(socket: &mut Option<Owned>, space: Space) -> sys::Result<Request> {
+        let mut bytes = [0; 4 * MOST];
+        let fd = socket.as_ref().map_or(-1, Owned::number);
+        let (parts, len) = rights::receive_with(fd, &mut bytes)?.ok_or(libc::EPROTO)?;
+        let body = parts.body;
+        let pipe = Brought::with(parts)?;
+        let socket = socket.take().ok_or(libc::EBADF)?;
+        Request::made_of(&body, &bytes[..len], socket, space, pipe)
+    }
+
+    /// Another one by a known socket. EAGAIN, with the line: none yet.
+    fn read_again(line: Line, space: Space) -> Result<Request, Option<Line>> {
+        let mut bytes = [0; 4 * MOST];
+        let (parts, len) = match rights::receive_with(line.socket.number(), &mut bytes) {
+            Err(libc::EAGAIN) => return Err(Some(line)),
+            Ok(Some(came)) if came.0.body[INODE] == line.pipe.inode && line.pipe.heads_gone() => {
+                came
+            }
+            _ => {
+                line.end();
+                return Err(None);
+            }
+        };
+        let pipe = Brought::Mapped(Mapped::from(line.pipe));
+        Request::made_of(&parts.body, &bytes[..len], line.socket, space, pipe).map_err(|_| None)
+    }
+
+    fn made_of(
+        body: &Body,
+        bytes: &[u8],
+        socket: Owned,
+        space: Space,
+        pipe: Brought,
+    ) -> sys::Result<Request> {
+        let [magic, what, lengths, ..] = *body;
+        if magic != MAGIC || what != REQUEST {
+            return Err(libc::EPROTO);
+        }
+        let mut rest = bytes;
+        let mut part = |at: u32| {
+            let part = rest.split_off(..(lengths >> (16 * at)) as u16 as usize);
+            part.map(<[u8]>::to_vec)
+                .filter(|part| part.len() <= MOST)
+                .ok_or(libc::EPROTO)
+        };
+        let (from, to, opts, data) = (part(0)?, part(1)?, part(2)?, part(3)?);
+        let forks = background::forks();
+        Ok(Request {
+            socket,
+            space,
+            from,
+            to,
+            opts,
+            data,
+            pipe,
+            home: None,
+            forks,
+            gone: false,
+        })
+    }
+
+    pub fn has_gone(&self) -> bool {
+        name::has_hung_up(self.socket.number())
+    }
+}
+
+pub struct Listening {
+    set: Owned,
+    space: Space,
+    qlen: usize,
+    /// Connected, and silent until now.
+    silent: Vec<Owned>,
+    waiting: VecDeque<Request>,
+    /// Told to the user, who has not answered.
+    outstanding: Vec<(i32, Request)>,
+    /// Of those: gone before they were answered.
+    lost: VecDeque<Arrived>,
+    next: i32,
+    /// The name is watched: there may be more outstanding.
+    attentive: bool,
+    home: Arc<Home>,
+}
+
+impl Listening {
+    pub fn new(space: Space, qlen: u32, name: i32) -> sys::Result<Listening> {
+        // SAFETY: plain numbers.
+        let set = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) };
+        let set = set
+            .map_err(|e| e.into_raw())
+            .and_then(|fd| hidden::hide_needed(fd as i32))
+            .map(Owned)?;
+        let mut listening = Listening::with_set(set, space, qlen);
+        listening.home = Arc::new(Home::new(true));
+        listening.watch(name, READABLE)?;
+        Ok(listening)
+    }
+
+    /// With a set in which the name is already.
+    pub fn with_set(set: Owned, space: Space, qlen: u32) -> Listening {
+        Listening {
+            set,
+            space,
+            qlen: qlen as usize,
+            silent: Vec::new(),
+            waiting: VecDeque::new(),
+            outstanding: Vec::new(),
+            lost: VecDeque::new(),
+            next: 1,
+            attentive: true,
+            home: Arc::new(Home::new(false)),
+        }
+    }
+
+    pub fn descriptor(&self) -> i32 {
+        self.set.number()
+    }
+
+    pub fn qlen(&self) -> usize {
+        self.qlen
+    }
+
+    pub fn event(&mut self, name: i32) -> Option<Event> {
+        let open = self.outstanding.len() < self.qlen;
+        if open != self.attentive {
+            let _ = self.change(libc::EPOLL_CTL_MOD, name, if open { READABLE } else { 0 });
+            self.attentive = open;
+        }
+        // What is known already is told before anything new is looked for.
+        if !self.has_news() {
+            self.gather(name);
+        }
+        if !self.lost.is_empty() {
+            return Some(Event::Disconnect);
+        }
+        (open && !self.waiting.is_empty()).then_some(Event::Listen)
+    }
+
+    /// Something is known that the set may not tell of.
+    pub fn has_news(&self) -> bool {
+        !self.lost.is_empty() || !self.waiting.is_empty() && self.outstanding.len() < self.qlen
+    }
+
+    pub fn take(&mut self, name: i32) -> Option<Arrived> {
+        match self.event(name)? {
+            Event::Disconnect => self.lost.pop_front(),
+            _ => {
+                let mut request = self.waiting.pop_front()?;
+                let seq = self.next;
+                self.next = self.next.checked_add(1).unwrap_or(1);
+                if request.home.is_none() {
+                    let _ = self.watch(request.socket.number(), ENDED);
+                }
+                let (from, opts) = (request.from.clone(), request.opts.clone());
+                let data = core::mem::take(&mut request.data);
+                if request.gone {
+                    self.lost.push_back(reset(seq, request));
+                } else {
+                    self.outstanding.push((seq, request));
+                }
+                Some(Arrived::Request {
+                    seq,
+                    from,
+                    opts,
+                    data,
+                })
+            }
+        }
+    }
+
+    /// TBADSEQ.
+    pub fn take_out(&mut self, seq: i32) -> Outcome<Request> {
+        let at = self.outstanding.iter().position(|(known, _)| *known == seq);
+        let (_, request) = self.outstanding.remove(at.ok_or(Refusal::new(TBADSEQ))?);
+        if request.home.is_none() {
+            self.forget(request.socket.number());
+        }
+        Ok(request)
+    }
+
+    pub fn put_back(&mut self, seq: i32, request: Request) {
+        if request.home.is_none() {
+            let _ = self.watch(request.socket.number(), ENDED);
+        } else if request.has_gone() {
+            self.lost.push_back(reset(seq, request));
+            return;
+        }
+        let at = self.outstanding.partition_point(|(other, _)| *other < seq);
+        self.outstanding.insert(at, (seq, request));
+    }
+
+    /// A request was used up without becoming a connection.
+    pub fn lose(&mut self, seq: i32) {
+        self.lost.push_back(Arrived::Disconnected {
+            reason: libc::ECONNABORTED,
+            seq,
+            data: Vec::new(),
+        });
+    }
+
+    /// The set will be shared, and what is told once may be told to the other process.
+    pub fn forking(&mut self) {
+        self.home.close();
+        let mut kept = Vec::new();
+        for (_, request) in &mut self.outstanding {
+            if request.home.take().is_some() {
+                kept.push(request.socket.number());
+            }
+        }
+        for fd in kept {
+            let _ = self.change(libc::EPOLL_CTL_MOD, fd, ENDED);
+        }
+        let kept: Vec<i32> = self
+            .waiting
+            .iter_mut()
+            .filter_map(|r| r.home.take().map(|_| r.socket.number()))
+            .collect();
+        kept.into_iter().for_each(|fd| self.forget(fd));
+    }
+
+    /// In a child: what is not told yet is the parent's to tell.
+    pub fn forked(&mut self) {
+        self.home.close();
+        self.waiting.clear();
+        self.silent.clear();
+    }
+
+    fn gather(&mut self, name: i32) {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
+        let n = sys::epoll_poll(self.set.number(), &mut events).unwrap_or(0);
+        for event in &events[..n] {
+            self.attend_to(event.u64 as i32, name);
+        }
+    }
+
+    /// Something is said to have happened at `fd`, in this process or in one that shares the set.
+    fn attend_to(&mut self, fd: i32, name: i32) {
+        if fd == name {
+            // One after the other: the rest waits in the kernel.
+            if self.waiting.is_empty()
+                && let Ok(Some(socket)) = name::accept(name)
+            {
+                self.hear(socket, false);
+            }
+        } else if let Some(line) = self.home.take(fd) {
+            match Request::read_again(line, self.space) {
+                Ok(request) => self.waiting.push_back(Request {
+                    home: Some(Arc::clone(&self.home)),
+                    ..request
+                }),
+                Err(Some(line)) => drop(self.home.give(line.socket, line.pipe)),
+                Err(None) => {}
+            }
+        } else if let Some(at) = self.silent.iter().position(|socket| socket.number() == fd) {
+            let socket = self.silent.remove(at);
+            self.hear(socket, true);
+        } else {
+            self.find_lost(fd);
+        }
+    }
+
+    fn hear(&mut self, socket: Owned, watched: bool) {
+        let fd = socket.number();
+        let mut socket = Some(socket);
+        let heard = Request::read(&mut socket, self.space);
+        if watched && !matches!(heard, Err(libc::EAGAIN)) {
+            self.forget(fd);
+        }
+        match heard {
+            Ok(mut request) => {
+                let may_stay = !matches!(request.pipe, Brought::Local(_)) && self.home.is_open();
+                if may_stay && self.watch(fd, ONCE).is_ok() {
+                    request.home = Some(Arc::clone(&self.home));
+                }
+                self.waiting.push_back(request);
+            }
+            Err(libc::EAGAIN) => {
+                if !watched {
+                    let _ = self.watch(fd, READABLE);
+                }
+                self.silent.extend(socket);
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn find_lost(&mut self, fd: i32) {
+        if let Some(request) = self
+            .waiting
+            .iter_mut()
+            .find(|request| request.socket.number() == fd)
+        {
+            request.gone |= request.has_gone();
+        }
+        let at = self
+            .outstanding
+            .iter()
+            .position(|(_, request)| request.socket.number() == fd && request.has_gone());
+        let Some(at) = at else { return };
+        let (seq, request) = self.outstanding.remove(at);
+        if request.home.is_none() {
+            self.forget(fd);
+        }
+        self.lost.push_back(reset(seq, request));
+    }
+
+    fn watch(&self, fd: i32, events: u32) -> sys::Result<()> {
+        self.change(libc::EPOLL_CTL_ADD, fd, events)
+    }
+
+    /// Closing is not enough where another process has a copy.
+    fn forget(&self, fd: i32) {
+        let _ = self.change(libc::EPOLL_CTL_DEL, fd, 0);
+    }
+
+    fn change(&self, what: i32, fd: i32, events: u32) -> sys::Result<()> {
+        let mut event = libc::epoll_event {
+            events,
+            u64: fd as u64,
+        };
+        // SAFETY: event is valid.
+        unsafe { sys::epoll_ctl(self.set.number(), what, fd, &mut event) }
+    }
+}
+
+/// What is told of a request whose maker has gone.
+fn reset(seq: i32, request: Request) -> Arrived {
+    Arrived::Disconnected {
+        reason: libc::ECONNRESET,
+        seq,
+        data: last_words(request.socket.number()),
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.home.close();
+    }
+}

@@ -1,0 +1,160 @@
+//! Addresses: opaque bytes, each of which stands for an abstract UNIX socket of this user and provider.
+
+use std::sync::OnceLock;
+
+use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::{board, hidden, process, sys};
+
+use super::{Owned, Space};
+
+/// Requests that the kernel keeps for us; it may set a lower limit.
+const BACKLOG: i32 = 4096;
+/// Longer addresses go by their hash. What is behind a name is asked for the whole address.
+const LONGEST: usize = 60;
+
+/// An address that nobody has.
+pub fn unused() -> Vec<u8> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    static BEGUN: OnceLock<u64> = OnceLock::new();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    // Images after exec have the same process.
+    let begun = BEGUN.get_or_init(sys::now);
+    format!(
+        "{:x}.{:x}.{begun:x}.{count:x}",
+        process::pid(),
+        process::owner().start()
+    )
+    .into_bytes()
+}
+
+/// Takes the name, so that nobody else can have the address; with `listening` others may connect. EADDRINUSE.
+pub fn claim(space: Space, addr: &[u8], listening: bool) -> sys::Result<Owned> {
+    let socket = socket()?;
+    let (name, len) = name(space, addr);
+    // SAFETY: name is valid for len bytes.
+    unsafe { sys::bind(socket.number(), &name as *const _ as *const _, len) }?;
+    if listening {
+        sys::listen(socket.number(), BACKLOG)?;
+    }
+    Ok(socket)
+}
+
+/// Connects to whoever listens at an address. ECONNREFUSED: nobody of this user; EAGAIN: too many before us, later.
+pub fn connect(socket: i32, space: Space, addr: &[u8]) -> sys::Result<()> {
+    let (name, len) = name(space, addr);
+    loop {
+        // SAFETY: name is valid for len bytes.
+        match unsafe { sys::connect(socket, &name as *const _ as *const _, len) } {
+            Err(libc::EINTR) => {}
+            Ok(()) if !is_ours(socket) => return Err(libc::ECONNREFUSED),
+            done => return done,
+        }
+    }
+}
+
+/// The next one who has connected; `None`: it was not one of this user. EAGAIN.
+pub fn accept(listener: i32) -> sys::Result<Option<Owned>> {
+    loop {
+        match sys::accept(listener, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) {
+            Err(libc::EINTR) => {}
+            Err(e) => return Err(e),
+            Ok(fd) => {
+                let socket = Owned(hidden::hide_needed(fd)?);
+                return Ok(is_ours(socket.number()).then_some(socket));
+            }
+        }
+    }
+}
+
+pub fn socket() -> sys::Result<Owned> {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    sys::socket(libc::AF_UNIX, kind, 0)
+        .and_then(hidden::hide_needed)
+        .map(Owned)
+}
+
+/// Has the other side of a connected socket gone?
+pub fn has_hung_up(socket: i32) -> bool {
+    poll(socket, 0, 0) & (libc::POLLHUP | libc::POLLERR) != 0
+}
+
+/// As poll(2), for so many nanoseconds at most.
+pub fn poll(socket: i32, events: i16, ns: u64) -> i16 {
+    let mut fds = [libc::pollfd {
+        fd: socket,
+        events,
+        revents: 0,
+    }];
+    let _ = sys::ppoll(&mut fds, Some(ns));
+    fds[0].revents
+}
+
+fn is_ours(fd: i32) -> bool {
+    let mut bytes = [0u8; size_of::<libc::ucred>()];
+    let told = sys::sockopt_bytes(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut bytes);
+    let uid = &bytes[core::mem::offset_of!(libc::ucred, uid)..][..4];
+    told.is_ok() && uid == sys::getuid().to_ne_bytes()
+}
+
+fn name(space: Space, addr: &[u8]) -> (libc::sockaddr_un, u32) {
+    // SAFETY: all zeroes is a valid sockaddr_un.
+    let mut name: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+    name.sun_family = libc::AF_UNIX as u16;
+    let mut text = prefix(space);
+    if addr.len() <= LONGEST {
+        text.push(b'=');
+        text.extend_from_slice(addr);
+    } else {
+        text.push(b'#');
+        text.extend_from_slice(format!("{:032x}", hash(addr)).as_bytes());
+    }
+    for (to, from) in name.sun_path[1..].iter_mut().zip(&text) {
+        *to = *from as libc::c_char;
+    }
+    (name, (2 + 1 + text.len()) as u32)
+}
+
+/// At most 46 bytes.
+fn prefix(space: Space) -> Vec<u8> {
+    let space = match space {
+        Space::Ticlts => "clts",
+        Space::Ticots => "cots",
+        Space::Ticotsord => "ord",
+    };
+    // Another runtime folder is another world.
+    let world = hash(board::folder().as_bytes()) as u32;
+    format!("headwater.{space}.{}.{world:08x}", sys::getuid()).into_bytes()
+}
+
+/// FNV-1a.
+fn hash(bytes: &[u8]) -> u128 {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0100_0000_0000_0000_0000_013b;
+    bytes
+        .iter()
+        .fold(BASIS, |h, &b| (h ^ b as u128).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_has_a_name_of_its_own_that_fits() {
+        let long = [7u8; 1024];
+        let mut other = long;
+        other[1023] = 8;
+        let spaces = [Space::Ticlts, Space::Ticots, Space::Ticotsord];
+        let addresses: [&[u8]; 6] = [&[0], &[0, 0], b"a", &long[..60], &long, &other];
+        let mut seen = Vec::new();
+        for space in spaces {
+            for addr in addresses {
+                let (name, len) = name(space, addr);
+                assert!(len as usize <= size_of_val(&name));
+                let bytes = name.sun_path[..len as usize - 2].to_vec();
+                assert!(!seen.contains(&bytes));
+                seen.push(bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Pipes of former connections, kept mapped: to make and map one costs several times what a connection costs otherwise.
+//!
+//! The socket of a connection that ended in peace stays too, if its listener keeps the other end (see [`home`](super::home)):
+//! then the next connection there needs a message and nothing else.
+//!
+//! Who made a pipe may use it for another connection once both ends are closed, in peace and by their only holders; the
+//! other process recognizes it by its identity.
+
+use headwater_host::{process, sys};
+use headwater_streams::attach::private::Private;
+use headwater_streams::background;
+use headwater_streams::head::life;
+use headwater_streams::pipe::Pipe;
+
+use super::{Owned, Space, name};
+
+/// Pipes kept by a process.
+const MOST: usize = 32;
+
+#[derive(Default)]
+struct Pool {
+    /// A child of fork has nothing of its parent's.
+    owner: u64,
+    kept: Vec<Kept>,
+}
+
+struct Kept {
+    pipe: &'static Pipe,
+    /// By this process.
+    made: bool,
+    way: Option<Way>,
+}
+
+/// The socket of a former connection, by which its listener can be asked again.
+pub struct Way {
+    pub socket: Owned,
+    pub space: Space,
+    pub to: Vec<u8>,
+    /// Forks of this process before there was the socket: later ones have copied it.
+    pub forks: u32,
+}
+
+static POOL: Private<Pool> = Private::new(Pool {
+    owner: 0,
+    kept: Vec::new(),
+});
+
+/// A pipe for a new connection to a listener who keeps its other end for that, and the way there.
+pub fn known_way(space: Space, to: &[u8]) -> Option<(&'static Pipe, Way)> {
+    let forks = background::forks();
+    with(|kept| {
+        let leads = |way: &Way| way.space == space && way.to == to && way.forks == forks;
+        let at = kept.iter().position(|k| {
+            k.way.as_ref().is_some_and(leads) && k.pipe.is_settled() && k.pipe.try_renew()
+        })?;
+        let found = kept.remove(at);
+        Some((found.pipe, found.way?))
+    })
+}
+
+/// A pipe for a new connection.
+pub fn fresh() -> sys::Result<&'static Pipe> {
+    let used = with(|kept| {
+        let at = kept
+            .iter()
+            .position(|k| k.made && k.is_free() && k.pipe.try_renew())?;
+        Some(kept.remove(at))
+    });
+    if let Some(used) = used {
+        return Ok(used.pipe);
+    }
+    Pipe::bare(false).inspect(|pipe| life::keep(pipe))
+}
+
+impl Kept {
+    /// Has nobody a way by it?
+    fn is_free(&self) -> bool {
+        self.way
+            .as_ref()
+            .is_none_or(|way| !self.pipe.is_settled() && name::has_hung_up(way.socket.number()))
+    }
+}
+
+/// The pipe with this identity, if this process has mapped it for a former connection.
+pub fn known(inode: u64) -> Option<Mapped> {
+    with(|kept| {
+        let at = kept
+            .iter()
+            .position(|k| !k.made && k.pipe.inode == inode && k.pipe.heads_gone())?;
+        Some(Mapped(kept.remove(at).pipe))
+    })
+}
+
+/// A pipe of the pool that is not used after all when it is dropped.
+pub struct Mapped(&'static Pipe);
+
+impl Mapped {
+    pub fn from(pipe: &'static Pipe) -> Mapped {
+        Mapped(pipe)
+    }
+
+    pub fn take(self) -> &'static Pipe {
+        let pipe = self.0;
+        core::mem::forget(self);
+        pipe
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        give(self.0, false, None);
+    }
+}
+
+/// A connection is over, and its pipe may be used for another.
+pub fn give(pipe: &'static Pipe, made: bool, way: Option<Way>) {
+    let oldest = with(|kept| {
+        if !pipe.is_kept() {
+            return None;
+        }
+        match kept.iter_mut().find(|k| core::ptr::eq(k.pipe, pipe)) {
+            Some(known) => known.made |= made,
+            None => kept.push(Kept { pipe, made, way }),
+        }
+        (kept.len() > MOST).then(|| kept.remove(0))
+    });
+    oldest.into_iter().for_each(|k| life::give_up(k.pipe));
+}
+
+/// Nobody is to use a pipe again.
+pub fn forget(pipe: &'static Pipe) {
+    with(|kept| kept.retain(|k| !core::ptr::eq(k.pipe, pipe)));
+    life::give_up(pipe);
+}
+
+fn with<T>(f: impl FnOnce(&mut Vec<Kept>) -> T) -> T {
+    let me = process::owner().bits();
+    let (value, foreign) = POOL.with(|pool| {
+        let foreign = if pool.owner == me {
+            Vec::new()
+        } else {
+            core::mem::take(&mut pool.kept)
+        };
+        pool.owner = me;
+        (f(&mut pool.kept), foreign)
+    });
+    foreign.into_iter().for_each(|k| life::give_up(k.pipe));
+    value
+}

@@ -1,0 +1,71 @@
+//! From direct to message mode.
+
+use std::cell::Cell;
+
+use headwater_host::sys::{self, Errno};
+use headwater_host::table::{self, Kind};
+use headwater_streams::board;
+use headwater_streams::exec::registry;
+use headwater_streams::head::{self, life, local};
+
+use crate::endpoint::{self, Endpoint};
+
+thread_local! {
+    /// For the driver that is being opened.
+    static GIVEN: Cell<Option<&'static Endpoint>> = const { Cell::new(None) };
+}
+
+/// The endpoint that the driver is to have, instead of a new one.
+pub fn given() -> Option<&'static Endpoint> {
+    GIVEN.take()
+}
+
+/// Makes a stream, with timod on it, of an endpoint of t_open: all its descriptors become the stream's. Errors: EBADF for
+/// any other descriptor, those of open(2).
+pub fn convert(fd: i32) -> Result<(), Errno> {
+    let h = table::lookup(fd)
+        .filter(|h| h.kind() == Kind::Endpoint)
+        .ok_or(libc::EBADF)?;
+    let (end, numbers) = endpoint::detach(h).ok_or(libc::EBADF)?;
+    let first = open(end)?;
+    let stream = table::stream(first).ok_or(libc::EBADF)?;
+    for number in numbers {
+        let flags = sys::fcntl(number, libc::F_GETFD, 0).unwrap_or(0);
+        let kind = if flags & libc::FD_CLOEXEC != 0 {
+            libc::O_CLOEXEC
+        } else {
+            0
+        };
+        if sys::dup3(first, number, kind).is_ok() {
+            life::duplicated(stream, number);
+        }
+    }
+    life::close(first, stream);
+    let head = head::get(stream).ok_or(libc::EBADF)?;
+    board::enter(head.index, fd, &local::device(head));
+    local::push(head, b"timod", fd).map(drop)
+}
+
+/// A descriptor of a stream with this endpoint, which is closed if there can't be one.
+fn open(end: &'static Endpoint) -> Result<i32, Errno> {
+    let entry = end
+        .device()
+        .and_then(|device| registry::find_device(device.name()));
+    let nonblocking = if end.is_nonblocking() {
+        libc::O_NONBLOCK
+    } else {
+        0
+    };
+    GIVEN.set(Some(end));
+    let opened = match entry {
+        Some(entry) => {
+            local::open_device(entry, None, libc::O_RDWR | libc::O_CLOEXEC | nonblocking)
+        }
+        None => Err(libc::ENODEV),
+    };
+    // A driver that had taken it has closed it.
+    if let Some(left) = GIVEN.take() {
+        left.let_go();
+    }
+    opened
+}

@@ -1,0 +1,477 @@
+//! The TPI driver: what comes down from the user.
+
+use core::ffi::{CStr, c_int};
+use std::cell::{Cell, RefCell};
+
+use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_streams::ddi::owned::Message;
+use headwater_streams::ddi::{FLUSHRW, M_DATA, M_FLUSH, M_IOCTL, M_PCPROTO, M_PROTO};
+use headwater_streams::drivers::reply;
+use headwater_streams::exec::queue::Flush;
+use headwater_streams::exec::{Info, Module, OpenFlag, Queue};
+use headwater_tpi::error::*;
+use headwater_tpi::prim::*;
+use headwater_tpi::state::{self, State};
+use headwater_tpi::{Indication, Malformed, Refusal, Request};
+use libc::iovec;
+
+use super::watch::Watch;
+use super::{Open, STREAMS, acceptor, convert, head_of, id};
+use crate::device;
+use crate::endpoint::{self, Endpoint};
+use crate::provider::{Outcome, Sending};
+
+/// The driver of the device at place `D` in [`device::ALL`].
+pub struct Tpi<const D: usize>(Driver);
+
+/// What is the same for all of them.
+pub struct Driver {
+    pub end: &'static Endpoint,
+    pub watch: Watch,
+    /// Where data from the endpoint goes first.
+    pub scratch: RefCell<Vec<u8>>,
+    /// Indications are being sent up.
+    pub raising: Cell<bool>,
+    /// T_CONN_CON was sent up, and the user has not asked for anything since.
+    pub fresh: Cell<bool>,
+    /// T_DISCON_IND of a connection was sent up: requests that crossed it are no mistakes.
+    pub crossed: Cell<bool>,
+    /// How many times in a row it was woken for nothing.
+    pub barren: Cell<u32>,
+    /// It will be called at some time.
+    timed: Cell<bool>,
+}
+
+const NAMES: [&CStr; 7] = [
+    c"ticlts",
+    c"ticots",
+    c"ticotsord",
+    c"tcp",
+    c"udp",
+    c"tcp6",
+    c"udp6",
+];
+
+impl<const D: usize> Module for Tpi<D> {
+    const INFO: Info = Info {
+        hiwat: 64 << 10,
+        lowat: 16 << 10,
+        ..Info::new(id::TPI + D as u16, NAMES[D])
+    };
+    const RSRV: bool = true;
+    const WSRV: bool = true;
+
+    fn open(q: Queue, dev: &mut libc::dev_t, _: c_int, flag: OpenFlag) -> Result<Self, c_int> {
+        static MINORS: AtomicU32 = AtomicU32::new(0);
+        if flag == OpenFlag::Module {
+            return Err(libc::EINVAL);
+        }
+        if flag == OpenFlag::Clone {
+            let minor = MINORS.fetch_add(1, Ordering::Relaxed) & 0xf_ffff;
+            *dev = libc::makedev(libc::major(*dev), minor);
+        }
+        let end = match convert::given() {
+            Some(end) => end,
+            None => endpoint::detached(device::ALL[D].1).map_err(errno)?,
+        };
+        Ok(Tpi(Driver::new(end, q)))
+    }
+
+    fn started(&self, q: Queue) {
+        q.looks();
+        self.look(q, true);
+    }
+
+    fn close(&self, q: Queue, _: c_int) {
+        STREAMS.enter().remove(&acceptor(q));
+        self.0.watch.close(self.0.end);
+        self.0.end.let_go();
+    }
+
+    fn wput(&self, q: Queue, m: Message) {
+        match m.kind() {
+            M_FLUSH => reply::flush_at_end(q, m),
+            M_IOCTL => reply::refuse(q, m, libc::EINVAL),
+            M_DATA => self.0.in_order(q, m),
+            M_PROTO | M_PCPROTO => self.0.request(q, m),
+            _ => {}
+        }
+        self.look(q.read(), false);
+    }
+
+    fn wsrv(&self, q: Queue) {
+        while let Some(m) = q.getq() {
+            if let Some(rest) = self.0.send(q, m) {
+                q.putbq(rest);
+                break;
+            }
+        }
+        self.look(q.read(), false);
+    }
+
+    fn rsrv(&self, q: Queue) {
+        self.look(q, false);
+    }
+
+    fn timer(&self, q: Queue, _: usize) {
+        self.0.timed.set(false);
+        self.look(q, true);
+    }
+}
+
+impl<const D: usize> Tpi<D> {
+    /// Moves what can be moved, and has itself woken for the rest. `again`: whatever was armed.
+    fn look(&self, q: Queue, again: bool) {
+        if let Some(later) = self.0.look(q, again)
+            && !self.0.timed.replace(true)
+        {
+            q.timeout::<Self>(later, 0);
+        }
+    }
+}
+
+/// For open(2).
+fn errno(refusal: Refusal) -> c_int {
+    match refusal.tli {
+        TSYSERR => refusal.unix,
+        TACCES => libc::EACCES,
+        _ => libc::EIO,
+    }
+}
+
+/// TLI's word for an error of a request: a provider does not know TLOOK.
+fn told(refusal: Refusal) -> Refusal {
+    match refusal.tli {
+        TLOOK => Refusal::new(TOUTSTATE),
+        _ => refusal,
+    }
+}
+
+fn vector(bytes: &[u8]) -> iovec {
+    iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    }
+}
+
+/// More parts than this are copied together.
+const MOST_PARTS: usize = 8;
+
+/// Runs `f` on the data of a message.
+fn with_data<T>(m: &Message, f: impl FnOnce(&[iovec], usize) -> T) -> T {
+    let mut parts = [vector(&[]); MOST_PARTS];
+    let mut n = 0;
+    for (_, bytes) in m
+        .blocks()
+        .filter(|(kind, bytes)| *kind == M_DATA && !bytes.is_empty())
+    {
+        if n == MOST_PARTS {
+            let all = m.to_data();
+            return f(&[vector(&all)], all.len());
+        }
+        parts[n] = vector(bytes);
+        n += 1;
+    }
+    f(&parts[..n], parts[..n].iter().map(|p| p.iov_len).sum())
+}
+
+/// The message without the first `n` bytes of its data.
+fn without(mut m: Message, n: usize) -> Message {
+    if m.kind() == M_DATA {
+        m.adjust(n as isize);
+        return m;
+    }
+    if let Some(mut data) = m.take_rest() {
+        data.adjust(n as isize);
+        m.append(data);
+    }
+    m
+}
+
+impl Driver {
+    fn new(end: &'static Endpoint, q: Queue) -> Driver {
+        let head = head_of(q);
+        let watch = Watch::new(head);
+        let wake = watch.wake.clone();
+        STREAMS.enter().insert(acceptor(q), Open { end, wake });
+        Driver {
+            end,
+            watch,
+            scratch: Default::default(),
+            raising: Cell::new(false),
+            fresh: Cell::new(false),
+            crossed: Cell::new(false),
+            barren: Cell::new(0),
+            timed: Cell::new(false),
+        }
+    }
+
+    fn reply(&self, q: Queue, indication: &Indication<'_>) {
+        let kind = if indication.is_high() {
+            M_PCPROTO
+        } else {
+            M_PROTO
+        };
+        q.qreply(Message::from_bytes(kind, &indication.encode()));
+    }
+
+    fn refuse(&self, q: Queue, prim: i32, refusal: Refusal) {
+        let Refusal { tli, unix } = told(refusal);
+        self.reply(q, &Indication::ErrorAck { prim, tli, unix });
+    }
+
+    fn answer(&self, q: Queue, prim: i32, result: Outcome<()>) {
+        match result {
+            Ok(()) => self.reply(q, &Indication::OkAck { prim }),
+            Err(refusal) => self.refuse(q, prim, refusal),
+        }
+    }
+
+    /// The stream is of no more use: a request without an acknowledgement was a mistake.
+    fn fatal(&self, q: Queue) {
+        let errno = libc::EPROTO as u8;
+        q.qreply(Message::error(errno, errno));
+    }
+
+    /// A primitive.
+    fn request(&self, q: Queue, m: Message) {
+        self.fresh.set(false);
+        let request = match Request::decode(m.bytes()) {
+            Ok(request) => request,
+            Err(bad) => return self.malformed(q, bad),
+        };
+        let prim = request.prim();
+        match request {
+            Request::Data { .. }
+            | Request::Exdata { .. }
+            | Request::OptData { .. }
+            | Request::Unitdata { .. }
+            | Request::Ordrel => self.in_order(q, m),
+            Request::Info => match self.end.info() {
+                Ok(info) => self.reply(q, &Indication::InfoAck(info)),
+                Err(e) => self.refuse(q, prim, e),
+            },
+            Request::Capability { bits } => match self.end.info() {
+                Ok(info) => {
+                    let bits = bits & (TC1_INFO | TC1_ACCEPTOR_ID);
+                    let acceptor = if bits & TC1_ACCEPTOR_ID != 0 {
+                        acceptor(q)
+                    } else {
+                        0
+                    };
+                    let info = if bits & TC1_INFO != 0 {
+                        info
+                    } else {
+                        Default::default()
+                    };
+                    self.reply(
+                        q,
+                        &Indication::CapabilityAck {
+                            bits,
+                            info,
+                            acceptor,
+                        },
+                    );
+                }
+                Err(e) => self.refuse(q, prim, e),
+            },
+            Request::Bind { addr, qlen } => {
+                let addr = Some(addr).filter(|a| !a.is_empty());
+                match self.end.bind(addr, qlen) {
+                    Ok((addr, qlen)) => self.reply(q, &Indication::BindAck { addr: &addr, qlen }),
+                    Err(e) => self.refuse(q, prim, e),
+                }
+            }
+            Request::Unbind => {
+                let done = self.end.unbind();
+                if done.is_ok() {
+                    self.flush(q);
+                }
+                self.answer(q, prim, done);
+            }
+            Request::Conn { dest, opts } => {
+                self.crossed.set(false);
+                let done = self.end.connect(dest, opts, &m.to_data());
+                self.answer(q, prim, done);
+            }
+            Request::ConnRes {
+                acceptor,
+                opts,
+                seq,
+            } => {
+                let done = self.accept(seq, acceptor, opts, &m.to_data());
+                self.answer(q, prim, done);
+            }
+            Request::Discon { seq } => {
+                let done = self.disconnect(q, seq, &m.to_data());
+                self.answer(q, prim, done);
+            }
+            Request::Optmgmt { flags, opts } => match self.end.negotiate(flags as u32, opts) {
+                Ok((flags, opts)) => {
+                    let flags = flags as i32;
+                    self.reply(q, &Indication::OptmgmtAck { flags, opts: &opts });
+                }
+                Err(e) => self.refuse(q, prim, e),
+            },
+            Request::Addr => {
+                let part =
+                    |address: Outcome<Option<Vec<u8>>>| address.ok().flatten().unwrap_or_default();
+                let (local, remote) = (part(self.end.local()), part(self.end.remote()));
+                let ack = Indication::AddrAck {
+                    local: &local,
+                    remote: &remote,
+                };
+                self.reply(q, &ack);
+            }
+        }
+    }
+
+    /// T_ERROR_ACK, where there is a primitive that it can name.
+    fn malformed(&self, q: Queue, bad: Malformed) {
+        match bad.prim() {
+            Some(prim) => self.refuse(q, prim, bad.refusal()),
+            None => self.fatal(q),
+        }
+    }
+
+    /// What was on its way is void, above too.
+    fn flush(&self, q: Queue) {
+        q.write().flushq(Flush::Data);
+        q.read().putnextctl1(M_FLUSH, FLUSHRW);
+    }
+
+    fn accept(&self, seq: i32, acceptor: u32, opts: &[u8], data: &[u8]) -> Outcome<()> {
+        let info = self.end.info()?;
+        if state::Event::ConnRes.suits(info.serv)
+            && state::next(self.end.state()?, state::Event::ConnRes).is_none()
+        {
+            return Err(Refusal::new(TOUTSTATE));
+        }
+        let wake = {
+            let streams = STREAMS.enter();
+            let open = streams.get(&acceptor).ok_or(Refusal::new(TBADF))?;
+            self.end.accept(seq, open.end, opts, data)?;
+            open.wake.clone()
+        };
+        self.crossed.set(false);
+        if let Some(wake) = wake {
+            wake.kick();
+        }
+        Ok(())
+    }
+
+    fn disconnect(&self, q: Queue, seq: i32, data: &[u8]) -> Outcome<()> {
+        if self.end.state()? == State::WresCind {
+            return self.end.disconnect(Some(seq), data);
+        }
+        self.end.disconnect(None, data)?;
+        self.flush(q);
+        Ok(())
+    }
+
+    /// Data and what goes behind it: at once, or when there is room.
+    fn in_order(&self, q: Queue, mut m: Message) {
+        if m.kind() == M_PCPROTO {
+            m.set_kind(M_PROTO);
+        }
+        if q.first().is_some() {
+            return q.putq(m);
+        }
+        if let Some(rest) = self.send(q, m) {
+            q.putbq(rest);
+        }
+    }
+
+    /// Gives back what there is no room for.
+    fn send(&self, q: Queue, m: Message) -> Option<Message> {
+        if m.kind() == M_DATA {
+            return self.send_data(
+                q,
+                m,
+                Sending {
+                    push: true,
+                    ..Default::default()
+                },
+            );
+        }
+        let how = |more, expedited| Sending {
+            more,
+            expedited,
+            push: true,
+        };
+        match Request::decode(m.bytes()) {
+            Ok(Request::Data { more }) => self.send_data(q, m, how(more, false)),
+            Ok(Request::Exdata { more }) => self.send_data(q, m, how(more, true)),
+            Ok(Request::OptData {
+                more, expedited, ..
+            }) => self.send_data(q, m, how(more, expedited)),
+            Ok(Request::Unitdata { dest, opts }) => {
+                let sent = with_data(&m, |data, _| self.end.send_to(dest, opts, data));
+                match sent {
+                    Ok(()) => None,
+                    Err(Refusal { tli: TFLOW, .. }) => Some(m),
+                    Err(e) => {
+                        self.undelivered(q, dest, opts, e);
+                        None
+                    }
+                }
+            }
+            Ok(Request::Ordrel) => match self.end.release() {
+                Err(Refusal { tli: TFLOW, .. }) => Some(m),
+                Err(e) => {
+                    self.out_of_place(q, e, self.crossed.get());
+                    None
+                }
+                Ok(()) => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn send_data(&self, q: Queue, m: Message, how: Sending) -> Option<Message> {
+        let (total, sent) = with_data(&m, |data, total| {
+            let nothing = total == 0
+                && self
+                    .end
+                    .info()
+                    .is_ok_and(|i| i.provider_flag & SENDZERO == 0);
+            (
+                total,
+                if nothing {
+                    Ok(0)
+                } else {
+                    self.end.send(data, how)
+                },
+            )
+        });
+        match sent {
+            Ok(n) if n >= total => None,
+            Ok(n) => Some(without(m, n)),
+            Err(Refusal { tli: TFLOW, .. }) => Some(m),
+            Err(e) => {
+                let idle = matches!(self.end.state(), Ok(State::Idle | State::Unbnd));
+                self.out_of_place(q, e, idle && e.tli == TOUTSTATE);
+                None
+            }
+        }
+    }
+
+    /// A request that has no acknowledgement can't be done. What the end of the connection makes void is dropped.
+    fn out_of_place(&self, q: Queue, e: Refusal, void: bool) {
+        if e.tli != TLOOK && !(void && e.tli == TOUTSTATE) {
+            self.fatal(q);
+        }
+    }
+
+    fn undelivered(&self, q: Queue, dest: &[u8], opts: &[u8], e: Refusal) {
+        let error = match e.tli {
+            TOUTSTATE | TNOTSUPPORT => return self.fatal(q),
+            TSYSERR => e.unix,
+            TBADADDR => libc::EADDRNOTAVAIL,
+            TBADDATA => libc::EMSGSIZE,
+            TACCES => libc::EACCES,
+            _ => libc::EINVAL,
+        };
+        self.reply(q, &Indication::UderrorInd { dest, opts, error });
+    }
+}

@@ -1,0 +1,213 @@
+//! The TPI driver: what goes up to the user.
+
+use headwater_streams::ddi::owned::Message;
+use headwater_streams::ddi::{M_PCPROTO, M_PROTO};
+use headwater_streams::exec::Queue;
+use headwater_tpi::Indication;
+use headwater_tpi::prim::T_CLTS;
+use headwater_tpi::state::State;
+use libc::iovec;
+
+use super::driver::Driver;
+use crate::provider::{Arrived, Datagram, Event};
+
+/// Indications raised in one go; then others have their turn.
+const AT_ONCE: usize = 64;
+/// Data of one T_DATA_IND at most.
+const PIECE: usize = 16 << 10;
+/// Room for an address, and for options.
+const PART: usize = 2048;
+const LARGEST_DATAGRAM: usize = 64 << 10;
+/// Expedited data overtakes in this band.
+const EXPEDITED: u8 = 1;
+/// Woken so often for nothing, the driver looks by the clock instead, in nanoseconds.
+const BARREN: u32 = 3;
+const PAUSE: u64 = 2_000_000;
+
+impl Driver {
+    /// Raises what can be raised, then waits for more of what there is room for. Gives when to look again at the latest.
+    pub fn look(&self, q: Queue, again: bool) -> Option<u64> {
+        if self.raising.get() {
+            return None;
+        }
+        let fired = self.watch.has_fired(self.end, again);
+        let waiting = q.write().qsize();
+        if fired && waiting > 0 {
+            q.write().qenable();
+        }
+        let raised = self.raise(q);
+        if !fired || raised > 0 || waiting > 0 {
+            self.barren.set(0);
+        } else if self.barren.replace(self.barren.get() + 1) >= BARREN {
+            self.watch.arm(self.end, 0);
+            return Some(PAUSE << (self.barren.get() - BARREN).min(8));
+        }
+        self.watch.arm(self.end, self.wanted(q))
+    }
+
+    /// The poll(2) events that would make a difference.
+    fn wanted(&self, q: Queue) -> u32 {
+        let Ok(info) = self.end.info() else { return 0 };
+        let reading = (libc::POLLIN | libc::POLLPRI) as u32;
+        let state = State::from_number(info.state).unwrap_or(State::Unbnd);
+        let (outstanding, qlen) = self.end.requests();
+        let read = match state {
+            State::Idle if info.serv == T_CLTS || qlen > 0 => reading,
+            State::WresCind if outstanding < qlen as usize => reading,
+            State::WresCind => libc::POLLPRI as u32,
+            State::WconCreq => reading | libc::POLLOUT as u32,
+            State::DataXfer | State::WindOrdrel => reading,
+            // The end of the peer's data stays readable: only errors are of interest.
+            State::WreqOrdrel => libc::POLLPRI as u32,
+            _ => 0,
+        };
+        let read = if q.canputnext() { read } else { 0 };
+        let write = if q.write().qsize() > 0 {
+            libc::POLLOUT as u32
+        } else {
+            0
+        };
+        read | write
+    }
+
+    fn raise(&self, q: Queue) -> usize {
+        self.raising.set(true);
+        let mut raised = 0;
+        while let Some(event) = self.end.peek() {
+            let expedited = event == Event::ExData;
+            let band = if expedited && !self.fresh.get() {
+                EXPEDITED
+            } else {
+                0
+            };
+            if !q.bcanputnext(band) {
+                break;
+            }
+            if raised == AT_ONCE {
+                q.qenable();
+                break;
+            }
+            let Some(mut m) = self.indication(event) else {
+                break;
+            };
+            m.set_band(band);
+            q.putnext(m);
+            raised += 1;
+        }
+        self.raising.set(false);
+        raised
+    }
+
+    fn indication(&self, event: Event) -> Option<Message> {
+        match event {
+            Event::Data | Event::ExData => match self.end.info().ok()?.serv {
+                T_CLTS => self.datagram(),
+                _ => self.data(),
+            },
+            _ => self.arrived(self.end.take()?),
+        }
+    }
+
+    fn arrived(&self, arrived: Arrived) -> Option<Message> {
+        Some(match &arrived {
+            Arrived::Request {
+                seq,
+                from,
+                opts,
+                data,
+            } => message(
+                &Indication::ConnInd {
+                    src: from,
+                    opts,
+                    seq: *seq,
+                },
+                some(data),
+            ),
+            Arrived::Confirmed { by, opts, data } => {
+                self.fresh.set(true);
+                message(&Indication::ConnCon { res: by, opts }, some(data))
+            }
+            Arrived::Disconnected { reason, seq, data } => {
+                self.crossed.set(*seq == -1 || self.crossed.get());
+                message(
+                    &Indication::DisconInd {
+                        reason: *reason,
+                        seq: *seq,
+                    },
+                    some(data),
+                )
+            }
+            Arrived::Released { data } => message(&Indication::OrdrelInd, some(data)),
+            Arrived::Undelivered { to, opts, error } => message(
+                &Indication::UderrorInd {
+                    dest: to,
+                    opts,
+                    error: *error,
+                },
+                None,
+            ),
+        })
+    }
+
+    fn data(&self) -> Option<Message> {
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.resize(PIECE, 0);
+        let received = self.end.receive(&[vector(&mut scratch)]).ok()?;
+        let more = received.more;
+        let indication = match received.expedited {
+            true => Indication::ExdataInd { more },
+            false => Indication::DataInd { more },
+        };
+        Some(message(
+            &indication,
+            Some(&scratch[..received.len.min(PIECE)]),
+        ))
+    }
+
+    fn datagram(&self) -> Option<Message> {
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.resize(2 * PART + LARGEST_DATAGRAM, 0);
+        let (addr, rest) = scratch.split_at_mut(PART);
+        let (opts, data) = rest.split_at_mut(PART);
+        let mut into = Datagram {
+            addr,
+            opts,
+            data: &[vector(data)],
+            addr_len: 0,
+            opts_len: 0,
+            data_len: 0,
+            more: false,
+        };
+        self.end.receive_from(&mut into).ok()?;
+        let (src, opts) = (&into.addr[..into.addr_len], &into.opts[..into.opts_len]);
+        let len = into.data_len;
+        let indication = Indication::UnitdataInd { src, opts }.encode();
+        let mut m = Message::from_bytes(M_PROTO, &indication);
+        m.append(Message::data(&data[..len.min(LARGEST_DATAGRAM)]));
+        Some(m)
+    }
+}
+
+fn vector(bytes: &mut [u8]) -> iovec {
+    iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    }
+}
+
+fn some(data: &[u8]) -> Option<&[u8]> {
+    (!data.is_empty()).then_some(data)
+}
+
+fn message(indication: &Indication<'_>, data: Option<&[u8]>) -> Message {
+    let kind = if indication.is_high() {
+        M_PCPROTO
+    } else {
+        M_PROTO
+    };
+    let mut m = Message::from_bytes(kind, &indication.encode());
+    if let Some(data) = data {
+        m.append(Message::data(data));
+    }
+    m
+}

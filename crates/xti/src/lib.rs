@@ -1,0 +1,46 @@
+//! XTI: the t_ calls, on endpoints of any provider.
+//!
+//! ```text
+//!   calls      what each call does, checks and answers (XNS 5.2)
+//!   port       what they need of an endpoint      direct, messages   the two ways to have one
+//!   api        endpoints for programs in Rust
+//! ```
+
+pub mod api;
+pub mod calls;
+pub mod direct;
+pub mod messages;
+pub mod port;
+
+use headwater_host::table::{self, Kind};
+use headwater_tpi::{Refusal, error};
+use headwater_transport::endpoint;
+
+pub use headwater_transport::provider::Outcome;
+pub use port::Port;
+
+/// Runs a call on the endpoint behind a descriptor. TBADF.
+#[inline]
+pub fn with<T>(fd: i32, call: impl FnOnce(&dyn Port) -> Outcome<T>) -> Outcome<T> {
+    let h = table::lookup(fd).ok_or(NO_ENDPOINT)?;
+    match h.kind() {
+        Kind::Endpoint => call(&direct::Direct(endpoint::get(h).ok_or(NO_ENDPOINT)?)),
+        Kind::Stream => call(&messages::Messages::at(fd).ok_or(NO_ENDPOINT)?),
+        _ => Err(NO_ENDPOINT),
+    }
+}
+
+/// As [`with`], for t_sync: makes an endpoint of a transport device that was opened by open(2).
+pub fn syncing<T>(fd: i32, call: impl FnOnce(&dyn Port) -> Outcome<T>) -> Outcome<T> {
+    if table::stream(fd).is_some() {
+        return call(&messages::Messages::begin(fd)?);
+    }
+    with(fd, call)
+}
+
+/// Is it a stream with a transport at its bottom, whatever modules are on it?
+pub fn is_transport(fd: i32) -> bool {
+    messages::Messages::of(fd).is_some()
+}
+
+const NO_ENDPOINT: Refusal = Refusal::new(error::TBADF);
