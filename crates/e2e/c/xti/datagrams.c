@@ -1,0 +1,906 @@
+/* Connectionless service: unit data, its pieces, its errors, its flow, on ticlts and udp. */
+#include "endpoints.h"
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+/* A t_unitdata with room in all its buffers. */
+struct datagram {
+    struct t_unitdata unit;
+    int flags;
+    char addr[2048], opt[2048], data[70000];
+};
+static struct t_unitdata *with_room(struct datagram *d, unsigned data_room) {
+    d->unit.addr = room(d->addr, sizeof d->addr);
+    d->unit.opt = room(d->opt, sizeof d->opt);
+    d->unit.udata = room(d->data, data_room);
+    d->flags = -77;
+    return &d->unit;
+}
+static int send_to(int fd, const struct address *to, const void *data, unsigned len) {
+    struct t_unitdata u = {.addr = given(to), .udata = given_bytes(data, len)};
+    return t_sndudata(fd, &u);
+}
+static int receive(int fd, struct datagram *d) { return t_rcvudata(fd, with_room(d, sizeof d->data), &d->flags); }
+
+#define send_text(FD, TO, TEXT) check_eq(send_to(FD, TO, TEXT, strlen(TEXT)), 0)
+/* The next datagram is this text, whole. */
+#define receive_text(FD, D, TEXT) \
+    do { \
+        must_t(receive(FD, D)); \
+        check_eq((D)->flags, 0); \
+        check_netbuf((D)->unit.udata, TEXT); \
+    } while (0)
+
+static int endpoint(struct address *at) {
+    int fd = open_endpoint();
+    *at = bind_at(fd, unused_address(), 0);
+    return fd;
+}
+static int comes_from(const struct datagram *d, const struct address *a) {
+    struct address from = address_of(&d->unit.addr);
+    return same_address(&from, a);
+}
+/* Where nobody is any more. */
+static struct address deserted(void) {
+    struct address at;
+    must_t(t_close(endpoint(&at)));
+    return at;
+}
+static unsigned largest(void) { return provider->info.tsdu; }
+
+/* A datagram that carries its number, and is filled by it. */
+static void numbered(char *data, unsigned len, int number) {
+    memset(data, number * 31, len);
+    memcpy(data, &number, len < sizeof number ? len : sizeof number);
+}
+static void send_numbered(int fd, const struct address *to, unsigned len, int number) {
+    char data[70000];
+    numbered(data, len, number);
+    if (send_to(fd, to, data, len) < 0)
+        fail("t_sndudata number %d of %u bytes: expected success, saw %s", number, len, fault());
+}
+static void receive_numbered(int fd, unsigned len, int number) {
+    static __thread struct datagram d;
+    static __thread char expected[70000];
+    if (receive(fd, &d) < 0)
+        fail("t_rcvudata number %d: expected a datagram, saw %s", number, fault());
+    numbered(expected, len, number);
+    if (d.unit.udata.len != len || memcmp(d.data, expected, len)) {
+        int seen;
+        memcpy(&seen, d.data, sizeof seen);
+        fail("expected datagram number %d of %u bytes, saw %d of %u", number, len, seen, d.unit.udata.len);
+    }
+}
+
+/* --- sending and receiving --- */
+
+CASE(there_and_back, "XNS 5.2 t_sndudata()") {
+    struct address one, two;
+    struct datagram d;
+    int a = endpoint(&one), b = endpoint(&two);
+    send_text(a, &two, "there");
+    receive_text(b, &d, "there");
+    check(comes_from(&d, &one));
+    struct address source = address_of(&d.unit.addr);
+    send_text(b, &source, "back");
+    receive_text(a, &d, "back");
+    check(comes_from(&d, &two));
+    check_state(a, T_IDLE);
+}
+CASE(to_itself, "XNS 5.2 t_sndudata()") {
+    struct address own;
+    struct datagram d;
+    int fd = endpoint(&own);
+    send_text(fd, &own, "self");
+    receive_text(fd, &d, "self");
+    check(comes_from(&d, &own));
+}
+CASE(all_sizes, "XNS 5.2 t_rcvudata()") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two), n = 0;
+    for (unsigned size = 1; size <= largest(); size = size < 300 ? size + 7 : size * 2 - 19) {
+        send_numbered(a, &two, size, n);
+        receive_numbered(b, size, n++);
+    }
+    send_numbered(a, &two, largest(), n);
+    receive_numbered(b, largest(), n);
+}
+CASE(empty, "XNS 5.2 t_sndudata(): T_SENDZERO") {
+    struct address one, two;
+    struct datagram d;
+    int a = endpoint(&one), b = endpoint(&two);
+    send_text(a, &two, "");
+    send_text(a, &two, "after");
+    receive_text(b, &d, "");
+    check(comes_from(&d, &one));
+    receive_text(b, &d, "after");
+}
+CASE(too_long, "XNS 5.2 t_sndudata() TBADDATA") {
+    struct address one, two;
+    static char data[70000];
+    struct datagram d;
+    int a = endpoint(&one), b = endpoint(&two);
+    check_t(send_to(a, &two, data, largest() + 1), TBADDATA);
+    check_t(send_to(a, &two, data, sizeof data), TBADDATA);
+    send_text(a, &two, "short");
+    receive_text(b, &d, "short");
+    check_look(b, 0);
+}
+CASE(bad_addresses, "XNS 5.2 t_sndudata() TBADADDR") {
+    struct address own, bad = {.len = 0};
+    struct datagram d;
+    int fd = endpoint(&own);
+    check_t(send_to(fd, &bad, "x", 1), TBADADDR);
+    if (is_in(INET)) {
+        bad = text_address("abc");
+        check_t(send_to(fd, &bad, "x", 1), TBADADDR);
+        bad = own;
+        bad.at[0] = 99; /* the family */
+        check_t(send_to(fd, &bad, "x", 1), TBADADDR);
+    } else {
+        memset(bad.at, 'x', bad.len = 1025);
+        check_t(send_to(fd, &bad, "x", 1), TBADADDR);
+    }
+    send_text(fd, &own, "good");
+    receive_text(fd, &d, "good");
+}
+CASE(bad_options, "XNS 5.2 t_sndudata() TBADOPT") {
+    struct address own;
+    int fd = endpoint(&own);
+    struct t_opthdr bad = {.len = 3, .level = XTI_GENERIC, .name = XTI_DEBUG};
+    struct t_unitdata u = {.addr = given(&own), .opt = given_bytes(&bad, sizeof bad), .udata = given_text("x")};
+    check_t(t_sndudata(fd, &u), TBADOPT);
+    bad.len = 400;
+    check_t(t_sndudata(fd, &u), TBADOPT);
+    check_look(fd, 0);
+}
+CASE(unbound, "XNS 5.2 t_sndudata() TOUTSTATE") {
+    struct address own;
+    struct datagram d;
+    endpoint(&own);
+    int fd = open_endpoint();
+    check_t(send_to(fd, &own, "x", 1), TOUTSTATE);
+    check_t(receive(fd, &d), TOUTSTATE);
+    check_state(fd, T_UNBND);
+}
+CASE(not_an_endpoint, "XNS 5.2 t_sndudata() TBADF") {
+    struct address at = {.len = 16};
+    struct datagram d;
+    struct t_uderr e = {.error = 0};
+    check_t(send_to(999, &at, "x", 1), TBADF);
+    check_t(receive(-1, &d), TBADF);
+    check_t(receive(0, &d), TBADF);
+    check_t(t_rcvuderr(999, &e), TBADF);
+}
+CASE(calls_of_connections, "XNS 5.2 TNOTSUPPORT") {
+    struct address own;
+    int fd = endpoint(&own), flags;
+    struct t_call call = call_to(&own);
+    struct t_iovec v = {"x", 1};
+    char c;
+    check_t(t_connect(fd, &call, NULL), TNOTSUPPORT);
+    check_t(t_listen(fd, &call), TNOTSUPPORT);
+    check_t(t_accept(fd, fd, &call), TNOTSUPPORT);
+    check_t(t_rcvconnect(fd, NULL), TNOTSUPPORT);
+    check_t(t_snd(fd, "x", 1, 0), TNOTSUPPORT);
+    check_t(t_rcv(fd, &c, 1, &flags), TNOTSUPPORT);
+    check_t(t_sndv(fd, &v, 1, 0), TNOTSUPPORT);
+    check_t(t_rcvv(fd, &v, 1, &flags), TNOTSUPPORT);
+    check_t(t_snddis(fd, NULL), TNOTSUPPORT);
+    check_t(t_rcvdis(fd, NULL), TNOTSUPPORT);
+    check_t(t_sndrel(fd), TNOTSUPPORT);
+    check_t(t_rcvrel(fd), TNOTSUPPORT);
+    check_t(t_sndreldata(fd, NULL), TNOTSUPPORT);
+    check_t(t_rcvreldata(fd, NULL), TNOTSUPPORT);
+    check_state(fd, T_IDLE);
+}
+CASE(calls_of_datagrams, "XNS 5.2 TNOTSUPPORT") {
+    int fd = bound(), flags;
+    struct address own = own_address(fd);
+    struct t_unitdata u = {.addr = given(&own), .udata = given_text("x")};
+    struct t_iovec v = {"x", 1};
+    check_t(t_sndudata(fd, &u), TNOTSUPPORT);
+    check_t(t_rcvudata(fd, &u, &flags), TNOTSUPPORT);
+    check_t(t_sndvudata(fd, &u, &v, 1), TNOTSUPPORT);
+    check_t(t_rcvvudata(fd, &u, &v, 1, &flags), TNOTSUPPORT);
+    check_t(t_rcvuderr(fd, NULL), TNOTSUPPORT);
+    check_state(fd, T_IDLE);
+}
+CASE(nothing_there, "XNS 5.2 t_rcvudata() TNODATA") {
+    struct address own;
+    struct datagram d;
+    int fd = endpoint(&own);
+    set_nonblock(fd, 1);
+    check_t(receive(fd, &d), TNODATA);
+    send_text(fd, &own, "x");
+    check_event(fd, T_DATA);
+    receive_text(fd, &d, "x");
+    check_t(receive(fd, &d), TNODATA);
+}
+
+/* --- pieces, and what does not fit --- */
+
+CASE(in_pieces, "XNS 5.2 t_rcvudata(): T_MORE") {
+    struct address one, two;
+    static struct datagram d;
+    int a = endpoint(&one), b = endpoint(&two);
+    send_text(a, &two, "0123456789");
+    send_text(a, &two, "next");
+    must_t(t_rcvudata(b, with_room(&d, 4), &d.flags));
+    check_eq(d.flags, T_MORE);
+    check_netbuf(d.unit.udata, "0123");
+    check(comes_from(&d, &one));
+    must_t(t_rcvudata(b, with_room(&d, 4), &d.flags));
+    check_eq(d.flags, T_MORE);
+    check_netbuf(d.unit.udata, "4567");
+    check_eq(d.unit.addr.len, 0);
+    must_t(t_rcvudata(b, with_room(&d, 4), &d.flags));
+    check_eq(d.flags, 0);
+    check_netbuf(d.unit.udata, "89");
+    check_eq(d.unit.addr.len, 0);
+    receive_text(b, &d, "next");
+    check(comes_from(&d, &one));
+}
+CASE(fits_exactly, "XNS 5.2 t_rcvudata(): T_MORE") {
+    struct address own;
+    static struct datagram d;
+    int fd = endpoint(&own);
+    send_text(fd, &own, "12345678");
+    must_t(t_rcvudata(fd, with_room(&d, 4), &d.flags));
+    check_eq(d.flags, T_MORE);
+    must_t(t_rcvudata(fd, with_room(&d, 4), &d.flags));
+    check_eq(d.flags, 0);
+    check_netbuf(d.unit.udata, "5678");
+    check_look(fd, 0);
+}
+CASE(largest_in_pieces, "XNS 5.2 t_rcvudata(): T_MORE") {
+    struct address own;
+    static struct datagram d;
+    static char data[70000];
+    int fd = endpoint(&own);
+    unsigned have = 0;
+    fill_wave(data, 0, largest());
+    check_eq(send_to(fd, &own, data, largest()), 0);
+    do {
+        must_t(t_rcvudata(fd, with_room(&d, 1000), &d.flags));
+        check_wave(d.data, have, d.unit.udata.len);
+        have += d.unit.udata.len;
+    } while (d.flags & T_MORE);
+    check_eq(have, largest());
+}
+CASE(pieces_among_equals, "XNS 5.2 t_rcvudata(): T_MORE") {
+    struct address own;
+    static struct datagram d;
+    int fd = endpoint(&own);
+    for (int i = 0; i < 10; i++)
+        send_text(fd, &own, "0123456789");
+    for (int i = 0; i < 10; i++) {
+        must_t(t_rcvudata(fd, with_room(&d, i % 2 ? 6 : 10), &d.flags));
+        check_eq(d.flags, i % 2 ? T_MORE : 0);
+        check(comes_from(&d, &own));
+        if (i % 2) {
+            must_t(t_rcvudata(fd, with_room(&d, 10), &d.flags));
+            check_eq(d.flags, 0);
+            check_netbuf(d.unit.udata, "6789");
+        }
+    }
+    check_look(fd, 0);
+}
+CASE(little_room_for_the_address, "XNS 5.2 t_rcvudata() TBUFOVFLW") {
+    struct address own;
+    static struct datagram d;
+    int fd = endpoint(&own);
+    send_text(fd, &own, "lost");
+    send_text(fd, &own, "kept");
+    with_room(&d, 100)->addr.maxlen = 3;
+    check_t(t_rcvudata(fd, &d.unit, &d.flags), TBUFOVFLW);
+    receive_text(fd, &d, "kept");
+    check_look(fd, 0);
+}
+CASE(address_not_wanted, "XNS 5.2 t_rcvudata()") {
+    struct address own;
+    static struct datagram d;
+    int fd = endpoint(&own);
+    send_text(fd, &own, "text");
+    with_room(&d, 100)->addr = (struct netbuf){.maxlen = 0};
+    d.unit.opt = (struct netbuf){.maxlen = 0};
+    must_t(t_rcvudata(fd, &d.unit, &d.flags));
+    check_netbuf(d.unit.udata, "text");
+    check_eq(d.unit.addr.len, 0);
+}
+CASE(data_not_wanted, "XNS 5.2 t_rcvudata()") {
+    struct address own;
+    static struct datagram d;
+    int fd = endpoint(&own);
+    send_text(fd, &own, "text");
+    with_room(&d, 0);
+    must_t(t_rcvudata(fd, &d.unit, &d.flags));
+    check_eq(d.unit.udata.len, 0);
+    check_eq(d.flags, T_MORE);
+    receive_text(fd, &d, "text");
+    check_eq(d.unit.addr.len, 0);
+}
+
+/* --- vectors --- */
+
+CASE(gathered, "XNS 5.2 t_sndvudata()") {
+    struct address own;
+    struct datagram d;
+    int fd = endpoint(&own);
+    struct t_unitdata u = {.addr = given(&own)};
+    struct t_iovec v[] = {{"ga", 2}, {"", 0}, {"ther", 4}, {"ed", 2}};
+    must_t(t_sndvudata(fd, &u, v, 4));
+    receive_text(fd, &d, "gathered");
+}
+CASE(scattered, "XNS 5.2 t_rcvvudata()") {
+    struct address own;
+    char one[3], two[4], three[10];
+    static struct datagram d;
+    int fd = endpoint(&own);
+    struct t_iovec v[] = {{one, 3}, {two, 4}, {three, 10}};
+    send_text(fd, &own, "scattered");
+    must_t(t_rcvvudata(fd, with_room(&d, 0), v, 3, &d.flags) >= 0 ? 0 : -1);
+    check_eq(d.flags, 0);
+    check_bytes(one, "sca", 3);
+    check_bytes(two, "tter", 4);
+    check_bytes(three, "ed", 2);
+    check(comes_from(&d, &own));
+}
+CASE(scattered_in_pieces, "XNS 5.2 t_rcvvudata(): T_MORE") {
+    struct address own;
+    char one[2], two[3];
+    static struct datagram d;
+    int fd = endpoint(&own);
+    struct t_iovec v[] = {{one, 2}, {two, 3}};
+    send_text(fd, &own, "scattered");
+    check(t_rcvvudata(fd, with_room(&d, 0), v, 2, &d.flags) >= 0);
+    check_eq(d.flags, T_MORE);
+    check_bytes(one, "sc", 2);
+    check_bytes(two, "att", 3);
+    check(t_rcvvudata(fd, with_room(&d, 0), v, 2, &d.flags) >= 0);
+    check_eq(d.flags, 0);
+    check_bytes(one, "er", 2);
+    check_bytes(two, "ed", 2);
+    check_eq(d.unit.addr.len, 0);
+}
+CASE(many_vectors, "XNS 5.2 t_sndvudata() TBADDATA") {
+    struct address own;
+    struct datagram d;
+    int fd = endpoint(&own), most = t_sysconf(_SC_T_IOV_MAX);
+    struct t_unitdata u = {.addr = given(&own)};
+    check(most >= T_IOV_MAX);
+    struct t_iovec *v = calloc(most + 1, sizeof *v);
+    for (int i = 0; i <= most; i++)
+        v[i] = (struct t_iovec){"v", 1};
+    check_t(t_sndvudata(fd, &u, v, most + 1), TBADDATA);
+    must_t(t_sndvudata(fd, &u, v, most));
+    must_t(receive(fd, &d));
+    check_eq(d.unit.udata.len, most);
+    check_look(fd, 0);
+}
+
+/* --- errors of delivery --- */
+
+CASE(to_nobody, "XNS 5.2 t_rcvuderr()") {
+    struct address own, to = deserted();
+    struct datagram d;
+    char addr[2048], opt[2048];
+    int fd = endpoint(&own);
+    send_text(fd, &to, "x");
+    check_event(fd, T_UDERR);
+    struct t_uderr e = {.addr = room(addr, sizeof addr), .opt = room(opt, sizeof opt), .error = 0};
+    must_t(t_rcvuderr(fd, &e));
+    check(e.error != 0);
+    if (is_in(UDP))
+        check_eq(e.error, ECONNREFUSED);
+    struct address dest = address_of(&e.addr);
+    check(same_address(&dest, &to));
+    check_look(fd, 0);
+    check_t(t_rcvuderr(fd, &e), TNOUDERR);
+    check_state(fd, T_IDLE);
+    send_text(fd, &own, "again");
+    receive_text(fd, &d, "again");
+}
+CASE(error_in_front, "XNS 5.2 t_rcvudata() TLOOK") {
+    struct address own, to = deserted();
+    struct datagram d;
+    int fd = endpoint(&own);
+    send_text(fd, &to, "x");
+    check_event(fd, T_UDERR);
+    check_t(receive(fd, &d), TLOOK);
+    check_look(fd, T_UDERR);
+    must_t(t_rcvuderr(fd, NULL));
+    check_look(fd, 0);
+    send_text(fd, &own, "x");
+    receive_text(fd, &d, "x");
+}
+CASE(error_wakes, "XNS 5.2 t_rcvudata() TLOOK") {
+    struct address own, to = deserted();
+    struct datagram d;
+    int fd = endpoint(&own);
+    send_text(fd, &to, "x");
+    check_t(receive(fd, &d), TLOOK);
+    check_look(fd, T_UDERR);
+    must_t(t_rcvuderr(fd, NULL));
+}
+CASE(error_is_readable, "XNS 5.2 t_look(), poll(2)") {
+    struct address own, to = deserted();
+    int fd = endpoint(&own);
+    send_text(fd, &to, "x");
+    check(events(fd, READABLE, 5000) != 0);
+    check_event(fd, T_UDERR);
+    must_t(t_rcvuderr(fd, NULL));
+}
+CASE(error_does_not_fit, "XNS 5.2 t_rcvuderr() TBUFOVFLW") {
+    struct address own, to = deserted();
+    char addr[2];
+    int fd = endpoint(&own);
+    send_text(fd, &to, "x");
+    check_event(fd, T_UDERR);
+    struct t_uderr e = {.addr = room(addr, sizeof addr)};
+    check_t(t_rcvuderr(fd, &e), TBUFOVFLW);
+    check_t(t_rcvuderr(fd, &e), TNOUDERR);
+    check_look(fd, 0);
+}
+CASE(no_error, "XNS 5.2 t_rcvuderr() TNOUDERR") {
+    struct address own;
+    struct datagram d;
+    int fd = endpoint(&own);
+    check_t(t_rcvuderr(fd, NULL), TNOUDERR);
+    send_text(fd, &own, "x");
+    check_t(t_rcvuderr(fd, NULL), TNOUDERR);
+    receive_text(fd, &d, "x");
+}
+
+/* --- order, amounts, flow --- */
+
+CASE(in_order, "XNS 5.2 t_rcvudata()") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two);
+    for (int i = 0; i < 1000; i += 20) {
+        for (int k = i; k < i + 20; k++)
+            send_numbered(a, &two, 4 + k % 90, k);
+        for (int k = i; k < i + 20; k++)
+            receive_numbered(b, 4 + k % 90, k);
+    }
+}
+CASE(equal_sizes, "XNS 5.2 t_rcvudata()") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two), n = 0;
+    static const unsigned sizes[] = {4, 64, 100, 1024, 1472, 1473, 4000};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int burst = 1; burst <= 32 && burst * sizes[s] < 32768; burst *= 2, n += burst) {
+            for (int i = 0; i < burst; i++)
+                send_numbered(a, &two, sizes[s], n + i);
+            for (int i = 0; i < burst; i++)
+                receive_numbered(b, sizes[s], n + i);
+        }
+    check_look(b, 0);
+}
+CASE(mixed_sizes, "XNS 5.2 t_rcvudata()") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two), n = 0;
+    static const unsigned sizes[] = {100, 100, 100, 40, 100, 100, 200, 200, 7, 7, 7, 7, 1, 3000, 100};
+    unsigned seed = 4;
+    for (int round = 0; round < 40; round++, n += 15) {
+        unsigned shift = seed = seed * 1103515245 + 12345;
+        for (int i = 0; i < 15; i++)
+            send_numbered(a, &two, 4 + sizes[(i + (shift >> 16)) % 15], n + i);
+        for (int i = 0; i < 15; i++)
+            receive_numbered(b, 4 + sizes[(i + (shift >> 16)) % 15], n + i);
+    }
+}
+CASE(mixed_destinations, "XNS 5.2 t_sndudata()") {
+    struct address own, to[3];
+    int a = endpoint(&own), b[3];
+    for (int i = 0; i < 3; i++)
+        b[i] = endpoint(&to[i]);
+    for (int n = 0; n < 300; n += 30) {
+        for (int i = n; i < n + 30; i++)
+            send_numbered(a, &to[i % 7 % 3], 50, i);
+        for (int i = n; i < n + 30; i++)
+            receive_numbered(b[i % 7 % 3], 50, i);
+    }
+    for (int i = 0; i < 3; i++)
+        check_look(b[i], 0);
+}
+CASE(many_senders, "XNS 5.2 t_rcvudata()") {
+    struct address at, from[5];
+    int fd = endpoint(&at), sender[5], next[5] = {0};
+    static struct datagram d;
+    for (int i = 0; i < 5; i++)
+        sender[i] = endpoint(&from[i]);
+    for (int n = 0; n < 20; n++) {
+        for (int i = 0; i < 5; i++)
+            for (int k = 0; k < 3; k++)
+                send_numbered(sender[i], &at, 32, i * 1000 + n * 3 + k);
+        for (int i = 0; i < 15; i++) {
+            must_t(receive(fd, &d));
+            int number;
+            memcpy(&number, d.data, sizeof number);
+            check(number / 1000 < 5);
+            check(comes_from(&d, &from[number / 1000]));
+            check_eq(number % 1000, next[number / 1000]++);
+        }
+    }
+}
+
+struct sending {
+    struct address to;
+    int count;
+    unsigned size;
+    int pause_every;
+};
+static void send_many(void *with) {
+    struct sending *s = with;
+    struct address own;
+    int fd = endpoint(&own);
+    for (int i = 0; i < s->count; i++) {
+        send_numbered(fd, &s->to, s->size, i);
+        if (s->pause_every && i % s->pause_every == 0)
+            sleep_ms(1);
+    }
+    must_t(t_close(fd));
+}
+CASE(nothing_is_lost, "XNS 5.2 t_sndudata(): flow control") {
+    struct sending s = {.count = 20000, .size = 500};
+    int fd = endpoint(&s.to);
+    pid_t child = spawn(send_many, &s);
+    sleep_ms(20);
+    for (int i = 0; i < s.count; i++)
+        receive_numbered(fd, s.size, i);
+    join(child);
+    check_look(fd, 0);
+}
+CASE(burst_from_another_process, "XNS 5.2 t_rcvudata()") {
+    struct sending s = {.count = 100, .size = 64};
+    int fd = endpoint(&s.to);
+    pid_t child = spawn(send_many, &s);
+    for (int i = 0; i < s.count; i++)
+        receive_numbered(fd, s.size, i);
+    join(child);
+}
+CASE(burst_with_pauses, "XNS 5.2 t_rcvudata()") {
+    struct sending s = {.count = 200, .size = 200, .pause_every = 7};
+    int fd = endpoint(&s.to);
+    pid_t child = spawn(send_many, &s);
+    for (int i = 0; i < s.count; i++)
+        receive_numbered(fd, s.size, i);
+    join(child);
+}
+/* Large udp bursts may lose some, as the kernel's do; what comes is whole and in order. */
+CASE(big_burst, "XNS 5.2 t_rcvudata()") {
+    struct sending s = {.count = 5000, .size = 1024};
+    static struct datagram d;
+    int fd = endpoint(&s.to), last = -1, seen = 0;
+    pid_t child = spawn(send_many, &s);
+    while (events(fd, READABLE, last < 0 ? 5000 : 200) & READABLE) {
+        int number;
+        must_t(receive(fd, &d));
+        check_eq(d.unit.udata.len, s.size);
+        memcpy(&number, d.data, sizeof number);
+        check(number > last);
+        check_eq((unsigned char)d.data[1023], (unsigned char)(number * 31));
+        last = number, seen++;
+    }
+    join(child);
+    check(seen > 100);
+    if (is_in(TICLTS))
+        check_eq(seen, s.count);
+}
+static void send_and_stay(void *with) {
+    struct sending *s = with;
+    struct address own;
+    int fd = endpoint(&own);
+    for (int i = 0; i < s->count; i++)
+        send_numbered(fd, &s->to, s->size, i);
+    for (;;)
+        pause();
+}
+/* Whatever is held back leaves, without another call of the sender. */
+CASE(leaves_by_itself, "XNS 5.2 t_sndudata()") {
+    struct sending s = {.count = 3, .size = 10};
+    int fd = endpoint(&s.to);
+    pid_t child = spawn(send_and_stay, &s);
+    for (int i = 0; i < s.count; i++)
+        receive_numbered(fd, s.size, i);
+    slay(child);
+}
+static void send_and_spin(void *with) {
+    struct sending *s = with;
+    struct address own;
+    int fd = endpoint(&own);
+    send_numbered(fd, &s->to, s->size, 0);
+    for (volatile int i = 0;; i++)
+        ;
+}
+CASE(leaves_a_busy_sender, "XNS 5.2 t_sndudata()") {
+    struct sending s = {.count = 1, .size = 10};
+    int fd = endpoint(&s.to);
+    pid_t child = spawn(send_and_spin, &s);
+    receive_numbered(fd, s.size, 0);
+    slay(child);
+}
+static void send_and_exit(void *with) {
+    struct sending *s = with;
+    struct address own;
+    int fd = endpoint(&own);
+    for (int i = 0; i < s->count; i++)
+        send_numbered(fd, &s->to, s->size, i);
+    _exit(0);
+}
+CASE(leaves_before_exit, "XNS 5.2 t_sndudata(), _exit(2)") {
+    struct sending s = {.count = 5, .size = 10};
+    int fd = endpoint(&s.to);
+    pid_t child = spawn(send_and_exit, &s);
+    for (int i = 0; i < s.count; i++)
+        receive_numbered(fd, s.size, i);
+    join(child);
+}
+
+/* Sends until TFLOW; how many went in. */
+static int fill_up(int fd, const struct address *to, unsigned size) {
+    char data[5000];
+    for (int n = 0;; n++) {
+        numbered(data, size, n);
+        t_errno = 0;
+        if (send_to(fd, to, data, size) < 0) {
+            if (t_errno != TFLOW)
+                fail("t_sndudata number %d: expected success or TFLOW, saw %s", n, fault());
+            return n;
+        }
+        if (n > 1000000)
+            fail("a million datagrams, and no TFLOW");
+    }
+}
+CASE(no_room, "XNS 5.2 t_sndudata() TFLOW") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two);
+    set_nonblock(a, 1);
+    int n = fill_up(a, &two, 1000);
+    check(n > 10);
+    check_eq(writable(a), 0);
+    for (int i = 0; i < n; i++)
+        receive_numbered(b, 1000, i);
+    check(events(a, POLLOUT, 5000) & POLLOUT);
+    send_numbered(a, &two, 1000, 7);
+    receive_numbered(b, 1000, 7);
+}
+CASE(room_again, "XNS 5.2 t_look(): T_GODATA") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two);
+    set_nonblock(a, 1);
+    int n = fill_up(a, &two, 1000);
+    check_look(a, 0);
+    for (int i = 0; i < n; i++)
+        receive_numbered(b, 1000, i);
+    check_event(a, T_GODATA);
+    check_look(a, 0);
+}
+CASE(full_receiver_hinders_only_its_own, "XNS 5.2 t_sndudata() TFLOW") {
+    struct address own, full, other;
+    int a = endpoint(&own), c = (endpoint(&full), endpoint(&other));
+    set_nonblock(a, 1);
+    fill_up(a, &full, 1000);
+    int b = endpoint(&own);
+    send_numbered(b, &other, 10, 1);
+    receive_numbered(c, 10, 1);
+}
+
+/* --- readiness --- */
+
+CASE(ready, "poll(2)") {
+    struct address own;
+    struct datagram d;
+    int fd = endpoint(&own);
+    check_eq(events(fd, READABLE | POLLOUT, 0), POLLOUT);
+    check_look(fd, 0);
+    send_text(fd, &own, "x");
+    check(events(fd, POLLIN, 5000) & POLLIN);
+    check_look(fd, T_DATA);
+    receive_text(fd, &d, "x");
+    check_eq(events(fd, READABLE, 0), 0);
+}
+/* Datagrams that were taken from the kernel together are still seen by poll, one after the other. */
+CASE(ready_until_the_last, "poll(2)") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two);
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < 30; i++)
+            send_numbered(a, &two, 100, i);
+        for (int i = 0; i < 30; i++) {
+            check(events(b, POLLIN | POLLRDNORM, 5000) & POLLIN);
+            check_look(b, T_DATA);
+            receive_numbered(b, 100, i);
+        }
+        check_eq(events(b, READABLE, 0), 0);
+    }
+}
+CASE(ready_for_the_rest, "poll(2)") {
+    struct address own;
+    static struct datagram d;
+    int fd = endpoint(&own);
+    send_text(fd, &own, "0123456789");
+    must_t(t_rcvudata(fd, with_room(&d, 4), &d.flags));
+    check(events(fd, POLLIN, 0) & POLLIN);
+    check_look(fd, T_DATA);
+    must_t(t_rcvudata(fd, with_room(&d, 6), &d.flags));
+    check_eq(events(fd, READABLE, 0), 0);
+}
+CASE(ready_in_select, "select(2)") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two);
+    for (int i = 0; i < 10; i++)
+        send_numbered(a, &two, 100, i);
+    for (int i = 0; i <= 10; i++) {
+        fd_set set;
+        struct timeval patience = {i < 10 ? 5 : 0, 0};
+        FD_ZERO(&set);
+        FD_SET(b, &set);
+        check_eq(select(b + 1, &set, NULL, NULL, &patience), i < 10);
+        if (i < 10)
+            receive_numbered(b, 100, i);
+    }
+}
+CASE(ready_in_epoll, "epoll(7)") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two), ep = must(epoll_create1(0));
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = 7}, seen;
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, b, &e));
+    check_eq(epoll_wait(ep, &seen, 1, 0), 0);
+    for (int i = 0; i < 10; i++)
+        send_numbered(a, &two, 100, i);
+    for (int i = 0; i < 10; i++) {
+        check_eq(epoll_wait(ep, &seen, 1, 5000), 1);
+        check_eq(seen.data.u32, 7);
+        receive_numbered(b, 100, i);
+    }
+    check_eq(epoll_wait(ep, &seen, 1, 0), 0);
+}
+static void send_late(void *with) {
+    struct sending *s = with;
+    sleep_ms(20);
+    send_many(s);
+}
+CASE(blocked_receiver_wakes, "XNS 5.2 t_rcvudata()") {
+    struct sending s = {.count = 2, .size = 50};
+    int fd = endpoint(&s.to);
+    pid_t child = spawn(send_late, &s);
+    receive_numbered(fd, 50, 0);
+    receive_numbered(fd, 50, 1);
+    join(child);
+}
+CASE(interrupted, "XNS 5.2 t_rcvudata() TSYSERR EINTR") {
+    struct address own;
+    static struct datagram d;
+    int fd = endpoint(&own);
+    pid_t child = start_poking(SIGUSR1);
+    check_sys(receive(fd, &d), EINTR);
+    end_poking(child);
+    send_text(fd, &own, "x");
+    receive_text(fd, &d, "x");
+}
+
+/* --- ends, copies, processes --- */
+
+CASE(address_moves_on, "XNS 5.2 t_close()") {
+    struct address at, own;
+    struct datagram d;
+    int old = endpoint(&at), a = endpoint(&own);
+    send_text(a, &at, "old");
+    receive_text(old, &d, "old");
+    must_t(t_close(old));
+    int new = open_endpoint();
+    bind_at(new, at, 0);
+    send_text(a, &at, "new");
+    receive_text(new, &d, "new");
+}
+CASE(unbound_again, "XNS 5.2 t_unbind()") {
+    struct address at;
+    struct datagram d;
+    int fd = endpoint(&at);
+    send_text(fd, &at, "x");
+    check_event(fd, T_DATA);
+    check_t(t_unbind(fd), TLOOK);
+    check_state(fd, T_IDLE);
+    receive_text(fd, &d, "x");
+    must_t(t_unbind(fd));
+    check_state(fd, T_UNBND);
+    check_look(fd, 0);
+    check_t(receive(fd, &d), TOUTSTATE);
+    bind_at(fd, at, 0);
+    set_nonblock(fd, 1);
+    check_t(receive(fd, &d), TNODATA);
+    send_text(fd, &at, "anew");
+    set_nonblock(fd, 0);
+    receive_text(fd, &d, "anew");
+}
+CASE(copied_descriptor, "dup(2)") {
+    struct address at;
+    struct datagram d;
+    int fd = endpoint(&at), copy = must(dup(fd));
+    send_text(fd, &at, "x");
+    receive_text(copy, &d, "x");
+    must_t(t_close(fd));
+    send_text(copy, &at, "y");
+    receive_text(copy, &d, "y");
+}
+static void use_inherited(void *with) {
+    struct address *at = with;
+    struct datagram d;
+    int fd = *(int *)(void *)(at + 1);
+    check_eq(t_sync(fd), T_IDLE);
+    receive_text(fd, &d, "to the child");
+    struct address from = address_of(&d.unit.addr);
+    send_text(fd, &from, "from the child");
+}
+CASE(inherited, "XNS 5.2 t_sync(), fork(2)") {
+    struct {
+        struct address at;
+        int fd;
+    } i;
+    struct address own;
+    struct datagram d;
+    i.fd = endpoint(&i.at);
+    int a = endpoint(&own);
+    pid_t child = spawn(use_inherited, &i);
+    must_t(t_close(i.fd));
+    send_text(a, &i.at, "to the child");
+    receive_text(a, &d, "from the child");
+    check(comes_from(&d, &i.at));
+    join(child);
+}
+CASE(two_readers_of_a_process_each, "XNS 5.2 t_rcvudata()") {
+    struct address at, own;
+    int b = endpoint(&at), a = endpoint(&own);
+    int pipe_fd[2];
+    must(pipe(pipe_fd));
+    pid_t child[2];
+    for (int i = 0; i < 2; i++)
+        if ((child[i] = must(fork())) == 0) {
+            static struct datagram d;
+            alarm(SECONDS);
+            set_nonblock(b, 1);
+            for (;;) {
+                if (receive(b, &d) < 0) {
+                    if (t_errno != TNODATA)
+                        fail("in a reader: %s", fault());
+                    events(b, POLLIN, 1000);
+                    continue;
+                }
+                if (d.unit.udata.len == 0)
+                    _exit(0);
+                check_eq(write(pipe_fd[1], d.data, 4), 4);
+            }
+        }
+    char seen[200] = {0};
+    for (int n = 0; n < 200; n++) {
+        send_numbered(a, &at, 40, n);
+        if (n % 10 == 9)
+            sleep_ms(1);
+    }
+    for (int n = 0; n < 200; n++) {
+        int number;
+        check_eq(read(pipe_fd[0], &number, 4), 4);
+        check(number >= 0 && number < 200);
+        check_eq(seen[number]++, 0);
+    }
+    kill(child[0], SIGKILL), kill(child[1], SIGKILL);
+}
+
+SUITE(FOR(CLTS, there_and_back), FOR(CLTS, to_itself), FOR(CLTS, all_sizes), FOR(CLTS, empty), FOR(CLTS, too_long),
+      FOR(CLTS, bad_addresses), FOR(CLTS, bad_options), FOR(CLTS, unbound), FOR(CLTS, not_an_endpoint),
+      FOR(CLTS, calls_of_connections), FOR(COTS, calls_of_datagrams), FOR(CLTS, nothing_there), FOR(CLTS, in_pieces),
+      FOR(CLTS, fits_exactly), FOR(CLTS, largest_in_pieces), FOR(CLTS, pieces_among_equals),
+      FOR(CLTS, little_room_for_the_address), FOR(CLTS, address_not_wanted), FOR(CLTS, data_not_wanted),
+      FOR(CLTS, gathered), FOR(CLTS, scattered), FOR(CLTS, scattered_in_pieces), FOR(CLTS, many_vectors),
+      FOR(CLTS, to_nobody), FOR(CLTS, error_in_front), FOR(CLTS, error_wakes), FOR(CLTS, error_is_readable),
+      FOR(CLTS, error_does_not_fit), FOR(CLTS, no_error), FOR(CLTS, in_order), FOR(CLTS, equal_sizes),
+      FOR(CLTS, mixed_sizes), FOR(CLTS, mixed_destinations), FOR(CLTS, many_senders), FOR(TICLTS, nothing_is_lost),
+      FOR(CLTS, burst_from_another_process), FOR(CLTS, burst_with_pauses), FOR(CLTS, big_burst),
+      FOR(CLTS, leaves_by_itself), FOR(CLTS, leaves_a_busy_sender), FOR(CLTS, leaves_before_exit), FOR(TICLTS, no_room),
+      FOR(TICLTS, room_again), FOR(TICLTS, full_receiver_hinders_only_its_own), FOR(CLTS, ready),
+      FOR(CLTS, ready_until_the_last), FOR(CLTS, ready_for_the_rest), FOR(CLTS, ready_in_select),
+      FOR(CLTS, ready_in_epoll), FOR(CLTS, blocked_receiver_wakes), FOR(CLTS, interrupted), FOR(CLTS, address_moves_on),
+      FOR(CLTS, unbound_again), FOR(CLTS, copied_descriptor), FOR(CLTS, inherited),
+      FOR(CLTS, two_readers_of_a_process_each))

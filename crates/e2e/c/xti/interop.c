@@ -1,0 +1,693 @@
+/* XTI over tcp and udp, with plain sockets at the other end: in C, and Python programs. */
+#include "endpoints.h"
+#include <libgen.h>
+#include <netinet/udp.h>
+
+static int family = AF_INET;
+
+/* A case over IPv4 and IPv6. */
+static void over(int which, int group) {
+    family = which;
+    for (size_t i = 0; i < PROVIDERS; i++)
+        if (providers[i].group == group)
+            provider = &providers[i];
+}
+#define BOTH_FAMILIES(GROUP, NAME, PAGE) \
+    static void NAME(void); \
+    CASE(NAME##_v4, PAGE) { \
+        over(AF_INET, GROUP); \
+        NAME(); \
+    } \
+    CASE(NAME##_v6, PAGE) { \
+        over(AF_INET6, GROUP); \
+        NAME(); \
+    } \
+    static void NAME(void)
+#define FAMILIES(NAME) ONCE(NAME##_v4), ONCE(NAME##_v6)
+
+static const char *host(void) { return family == AF_INET ? "127.0.0.1" : "::1"; }
+
+/* The loop-back interface at a port. */
+static struct address local_at(int port) {
+    if (family == AF_INET)
+        return inet_address(host(), port);
+    struct address a = {.len = sizeof(struct sockaddr_in6)};
+    struct sockaddr_in6 s = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    memcpy(a.at, &s, sizeof s);
+    return a;
+}
+static int port_of(const struct address *a) { /* at the same place in both families */
+    struct sockaddr_in s;
+    memcpy(&s, a->at, sizeof s);
+    return ntohs(s.sin_port);
+}
+#define check_same(A, B) \
+    do { \
+        struct address a_ = (A), b_ = (B); \
+        check_eq(((struct sockaddr *)(void *)a_.at)->sa_family, family); \
+        check_eq(((struct sockaddr *)(void *)b_.at)->sa_family, family); \
+        check_eq(port_of(&a_), port_of(&b_)); \
+    } while (0)
+
+/* --- XTI ends --- */
+
+static int xti_open(int flags) {
+    char path[20];
+    snprintf(path, sizeof path, "/dev/%s%s", provider->name, family == AF_INET6 ? "6" : "");
+    return must_t(t_open(path, O_RDWR | flags, NULL));
+}
+static int xti_bound(struct address *at, int qlen) {
+    int fd = xti_open(0);
+    *at = bind_at(fd, local_at(0), qlen);
+    return fd;
+}
+static int xti_connected(const struct address *to) {
+    struct address own;
+    int fd = xti_bound(&own, 0);
+    connect_to(fd, to);
+    return fd;
+}
+static int xti_serve(int listener) {
+    int sequence = listen_for(listener), fd = xti_open(0);
+    accept_at(listener, sequence, fd);
+    return fd;
+}
+/* `n` connections: all calls are taken before the first is accepted, which would say TLOOK. */
+static void xti_serve_all(int listener, int *fd, int n) {
+    int sequence[20];
+    for (int i = 0; i < n; i++)
+        sequence[i] = listen_for(listener);
+    for (int i = 0; i < n; i++)
+        accept_at(listener, sequence[i], fd[i] = xti_open(0));
+}
+static void xti_echo(int fd) {
+    static char data[20000];
+    int flags, n;
+    while ((n = t_rcv(fd, data, sizeof data, &flags)) >= 0)
+        check_eq(t_snd(fd, data, n, 0), n);
+    check_eq(t_errno, TLOOK);
+    check_look(fd, T_ORDREL);
+    must_t(t_rcvrel(fd));
+    must_t(t_sndrel(fd));
+    check_state(fd, T_IDLE);
+}
+
+/* --- plain ends --- */
+
+static struct address name_of(int s, int (*which)(int, struct sockaddr *, socklen_t *)) {
+    struct address a;
+    socklen_t len = sizeof a.at;
+    must(which(s, (struct sockaddr *)a.at, &len));
+    a.len = len;
+    return a;
+}
+static int plain_bound(int type, struct address *at) {
+    int s = must(socket(family, type, 0));
+    *at = local_at(0);
+    must(bind(s, (struct sockaddr *)at->at, at->len));
+    if (type == SOCK_STREAM)
+        must(listen(s, 20));
+    *at = name_of(s, getsockname);
+    return s;
+}
+static int plain_connected(const struct address *to) {
+    int s = must(socket(family, SOCK_STREAM, 0));
+    must(connect(s, (struct sockaddr *)to->at, to->len));
+    return s;
+}
+#define plain_send(S, TEXT) check_eq(send(S, TEXT, strlen(TEXT), 0), strlen(TEXT))
+#define plain_recv(S, TEXT) \
+    do { \
+        char text_[1000] = ""; \
+        check_eq(recv(S, text_, strlen(TEXT), MSG_WAITALL), strlen(TEXT)); \
+        check_str(text_, TEXT); \
+    } while (0)
+#define plain_end(S) \
+    do { \
+        char c_; \
+        check_eq(recv(S, &c_, 1, 0), 0); \
+    } while (0)
+
+/* A connection that the socket made, and one that XTI made. */
+struct mixed {
+    int xti, s;
+};
+static struct mixed from_socket(void) {
+    struct address at;
+    int listener = xti_bound(&at, 1);
+    struct mixed m = {.s = plain_connected(&at)};
+    m.xti = xti_serve(listener);
+    return m;
+}
+static struct mixed from_xti(void) {
+    struct address at;
+    int listener = plain_bound(SOCK_STREAM, &at);
+    struct mixed m = {.xti = xti_connected(&at)};
+    m.s = must(accept(listener, NULL, NULL));
+    close(listener);
+    return m;
+}
+
+/* --- connections --- */
+
+static void converse(struct mixed m) {
+    check_state(m.xti, T_DATAXFER);
+    for (int i = 0; i < 50; i++) {
+        plain_send(m.s, "from the socket");
+        rcv(m.xti, "from the socket", 0);
+        snd(m.xti, "from XTI", 0);
+        plain_recv(m.s, "from XTI");
+    }
+}
+BOTH_FAMILIES(TCP, socket_connects, "XNS 5.2 t_listen(), t_accept()") { converse(from_socket()); }
+BOTH_FAMILIES(TCP, socket_accepts, "XNS 5.2 t_connect()") { converse(from_xti()); }
+BOTH_FAMILIES(TCP, names_agree, "XNS 5.2 t_getprotaddr(), t_listen()") {
+    struct address at, from;
+    int listener = xti_bound(&at, 1), s = plain_connected(&at);
+    struct call call;
+    must_t(t_listen(listener, roomy(&call)));
+    from = address_of(&call.call.addr);
+    check_same(from, name_of(s, getsockname));
+    int fd = xti_open(0);
+    accept_at(listener, call.call.sequence, fd);
+    check_same(peer_address(fd), name_of(s, getsockname));
+    check_same(own_address(fd), name_of(s, getpeername));
+}
+BOTH_FAMILIES(TCP, xti_releases_first, "XNS 5.2 t_sndrel()") {
+    struct mixed m = from_socket();
+    snd(m.xti, "last", 0);
+    must_t(t_sndrel(m.xti));
+    plain_recv(m.s, "last");
+    plain_end(m.s);
+    plain_send(m.s, "still");
+    rcv(m.xti, "still", 0);
+    close(m.s);
+    check_event(m.xti, T_ORDREL);
+    must_t(t_rcvrel(m.xti));
+    check_state(m.xti, T_IDLE);
+}
+BOTH_FAMILIES(TCP, socket_shuts_down_first, "XNS 5.2 t_rcvrel()") {
+    struct mixed m = from_xti();
+    plain_send(m.s, "last");
+    shutdown(m.s, SHUT_WR);
+    rcv(m.xti, "last", 0);
+    check_event(m.xti, T_ORDREL);
+    must_t(t_rcvrel(m.xti));
+    check_state(m.xti, T_INREL);
+    snd(m.xti, "still", 0);
+    must_t(t_sndrel(m.xti));
+    plain_recv(m.s, "still");
+    plain_end(m.s);
+}
+BOTH_FAMILIES(TCP, socket_resets, "XNS 5.2 t_rcvdis()") {
+    struct mixed m = from_socket();
+    struct linger now = {1, 0};
+    struct t_discon d = {.reason = 0};
+    setsockopt(m.s, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close(m.s);
+    check_event(m.xti, T_DISCONNECT);
+    must_t(t_rcvdis(m.xti, &d));
+    check_eq(d.reason, ECONNRESET);
+    check_state(m.xti, T_IDLE);
+}
+BOTH_FAMILIES(TCP, xti_disconnects, "XNS 5.2 t_snddis()") {
+    struct mixed m = from_xti();
+    char c;
+    must_t(t_snddis(m.xti, NULL));
+    check_errno(recv(m.s, &c, 1, 0), ECONNRESET);
+}
+BOTH_FAMILIES(TCP, xti_closes, "XNS 5.2 t_close()") {
+    struct mixed m = from_xti();
+    snd(m.xti, "bye", 0);
+    must_t(t_close(m.xti));
+    plain_recv(m.s, "bye");
+    char c;
+    check(recv(m.s, &c, 1, 0) <= 0);
+}
+BOTH_FAMILIES(TCP, refused, "XNS 5.2 t_connect()") {
+    struct address at, own;
+    close(plain_bound(SOCK_STREAM, &at));
+    int fd = xti_bound(&own, 0);
+    struct t_call call = call_to(&at);
+    struct t_discon d = {.reason = 0};
+    check_t(t_connect(fd, &call, NULL), TLOOK);
+    check_look(fd, T_DISCONNECT);
+    must_t(t_rcvdis(fd, &d));
+    check_eq(d.reason, ECONNREFUSED);
+}
+BOTH_FAMILIES(TCP, xti_rejects, "XNS 5.2 t_snddis()") {
+    struct address at;
+    int listener = xti_bound(&at, 1), s = plain_connected(&at);
+    char c;
+    check_eq(reject(listener, listen_for(listener), NULL), 0);
+    check(recv(s, &c, 1, 0) <= 0);
+    check_state(listener, T_IDLE);
+}
+BOTH_FAMILIES(TCP, socket_gives_up, "XNS 5.2 t_accept() TLOOK") {
+    struct address at;
+    int listener = xti_bound(&at, 1), s = plain_connected(&at), sequence = listen_for(listener), fd = xti_open(0);
+    struct linger now = {1, 0};
+    setsockopt(s, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close(s);
+    sleep_ms(10);
+    struct t_call call = {.sequence = sequence};
+    struct t_discon d = {.sequence = 0};
+    if (t_accept(listener, fd, &call) == 0) {
+        check_event(fd, T_DISCONNECT);
+    } else {
+        check_eq(t_errno, TLOOK);
+        check_look(listener, T_DISCONNECT);
+        must_t(t_rcvdis(listener, &d));
+        check_eq(d.sequence, sequence);
+    }
+    check_state(listener, T_IDLE);
+}
+BOTH_FAMILIES(TCP, connects_in_background, "XNS 5.2 t_rcvconnect()") {
+    struct address at;
+    int listener = plain_bound(SOCK_STREAM, &at), fd = xti_open(O_NONBLOCK);
+    bind_at(fd, local_at(0), 0);
+    struct t_call call = call_to(&at);
+    struct call got;
+    check_t(t_connect(fd, &call, NULL), TNODATA);
+    check_event(fd, T_CONNECT);
+    must_t(t_rcvconnect(fd, roomy(&got)));
+    check_same(address_of(&got.call.addr), at);
+    int s = must(accept(listener, NULL, NULL));
+    snd(fd, "hello", 0);
+    plain_recv(s, "hello");
+}
+BOTH_FAMILIES(TCP, many_clients, "XNS 5.2 t_listen()") {
+    struct address at;
+    int listener = xti_bound(&at, 10), s[10], fd[10];
+    for (int i = 0; i < 10; i++) {
+        s[i] = plain_connected(&at);
+        check_eq(send(s[i], &"0123456789"[i], 1, 0), 1);
+    }
+    xti_serve_all(listener, fd, 10);
+    for (int i = 0; i < 10; i++) {
+        char c;
+        int flags;
+        check_eq(t_rcv(fd[i], &c, 1, &flags), 1);
+        check_eq(c, '0' + i);
+    }
+}
+
+/* --- data --- */
+
+BOTH_FAMILIES(TCP, small_sends_arrive, "XNS 5.2 t_snd()") {
+    struct mixed m = from_xti();
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 100; i++)
+            check_eq(t_snd(m.xti, &"0123456789"[i % 10], 1, 0), 1);
+        for (int i = 0; i < 10; i++)
+            plain_recv(m.s, "0123456789");
+    }
+    for (int i = 0; i < 5; i++) { /* and one alone */
+        snd(m.xti, "x", 0);
+        plain_recv(m.s, "x");
+    }
+}
+static void send_wave(void *with) {
+    struct mixed *m = with;
+    static char data[1 << 20];
+    fill_wave(data, 0, sizeof data);
+    for (size_t sent = 0; sent < sizeof data;)
+        sent += must(send(m->s, data + sent, sizeof data - sent, 0));
+    shutdown(m->s, SHUT_WR);
+    plain_recv(m->s, "done");
+}
+BOTH_FAMILIES(TCP, much_from_a_socket, "XNS 5.2 t_rcv()") {
+    struct mixed m = from_xti();
+    pid_t child = spawn(send_wave, &m);
+    rcv_wave(m.xti, 0, 1 << 20, 9000);
+    check_event(m.xti, T_ORDREL);
+    snd(m.xti, "done", 0);
+    join(child);
+}
+static void take_wave(void *with) {
+    struct mixed *m = with;
+    static char data[10000];
+    size_t have = 0;
+    for (ssize_t n; (n = must(recv(m->s, data, sizeof data, 0))) > 0; have += n)
+        check_wave(data, have, n);
+    check_eq(have, 1 << 20);
+}
+static void sends_much(unsigned piece) {
+    struct mixed m = from_socket();
+    pid_t child = spawn(take_wave, &m);
+    snd_wave(m.xti, 0, 1 << 20, piece);
+    must_t(t_sndrel(m.xti));
+    join(child);
+}
+BOTH_FAMILIES(TCP, much_to_a_socket, "XNS 5.2 t_snd()") { sends_much(16384); }
+BOTH_FAMILIES(TCP, much_to_a_socket_in_crumbs, "XNS 5.2 t_snd()") { sends_much(100); }
+BOTH_FAMILIES(TCP, full, "XNS 5.2 t_snd() TFLOW") {
+    struct mixed m = from_xti();
+    set_nonblock(m.xti, 1);
+    size_t sent = fill_endpoint(m.xti, 1000), have = 0;
+    check_eq(writable(m.xti), 0);
+    pid_t child = must(fork());
+    if (child == 0) {
+        static char data[10000];
+        while (have < sent) {
+            ssize_t n = must(recv(m.s, data, sizeof data, 0));
+            check_wave(data, have, n < (ssize_t)(sent - have) ? (size_t)n : sent - have);
+            have += n;
+        }
+        _exit(0);
+    }
+    check(events(m.xti, POLLOUT, 5000) & POLLOUT);
+    join(child);
+}
+
+/* --- urgent data --- */
+
+BOTH_FAMILIES(TCP, urgent_from_a_socket, "XNS 5.2 t_rcv(): T_EXPEDITED") {
+    struct mixed m = from_socket();
+    plain_send(m.s, "before");
+    check_eq(send(m.s, "!", 1, MSG_OOB), 1);
+    check_event(m.xti, T_EXDATA);
+    rcv(m.xti, "!", T_EXPEDITED);
+    rcv(m.xti, "before", 0);
+    plain_send(m.s, "after");
+    rcv(m.xti, "after", 0);
+    check_look(m.xti, 0);
+}
+BOTH_FAMILIES(TCP, urgent_to_a_socket, "XNS 5.2 t_snd(): T_EXPEDITED") {
+    struct mixed m = from_xti();
+    char c;
+    snd(m.xti, "before", 0);
+    snd(m.xti, "!", T_EXPEDITED);
+    check(events(m.s, POLLPRI, 5000) & POLLPRI);
+    check_eq(recv(m.s, &c, 1, MSG_OOB), 1);
+    check_eq(c, '!');
+    plain_recv(m.s, "before");
+    snd(m.xti, "after", 0);
+    plain_recv(m.s, "after");
+}
+
+/* --- datagrams --- */
+
+struct arrived {
+    unsigned len;
+    int flags;
+    struct address from;
+    char data[70000];
+};
+static struct arrived *arrive(int fd) {
+    static struct arrived a;
+    struct t_unitdata u = {.addr = room(a.from.at, sizeof a.from.at), .udata = room(a.data, sizeof a.data)};
+    must_t(t_rcvudata(fd, &u, &a.flags));
+    a.len = u.udata.len, a.from.len = u.addr.len;
+    return &a;
+}
+static void depart(int fd, const struct address *to, const void *data, unsigned len) {
+    struct t_unitdata u = {.addr = given(to), .udata = given_bytes(data, len)};
+    must_t(t_sndudata(fd, &u));
+}
+BOTH_FAMILIES(UDP, datagrams_with_a_socket, "XNS 5.2 t_sndudata(), t_rcvudata()") {
+    struct address at, xti_at;
+    static char data[70000];
+    static const unsigned sizes[] = {0, 1, 100, 1472, 1473, 9000, 65507};
+    int s = plain_bound(SOCK_DGRAM, &at), fd = xti_bound(&xti_at, 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        fill_wave(data, i, sizes[i]);
+        check_eq(sendto(s, data, sizes[i], 0, (struct sockaddr *)xti_at.at, xti_at.len), sizes[i]);
+        struct arrived *a = arrive(fd);
+        check_eq(a->len, sizes[i]);
+        check_bytes(a->data, data, sizes[i]);
+        check_same(a->from, at);
+        depart(fd, &a->from, a->data, a->len);
+        memset(data, 0, sizeof data);
+        check_eq(recv(s, data, sizeof data, 0), sizes[i]);
+        check_wave(data, i, sizes[i]);
+    }
+}
+BOTH_FAMILIES(UDP, connected_socket_gets_its_answer, "XNS 5.2 t_sndudata()") {
+    struct address xti_at;
+    int fd = xti_bound(&xti_at, 0), s = must(socket(family, SOCK_DGRAM, 0));
+    must(connect(s, (struct sockaddr *)xti_at.at, xti_at.len));
+    plain_send(s, "question");
+    struct arrived *a = arrive(fd);
+    check_eq(a->len, 8);
+    depart(fd, &a->from, "answer", 6);
+    plain_recv(s, "answer");
+}
+BOTH_FAMILIES(UDP, burst_to_a_socket, "XNS 5.2 t_sndudata()") {
+    struct address at, own;
+    int s = plain_bound(SOCK_DGRAM, &at), fd = xti_bound(&own, 0);
+    char data[2000];
+    for (unsigned size = 10; size < sizeof data; size = size * 3) {
+        for (int i = 0; i < 50; i++) {
+            fill_wave(data, i, size);
+            depart(fd, &at, data, size);
+        }
+        for (int i = 0; i < 50; i++) {
+            check_eq(recv(s, data, sizeof data, 0), size);
+            check_wave(data, i, size);
+        }
+    }
+}
+BOTH_FAMILIES(UDP, burst_from_a_socket, "XNS 5.2 t_rcvudata()") {
+    struct address at, own;
+    int s = plain_bound(SOCK_DGRAM, &at), fd = xti_bound(&own, 0), segment = 100;
+    char data[1000];
+    fill_wave(data, 0, sizeof data);
+    must(connect(s, (struct sockaddr *)own.at, own.len));
+    for (int i = 0; i < 50; i++)
+        check_eq(send(s, data + i, 64, 0), 64);
+    for (int i = 0; i < 50; i++) {
+        struct arrived *a = arrive(fd);
+        check_eq(a->len, 64);
+        check_wave(a->data, i, 64);
+    }
+    if (setsockopt(s, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment) < 0)
+        return;
+    check_eq(send(s, data, 950, 0), 950);
+    for (int i = 0; i < 10; i++) {
+        struct arrived *a = arrive(fd);
+        check_eq(a->len, i < 9 ? 100 : 50);
+        check_wave(a->data, i * 100, a->len);
+    }
+}
+BOTH_FAMILIES(UDP, absent_socket, "XNS 5.2 t_rcvuderr()") {
+    struct address at, own, dest;
+    close(plain_bound(SOCK_DGRAM, &at));
+    int fd = xti_bound(&own, 0);
+    depart(fd, &at, "x", 1);
+    check_event(fd, T_UDERR);
+    struct t_uderr e = {.addr = room(dest.at, sizeof dest.at)};
+    must_t(t_rcvuderr(fd, &e));
+    check_eq(e.error, ECONNREFUSED);
+    dest.len = e.addr.len;
+    check_same(dest, at);
+}
+
+/* --- Python --- */
+
+struct python {
+    pid_t pid;
+    FILE *says;
+};
+static struct python start_python(const char *role, int port) {
+    static char file[] = __FILE__;
+    char script[1000], number[20];
+    int fd[2];
+    struct python p;
+    snprintf(script, sizeof script, "%s/../../py/xti_peer.py", dirname(file));
+    snprintf(number, sizeof number, "%d", port);
+    must(pipe2(fd, O_CLOEXEC));
+    if ((p.pid = must(fork())) == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(fd[1], 1);
+        execl("/usr/bin/python3", "python3", script, role, host(), port ? number : NULL, (char *)NULL);
+        fail("exec of python3: errno %d", errno);
+    }
+    close(fd[1]);
+    p.says = fdopen(fd[0], "r");
+    return p;
+}
+static struct address where_it_is(struct python *p) {
+    int port = 0;
+    AT("the port of the Python program");
+    if (fscanf(p->says, "%d", &port) != 1)
+        fail("xti_peer.py did not say its port");
+    return local_at(port);
+}
+#define python_ends(P) join((P).pid)
+
+BOTH_FAMILIES(TCP, python_serves, "XNS 5.2 t_connect()") {
+    struct python p = start_python("echo_server", 0);
+    struct address at = where_it_is(&p);
+    int fd = xti_connected(&at), flags;
+    char c;
+    for (int i = 0; i < 20; i++) {
+        snd(fd, "through Python", 0);
+        rcv(fd, "through Python", 0);
+    }
+    must_t(t_sndrel(fd));
+    check_t(t_rcv(fd, &c, 1, &flags), TLOOK);
+    check_look(fd, T_ORDREL);
+    must_t(t_rcvrel(fd));
+    python_ends(p);
+}
+BOTH_FAMILIES(TCP, python_connects, "XNS 5.2 t_accept()") {
+    struct address at;
+    int listener = xti_bound(&at, 1);
+    struct python p = start_python("echo_client", port_of(&at));
+    xti_echo(xti_serve(listener));
+    python_ends(p);
+}
+BOTH_FAMILIES(TCP, python_sends_much, "XNS 5.2 t_rcv()") {
+    struct address at;
+    int listener = xti_bound(&at, 1), flags, n;
+    struct python p = start_python("bulk_client", port_of(&at));
+    int fd = xti_serve(listener);
+    static char data[20000];
+    long count = 0, sum = 0;
+    while ((n = t_rcv(fd, data, sizeof data, &flags)) >= 0) {
+        check_wave(data, count, n);
+        count += n;
+        for (int i = 0; i < n; i++)
+            sum += (unsigned char)data[i];
+    }
+    check_look(fd, T_ORDREL);
+    must_t(t_rcvrel(fd));
+    snprintf(data, sizeof data, "%ld %ld\n", count, sum);
+    snd(fd, data, 0);
+    must_t(t_sndrel(fd));
+    python_ends(p);
+}
+CASE(python_serves_much, "XNS 5.2 t_rcv()") {
+    over(AF_INET, TCP);
+    struct python p = start_python("bulk_server", 0);
+    struct address at = where_it_is(&p);
+    int fd = xti_connected(&at);
+    rcv_wave(fd, 0, 300000, 5000);
+    check_event(fd, T_ORDREL);
+    must_t(t_rcvrel(fd));
+    must_t(t_sndrel(fd));
+    python_ends(p);
+}
+CASE(python_and_urgent_data, "XNS 5.2 T_EXPEDITED") {
+    over(AF_INET, TCP);
+    struct address at;
+    int listener = xti_bound(&at, 1);
+    struct python p = start_python("urgent_client", port_of(&at));
+    int fd = xti_serve(listener);
+    await(t_look(fd) == T_EXDATA);
+    rcv(fd, "!", T_EXPEDITED);
+    rcv(fd, "before", 0);
+    snd(fd, "taken", 0);
+    rcv(fd, "after", 0);
+    snd(fd, "normal", 0);
+    snd(fd, "?", T_EXPEDITED);
+    python_ends(p);
+}
+CASE(python_resets, "XNS 5.2 t_rcvdis()") {
+    over(AF_INET, TCP);
+    struct address at;
+    int listener = xti_bound(&at, 1);
+    struct python p = start_python("reset_client", port_of(&at));
+    int fd = xti_serve(listener);
+    rcv(fd, "x", 0);
+    snd(fd, "ok", 0);
+    check_event(fd, T_DISCONNECT);
+    must_t(t_rcvdis(fd, NULL));
+    python_ends(p);
+}
+static void echo_in_child(int fd) {
+    static char data[1000];
+    int flags, n;
+    if (must(fork()) > 0)
+        return;
+    check_eq(t_sync(fd), T_DATAXFER);
+    while ((n = t_rcv(fd, data, sizeof data, &flags)) >= 0)
+        check_eq(t_snd(fd, data, n, 0), n);
+    must_t(t_rcvrel(fd));
+    must_t(t_sndrel(fd));
+    _exit(0);
+}
+CASE(python_by_the_dozen, "XNS 5.2 t_listen(), fork(2)") {
+    over(AF_INET, TCP);
+    struct address at;
+    int listener = xti_bound(&at, 10), fd[10], status;
+    start_python("asyncio_client", port_of(&at));
+    xti_serve_all(listener, fd, 10);
+    for (int i = 0; i < 10; i++) {
+        echo_in_child(fd[i]);
+        must_t(t_close(fd[i]));
+    }
+    for (int i = 0; i < 11; i++) {
+        must(wait(&status));
+        check_eq(status, 0);
+    }
+}
+BOTH_FAMILIES(UDP, python_echoes_datagrams, "XNS 5.2 t_sndudata()") {
+    struct python p = start_python("udp_echo", 0);
+    struct address at = where_it_is(&p), own;
+    int fd = xti_bound(&own, 0);
+    static char data[70000];
+    static const unsigned sizes[] = {0, 1, 64, 64, 64, 1472, 1473, 65507};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        fill_wave(data, i, sizes[i]);
+        depart(fd, &at, data, sizes[i]);
+        struct arrived *a = arrive(fd);
+        check_eq(a->len, sizes[i]);
+        check_wave(a->data, i, sizes[i]);
+        check_same(a->from, at);
+    }
+    depart(fd, &at, "end", 3);
+    python_ends(p);
+}
+BOTH_FAMILIES(UDP, python_asks_by_datagrams, "XNS 5.2 t_rcvudata()") {
+    struct address own;
+    int fd = xti_bound(&own, 0);
+    struct python p = start_python("udp_client", port_of(&own));
+    for (;;) {
+        struct arrived *a = arrive(fd);
+        if (a->len == 3 && !memcmp(a->data, "end", 3))
+            break;
+        depart(fd, &a->from, a->data, a->len);
+    }
+    python_ends(p);
+}
+CASE(python_counts_a_burst, "XNS 5.2 t_sndudata()") {
+    over(AF_INET, UDP);
+    struct python p = start_python("udp_counter", 0);
+    struct address at = where_it_is(&p), own;
+    int fd = xti_bound(&own, 0);
+    char data[64] = "";
+    for (int i = 0; i < 100; i++) {
+        memcpy(data, &i, sizeof i);
+        depart(fd, &at, data, sizeof data);
+    }
+    python_ends(p);
+}
+CASE(python_sends_a_burst, "XNS 5.2 t_rcvudata()") {
+    over(AF_INET, UDP);
+    struct address own;
+    int fd = xti_bound(&own, 0);
+    struct python p = start_python("udp_burst", port_of(&own));
+    for (int i = 0; i < 100; i++) {
+        int number;
+        struct arrived *a = arrive(fd);
+        check_eq(a->len, 64);
+        memcpy(&number, a->data, sizeof number);
+        check_eq(number, i);
+        if (i % 20 == 19)
+            depart(fd, &a->from, "go on", 5);
+    }
+    python_ends(p);
+}
+
+SUITE(FAMILIES(socket_connects), FAMILIES(socket_accepts), FAMILIES(names_agree), FAMILIES(xti_releases_first),
+      FAMILIES(socket_shuts_down_first), FAMILIES(socket_resets), FAMILIES(xti_disconnects), FAMILIES(xti_closes),
+      FAMILIES(refused), FAMILIES(xti_rejects), FAMILIES(socket_gives_up), FAMILIES(connects_in_background),
+      FAMILIES(many_clients), FAMILIES(small_sends_arrive), FAMILIES(much_from_a_socket), FAMILIES(much_to_a_socket),
+      FAMILIES(much_to_a_socket_in_crumbs), FAMILIES(full), FAMILIES(urgent_from_a_socket),
+      FAMILIES(urgent_to_a_socket), FAMILIES(datagrams_with_a_socket), FAMILIES(connected_socket_gets_its_answer),
+      FAMILIES(burst_to_a_socket), FAMILIES(burst_from_a_socket), FAMILIES(absent_socket), FAMILIES(python_serves),
+      FAMILIES(python_connects), FAMILIES(python_sends_much), ONCE(python_serves_much), ONCE(python_and_urgent_data),
+      ONCE(python_resets), ONCE(python_by_the_dozen), FAMILIES(python_echoes_datagrams),
+      FAMILIES(python_asks_by_datagrams), ONCE(python_counts_a_burst), ONCE(python_sends_a_burst))

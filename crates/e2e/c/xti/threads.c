@@ -1,0 +1,390 @@
+/* Threads: an error number for each, endpoints shared and not, and waits that end when the endpoint does. */
+#include "endpoints.h"
+#include <stdatomic.h>
+
+static pthread_barrier_t barrier;
+
+/* --- t_errno --- */
+
+static void fail_once(void *with) {
+    int *address_of_mine = NULL;
+    t_errno = 0;
+    pthread_barrier_wait(&barrier);
+    check_t(t_close(999), TBADF);
+    address_of_mine = &t_errno;
+    pthread_barrier_wait(&barrier);
+    check_eq(t_errno, TBADF);
+    pthread_barrier_wait(&barrier);
+    *(int **)with = address_of_mine;
+}
+CASE(errors_are_per_thread, "XNS 5.2 t_errno") {
+    int *theirs = NULL, fd = bound();
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_t t = start(fail_once, &theirs);
+    pthread_barrier_wait(&barrier);
+    check_t(t_bind(fd, NULL, NULL), TOUTSTATE);
+    pthread_barrier_wait(&barrier);
+    check_eq(t_errno, TOUTSTATE);
+    pthread_barrier_wait(&barrier);
+    finish(t);
+    check_eq(t_errno, TOUTSTATE);
+    check(theirs != NULL && theirs != &t_errno);
+}
+static void fail_often(void *with) {
+    int mine = *(int *)with;
+    for (int i = 0; i < 20000; i++) {
+        if (mine)
+            check_t(t_close(999), TBADF);
+        else
+            check_t(t_open("/dev/tcp", O_RDONLY, NULL), TBADFLAG);
+    }
+}
+CASE(errors_do_not_mix, "XNS 5.2 t_errno") {
+    static int kind[4] = {0, 1, 0, 1};
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++)
+        t[i] = start(fail_often, &kind[i]);
+    for (int i = 0; i < 4; i++)
+        finish(t[i]);
+}
+static void read_texts(void *with) {
+    (void)with;
+    for (int i = 0; i < 5000; i++)
+        check(strlen(t_strerror(1 + i % TPROTO)) > 0 && strstr(t_strerror(4711), "4711"));
+}
+CASE(texts, "XNS 5.2 t_strerror()") {
+    pthread_t t = start(read_texts, NULL);
+    read_texts(NULL);
+    finish(t);
+}
+
+/* --- one endpoint, two threads --- */
+
+struct half {
+    int fd;
+    size_t count;
+};
+static void send_half(void *with) {
+    struct half *h = with;
+    snd_wave(h->fd, 0, h->count, 3000);
+}
+static void receive_half(void *with) {
+    struct half *h = with;
+    rcv_wave(h->fd, 0, h->count, 5000);
+}
+CASE(both_directions_at_once, "XNS 5.2 t_snd(), t_rcv()") {
+    struct pair p = connected();
+    struct half c = {p.client, 1 << 21}, s = {p.server, 1 << 21};
+    pthread_t t[4] = {start(send_half, &c), start(receive_half, &c), start(send_half, &s), start(receive_half, &s)};
+    for (int i = 0; i < 4; i++)
+        finish(t[i]);
+}
+static void answer(void *with) {
+    int fd = *(int *)with;
+    char c;
+    int flags;
+    for (int i = 0; i < 2000; i++) {
+        check_eq(t_rcv(fd, &c, 1, &flags), 1);
+        check_eq(t_snd(fd, &c, 1, 0), 1);
+    }
+}
+CASE(asks_and_answers, "XNS 5.2 t_snd(), t_rcv()") {
+    struct pair p = connected();
+    pthread_t t = start(answer, &p.server);
+    for (int i = 0; i < 2000; i++) {
+        char c = i, back = ~i;
+        int flags;
+        check_eq(t_snd(p.client, &c, 1, 0), 1);
+        check_eq(t_rcv(p.client, &back, 1, &flags), 1);
+        check_eq(back, c);
+    }
+    finish(t);
+}
+static void send_records(void *with) {
+    struct half *h = with;
+    char record[100];
+    memset(record, (int)h->count, sizeof record);
+    for (int i = 0; i < 500; i++)
+        check_eq(t_snd(h->fd, record, sizeof record, 0), sizeof record);
+}
+CASE(records_stay_whole, "XNS 5.2 t_snd()") {
+    struct pair p = connected();
+    struct half h[3] = {{p.client, 'a'}, {p.client, 'b'}, {p.client, 'c'}};
+    pthread_t t[3];
+    int seen[3] = {0};
+    for (int i = 0; i < 3; i++)
+        t[i] = start(send_records, &h[i]);
+    for (int n = 0; n < 1500; n++) {
+        char record[100];
+        rcv_all(p.server, record, sizeof record, 0);
+        check(record[0] >= 'a' && record[0] <= 'c');
+        for (int i = 1; i < 100; i++)
+            check(record[i] == record[0]);
+        seen[record[0] - 'a']++;
+    }
+    for (int i = 0; i < 3; i++) {
+        finish(t[i]);
+        check_eq(seen[i], 500);
+    }
+}
+static atomic_int watching;
+static void watch(void *with) {
+    int fd = *(int *)with;
+    while (watching) {
+        check_state(fd, T_DATAXFER);
+        int event = t_look(fd);
+        check(event == 0 || event == T_DATA || event == T_GODATA);
+        struct t_info info;
+        must_t(t_getinfo(fd, &info));
+    }
+}
+CASE(watched_while_it_works, "XNS 5.2 t_look(), t_getstate()") {
+    struct pair p = connected();
+    struct half c = {p.client, 1 << 20}, s = {p.server, 1 << 20};
+    watching = 1;
+    pthread_t t[2] = {start(watch, &p.server), start(send_half, &c)};
+    receive_half(&s);
+    watching = 0;
+    finish(t[0]), finish(t[1]);
+}
+static void poll_for_data(void *with) {
+    int fd = *(int *)with;
+    check(events(fd, POLLIN, 5000) & POLLIN);
+}
+CASE(polled_by_another, "poll(2)") {
+    struct pair p = connected();
+    pthread_t t = start(poll_for_data, &p.server);
+    sleep_ms(10);
+    snd(p.client, "x", 0);
+    finish(t);
+    rcv(p.server, "x", 0);
+}
+
+/* --- many endpoints --- */
+
+static void life(void *with) {
+    (void)with;
+    for (int i = 0; i < 5; i++) {
+        struct pair p = connected();
+        for (int k = 0; k < 10; k++)
+            check_echo(p.client, p.server);
+        must_t(t_close(p.client));
+        check_gone(p.server);
+        must_t(t_close(p.server));
+        must_t(t_close(p.listener));
+    }
+}
+CASE(lives_side_by_side, "XNS 5.2") {
+    pthread_t t[6];
+    for (int i = 0; i < 6; i++)
+        t[i] = start(life, NULL);
+    for (int i = 0; i < 6; i++)
+        finish(t[i]);
+}
+static void datagram_life(void *with) {
+    (void)with;
+    int a = bound(), b = bound(), flags;
+    struct address to = own_address(b);
+    for (int i = 0; i < 500; i++) {
+        char data[64];
+        int seen = -1;
+        memcpy(data, &i, sizeof i);
+        struct t_unitdata out = {.addr = given(&to), .udata = given_bytes(data, sizeof data)};
+        must_t(t_sndudata(a, &out));
+        struct t_unitdata in = {.udata = room(data, sizeof data)};
+        must_t(t_rcvudata(b, &in, &flags));
+        memcpy(&seen, data, sizeof seen);
+        check_eq(seen, i);
+    }
+    must_t(t_close(a));
+    must_t(t_close(b));
+}
+CASE(datagram_lives_side_by_side, "XNS 5.2") {
+    pthread_t t[6];
+    for (int i = 0; i < 6; i++)
+        t[i] = start(datagram_life, NULL);
+    for (int i = 0; i < 6; i++)
+        finish(t[i]);
+}
+static void open_and_close(void *with) {
+    (void)with;
+    for (int i = 0; i < 100; i++) {
+        int fd = bound();
+        check_state(fd, T_IDLE);
+        must_t(t_close(fd));
+    }
+}
+CASE(opened_and_closed, "XNS 5.2 t_open(), t_close()") {
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++)
+        t[i] = start(open_and_close, NULL);
+    for (int i = 0; i < 4; i++)
+        finish(t[i]);
+}
+
+/* --- one endpoint, many readers --- */
+
+static atomic_int seen_once[1000], seen_in_all;
+static void receive_datagrams(void *with) {
+    int fd = *(int *)with, flags, number;
+    char data[64];
+    for (;;) {
+        struct t_unitdata in = {.udata = room(data, sizeof data)};
+        must_t(t_rcvudata(fd, &in, &flags));
+        if (in.udata.len == 1)
+            return;
+        check_eq(in.udata.len, 64);
+        memcpy(&number, data, sizeof number);
+        check(number >= 0 && number < 1000);
+        check_eq(seen_once[number]++, 0);
+        seen_in_all++;
+    }
+}
+CASE(each_datagram_once, "XNS 5.2 t_rcvudata()") {
+    int a = bound(), b = bound();
+    struct address to = own_address(b);
+    pthread_t t[3];
+    char data[64] = "";
+    for (int i = 0; i < 3; i++)
+        t[i] = start(receive_datagrams, &b);
+    for (int n = 0; n < 1000; n++) {
+        memcpy(data, &n, sizeof n);
+        struct t_unitdata out = {.addr = given(&to), .udata = given_bytes(data, sizeof data)};
+        must_t(t_sndudata(a, &out));
+        if (n % 50 == 49)
+            await(seen_in_all == n + 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        struct t_unitdata end = {.addr = given(&to), .udata = given_bytes("", 1)};
+        must_t(t_sndudata(a, &end));
+    }
+    for (int i = 0; i < 3; i++)
+        finish(t[i]);
+}
+struct many_listeners {
+    int listener;
+    atomic_int served;
+};
+static void serve_some(void *with) {
+    struct many_listeners *m = with;
+    for (int i = 0; i < 4; i++) {
+        int fd = serve(m->listener);
+        rcv(fd, "x", 0);
+        snd(fd, "y", 0);
+        m->served++;
+    }
+}
+CASE(many_servers_at_a_listener, "XNS 5.2 t_listen(), t_accept()") {
+    struct address at;
+    struct many_listeners m = {.listener = listener_at(&at, 8)};
+    pthread_t t[3];
+    for (int i = 0; i < 3; i++)
+        t[i] = start(serve_some, &m);
+    for (int i = 0; i < 12; i++) {
+        int fd = connect_new(&at);
+        snd(fd, "x", 0);
+        rcv(fd, "y", 0);
+        must_t(t_close(fd));
+    }
+    for (int i = 0; i < 3; i++)
+        finish(t[i]);
+    check_eq(m.served, 12);
+}
+
+/* --- closed while another waits --- */
+
+struct waiting {
+    int fd;
+    void (*wait)(int fd);
+    atomic_int began, ended;
+};
+static void wait_in_thread(void *with) {
+    struct waiting *w = with;
+    w->began = 1;
+    w->wait(w->fd);
+    w->ended = 1;
+}
+/* A wait on `fd` ends, by an error, when the endpoint is closed. */
+static void ends_with_the_endpoint(int fd, void (*wait)(int)) {
+    static struct waiting w;
+    w.fd = fd, w.wait = wait;
+    pthread_t t = start(wait_in_thread, &w);
+    await(w.began);
+    sleep_ms(20);
+    check_eq(w.ended, 0);
+    must_t(t_close(fd));
+    await(w.ended);
+    finish(t);
+}
+static void wait_for_data(int fd) {
+    char c;
+    int flags;
+    check_eq(t_rcv(fd, &c, 1, &flags), -1);
+}
+CASE(closed_under_a_receiver, "XNS 5.2 t_close()") { ends_with_the_endpoint(connected().client, wait_for_data); }
+static void wait_for_a_call(int fd) {
+    struct call call;
+    check_eq(t_listen(fd, roomy(&call)), -1);
+}
+CASE(closed_under_a_listener, "XNS 5.2 t_close()") {
+    struct address at;
+    ends_with_the_endpoint(listener_at(&at, 1), wait_for_a_call);
+}
+static void wait_for_a_datagram(int fd) {
+    char c;
+    int flags;
+    struct t_unitdata in = {.udata = room(&c, 1)};
+    check_eq(t_rcvudata(fd, &in, &flags), -1);
+}
+CASE(closed_under_a_datagram_receiver, "XNS 5.2 t_close()") { ends_with_the_endpoint(bound(), wait_for_a_datagram); }
+static void wait_for_room(int fd) {
+    static char data[10000];
+    while (t_snd(fd, data, sizeof data, 0) >= 0)
+        ;
+}
+CASE(closed_under_a_sender, "XNS 5.2 t_close()") {
+    struct pair p = connected();
+    ends_with_the_endpoint(p.client, wait_for_room);
+}
+static struct address nobody_accepts;
+static void wait_for_the_other(int fd) {
+    struct t_call call = call_to(&nobody_accepts);
+    check_eq(t_connect(fd, &call, NULL), -1);
+}
+CASE(closed_under_a_connect, "XNS 5.2 t_close()") {
+    listener_at(&nobody_accepts, 1);
+    ends_with_the_endpoint(bound(), wait_for_the_other);
+}
+CASE(other_endpoints_live_on, "XNS 5.2 t_close()") {
+    struct pair p = connected(), q = connected();
+    ends_with_the_endpoint(p.client, wait_for_data);
+    check_echo(q.client, q.server);
+    check_gone(p.server);
+}
+
+/* --- with fork --- */
+
+CASE(fork_among_threads, "fork(2), XNS 5.2 t_sync()") {
+    struct pair p = connected(), q = connected();
+    struct half c = {p.client, 1 << 20}, s = {p.server, 1 << 20};
+    pthread_t t[2] = {start(send_half, &c), start(receive_half, &s)};
+    for (int i = 0; i < 5; i++) {
+        pid_t child = must(fork());
+        if (child == 0) {
+            check_eq(t_sync(q.client), T_DATAXFER);
+            snd(q.client, "from the child", 0);
+            _exit(0);
+        }
+        rcv(q.server, "from the child", 0);
+        join(child);
+    }
+    finish(t[0]), finish(t[1]);
+}
+
+SUITE(FOR(ALL, errors_are_per_thread), ONCE(errors_do_not_mix), ONCE(texts), FOR(COTS, both_directions_at_once),
+      FOR(COTS, asks_and_answers), FOR(LOOP, records_stay_whole), FOR(COTS, watched_while_it_works),
+      FOR(COTS, polled_by_another), FOR(COTS, lives_side_by_side), FOR(CLTS, datagram_lives_side_by_side),
+      FOR(ALL, opened_and_closed), FOR(CLTS, each_datagram_once), FOR(COTS, many_servers_at_a_listener),
+      FOR(COTS, closed_under_a_receiver), FOR(COTS, closed_under_a_listener),
+      FOR(CLTS, closed_under_a_datagram_receiver), FOR(COTS, closed_under_a_sender),
+      FOR(LOOP, closed_under_a_connect), FOR(COTS, other_endpoints_live_on), FOR(COTS, fork_among_threads))
