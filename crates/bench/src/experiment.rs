@@ -90,6 +90,10 @@ pub enum Unit {
     Messages,
     /// No rate: what each of many takes.
     Footprint,
+    /// As datagrams that arrive in a second, and the share of those that do not.
+    Datagrams,
+    /// No rate: how long a message takes from one end to the other.
+    Delay,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -187,6 +191,11 @@ pub enum Metric {
     Memory,
     /// Bytes of address space per stream.
     AddressSpace,
+    /// Nanoseconds that half of the messages take at most.
+    P50Time,
+    P99Time,
+    /// Share of what was sent that never came.
+    Loss,
 }
 
 impl Goal {
@@ -222,6 +231,15 @@ impl Goal {
         Goal {
             arm: arm.name,
             against: Against::Arm(against.name),
+            ..self
+        }
+    }
+
+    /// The difference between two arms.
+    pub fn than(self, arm: Arm, against: Arm) -> Goal {
+        Goal {
+            arm: arm.name,
+            against: Against::MoreThan(against.name),
             ..self
         }
     }
@@ -285,6 +303,9 @@ pub struct Sample {
     /// Mapped bytes, per stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address_space: Option<f64>,
+    /// Share of what was sent that never came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
     pub loopback_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
@@ -304,6 +325,9 @@ impl Sample {
             Metric::CpuShare => self.cpu_share,
             Metric::Memory => self.memory,
             Metric::AddressSpace => self.address_space,
+            Metric::P50Time => self.p50_ns,
+            Metric::P99Time => self.p99_ns,
+            Metric::Loss => self.loss,
         }
     }
 

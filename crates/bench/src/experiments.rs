@@ -5,6 +5,7 @@ mod pipe;
 mod printed;
 mod sockets;
 mod work;
+mod xti;
 
 pub use sockets::experiment as sockets;
 
@@ -20,6 +21,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Experiment>> {
         "sockets" => Some(Box::new(sockets::experiment())),
         "costs" => Some(Box::new(costs::experiment())),
         "pipe" => Some(Box::new(pipe::experiment())),
+        "xti" => Some(Box::new(xti::experiment())),
         _ => None,
     }
 }

@@ -61,6 +61,8 @@ pub struct ArmReport {
     pub memory: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address_space: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
     pub syscalls: Option<Syscalls>,
     pub doorbells: Option<f64>,
     pub sleeps: Option<f64>,
@@ -152,6 +154,7 @@ impl ArmReport {
             cpu_share: series.median(|sample| sample.cpu_share),
             memory: series.median(|sample| sample.memory),
             address_space: series.median(|sample| sample.address_space),
+            loss: series.median(|sample| sample.loss),
             syscalls: series.syscalls,
             doorbells: counter(|counters| counters.doorbells),
             sleeps: counter(|counters| counters.sleeps),

@@ -206,6 +206,7 @@ fn columns(unit: Unit) -> Vec<Column> {
         shown(arm.address_space, memory)
     });
     const RESIDENT: Column = ("resident/stream", |arm| shown(arm.memory, memory));
+    const LOSS: Column = ("lost", |arm| shown(arm.loss, share));
     const CALLS: Column = ("calls/msg", calls);
     const SWITCHES: Column = ("switches/msg", |arm| shown(arm.switches, number));
     const WAKE_UPS: Column = ("wake-ups/msg", |arm| shown(arm.doorbells, number));
@@ -226,6 +227,8 @@ fn columns(unit: Unit) -> Vec<Column> {
         ],
         Unit::Messages => vec![ARM, TIME, MEGABYTES, CPU, CALLS, SWITCHES, IN_ALL],
         Unit::Footprint => vec![ARM, ADDRESS_SPACE, RESIDENT],
+        Unit::Datagrams => vec![ARM, speed, LOSS, CPU, CALLS, SWITCHES, LOOPBACK, IN_ALL],
+        Unit::Delay => vec![ARM, P50, P99, CPU, CALLS, IN_ALL],
         Unit::RoundTrip | Unit::Stream | Unit::Rate => vec![
             ARM, speed, P50, P99, CPU, CALLS, SWITCHES, WAKE_UPS, LOOPBACK, CARRIED,
         ],
@@ -276,7 +279,7 @@ fn shown_as(comparison: &Comparison, value: f64) -> String {
         Figure::More(_) => {
             let sign = if value < 0.0 { '-' } else { '+' };
             let show = match comparison.metric {
-                Metric::CpuShare => share,
+                Metric::CpuShare | Metric::Loss => share,
                 Metric::Memory | Metric::AddressSpace => memory,
                 _ => duration,
             };
@@ -302,6 +305,9 @@ fn of(comparison: &Comparison) -> String {
         Metric::Time => "time of ",
         Metric::Memory => "memory of ",
         Metric::AddressSpace => "address space of ",
+        Metric::P50Time => "median time of ",
+        Metric::P99Time => "p99 time of ",
+        Metric::Loss => "loss of ",
     };
     format!("{metric}{} over {}", comparison.arm, comparison.against)
 }

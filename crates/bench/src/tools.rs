@@ -10,6 +10,7 @@ pub struct Tools {
     echo: PathBuf,
     raw: PathBuf,
     perftest: PathBuf,
+    xtiperf: PathBuf,
     /// The library to preload; without it nothing is accelerated.
     pub library: Option<PathBuf>,
 }
@@ -40,6 +41,7 @@ impl Tools {
             echo: program("headwater-echo")?,
             raw: program("headwater-raw")?,
             perftest: program("headwater-perftest")?,
+            xtiperf: program("headwater-xtiperf")?,
             library: library.or_else(|| find("libheadwater.so")),
         })
     }
@@ -54,6 +56,10 @@ impl Tools {
 
     pub fn perftest(&self) -> Command {
         Command::new(&self.perftest)
+    }
+
+    pub fn xtiperf(&self) -> Command {
+        Command::new(&self.xtiperf)
     }
 
     pub fn library(&self) -> Result<&Path> {

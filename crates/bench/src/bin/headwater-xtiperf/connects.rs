@@ -1,0 +1,33 @@
+//! Connections one after the other: made, accepted on a fresh descriptor, ended by the server, and closed at both ends.
+
+use std::io;
+
+use crate::board::Board;
+use crate::measure::{self, wrong};
+use crate::options::Options;
+use crate::stream::{Listener, Stream};
+
+pub fn serve(options: &Options) -> io::Result<String> {
+    let board = Board::create(&options.board)?;
+    let (listener, at) = Listener::bind(options)?;
+    crate::ready(&at);
+    while !board.is_stopped() {
+        drop(listener.accept(options)?);
+    }
+    board.receiver(0).set_done();
+    Ok("done".to_string())
+}
+
+pub fn drive(options: &Options) -> io::Result<String> {
+    let board = Board::open(&options.board)?;
+    let connect = |_| match Stream::connect(options)?.receive(&mut [0])? {
+        0 => Ok(()),
+        _ => Err(wrong("nobody sends")),
+    };
+    let measured = measure::run(options, board, connect, |number| number)?;
+    board.stop();
+    // A server that has seen it before is gone, which is what is wanted.
+    let _ = connect(0);
+    board.wait_done()?;
+    Ok(measured.line())
+}

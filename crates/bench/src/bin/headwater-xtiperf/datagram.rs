@@ -1,0 +1,96 @@
+//! Datagrams of every carrier.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::net::UnixDatagram;
+
+use crate::options::{Carrier, Options};
+use crate::xti::{self, Datagrams, Endpoint};
+
+pub enum Receiver {
+    Udp(UdpSocket),
+    Unix(UnixDatagram),
+    Xti(Datagrams),
+}
+
+pub enum Sender {
+    Udp(UdpSocket, Vec<SocketAddr>),
+    Unix(UnixDatagram, Vec<String>),
+    Xti(Datagrams, Vec<Vec<u8>>),
+}
+
+impl Receiver {
+    /// With the address to send to. `index` tells receivers of one name apart.
+    pub fn bind(options: &Options, index: usize) -> io::Result<(Receiver, String)> {
+        let name = match options.carrier.is_inet() {
+            true => options.at.clone(),
+            false => format!("{}.{index}", options.at),
+        };
+        Ok(match &options.carrier {
+            Carrier::Udp => {
+                let socket = UdpSocket::bind(&name)?;
+                let at = socket.local_addr()?.to_string();
+                (Receiver::Udp(socket), at)
+            }
+            Carrier::Unix => {
+                let _ = std::fs::remove_file(&name);
+                (Receiver::Unix(UnixDatagram::bind(&name)?), name)
+            }
+            Carrier::Device(device) => {
+                let endpoint = Endpoint::open(device)?;
+                let address = xti::encode(&options.carrier, &name)?;
+                let bound = endpoint.bind(Some(&address), 0)?;
+                let at = xti::decode(&options.carrier, &bound);
+                (Receiver::Xti(Datagrams::of(endpoint)), at)
+            }
+            Carrier::Tcp => return Err(connected()),
+        })
+    }
+
+    #[inline]
+    pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Receiver::Udp(socket) => socket.recv_from(buffer).map(|(count, _)| count),
+            Receiver::Unix(socket) => socket.recv_from(buffer).map(|(count, _)| count),
+            Receiver::Xti(datagrams) => datagrams.receive(buffer),
+        }
+    }
+}
+
+impl Sender {
+    /// To the addresses in the option, with commas between them.
+    pub fn new(options: &Options) -> io::Result<Sender> {
+        let targets = options.at.split(',');
+        Ok(match &options.carrier {
+            Carrier::Udp => {
+                let targets = targets.map(|at| at.parse().map_err(io::Error::other));
+                let socket = UdpSocket::bind("127.0.0.1:0")?;
+                Sender::Udp(socket, targets.collect::<io::Result<_>>()?)
+            }
+            Carrier::Unix => Sender::Unix(
+                UnixDatagram::unbound()?,
+                targets.map(str::to_string).collect(),
+            ),
+            Carrier::Device(device) => {
+                let endpoint = Endpoint::open(device)?;
+                endpoint.bind(None, 0)?;
+                let targets = targets.map(|at| xti::encode(&options.carrier, at));
+                Sender::Xti(Datagrams::of(endpoint), targets.collect::<io::Result<_>>()?)
+            }
+            Carrier::Tcp => return Err(connected()),
+        })
+    }
+
+    #[inline]
+    pub fn send(&mut self, target: usize, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Sender::Udp(socket, targets) => socket.send_to(bytes, targets[target]).map(drop),
+            Sender::Unix(socket, targets) => socket.send_to(bytes, &targets[target]).map(drop),
+            Sender::Xti(datagrams, targets) => datagrams.send(&targets[target], bytes),
+        }
+    }
+}
+
+fn connected() -> io::Error {
+    io::Error::other("TCP knows no datagrams")
+}

@@ -1,0 +1,139 @@
+//! The command line.
+
+use std::ffi::CString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub const USAGE: &str =
+    "usage: headwater-xtiperf serve|drive flow|lone|trips|connects|datagrams tcp|unix|udp|/dev/DEVICE
+         --board FILE [--at ADDRESS] [--size N] [--seconds S] [--nice N] [--nodelay] [--mixed] [--lossless] [--computing]";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Serve,
+    Drive,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    Flow,
+    Lone,
+    Trips,
+    Connects,
+    Datagrams,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub enum Carrier {
+    Tcp,
+    Udp,
+    Unix,
+    Device(CString),
+}
+
+pub struct Options {
+    pub side: Side,
+    pub work: Work,
+    pub carrier: Carrier,
+    pub board: PathBuf,
+    /// Where to listen, which means nothing for the internet's; where to go.
+    pub at: String,
+    /// Bytes of a message.
+    pub size: usize,
+    pub time: Duration,
+    pub nice: Option<i32>,
+    pub nodelay: bool,
+    /// Datagrams of two sizes, to two receivers in turn.
+    pub mixed: bool,
+    /// A lost datagram is an error.
+    pub lossless: bool,
+    /// The sender of a lone message computes on, instead of waiting.
+    pub computing: bool,
+}
+
+impl Carrier {
+    /// Its addresses are those of the internet.
+    pub fn is_inet(&self) -> bool {
+        match self {
+            Carrier::Tcp | Carrier::Udp => true,
+            Carrier::Unix => false,
+            Carrier::Device(name) => !name.to_bytes().starts_with(b"/dev/tic"),
+        }
+    }
+}
+
+impl Options {
+    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+        let mut next = |what: &str| words.next().ok_or_else(|| format!("which {what}?"));
+        let side = match next("side")?.as_str() {
+            "serve" => Side::Serve,
+            "drive" => Side::Drive,
+            _ => return Err("serve or drive?".to_string()),
+        };
+        let work = match next("work")?.as_str() {
+            "flow" => Work::Flow,
+            "lone" => Work::Lone,
+            "trips" => Work::Trips,
+            "connects" => Work::Connects,
+            "datagrams" => Work::Datagrams,
+            word => return Err(format!("what work is {word}?")),
+        };
+        let carrier = match next("carrier")?.as_str() {
+            "tcp" => Carrier::Tcp,
+            "udp" => Carrier::Udp,
+            "unix" => Carrier::Unix,
+            device => Carrier::Device(CString::new(device).map_err(|error| error.to_string())?),
+        };
+        let mut options = Options {
+            side,
+            work,
+            carrier,
+            board: PathBuf::new(),
+            at: "127.0.0.1:0".to_string(),
+            size: 1,
+            time: Duration::ZERO,
+            nice: None,
+            nodelay: false,
+            mixed: false,
+            lossless: false,
+            computing: false,
+        };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} wants a value"));
+            match word.as_str() {
+                "--board" => options.board = value()?.into(),
+                "--at" => options.at = value()?,
+                "--size" => options.size = parse::<usize>(&value()?)?.max(1),
+                "--seconds" => {
+                    options.time = Duration::try_from_secs_f64(parse(&value()?)?)
+                        .map_err(|error| error.to_string())?
+                }
+                "--nice" => options.nice = Some(parse(&value()?)?),
+                "--nodelay" => options.nodelay = true,
+                "--mixed" => options.mixed = true,
+                "--lossless" => options.lossless = true,
+                "--computing" => options.computing = true,
+                _ => return Err(format!("what is {word}?")),
+            }
+        }
+        Ok(options)
+    }
+
+    /// How long to run before measuring.
+    pub fn warm_up(&self) -> Duration {
+        (self.time / 5).min(Duration::from_millis(100))
+    }
+
+    /// Messages between two looks at the clock, which cost as much as a small message.
+    pub fn batch(&self) -> u64 {
+        (64 * 1024 / self.size).clamp(1, 64) as u64
+    }
+
+    pub fn receivers(&self) -> usize {
+        if self.mixed { 2 } else { 1 }
+    }
+}
+
+fn parse<T: std::str::FromStr>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|_| format!("{word} is no number"))
+}

@@ -1,0 +1,133 @@
+//! Connections of every carrier.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use crate::board::Board;
+use crate::options::{Carrier, Options};
+use crate::xti::{self, Endpoint};
+
+pub enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Xti(Endpoint),
+}
+
+pub enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+    Xti(Endpoint),
+}
+
+impl Listener {
+    /// With the address to go to.
+    pub fn bind(options: &Options) -> io::Result<(Listener, String)> {
+        Ok(match &options.carrier {
+            Carrier::Tcp => {
+                let listener = TcpListener::bind(&options.at)?;
+                let at = listener.local_addr()?.to_string();
+                (Listener::Tcp(listener), at)
+            }
+            Carrier::Unix => {
+                let listener = UnixListener::bind(&options.at)?;
+                (Listener::Unix(listener), options.at.clone())
+            }
+            Carrier::Device(device) => {
+                let endpoint = Endpoint::open(device)?;
+                let address = xti::encode(&options.carrier, &options.at)?;
+                let bound = endpoint.bind(Some(&address), 8)?;
+                let at = xti::decode(&options.carrier, &bound);
+                (Listener::Xti(endpoint), at)
+            }
+            Carrier::Udp => return Err(not_connected()),
+        })
+    }
+
+    pub fn accept(&self, options: &Options) -> io::Result<Stream> {
+        let stream = match self {
+            Listener::Tcp(listener) => Stream::Tcp(listener.accept()?.0),
+            Listener::Unix(listener) => Stream::Unix(listener.accept()?.0),
+            Listener::Xti(listener) => Stream::Xti(listener.accept()?),
+        };
+        stream.prepare(options)?;
+        Ok(stream)
+    }
+}
+
+impl Stream {
+    pub fn connect(options: &Options) -> io::Result<Stream> {
+        let stream = match &options.carrier {
+            Carrier::Tcp => Stream::Tcp(TcpStream::connect(&options.at)?),
+            Carrier::Unix => Stream::Unix(UnixStream::connect(&options.at)?),
+            Carrier::Device(device) => {
+                let endpoint = Endpoint::open(device)?;
+                endpoint.bind(None, 0)?;
+                endpoint.connect(&xti::encode(&options.carrier, &options.at)?)?;
+                Stream::Xti(endpoint)
+            }
+            Carrier::Udp => return Err(not_connected()),
+        };
+        stream.prepare(options)?;
+        Ok(stream)
+    }
+
+    fn prepare(&self, options: &Options) -> io::Result<()> {
+        match self {
+            _ if !options.nodelay => Ok(()),
+            Stream::Tcp(stream) => stream.set_nodelay(true),
+            Stream::Unix(_) => Ok(()),
+            Stream::Xti(endpoint) => endpoint.set_nodelay(),
+        }
+    }
+
+    #[inline]
+    pub fn send_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let count = match self {
+                Stream::Tcp(stream) => stream.write(bytes)?,
+                Stream::Unix(stream) => stream.write(bytes)?,
+                Stream::Xti(endpoint) => endpoint.send(bytes)?,
+            };
+            bytes = &bytes[count..];
+        }
+        Ok(())
+    }
+
+    /// No bytes are the end, whatever caused it.
+    #[inline]
+    pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let result = match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+            Stream::Xti(endpoint) => endpoint.receive(buffer),
+        };
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(0),
+            result => result,
+        }
+    }
+
+    /// Nothing more will be sent.
+    pub fn finish(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Xti(endpoint) => endpoint.release(),
+        }
+    }
+}
+
+/// Accepts one connection and serves it to its end.
+pub fn serve(options: &Options, with: fn(&Board, Stream) -> io::Result<()>) -> io::Result<String> {
+    let board = Board::create(&options.board)?;
+    let (listener, at) = Listener::bind(options)?;
+    crate::ready(&at);
+    with(board, listener.accept(options)?)?;
+    board.receiver(0).set_done();
+    Ok("done".to_string())
+}
+
+fn not_connected() -> io::Error {
+    io::Error::other("datagrams know no connection")
+}

@@ -1,0 +1,68 @@
+//! XTI against the sockets that do the same work: streams, datagrams, request/response and connections, over the kernel's TCP
+//! and UDP and over the loop-back providers. The method is netperf's.
+
+mod datagrams;
+mod flow;
+mod pair;
+mod trips;
+
+use super::printed::parse;
+use super::work::{Work, Works};
+use crate::experiment::{Arm, Goal, Metric, streams};
+use crate::placement::Placement::{self, Apart, Free, Same};
+
+const UNDISTURBED: &[Placement] = &[Apart, Same, Free];
+/// The usual bound of "never slower".
+const EVEN: f64 = 0.95;
+
+pub fn experiment() -> Works {
+    let works = [flow::works(), datagrams::works(), trips::works()];
+    Works {
+        name: "xti",
+        describe: "XTI endpoints against sockets that carry the same messages",
+        works: works
+            .into_iter()
+            .flatten()
+            .map(|pair| Box::new(pair) as Box<dyn Work>)
+            .collect(),
+    }
+}
+
+/// An arm that only sockets carry.
+const fn sockets(name: &'static str) -> Arm {
+    Arm {
+        carrier: crate::experiment::Carrier::Tcp,
+        ..streams(name)
+    }
+}
+
+fn rate(
+    arm: Arm,
+    against: Arm,
+    placements: &'static [Placement],
+    must: f64,
+    aim: impl Into<Option<f64>>,
+) -> Goal {
+    Goal::rate(placements, must, aim).between(arm, against)
+}
+
+/// At most so much more of a cost.
+fn more(
+    arm: Arm,
+    against: Arm,
+    metric: Metric,
+    placements: &'static [Placement],
+    most: f64,
+) -> Goal {
+    Goal {
+        placements,
+        ..Goal::more(metric, most).than(arm, against)
+    }
+}
+
+/// By powers of two.
+fn sizes(largest: usize) -> impl Iterator<Item = usize> {
+    (0..)
+        .map(|power| 1 << power)
+        .take_while(move |&size| size <= largest)
+}

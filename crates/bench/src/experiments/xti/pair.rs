@@ -1,0 +1,221 @@
+//! A cell whose arms are two processes of `headwater-xtiperf`, each with the library or without.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{Work, parse};
+use crate::carriage::Counters;
+use crate::experiment::{Arm, Cell, Goal, Job, Proof, Sample, Unit};
+use crate::failure::{Failure, Result};
+use crate::machine;
+use crate::placement::Placement;
+use crate::process::{self, Preload, Running};
+
+const NAME: &str = "headwater-xtiperf";
+const READY: Duration = Duration::from_secs(10);
+
+pub struct Pair {
+    pub name: String,
+    /// The program's word for the work.
+    pub work: &'static str,
+    pub unit: Unit,
+    pub size: usize,
+    pub ways: Vec<Way>,
+    pub goals: Vec<Goal>,
+    pub placements: &'static [Placement],
+    pub quick: bool,
+    /// How many samples' time one takes.
+    pub stretch: u32,
+}
+
+/// How an arm is carried: the program's word for each end, and what else to tell it.
+#[derive(Clone, Copy)]
+pub struct Way {
+    pub arm: Arm,
+    pub sender: End,
+    pub receiver: End,
+    pub words: &'static [&'static str],
+}
+
+#[derive(Clone, Copy)]
+pub struct End {
+    /// A transport device is reached through the library, anything else without it.
+    pub carrier: &'static str,
+    pub nice: i32,
+    /// The library may carry connections of /dev/tcp through shared memory.
+    pub shared: bool,
+}
+
+impl End {
+    pub const fn new(carrier: &'static str) -> End {
+        End {
+            carrier,
+            nice: 0,
+            shared: false,
+        }
+    }
+
+    fn is_ours(self) -> bool {
+        self.carrier.starts_with("/dev/")
+    }
+}
+
+impl Way {
+    /// Both ends alike.
+    pub const fn both(arm: Arm, carrier: &'static str) -> Way {
+        Way::new(arm, carrier, carrier)
+    }
+
+    pub const fn new(arm: Arm, sender: &'static str, receiver: &'static str) -> Way {
+        Way {
+            arm,
+            sender: End::new(sender),
+            receiver: End::new(receiver),
+            words: &[],
+        }
+    }
+
+    pub const fn with(self, words: &'static [&'static str]) -> Way {
+        Way { words, ..self }
+    }
+}
+
+/// What the driver prints.
+#[derive(Deserialize)]
+struct Driven {
+    messages: u64,
+    all_messages: u64,
+    seconds: f64,
+    cpu_ns: u64,
+    switches: u64,
+    loss: Option<f64>,
+    p50_ns: u64,
+    p99_ns: u64,
+}
+
+impl Work for Pair {
+    fn cell(&self) -> Cell {
+        Cell {
+            goals: self.goals.clone(),
+            quick: self.quick,
+            placements: self.placements,
+            // An end that is to be XTI knows no other calls.
+            proof: Proof::None,
+            ..Cell::new(
+                self.name.clone(),
+                self.unit,
+                self.ways.iter().map(|way| way.arm).collect(),
+            )
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        let way = self.ways.iter().find(|way| way.arm == job.arm);
+        let way = way.ok_or_else(|| Failure::Missing(job.arm.name.to_string()))?;
+        let stats_file = job.site.scratch.join("counters");
+        let _ = std::fs::remove_file(&stats_file);
+        let loopback_before = machine::loopback_bytes();
+        let said = self.exchange(job, way, &stats_file).map_err(contents)?;
+        let driven: Driven = parse(NAME, &said)?;
+        let per = 1.0 / driven.messages.max(1) as f64;
+        let rate = driven.messages as f64 / driven.seconds.max(1e-9);
+        let time = |ns: u64| (ns > 0).then_some(ns as f64);
+        Ok(Sample {
+            messages: driven.messages,
+            all_messages: driven.all_messages,
+            rate,
+            bytes_rate: rate * self.size as f64,
+            p50_ns: time(driven.p50_ns),
+            p99_ns: time(driven.p99_ns),
+            cpu_ns: driven.cpu_ns as f64 * per,
+            switches: driven.switches as f64 * per,
+            loss: driven.loss,
+            loopback_bytes: machine::loopback_bytes() - loopback_before,
+            counters: (way.sender.is_ours() || way.receiver.is_ours())
+                .then(|| Counters::read(&stats_file)),
+            ..Sample::default()
+        })
+    }
+}
+
+impl Pair {
+    /// What the driver said.
+    fn exchange(&self, job: &Job<'_>, way: &Way, stats_file: &Path) -> Result<String> {
+        let scratch = &job.site.scratch;
+        let cpus = &job.site.machine.cpus;
+        let prepare = |side: &str, end: End, cpu: Option<usize>| -> Result<Command> {
+            let mut command = job.site.tools.xtiperf();
+            command.args([side, self.work, end.carrier]);
+            command.arg("--board").arg(scratch.join("board"));
+            command.args(["--size", &self.size.to_string()]);
+            command.args(["--nice", &end.nice.to_string()]);
+            command.args(way.words);
+            let preload = match end.is_ours() {
+                true => Some(Preload {
+                    library: job.site.tools.library()?,
+                    sockets: end.shared,
+                    stats_file: Some(stats_file),
+                }),
+                false => None,
+            };
+            process::prepare(&mut command, cpu, preload);
+            Ok(command)
+        };
+        let mut server = prepare("serve", way.receiver, job.placement.server_cpu(cpus))?;
+        if let Some(name) = local_name(way.receiver.carrier, scratch) {
+            let _ = std::fs::remove_file(&name);
+            server.args(["--at", &name]);
+        }
+        let mut server = Running::start(NAME, server)?;
+        server.wait_until(READY, |server| server.said().ends_with('\n'))?;
+        let said = server.said();
+        let address = said.trim().strip_prefix("ready ");
+        let address = address.ok_or_else(|| Failure::Output(NAME.to_string(), said.clone()))?;
+
+        let time = job.time * self.stretch;
+        let mut driver = prepare("drive", way.sender, job.placement.client_cpu(cpus))?;
+        driver.args([
+            "--at",
+            address,
+            "--seconds",
+            &time.as_secs_f64().to_string(),
+        ]);
+        let driver = Running::start(NAME, driver)?;
+        if let Some(counter) = job.counter {
+            counter.watch(server.pid);
+            counter.watch(driver.pid);
+        }
+        let driven = driver.finish(time * 20 + Duration::from_secs(20));
+        // What the server noticed explains what the driver only suffered.
+        server
+            .stop(None)
+            .and_then(|(_, said)| match said.contains("done") {
+                true => driven.map(|(_, said)| said),
+                false => Err(Failure::Ended(NAME.to_string(), last_line(&said))),
+            })
+    }
+}
+
+/// Where a server listens that is not the internet's.
+fn local_name(carrier: &str, scratch: &Path) -> Option<String> {
+    let local = carrier == "unix" || carrier.starts_with("/dev/tic");
+    local.then(|| scratch.join("xti").display().to_string())
+}
+
+fn contents(failure: Failure) -> Failure {
+    match failure {
+        Failure::Ended(name, said) if said.contains("wrong bytes") => Failure::Contents(name),
+        other => other,
+    }
+}
+
+fn last_line(said: &str) -> String {
+    said.trim()
+        .lines()
+        .next_back()
+        .unwrap_or_default()
+        .to_string()
+}
