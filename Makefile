@@ -13,11 +13,24 @@ SONAME := libheadwater.so.0
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 ROOT := $(DESTDIR)$(PREFIX)
 
-HEADERS := headwater.h stropts.h
-SYS_HEADERS := sad.h strlog.h stropts.h
+HEADERS := headwater.h stropts.h xti.h xti_inet.h tiuser.h netconfig.h netdir.h
+SYS_HEADERS := sad.h strlog.h stropts.h tihdr.h timod.h tiuser.h tpicommon.h
+# Other names by which programs link the library.
+LINKS := libstreams.so libxti.so
 MAN1 := headwater.1 headwater-streams.1
-MAN3 := streams_pipe.3
-MAN7 := headwater.7 streams.7
+MAN3 := streams_pipe.3 t_open.3 t_connect.3 t_snd.3 t_sndrel.3 t_sndudata.3 t_optmgmt.3 t_look.3 t_alloc.3 netconfig.3 netdir.3
+MAN7 := headwater.7 streams.7 xti.7 transports.7
+# Pages that only lead to another: name=page.
+MAN3_LINKS := $(addsuffix =t_open,t_close t_bind t_unbind t_getinfo t_getstate t_getprotaddr t_sync) \
+	$(addsuffix =t_connect,t_rcvconnect t_listen t_accept) \
+	$(addsuffix =t_snd,t_sndv t_rcv t_rcvv) \
+	$(addsuffix =t_sndrel,t_rcvrel t_sndreldata t_rcvreldata t_snddis t_rcvdis) \
+	$(addsuffix =t_sndudata,t_sndvudata t_rcvudata t_rcvvudata t_rcvuderr) \
+	$(addsuffix =t_look,t_error t_strerror t_sysconf) t_free=t_alloc \
+	$(addsuffix =netconfig,setnetconfig getnetconfig endnetconfig getnetconfigent freenetconfigent setnetpath getnetpath \
+		endnetpath nc_perror nc_sperror) \
+	$(addsuffix =netdir,netdir_getbyname netdir_getbyaddr netdir_free netdir_options netdir_perror netdir_sperror \
+		taddr2uaddr uaddr2taddr)
 
 # Where the pinned toolchain is installed under the name `stable` only, that one is used.
 PINNED := $(shell sed -n 's/^channel = "\(.*\)"$$/\1/p' rust-toolchain.toml)
@@ -73,11 +86,11 @@ $(BUILT)/headwater $(BUILT)/libheadwater.so:
 
 install: $(BUILT)/headwater $(BUILT)/libheadwater.so
 	install -D -m 755 $(BUILT)/headwater $(ROOT)/bin/headwater
-	install -D -m 755 -t $(ROOT)/libexec/headwater $(BUILT)/headwater-echo $(BUILT)/headwater-raw $(BUILT)/headwater-perftest
+	install -D -m 755 -t $(ROOT)/libexec/headwater $(BUILT)/headwater-echo $(BUILT)/headwater-raw $(BUILT)/headwater-perftest $(BUILT)/headwater-xtiperf
 	install -D -m 755 $(BUILT)/libheadwater.so $(ROOT)/lib/libheadwater.so.$(VERSION)
 	ln -sf libheadwater.so.$(VERSION) $(ROOT)/lib/$(SONAME)
 	ln -sf $(SONAME) $(ROOT)/lib/libheadwater.so
-	ln -sf $(SONAME) $(ROOT)/lib/libstreams.so
+	for link in $(LINKS); do ln -sf $(SONAME) $(ROOT)/lib/$$link; done
 	install -D -m 644 -t $(ROOT)/include $(addprefix include/,$(HEADERS))
 	install -D -m 644 -t $(ROOT)/include/sys $(addprefix include/sys/,$(SYS_HEADERS))
 	install -d $(ROOT)/lib/pkgconfig
@@ -86,12 +99,16 @@ install: $(BUILT)/headwater $(BUILT)/libheadwater.so
 	install -D -m 644 -t $(ROOT)/share/man/man1 $(addprefix man/,$(MAN1))
 	install -D -m 644 -t $(ROOT)/share/man/man3 $(addprefix man/,$(MAN3))
 	install -D -m 644 -t $(ROOT)/share/man/man7 $(addprefix man/,$(MAN7))
+	for link in $(MAN3_LINKS); do \
+		page=$(ROOT)/share/man/man3/$${link%=*}.3; echo ".so man3/$${link#*=}.3" > $$page && chmod 644 $$page || exit 1; \
+	done
 
 uninstall:
 	rm -f $(ROOT)/bin/headwater $(ROOT)/lib/libheadwater.so $(ROOT)/lib/$(SONAME) $(ROOT)/lib/libheadwater.so.$(VERSION)
-	rm -f $(ROOT)/lib/libstreams.so $(ROOT)/lib/pkgconfig/headwater.pc
+	rm -f $(addprefix $(ROOT)/lib/,$(LINKS)) $(ROOT)/lib/pkgconfig/headwater.pc
 	rm -f $(addprefix $(ROOT)/include/,$(HEADERS)) $(addprefix $(ROOT)/include/sys/,$(SYS_HEADERS))
 	rm -f $(addprefix $(ROOT)/share/man/man1/,$(MAN1)) $(addprefix $(ROOT)/share/man/man3/,$(MAN3))
+	for link in $(MAN3_LINKS); do rm -f $(ROOT)/share/man/man3/$${link%=*}.3; done
 	rm -f $(addprefix $(ROOT)/share/man/man7/,$(MAN7))
 	rm -rf $(ROOT)/libexec/headwater
 

@@ -1,35 +1,10 @@
 //! Each example runs, says what docs/streams.md says it says, and ends by itself.
 
+mod programs;
+
 use std::path::Path;
-use std::process::{Command, Output};
 
-/// In a runtime folder of its own, for no longer than a minute.
-fn run(program: &Path, folder: &Path) -> String {
-    let mut command = Command::new("timeout");
-    command.args(["-s", "KILL", "60"]).arg(program);
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("HEADWATER_") {
-            command.env_remove(name);
-        }
-    }
-    let output = command
-        .env("HEADWATER_DIR", folder.join("run"))
-        .env_remove("LD_PRELOAD")
-        .output();
-    said(&output.expect("timeout, of coreutils"))
-}
-
-fn said(output: &Output) -> String {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {stderr}", output.status);
-    assert_eq!(stderr, "");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::Builder::new().prefix("headwater-").tempdir();
-    folder.expect("a folder for the test")
-}
+use programs::{build, folder, run};
 
 #[test]
 fn line_editor() {
@@ -71,32 +46,10 @@ link 3: 1000 messages in all
     );
 }
 
-/// Against the library that `make build` left.
 #[test]
 fn messages_in_c() {
     let folder = folder();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = std::env::var_os("HEADWATER_E2E_LIBRARY").map_or_else(
-        || root.join("../target/release/libheadwater.so"),
-        Into::into,
-    );
-    let library = library.canonicalize().expect("the library: make build");
-    for link in ["libheadwater.so", "libheadwater.so.0"] {
-        std::os::unix::fs::symlink(&library, folder.path().join(link)).expect("our own folder");
-    }
-    let program = folder.path().join("messages");
-    let built = Command::new("cc")
-        .args(["-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(&program)
-        .arg(root.join("messages.c"))
-        .arg("-I")
-        .arg(root.join("../include"))
-        .arg("-L")
-        .arg(folder.path())
-        .arg("-lheadwater")
-        .arg(format!("-Wl,-rpath,{}", folder.path().display()))
-        .output();
-    said(&built.expect("cc is installed"));
+    let program = build("messages", folder.path());
     assert_eq!(
         run(&program, folder.path()),
         r#"a stream: yes

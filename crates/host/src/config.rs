@@ -7,6 +7,8 @@ use crate::log::Level;
 #[derive(Debug, Default, Clone)]
 pub struct Config {
     pub sockets: bool,
+    /// Not even those of transport endpoints: HEADWATER_SOCKETS=0.
+    pub sockets_denied: bool,
     /// pipe(2) makes STREAMS pipes.
     pub stream_pipes: bool,
     pub stats_file: Option<String>,
@@ -42,12 +44,21 @@ pub fn get() -> &'static Config {
     CONFIG.get_or_init(|| Config::from(|name| std::env::var(name).ok()))
 }
 
+/// The name of the program's file.
+pub fn program() -> String {
+    std::fs::read_link("/proc/self/exe")
+        .ok()
+        .and_then(|p| Some(p.file_name()?.to_string_lossy().into_owned()))
+        .unwrap_or_default()
+}
+
 impl Config {
     /// Reads the variables through `var`.
     pub fn from(var: impl Fn(&str) -> Option<String>) -> Config {
         let set = |name: &str| var(name).filter(|v| !v.is_empty());
         let mut c = Config {
             sockets: set("HEADWATER_SOCKETS").is_some_and(|v| v != "0"),
+            sockets_denied: set("HEADWATER_SOCKETS").is_some_and(|v| v == "0"),
             stream_pipes: set("HEADWATER_PIPE").is_some_and(|v| v == "streams"),
             stats_file: set("HEADWATER_STATS_FILE"),
             dir: set("HEADWATER_DIR"),

@@ -314,12 +314,15 @@ const EMPTY: pollfd = pollfd {
 
 fn kernel_side(p: &pollfd) -> pollfd {
     let events = match tracked(p.fd) {
-        Some((h, d)) => d.kernel_events(h, p.events as u16 as u32) as i16,
-        None => p.events,
+        Some((h, d)) => d.kernel_events(h, p.events as u16 as u32),
+        None => p.events as u16 as u32,
     };
+    if events & table::NOT_KERNELS != 0 {
+        return EMPTY;
+    }
     pollfd {
         fd: p.fd,
-        events,
+        events: events as i16,
         revents: 0,
     }
 }

@@ -128,6 +128,7 @@ fn make_installs_and_takes_back() {
         "headwater-echo",
         "headwater-raw",
         "headwater-perftest",
+        "headwater-xtiperf",
     ] {
         fs::write(built.join(name), "").unwrap();
     }
