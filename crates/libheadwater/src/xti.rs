@@ -344,7 +344,12 @@ pub unsafe extern "C-unwind" fn t_accept(fd: c_int, resfd: c_int, call: *const T
     done(with(fd, |p| {
         let call = given(call)?;
         let (opts, data) = (call.opt.bytes()?, call.udata.bytes()?);
-        let accept = |on: &dyn Port| calls::accept(p, on, fd == resfd, call.sequence, opts, data);
+        let ours = p.endpoint().map(core::ptr::from_ref);
+        let accept = |on: &dyn Port| {
+            // A copy of the descriptor is the same endpoint.
+            let same = fd == resfd || ours == on.endpoint().map(core::ptr::from_ref);
+            calls::accept(p, on, same, call.sequence, opts, data)
+        };
         with(resfd, accept)
     }))
 }
@@ -472,7 +477,9 @@ pub unsafe extern "C-unwind" fn t_snd(
         if n > 0 && is_bad(buf) {
             return fault();
         }
-        calls::snd(p, &[part(buf.cast_mut(), n)], flags).map(|n| n as c_int)
+        // What is sent must be an int.
+        let most = n.min(c_int::MAX as c_uint);
+        calls::snd(p, &[part(buf.cast_mut(), most)], flags).map(|n| n as c_int)
     }))
 }
 

@@ -191,7 +191,7 @@ static UNUSED struct address text_address(const char *text) {
 }
 /* An address that nobody has: of the inet providers it becomes one by being bound. */
 static UNUSED struct address unused_address(void) {
-    static int count;
+    static _Atomic int count;
     char text[60];
     if (is_in(INET))
         return inet_address("127.0.0.1", 0);

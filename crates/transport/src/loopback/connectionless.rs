@@ -241,6 +241,9 @@ impl Provider for Mailbox {
         if len > MOST_DATAGRAM {
             return Err(Refusal::new(TBADDATA));
         }
+        if !self.failures.is_empty() {
+            return Err(Refusal::new(TLOOK));
+        }
         if !opts.is_empty() {
             check_options(opts)?;
         }
