@@ -241,7 +241,8 @@ fn timod_answers_ioctls() {
     let s = Tpi::open("ticotsord");
     assert_eq!(s.ioctl(TI_GETINFO, &[]), Err(libc::EINVAL));
     s.push("timod").unwrap();
-    let ack = s.ioctl(TI_GETINFO, &[]).unwrap().1;
+    assert_eq!(s.ioctl(TI_GETINFO, &[]), Err(libc::EINVAL));
+    let ack = s.ioctl(TI_GETINFO, &Request::Info.encode()).unwrap().1;
     assert!(matches!(indication(&ack), Indication::InfoAck(info) if info.serv == T_COTS_ORD));
     let (result, ack) = s
         .ioctl(TI_BIND, &Request::Bind { addr: &[], qlen: 3 }.encode())

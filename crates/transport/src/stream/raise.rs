@@ -23,6 +23,8 @@ const EXPEDITED: u8 = 1;
 /// Woken so often for nothing, the driver looks by the clock instead, in nanoseconds.
 const BARREN: u32 = 3;
 const PAUSE: u64 = 2_000_000;
+/// Longest that messages wait for room without another look, in nanoseconds.
+const SLICE: u64 = 50_000_000;
 
 impl Driver {
     /// Raises what can be raised, then waits for more of what there is room for. Gives when to look again at the latest.
@@ -42,7 +44,12 @@ impl Driver {
             self.watch.arm(self.end, 0);
             return Some(PAUSE << (self.barren.get() - BARREN).min(8));
         }
-        self.watch.arm(self.end, self.wanted(q))
+        let relied = self.watch.arm(self.end, self.wanted(q));
+        if q.write().qsize() > 0 {
+            // A peer that goes away is no room: it may end the wait without an event.
+            return Some(relied.unwrap_or(SLICE).min(SLICE));
+        }
+        relied
     }
 
     /// The poll(2) events that would make a difference.
