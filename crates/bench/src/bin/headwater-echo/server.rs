@@ -29,7 +29,7 @@ static SERVED: Mutex<Served> = Mutex::new(Served {
 });
 
 pub fn run(options: &Options) -> io::Result<()> {
-    let serve: fn(Stream) -> io::Result<u64> = match options.mode.as_str() {
+    let serve: fn(&mut Stream) -> io::Result<u64> = match options.mode.as_str() {
         "echo" => echo,
         "sink" => sink,
         "epoll" => {
@@ -41,9 +41,10 @@ pub fn run(options: &Options) -> io::Result<()> {
     };
     let listener = open(options)?;
     loop {
-        let stream = listener.accept(options)?;
+        let mut stream = listener.accept(options)?;
         thread::spawn(move || {
-            let outcome = serve(stream);
+            // The peer sees the end when it is counted.
+            let outcome = serve(&mut stream);
             let mut served = SERVED.lock().unwrap();
             served.connections += 1;
             served.bytes += outcome.as_ref().unwrap_or(&0);
@@ -71,7 +72,7 @@ fn end_with_input(start: Usage) {
     std::process::exit(0);
 }
 
-fn echo(mut stream: Stream) -> io::Result<u64> {
+fn echo(stream: &mut Stream) -> io::Result<u64> {
     let mut buffer = vec![0; BUFFER];
     let mut bytes = 0;
     loop {
@@ -86,7 +87,7 @@ fn echo(mut stream: Stream) -> io::Result<u64> {
 }
 
 /// Takes a one-way stream to its end, then answers with the count and whether every byte was right.
-fn sink(mut stream: Stream) -> io::Result<u64> {
+fn sink(stream: &mut Stream) -> io::Result<u64> {
     let pattern = Pattern::new(BUFFER);
     let mut buffer = vec![0; BUFFER];
     let (mut at, mut bytes, mut right) = (Place::default(), 0u64, true);
