@@ -58,38 +58,44 @@ fn with<T>(f: impl FnOnce(&mut Vec<Watch>) -> T) -> T {
 /// otherwise or [`unwatch`]. Errors: those of starting a thread.
 pub fn watch(fd: i32, serve: impl FnMut() -> Keep + Send + 'static) -> sys::Result<()> {
     start()?;
+    let mut event = libc::epoll_event {
+        events: (libc::EPOLLIN | libc::EPOLLRDHUP) as u32,
+        u64: fd as u64,
+    };
+    let ep = BACKGROUND.epoll.load(Ordering::Acquire);
     with(|watches| {
         watches.retain(|w| w.fd != fd);
         watches.push(Watch {
             fd,
             serve: Some(Box::new(serve)),
         });
-    });
-    let mut event = libc::epoll_event {
-        events: (libc::EPOLLIN | libc::EPOLLRDHUP) as u32,
-        u64: fd as u64,
-    };
-    let ep = BACKGROUND.epoll.load(Ordering::Acquire);
-    // SAFETY: event is valid.
-    unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, fd, &mut event) }
-        .or_else(|e| if e == libc::EEXIST { Ok(()) } else { Err(e) })
+        // SAFETY: event is valid.
+        unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, fd, &mut event) }
+            .or_else(|e| if e == libc::EEXIST { Ok(()) } else { Err(e) })
+    })
 }
 
 /// Ends a watch; its function may be running this moment. To be called before the descriptor is closed.
 pub fn unwatch(fd: i32) {
+    drop_watches(|w| w.fd == fd);
+}
+
+/// Ends these watches. The list and the kernel's set change together: a number may be another descriptor's a moment later.
+fn drop_watches(which: impl Fn(&Watch) -> bool) {
     let ep = BACKGROUND.epoll.load(Ordering::Acquire);
     if ep < 0 {
         return;
     }
-    let had = with(|watches| {
-        let before = watches.len();
-        watches.retain(|w| w.fd != fd);
-        watches.len() != before
+    with(|watches| {
+        watches.retain(|w| {
+            if which(w) {
+                // SAFETY: no event is needed.
+                let _ =
+                    unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_DEL, w.fd, core::ptr::null_mut()) };
+            }
+            !which(w)
+        });
     });
-    if had {
-        // SAFETY: no event is needed.
-        let _ = unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut()) };
-    }
 }
 
 /// The thread is to run [`local::tick`] and the executive's timers at `at` (CLOCK_MONOTONIC, nanoseconds), or earlier.
@@ -231,13 +237,15 @@ fn serve(fd: i32) {
     let serve = with(|watches| watches.iter_mut().find(|w| w.fd == fd)?.serve.take());
     let Some(mut serve) = serve else { return };
     let keep = serve() == Keep::Yes;
-    let mut serve = Some(serve);
-    with(|watches| {
-        if let Some(watch) = watches.iter_mut().find(|w| w.fd == fd && w.serve.is_none()) {
-            watch.serve = serve.take();
-        }
-    });
-    if !keep {
-        unwatch(fd);
+    if keep {
+        let mut serve = Some(serve);
+        with(|watches| {
+            if let Some(watch) = watches.iter_mut().find(|w| w.fd == fd && w.serve.is_none()) {
+                watch.serve = serve.take();
+            }
+        });
+    } else {
+        // What has a function is another watch: ours was ended meanwhile, and its number used again.
+        drop_watches(|w| w.fd == fd && w.serve.is_none());
     }
 }
