@@ -23,8 +23,6 @@ const EXPEDITED: u8 = 1;
 /// Woken so often for nothing, the driver looks by the clock instead, in nanoseconds.
 const BARREN: u32 = 3;
 const PAUSE: u64 = 2_000_000;
-/// Longest that messages wait for room without another look, in nanoseconds.
-const SLICE: u64 = 50_000_000;
 
 impl Driver {
     /// Raises what can be raised, then waits for more of what there is room for. Gives when to look again at the latest.
@@ -33,23 +31,19 @@ impl Driver {
             return None;
         }
         let fired = self.watch.has_fired(self.end, again);
+        let raised = self.raise(q);
         let waiting = q.write().qsize();
-        if fired && waiting > 0 {
+        if waiting > 0 && (fired || raised > 0) {
+            // There may be room, or no connection any more.
             q.write().qenable();
         }
-        let raised = self.raise(q);
         if !fired || raised > 0 || waiting > 0 {
             self.barren.set(0);
         } else if self.barren.replace(self.barren.get() + 1) >= BARREN {
             self.watch.arm(self.end, 0);
             return Some(PAUSE << (self.barren.get() - BARREN).min(8));
         }
-        let relied = self.watch.arm(self.end, self.wanted(q));
-        if q.write().qsize() > 0 {
-            // A peer that goes away is no room: it may end the wait without an event.
-            return Some(relied.unwrap_or(SLICE).min(SLICE));
-        }
-        relied
+        self.watch.arm(self.end, self.wanted(q))
     }
 
     /// The poll(2) events that would make a difference.
