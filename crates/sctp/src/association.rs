@@ -1,0 +1,428 @@
+//! One association: its state, and what its user asks of it.
+//!
+//! ```text
+//!   opening    the handshake, from both sides        input    what chunks do
+//!   output     packets, and what goes into them      clock    what timers do
+//!   routes     which path; heartbeats, failover      closing  shutdown, abort, the end
+//!   changes    resets of streams, addresses          features what both sides can do
+//! ```
+
+mod changes;
+mod clock;
+mod closing;
+mod features;
+mod input;
+mod opening;
+mod output;
+mod routes;
+
+use core::net::IpAddr;
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::Hasher;
+
+pub use changes::ChangeRefused;
+pub(crate) use changes::keys;
+pub(crate) use closing::Farewell;
+pub use features::Features;
+pub(crate) use features::{Offer, OfferError, chunks_to_authenticate, describe, uses_auth};
+pub(crate) use opening::Birth;
+
+use crate::asconf::Asconf;
+use crate::auth::Auth;
+use crate::config::AssocConfig;
+use crate::endpoint::AssocId;
+use crate::event::Event;
+use crate::path::{Path, PathId, PathState, Paths};
+use crate::recv::{Received, Receiver};
+use crate::reset::Reset;
+use crate::send::{Outgoing, SendRefused, Sender};
+use crate::serial::Tsn;
+use crate::time::Time;
+use crate::timer::{Timer, Timers};
+use crate::wire::CauseOwned;
+
+/// RFC 9260 section 4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    Closed,
+    CookieWait,
+    CookieEchoed,
+    Established,
+    ShutdownPending,
+    ShutdownSent,
+    ShutdownReceived,
+    ShutdownAckSent,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// Not now: [`Event::Writable`] will say when.
+    NoRoom,
+    BadStream,
+    /// It is shut down, or over.
+    Closed,
+    /// It could never be sent.
+    TooBig,
+}
+
+/// Counts since the association began.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Stats {
+    pub packets_in: u64,
+    pub packets_out: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    pub messages_in: u64,
+    pub messages_out: u64,
+    pub timeouts: u64,
+}
+
+/// A control chunk that waits to be sent.
+#[derive(Debug, PartialEq, Eq)]
+enum Control {
+    CookieAck,
+    HeartbeatAck(Vec<u8>),
+    Error(Vec<CauseOwned>),
+    Shutdown,
+    ShutdownAck,
+    /// A whole chunk.
+    Whole(Vec<u8>),
+}
+
+#[derive(Debug)]
+pub struct Association {
+    id: AssocId,
+    local_port: u16,
+    peer_port: u16,
+    local_tag: u32,
+    peer_tag: u32,
+    /// As they were told in our INIT or INIT ACK; for a peer that restarts.
+    local_tsn: Tsn,
+    state: State,
+    config: Box<AssocConfig>,
+    /// What both sides can do.
+    features: Features,
+    /// Our addresses, where they were named.
+    local: Vec<IpAddr>,
+    paths: Paths,
+    primary: PathId,
+    /// Where data came from last: SACKs go there.
+    last_from: PathId,
+    timers: Timers,
+    sender: Sender,
+    receiver: Receiver,
+    opening: Option<Box<opening::Opening>>,
+    control: VecDeque<(Option<PathId>, Control)>,
+    sack_now: bool,
+    auth: Option<Box<Auth>>,
+    reset: Reset,
+    asconf: Asconf,
+    /// Errors in a row, on all paths.
+    errors: u32,
+    events: VecDeque<Event>,
+    /// A send found no room.
+    was_full: bool,
+    /// The user knows that there is something to receive.
+    told_readable: bool,
+    peer_has_shut_down: bool,
+    farewell: Option<Farewell>,
+    last_traffic: Time,
+    /// For nonces that a peer can't guess.
+    secret: u64,
+    nonces: u64,
+    stats: Stats,
+    /// Of the endpoint: it is in the queue of those that may have something to send; the deadline that it knows.
+    pub(crate) queued: bool,
+    pub(crate) indexed: Option<Time>,
+    /// Nobody will ask for it any more.
+    pub(crate) orphaned: bool,
+    pub(crate) accepted: bool,
+}
+
+impl Association {
+    pub fn id(&self) -> AssocId {
+        self.id
+    }
+
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.state != State::Closed
+    }
+
+    pub(crate) fn local_tsn(&self) -> Tsn {
+        self.local_tsn
+    }
+
+    pub(crate) fn path_mut(&mut self, id: PathId) -> &mut Path {
+        &mut self.paths[id]
+    }
+
+    /// Chunks can be authenticated (RFC 4895).
+    pub fn has_auth(&self) -> bool {
+        self.auth.is_some()
+    }
+
+    pub(crate) fn owes_window_update(&self) -> bool {
+        self.sack_now
+    }
+
+    pub fn local_port(&self) -> u16 {
+        self.local_port
+    }
+
+    pub fn peer_port(&self) -> u16 {
+        self.peer_port
+    }
+
+    pub fn local_tag(&self) -> u32 {
+        self.local_tag
+    }
+
+    pub fn peer_tag(&self) -> u32 {
+        self.peer_tag
+    }
+
+    pub fn config(&self) -> &AssocConfig {
+        &self.config
+    }
+
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    pub fn primary(&self) -> PathId {
+        self.primary
+    }
+
+    /// Our addresses, where they were named.
+    pub fn local_addresses(&self) -> &[IpAddr] {
+        &self.local
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// Messages can be interleaved (RFC 8260).
+    pub fn interleaves(&self) -> bool {
+        self.features.interleave
+    }
+
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// Takes a message, or the next part of one (`more`: it goes on in the next call for this stream): whole or not at all.
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        message: &Outgoing,
+        data: &[u8],
+        more: bool,
+    ) -> Result<(), SendError> {
+        match self.state {
+            State::CookieWait | State::CookieEchoed | State::Established => {}
+            _ => return Err(SendError::Closed),
+        }
+        match self.sender.enqueue(now, message, data, more) {
+            Ok(()) => {
+                self.stats.messages_out += u64::from(!more);
+                self.set_expiry();
+                self.last_traffic = now;
+                Ok(())
+            }
+            Err(SendRefused::NoRoom) => {
+                self.was_full = true;
+                Err(SendError::NoRoom)
+            }
+            Err(SendRefused::BadStream) => Err(SendError::BadStream),
+            Err(SendRefused::Closed) => Err(SendError::Closed),
+            Err(SendRefused::TooBig) => Err(SendError::TooBig),
+        }
+    }
+
+    /// Receives from the message in front, or from the rest of it.
+    pub(crate) fn receive(&mut self, into: &mut [u8]) -> Option<Received> {
+        let received = self.receiver.read(into)?;
+        self.stats.messages_in += u64::from(received.end);
+        if !self.receiver.readable() {
+            self.told_readable = false;
+        }
+        if self.receiver.window_update_due() {
+            self.sack_now = true;
+        }
+        Some(received)
+    }
+
+    pub fn readable(&self) -> bool {
+        self.receiver.readable()
+    }
+
+    /// Is there room for a message of at least one byte? Once there was too little, not until [`Event::Writable`] is due: who
+    /// waits for room would find as good as none.
+    pub fn writable(&self) -> bool {
+        let least = if self.was_full {
+            self.config.send_buffer / 4
+        } else {
+            1
+        };
+        self.sender.room() >= least
+            && matches!(
+                self.state,
+                State::CookieWait | State::CookieEchoed | State::Established
+            )
+    }
+
+    /// The peer has shut down, and everything it sent was received by the user.
+    pub fn at_end(&self) -> bool {
+        (self.peer_has_shut_down || !self.is_open()) && !self.readable()
+    }
+
+    pub fn peer_has_shut_down(&self) -> bool {
+        self.peer_has_shut_down
+    }
+
+    pub fn set_nagle(&mut self, on: bool) {
+        self.config.nagle = on;
+        self.sender.set_nagle(on);
+    }
+
+    pub fn set_scheduler(&mut self, kind: crate::sched::SchedulerKind) {
+        self.config.scheduler = kind;
+        self.sender.set_scheduler(kind);
+    }
+
+    pub fn set_stream_value(&mut self, stream: u16, value: u16) -> bool {
+        self.sender.set_stream_value(stream, value)
+    }
+
+    /// Changes what may be changed while it goes on; the sizes of windows, the numbers of streams and the extensions may not.
+    pub fn set_config(&mut self, now: Time, change: impl FnOnce(&mut AssocConfig)) {
+        change(&mut self.config);
+        let rto = self.config.rto;
+        for (_, path) in self.paths.iter_mut() {
+            path.rto.set_limits(rto);
+        }
+        self.sender.set_nagle(self.config.nagle);
+        self.set_autoclose(now);
+        for id in self.paths.ids() {
+            self.schedule_heartbeat(now, id);
+        }
+    }
+
+    /// One path's own settings.
+    pub fn set_path(&mut self, now: Time, addr: IpAddr, change: impl FnOnce(&mut Path)) -> bool {
+        let Some(id) = self.paths.find(addr) else {
+            return false;
+        };
+        change(&mut self.paths[id]);
+        self.schedule_heartbeat(now, id);
+        true
+    }
+
+    /// Where data goes by choice.
+    pub fn set_primary(&mut self, addr: IpAddr) -> bool {
+        match self.paths.find(addr) {
+            Some(id) if self.paths[id].state != PathState::Unconfirmed => {
+                self.primary = id;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Sends a HEARTBEAT to this address now.
+    pub fn request_heartbeat(&mut self, addr: IpAddr) -> bool {
+        let Some(id) = self.paths.find(addr) else {
+            return false;
+        };
+        self.paths[id].heartbeat_wanted = true;
+        true
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    pub(crate) fn take_event(&mut self) -> Option<Event> {
+        if let Some(failed) = self.sender.failed() {
+            return Some(Event::SendFailed(failed));
+        }
+        if !self.told_readable && self.receiver.readable() {
+            self.told_readable = true;
+            return Some(Event::Readable);
+        }
+        if self.was_full && self.sender.room() >= self.config.send_buffer / 4 {
+            self.was_full = false;
+            return Some(Event::Writable);
+        }
+        self.events.pop_front()
+    }
+
+    pub(crate) fn take_farewell(&mut self) -> Option<Farewell> {
+        self.farewell.take()
+    }
+
+    /// What must hold between any two calls.
+    pub fn check(&self) {
+        if cfg!(debug_assertions) {
+            self.sender.check(&self.paths);
+            if self.state == State::Closed {
+                assert!(
+                    self.timers.next().is_none(),
+                    "a timer of an association that is over"
+                );
+            } else {
+                self.receiver.check();
+                for (id, path) in self.paths.iter() {
+                    assert!(
+                        path.flight == 0 || self.timers.get(Timer::T3(id)).is_some(),
+                        "data is outstanding and T3 is not running"
+                    );
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// A number that nobody can guess.
+    fn nonce(&mut self) -> u64 {
+        self.nonces += 1;
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.secret);
+        hasher.write_u64(self.nonces);
+        hasher.finish()
+    }
+
+    fn set_expiry(&mut self) {
+        match self.sender.next_expiry() {
+            Some(at) => self.timers.set(Timer::Expiry, at),
+            None => self.timers.stop(Timer::Expiry),
+        }
+    }
+
+    fn set_autoclose(&mut self, now: Time) {
+        match self.config.autoclose {
+            Some(after) if after > Duration::ZERO && self.is_open() => {
+                self.timers.set(Timer::Autoclose, now + after);
+            }
+            _ => self.timers.stop(Timer::Autoclose),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Changes of streams (RFC 6525) and addresses (RFC 5061) while the association goes on, and of keys (RFC 4895).
+
+use core::net::IpAddr;
+
+use super::{Association, Control, State};
+use crate::asconf::{Action, Change, Refused};
+use crate::auth::{Auth, KeyError, Vectors};
+use crate::config::AssocConfig;
+use crate::endpoint::Arrived;
+use crate::event::{Event, Outcome, PathChange};
+use crate::path::{PathId, PathState};
+use crate::reset::{Ask, AskRefused};
+use crate::time::Time;
+use crate::timer::Timer;
+use crate::wire::chunk::kind;
+use crate::wire::{Cause, Chunk, Packet, PacketBuilder, Params};
+
+/// A request to change streams or addresses was not even begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChangeRefused {
+    /// There is no association, or not yet.
+    NotOpen,
+    /// The peer can't do that, or it was not offered.
+    Unsupported,
+    Streams(AskRefused),
+    Addresses(Refused),
+}
+
+impl Association {
+    /// Asks for a change of streams; an event tells what came of it.
+    pub fn change_streams(&mut self, ask: Ask) -> Result<(), ChangeRefused> {
+        if self.state != State::Established {
+            return Err(ChangeRefused::NotOpen);
+        }
+        if !self.features.reconfiguration {
+            return Err(ChangeRefused::Unsupported);
+        }
+        self.reset
+            .ask(ask, &self.sender, &self.receiver)
+            .map_err(ChangeRefused::Streams)
+    }
+
+    /// Asks for a change of our addresses; an event tells what came of it.
+    pub fn change_addresses(&mut self, change: Change) -> Result<(), ChangeRefused> {
+        if self.state != State::Established {
+            return Err(ChangeRefused::NotOpen);
+        }
+        if !self.features.addresses {
+            return Err(ChangeRefused::Unsupported);
+        }
+        self.asconf
+            .ask(change, &self.local)
+            .map_err(ChangeRefused::Addresses)?;
+        if let Change::Delete(addr) = change {
+            self.leave_source(addr);
+        }
+        Ok(())
+    }
+
+    /// An address that is to be deleted is no packet's source any more: the peer refuses to delete the one that asks for it.
+    fn leave_source(&mut self, leaving: IpAddr) {
+        let local = &self.local;
+        for (_, path) in self.paths.iter_mut() {
+            if path.from.is_none_or(|from| from == leaving) {
+                let fits = |a: &&IpAddr| **a != leaving && a.is_ipv4() == path.addr.is_ipv4();
+                path.from = local.iter().find(fits).copied();
+            }
+        }
+    }
+
+    /// Adds a shared key, or replaces the one of this number.
+    pub fn set_key(&mut self, number: u16, secret: &[u8]) {
+        if let Some(auth) = &mut self.auth {
+            auth.set_key(number, secret);
+        }
+        set_shared(&mut self.config.shared_keys, number, secret);
+    }
+
+    /// Packets are signed with this key from now on.
+    pub fn activate_key(&mut self, number: u16) -> Result<(), KeyError> {
+        if let Some(auth) = &mut self.auth {
+            auth.activate(number)?;
+        }
+        self.config.active_key = number;
+        Ok(())
+    }
+
+    pub fn remove_key(&mut self, number: u16) -> Result<(), KeyError> {
+        if let Some(auth) = &mut self.auth {
+            auth.remove_key(number)?;
+        }
+        self.config
+            .shared_keys
+            .retain(|(known, _)| *known != number);
+        Ok(())
+    }
+
+    pub fn auth(&self) -> Option<&Auth> {
+        self.auth.as_deref()
+    }
+
+    pub(super) fn change_wanted(&self) -> bool {
+        // A shutdown waits for what was asked for before it: messages may wait for a reset.
+        let open = matches!(
+            self.state,
+            State::Established
+                | State::ShutdownPending
+                | State::ShutdownReceived
+                | State::ShutdownSent
+        );
+        open && (self.reset.wants(&self.sender) || self.asconf.wants())
+    }
+
+    /// RE-CONFIG and ASCONF chunks, as far as there are some and they fit.
+    pub(super) fn put_changes(
+        &mut self,
+        now: Time,
+        id: PathId,
+        packet: &mut PacketBuilder<'_>,
+        signed: &mut bool,
+    ) {
+        if !self.change_wanted() {
+            return;
+        }
+        if self.reset.wants(&self.sender) {
+            self.authenticate(kind::RE_CONFIG, packet, signed);
+            if self.reset.write(&mut self.sender, packet) {
+                let rto = self.paths[id].rto.current();
+                self.timers.set(Timer::Reconf, now + rto);
+            }
+        }
+        if self.asconf.wants() {
+            let path = &self.paths[id];
+            let (rto, source) = (path.rto.current(), path.from);
+            let Some(lookup) = source.or(path.heard).or(self.local.first().copied()) else {
+                return;
+            };
+            self.authenticate(kind::ASCONF, packet, signed);
+            if let Some(chunk) = self.asconf.request(lookup, source, packet.room()) {
+                packet.raw(chunk);
+                self.timers.set(Timer::Asconf, now + rto);
+            }
+        }
+    }
+
+    pub(super) fn on_re_config(&mut self, params: Params<'_>) {
+        let events = self
+            .reset
+            .on_re_config(params, &mut self.sender, &mut self.receiver);
+        self.events.extend(events);
+        if !self.reset.is_outstanding() {
+            self.timers.stop(Timer::Reconf);
+        }
+    }
+
+    pub(super) fn repeat_reset(&mut self, now: Time) {
+        self.reset.on_timeout();
+        if self.reset.is_outstanding() {
+            let path = self.data_path();
+            self.paths[path].rto.back_off();
+            self.path_error(now, path, true);
+        }
+    }
+
+    /// `from` may be an address that is only about to be added.
+    pub(super) fn on_asconf(
+        &mut self,
+        now: Time,
+        serial: u32,
+        params: Params<'_>,
+        arrived: &Arrived<'_>,
+    ) {
+        let peer: Vec<IpAddr> = self.paths.iter().map(|(_, path)| path.addr).collect();
+        let handled = self.asconf.on_asconf(serial, params, arrived.from, &peer);
+        for action in handled.actions {
+            self.act(now, action, arrived.encap);
+        }
+        if let Some(answer) = handled.answer {
+            let to = self.paths.find(arrived.from);
+            self.control.push_back((to, Control::Whole(answer)));
+        }
+    }
+
+    fn act(&mut self, now: Time, action: Action, encap: Option<u16>) {
+        match action {
+            Action::Add(addr) => {
+                if let Some(id) = self.add_path(now, addr, encap, PathState::Unconfirmed) {
+                    self.paths[id].heartbeat_wanted = true;
+                    self.schedule_heartbeat(now, id);
+                    self.tell(Event::Path {
+                        addr,
+                        change: PathChange::Added,
+                    });
+                }
+            }
+            Action::Remove(addr) => {
+                if let Some(id) = self.paths.find(addr) {
+                    self.remove_path(now, id);
+                }
+            }
+            Action::SetPrimary(addr) => {
+                if self.set_primary(addr) {
+                    self.tell(Event::Path {
+                        addr,
+                        change: PathChange::MadePrimary,
+                    });
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_asconf_ack(&mut self, serial: u32, params: Params<'_>) {
+        match self.asconf.on_ack(serial, params) {
+            Ok(done) => {
+                for (change, outcome) in done {
+                    self.address_done(change, outcome);
+                }
+                if !self.asconf.is_outstanding() {
+                    self.timers.stop(Timer::Asconf);
+                }
+            }
+            Err(_) => self.abort_with(&Cause::IllegalAsconfAck),
+        }
+    }
+
+    fn address_done(&mut self, change: Change, outcome: Outcome) {
+        let addr = match change {
+            Change::Add(addr) => {
+                if outcome == Outcome::Done && !self.local.contains(&addr) {
+                    self.local.push(addr);
+                }
+                addr
+            }
+            Change::Delete(addr) => {
+                if outcome == Outcome::Done {
+                    self.local.retain(|one| *one != addr);
+                    for (_, path) in self.paths.iter_mut() {
+                        path.from = path.from.filter(|from| *from != addr);
+                    }
+                }
+                addr
+            }
+            Change::SetPrimary(addr) => addr,
+        };
+        self.tell(Event::AddressDone { addr, outcome });
+    }
+
+    pub(super) fn repeat_asconf(&mut self, now: Time) {
+        self.asconf.on_timeout();
+        if self.asconf.is_outstanding() {
+            let path = self.data_path();
+            self.paths[path].rto.back_off();
+            self.path_error(now, path, true);
+        }
+    }
+
+    /// An authenticated packet from an address that is not the peer's yet: its ASCONF may make it one.
+    pub(crate) fn handle_from_elsewhere(
+        &mut self,
+        now: Time,
+        packet: &Packet<'_>,
+        arrived: &Arrived<'_>,
+    ) {
+        let mut chunks = packet.chunks();
+        let verified = match chunks.next() {
+            Some(Ok(Chunk::Auth(auth))) => self.verify(packet, &auth).is_some(),
+            _ => false,
+        };
+        if !verified || !self.features.addresses {
+            return;
+        }
+        if let Some(Ok(Chunk::Asconf { serial, params })) = chunks.next() {
+            self.on_asconf(now, serial, params, arrived);
+        }
+    }
+}
+
+fn set_shared(keys: &mut Vec<(u16, Vec<u8>)>, number: u16, secret: &[u8]) {
+    match keys.iter_mut().find(|(known, _)| *known == number) {
+        Some((_, known)) => *known = secret.to_vec(),
+        None => keys.push((number, secret.to_vec())),
+    }
+}
+
+/// The keys of an association, from what both sides said and what the user has told.
+pub(crate) fn keys(config: &AssocConfig, ours: &Vectors, theirs: &Vectors) -> Option<Box<Auth>> {
+    let mut auth = Auth::agree(ours, theirs)?;
+    for (number, secret) in &config.shared_keys {
+        auth.set_key(*number, secret);
+    }
+    // A key that the user has not set yet is used once it is.
+    let _ = auth.activate(config.active_key);
+    Some(Box::new(auth))
+}

@@ -1,0 +1,232 @@
+//! Shutdown (RFC 9260 9.2), abort (9.1), and the end.
+
+use core::net::IpAddr;
+
+use super::{Association, Control, State};
+use crate::event::{Down, Event};
+use crate::serial::Tsn;
+use crate::time::Time;
+use crate::timer::Timer;
+use crate::wire::{Cause, CauseOwned, Causes, PacketBuilder};
+
+/// The last packet of an association, which outlives it.
+#[derive(Debug)]
+pub(crate) struct Farewell {
+    pub from: Option<IpAddr>,
+    pub to: IpAddr,
+    pub encap: Option<u16>,
+    pub packet: Vec<u8>,
+}
+
+impl Association {
+    /// No more is sent; what was taken is delivered first.
+    pub(crate) fn shutdown(&mut self, now: Time) {
+        match self.state {
+            State::CookieWait => self.end(Down::Shutdown),
+            State::CookieEchoed | State::Established => {
+                self.sender.close();
+                if self.state == State::Established {
+                    self.state = State::ShutdownPending;
+                    self.go_on_closing(now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The next step of a shutdown, if everything was acknowledged.
+    pub(super) fn go_on_closing(&mut self, now: Time) {
+        if self.state == State::Established && self.sender.is_closed() {
+            self.state = State::ShutdownPending;
+        }
+        if !self.sender.is_idle() {
+            return;
+        }
+        match self.state {
+            State::ShutdownPending => {
+                self.state = State::ShutdownSent;
+                self.timers.set(Timer::Guard, now + self.config.guard);
+                self.say_shutdown(now, Control::Shutdown);
+            }
+            State::ShutdownReceived => {
+                self.state = State::ShutdownAckSent;
+                self.say_shutdown(now, Control::ShutdownAck);
+            }
+            _ => {}
+        }
+    }
+
+    fn say_shutdown(&mut self, now: Time, what: Control) {
+        self.stop_heartbeats();
+        let path = self.data_path();
+        self.timers
+            .set(Timer::Shutdown, now + self.paths[path].rto.current());
+        self.say_once(what);
+    }
+
+    /// T2-shutdown has expired.
+    pub(super) fn repeat_shutdown(&mut self, now: Time) {
+        let path = self.data_path();
+        self.paths[path].rto.back_off();
+        self.path_error(now, path, true);
+        match self.state {
+            State::ShutdownSent => self.say_shutdown(now, Control::Shutdown),
+            State::ShutdownAckSent => self.say_shutdown(now, Control::ShutdownAck),
+            _ => {}
+        }
+    }
+
+    pub(super) fn on_shutdown(&mut self, now: Time, cumulative: Tsn) {
+        match self.state {
+            State::Established | State::ShutdownPending | State::ShutdownReceived => {
+                self.acknowledge(now, cumulative);
+                if !self.is_open() {
+                    return;
+                }
+                if !self.peer_has_shut_down {
+                    self.peer_has_shut_down = true;
+                    self.tell(Event::PeerShutdown);
+                }
+                self.sender.close();
+                self.state = State::ShutdownReceived;
+                self.go_on_closing(now);
+            }
+            State::ShutdownSent => {
+                if !self.peer_has_shut_down {
+                    self.peer_has_shut_down = true;
+                    self.tell(Event::PeerShutdown);
+                }
+                self.state = State::ShutdownAckSent;
+                self.say_shutdown(now, Control::ShutdownAck);
+            }
+            // Our SHUTDOWN ACK was lost, and the peer's timer may be the faster one.
+            State::ShutdownAckSent => self.say_once(Control::ShutdownAck),
+            _ => {}
+        }
+    }
+
+    pub(super) fn on_shutdown_ack(&mut self) {
+        if matches!(self.state, State::ShutdownSent | State::ShutdownAckSent) {
+            self.bid_farewell(|packet| packet.shutdown_complete(false));
+            self.end(Down::Shutdown);
+        }
+    }
+
+    /// It began anew while we wait for the end of the shutdown (5.2.4 A).
+    pub(crate) fn refuse_restart(&mut self) {
+        self.say_once(Control::ShutdownAck);
+        self.control.push_back((
+            None,
+            Control::Error(vec![Cause::CookieWhileShutdown.into()]),
+        ));
+    }
+
+    pub(crate) fn say_shutdown_ack(&mut self) {
+        self.say_once(Control::ShutdownAck);
+    }
+
+    /// An ABORT, or a SHUTDOWN COMPLETE, that shows the peer's own tag: it has no TCB any more.
+    pub(crate) fn abort_by_peer(&mut self, causes: Causes<'_>) {
+        self.on_abort(causes);
+    }
+
+    pub(crate) fn shut_down_by_peer(&mut self) {
+        self.on_shutdown_complete();
+    }
+
+    pub(super) fn on_shutdown_complete(&mut self) {
+        if self.state == State::ShutdownAckSent {
+            self.end(Down::Shutdown);
+        }
+    }
+
+    pub(super) fn on_abort(&mut self, causes: Causes<'_>) {
+        self.end(Down::Aborted {
+            by_peer: true,
+            causes: causes.to_owned(),
+        });
+    }
+
+    /// Ends at once; `reason` goes to the peer as the cause "user-initiated abort".
+    pub(crate) fn abort(&mut self, reason: &[u8]) {
+        self.abort_with(&Cause::UserAbort(reason));
+    }
+
+    /// Ends at once, and says why.
+    pub(super) fn abort_with(&mut self, cause: &Cause<'_>) {
+        if !self.is_open() {
+            return;
+        }
+        if self.state != State::CookieWait {
+            self.bid_farewell(|packet| {
+                packet.abort(false, |causes| {
+                    causes.put(cause);
+                });
+            });
+        }
+        self.end(Down::Aborted {
+            by_peer: false,
+            causes: vec![CauseOwned::from(*cause)],
+        });
+    }
+
+    pub(super) fn violation(&mut self, what: &str) {
+        self.abort_with(&Cause::ProtocolViolation(what.as_bytes()));
+    }
+
+    /// Makes the last packet.
+    fn bid_farewell(&mut self, fill: impl FnOnce(&mut PacketBuilder<'_>)) {
+        let path = &self.paths[self.data_path()];
+        let (from, to, encap, mtu) = (path.from, path.addr, path.encap, path.mtu);
+        let mut packet = Vec::new();
+        let mut builder = PacketBuilder::begin(
+            &mut packet,
+            self.local_port,
+            self.peer_port,
+            self.peer_tag,
+            mtu,
+        );
+        // ABORT and SHUTDOWN COMPLETE may have to be authenticated like any other chunk.
+        let signed = self.authenticate_final(&mut builder);
+        fill(&mut builder);
+        let key = if signed { self.auth.as_deref() } else { None };
+        builder.finish(
+            key.and_then(|auth| auth.signing_key()),
+            !self.features.zero_checksum_out,
+        );
+        self.farewell = Some(Farewell {
+            from,
+            to,
+            encap,
+            packet,
+        });
+    }
+
+    /// It is over. What was received stays to be read.
+    pub(super) fn end(&mut self, why: Down) {
+        if !self.is_open() {
+            return;
+        }
+        self.state = State::Closed;
+        self.timers.stop_all();
+        self.control.clear();
+        self.opening = None;
+        self.sack_now = false;
+        self.sender.fail_all();
+        for (_, path) in self.paths.iter_mut() {
+            path.flight = 0;
+            path.heartbeat_wanted = false;
+        }
+        while let Some(failed) = self.sender.failed() {
+            self.events.push_back(Event::SendFailed(failed));
+        }
+        self.tell(Event::Down(why));
+    }
+
+    /// Queues a control chunk unless one like it waits already.
+    pub(super) fn say_once(&mut self, what: Control) {
+        if !self.control.iter().any(|(_, c)| *c == what) {
+            self.control.push_back((None, what));
+        }
+    }
+}

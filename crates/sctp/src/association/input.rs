@@ -1,0 +1,281 @@
+//! Packets in: what each chunk does. The packet's tag and checksum were checked.
+
+use super::{Association, Control, State};
+use crate::auth::AuthError;
+use crate::endpoint::Arrived;
+use crate::event::{Down, Event};
+use crate::path::PathId;
+use crate::recv::{DataError, SackWanted};
+use crate::serial::Tsn;
+use crate::time::Time;
+use crate::timer::Timer;
+use crate::wire::{self, Cause, Causes, Chunk, Data, Packet, Sack};
+
+/// Control chunks that may wait to be sent: what a flood asks for beyond that is not answered.
+const MOST_CONTROL: usize = 64;
+
+impl Association {
+    /// `from`: the path on which it came.
+    pub(crate) fn handle(
+        &mut self,
+        now: Time,
+        packet: &Packet<'_>,
+        arrived: &Arrived<'_>,
+        from: PathId,
+    ) {
+        self.stats.packets_in += 1;
+        self.stats.bytes_in += arrived.packet.len() as u64;
+        let path = &mut self.paths[from];
+        // RFC 6951 5.4: the peer's UDP port is the one that its last good packet had.
+        path.encap = arrived.encap;
+        path.heard = Some(arrived.to);
+        let mut verified = false;
+        let mut data = false;
+        for chunk in packet.chunks() {
+            let Ok(chunk) = chunk else {
+                break;
+            };
+            if !self.is_open() {
+                break;
+            }
+            if let Chunk::Auth(auth) = &chunk {
+                match self.verify(packet, auth) {
+                    Some(()) => verified = true,
+                    None => break,
+                }
+                continue;
+            }
+            if !verified && self.requires_auth(chunk.kind()) {
+                continue;
+            }
+            match chunk {
+                Chunk::Data(chunk) => {
+                    if !data {
+                        data = true;
+                        self.last_from = from;
+                    }
+                    self.on_data(now, &chunk);
+                }
+                Chunk::Sack(sack) => self.on_sack(now, &sack),
+                other => {
+                    if !self.on_control(now, other, from, arrived) {
+                        break;
+                    }
+                }
+            }
+        }
+        if data && self.is_open() {
+            self.after_data(now);
+        }
+    }
+
+    /// Any chunk but DATA and SACK. False: the rest of the packet is not looked at.
+    fn on_control(
+        &mut self,
+        now: Time,
+        chunk: Chunk<'_>,
+        from: PathId,
+        arrived: &Arrived<'_>,
+    ) -> bool {
+        match chunk {
+            Chunk::InitAck(init) => self.on_init_ack(now, from, &init),
+            Chunk::CookieAck => self.on_cookie_ack(now),
+            Chunk::Abort { causes, .. } => self.on_abort(causes),
+            Chunk::Error(causes) => self.on_error(causes),
+            _ if !self.is_established() => return true,
+            Chunk::Heartbeat(info) => {
+                let answer = (Some(from), Control::HeartbeatAck(info.to_vec()));
+                // A flood of them is answered once per packet that we send.
+                if self.control.len() < MOST_CONTROL {
+                    self.control.push_back(answer);
+                }
+            }
+            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, info),
+            Chunk::Shutdown { cumulative } => self.on_shutdown(now, cumulative),
+            Chunk::ShutdownAck => self.on_shutdown_ack(),
+            Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
+            Chunk::Forward(forward) => {
+                if !self.features.forward || forward.interleaved != self.features.interleave {
+                    self.violation("FORWARD TSN of a kind that was not agreed");
+                    return false;
+                }
+                match self.receiver.on_forward(&forward) {
+                    Ok(()) => {
+                        self.sack_now = true;
+                        self.receiver.end_of_packet(now);
+                    }
+                    Err(violation) => self.violation(violation.0),
+                }
+            }
+            Chunk::ReConfig(params) if self.features.reconfiguration => self.on_re_config(params),
+            Chunk::Asconf { serial, params } if self.features.addresses => {
+                self.on_asconf(now, serial, params, arrived);
+            }
+            Chunk::AsconfAck { serial, params } if self.features.addresses => {
+                self.on_asconf_ack(serial, params);
+            }
+            Chunk::Unknown { kind, whole, .. } => {
+                if wire::chunk::report(kind) {
+                    let causes = vec![Cause::UnrecognizedChunk(whole).into()];
+                    if self.control.len() < MOST_CONTROL {
+                        self.control.push_back((Some(from), Control::Error(causes)));
+                    }
+                }
+                return !wire::chunk::stop(kind);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn on_data(&mut self, now: Time, chunk: &Data<'_>) {
+        if !matches!(
+            self.state,
+            State::Established | State::ShutdownPending | State::ShutdownSent
+        ) {
+            return;
+        }
+        if self.reset.is_restarting() {
+            return;
+        }
+        if chunk.interleaved != self.features.interleave {
+            self.violation("DATA and I-DATA in one association");
+            return;
+        }
+        match self.receiver.on_data(now, chunk) {
+            Ok(_) => {}
+            Err(DataError::NoUserData(tsn)) => self.abort_with(&Cause::NoUserData(tsn)),
+            Err(DataError::BadStream { stream, .. }) => {
+                if self.control.len() < MOST_CONTROL {
+                    let causes = vec![Cause::InvalidStream(stream).into()];
+                    self.control.push_back((None, Control::Error(causes)));
+                }
+            }
+            Err(DataError::Violation(what)) => self.violation(what),
+        }
+    }
+
+    fn after_data(&mut self, now: Time) {
+        self.last_traffic = now;
+        self.receiver.end_of_packet(now);
+        match self.receiver.sack_wanted() {
+            SackWanted::Delayed => {
+                self.timers
+                    .set_if_stopped(Timer::Sack, now + self.config.sack_delay);
+            }
+            SackWanted::Now | SackWanted::No => {}
+        }
+        if self.state == State::ShutdownSent {
+            // 9.2: every packet with data is answered with a SHUTDOWN, and a SACK, at once.
+            self.sack_now = true;
+            self.say_once(Control::Shutdown);
+        }
+    }
+
+    fn on_sack(&mut self, now: Time, sack: &Sack<'_>) {
+        if !self.is_established() || self.reset.is_restarting() {
+            return;
+        }
+        match self
+            .sender
+            .on_sack(now, sack, &mut self.paths, &mut self.timers)
+        {
+            Ok(acked) => self.after_ack(now, acked),
+            Err(_) => self.violation("a SACK for what was never sent"),
+        }
+    }
+
+    /// The cumulative acknowledgement of a SHUTDOWN.
+    pub(super) fn acknowledge(&mut self, now: Time, cumulative: Tsn) {
+        match self
+            .sender
+            .on_cumulative(now, cumulative, &mut self.paths, &mut self.timers)
+        {
+            Ok(acked) => self.after_ack(now, acked),
+            Err(_) => self.violation("a SHUTDOWN that acknowledges what was never sent"),
+        }
+    }
+
+    fn after_ack(&mut self, now: Time, acked: crate::send::Acked) {
+        if let Some((path, rtt)) = acked.rtt
+            && let Some(path) = self.paths.get_mut(path)
+        {
+            path.rto.sample(rtt);
+        }
+        if acked.bytes > 0 {
+            self.last_traffic = now;
+        }
+        let mut paths = acked.paths;
+        while paths != 0 {
+            let id = PathId(paths.trailing_zeros() as u8);
+            paths &= paths - 1;
+            self.path_is_well(now, id);
+        }
+        if acked.bytes == 0 && self.sender.peer_window() == 0 {
+            // A peer that keeps its window shut but answers is alive (6.1 A).
+            self.errors = 0;
+        }
+        if acked.all && acked.bytes > 0 {
+            self.tell(Event::Dry);
+        }
+        if acked.advanced {
+            self.set_expiry();
+        }
+        self.go_on_closing(now);
+    }
+
+    fn on_error(&mut self, causes: Causes<'_>) {
+        let all = causes.to_owned();
+        for cause in causes {
+            match cause {
+                Ok(Cause::StaleCookie(by)) => {
+                    self.on_stale_cookie(by);
+                    return;
+                }
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+        if self.is_established() {
+            self.tell(Event::RemoteError(all));
+        }
+    }
+
+    fn requires_auth(&self, kind: u8) -> bool {
+        self.auth
+            .as_deref()
+            .is_some_and(|auth| auth.we_require(kind))
+    }
+
+    /// Checks an AUTH chunk; `None`: the packet ends here.
+    pub(super) fn verify(&mut self, packet: &Packet<'_>, chunk: &wire::Auth<'_>) -> Option<()> {
+        let auth = self.auth.as_deref_mut()?;
+        match auth.verify(packet, chunk) {
+            Ok(()) => Some(()),
+            Err(AuthError::UnsupportedHmac(id)) => {
+                let causes = vec![Cause::UnsupportedHmac(id).into()];
+                if self.control.len() < MOST_CONTROL {
+                    self.control.push_back((None, Control::Error(causes)));
+                }
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// The network says that nobody there speaks SCTP, or that nobody is there.
+    pub(crate) fn unreachable(&mut self, now: Time, to: core::net::IpAddr, nobody: bool) {
+        if nobody && self.state == State::CookieWait {
+            self.end(Down::SetupFailed { refused: true });
+        } else if let Some(id) = self.paths.find(to) {
+            let limit = self.config.path_retransmissions;
+            if nobody
+                && self.paths.len() > 1
+                && self.paths[id].state != crate::path::PathState::Unconfirmed
+            {
+                self.paths[id].errors = limit;
+                self.mark_error(now, id);
+            }
+        }
+    }
+}

@@ -1,0 +1,499 @@
+//! The handshake (RFC 9260 5.1), seen from the association: INIT, INIT ACK, COOKIE ECHO, COOKIE ACK.
+
+use core::net::IpAddr;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use super::features::{self, Features, Offer, OfferError};
+use super::{Association, Control, State, Stats};
+use crate::asconf::Asconf;
+use crate::auth::{Auth, Vectors};
+use crate::config::AssocConfig;
+use crate::endpoint::AssocId;
+use crate::event::{Down, Event};
+use crate::path::{PathId, PathState, Paths};
+use crate::recv::{ReceiveConfig, Receiver};
+use crate::reset::Reset;
+use crate::send::{SendConfig, Sender};
+use crate::serial::Tsn;
+use crate::time::Time;
+use crate::timer::{Timer, Timers};
+use crate::wire::chunk::kind;
+use crate::wire::{
+    Cause, CauseOwned, Init, InitHead, List, PacketBuilder, Param, ParamBuilder, param,
+};
+
+/// Until the COOKIE ACK is here.
+#[derive(Debug, Default)]
+pub(super) struct Opening {
+    /// What the peer wants back.
+    pub cookie: Vec<u8>,
+    /// Causes to be reported with the COOKIE ECHO.
+    pub report: Vec<CauseOwned>,
+    pub retransmissions: u32,
+    /// INIT or COOKIE ECHO is to be sent.
+    pub wanted: bool,
+    /// The peer found our cookie stale: how much longer it is asked to live, in milliseconds.
+    pub preservative: u32,
+    pub vectors: Option<Vectors>,
+    /// When the last INIT or COOKIE ECHO left, unless it was one more of the same.
+    pub sent: Option<Time>,
+}
+
+/// What an association is made of.
+#[derive(Debug)]
+pub(crate) struct Birth {
+    pub id: AssocId,
+    pub local_port: u16,
+    pub peer_port: u16,
+    pub local_tag: u32,
+    pub peer_tag: u32,
+    pub local_tsn: Tsn,
+    pub peer_tsn: Tsn,
+    pub peer_window: u32,
+    pub outbound: u16,
+    pub inbound: u16,
+    pub features: Features,
+    pub local: Vec<IpAddr>,
+    pub peer: Vec<IpAddr>,
+    pub encap: Option<u16>,
+    pub config: AssocConfig,
+    pub secret: u64,
+    pub auth: Option<Box<Auth>>,
+    pub adaptation: Option<u32>,
+}
+
+impl Association {
+    /// An association that we begin: an INIT will be sent to the first of the addresses.
+    pub(crate) fn begin(now: Time, birth: Birth, vectors: Option<Vectors>) -> Association {
+        let opening = Opening {
+            wanted: true,
+            vectors,
+            ..Opening::default()
+        };
+        let mut association = Association::made(now, birth, PathState::Active);
+        association.state = State::CookieWait;
+        association.opening = Some(Box::new(opening));
+        association
+    }
+
+    /// An association that a peer began, and whose cookie came back from `from`.
+    pub(crate) fn born(now: Time, birth: Birth, from: IpAddr) -> Association {
+        let adaptation = birth.adaptation;
+        let mut association = Association::made(now, birth, PathState::Unconfirmed);
+        association.state = State::Established;
+        association.control.push_back((None, Control::CookieAck));
+        if let Some(id) = association.paths.find(from) {
+            association.primary = id;
+            association.last_from = id;
+            association.paths[id].state = PathState::Active;
+        }
+        association.begin_to_use_paths(now);
+        association.set_autoclose(now);
+        association.tell(Event::Up { by_peer: true });
+        if let Some(code) = adaptation {
+            association.tell(Event::Adaptation(code));
+        }
+        association
+    }
+
+    fn made(now: Time, birth: Birth, paths: PathState) -> Association {
+        let Birth {
+            config, features, ..
+        } = birth;
+        let mut association = Association {
+            id: birth.id,
+            local_port: birth.local_port,
+            peer_port: birth.peer_port,
+            local_tag: birth.local_tag,
+            peer_tag: birth.peer_tag,
+            local_tsn: birth.local_tsn,
+            state: State::Closed,
+            features,
+            local: birth.local,
+            paths: Paths::default(),
+            primary: PathId(0),
+            last_from: PathId(0),
+            timers: Timers::default(),
+            sender: Sender::new(
+                SendConfig {
+                    nagle: config.nagle,
+                    max_burst: config.max_burst,
+                    interleave: features.interleave,
+                    partial_reliability: features.forward,
+                    buffer: config.send_buffer,
+                    scheduler: config.scheduler,
+                },
+                birth.local_tsn,
+                birth.outbound,
+                birth.peer_window,
+            ),
+            receiver: Receiver::new(
+                receive_config(&config, features),
+                birth.peer_tsn,
+                birth.inbound,
+            ),
+            opening: None,
+            control: VecDeque::new(),
+            sack_now: false,
+            auth: birth.auth,
+            reset: Reset::new(birth.local_tsn, birth.peer_tsn),
+            asconf: Asconf::new(birth.local_tsn, birth.peer_tsn),
+            errors: 0,
+            events: VecDeque::new(),
+            was_full: false,
+            told_readable: false,
+            peer_has_shut_down: false,
+            farewell: None,
+            last_traffic: now,
+            secret: birth.secret,
+            nonces: 0,
+            stats: Stats::default(),
+            queued: false,
+            indexed: None,
+            orphaned: false,
+            accepted: false,
+            config: Box::new(config),
+        };
+        for addr in birth.peer {
+            association.add_path(now, addr, birth.encap, paths);
+        }
+        association
+    }
+
+    /// Begins to watch the paths, once the association is there.
+    fn begin_to_use_paths(&mut self, now: Time) {
+        if let Some(auth) = &self.auth
+            && [kind::DATA, kind::I_DATA, kind::SACK]
+                .iter()
+                .any(|kind| auth.peer_requires(*kind))
+        {
+            self.sender.set_overhead(auth.overhead());
+        }
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get_mut(id) else {
+                continue;
+            };
+            if path.state == PathState::Unconfirmed {
+                path.heartbeat_wanted = true;
+            } else {
+                self.schedule_probe(id);
+            }
+            self.schedule_heartbeat(now, id);
+        }
+    }
+
+    pub(super) fn is_established(&self) -> bool {
+        !matches!(
+            self.state,
+            State::Closed | State::CookieWait | State::CookieEchoed
+        )
+    }
+
+    /// Writes the INIT or the COOKIE ECHO into a packet of its own.
+    pub(super) fn opening_packet(
+        &mut self,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Option<(PathId, usize)> {
+        let mut opening = self.opening.take()?;
+        let packet = opening
+            .wanted
+            .then(|| self.write_opening(now, &mut opening, out));
+        self.opening = Some(opening);
+        packet
+    }
+
+    fn write_opening(
+        &mut self,
+        now: Time,
+        opening: &mut Opening,
+        out: &mut Vec<u8>,
+    ) -> (PathId, usize) {
+        opening.wanted = false;
+        opening.sent = (opening.retransmissions == 0).then_some(now);
+        let id = self.primary;
+        let path = &self.paths[id];
+        // A cookie may be longer than the packets that we would choose; then the network has to cut them up.
+        let limit = path.mtu.max(opening.cookie.len() + 512);
+        let (timer, tag) = match self.state {
+            State::CookieWait => (Timer::Init, 0),
+            _ => (Timer::Cookie, self.peer_tag),
+        };
+        let mut packet = PacketBuilder::begin(out, self.local_port, self.peer_port, tag, limit);
+        let checksum = if self.state == State::CookieWait {
+            let head = InitHead {
+                tag: self.local_tag,
+                window: self.receiver.window(),
+                outbound: self.config.outbound,
+                inbound: self.config.inbound,
+                tsn: self.local_tsn,
+            };
+            let (config, local, to) = (&self.config, &self.local, path.addr);
+            packet.init(&head, |params| {
+                if opening.preservative > 0 {
+                    params.put(&Param::CookiePreservative(opening.preservative));
+                }
+                features::describe(params, config, local, to, opening.vectors.as_ref());
+            });
+            true
+        } else {
+            packet.cookie_echo(&opening.cookie);
+            if !opening.report.is_empty() {
+                put_error(&mut packet, &opening.report);
+            }
+            // RFC 9653 5.2: not before the peer has taken our COOKIE ECHO.
+            true
+        };
+        let len = packet.finish(None, checksum);
+        self.timers.set(timer, now + path.rto.current());
+        (id, len)
+    }
+
+    /// T1-init or T1-cookie has expired.
+    pub(super) fn repeat_opening(&mut self, _now: Time) {
+        let limit = self.config.init_retransmissions;
+        let Some(opening) = &mut self.opening else {
+            return;
+        };
+        opening.retransmissions += 1;
+        opening.wanted = true;
+        if opening.retransmissions > limit {
+            self.end(Down::SetupFailed { refused: false });
+            return;
+        }
+        self.paths[self.primary].rto.back_off();
+        self.next_address();
+    }
+
+    /// Another of the peer's addresses is tried.
+    fn next_address(&mut self) {
+        let ids: Vec<PathId> = self.paths.iter().map(|(id, _)| id).collect();
+        if let Some(at) = ids.iter().position(|id| *id == self.primary) {
+            let next = ids[(at + 1) % ids.len()];
+            let rto = self.paths[self.primary].rto.clone();
+            if next != self.primary {
+                self.paths[next].rto = rto;
+            }
+            self.primary = next;
+            self.last_from = next;
+        }
+    }
+
+    /// An INIT ACK with our tag: the peer can be spoken to.
+    pub(super) fn on_init_ack(&mut self, now: Time, from: PathId, init: &Init<'_>) {
+        if self.state != State::CookieWait {
+            return;
+        }
+        let offer = match Offer::read(init) {
+            Ok(offer) => offer,
+            Err(OfferError::Malformed) => {
+                self.peer_tag = init.tag;
+                self.refuse_opening(&Cause::ProtocolViolation(
+                    b"a parameter of INIT ACK is malformed",
+                ));
+                return;
+            }
+            Err(OfferError::HostName(name)) => {
+                let mut address = Vec::new();
+                ParamBuilder::new(&mut address).put(&Param::HostName(&name));
+                self.peer_tag = init.tag;
+                self.refuse_opening(&Cause::UnresolvableAddress(&address));
+                return;
+            }
+        };
+        if init.tag == 0 {
+            // 3.3.3: the TCB is destroyed, an ABORT may be sent.
+            self.end(Down::SetupFailed { refused: false });
+            return;
+        }
+        self.peer_tag = init.tag;
+        if init.outbound == 0 || init.inbound == 0 {
+            self.refuse_opening(&Cause::InvalidMandatory);
+            return;
+        }
+        let Some(cookie) = offer.cookie else {
+            let missing = param::kind::COOKIE.to_be_bytes();
+            let list = List::parse(&missing).unwrap_or_default();
+            self.refuse_opening(&Cause::MissingParams(list));
+            return;
+        };
+        let features = offer.agree(&self.config);
+        let mut opening = self.opening.take().unwrap_or_default();
+        if let Some(sent) = opening.sent {
+            self.paths[from].rto.sample(now.since(sent));
+        }
+        opening.cookie = cookie.to_vec();
+        opening.report = match offer.unrecognized.is_empty() {
+            true => Vec::new(),
+            false => vec![Cause::UnrecognizedParams(&offer.unrecognized).into()],
+        };
+        opening.retransmissions = 0;
+        opening.wanted = true;
+        self.auth = match (&opening.vectors, &offer.vectors) {
+            (Some(ours), Some(theirs)) if features.auth => super::keys(&self.config, ours, theirs),
+            _ => None,
+        };
+        self.features = features;
+        self.features.auth = self.auth.is_some();
+        self.features.addresses &= self.auth.is_some();
+        self.opening = Some(opening);
+        self.primary = from;
+        self.last_from = from;
+        let encap = self.paths[from].encap;
+        for addr in &offer.addresses {
+            self.add_path(now, *addr, encap, PathState::Unconfirmed);
+        }
+        let outbound = self.config.outbound.min(init.inbound);
+        let inbound = self.config.inbound.min(init.outbound);
+        self.sender.open(
+            init.window,
+            outbound,
+            self.features.interleave,
+            self.features.forward,
+        );
+        self.receiver = Receiver::new(
+            receive_config(&self.config, self.features),
+            init.tsn,
+            inbound,
+        );
+        self.reset = Reset::new(self.local_tsn, init.tsn);
+        self.asconf = Asconf::new(self.local_tsn, init.tsn);
+        self.timers.stop(Timer::Init);
+        self.state = State::CookieEchoed;
+        if let Some(code) = offer.adaptation {
+            self.tell(Event::Adaptation(code));
+        }
+    }
+
+    /// The peer's INIT ACK can't be used.
+    fn refuse_opening(&mut self, cause: &Cause<'_>) {
+        self.state = State::CookieEchoed;
+        self.abort_with(cause);
+    }
+
+    pub(super) fn on_cookie_ack(&mut self, now: Time) {
+        if self.state != State::CookieEchoed {
+            return;
+        }
+        self.timers.stop(Timer::Cookie);
+        let sent = self.opening.take().and_then(|opening| opening.sent);
+        let id = self.primary;
+        if let Some(sent) = sent {
+            self.paths[id].rto.sample(now.since(sent));
+        }
+        self.become_established(now);
+    }
+
+    /// The handshake is over.
+    pub(super) fn become_established(&mut self, now: Time) {
+        self.opening = None;
+        self.state = State::Established;
+        self.errors = 0;
+        self.begin_to_use_paths(now);
+        self.set_autoclose(now);
+        self.tell(Event::Up { by_peer: false });
+        self.go_on_closing(now);
+    }
+
+    /// The peer found our cookie stale by so many microseconds: once more from the start, asking for a longer life. What is queued
+    /// stays queued: nothing was sent yet.
+    pub(super) fn on_stale_cookie(&mut self, by: u32) {
+        if self.state != State::CookieEchoed {
+            return;
+        }
+        let limit = self.config.init_retransmissions;
+        let Some(opening) = &mut self.opening else {
+            return;
+        };
+        opening.retransmissions += 1;
+        if opening.retransmissions > limit {
+            self.end(Down::SetupFailed { refused: false });
+            return;
+        }
+        let late = Duration::from_micros(u64::from(by)) + Duration::from_millis(100);
+        opening.preservative = late.as_millis().min(60_000) as u32;
+        opening.cookie.clear();
+        opening.report.clear();
+        opening.wanted = true;
+        self.timers.stop(Timer::Cookie);
+        self.state = State::CookieWait;
+    }
+
+    /// The peer's own INIT crossed ours, and its cookie has come back first (5.2.4 B and D): its values count.
+    pub(crate) fn collide(&mut self, now: Time, birth: Birth, from: IpAddr) {
+        if matches!(self.state, State::CookieWait | State::CookieEchoed) {
+            self.peer_tag = birth.peer_tag;
+            self.features = birth.features;
+            self.auth = birth.auth;
+            self.sender.open(
+                birth.peer_window,
+                birth.outbound,
+                birth.features.interleave,
+                birth.features.forward,
+            );
+            self.receiver = Receiver::new(
+                receive_config(&self.config, self.features),
+                birth.peer_tsn,
+                birth.inbound,
+            );
+            self.reset = Reset::new(self.local_tsn, birth.peer_tsn);
+            self.asconf = Asconf::new(self.local_tsn, birth.peer_tsn);
+            self.timers.stop(Timer::Init);
+            self.timers.stop(Timer::Cookie);
+            for addr in birth.peer {
+                self.add_path(now, addr, birth.encap, PathState::Unconfirmed);
+            }
+            if let Some(id) = self.paths.find(from) {
+                self.confirm(now, id);
+                self.primary = id;
+                self.last_from = id;
+            }
+            self.become_established(now);
+        }
+        self.say_once(Control::CookieAck);
+    }
+
+    /// The peer has lost its state and begun anew (5.2.4 A): so does the association, under its old name.
+    pub(crate) fn restart(&mut self, now: Time, birth: Birth, from: IpAddr) {
+        self.sender.fail_all();
+        while let Some(failed) = self.sender.failed() {
+            self.events.push_back(Event::SendFailed(failed));
+        }
+        let mut new = Association::born(now, birth, from);
+        let unread = Receiver::new(receive_config(&self.config, self.features), Tsn(0), 0);
+        new.receiver
+            .inherit(core::mem::replace(&mut self.receiver, unread));
+        new.told_readable = self.told_readable && new.receiver.readable();
+        // Not a new association, but the old one's new life.
+        new.events = core::mem::take(&mut self.events);
+        new.tell(Event::Restarted);
+        new.stats = self.stats;
+        new.queued = self.queued;
+        new.indexed = self.indexed;
+        new.orphaned = self.orphaned;
+        new.accepted = self.accepted;
+        new.was_full = self.was_full;
+        new.nonces = self.nonces;
+        *self = new;
+    }
+}
+
+/// An ERROR chunk.
+pub(super) fn put_error(packet: &mut PacketBuilder<'_>, report: &[CauseOwned]) {
+    packet.error(|causes| {
+        for cause in report {
+            causes.put(&cause.get());
+        }
+    });
+}
+
+pub(super) fn receive_config(config: &AssocConfig, features: Features) -> ReceiveConfig {
+    ReceiveConfig {
+        window: config.receive_window,
+        partial_delivery_point: config.partial_delivery_point,
+        interleave: features.interleave,
+        sack_every: config.sack_every,
+        interleaved_delivery: config.interleaved_delivery,
+    }
+}

@@ -1,0 +1,260 @@
+//! Packets out: which goes next, and what goes into it.
+
+use super::opening::put_error;
+use super::{Association, Control, State};
+use crate::endpoint::Transmit;
+use crate::path::PathId;
+use crate::recv::SackWanted;
+use crate::time::Time;
+use crate::timer::Timer;
+use crate::wire::chunk::kind;
+use crate::wire::{CauseOwned, PacketBuilder};
+
+impl Association {
+    /// Appends the next packet, or several of one size to one destination, to `out`.
+    pub(crate) fn transmit(
+        &mut self,
+        now: Time,
+        out: &mut Vec<u8>,
+        most: usize,
+    ) -> Option<Transmit> {
+        let start = out.len();
+        let (id, segment, probe) = match self.state {
+            State::Closed => return None,
+            State::CookieWait | State::CookieEchoed => {
+                let (id, len) = self.opening_packet(now, out)?;
+                (id, len, false)
+            }
+            _ => match self.probe_packet(now, out) {
+                Some((id, len)) => (id, len, true),
+                None => {
+                    let (id, len) = self.packets(now, out, most)?;
+                    (id, len, false)
+                }
+            },
+        };
+        let path = &mut self.paths[id];
+        path.last_sent = now;
+        let len = out.len() - start;
+        self.stats.packets_out += len.div_ceil(segment) as u64;
+        self.stats.bytes_out += len as u64;
+        Some(Transmit {
+            from: path.from,
+            to: path.addr,
+            encap: path.encap,
+            segment,
+            len,
+            probe,
+            fragment: !probe && segment > path.mtu,
+        })
+    }
+
+    /// A packet, and as many more as data fills to the same size; the path and the size of the first.
+    fn packets(&mut self, now: Time, out: &mut Vec<u8>, most: usize) -> Option<(PathId, usize)> {
+        let (id, with_data) = self.destination(now)?;
+        let mtu = self.paths[id].mtu;
+        let segment = self.packet(now, id, with_data, mtu, out);
+        if segment == 0 {
+            return None;
+        }
+        // Only packets of one size leave together, so one that is not nearly full would hold back the others.
+        if with_data && segment * 4 >= mtu * 3 {
+            for _ in 1..most {
+                if !self.control.is_empty() || !self.sender.wants(now, id, &self.paths) {
+                    break;
+                }
+                if self.packet(now, id, true, segment, out) < segment {
+                    break;
+                }
+            }
+        }
+        Some((id, segment))
+    }
+
+    /// Where the next packet goes, and whether data goes with it.
+    fn destination(&mut self, now: Time) -> Option<(PathId, bool)> {
+        let data = if self.sends_data() {
+            let path = self.retransmission_path();
+            self.sender.wants(now, path, &self.paths).then_some(path)
+        } else {
+            None
+        };
+        if let Some((to, _)) = self.control.front() {
+            let to = to.filter(|id| self.paths.get(*id).is_some());
+            let to = to.unwrap_or_else(|| self.data_path());
+            return Some((to, data == Some(to)));
+        }
+        let wanting = self.paths.iter().find(|(_, path)| path.heartbeat_wanted);
+        if let Some((id, _)) = wanting {
+            return Some((id, data == Some(id)));
+        }
+        if let Some(path) = data {
+            return Some((path, true));
+        }
+        if self.owes_sack() {
+            return Some((self.last_from, false));
+        }
+        if self.change_wanted() || self.sender.forward_due(now) {
+            return Some((self.data_path(), false));
+        }
+        None
+    }
+
+    fn owes_sack(&self) -> bool {
+        self.sack_now || self.receiver.sack_wanted() == SackWanted::Now
+    }
+
+    fn sends_data(&self) -> bool {
+        matches!(
+            self.state,
+            State::Established | State::ShutdownPending | State::ShutdownReceived
+        )
+    }
+
+    /// Fills one packet; its length, 0 if there was nothing to put into it.
+    fn packet(
+        &mut self,
+        now: Time,
+        id: PathId,
+        with_data: bool,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let mut packet =
+            PacketBuilder::begin(out, self.local_port, self.peer_port, self.peer_tag, limit);
+        let mut signed = false;
+        self.put_control(now, id, &mut packet, &mut signed);
+        let sack =
+            self.owes_sack() || (with_data && self.receiver.sack_wanted() == SackWanted::Delayed);
+        if sack && packet.room() >= 16 {
+            self.authenticate(kind::SACK, &mut packet, &mut signed);
+            if self.receiver.write_sack(&mut packet) {
+                self.sack_now = false;
+                self.timers.stop(Timer::Sack);
+            }
+        }
+        if self.paths[id].heartbeat_wanted && packet.room() >= 24 {
+            self.authenticate(kind::HEARTBEAT, &mut packet, &mut signed);
+            let info = self.begin_heartbeat(now, id);
+            packet.heartbeat(&info);
+        }
+        self.put_changes(now, id, &mut packet, &mut signed);
+        if self.sends_data() && self.sender.forward_due(now) {
+            self.authenticate(kind::FORWARD_TSN, &mut packet, &mut signed);
+            self.sender
+                .write_forward(now, id, &self.paths, &mut self.timers, &mut packet);
+        }
+        if with_data {
+            self.authenticate(kind::DATA, &mut packet, &mut signed);
+            self.sender
+                .fill(now, id, &mut self.paths, &mut self.timers, &mut packet);
+        }
+        let nothing = match (signed, self.auth.as_deref()) {
+            (true, Some(auth)) => packet.len() <= crate::wire::HEADER + auth.overhead(),
+            _ => packet.is_empty(),
+        };
+        if nothing {
+            packet.cancel();
+            return 0;
+        }
+        let key = if signed {
+            self.auth.as_deref().and_then(|auth| auth.signing_key())
+        } else {
+            None
+        };
+        packet.finish(key, !self.features.zero_checksum_out)
+    }
+
+    /// Control chunks for this path, or for any.
+    fn put_control(
+        &mut self,
+        now: Time,
+        id: PathId,
+        packet: &mut PacketBuilder<'_>,
+        signed: &mut bool,
+    ) {
+        while let Some((to, chunk)) = self.control.front() {
+            if to.is_some_and(|to| to != id) {
+                break;
+            }
+            let (kind, size) = match chunk {
+                Control::CookieAck => (kind::COOKIE_ACK, 4),
+                Control::HeartbeatAck(info) => (kind::HEARTBEAT_ACK, info.len() + 8),
+                Control::Error(causes) => (kind::ERROR, size_of_causes(causes) + 4),
+                Control::Shutdown => (kind::SHUTDOWN, 8),
+                Control::ShutdownAck => (kind::SHUTDOWN_ACK, 4),
+                Control::Whole(bytes) => (bytes[0], bytes.len()),
+            };
+            if size > packet.room() {
+                if !packet.is_empty() {
+                    break;
+                }
+                // It fits no packet at all.
+                self.control.pop_front();
+                continue;
+            }
+            let (_, chunk) = self.control.pop_front().expect("it is in front");
+            self.authenticate(kind, packet, signed);
+            match chunk {
+                Control::CookieAck => packet.cookie_ack(),
+                Control::HeartbeatAck(info) => packet.heartbeat_ack(&info),
+                Control::Error(causes) => put_error(packet, &causes),
+                Control::Shutdown => {
+                    packet.shutdown(self.receiver.cumulative());
+                    let rto = self.paths[id].rto.current();
+                    self.timers.set(Timer::Shutdown, now + rto);
+                }
+                Control::ShutdownAck => packet.shutdown_ack(),
+                Control::Whole(bytes) => packet.raw(&bytes),
+            }
+        }
+    }
+
+    /// A probe for a larger packet, if it is time for one.
+    fn probe_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<(PathId, usize)> {
+        if !self.features.pad || self.state != State::Established {
+            return None;
+        }
+        let (id, size) = self
+            .paths
+            .iter_mut()
+            .filter(|(_, path)| path.probe.is_none() && path.is_usable())
+            .find_map(|(id, path)| Some((id, path.probing.probe(now)?)))?;
+        let info = self.begin_probe(now, id, size);
+        let mut packet =
+            PacketBuilder::begin(out, self.local_port, self.peer_port, self.peer_tag, size);
+        packet.heartbeat(&info);
+        let room = packet.room();
+        if room >= 4 {
+            packet.pad(room);
+        }
+        Some((id, packet.finish(None, !self.features.zero_checksum_out)))
+    }
+
+    /// Puts an AUTH chunk in front of the first chunk whose kind the peer wants authenticated.
+    pub(super) fn authenticate(&self, kind: u8, packet: &mut PacketBuilder<'_>, signed: &mut bool) {
+        let Some(auth) = self.auth.as_deref() else {
+            return;
+        };
+        if !*signed && auth.peer_requires(kind) {
+            auth.place(packet);
+            *signed = true;
+        }
+    }
+
+    /// The same for the last packet.
+    pub(super) fn authenticate_final(&self, packet: &mut PacketBuilder<'_>) -> bool {
+        let mut signed = false;
+        for kind in [kind::ABORT, kind::SHUTDOWN_COMPLETE] {
+            self.authenticate(kind, packet, &mut signed);
+        }
+        signed
+    }
+}
+
+fn size_of_causes(causes: &[CauseOwned]) -> usize {
+    causes
+        .iter()
+        .map(|cause| cause.value().len().next_multiple_of(4) + 4)
+        .sum()
+}

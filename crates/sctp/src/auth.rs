@@ -1,0 +1,577 @@
+//! Authentication of chunks (RFC 4895): what each side sends to make keys from, the keys, and digests.
+//!
+//! An [`Auth`] can only be made from the vectors of both sides, so there is no key, and nothing that could be verified or signed
+//! with an empty one, before both are known.
+
+use hmac::{Hmac as Keyed, Mac};
+use sha1::Sha1;
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use crate::wire::tlv::Writer;
+use crate::wire::{self, Packet, PacketBuilder, ParamBuilder, kind, param};
+
+/// Bytes of RANDOM (RFC 4895 section 6.1).
+pub const RANDOM: usize = 32;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hmac {
+    Sha1,
+    Sha256,
+}
+
+impl Hmac {
+    pub const fn from_id(id: u16) -> Option<Hmac> {
+        match id {
+            1 => Some(Hmac::Sha1),
+            3 => Some(Hmac::Sha256),
+            _ => None,
+        }
+    }
+
+    /// The identifier on the wire.
+    pub const fn id(self) -> u16 {
+        match self {
+            Hmac::Sha1 => 1,
+            Hmac::Sha256 => 3,
+        }
+    }
+
+    /// Bytes of a digest.
+    #[allow(clippy::len_without_is_empty)]
+    pub const fn len(self) -> usize {
+        match self {
+            Hmac::Sha1 => 20,
+            Hmac::Sha256 => 32,
+        }
+    }
+}
+
+/// What one side said in its INIT or INIT ACK: RANDOM, CHUNKS and HMAC-ALGO.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Vectors {
+    random: Vec<u8>,
+    /// Without CHUNKS: `None`, which makes another key than an empty list.
+    chunks: Option<Vec<u8>>,
+    /// As on the wire, unknown ones too: the key is made from them.
+    hmacs: Vec<u8>,
+}
+
+impl Vectors {
+    /// Ours: `chunks` are the types that the peer has to authenticate, `hmacs` what we understand, best first. SHA-1 is always
+    /// among them, as the RFC demands.
+    pub fn ours(random: [u8; RANDOM], chunks: &[u8], hmacs: &[Hmac]) -> Vectors {
+        let mut hmacs = hmacs.to_vec();
+        if !hmacs.contains(&Hmac::Sha1) {
+            hmacs.push(Hmac::Sha1);
+        }
+        Vectors {
+            random: random.to_vec(),
+            chunks: (!chunks.is_empty()).then(|| chunks.to_vec()),
+            hmacs: hmacs
+                .iter()
+                .flat_map(|hmac| hmac.id().to_be_bytes())
+                .collect(),
+        }
+    }
+
+    /// The peer's, from its parameters' values. `None` where they break RFC 4895 section 6.1: a RANDOM that is not of 32 bytes, or
+    /// HMACs without SHA-1.
+    pub fn of_peer(random: &[u8], chunks: Option<&[u8]>, hmacs: &[u8]) -> Option<Vectors> {
+        let vectors = Vectors {
+            random: random.to_vec(),
+            chunks: chunks.map(<[u8]>::to_vec),
+            hmacs: hmacs.to_vec(),
+        };
+        let usable = random.len() == RANDOM
+            && hmacs.len().is_multiple_of(2)
+            && vectors.understands(Hmac::Sha1.id());
+        usable.then_some(vectors)
+    }
+
+    pub fn write(&self, params: &mut ParamBuilder<'_>) {
+        params.put(&wire::Param::Random(&self.random));
+        if let Some(chunks) = &self.chunks {
+            params.put(&wire::Param::ChunkList(chunks));
+        }
+        if let Ok(hmacs) = wire::List::parse(&self.hmacs) {
+            params.put(&wire::Param::HmacAlgorithms(hmacs));
+        }
+    }
+
+    /// This side wants chunks of this type authenticated. INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH never are (section 3.2).
+    pub fn asks_for(&self, kind: u8) -> bool {
+        !matches!(
+            kind,
+            kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE | kind::AUTH
+        ) && self.chunks().contains(&kind)
+    }
+
+    /// The types that this side wants authenticated, as it said them.
+    pub fn chunks(&self) -> &[u8] {
+        self.chunks.as_deref().unwrap_or_default()
+    }
+
+    /// The values of RANDOM, CHUNKS and HMAC-ALGO.
+    pub fn parts(&self) -> (&[u8], Option<&[u8]>, &[u8]) {
+        (&self.random, self.chunks.as_deref(), &self.hmacs)
+    }
+
+    fn hmacs(&self) -> impl Iterator<Item = u16> {
+        self.hmacs
+            .as_chunks()
+            .0
+            .iter()
+            .map(|id| u16::from_be_bytes(*id))
+    }
+
+    fn understands(&self, id: u16) -> bool {
+        self.hmacs().any(|own| own == id)
+    }
+
+    /// The parameters as sent, headers included and paddings not.
+    fn key_vector(&self) -> Vec<u8> {
+        let mut whole = Vec::new();
+        // Each is written as the first of a writer of its own, so that nothing is put in between.
+        let mut append = |kind, value: &[u8]| Writer::new(&mut whole).bytes(kind, value);
+        append(param::kind::RANDOM, &self.random);
+        if let Some(chunks) = &self.chunks {
+            append(param::kind::CHUNK_LIST, chunks);
+        }
+        append(param::kind::HMAC_ALGORITHMS, &self.hmacs);
+        whole
+    }
+}
+
+/// A key of an association, ready for use.
+#[derive(Clone)]
+pub struct Key {
+    sha1: Keyed<Sha1>,
+    sha256: Keyed<Sha256>,
+}
+
+impl core::fmt::Debug for Key {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+impl Key {
+    fn new(secret: &[u8]) -> Key {
+        let sha1 = Keyed::new_from_slice(secret).expect("HMAC takes keys of any length");
+        let sha256 = Keyed::new_from_slice(secret).expect("HMAC takes keys of any length");
+        Key { sha1, sha256 }
+    }
+
+    /// The digest of the parts in a row, in the first [`Hmac::len`] bytes.
+    pub fn digest(&self, hmac: Hmac, parts: &[&[u8]]) -> [u8; 32] {
+        let mut digest = [0; 32];
+        match hmac {
+            Hmac::Sha1 => digest[..20].copy_from_slice(&digest_with(&self.sha1, parts)),
+            Hmac::Sha256 => digest.copy_from_slice(&digest_with(&self.sha256, parts)),
+        }
+        digest
+    }
+}
+
+fn digest_with<M: Mac + Clone>(keyed: &M, parts: &[&[u8]]) -> hmac::digest::Output<M> {
+    let mut keyed = keyed.clone();
+    parts.iter().for_each(|part| keyed.update(part));
+    keyed.finalize().into_bytes()
+}
+
+/// Why a packet with an AUTH chunk is dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AuthError {
+    /// Authentication was not agreed on, or not yet.
+    NoKeys,
+    /// Answered with an ERROR that has this cause.
+    UnsupportedHmac(u16),
+    /// Told to the user, who may have to name it.
+    UnknownKey(u16),
+    /// Dropped silently.
+    Wrong,
+}
+
+/// A key was not changed as asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyError {
+    Unknown,
+    /// It is the one that packets are signed with.
+    InUse,
+}
+
+/// The authentication of one association.
+#[derive(Clone, Debug)]
+pub struct Auth {
+    ours: Vectors,
+    theirs: Vectors,
+    /// Few: searched in order.
+    keys: Vec<(u16, Key)>,
+    active: u16,
+    hmac: Hmac,
+}
+
+impl Auth {
+    /// From what both sides said. There is one key, number 0 with an empty secret, until the user adds others. `None` where either
+    /// side's vectors can't be used.
+    pub fn agree(ours: &Vectors, theirs: &Vectors) -> Option<Auth> {
+        let usable = |side: &Vectors| side.random.len() == RANDOM;
+        let hmac = theirs.hmacs().find_map(Hmac::from_id)?;
+        if !usable(ours) || !usable(theirs) {
+            return None;
+        }
+        let mut auth = Auth {
+            ours: ours.clone(),
+            theirs: theirs.clone(),
+            keys: Vec::new(),
+            active: 0,
+            hmac,
+        };
+        auth.set_key(0, &[]);
+        Some(auth)
+    }
+
+    /// Adds an endpoint pair's shared key, or replaces the one of this number.
+    pub fn set_key(&mut self, number: u16, secret: &[u8]) {
+        let key = Key::new(&association_secret(secret, &self.ours, &self.theirs));
+        match self.keys.iter_mut().find(|(n, _)| *n == number) {
+            Some(entry) => entry.1 = key,
+            None => self.keys.push((number, key)),
+        }
+    }
+
+    /// Packets are signed with this key from now on.
+    pub fn activate(&mut self, number: u16) -> Result<(), KeyError> {
+        self.key(number).ok_or(KeyError::Unknown)?;
+        self.active = number;
+        Ok(())
+    }
+
+    pub fn remove_key(&mut self, number: u16) -> Result<(), KeyError> {
+        if number == self.active {
+            return Err(KeyError::InUse);
+        }
+        let at = self
+            .keys
+            .iter()
+            .position(|(n, _)| *n == number)
+            .ok_or(KeyError::Unknown)?;
+        self.keys.remove(at);
+        Ok(())
+    }
+
+    /// The number of the key that packets are signed with.
+    pub fn active(&self) -> u16 {
+        self.active
+    }
+
+    /// The algorithm that packets are signed with: the first of the peer's that we have.
+    pub fn hmac(&self) -> Hmac {
+        self.hmac
+    }
+
+    /// The peer wants chunks of this type authenticated.
+    pub fn peer_requires(&self, kind: u8) -> bool {
+        self.theirs.asks_for(kind)
+    }
+
+    /// We want chunks of this type authenticated: without a right AUTH in front of them they are dropped.
+    pub fn we_require(&self, kind: u8) -> bool {
+        self.ours.asks_for(kind)
+    }
+
+    pub fn ours(&self) -> &Vectors {
+        &self.ours
+    }
+
+    pub fn theirs(&self) -> &Vectors {
+        &self.theirs
+    }
+
+    /// An AUTH chunk in front of the chunks that follow; the packet is to be finished with [`signing_key`](Self::signing_key).
+    pub fn place(&self, packet: &mut PacketBuilder<'_>) {
+        packet.auth(self.active, self.hmac);
+    }
+
+    /// Bytes of the chunk that [`place`](Self::place) adds.
+    pub fn overhead(&self) -> usize {
+        8 + self.hmac.len()
+    }
+
+    pub fn signing_key(&self) -> Option<&Key> {
+        self.key(self.active)
+    }
+
+    /// Whether the digest covers the rest of the packet that the chunk came in. The comparison takes the same time wherever they
+    /// differ.
+    pub fn verify(&self, packet: &Packet<'_>, chunk: &wire::Auth<'_>) -> Result<(), AuthError> {
+        let hmac = Hmac::from_id(chunk.hmac).filter(|hmac| self.ours.understands(hmac.id()));
+        let hmac = hmac.ok_or(AuthError::UnsupportedHmac(chunk.hmac))?;
+        let key = self
+            .key(chunk.key)
+            .ok_or(AuthError::UnknownKey(chunk.key))?;
+        let signed = packet
+            .bytes()
+            .get(chunk.at..)
+            .and_then(|rest| rest.split_at_checked(8));
+        let (head, after) = signed.ok_or(AuthError::Wrong)?;
+        let after = after.get(hmac.len()..).ok_or(AuthError::Wrong)?;
+        let digest = key.digest(hmac, &[head, &[0; 32][..hmac.len()], after]);
+        if bool::from(digest[..hmac.len()].ct_eq(chunk.digest)) {
+            Ok(())
+        } else {
+            Err(AuthError::Wrong)
+        }
+    }
+
+    fn key(&self, number: u16) -> Option<&Key> {
+        self.keys
+            .iter()
+            .find(|(n, _)| *n == number)
+            .map(|(_, key)| key)
+    }
+}
+
+/// [`Auth::verify`] for an association that may not have agreed on authentication: without it, no AUTH is right.
+pub fn verify(
+    auth: Option<&Auth>,
+    packet: &Packet<'_>,
+    chunk: &wire::Auth<'_>,
+) -> Result<(), AuthError> {
+    auth.ok_or(AuthError::NoKeys)?.verify(packet, chunk)
+}
+
+/// Section 6.1: the shared key, then the two key vectors, the numerically smaller one first.
+fn association_secret(shared: &[u8], ours: &Vectors, theirs: &Vectors) -> Vec<u8> {
+    let (mut small, mut large) = (ours.key_vector(), theirs.key_vector());
+    if as_number(&large) < as_number(&small) {
+        core::mem::swap(&mut small, &mut large);
+    }
+    [shared, &small, &large].concat()
+}
+
+/// Sorts byte vectors by the number that they are, equal numbers by length.
+fn as_number(vector: &[u8]) -> (usize, &[u8], usize) {
+    let zeros = vector.iter().take_while(|byte| **byte == 0).count();
+    let digits = &vector[zeros..];
+    (digits.len(), digits, vector.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serial::Tsn;
+    use crate::wire::Chunk;
+
+    fn hex(text: &str) -> Vec<u8> {
+        (0..text.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+            .collect()
+    }
+
+    fn two_sides() -> (Auth, Auth) {
+        let a = Vectors::ours([1; 32], &[kind::ASCONF, kind::DATA], &[Hmac::Sha256]);
+        let b = Vectors::ours([2; 32], &[], &[Hmac::Sha1, Hmac::Sha256]);
+        let read = |v: &Vectors| {
+            let (random, chunks, hmacs) = v.parts();
+            Vectors::of_peer(random, chunks, hmacs).unwrap()
+        };
+        (
+            Auth::agree(&a, &read(&b)).unwrap(),
+            Auth::agree(&b, &read(&a)).unwrap(),
+        )
+    }
+
+    fn signed_packet(by: &Auth) -> Vec<u8> {
+        let mut out = vec![0xee; 4];
+        let mut packet = PacketBuilder::begin(&mut out, 1, 2, 3, 1000);
+        packet.cookie_ack();
+        by.place(&mut packet);
+        packet.shutdown(Tsn(9));
+        packet.finish(by.signing_key(), true);
+        out.split_off(4)
+    }
+
+    fn check(packet: &[u8], by: Option<&Auth>) -> Result<(), AuthError> {
+        let packet = Packet::parse(packet).unwrap();
+        let chunks: Vec<_> = packet.chunks().map(Result::unwrap).collect();
+        let Chunk::Auth(chunk) = chunks[1] else {
+            panic!("the second chunk is AUTH")
+        };
+        verify(by, &packet, &chunk)
+    }
+
+    /// RFC 2202 (SHA-1) and RFC 4231 (SHA-256), cases 1, 2 and 6.
+    #[test]
+    fn digests_are_those_of_the_published_vectors() {
+        let cases: [(Vec<u8>, &[u8], &str); 3] = [
+            (
+                vec![0x0b; 20],
+                b"Hi There",
+                "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+            ),
+            (
+                b"Jefe".to_vec(),
+                b"what do ya want for nothing?",
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+            ),
+            (
+                vec![0xaa; 131],
+                b"Test Using Larger Than Block-Size Key - Hash Key First",
+                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+            ),
+        ];
+        for (key, data, expected) in cases {
+            assert_eq!(
+                Key::new(&key).digest(Hmac::Sha256, &[data])[..],
+                hex(expected)
+            );
+        }
+        let sha1 = |key: &[u8], data| Key::new(key).digest(Hmac::Sha1, &[data])[..20].to_vec();
+        assert_eq!(
+            sha1(&[0x0b; 20], b"Hi There"),
+            hex("b617318655057264e28bc0b6fb378c8ef146be00")
+        );
+        assert_eq!(
+            sha1(b"Jefe", b"what do ya want for nothing?"),
+            hex("effcdf6ae5eb2fa2d27416d5f184df9c259a7c79")
+        );
+        assert_eq!(
+            sha1(
+                &[0xaa; 80],
+                b"Test Using Larger Than Block-Size Key - Hash Key First"
+            ),
+            hex("aa4ae5e15272d00e95705637ce8a3b55ed402112")
+        );
+    }
+
+    #[test]
+    fn both_sides_make_the_same_keys() {
+        let (mut a, mut b) = two_sides();
+        assert_eq!((a.hmac(), b.hmac()), (Hmac::Sha1, Hmac::Sha256));
+        assert_eq!(check(&signed_packet(&a), Some(&b)), Ok(()));
+        assert_eq!(check(&signed_packet(&b), Some(&a)), Ok(()));
+        a.set_key(7, b"secret");
+        a.activate(7).unwrap();
+        assert_eq!(
+            check(&signed_packet(&a), Some(&b)),
+            Err(AuthError::UnknownKey(7))
+        );
+        b.set_key(7, b"another");
+        assert_eq!(check(&signed_packet(&a), Some(&b)), Err(AuthError::Wrong));
+        b.set_key(7, b"secret");
+        assert_eq!(check(&signed_packet(&a), Some(&b)), Ok(()));
+    }
+
+    #[test]
+    fn the_key_vector_leaves_paddings_out_and_the_smaller_one_goes_first() {
+        let ours = Vectors::ours([1; 32], &[0xc1], &[Hmac::Sha1]);
+        let theirs = Vectors::ours([0; 32], &[], &[Hmac::Sha256]);
+        let small = [
+            &hex("80020024")[..],
+            &[1; 32],
+            &hex("80030005c1"),
+            &hex("800400060001"),
+        ]
+        .concat();
+        let other = [&hex("80020024")[..], &[0; 32], &hex("8004000800030001")].concat();
+        assert_eq!(ours.key_vector(), small);
+        assert_eq!(theirs.key_vector(), other);
+        // The shorter is the smaller number here, as neither begins with zeros.
+        assert_eq!(
+            association_secret(b"k", &ours, &theirs),
+            [&b"k"[..], &other, &small].concat()
+        );
+        assert_eq!(
+            association_secret(b"k", &theirs, &ours),
+            [&b"k"[..], &other, &small].concat()
+        );
+        assert!(as_number(&[0, 5]) < as_number(&[6]));
+        assert!(as_number(&[5]) < as_number(&[0, 5]));
+    }
+
+    /// CVE-2026-23125: a packet with AUTH that comes before both sides' vectors are known is not verified with an empty key.
+    #[test]
+    fn auth_before_there_are_keys_is_refused() {
+        let (a, _) = two_sides();
+        assert_eq!(check(&signed_packet(&a), None), Err(AuthError::NoKeys));
+        assert!(Auth::agree(&Vectors::default(), a.ours()).is_none());
+        assert!(Auth::agree(a.ours(), &Vectors::default()).is_none());
+    }
+
+    #[test]
+    fn vectors_that_break_the_rules_are_refused() {
+        assert!(
+            Vectors::of_peer(&[1; 31], None, &[0, 1]).is_none(),
+            "a short RANDOM"
+        );
+        assert!(
+            Vectors::of_peer(&[1; 32], None, &[0, 3]).is_none(),
+            "no SHA-1"
+        );
+        assert!(
+            Vectors::of_peer(&[1; 32], None, &[0, 1, 0]).is_none(),
+            "half an identifier"
+        );
+        let all = Vectors::of_peer(&[1; 32], Some(&[0, 1, 2, 14, 15]), &[0, 9, 0, 1]).unwrap();
+        assert_eq!(
+            (0..=255)
+                .filter(|kind| all.asks_for(*kind))
+                .collect::<Vec<u8>>(),
+            [0]
+        );
+    }
+
+    #[test]
+    fn any_changed_byte_under_the_digest_is_noticed() {
+        let (a, b) = two_sides();
+        let packet = signed_packet(&a);
+        for at in 16..packet.len() {
+            let mut changed = packet.clone();
+            changed[at] ^= 1;
+            let changed = Packet::parse(&changed).unwrap();
+            if let Some(Ok(Chunk::Auth(chunk))) = changed.chunks().nth(1) {
+                assert!(b.verify(&changed, &chunk).is_err(), "byte {at}");
+            }
+        }
+        let mut before = packet;
+        before[4] ^= 1;
+        assert_eq!(check(&before, Some(&b)), Ok(()), "the tag is not covered");
+    }
+
+    #[test]
+    fn an_hmac_that_was_not_announced_is_named() {
+        let a = Vectors::ours([1; 32], &[], &[Hmac::Sha1]);
+        let auth = Auth::agree(&a, &a).unwrap();
+        let verify = |hmac| {
+            let chunk = wire::Auth {
+                key: 0,
+                hmac,
+                digest: &[0; 32],
+                at: 12,
+            };
+            auth.verify(&Packet::parse(&[1; 60]).unwrap(), &chunk)
+        };
+        assert_eq!(verify(3), Err(AuthError::UnsupportedHmac(3)));
+        assert_eq!(verify(2), Err(AuthError::UnsupportedHmac(2)));
+        assert_eq!(
+            verify(1),
+            Err(AuthError::Wrong),
+            "a digest of another length"
+        );
+    }
+
+    #[test]
+    fn the_key_in_use_stays() {
+        let (mut a, _) = two_sides();
+        assert_eq!(a.remove_key(0), Err(KeyError::InUse));
+        assert_eq!(a.activate(4), Err(KeyError::Unknown));
+        a.set_key(4, b"x");
+        a.activate(4).unwrap();
+        assert_eq!(a.remove_key(0), Ok(()));
+        assert_eq!(a.remove_key(0), Err(KeyError::Unknown));
+        assert!(a.we_require(kind::DATA) && !a.peer_requires(kind::DATA));
+    }
+}

@@ -1,0 +1,138 @@
+//! What an endpoint and its associations are told; the defaults are those that RFC 9260 section 16 recommends.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::congestion::{CongestionControl, Rfc9260};
+use crate::cookie::CookieKeys;
+use crate::rto::RtoLimits;
+use crate::sched::SchedulerKind;
+
+/// Makes the congestion control of a path, for packets of this size.
+pub type MakeWindow = fn(mtu: usize) -> Box<dyn CongestionControl>;
+
+/// Of an endpoint.
+pub struct Config {
+    /// For associations that peers begin.
+    pub association: AssocConfig,
+    pub keys: Box<dyn CookieKeys>,
+    pub cookie_lifetime: Duration,
+    /// More than that are refused.
+    pub most_associations: usize,
+}
+
+impl Config {
+    pub fn new(keys: Box<dyn CookieKeys>) -> Config {
+        Config {
+            association: AssocConfig::default(),
+            keys,
+            cookie_lifetime: Duration::from_secs(60),
+            most_associations: 1 << 20,
+        }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("association", &self.association)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Of an association. Sizes are bytes.
+#[derive(Clone, Debug)]
+pub struct AssocConfig {
+    /// Streams asked for, and the most that the peer may have.
+    pub outbound: u16,
+    pub inbound: u16,
+    pub rto: RtoLimits,
+    /// Max.Init.Retransmits, Association.Max.Retrans, Path.Max.Retrans.
+    pub init_retransmissions: u32,
+    pub association_retransmissions: u32,
+    pub path_retransmissions: u32,
+    /// Errors after which a path is potentially failed (RFC 7829); as many as make it inactive: never.
+    pub potentially_failed: u32,
+    pub heartbeats: bool,
+    pub heartbeat_interval: Duration,
+    pub sack_delay: Duration,
+    /// A SACK for this many packets with data.
+    pub sack_every: u32,
+    /// Small messages wait for what is on its way, to share packets.
+    pub nagle: bool,
+    pub max_burst: u32,
+    /// What the peer may send unread, and what we may queue.
+    pub receive_window: usize,
+    pub send_buffer: usize,
+    pub partial_delivery_point: usize,
+    /// Parts of several messages may be delivered in turn.
+    pub interleaved_delivery: bool,
+    /// The largest packet, SCTP header included, before and after the path was probed for longer ones (RFC 8899).
+    pub mtu: usize,
+    pub most_mtu: usize,
+    pub probe_mtu: bool,
+    pub scheduler: SchedulerKind,
+    /// User message interleaving, RFC 8260.
+    pub interleave: bool,
+    /// RFC 3758, RFC 6525, RFC 5061.
+    pub partial_reliability: bool,
+    pub reconfiguration: bool,
+    pub address_reconfiguration: bool,
+    /// RFC 4895: chunk types that the peer must authenticate; AUTH is offered where this or address reconfiguration asks for it.
+    pub authentication: bool,
+    pub authenticated_chunks: Vec<u8>,
+    /// Shared keys by number, and the one to sign with; number 0 is there by itself, and empty.
+    pub shared_keys: Vec<(u16, Vec<u8>)>,
+    pub active_key: u16,
+    /// The error detection method below us that makes a checksum needless (RFC 9653).
+    pub zero_checksum: Option<u32>,
+    pub autoclose: Option<Duration>,
+    pub adaptation: Option<u32>,
+    /// T5-shutdown-guard.
+    pub guard: Duration,
+    pub window: MakeWindow,
+    /// The first TSN; `None`: one that can't be guessed. For tests.
+    pub initial_tsn: Option<u32>,
+}
+
+impl Default for AssocConfig {
+    fn default() -> AssocConfig {
+        AssocConfig {
+            outbound: 10,
+            inbound: 2048,
+            rto: RtoLimits::default(),
+            init_retransmissions: 8,
+            association_retransmissions: 10,
+            path_retransmissions: 5,
+            potentially_failed: 0,
+            heartbeats: true,
+            heartbeat_interval: Duration::from_secs(30),
+            sack_delay: Duration::from_millis(200),
+            sack_every: 2,
+            nagle: true,
+            max_burst: 4,
+            receive_window: 1 << 20,
+            send_buffer: 1 << 20,
+            partial_delivery_point: 1 << 17,
+            interleaved_delivery: false,
+            mtu: 1452,
+            most_mtu: 1452,
+            probe_mtu: true,
+            scheduler: SchedulerKind::default(),
+            interleave: false,
+            partial_reliability: true,
+            reconfiguration: true,
+            address_reconfiguration: false,
+            authentication: false,
+            authenticated_chunks: Vec::new(),
+            shared_keys: Vec::new(),
+            active_key: 0,
+            zero_checksum: None,
+            autoclose: None,
+            adaptation: None,
+            guard: Duration::from_secs(300),
+            window: |mtu| Box::new(Rfc9260::new(mtu)),
+            initial_tsn: None,
+        }
+    }
+}

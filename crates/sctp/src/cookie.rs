@@ -1,0 +1,537 @@
+//! The state cookie (RFC 9260 section 5.1.3): everything that an INIT taught us, signed, and left to the peer to bring back. Until
+//! it does, nothing is remembered here.
+
+use core::net::IpAddr;
+use core::time::Duration;
+
+use hmac::{Hmac, Mac};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{RngCore, SeedableRng};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use crate::association::Features;
+use crate::auth::Vectors;
+use crate::serial::Tsn;
+use crate::time::Time;
+
+/// Bytes of a signature.
+pub const SIGNATURE: usize = 32;
+
+/// Signs cookies. Another implementation may share its keys between hosts.
+pub trait CookieKeys: Send {
+    fn sign(&mut self, now: Time, bytes: &[u8]) -> [u8; SIGNATURE];
+
+    /// Whether the signature is one that [`sign`](Self::sign) made not too long ago. Takes the same time wherever it is wrong.
+    fn verify(&mut self, now: Time, bytes: &[u8], signature: &[u8; SIGNATURE]) -> bool;
+}
+
+/// HMAC-SHA256 by a key that is replaced every hour; cookies of the one before are still taken.
+pub struct RotatingKeys {
+    random: ChaCha20Rng,
+    current: Hmac<Sha256>,
+    previous: Option<Hmac<Sha256>>,
+    /// When `current` was made: at the first use.
+    since: Option<Time>,
+}
+
+impl RotatingKeys {
+    pub const PERIOD: Duration = Duration::from_secs(3600);
+
+    /// The seed is a secret.
+    pub fn new(seed: [u8; 32]) -> RotatingKeys {
+        let mut random = ChaCha20Rng::from_seed(seed);
+        let current = new_key(&mut random);
+        RotatingKeys {
+            random,
+            current,
+            previous: None,
+            since: None,
+        }
+    }
+
+    fn rotate(&mut self, now: Time) {
+        let since = *self.since.get_or_insert(now);
+        let age = now.since(since);
+        if age < Self::PERIOD {
+            return;
+        }
+        let old = core::mem::replace(&mut self.current, new_key(&mut self.random));
+        self.previous = (age < 2 * Self::PERIOD).then_some(old);
+        self.since = Some(now);
+    }
+}
+
+impl core::fmt::Debug for RotatingKeys {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RotatingKeys")
+            .field("since", &self.since)
+            .finish_non_exhaustive()
+    }
+}
+
+fn new_key(random: &mut ChaCha20Rng) -> Hmac<Sha256> {
+    let mut secret = [0; 32];
+    random.fill_bytes(&mut secret);
+    Hmac::new_from_slice(&secret).expect("HMAC takes keys of any length")
+}
+
+fn signature(key: &Hmac<Sha256>, bytes: &[u8]) -> [u8; SIGNATURE] {
+    let mut keyed = key.clone();
+    keyed.update(bytes);
+    keyed.finalize().into_bytes().into()
+}
+
+impl CookieKeys for RotatingKeys {
+    fn sign(&mut self, now: Time, bytes: &[u8]) -> [u8; SIGNATURE] {
+        self.rotate(now);
+        signature(&self.current, bytes)
+    }
+
+    fn verify(&mut self, now: Time, bytes: &[u8], theirs: &[u8; SIGNATURE]) -> bool {
+        self.rotate(now);
+        let right = |key| bool::from(signature(key, bytes).ct_eq(theirs));
+        right(&self.current) || self.previous.as_ref().is_some_and(right)
+    }
+}
+
+/// What an INIT and our INIT ACK to it said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cookie {
+    pub made: Time,
+    pub lifetime: Duration,
+    pub local_tag: u32,
+    pub peer_tag: u32,
+    pub local_tsn: Tsn,
+    pub peer_tsn: Tsn,
+    pub peer_window: u32,
+    /// Streams as agreed on: of ours, of the peer's.
+    pub outbound: u16,
+    pub inbound: u16,
+    /// Tags of the association that existed already, or 0 (section 5.2.2).
+    pub local_tie: u32,
+    pub peer_tie: u32,
+    /// Where the INIT came from, and the UDP port if it was encapsulated.
+    pub source: IpAddr,
+    pub encap: Option<u16>,
+    pub local_port: u16,
+    pub peer_port: u16,
+    /// The peer's others.
+    pub addresses: Vec<IpAddr>,
+    pub features: Features,
+    /// Ours and the peer's, where authentication was offered by both.
+    pub vectors: Option<(Vectors, Vectors)>,
+    pub adaptation: Option<u32>,
+}
+
+/// Why a cookie opens no association.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CookieError {
+    /// Not signed by us, or too long ago: dropped silently.
+    Forged,
+    /// Signed by us and not readable, as after an upgrade: dropped silently.
+    Malformed,
+    /// Answered with an ERROR, unless it belongs to an association that exists (section 5.2.4).
+    Stale { by: Duration, cookie: Box<Cookie> },
+}
+
+/// Changes whenever the layout does: cookies of another one are malformed.
+const VERSION: u8 = 1;
+
+impl Cookie {
+    /// The bytes for the INIT ACK.
+    pub fn seal(&self, keys: &mut dyn CookieKeys, now: Time) -> Vec<u8> {
+        let mut out = self.encode();
+        let signature = keys.sign(now, &out);
+        out.extend_from_slice(&signature);
+        out
+    }
+
+    /// The cookie of a COOKIE ECHO. The signature is checked before anything else is looked at.
+    pub fn open(bytes: &[u8], keys: &mut dyn CookieKeys, now: Time) -> Result<Cookie, CookieError> {
+        let (signed, signature) = bytes
+            .split_last_chunk::<SIGNATURE>()
+            .ok_or(CookieError::Forged)?;
+        if !keys.verify(now, signed, signature) {
+            return Err(CookieError::Forged);
+        }
+        let cookie = Cookie::decode(signed).ok_or(CookieError::Malformed)?;
+        let age = now.since(cookie.made);
+        match age.checked_sub(cookie.lifetime) {
+            Some(by) if !by.is_zero() => Err(CookieError::Stale {
+                by,
+                cookie: Box::new(cookie),
+            }),
+            _ => Ok(cookie),
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Output(Vec::with_capacity(192));
+        out.bytes(&[VERSION]);
+        out.u64(self.made.0);
+        out.u64(u64::try_from(self.lifetime.as_nanos()).unwrap_or(u64::MAX));
+        for number in [
+            self.local_tag,
+            self.peer_tag,
+            self.local_tsn.0,
+            self.peer_tsn.0,
+        ] {
+            out.u32(number);
+        }
+        for number in [self.peer_window, self.local_tie, self.peer_tie] {
+            out.u32(number);
+        }
+        for number in [
+            self.outbound,
+            self.inbound,
+            self.local_port,
+            self.peer_port,
+            flags_of(self.features),
+        ] {
+            out.u16(number);
+        }
+        out.address(self.source);
+        out.option(self.encap, Output::u16);
+        out.option(self.adaptation, Output::u32);
+        out.u16(self.addresses.len() as u16);
+        self.addresses
+            .iter()
+            .for_each(|address| out.address(*address));
+        out.option(self.vectors.as_ref(), |out, (ours, theirs)| {
+            out.vectors(ours);
+            out.vectors(theirs);
+        });
+        out.0
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Cookie> {
+        let mut input = Input(bytes);
+        if input.array::<1>()? != [VERSION] {
+            return None;
+        }
+        let made = Time(input.u64()?);
+        let lifetime = Duration::from_nanos(input.u64()?);
+        let [local_tag, peer_tag, local_tsn, peer_tsn] =
+            [input.u32()?, input.u32()?, input.u32()?, input.u32()?];
+        let [peer_window, local_tie, peer_tie] = [input.u32()?, input.u32()?, input.u32()?];
+        let [outbound, inbound, local_port, peer_port] =
+            [input.u16()?, input.u16()?, input.u16()?, input.u16()?];
+        let features = features_of(input.u16()?);
+        let source = input.address()?;
+        let encap = input.option(Input::u16)?;
+        let adaptation = input.option(Input::u32)?;
+        let addresses = (0..input.u16()?)
+            .map(|_| input.address())
+            .collect::<Option<_>>()?;
+        let vectors = input.option(|input| Some((input.vectors()?, input.vectors()?)))?;
+        input.0.is_empty().then_some(Cookie {
+            made,
+            lifetime,
+            local_tag,
+            peer_tag,
+            local_tsn: Tsn(local_tsn),
+            peer_tsn: Tsn(peer_tsn),
+            peer_window,
+            outbound,
+            inbound,
+            local_tie,
+            peer_tie,
+            source,
+            encap,
+            local_port,
+            peer_port,
+            addresses,
+            features,
+            vectors,
+            adaptation,
+        })
+    }
+}
+
+fn flags_of(features: Features) -> u16 {
+    let Features {
+        forward,
+        interleave,
+        reconfiguration,
+        addresses,
+        auth,
+        pad,
+        zero_checksum_out,
+        zero_checksum_in,
+    } = features;
+    let flags = [
+        forward,
+        interleave,
+        reconfiguration,
+        addresses,
+        auth,
+        pad,
+        zero_checksum_out,
+        zero_checksum_in,
+    ];
+    flags
+        .iter()
+        .rev()
+        .fold(0, |bits, flag| bits << 1 | u16::from(*flag))
+}
+
+fn features_of(bits: u16) -> Features {
+    let flag = |at: u16| bits >> at & 1 != 0;
+    Features {
+        forward: flag(0),
+        interleave: flag(1),
+        reconfiguration: flag(2),
+        addresses: flag(3),
+        auth: flag(4),
+        pad: flag(5),
+        zero_checksum_out: flag(6),
+        zero_checksum_in: flag(7),
+    }
+}
+
+struct Output(Vec<u8>);
+
+impl Output {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn u16(&mut self, number: u16) {
+        self.bytes(&number.to_be_bytes());
+    }
+
+    fn u32(&mut self, number: u32) {
+        self.bytes(&number.to_be_bytes());
+    }
+
+    fn u64(&mut self, number: u64) {
+        self.bytes(&number.to_be_bytes());
+    }
+
+    fn option<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
+        self.bytes(&[u8::from(value.is_some())]);
+        if let Some(value) = value {
+            write(self, value);
+        }
+    }
+
+    fn address(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => {
+                self.bytes(&[4]);
+                self.bytes(&address.octets());
+            }
+            IpAddr::V6(address) => {
+                self.bytes(&[6]);
+                self.bytes(&address.octets());
+            }
+        }
+    }
+
+    fn counted(&mut self, bytes: &[u8]) {
+        self.u16(bytes.len() as u16);
+        self.bytes(bytes);
+    }
+
+    fn vectors(&mut self, vectors: &Vectors) {
+        let (random, chunks, hmacs) = vectors.parts();
+        self.counted(random);
+        self.option(chunks, Output::counted);
+        self.counted(hmacs);
+    }
+}
+
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// The outer `None`: not readable.
+    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        match self.array()? {
+            [0] => Some(None),
+            [1] => read(self).map(Some),
+            _ => None,
+        }
+    }
+
+    fn address(&mut self) -> Option<IpAddr> {
+        match self.array()? {
+            [4] => self.array::<4>().map(IpAddr::from),
+            [6] => self.array::<16>().map(IpAddr::from),
+            _ => None,
+        }
+    }
+
+    fn counted(&mut self) -> Option<&'a [u8]> {
+        let length = self.u16()?;
+        self.bytes(usize::from(length))
+    }
+
+    fn vectors(&mut self) -> Option<Vectors> {
+        let random = self.counted()?;
+        let chunks = self.option(Input::counted)?;
+        Vectors::of_peer(random, chunks, self.counted()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const START: Time = Time(77);
+
+    fn cookie() -> Cookie {
+        let vectors = |byte| Vectors::ours([byte; 32], &[0xc1], &[crate::auth::Hmac::Sha256]);
+        Cookie {
+            made: START,
+            lifetime: 60 * SECOND,
+            local_tag: 1,
+            peer_tag: 2,
+            local_tsn: Tsn(3),
+            peer_tsn: Tsn(4),
+            peer_window: 5,
+            outbound: 6,
+            inbound: 7,
+            local_tie: 8,
+            peer_tie: 9,
+            source: "192.0.2.1".parse().unwrap(),
+            encap: Some(9899),
+            local_port: 10,
+            peer_port: 11,
+            addresses: vec!["2001:db8::1".parse().unwrap(), "192.0.2.2".parse().unwrap()],
+            features: Features {
+                interleave: true,
+                zero_checksum_in: true,
+                ..Features::default()
+            },
+            vectors: Some((vectors(1), Vectors::ours([2; 32], &[], &[]))),
+            adaptation: Some(0),
+        }
+    }
+
+    fn keys() -> RotatingKeys {
+        RotatingKeys::new([7; 32])
+    }
+
+    #[test]
+    fn what_was_sealed_is_opened() {
+        let plain = Cookie {
+            addresses: vec![],
+            vectors: None,
+            adaptation: None,
+            encap: None,
+            ..cookie()
+        };
+        for cookie in [cookie(), plain] {
+            let sealed = cookie.seal(&mut keys(), START);
+            assert_eq!(
+                Cookie::open(&sealed, &mut keys(), START + 60 * SECOND),
+                Ok(cookie)
+            );
+        }
+        for bits in 0..256 {
+            assert_eq!(flags_of(features_of(bits)), bits);
+        }
+    }
+
+    #[test]
+    fn a_cookie_with_any_bit_changed_cut_or_added_is_forged() {
+        let mut keys = keys();
+        let sealed = cookie().seal(&mut keys, START);
+        for at in 0..sealed.len() * 8 {
+            let mut forged = sealed.clone();
+            forged[at / 8] ^= 1 << (at % 8);
+            assert_eq!(
+                Cookie::open(&forged, &mut keys, START),
+                Err(CookieError::Forged)
+            );
+        }
+        for length in 0..sealed.len() {
+            assert_eq!(
+                Cookie::open(&sealed[..length], &mut keys, START),
+                Err(CookieError::Forged)
+            );
+        }
+        let longer = [&sealed[..], &[0]].concat();
+        assert_eq!(
+            Cookie::open(&longer, &mut keys, START),
+            Err(CookieError::Forged)
+        );
+        let elsewhere = cookie().seal(&mut RotatingKeys::new([8; 32]), START);
+        assert_eq!(
+            Cookie::open(&elsewhere, &mut keys, START),
+            Err(CookieError::Forged)
+        );
+    }
+
+    #[test]
+    fn a_stale_cookie_tells_by_how_much_and_what_it_was() {
+        let mut keys = keys();
+        let sealed = cookie().seal(&mut keys, START);
+        let stale = Err(CookieError::Stale {
+            by: 2 * SECOND,
+            cookie: Box::new(cookie()),
+        });
+        assert_eq!(Cookie::open(&sealed, &mut keys, START + 62 * SECOND), stale);
+    }
+
+    #[test]
+    fn the_key_before_still_counts_and_the_one_before_that_does_not() {
+        let mut keys = keys();
+        let mut long = cookie();
+        long.lifetime = 10 * RotatingKeys::PERIOD;
+        let sealed = long.seal(&mut keys, START);
+        let later = |periods: u32| START + periods * RotatingKeys::PERIOD;
+        assert!(Cookie::open(&sealed, &mut keys, later(1)).is_ok());
+        let again = long.seal(&mut keys, later(1));
+        assert_ne!(again, sealed);
+        assert_eq!(
+            Cookie::open(&sealed, &mut keys, later(2)),
+            Err(CookieError::Forged)
+        );
+        assert!(Cookie::open(&again, &mut keys, later(2)).is_ok());
+        assert_eq!(
+            Cookie::open(&again, &mut keys, later(9)),
+            Err(CookieError::Forged),
+            "long unused"
+        );
+    }
+
+    #[test]
+    fn signed_bytes_that_are_no_cookie_do_no_harm() {
+        let mut keys = keys();
+        let body = cookie().encode();
+        for length in 0..body.len() {
+            let mut short = body[..length].to_vec();
+            let signature = keys.sign(START, &short);
+            short.extend_from_slice(&signature);
+            assert_eq!(
+                Cookie::open(&short, &mut keys, START),
+                Err(CookieError::Malformed)
+            );
+        }
+    }
+}

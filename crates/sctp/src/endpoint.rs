@@ -1,0 +1,528 @@
+//! One SCTP port of one process: finds the association of each packet, and answers what belongs to none.
+//!
+//! An endpoint does no I/O. Its user gives it packets ([`handle`](Endpoint::handle)) and the time ([`on_timeout`](Endpoint::on_timeout)), and takes
+//! packets ([`transmit`](Endpoint::transmit)), events ([`event`](Endpoint::event)) and the next deadline ([`timeout`](Endpoint::timeout)) until there are
+//! no more.
+
+mod answers;
+mod opening;
+mod table;
+
+use core::net::IpAddr;
+use std::collections::{BTreeSet, VecDeque};
+
+use rand_chacha::ChaCha12Rng;
+use rand_core::{RngCore, SeedableRng};
+
+pub use answers::out_of_the_blue;
+use table::Table;
+
+use crate::association::{Association, Birth, Farewell, SendError};
+use crate::auth::{Hmac, Vectors};
+use crate::config::{AssocConfig, Config};
+use crate::event::Event;
+use crate::recv::Received;
+use crate::send::Outgoing;
+use crate::serial::Tsn;
+use crate::time::Time;
+use crate::wire::{Chunk, Packet};
+
+/// Names an association of an endpoint; never used twice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct AssocId {
+    place: u32,
+    generation: u32,
+}
+
+/// A packet that has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived<'a> {
+    pub from: IpAddr,
+    pub to: IpAddr,
+    /// The UDP port that it came from, if it was encapsulated.
+    pub encap: Option<u16>,
+    pub packet: &'a [u8],
+}
+
+/// Packets to be sent, just appended to a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transmit {
+    /// `None`: whichever address leads there.
+    pub from: Option<IpAddr>,
+    pub to: IpAddr,
+    pub encap: Option<u16>,
+    /// Bytes of each packet but the last, which may be shorter.
+    pub segment: usize,
+    /// Bytes of all of them.
+    pub len: usize,
+    /// It may be too long for the path, and must not be cut up on its way.
+    pub probe: bool,
+    /// It is too long for the path, which was wider when its data was cut: IP has to fragment it, whatever it does with others.
+    pub fragment: bool,
+}
+
+/// Whom to connect to.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer<'a> {
+    /// The INIT goes to the first.
+    pub addresses: &'a [IpAddr],
+    pub port: u16,
+    /// The peer's UDP port, where packets are encapsulated.
+    pub encap: Option<u16>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConnectError {
+    /// No address to connect to.
+    NoAddress,
+    /// There is an association with this peer already.
+    Connected,
+    /// As many associations as are allowed.
+    TooMany,
+}
+
+/// What the network says of a packet of ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unreachable {
+    /// The host or its network can't be reached.
+    Host,
+    /// Nobody there understands SCTP, or listens to the UDP port.
+    Port,
+    /// Packets have to be no longer than this, SCTP header included.
+    TooBig(usize),
+}
+
+#[derive(Debug)]
+pub struct Endpoint {
+    config: Config,
+    port: u16,
+    addresses: Vec<IpAddr>,
+    random: ChaCha12Rng,
+    backlog: usize,
+    /// Established by peers, not yet taken by the user.
+    waiting: VecDeque<AssocId>,
+    table: Table,
+    /// Those that may have something to send.
+    busy: VecDeque<AssocId>,
+    deadlines: BTreeSet<(Time, AssocId)>,
+    events: VecDeque<(AssocId, Event)>,
+    /// Packets that belong to no association, or to none any more.
+    loose: VecDeque<Farewell>,
+}
+
+/// Answers to packets without an association that may wait to be sent: more are not made.
+const MOST_LOOSE: usize = 1024;
+
+impl Endpoint {
+    /// `addresses`: those that peers are told; none: whichever the packets use.
+    pub fn new(config: Config, port: u16, addresses: Vec<IpAddr>, seed: [u8; 32]) -> Endpoint {
+        Endpoint {
+            config,
+            port,
+            addresses,
+            random: ChaCha12Rng::from_seed(seed),
+            backlog: 0,
+            waiting: VecDeque::new(),
+            table: Table::default(),
+            busy: VecDeque::new(),
+            deadlines: BTreeSet::new(),
+            events: VecDeque::new(),
+            loose: VecDeque::new(),
+        }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What later associations are told.
+    pub fn config_mut(&mut self) -> &mut Config {
+        &mut self.config
+    }
+
+    /// How many associations of peers may wait for [`accept`](Endpoint::accept); 0: none are let in.
+    pub fn listen(&mut self, backlog: usize) {
+        self.backlog = backlog;
+    }
+
+    /// Begins an association; [`Event::Up`] or [`Event::Down`] tells what came of it.
+    pub fn connect(
+        &mut self,
+        now: Time,
+        peer: &Peer<'_>,
+        config: &AssocConfig,
+    ) -> Result<AssocId, ConnectError> {
+        if peer.addresses.is_empty() {
+            return Err(ConnectError::NoAddress);
+        }
+        if self.table.len() >= self.config.most_associations {
+            return Err(ConnectError::TooMany);
+        }
+        if peer
+            .addresses
+            .iter()
+            .any(|a| self.table.find(*a, peer.port).is_some())
+        {
+            return Err(ConnectError::Connected);
+        }
+        let vectors = self.vectors(config);
+        let birth = Birth {
+            id: self.table.next_id(),
+            local_port: self.port,
+            peer_port: peer.port,
+            local_tag: self.new_tag(),
+            peer_tag: 0,
+            local_tsn: self.new_tsn(config),
+            peer_tsn: Tsn(0),
+            peer_window: 0,
+            outbound: config.outbound,
+            inbound: config.inbound,
+            features: Default::default(),
+            local: self.addresses.clone(),
+            peer: peer.addresses.to_vec(),
+            encap: peer.encap,
+            config: config.clone(),
+            secret: self.random.next_u64(),
+            auth: None,
+            adaptation: None,
+        };
+        let id = self.table.insert(Association::begin(now, birth, vectors));
+        self.touch(id);
+        Ok(id)
+    }
+
+    /// An association that a peer has begun, in the order in which they came.
+    pub fn accept(&mut self) -> Option<AssocId> {
+        while let Some(id) = self.waiting.pop_front() {
+            if let Some(association) = self.table.get_mut(id) {
+                association.accepted = true;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// How many wait to be accepted.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// A packet for this port. Wrong ones are dropped, and those of no association answered as the RFC says.
+    pub fn handle(&mut self, now: Time, arrived: &Arrived<'_>) {
+        let Ok(packet) = Packet::parse(arrived.packet) else {
+            return;
+        };
+        if packet.header.destination != self.port || !is_host(arrived.from) {
+            return;
+        }
+        let known = self.table.find(arrived.from, packet.header.source);
+        if !self.checksum_is_good(&packet, known) {
+            return;
+        }
+        // The association is found by address, and believed by tag.
+        if let Some(id) = known
+            && let Some(association) = self.table.get_mut(id)
+            && packet.header.tag == association.local_tag()
+            && association.is_open()
+            && !opens(&packet)
+        {
+            if let Some(path) = association.paths().find(arrived.from) {
+                association.handle(now, &packet, arrived, path);
+                self.touch(id);
+            }
+            return;
+        }
+        self.handle_other(now, &packet, arrived, known);
+    }
+
+    /// Wrong checksums are dropped; none at all is right for those who agreed on that.
+    fn checksum_is_good(&self, packet: &Packet<'_>, known: Option<AssocId>) -> bool {
+        use crate::wire::Checksum;
+        match packet.checksum() {
+            Checksum::Right => true,
+            Checksum::Wrong => false,
+            Checksum::Zero => known.and_then(|id| self.table.get(id)).is_some_and(|a| {
+                a.features().zero_checksum_in && a.local_tag() == packet.header.tag
+            }),
+        }
+    }
+
+    /// Appends the next packet to `out`, or up to `most` of one size for one destination. Until `None`.
+    pub fn transmit(&mut self, now: Time, out: &mut Vec<u8>, most: usize) -> Option<Transmit> {
+        if let Some(packet) = self.loose.pop_front() {
+            out.extend_from_slice(&packet.packet);
+            return Some(Transmit {
+                from: packet.from,
+                to: packet.to,
+                encap: packet.encap,
+                segment: packet.packet.len(),
+                len: packet.packet.len(),
+                probe: false,
+                fragment: false,
+            });
+        }
+        while let Some(id) = self.busy.pop_front() {
+            let Some(association) = self.table.get_mut(id) else {
+                continue;
+            };
+            let sent = association.transmit(now, out, most);
+            association.check();
+            association.queued = sent.is_some();
+            if sent.is_some() {
+                // To the end of the queue: the others have their turn.
+                self.busy.push_back(id);
+            }
+            self.index(id);
+            if sent.is_some() {
+                return sent;
+            }
+        }
+        None
+    }
+
+    /// When [`on_timeout`](Endpoint::on_timeout) is to be called at the latest.
+    pub fn timeout(&self) -> Option<Time> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    pub fn on_timeout(&mut self, now: Time) {
+        while let Some(&(at, id)) = self.deadlines.first()
+            && at <= now
+        {
+            self.deadlines.pop_first();
+            if let Some(association) = self.table.get_mut(id) {
+                association.indexed = None;
+                association.on_timeout(now);
+            }
+            self.touch(id);
+        }
+    }
+
+    pub fn event(&mut self) -> Option<(AssocId, Event)> {
+        self.events.pop_front()
+    }
+
+    /// Takes a message, or the next part of one (`more`: it goes on in the next call for its stream): whole or not at all.
+    pub fn send(
+        &mut self,
+        now: Time,
+        id: AssocId,
+        message: &Outgoing,
+        data: &[u8],
+        more: bool,
+    ) -> Result<(), SendError> {
+        let association = self.table.get_mut(id).ok_or(SendError::Closed)?;
+        let sent = association.send(now, message, data, more);
+        self.queue(id);
+        self.index(id);
+        sent
+    }
+
+    /// Receives from the message in front, or from the rest of it; `None`: there is nothing.
+    pub fn receive(&mut self, _now: Time, id: AssocId, into: &mut [u8]) -> Option<Received> {
+        let association = self.table.get_mut(id)?;
+        let received = association.receive(into);
+        if association.owes_window_update() {
+            self.queue(id);
+        }
+        received
+    }
+
+    pub fn readable(&self, id: AssocId) -> bool {
+        self.table.get(id).is_some_and(Association::readable)
+    }
+
+    pub fn writable(&self, id: AssocId) -> bool {
+        self.table.get(id).is_some_and(Association::writable)
+    }
+
+    /// Ends the association when everything was delivered.
+    pub fn shutdown(&mut self, now: Time, id: AssocId) {
+        self.change(id, |association| association.shutdown(now));
+    }
+
+    /// Ends it at once; the peer is told the reason.
+    pub fn abort(&mut self, _now: Time, id: AssocId, reason: &[u8]) {
+        self.change(id, |association| association.abort(reason));
+    }
+
+    /// Nobody will ask for it any more. If it was not shut down it is aborted; else it goes when the shutdown is over.
+    pub fn release(&mut self, _now: Time, id: AssocId) {
+        self.change(id, |association| {
+            association.orphaned = true;
+            if matches!(
+                association.state(),
+                crate::association::State::CookieWait
+                    | crate::association::State::CookieEchoed
+                    | crate::association::State::Established
+            ) && !association.sender().is_closed()
+            {
+                association.abort(b"");
+            }
+        });
+        self.waiting.retain(|waiting| *waiting != id);
+    }
+
+    pub fn association(&self, id: AssocId) -> Option<&Association> {
+        self.table.get(id)
+    }
+
+    /// Does something with an association, and looks what follows from it.
+    pub fn change<T>(
+        &mut self,
+        id: AssocId,
+        what: impl FnOnce(&mut Association) -> T,
+    ) -> Option<T> {
+        let done = what(self.table.get_mut(id)?);
+        self.touch(id);
+        Some(done)
+    }
+
+    pub fn associations(&self) -> impl Iterator<Item = &Association> {
+        self.table.iter()
+    }
+
+    /// The network could not deliver a packet to `to`; `quoted` is the beginning of that packet. Only somebody who has seen it knows
+    /// its tag.
+    pub fn unreachable(&mut self, now: Time, to: IpAddr, kind: Unreachable, quoted: &[u8]) {
+        let Some((header, _)) = quoted.split_first_chunk::<8>() else {
+            return;
+        };
+        let port = u16::from_be_bytes([header[2], header[3]]);
+        let tag = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
+        let Some(id) = self.table.find(to, port) else {
+            return;
+        };
+        self.change(id, |association| {
+            let ours = association.peer_tag() == tag && tag != 0;
+            // An INIT has no tag yet, but says which one it proposes.
+            let init = tag == 0
+                && quoted
+                    .get(16..20)
+                    .is_none_or(|t| *t == association.local_tag().to_be_bytes());
+            match kind {
+                Unreachable::TooBig(mtu) if ours => association.too_big(to, mtu),
+                Unreachable::Port if ours || init => association.unreachable(now, to, true),
+                Unreachable::Host if ours || init => association.unreachable(now, to, false),
+                _ => {}
+            }
+        });
+    }
+
+    /// What follows from a change: packets, deadlines, events, the end.
+    fn touch(&mut self, id: AssocId) {
+        let Some(association) = self.table.get_mut(id) else {
+            return;
+        };
+        association.check();
+        while let Some(event) = association.take_event() {
+            if matches!(event, Event::Up { by_peer: true }) {
+                self.waiting.push_back(id);
+            }
+            self.events.push_back((id, event));
+        }
+        if let Some(last) = association.take_farewell() {
+            self.loose.push_back(last);
+        }
+        let over = !association.is_open();
+        let gone = over && association.orphaned;
+        if over {
+            self.table.unlist(id);
+        } else {
+            self.table.list(id);
+        }
+        if gone {
+            if let Some(at) = self.table.get_mut(id).and_then(|a| a.indexed.take()) {
+                self.deadlines.remove(&(at, id));
+            }
+            self.table.remove(id);
+            self.events.retain(|(of, _)| *of != id);
+            return;
+        }
+        self.queue(id);
+        self.index(id);
+    }
+
+    fn queue(&mut self, id: AssocId) {
+        if let Some(association) = self.table.get_mut(id)
+            && !association.queued
+        {
+            association.queued = true;
+            self.busy.push_back(id);
+        }
+    }
+
+    /// Keeps the earliest deadline of the association known. A later one than is known is found out when that has passed.
+    fn index(&mut self, id: AssocId) {
+        let Some(association) = self.table.get_mut(id) else {
+            return;
+        };
+        let next = association.next_deadline();
+        let known = association.indexed;
+        let earlier = match (next, known) {
+            (Some(next), Some(known)) => next < known,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if earlier {
+            association.indexed = next;
+            if let Some(known) = known {
+                self.deadlines.remove(&(known, id));
+            }
+            self.deadlines.extend(next.map(|at| (at, id)));
+        }
+    }
+
+    fn new_tag(&mut self) -> u32 {
+        loop {
+            let tag = self.random.next_u32();
+            if tag != 0 && !self.table.has_tag(tag) {
+                return tag;
+            }
+        }
+    }
+
+    fn new_tsn(&mut self, config: &AssocConfig) -> Tsn {
+        Tsn(config.initial_tsn.unwrap_or_else(|| self.random.next_u32()))
+    }
+
+    /// What a new association needs for AUTH, if it offers that.
+    fn vectors(&mut self, config: &AssocConfig) -> Option<Vectors> {
+        crate::association::uses_auth(config).then(|| {
+            let mut random = [0; 32];
+            self.random.fill_bytes(&mut random);
+            Vectors::ours(
+                random,
+                &crate::association::chunks_to_authenticate(config),
+                &[Hmac::Sha256, Hmac::Sha1],
+            )
+        })
+    }
+}
+
+/// Begins with INIT or COOKIE ECHO, maybe authenticated.
+fn opens(packet: &Packet<'_>) -> bool {
+    let mut chunks = packet.chunks();
+    let first = chunks.next();
+    let first = if matches!(first, Some(Ok(Chunk::Auth(_)))) {
+        chunks.next()
+    } else {
+        first
+    };
+    matches!(first, Some(Ok(Chunk::Init(_) | Chunk::CookieEcho(_))))
+}
+
+/// An address that a host may have.
+fn is_host(addr: IpAddr) -> bool {
+    !addr.is_unspecified()
+        && !addr.is_multicast()
+        && !matches!(addr, IpAddr::V4(v4) if v4.is_broadcast())
+}

@@ -1,0 +1,474 @@
+//! INIT and COOKIE ECHO (RFC 9260 5.1, 5.2): no state is kept for a peer before its cookie has come back.
+
+use core::net::IpAddr;
+use core::time::Duration;
+
+use super::{Arrived, AssocId, Endpoint};
+use crate::association::{Association, Birth, Offer, OfferError, State, describe, keys};
+use crate::cookie::{Cookie, CookieError};
+use crate::time::Time;
+use crate::wire::chunk::kind;
+use crate::wire::{Cause, Chunk, Init, InitHead, Packet, PacketBuilder, Param, ParamBuilder};
+use rand_core::RngCore;
+
+/// A cookie's life can be made longer by no more than this.
+const MOST_PRESERVED: Duration = Duration::from_secs(60);
+
+impl Endpoint {
+    /// A packet that does not simply belong to an association: `known` is the one that the peer's address belongs to.
+    pub(super) fn handle_other(
+        &mut self,
+        now: Time,
+        packet: &Packet<'_>,
+        arrived: &Arrived<'_>,
+        known: Option<AssocId>,
+    ) {
+        let mut chunks = packet.chunks();
+        let Some(Ok(first)) = chunks.next() else {
+            return;
+        };
+        match first {
+            Chunk::Init(init) => {
+                // It stands alone, and its packet has no tag (8.5.1 A).
+                if packet.header.tag == 0 && chunks.next().is_none() && init.tag != 0 {
+                    self.on_init(now, packet, &init, arrived, known);
+                }
+            }
+            Chunk::CookieEcho(cookie) => self.on_cookie(now, packet, cookie, arrived, known),
+            Chunk::Auth(_) => match chunks.next() {
+                Some(Ok(Chunk::CookieEcho(cookie))) => {
+                    self.on_cookie(now, packet, cookie, arrived, known);
+                }
+                Some(Ok(Chunk::Asconf { .. })) => self.on_moved(now, packet, arrived, known),
+                _ if known.is_none() => self.on_nobodys(packet, arrived),
+                _ => {}
+            },
+            _ => match known {
+                Some(id) => self.on_stranger(packet, first, arrived, id),
+                None => self.on_nobodys(packet, arrived),
+            },
+        }
+    }
+
+    /// A packet from an address that is no peer's. With the tag of an association it was on its way when the peer gave that address
+    /// up, or comes from one that we don't know yet: an answer would be believed, and end that association.
+    fn on_nobodys(&mut self, packet: &Packet<'_>, arrived: &Arrived<'_>) {
+        let belongs = self
+            .table
+            .find_tag(packet.header.tag)
+            .and_then(|id| self.table.get(id))
+            .is_some_and(|association| association.peer_port() == packet.header.source);
+        if !belongs {
+            self.answer(packet, arrived);
+        }
+    }
+
+    /// A packet from a peer's address with a tag that is not ours: with the T bit it may be the peer's own, reflected (8.5.1).
+    fn on_stranger(
+        &mut self,
+        packet: &Packet<'_>,
+        first: Chunk<'_>,
+        arrived: &Arrived<'_>,
+        id: AssocId,
+    ) {
+        let Some(association) = self.table.get_mut(id) else {
+            return;
+        };
+        let reflected = packet.header.tag == association.peer_tag() && packet.header.tag != 0;
+        let waiting = matches!(association.state(), State::CookieWait | State::CookieEchoed);
+        match first {
+            // Everything was acknowledged on both sides, and the peer has forgotten us since: its SHUTDOWN COMPLETE was lost.
+            Chunk::Abort {
+                tcb_missing: true, ..
+            } if reflected && association.state() == State::ShutdownAckSent => {
+                association.shut_down_by_peer();
+            }
+            Chunk::Abort {
+                tcb_missing: true,
+                causes,
+            } if reflected => association.abort_by_peer(causes),
+            Chunk::ShutdownComplete { tcb_missing: true } if reflected => {
+                association.shut_down_by_peer()
+            }
+            // It has a TCB of before that we have not (8.5.1 E).
+            Chunk::ShutdownAck if waiting => {
+                self.answer(packet, arrived);
+                return;
+            }
+            _ => return,
+        }
+        self.touch(id);
+    }
+
+    /// An ASCONF from an address that is not known yet: its association is found by its tag (RFC 5061 4.1.1).
+    fn on_moved(
+        &mut self,
+        now: Time,
+        packet: &Packet<'_>,
+        arrived: &Arrived<'_>,
+        known: Option<AssocId>,
+    ) {
+        if known.is_some() {
+            return;
+        }
+        let found = self.table.find_tag(packet.header.tag);
+        let fits = |association: &Association| {
+            association.peer_port() == packet.header.source && association.has_auth()
+        };
+        match found.filter(|id| self.table.get(*id).is_some_and(fits)) {
+            Some(id) => {
+                if let Some(association) = self.table.get_mut(id) {
+                    association.handle_from_elsewhere(now, packet, arrived);
+                }
+                self.touch(id);
+            }
+            None => self.on_nobodys(packet, arrived),
+        }
+    }
+
+    fn on_init(
+        &mut self,
+        now: Time,
+        packet: &Packet<'_>,
+        init: &Init<'_>,
+        arrived: &Arrived<'_>,
+        known: Option<AssocId>,
+    ) {
+        if init.outbound == 0 || init.inbound == 0 {
+            self.refuse(packet, init.tag, arrived, &Cause::InvalidMandatory);
+            return;
+        }
+        let offer = match Offer::read(init) {
+            Ok(offer) => offer,
+            Err(OfferError::Malformed) => {
+                let cause = Cause::ProtocolViolation(b"a parameter of INIT is malformed");
+                self.refuse(packet, init.tag, arrived, &cause);
+                return;
+            }
+            Err(OfferError::HostName(name)) => {
+                let mut address = Vec::new();
+                ParamBuilder::new(&mut address).put(&Param::HostName(&name));
+                let cause = Cause::UnresolvableAddress(&address);
+                self.refuse(packet, init.tag, arrived, &cause);
+                return;
+            }
+        };
+        let config = self.config_for(known);
+        let (fresh_tag, fresh_tsn) = (self.new_tag(), self.new_tsn(&config));
+        let association = known.and_then(|id| self.table.get(id));
+        let (local_tag, local_tsn, ties) = match association {
+            None => {
+                if self.waiting.len() >= self.backlog {
+                    self.answer(packet, arrived);
+                    return;
+                }
+                (fresh_tag, fresh_tsn, (0, 0))
+            }
+            Some(association) => match association.state() {
+                // Both began at once (5.2.1): the same values as in our own INIT.
+                State::CookieWait | State::CookieEchoed => {
+                    let ties = match association.state() {
+                        State::CookieEchoed => (association.local_tag(), association.peer_tag()),
+                        _ => (0, 0),
+                    };
+                    (association.local_tag(), association.local_tsn(), ties)
+                }
+                State::ShutdownAckSent => {
+                    let id = association.id();
+                    self.change(id, Association::say_shutdown_ack);
+                    return;
+                }
+                // The peer seems to have begun anew (5.2.2).
+                _ => {
+                    let mut strange = Vec::new();
+                    for addr in &offer.addresses {
+                        if association.paths().find(*addr).is_none() {
+                            ParamBuilder::new(&mut strange).put(&Param::from(*addr));
+                        }
+                    }
+                    let ties = (association.local_tag(), association.peer_tag());
+                    if !strange.is_empty() {
+                        let cause = Cause::RestartNewAddresses(&strange);
+                        self.refuse(packet, init.tag, arrived, &cause);
+                        return;
+                    }
+                    (fresh_tag, fresh_tsn, ties)
+                }
+            },
+        };
+        let vectors = match &offer.vectors {
+            Some(_) => self.vectors(&config),
+            None => None,
+        };
+        let mut peer = offer.addresses.clone();
+        peer.retain(|a| *a != arrived.from);
+        peer.truncate(crate::timer::PATHS - 1);
+        let features = offer.agree(&config);
+        let preserved = Duration::from_millis(u64::from(offer.preservative)).min(MOST_PRESERVED);
+        let cookie = Cookie {
+            made: now,
+            lifetime: self.config.cookie_lifetime + preserved,
+            local_tag,
+            peer_tag: init.tag,
+            local_tsn,
+            peer_tsn: init.tsn,
+            peer_window: init.window,
+            outbound: config.outbound.min(init.inbound),
+            inbound: config.inbound.min(init.outbound),
+            local_tie: ties.0,
+            peer_tie: ties.1,
+            source: arrived.from,
+            encap: arrived.encap,
+            peer_port: packet.header.source,
+            local_port: self.port,
+            addresses: peer,
+            features,
+            vectors: vectors.clone().zip(offer.vectors.clone()),
+            adaptation: offer.adaptation,
+        };
+        let sealed = cookie.seal(&mut *self.config.keys, now);
+        let head = InitHead {
+            tag: local_tag,
+            window: u32::try_from(config.receive_window).unwrap_or(u32::MAX),
+            outbound: config.outbound.min(init.inbound),
+            inbound: config.inbound,
+            tsn: local_tsn,
+        };
+        let mut bytes = Vec::new();
+        let limit = crate::wire::HEADER + 512 + sealed.len() + offer.unrecognized.len();
+        let mut answer = PacketBuilder::begin(
+            &mut bytes,
+            self.port,
+            packet.header.source,
+            init.tag,
+            limit.max(1200),
+        );
+        answer.init_ack(&head, |params| {
+            params.put(&Param::Cookie(&sealed));
+            describe(
+                params,
+                &config,
+                &self.addresses,
+                arrived.from,
+                vectors.as_ref(),
+            );
+            if !offer.unrecognized.is_empty() {
+                params.put(&Param::Unrecognized(&offer.unrecognized));
+            }
+        });
+        answer.finish(None, true);
+        self.send_loose(arrived, bytes);
+    }
+
+    /// Settings of the association, or those of new ones.
+    fn config_for(&self, known: Option<AssocId>) -> crate::config::AssocConfig {
+        known
+            .and_then(|id| self.table.get(id))
+            .map_or_else(|| self.config.association.clone(), |a| a.config().clone())
+    }
+
+    fn refuse(&mut self, packet: &Packet<'_>, tag: u32, arrived: &Arrived<'_>, cause: &Cause<'_>) {
+        let mut bytes = Vec::new();
+        let mut answer =
+            PacketBuilder::begin(&mut bytes, self.port, packet.header.source, tag, 1200);
+        answer.abort(false, |causes| {
+            causes.put(cause);
+        });
+        answer.finish(None, true);
+        self.send_loose(arrived, bytes);
+    }
+
+    fn on_cookie(
+        &mut self,
+        now: Time,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+        arrived: &Arrived<'_>,
+        known: Option<AssocId>,
+    ) {
+        let (cookie, stale) = match Cookie::open(bytes, &mut *self.config.keys, now) {
+            Ok(cookie) => (cookie, None),
+            Err(CookieError::Stale { by, cookie }) => (*cookie, Some(by)),
+            Err(CookieError::Forged | CookieError::Malformed) => return,
+        };
+        if cookie.local_port != self.port
+            || cookie.peer_port != packet.header.source
+            || cookie.local_tag != packet.header.tag
+            || (cookie.source != arrived.from && !cookie.addresses.contains(&arrived.from))
+        {
+            return;
+        }
+        let same = known
+            .and_then(|id| self.table.get(id))
+            .is_some_and(|association| {
+                association.local_tag() == cookie.local_tag
+                    && association.peer_tag() == cookie.peer_tag
+            });
+        if let Some(by) = stale
+            && !same
+        {
+            self.say_stale(&cookie, by, arrived);
+            return;
+        }
+        if !self.cookie_is_authenticated(packet, &cookie) {
+            return;
+        }
+        match known {
+            None => self.on_first_cookie(now, packet, cookie, arrived),
+            Some(id) => self.on_cookie_again(now, packet, cookie, arrived, id),
+        }
+    }
+
+    /// Where COOKIE ECHO has to be authenticated it is, by the keys that the cookie itself leads to.
+    fn cookie_is_authenticated(&self, packet: &Packet<'_>, cookie: &Cookie) -> bool {
+        let Some((ours, theirs)) = &cookie.vectors else {
+            return true;
+        };
+        if !ours.asks_for(kind::COOKIE_ECHO) {
+            return true;
+        }
+        match (
+            keys(&self.config.association, ours, theirs),
+            packet.chunks().next(),
+        ) {
+            (Some(auth), Some(Ok(Chunk::Auth(chunk)))) => auth.verify(packet, &chunk).is_ok(),
+            _ => false,
+        }
+    }
+
+    fn on_first_cookie(
+        &mut self,
+        now: Time,
+        packet: &Packet<'_>,
+        cookie: Cookie,
+        arrived: &Arrived<'_>,
+    ) {
+        if self.waiting.len() >= self.backlog
+            || self.table.len() >= self.config.most_associations
+            || self.table.has_tag(cookie.local_tag)
+        {
+            self.refuse(packet, cookie.peer_tag, arrived, &Cause::OutOfResource);
+            return;
+        }
+        let id = self.table.next_id();
+        let birth = self.birth(id, self.config.association.clone(), cookie);
+        let mut association = Association::born(now, birth, arrived.from);
+        association.set_source(arrived.from, arrived.to);
+        let id = self.table.insert(association);
+        self.touch(id);
+        self.handle_rest(now, packet, arrived, id);
+    }
+
+    /// A cookie for a peer that we have an association with (5.2.4).
+    fn on_cookie_again(
+        &mut self,
+        now: Time,
+        packet: &Packet<'_>,
+        cookie: Cookie,
+        arrived: &Arrived<'_>,
+        id: AssocId,
+    ) {
+        let Some(association) = self.table.get(id) else {
+            return;
+        };
+        let ours = association.local_tag() == cookie.local_tag;
+        let theirs = association.peer_tag() == cookie.peer_tag;
+        let tied = cookie.local_tie == association.local_tag()
+            && cookie.peer_tie == association.peer_tag()
+            && cookie.local_tie != 0;
+        match (ours, theirs) {
+            // A: the peer has begun anew.
+            (false, false) if tied => {
+                if association.state() == State::ShutdownAckSent {
+                    self.change(id, Association::refuse_restart);
+                    return;
+                }
+                let birth = self.birth(id, association.config().clone(), cookie);
+                self.change(id, |association| {
+                    association.restart(now, birth, arrived.from)
+                });
+            }
+            // B: both began at once. D: the cookie once more, or the first after both began.
+            (true, _) => {
+                let waiting =
+                    matches!(association.state(), State::CookieWait | State::CookieEchoed);
+                if !theirs && !waiting {
+                    return;
+                }
+                let birth = self.birth(id, association.config().clone(), cookie);
+                self.change(id, |association| {
+                    association.collide(now, birth, arrived.from)
+                });
+            }
+            // C: a cookie that came late, and whatever else.
+            _ => return,
+        }
+        self.handle_rest(now, packet, arrived, id);
+    }
+
+    fn birth(&mut self, id: AssocId, config: crate::config::AssocConfig, cookie: Cookie) -> Birth {
+        let auth = cookie
+            .vectors
+            .as_ref()
+            .and_then(|(ours, theirs)| keys(&config, ours, theirs));
+        let mut peer = vec![cookie.source];
+        peer.extend(cookie.addresses);
+        Birth {
+            id,
+            local_port: self.port,
+            peer_port: cookie.peer_port,
+            local_tag: cookie.local_tag,
+            peer_tag: cookie.peer_tag,
+            local_tsn: cookie.local_tsn,
+            peer_tsn: cookie.peer_tsn,
+            peer_window: cookie.peer_window,
+            outbound: cookie.outbound,
+            inbound: cookie.inbound,
+            features: cookie.features,
+            local: self.addresses.clone(),
+            peer,
+            encap: cookie.encap,
+            config,
+            secret: self.random.next_u64(),
+            auth,
+            adaptation: cookie.adaptation,
+        }
+    }
+
+    /// What came in the same packet as the COOKIE ECHO.
+    fn handle_rest(&mut self, now: Time, packet: &Packet<'_>, arrived: &Arrived<'_>, id: AssocId) {
+        if let Some(association) = self.table.get_mut(id)
+            && association.is_open()
+            && association.local_tag() == packet.header.tag
+            && let Some(path) = association.paths().find(arrived.from)
+        {
+            association.handle(now, packet, arrived, path);
+            self.touch(id);
+        }
+    }
+
+    fn say_stale(&mut self, cookie: &Cookie, by: Duration, arrived: &Arrived<'_>) {
+        let by = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
+        let mut bytes = Vec::new();
+        let mut answer = PacketBuilder::begin(
+            &mut bytes,
+            self.port,
+            cookie.peer_port,
+            cookie.peer_tag,
+            512,
+        );
+        answer.error(|causes| {
+            causes.put(&Cause::StaleCookie(by));
+        });
+        answer.finish(None, true);
+        self.send_loose(arrived, bytes);
+    }
+}
+
+impl Association {
+    pub(super) fn set_source(&mut self, peer: IpAddr, ours: IpAddr) {
+        if let Some(id) = self.paths().find(peer) {
+            self.path_mut(id).from = Some(ours);
+        }
+    }
+}

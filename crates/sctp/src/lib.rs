@@ -1,0 +1,34 @@
+//! An SCTP engine: RFC 9260 and its extensions, without I/O and without a clock. It takes packets and the time, and hands back
+//! packets, events and the time of its next deadline.
+//!
+//! ```text
+//!   endpoint       one port: finds the association of a packet, answers INIT and what comes out of the blue
+//!   association    one association: handshake, timers, paths, shutdown, extensions
+//!   send   sched   messages out: queues, fragments, retransmission        congestion   windows
+//!   recv           messages in: TSNs, reassembly, delivery                reset  asconf  pmtu   extensions
+//!   wire           packets and chunks as bytes    auth  cookie  checksum    serial  time  timer   numbers
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod asconf;
+pub mod association;
+pub mod auth;
+pub mod checksum;
+pub mod config;
+pub mod congestion;
+pub mod cookie;
+pub mod endpoint;
+pub mod event;
+pub mod path;
+pub mod pmtu;
+pub mod recv;
+pub mod reset;
+pub mod rto;
+pub mod sched;
+pub mod send;
+pub mod serial;
+pub mod time;
+pub mod timer;
+pub mod wire;
+
+pub use time::Time;

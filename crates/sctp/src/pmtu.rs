@@ -1,0 +1,322 @@
+//! How large packets may be on a path, found by probing (RFC 8899): HEARTBEATs padded to a size are sent, and those that are
+//! answered prove it. Sizes are those of SCTP packets, header included.
+//!
+//! ```text
+//!             probe lost 3 times: lower ceiling       mtu and ceiling near each other, or mtu = max
+//!        .------------.                             .------------> complete
+//!        v            |                             |                 |
+//!      search --------+-----------------------------'                 | raise timer
+//!        ^   ^ probe acknowledged: higher mtu                         |
+//!        |   `--------------------------------------------------------'
+//!        `--- black hole: mtu falls to base, or from base to the least
+//! ```
+//! The association itself proves the base size: it is not probed before use.
+
+use core::time::Duration;
+
+use crate::time::Time;
+
+/// A size is given up after that many probes (MAX_PROBES).
+const MOST_PROBES: u32 = 3;
+/// After that long, what was too large is tried again (PMTU_RAISE_TIMER).
+const RAISE: Duration = Duration::from_secs(600);
+/// A search that could gain no more than that is over.
+const STEP: usize = 32;
+/// No path is believed to carry less (MIN_PLPMTU): 576 bytes of IPv4, with UDP.
+const LEAST: usize = 548;
+/// What the usual links carry inside IPv6 and UDP: 1280, 1400, 1420, 1480, 1492, 1500, 4464, 9000.
+const COMMON: [usize; 8] = [1232, 1352, 1372, 1432, 1444, 1452, 4416, 8952];
+
+#[derive(Clone, Debug)]
+pub struct Pmtu {
+    base: usize,
+    max: usize,
+    mtu: usize,
+    /// Sizes from here on are taken for too large.
+    ceiling: usize,
+    /// Worth trying first.
+    hint: usize,
+    /// The size that is searched by now; none: the search is over.
+    wanted: Option<usize>,
+    /// A probe of the wanted size is on its way.
+    in_flight: bool,
+    /// Probes of the wanted size that were lost.
+    lost: u32,
+    /// When the last probe was sent.
+    last: Time,
+}
+
+impl Default for Pmtu {
+    fn default() -> Pmtu {
+        Pmtu::new(COMMON[0], COMMON[0])
+    }
+}
+
+impl Pmtu {
+    /// `base` is used at once; nothing beyond `max` is tried.
+    pub fn new(base: usize, max: usize) -> Pmtu {
+        let (base, max) = (aligned(base), aligned(max).max(aligned(base)));
+        let mut pmtu = Pmtu {
+            base,
+            max,
+            mtu: base,
+            ceiling: max + 1,
+            hint: max,
+            wanted: None,
+            in_flight: false,
+            lost: 0,
+            last: Time::default(),
+        };
+        pmtu.choose();
+        pmtu
+    }
+
+    /// The largest packet that data may be sent in.
+    pub fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    /// Nothing larger is searched for the time being.
+    pub fn is_complete(&self) -> bool {
+        self.wanted.is_none()
+    }
+
+    /// The size of a probe that is to be sent now. It counts as sent.
+    pub fn probe(&mut self, now: Time) -> Option<usize> {
+        if self.wanted.is_none() && self.next().is_some_and(|raise| raise <= now) {
+            self.search_anew();
+        }
+        let size = self.wanted.filter(|_| !self.in_flight)?;
+        self.in_flight = true;
+        self.last = now;
+        Some(size)
+    }
+
+    /// A probe of this size was answered.
+    pub fn on_ack(&mut self, size: usize) {
+        if size > self.mtu && size < self.ceiling {
+            self.mtu = size;
+        }
+        if self.wanted.is_some_and(|wanted| wanted <= self.mtu) {
+            self.choose();
+        }
+    }
+
+    /// The probe on its way was not answered in time; or, when none is, the time of [`Pmtu::next`] has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        if let Some(size) = self.wanted.filter(|_| self.in_flight) {
+            self.in_flight = false;
+            self.lost += 1;
+            if self.lost >= MOST_PROBES {
+                self.ceiling = size;
+                self.choose();
+            }
+        } else if self.next().is_some_and(|raise| raise <= now) {
+            self.search_anew();
+        }
+    }
+
+    /// The network says that no more than `mtu` passes (an ICMP message that was checked to be about one of our packets). It is
+    /// a hint only: above what is in use it shortens the search, below it is treated as a black hole (RFC 8899 4.6.2).
+    pub fn on_too_big(&mut self, mtu: usize) {
+        let size = aligned(mtu);
+        let sent = self
+            .wanted
+            .filter(|_| self.in_flight)
+            .unwrap_or(self.mtu)
+            .max(self.mtu);
+        if size < LEAST.min(self.base) || size >= sent || size + 1 >= self.ceiling {
+            return;
+        }
+        if size < self.mtu {
+            self.mtu = self.base.min(size);
+        }
+        self.ceiling = size + 1;
+        self.hint = size;
+        self.choose();
+    }
+
+    /// Full packets are lost and small ones are not, or so it seems: back to the base, or when that is in use to the least.
+    pub fn black_hole(&mut self) {
+        let old = self.mtu;
+        self.mtu = if old > self.base {
+            self.base
+        } else {
+            LEAST.min(old)
+        };
+        if self.mtu < old {
+            self.ceiling = old;
+            self.hint = 0;
+            self.choose();
+        }
+    }
+
+    /// When to call [`Pmtu::on_timeout`] to begin another search, once one is over that did not reach the maximum.
+    pub fn next(&self) -> Option<Time> {
+        (self.wanted.is_none() && self.mtu < self.max).then(|| self.last + RAISE)
+    }
+
+    fn search_anew(&mut self) {
+        self.ceiling = self.max + 1;
+        self.hint = self.max;
+        self.choose();
+    }
+
+    /// The next size to be tried: the hint, the largest common one, or the middle of what is left.
+    fn choose(&mut self) {
+        let (low, ceiling) = (self.mtu, self.ceiling);
+        let open = |size: &usize| *size > low && *size < ceiling;
+        let common = || COMMON.iter().rev().copied().find(open);
+        let middle = || (ceiling > low + STEP).then(|| aligned(low + (ceiling - low) / 2));
+        self.wanted = Some(self.hint)
+            .filter(open)
+            .or_else(common)
+            .or_else(middle)
+            .filter(open);
+        self.in_flight = false;
+        self.lost = 0;
+    }
+}
+
+/// Chunks are padded to four bytes, and so are packets.
+fn aligned(size: usize) -> usize {
+    size & !3
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Searches on a path that carries `limit`; counts the probes.
+    fn search(pmtu: &mut Pmtu, limit: usize, now: Time) -> u32 {
+        let mut probes = 0;
+        while let Some(size) = pmtu.probe(now) {
+            assert!(size > pmtu.mtu() && size % 4 == 0);
+            assert_eq!(pmtu.probe(now), None, "one probe at a time");
+            probes += 1;
+            if size <= limit {
+                pmtu.on_ack(size)
+            } else {
+                pmtu.on_timeout(now)
+            }
+            assert!(probes < 200);
+        }
+        probes
+    }
+
+    #[test]
+    fn the_largest_is_tried_first_and_ends_the_search() {
+        let mut pmtu = Pmtu::new(1200, 1452);
+        assert_eq!(search(&mut pmtu, 9000, Time(0)), 1);
+        assert_eq!((pmtu.mtu(), pmtu.next()), (1452, None));
+    }
+
+    #[test]
+    fn nothing_is_probed_where_there_is_nothing_to_gain() {
+        assert_eq!(Pmtu::new(1452, 1452).probe(Time(0)), None);
+        assert_eq!(Pmtu::new(1452, 1200).next(), None);
+    }
+
+    #[test]
+    fn one_lost_probe_says_nothing() {
+        let mut pmtu = Pmtu::new(1200, 1452);
+        for _ in 0..2 {
+            assert_eq!(pmtu.probe(Time(0)), Some(1452));
+            pmtu.on_timeout(Time(1));
+        }
+        assert_eq!(pmtu.probe(Time(1)), Some(1452));
+        pmtu.on_ack(1452);
+        assert_eq!(pmtu.mtu(), 1452);
+    }
+
+    #[test]
+    fn what_was_too_large_is_tried_again_much_later() {
+        let mut pmtu = Pmtu::new(1200, 8952);
+        search(&mut pmtu, 1452, Time(5));
+        assert_eq!(pmtu.mtu(), 1452);
+        let raise = pmtu.next().expect("a time");
+        assert_eq!(raise, Time(5) + RAISE);
+        pmtu.on_timeout(Time(6));
+        assert!(pmtu.is_complete());
+        pmtu.on_timeout(raise);
+        search(&mut pmtu, 8952, raise);
+        assert_eq!(pmtu.mtu(), 8952);
+    }
+
+    #[test]
+    fn a_black_hole_takes_it_back_step_by_step() {
+        let mut pmtu = Pmtu::new(1200, 1452);
+        search(&mut pmtu, 1452, Time(0));
+        pmtu.black_hole();
+        assert_eq!(pmtu.mtu(), 1200);
+        search(&mut pmtu, 1372, Time(0));
+        assert_eq!(pmtu.mtu(), 1372);
+        pmtu.black_hole();
+        pmtu.black_hole();
+        assert_eq!(pmtu.mtu(), LEAST);
+        pmtu.black_hole();
+        search(&mut pmtu, 900, Time(0));
+        assert!((900 - STEP..=900).contains(&pmtu.mtu()));
+    }
+
+    #[test]
+    fn hints_of_the_network_are_used_only_where_they_make_sense() {
+        let mut pmtu = Pmtu::new(1200, 8952);
+        assert_eq!(pmtu.probe(Time(0)), Some(8952));
+        pmtu.on_too_big(9000);
+        pmtu.on_too_big(20);
+        assert_eq!(
+            (pmtu.mtu(), pmtu.probe(Time(0))),
+            (1200, None),
+            "nonsense changes nothing"
+        );
+        pmtu.on_too_big(1424);
+        assert_eq!(pmtu.probe(Time(0)), Some(1424));
+        pmtu.on_ack(1424);
+        assert_eq!((pmtu.mtu(), pmtu.is_complete()), (1424, true));
+        pmtu.on_too_big(1300);
+        assert_eq!(pmtu.mtu(), 1200, "the hint is not used before it is proved");
+        search(&mut pmtu, 1300, Time(0));
+        assert_eq!(pmtu.mtu(), 1300);
+        pmtu.on_too_big(1000);
+        assert_eq!(pmtu.mtu(), 1000);
+    }
+
+    #[test]
+    fn a_late_answer_still_counts() {
+        let mut pmtu = Pmtu::new(1200, 1452);
+        pmtu.probe(Time(0));
+        pmtu.on_timeout(Time(1));
+        pmtu.on_ack(1452);
+        assert_eq!(pmtu.probe(Time(1)), None);
+        assert_eq!(pmtu.mtu(), 1452);
+    }
+
+    proptest! {
+        #[test]
+        fn any_path_is_measured_to_a_step(limit in 1200usize..9000) {
+            let mut pmtu = Pmtu::new(1200, 8952);
+            let probes = search(&mut pmtu, limit, Time(0));
+            prop_assert!(pmtu.mtu() <= limit && pmtu.mtu() + STEP + 4 > limit.min(8952), "{}", pmtu.mtu());
+            prop_assert!(probes < 60);
+        }
+
+        #[test]
+        fn it_never_leaves_its_bounds(steps in prop::collection::vec((0u8..5, 0usize..10_000), 0..100)) {
+            let mut pmtu = Pmtu::new(1200, 4000);
+            for (what, size) in steps {
+                match what {
+                    0 => drop(pmtu.probe(Time(size as u64 * 1_000_000_000))),
+                    1 => pmtu.on_ack(size.clamp(1200, 4000) & !3),
+                    2 => pmtu.on_timeout(Time(size as u64 * 1_000_000_000)),
+                    3 => pmtu.on_too_big(size),
+                    _ => pmtu.black_hole(),
+                }
+                prop_assert!((LEAST..=4000).contains(&pmtu.mtu()));
+                prop_assert!(pmtu.wanted.is_none_or(|wanted| wanted > pmtu.mtu() && wanted <= 4000));
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! From chunks to what is ready: reassembly, order, and delivery of messages before their end.
+
+use std::collections::VecDeque;
+
+use super::order::Turn;
+use super::reassembly::{Added, Fragment, Head, Message, Slot, Tsns};
+use super::{KEPT_PARTS, Part, Receiver};
+
+use crate::wire::Data;
+
+impl Receiver {
+    pub(super) fn place(&mut self, tsn: u64, data: &Data) -> Result<(), &'static str> {
+        let number = if self.config.interleave {
+            data.mid.0
+        } else {
+            u32::from(data.ssn.0)
+        };
+        let Data {
+            stream,
+            unordered,
+            ppid,
+            ..
+        } = *data;
+        let head = Head {
+            stream,
+            unordered,
+            number,
+            ppid,
+            tsn: data.tsn,
+        };
+        if !unordered && self.order.is_past(stream, number) {
+            // What was given up may still be on its way.
+            let stale = self.skipped_to.is_some();
+            return if stale {
+                Ok(())
+            } else {
+                Err("a stream sequence number twice")
+            };
+        }
+        self.bytes += data.payload.len();
+        if data.begin && data.end && self.pieces.is_empty() {
+            let tsns = Tsns {
+                first: tsn,
+                last: tsn,
+                count: 1,
+            };
+            let data = data.payload.to_vec();
+            return self.finish(Message {
+                head,
+                tsns,
+                data,
+                delivering: false,
+            });
+        }
+        self.place_fragment(tsn, head, data)?;
+        self.deliver_partially();
+        Ok(())
+    }
+
+    fn place_fragment(&mut self, tsn: u64, head: Head, data: &Data) -> Result<(), &'static str> {
+        let slot = if self.config.interleave {
+            let index = if data.begin { 0 } else { u64::from(data.fsn) };
+            Slot {
+                stream: head.stream,
+                unordered: head.unordered,
+                number: head.number,
+                index,
+            }
+        } else {
+            tsn_slot(tsn)
+        };
+        let Data {
+            begin,
+            end,
+            payload,
+            ..
+        } = *data;
+        match self.pieces.add(&Fragment {
+            slot,
+            head,
+            tsn,
+            begin,
+            end,
+            payload,
+        })? {
+            Added::Whole(message) => self.finish(message),
+            Added::Grown(slot) => {
+                self.grown(slot);
+                Ok(())
+            }
+            Added::Kept => self.kept(tsn),
+        }
+    }
+
+    fn grown(&mut self, slot: Slot) {
+        let message = self.pieces.open_mut(slot).expect("it has just grown");
+        if message.delivering {
+            let data = core::mem::take(&mut message.data);
+            let part = Part {
+                head: message.head,
+                data,
+                taken: 0,
+                end: false,
+                aborted: false,
+            };
+            self.ready.push_back(part);
+        } else {
+            self.large_waits |= message.data.len() >= self.config.partial_delivery_point;
+        }
+    }
+
+    fn kept(&mut self, tsn: u64) -> Result<(), &'static str> {
+        if self.config.interleave {
+            return Ok(());
+        }
+        if self.discard_tail() || tsn > self.map.cumulative() {
+            return Ok(());
+        }
+        Err("a fragment whose message never began")
+    }
+
+    /// A message has come whole, or its last part has.
+    fn finish(&mut self, message: Message) -> Result<(), &'static str> {
+        let Head {
+            stream,
+            unordered,
+            number,
+            ..
+        } = message.head;
+        if message.delivering {
+            self.delivering -= 1;
+            self.ready.push_back(Part::whole(message));
+            self.release_held_back();
+            if !unordered && self.order.next(stream) == number {
+                self.pass(stream, number);
+            }
+        } else if unordered {
+            self.emit(message);
+        } else if let Turn::Now(message) = self.order.arrive(message)? {
+            self.emit(message);
+            self.emit_followers(stream);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn emit(&mut self, message: Message) {
+        let held_back = self.delivering > 0 && !self.config.interleaved_delivery;
+        let queue = if held_back {
+            &mut self.held_back
+        } else {
+            &mut self.ready
+        };
+        queue.push_back(Part::whole(message));
+    }
+
+    #[inline]
+    fn emit_followers(&mut self, stream: u16) {
+        while let Some(message) = self.order.take_next(stream) {
+            self.emit(message);
+        }
+    }
+
+    /// The stream goes on after this number; what waited up to there is delivered.
+    pub(super) fn pass(&mut self, stream: u16, number: u32) {
+        for message in self.order.skip(stream, number) {
+            self.emit(message);
+        }
+        self.emit_followers(stream);
+    }
+
+    pub(super) fn release_held_back(&mut self) {
+        if self.delivering == 0 || self.config.interleaved_delivery {
+            self.ready.append(&mut self.held_back);
+            self.held_back = VecDeque::new();
+        }
+    }
+
+    /// Begins delivery of messages that are large, or of one when the window is used up and there is nothing else to read.
+    pub(super) fn deliver_partially(&mut self) {
+        while self.pieces.has_open() && (self.delivering == 0 || self.config.interleaved_delivery) {
+            let starved = self.ready.is_empty() && self.room() < self.silly();
+            if !starved && !self.large_waits {
+                return;
+            }
+            let least = if starved {
+                0
+            } else {
+                self.config.partial_delivery_point
+            };
+            let order = &self.order;
+            let oldest = self.pieces.oldest(|message| {
+                let Head {
+                    stream,
+                    unordered,
+                    number,
+                    ..
+                } = message.head;
+                let turn = unordered || order.next(stream) == number;
+                turn && !message.delivering && message.data.len() >= least
+            });
+            let Some(slot) = oldest else {
+                self.large_waits &= starved;
+                return;
+            };
+            self.delivering += 1;
+            self.pieces.open_mut(slot).expect("it was found").delivering = true;
+            self.grown(slot);
+        }
+    }
+
+    pub(super) fn drained(&mut self) {
+        if self.ready.capacity() > KEPT_PARTS {
+            self.ready = VecDeque::new();
+        }
+        self.deliver_partially();
+    }
+}
+
+impl Part {
+    #[inline]
+    fn whole(message: Message) -> Part {
+        Part {
+            head: message.head,
+            data: message.data,
+            taken: 0,
+            end: true,
+            aborted: false,
+        }
+    }
+}
+
+pub(super) fn tsn_slot(tsn: u64) -> Slot {
+    Slot {
+        stream: 0,
+        unordered: false,
+        number: 0,
+        index: tsn,
+    }
+}

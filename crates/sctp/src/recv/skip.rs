@@ -1,0 +1,85 @@
+//! What the peer has given up (RFC 3758, RFC 8260).
+
+use super::deliver::tsn_slot;
+use super::reassembly::{Head, Slot};
+use super::{Part, Receiver};
+use crate::serial::{Mid, Tsn};
+use crate::wire::Skipped;
+
+impl Receiver {
+    pub(super) fn skip(&mut self, cumulative: Tsn, streams: impl Iterator<Item = Skipped>) {
+        self.acks.hurry();
+        let cumulative = self.map.unwrap(cumulative);
+        if cumulative <= self.map.cumulative() {
+            return;
+        }
+        self.map.advance(cumulative);
+        self.skipped_to = Some(cumulative);
+        if !self.config.interleave {
+            self.discard(|slot, _| slot.index <= cumulative);
+            self.discard_tail();
+        }
+        let known = self.streams;
+        for skipped in streams.filter(|skipped| skipped.stream < known) {
+            self.skip_in_stream(&skipped);
+        }
+        self.deliver_partially();
+    }
+
+    fn skip_in_stream(&mut self, skipped: &Skipped) {
+        let stream = skipped.stream;
+        if self.config.interleave {
+            let mid = skipped.mid;
+            self.discard(|slot, _| {
+                slot.stream == stream
+                    && slot.unordered == skipped.unordered
+                    && Mid(slot.number).at_most(mid)
+            });
+        }
+        let number = if self.config.interleave {
+            skipped.mid.0
+        } else {
+            u32::from(skipped.ssn.0)
+        };
+        if !skipped.unordered {
+            self.pass(stream, number);
+        }
+    }
+
+    /// Drops the fragments right behind what was given up: the rest of a message that the peer gave up too. Were there any?
+    pub(super) fn discard_tail(&mut self) -> bool {
+        let before = self.skipped_to;
+        while let Some(last) = self.skipped_to {
+            let dropped = self.pieces.drop_loose(tsn_slot(last + 1));
+            let Some(bytes) = dropped else {
+                break;
+            };
+            self.bytes -= bytes;
+            self.skipped_to = Some(last + 1);
+        }
+        self.skipped_to != before
+    }
+
+    pub(super) fn discard(&mut self, wanted: impl FnMut(&Slot, &Head) -> bool) {
+        if self.pieces.is_empty() {
+            return;
+        }
+        let (begun, bytes) = self.pieces.discard(wanted);
+        self.bytes -= bytes;
+        for message in begun {
+            self.bytes -= message.data.len();
+            if message.delivering {
+                self.delivering -= 1;
+                let head = message.head;
+                self.ready.push_back(Part {
+                    head,
+                    data: Vec::new(),
+                    taken: 0,
+                    end: true,
+                    aborted: true,
+                });
+            }
+        }
+        self.release_held_back();
+    }
+}

@@ -1,0 +1,187 @@
+//! Stream schedulers (RFC 8260 section 3): which stream's data goes into the packet next.
+//!
+//! The sender keeps the messages; a scheduler only knows which streams have some. Without interleaving the sender asks only between
+//! messages.
+
+mod fcfs;
+mod keyed;
+mod round_robin;
+
+use core::fmt::Debug;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum SchedulerKind {
+    /// First come, first served.
+    #[default]
+    Fcfs,
+    /// A message of each stream in turn.
+    RoundRobin,
+    /// As that, but a packet has messages of one stream only.
+    RoundRobinPacket,
+    /// The stream with the lowest value first.
+    Priority,
+    /// The same number of bytes for each stream.
+    FairCapacity,
+    /// Bytes in proportion to the streams' values.
+    WeightedFair,
+}
+
+impl SchedulerKind {
+    pub fn make(self) -> Box<dyn Scheduler> {
+        match self {
+            SchedulerKind::Fcfs => Box::new(fcfs::Fcfs::default()),
+            SchedulerKind::RoundRobin => Box::new(round_robin::RoundRobin::new(false)),
+            SchedulerKind::RoundRobinPacket => Box::new(round_robin::RoundRobin::new(true)),
+            SchedulerKind::Priority => Box::new(keyed::Keyed::new(keyed::Rule::Priority)),
+            SchedulerKind::FairCapacity => Box::new(keyed::Keyed::new(keyed::Rule::Fair)),
+            SchedulerKind::WeightedFair => Box::new(keyed::Keyed::new(keyed::Rule::Weighted)),
+        }
+    }
+}
+
+/// What the sending of a chunk has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ended {
+    /// The message, or the part of it that was queued.
+    pub part: bool,
+    /// The stream's turn: another stream may go on.
+    pub turn: bool,
+    /// The stream's queue.
+    pub queue: bool,
+}
+
+pub trait Scheduler: Debug + Send {
+    /// A message, or a part of one, was queued; `first`: the stream had nothing queued before.
+    fn queued(&mut self, stream: u16, first: bool);
+
+    /// The stream whose turn it is.
+    fn next(&self) -> Option<u16>;
+
+    /// A chunk of `bytes` user data has left: the stream's that `next` gave, or of one whose message had to go on.
+    fn sent(&mut self, stream: u16, bytes: usize, ended: Ended);
+
+    /// A message, or a part of one, was taken back unsent; `last`: nothing of the stream is queued any more.
+    fn removed(&mut self, stream: u16, last: bool);
+
+    /// A packet is full.
+    fn packet_done(&mut self) {}
+
+    /// The stream's value: its priority (lowest goes first), or its weight.
+    fn set_value(&mut self, _stream: u16, _value: u16) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends the messages (stream, bytes), queued in this order, whole; the order in which they leave.
+    fn order(kind: SchedulerKind, values: &[(u16, u16)], messages: &[(u16, usize)]) -> Vec<u16> {
+        let mut scheduler = kind.make();
+        for (stream, value) in values {
+            scheduler.set_value(*stream, *value);
+        }
+        let mut queues: Vec<Vec<usize>> = vec![Vec::new(); 8];
+        for (stream, bytes) in messages {
+            let queue = &mut queues[usize::from(*stream)];
+            scheduler.queued(*stream, queue.is_empty());
+            queue.push(*bytes);
+        }
+        let mut left = Vec::new();
+        while let Some(stream) = scheduler.next() {
+            let queue = &mut queues[usize::from(stream)];
+            let bytes = queue.remove(0);
+            let ended = Ended {
+                part: true,
+                turn: true,
+                queue: queue.is_empty(),
+            };
+            scheduler.sent(stream, bytes, ended);
+            left.push(stream);
+        }
+        left
+    }
+
+    const MESSAGES: [(u16, usize); 6] = [(1, 10), (1, 10), (1, 10), (2, 10), (3, 10), (2, 10)];
+
+    #[test]
+    fn each_kind_has_its_order() {
+        use SchedulerKind::*;
+        assert_eq!(order(Fcfs, &[], &MESSAGES), [1, 1, 1, 2, 3, 2]);
+        assert_eq!(order(RoundRobin, &[], &MESSAGES), [1, 2, 3, 1, 2, 1]);
+        assert_eq!(
+            order(Priority, &[(1, 9), (2, 5), (3, 1)], &MESSAGES),
+            [3, 2, 2, 1, 1, 1]
+        );
+        assert_eq!(order(FairCapacity, &[], &MESSAGES), [1, 2, 3, 1, 2, 1]);
+    }
+
+    #[test]
+    fn a_packet_of_round_robin_by_packets_has_one_stream() {
+        let mut scheduler = SchedulerKind::RoundRobinPacket.make();
+        let more = Ended {
+            part: true,
+            turn: true,
+            queue: false,
+        };
+        let last = Ended {
+            queue: true,
+            ..more
+        };
+        scheduler.queued(1, true);
+        scheduler.queued(1, false);
+        scheduler.queued(2, true);
+        scheduler.sent(1, 10, more);
+        assert_eq!(scheduler.next(), Some(1));
+        scheduler.sent(1, 10, last);
+        assert_eq!(scheduler.next(), None, "the packet stays as it is");
+        scheduler.packet_done();
+        assert_eq!(scheduler.next(), Some(2));
+    }
+
+    #[test]
+    fn capacity_is_shared_by_bytes_and_weights() {
+        for (kind, expected) in [
+            (SchedulerKind::FairCapacity, 20),
+            (SchedulerKind::WeightedFair, 4),
+        ] {
+            // Messages of stream 1 are ten times as long.
+            let mut scheduler = kind.make();
+            scheduler.set_value(2, 5);
+            scheduler.queued(1, true);
+            scheduler.queued(2, true);
+            let mut sent = [0_i32; 2];
+            let goes_on = Ended {
+                part: true,
+                turn: true,
+                queue: false,
+            };
+            while sent[1] < 200 {
+                let stream = scheduler.next().unwrap();
+                scheduler.sent(stream, if stream == 1 { 1000 } else { 100 }, goes_on);
+                sent[usize::from(stream) - 1] += 1;
+            }
+            assert!((sent[0] - expected).abs() <= 1, "{kind:?}: {sent:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_removed_has_no_turn() {
+        for kind in [
+            SchedulerKind::Fcfs,
+            SchedulerKind::RoundRobin,
+            SchedulerKind::RoundRobinPacket,
+            SchedulerKind::Priority,
+            SchedulerKind::WeightedFair,
+        ] {
+            let mut scheduler = kind.make();
+            scheduler.queued(1, true);
+            scheduler.queued(2, true);
+            scheduler.queued(1, false);
+            scheduler.removed(1, false);
+            scheduler.removed(1, true);
+            assert_eq!(scheduler.next(), Some(2), "{kind:?}");
+            scheduler.removed(2, true);
+            assert_eq!(scheduler.next(), None, "{kind:?}");
+        }
+    }
+}

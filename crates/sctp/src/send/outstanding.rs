@@ -1,0 +1,311 @@
+//! Chunks that were sent and are not cumulatively acknowledged.
+//!
+//! Chunks have places: numbers that do not wrap, and whose lower half is the TSN.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::store::Slot;
+use crate::path::{PathId, Paths};
+use crate::serial::Tsn;
+use crate::time::Time;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// On its way, as far as we know; counted in its path's flight.
+    InFlight,
+    /// Acknowledged by a gap block.
+    Acked,
+    /// To be sent again.
+    Lost,
+    /// Given up; a FORWARD-TSN passes over it.
+    Skipped,
+}
+
+/// A chunk; `slot` has the rest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk {
+    pub slot: Slot,
+    pub at: u32,
+    pub len: u16,
+    pub sends: u16,
+    pub fragment: u32,
+    pub path: PathId,
+    pub state: State,
+    /// Missing reports.
+    pub missing: u8,
+    pub begin: bool,
+    pub end: bool,
+    /// Was fast retransmitted, so is not again before T3 expires.
+    pub fast: bool,
+    /// Lost by T3.
+    pub timed_out: bool,
+    /// Its message was given up.
+    pub abandoned: bool,
+}
+
+/// What the sender knows of a path.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Side {
+    /// The chunk that times the round trip, and when it was sent.
+    pub timed: Option<(u64, Time)>,
+    /// The flight that may be reached before the next SACK (Max.Burst).
+    pub ceiling: usize,
+    /// The flight after data was last sent, and when.
+    pub peak: usize,
+    pub last_sent: Time,
+    /// No chunk before this one is in flight here.
+    earliest: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Outstanding {
+    /// The place of the first one: one after the cumulative acknowledgement.
+    first: u64,
+    chunks: VecDeque<Chunk>,
+    pub lost: BTreeSet<u64>,
+    /// Places that gap blocks have acknowledged: [from, to) in order, apart from each other.
+    pub sacked: Vec<(u64, u64)>,
+    /// Bytes in flight, of all paths.
+    pub flight: usize,
+    sides: Vec<Side>,
+}
+
+impl Outstanding {
+    pub fn new(initial: Tsn) -> Outstanding {
+        Outstanding {
+            // Places before the first one exist, for old SACKs.
+            first: (1 << 32) + u64::from(initial.0),
+            chunks: VecDeque::new(),
+            lost: BTreeSet::new(),
+            sacked: Vec::new(),
+            flight: 0,
+            sides: Vec::new(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The place of the next new chunk.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.first + self.chunks.len() as u64
+    }
+
+    /// The place of a TSN near the first one.
+    #[inline]
+    pub fn place(&self, tsn: Tsn) -> u64 {
+        let distance = tsn.0.wrapping_sub(self.first as u32) as i32;
+        self.first.wrapping_add_signed(i64::from(distance))
+    }
+
+    #[inline]
+    pub fn get(&self, place: u64) -> &Chunk {
+        &self.chunks[(place - self.first) as usize]
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, place: u64) -> &mut Chunk {
+        &mut self.chunks[(place - self.first) as usize]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
+        (self.first..).zip(&self.chunks)
+    }
+
+    #[inline]
+    pub fn push(&mut self, chunk: Chunk) {
+        if chunk.state == State::InFlight {
+            self.flight += usize::from(chunk.len);
+        }
+        self.chunks.push_back(chunk);
+    }
+
+    /// Takes the first one, which is acknowledged. A flight that it was in is left to the caller.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Chunk> {
+        let chunk = self.chunks.pop_front()?;
+        match chunk.state {
+            State::InFlight => self.flight -= usize::from(chunk.len),
+            State::Lost => {
+                self.lost.remove(&self.first);
+            }
+            State::Acked | State::Skipped => {}
+        }
+        self.first += 1;
+        Some(chunk)
+    }
+
+    /// Forgets all of them, as if they were acknowledged.
+    pub fn clear(&mut self) {
+        self.first = self.next();
+        self.chunks.clear();
+        self.lost.clear();
+        self.sacked.clear();
+        self.flight = 0;
+        self.sides.clear();
+    }
+
+    pub fn trim(&mut self) {
+        self.chunks.shrink_to_fit();
+        self.sacked.shrink_to_fit();
+    }
+
+    /// TSNs go on at another one.
+    pub fn rename(&mut self, next: Tsn) {
+        debug_assert!(self.is_empty());
+        self.first = (1 << 32) + u64::from(next.0);
+        self.sides.clear();
+    }
+
+    /// The chunk is no more in flight; it becomes `state`.
+    pub fn land(&mut self, place: u64, state: State, paths: &mut Paths) {
+        let chunk = self.get_mut(place);
+        debug_assert_eq!(chunk.state, State::InFlight);
+        chunk.state = state;
+        let (id, len) = (chunk.path, usize::from(chunk.len));
+        self.flight -= len;
+        if let Some(path) = paths.get_mut(id) {
+            path.flight -= len;
+        }
+        if state != State::Acked {
+            self.spoil_timing(place, id);
+        }
+        if state == State::Lost {
+            self.lost.insert(place);
+        }
+    }
+
+    /// The chunk is in flight again, on `path`.
+    pub fn fly(&mut self, place: u64, path: PathId, paths: &mut Paths) {
+        let chunk = self.get_mut(place);
+        let len = usize::from(chunk.len);
+        if chunk.state == State::Lost {
+            self.lost.remove(&place);
+        }
+        let chunk = self.get_mut(place);
+        chunk.state = State::InFlight;
+        chunk.path = path;
+        self.flight += len;
+        if let Some(path) = paths.get_mut(path) {
+            path.flight += len;
+        }
+        let side = self.side(path);
+        side.earliest = side.earliest.min(place);
+    }
+
+    #[inline]
+    pub fn side(&mut self, path: PathId) -> &mut Side {
+        let at = usize::from(path.0);
+        if at >= self.sides.len() {
+            self.sides.resize_with(at + 1, Side::default);
+        }
+        &mut self.sides[at]
+    }
+
+    #[inline]
+    pub fn side_of(&self, path: PathId) -> Option<&Side> {
+        self.sides.get(usize::from(path.0))
+    }
+
+    /// The first chunk that is in flight on the path.
+    pub fn earliest(&mut self, path: PathId) -> u64 {
+        let (first, next) = (self.first, self.next());
+        let mut at = self.side(path).earliest.max(first);
+        while at < next && (self.get(at).state != State::InFlight || self.get(at).path != path) {
+            at += 1;
+        }
+        self.side(path).earliest = at;
+        at
+    }
+
+    /// A chunk does not time a round trip any more (Karn).
+    fn spoil_timing(&mut self, place: u64, path: PathId) {
+        let side = self.side(path);
+        if side.timed.is_some_and(|(timed, _)| timed == place) {
+            side.timed = None;
+        }
+    }
+}
+
+/// Calls `found` with each range that is in `these` and not in `those`; both in order.
+pub(super) fn difference(
+    these: &[(u64, u64)],
+    those: &[(u64, u64)],
+    mut found: impl FnMut(u64, u64),
+) {
+    let mut skip = 0;
+    for &(mut from, to) in these {
+        while from < to {
+            while skip < those.len() && those[skip].1 <= from {
+                skip += 1;
+            }
+            match those.get(skip) {
+                Some(&(start, end)) if start <= from => from = end,
+                Some(&(start, _)) => {
+                    found(from, to.min(start));
+                    from = to.min(start);
+                }
+                None => {
+                    found(from, to);
+                    from = to;
+                }
+            }
+        }
+    }
+}
+
+/// Puts ranges into order and joins those that touch.
+pub(super) fn normalize(ranges: &mut Vec<(u64, u64)>) {
+    let orderly = ranges.windows(2).all(|pair| pair[0].1 < pair[1].0);
+    if orderly {
+        return;
+    }
+    ranges.sort_unstable();
+    let mut kept = 0;
+    for at in 1..ranges.len() {
+        let (from, to) = ranges[at];
+        if from <= ranges[kept].1 {
+            ranges[kept].1 = ranges[kept].1.max(to);
+        } else {
+            kept += 1;
+            ranges[kept] = (from, to);
+        }
+    }
+    ranges.truncate(kept + 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_joined_and_subtracted() {
+        let mut ranges = vec![(8, 9), (1, 3), (3, 5), (2, 4), (10, 12)];
+        normalize(&mut ranges);
+        assert_eq!(ranges, [(1, 5), (8, 9), (10, 12)]);
+        let mut left = Vec::new();
+        difference(&ranges, &[(0, 2), (3, 4), (8, 11), (20, 21)], |a, b| {
+            left.push((a, b))
+        });
+        assert_eq!(left, [(2, 3), (4, 5), (11, 12)]);
+    }
+
+    #[test]
+    fn places_do_not_wrap() {
+        let out = Outstanding::new(Tsn(1));
+        assert_eq!(out.place(Tsn(0)) + 1, out.first());
+        assert_eq!(out.place(Tsn(u32::MAX)) + 2, out.first());
+        let out = Outstanding::new(Tsn(u32::MAX));
+        assert_eq!(out.place(Tsn(3)), out.first() + 4);
+    }
+}

@@ -1,0 +1,308 @@
+//! Messages that are given up, and how the peer is told (RFC 3758, RFC 7496, RFC 8260 section 2.3).
+//!
+//! A chunk of such a message stays in its path's flight until it is acknowledged or lost; it is only not sent again. Where a message
+//! ends before its last fragment was sent, a TSN that is never sent stands for the rest, so that a FORWARD-TSN can always tell.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use super::outstanding::{Chunk, State};
+use super::store::Slot;
+use super::{Reliability, Sender};
+use crate::path::{PathId, Paths};
+use crate::serial::{Mid, Ssn, Tsn};
+use crate::time::Time;
+use crate::timer::{Timer, Timers};
+use crate::wire::{PacketBuilder, Skipped};
+
+/// What a FORWARD-TSN or I-FORWARD-TSN says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ForwardPlan {
+    pub cumulative: Tsn,
+    pub skipped: Vec<Skipped>,
+}
+
+#[derive(Debug)]
+pub(super) struct Forwarding {
+    /// Advanced.Peer.Ack.Point: everything before this place is acknowledged or given up.
+    advanced: u64,
+    /// What it was when it was told last; how far that went; when, and on which path.
+    told: u64,
+    told_to: u64,
+    at: Time,
+    pub path: Option<PathId>,
+    /// It is to be told again.
+    again: bool,
+}
+
+impl Forwarding {
+    pub fn new(first: u64) -> Forwarding {
+        Forwarding {
+            advanced: first,
+            told: first,
+            told_to: first,
+            at: Time(0),
+            path: None,
+            again: false,
+        }
+    }
+}
+
+impl Sender {
+    /// When the first message of limited lifetime expires.
+    pub fn next_expiry(&self) -> Option<Time> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// Gives up the messages whose lifetime is over.
+    pub fn expire(&mut self, now: Time) {
+        while let Some((at, slot)) = self.deadlines.first().copied()
+            && at <= now
+        {
+            self.deadlines.remove(&(at, slot));
+            if self.may_abandon(slot) {
+                self.abandon(slot);
+            }
+        }
+    }
+
+    /// Should a FORWARD-TSN be sent?
+    pub fn forward_due(&self, _now: Time) -> bool {
+        let forward = &self.forward;
+        forward.advanced > self.out.first() && (forward.advanced != forward.told || forward.again)
+    }
+
+    /// What it would say, naming at most so many streams.
+    pub fn forward_plan(&self, most: usize) -> Option<ForwardPlan> {
+        let first = self.out.first();
+        if self.forward.advanced <= first || most == 0 {
+            return None;
+        }
+        let mut streams = BTreeMap::new();
+        let mut end = first;
+        for place in first..self.forward.advanced {
+            let part = &self.store[self.out.get(place).slot];
+            if self.config.interleave || !part.about.unordered {
+                let key = (part.about.stream, part.about.unordered);
+                if streams.len() == most && !streams.contains_key(&key) {
+                    break;
+                }
+                // Numbers of a stream come in order, so the last one is the greatest.
+                streams.insert(key, part.number);
+            }
+            end = place + 1;
+        }
+        let skipped = streams
+            .into_iter()
+            .map(|((stream, unordered), number)| Skipped {
+                stream,
+                unordered,
+                ssn: if self.config.interleave {
+                    Ssn(0)
+                } else {
+                    Ssn(number as u16)
+                },
+                mid: if self.config.interleave {
+                    Mid(number)
+                } else {
+                    Mid(0)
+                },
+            });
+        Some(ForwardPlan {
+            cumulative: Tsn(end as u32).previous(),
+            skipped: skipped.collect(),
+        })
+    }
+
+    /// Puts the FORWARD-TSN into the packet if there is room; T3 sees to it that it arrives.
+    pub fn write_forward(
+        &mut self,
+        now: Time,
+        id: PathId,
+        paths: &Paths,
+        timers: &mut Timers,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        let each = if self.config.interleave { 8 } else { 4 };
+        let most = packet.room().saturating_sub(8) / each;
+        let Some(plan) = self.forward_plan(most) else {
+            return false;
+        };
+        packet.forward(plan.cumulative, self.config.interleave, &plan.skipped);
+        self.forward.told = self.forward.advanced;
+        self.forward.told_to = self.out.place(plan.cumulative) + 1;
+        self.forward.at = now;
+        self.forward.path = Some(id);
+        self.forward.again = false;
+        if let Some(path) = paths.get(id) {
+            timers.set_if_stopped(Timer::T3(id), now + path.rto.current());
+        }
+        true
+    }
+
+    pub(super) fn forward_point(&self) -> u64 {
+        self.forward.advanced
+    }
+
+    /// A FORWARD-TSN was sent on this path and is not answered.
+    pub(super) fn forward_pending_on(&self, id: PathId) -> bool {
+        self.forward.path == Some(id) && self.forward.advanced > self.out.first()
+    }
+
+    /// T3 has expired.
+    pub(super) fn forward_timed_out(&mut self, id: PathId) {
+        if self.forward.path == Some(id) {
+            self.forward.path = None;
+            self.forward.again = true;
+        }
+    }
+
+    /// Moves Advanced.Peer.Ack.Point (rules C1 and C2).
+    pub(super) fn advance(&mut self) {
+        let mut at = self.forward.advanced.max(self.out.first());
+        while at < self.out.next() {
+            let chunk = self.out.get(at);
+            if !chunk.abandoned || chunk.state == State::Acked {
+                break;
+            }
+            at += 1;
+        }
+        self.forward.advanced = at;
+    }
+
+    /// A SACK has come that does not answer all of the FORWARD-TSN: it is repeated, but not more than once in a round trip.
+    pub(super) fn forward_after_sack(&mut self, now: Time, paths: &Paths) {
+        let first = self.out.first();
+        if self.forward.advanced <= first {
+            self.forward.path = None;
+            self.forward.again = false;
+            return;
+        }
+        let path = self.forward.path.and_then(|id| paths.get(id));
+        let pause = path.map_or(Duration::ZERO, |p| {
+            p.rto.smoothed().unwrap_or(p.rto.current())
+        });
+        if self.forward.told_to <= first || now.since(self.forward.at) >= pause {
+            self.forward.again = true;
+        }
+    }
+
+    /// Has the message of this chunk, which is lost, had its chances?
+    pub(super) fn gives_up(&self, chunk: &Chunk, now: Time) -> bool {
+        let part = &self.store[chunk.slot];
+        self.config.partial_reliability
+            && match part.about.reliability {
+                Reliability::Rtx(most) => u32::from(chunk.sends) > most,
+                Reliability::Ttl(_) => part.deadline <= now,
+                Reliability::Full | Reliability::Prio(_) => false,
+            }
+    }
+
+    pub(super) fn may_abandon(&self, slot: Slot) -> bool {
+        self.config.partial_reliability || !self.begun(slot)
+    }
+
+    /// Was something of the part's message sent?
+    fn begun(&self, slot: Slot) -> bool {
+        let part = &self.store[slot];
+        if part.sent > 0 || !part.queued {
+            return true;
+        }
+        if part.begin || part.held {
+            return false;
+        }
+        let head = &self.store[self.queues.head(part.about.stream)];
+        head.message == part.message && (!head.begin || head.sent > 0)
+    }
+
+    /// Gives up the message that the part belongs to.
+    pub(super) fn abandon(&mut self, slot: Slot) {
+        if self.store[slot].abandoned {
+            return;
+        }
+        let begun = self.begun(slot);
+        let part = &self.store[slot];
+        let (stream, message, single) = (part.about.stream, part.message, part.begin && part.end);
+        let (first, last) = match single {
+            true => (part.first, part.last),
+            false => (self.out.first(), self.out.next()),
+        };
+        let unsent: Vec<Slot> = match single {
+            true => part.queued.then_some(slot).into_iter().collect(),
+            false => self.queues.queued(&self.store, stream),
+        };
+        let unsent: Vec<Slot> = unsent
+            .into_iter()
+            .filter(|s| self.store[*s].message == message)
+            .collect();
+        let mut goes_on = !unsent.is_empty();
+        if let Some(open) = self.queues.open.get_mut(&stream)
+            && open.message == message
+        {
+            open.discarding = true;
+            goes_on = true;
+        }
+        if begun && goes_on {
+            let number = self.queues.break_off(stream);
+            let part = &mut self.store[slot];
+            part.chunks += 1;
+            part.number = number;
+        }
+        if begun {
+            for place in first.max(self.out.first())..self.out.next().min(last.saturating_add(1)) {
+                self.abandon_chunk(place, message);
+            }
+        }
+        for slot in unsent {
+            self.buffered -= self.store[slot].unsent();
+            self.queues.unlink(&mut self.store, slot);
+            self.report(slot);
+            if self.store[slot].chunks == 0 {
+                self.forget(slot);
+            }
+        }
+        if begun && goes_on {
+            self.report(slot);
+            self.out.push(Chunk::missing_end(slot));
+        }
+        self.advance();
+    }
+
+    fn abandon_chunk(&mut self, place: u64, message: u64) {
+        let chunk = *self.out.get(place);
+        if chunk.abandoned || self.store[chunk.slot].message != message {
+            return;
+        }
+        self.buffered -= usize::from(chunk.len);
+        self.out.get_mut(place).abandoned = true;
+        if chunk.state == State::Lost {
+            self.out.lost.remove(&place);
+            self.out.get_mut(place).state = State::Skipped;
+        }
+        // A part that is queued too is taken from there first, while it still has its data.
+        if !self.store[chunk.slot].queued {
+            self.report(chunk.slot);
+        }
+    }
+}
+
+impl Chunk {
+    /// Stands for the fragments that a message would have had.
+    fn missing_end(slot: Slot) -> Chunk {
+        Chunk {
+            slot,
+            at: 0,
+            len: 0,
+            sends: 0,
+            fragment: 0,
+            path: PathId(0),
+            state: State::Skipped,
+            missing: 0,
+            begin: false,
+            end: true,
+            fast: false,
+            timed_out: false,
+            abandoned: true,
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The streams' queues of messages that were not, or not wholly, sent.
+
+use std::collections::BTreeMap;
+
+use super::Outgoing;
+use super::store::{NONE, Slot, Store};
+use crate::sched::{Ended, Scheduler, SchedulerKind};
+use crate::time::Time;
+
+#[derive(Debug)]
+pub(super) struct Queues {
+    streams: Vec<Stream>,
+    scheduler: Box<dyn Scheduler>,
+    kind: SchedulerKind,
+    /// What the scheduler knows of the streams, for the next one.
+    values: BTreeMap<u16, u16>,
+    /// Without interleaving, a message that was begun goes on before any other.
+    locked: Option<u16>,
+    interleave: bool,
+    /// Streams whose last message is not complete.
+    pub open: BTreeMap<u16, Open>,
+    /// New messages of streams that are held back.
+    held: BTreeMap<u16, List>,
+    /// What may be sent: bytes and parts.
+    pub bytes: usize,
+    pub parts: usize,
+    pub held_bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Stream {
+    list: List,
+    /// The next SSN or MID, and the next MID of unordered messages.
+    ordered: u32,
+    unordered: u32,
+    /// The number of the message that was begun, and its next fragment's.
+    current: u32,
+    fragment: u32,
+    /// Chunks that are not cumulatively acknowledged.
+    outstanding: u32,
+}
+
+/// A message of which more is to come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub about: Outgoing,
+    pub message: u64,
+    pub deadline: Time,
+    /// It was abandoned: what comes is thrown away.
+    pub discarding: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: Slot,
+    tail: Slot,
+}
+
+impl Queues {
+    pub fn new(streams: u16, kind: SchedulerKind, interleave: bool) -> Queues {
+        Queues {
+            streams: vec![Stream::NEW; usize::from(streams)],
+            scheduler: kind.make(),
+            kind,
+            values: BTreeMap::new(),
+            locked: None,
+            interleave,
+            open: BTreeMap::new(),
+            held: BTreeMap::new(),
+            bytes: 0,
+            parts: 0,
+            held_bytes: 0,
+        }
+    }
+
+    pub fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    pub fn set_streams(&mut self, number: u16) {
+        self.streams.resize(usize::from(number), Stream::NEW);
+    }
+
+    pub fn set_interleave(&mut self, on: bool) {
+        self.interleave = on;
+    }
+
+    pub fn is_locked_by(&self, stream: u16) -> bool {
+        self.locked == Some(stream)
+    }
+
+    pub fn push(&mut self, store: &mut Store, stream: u16, slot: Slot) {
+        store[slot].queued = true;
+        if !self.held.is_empty()
+            && let Some(list) = self.held.get_mut(&stream)
+            && (store[slot].begin || list.tail != NONE)
+        {
+            store[slot].held = true;
+            self.held_bytes += store[slot].data.len();
+            list.push(store, slot);
+        } else {
+            self.push_ready(store, stream, slot);
+        }
+    }
+
+    #[inline]
+    fn push_ready(&mut self, store: &mut Store, stream: u16, slot: Slot) {
+        self.bytes += store[slot].unsent();
+        self.parts += 1;
+        let list = &mut self.streams[usize::from(stream)].list;
+        let first = list.head == NONE;
+        list.push(store, slot);
+        self.scheduler.queued(stream, first);
+    }
+
+    /// What is sent next.
+    #[inline]
+    pub fn turn(&self) -> Option<(u16, Slot)> {
+        let stream = match self.locked {
+            Some(stream) => stream,
+            None => self.scheduler.next()?,
+        };
+        let head = self.streams[usize::from(stream)].list.head;
+        (head != NONE).then_some((stream, head))
+    }
+
+    pub fn head(&self, stream: u16) -> Slot {
+        self.streams[usize::from(stream)].list.head
+    }
+
+    /// Takes `size` bytes of the stream's first part; the fragment's number in its message.
+    #[inline]
+    pub fn take(&mut self, store: &mut Store, number: u16, size: usize) -> u32 {
+        let stream = &mut self.streams[usize::from(number)];
+        let slot = stream.list.head;
+        let part = &mut store[slot];
+        if part.sent == 0 {
+            if part.begin {
+                stream.begin(part.about.unordered, self.interleave);
+            }
+            part.number = stream.current;
+        }
+        let fragment = stream.fragment;
+        stream.fragment = stream.fragment.wrapping_add(1);
+        stream.outstanding += 1;
+        part.sent += size as u32;
+        self.bytes -= size;
+        let done = part.unsent() == 0;
+        let message_done = done && part.end;
+        if done {
+            part.queued = false;
+            stream.list.unlink(store, slot);
+            self.parts -= 1;
+        }
+        let queue_done = stream.list.head == NONE;
+        if !self.interleave {
+            self.locked = (!message_done).then_some(number);
+        }
+        self.scheduler.sent(
+            number,
+            size,
+            Ended {
+                part: done,
+                turn: self.interleave || message_done,
+                queue: queue_done,
+            },
+        );
+        fragment
+    }
+
+    pub fn packet_done(&mut self) {
+        self.scheduler.packet_done();
+    }
+
+    /// Takes back a part of which nothing more will be sent.
+    pub fn unlink(&mut self, store: &mut Store, slot: Slot) {
+        let number = store[slot].about.stream;
+        let unsent = store[slot].unsent();
+        store[slot].queued = false;
+        if store[slot].held {
+            if let Some(list) = self.held.get_mut(&number) {
+                list.unlink(store, slot);
+            }
+            self.held_bytes -= unsent;
+            return;
+        }
+        let list = &mut self.streams[usize::from(number)].list;
+        list.unlink(store, slot);
+        let last = list.head == NONE;
+        self.bytes -= unsent;
+        self.parts -= 1;
+        self.scheduler.removed(number, last);
+    }
+
+    /// The message that was begun on this stream will not go on; its number.
+    pub fn break_off(&mut self, number: u16) -> u32 {
+        if self.locked == Some(number) {
+            self.locked = None;
+        }
+        let stream = &mut self.streams[usize::from(number)];
+        stream.outstanding += 1;
+        stream.current
+    }
+
+    #[inline]
+    pub fn acked(&mut self, stream: u16) {
+        if let Some(stream) = self.streams.get_mut(usize::from(stream)) {
+            stream.outstanding -= 1;
+        }
+    }
+
+    pub fn outstanding(&self, stream: u16) -> u32 {
+        self.streams[usize::from(stream)].outstanding
+    }
+
+    pub fn set_value(&mut self, stream: u16, value: u16) {
+        self.values.insert(stream, value);
+        self.scheduler.set_value(stream, value);
+    }
+
+    pub fn value(&self, stream: u16) -> u16 {
+        self.values.get(&stream).copied().unwrap_or(0)
+    }
+
+    pub fn set_scheduler(&mut self, store: &Store, kind: SchedulerKind) {
+        self.kind = kind;
+        self.scheduler = kind.make();
+        for (stream, value) in &self.values {
+            self.scheduler.set_value(*stream, *value);
+        }
+        let mut queued = Vec::new();
+        for (number, stream) in self.streams.iter().enumerate() {
+            let head = stream.list.head;
+            let parts = stream.list.iter(store);
+            queued.extend(parts.map(|slot| (store[slot].order, number as u16, slot == head)));
+        }
+        queued.sort_unstable();
+        for (_, stream, first) in queued {
+            self.scheduler.queued(stream, first);
+        }
+    }
+
+    pub fn kind(&self) -> SchedulerKind {
+        self.kind
+    }
+
+    /// New messages of the stream wait until it is released.
+    pub fn hold(&mut self, stream: u16) {
+        self.held.entry(stream).or_insert(List::EMPTY);
+    }
+
+    pub fn release(&mut self, store: &mut Store, stream: u16) {
+        let Some(list) = self.held.remove(&stream) else {
+            return;
+        };
+        let slots: Vec<Slot> = list.iter(store).collect();
+        for slot in slots {
+            let part = &mut store[slot];
+            part.held = false;
+            self.held_bytes -= part.data.len();
+            self.push_ready(store, stream, slot);
+        }
+    }
+
+    /// Numbers begin at 0 again.
+    pub fn renumber(&mut self, stream: u16) {
+        if let Some(stream) = self.streams.get_mut(usize::from(stream)) {
+            stream.ordered = 0;
+            stream.unordered = 0;
+        }
+    }
+
+    /// Everything queued for this stream, held back or not.
+    pub fn queued(&self, store: &Store, stream: u16) -> Vec<Slot> {
+        let ready = self.streams[usize::from(stream)].list.iter(store);
+        let held = self
+            .held
+            .get(&stream)
+            .into_iter()
+            .flat_map(|list| list.iter(store));
+        ready.chain(held).collect()
+    }
+
+    pub fn ready(&self, store: &Store, stream: u16) -> Vec<Slot> {
+        self.streams[usize::from(stream)].list.iter(store).collect()
+    }
+}
+
+impl Stream {
+    const NEW: Stream = Stream {
+        list: List::EMPTY,
+        ordered: 0,
+        unordered: 0,
+        current: 0,
+        fragment: 0,
+        outstanding: 0,
+    };
+
+    #[inline]
+    fn begin(&mut self, unordered: bool, interleave: bool) {
+        self.fragment = 0;
+        self.current = match (unordered, interleave) {
+            (false, _) => {
+                self.ordered = self.ordered.wrapping_add(1);
+                self.ordered.wrapping_sub(1)
+            }
+            (true, true) => {
+                self.unordered = self.unordered.wrapping_add(1);
+                self.unordered.wrapping_sub(1)
+            }
+            // DATA: the receiver does not look at it.
+            (true, false) => 0,
+        };
+    }
+}
+
+impl List {
+    const EMPTY: List = List {
+        head: NONE,
+        tail: NONE,
+    };
+
+    #[inline]
+    fn push(&mut self, store: &mut Store, slot: Slot) {
+        store[slot].previous = self.tail;
+        store[slot].next = NONE;
+        match self.tail {
+            NONE => self.head = slot,
+            tail => store[tail].next = slot,
+        }
+        self.tail = slot;
+    }
+
+    #[inline]
+    fn unlink(&mut self, store: &mut Store, slot: Slot) {
+        let (previous, next) = (store[slot].previous, store[slot].next);
+        match previous {
+            NONE => self.head = next,
+            previous => store[previous].next = next,
+        }
+        match next {
+            NONE => self.tail = previous,
+            next => store[next].previous = previous,
+        }
+        store[slot].previous = NONE;
+        store[slot].next = NONE;
+    }
+
+    fn iter<'s>(&self, store: &'s Store) -> impl Iterator<Item = Slot> + use<'s> {
+        let mut at = self.head;
+        core::iter::from_fn(move || {
+            let slot = at;
+            if slot == NONE {
+                return None;
+            }
+            at = store[slot].next;
+            Some(slot)
+        })
+    }
+}

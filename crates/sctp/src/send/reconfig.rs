@@ -1,0 +1,75 @@
+//! What re-configuration of streams needs (RFC 6525).
+
+use super::Sender;
+use crate::serial::Tsn;
+
+impl Sender {
+    /// New messages for these streams (none named: all) wait, while what was handed over before is sent and acknowledged.
+    pub fn hold_streams(&mut self, streams: &[u16]) {
+        for stream in self.named(streams) {
+            self.queues.hold(stream);
+        }
+    }
+
+    /// They need not wait any longer.
+    pub fn release_streams(&mut self, streams: &[u16]) {
+        for stream in self.named(streams) {
+            self.queues.release(&mut self.store, stream);
+        }
+    }
+
+    /// Nothing of what was handed over before the stream was held is unsent or unacknowledged.
+    pub fn stream_is_idle(&self, stream: u16) -> bool {
+        usize::from(stream) >= self.queues.streams()
+            || self.queues.outstanding(stream) == 0
+                && self.queues.head(stream) == super::NONE
+                && !self.is_broken_in(stream)
+    }
+
+    /// A message was begun, and its end is not known. One that was held back as a whole does not count.
+    fn is_broken_in(&self, stream: u16) -> bool {
+        self.queues.open.get(&stream).is_some_and(|open| {
+            let queued = self.queues.queued(&self.store, stream);
+            !queued.iter().any(|slot| {
+                let part = &self.store[*slot];
+                part.message == open.message && part.begin && part.held
+            })
+        })
+    }
+
+    /// SSNs and MIDs of these streams (none named: all) begin at 0 again; they are held no longer.
+    pub fn reset_streams(&mut self, streams: &[u16]) {
+        for stream in self.named(streams) {
+            self.queues.renumber(stream);
+            self.queues.release(&mut self.store, stream);
+        }
+    }
+
+    pub fn add_streams(&mut self, more: u16) {
+        let number = self.streams().saturating_add(more);
+        self.queues.set_streams(number);
+    }
+
+    /// The association's TSNs go on at `next`. Nothing may be outstanding.
+    pub fn reset_tsn(&mut self, next: Tsn) {
+        self.out.rename(next);
+        self.forward = super::partial::Forwarding::new(self.out.first());
+        self.recovery = None;
+        self.probe = None;
+    }
+
+    /// Nothing of any stream is outstanding.
+    pub fn all_acknowledged(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    fn named(&self, streams: &[u16]) -> Vec<u16> {
+        match streams.is_empty() {
+            true => (0..self.streams()).collect(),
+            false => {
+                let known = |stream: &u16| *stream < self.streams();
+                streams.iter().copied().filter(known).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Serial numbers (RFC 1982): TSN, SSN and MID as types of their own, so that none is compared as a plain integer.
+//!
+//! `a.before(b)` is the `<` of RFC 1982. Two numbers exactly half the space apart have no order: neither is before the other.
+
+macro_rules! serial {
+    ($(#[$doc:meta])* $name:ident, $int:ty, $signed:ty) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+        pub struct $name(pub $int);
+
+        impl $name {
+            /// Strictly before `other` in serial-number order.
+            #[inline]
+            pub const fn before(self, other: Self) -> bool {
+                let distance = other.0.wrapping_sub(self.0) as $signed;
+                distance > 0
+            }
+
+            /// Before `other` or equal to it.
+            #[inline]
+            pub const fn at_most(self, other: Self) -> bool {
+                self.0 == other.0 || self.before(other)
+            }
+
+            #[inline]
+            pub const fn next(self) -> Self {
+                Self(self.0.wrapping_add(1))
+            }
+
+            #[inline]
+            pub const fn previous(self) -> Self {
+                Self(self.0.wrapping_sub(1))
+            }
+
+            #[inline]
+            pub const fn plus(self, n: $int) -> Self {
+                Self(self.0.wrapping_add(n))
+            }
+
+            #[inline]
+            pub const fn minus(self, n: $int) -> Self {
+                Self(self.0.wrapping_sub(n))
+            }
+
+            /// How many steps after `earlier` this is, modulo the space.
+            #[inline]
+            pub const fn since(self, earlier: Self) -> $int {
+                self.0.wrapping_sub(earlier.0)
+            }
+
+            /// The later of the two.
+            #[inline]
+            pub const fn later(self, other: Self) -> Self {
+                if self.before(other) { other } else { self }
+            }
+        }
+    };
+}
+
+serial! {
+    /// Transmission sequence number: one for each DATA or I-DATA chunk of a direction.
+    Tsn, u32, i32
+}
+serial! {
+    /// Stream sequence number: one for each ordered message of a stream (DATA).
+    Ssn, u16, i16
+}
+serial! {
+    /// Message identifier: as the SSN, for I-DATA (RFC 8260), of ordered and of unordered messages each.
+    Mid, u32, i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_goes_on_over_the_wrap() {
+        assert!(Tsn(u32::MAX).before(Tsn(0)));
+        assert!(!Tsn(0).before(Tsn(u32::MAX)));
+        assert_eq!(Tsn(u32::MAX).next(), Tsn(0));
+        assert_eq!(Ssn(0).previous(), Ssn(u16::MAX));
+        assert_eq!(Ssn(2).since(Ssn(u16::MAX)), 3);
+        assert_eq!(Mid(u32::MAX).plus(2), Mid(1));
+        assert_eq!(Mid(1).minus(2), Mid(u32::MAX));
+        assert_eq!(Tsn(u32::MAX).later(Tsn(3)), Tsn(3));
+    }
+
+    #[test]
+    fn numbers_half_the_space_apart_have_no_order() {
+        assert!(!Tsn(0).before(Tsn(1 << 31)));
+        assert!(!Tsn(1 << 31).before(Tsn(0)));
+        assert!(Tsn(0).before(Tsn((1 << 31) - 1)));
+        assert!(!Ssn(0).at_most(Ssn(1 << 15)));
+    }
+
+    #[test]
+    fn every_pair_of_ssns_near_each_other_is_ordered_by_distance() {
+        for start in [0u16, 1, 0x7fff, 0x8000, 0xfffe, 0xffff] {
+            for step in 1..0x8000u16 {
+                assert!(Ssn(start).before(Ssn(start).plus(step)));
+                assert!(!Ssn(start).plus(step).at_most(Ssn(start)));
+            }
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! How associations begin: over bad lines, from both sides at once, again after a peer lost its state, and not at all.
+
+mod sim;
+
+use std::time::Duration;
+
+use headwater_sctp::association::State;
+use headwater_sctp::config::AssocConfig;
+use headwater_sctp::endpoint::Arrived;
+use headwater_sctp::event::{Down, Event};
+use headwater_sctp::send::Reliability;
+use sim::chance::{Chance, for_seeds};
+use sim::craft::{self, Opening, Puppet};
+use sim::network::Faults;
+use sim::{Pair, Setup};
+
+const LONG: Duration = Duration::from_secs(4 * 3600);
+
+fn exchange(pair: &mut Pair) {
+    for side in [0, 1] {
+        for stream in 0..3 {
+            pair.send_all(side, stream, false, 700, Reliability::Full);
+        }
+    }
+    pair.until_delivered(LONG);
+}
+
+#[test]
+fn associations_begin_and_end_over_any_line() {
+    for_seeds(400, |seed| {
+        let mut chance = Chance::new(seed);
+        let mut setup = Setup::new(seed);
+        setup.faults = Faults::by(&mut chance);
+        setup.faults.loss = chance.pick(&[0, 100, 300]);
+        let mtu = setup.faults.mtu.min(1452);
+        let mut pair = setup
+            .each(|config| {
+                config.mtu = mtu;
+                config.init_retransmissions = 100;
+                config.association_retransmissions = 100;
+                config.path_retransmissions = 100;
+            })
+            .together();
+        exchange(&mut pair);
+        pair.until_shut_down(chance.below(2));
+    });
+}
+
+#[test]
+fn two_that_connect_at_once_have_one_association() {
+    for_seeds(400, |seed| {
+        let mut chance = Chance::new(seed);
+        let loss = chance.pick(&[0, 100]);
+        let mut pair = Setup::new(seed)
+            .faults(|faults| {
+                faults.loss = loss;
+                faults.jitter = Duration::from_millis(chance.pick(&[0, 10]));
+                faults.duplicate = 50;
+            })
+            .each(|config| config.init_retransmissions = 100)
+            .apart();
+        let later = chance.pick(&[0, 0, 3, 7, 12, 17]);
+        // Who connects first finds somebody who listens, or connects too.
+        if later > 0 || chance.coin() {
+            pair.ends.iter_mut().for_each(|end| end.endpoint.listen(4));
+        }
+        let config = AssocConfig {
+            init_retransmissions: 100,
+            ..sim::patient()
+        };
+        pair.connect(0, &config);
+        // Before, between and after the packets of the first handshake.
+        pair.run_for(Duration::from_millis(later));
+        if pair.ends[1].id.is_none() {
+            pair.connect(1, &config);
+        }
+        pair.until_up();
+        exchange(&mut pair);
+        for side in [0, 1] {
+            let ups = pair.ends[side]
+                .events
+                .iter()
+                .filter(|e| matches!(e, Event::Up { .. }))
+                .count();
+            assert_eq!(ups, 1, "{:?}", pair.ends[side].events);
+        }
+        pair.until_shut_down(0);
+    });
+}
+
+#[test]
+fn a_peer_that_lost_its_state_begins_anew() {
+    for_seeds(200, |seed| {
+        let mut chance = Chance::new(seed);
+        let loss = chance.pick(&[0, 50]);
+        let mut pair = Setup::new(seed)
+            .faults(|faults| faults.loss = loss)
+            .together();
+        pair.send_all(1, 0, false, 5000, Reliability::Full);
+        if chance.coin() {
+            pair.until_delivered(LONG);
+        }
+        let config = AssocConfig::default();
+        pair.ends[0].endpoint = sim::endpoint(0, &config, &pair.ends[0].addresses, chance.seed());
+        pair.ends[0].events.clear();
+        pair.ends
+            .iter_mut()
+            .for_each(|end| end.ledger = sim::ledger::Ledger::after_restart(seed + 77));
+        if chance.coin() {
+            pair.net.drop_all();
+        }
+        pair.connect(0, &config);
+        let again = pair.run_until(LONG, |pair| {
+            pair.saw(1, |e| matches!(e, Event::Restarted))
+                && pair.saw(0, |e| matches!(e, Event::Up { .. }))
+        });
+        assert!(again, "{:?} {:?}", pair.ends[0].events, pair.ends[1].events);
+        exchange(&mut pair);
+        pair.until_shut_down(1);
+    });
+}
+
+#[test]
+fn a_port_that_does_not_listen_refuses() {
+    let mut pair = Setup::new(1).apart();
+    pair.connect(0, &AssocConfig::default());
+    pair.run_until(LONG, |pair| pair.down(0).is_some());
+    assert!(
+        matches!(pair.down(0), Some(Down::Aborted { by_peer: true, .. })),
+        "{:?}",
+        pair.down(0)
+    );
+}
+
+#[test]
+fn silence_ends_an_attempt_after_its_retransmissions() {
+    let mut pair = Setup::new(1).apart();
+    let there = pair.ends[1].addresses[0];
+    pair.net.cut(there);
+    pair.connect(
+        0,
+        &AssocConfig {
+            init_retransmissions: 3,
+            ..AssocConfig::default()
+        },
+    );
+    pair.run_until(LONG, |pair| pair.down(0).is_some());
+    assert_eq!(pair.down(0), Some(Down::SetupFailed { refused: false }));
+    assert_eq!(pair.net.packets, 4, "one INIT and three more");
+}
+
+/// Packets of one association that come again, late: nothing may happen for them (a cookie is no ticket for two).
+#[test]
+fn what_is_replayed_changes_nothing() {
+    for_seeds(60, |seed| {
+        let mut pair = Setup::new(seed).apart();
+        pair.net.tape = Some(Vec::new());
+        pair.ends[1].endpoint.listen(4);
+        pair.connect(0, &AssocConfig::default());
+        pair.until_up();
+        exchange(&mut pair);
+        let tape = pair.net.tape.take().expect("a tape");
+        for flight in &tape {
+            let at = pair.now + Duration::from_millis(pair.chance.below(100) as u64);
+            pair.net
+                .inject(at, flight.from, flight.to, flight.bytes.clone());
+        }
+        exchange(&mut pair);
+        pair.run_for(Duration::from_secs(1));
+        pair.until_shut_down(0);
+        // The port is free again, and old packets bring nothing back to life but what a cookie of this minute may.
+        let at = pair.now + Duration::from_secs(100);
+        for flight in &tape {
+            pair.net
+                .inject(at, flight.from, flight.to, flight.bytes.clone());
+        }
+        pair.run_for(Duration::from_secs(200));
+        assert!(
+            pair.ends[1].endpoint.accept().is_none(),
+            "an old cookie was taken"
+        );
+    });
+}
+
+/// CVE-2026-52924: data is queued, the cookie has become stale, the handshake begins again.
+#[test]
+fn a_stale_cookie_loses_no_queued_data() {
+    for_seeds(40, |seed| {
+        let mut chance = Chance::new(seed);
+        let mut pair = Setup::new(seed).apart();
+        pair.ends[1].endpoint.listen(4);
+        pair.connect(
+            0,
+            &AssocConfig {
+                init_retransmissions: 100,
+                ..sim::patient()
+            },
+        );
+        for stream in 0..5 {
+            assert!(pair.send(
+                0,
+                stream,
+                chance.coin(),
+                1 + chance.below(4000),
+                Reliability::Full
+            ));
+        }
+        let id = pair.id(0);
+        let echoed = |pair: &Pair| {
+            pair.ends[0]
+                .endpoint
+                .association(id)
+                .is_some_and(|a| a.state() == State::CookieEchoed)
+        };
+        assert!(pair.run_until(LONG, echoed));
+        pair.net.drop_all();
+        let there = pair.ends[1].addresses[0];
+        pair.net.cut(there);
+        pair.run_for(Duration::from_secs(61));
+        pair.net.mend(there);
+        pair.until_up();
+        exchange(&mut pair);
+        pair.until_shut_down(chance.below(2));
+    });
+}
+
+#[test]
+fn initial_numbers_at_their_ends_wrap() {
+    for tsn in [0, 1, 0x7fff_fffe, 0x8000_0000, 0xffff_fffe, 0xffff_ffff] {
+        let mut puppet = puppet(
+            1,
+            Opening {
+                tsn,
+                ..Opening::default()
+            },
+        );
+        puppet.open();
+        let id = puppet.endpoint.accept().expect("an association");
+        let mut buffer = [0; 100];
+        for n in 0..10_u16 {
+            puppet.say(&[craft::data(
+                tsn.wrapping_add(u32::from(n)),
+                0,
+                n,
+                3,
+                &n.to_be_bytes(),
+            )]);
+            let piece = puppet
+                .endpoint
+                .receive(puppet.now, id, &mut buffer)
+                .expect("a message");
+            assert_eq!((piece.len, &buffer[..2]), (2, &n.to_be_bytes()[..]));
+        }
+        puppet.pass(Duration::from_secs(1));
+        let sacks = puppet.hear();
+        let (_, _, sack) = sacks
+            .iter()
+            .rfind(|(kind, ..)| *kind == craft::SACK)
+            .expect("a SACK");
+        assert_eq!(craft::word(sack, 0), tsn.wrapping_add(9));
+    }
+}
+
+/// An endpoint that listens, and a puppet before it.
+fn puppet(seed: u64, opening: Opening) -> Puppet {
+    let (here, there) = (sim::address(0, 0), sim::address(1, 0));
+    let mut endpoint = sim::endpoint(
+        1,
+        &AssocConfig::default(),
+        &[there],
+        Chance::new(seed).seed(),
+    );
+    endpoint.listen(16);
+    Puppet::new(endpoint, there, here, opening)
+}
+
+#[test]
+fn a_flood_of_inits_leaves_nothing() {
+    let mut puppet = puppet(1, Opening::default());
+    for n in 0..10_000_u32 {
+        puppet.port = 1024 + (n % 60_000) as u16;
+        puppet.here = std::net::Ipv4Addr::from(0x0a00_0000 | n << 4 | 9).into();
+        puppet.opening.tag = n + 1;
+        let init = puppet.opening.chunk(craft::INIT);
+        puppet.their_tag = 0;
+        puppet.say(&[init]);
+        let heard = puppet.hear();
+        assert_eq!(
+            heard.iter().map(|(kind, ..)| *kind).collect::<Vec<_>>(),
+            [craft::INIT_ACK]
+        );
+    }
+    assert_eq!(
+        puppet.endpoint.timeout(),
+        None,
+        "a timer runs for somebody who only sent INIT"
+    );
+    assert!(puppet.endpoint.event().is_none() && puppet.endpoint.accept().is_none());
+}
+
+#[test]
+fn more_than_the_backlog_are_turned_away_and_none_is_lost() {
+    let mut puppet = puppet(1, Opening::default());
+    puppet.endpoint.listen(4);
+    let mut open = 0;
+    for port in 7000..7020 {
+        (puppet.port, puppet.their_tag) = (port, 0);
+        puppet.say(&[puppet.opening.chunk(craft::INIT)]);
+        let heard = puppet.hear();
+        let Some((_, _, value)) = heard.iter().find(|(kind, ..)| *kind == craft::INIT_ACK) else {
+            continue;
+        };
+        puppet.their_tag = craft::word(value, 0);
+        puppet.say(&[craft::chunk(craft::COOKIE_ECHO, 0, &craft::cookie(value))]);
+        open += usize::from(
+            puppet
+                .hear()
+                .iter()
+                .any(|(kind, ..)| *kind == craft::COOKIE_ACK),
+        );
+    }
+    let accepted = std::iter::from_fn(|| puppet.endpoint.accept()).count();
+    assert_eq!(accepted, open);
+    assert!(
+        (4..20).contains(&accepted),
+        "{accepted} of 20 in a backlog of 4"
+    );
+}
+
+#[test]
+fn malformed_inits_are_refused() {
+    let bad = [
+        (
+            "no streams out",
+            Opening {
+                outbound: 0,
+                ..Opening::default()
+            },
+        ),
+        (
+            "no streams in",
+            Opening {
+                inbound: 0,
+                ..Opening::default()
+            },
+        ),
+        (
+            "tag zero",
+            Opening {
+                tag: 0,
+                ..Opening::default()
+            },
+        ),
+        (
+            "host name",
+            Opening {
+                params: vec![craft::param(11, b"example.org\0")],
+                ..Opening::default()
+            },
+        ),
+    ];
+    for (what, opening) in bad {
+        let mut puppet = puppet(1, opening);
+        let init = puppet.opening.chunk(craft::INIT);
+        puppet.say(&[init]);
+        let heard: Vec<_> = puppet.hear().iter().map(|(kind, ..)| *kind).collect();
+        assert!(
+            heard.is_empty() || heard == [craft::ABORT],
+            "{what}: {heard:?}"
+        );
+    }
+    // An INIT is alone in its packet, and its tag is zero.
+    let mut puppet = puppet(1, Opening::default());
+    let init = puppet.opening.chunk(craft::INIT);
+    puppet.say(&[init.clone(), craft::chunk(craft::COOKIE_ACK, 0, &[])]);
+    assert!(puppet.hear().iter().all(|(kind, ..)| *kind == craft::ABORT));
+    puppet.their_tag = 5;
+    puppet.say(&[init]);
+    assert!(puppet.hear().iter().all(|(kind, ..)| *kind == craft::ABORT));
+    assert_eq!(puppet.endpoint.timeout(), None);
+}
+
+/// Two upper bits of a parameter's type say what to do with one that nobody knows (RFC 9260 3.2.1).
+#[test]
+fn unknown_parameters_are_treated_by_their_upper_bits() {
+    for (kind, reported, stops) in [
+        (0x3abc, false, true),
+        (0x7abc, true, true),
+        (0xbabc, false, false),
+        (0xfabc, true, false),
+    ] {
+        let after = craft::param(0xfabd, b"after");
+        let opening = Opening {
+            params: vec![craft::param(kind, b"what?"), after],
+            ..Opening::default()
+        };
+        let mut puppet = puppet(1, opening);
+        puppet.say(&[puppet.opening.chunk(craft::INIT)]);
+        let heard = puppet.hear();
+        let (_, _, value) = heard
+            .iter()
+            .find(|(kind, ..)| *kind == craft::INIT_ACK)
+            .expect("an INIT ACK");
+        let contains = |kind: u16| {
+            value
+                .windows(4)
+                .any(|w| w == [(kind >> 8) as u8, kind as u8, 0, 9])
+        };
+        assert_eq!(contains(kind), reported, "{kind:x}");
+        assert_eq!(contains(0xfabd), !stops, "what follows {kind:x}");
+    }
+}
+
+#[test]
+fn a_forged_cookie_is_no_cookie() {
+    for_seeds(100, |seed| {
+        let mut chance = Chance::new(seed);
+        let mut puppet = puppet(seed, Opening::default());
+        puppet.say(&[puppet.opening.chunk(craft::INIT)]);
+        let heard = puppet.hear();
+        let (_, _, value) = heard
+            .iter()
+            .find(|(kind, ..)| *kind == craft::INIT_ACK)
+            .expect("an INIT ACK");
+        puppet.their_tag = craft::word(value, 0);
+        let mut cookie = craft::cookie(value);
+        match seed % 3 {
+            0 => cookie.truncate(chance.below(cookie.len())),
+            1 => cookie.extend(chance.bytes(4)),
+            _ => {
+                let at = chance.below(cookie.len());
+                cookie[at] ^= 1 << chance.below(8);
+            }
+        }
+        puppet.say(&[craft::chunk(craft::COOKIE_ECHO, 0, &cookie)]);
+        assert!(
+            puppet.hear().iter().all(|(kind, ..)| *kind == craft::ABORT),
+            "seed {seed}"
+        );
+        assert!(puppet.endpoint.accept().is_none());
+        assert_eq!(puppet.endpoint.timeout(), None);
+    });
+}
+
+#[test]
+fn packets_out_of_the_blue_are_answered_as_they_must() {
+    use headwater_sctp::endpoint::out_of_the_blue;
+    let (here, there) = (sim::address(0, 0), sim::address(1, 0));
+    let answer = |chunks: &[Vec<u8>], tag: u32| {
+        let packet = craft::packet(7000, 9, tag, chunks);
+        let mut out = Vec::new();
+        let arrived = Arrived {
+            from: here,
+            to: there,
+            encap: None,
+            packet: &packet,
+        };
+        out_of_the_blue(&arrived, &mut out).map(|transmit| {
+            assert_eq!((transmit.to, transmit.len), (here, out.len()));
+            let (kind, flags, _) = craft::chunks(&out)[0];
+            (kind, flags & 1, craft::tag(&out))
+        })
+    };
+    let init = Opening {
+        tag: 77,
+        ..Opening::default()
+    }
+    .chunk(craft::INIT);
+    assert_eq!(answer(&[init], 0), Some((craft::ABORT, 0, 77)));
+    assert_eq!(
+        answer(&[craft::data(1, 0, 0, 3, b"x")], 5),
+        Some((craft::ABORT, 1, 5))
+    );
+    assert_eq!(
+        answer(&[craft::chunk(craft::SHUTDOWN_ACK, 0, &[])], 5),
+        Some((craft::SHUTDOWN_COMPLETE, 1, 5))
+    );
+    for silent in [craft::ABORT, craft::SHUTDOWN_COMPLETE] {
+        assert_eq!(answer(&[craft::chunk(silent, 0, &[])], 5), None, "{silent}");
+    }
+    // A stale cookie that somebody reports, or an acknowledgement of a cookie: nothing to abort.
+    assert_eq!(
+        answer(
+            &[craft::chunk(craft::ERROR, 0, &craft::param(3, &[0; 4]))],
+            5
+        ),
+        None
+    );
+    assert_eq!(answer(&[craft::chunk(craft::COOKIE_ACK, 0, &[])], 5), None);
+}
