@@ -14,7 +14,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 ROOT := $(DESTDIR)$(PREFIX)
 
 HEADERS := headwater.h stropts.h xti.h xti_inet.h tiuser.h netconfig.h netdir.h
-SYS_HEADERS := sad.h strlog.h stropts.h tihdr.h timod.h tiuser.h tpicommon.h
+SYS_HEADERS := sad.h strlog.h stropts.h tihdr.h timod.h tiuser.h tpicommon.h xti_sctp.h
 # Other names by which programs link the library.
 LINKS := libstreams.so libxti.so
 MAN1 := headwater.1 headwater-streams.1
@@ -86,7 +86,7 @@ $(BUILT)/headwater $(BUILT)/libheadwater.so:
 
 install: $(BUILT)/headwater $(BUILT)/libheadwater.so
 	install -D -m 755 $(BUILT)/headwater $(ROOT)/bin/headwater
-	install -D -m 755 -t $(ROOT)/libexec/headwater $(BUILT)/headwater-echo $(BUILT)/headwater-raw $(BUILT)/headwater-perftest $(BUILT)/headwater-xtiperf
+	install -D -m 755 -t $(ROOT)/libexec/headwater $(BUILT)/headwater-echo $(BUILT)/headwater-raw $(BUILT)/headwater-perftest $(BUILT)/headwater-xtiperf $(BUILT)/headwater-sctpperf
 	install -D -m 755 $(BUILT)/libheadwater.so $(ROOT)/lib/libheadwater.so.$(VERSION)
 	ln -sf libheadwater.so.$(VERSION) $(ROOT)/lib/$(SONAME)
 	ln -sf $(SONAME) $(ROOT)/lib/libheadwater.so

@@ -4,7 +4,7 @@ use headwater_e2e::lab::source;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-const OURS: [&str; 12] = [
+const OURS: [&str; 13] = [
     "xti.h",
     "xti_inet.h",
     "tiuser.h",
@@ -16,6 +16,7 @@ const OURS: [&str; 12] = [
     "sys/timod.h",
     "sys/tiuser.h",
     "sys/tpicommon.h",
+    "sys/xti_sctp.h",
     "headwater.h",
 ];
 const SYSTEMS: [&str; 6] = [

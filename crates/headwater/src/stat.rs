@@ -1,6 +1,7 @@
-//! `headwater stat`: the accelerated connections of this user.
+//! `headwater stat`: the accelerated connections of this user, and its SCTP associations.
 
 mod board;
+mod sctp;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -13,7 +14,10 @@ use serde::Serialize;
 use crate::units;
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Stat {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -27,6 +31,12 @@ pub struct Stat {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     watch: Option<u64>,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// List SCTP associations over UDP or raw IP, with their paths
+    Sctp(sctp::Sctp),
 }
 
 /// What the board shows at one moment.
@@ -62,6 +72,9 @@ struct Connection {
 
 impl Stat {
     pub fn execute(&self) -> ExitCode {
+        if let Some(What::Sctp(sctp)) = &self.what {
+            return sctp.execute();
+        }
         loop {
             let snapshot = match board::read() {
                 Ok(snapshot) => snapshot,

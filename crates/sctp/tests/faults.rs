@@ -441,7 +441,7 @@ fn auth_before_there_are_keys_is_dropped() {
 /// Acknowledgements of what was never sent, and gaps beyond all bounds.
 #[test]
 fn impossible_sacks_do_no_harm() {
-    for_seeds(200, |seed| {
+    for_seeds(1200, |seed| {
         let mut chance = Chance::new(seed);
         let (mut puppet, id) = opened(Opening::default(), |_| {});
         queue(&mut puppet, id, &vec![3; 20_000]);
@@ -535,7 +535,7 @@ fn the_window_counts_what_waits_to_be_put_together() {
 /// Packets with the right tag and checksum, but damaged: cut, lengthened, bits flipped, chunks exchanged, in every state.
 #[test]
 fn mutated_packets_are_survived_in_every_state() {
-    for_seeds(600, |seed| {
+    for_seeds(3600, |seed| {
         let mut chance = Chance::new(seed);
         let mut setup = Setup::new(seed).paths(chance.pick(&[1, 2]));
         setup.faults.loss = chance.pick(&[0, 50]);
@@ -655,7 +655,7 @@ fn mutate(bytes: &mut Vec<u8>, chance: &mut Chance) {
 /// The same damage with a wrong tag: what goes on between the two does not notice.
 #[test]
 fn damaged_packets_with_a_wrong_tag_are_not_noticed() {
-    for_seeds(100, |seed| {
+    for_seeds(600, |seed| {
         let mut chance = Chance::new(seed);
         let mut pair = Setup::new(seed)
             .faults(|faults| faults.loss = 20)
@@ -722,7 +722,7 @@ fn a_wrong_checksum_is_never_accepted() {
 /// Data outstanding, and the peer falls silent in the middle: T3 runs, and the association ends with an error.
 #[test]
 fn a_silent_peer_is_given_up_at_every_point() {
-    for_seeds(60, |seed| {
+    for_seeds(360, |seed| {
         let mut chance = Chance::new(seed);
         let mut pair = Setup::new(seed)
             .faults(|faults| faults.loss = 30)

@@ -27,7 +27,7 @@ fn exchange(pair: &mut Pair) {
 
 #[test]
 fn associations_begin_and_end_over_any_line() {
-    for_seeds(400, |seed| {
+    for_seeds(3200, |seed| {
         let mut chance = Chance::new(seed);
         let mut setup = Setup::new(seed);
         setup.faults = Faults::by(&mut chance);
@@ -48,7 +48,7 @@ fn associations_begin_and_end_over_any_line() {
 
 #[test]
 fn two_that_connect_at_once_have_one_association() {
-    for_seeds(400, |seed| {
+    for_seeds(3200, |seed| {
         let mut chance = Chance::new(seed);
         let loss = chance.pick(&[0, 100]);
         let mut pair = Setup::new(seed)
@@ -90,7 +90,7 @@ fn two_that_connect_at_once_have_one_association() {
 
 #[test]
 fn a_peer_that_lost_its_state_begins_anew() {
-    for_seeds(200, |seed| {
+    for_seeds(1600, |seed| {
         let mut chance = Chance::new(seed);
         let loss = chance.pick(&[0, 50]);
         let mut pair = Setup::new(seed)
@@ -152,7 +152,7 @@ fn silence_ends_an_attempt_after_its_retransmissions() {
 /// Packets of one association that come again, late: nothing may happen for them (a cookie is no ticket for two).
 #[test]
 fn what_is_replayed_changes_nothing() {
-    for_seeds(60, |seed| {
+    for_seeds(480, |seed| {
         let mut pair = Setup::new(seed).apart();
         pair.net.tape = Some(Vec::new());
         pair.ends[1].endpoint.listen(4);
@@ -185,7 +185,7 @@ fn what_is_replayed_changes_nothing() {
 /// CVE-2026-52924: data is queued, the cookie has become stale, the handshake begins again.
 #[test]
 fn a_stale_cookie_loses_no_queued_data() {
-    for_seeds(40, |seed| {
+    for_seeds(320, |seed| {
         let mut chance = Chance::new(seed);
         let mut pair = Setup::new(seed).apart();
         pair.ends[1].endpoint.listen(4);
@@ -413,7 +413,7 @@ fn unknown_parameters_are_treated_by_their_upper_bits() {
 
 #[test]
 fn a_forged_cookie_is_no_cookie() {
-    for_seeds(100, |seed| {
+    for_seeds(800, |seed| {
         let mut chance = Chance::new(seed);
         let mut puppet = puppet(seed, Opening::default());
         puppet.say(&[puppet.opening.chunk(craft::INIT)]);

@@ -26,7 +26,7 @@ fn states(pair: &Pair, side: usize) -> Vec<PathState> {
 
 #[test]
 fn all_paths_are_confirmed() {
-    for_seeds(50, |seed| {
+    for_seeds(300, |seed| {
         let mut pair = Setup::new(seed)
             .paths(3)
             .faults(|faults| faults.loss = 50)
@@ -43,7 +43,7 @@ fn all_paths_are_confirmed() {
 
 #[test]
 fn data_goes_on_when_a_path_is_cut_and_comes_back_when_it_is_mended() {
-    for_seeds(150, |seed| {
+    for_seeds(900, |seed| {
         let mut chance = Chance::new(seed);
         let loss = chance.pick(&[0, 20]);
         let potentially_failed = chance.pick(&[0, 1, 5]);
@@ -89,7 +89,7 @@ fn data_goes_on_when_a_path_is_cut_and_comes_back_when_it_is_mended() {
 
 #[test]
 fn paths_that_fail_in_turn_lose_nothing() {
-    for_seeds(60, |seed| {
+    for_seeds(360, |seed| {
         let mut chance = Chance::new(seed);
         let mut pair = Setup::new(seed)
             .paths(3)

@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_secs(4 * 3600);
 
 #[test]
 fn given_up_messages_hold_nothing_up() {
-    for_seeds(200, |seed| {
+    for_seeds(2000, |seed| {
         let mut chance = Chance::new(seed);
         let interleave = chance.coin();
         let mut pair = Setup::new(seed)

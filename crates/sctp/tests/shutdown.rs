@@ -27,7 +27,7 @@ fn over(pair: &Pair) -> bool {
 /// Everything accepted before a shutdown comes, whoever shuts down and whenever, even both at once.
 #[test]
 fn what_was_accepted_before_a_shutdown_comes() {
-    for_seeds(400, |seed| {
+    for_seeds(3200, |seed| {
         let mut chance = Chance::new(seed);
         let mut setup = Setup::new(seed);
         setup.faults = Faults::by(&mut chance);
@@ -150,7 +150,7 @@ fn an_abort_tells_the_peer_why() {
 
 #[test]
 fn a_dead_peer_ends_the_association_after_its_retransmissions() {
-    for_seeds(50, |seed| {
+    for_seeds(400, |seed| {
         let mut chance = Chance::new(seed);
         let retransmissions = chance.pick(&[0, 1, 4, 10]);
         let mut pair = Setup::new(seed)

@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(4 * 3600);
 
 #[test]
 fn every_message_comes_over_any_line() {
-    for_seeds(300, |seed| {
+    for_seeds(2400, |seed| {
         let mut chance = Chance::new(seed);
         let mut setup = Setup::new(seed);
         setup.faults = Faults::by(&mut chance);
@@ -26,9 +26,15 @@ fn every_message_comes_over_any_line() {
             chance.pick(&[1 << 10, 1 << 17]),
         );
         let send_buffer = chance.pick(&[20_000, 1 << 20]);
+        let (authentication, most_mtu) = (chance.coin(), chance.pick(&[0, 9000]).max(mtu));
+        let (burst, paths) = (chance.pick(&[1, 4]), chance.pick(&[1, 1, 2]));
         // Also where nobody is to give up, whatever the losses.
-        let setup = setup.each(|config| {
+        let setup = setup.paths(paths).each(|config| {
             config.mtu = mtu;
+            config.most_mtu = most_mtu;
+            config.max_burst = burst;
+            config.authentication = authentication;
+            config.address_reconfiguration = authentication;
             config.interleave = interleave;
             config.nagle = nagle;
             config.sack_every = sack_every;
@@ -66,7 +72,7 @@ fn every_message_comes_over_any_line() {
 #[test]
 fn every_scheduler_delivers_all() {
     use SchedulerKind::*;
-    for_seeds(60, |seed| {
+    for_seeds(480, |seed| {
         let mut chance = Chance::new(seed);
         let scheduler = [
             Fcfs,
@@ -101,7 +107,7 @@ fn every_scheduler_delivers_all() {
 
 #[test]
 fn a_window_of_zero_opens_again() {
-    for_seeds(100, |seed| {
+    for_seeds(800, |seed| {
         let mut chance = Chance::new(seed);
         let interleave = chance.coin();
         let loss = chance.pick(&[0, 50]);
@@ -133,7 +139,7 @@ fn a_window_of_zero_opens_again() {
 /// A message longer than the window arrives by partial delivery; the chunk that completes a message is never dropped for good.
 #[test]
 fn a_message_longer_than_the_window_arrives() {
-    for_seeds(60, |seed| {
+    for_seeds(480, |seed| {
         let mut chance = Chance::new(seed);
         let interleave = chance.coin();
         let loss = chance.pick(&[0, 30]);
@@ -174,23 +180,53 @@ fn long_transfers_over_slow_and_lossy_lines_end() {
     });
 }
 
-/// TSNs, stream numbers and windows wrap around many times where the initial numbers are at their ends.
+/// TSNs and stream numbers pass their ends while data flows.
 #[test]
 fn numbers_wrap_around() {
-    for_seeds(1, |seed| {
-        for interleave in [false, true] {
-            let mut pair = Setup::new(seed)
-                .each(|config| config.interleave = interleave)
-                .faults(|faults| {
-                    faults.delay = Duration::from_micros(10);
-                    faults.loss = 1;
-                })
-                .together();
-            // More than all stream sequence numbers of one stream.
-            for _ in 0..70_000 {
-                pair.send_all(0, 0, false, 1, Reliability::Full);
-            }
-            pair.until_delivered(LONG);
+    for interleave in [false, true] {
+        let mut pair = Setup::new(1)
+            .each(|config| {
+                config.interleave = interleave;
+                config.initial_tsn = Some(u32::MAX - 30_000);
+            })
+            .faults(|faults| {
+                faults.delay = Duration::from_micros(10);
+                faults.loss = 1;
+            })
+            .together();
+        // More than all stream sequence numbers of one stream.
+        for _ in 0..70_000 {
+            pair.send_all(0, 0, false, 1, Reliability::Full);
         }
+        pair.until_delivered(LONG);
+    }
+}
+
+#[test]
+fn an_initial_tsn_at_an_end_makes_no_difference() {
+    for_seeds(200, |seed| {
+        let mut chance = Chance::new(seed);
+        let tsn = chance.pick(&[0, 1, 0x7fff_fff0, 0x8000_0000, u32::MAX - 40, u32::MAX]);
+        let (loss, interleave) = (chance.pick(&[0, 50, 200]), chance.coin());
+        let mut pair = Setup::new(seed)
+            .each(|config| {
+                config.initial_tsn = Some(tsn);
+                config.interleave = interleave;
+                config.association_retransmissions = 100;
+                config.path_retransmissions = 100;
+                config.init_retransmissions = 100;
+            })
+            .faults(|faults| {
+                faults.loss = loss;
+                faults.duplicate = 50;
+                faults.jitter = Duration::from_millis(20);
+            })
+            .together();
+        for _ in 0..60 {
+            let reliability = chance.pick(&[Reliability::Full, Reliability::Full, Reliability::Rtx(0)]);
+            pair.send_all(chance.below(2), chance.below(3) as u16, chance.coin(), 1 + chance.below(4000), reliability);
+        }
+        pair.until_shut_down(chance.below(2));
+        pair.settle_partial();
     });
 }

@@ -11,6 +11,8 @@ use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering}
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{hidden, poll, process, signal, sys};
+use headwater_streams::head::Head;
+use headwater_streams::head::wait::Want;
 use headwater_streams::pipe;
 use headwater_tpi::prim::T_CLTS;
 use headwater_tpi::state::{self, Event as Move, State};
@@ -19,7 +21,7 @@ use libc::iovec;
 
 use crate::device::Device;
 use crate::provider::{
-    Arrived, Datagram, Event, Look, Outcome, Provider, Received, Sending, Waiter,
+    Arrived, Datagram, Event, Look, Outcome, Provider, Received, Sending, Sleep, Waiter,
 };
 
 mod holders;
@@ -265,6 +267,14 @@ impl Core {
 
 const READABLE: u32 = libc::POLLIN as u32;
 
+fn watched(fd: i32, events: u32) -> libc::pollfd {
+    libc::pollfd {
+        fd,
+        events: events as i16,
+        revents: 0,
+    }
+}
+
 /// What an ended connection makes of a call that sends.
 fn gone(e: Refusal) -> Refusal {
     match e.unix {
@@ -429,7 +439,14 @@ impl Endpoint {
             };
             let bound = c.request(Move::BindReq, Move::BindAck, |p| p.bind(addr, qlen))?;
             c.qlen = bound.1;
-            Ok(bound)
+            Ok((bound, c.provider.has_both()))
+        })
+        .map(|(bound, has_both)| {
+            if has_both {
+                // They may have it since before it had a bell.
+                self.tell_sets();
+            }
+            bound
         })
     }
 
@@ -583,6 +600,20 @@ impl Endpoint {
     /// TLOOK: the connection is over.
     #[inline]
     pub fn send(&self, data: &[iovec], how: Sending) -> Outcome<usize> {
+        self.send_by(how, |p| p.send(data, how))
+    }
+
+    /// The same with options for this data unit. TBADOPT.
+    pub fn send_with(&self, opts: &[u8], data: &[iovec], how: Sending) -> Outcome<usize> {
+        self.send_by(how, |p| p.send_with(opts, data, how))
+    }
+
+    #[inline(always)]
+    fn send_by(
+        &self,
+        how: Sending,
+        send: impl FnOnce(&mut dyn Provider) -> Outcome<usize>,
+    ) -> Outcome<usize> {
         let m = if how.expedited {
             Move::ExdataReq
         } else {
@@ -591,7 +622,7 @@ impl Endpoint {
         let sent = self.with(|c| {
             c.may(m)?;
             self.note_fed();
-            c.provider.send(data, how).map_err(gone)
+            send(&mut *c.provider).map_err(gone)
         });
         if let Err(Refusal {
             tli: error::TFLOW, ..
@@ -601,6 +632,13 @@ impl Endpoint {
         }
         self.note_carried();
         sent
+    }
+
+    /// The options of what was received last: see [`Provider::received_options`].
+    pub fn received_options(&self) -> Vec<u8> {
+        self.enter()
+            .as_mut()
+            .map_or(Vec::new(), |c| c.provider.received_options())
     }
 
     #[inline]
@@ -733,6 +771,11 @@ impl Endpoint {
             if core.provider.ready(want) != 0 {
                 return Ok(());
             }
+            if let Some(sleep) = core.provider.sleep(want) {
+                let handle = self.handle();
+                drop(entered);
+                return self.sleep_by(handle, sleep, deadline);
+            }
             (
                 self.handle(),
                 core.provider.waiter(),
@@ -742,26 +785,75 @@ impl Endpoint {
         if self.look_again(want) {
             return Ok(());
         }
+        let for_room = want & libc::POLLOUT as u32 != 0;
         match waiter {
-            Waiter::Head(head) => {
-                let side = if want & libc::POLLOUT as u32 != 0 {
-                    headwater_streams::head::wait::Want::ROOM
-                } else {
-                    headwater_streams::head::wait::Want::DATA
-                };
-                // Counted: who sleeps here must not wake up in another endpoint.
-                self.asleep.fetch_add(1, Ordering::SeqCst);
-                let waited = head.wait(side, deadline, || {
-                    self.handle() != handle || head.events(want) != 0
-                });
-                self.asleep.fetch_sub(1, Ordering::SeqCst);
-                if self.handle() == handle {
-                    waited
-                } else {
-                    Err(libc::EBADF)
+            Waiter::Head(head) => self.sleep_at(handle, head, want, deadline, &mut []),
+            Waiter::Both {
+                full: Some(head), ..
+            } if for_room => self.sleep_at(handle, head, want, deadline, &mut []),
+            Waiter::Both { ring, fd, .. } if !for_room => {
+                let mut beside = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
+                let slept = self.sleep_at(handle, ring, want, deadline, &mut beside);
+                if beside[1].revents != 0 {
+                    bell::take(beside[1].fd);
                 }
+                slept
             }
-            Waiter::Poll(fd) => self.sleep(handle, fd, want, kernel, deadline),
+            Waiter::Poll(fd) | Waiter::Both { fd, .. } => {
+                self.sleep(handle, fd, want, kernel, deadline)
+            }
+        }
+    }
+
+    /// Sleeps at a ring, and at other descriptors `beside` it.
+    fn sleep_at(
+        &self,
+        handle: Handle,
+        head: &Head,
+        want: u32,
+        deadline: Option<u64>,
+        beside: &mut [libc::pollfd],
+    ) -> Result<(), Errno> {
+        let side = if want & libc::POLLOUT as u32 != 0 {
+            Want::ROOM
+        } else {
+            Want::DATA
+        };
+        // Counted: who sleeps here must not wake up in another endpoint.
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let waited = if !beside.is_empty() && self.has_ready(want) {
+            Ok(())
+        } else {
+            head.wait_beside(side, deadline, beside, || {
+                self.handle() != handle || head.events(want) != 0
+            })
+        };
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        if self.handle() == handle {
+            waited
+        } else {
+            Err(libc::EBADF)
+        }
+    }
+
+    /// Sleeps as the provider has it.
+    fn sleep_by(
+        &self,
+        handle: Handle,
+        sleep: Sleep,
+        deadline: Option<u64>,
+    ) -> Result<(), Errno> {
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let slept = if self.handle() == handle {
+            sleep(deadline)
+        } else {
+            Ok(())
+        };
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        if self.handle() == handle {
+            slept
+        } else {
+            Err(libc::EBADF)
         }
     }
 
@@ -788,20 +880,12 @@ impl Endpoint {
         kernel: u32,
         deadline: Option<u64>,
     ) -> Result<(), Errno> {
-        let watched = |fd, events| libc::pollfd {
-            fd,
-            events,
-            revents: 0,
-        };
         let fd = if kernel & table::NOT_KERNELS == 0 {
             fd
         } else {
             -1
         };
-        let mut fds = [
-            watched(fd, kernel as i16),
-            watched(self.own_bell(), libc::POLLIN),
-        ];
+        let mut fds = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
         signal::begin_wait();
         self.asleep.fetch_add(1, Ordering::SeqCst);
         let slept = if self.handle() != handle || self.has_ready(want) {
@@ -1014,6 +1098,7 @@ pub fn flush_due(_now: u64) {
 /// Before fork, exec, and the end of the process.
 pub fn flush_all() {
     all().for_each(Endpoint::flush);
+    crate::sctp::stack::flush_all();
 }
 
 /// Nobody is inside an endpoint while the process is copied.
@@ -1054,6 +1139,7 @@ pub fn exiting() {
             core.provider.close();
         }
     }
+    crate::sctp::stack::exiting();
 }
 
 /// What the next image needs to know of the endpoints that it inherits: for HEADWATER_ENDPOINTS.

@@ -218,6 +218,7 @@ fn turn() -> Went {
     SENT.with(|s| s.set(false));
     BUSY.with(|b| b.set(false));
     crate::endpoint::flush_due(now);
+    crate::sctp::stack::flush_due(now);
     if SENT.with(Cell::get) {
         Went::Sent
     } else if BUSY.with(Cell::get) {

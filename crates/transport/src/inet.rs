@@ -9,19 +9,21 @@
 //!   connection  a hidden TCP socket, driven through Fast Sockets where they carry it
 //!   brake       keeps batches of datagrams from running over a receiver
 //!   watching    when a receiver that waits had better look than sleep
+//!   undelivered what the network says of datagrams that did not arrive
 //!   address     struct sockaddr_in, sockaddr_in6            settings  options by setsockopt(2)
 //! ```
 
-mod address;
+pub(crate) mod address;
 mod ahead;
-mod batch;
+pub(crate) mod batch;
 mod brake;
 mod coalesce;
 mod connection;
 mod run;
-mod settings;
+pub(crate) mod settings;
 pub mod tcp;
 pub mod udp;
+pub(crate) mod undelivered;
 mod watching;
 
 use headwater_host::{hidden, sys};
@@ -41,11 +43,11 @@ fn socket(v6: bool, kind: i32) -> Outcome<i32> {
 }
 
 /// A descriptor of the program's as one of ours.
-fn hidden_copy(fd: i32) -> Option<i32> {
+pub(crate) fn hidden_copy(fd: i32) -> Option<i32> {
     sys::dup_above(fd, 3).and_then(hidden::hide_needed).ok()
 }
 
-fn bind(fd: i32, to: &Address) -> Outcome<()> {
+pub(crate) fn bind(fd: i32, to: &Address) -> Outcome<()> {
     // SAFETY: an address with its length.
     unsafe { sys::bind(fd, to.pointer(), to.len()) }.map_err(|errno| match errno {
         libc::EADDRINUSE => Refusal::new(TADDRBUSY),
@@ -56,16 +58,16 @@ fn bind(fd: i32, to: &Address) -> Outcome<()> {
     })
 }
 
-fn local(fd: i32) -> Option<Address> {
+pub(crate) fn local(fd: i32) -> Option<Address> {
     Address::of_storage(&sys::sock_name(fd, false).ok()?)
 }
 
-fn length(data: &[iovec]) -> usize {
+pub(crate) fn length(data: &[iovec]) -> usize {
     data.iter().map(|v| v.iov_len).sum()
 }
 
 /// What poll(2) says now.
-fn poll(fd: i32, events: i16) -> i16 {
+pub(crate) fn poll(fd: i32, events: i16) -> i16 {
     let mut set = [libc::pollfd {
         fd,
         events,
@@ -77,7 +79,17 @@ fn poll(fd: i32, events: i16) -> i16 {
     }
 }
 
-fn again<T>(mut call: impl FnMut() -> sys::Result<T>) -> sys::Result<T> {
+/// What a set says of a datagram socket, to a user for whom errors are something to be taken.
+pub(crate) fn error_is_readable(events: u32) -> u32 {
+    let gone = (libc::POLLERR | libc::POLLHUP) as u32;
+    if events & gone != 0 {
+        events & !gone | (libc::POLLIN | libc::POLLRDNORM) as u32
+    } else {
+        events
+    }
+}
+
+pub(crate) fn again<T>(mut call: impl FnMut() -> sys::Result<T>) -> sys::Result<T> {
     loop {
         match call() {
             Err(libc::EINTR) => {}
@@ -88,7 +100,7 @@ fn again<T>(mut call: impl FnMut() -> sys::Result<T>) -> sys::Result<T> {
 
 /// Copies as much as there is room for.
 #[inline]
-fn scatter(from: &[u8], into: &[iovec]) -> usize {
+pub(crate) fn scatter(from: &[u8], into: &[iovec]) -> usize {
     let mut done = 0;
     for v in into {
         let n = v.iov_len.min(from.len() - done);

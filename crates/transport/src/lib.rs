@@ -5,6 +5,10 @@
 //!   device      the providers by name                           options     t_optmgmt, for all of them
 //!   loopback    ticlts, ticots, ticotsord: rings between processes of one user
 //!   inet        tcp and udp over the kernel's sockets, Fast Sockets where both ends are ours; flusher: what is held back
+//!   ip          raw sockets, as the network under our own transports
+//!   udp2        UDP of our own: rings within the host, sockets or raw packets beyond it
+//!   rawip       IP itself as a provider
+//!   sctp        SCTP of our own: links, the stack, associations
 //!   stream      the message face: TPI drivers, timod, tirdwr, sockmod
 //! ```
 
@@ -12,10 +16,14 @@ pub mod device;
 pub mod endpoint;
 pub mod flusher;
 pub mod inet;
+pub mod ip;
 pub mod loopback;
 pub mod options;
 pub mod provider;
+pub mod rawip;
+pub mod sctp;
 pub mod stream;
+pub mod udp2;
 
 /// Makes the transports possible in this process. Once, at start, after the streams.
 pub fn start() {

@@ -35,20 +35,23 @@ pub const MOST: usize = 1024;
 /// Most bytes of a datagram.
 pub const MOST_DATAGRAM: usize = 65000;
 
-/// One of the three providers. Addresses of one mean nothing to the others.
+/// One of the three providers, the rings of /dev/udp2, or SCTP within a host. Addresses of one mean nothing to the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Space {
     Ticlts,
     Ticots,
     Ticotsord,
+    Udp2,
+    Sctp,
 }
 
 impl Space {
     fn info(self) -> Info {
         let (tsdu, etsdu, with, serv) = match self {
-            Space::Ticlts => (MOST_DATAGRAM as i32, T_INVALID, T_INVALID, T_CLTS),
+            Space::Ticlts | Space::Udp2 => (MOST_DATAGRAM as i32, T_INVALID, T_INVALID, T_CLTS),
             Space::Ticots => (T_INFINITE, T_INFINITE, MOST as i32, T_COTS),
             Space::Ticotsord => (T_INFINITE, T_INFINITE, MOST as i32, T_COTS_ORD),
+            Space::Sctp => (T_INFINITE, T_INFINITE, T_INVALID, T_COTS_ORD),
         };
         Info {
             tsdu,
@@ -74,6 +77,11 @@ impl Owned {
         self.0
     }
 
+    /// Takes a hidden descriptor over.
+    pub fn of_hidden(fd: i32) -> Owned {
+        Owned(fd)
+    }
+
     fn into_number(self) -> i32 {
         let fd = self.0;
         core::mem::forget(self);
@@ -88,14 +96,14 @@ impl Owned {
     }
 
     /// A descriptor of ours that stands for the same as `fd`.
-    fn copy_of(fd: i32) -> sys::Result<Owned> {
+    pub fn copy_of(fd: i32) -> sys::Result<Owned> {
         sys::dup_above(fd, 0)
             .and_then(hidden::hide_needed)
             .map(Owned)
     }
 
     /// A number that the image after exec will find again.
-    fn pass_on(&self) -> i32 {
+    pub fn pass_on(&self) -> i32 {
         let _ = sys::fcntl(self.0, libc::F_SETFD, 0);
         self.0
     }
@@ -108,7 +116,7 @@ impl Drop for Owned {
 }
 
 /// A hidden number of an earlier image, if it is still what it was.
-fn inherited(fd: i32, is: u64) -> Option<i32> {
+pub(crate) fn inherited(fd: i32, is: u64) -> Option<i32> {
     let known = sys::fstat(fd).is_ok_and(|st| st.st_ino == is);
     if !known || !headwater_host::table::set_hidden(fd) {
         return None;
@@ -118,7 +126,7 @@ fn inherited(fd: i32, is: u64) -> Option<i32> {
 }
 
 /// What tells a descriptor from another file that has its number.
-fn identity(fd: i32) -> u64 {
+pub(crate) fn identity(fd: i32) -> u64 {
     sys::fstat(fd).map_or(0, |st| st.st_ino)
 }
 

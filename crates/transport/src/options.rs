@@ -24,6 +24,8 @@ pub enum Kind {
     Flag,
     /// A t_uscalar_t; one beyond these limits is brought within them, which is a partial success.
     Number(i64, i64),
+    /// A t_uscalar_t of which all values are legal.
+    Word,
     /// One byte, though longer values are taken.
     Byte,
     /// The first half is a flag, with T_GARBAGE beside it perhaps; the second a number or T_UNSPEC.
@@ -385,6 +387,7 @@ fn read(option: &Known, asked: &Opt<'_>) -> Outcome<(Value, i32)> {
                 },
             )
         }
+        Kind::Word => (Number(number()? as u32 as i64), T_SUCCESS),
         Kind::Byte => match number()? {
             n @ 0..=255 => (Number(n), T_SUCCESS),
             _ => return Err(bad()),

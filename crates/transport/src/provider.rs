@@ -95,7 +95,16 @@ pub enum Waiter {
     Head(&'static Head),
     /// A descriptor of the provider's, by poll(2) (and Fast Sockets, if it is a socket carried by them).
     Poll(i32),
+    /// What comes by a ring or by a descriptor; a sender waits for room in the ring that is `full`, or at the descriptor.
+    Both {
+        ring: &'static Head,
+        fd: i32,
+        full: Option<&'static Head>,
+    },
 }
+
+/// Sleeps until something may have changed, and no longer than to the deadline (nanoseconds). Errors: EINTR, ETIME.
+pub type Sleep = Box<dyn FnOnce(Option<u64>) -> Result<(), headwater_host::sys::Errno> + Send>;
 
 /// What came of [`Provider::look_again`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,6 +127,12 @@ pub trait Provider: Send {
     /// descriptors, if its readiness is known to a socket or a stream of ours.
     fn inner(&self) -> Option<Handle> {
         None
+    }
+
+    /// Does what comes, come by the kernel's [`descriptor`](Provider::descriptor) and beside it, so that neither it nor
+    /// [`inner`](Provider::inner) alone knows what holds?
+    fn has_both(&self) -> bool {
+        false
     }
 
     /// Binds; `None`: any address. Gives the address and the queue length granted. An address that can't be had:
@@ -176,6 +191,14 @@ pub trait Provider: Send {
     fn send(&mut self, data: &[iovec], how: Sending) -> Outcome<usize> {
         Err(Refusal::new(headwater_tpi::error::TNOTSUPPORT))
     }
+    /// The same for a TSDU with options of its own, as T_OPTDATA_REQ has them. TBADOPT.
+    fn send_with(&mut self, opts: &[u8], data: &[iovec], how: Sending) -> Outcome<usize> {
+        self.send(data, how)
+    }
+    /// The options of what was received last, where the user wants to be told: for T_OPTDATA_IND. Empty: none.
+    fn received_options(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
     /// Receives at most one TSDU. TNODATA; TLOOK when another event is in front.
     fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
         Err(Refusal::new(headwater_tpi::error::TNOTSUPPORT))
@@ -207,9 +230,18 @@ pub trait Provider: Send {
     /// What a blocked call sleeps at.
     fn waiter(&self) -> Waiter;
 
+    /// Another way to sleep until `want` may hold, where the provider has a better one than its waiter.
+    fn sleep(&mut self, want: u32) -> Option<Sleep> {
+        None
+    }
+
     /// POLLIN, POLLPRI and so on that hold by what this process has already taken from kernel or ring.
     fn ready(&mut self, want: u32) -> u32 {
         0
+    }
+    /// How long a sleep for `want` may last, in nanoseconds, where not everything that ends it rings.
+    fn slice(&self, want: u32) -> Option<u64> {
+        None
     }
     /// The events that the kernel is to watch for `want` on the descriptor, where there is no `inner`.
     fn kernel_wants(&self, want: u32) -> u32 {

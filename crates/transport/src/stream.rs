@@ -58,6 +58,12 @@ pub fn register() {
     device::<4>();
     device::<5>();
     device::<6>();
+    device::<7>();
+    device::<8>();
+    device::<9>();
+    device::<10>();
+    device::<11>();
+    device::<12>();
 }
 
 /// The device at this place in [`device::ALL`], by both its names.

@@ -114,6 +114,7 @@ fn sleep_at(p: &dyn Provider, want: Want) {
             }];
             let _ = headwater_host::sys::ppoll(&mut fds, Some(100_000_000));
         }
+        Waiter::Both { .. } => unreachable!("these have a ring or a descriptor"),
     }
 }
 

@@ -26,6 +26,7 @@ fn info_and_capability_tell_what_the_device_is() {
         ("ticotsord", T_COTS_ORD),
         ("tcp", T_COTS_ORD),
         ("udp", T_CLTS),
+        ("udp2", T_CLTS),
     ] {
         let s = Tpi::open(device);
         let (ack, _) = s.ask(&Request::Info);
@@ -163,7 +164,7 @@ fn expedited_data_is_marked() {
 
 #[test]
 fn datagrams_have_the_senders_address() {
-    for device in ["ticlts", "udp"] {
+    for device in ["ticlts", "udp", "udp2"] {
         let (a, b) = (Tpi::open(device), Tpi::open(device));
         let (from, to) = (a.bind_local(device), b.bind_local(device));
         for text in [&b"one"[..], b"two", b""] {

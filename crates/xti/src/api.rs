@@ -1,8 +1,8 @@
 //! Transport endpoints for programs in Rust: one type per thing that an endpoint can be.
 //!
 //! A [`Listener`] accepts [`Connection`]s, [`Connection::connect`] makes one, [`Datagrams`] sends and receives single messages.
-//! Addresses are bytes: of 1 to 1024 opaque ones for the loop-back transports, a `sockaddr_in` or `sockaddr_in6` for TCP and
-//! UDP, which [`inet`] makes.
+//! Addresses are bytes: of 1 to 1024 opaque ones for the loop-back transports, a `sockaddr_in` or `sockaddr_in6` for TCP,
+//! UDP and SCTP, which [`inet`] makes.
 //!
 //! ```
 //! use headwater_xti::api::{Connection, Listener};

@@ -140,11 +140,11 @@ fn a_listener_accepts_on_itself_and_refuses() {
 
 #[test]
 fn datagrams_come_in_pieces() {
-    for device in ["ticlts", "udp"] {
+    for device in ["ticlts", "udp", "udp2"] {
         let (a, b) = (Fd::stream(device), Fd::stream(device));
         let mut to = b.bind(0);
         let from = a.bind(0);
-        if device == "udp" {
+        if device != "ticlts" {
             to[4..8].copy_from_slice(&[127, 0, 0, 1]);
         }
         a.call(|port| calls::sndudata(port, &to, &[], &[part(b"a datagram")]))

@@ -193,4 +193,8 @@ proptest! {
     fn udp(steps in prop::collection::vec(step(), 1..60)) {
         sequence(Device::Udp, &steps);
     }
+    #[test]
+    fn udp2(steps in prop::collection::vec(step(), 1..60)) {
+        sequence(Device::Udp2, &steps);
+    }
 }

@@ -230,7 +230,12 @@ fn check(device: Device) {
                 state::xti_name(before)
             );
             let after = f.port.state().unwrap();
-            let expected = state::check(call, before, service);
+            // A peer's SHUTDOWN ends both directions (RFC 9260 9.2).
+            let one_way = before == state::T_INREL && matches!(device, Device::Sctp | Device::Sctp6);
+            let expected = match call {
+                Call::Snd | Call::SndV if one_way => Err(Refusal::new(TOUTSTATE)),
+                _ => state::check(call, before, service),
+            };
             match (done, expected) {
                 (Err(e), Err(wanted)) => {
                     assert_eq!(e, wanted, "{what}");
@@ -281,5 +286,7 @@ macro_rules! devices {
 }
 
 devices!(
-    ticlts: Ticlts, ticots: Ticots, ticotsord: Ticotsord, tcp: Tcp, udp: Udp, tcp6: Tcp6, udp6: Udp6
+    ticlts: Ticlts, ticots: Ticots, ticotsord: Ticotsord, tcp: Tcp, udp: Udp, tcp6: Tcp6, udp6: Udp6,
+    rawip: Rawip, rawip6: Rawip6, udp2: Udp2, udp26: Udp26,
+    sctp_t: Sctp, sctp6_t: Sctp6
 );

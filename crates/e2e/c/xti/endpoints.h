@@ -20,13 +20,15 @@
 #include <xti.h>
 #include <xti_inet.h>
 
-enum { TICOTS = 1, TICOTSORD = 2, TCP = 4, TICLTS = 8, UDP = 16 };
-#define COTS (TICOTS | TICOTSORD | TCP)
-#define ORD (TICOTSORD | TCP)
+enum { TICOTS = 1, TICOTSORD = 2, TCP = 4, TICLTS = 8, UDP = 16, SCTP = 32, UDP2 = 64 };
+#define COTS (TICOTS | TICOTSORD | TCP | SCTP)
+#define ORD (TICOTSORD | TCP | SCTP)
 #define LOOP (TICOTS | TICOTSORD)
 #define CLTS (TICLTS | UDP)
 #define LOCAL (TICOTS | TICOTSORD | TICLTS)
-#define INET (TCP | UDP)
+/* Whose datagrams are never lost on the way. /dev/udp2 is a kind of UDP in all else. */
+#define LOSSLESS (TICLTS | UDP2)
+#define INET (TCP | UDP | SCTP)
 #define ALL (COTS | CLTS)
 
 struct provider {
@@ -38,8 +40,10 @@ static const struct provider providers[] = {
     {"ticots", TICOTS, {1024, 1024, T_INFINITE, T_INFINITE, 1024, 1024, T_COTS, T_SENDZERO}},
     {"ticotsord", TICOTSORD, {1024, 1024, T_INFINITE, T_INFINITE, 1024, 1024, T_COTS_ORD, T_SENDZERO}},
     {"tcp", TCP, {28, 1024, 0, T_INFINITE, T_INVALID, T_INVALID, T_COTS_ORD, 0}},
+    {"sctp_t", SCTP, {224, 4096, T_INFINITE, T_INFINITE, T_INVALID, T_INVALID, T_COTS_ORD, 0}},
     {"ticlts", TICLTS, {1024, 1024, 65000, T_INVALID, T_INVALID, T_INVALID, T_CLTS, T_SENDZERO}},
     {"udp", UDP, {28, 1024, 65507, T_INVALID, T_INVALID, T_INVALID, T_CLTS, T_SENDZERO}},
+    {"udp2", UDP | UDP2, {28, 1024, 65507, T_INVALID, T_INVALID, T_INVALID, T_CLTS, T_SENDZERO}},
 };
 #define PROVIDERS (sizeof providers / sizeof *providers)
 
@@ -201,7 +205,7 @@ static UNUSED struct address unused_address(void) {
 /* An address where nobody listens, and nobody will. */
 static UNUSED struct address deserted_address(void) {
     struct address a = unused_address();
-    if (is_in(TCP)) {
+    if (is_in(TCP | SCTP)) {
         int fd = must(socket(AF_INET, SOCK_STREAM, 0));
         socklen_t len = a.len;
         must(bind(fd, (struct sockaddr *)a.at, a.len));

@@ -499,14 +499,15 @@ CASE(peers_killed_by_the_dozen, "XNS 5.2 t_rcvdis()") {
         check_killed(fd);
         must_t(t_close(fd));
     }
-    check_no_more(before, 60);
+    /* With a thread for packets in the process, memory is unmapped somewhat later. */
+    check_no_more(before, is_in(SCTP) ? 400 : 60);
 }
 
 SUITE(FOR(COTS, child_serves), FOR(COTS, child_syncs), FOR(COTS, child_closes_its_copy), FOR(COTS, child_exits_with_copies),
       FOR(COTS, child_keeps_the_connection), FOR(COTS, child_connects), FOR(COTS, child_listens),
       FOR(COTS, server_forks_for_each_call), FOR(COTS, great_amount_between_processes), FOR(COTS, exec_keeps_a_connection),
       FOR(COTS, exec_keeps_a_listener), FOR(COTS, exec_keeps_a_bound_endpoint), FOR(COTS, exec_keeps_an_unbound_endpoint),
-      FOR(COTS, exec_without_t_sync), FOR(COTS, exec_closes_what_it_should), FOR(ORD, exec_releases),
+      FOR(COTS, exec_without_t_sync), FOR(COTS, exec_closes_what_it_should), FOR(ORD & ~SCTP, exec_releases),
       FOR(COTS, data_before__exit), FOR(COTS, data_before_exit), FOR(COTS, data_before_close), FOR(COTS, data_before_plain_close),
       FOR(COTS, data_before_exec), FOR(COTS, data_before_fork), FOR(COTS, data_before_blocking), FOR(COTS, data_not_waited_for),
       FOR(COTS, data_while_the_sender_computes), FOR(COTS, two_thousand_connections), FOR(COTS, two_thousand_refusals),

@@ -24,6 +24,17 @@ static void over(int which, int group) {
     } \
     static void NAME(void)
 #define FAMILIES(NAME) ONCE(NAME##_v4), ONCE(NAME##_v6)
+/* A case of UDP over udp2 too. */
+#define UDP2_TOO(NAME, PAGE) \
+    CASE(NAME##_udp2_v4, PAGE) { \
+        over(AF_INET, UDP | UDP2); \
+        NAME(); \
+    } \
+    CASE(NAME##_udp2_v6, PAGE) { \
+        over(AF_INET6, UDP | UDP2); \
+        NAME(); \
+    }
+#define FAMILIES_OF_BOTH(NAME) FAMILIES(NAME), ONCE(NAME##_udp2_v4), ONCE(NAME##_udp2_v6)
 
 static const char *host(void) { return family == AF_INET ? "127.0.0.1" : "::1"; }
 
@@ -482,6 +493,11 @@ BOTH_FAMILIES(UDP, absent_socket, "XNS 5.2 t_rcvuderr()") {
     dest.len = e.addr.len;
     check_same(dest, at);
 }
+UDP2_TOO(datagrams_with_a_socket, "XNS 5.2 t_sndudata(), t_rcvudata()")
+UDP2_TOO(connected_socket_gets_its_answer, "XNS 5.2 t_sndudata()")
+UDP2_TOO(burst_to_a_socket, "XNS 5.2 t_sndudata()")
+UDP2_TOO(burst_from_a_socket, "XNS 5.2 t_rcvudata()")
+UDP2_TOO(absent_socket, "XNS 5.2 t_rcvuderr()")
 
 /* --- Python --- */
 
@@ -652,6 +668,8 @@ BOTH_FAMILIES(UDP, python_asks_by_datagrams, "XNS 5.2 t_rcvudata()") {
     }
     python_ends(p);
 }
+UDP2_TOO(python_echoes_datagrams, "XNS 5.2 t_sndudata()")
+UDP2_TOO(python_asks_by_datagrams, "XNS 5.2 t_rcvudata()")
 CASE(python_counts_a_burst, "XNS 5.2 t_sndudata()") {
     over(AF_INET, UDP);
     struct python p = start_python("udp_counter", 0);
@@ -686,8 +704,9 @@ SUITE(FAMILIES(socket_connects), FAMILIES(socket_accepts), FAMILIES(names_agree)
       FAMILIES(refused), FAMILIES(xti_rejects), FAMILIES(socket_gives_up), FAMILIES(connects_in_background),
       FAMILIES(many_clients), FAMILIES(small_sends_arrive), FAMILIES(much_from_a_socket), FAMILIES(much_to_a_socket),
       FAMILIES(much_to_a_socket_in_crumbs), FAMILIES(full), FAMILIES(urgent_from_a_socket),
-      FAMILIES(urgent_to_a_socket), FAMILIES(datagrams_with_a_socket), FAMILIES(connected_socket_gets_its_answer),
-      FAMILIES(burst_to_a_socket), FAMILIES(burst_from_a_socket), FAMILIES(absent_socket), FAMILIES(python_serves),
+      FAMILIES(urgent_to_a_socket), FAMILIES_OF_BOTH(datagrams_with_a_socket),
+      FAMILIES_OF_BOTH(connected_socket_gets_its_answer), FAMILIES_OF_BOTH(burst_to_a_socket),
+      FAMILIES_OF_BOTH(burst_from_a_socket), FAMILIES_OF_BOTH(absent_socket), FAMILIES(python_serves),
       FAMILIES(python_connects), FAMILIES(python_sends_much), ONCE(python_serves_much), ONCE(python_and_urgent_data),
-      ONCE(python_resets), ONCE(python_by_the_dozen), FAMILIES(python_echoes_datagrams),
-      FAMILIES(python_asks_by_datagrams), ONCE(python_counts_a_burst), ONCE(python_sends_a_burst))
+      ONCE(python_resets), ONCE(python_by_the_dozen), FAMILIES_OF_BOTH(python_echoes_datagrams),
+      FAMILIES_OF_BOTH(python_asks_by_datagrams), ONCE(python_counts_a_burst), ONCE(python_sends_a_burst))

@@ -686,7 +686,7 @@ CASE(tirdwr_and_a_plain_socket, "tirdwr(7M)") {
 SUITE(FOR_BOTH(ALL, local_calls), FOR_BOTH(ALL, binds_busy), FOR_BOTH(COTS, connects),
       FOR_BOTH(COTS, waits_for_a_connection), FOR_BOTH(COTS, accepts_on_itself), FOR_BOTH(COTS, rejects),
       FOR_BOTH(COTS, connects_to_nobody), FOR_BOTH(COTS, moves_data), FOR_BOTH(LOOP, keeps_boundaries),
-      FOR_BOTH(COTS, expedited), FOR_BOTH(COTS, runs_full), FOR_BOTH(ORD, releases), FOR_BOTH(COTS, disconnects),
+      FOR_BOTH(COTS, expedited), FOR_BOTH(COTS, runs_full), FOR_BOTH(ORD & ~SCTP, releases), FOR_BOTH(COTS, disconnects),
       FOR_BOTH(COTS, out_of_state), FOR_BOTH(CLTS, datagrams), FOR_BOTH(CLTS, undelivered), FOR_BOTH(ALL, options),
       FOR_BOTH(LOOP, connects_with_data), FOR(COTS, pushed_when_connected), FOR(COTS, pushed_with_a_rest),
       FOR(COTS, pushed_with_much), FOR(CLTS, pushed_when_datagrams_wait), FOR(COTS, pushed_on_a_listener),
@@ -696,7 +696,7 @@ SUITE(FOR_BOTH(ALL, local_calls), FOR_BOTH(ALL, binds_busy), FOR_BOTH(COTS, conn
       FOR(ALL, ti_capability), FOR(ALL, ti_getaddrs), FOR(COTS, ti_getmyname), FOR(ALL, ti_malformed),
       FOR(COTS, tirdwr_reads_and_writes), FOR(COTS, tirdwr_on_both_ends), FOR(COTS, tirdwr_by_hand),
       FOR(COTS, tirdwr_finds_what_came_before), FOR(COTS, tirdwr_moves_much), FOR(COTS, tirdwr_with_stdio),
-      FOR(ORD, tirdwr_sees_the_end), FOR(ORD, tirdwr_answers_the_end), FOR(COTS, tirdwr_sees_a_disconnect),
+      FOR(ORD & ~SCTP, tirdwr_sees_the_end), FOR(ORD & ~SCTP, tirdwr_answers_the_end), FOR(COTS, tirdwr_sees_a_disconnect),
       FOR(COTS, tirdwr_close_without_an_end), FOR(COTS, tirdwr_popped), FOR(ORD, tirdwr_popped_after_the_end),
       FOR(COTS, tirdwr_refuses_control), FOR(COTS, tirdwr_and_expedited), FOR(COTS, tirdwr_polls),
       FOR(TCP, tirdwr_and_a_plain_socket))

@@ -526,15 +526,15 @@ CASE(listener_is_killed, "XNS 5.2 t_connect() T_DISCONNECT") {
     check_event(fd, T_DISCONNECT);
 }
 
-SUITE(FOR(ORD, release_step_by_step), FOR(ORD, release_by_the_server), FOR(ORD, release_at_once), FOR(ORD, release_one_way),
+SUITE(FOR(ORD, release_step_by_step), FOR(ORD, release_by_the_server), FOR(ORD, release_at_once), FOR(ORD & ~SCTP, release_one_way),
       FOR(ORD, release_not_taken_yet), FOR(ORD, release_after_the_data), FOR(ORD, release_looks_from_rcv),
       FOR(ORD, release_wakes_rcv), FOR(ORD, release_with_nothing_to_take), FOR(ORD, release_ends_sending),
       FOR(ORD, release_ends_receiving), FOR(ORD, release_with_data_unsupported), FOR(ORD, release_by_reldata),
       FOR(TICOTS, release_unsupported), FOR(ORD, release_then_connect_again), FOR(ORD, release_of_a_great_amount),
-      FOR(ORD, release_and_close), FOR(ORD, abort_after_release), FOR(ORD, abort_after_the_whole_release),
+      FOR(ORD, release_and_close), FOR(ORD & ~SCTP, abort_after_release), FOR(ORD, abort_after_the_whole_release),
       FOR(COTS, disconnect_looks_from_all_calls), FOR(ORD, disconnect_looks_from_release), FOR(COTS, disconnect_may_drop_data),
       FOR(COTS, disconnect_drops_what_one_has), FOR(COTS, close_ends_the_connection), FOR(COTS, close_with_unread_data),
-      FOR(COTS, send_to_a_closed_peer), FOR(COTS, disconnect_wakes_rcv), FOR(COTS, disconnect_wakes_snd),
+      FOR(COTS & ~SCTP, send_to_a_closed_peer), FOR(COTS, disconnect_wakes_rcv), FOR(COTS, disconnect_wakes_snd),
       FOR(COTS, peer_is_killed_after_sending), FOR(COTS, peer_is_killed_idle), FOR(COTS, peer_is_killed_while_one_waits),
       FOR(COTS, peer_is_killed_while_one_polls), FOR(COTS, peer_is_killed_while_one_sends),
       FOR(COTS, peer_is_killed_while_it_sends), FOR(ORD, peer_is_killed_after_its_release), FOR(LOOP, listener_is_killed))

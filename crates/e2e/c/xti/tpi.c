@@ -27,8 +27,8 @@ CASE(tells_sizes, "TPI 2.0 T_INFO_ACK") {
     struct T_info_ack i = tpi_info(fd);
     check_eq(i.PRIM_type, T_INFO_ACK);
     check_eq(i.SERV_type, provider->info.servtype);
-    check_eq(i.ADDR_size, is_in(INET) ? 28 : 1024);
-    check_eq(i.OPT_size, 1024);
+    check_eq(i.ADDR_size, provider->info.addr);
+    check_eq(i.OPT_size, provider->info.options);
     check(i.TIDU_size > 0);
     if (is_in(CLTS)) {
         check_eq(i.TSDU_size, is_in(INET) ? 65507 : 65000);
@@ -37,7 +37,7 @@ CASE(tells_sizes, "TPI 2.0 T_INFO_ACK") {
         check_eq(i.DDATA_size, T_INVALID);
         check(i.PROVIDER_flag & SENDZERO);
     } else {
-        check_eq(i.TSDU_size, is_in(INET) ? 0 : T_INFINITE);
+        check_eq(i.TSDU_size, provider->info.tsdu);
         check_eq(i.ETSDU_size, T_INFINITE);
         check_eq(i.CDATA_size, is_in(INET) ? T_INVALID : 1024);
         check_eq(i.DDATA_size, is_in(INET) ? T_INVALID : 1024);
@@ -212,7 +212,7 @@ CASE(connects, "TPI 2.0 T_CONN_REQ") {
     if (!is_in(INET))
         check_eq(tpi_state(client), TS_WCON_CREQ);
     int server = tpi_bound(&own);
-    if (is_in(TCP))
+    if (is_in(TCP | SCTP))
         own = at;
     tpi_accept(listener, server, m.p.conn_ind.SEQ_number);
     check_eq(tpi_state(listener), TS_IDLE);
@@ -1159,7 +1159,7 @@ SUITE(FOR(ALL, opens), ONCE(aliases), FOR(ALL, tells_sizes), FOR(ALL, answers_wi
       FOR(LOOP, reject_with_data), FOR(LOOP, connect_with_too_much_data), FOR(COTS, exchanges),
       FOR(COTS, plain_data_message), FOR(COTS, moves_bulk), FOR(TICOTS | TICOTSORD, keeps_boundaries),
       FOR(LOOP, empty_record), FOR(COTS, expedited), FOR(LOOP, expedited_first), FOR(COTS, flow_control),
-      FOR(ORD, releases), FOR(TICOTSORD, connects_again), FOR(TICOTS, release_on_ticots), FOR(COTS, disconnects),
+      FOR(ORD & ~SCTP, releases), FOR(TICOTSORD, connects_again), FOR(TICOTS, release_on_ticots), FOR(COTS, disconnects),
       FOR(LOOP, disconnects_with_data), FOR(TICOTS | TICOTSORD, gives_up_connecting),
       FOR(COTS, close_ends_connection), FOR(ORD, data_before_the_end), FOR(COTS, killed_peer), FOR(CLTS, datagrams),
       FOR(CLTS, datagram_to_bad_address), FOR(CLTS, datagram_to_nobody), FOR(CLTS, datagram_too_long),

@@ -129,6 +129,7 @@ fn make_installs_and_takes_back() {
         "headwater-raw",
         "headwater-perftest",
         "headwater-xtiperf",
+        "headwater-sctpperf",
     ] {
         fs::write(built.join(name), "").unwrap();
     }

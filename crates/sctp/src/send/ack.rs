@@ -24,8 +24,9 @@ struct Tally {
     /// Paths on which something arrived, and those whose earliest chunk did.
     paths: u64,
     earliest: u64,
-    /// One after the highest TSN newly acknowledged.
+    /// One after the highest TSN newly acknowledged; the same of those that were sent just once.
     newest: u64,
+    newest_first: u64,
     rtt: Option<(PathId, Duration)>,
 }
 
@@ -166,6 +167,9 @@ impl Sender {
         let id = usize::from(chunk.path.0);
         tally.paths |= 1 << chunk.path.0;
         tally.newest = place + 1;
+        if chunk.sends == 1 {
+            tally.newest_first = place + 1;
+        }
         // What was given up may never have arrived: it must not open the window.
         if !chunk.abandoned {
             tally.bytes[id] += usize::from(chunk.len);
@@ -315,7 +319,9 @@ impl Sender {
             }
             for place in hole..from.min(limit) {
                 let chunk = self.out.get_mut(place);
-                if chunk.state == State::InFlight && !chunk.fast {
+                // RFC 9260 lets a lost retransmission wait for T3. That the peer has what was sent later says as much, much sooner.
+                let counts = !chunk.fast || tally.newest_first > chunk.after;
+                if chunk.state == State::InFlight && counts {
                     chunk.missing += 1;
                     if chunk.missing >= MISSES {
                         missing.push(place);

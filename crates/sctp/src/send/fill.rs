@@ -121,9 +121,11 @@ impl Sender {
             }
             let earlier = chunk.path;
             self.out.fly(place, id, paths);
+            let next = self.out.next();
             let again = self.out.get_mut(place);
             again.sends = again.sends.saturating_add(1);
             again.missing = 0;
+            again.after = next;
             let again = *again;
             self.put(place, &again, packet);
             paths[id].retransmissions += 1;
@@ -220,6 +222,7 @@ impl Sender {
             len: size as u16,
             sends: 1,
             fragment,
+            after: place,
             path: id,
             state: State::InFlight,
             missing: 0,

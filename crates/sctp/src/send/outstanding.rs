@@ -29,13 +29,15 @@ pub(super) struct Chunk {
     pub len: u16,
     pub sends: u16,
     pub fragment: u32,
+    /// The place of the first new chunk after its last retransmission.
+    pub after: u64,
     pub path: PathId,
     pub state: State,
     /// Missing reports.
     pub missing: u8,
     pub begin: bool,
     pub end: bool,
-    /// Was fast retransmitted, so is not again before T3 expires.
+    /// Was fast retransmitted. It is so again only if chunks that were first sent after that arrive, and it does not.
     pub fast: bool,
     /// Lost by T3.
     pub timed_out: bool,

@@ -295,6 +295,7 @@ impl Chunk {
             len: 0,
             sends: 0,
             fragment: 0,
+            after: 0,
             path: PathId(0),
             state: State::Skipped,
             missing: 0,

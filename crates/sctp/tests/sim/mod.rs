@@ -170,7 +170,7 @@ impl Pair {
                 .iter()
                 .any(|event| matches!(event, Event::Up { .. }))
         };
-        let both = self.run_until(Duration::from_secs(600), |pair| pair.ends.iter().all(up));
+        let both = self.run_until(Duration::from_secs(36_000), |pair| pair.ends.iter().all(up));
         assert!(
             both,
             "no association: {:?} {:?}",

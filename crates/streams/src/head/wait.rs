@@ -16,6 +16,9 @@ use super::{Head, sleepers};
 /// Longest sleep where no descriptor was left for a bell.
 pub const WITHOUT_BELL: u64 = 10_000_000;
 
+/// Descriptors that a sleep may watch besides.
+pub const BESIDE: usize = 2;
+
 /// Waits without a message in the other direction, after which a pipe counts as a one-way stream.
 const UNANSWERED: u32 = 8;
 /// Pauses, together two or three microseconds, for which a reader of a one-way stream looks away: a wake-up costs ten times
@@ -53,6 +56,18 @@ impl Head {
         deadline: Option<u64>,
         holds: impl Fn() -> bool,
     ) -> Result<(), Errno> {
+        self.wait_beside(want, deadline, &mut [], holds)
+    }
+
+    /// As [`wait`](Head::wait); a sleep ends too when one of at most [`BESIDE`] other descriptors has something, as poll(2)
+    /// tells it there.
+    pub fn wait_beside(
+        &self,
+        want: Want,
+        deadline: Option<u64>,
+        beside: &mut [libc::pollfd],
+        holds: impl Fn() -> bool,
+    ) -> Result<(), Errno> {
         if signal::interrupted() {
             return Err(libc::EINTR);
         }
@@ -88,7 +103,7 @@ impl Head {
         let slept = if holds() {
             Ok(false)
         } else {
-            self.sleep(want, left)
+            self.sleep(want, left, beside)
         };
         sleepers::disarm(self, want);
         // Not counted any more ourselves: what is there may not be what we wait for, and we would ring for ever.
@@ -156,14 +171,22 @@ impl Head {
     }
 
     /// True if a ring of the bell was taken.
-    fn sleep(&self, want: Want, left: Option<u64>) -> Result<bool, Errno> {
+    fn sleep(
+        &self,
+        want: Want,
+        left: Option<u64>,
+        beside: &mut [libc::pollfd],
+    ) -> Result<bool, Errno> {
         let own_bell = self.known_bell();
         let bell_poll = libc::pollfd {
             fd: own_bell,
             events: libc::POLLIN,
             revents: 0,
         };
-        let mut fds = [bell_poll, self.shadow_poll()];
+        let shadow_poll = self.shadow_poll();
+        let mut fds = [bell_poll, shadow_poll, shadow_poll, shadow_poll];
+        let count = 2 + beside.len().min(BESIDE);
+        fds[2..count].copy_from_slice(&beside[..count - 2]);
         let slice = if own_bell < 0 {
             WITHOUT_BELL
         } else if self.is_shared() {
@@ -176,7 +199,7 @@ impl Head {
         let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
         let begun = sys::now();
         // SAFETY: fds and ts are valid; a cancelled thread leaves here and owns nothing.
-        let slept = unsafe { next::ppoll(fds.as_mut_ptr(), 2, ts, core::ptr::null()) };
+        let slept = unsafe { next::ppoll(fds.as_mut_ptr(), count as libc::nfds_t, ts, core::ptr::null()) };
         counters::add(counters::Counter::Sleeps, 1);
         self.learner(want).slept(sys::now() - begun);
         if slept < 0 && next::errno() == libc::EINTR && signal::interrupted() {
@@ -188,6 +211,7 @@ impl Head {
         if slept > 0 {
             self.words().wakeups.fetch_add(1, Ordering::Relaxed);
             self.note_shadow(fds[1].revents);
+            beside[..count - 2].copy_from_slice(&fds[2..count]);
         }
         Ok(fds[0].revents != 0 && bell::take(own_bell))
     }

@@ -49,8 +49,26 @@ impl Endpoint {
 
     /// Can there be data that neither kernel nor ring has any more?
     fn takes_ahead(&self) -> bool {
-        self.device()
-            .is_some_and(|d| matches!(d, Device::Udp | Device::Udp6))
+        self.device().is_some_and(|d| {
+            matches!(
+                d,
+                Device::Udp | Device::Udp6 | Device::Rawip | Device::Rawip6
+            )
+        }) || self.has_both()
+    }
+
+    /// What alone says what holds of the descriptor, if that is not the kernel.
+    fn alone(&self) -> Option<(Handle, &'static dyn Descriptor)> {
+        if self.has_both() {
+            None
+        } else {
+            self.inside()
+        }
+    }
+
+    fn has_both(&self) -> bool {
+        let entered = self.enter();
+        entered.as_ref().is_some_and(|c| c.provider.has_both())
     }
 
     fn kernel_wants(&self, want: u32) -> u32 {
@@ -105,7 +123,7 @@ impl Descriptor for Endpoints {
         if wanted & table::NOT_KERNELS != 0 {
             return table::NOT_KERNELS;
         }
-        match e.inside() {
+        match e.alone() {
             Some((inner, d)) => d.kernel_events(inner, wanted),
             None => wanted,
         }
@@ -119,7 +137,7 @@ impl Descriptor for Endpoints {
 
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
         let Some(e) = get(h) else { return events };
-        let said = match e.inside() {
+        let said = match e.alone() {
             Some((inner, d)) => d.kernel_reported(inner, events),
             None => events,
         };
@@ -139,8 +157,10 @@ impl Descriptor for Endpoints {
     }
 
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {
-        let (inner, d) = get(h)?.inside()?;
-        d.slice(inner, want)
+        let e = get(h)?;
+        let own = e.enter().as_ref().and_then(|c| c.provider.slice(want));
+        let inner = e.inside().and_then(|(inner, d)| d.slice(inner, want));
+        own.into_iter().chain(inner).min()
     }
 
     fn slice_over(&self, h: Handle, want: u32) {

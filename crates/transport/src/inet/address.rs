@@ -1,5 +1,7 @@
 //! struct sockaddr_in and struct sockaddr_in6, as they stand in a netbuf.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADADDR;
 
@@ -38,6 +40,28 @@ impl Address {
         Address {
             bytes,
             len: len as u32,
+        }
+    }
+
+    /// This host, at this port.
+    pub fn of_ip(ip: IpAddr, port: u16) -> Address {
+        let mut address = Address::any(ip.is_ipv6()).with_port(port);
+        match ip {
+            IpAddr::V4(ip) => address.bytes[4..8].copy_from_slice(&ip.octets()),
+            IpAddr::V6(ip) => address.bytes[8..24].copy_from_slice(&ip.octets()),
+        }
+        address
+    }
+
+    pub fn ip(&self) -> IpAddr {
+        if self.is_v6() {
+            let mut octets = [0; 16];
+            octets.copy_from_slice(self.host());
+            IpAddr::V6(Ipv6Addr::from(octets))
+        } else {
+            let mut octets = [0; 4];
+            octets.copy_from_slice(self.host());
+            IpAddr::V4(Ipv4Addr::from(octets))
         }
     }
 

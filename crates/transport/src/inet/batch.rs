@@ -310,6 +310,7 @@ struct Slot {
     bytes: Box<[u8]>,
     from: libc::sockaddr_storage,
     control: Control,
+    control_len: usize,
 }
 
 /// Datagrams that have arrived and were not handed out yet.
@@ -329,6 +330,8 @@ pub struct Incoming {
 pub struct Front<'a> {
     pub data: &'a [u8],
     pub from: &'a libc::sockaddr_storage,
+    /// The control messages that came with it: see [`controls`].
+    pub control: &'a [u8],
 }
 
 impl Incoming {
@@ -360,6 +363,7 @@ impl Incoming {
         Some(Front {
             data: &slot.bytes[self.at + skip..end],
             from: &slot.from,
+            control: &slot.control.0[..slot.control_len],
         })
     }
 
@@ -384,6 +388,7 @@ impl Incoming {
                 bytes: vec![0; BUFFER].into_boxed_slice(),
                 from,
                 control: Control([0; 128]),
+                control_len: 0,
             });
         }
         // SAFETY: zeroes are valid.
@@ -406,9 +411,12 @@ impl Incoming {
             header.msg_controllen = size_of::<Control>() as _;
         }
         let got = again(|| receive(fd, &mut messages[..ask]))?;
-        for (filled, message) in self.filled.iter_mut().zip(&messages[..got]) {
+        for (i, message) in messages[..got].iter().enumerate() {
             let len = message.msg_len as usize;
-            *filled = (len, segment_size(&message.msg_hdr).unwrap_or(len));
+            let slot = &mut self.slots[i];
+            slot.control_len = size_of::<Control>().min(message.msg_hdr.msg_controllen as _);
+            let size = segment_size(&slot.control.0[..slot.control_len]);
+            self.filled[i] = (len, size.unwrap_or(len));
         }
         (self.count, self.slot, self.at) = (got, 0, 0);
         self.ask = if got == ask {
@@ -443,17 +451,23 @@ fn receive(fd: i32, messages: &mut [libc::mmsghdr]) -> sys::Result<usize> {
 }
 
 /// Of a message that the kernel has put together from several.
-fn segment_size(header: &msghdr) -> Option<usize> {
-    // SAFETY: the kernel filled the control buffer; the macros stay inside.
-    unsafe {
-        let mut c = libc::CMSG_FIRSTHDR(header);
-        while !c.is_null() {
-            if (*c).cmsg_level == libc::SOL_UDP && (*c).cmsg_type == libc::UDP_GRO {
-                let size = (libc::CMSG_DATA(c) as *const i32).read_unaligned();
-                return usize::try_from(size).ok().filter(|&size| size > 0);
-            }
-            c = libc::CMSG_NXTHDR(header, c);
-        }
-    }
-    None
+fn segment_size(control: &[u8]) -> Option<usize> {
+    let (_, _, value) =
+        controls(control).find(|c| (c.0, c.1) == (libc::SOL_UDP, libc::UDP_GRO))?;
+    let size = i32::from_ne_bytes(value.get(..4)?.try_into().ok()?);
+    usize::try_from(size).ok().filter(|&size| size > 0)
+}
+
+/// Level, type and value of each control message.
+pub fn controls(mut left: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
+    core::iter::from_fn(move || {
+        const HEADER: usize = size_of::<cmsghdr>();
+        let header = left.get(..HEADER)?;
+        // SAFETY: as many bytes as a cmsghdr has, which may be any; unaligned.
+        let header = unsafe { (header.as_ptr() as *const cmsghdr).read_unaligned() };
+        let len: usize = header.cmsg_len as _;
+        let value = left.get(HEADER..len)?;
+        left = left.get(len.next_multiple_of(8)..).unwrap_or(&[]);
+        Some((header.cmsg_level, header.cmsg_type, value))
+    })
 }

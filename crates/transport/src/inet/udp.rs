@@ -1,20 +1,20 @@
 //! /dev/udp: a connectionless provider over the kernel's UDP.
 
-use std::collections::VecDeque;
-
 use headwater_host::sys;
-use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNOADDR, TNODATA};
-use headwater_tpi::option::{self as opt, INET_IP, INET_UDP, T_IP_TOS, T_IP_TTL, T_UDP_CHECKSUM};
+use headwater_tpi::error::{TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNOADDR, TNODATA};
+use headwater_tpi::option::{self as opt, INET_UDP, T_UDP_CHECKSUM};
 use headwater_tpi::prim::{SENDZERO, T_CLTS, T_INVALID};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
 use super::address::Address;
-use super::batch::{Control, Incoming, Outgoing, put_control, send};
+use super::batch::{Control, Incoming, Outgoing};
 use super::settings::{Chosen, Options};
+use super::undelivered::{ALL, Undelivered};
 use super::watching::Watching;
-use super::{again, length, local, poll, scatter};
+use super::{length, local, poll, scatter};
 use crate::flusher::{self, Went};
+use crate::ip::options::PacketOptions;
 use crate::options::{self, Known};
 use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter};
 
@@ -24,11 +24,9 @@ const TABLE: [&[Known]; 3] = [
     &options::IP,
 ];
 /// The largest datagram of IPv4.
-const LARGEST: usize = 65_507;
+pub(crate) const LARGEST: usize = 65_507;
 /// Asked of the kernel, which gives at most net.core.rmem_max.
 const RECEIVE_BUFFER: i32 = 4 << 20;
-/// Undelivered datagrams remembered.
-const MOST_ERRORS: usize = 64;
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 
 pub struct Udp {
@@ -39,7 +37,7 @@ pub struct Udp {
     watching: Watching,
     /// Bytes of the datagram in front that were handed out; `None`: nothing was told of it yet.
     taken: Option<usize>,
-    errors: VecDeque<(Address, i32)>,
+    errors: Undelivered,
     chosen: Chosen,
 }
 
@@ -58,7 +56,7 @@ impl Udp {
             incoming: Incoming::new(),
             watching: Watching::default(),
             taken: None,
-            errors: VecDeque::new(),
+            errors: Undelivered::default(),
             chosen: Chosen::default(),
         }
     }
@@ -68,7 +66,39 @@ impl Udp {
         Some(Udp::with(fd, local(fd)?.is_v6()))
     }
 
-    fn renew(&mut self, v6: bool) -> Outcome<()> {
+    /// Has the network said something that was read and not told?
+    #[inline]
+    pub(crate) fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// Is there a datagram that was taken from the kernel and not handed out?
+    #[inline]
+    pub(crate) fn has_taken(&self) -> bool {
+        !self.incoming.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn is_v6(&self) -> bool {
+        self.v6
+    }
+
+    /// The options that came with a datagram: some are the endpoint's from now on, the others go with it alone. TBADOPT.
+    pub(crate) fn take_options(&mut self, opts: &[u8]) -> Outcome<PacketOptions> {
+        let read = PacketOptions::read(opts)?;
+        if has_checksum_option(opts) {
+            let mut settings = Options {
+                fd: self.fd,
+                v6: self.v6,
+                chosen: &mut self.chosen,
+            };
+            options::apply(&[&options::UDP], &mut settings, opts)?;
+        }
+        Ok(read)
+    }
+
+    /// A fresh socket with the same options.
+    pub(crate) fn renew(&mut self, v6: bool) -> Outcome<()> {
         let fd = super::socket(v6, libc::SOCK_DGRAM)?;
         prepare(fd, v6);
         self.chosen.renew(fd, v6);
@@ -78,17 +108,6 @@ impl Udp {
         self.incoming = Incoming::new();
         self.taken = None;
         Ok(())
-    }
-
-    /// What the network said about earlier datagrams.
-    fn read_errors(&mut self) {
-        while let Some(undelivered) = read_error(self.fd) {
-            if self.errors.len() < MOST_ERRORS {
-                self.errors.push_back(undelivered);
-            }
-        }
-        // The last of them is the socket's error too.
-        let _ = sys::sockopt::<i32>(self.fd, libc::SOL_SOCKET, libc::SO_ERROR);
     }
 
     /// Is there a datagram to hand out? May find errors instead.
@@ -103,7 +122,7 @@ impl Udp {
             }
             Err(libc::EAGAIN) => false,
             Err(_) => {
-                self.read_errors();
+                self.errors.read(self.fd, ALL);
                 self.incoming.fill(self.fd).is_ok()
             }
         }
@@ -119,7 +138,7 @@ impl Udp {
                 Err(libc::EAGAIN) => return false,
                 Err(errno) => {
                     tries += 1;
-                    self.undelivered(to, errno);
+                    self.errors.blame(self.fd, to, errno, ALL);
                     if tries > 64 {
                         self.outgoing.clear();
                     }
@@ -127,43 +146,6 @@ impl Udp {
             }
         }
         true
-    }
-
-    /// A send has failed: what the error queue knows, or this.
-    fn undelivered(&mut self, to: Address, errno: i32) {
-        let before = self.errors.len();
-        self.read_errors();
-        if self.errors.len() == before && self.errors.len() < MOST_ERRORS {
-            self.errors.push_back((to, errno));
-        }
-    }
-
-    /// One datagram by itself. An error of an earlier one is not this one's.
-    fn send_alone(&mut self, to: &Address, data: &[iovec], control: &[u8]) -> Outcome<()> {
-        let mut tries = 0;
-        loop {
-            let refusal = match send(self.fd, to, data, control) {
-                Ok(()) => return Ok(()),
-                Err(libc::EAGAIN) => TFLOW,
-                Err(libc::EMSGSIZE) => TBADDATA,
-                Err(libc::EINVAL | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => TBADADDR,
-                Err(libc::EACCES | libc::EPERM) => TACCES,
-                Err(errno) => {
-                    tries += 1;
-                    let before = self.errors.len();
-                    self.read_errors();
-                    let earlier = self.errors.len() > before || errno == libc::ECONNREFUSED;
-                    if earlier && tries < 3 {
-                        continue;
-                    }
-                    if self.errors.len() < MOST_ERRORS {
-                        self.errors.push_back((*to, errno));
-                    }
-                    return Ok(());
-                }
-            };
-            return Err(Refusal::new(refusal));
-        }
     }
 }
 
@@ -184,66 +166,6 @@ fn prepare(fd: i32, v6: bool) {
         (libc::IPPROTO_IP, libc::IP_RECVERR)
     };
     let _ = sys::set_sockopt(fd, level, name, &1i32);
-}
-
-fn read_error(fd: i32) -> Option<(Address, i32)> {
-    // SAFETY: zeroes are valid for both.
-    let (mut to, mut message): (libc::sockaddr_storage, libc::msghdr) =
-        unsafe { (core::mem::zeroed(), core::mem::zeroed()) };
-    let mut control = Control([0; 128]);
-    let mut byte = 0u8;
-    let mut part = iovec {
-        iov_base: &raw mut byte as *mut _,
-        iov_len: 1,
-    };
-    message.msg_name = &raw mut to as *mut _;
-    message.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
-    message.msg_iov = &mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.0.as_mut_ptr() as *mut _;
-    message.msg_controllen = size_of::<Control>() as _;
-    // SAFETY: the message's parts are valid.
-    again(|| unsafe { sys::recvmsg(fd, &mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) })
-        .ok()?;
-    let mut errno = libc::ECONNREFUSED;
-    // SAFETY: the kernel filled the control buffer.
-    unsafe {
-        let mut c = libc::CMSG_FIRSTHDR(&message);
-        while !c.is_null() {
-            let is_error = ((*c).cmsg_level, (*c).cmsg_type)
-                == (libc::IPPROTO_IP, libc::IP_RECVERR)
-                || ((*c).cmsg_level, (*c).cmsg_type) == (libc::IPPROTO_IPV6, libc::IPV6_RECVERR);
-            if is_error {
-                // struct sock_extended_err begins with the errno.
-                errno = (libc::CMSG_DATA(c) as *const i32).read_unaligned();
-            }
-            c = libc::CMSG_NXTHDR(&message, c);
-        }
-    }
-    Some((Address::of_storage(&to)?, errno))
-}
-
-/// Type of service and time to live, for one datagram. TBADOPT.
-fn control_of(v6: bool, opts: &[u8], control: &mut Control) -> Outcome<usize> {
-    let mut n = 0;
-    for option in opt::Options::all(opts)? {
-        let value = option
-            .number()
-            .filter(|n| (0..256).contains(n))
-            .map(|n| (n as i32).to_ne_bytes());
-        let (level, name) = match (option.level, option.name) {
-            (INET_IP, T_IP_TOS) if v6 => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
-            (INET_IP, T_IP_TOS) => (libc::IPPROTO_IP, libc::IP_TOS),
-            (INET_IP, T_IP_TTL) if v6 => (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT),
-            (INET_IP, T_IP_TTL) => (libc::IPPROTO_IP, libc::IP_TTL),
-            _ => continue,
-        };
-        let value = value.ok_or(Refusal::new(headwater_tpi::error::TBADOPT))?;
-        if n < 4 * 24 {
-            n = put_control(control, n, level, name, &value);
-        }
-    }
-    Ok(n)
 }
 
 fn has_checksum_option(opts: &[u8]) -> bool {
@@ -304,12 +226,7 @@ impl Provider for Udp {
 
     fn take(&mut self) -> Option<Arrived> {
         self.peek();
-        let (to, error) = self.errors.pop_front()?;
-        Some(Arrived::Undelivered {
-            to: to.to_vec(),
-            opts: Vec::new(),
-            error,
-        })
+        self.errors.take()
     }
 
     #[inline]
@@ -335,19 +252,11 @@ impl Provider for Udp {
             if self.outgoing.begin(&to, data, len) {
                 return Ok(());
             }
-            return self.send_alone(&to, data, &[]);
+            return self.errors.send(self.fd, &to, data, &[], ALL);
         }
         let mut control = Control([0; 128]);
-        let n = control_of(self.v6, opts, &mut control)?;
-        if has_checksum_option(opts) {
-            let mut settings = Options {
-                fd: self.fd,
-                v6: self.v6,
-                chosen: &mut self.chosen,
-            };
-            options::apply(&[&options::UDP], &mut settings, opts)?;
-        }
-        self.send_alone(&to, data, &control.0[..n])
+        let n = self.take_options(opts)?.put(self.v6, &mut control, 0);
+        self.errors.send(self.fd, &to, data, &control.0[..n], ALL)
     }
 
     #[inline]
@@ -441,12 +350,7 @@ impl Provider for Udp {
 
     /// An error is something to be taken.
     fn kernel_means(&self, events: u32) -> u32 {
-        let gone = (libc::POLLERR | libc::POLLHUP) as u32;
-        if events & gone != 0 {
-            events & !gone | IN
-        } else {
-            events
-        }
+        super::error_is_readable(events)
     }
 
     fn save(&mut self) -> Option<String> {

@@ -73,9 +73,8 @@ impl Circuit {
         }
     }
 
-    fn listener(&mut self) -> Option<(&mut Listening, i32)> {
-        let name = self.name.as_ref()?.number();
-        Some((self.listening.as_mut()?, name))
+    fn listener(&mut self) -> Option<(&mut Listening, &[Owned])> {
+        Some((self.listening.as_mut()?, self.name.as_slice()))
     }
 
     fn claim(&mut self, addr: Option<&[u8]>, qlen: u32) -> Outcome<Vec<u8>> {
@@ -93,7 +92,8 @@ impl Circuit {
         };
         if qlen > 0 {
             let listening =
-                Listening::new(self.space, qlen, name.number()).map_err(Refusal::system)?;
+                Listening::new(self.space, qlen, core::slice::from_ref(&name))
+                    .map_err(Refusal::system)?;
             self.listening = Some(listening);
         }
         self.name = Some(name);
@@ -117,7 +117,7 @@ impl Circuit {
         }
         if qlen > 0 {
             let listening = if circuit.link.is_some() {
-                Listening::new(circuit.space, qlen, circuit.name.as_ref()?.number()).ok()?
+                Listening::new(circuit.space, qlen, circuit.name.as_slice()).ok()?
             } else {
                 Listening::with_set(Owned::copy_of(fd).ok()?, circuit.space, qlen)
             };

@@ -45,13 +45,20 @@ pub struct Mailbox {
     options: Remembered,
 }
 
-struct Own {
-    addr: Vec<u8>,
-    head: &'static Head,
+/// A ring that others find by its name, and put datagrams into.
+pub(crate) struct Own {
+    pub addr: Vec<u8>,
+    pub head: &'static Head,
     entry: Entry,
 }
 
 impl Own {
+    /// A fresh ring for the address whose name was claimed.
+    pub fn make(name: Owned, addr: Vec<u8>) -> sys::Result<Own> {
+        let head = Pipe::bare(true).and_then(|pipe| life::adopt_hidden(pipe, 0, -1))?;
+        Own::new(name, addr, head)
+    }
+
     fn new(name: Owned, addr: Vec<u8>, head: &'static Head) -> sys::Result<Own> {
         // Others will hold it too.
         head.words().shared.store(1, Ordering::SeqCst);
@@ -63,6 +70,32 @@ impl Own {
                 Err(e)
             }
         }
+    }
+
+    /// For the image after exec, whose [`restore`](Own::restore) makes the same of it.
+    pub fn save(&self) -> Option<String> {
+        let pipe = self.head.pipe()?;
+        let (name, memfd, bell) = (self.entry.pass_on(), pipe.memfd, pipe.bell(0).ok()?);
+        for fd in [memfd, bell] {
+            sys::fcntl(fd, libc::F_SETFD, 0).ok()?;
+        }
+        let [name_is, memfd_is, bell_is] = [name, memfd, bell].map(identity);
+        Some(format!(
+            "{}/{name}/{name_is}/{memfd}/{memfd_is}/{bell}/{bell_is}",
+            to_hex(&self.addr)
+        ))
+    }
+
+    pub fn restore(saved: &str) -> Option<Own> {
+        let fields: Vec<&str> = saved.split('/').collect();
+        let [addr, name, name_is, memfd, memfd_is, bell, bell_is] = fields[..] else {
+            return None;
+        };
+        let take = |fd: &str, is: &str| inherited(fd.parse().ok()?, is.parse().ok()?);
+        let name = Owned(take(name, name_is)?);
+        let pipe = map_ring(take(memfd, memfd_is)?, take(bell, bell_is)?).ok()?;
+        let head = life::adopt_hidden(pipe, 0, -1).ok()?;
+        Own::new(name, from_hex(addr)?, head).ok()
     }
 }
 
@@ -98,15 +131,7 @@ impl Mailbox {
         if saved.is_empty() {
             return Some(mailbox);
         }
-        let fields: Vec<&str> = saved.split('/').collect();
-        let [addr, name, name_is, memfd, memfd_is, bell, bell_is] = fields[..] else {
-            return None;
-        };
-        let take = |fd: &str, is: &str| inherited(fd.parse().ok()?, is.parse().ok()?);
-        let name = Owned(take(name, name_is)?);
-        let pipe = map_ring(take(memfd, memfd_is)?, take(bell, bell_is)?).ok()?;
-        let head = life::adopt_hidden(pipe, 0, -1).ok()?;
-        mailbox.own = Some(Own::new(name, from_hex(addr)?, head).ok()?);
+        mailbox.own = Some(Own::restore(saved)?);
         Some(mailbox)
     }
 
@@ -204,9 +229,7 @@ impl Provider for Mailbox {
             check_address(addr)?;
         }
         let (addr, name) = self.claim(addr)?;
-        let made = Pipe::bare(true).and_then(|pipe| life::adopt_hidden(pipe, 0, -1));
-        let made = made.and_then(|head| Own::new(name, addr.clone(), head));
-        self.own = Some(made.map_err(Refusal::system)?);
+        self.own = Some(Own::make(name, addr.clone()).map_err(Refusal::system)?);
         Ok((addr, 0))
     }
 
@@ -320,19 +343,10 @@ impl Provider for Mailbox {
     }
 
     fn save(&mut self) -> Option<String> {
-        let Some(own) = &self.own else {
-            return Some(String::new());
-        };
-        let pipe = own.head.pipe()?;
-        let (name, memfd, bell) = (own.entry.pass_on(), pipe.memfd, pipe.bell(0).ok()?);
-        for fd in [memfd, bell] {
-            sys::fcntl(fd, libc::F_SETFD, 0).ok()?;
+        match &self.own {
+            Some(own) => own.save(),
+            None => Some(String::new()),
         }
-        let [name_is, memfd_is, bell_is] = [name, memfd, bell].map(identity);
-        Some(format!(
-            "{}/{name}/{name_is}/{memfd}/{memfd_is}/{bell}/{bell_is}",
-            to_hex(&own.addr)
-        ))
     }
 
     fn close(&mut self) {
@@ -342,7 +356,7 @@ impl Provider for Mailbox {
 
 /// One datagram as one frame; false: no room.
 #[inline(always)]
-fn push(
+pub(crate) fn push(
     ring: &Ring<'_>,
     from: &[u8],
     opts: &[u8],
@@ -373,15 +387,16 @@ fn push(
     Ok(true)
 }
 
-enum Pulled {
+pub(crate) enum Pulled {
     Datagram,
     Nothing,
     /// Address or options did not fit.
     TooLong,
 }
 
+/// The datagram in front, or what is left of it.
 #[inline(always)]
-fn pull(ring: &Ring<'_>, into: &mut Datagram<'_>) -> Result<Pulled, Corrupt> {
+pub(crate) fn pull(ring: &Ring<'_>, into: &mut Datagram<'_>) -> Result<Pulled, Corrupt> {
     let Some(frame) = ring.peek()? else {
         return Ok(Pulled::Nothing);
     };

@@ -3,7 +3,8 @@
 //! A plain frame is data, one with a band is expedited data; both say whether their data unit goes on. What else the ends
 //! have to tell each other are frames with a control part, so that it stays behind the data: {what, reason, lengths of
 //! address and options}, and as their data the address, the options and the user's data. Only what comes before there are
-//! two ends, a request and its refusal, goes by the socket.
+//! two ends, a request and its refusal, goes by the socket. Data of an SCTP association has a control part too, its
+//! [`Label`], unless that says nothing.
 
 mod calling;
 mod frames;
@@ -31,6 +32,7 @@ use super::{Owned, Space};
 use crate::provider::{Arrived, Event, Outcome, Received, Sending};
 use calling::Again;
 pub use calling::Call;
+pub use frames::Label;
 use frames::{EXPEDITED, Front, MORE, Told, control, front, take_by_rank, take_plain, word};
 pub use passage::{from_hex, to_hex};
 
@@ -94,7 +96,12 @@ pub struct Link {
     /// The user knows of the end.
     over: bool,
     looked_at: u64,
+    /// What the peer's user has noted, not taken by ours.
+    notes: Vec<(u32, Vec<u8>)>,
 }
+
+/// Notes kept at most: a peer's nonsense goes no further.
+const MOST_NOTES: usize = 64;
 
 impl Link {
     /// Makes the other end of what was asked for, and says so. The errors are those of the pipe.
@@ -133,6 +140,7 @@ impl Link {
             end: None,
             over: false,
             looked_at: sys::now(),
+            notes: Vec::new(),
         }
     }
 
@@ -203,6 +211,7 @@ impl Link {
             return None;
         }
         let mut parted = false;
+        let notes = &mut self.notes;
         let found = self.head.take_frames(|ring| {
             loop {
                 return Ok(match front(ring)? {
@@ -214,6 +223,11 @@ impl Link {
                     Some(Front::Control(_, word::RELEASE)) => Some(Event::OrdRel),
                     Some(Front::Control(frame, word)) => {
                         parted |= word == word::CLOSED;
+                        if word >= word::NOTE && notes.len() < MOST_NOTES {
+                            let mut bytes = vec![0; frame.len];
+                            ring.copy_frame(&frame, 0, &mut bytes);
+                            notes.push((word - word::NOTE, Told::read(&bytes).data));
+                        }
                         ring.take(&frame);
                         continue;
                     }
@@ -314,6 +328,11 @@ impl Link {
     /// See [`Provider::send`](crate::provider::Provider::send).
     #[inline]
     pub fn send(&mut self, data: &[iovec], how: Sending) -> Outcome<usize> {
+        self.send_labelled(data, how, Label::NONE)
+    }
+
+    #[inline(always)]
+    pub fn send_labelled(&mut self, data: &[iovec], how: Sending, label: Label) -> Outcome<usize> {
         let head = self.head;
         if head.has_hung_up() {
             return Err(self.unheard());
@@ -323,7 +342,7 @@ impl Link {
             && !how.expedited
         {
             head.enter();
-            let sent = self.send_piece(buffers::bytes(v), how.more)?;
+            let sent = self.send_piece(buffers::bytes(v), how.more, label)?;
             head.note_sent();
             return if sent {
                 Ok(v.iov_len)
@@ -331,12 +350,12 @@ impl Link {
                 Err(self.full())
             };
         }
-        self.send_slowly(data, how)
+        self.send_slowly(data, how, label)
     }
 
     /// One frame; false: no room.
     #[inline(always)]
-    fn send_piece(&mut self, bytes: &[u8], more: bool) -> Outcome<bool> {
+    fn send_piece(&mut self, bytes: &[u8], more: bool, label: Label) -> Outcome<bool> {
         let head = self.head;
         let meta = Meta {
             flags: more as u8 * MORE,
@@ -348,6 +367,7 @@ impl Link {
                 return Ok(false);
             }
             match &plan {
+                _ if label != Label::NONE => ring.push_message(&label.to_bytes(), bytes, meta),
                 Some(plan) if plan.streaming => ring.push_streaming(bytes, meta).map(|n| n > 0),
                 _ => ring.push(bytes, meta).map(|n| n > 0),
             }
@@ -359,7 +379,7 @@ impl Link {
     }
 
     #[inline(never)]
-    fn send_slowly(&mut self, data: &[iovec], how: Sending) -> Outcome<usize> {
+    fn send_slowly(&mut self, data: &[iovec], how: Sending, label: Label) -> Outcome<usize> {
         let total = buffers::len(data);
         if total == 0 && how.more {
             return Ok(0);
@@ -376,8 +396,13 @@ impl Link {
             let n = (total - done).min(most);
             let more = how.more || done + n < total;
             let sent = match data {
-                _ if how.expedited => self.send_expedited(&mut source, n, more)?,
-                [v] if n > 0 => self.send_piece(&buffers::bytes(v)[done..done + n], more)?,
+                _ if how.expedited => self.send_expedited(&mut source, n, more, label)?,
+                [v] if n > 0 => self.send_piece(&buffers::bytes(v)[done..done + n], more, label)?,
+                _ if label != Label::NONE => {
+                    let mut bytes = vec![0; n];
+                    source.take(&mut bytes);
+                    self.send_piece(&bytes, more, label)?
+                }
                 _ => self.send_gathered(&mut source, n, more)?,
             };
             if sent {
@@ -417,7 +442,13 @@ impl Link {
         sent.map_err(|_| Refusal::new(TLOOK))
     }
 
-    fn send_expedited(&mut self, source: &mut Source<'_>, n: usize, more: bool) -> Outcome<bool> {
+    fn send_expedited(
+        &mut self,
+        source: &mut Source<'_>,
+        n: usize,
+        more: bool,
+        label: Label,
+    ) -> Outcome<bool> {
         let meta = Meta {
             kind: M_DATA,
             band: EXPEDITED,
@@ -430,7 +461,10 @@ impl Link {
             }
             let mut bytes = vec![0; n];
             source.take(&mut bytes);
-            ring.push_special(&[], &bytes, meta)
+            match label {
+                Label::NONE => ring.push_special(&[], &bytes, meta),
+                label => ring.push_special(&label.to_bytes(), &bytes, meta),
+            }
         });
         sent.map_err(|_| Refusal::new(TLOOK))
     }
@@ -453,6 +487,13 @@ impl Link {
     /// See [`Provider::receive`](crate::provider::Provider::receive).
     #[inline]
     pub fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
+        let mut none = Label::NONE;
+        self.receive_labelled(into, &mut none)
+    }
+
+    /// The label stays as it was where the unit's earlier part was received already.
+    #[inline(always)]
+    pub fn receive_labelled(&mut self, into: &[iovec], label: &mut Label) -> Outcome<Received> {
         let head = self.head;
         let ring = head.incoming();
         if ring.is_empty() {
@@ -461,9 +502,9 @@ impl Link {
         head.enter();
         let taken = head.take_frames(|ring| {
             if ring.specials() == 0 {
-                take_plain(ring, into)
+                take_plain(ring, into, label)
             } else {
-                take_by_rank(ring, into)
+                take_by_rank(ring, into, label)
             }
         });
         match taken {
@@ -513,6 +554,25 @@ impl Link {
         });
         head.ring_peer_that_sends();
         self.farewell |= told == Ok(true);
+    }
+
+    /// Tells the peer's user something, in order with the data; false: no room now.
+    pub fn note(&mut self, what: u32, data: &[u8]) -> bool {
+        matches!(self.tell(word::NOTE + what, 0, [&[], &[], data]), Ok(true))
+    }
+
+    /// What the peer's user has noted, as far as it was come across by looking for events.
+    pub fn notes(&mut self) -> Vec<(u32, Vec<u8>)> {
+        core::mem::take(&mut self.notes)
+    }
+
+    pub fn has_notes(&self) -> bool {
+        !self.notes.is_empty()
+    }
+
+    /// Bytes that have come and were not received; bytes that the peer has not received.
+    pub fn unread(&self) -> (usize, usize) {
+        (self.head.incoming().unread(), self.head.outgoing().unread())
     }
 
     /// No more data will be sent.

@@ -208,13 +208,13 @@ pub struct Listening {
     /// Of those: gone before they were answered.
     lost: VecDeque<Arrived>,
     next: i32,
-    /// The name is watched: there may be more outstanding.
+    /// The names are watched: there may be more outstanding.
     attentive: bool,
     home: Arc<Home>,
 }
 
 impl Listening {
-    pub fn new(space: Space, qlen: u32, name: i32) -> sys::Result<Listening> {
+    pub fn new(space: Space, qlen: u32, names: &[Owned]) -> sys::Result<Listening> {
         // SAFETY: plain numbers.
         let set = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) };
         let set = set
@@ -223,11 +223,13 @@ impl Listening {
             .map(Owned)?;
         let mut listening = Listening::with_set(set, space, qlen);
         listening.home = Arc::new(Home::new(true));
-        listening.watch(name, READABLE)?;
+        for name in names {
+            listening.watch(name.number(), READABLE)?;
+        }
         Ok(listening)
     }
 
-    /// With a set in which the name is already.
+    /// With a set in which the names are already.
     pub fn with_set(set: Owned, space: Space, qlen: u32) -> Listening {
         Listening {
             set,
@@ -251,15 +253,22 @@ impl Listening {
         self.qlen
     }
 
-    pub fn event(&mut self, name: i32) -> Option<Event> {
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    pub fn event(&mut self, names: &[Owned]) -> Option<Event> {
         let open = self.outstanding.len() < self.qlen;
         if open != self.attentive {
-            let _ = self.change(libc::EPOLL_CTL_MOD, name, if open { READABLE } else { 0 });
+            for name in names {
+                let wanted = if open { READABLE } else { 0 };
+                let _ = self.change(libc::EPOLL_CTL_MOD, name.number(), wanted);
+            }
             self.attentive = open;
         }
         // What is known already is told before anything new is looked for.
         if !self.has_news() {
-            self.gather(name);
+            self.gather(names);
         }
         if !self.lost.is_empty() {
             return Some(Event::Disconnect);
@@ -272,8 +281,8 @@ impl Listening {
         !self.lost.is_empty() || !self.waiting.is_empty() && self.outstanding.len() < self.qlen
     }
 
-    pub fn take(&mut self, name: i32) -> Option<Arrived> {
-        match self.event(name)? {
+    pub fn take(&mut self, names: &[Owned]) -> Option<Arrived> {
+        match self.event(names)? {
             Event::Disconnect => self.lost.pop_front(),
             _ => {
                 let mut request = self.waiting.pop_front()?;
@@ -356,20 +365,20 @@ impl Listening {
         self.silent.clear();
     }
 
-    fn gather(&mut self, name: i32) {
+    fn gather(&mut self, names: &[Owned]) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
         let n = sys::epoll_poll(self.set.number(), &mut events).unwrap_or(0);
         for event in &events[..n] {
-            self.attend_to(event.u64 as i32, name);
+            self.attend_to(event.u64 as i32, names);
         }
     }
 
     /// Something is said to have happened at `fd`, in this process or in one that shares the set.
-    fn attend_to(&mut self, fd: i32, name: i32) {
-        if fd == name {
+    fn attend_to(&mut self, fd: i32, names: &[Owned]) {
+        if names.iter().any(|name| name.number() == fd) {
             // One after the other: the rest waits in the kernel.
             if self.waiting.is_empty()
-                && let Ok(Some(socket)) = name::accept(name)
+                && let Ok(Some(socket)) = name::accept(fd)
             {
                 self.hear(socket, false);
             }
@@ -433,6 +442,11 @@ impl Listening {
             self.forget(fd);
         }
         self.lost.push_back(reset(seq, request));
+    }
+
+    /// Something else that makes the descriptor readable: its user looks after it.
+    pub fn watch_too(&self, fd: i32) -> sys::Result<()> {
+        self.watch(fd, READABLE)
     }
 
     fn watch(&self, fd: i32, events: u32) -> sys::Result<()> {

@@ -120,6 +120,8 @@ fn prefix(space: Space) -> Vec<u8> {
         Space::Ticlts => "clts",
         Space::Ticots => "cots",
         Space::Ticotsord => "ord",
+        Space::Sctp => "sctp",
+        Space::Udp2 => "udp2",
     };
     // Another runtime folder is another world.
     let world = hash(board::folder().as_bytes()) as u32;
@@ -144,7 +146,12 @@ mod tests {
         let long = [7u8; 1024];
         let mut other = long;
         other[1023] = 8;
-        let spaces = [Space::Ticlts, Space::Ticots, Space::Ticotsord];
+        let spaces = [
+            Space::Ticlts,
+            Space::Ticots,
+            Space::Ticotsord,
+            Space::Udp2,
+        ];
         let addresses: [&[u8]; 6] = [&[0], &[0, 0], b"a", &long[..60], &long, &other];
         let mut seen = Vec::new();
         for space in spaces {

@@ -42,7 +42,7 @@ pub struct Driver {
     timed: Cell<bool>,
 }
 
-const NAMES: [&CStr; 7] = [
+const NAMES: [&CStr; 13] = [
     c"ticlts",
     c"ticots",
     c"ticotsord",
@@ -50,6 +50,12 @@ const NAMES: [&CStr; 7] = [
     c"udp",
     c"tcp6",
     c"udp6",
+    c"rawip",
+    c"rawip6",
+    c"udp2",
+    c"udp26",
+    c"sctp_t",
+    c"sctp6_t",
 ];
 
 impl<const D: usize> Module for Tpi<D> {
@@ -388,6 +394,7 @@ impl Driver {
             return self.send_data(
                 q,
                 m,
+                &[],
                 Sending {
                     push: true,
                     ..Default::default()
@@ -400,11 +407,16 @@ impl Driver {
             push: true,
         };
         match Request::decode(m.bytes()) {
-            Ok(Request::Data { more }) => self.send_data(q, m, how(more, false)),
-            Ok(Request::Exdata { more }) => self.send_data(q, m, how(more, true)),
+            Ok(Request::Data { more }) => self.send_data(q, m, &[], how(more, false)),
+            Ok(Request::Exdata { more }) => self.send_data(q, m, &[], how(more, true)),
             Ok(Request::OptData {
-                more, expedited, ..
-            }) => self.send_data(q, m, how(more, expedited)),
+                more,
+                expedited,
+                opts,
+            }) => {
+                let opts = opts.to_vec();
+                self.send_data(q, m, &opts, how(more, expedited))
+            }
             Ok(Request::Unitdata { dest, opts }) => {
                 let sent = with_data(&m, |data, _| self.end.send_to(dest, opts, data));
                 match sent {
@@ -428,7 +440,7 @@ impl Driver {
         }
     }
 
-    fn send_data(&self, q: Queue, m: Message, how: Sending) -> Option<Message> {
+    fn send_data(&self, q: Queue, m: Message, opts: &[u8], how: Sending) -> Option<Message> {
         let (total, sent) = with_data(&m, |data, total| {
             let nothing = total == 0
                 && self
@@ -437,10 +449,10 @@ impl Driver {
                     .is_ok_and(|i| i.provider_flag & SENDZERO == 0);
             (
                 total,
-                if nothing {
-                    Ok(0)
-                } else {
-                    self.end.send(data, how)
+                match opts {
+                    _ if nothing => Ok(0),
+                    [] => self.end.send(data, how),
+                    opts => self.end.send_with(opts, data, how),
                 },
             )
         });

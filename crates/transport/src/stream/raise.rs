@@ -155,7 +155,14 @@ impl Driver {
         scratch.resize(PIECE, 0);
         let received = self.end.receive(&[vector(&mut scratch)]).ok()?;
         let more = received.more;
-        let indication = match received.expedited {
+        let opts = self.end.received_options();
+        let expedited = received.expedited;
+        let indication = match expedited {
+            _ if !opts.is_empty() => Indication::OptdataInd {
+                more,
+                expedited,
+                opts: &opts,
+            },
             true => Indication::ExdataInd { more },
             false => Indication::DataInd { more },
         };

@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
     fn random_messages_do_no_harm(
-        device in prop::sample::select(vec!["ticlts", "ticots", "ticotsord", "tcp", "udp"]),
+        device in prop::sample::select(vec!["ticlts", "ticots", "ticotsord", "tcp", "udp", "udp2"]),
         messages in prop::collection::vec((prop_oneof![words(), requests()], prop::option::of(0usize..3000), any::<bool>()), 1..25),
     ) {
         count_panics();

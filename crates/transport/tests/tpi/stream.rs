@@ -225,7 +225,7 @@ impl Tpi {
     /// Any address that can be connected to.
     pub fn bind_as(&self, device: &str, qlen: u32) -> Vec<u8> {
         match device {
-            "tcp" | "udp" => self.bind_to(&loopback(), qlen),
+            "tcp" | "udp" | "udp2" => self.bind_to(&loopback(), qlen),
             _ => self.bind(qlen),
         }
     }

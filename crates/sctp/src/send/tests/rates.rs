@@ -9,10 +9,19 @@ const WIDE: u32 = 1 << 20;
 /// divided by the root of the loss rate.
 #[test]
 fn at_one_percent_loss_the_rate_is_near_what_is_possible() {
+    near_what_is_possible(ms(20), 10_000);
+}
+
+/// A lost retransmission that had to wait for T3 would cost ten thousand round trips.
+#[test]
+fn on_a_short_path_too() {
+    near_what_is_possible(Duration::from_micros(50), 40_000);
+}
+
+fn near_what_is_possible(delay: Duration, total: u32) {
     let mut world = World::new(config(), 5, 1 << 20, 4711);
-    (world.loss, world.delay) = (10, ms(20));
+    (world.loss, world.delay) = (10, delay);
     let begin = world.desk.now;
-    let total = 10_000;
     let mut sent = 0;
     while sent < total {
         while sent < total && world.desk.sender.unsent() < 100_000 {
@@ -21,9 +30,9 @@ fn at_one_percent_loss_the_rate_is_near_what_is_possible() {
         }
         world.step();
     }
-    world.finish();
     let rate = f64::from(total) / world.desk.now.since(begin).as_secs_f64();
-    let possible = 1.22 / 0.040 / 0.01_f64.sqrt();
+    world.finish();
+    let possible = 1.22 / (2.0 * delay.as_secs_f64()) / 0.01_f64.sqrt();
     let share = rate / possible;
     println!("{share:.2} of the bound, {} timeouts", world.timeouts);
     assert!(

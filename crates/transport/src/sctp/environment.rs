@@ -1,0 +1,60 @@
+//! What the environment says about links: HEADWATER_SCTP_UDP_PORT, HEADWATER_SCTP_LINK (see [`choice`](super::choice)).
+
+use core::net::IpAddr;
+use std::sync::OnceLock;
+
+use headwater_host::log::{self, Level};
+
+use super::choice::{self, UDP_PORT};
+use super::link::Link;
+use super::link::raw::{Raw, Unusable};
+
+/// Our UDP port, and that of peers for whom no other is said: HEADWATER_SCTP_UDP_PORT.
+pub fn udp_port() -> u16 {
+    static PORT: OnceLock<u16> = OnceLock::new();
+    *PORT.get_or_init(|| {
+        let Some(text) = std::env::var("HEADWATER_SCTP_UDP_PORT")
+            .ok()
+            .filter(|v| !v.is_empty())
+        else {
+            return UDP_PORT;
+        };
+        text.parse()
+            .ok()
+            .filter(|&port| port != 0)
+            .unwrap_or_else(|| {
+                let told = format_args!("HEADWATER_SCTP_UDP_PORT={text}: want a port; ignored");
+                log::write(Level::Warn, told);
+                UDP_PORT
+            })
+    })
+}
+
+/// The raw link, where some destination may want it and it is possible.
+pub fn raw_link() -> Option<Box<dyn Link>> {
+    let wants = |link| matches!(link, choice::Link::Auto | choice::Link::Raw);
+    if !choice::rules().any(wants) {
+        return None;
+    }
+    match Raw::open() {
+        Ok(raw) => Some(Box::new(raw)),
+        Err(why) => {
+            let asked = choice::rules().any(|link| link == choice::Link::Raw);
+            why.explain(if asked { Level::Warn } else { quiet(why) });
+            None
+        }
+    }
+}
+
+/// Nobody has asked for it by name.
+fn quiet(why: Unusable) -> Level {
+    match why {
+        Unusable::Kernel => Level::Info,
+        _ => Level::Debug,
+    }
+}
+
+/// Is it an address of this host's own? Peers there have the library, or UDP at least.
+pub fn is_here(to: IpAddr) -> bool {
+    to.is_loopback() || super::link::udp::is_own(to)
+}

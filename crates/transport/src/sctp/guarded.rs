@@ -1,0 +1,108 @@
+//! A value behind a lock of the house: who is inside has the program's signal handlers put off, so that a handler may make
+//! calls of ours too.
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+
+use headwater_channel::lock::Lock;
+use headwater_host::process::{self, Section};
+use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::sys;
+
+/// Yields to those who wait, at most.
+const POLITE: u32 = 8;
+
+pub struct Guarded<T> {
+    lock: Lock,
+    /// Threads that wait to enter. Whoever comes again and again lets them go first: the lock itself knows no order.
+    waiting: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is only reached under the lock.
+unsafe impl<T: Send> Sync for Guarded<T> {}
+// SAFETY: it owns what it guards.
+unsafe impl<T: Send> Send for Guarded<T> {}
+
+/// Inside.
+pub struct Entered<'a, T> {
+    value: &'a mut T,
+    _section: Section<'a>,
+}
+
+impl<T> Guarded<T> {
+    pub const fn new(value: T) -> Guarded<T> {
+        Guarded {
+            lock: Lock::new(),
+            waiting: AtomicU32::new(0),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    #[inline]
+    pub fn enter(&self) -> Entered<'_, T> {
+        if self.waiting.load(Ordering::Relaxed) == 0
+            && let Some(entered) = self.try_enter()
+        {
+            return entered;
+        }
+        self.enter_after_others()
+    }
+
+    #[cold]
+    fn enter_after_others(&self) -> Entered<'_, T> {
+        for _ in 0..POLITE {
+            if self.waiting.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            sys::sched_yield();
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let section = process::lock(&self.lock);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: under the lock, which the section holds as long as the reference lives.
+        let value = unsafe { &mut *self.value.get() };
+        Entered {
+            value,
+            _section: section,
+        }
+    }
+
+    /// Nothing if somebody is inside.
+    #[inline]
+    pub fn try_enter(&self) -> Option<Entered<'_, T>> {
+        let section = process::try_lock(&self.lock)?;
+        // SAFETY: as above.
+        let value = unsafe { &mut *self.value.get() };
+        Some(Entered {
+            value,
+            _section: section,
+        })
+    }
+
+    /// Keeps everybody out until [`Guarded::reopen`]: around a fork.
+    pub fn shut(&self) {
+        core::mem::forget(process::lock(&self.lock));
+    }
+
+    pub fn reopen(&self) {
+        self.lock.unlock();
+        process::end_section();
+    }
+}
+
+impl<T> Deref for Entered<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> DerefMut for Entered<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        self.value
+    }
+}

@@ -1,0 +1,106 @@
+//! Ways by which packets leave and arrive. The stack asks a link for all it has and hands it what the endpoints want to send; links
+//! know nothing of associations.
+
+use core::net::IpAddr;
+
+use headwater_host::sys;
+
+pub mod raw;
+pub mod udp;
+
+/// Packets to one place: each of `segment` bytes, the last one perhaps shorter; a link cuts what is too much for one call. Complete from the SCTP header on, checksum included.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    pub bytes: &'a [u8],
+    pub segment: usize,
+    /// Our address; `None`: the kernel's choice.
+    pub from: Option<IpAddr>,
+    pub to: IpAddr,
+    /// The peer's UDP port; links without encapsulation get `None`.
+    pub encap: Option<u16>,
+    /// It may be longer than the path takes: never to be fragmented, and no error if it is too long for the kernel.
+    pub probe: bool,
+}
+
+/// One packet that has come, from its SCTP header on. Nothing in it was checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    pub from: IpAddr,
+    pub to: IpAddr,
+    /// The peer's UDP port, where it was encapsulated.
+    pub encap: Option<u16>,
+    pub bytes: &'a [u8],
+}
+
+/// What the network (or the kernel) said of packets that left earlier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// No way to the host or its network.
+    Host,
+    /// Nobody there speaks the protocol (ICMP: protocol unreachable; with encapsulation, UDP port unreachable).
+    Protocol,
+    /// The largest IP packet that the path takes, as told.
+    TooBig(u32),
+}
+
+/// The packet it said it of.
+#[derive(Clone, Copy, Debug)]
+pub struct Returned<'a> {
+    pub to: IpAddr,
+    pub trouble: Trouble,
+    /// The beginning of the packet from its SCTP header on; empty if it is not told.
+    pub quoted: &'a [u8],
+}
+
+/// All calls may come from several threads at once; none of them waits.
+pub trait Link: Send + Sync {
+    /// `udp`, `raw`.
+    fn name(&self) -> &'static str;
+
+    /// Readable when packets have come; an error condition when [`Link::troubles`] has something. Hidden.
+    fn descriptor(&self) -> i32;
+
+    /// Sends runs, in order and in as few system calls as possible; how many the kernel has taken or will never take. Fewer
+    /// than all: there is no room now, and the rest may be offered again.
+    fn send(&self, runs: &[Run<'_>]) -> usize;
+
+    /// Hands over what has come, at most one batch; the number of packets. EAGAIN when there is nothing; another error when there
+    /// are [`Link::troubles`] too.
+    fn receive(&self, each: &mut dyn FnMut(&Packet<'_>)) -> sys::Result<usize>;
+
+    /// Hands over the errors that are queued.
+    fn troubles(&self, each: &mut dyn FnMut(&Returned<'_>));
+
+    /// The largest SCTP packet that leaves here towards `to` (as the kernel knows its route), headers below it subtracted.
+    fn largest(&self, to: IpAddr) -> usize;
+
+    /// Packets for this SCTP port are wanted from now on. Errors: those of the system calls, EACCES, EADDRINUSE.
+    fn open_port(&self, _port: u16) -> sys::Result<()> {
+        Ok(())
+    }
+
+    fn close_port(&self, _port: u16) {}
+
+    /// A packet for a port that nobody here has: gives it to the process of this host that has it. False: there is none.
+    fn pass_on(&self, _port: u16, _packet: &Packet<'_>) -> bool {
+        false
+    }
+
+    /// Is it for this process to answer packets for ports that nobody has?
+    fn answers_strangers(&self) -> bool {
+        true
+    }
+
+    /// One more association endpoint listens here, or one less.
+    fn listens(&self, _on: bool) {}
+
+    /// When [`Link::on_deadline`] wants to run (CLOCK_MONOTONIC, nanoseconds); `u64::MAX`: never.
+    fn deadline(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn on_deadline(&self, _now: u64) {}
+
+    /// In the child of a fork, which has no use for the descriptors: closes its copies. The link is not used any more.
+    fn forked(&self);
+}

@@ -1,0 +1,138 @@
+//! How processes of a host find each other's SCTP ports without packets: names as loop-back addresses have them, per user
+//! and network namespace. `9000*4` is port 9000 at every IPv4 address, `9000@10.0.0.1` at one.
+
+use core::net::IpAddr;
+
+use headwater_host::{process, sys};
+use headwater_tpi::Refusal;
+use headwater_tpi::error::TADDRBUSY;
+
+use super::addresses::Addresses;
+use super::choice::plain;
+use crate::inet::address::Address;
+use crate::loopback::link::{Call, End, Link};
+use crate::loopback::{Owned, Space, name};
+use crate::provider::Outcome;
+
+/// Ports for who asks for none (RFC 6335, 6).
+const EPHEMERAL: core::ops::Range<u32> = 49152..65536;
+
+/// Takes the names of a port, a free one if that is 0, for as long as they are held. With `listening` others may connect by
+/// them. TADDRBUSY.
+pub fn claim(wanted: &Addresses, listening: bool) -> Outcome<(u16, Vec<Owned>)> {
+    if wanted.port != 0 {
+        return Ok((wanted.port, claim_port(wanted, wanted.port, listening)?));
+    }
+    let count = EPHEMERAL.len() as u32;
+    let first = (sys::now() as u32 >> 10) ^ process::pid() as u32;
+    for i in 0..count {
+        let port = (EPHEMERAL.start + first.wrapping_add(i * 7919) % count) as u16;
+        match claim_port(wanted, port, listening) {
+            Err(Refusal { tli: TADDRBUSY, .. }) => {}
+            result => return result.map(|names| (port, names)),
+        }
+    }
+    Err(Refusal::new(TADDRBUSY))
+}
+
+fn claim_port(at: &Addresses, port: u16, listening: bool) -> Outcome<Vec<Owned>> {
+    let names = names_of(at, port);
+    let claimed = names.iter().map(|name| {
+        name::claim(Space::Sctp, name.as_bytes(), listening).map_err(|errno| match errno {
+            libc::EADDRINUSE => Refusal::new(TADDRBUSY),
+            errno => Refusal::system(errno),
+        })
+    });
+    claimed.collect()
+}
+
+fn names_of(at: &Addresses, port: u16) -> Vec<String> {
+    if at.hosts.is_empty() {
+        let families: &[u8] = if at.v6 { b"46" } else { b"4" };
+        return families.iter().map(|&f| everywhere(port, f)).collect();
+    }
+    at.hosts
+        .iter()
+        .map(|host| format!("{port}@{host}"))
+        .collect()
+}
+
+fn everywhere(port: u16, family: u8) -> String {
+    format!("{port}*{}", family as char)
+}
+
+/// What a caller says of itself.
+pub struct Caller<'a> {
+    pub from: &'a [u8],
+    pub greeting: &'a [u8],
+}
+
+/// Asks whoever has `port` at `host` for an association, if that is a process of this host with the library. `None`: nobody
+/// here has it.
+pub fn call(host: IpAddr, port: u16, caller: &Caller<'_>) -> Outcome<Option<Link>> {
+    let host = plain(host);
+    if !is_local(host) {
+        return Ok(None);
+    }
+    let family = if host.is_ipv4() { b'4' } else { b'6' };
+    for name in [format!("{port}@{host}"), everywhere(port, family)] {
+        let call = Call {
+            space: Space::Sctp,
+            from: caller.from,
+            to: name.as_bytes(),
+            opts: caller.greeting,
+            data: &[],
+        };
+        match Link::call(&call)? {
+            Ok(link) => return Ok(Some(link)),
+            Err(End {
+                reason: libc::ECONNREFUSED,
+                ..
+            }) => {}
+            Err(End { reason, .. }) => return Err(Refusal::system(reason)),
+        }
+    }
+    Ok(None)
+}
+
+/// Is it an address of this host, in this network namespace? Who can be bound to, is.
+pub fn is_local(host: IpAddr) -> bool {
+    if host.is_loopback() {
+        return true;
+    }
+    let family = if host.is_ipv6() {
+        libc::AF_INET6
+    } else {
+        libc::AF_INET
+    };
+    let Ok(fd) = sys::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) else {
+        return false;
+    };
+    let at = Address::of_ip(host, 0);
+    // SAFETY: an address with its length.
+    let bound = unsafe { sys::bind(fd, at.pointer(), at.len()) };
+    let _ = sys::close(fd);
+    bound.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_held_once_and_found_again_when_it_is_free() {
+        let any = Addresses::any(true, 0);
+        let (port, held) = claim(&any, false).unwrap();
+        assert_eq!(held.len(), 2);
+        let again = Addresses::any(false, port);
+        assert_eq!(claim(&again, false).unwrap_err().tli, TADDRBUSY);
+        drop(held);
+        assert_eq!(claim(&again, false).unwrap().0, port);
+    }
+
+    #[test]
+    fn other_hosts_are_not_local() {
+        assert!(is_local("127.0.0.5".parse().unwrap()));
+        assert!(!is_local("192.0.2.1".parse().unwrap()));
+    }
+}

@@ -1,0 +1,131 @@
+//! How callers learn that something has changed: a word to sleep at, and a descriptor for poll(2) where one was asked for.
+
+use headwater_channel::bell;
+use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use headwater_host::{hidden, sys};
+use syscalls::{Sysno, syscall};
+
+#[derive(Debug)]
+pub struct Signal {
+    /// Counts the changes.
+    word: AtomicU32,
+    sleepers: AtomicU32,
+    /// The one that sleeps at the links waits for this; it is woken by the stack's bell.
+    led: AtomicBool,
+    /// An eventfd; -1: nobody has asked.
+    bell: AtomicI32,
+    /// It counts more than 0. Changed under the lock of the port's endpoint.
+    raised: AtomicBool,
+    /// Room to send is worth a ring.
+    wants_room: AtomicBool,
+}
+
+impl Default for Signal {
+    fn default() -> Signal {
+        Signal {
+            word: AtomicU32::new(0),
+            sleepers: AtomicU32::new(0),
+            led: AtomicBool::new(false),
+            bell: AtomicI32::new(-1),
+            raised: AtomicBool::new(false),
+            wants_room: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Signal {
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.word.load(Ordering::SeqCst)
+    }
+
+    /// Something has changed. True: the leader is to be woken, by the stack's bell.
+    #[must_use]
+    pub fn notify(&self) -> bool {
+        self.word.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+            // SAFETY: the word lives as long as self.
+            let _ = unsafe { syscall!(Sysno::futex, self.word.as_ptr(), wake, i32::MAX) };
+        }
+        self.led.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps until there are other than `seen` changes, or `ns` are over. EINTR; ETIMEDOUT.
+    pub fn sleep(&self, seen: u32, ns: Option<u64>) -> sys::Result<()> {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let ts = ns.map(sys::timespec);
+        let ts = ts
+            .as_ref()
+            .map_or(core::ptr::null(), |t| t as *const libc::timespec);
+        let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: the word lives as long as self; the time is null or valid.
+        let slept = unsafe { syscall!(Sysno::futex, self.word.as_ptr(), wait, seen, ts) };
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        match slept.map_err(|e| e.into_raw()) {
+            Err(errno @ (libc::EINTR | libc::ETIMEDOUT)) => Err(errno),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn set_led(&self, on: bool) {
+        self.led.store(on, Ordering::SeqCst);
+    }
+
+    /// The descriptor, made at the first call. Hidden.
+    pub fn descriptor(&self) -> sys::Result<i32> {
+        let known = self.bell.load(Ordering::Acquire);
+        if known >= 0 {
+            return Ok(known);
+        }
+        let fresh = bell::create().and_then(hidden::hide_needed)?;
+        let first = self
+            .bell
+            .compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire);
+        Ok(match first {
+            Ok(_) => fresh,
+            Err(other) => {
+                hidden::close(fresh);
+                other
+            }
+        })
+    }
+
+    #[inline]
+    pub fn has_descriptor(&self) -> bool {
+        self.bell.load(Ordering::Acquire) >= 0
+    }
+
+    /// Has the descriptor readable, or not. Under the lock of the port's endpoint.
+    #[inline]
+    pub fn raise(&self, on: bool) {
+        if self.raised.load(Ordering::Relaxed) == on {
+            return;
+        }
+        let fd = self.bell.load(Ordering::Acquire);
+        if fd < 0 {
+            return;
+        }
+        self.raised.store(on, Ordering::Relaxed);
+        if on {
+            bell::ring(fd);
+        } else {
+            bell::take(fd);
+        }
+    }
+
+    pub fn want_room(&self, on: bool) {
+        self.wants_room.store(on, Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub fn wants_room(&self) -> bool {
+        self.wants_room.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        hidden::close(*self.bell.get_mut());
+    }
+}

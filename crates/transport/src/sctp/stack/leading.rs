@@ -1,0 +1,244 @@
+//! Who sleeps at the links. A caller that waits leads if no other does; those who follow sleep at their own signals. A leader
+//! that leaves wakes one of them; when there is none the background thread leads soon.
+
+use std::sync::Arc;
+
+use headwater_channel::bell;
+use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
+use headwater_host::{hidden, sys};
+
+use super::Stack;
+use crate::sctp::guarded::Guarded;
+use crate::sctp::signal::Signal;
+
+const FREE: u32 = 0;
+const CALLER: u32 = 1;
+const BACKGROUND: u32 = 2;
+
+/// How long a leader lets another thread that pumps go on, in nanoseconds.
+const OTHERS: u64 = 100_000;
+
+pub struct Leading {
+    leader: AtomicU32,
+    followers: Guarded<Vec<Arc<Signal>>>,
+    caller: Sleeper,
+    pub background: Sleeper,
+}
+
+/// A place to sleep at.
+pub struct Sleeper {
+    /// Until when somebody sleeps there; 0: nobody does.
+    until: AtomicU64,
+    bell: i32,
+}
+
+impl Sleeper {
+    fn new() -> sys::Result<Sleeper> {
+        Ok(Sleeper {
+            until: AtomicU64::new(0),
+            bell: bell::create().and_then(hidden::hide_needed)?,
+        })
+    }
+
+    pub fn bell(&self) -> i32 {
+        self.bell
+    }
+
+    pub fn ring(&self) {
+        bell::ring(self.bell);
+    }
+}
+
+impl Leading {
+    pub fn new() -> sys::Result<Leading> {
+        Ok(Leading {
+            leader: AtomicU32::new(FREE),
+            followers: Guarded::new(Vec::new()),
+            caller: Sleeper::new()?,
+            background: Sleeper::new()?,
+        })
+    }
+
+    pub fn is_by_caller(&self) -> bool {
+        self.leader.load(Ordering::SeqCst) == CALLER
+    }
+
+    pub fn is_by_background(&self) -> bool {
+        self.leader.load(Ordering::SeqCst) == BACKGROUND
+    }
+
+    fn pass(&self, from: u32, to: u32) -> bool {
+        self.leader
+            .compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
+    }
+
+    fn begin(&self) -> bool {
+        if self.pass(FREE, CALLER) {
+            return true;
+        }
+        let taken = self.pass(BACKGROUND, CALLER);
+        if taken {
+            // It would wake for every packet.
+            self.background.ring();
+        }
+        taken
+    }
+
+    pub fn begin_in_background(&self) -> bool {
+        self.pass(FREE, BACKGROUND)
+    }
+
+    pub fn end_in_background(&self) {
+        self.pass(BACKGROUND, FREE);
+    }
+
+    /// Wakes the caller that leads.
+    pub fn ring(&self) {
+        self.caller.ring();
+    }
+
+    /// Whoever sleeps longer than that is woken.
+    pub fn wake_before(&self, at: u64) {
+        for sleeper in [&self.caller, &self.background] {
+            if sleeper.until.load(Ordering::SeqCst) > at {
+                sleeper.ring();
+            }
+        }
+    }
+
+    fn follow(&self, signal: &Arc<Signal>) {
+        self.followers.enter().push(signal.clone());
+    }
+
+    fn unfollow(&self, signal: &Arc<Signal>) {
+        let mut followers = self.followers.enter();
+        if let Some(at) = followers.iter().position(|f| Arc::ptr_eq(f, signal)) {
+            followers.swap_remove(at);
+        }
+    }
+
+    /// Wakes one that follows.
+    fn promote(&self) {
+        let next = self.followers.enter().pop();
+        if let Some(next) = next {
+            let _ = next.notify();
+        }
+    }
+
+    pub fn forked(&self) {
+        hidden::close(self.caller.bell);
+        hidden::close(self.background.bell);
+    }
+}
+
+impl Stack {
+    /// Waits until `ready`, or `until` has come (false). `signal` is notified of whatever may make it ready. EINTR.
+    pub fn wait(
+        &self,
+        signal: &Arc<Signal>,
+        until: u64,
+        mut ready: impl FnMut() -> bool,
+    ) -> sys::Result<bool> {
+        let mut followed = false;
+        let done = loop {
+            let seen = signal.changes();
+            if ready() {
+                break Ok(true);
+            }
+            let now = sys::now();
+            if now >= until {
+                break Ok(false);
+            }
+            if self.leading.begin() {
+                let done = self.lead(signal, until, &mut ready);
+                self.leading.leader.store(FREE, Ordering::SeqCst);
+                self.leading.promote();
+                self.caller_left();
+                return done;
+            }
+            followed = true;
+            self.leading.follow(signal);
+            // The leader may have left before it could see us.
+            let slept = match self.leading.is_by_caller() {
+                true => signal.sleep(seen, (until != u64::MAX).then(|| until - now)),
+                false => Ok(()),
+            };
+            self.leading.unfollow(signal);
+            if slept == Err(libc::EINTR) {
+                break slept.map(|()| false);
+            }
+        };
+        // Who was woken to lead and has no need to wakes another.
+        if followed && !self.leading.is_by_caller() {
+            self.leading.promote();
+        }
+        done
+    }
+
+    fn lead(
+        &self,
+        signal: &Signal,
+        until: u64,
+        ready: &mut dyn FnMut() -> bool,
+    ) -> sys::Result<bool> {
+        loop {
+            let seen = signal.changes();
+            let pumped = self.pump();
+            if ready() {
+                return Ok(true);
+            }
+            if sys::now() >= until {
+                return Ok(false);
+            }
+            if !pumped {
+                // What made the links ready is in other hands, and they would stay ready.
+                match signal.sleep(seen, Some(OTHERS)) {
+                    Err(libc::EINTR) => return Err(libc::EINTR),
+                    _ => continue,
+                }
+            }
+            signal.set_led(true);
+            let slept = match signal.changes() == seen {
+                true => self.sleep_at_links(&self.leading.caller, until, &[]),
+                false => Ok(()),
+            };
+            signal.set_led(false);
+            slept?;
+        }
+    }
+
+    /// Until something comes, a deadline, `until`, or the sleeper's bell. `others` are watched too.
+    pub fn sleep_at_links(&self, sleeper: &Sleeper, until: u64, others: &[i32]) -> sys::Result<()> {
+        let mut set = [libc::pollfd {
+            fd: -1,
+            events: libc::POLLIN,
+            revents: 0,
+        }; 8];
+        let links = self.links.iter().map(|l| l.descriptor());
+        let all = links.chain([sleeper.bell]).chain(others.iter().copied());
+        let mut count = 0;
+        for (place, fd) in set.iter_mut().zip(all) {
+            place.fd = fd;
+            count += 1;
+        }
+        let until = until.min(self.deadline.load(Ordering::SeqCst));
+        sleeper.until.store(until, Ordering::SeqCst);
+        // Who lowers it from here on rings.
+        let slept = if self.deadline.load(Ordering::SeqCst) >= until {
+            let ns = (until != u64::MAX).then(|| until.saturating_sub(sys::now()));
+            sys::ppoll(&mut set[..count], ns)
+        } else {
+            Ok(0)
+        };
+        sleeper.until.store(0, Ordering::SeqCst);
+        let links = self.links.len();
+        if set[..links].iter().any(|link| link.revents != 0) {
+            self.suspected.store(true, Ordering::Relaxed);
+        }
+        if set[links].revents != 0 {
+            bell::take(sleeper.bell);
+        }
+        slept.map(drop)
+    }
+}

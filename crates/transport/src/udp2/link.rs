@@ -1,0 +1,54 @@
+//! HEADWATER_UDP2_LINK: which ways the endpoints of this process use.
+
+use std::sync::OnceLock;
+
+use headwater_host::log::{self, Level};
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum Link {
+    /// Rings where they are to be had, else the kernel's UDP.
+    #[default]
+    Auto,
+    /// The same, by its own name.
+    Shm,
+    /// The kernel's UDP alone.
+    Udp,
+    /// UDP made here, on raw sockets, alone; the kernel's without CAP_NET_RAW.
+    Raw,
+}
+
+impl Link {
+    /// What the environment said when it was first asked.
+    pub fn chosen() -> Link {
+        static CHOSEN: OnceLock<Link> = OnceLock::new();
+        *CHOSEN.get_or_init(|| {
+            let said = std::env::var("HEADWATER_UDP2_LINK").unwrap_or_default();
+            Link::read(&said).unwrap_or_else(|| {
+                log::write(
+                    Level::Warn,
+                    format_args!("HEADWATER_UDP2_LINK={said}: want auto, shm, udp or raw; ignored"),
+                );
+                Link::Auto
+            })
+        })
+    }
+
+    fn read(said: &str) -> Option<Link> {
+        match said {
+            "" | "auto" => Some(Link::Auto),
+            "shm" => Some(Link::Shm),
+            "udp" => Some(Link::Udp),
+            "raw" => Some(Link::Raw),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub fn has_rings(self) -> bool {
+        matches!(self, Link::Auto | Link::Shm)
+    }
+
+    pub fn is_raw(self) -> bool {
+        self == Link::Raw
+    }
+}
