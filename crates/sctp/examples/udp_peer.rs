@@ -333,7 +333,7 @@ impl<'a> Driver<'a> {
                 .map_or(1, |a| a.sender().streams());
             let message = Outgoing {
                 stream: message.stream % streams.max(1),
-                ..message.clone()
+                ..*message
             };
             if self.endpoint.send(self.now(), id, &message, bytes, false) == Err(SendError::NoRoom)
             {

@@ -400,6 +400,9 @@ impl Work {
         }
         if addr.is_unspecified() {
             let from = self.from;
+            if !self.peer.contains(&from) {
+                return Err(unresolvable(own));
+            }
             let gone = self.peer.iter().filter(|one| **one != from);
             self.handled
                 .actions

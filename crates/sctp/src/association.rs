@@ -43,6 +43,9 @@ use crate::time::Time;
 use crate::timer::{Timer, Timers};
 use crate::wire::CauseOwned;
 
+/// Events that nobody has taken: beyond that some are dropped, and the endpoint takes no more for the time being.
+pub(crate) const MOST_EVENTS: usize = 256;
+
 /// RFC 9260 section 4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
@@ -106,6 +109,8 @@ pub struct Association {
     features: Features,
     /// Our addresses, where they were named.
     local: Vec<IpAddr>,
+    /// One of them was given up: the network's choice is not to be trusted any more.
+    has_left: bool,
     paths: Paths,
     primary: PathId,
     /// Where data came from last: SACKs go there.
@@ -136,6 +141,8 @@ pub struct Association {
     /// Of the endpoint: it is in the queue of those that may have something to send; the deadline that it knows.
     pub(crate) queued: bool,
     pub(crate) indexed: Option<Time>,
+    /// Events of it in the endpoint's queue.
+    pub(crate) untaken: usize,
     /// Nobody will ask for it any more.
     pub(crate) orphaned: bool,
     pub(crate) accepted: bool,
@@ -397,7 +404,13 @@ impl Association {
         }
     }
 
+    /// Events are kept for a user who is slow to take them; of those that a peer can cause at will, or that say the same again,
+    /// not any number.
     fn tell(&mut self, event: Event) {
+        let again = event == Event::Dry && self.events.contains(&event);
+        if event.may_be_dropped() && (again || self.events.len() >= MOST_EVENTS) {
+            return;
+        }
         self.events.push_back(event);
     }
 

@@ -7,6 +7,8 @@
 mod answers;
 mod opening;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use core::net::IpAddr;
 use std::collections::{BTreeSet, VecDeque};
@@ -17,7 +19,7 @@ use rand_core::{RngCore, SeedableRng};
 pub use answers::out_of_the_blue;
 use table::Table;
 
-use crate::association::{Association, Birth, Farewell, SendError};
+use crate::association::{Association, Birth, Farewell, Features, MOST_EVENTS, SendError};
 use crate::auth::{Hmac, Vectors};
 use crate::config::{AssocConfig, Config};
 use crate::event::Event;
@@ -25,6 +27,7 @@ use crate::recv::Received;
 use crate::send::Outgoing;
 use crate::serial::Tsn;
 use crate::time::Time;
+use crate::wire::chunk::kind;
 use crate::wire::{Chunk, Packet};
 
 /// Names an association of an endpoint; never used twice.
@@ -185,7 +188,11 @@ impl Endpoint {
             peer_window: 0,
             outbound: config.outbound,
             inbound: config.inbound,
-            features: Default::default(),
+            // The INIT will say so (RFC 9653 5.3).
+            features: Features {
+                zero_checksum_in: config.zero_checksum.is_some(),
+                ..Features::default()
+            },
             local: self.addresses.clone(),
             peer: peer.addresses.to_vec(),
             encap: peer.encap,
@@ -307,7 +314,14 @@ impl Endpoint {
     }
 
     pub fn event(&mut self) -> Option<(AssocId, Event)> {
-        self.events.pop_front()
+        let (id, event) = self.events.pop_front()?;
+        if let Some(association) = self.table.get_mut(id) {
+            association.untaken -= 1;
+            if association.untaken + 1 == MOST_EVENTS {
+                self.touch(id);
+            }
+        }
+        Some((id, event))
     }
 
     /// Takes a message, or the next part of one (`more`: it goes on in the next call for its stream): whole or not at all.
@@ -403,11 +417,11 @@ impl Endpoint {
         };
         self.change(id, |association| {
             let ours = association.peer_tag() == tag && tag != 0;
-            // An INIT has no tag yet, but says which one it proposes.
+            // An INIT has no tag yet, but says which one it proposes; what quotes less of it may be forged (section 10, ICMP6).
+            let proposed = quoted.get(12).filter(|kind| **kind == kind::INIT);
+            let proposed = proposed.and_then(|_| quoted.get(16..20));
             let init = tag == 0
-                && quoted
-                    .get(16..20)
-                    .is_none_or(|t| *t == association.local_tag().to_be_bytes());
+                && proposed.is_some_and(|tag| *tag == association.local_tag().to_be_bytes());
             match kind {
                 Unreachable::TooBig(mtu) if ours => association.too_big(to, mtu),
                 Unreachable::Port if ours || init => association.unreachable(now, to, true),
@@ -423,7 +437,10 @@ impl Endpoint {
             return;
         };
         association.check();
-        while let Some(event) = association.take_event() {
+        while association.untaken < MOST_EVENTS
+            && let Some(event) = association.take_event()
+        {
+            association.untaken += 1;
             if matches!(event, Event::Up { by_peer: true }) {
                 self.waiting.push_back(id);
             }

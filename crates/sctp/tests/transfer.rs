@@ -223,8 +223,15 @@ fn an_initial_tsn_at_an_end_makes_no_difference() {
             })
             .together();
         for _ in 0..60 {
-            let reliability = chance.pick(&[Reliability::Full, Reliability::Full, Reliability::Rtx(0)]);
-            pair.send_all(chance.below(2), chance.below(3) as u16, chance.coin(), 1 + chance.below(4000), reliability);
+            let reliability =
+                chance.pick(&[Reliability::Full, Reliability::Full, Reliability::Rtx(0)]);
+            pair.send_all(
+                chance.below(2),
+                chance.below(3) as u16,
+                chance.coin(),
+                1 + chance.below(4000),
+                reliability,
+            );
         }
         pair.until_shut_down(chance.below(2));
         pair.settle_partial();

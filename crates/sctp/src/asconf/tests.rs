@@ -318,6 +318,18 @@ fn a_long_queue_goes_out_in_several_chunks() {
     assert_eq!((rounds, theirs.len()), (2, 16));
 }
 
+#[test]
+fn all_but_a_source_that_is_no_address_of_the_peer_can_not_be_deleted() {
+    let (_, mut b) = pair();
+    let all = Param::DeleteIp {
+        correlation: 1,
+        address: wildcard(),
+    };
+    let handled = deliver(&mut b, &request(LOCAL, &[all]), ip(9), &[ip(1), ip(2)]);
+    assert_eq!(handled.actions, []);
+    assert_ne!(causes_of(&handled.answer.expect("an answer")), [None]);
+}
+
 proptest! {
     #[test]
     fn no_asconf_leaves_a_peer_without_addresses(

@@ -59,6 +59,7 @@ impl Association {
 
     /// An address that is to be deleted is no packet's source any more: the peer refuses to delete the one that asks for it.
     fn leave_source(&mut self, leaving: IpAddr) {
+        self.has_left = true;
         let local = &self.local;
         for (_, path) in self.paths.iter_mut() {
             if path.from.is_none_or(|from| from == leaving) {
@@ -147,7 +148,7 @@ impl Association {
         let events = self
             .reset
             .on_re_config(params, &mut self.sender, &mut self.receiver);
-        self.events.extend(events);
+        events.into_iter().for_each(|event| self.tell(event));
         if !self.reset.is_outstanding() {
             self.timers.stop(Timer::Reconf);
         }
@@ -177,7 +178,7 @@ impl Association {
         }
         if let Some(answer) = handled.answer {
             let to = self.paths.find(arrived.from);
-            self.control.push_back((to, Control::Whole(answer)));
+            self.answer(to, answer.len(), || Control::Whole(answer));
         }
     }
 

@@ -5,9 +5,6 @@ use crate::event::Down;
 use crate::time::Time;
 use crate::timer::Timer;
 
-/// Timeouts in a row after which full packets are taken for lost because of their size (RFC 8899 4.3).
-const BLACK_HOLE: u32 = 3;
-
 impl Association {
     pub(crate) fn on_timeout(&mut self, now: Time) {
         while self.is_open() {
@@ -33,9 +30,11 @@ impl Association {
                         self.paths[path].rto.back_off();
                         // A closed window is not the path's fault, as long as the peer answers (6.1 A).
                         self.path_error(now, path, true);
-                        if self.paths[path].errors == BLACK_HOLE {
-                            self.paths[path].probing.black_hole();
-                            self.paths[path].adopt_mtu();
+                        let of = &mut self.paths[path];
+                        let unanswered = if of.heartbeats { of.errors } else { 0 };
+                        if of.probing.data_lost(unanswered) {
+                            of.probing.black_hole();
+                            of.adopt_mtu();
                         }
                         if self.is_open() {
                             self.sender

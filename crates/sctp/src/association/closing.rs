@@ -39,6 +39,11 @@ impl Association {
         if self.state == State::Established && self.sender.is_closed() {
             self.state = State::ShutdownPending;
         }
+        if self.sender.is_stuck() {
+            // The user has left a message unfinished, and shut down: the others behind it would keep this up for ever.
+            self.abort(b"a message without its end");
+            return;
+        }
         if !self.sender.is_idle() {
             return;
         }
@@ -115,10 +120,7 @@ impl Association {
     /// It began anew while we wait for the end of the shutdown (5.2.4 A).
     pub(crate) fn refuse_restart(&mut self) {
         self.say_once(Control::ShutdownAck);
-        self.control.push_back((
-            None,
-            Control::Error(vec![Cause::CookieWhileShutdown.into()]),
-        ));
+        self.say_once(Control::Error(vec![Cause::CookieWhileShutdown.into()]));
     }
 
     pub(crate) fn say_shutdown_ack(&mut self) {
@@ -189,11 +191,10 @@ impl Association {
         // ABORT and SHUTDOWN COMPLETE may have to be authenticated like any other chunk.
         let signed = self.authenticate_final(&mut builder);
         fill(&mut builder);
-        let key = if signed { self.auth.as_deref() } else { None };
-        builder.finish(
-            key.and_then(|auth| auth.signing_key()),
-            !self.features.zero_checksum_out,
-        );
+        let key = self.signing_key(signed);
+        // RFC 9653 5.2: a peer without a TCB yet could not take it without a checksum.
+        let checksum = !self.features.zero_checksum_out || !self.is_established();
+        builder.finish(key, checksum);
         self.farewell = Some(Farewell {
             from,
             to,

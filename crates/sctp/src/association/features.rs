@@ -52,6 +52,9 @@ pub(crate) enum OfferError {
     HostName(Vec<u8>),
 }
 
+/// Bytes of unknown parameters that are reported.
+const MOST_REPORT: usize = 256;
+
 impl<'a> Offer<'a> {
     pub fn read(init: &Init<'a>) -> Result<Offer<'a>, OfferError> {
         let mut offer = Offer::default();
@@ -71,7 +74,9 @@ impl<'a> Offer<'a> {
                 Param::HmacAlgorithms(list) => hmacs = Some(list.as_bytes()),
                 Param::HostName(name) => return Err(OfferError::HostName(name.to_vec())),
                 Param::Unknown { kind, whole } => {
-                    if param::report(kind) {
+                    // A report that fills packets would serve nobody but those who flood others with our answers.
+                    if param::report(kind) && offer.unrecognized.len() + whole.len() <= MOST_REPORT
+                    {
                         offer.unrecognized.extend_from_slice(whole);
                         let padding = whole.len().next_multiple_of(4) - whole.len();
                         offer.unrecognized.extend(std::iter::repeat_n(0, padding));
@@ -107,9 +112,13 @@ impl<'a> Offer<'a> {
     /// What the association can do, with this peer.
     pub fn agree(&self, config: &AssocConfig) -> Features {
         let auth = uses_auth(config) && self.vectors.is_some();
+        let interleave = config.interleave && self.supports(kind::I_DATA);
         Features {
-            forward: config.partial_reliability && self.forward,
-            interleave: config.interleave && self.supports(kind::I_DATA),
+            // RFC 8260 2.3: with I-DATA it is I-FORWARD-TSN that both need.
+            forward: config.partial_reliability
+                && self.forward
+                && (!interleave || self.supports(kind::I_FORWARD_TSN)),
+            interleave,
             reconfiguration: config.reconfiguration && self.supports(kind::RE_CONFIG),
             // RFC 5061 4.2.7: ASCONF without AUTH is not to be used.
             addresses: config.address_reconfiguration

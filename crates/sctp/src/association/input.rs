@@ -1,10 +1,12 @@
 //! Packets in: what each chunk does. The packet's tag and checksum were checked.
 
+use core::time::Duration;
+
 use super::{Association, Control, State};
 use crate::auth::AuthError;
 use crate::endpoint::Arrived;
 use crate::event::{Down, Event};
-use crate::path::PathId;
+use crate::path::{PathId, PathState};
 use crate::recv::{DataError, SackWanted};
 use crate::serial::Tsn;
 use crate::time::Time;
@@ -13,6 +15,8 @@ use crate::wire::{self, Cause, Causes, Chunk, Data, Packet, Sack};
 
 /// Control chunks that may wait to be sent: what a flood asks for beyond that is not answered.
 const MOST_CONTROL: usize = 64;
+/// A SACK may not be delayed by more (6.2).
+const MOST_SACK_DELAY: Duration = Duration::from_millis(500);
 
 impl Association {
     /// `from`: the path on which it came.
@@ -52,7 +56,7 @@ impl Association {
                 Chunk::Data(chunk) => {
                     if !data {
                         data = true;
-                        self.last_from = from;
+                        self.answer_data_to(from);
                     }
                     self.on_data(now, &chunk);
                 }
@@ -80,20 +84,24 @@ impl Association {
         match chunk {
             Chunk::InitAck(init) => self.on_init_ack(now, from, &init),
             Chunk::CookieAck => self.on_cookie_ack(now),
+            // 8.5.1 B and C: with the T bit the tag has to be the peer's own, and this one is ours.
+            Chunk::Abort {
+                tcb_missing: true, ..
+            }
+            | Chunk::ShutdownComplete { tcb_missing: true } => {}
             Chunk::Abort { causes, .. } => self.on_abort(causes),
             Chunk::Error(causes) => self.on_error(causes),
             _ if !self.is_established() => return true,
             Chunk::Heartbeat(info) => {
-                let answer = (Some(from), Control::HeartbeatAck(info.to_vec()));
-                // A flood of them is answered once per packet that we send.
-                if self.control.len() < MOST_CONTROL {
-                    self.control.push_back(answer);
-                }
+                self.answer(Some(from), info.len(), || {
+                    Control::HeartbeatAck(info.to_vec())
+                });
             }
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, info),
             Chunk::Shutdown { cumulative } => self.on_shutdown(now, cumulative),
             Chunk::ShutdownAck => self.on_shutdown_ack(),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
+            Chunk::Forward(_) if self.reset.is_restarting() => {}
             Chunk::Forward(forward) => {
                 if !self.features.forward || forward.interleaved != self.features.interleave {
                     self.violation("FORWARD TSN of a kind that was not agreed");
@@ -116,16 +124,36 @@ impl Association {
             }
             Chunk::Unknown { kind, whole, .. } => {
                 if wire::chunk::report(kind) {
-                    let causes = vec![Cause::UnrecognizedChunk(whole).into()];
-                    if self.control.len() < MOST_CONTROL {
-                        self.control.push_back((Some(from), Control::Error(causes)));
-                    }
+                    self.answer(Some(from), whole.len(), || {
+                        Control::Error(vec![Cause::UnrecognizedChunk(whole).into()])
+                    });
                 }
                 return !wire::chunk::stop(kind);
             }
             _ => {}
         }
         true
+    }
+
+    /// Queues an answer of about `size` bytes, unless a flood of them waits already or no packet could take it.
+    pub(super) fn answer(
+        &mut self,
+        to: Option<PathId>,
+        size: usize,
+        what: impl FnOnce() -> Control,
+    ) {
+        let most = self.paths[to.unwrap_or(self.last_from)].mtu;
+        if self.control.len() < MOST_CONTROL && size < most {
+            self.control.push_back((to, what()));
+        }
+    }
+
+    /// SACKs go where the data came from, unless that address may be somebody else's (5.4).
+    fn answer_data_to(&mut self, from: PathId) {
+        self.last_from = match self.paths[from].state {
+            PathState::Unconfirmed => self.data_path(),
+            _ => from,
+        };
     }
 
     fn on_data(&mut self, now: Time, chunk: &Data<'_>) {
@@ -146,10 +174,9 @@ impl Association {
             Ok(_) => {}
             Err(DataError::NoUserData(tsn)) => self.abort_with(&Cause::NoUserData(tsn)),
             Err(DataError::BadStream { stream, .. }) => {
-                if self.control.len() < MOST_CONTROL {
-                    let causes = vec![Cause::InvalidStream(stream).into()];
-                    self.control.push_back((None, Control::Error(causes)));
-                }
+                self.answer(None, 4, || {
+                    Control::Error(vec![Cause::InvalidStream(stream).into()])
+                });
             }
             Err(DataError::Violation(what)) => self.violation(what),
         }
@@ -160,8 +187,8 @@ impl Association {
         self.receiver.end_of_packet(now);
         match self.receiver.sack_wanted() {
             SackWanted::Delayed => {
-                self.timers
-                    .set_if_stopped(Timer::Sack, now + self.config.sack_delay);
+                let delay = self.config.sack_delay.min(MOST_SACK_DELAY);
+                self.timers.set_if_stopped(Timer::Sack, now + delay);
             }
             SackWanted::Now | SackWanted::No => {}
         }
@@ -185,14 +212,14 @@ impl Association {
         }
     }
 
-    /// The cumulative acknowledgement of a SHUTDOWN.
+    /// The cumulative acknowledgement of a SHUTDOWN. There are peers that put a TSN of their own there: it is not believed, and
+    /// the shutdown goes on.
     pub(super) fn acknowledge(&mut self, now: Time, cumulative: Tsn) {
-        match self
-            .sender
-            .on_cumulative(now, cumulative, &mut self.paths, &mut self.timers)
+        if let Ok(acked) =
+            self.sender
+                .on_cumulative(now, cumulative, &mut self.paths, &mut self.timers)
         {
-            Ok(acked) => self.after_ack(now, acked),
-            Err(_) => self.violation("a SHUTDOWN that acknowledges what was never sent"),
+            self.after_ack(now, acked);
         }
     }
 
@@ -209,11 +236,17 @@ impl Association {
         while paths != 0 {
             let id = PathId(paths.trailing_zeros() as u8);
             paths &= paths - 1;
+            if let Some(path) = self.paths.get_mut(id) {
+                path.probing.data_passed();
+            }
             self.path_is_well(now, id);
         }
-        if acked.bytes == 0 && self.sender.peer_window() == 0 {
-            // A peer that keeps its window shut but answers is alive (6.1 A).
-            self.errors = 0;
+        if acked.bytes == 0
+            && let Some(path) = self.sender.probed_path()
+        {
+            // A peer that keeps its window shut but answers is alive (6.1 A), and the probe did get there.
+            self.paths[path].probing.data_passed();
+            self.path_is_well(now, path);
         }
         if acked.all && acked.bytes > 0 {
             self.tell(Event::Dry);
@@ -241,7 +274,7 @@ impl Association {
         }
     }
 
-    fn requires_auth(&self, kind: u8) -> bool {
+    pub(crate) fn requires_auth(&self, kind: u8) -> bool {
         self.auth
             .as_deref()
             .is_some_and(|auth| auth.we_require(kind))
@@ -253,10 +286,9 @@ impl Association {
         match auth.verify(packet, chunk) {
             Ok(()) => Some(()),
             Err(AuthError::UnsupportedHmac(id)) => {
-                let causes = vec![Cause::UnsupportedHmac(id).into()];
-                if self.control.len() < MOST_CONTROL {
-                    self.control.push_back((None, Control::Error(causes)));
-                }
+                self.answer(None, 4, || {
+                    Control::Error(vec![Cause::UnsupportedHmac(id).into()])
+                });
                 None
             }
             Err(_) => None,
@@ -269,10 +301,7 @@ impl Association {
             self.end(Down::SetupFailed { refused: true });
         } else if let Some(id) = self.paths.find(to) {
             let limit = self.config.path_retransmissions;
-            if nobody
-                && self.paths.len() > 1
-                && self.paths[id].state != crate::path::PathState::Unconfirmed
-            {
+            if nobody && self.paths.len() > 1 && self.paths[id].state != PathState::Unconfirmed {
                 self.paths[id].errors = limit;
                 self.mark_error(now, id);
             }

@@ -11,7 +11,7 @@ use crate::auth::{Auth, Vectors};
 use crate::config::AssocConfig;
 use crate::endpoint::AssocId;
 use crate::event::{Down, Event};
-use crate::path::{PathId, PathState, Paths};
+use crate::path::{Path, PathId, PathState, Paths};
 use crate::recv::{ReceiveConfig, Receiver};
 use crate::reset::Reset;
 use crate::send::{SendConfig, Sender};
@@ -31,6 +31,8 @@ pub(super) struct Opening {
     /// Causes to be reported with the COOKIE ECHO.
     pub report: Vec<CauseOwned>,
     pub retransmissions: u32,
+    /// Cookies that the peer found stale.
+    pub stale: u32,
     /// INIT or COOKIE ECHO is to be sent.
     pub wanted: bool,
     /// The peer found our cookie stale: how much longer it is asked to live, in milliseconds.
@@ -111,6 +113,7 @@ impl Association {
             state: State::Closed,
             features,
             local: birth.local,
+            has_left: false,
             paths: Paths::default(),
             primary: PathId(0),
             last_from: PathId(0),
@@ -151,6 +154,7 @@ impl Association {
             stats: Stats::default(),
             queued: false,
             indexed: None,
+            untaken: 0,
             orphaned: false,
             accepted: false,
             config: Box::new(config),
@@ -170,12 +174,14 @@ impl Association {
         {
             self.sender.set_overhead(auth.overhead());
         }
+        let mut burst = false;
         for id in self.paths.ids() {
             let Some(path) = self.paths.get_mut(id) else {
                 continue;
             };
             if path.state == PathState::Unconfirmed {
-                path.heartbeat_wanted = true;
+                // HB.Max.Burst: one at once; a peer may name many hosts that are not its own.
+                path.heartbeat_wanted = !core::mem::replace(&mut burst, true);
             } else {
                 self.schedule_probe(id);
             }
@@ -221,6 +227,7 @@ impl Association {
             _ => (Timer::Cookie, self.peer_tag),
         };
         let mut packet = PacketBuilder::begin(out, self.local_port, self.peer_port, tag, limit);
+        let mut signed = false;
         let checksum = if self.state == State::CookieWait {
             let head = InitHead {
                 tag: self.local_tag,
@@ -238,6 +245,7 @@ impl Association {
             });
             true
         } else {
+            self.authenticate(kind::COOKIE_ECHO, &mut packet, &mut signed);
             packet.cookie_echo(&opening.cookie);
             if !opening.report.is_empty() {
                 put_error(&mut packet, &opening.report);
@@ -245,7 +253,7 @@ impl Association {
             // RFC 9653 5.2: not before the peer has taken our COOKIE ECHO.
             true
         };
-        let len = packet.finish(None, checksum);
+        let len = packet.finish(self.signing_key(signed), checksum);
         self.timers.set(timer, now + path.rto.current());
         (id, len)
     }
@@ -266,9 +274,11 @@ impl Association {
         self.next_address();
     }
 
-    /// Another of the peer's addresses is tried.
+    /// Another of the peer's addresses is tried, though none that only its INIT ACK has named (5.4).
     fn next_address(&mut self) {
-        let ids: Vec<PathId> = self.paths.iter().map(|(id, _)| id).collect();
+        let known = |path: &Path| path.state != PathState::Unconfirmed;
+        let ids = self.paths.iter().filter(|(_, path)| known(path));
+        let ids: Vec<PathId> = ids.map(|(id, _)| id).collect();
         if let Some(at) = ids.iter().position(|id| *id == self.primary) {
             let next = ids[(at + 1) % ids.len()];
             let rto = self.paths[self.primary].rto.clone();
@@ -406,8 +416,9 @@ impl Association {
         let Some(opening) = &mut self.opening else {
             return;
         };
-        opening.retransmissions += 1;
-        if opening.retransmissions > limit {
+        // Counted by themselves: each INIT ACK begins the others anew.
+        opening.stale += 1;
+        if opening.stale > limit {
             self.end(Down::SetupFailed { refused: false });
             return;
         }
@@ -456,6 +467,8 @@ impl Association {
 
     /// The peer has lost its state and begun anew (5.2.4 A): so does the association, under its old name.
     pub(crate) fn restart(&mut self, now: Time, birth: Birth, from: IpAddr) {
+        // The user, who may be gone, has shut down the association, whichever life it is in.
+        let closed = self.sender.is_closed() && !self.peer_has_shut_down || self.orphaned;
         self.sender.fail_all();
         while let Some(failed) = self.sender.failed() {
             self.events.push_back(Event::SendFailed(failed));
@@ -471,11 +484,15 @@ impl Association {
         new.stats = self.stats;
         new.queued = self.queued;
         new.indexed = self.indexed;
+        new.untaken = self.untaken;
         new.orphaned = self.orphaned;
         new.accepted = self.accepted;
         new.was_full = self.was_full;
         new.nonces = self.nonces;
         *self = new;
+        if closed {
+            self.shutdown(now);
+        }
     }
 }
 

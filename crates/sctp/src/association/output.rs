@@ -1,9 +1,12 @@
 //! Packets out: which goes next, and what goes into it.
 
+use core::net::IpAddr;
+
 use super::opening::put_error;
 use super::{Association, Control, State};
+use crate::auth::Key;
 use crate::endpoint::Transmit;
-use crate::path::PathId;
+use crate::path::{PathId, PathState};
 use crate::recv::SackWanted;
 use crate::time::Time;
 use crate::timer::Timer;
@@ -35,11 +38,20 @@ impl Association {
         };
         let path = &mut self.paths[id];
         path.last_sent = now;
+        // The network may still choose an address that is no more the association's: the peer would not know it.
+        let from = path.from.or_else(|| {
+            let fits = |a: &&IpAddr| a.is_ipv4() == path.addr.is_ipv4();
+            self.local
+                .iter()
+                .find(fits)
+                .copied()
+                .filter(|_| self.has_left)
+        });
         let len = out.len() - start;
         self.stats.packets_out += len.div_ceil(segment) as u64;
         self.stats.bytes_out += len as u64;
         Some(Transmit {
-            from: path.from,
+            from,
             to: path.addr,
             encap: path.encap,
             segment,
@@ -57,8 +69,8 @@ impl Association {
         if segment == 0 {
             return None;
         }
-        // Only packets of one size leave together, so one that is not nearly full would hold back the others.
-        if with_data && segment * 4 >= mtu * 3 {
+        // What does not fit a packet of that size begins a run of its own.
+        if with_data {
             for _ in 1..most {
                 if !self.control.is_empty() || !self.sender.wants(now, id, &self.paths) {
                     break;
@@ -75,7 +87,9 @@ impl Association {
     fn destination(&mut self, now: Time) -> Option<(PathId, bool)> {
         let data = if self.sends_data() {
             let path = self.retransmission_path();
-            self.sender.wants(now, path, &self.paths).then_some(path)
+            // A path that may not lead to the peer gets no data (5.4).
+            let confirmed = self.paths[path].state != PathState::Unconfirmed;
+            (confirmed && self.sender.wants(now, path, &self.paths)).then_some(path)
         } else {
             None
         };
@@ -140,12 +154,20 @@ impl Association {
         }
         self.put_changes(now, id, &mut packet, &mut signed);
         if self.sends_data() && self.sender.forward_due(now) {
-            self.authenticate(kind::FORWARD_TSN, &mut packet, &mut signed);
+            let kind = match self.features.interleave {
+                true => kind::I_FORWARD_TSN,
+                false => kind::FORWARD_TSN,
+            };
+            self.authenticate(kind, &mut packet, &mut signed);
             self.sender
                 .write_forward(now, id, &self.paths, &mut self.timers, &mut packet);
         }
         if with_data {
-            self.authenticate(kind::DATA, &mut packet, &mut signed);
+            let kind = match self.features.interleave {
+                true => kind::I_DATA,
+                false => kind::DATA,
+            };
+            self.authenticate(kind, &mut packet, &mut signed);
             self.sender
                 .fill(now, id, &mut self.paths, &mut self.timers, &mut packet);
         }
@@ -157,11 +179,7 @@ impl Association {
             packet.cancel();
             return 0;
         }
-        let key = if signed {
-            self.auth.as_deref().and_then(|auth| auth.signing_key())
-        } else {
-            None
-        };
+        let key = self.signing_key(signed);
         packet.finish(key, !self.features.zero_checksum_out)
     }
 
@@ -223,20 +241,30 @@ impl Association {
         let info = self.begin_probe(now, id, size);
         let mut packet =
             PacketBuilder::begin(out, self.local_port, self.peer_port, self.peer_tag, size);
+        let mut signed = false;
+        self.authenticate(kind::HEARTBEAT, &mut packet, &mut signed);
         packet.heartbeat(&info);
         let room = packet.room();
         if room >= 4 {
             packet.pad(room);
         }
-        Some((id, packet.finish(None, !self.features.zero_checksum_out)))
+        let key = self.signing_key(signed);
+        Some((id, packet.finish(key, !self.features.zero_checksum_out)))
     }
 
-    /// Puts an AUTH chunk in front of the first chunk whose kind the peer wants authenticated.
+    /// What a packet with an AUTH chunk is signed with.
+    pub(super) fn signing_key(&self, signed: bool) -> Option<&Key> {
+        let auth = self.auth.as_deref().filter(|_| signed)?;
+        auth.signing_key()
+    }
+
+    /// Puts an AUTH chunk in front of the first chunk whose kind the peer wants authenticated, or has to (RFC 5061 4.1).
     pub(super) fn authenticate(&self, kind: u8, packet: &mut PacketBuilder<'_>, signed: &mut bool) {
         let Some(auth) = self.auth.as_deref() else {
             return;
         };
-        if !*signed && auth.peer_requires(kind) {
+        let always = matches!(kind, kind::ASCONF | kind::ASCONF_ACK);
+        if !*signed && (always || auth.peer_requires(kind)) {
             auth.place(packet);
             *signed = true;
         }

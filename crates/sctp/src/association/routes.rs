@@ -100,9 +100,6 @@ impl Association {
             return;
         };
         let addr = path.addr;
-        for timer in [Timer::T3(id), Timer::Heartbeat(id), Timer::Pmtu(id)] {
-            self.timers.stop(timer);
-        }
         let others = self
             .paths
             .iter()
@@ -111,6 +108,9 @@ impl Association {
         let Some(other) = others else {
             return;
         };
+        for timer in [Timer::T3(id), Timer::Heartbeat(id), Timer::Pmtu(id)] {
+            self.timers.stop(timer);
+        }
         if self.primary == id {
             self.primary = other;
         }
@@ -258,7 +258,9 @@ impl Association {
         };
         if path.heartbeat.take().is_some() {
             path.rto.back_off();
-            let counts = path.state != PathState::Unconfirmed;
+            let unconfirmed = path.state == PathState::Unconfirmed;
+            // Where no path is confirmed nothing else could tell that the peer is gone.
+            let counts = !unconfirmed || !self.has_confirmed_path();
             self.path_error(now, id, counts);
             if !self.is_open() {
                 return;
@@ -271,6 +273,11 @@ impl Association {
             path.heartbeat_wanted = true;
         }
         self.schedule_heartbeat(now, id);
+    }
+
+    fn has_confirmed_path(&self) -> bool {
+        let mut states = self.paths.iter().map(|(_, path)| path.state);
+        states.any(|state| state != PathState::Unconfirmed)
     }
 
     /// The information of a new HEARTBEAT on this path; its answer is expected within a timeout.

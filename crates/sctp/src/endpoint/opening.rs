@@ -86,7 +86,9 @@ impl Endpoint {
             Chunk::Abort {
                 tcb_missing: true,
                 causes,
-            } if reflected => association.abort_by_peer(causes),
+            } if reflected && !association.requires_auth(kind::ABORT) => {
+                association.abort_by_peer(causes)
+            }
             Chunk::ShutdownComplete { tcb_missing: true } if reflected => {
                 association.shut_down_by_peer()
             }
@@ -153,6 +155,7 @@ impl Endpoint {
                 return;
             }
         };
+        let known = known.or_else(|| self.known_by(&offer, packet.header.source));
         let config = self.config_for(known);
         let (fresh_tag, fresh_tsn) = (self.new_tag(), self.new_tsn(&config));
         let association = known.and_then(|id| self.table.get(id));
@@ -167,6 +170,13 @@ impl Endpoint {
             Some(association) => match association.state() {
                 // Both began at once (5.2.1): the same values as in our own INIT.
                 State::CookieWait | State::CookieEchoed => {
+                    // Not with new addresses, once the peer's are known.
+                    let strange = strangers(association, &offer, arrived.from);
+                    if association.state() == State::CookieEchoed && !strange.is_empty() {
+                        let cause = Cause::RestartNewAddresses(&strange);
+                        self.refuse(packet, init.tag, arrived, &cause);
+                        return;
+                    }
                     let ties = match association.state() {
                         State::CookieEchoed => (association.local_tag(), association.peer_tag()),
                         _ => (0, 0),
@@ -180,12 +190,7 @@ impl Endpoint {
                 }
                 // The peer seems to have begun anew (5.2.2).
                 _ => {
-                    let mut strange = Vec::new();
-                    for addr in &offer.addresses {
-                        if association.paths().find(*addr).is_none() {
-                            ParamBuilder::new(&mut strange).put(&Param::from(*addr));
-                        }
-                    }
+                    let strange = strangers(association, &offer, arrived.from);
                     let ties = (association.local_tag(), association.peer_tag());
                     if !strange.is_empty() {
                         let cause = Cause::RestartNewAddresses(&strange);
@@ -258,6 +263,15 @@ impl Endpoint {
         });
         answer.finish(None, true);
         self.send_loose(arrived, bytes);
+    }
+
+    /// An INIT from an unknown address may name one of a peer that we know. Not before we know that peer's tag: the answer would
+    /// tell ours, by which that handshake could be forged.
+    fn known_by(&self, offer: &Offer<'_>, port: u16) -> Option<AssocId> {
+        let mut named = offer.addresses.iter();
+        let id = named.find_map(|addr| self.table.find(*addr, port))?;
+        let state = self.table.get(id)?.state();
+        (state != State::CookieWait).then_some(id)
     }
 
     /// Settings of the association, or those of new ones.
@@ -385,7 +399,8 @@ impl Endpoint {
                 }
                 let birth = self.birth(id, association.config().clone(), cookie);
                 self.change(id, |association| {
-                    association.restart(now, birth, arrived.from)
+                    association.restart(now, birth, arrived.from);
+                    association.set_source(arrived.from, arrived.to);
                 });
             }
             // B: both began at once. D: the cookie once more, or the first after both began.
@@ -463,6 +478,17 @@ impl Endpoint {
         answer.finish(None, true);
         self.send_loose(arrived, bytes);
     }
+}
+
+/// The addresses of an INIT that are none of the peer's, as parameters.
+fn strangers(association: &Association, offer: &Offer<'_>, from: IpAddr) -> Vec<u8> {
+    let mut strange = Vec::new();
+    for addr in offer.addresses.iter().chain([&from]) {
+        if association.paths().find(*addr).is_none() {
+            ParamBuilder::new(&mut strange).put(&Param::from(*addr));
+        }
+    }
+    strange
 }
 
 impl Association {

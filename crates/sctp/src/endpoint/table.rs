@@ -143,6 +143,11 @@ impl Table {
         }
     }
 
+    #[cfg(test)]
+    pub fn take(&mut self, id: AssocId) -> Option<Box<Association>> {
+        self.places[id.place as usize].association.take()
+    }
+
     pub fn remove(&mut self, id: AssocId) {
         self.unlist(id);
         if let Some(place) = self.places.get_mut(id.place as usize)

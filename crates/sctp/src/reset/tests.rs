@@ -440,6 +440,23 @@ fn long_lists_are_cut() {
     assert_eq!(a.events.len(), 3);
 }
 
+#[test]
+fn a_peer_can_not_make_any_number_of_requests_wait() {
+    let (a, _) = pair();
+    let mut reset = a.reset;
+    for more in 1..100 {
+        reset.add_outgoing(more, &a.sender);
+    }
+    assert_eq!(reset.queue.len(), MOST_QUEUED);
+    assert_eq!(reset.add_outgoing(1, &a.sender), result::DENIED);
+    let streams = [0, 1, 0, 2];
+    let streams = List::parse(&streams).expect("a list");
+    assert_eq!(
+        reset.reset_outgoing(Tsn(5), &streams, &a.sender),
+        result::DENIED
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

@@ -83,6 +83,13 @@ impl Sender {
         chunk.timed_out.then_some(chunk.path)
     }
 
+    /// Where the chunk went that probes the peer's shut window.
+    pub fn probed_path(&self) -> Option<PathId> {
+        let probe = self.probe.filter(|probe| *probe >= self.out.first())?;
+        let chunk = self.out.get(probe);
+        (chunk.state == State::InFlight).then_some(chunk.path)
+    }
+
     /// Chunks that wait to be retransmitted.
     pub fn lost(&self) -> usize {
         self.out.lost.len()

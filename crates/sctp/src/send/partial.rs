@@ -236,7 +236,8 @@ impl Sender {
             .filter(|s| self.store[*s].message == message)
             .collect();
         let mut goes_on = !unsent.is_empty();
-        if let Some(open) = self.queues.open.get_mut(&stream)
+        let unordered = part.about.unordered;
+        if let Some(open) = self.queues.open.get_mut(&(stream, unordered))
             && open.message == message
         {
             open.discarding = true;
@@ -265,6 +266,7 @@ impl Sender {
             self.report(slot);
             self.out.push(Chunk::missing_end(slot));
         }
+        self.queues.go_on(&mut self.store, stream);
         self.advance();
     }
 

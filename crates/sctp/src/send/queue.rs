@@ -17,10 +17,10 @@ pub(super) struct Queues {
     /// Without interleaving, a message that was begun goes on before any other.
     locked: Option<u16>,
     interleave: bool,
-    /// Streams whose last message is not complete.
-    pub open: BTreeMap<u16, Open>,
+    /// Messages that are not complete: of a stream, and unordered or not, one each.
+    pub open: BTreeMap<(u16, bool), Open>,
     /// New messages of streams that are held back.
-    held: BTreeMap<u16, List>,
+    held: BTreeMap<u16, Held>,
     /// What may be sent: bytes and parts.
     pub bytes: usize,
     pub parts: usize,
@@ -36,6 +36,7 @@ struct Stream {
     /// The number of the message that was begun, and its next fragment's.
     current: u32,
     fragment: u32,
+    current_unordered: bool,
     /// Chunks that are not cumulatively acknowledged.
     outstanding: u32,
 }
@@ -48,6 +49,15 @@ pub(super) struct Open {
     pub deadline: Time,
     /// It was abandoned: what comes is thrown away.
     pub discarding: bool,
+}
+
+/// What waits for the stream to be released, or for the end of the stream's message that goes on: chunks of one message are not
+/// mixed with those of another of its stream.
+#[derive(Debug)]
+struct Held {
+    list: List,
+    /// By [`Queues::hold`].
+    on_request: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,22 +95,64 @@ impl Queues {
         self.interleave = on;
     }
 
-    pub fn is_locked_by(&self, stream: u16) -> bool {
+    /// Nothing can be sent before the end of the message that is open there.
+    pub fn is_locked_by(&self, stream: u16, unordered: bool) -> bool {
         self.locked == Some(stream)
+            && self.streams[usize::from(stream)].current_unordered == unordered
+            && self.open.contains_key(&(stream, unordered))
     }
 
     pub fn push(&mut self, store: &mut Store, stream: u16, slot: Slot) {
         store[slot].queued = true;
-        if !self.held.is_empty()
-            && let Some(list) = self.held.get_mut(&stream)
-            && (store[slot].begin || list.tail != NONE)
-        {
-            store[slot].held = true;
-            self.held_bytes += store[slot].data.len();
-            list.push(store, slot);
-        } else {
+        if self.held.is_empty() && self.open.is_empty() {
             self.push_ready(store, stream, slot);
+            return;
         }
+        let part = &store[slot];
+        let goes_on = |other: &Open| !other.discarding;
+        let other = self.open.get(&(stream, !part.about.unordered));
+        if part.begin && other.is_some_and(goes_on) {
+            self.held.entry(stream).or_insert(Held::NEW);
+        }
+        let after = match self.held.get(&stream) {
+            Some(held) if part.begin => Some(held.list.tail),
+            Some(held) => held.list.last_of(store, part.message),
+            None => None,
+        };
+        match (after, self.held.get_mut(&stream)) {
+            (Some(after), Some(held)) => {
+                store[slot].held = true;
+                self.held_bytes += store[slot].data.len();
+                held.list.insert_after(store, after, slot);
+            }
+            _ => self.push_ready(store, stream, slot),
+        }
+    }
+
+    /// A message of the stream has its end, or was given up: others that waited for that may go on.
+    pub fn go_on(&mut self, store: &mut Store, stream: u16) {
+        if !self.held.is_empty() && self.held.get(&stream).is_some_and(|held| !held.on_request) {
+            self.release(store, stream);
+        }
+    }
+
+    /// Something waits for the end of an open message.
+    pub fn waits_for_an_end(&self) -> bool {
+        let open = self.open.iter().filter(|(_, open)| !open.discarding);
+        let mut streams = open.map(|((stream, _), _)| *stream);
+        streams.any(|stream| self.locked == Some(stream) || self.held.contains_key(&stream))
+    }
+
+    /// An open message that is not held back: the one that those of its stream wait for.
+    fn goes_on(&self, store: &Store, stream: u16) -> bool {
+        let held = |open: &Open| {
+            let held = self.held.get(&stream);
+            held.is_some_and(|held| held.list.last_of(store, open.message).is_some())
+        };
+        [false, true].iter().any(|unordered| {
+            let open = self.open.get(&(stream, *unordered));
+            open.is_some_and(|open| !open.discarding && !held(open))
+        })
     }
 
     #[inline]
@@ -178,8 +230,8 @@ impl Queues {
         let unsent = store[slot].unsent();
         store[slot].queued = false;
         if store[slot].held {
-            if let Some(list) = self.held.get_mut(&number) {
-                list.unlink(store, slot);
+            if let Some(held) = self.held.get_mut(&number) {
+                held.list.unlink(store, slot);
             }
             self.held_bytes -= unsent;
             return;
@@ -246,20 +298,33 @@ impl Queues {
 
     /// New messages of the stream wait until it is released.
     pub fn hold(&mut self, stream: u16) {
-        self.held.entry(stream).or_insert(List::EMPTY);
+        self.held.entry(stream).or_insert(Held::NEW).on_request = true;
     }
 
     pub fn release(&mut self, store: &mut Store, stream: u16) {
-        let Some(list) = self.held.remove(&stream) else {
+        let Some(held) = self.held.get_mut(&stream) else {
             return;
         };
-        let slots: Vec<Slot> = list.iter(store).collect();
+        held.on_request = false;
+        let slots: Vec<Slot> = held.list.iter(store).collect();
+        let mut goes_on = self.goes_on(store, stream);
+        let mut message = None;
         for slot in slots {
+            let of = store[slot].message;
+            if goes_on && message != Some(of) {
+                return;
+            }
+            message = Some(of);
+            goes_on |= self.open.values().any(|open| open.message == of);
+            if let Some(held) = self.held.get_mut(&stream) {
+                held.list.unlink(store, slot);
+            }
             let part = &mut store[slot];
             part.held = false;
             self.held_bytes -= part.data.len();
             self.push_ready(store, stream, slot);
         }
+        self.held.remove(&stream);
     }
 
     /// Numbers begin at 0 again.
@@ -277,7 +342,7 @@ impl Queues {
             .held
             .get(&stream)
             .into_iter()
-            .flat_map(|list| list.iter(store));
+            .flat_map(|held| held.list.iter(store));
         ready.chain(held).collect()
     }
 
@@ -293,12 +358,14 @@ impl Stream {
         unordered: 0,
         current: 0,
         fragment: 0,
+        current_unordered: false,
         outstanding: 0,
     };
 
     #[inline]
     fn begin(&mut self, unordered: bool, interleave: bool) {
         self.fragment = 0;
+        self.current_unordered = unordered;
         self.current = match (unordered, interleave) {
             (false, _) => {
                 self.ordered = self.ordered.wrapping_add(1);
@@ -312,6 +379,13 @@ impl Stream {
             (true, false) => 0,
         };
     }
+}
+
+impl Held {
+    const NEW: Held = Held {
+        list: List::EMPTY,
+        on_request: false,
+    };
 }
 
 impl List {
@@ -329,6 +403,25 @@ impl List {
             tail => store[tail].next = slot,
         }
         self.tail = slot;
+    }
+
+    /// The last part of a message.
+    fn last_of(&self, store: &Store, message: u64) -> Option<Slot> {
+        let mut at = self.tail;
+        while at != NONE && store[at].message != message {
+            at = store[at].previous;
+        }
+        (at != NONE).then_some(at)
+    }
+
+    /// `NONE`: into the empty list.
+    fn insert_after(&mut self, store: &mut Store, after: Slot, slot: Slot) {
+        if after == self.tail {
+            return self.push(store, slot);
+        }
+        let next = store[after].next;
+        (store[slot].previous, store[slot].next) = (after, next);
+        (store[after].next, store[next].previous) = (slot, slot);
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! What re-configuration of streams needs (RFC 6525).
 
 use super::Sender;
+use super::queue::Open;
 use crate::serial::Tsn;
 
 impl Sender {
@@ -28,12 +29,17 @@ impl Sender {
 
     /// A message was begun, and its end is not known. One that was held back as a whole does not count.
     fn is_broken_in(&self, stream: u16) -> bool {
-        self.queues.open.get(&stream).is_some_and(|open| {
+        let broken = |open: &Open| {
             let queued = self.queues.queued(&self.store, stream);
             !queued.iter().any(|slot| {
                 let part = &self.store[*slot];
                 part.message == open.message && part.begin && part.held
             })
+        };
+        let mut kinds = [false, true].iter();
+        kinds.any(|unordered| {
+            let open = self.queues.open.get(&(stream, *unordered));
+            open.is_some_and(broken)
         })
     }
 
@@ -53,6 +59,7 @@ impl Sender {
     /// The association's TSNs go on at `next`. Nothing may be outstanding.
     pub fn reset_tsn(&mut self, next: Tsn) {
         self.out.rename(next);
+        self.renamed = true;
         self.forward = super::partial::Forwarding::new(self.out.first());
         self.recovery = None;
         self.probe = None;

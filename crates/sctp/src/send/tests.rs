@@ -668,3 +668,13 @@ fn a_chunk_too_long_for_a_path_that_has_shrunk_goes_alone() {
     desk.sack(2, WIDE, &[]).unwrap();
     assert_eq!(sizes(&desk.packet()), [572], "new ones are cut to fit");
 }
+
+#[test]
+fn a_late_sack_of_before_the_tsns_began_anew_is_ignored() {
+    let mut desk = Desk::new(config(), 10);
+    let last = desk.sender.next_tsn().previous();
+    desk.sender.reset_tsn(last.next().plus(1 << 31));
+    assert!(desk.sack(last.0, WIDE, &[]).is_ok());
+    let next = desk.sender.next_tsn();
+    assert_eq!(desk.sack(next.0, WIDE, &[]), Err(SackError));
+}

@@ -152,7 +152,7 @@ impl Pair {
     pub fn connect(&mut self, side: usize, config: &AssocConfig) {
         let peer = &self.ends[1 - side];
         let peer = Peer {
-            addresses: &peer.addresses[..1].to_vec(),
+            addresses: &[peer.addresses[0]],
             port: PORTS[1 - side],
             encap: None,
         };

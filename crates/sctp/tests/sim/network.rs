@@ -126,7 +126,7 @@ impl Network {
             tape.push(flight.clone());
         }
         if self.trace {
-            trace(now, side, to, bytes);
+            trace(now, from, to, bytes);
         }
         let lost =
             self.chance.per_mille(self.faults.loss) || (bytes.len() > self.faults.mtu && !fragment);
@@ -209,9 +209,9 @@ impl Network {
 }
 
 /// A line for each packet, with the kinds of its chunks and the words that they begin with.
-fn trace(now: Time, side: usize, to: IpAddr, bytes: &[u8]) {
+fn trace(now: Time, from: IpAddr, to: IpAddr, bytes: &[u8]) {
     let mut line = format!(
-        "{:>12.6} {side} to {to} tag {:08x}",
+        "{:>12.6} {from} to {to} tag {:08x}",
         now.0 as f64 / 1e9,
         super::craft::tag(bytes)
     );

@@ -107,11 +107,12 @@ fn run(case: &Case) {
         world.desk.sender.set_stream_value(stream, stream * 3);
     }
     let mut expected: BTreeMap<(u16, bool), Vec<Vec<u8>>> = BTreeMap::new();
-    let mut open: BTreeMap<u16, (bool, Vec<u8>)> = BTreeMap::new();
+    let mut open: BTreeMap<(u16, bool), Vec<u8>> = BTreeMap::new();
     for (n, (stream, len, unordered, more)) in case.messages.iter().enumerate() {
         let len = (*len).min(case.buffer);
         let data: Vec<u8> = (0..len).map(|i| (i * 7 + n * 13) as u8).collect();
-        let last = case.messages.iter().rposition(|m| m.0 == *stream) == Some(n);
+        let key = (*stream, *unordered);
+        let last = case.messages.iter().rposition(|m| (m.0, m.2) == key) == Some(n);
         let more = *more && !last;
         let message = Outgoing {
             unordered: *unordered,
@@ -131,14 +132,11 @@ fn run(case: &Case) {
             steps += 1;
             assert!(steps < 100_000, "no room for ever");
         }
-        let (unordered, mut whole) = open.remove(stream).unwrap_or((*unordered, Vec::new()));
+        let mut whole = open.remove(&key).unwrap_or_default();
         whole.extend_from_slice(&data);
         match more {
-            true => drop(open.insert(*stream, (unordered, whole))),
-            false => expected
-                .entry((*stream, unordered))
-                .or_default()
-                .push(whole),
+            true => drop(open.insert(key, whole)),
+            false => expected.entry(key).or_default().push(whole),
         }
         world.receiver.reneges |= case.reneges && n % 5 == 0;
         if n % 3 == 0 {
