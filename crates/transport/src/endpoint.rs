@@ -837,12 +837,7 @@ impl Endpoint {
     }
 
     /// Sleeps as the provider has it.
-    fn sleep_by(
-        &self,
-        handle: Handle,
-        sleep: Sleep,
-        deadline: Option<u64>,
-    ) -> Result<(), Errno> {
+    fn sleep_by(&self, handle: Handle, sleep: Sleep, deadline: Option<u64>) -> Result<(), Errno> {
         self.asleep.fetch_add(1, Ordering::SeqCst);
         let slept = if self.handle() == handle {
             sleep(deadline)

@@ -479,6 +479,24 @@ fn a_descriptor_is_readable_while_something_is_to_be_taken() {
 }
 
 #[test]
+fn both_versions_of_ip_are_spoken() {
+    let _alone = alone();
+    let here: [IpAddr; 1] = ["::1".parse().unwrap()];
+    let config = AssocConfig::default();
+    let Ok(mut port) = Port::bind(&here, 0, &config) else {
+        eprintln!("skipped: no IPv6 here");
+        return;
+    };
+    port.listen(1).unwrap();
+    let client = Association::connect(&here, port.port(), &config, Via::Udp(udp_port())).unwrap();
+    client.established(LONG).unwrap();
+    send(&client, 0, &pattern(100_000, 6));
+    let server = accept(&port);
+    assert!(receive(&server).unwrap().1 == pattern(100_000, 6));
+    assert_eq!(server.peer().unwrap(), (here.to_vec(), client.local_port()));
+}
+
+#[test]
 fn a_wait_ends_in_time() {
     let _alone = alone();
     let (client, _server) = pair();

@@ -231,7 +231,8 @@ fn check(device: Device) {
             );
             let after = f.port.state().unwrap();
             // A peer's SHUTDOWN ends both directions (RFC 9260 9.2).
-            let one_way = before == state::T_INREL && matches!(device, Device::Sctp | Device::Sctp6);
+            let one_way =
+                before == state::T_INREL && matches!(device, Device::Sctp | Device::Sctp6);
             let expected = match call {
                 Call::Snd | Call::SndV if one_way => Err(Refusal::new(TOUTSTATE)),
                 _ => state::check(call, before, service),

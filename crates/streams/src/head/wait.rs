@@ -199,7 +199,14 @@ impl Head {
         let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
         let begun = sys::now();
         // SAFETY: fds and ts are valid; a cancelled thread leaves here and owns nothing.
-        let slept = unsafe { next::ppoll(fds.as_mut_ptr(), count as libc::nfds_t, ts, core::ptr::null()) };
+        let slept = unsafe {
+            next::ppoll(
+                fds.as_mut_ptr(),
+                count as libc::nfds_t,
+                ts,
+                core::ptr::null(),
+            )
+        };
         counters::add(counters::Counter::Sleeps, 1);
         self.learner(want).slept(sys::now() - begun);
         if slept < 0 && next::errno() == libc::EINTR && signal::interrupted() {

@@ -59,11 +59,7 @@ impl Endpoint {
 
     /// What alone says what holds of the descriptor, if that is not the kernel.
     fn alone(&self) -> Option<(Handle, &'static dyn Descriptor)> {
-        if self.has_both() {
-            None
-        } else {
-            self.inside()
-        }
+        if self.has_both() { None } else { self.inside() }
     }
 
     fn has_both(&self) -> bool {

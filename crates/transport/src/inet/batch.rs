@@ -452,8 +452,7 @@ fn receive(fd: i32, messages: &mut [libc::mmsghdr]) -> sys::Result<usize> {
 
 /// Of a message that the kernel has put together from several.
 fn segment_size(control: &[u8]) -> Option<usize> {
-    let (_, _, value) =
-        controls(control).find(|c| (c.0, c.1) == (libc::SOL_UDP, libc::UDP_GRO))?;
+    let (_, _, value) = controls(control).find(|c| (c.0, c.1) == (libc::SOL_UDP, libc::UDP_GRO))?;
     let size = i32::from_ne_bytes(value.get(..4)?.try_into().ok()?);
     usize::try_from(size).ok().filter(|&size| size > 0)
 }

@@ -74,21 +74,12 @@ impl RawSocket {
     /// Packets leave with DF set, up to what the interface takes, whatever the kernel believes of the path: for protocols
     /// that search the path's MTU themselves (RFC 8899).
     pub fn never_fragment(&self) {
-        if self.v6 {
-            set(
-                self.fd,
-                libc::IPPROTO_IPV6,
-                libc::IPV6_MTU_DISCOVER,
-                libc::IPV6_PMTUDISC_PROBE,
-            );
-        } else {
-            set(
-                self.fd,
-                libc::IPPROTO_IP,
-                libc::IP_MTU_DISCOVER,
-                libc::IP_PMTUDISC_PROBE,
-            );
-        }
+        fragment(self.fd, self.v6, false);
+    }
+
+    /// Does `f` while packets that are too long are cut up by IP.
+    pub fn fragmenting<T>(&self, f: impl FnOnce() -> T) -> T {
+        fragmenting(self.fd, self.v6, f)
     }
 
     /// Sends as many of the packets as the kernel takes, and says how many. An error is that of the first packet, of which
@@ -140,4 +131,31 @@ pub fn tell_errors(fd: i32, v6: bool) {
 /// Options without which all goes on, only less well.
 pub fn set(fd: i32, level: i32, name: i32, value: i32) {
     let _ = sys::set_sockopt(fd, level, name, &value);
+}
+
+/// Does `f` while packets of the socket that are too long are cut up by IP; before and after that none is.
+pub fn fragmenting<T>(fd: i32, v6: bool, f: impl FnOnce() -> T) -> T {
+    fragment(fd, v6, true);
+    let done = f();
+    fragment(fd, v6, false);
+    done
+}
+
+/// May IP cut up packets that are too long? If not they leave with DF set, whatever the kernel believes of the path.
+pub fn fragment(fd: i32, v6: bool, may: bool) {
+    if v6 {
+        let how = if may {
+            libc::IPV6_PMTUDISC_DONT
+        } else {
+            libc::IPV6_PMTUDISC_PROBE
+        };
+        set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, how);
+    }
+    // A socket of IPv6 may send to IPv4 too.
+    let how = if may {
+        libc::IP_PMTUDISC_DONT
+    } else {
+        libc::IP_PMTUDISC_PROBE
+    };
+    set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how);
 }

@@ -91,9 +91,8 @@ impl Circuit {
             }
         };
         if qlen > 0 {
-            let listening =
-                Listening::new(self.space, qlen, core::slice::from_ref(&name))
-                    .map_err(Refusal::system)?;
+            let listening = Listening::new(self.space, qlen, core::slice::from_ref(&name))
+                .map_err(Refusal::system)?;
             self.listening = Some(listening);
         }
         self.name = Some(name);

@@ -146,12 +146,7 @@ mod tests {
         let long = [7u8; 1024];
         let mut other = long;
         other[1023] = 8;
-        let spaces = [
-            Space::Ticlts,
-            Space::Ticots,
-            Space::Ticotsord,
-            Space::Udp2,
-        ];
+        let spaces = [Space::Ticlts, Space::Ticots, Space::Ticotsord, Space::Udp2];
         let addresses: [&[u8]; 6] = [&[0], &[0, 0], b"a", &long[..60], &long, &other];
         let mut seen = Vec::new();
         for space in spaces {

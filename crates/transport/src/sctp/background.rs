@@ -151,7 +151,10 @@ fn lead(stack: &Stack, pumps: u64) {
     loop {
         let pumped = stack.turn();
         background.answer();
-        if !pumped || !stack.leading.is_by_background() || stack.pumps.load(Ordering::Relaxed) != pumps {
+        if !pumped
+            || !stack.leading.is_by_background()
+            || stack.pumps.load(Ordering::Relaxed) != pumps
+        {
             break;
         }
         let _ = stack.sleep_at_links(&stack.leading.background, u64::MAX, &[stat]);

@@ -1,4 +1,4 @@
-//! What the environment says about links: HEADWATER_SCTP_UDP_PORT, HEADWATER_SCTP_LINK (see [`choice`](super::choice)).
+//! What the environment says about links: HEADWATER_SCTP_UDP_PORT, HEADWATER_SCTP_MTU, HEADWATER_SCTP_LINK (see [`choice`](super::choice)).
 
 use core::net::IpAddr;
 use std::sync::OnceLock;
@@ -29,6 +29,32 @@ pub fn udp_port() -> u16 {
             })
     })
 }
+
+/// The largest packet, SCTP header included, that any association may send: HEADWATER_SCTP_MTU.
+pub fn largest_packet() -> usize {
+    static LARGEST: OnceLock<usize> = OnceLock::new();
+    *LARGEST.get_or_init(|| {
+        let Some(text) = std::env::var("HEADWATER_SCTP_MTU")
+            .ok()
+            .filter(|v| !v.is_empty())
+        else {
+            return usize::MAX;
+        };
+        match text.parse() {
+            Ok(bytes) if bytes >= LEAST_PACKET => bytes,
+            _ => {
+                let told = format_args!(
+                    "HEADWATER_SCTP_MTU={text}: want a number of bytes, at least {LEAST_PACKET}; ignored"
+                );
+                log::write(Level::Warn, told);
+                usize::MAX
+            }
+        }
+    })
+}
+
+/// What any path carries: 576 bytes of IPv4, with UDP.
+const LEAST_PACKET: usize = 548;
 
 /// The raw link, where some destination may want it and it is possible.
 pub fn raw_link() -> Option<Box<dyn Link>> {

@@ -18,8 +18,9 @@ pub struct Run<'a> {
     pub to: IpAddr,
     /// The peer's UDP port; links without encapsulation get `None`.
     pub encap: Option<u16>,
-    /// It may be longer than the path takes: never to be fragmented, and no error if it is too long for the kernel.
-    pub probe: bool,
+    /// Longer than the path takes, since it was cut when that took more: IP is to fragment it. Nothing else ever is, and what is too long
+    /// for the kernel is no error: it may be a probe.
+    pub fragment: bool,
 }
 
 /// One packet that has come, from its SCTP header on. Nothing in it was checked.

@@ -9,16 +9,22 @@ use std::sync::{Arc, Weak};
 use headwater_host::sync::{AtomicBool, AtomicU64, Ordering};
 use headwater_host::sys;
 use headwater_sctp::Time;
-use headwater_sctp::endpoint::{AssocId, Endpoint, Transmit, Unreachable};
+use headwater_sctp::endpoint::{AssocId, Endpoint, Unreachable};
 use headwater_sctp::event::{Down, Event};
 
 use super::environment;
 use super::guarded::{Entered, Guarded};
-use super::link::{Packet, Returned, Run};
+use super::link::{Packet, Returned};
 use super::on_host::OnHost;
 use super::signal::Signal;
 use super::stack::{Stack, arrived};
 use crate::flusher::{self, Went};
+
+mod gathering;
+mod outbox;
+
+use gathering::Gathering;
+use outbox::Outbox;
 
 /// Bytes that messages may have before they leave, when one follows the other.
 const GATHER: usize = 48 << 10;
@@ -483,7 +489,7 @@ impl Inner {
             let Some(link) = stack.link(encapsulated) else {
                 continue;
             };
-            let most = link.largest(addr);
+            let most = link.largest(addr).min(environment::largest_packet());
             let here = environment::is_here(addr);
             let mtu = if here && may_grow {
                 stack.on_host.packet(most.min(largest.max(before)))

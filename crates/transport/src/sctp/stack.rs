@@ -258,7 +258,7 @@ impl Stack {
                 from: answer.from,
                 to: answer.to,
                 encap: answer.encap,
-                probe: answer.probe,
+                fragment: answer.fragment,
             }]);
         }
     }

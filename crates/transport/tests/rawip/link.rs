@@ -25,7 +25,7 @@ fn run<'a>(bytes: &'a [u8], segment: usize, to: IpAddr) -> Run<'a> {
         from: None,
         to,
         encap: None,
-        probe: false,
+        fragment: false,
     }
 }
 

@@ -166,7 +166,7 @@ impl Raw {
     }
 
     /// Sends packets of one version of IP; how many the kernel has taken or never will.
-    fn send_packets(&self, packets: &[batch::Packet<'_>]) -> usize {
+    fn send_packets(&self, packets: &[batch::Packet<'_>], fragment: bool) -> usize {
         let v6 = packets.first().is_some_and(|p| p.to.is_ipv6());
         let socket = match &self.v6 {
             Some(socket) if v6 => socket,
@@ -175,7 +175,12 @@ impl Raw {
         };
         let (mut done, mut tries) = (0, 0);
         while done < packets.len() {
-            match socket.send(&packets[done..]) {
+            let left = &packets[done..];
+            let sent = match fragment {
+                true => socket.fragmenting(|| socket.send(left)),
+                false => socket.send(left),
+            };
+            match sent {
                 Ok(n) => (done, tries) = (done + n, 0),
                 Err(libc::EAGAIN) => break,
                 // Perhaps what an ICMP message has said of an earlier packet.
@@ -300,19 +305,26 @@ impl Link for Raw {
         let mut ends = [0; batch::MOST];
         let mut count = 0;
         let mut finished = 0;
+        // The run that the first of the packets is of.
+        let mut begun = 0;
         for (i, run) in runs.iter().enumerate() {
             let pieces = run.bytes.chunks(run.segment.max(1));
             let last = pieces.len();
             for (at, data) in pieces.enumerate() {
                 let from = run.from.filter(|from| !from.is_unspecified());
-                if count == batch::MOST || count > 0 && packets[0].to.is_ipv6() != run.to.is_ipv6()
-                {
-                    let sent = self.send_packets(&packets[..count]);
+                let other = |first: &Run<'_>| {
+                    first.to.is_ipv6() != run.to.is_ipv6() || first.fragment != run.fragment
+                };
+                if count == batch::MOST || count > 0 && other(&runs[begun]) {
+                    let sent = self.send_packets(&packets[..count], runs[begun].fragment);
                     finished = ends[..sent].last().copied().unwrap_or(finished);
                     if sent < count {
                         return finished;
                     }
                     count = 0;
+                }
+                if count == 0 {
+                    begun = i;
                 }
                 packets[count] = batch::Packet {
                     from,
@@ -323,7 +335,10 @@ impl Link for Raw {
                 count += 1;
             }
         }
-        let sent = self.send_packets(&packets[..count]);
+        let sent = self.send_packets(
+            &packets[..count],
+            runs.get(begun).is_some_and(|r| r.fragment),
+        );
         if sent == count {
             runs.len()
         } else {

@@ -19,6 +19,7 @@ use crate::inet::address::Address;
 use crate::inet::again;
 use crate::inet::batch::{Control, Incoming, controls, put_control};
 use crate::ip::batch::put_source;
+use crate::ip::socket::{fragment, fragmenting};
 use crate::ip::{errors, icmp};
 use crate::sctp::guarded::Guarded;
 use crate::sctp::registry::Registry;
@@ -152,6 +153,9 @@ impl Udp {
         let mut ends = [0; MESSAGES];
         for (i, run) in runs.iter().enumerate() {
             let whole = self.pieces(run).count();
+            if run.fragment && i > 0 {
+                break;
+            }
             if whole > MESSAGES - outgoing.count && outgoing.count > 0 {
                 break;
             }
@@ -160,7 +164,10 @@ impl Udp {
                 outgoing.push(self.v6, run, piece);
             }
         }
-        let sent = outgoing.send(self.fd)?;
+        let sent = match runs[0].fragment {
+            true => fragmenting(self.fd, self.v6, || outgoing.send(self.fd))?,
+            false => outgoing.send(self.fd)?,
+        };
         // A run of which a part was not taken loses that part, which is as good as lost on the way.
         Ok(match sent {
             0 => 0,
@@ -523,20 +530,11 @@ fn socket() -> sys::Result<(i32, bool)> {
         let _ = set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0);
         let _ = set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1);
         let _ = set(libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1);
-        let _ = set(
-            libc::IPPROTO_IPV6,
-            libc::IPV6_MTU_DISCOVER,
-            libc::IPV6_PMTUDISC_PROBE,
-        );
     } else {
         let _ = set(libc::IPPROTO_IP, libc::IP_PKTINFO, 1);
     }
     let _ = set(libc::IPPROTO_IP, libc::IP_RECVERR, 1);
-    let _ = set(
-        libc::IPPROTO_IP,
-        libc::IP_MTU_DISCOVER,
-        libc::IP_PMTUDISC_PROBE,
-    );
+    fragment(fd, v6, false);
     let _ = set(libc::SOL_UDP, libc::UDP_GRO, 1);
     for (force, ask) in [
         (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),

@@ -46,6 +46,6 @@ fn run<'a>(bytes: &'a [u8], at: usize, transmit: &Transmit) -> Run<'a> {
         from: transmit.from,
         to: transmit.to,
         encap: transmit.encap,
-        probe: transmit.probe,
+        fragment: transmit.fragment,
     }
 }
