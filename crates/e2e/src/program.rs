@@ -67,6 +67,13 @@ impl Running {
         self.ended.is_none() && !self.await_end(Duration::ZERO)
     }
 
+    /// What it has written so far, on both streams.
+    pub fn said(&self) -> String {
+        let read = |file| std::fs::read(file).unwrap_or_default();
+        let said = [read(&self.out), read(&self.err)].concat();
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
     /// Sends a signal to the program (not to its group).
     pub fn signal(&self, signal: i32) {
         // SAFETY: our own child, not reaped yet.

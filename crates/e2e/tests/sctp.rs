@@ -1,0 +1,382 @@
+//! SCTP between our engine and other people's stacks: over UDP encapsulation, with loss, over several paths; every capture is
+//! read by an independent dissector.
+
+mod sctp_peers;
+
+use std::process::Stdio;
+
+use headwater_e2e::program;
+use sctp_peers::capture::{Capture, NOTHING, RETRANSMISSIONS, SLOW_READER};
+use sctp_peers::{Tally, await_ready, counted, ours, pion, serve_udp, stack, tally, usrsctp, wire};
+
+const OUR_UDP: u16 = 9900;
+const THEIR_UDP: u16 = 9901;
+
+#[test]
+fn usrsctp_discards_what_we_send() {
+    let lab = sctp_peers::lab();
+    let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
+    let server = serve_udp(
+        &lab,
+        usrsctp(&lab, "discard_server", &["9901", "9900"]),
+        THEIR_UDP,
+    );
+    let client = ours(
+        &lab,
+        &[
+            "--udp",
+            "127.0.0.1:9900",
+            "--port",
+            "5000",
+            "--to",
+            "127.0.0.1:9901/9",
+            "--streams",
+            "5",
+            "source",
+            "500",
+            "3000",
+        ],
+    );
+    assert_eq!(tally(lab.run(client)), Tally::sent(500, 3000));
+    let said = server.stop(libc::SIGTERM);
+    let said = String::from_utf8_lossy(&said.out).into_owned() + &said.err;
+    assert_eq!(
+        said.matches("Msg of length 3000 received").count(),
+        500,
+        "{}",
+        &said[said.len().saturating_sub(500)..]
+    );
+    capture.judge(&lab, &NOTHING);
+}
+
+#[test]
+fn usrsctp_echoes_what_we_send() {
+    let lab = sctp_peers::lab();
+    let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
+    let _server = serve_udp(
+        &lab,
+        usrsctp(&lab, "echo_server", &["9901", "9900"]),
+        THEIR_UDP,
+    );
+    for (count, size) in [("200", 1), ("200", 3000), ("20", 10_000)] {
+        let size_text = size.to_string();
+        let client = ours(
+            &lab,
+            &[
+                "--udp",
+                "127.0.0.1:9900",
+                "--port",
+                "5000",
+                "--to",
+                "127.0.0.1:9901/7",
+                "ping",
+                count,
+                &size_text,
+            ],
+        );
+        assert_eq!(
+            tally(lab.run(client)),
+            Tally::both(count.parse().expect("a number"), size)
+        );
+    }
+    capture.judge(&lab, &NOTHING);
+}
+
+#[test]
+fn usrsctp_sends_to_us() {
+    let lab = sctp_peers::lab();
+    let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
+    for (count, size) in [("2000", 100), ("500", 5000)] {
+        let server = serve_udp(
+            &lab,
+            ours(
+                &lab,
+                &["--udp", "127.0.0.1:9900", "--port", "5001", "discard"],
+            ),
+            OUR_UDP,
+        );
+        let size_text = size.to_string();
+        let words = [
+            "-E",
+            "9901",
+            "-U",
+            "9900",
+            "-p",
+            "5001",
+            "-l",
+            &size_text,
+            "-n",
+            count,
+            "127.0.0.1",
+        ];
+        lab.run(usrsctp(&lab, "tsctp", &words)).ok();
+        assert_eq!(
+            tally(server.finish()),
+            Tally::received(count.parse().expect("a number"), size)
+        );
+    }
+    capture.judge(&lab, &NOTHING);
+}
+
+#[test]
+fn usrsctp_talks_to_our_echo() {
+    let lab = sctp_peers::lab();
+    let lines = lab.path("lines");
+    std::fs::write(&lines, "first\nsecond\nthird\n").expect("the lab's folder is writable");
+    let server = serve_udp(
+        &lab,
+        ours(&lab, &["--udp", "127.0.0.1:9900", "--port", "7", "echo"]),
+        OUR_UDP,
+    );
+    let mut client = usrsctp(&lab, "client", &["127.0.0.1", "7", "5002", "9901", "9900"]);
+    client.stdin(program::input(&lines));
+    lab.run(client).ok();
+    let tally = tally(server.finish());
+    assert_eq!(tally.received_bytes, 19, "{tally:?}");
+}
+
+#[test]
+fn pion_echoes_what_we_send() {
+    let lab = sctp_peers::lab();
+    let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
+    let server = serve_udp(
+        &lab,
+        pion(&lab, &["-listen", "127.0.0.1:9901", "-mode", "echo"]),
+        THEIR_UDP,
+    );
+    let client = ours(
+        &lab,
+        &[
+            "--udp",
+            "127.0.0.1:9900",
+            "--to",
+            "127.0.0.1:9901/5000",
+            "--streams",
+            "3",
+            "ping",
+            "300",
+            "4000",
+        ],
+    );
+    assert_eq!(tally(lab.run(client)), Tally::both(300, 4000));
+    assert!(
+        server
+            .finish()
+            .text()
+            .contains("received 300 messages 1200000 bytes")
+    );
+    capture.judge(&lab, &NOTHING);
+}
+
+#[test]
+fn pion_talks_to_our_echo() {
+    let lab = sctp_peers::lab();
+    let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
+    let server = serve_udp(
+        &lab,
+        ours(&lab, &["--udp", "127.0.0.1:9900", "echo"]),
+        OUR_UDP,
+    );
+    let words = [
+        "-local",
+        "127.0.0.1:9901",
+        "-to",
+        "127.0.0.1:9900",
+        "-mode",
+        "ping",
+        "-streams",
+        "3",
+        "-count",
+        "300",
+        "-size",
+        "4000",
+    ];
+    assert!(
+        lab.run(pion(&lab, &words))
+            .text()
+            .contains("received 300 messages 1200000 bytes")
+    );
+    assert_eq!(tally(server.finish()), Tally::both(300, 4000));
+    capture.judge(&lab, &NOTHING);
+}
+
+/// Packets written by hand, and ours taken apart by somebody else's eyes.
+#[test]
+fn scapy_speaks_with_us_packet_by_packet() {
+    let lab = sctp_peers::lab();
+    let _server = serve_udp(
+        &lab,
+        ours(
+            &lab,
+            &["--udp", "127.0.0.1:9900", "--port", "7", "--stay", "echo"],
+        ),
+        OUR_UDP,
+    );
+    let mut command = lab.plain("/usr/bin/python3");
+    command
+        .arg(headwater_e2e::lab::source("peers/sctp_by_hand.py"))
+        .args(["127.0.0.1", "9900", "7"]);
+    lab.run(command).ok();
+}
+
+#[test]
+fn one_percent_of_loss_costs_time_only() {
+    let lab = sctp_peers::lab();
+    let far = wire::wires(&lab, 1);
+    let capture = Capture::start(&lab, "near0", &[OUR_UDP]);
+    wire::lose(&lab, 10);
+    far.lose(&lab, 10);
+    let server = lab.start(far.command(
+        &lab,
+        &ours(&lab, &["--udp", "10.0.0.2:9901", "--port", "7", "echo"]),
+    ));
+    let client = ours(
+        &lab,
+        &[
+            "--udp",
+            "10.0.0.1:9900",
+            "--to",
+            "10.0.0.2:9901/7",
+            "--streams",
+            "4",
+            "ping",
+            "500",
+            "3000",
+        ],
+    );
+    assert_eq!(tally(lab.run(client)), Tally::both(500, 3000));
+    assert_eq!(tally(server.finish()), Tally::both(500, 3000));
+    capture.judge(&lab, &RETRANSMISSIONS);
+}
+
+#[test]
+fn usrsctp_and_we_get_through_loss() {
+    let lab = sctp_peers::lab();
+    let far = wire::wires(&lab, 1);
+    let capture = Capture::start(&lab, "near0", &[OUR_UDP]);
+    wire::lose(&lab, 10);
+    far.lose(&lab, 10);
+    let _server = lab.start(far.command(&lab, &usrsctp(&lab, "echo_server", &["9901", "9900"])));
+    let client = ours(
+        &lab,
+        &[
+            "--udp",
+            "10.0.0.1:9900",
+            "--to",
+            "10.0.0.2:9901/7",
+            "ping",
+            "200",
+            "3000",
+        ],
+    );
+    assert_eq!(tally(lab.run(client)), Tally::both(200, 3000));
+    capture.judge(&lab, &RETRANSMISSIONS);
+}
+
+/// Two wires, one is cut while data flows both ways; nothing is lost.
+#[test]
+fn a_cut_path_loses_nothing() {
+    let lab = sctp_peers::lab();
+    let far = wire::wires(&lab, 2);
+    let server = ours(
+        &lab,
+        &[
+            "--udp",
+            "0.0.0.0:9901",
+            "--address",
+            "10.0.0.2",
+            "--address",
+            "10.1.0.2",
+            "--quick",
+            "--port",
+            "7",
+            "echo",
+        ],
+    );
+    let server = lab.start(far.command(&lab, &server));
+    let client = ours(
+        &lab,
+        &[
+            "--udp",
+            "0.0.0.0:9900",
+            "--address",
+            "10.0.0.1",
+            "--address",
+            "10.1.0.1",
+            "--quick",
+            "--to",
+            "10.0.0.2:9901/7",
+            "--pace",
+            "2",
+            "ping",
+            "2000",
+            "1000",
+        ],
+    );
+    let mut client = client;
+    client.stdin(Stdio::null());
+    let client = lab.start(client);
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(client.alive(), "{:?}", client.finish());
+    wire::sh(&lab, "ip link set near0 down");
+    assert_eq!(tally(client.finish()), Tally::both(2000, 1000));
+    assert_eq!(tally(server.finish()), Tally::both(2000, 1000));
+}
+
+/// The whole stack, straight on IP and encapsulated, to usrsctp on another host.
+#[test]
+fn our_stack_sends_to_usrsctp_by_both_links() {
+    for (link, words) in [("raw", &[][..]), ("udp:9901", &["9901", "9899"])] {
+        let lab = sctp_peers::lab();
+        let far = wire::wires(&lab, 1);
+        let capture = Capture::start(&lab, "near0", &[9899]);
+        let server = lab.start(far.command(&lab, &usrsctp(&lab, "discard_server", words)));
+        // It has no port that /proc would show.
+        let begun = std::time::Instant::now();
+        while !server.said().contains("Main hash to bind") {
+            assert!(
+                begun.elapsed() < headwater_e2e::PATIENCE,
+                "usrsctp does not begin"
+            );
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let drive = [
+            "drive",
+            "--at",
+            "10.0.0.2",
+            "--port",
+            "9",
+            "--size",
+            "1234",
+            "--seconds",
+            "0.2",
+        ];
+        let sent = counted(lab.run(stack(&lab, link, &drive)), "all_messages");
+        let said = server.stop(libc::SIGTERM);
+        let said = String::from_utf8_lossy(&said.out).into_owned() + &said.err;
+        let came = said.matches("Msg of length 1234 received").count() as u64;
+        assert!(sent > 0);
+        assert_eq!(came, sent, "by {link}");
+        capture.judge(&lab, &SLOW_READER);
+    }
+}
+
+#[test]
+fn usrsctp_sends_to_our_stack_by_both_links() {
+    for (link, words) in [
+        ("raw", &[][..]),
+        ("udp:9901", &["-E", "9901", "-U", "9899"]),
+    ] {
+        let lab = sctp_peers::lab();
+        let far = wire::wires(&lab, 1);
+        let capture = Capture::start(&lab, "near0", &[9899]);
+        let server =
+            lab.start(far.command(&lab, &stack(&lab, link, &["serve", "--at", "10.0.0.2"])));
+        await_ready(&server);
+        let mut words = words.to_vec();
+        words.extend(["-p", "5001", "-l", "3000", "-n", "500", "10.0.0.2"]);
+        lab.run(usrsctp(&lab, "tsctp", &words)).ok();
+        assert_eq!(counted(server.finish(), "messages"), 500, "by {link}");
+        capture.judge(&lab, &NOTHING);
+    }
+}
