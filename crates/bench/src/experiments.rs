@@ -3,7 +3,9 @@
 mod costs;
 mod pipe;
 mod printed;
+mod sctp;
 mod sockets;
+mod udp;
 mod work;
 mod xti;
 
@@ -22,6 +24,8 @@ pub fn by_name(name: &str) -> Option<Box<dyn Experiment>> {
         "costs" => Some(Box::new(costs::experiment())),
         "pipe" => Some(Box::new(pipe::experiment())),
         "xti" => Some(Box::new(xti::experiment())),
+        "udp" => Some(Box::new(udp::experiment())),
+        "sctp" => Some(Box::new(sctp::experiment())),
         _ => None,
     }
 }

@@ -11,6 +11,7 @@ pub struct Tools {
     raw: PathBuf,
     perftest: PathBuf,
     xtiperf: PathBuf,
+    sctpperf: PathBuf,
     /// The library to preload; without it nothing is accelerated.
     pub library: Option<PathBuf>,
 }
@@ -42,6 +43,7 @@ impl Tools {
             raw: program("headwater-raw")?,
             perftest: program("headwater-perftest")?,
             xtiperf: program("headwater-xtiperf")?,
+            sctpperf: program("headwater-sctpperf")?,
             library: library.or_else(|| find("libheadwater.so")),
         })
     }
@@ -60,6 +62,10 @@ impl Tools {
 
     pub fn xtiperf(&self) -> Command {
         Command::new(&self.xtiperf)
+    }
+
+    pub fn sctpperf(&self) -> Command {
+        Command::new(&self.sctpperf)
     }
 
     pub fn library(&self) -> Result<&Path> {

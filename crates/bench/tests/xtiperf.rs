@@ -54,6 +54,8 @@ fn every_work_goes_over_the_sockets_that_can_do_it() {
         ("connects", "unix", &[]),
         ("datagrams", "udp", &["--size", "64"]),
         ("datagrams", "udp", &["--size", "1", "--mixed"]),
+        ("datagrams", "udp-batched", &["--size", "64"]),
+        ("datagrams", "udp-batched", &["--size", "8192", "--mixed"]),
         ("datagrams", "unix", &["--size", "1000", "--lossless"]),
     ];
     for &(work, carrier, words) in works {

@@ -2,8 +2,8 @@
 //! and UDP and over the loop-back providers. The method is netperf's.
 
 mod datagrams;
-mod flow;
-mod pair;
+pub(super) mod flow;
+pub(super) mod pair;
 mod trips;
 
 use super::printed::parse;
@@ -11,9 +11,9 @@ use super::work::{Work, Works};
 use crate::experiment::{Arm, Goal, Metric, streams};
 use crate::placement::Placement::{self, Apart, Free, Same};
 
-const UNDISTURBED: &[Placement] = &[Apart, Same, Free];
+pub(super) const UNDISTURBED: &[Placement] = &[Apart, Same, Free];
 /// The usual bound of "never slower".
-const EVEN: f64 = 0.95;
+pub(super) const EVEN: f64 = 0.95;
 
 pub fn experiment() -> Works {
     let works = [flow::works(), datagrams::works(), trips::works()];
@@ -29,14 +29,14 @@ pub fn experiment() -> Works {
 }
 
 /// An arm that only sockets carry.
-const fn sockets(name: &'static str) -> Arm {
+pub(super) const fn sockets(name: &'static str) -> Arm {
     Arm {
         carrier: crate::experiment::Carrier::Tcp,
         ..streams(name)
     }
 }
 
-fn rate(
+pub(super) fn rate(
     arm: Arm,
     against: Arm,
     placements: &'static [Placement],
@@ -47,7 +47,7 @@ fn rate(
 }
 
 /// At most so much more of a cost.
-fn more(
+pub(super) fn more(
     arm: Arm,
     against: Arm,
     metric: Metric,

@@ -4,17 +4,20 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 
+use crate::batched;
 use crate::options::{Carrier, Options};
 use crate::xti::{self, Datagrams, Endpoint};
 
 pub enum Receiver {
     Udp(UdpSocket),
+    Batched(batched::Receiver),
     Unix(UnixDatagram),
     Xti(Datagrams),
 }
 
 pub enum Sender {
     Udp(UdpSocket, Vec<SocketAddr>),
+    Batched(batched::Sender),
     Unix(UnixDatagram, Vec<String>),
     Xti(Datagrams, Vec<Vec<u8>>),
 }
@@ -31,6 +34,10 @@ impl Receiver {
                 let socket = UdpSocket::bind(&name)?;
                 let at = socket.local_addr()?.to_string();
                 (Receiver::Udp(socket), at)
+            }
+            Carrier::UdpBatched => {
+                let (receiver, at) = batched::Receiver::bind(&name)?;
+                (Receiver::Batched(receiver), at)
             }
             Carrier::Unix => {
                 let _ = std::fs::remove_file(&name);
@@ -51,6 +58,7 @@ impl Receiver {
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Receiver::Udp(socket) => socket.recv_from(buffer).map(|(count, _)| count),
+            Receiver::Batched(receiver) => receiver.receive(buffer),
             Receiver::Unix(socket) => socket.recv_from(buffer).map(|(count, _)| count),
             Receiver::Xti(datagrams) => datagrams.receive(buffer),
         }
@@ -66,6 +74,11 @@ impl Sender {
                 let targets = targets.map(|at| at.parse().map_err(io::Error::other));
                 let socket = UdpSocket::bind("127.0.0.1:0")?;
                 Sender::Udp(socket, targets.collect::<io::Result<_>>()?)
+            }
+            Carrier::UdpBatched => {
+                let targets = targets.map(|at| at.parse().map_err(io::Error::other));
+                let targets = targets.collect::<io::Result<Vec<_>>>()?;
+                Sender::Batched(batched::Sender::new(targets)?)
             }
             Carrier::Unix => Sender::Unix(
                 UnixDatagram::unbound()?,
@@ -85,8 +98,17 @@ impl Sender {
     pub fn send(&mut self, target: usize, bytes: &[u8]) -> io::Result<()> {
         match self {
             Sender::Udp(socket, targets) => socket.send_to(bytes, targets[target]).map(drop),
+            Sender::Batched(sender) => sender.send(target, bytes),
             Sender::Unix(socket, targets) => socket.send_to(bytes, &targets[target]).map(drop),
             Sender::Xti(datagrams, targets) => datagrams.send(&targets[target], bytes),
+        }
+    }
+
+    /// What the program itself holds back.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sender::Batched(sender) => sender.flush(),
+            _ => Ok(()),
         }
     }
 }

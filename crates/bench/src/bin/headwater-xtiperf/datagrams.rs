@@ -61,7 +61,7 @@ pub fn drive(options: &Options) -> io::Result<String> {
     let mut sender = Sender::new(options)?;
     let (mut even, mut odd) = (content(options.size), content(options.size + 1));
     let mixed = options.mixed;
-    let send = |number: u64| {
+    let mut send = |number: u64| {
         // Neither the receiver nor, at any one of them, the size is that of the datagram before.
         let (target, bytes) = match (mixed, number % 4) {
             (false, _) => (0, &mut even),
@@ -75,14 +75,15 @@ pub fn drive(options: &Options) -> io::Result<String> {
         }
         sender.send(target, bytes)
     };
-    let mut measured = measure::run(options, board, send, |_| board.received())?;
+    let mut measured = measure::run(options, board, &mut send, |_| board.received())?;
+    sender.flush()?;
     board.wait_quiet();
     measured.loss = Some(loss(options, &measured, board.received())?);
     board.stop();
     for _ in 0..1000 {
         for target in 0..options.receivers() {
             // A receiver that is gone already is what is wanted.
-            let _ = sender.send(target, &even);
+            let _ = sender.send(target, &even).and_then(|()| sender.flush());
         }
         thread::sleep(Duration::from_millis(1));
         if board.is_done(options.receivers()) {

@@ -8,9 +8,10 @@
 //! ```
 //!
 //! WORK is flow (one way, counted in messages), lone (single bytes after a silence), trips (a byte there and back), connects or
-//! datagrams. CARRIER is tcp, unix, udp or the name of a transport device. Both processes count on the board, a file that both
+//! datagrams. CARRIER is tcp, unix, udp, udp-batched or the name of a transport device. Both processes count on the board, a file that both
 //! map, so that one clock serves both.
 
+mod batched;
 mod board;
 mod connects;
 mod datagram;

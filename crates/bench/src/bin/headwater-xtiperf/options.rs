@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub const USAGE: &str =
-    "usage: headwater-xtiperf serve|drive flow|lone|trips|connects|datagrams tcp|unix|udp|/dev/DEVICE
+    "usage: headwater-xtiperf serve|drive flow|lone|trips|connects|datagrams tcp|unix|udp|udp-batched|/dev/DEVICE
          --board FILE [--at ADDRESS] [--size N] [--seconds S] [--nice N] [--nodelay] [--mixed] [--lossless] [--computing]";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum Work {
 pub enum Carrier {
     Tcp,
     Udp,
+    /// UDP by a program that uses segmentation and receive offload itself.
+    UdpBatched,
     Unix,
     Device(CString),
 }
@@ -55,7 +57,7 @@ impl Carrier {
     /// Its addresses are those of the internet.
     pub fn is_inet(&self) -> bool {
         match self {
-            Carrier::Tcp | Carrier::Udp => true,
+            Carrier::Tcp | Carrier::Udp | Carrier::UdpBatched => true,
             Carrier::Unix => false,
             Carrier::Device(name) => !name.to_bytes().starts_with(b"/dev/tic"),
         }
@@ -81,6 +83,7 @@ impl Options {
         let carrier = match next("carrier")?.as_str() {
             "tcp" => Carrier::Tcp,
             "udp" => Carrier::Udp,
+            "udp-batched" => Carrier::UdpBatched,
             "unix" => Carrier::Unix,
             device => Carrier::Device(CString::new(device).map_err(|error| error.to_string())?),
         };

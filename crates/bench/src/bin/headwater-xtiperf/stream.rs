@@ -40,7 +40,7 @@ impl Listener {
                 let at = xti::decode(&options.carrier, &bound);
                 (Listener::Xti(endpoint), at)
             }
-            Carrier::Udp => return Err(not_connected()),
+            Carrier::Udp | Carrier::UdpBatched => return Err(not_connected()),
         })
     }
 
@@ -66,7 +66,7 @@ impl Stream {
                 endpoint.connect(&xti::encode(&options.carrier, &options.at)?)?;
                 Stream::Xti(endpoint)
             }
-            Carrier::Udp => return Err(not_connected()),
+            Carrier::Udp | Carrier::UdpBatched => return Err(not_connected()),
         };
         stream.prepare(options)?;
         Ok(stream)

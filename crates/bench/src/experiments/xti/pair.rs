@@ -38,6 +38,8 @@ pub struct Way {
     pub sender: End,
     pub receiver: End,
     pub words: &'static [&'static str],
+    /// Set for the ends that are ours.
+    pub variables: &'static [(&'static str, &'static str)],
 }
 
 #[derive(Clone, Copy)]
@@ -75,11 +77,16 @@ impl Way {
             sender: End::new(sender),
             receiver: End::new(receiver),
             words: &[],
+            variables: &[],
         }
     }
 
     pub const fn with(self, words: &'static [&'static str]) -> Way {
         Way { words, ..self }
+    }
+
+    pub const fn under(self, variables: &'static [(&'static str, &'static str)]) -> Way {
+        Way { variables, ..self }
     }
 }
 
@@ -162,6 +169,9 @@ impl Pair {
                 false => None,
             };
             process::prepare(&mut command, cpu, preload);
+            if end.is_ours() {
+                command.envs(way.variables.iter().copied());
+            }
             Ok(command)
         };
         let mut server = prepare("serve", way.receiver, job.placement.server_cpu(cpus))?;
