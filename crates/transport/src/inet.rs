@@ -112,3 +112,20 @@ pub(crate) fn scatter(from: &[u8], into: &[iovec]) -> usize {
     }
     done
 }
+
+/// What connectionless providers of IP say of themselves; `largest`: bytes of a datagram.
+pub(crate) fn datagrams(largest: usize) -> headwater_tpi::Info {
+    use headwater_tpi::prim::{SENDZERO, T_CLTS, T_INVALID};
+    headwater_tpi::Info {
+        tsdu: largest as i32,
+        etsdu: T_INVALID,
+        cdata: T_INVALID,
+        ddata: T_INVALID,
+        addr: size_of::<libc::sockaddr_in6>() as i32,
+        opt: 1024,
+        tidu: largest as i32,
+        serv: T_CLTS,
+        state: 0,
+        provider_flag: SENDZERO,
+    }
+}

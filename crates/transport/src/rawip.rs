@@ -19,7 +19,6 @@ use headwater_host::{hidden, sys};
 use headwater_tpi::error::{
     TACCES, TBADADDR, TBADDATA, TBUFOVFLW, TLOOK, TNOADDR, TNODATA, TOUTSTATE,
 };
-use headwater_tpi::prim::{SENDZERO, T_CLTS, T_INVALID};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
@@ -27,7 +26,7 @@ use crate::inet::address::Address;
 use crate::inet::batch::Control;
 use crate::inet::settings::{Chosen, Options};
 use crate::inet::undelivered::Undelivered;
-use crate::inet::{self, hidden_copy, length, scatter};
+use crate::inet::{self, datagrams, hidden_copy, length, scatter};
 use crate::ip::options::PacketOptions;
 use crate::ip::{self, Inbox, socket};
 use crate::options::{self, Known};
@@ -231,18 +230,7 @@ fn refused(protocol: u8, errno: i32) -> Refusal {
 
 impl Provider for Rawip {
     fn info(&self) -> Info {
-        Info {
-            tsdu: LARGEST as i32,
-            etsdu: T_INVALID,
-            cdata: T_INVALID,
-            ddata: T_INVALID,
-            addr: size_of::<libc::sockaddr_in6>() as i32,
-            opt: 1024,
-            tidu: LARGEST as i32,
-            serv: T_CLTS,
-            state: 0,
-            provider_flag: SENDZERO,
-        }
+        datagrams(LARGEST)
     }
 
     fn descriptor(&self) -> i32 {

@@ -1,5 +1,10 @@
 //! TCP and UDP providers, with plain sockets as their peers.
 
+#[path = "common/sockets.rs"]
+mod sockets;
+#[path = "common/waiting.rs"]
+mod waiting;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -13,35 +18,8 @@ use headwater_transport::endpoint::{self, Endpoint};
 use headwater_transport::inet::tcp::Tcp;
 use headwater_transport::inet::udp::Udp;
 use headwater_transport::provider::{Arrived, Datagram, Event, Provider, Sending};
-use libc::iovec;
-
-fn io(data: &[u8]) -> [iovec; 1] {
-    [iovec {
-        iov_base: data.as_ptr() as *mut _,
-        iov_len: data.len(),
-    }]
-}
-
-/// struct sockaddr_in or sockaddr_in6.
-fn bytes(address: SocketAddr) -> Vec<u8> {
-    match address {
-        SocketAddr::V4(v4) => {
-            let mut bytes = (libc::AF_INET as u16).to_ne_bytes().to_vec();
-            bytes.extend(v4.port().to_be_bytes());
-            bytes.extend(v4.ip().octets());
-            bytes.resize(16, 0);
-            bytes
-        }
-        SocketAddr::V6(v6) => {
-            let mut bytes = (libc::AF_INET6 as u16).to_ne_bytes().to_vec();
-            bytes.extend(v6.port().to_be_bytes());
-            bytes.extend([0; 4]);
-            bytes.extend(v6.ip().octets());
-            bytes.extend([0; 4]);
-            bytes
-        }
-    }
-}
+use sockets::{bytes, io};
+use waiting::until;
 
 fn loopback(port: u16) -> Vec<u8> {
     bytes(SocketAddr::from(([127, 0, 0, 1], port)))
@@ -49,18 +27,6 @@ fn loopback(port: u16) -> Vec<u8> {
 
 fn port_of(address: &[u8]) -> u16 {
     u16::from_be_bytes([address[2], address[3]])
-}
-
-/// Asks until there is an answer.
-fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(10);
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(Instant::now() < end, "no {what} within ten seconds");
-        std::thread::yield_now();
-    }
 }
 
 fn event(p: &mut dyn Provider, wanted: Event) {

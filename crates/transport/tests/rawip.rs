@@ -4,9 +4,13 @@
 mod link;
 #[path = "rawip/network.rs"]
 mod network;
+#[path = "common/sockets.rs"]
+mod sockets;
+#[path = "common/waiting.rs"]
+mod waiting;
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headwater_tpi::error::*;
 use headwater_tpi::option::{INET_IP, List, T_CURRENT, T_IP_TOS, T_IP_TTL, T_NEGOTIATE, T_SUCCESS};
@@ -15,52 +19,18 @@ use headwater_transport::ip::checksum::Sum;
 use headwater_transport::ip::{Inbox, Packet, Program, RawSocket, errors, icmp};
 use headwater_transport::provider::{Arrived, Datagram, Event, Provider};
 use headwater_transport::rawip::Rawip;
-use libc::iovec;
 use network::{drop_privileges, inside, set_ping_groups};
+use sockets::{bytes, io};
+use waiting::until;
 
 /// For experiments (RFC 3692).
 const TRIAL: u16 = 253;
 const ICMP: u16 = 1;
 const ICMPV6: u16 = 58;
 
-fn io(data: &[u8]) -> [iovec; 1] {
-    [iovec {
-        iov_base: data.as_ptr() as *mut _,
-        iov_len: data.len(),
-    }]
-}
-
 /// struct sockaddr_in or sockaddr_in6.
 fn address(host: &str, protocol: u16) -> Vec<u8> {
-    match SocketAddr::new(host.parse().unwrap(), protocol) {
-        SocketAddr::V4(v4) => {
-            let mut bytes = (libc::AF_INET as u16).to_ne_bytes().to_vec();
-            bytes.extend(v4.port().to_be_bytes());
-            bytes.extend(v4.ip().octets());
-            bytes.resize(16, 0);
-            bytes
-        }
-        SocketAddr::V6(v6) => {
-            let mut bytes = (libc::AF_INET6 as u16).to_ne_bytes().to_vec();
-            bytes.extend(v6.port().to_be_bytes());
-            bytes.extend([0; 4]);
-            bytes.extend(v6.ip().octets());
-            bytes.extend([0; 4]);
-            bytes
-        }
-    }
-}
-
-/// Asks until there is an answer.
-fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(10);
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(Instant::now() < end, "no {what} within ten seconds");
-        std::thread::yield_now();
-    }
+    bytes(SocketAddr::new(host.parse().unwrap(), protocol))
 }
 
 fn bound(host: &str, protocol: u16) -> Rawip {
@@ -95,7 +65,7 @@ fn receive(end: &mut Rawip) -> (Vec<u8>, Vec<u8>) {
     (from[..addr_len].to_vec(), data[..data_len].to_vec())
 }
 
-fn datagram<'a>(addr: &'a mut [u8], data: &'a [iovec]) -> Datagram<'a> {
+fn datagram<'a>(addr: &'a mut [u8], data: &'a [libc::iovec]) -> Datagram<'a> {
     Datagram {
         addr,
         opts: &mut [],

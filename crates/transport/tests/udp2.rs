@@ -1,11 +1,13 @@
 //! /dev/udp2 by threads and by real processes, with plain sockets as peers too. Raw packets are tried where CAP_NET_RAW is.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::{Mutex, MutexGuard, Once};
+#[path = "common/processes.rs"]
+mod processes;
+#[path = "common/sockets.rs"]
+mod sockets;
+
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use headwater_host::process;
-use headwater_streams::head::life;
 use headwater_streams::head::wait::Want;
 use headwater_tpi::error::*;
 use headwater_tpi::option::{
@@ -17,109 +19,11 @@ use headwater_transport::endpoint;
 use headwater_transport::provider::{Arrived, Datagram, Event, Provider, Waiter};
 use headwater_transport::udp2::Udp2;
 use headwater_transport::udp2::link::Link;
-use libc::iovec;
+use processes::{Child, alone};
+use sockets::{bytes, io};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const LARGEST: usize = 65_507;
-
-/// One test at a time, since a child inherits what the others have open.
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    static START: Once = Once::new();
-    let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-    START.call_once(|| {
-        // SAFETY: no other thread of this test program reads the environment now; plain handlers.
-        unsafe {
-            if std::env::var_os("HEADWATER_DIR").is_none() {
-                let folder = format!("/dev/shm/headwater-udp2-{}", std::process::id());
-                std::env::set_var("HEADWATER_DIR", folder);
-            }
-            process::identify();
-            libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
-        }
-        headwater_streams::start();
-        headwater_transport::start();
-        process::arrive();
-    });
-    turn
-}
-
-unsafe extern "C" fn before_fork() {
-    life::before_fork();
-}
-
-unsafe extern "C" fn in_parent() {
-    life::after_fork(false);
-}
-
-unsafe extern "C" fn in_child() {
-    process::identify();
-    life::after_fork(true);
-}
-
-/// A child process; killed and reaped at the latest when dropped.
-struct Child(i32);
-
-impl Child {
-    fn run(work: impl FnOnce()) -> Child {
-        // SAFETY: the child runs `work`, which takes no locks of the test program's other threads.
-        match unsafe { libc::fork() } {
-            0 => {
-                // SAFETY: ends the child, at the latest when the alarm kills it.
-                unsafe {
-                    libc::alarm(60);
-                    let ok = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-                    libc::_exit(ok.is_err() as i32);
-                }
-            }
-            pid => {
-                assert!(pid > 0);
-                Child(pid)
-            }
-        }
-    }
-
-    fn succeeded(mut self) -> bool {
-        let pid = std::mem::replace(&mut self.0, 0);
-        let mut status = -1;
-        // SAFETY: our child, not reaped yet.
-        unsafe { libc::waitpid(pid, &mut status, 0) == pid && status == 0 }
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        if self.0 > 0 {
-            // SAFETY: our child, not reaped yet.
-            unsafe {
-                libc::kill(self.0, libc::SIGKILL);
-                libc::waitpid(self.0, std::ptr::null_mut(), 0);
-            }
-        }
-    }
-}
-
-fn io(data: &[u8]) -> [iovec; 1] {
-    [iovec {
-        iov_base: data.as_ptr() as *mut _,
-        iov_len: data.len(),
-    }]
-}
-
-/// struct sockaddr_in or sockaddr_in6.
-fn bytes(address: SocketAddr) -> Vec<u8> {
-    let port = address.port().to_be_bytes();
-    match address.ip() {
-        IpAddr::V4(ip) => {
-            let family = (libc::AF_INET as u16).to_ne_bytes();
-            [&family[..], &port, &ip.octets(), &[0; 8]].concat()
-        }
-        IpAddr::V6(ip) => {
-            let family = (libc::AF_INET6 as u16).to_ne_bytes();
-            [&family[..], &port, &[0; 4], &ip.octets(), &[0; 4]].concat()
-        }
-    }
-}
 
 fn at(host: &str, port: u16) -> Vec<u8> {
     bytes(SocketAddr::new(host.parse().unwrap(), port))

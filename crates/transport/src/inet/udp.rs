@@ -3,7 +3,6 @@
 use headwater_host::sys;
 use headwater_tpi::error::{TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNOADDR, TNODATA};
 use headwater_tpi::option::{self as opt, INET_UDP, T_UDP_CHECKSUM};
-use headwater_tpi::prim::{SENDZERO, T_CLTS, T_INVALID};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
@@ -12,7 +11,7 @@ use super::batch::{Control, Incoming, Outgoing};
 use super::settings::{Chosen, Options};
 use super::undelivered::{ALL, Undelivered};
 use super::watching::Watching;
-use super::{length, local, poll, scatter};
+use super::{datagrams, length, local, poll, scatter};
 use crate::flusher::{self, Went};
 use crate::ip::options::PacketOptions;
 use crate::options::{self, Known};
@@ -175,18 +174,7 @@ fn has_checksum_option(opts: &[u8]) -> bool {
 
 impl Provider for Udp {
     fn info(&self) -> Info {
-        Info {
-            tsdu: LARGEST as i32,
-            etsdu: T_INVALID,
-            cdata: T_INVALID,
-            ddata: T_INVALID,
-            addr: size_of::<libc::sockaddr_in6>() as i32,
-            opt: 1024,
-            tidu: LARGEST as i32,
-            serv: T_CLTS,
-            state: 0,
-            provider_flag: SENDZERO,
-        }
+        datagrams(LARGEST)
     }
 
     fn descriptor(&self) -> i32 {
