@@ -62,7 +62,7 @@ build:
 
 # End-to-end tests use what `build` left in target/release.
 test: build
-	$(CARGO) test --workspace --release $(CARGOFLAGS)
+	$(CARGO) test --workspace --profile testing $(CARGOFLAGS)
 
 loom:
 	RUSTFLAGS='--cfg loom' CARGO_PROFILE_RELEASE_LTO=off CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom \
