@@ -214,6 +214,20 @@ impl Udp2 {
     }
 
     #[inline]
+    fn send_by_kernel(&mut self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
+        let sent = self.kernel.send_to(to, opts, data);
+        self.note_full(&sent);
+        sent
+    }
+
+    #[inline]
+    fn note_full(&mut self, sent: &Outcome<()>) {
+        if matches!(sent, Err(refusal) if refusal.tli == TFLOW) {
+            self.blocked = Some(Blocked::Kernel);
+        }
+    }
+
+    #[inline]
     fn take_from(&mut self, side: Side, into: &mut Datagram<'_>) -> Outcome<()> {
         match side {
             Side::Ring => self.take_from_ring(into),
@@ -335,6 +349,9 @@ impl Provider for Udp2 {
 
     #[inline]
     fn send_to(&mut self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
+        if !self.link.has_rings() && self.raw.is_none() {
+            return self.send_by_kernel(to, opts, data);
+        }
         let address = Address::read(to)?;
         if address.is_v6() != self.kernel.is_v6() || address.port() == 0 {
             return Err(Refusal::new(TBADADDR));
@@ -361,16 +378,17 @@ impl Provider for Udp2 {
                 }
                 raw.send(&address, options, data)
             }
-            None => self.kernel.send_to(to, opts, data),
+            None => return self.send_by_kernel(to, opts, data),
         };
-        if matches!(&sent, Err(refusal) if refusal.tli == TFLOW) {
-            self.blocked = Some(Blocked::Kernel);
-        }
+        self.note_full(&sent);
         sent
     }
 
     #[inline]
     fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
+        if self.own.is_none() && self.raw.is_none() {
+            return self.kernel.receive_from(into);
+        }
         if self.has_errors() {
             return Err(Refusal::new(TLOOK));
         }
