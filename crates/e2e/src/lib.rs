@@ -9,6 +9,7 @@
 //! Each lab has its own folder, runtime folder, statistics file and, where that is permitted, network namespace, so that
 //! ports are free and the kernel's loopback counters belong to one test. Programs die with their lab.
 
+pub mod cases;
 pub mod compile;
 pub mod lab;
 pub mod network;

@@ -2,148 +2,15 @@
 //!
 //! Each case runs in a process, a folder and a runtime folder of its own, and names the page that it holds the library to.
 
-use headwater_e2e::lab::{library, source};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
-/// Defines a test per area, and the list of all.
-macro_rules! areas {
-    ($($area:ident),* $(,)?) => {
-        const AREAS: &[&str] = &[$(stringify!($area)),*];
-        $(#[test]
-        fn $area() {
-            Area::build(stringify!($area)).run();
-        })*
-    };
-}
+use headwater_e2e::lab::library;
 
-areas!(
+headwater_e2e::areas!(
+    "streams":
     head, options, opening, messages, reading, writing, flow, bands, pipes, fifos, mux, signals,
     poll, faults, drivers
 );
-
-#[test]
-fn there_are_at_least_250_cases() {
-    let count: usize = AREAS.iter().map(|a| Area::build(a).cases().len()).sum();
-    assert!(count >= 250, "{count} cases");
-}
-
-/// The program of one area, and the folder that it lives in.
-struct Area {
-    name: &'static str,
-    folder: tempfile::TempDir,
-}
-
-struct Case {
-    name: String,
-    page: String,
-}
-
-impl Area {
-    fn build(name: &'static str) -> Area {
-        let area = Area {
-            name,
-            folder: tempfile::Builder::new()
-                .prefix("headwater-")
-                .tempdir()
-                .expect("a folder for the test"),
-        };
-        let folder = area.folder.path();
-        let library = library();
-        for link in ["libheadwater.so", "libheadwater.so.0"] {
-            std::os::unix::fs::symlink(&library, folder.join(link)).expect("our own folder");
-        }
-        // Bad pointers and lengths are what some cases are about.
-        let flags = "-std=gnu11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -pthread -Wno-nonnull \
-            -Wno-stringop-overflow -Wno-stringop-overread";
-        let built = Command::new("cc")
-            .args(flags.split_whitespace())
-            .arg("-I")
-            .arg(source("../../include"))
-            .arg("-o")
-            .arg(area.program())
-            .arg(source(&format!("c/streams/{name}.c")))
-            .arg("-L")
-            .arg(folder)
-            .arg("-lheadwater")
-            .arg(format!("-Wl,-rpath,{}", folder.display()))
-            .output()
-            .expect("cc is installed");
-        let said = String::from_utf8_lossy(&built.stderr);
-        assert!(built.status.success(), "c/streams/{name}.c: {said}");
-        area
-    }
-
-    fn program(&self) -> PathBuf {
-        self.folder.path().join(self.name)
-    }
-
-    fn cases(&self) -> Vec<Case> {
-        let listed = self.execute(self.folder.path(), &[]);
-        let text = String::from_utf8(listed.stdout).expect("names in ASCII");
-        let cases: Vec<Case> = text
-            .lines()
-            .map(|line| {
-                let (name, page) = line.split_once('\t').expect("name, tab, page");
-                let (name, page) = (name.to_string(), page.to_string());
-                Case { name, page }
-            })
-            .collect();
-        assert!(
-            listed.status.success() && !cases.is_empty(),
-            "{}: no cases: {}",
-            self.name,
-            String::from_utf8_lossy(&listed.stderr)
-        );
-        cases
-    }
-
-    /// Runs every case, then says which failed.
-    fn run(&self) {
-        let cases = self.cases();
-        let failures: Vec<String> = cases.iter().filter_map(|c| self.failure(c)).collect();
-        assert!(
-            failures.is_empty(),
-            "{} of {} cases failed\n{}",
-            failures.len(),
-            cases.len(),
-            failures.join("\n")
-        );
-    }
-
-    fn failure(&self, case: &Case) -> Option<String> {
-        let folder = self.folder.path().join("run").join(&case.name);
-        std::fs::create_dir_all(&folder).expect("our own folder");
-        let output = self.execute(&folder, &[&case.name]);
-        let passed = output.status.success() && output.stdout.is_empty();
-        (!passed).then(|| {
-            let said = [output.stdout, output.stderr].concat();
-            let said = String::from_utf8_lossy(&said);
-            let (name, page) = (&case.name, &case.page);
-            let status = output.status;
-            format!("{}.c {name} [{page}]: {status}: {}", self.name, said.trim())
-        })
-    }
-
-    fn execute(&self, folder: &Path, arguments: &[&str]) -> Output {
-        // The program has an alarm of its own; this is for one that is deaf to it.
-        let mut command = Command::new("timeout");
-        command.args(["-s", "KILL", "30"]).arg(self.program());
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("HEADWATER_") {
-                command.env_remove(name);
-            }
-        }
-        command
-            .args(arguments)
-            .current_dir(folder)
-            .env("HEADWATER_DIR", folder.join("runtime"))
-            .env_remove("LD_PRELOAD")
-            .stdin(Stdio::null())
-            .output()
-            .expect("timeout, of coreutils")
-    }
-}
 
 /// HEADWATER_PIPE=streams: the pipes of a shell, whose programs write by the C library's stdout after dup2 and exec.
 #[test]
