@@ -1075,7 +1075,7 @@ pub fn detach(h: Handle) -> Option<(&'static Endpoint, Vec<i32>)> {
 }
 
 /// Sends what endpoints hold back. For the flusher.
-pub fn flush_due(_now: u64) {
+pub fn flush_due() {
     for e in all().filter(|e| e.fed.load(Ordering::Relaxed) != 0) {
         if let Some(_section) = process::try_lock(&e.lock) {
             // SAFETY: under the lock.

@@ -217,7 +217,7 @@ fn turn() -> Went {
     NOW.with(|n| n.set(now));
     SENT.with(|s| s.set(false));
     BUSY.with(|b| b.set(false));
-    crate::endpoint::flush_due(now);
+    crate::endpoint::flush_due();
     crate::sctp::stack::flush_due(now);
     if SENT.with(Cell::get) {
         Went::Sent

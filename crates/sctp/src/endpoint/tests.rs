@@ -423,9 +423,9 @@ fn resident() -> usize {
     pages.expect("a number") * 4096
 }
 
-/// Not exact, as other tests run meanwhile: `--ignored --nocapture`.
+/// By hand: `--ignored --nocapture`.
 #[test]
-#[ignore]
+#[ignore = "a measurement, not exact beside other tests"]
 #[cfg(target_os = "linux")]
 fn an_idle_association_is_small() {
     const MANY: usize = 5000;

@@ -44,7 +44,7 @@ fn near_what_is_possible(delay: Duration, total: u32) {
 
 /// Run by hand: `cargo test --release -- --ignored --nocapture cost`.
 #[test]
-#[ignore]
+#[ignore = "a measurement"]
 fn cost_per_message() {
     // The thread's own time on the CPU, so that others do not count.
     let clock = || -> u64 {
