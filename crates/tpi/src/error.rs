@@ -1,6 +1,7 @@
 //! The error codes of XTI and TLI (t_errno, TLI_error), and what a provider answers when it refuses.
 
 use std::borrow::Cow;
+use std::ffi::CStr;
 
 pub const TBADADDR: i32 = 1;
 pub const TBADOPT: i32 = 2;
@@ -64,10 +65,15 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The text of t_strerror(3): what <xti.h> says beside the code; of an unknown code a text with its number.
+/// The text of t_strerror(3), with a NUL; `None`: there is no such code.
+pub fn text(code: i32) -> Option<&'static CStr> {
+    entry(code).map(|(_, text)| *text)
+}
+
+/// The same for Rust; of an unknown code a text with its number.
 pub fn strerror(code: i32) -> Cow<'static, str> {
     match entry(code) {
-        Some((_, text)) => Cow::Borrowed(text),
+        Some((_, text)) => text.to_string_lossy(),
         None => Cow::Owned(format!("{code}: error unknown")),
     }
 }
@@ -81,43 +87,44 @@ pub fn name(code: i32) -> Option<&'static str> {
     }
 }
 
-fn entry(code: i32) -> Option<&'static (&'static str, &'static str)> {
+fn entry(code: i32) -> Option<&'static (&'static str, &'static CStr)> {
     usize::try_from(code)
         .ok()
         .and_then(|number| ERRORS.get(number))
 }
 
-const ERRORS: [(&str, &str); 30] = [
-    ("", "no error"),
-    ("TBADADDR", "incorrect addr format"),
-    ("TBADOPT", "incorrect option format"),
-    ("TACCES", "incorrect permissions"),
-    ("TBADF", "illegal transport fd"),
-    ("TNOADDR", "couldn't allocate addr"),
-    ("TOUTSTATE", "out of state"),
-    ("TBADSEQ", "bad call sequence number"),
-    ("TSYSERR", "system error"),
-    ("TLOOK", "event requires attention"),
-    ("TBADDATA", "illegal amount of data"),
-    ("TBUFOVFLW", "buffer not large enough"),
-    ("TFLOW", "flow control"),
-    ("TNODATA", "no data"),
-    ("TNODIS", "discon_ind not found on queue"),
-    ("TNOUDERR", "unitdata error not found"),
-    ("TBADFLAG", "bad flags"),
-    ("TNOREL", "no ord rel found on queue"),
-    ("TNOTSUPPORT", "primitive/action not supported"),
-    ("TSTATECHNG", "state is in process of changing"),
-    ("TNOSTRUCTYPE", "unsupported struct-type requested"),
-    ("TBADNAME", "invalid transport provider name"),
-    ("TBADQLEN", "qlen is zero"),
-    ("TADDRBUSY", "address in use"),
-    ("TINDOUT", "outstanding connection indications"),
-    ("TPROVMISMATCH", "transport provider mismatch"),
-    ("TRESQLEN", "resfd specified to accept w/qlen >0"),
-    ("TRESADDR", "resfd not bound to same addr as fd"),
-    ("TQFULL", "incoming connection queue full"),
-    ("TPROTO", "XTI protocol error"),
+/// Name and text of each, by number; with NULs, as `t_errlist` has them.
+pub const ERRORS: [(&str, &CStr); 30] = [
+    ("", c"no error"),
+    ("TBADADDR", c"incorrect addr format"),
+    ("TBADOPT", c"incorrect option format"),
+    ("TACCES", c"incorrect permissions"),
+    ("TBADF", c"illegal transport fd"),
+    ("TNOADDR", c"couldn't allocate addr"),
+    ("TOUTSTATE", c"out of state"),
+    ("TBADSEQ", c"bad call sequence number"),
+    ("TSYSERR", c"system error"),
+    ("TLOOK", c"event requires attention"),
+    ("TBADDATA", c"illegal amount of data"),
+    ("TBUFOVFLW", c"buffer not large enough"),
+    ("TFLOW", c"flow control"),
+    ("TNODATA", c"no data"),
+    ("TNODIS", c"discon_ind not found on queue"),
+    ("TNOUDERR", c"unitdata error not found"),
+    ("TBADFLAG", c"bad flags"),
+    ("TNOREL", c"no ord rel found on queue"),
+    ("TNOTSUPPORT", c"primitive/action not supported"),
+    ("TSTATECHNG", c"state is in process of changing"),
+    ("TNOSTRUCTYPE", c"unsupported struct-type requested"),
+    ("TBADNAME", c"invalid transport provider name"),
+    ("TBADQLEN", c"qlen is zero"),
+    ("TADDRBUSY", c"address in use"),
+    ("TINDOUT", c"outstanding connection indications"),
+    ("TPROVMISMATCH", c"transport provider mismatch"),
+    ("TRESQLEN", c"resfd specified to accept w/qlen >0"),
+    ("TRESADDR", c"resfd not bound to same addr as fd"),
+    ("TQFULL", c"incoming connection queue full"),
+    ("TPROTO", c"XTI protocol error"),
 ];
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use headwater_xti::calls;
 use libc::{c_char, c_int};
 
 use super::{T_ERRNO, status};
-use crate::tli::TEXTS;
 
 const SC_T_IOV_MAX: c_int = 66;
 
@@ -22,7 +21,7 @@ thread_local! {
 /// Valid until the thread's next call.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn t_strerror(code: c_int) -> *const c_char {
-    if let Some(text) = usize::try_from(code).ok().and_then(|code| TEXTS.get(code)) {
+    if let Some(text) = error::text(code) {
         return text.as_ptr();
     }
     UNKNOWN.with_borrow_mut(|unknown| {
