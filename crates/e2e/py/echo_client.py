@@ -22,6 +22,11 @@ def bulk(n):
     return random.Random(n).randbytes(1 << 20)
 
 
+def rest(n):
+    """What is sent right before the half-close. An answer to a half-closed end goes by TCP, so the bulk is read first."""
+    return random.Random(100 + n).randbytes(50000)
+
+
 def read_exactly(conn, size):
     parts = []
     while size:
@@ -44,14 +49,17 @@ def blocking(n, timeout=None, pause=0):
         digest.update(back)
         if i == 5:
             time.sleep(pause)
-    # A bulk of data that is read while it is written; then a half-close.
-    writer = threading.Thread(target=lambda: (conn.sendall(bulk(n)), conn.shutdown(socket.SHUT_WR)))
+    # A bulk of data that is read while it is written; then a half-close before the last answer is read.
+    writer = threading.Thread(target=lambda: conn.sendall(bulk(n)))
     writer.start()
+    digest.update(read_exactly(conn, 1 << 20))
+    writer.join()
+    conn.sendall(rest(n))
+    conn.shutdown(socket.SHUT_WR)
     size = 0
     while data := conn.recv(65536):
         digest.update(data)
         size += len(data)
-    writer.join()
     conn.close()
     return size, digest.hexdigest()
 
@@ -84,14 +92,16 @@ async def with_asyncio():
         async def pour():
             writer.write(bulk(n))
             await writer.drain()
-            writer.write_eof()
 
         task = asyncio.ensure_future(pour())
+        digest.update(await reader.readexactly(1 << 20))
+        await task
+        writer.write(rest(n))
+        writer.write_eof()
         size = 0
         while data := await reader.read(65536):
             digest.update(data)
             size += len(data)
-        await task
         writer.close()
         await writer.wait_closed()
         return size, digest.hexdigest()
@@ -107,7 +117,7 @@ def with_selector(selector):
         conn = socket.socket()
         conn.setblocking(False)
         conn.connect_ex(("127.0.0.1", port))
-        messages = [message(n, i) for i in range(ROUNDS)] + [bulk(n)]
+        messages = [message(n, i) for i in range(ROUNDS)] + [bulk(n), rest(n)]
         state[conn] = [n, b"", 0, messages, hashlib.sha256(), 0]
         selector.register(conn, selectors.EVENT_WRITE)
     while state:
@@ -131,8 +141,7 @@ def with_selector(selector):
                     selector.unregister(conn)
                     del state[conn]
                     conn.close()
-                    bulk_size = 1 << 20
-                    results[n] = bulk_size, digest.hexdigest()
+                    results[n] = size, digest.hexdigest()
                     continue
             s[1], s[2], s[5] = out, due, size
             wanted = selectors.EVENT_READ
