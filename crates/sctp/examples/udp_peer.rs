@@ -384,6 +384,8 @@ fn outgoing(stream: u16, unordered: bool, ppid: u32) -> Outgoing {
         sack_now: false,
         reliability: Reliability::Full,
         context: 0,
+        to: None,
+        key: None,
     }
 }
 

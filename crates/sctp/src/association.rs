@@ -80,6 +80,15 @@ pub struct Stats {
     pub messages_in: u64,
     pub messages_out: u64,
     pub timeouts: u64,
+    /// Chunks: SACKs, and gap blocks in them; data, ordered and unordered; the others.
+    pub sacks_in: u64,
+    pub sacks_out: u64,
+    pub gaps_in: u64,
+    pub ordered_in: u64,
+    pub unordered_in: u64,
+    pub duplicates_in: u64,
+    pub control_in: u64,
+    pub control_out: u64,
 }
 
 /// A control chunk that waits to be sent.
@@ -122,15 +131,20 @@ pub struct Association {
     control: VecDeque<(Option<PathId>, Control)>,
     sack_now: bool,
     auth: Option<Box<Auth>>,
+    /// The key that the peer signs with.
+    peer_key: u16,
     reset: Reset,
     asconf: Asconf,
     /// Errors in a row, on all paths.
     errors: u32,
     events: VecDeque<Event>,
-    /// A send found no room.
+    /// A send found no room, or somebody waits for it; how much is worth telling.
     was_full: bool,
+    room_wanted: usize,
     /// The user knows that there is something to receive.
     told_readable: bool,
+    /// The user wants to know of whatever comes, though there is something to receive already.
+    each_arrival: bool,
     peer_has_shut_down: bool,
     farewell: Option<Farewell>,
     last_traffic: Time,
@@ -252,7 +266,7 @@ impl Association {
                 Ok(())
             }
             Err(SendRefused::NoRoom) => {
-                self.was_full = true;
+                self.want_room(1);
                 Err(SendError::NoRoom)
             }
             Err(SendRefused::BadStream) => Err(SendError::BadStream),
@@ -281,16 +295,24 @@ impl Association {
     /// Is there room for a message of at least one byte? Once there was too little, not until [`Event::Writable`] is due: who
     /// waits for room would find as good as none.
     pub fn writable(&self) -> bool {
-        let least = if self.was_full {
-            self.config.send_buffer / 4
-        } else {
-            1
-        };
-        self.sender.room() >= least
+        self.has_room()
             && matches!(
                 self.state,
                 State::CookieWait | State::CookieEchoed | State::Established
             )
+    }
+
+    /// As [`writable`](Association::writable), whatever the state.
+    pub fn has_room(&self) -> bool {
+        let least = if self.was_full { self.room_wanted } else { 1 };
+        self.sender.room() >= least
+    }
+
+    /// [`Event::Writable`] is to tell when there is room for so many bytes, or for a quarter of the buffer if that is more.
+    pub(crate) fn want_room(&mut self, bytes: usize) {
+        let buffer = self.config.send_buffer;
+        self.was_full = true;
+        self.room_wanted = bytes.max(buffer / 4).min(buffer);
     }
 
     /// The peer has shut down, and everything it sent was received by the user.
@@ -323,7 +345,16 @@ impl Association {
         for (_, path) in self.paths.iter_mut() {
             path.rto.set_limits(rto);
         }
+        self.reset.allowed = self.config.allowed;
         self.sender.set_nagle(self.config.nagle);
+        self.sender.set_max_burst(self.config.max_burst);
+        self.sender.set_buffer(self.config.send_buffer);
+        self.sender.set_most_fragment(self.config.most_fragment);
+        self.receiver.set_sack_every(self.config.sack_every);
+        self.receiver
+            .set_partial_delivery_point(self.config.partial_delivery_point);
+        let interleaved = self.config.interleaved_delivery;
+        self.receiver.set_interleaved_delivery(interleaved);
         self.set_autoclose(now);
         for id in self.paths.ids() {
             self.schedule_heartbeat(now, id);
@@ -351,6 +382,18 @@ impl Association {
         }
     }
 
+    /// The longest message that is sent in one chunk, over any of the paths.
+    pub fn fragmentation_point(&self) -> usize {
+        let mtu = self.paths.iter().map(|(_, path)| path.mtu).min();
+        let most = match self.config.most_fragment {
+            0 => usize::MAX,
+            most => most,
+        };
+        self.sender
+            .largest_fragment(mtu.unwrap_or(self.config.mtu))
+            .min(most)
+    }
+
     /// Sends a HEARTBEAT to this address now.
     pub fn request_heartbeat(&mut self, addr: IpAddr) -> bool {
         let Some(id) = self.paths.find(addr) else {
@@ -368,11 +411,12 @@ impl Association {
         if let Some(failed) = self.sender.failed() {
             return Some(Event::SendFailed(failed));
         }
-        if !self.told_readable && self.receiver.readable() {
+        let fresh = self.each_arrival && self.receiver.take_fresh();
+        if (fresh || !self.told_readable) && self.receiver.readable() {
             self.told_readable = true;
             return Some(Event::Readable);
         }
-        if self.was_full && self.sender.room() >= self.config.send_buffer / 4 {
+        if self.was_full && self.has_room() {
             self.was_full = false;
             return Some(Event::Writable);
         }

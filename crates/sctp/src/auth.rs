@@ -209,6 +209,8 @@ pub struct Auth {
     /// Few: searched in order.
     keys: Vec<(u16, Key)>,
     active: u16,
+    /// That of the packet that is being made.
+    signing: u16,
     hmac: Hmac,
 }
 
@@ -226,6 +228,7 @@ impl Auth {
             theirs: theirs.clone(),
             keys: Vec::new(),
             active: 0,
+            signing: 0,
             hmac,
         };
         auth.set_key(0, &[]);
@@ -245,7 +248,23 @@ impl Auth {
     pub fn activate(&mut self, number: u16) -> Result<(), KeyError> {
         self.key(number).ok_or(KeyError::Unknown)?;
         self.active = number;
+        self.signing = number;
         Ok(())
+    }
+
+    /// The next packets are signed with this key, if it is known, or else with the active one.
+    pub fn sign_with(&mut self, key: Option<u16>) {
+        let known = key.filter(|number| self.key(*number).is_some());
+        self.signing = known.unwrap_or(self.active);
+    }
+
+    /// Nothing more is to be signed with this key: it may not be the active one.
+    pub fn deactivate(&mut self, number: u16) -> Result<(), KeyError> {
+        self.key(number).ok_or(KeyError::Unknown)?;
+        match number == self.active {
+            true => Err(KeyError::InUse),
+            false => Ok(()),
+        }
     }
 
     pub fn remove_key(&mut self, number: u16) -> Result<(), KeyError> {
@@ -291,7 +310,7 @@ impl Auth {
 
     /// An AUTH chunk in front of the chunks that follow; the packet is to be finished with [`signing_key`](Self::signing_key).
     pub fn place(&self, packet: &mut PacketBuilder<'_>) {
-        packet.auth(self.active, self.hmac);
+        packet.auth(self.signing, self.hmac);
     }
 
     /// Bytes of the chunk that [`place`](Self::place) adds.
@@ -300,7 +319,7 @@ impl Auth {
     }
 
     pub fn signing_key(&self) -> Option<&Key> {
-        self.key(self.active)
+        self.key(self.signing)
     }
 
     /// Whether the digest covers the rest of the packet that the chunk came in. The comparison takes the same time wherever they

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use crate::congestion::{CongestionControl, Rfc9260};
 use crate::cookie::CookieKeys;
+use crate::reset::Allowed;
 use crate::rto::RtoLimits;
 use crate::sched::SchedulerKind;
 
@@ -19,6 +20,9 @@ pub struct Config {
     pub cookie_lifetime: Duration,
     /// More than that are refused.
     pub most_associations: usize,
+    /// Peers may begin associations at IPv4 addresses of ours, and at IPv6 ones.
+    pub ipv4: bool,
+    pub ipv6: bool,
 }
 
 impl Config {
@@ -28,6 +32,8 @@ impl Config {
             keys,
             cookie_lifetime: Duration::from_secs(60),
             most_associations: 1 << 20,
+            ipv4: true,
+            ipv6: true,
         }
     }
 }
@@ -49,6 +55,8 @@ pub struct AssocConfig {
     pub rto: RtoLimits,
     /// Max.Init.Retransmits, Association.Max.Retrans, Path.Max.Retrans.
     pub init_retransmissions: u32,
+    /// The longest wait for an answer to INIT or COOKIE ECHO; `None`: as long as the RTO's limits let it be.
+    pub init_timeout: Option<Duration>,
     pub association_retransmissions: u32,
     pub path_retransmissions: u32,
     /// Errors after which a path is potentially failed (RFC 7829); as many as make it inactive: never.
@@ -64,6 +72,8 @@ pub struct AssocConfig {
     /// What the peer may send unread, and what we may queue.
     pub receive_window: usize,
     pub send_buffer: usize,
+    /// Messages are cut into chunks of no more than so many bytes; 0: as long as packets take.
+    pub most_fragment: usize,
     pub partial_delivery_point: usize,
     /// Parts of several messages may be delivered in turn.
     pub interleaved_delivery: bool,
@@ -77,6 +87,8 @@ pub struct AssocConfig {
     /// RFC 3758, RFC 6525, RFC 5061.
     pub partial_reliability: bool,
     pub reconfiguration: bool,
+    /// What peers may ask of us by RFC 6525.
+    pub allowed: Allowed,
     pub address_reconfiguration: bool,
     /// RFC 4895: chunk types that the peer must authenticate; AUTH is offered where this or address reconfiguration asks for it.
     pub authentication: bool,
@@ -102,6 +114,7 @@ impl Default for AssocConfig {
             inbound: 2048,
             rto: RtoLimits::default(),
             init_retransmissions: 8,
+            init_timeout: None,
             association_retransmissions: 10,
             path_retransmissions: 5,
             potentially_failed: 0,
@@ -113,6 +126,7 @@ impl Default for AssocConfig {
             max_burst: 4,
             receive_window: 1 << 20,
             send_buffer: 1 << 20,
+            most_fragment: 0,
             partial_delivery_point: 1 << 17,
             interleaved_delivery: false,
             mtu: 1452,
@@ -122,6 +136,7 @@ impl Default for AssocConfig {
             interleave: false,
             partial_reliability: true,
             reconfiguration: true,
+            allowed: Allowed::default(),
             address_reconfiguration: false,
             authentication: false,
             authenticated_chunks: Vec::new(),

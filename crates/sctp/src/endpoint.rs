@@ -19,6 +19,7 @@ use rand_core::{RngCore, SeedableRng};
 pub use answers::out_of_the_blue;
 use table::Table;
 
+use crate::asconf::Change;
 use crate::association::{Association, Birth, Farewell, Features, MOST_EVENTS, SendError};
 use crate::auth::{Hmac, Vectors};
 use crate::config::{AssocConfig, Config};
@@ -102,6 +103,7 @@ pub struct Endpoint {
     addresses: Vec<IpAddr>,
     random: ChaCha12Rng,
     backlog: usize,
+    each_arrival: bool,
     /// Established by peers, not yet taken by the user.
     waiting: VecDeque<AssocId>,
     table: Table,
@@ -125,6 +127,7 @@ impl Endpoint {
             addresses,
             random: ChaCha12Rng::from_seed(seed),
             backlog: 0,
+            each_arrival: false,
             waiting: VecDeque::new(),
             table: Table::default(),
             busy: VecDeque::new(),
@@ -142,6 +145,52 @@ impl Endpoint {
         &self.addresses
     }
 
+    /// One more address of ours, for later associations, and for those whose peers can be told (RFC 5061). It was not among them:
+    /// true.
+    pub fn add_address(&mut self, addr: IpAddr) -> bool {
+        let fresh = !self.addresses.contains(&addr);
+        if fresh {
+            self.addresses.push(addr);
+            self.change_addresses(Change::Add(addr));
+        }
+        fresh
+    }
+
+    /// One less; it was among them: true. The last one stays.
+    pub fn remove_address(&mut self, addr: IpAddr) -> bool {
+        let known = self.addresses.len() > 1 && self.addresses.contains(&addr);
+        if known {
+            self.addresses.retain(|one| *one != addr);
+            self.change_addresses(Change::Delete(addr));
+        }
+        known
+    }
+
+    /// May peers begin associations at this address of ours?
+    fn is_open_at(&self, to: IpAddr) -> bool {
+        let family = match to {
+            IpAddr::V4(_) => self.config.ipv4,
+            IpAddr::V6(_) => self.config.ipv6,
+        };
+        family && (self.addresses.is_empty() || self.addresses.contains(&to))
+    }
+
+    /// For later associations only.
+    pub fn set_addresses(&mut self, addresses: Vec<IpAddr>) {
+        self.addresses = addresses;
+    }
+
+    fn change_addresses(&mut self, change: Change) {
+        let able = self.table.iter().filter(|a| a.features().addresses);
+        let able: Vec<AssocId> = able.map(Association::id).collect();
+        for id in able {
+            self.change(id, |association| {
+                // One that is closing has no use for it.
+                let _ = association.change_addresses(change);
+            });
+        }
+    }
+
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -149,6 +198,11 @@ impl Endpoint {
     /// What later associations are told.
     pub fn config_mut(&mut self) -> &mut Config {
         &mut self.config
+    }
+
+    /// Later associations tell [`Event::Readable`] whenever something has come, not only after there was nothing.
+    pub fn tell_each_arrival(&mut self, on: bool) {
+        self.each_arrival = on;
     }
 
     /// How many associations of peers may wait for [`accept`](Endpoint::accept); 0: none are let in.
@@ -200,6 +254,7 @@ impl Endpoint {
             secret: self.random.next_u64(),
             auth: None,
             adaptation: None,
+            each_arrival: self.each_arrival,
         };
         let id = self.table.insert(Association::begin(now, birth, vectors));
         self.touch(id);
@@ -356,6 +411,13 @@ impl Endpoint {
 
     pub fn writable(&self, id: AssocId) -> bool {
         self.table.get(id).is_some_and(Association::writable)
+    }
+
+    /// [`Event::Writable`] is to tell when there is room for so many bytes, or for a quarter of the buffer if that is more.
+    pub fn want_room(&mut self, id: AssocId, bytes: usize) {
+        if let Some(association) = self.table.get_mut(id) {
+            association.want_room(bytes);
+        }
     }
 
     /// Ends the association when everything was delivered.

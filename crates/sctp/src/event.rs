@@ -57,6 +57,8 @@ pub enum Event {
     NoAuthentication,
     /// The peer uses a new key.
     NewKey(u16),
+    /// A key that was deactivated is not used any more.
+    KeyFree(u16),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +90,29 @@ impl Event {
                 | Event::StreamsAdded { outgoing: 0, .. }
                 | Event::NewKey(_)
         )
+    }
+}
+
+impl Down {
+    /// What its ABORT said, or would have.
+    pub fn causes(&self) -> &[CauseOwned] {
+        match self {
+            Down::Aborted { causes, .. } => causes,
+            _ => &[],
+        }
+    }
+
+    /// The code of the first cause; 0: there is none.
+    pub fn error(&self) -> u16 {
+        self.causes().first().map_or(0, |cause| cause.get().code())
+    }
+
+    /// The ABORT as a chunk, where there was one.
+    pub fn abort_chunk(&self) -> Vec<u8> {
+        match self {
+            Down::Aborted { causes, .. } => crate::wire::abort_chunk(causes),
+            _ => Vec::new(),
+        }
     }
 }
 

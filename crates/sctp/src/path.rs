@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 use core::ops::{Index, IndexMut};
+use core::time::Duration;
 
 use crate::congestion::CongestionControl;
 use crate::pmtu::Pmtu;
@@ -44,6 +45,10 @@ pub struct Path {
     /// The nonce of the HEARTBEAT that is on its way, and when it left.
     pub heartbeat: Option<(u64, Time)>,
     pub heartbeats: bool,
+    /// Its own, where they are not the association's: time between HEARTBEATs, errors until it is inactive, and potentially failed.
+    pub heartbeat_interval: Option<Duration>,
+    pub most_errors: Option<u32>,
+    pub potentially_failed: Option<u32>,
     /// A HEARTBEAT is to be sent as soon as may be.
     pub heartbeat_wanted: bool,
     /// The probe for a larger packet that is on its way: its nonce and size.

@@ -122,6 +122,8 @@ pub struct Receiver {
     pieces: Reassembly,
     order: Order,
     ready: VecDeque<Part>,
+    /// Something came to be ready since that was last asked.
+    fresh: bool,
     held_back: VecDeque<Part>,
     /// Messages whose delivery has begun before their end.
     delivering: usize,
@@ -143,6 +145,7 @@ impl Receiver {
             pieces: Reassembly::new(config.interleave),
             order: Order::new(config.interleave),
             ready: VecDeque::new(),
+            fresh: false,
             held_back: VecDeque::new(),
             delivering: 0,
             large_waits: false,
@@ -245,9 +248,32 @@ impl Receiver {
         !self.ready.is_empty()
     }
 
+    /// Has something come to be ready since this was last asked?
+    pub fn take_fresh(&mut self) -> bool {
+        core::mem::take(&mut self.fresh)
+    }
+
     /// What [`Receiver::read`] would begin with.
     pub fn peek(&self) -> Option<Received> {
         self.ready.front().map(|part| self.received(part))
+    }
+
+    /// As [`peek`](Receiver::peek), with all that is there of the message; `end`: nothing of it is missing.
+    pub fn front(&self) -> Option<Received> {
+        let mut front = self.peek()?;
+        let same = |part: &&Part| part.head.tsn == front.tsn && part.head.stream == front.stream;
+        let parts = self.ready.iter().take_while(same);
+        let (mut len, mut last) = (0, None);
+        for part in parts {
+            len += part.data.len() - part.taken;
+            last = Some((part.end, part.aborted));
+            if part.end {
+                break;
+            }
+        }
+        front.len = len;
+        (front.end, front.aborted) = last?;
+        Some(front)
     }
 
     /// Reads from the message in front, or from the rest of it; never beyond its end.

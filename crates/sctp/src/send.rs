@@ -22,8 +22,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+use core::net::IpAddr;
 use core::time::Duration;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::path::PathId;
 use crate::sched::SchedulerKind;
@@ -47,6 +48,25 @@ pub enum Reliability {
     Prio(u32),
 }
 
+/// The kinds of [`Reliability`] but the full one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Policy {
+    Ttl,
+    Rtx,
+    Prio,
+}
+
+impl Reliability {
+    pub fn policy(self) -> Option<Policy> {
+        match self {
+            Reliability::Full => None,
+            Reliability::Ttl(_) => Some(Policy::Ttl),
+            Reliability::Rtx(_) => Some(Policy::Rtx),
+            Reliability::Prio(_) => Some(Policy::Prio),
+        }
+    }
+}
+
 /// What comes with a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Outgoing {
@@ -58,6 +78,10 @@ pub struct Outgoing {
     pub reliability: Reliability,
     /// The user's own; comes back when the message fails.
     pub context: u32,
+    /// The peer's address that it is to go to, as long as that is well; `None`: as the association has it.
+    pub to: Option<IpAddr>,
+    /// The shared key that its packets are signed with; `None`: the active one.
+    pub key: Option<u16>,
 }
 
 #[derive(Clone, Debug)]
@@ -115,6 +139,23 @@ pub struct Failed {
     pub sent: bool,
 }
 
+/// Chunks of data that left.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Counts {
+    pub ordered: u64,
+    pub unordered: u64,
+    /// Beside these.
+    pub again: u64,
+}
+
+/// Messages that were given up.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct GivenUp {
+    /// Before anything of them was sent, and after.
+    pub unsent: u64,
+    pub sent: u64,
+}
+
 /// TSNs beyond the cumulative acknowledgement: gap blocks have 16 bits.
 const MOST_OUTSTANDING: usize = 1 << 15;
 
@@ -140,6 +181,12 @@ pub struct Sender {
     probe: Option<u64>,
     /// Bytes of each packet that are not DATA chunks' (AUTH).
     overhead: usize,
+    /// Bytes of a message in one chunk at most.
+    most_fragment: usize,
+    /// Some message wants another path or key than usual: then that is looked at.
+    choosy: bool,
+    given_up: BTreeMap<(u16, Policy), GivenUp>,
+    counts: Counts,
     /// Whole packets that had no room for a message that should have fitted.
     misfits: u32,
     deadlines: BTreeSet<(Time, Slot)>,
@@ -170,6 +217,10 @@ impl Sender {
             fast: false,
             probe: None,
             overhead: 0,
+            most_fragment: usize::MAX,
+            choosy: false,
+            given_up: BTreeMap::new(),
+            counts: Counts::default(),
             misfits: 0,
             deadlines: BTreeSet::new(),
             priorities: BTreeSet::new(),
@@ -227,6 +278,7 @@ impl Sender {
         };
         let order = self.orders;
         self.orders += 1;
+        self.choosy |= about.to.is_some() || about.key.is_some();
         let begin = open.is_none();
         let open = open.unwrap_or_else(|| Open {
             about: *about,
@@ -366,6 +418,26 @@ impl Sender {
     /// Each packet with DATA has so many bytes of other chunks before it (AUTH): messages that don't fit beside them are cut.
     pub fn set_overhead(&mut self, bytes: usize) {
         self.overhead = bytes;
+    }
+
+    /// Longer messages are cut into chunks of no more than so many bytes; 0: as long as packets take.
+    pub fn set_most_fragment(&mut self, bytes: usize) {
+        self.most_fragment = if bytes == 0 { usize::MAX } else { bytes };
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Messages given up, of one stream or all, by one policy or all.
+    pub fn abandoned(&self, stream: Option<u16>, policy: Option<Policy>) -> GivenUp {
+        let counts = self.given_up.iter().filter(|((of, by), _)| {
+            stream.is_none_or(|stream| stream == *of) && policy.is_none_or(|policy| policy == *by)
+        });
+        counts.fold(GivenUp::default(), |sum, (_, one)| GivenUp {
+            unsent: sum.unsent + one.unsent,
+            sent: sum.sent + one.sent,
+        })
     }
 
     /// Bytes queued or unacknowledged.

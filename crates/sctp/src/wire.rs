@@ -15,7 +15,7 @@ pub mod param;
 pub mod tlv;
 
 pub use build::{DataHead, InitHead, PacketBuilder};
-pub use cause::{Cause, CauseBuilder, CauseOwned, Causes};
+pub use cause::{Cause, CauseBuilder, CauseOwned, Causes, abort_chunk};
 pub use chunk::kind;
 pub use chunk::{Auth, Chunk, Chunks, Data, Forward, Init, InitFault, Sack, Skipped};
 pub use param::{Param, ParamBuilder, Params};

@@ -4,8 +4,9 @@ mod sim;
 
 use std::time::Duration;
 
+use headwater_sctp::auth::KeyError;
 use headwater_sctp::event::{Event, Outcome, PathChange};
-use headwater_sctp::send::Reliability;
+use headwater_sctp::send::{Outgoing, Reliability};
 use sim::chance::{Chance, for_seeds};
 use sim::{Pair, Setup, craft};
 
@@ -186,6 +187,80 @@ fn addresses_come_and_go_while_data_flows() {
     });
 }
 
+/// Each message's packets are signed with the key that it names, or else the active one; the peer tells of each change.
+#[test]
+fn a_message_is_signed_with_its_own_key() {
+    let keys = vec![(1, b"first".to_vec()), (2, b"second".to_vec())];
+    let mut pair = Setup::new(4)
+        .each(|config| {
+            config.authentication = true;
+            config.authenticated_chunks = vec![craft::DATA];
+            config.shared_keys = keys.clone();
+            config.active_key = 1;
+        })
+        .together();
+    pair.ends[1].lazy = true;
+    pair.ends[1].events.clear();
+    let id = pair.id(0);
+    let mut send = |key| {
+        let message = Outgoing {
+            key,
+            ..Outgoing::default()
+        };
+        let end = &mut pair.ends[0];
+        let sent = end.endpoint.send(pair.now, id, &message, b"text", false);
+        assert_eq!(sent, Ok(()));
+    };
+    for key in [None, Some(2), Some(2), None, Some(77)] {
+        send(key);
+    }
+    pair.run_for(Duration::from_secs(3));
+    let told: Vec<_> = pair.ends[1].events.iter().collect();
+    let changes = told.iter().filter_map(|event| match event {
+        Event::NewKey(number) => Some(*number),
+        _ => None,
+    });
+    let changes: Vec<_> = changes.collect();
+    assert_eq!(changes, [1, 2, 1], "an unknown key is as none");
+    let at_peer = pair.ends[1].endpoint.association(pair.id(1));
+    assert_eq!(at_peer.map(|a| a.receiver().buffered()), Some(20));
+}
+
+#[test]
+fn a_key_in_use_can_t_be_deactivated() {
+    let mut pair = Setup::new(4)
+        .each(|config| {
+            config.authentication = true;
+            config.shared_keys = vec![(1, b"first".to_vec())];
+        })
+        .together();
+    let id = pair.id(0);
+    let end = &mut pair.ends[0].endpoint;
+    let mut deactivate = |key| end.change(id, |a| a.deactivate_key(key));
+    assert_eq!(deactivate(0), Some(Err(KeyError::InUse)));
+    assert_eq!(deactivate(9), Some(Err(KeyError::Unknown)));
+    assert_eq!(deactivate(1), Some(Ok(())));
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.saw(0, |event| *event == Event::KeyFree(1)));
+}
+
+#[test]
+fn chunks_are_no_longer_than_the_user_wants() {
+    let mut pair = Setup::new(4)
+        .each(|config| config.most_fragment = 500)
+        .together();
+    pair.net.tape = Some(Vec::new());
+    pair.send_all(0, 0, false, 1000, Reliability::Full);
+    pair.until_delivered(LONG);
+    let tape = pair.net.tape.take().expect("a tape");
+    let chunks = tape.iter().flat_map(|flight| craft::chunks(&flight.bytes));
+    let data = chunks.filter(|(kind, ..)| *kind == craft::DATA);
+    let lengths: Vec<usize> = data.map(|(_, _, value)| value.len() - 12).collect();
+    assert_eq!(lengths, [500, 500]);
+    let a = pair.ends[0].endpoint.association(pair.id(0)).expect("open");
+    assert_eq!(a.fragmentation_point(), 500);
+}
+
 #[test]
 fn authenticated_chunks_are_signed_and_unsigned_ones_dropped() {
     let mut pair = Setup::new(4)
@@ -303,7 +378,6 @@ fn checksums_are_left_out_where_both_agree() {
 /// RFC 7053: the I bit brings the SACK at once.
 #[test]
 fn a_message_may_ask_for_its_acknowledgement_at_once() {
-    use headwater_sctp::send::Outgoing;
     let wait = |sack_now: bool| {
         let mut pair = Setup::new(4).together();
         pair.run_for(Duration::from_secs(5));
@@ -315,6 +389,8 @@ fn a_message_may_ask_for_its_acknowledgement_at_once() {
             sack_now,
             reliability: Reliability::Full,
             context: 0,
+            to: None,
+            key: None,
         };
         pair.ends[0].events.clear();
         pair.ends[1].lazy = true;

@@ -61,6 +61,8 @@ fn queue(puppet: &mut Puppet, id: AssocId, bytes: &[u8]) {
         sack_now: true,
         reliability: Reliability::Full,
         context: 0,
+        to: None,
+        key: None,
     };
     puppet
         .endpoint
@@ -608,6 +610,8 @@ fn disturb(pair: &mut Pair, side: usize, round: usize, chance: &mut Chance) {
             Reliability::Ttl(Duration::from_millis(20)),
         ]),
         context: 0,
+        to: None,
+        key: None,
     };
     let len = 1 + chance.below(3000);
     let _ = end

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use headwater_sctp::event::{Down, Event, PathChange};
 use headwater_sctp::path::PathState;
-use headwater_sctp::send::Reliability;
+use headwater_sctp::send::{Outgoing, Reliability};
 use sim::chance::{Chance, for_seeds};
 use sim::{Pair, Setup};
 
@@ -164,6 +164,36 @@ fn data_follows_the_primary_path() {
         .iter()
         .filter(|flight| flight.bytes[12] == sim::craft::DATA && flight.bytes.len() > 1000);
     assert!(data.all(|flight| flight.to == second));
+}
+
+/// A message may name the address that it goes to; those before and behind it go where they always do.
+#[test]
+fn a_message_goes_where_it_wants() {
+    let mut pair = Setup::new(5).paths(2).together();
+    pair.run_for(Duration::from_secs(60));
+    let (usual, other) = (sim::address(1, 0), sim::address(1, 1));
+    let id = pair.id(0);
+    pair.net.tape = Some(Vec::new());
+    for (text, to) in [(b"one", None), (b"two", Some(other)), (b"thr", Some(usual))] {
+        let message = Outgoing {
+            to,
+            ..Default::default()
+        };
+        let end = &mut pair.ends[0];
+        let sent = end.endpoint.send(pair.now, id, &message, text, false);
+        assert_eq!(sent, Ok(()));
+    }
+    pair.ends[1].lazy = true;
+    pair.run_for(Duration::from_secs(1));
+    let tape = pair.net.tape.take().expect("a tape");
+    let went = |text: &[u8]| {
+        let has = |bytes: &[u8]| bytes.windows(3).any(|three| three == text);
+        let flight = tape.iter().find(|flight| has(&flight.bytes));
+        flight.map(|flight| flight.to)
+    };
+    assert_eq!(went(b"one"), Some(usual));
+    assert_eq!(went(b"two"), Some(other));
+    assert_eq!(went(b"thr"), Some(usual));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod sim;
 use std::time::Duration;
 
 use headwater_sctp::event::Event;
-use headwater_sctp::send::Reliability;
+use headwater_sctp::send::{Policy, Reliability};
 use sim::Setup;
 use sim::chance::{Chance, for_seeds};
 
@@ -82,6 +82,16 @@ fn an_expired_message_is_reported() {
     );
     pair.run_for(Duration::from_secs(20));
     assert!(pair.saw(0, |event| matches!(event, Event::SendFailed(_))));
+    let association = pair.ends[0].endpoint.association(pair.id(0));
+    let sender = association.expect("open").sender();
+    let counted = |stream, policy| {
+        let given_up = sender.abandoned(stream, policy);
+        (given_up.unsent, given_up.sent)
+    };
+    assert_eq!(counted(None, None), (0, 1));
+    assert_eq!(counted(Some(0), Some(Policy::Ttl)), (0, 1));
+    assert_eq!(counted(Some(0), Some(Policy::Rtx)), (0, 0));
+    assert_eq!(counted(Some(1), None), (0, 0));
     pair.net.mend(there);
     pair.send_all(0, 0, false, 2000, Reliability::Full);
     pair.run_until(LONG, |pair| pair.ends[0].ledger.all_reliable_came());

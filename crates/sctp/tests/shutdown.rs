@@ -106,6 +106,8 @@ fn nothing_is_sent_after_a_shutdown() {
         sack_now: false,
         reliability: Reliability::Full,
         context: 0,
+        to: None,
+        key: None,
     };
     let id = pair.id(0);
     let refused = pair.ends[0]

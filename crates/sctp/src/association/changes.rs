@@ -86,6 +86,17 @@ impl Association {
         Ok(())
     }
 
+    /// No more packets are signed with this key; [`Event::KeyFree`] tells when none is.
+    pub fn deactivate_key(&mut self, number: u16) -> Result<(), KeyError> {
+        match &mut self.auth {
+            Some(auth) => auth.deactivate(number)?,
+            None if number == self.config.active_key => return Err(KeyError::InUse),
+            None => {}
+        }
+        self.tell(Event::KeyFree(number));
+        Ok(())
+    }
+
     pub fn remove_key(&mut self, number: u16) -> Result<(), KeyError> {
         if let Some(auth) = &mut self.auth {
             auth.remove_key(number)?;

@@ -18,12 +18,16 @@ pub(crate) struct Farewell {
     pub packet: Vec<u8>,
 }
 
+/// What a packet with an ABORT has besides the reason: headers, AUTH, padding.
+const ABORT_HEAD: usize = 80;
+
 impl Association {
     /// No more is sent; what was taken is delivered first.
     pub(crate) fn shutdown(&mut self, now: Time) {
         match self.state {
-            State::CookieWait => self.end(Down::Shutdown),
-            State::CookieEchoed | State::Established => {
+            State::CookieWait if self.sender.is_idle() => self.end(Down::Shutdown),
+            // What is queued is delivered, if the peer answers.
+            State::CookieWait | State::CookieEchoed | State::Established => {
                 self.sender.close();
                 if self.state == State::Established {
                     self.state = State::ShutdownPending;
@@ -151,6 +155,8 @@ impl Association {
 
     /// Ends at once; `reason` goes to the peer as the cause "user-initiated abort".
     pub(crate) fn abort(&mut self, reason: &[u8]) {
+        let most = self.paths[self.data_path()].mtu.saturating_sub(ABORT_HEAD);
+        let reason = &reason[..reason.len().min(most)];
         self.abort_with(&Cause::UserAbort(reason));
     }
 

@@ -7,7 +7,7 @@ use crate::auth::AuthError;
 use crate::endpoint::Arrived;
 use crate::event::{Down, Event};
 use crate::path::{PathId, PathState};
-use crate::recv::{DataError, SackWanted};
+use crate::recv::{DataError, Placed, SackWanted};
 use crate::serial::Tsn;
 use crate::time::Time;
 use crate::timer::Timer;
@@ -62,6 +62,7 @@ impl Association {
                 }
                 Chunk::Sack(sack) => self.on_sack(now, &sack),
                 other => {
+                    self.stats.control_in += 1;
                     if !self.on_control(now, other, from, arrived) {
                         break;
                     }
@@ -171,7 +172,12 @@ impl Association {
             return;
         }
         match self.receiver.on_data(now, chunk) {
-            Ok(_) => {}
+            Ok(placed) => match (placed, chunk.unordered) {
+                (Placed::New, false) => self.stats.ordered_in += 1,
+                (Placed::New, true) => self.stats.unordered_in += 1,
+                (Placed::Duplicate, _) => self.stats.duplicates_in += 1,
+                (Placed::NoRoom, _) => {}
+            },
             Err(DataError::NoUserData(tsn)) => self.abort_with(&Cause::NoUserData(tsn)),
             Err(DataError::BadStream { stream, .. }) => {
                 self.answer(None, 4, || {
@@ -203,6 +209,8 @@ impl Association {
         if !self.is_established() || self.reset.is_restarting() {
             return;
         }
+        self.stats.sacks_in += 1;
+        self.stats.gaps_in += sack.gaps().len() as u64;
         match self
             .sender
             .on_sack(now, sack, &mut self.paths, &mut self.timers)
@@ -284,7 +292,12 @@ impl Association {
     pub(super) fn verify(&mut self, packet: &Packet<'_>, chunk: &wire::Auth<'_>) -> Option<()> {
         let auth = self.auth.as_deref_mut()?;
         match auth.verify(packet, chunk) {
-            Ok(()) => Some(()),
+            Ok(()) => {
+                if core::mem::replace(&mut self.peer_key, chunk.key) != chunk.key {
+                    self.tell(Event::NewKey(chunk.key));
+                }
+                Some(())
+            }
             Err(AuthError::UnsupportedHmac(id)) => {
                 self.answer(None, 4, || {
                     Control::Error(vec![Cause::UnsupportedHmac(id).into()])
@@ -300,7 +313,8 @@ impl Association {
         if nobody && self.state == State::CookieWait {
             self.end(Down::SetupFailed { refused: true });
         } else if let Some(id) = self.paths.find(to) {
-            let limit = self.config.path_retransmissions;
+            let limit = self.paths[id].most_errors;
+            let limit = limit.unwrap_or(self.config.path_retransmissions);
             if nobody && self.paths.len() > 1 && self.paths[id].state != PathState::Unconfirmed {
                 self.paths[id].errors = limit;
                 self.mark_error(now, id);

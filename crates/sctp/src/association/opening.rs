@@ -63,6 +63,7 @@ pub(crate) struct Birth {
     pub secret: u64,
     pub auth: Option<Box<Auth>>,
     pub adaptation: Option<u32>,
+    pub each_arrival: bool,
 }
 
 impl Association {
@@ -93,6 +94,7 @@ impl Association {
         association.begin_to_use_paths(now);
         association.set_autoclose(now);
         association.tell(Event::Up { by_peer: true });
+        association.tell_of_authentication();
         if let Some(code) = adaptation {
             association.tell(Event::Adaptation(code));
         }
@@ -140,12 +142,15 @@ impl Association {
             control: VecDeque::new(),
             sack_now: false,
             auth: birth.auth,
+            peer_key: 0,
             reset: Reset::new(birth.local_tsn, birth.peer_tsn),
             asconf: Asconf::new(birth.local_tsn, birth.peer_tsn),
             errors: 0,
             events: VecDeque::new(),
             was_full: false,
+            room_wanted: 0,
             told_readable: false,
+            each_arrival: birth.each_arrival,
             peer_has_shut_down: false,
             farewell: None,
             last_traffic: now,
@@ -159,6 +164,10 @@ impl Association {
             accepted: false,
             config: Box::new(config),
         };
+        association
+            .sender
+            .set_most_fragment(association.config.most_fragment);
+        association.reset.allowed = association.config.allowed;
         for addr in birth.peer {
             association.add_path(now, addr, birth.encap, paths);
         }
@@ -254,7 +263,9 @@ impl Association {
             true
         };
         let len = packet.finish(self.signing_key(signed), checksum);
-        self.timers.set(timer, now + path.rto.current());
+        let wait = path.rto.current();
+        let wait = wait.min(self.config.init_timeout.unwrap_or(wait));
+        self.timers.set(timer, now + wait);
         (id, len)
     }
 
@@ -368,6 +379,7 @@ impl Association {
             inbound,
         );
         self.reset = Reset::new(self.local_tsn, init.tsn);
+        self.reset.allowed = self.config.allowed;
         self.asconf = Asconf::new(self.local_tsn, init.tsn);
         self.timers.stop(Timer::Init);
         self.state = State::CookieEchoed;
@@ -403,7 +415,14 @@ impl Association {
         self.begin_to_use_paths(now);
         self.set_autoclose(now);
         self.tell(Event::Up { by_peer: false });
+        self.tell_of_authentication();
         self.go_on_closing(now);
+    }
+
+    fn tell_of_authentication(&mut self) {
+        if self.auth.is_none() {
+            self.tell(Event::NoAuthentication);
+        }
     }
 
     /// The peer found our cookie stale by so many microseconds: once more from the start, asking for a longer life. What is queued
@@ -449,6 +468,7 @@ impl Association {
                 birth.inbound,
             );
             self.reset = Reset::new(self.local_tsn, birth.peer_tsn);
+            self.reset.allowed = self.config.allowed;
             self.asconf = Asconf::new(self.local_tsn, birth.peer_tsn);
             self.timers.stop(Timer::Init);
             self.timers.stop(Timer::Cookie);
@@ -488,6 +508,7 @@ impl Association {
         new.orphaned = self.orphaned;
         new.accepted = self.accepted;
         new.was_full = self.was_full;
+        new.room_wanted = self.room_wanted;
         new.nonces = self.nonces;
         *self = new;
         if closed {

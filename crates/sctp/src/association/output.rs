@@ -72,7 +72,12 @@ impl Association {
         // What does not fit a packet of that size begins a run of its own.
         if with_data {
             for _ in 1..most {
-                if !self.control.is_empty() || !self.sender.wants(now, id, &self.paths) {
+                let elsewhere = self
+                    .sender
+                    .wished_path(&self.paths)
+                    .is_some_and(|to| to != id);
+                if elsewhere || !self.control.is_empty() || !self.sender.wants(now, id, &self.paths)
+                {
                     break;
                 }
                 if self.packet(now, id, true, segment, out) < segment {
@@ -86,7 +91,8 @@ impl Association {
     /// Where the next packet goes, and whether data goes with it.
     fn destination(&mut self, now: Time) -> Option<(PathId, bool)> {
         let data = if self.sends_data() {
-            let path = self.retransmission_path();
+            let wished = self.sender.wished_path(&self.paths);
+            let path = wished.unwrap_or_else(|| self.retransmission_path());
             // A path that may not lead to the peer gets no data (5.4).
             let confirmed = self.paths[path].state != PathState::Unconfirmed;
             (confirmed && self.sender.wants(now, path, &self.paths)).then_some(path)
@@ -137,6 +143,9 @@ impl Association {
         let mut packet =
             PacketBuilder::begin(out, self.local_port, self.peer_port, self.peer_tag, limit);
         let mut signed = false;
+        if let Some(auth) = &mut self.auth {
+            auth.sign_with(self.sender.wished_key());
+        }
         self.put_control(now, id, &mut packet, &mut signed);
         let sack =
             self.owes_sack() || (with_data && self.receiver.sack_wanted() == SackWanted::Delayed);
@@ -144,6 +153,7 @@ impl Association {
             self.authenticate(kind::SACK, &mut packet, &mut signed);
             if self.receiver.write_sack(&mut packet) {
                 self.sack_now = false;
+                self.stats.sacks_out += 1;
                 self.timers.stop(Timer::Sack);
             }
         }
@@ -213,6 +223,7 @@ impl Association {
             }
             let (_, chunk) = self.control.pop_front().expect("it is in front");
             self.authenticate(kind, packet, signed);
+            self.stats.control_out += 1;
             match chunk {
                 Control::CookieAck => packet.cookie_ack(),
                 Control::HeartbeatAck(info) => packet.heartbeat_ack(&info),

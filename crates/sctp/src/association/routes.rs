@@ -79,6 +79,9 @@ impl Association {
             last_sent: now,
             heartbeat: None,
             heartbeats: self.config.heartbeats,
+            heartbeat_interval: None,
+            most_errors: None,
+            potentially_failed: None,
             heartbeat_wanted: false,
             probe: None,
             retransmissions: 0,
@@ -147,6 +150,8 @@ impl Association {
         let Some(path) = self.paths.get_mut(id) else {
             return;
         };
+        let limit = path.most_errors.unwrap_or(limit);
+        let potentially = path.potentially_failed.unwrap_or(potentially);
         path.errors += 1;
         if path.state == PathState::Unconfirmed {
             return;
@@ -225,7 +230,7 @@ impl Association {
         let rto = path.rto.current();
         let between = match path.state {
             PathState::Unconfirmed | PathState::PotentiallyFailed => Duration::ZERO,
-            _ => interval,
+            _ => path.heartbeat_interval.unwrap_or(interval),
         };
         // RTO +/- 50 % (8.3).
         let share = (jitter % 1024) as u32;
@@ -349,6 +354,18 @@ impl Association {
 }
 
 impl Path {
+    /// Packets of this size from now on, and no search for larger ones.
+    pub fn fix_mtu(&mut self, mtu: usize) {
+        self.search_mtu(mtu, mtu);
+    }
+
+    /// Packets of this size from now on; larger ones, no longer than `most`, are searched for.
+    pub fn search_mtu(&mut self, mtu: usize, most: usize) {
+        self.probing = Pmtu::new(mtu, most);
+        self.probe = None;
+        self.adopt_mtu();
+    }
+
     /// Uses the packet size that probing has found.
     pub(crate) fn adopt_mtu(&mut self) {
         let mtu = self.probing.mtu();

@@ -161,7 +161,7 @@ impl Endpoint {
         let association = known.and_then(|id| self.table.get(id));
         let (local_tag, local_tsn, ties) = match association {
             None => {
-                if self.waiting.len() >= self.backlog {
+                if self.waiting.len() >= self.backlog || !self.is_open_at(arrived.to) {
                     self.answer(packet, arrived);
                     return;
                 }
@@ -447,6 +447,7 @@ impl Endpoint {
             secret: self.random.next_u64(),
             auth,
             adaptation: cookie.adaptation,
+            each_arrival: self.each_arrival,
         }
     }
 

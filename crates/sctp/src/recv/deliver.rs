@@ -103,6 +103,7 @@ impl Receiver {
                 end: false,
                 aborted: false,
             };
+            self.fresh = true;
             self.ready.push_back(part);
         } else {
             self.large_waits |= message.data.len() >= self.config.partial_delivery_point;
@@ -129,6 +130,7 @@ impl Receiver {
         } = message.head;
         if message.delivering {
             self.delivering -= 1;
+            self.fresh = true;
             self.ready.push_back(Part::whole(message));
             self.release_held_back();
             if !unordered && self.order.next(stream) == number {
@@ -151,6 +153,7 @@ impl Receiver {
         } else {
             &mut self.ready
         };
+        self.fresh |= !held_back;
         queue.push_back(Part::whole(message));
     }
 
@@ -171,6 +174,7 @@ impl Receiver {
 
     pub(super) fn release_held_back(&mut self) {
         if self.delivering == 0 || self.config.interleaved_delivery {
+            self.fresh |= !self.held_back.is_empty();
             self.ready.append(&mut self.held_back);
             self.held_back = VecDeque::new();
         }

@@ -71,6 +71,7 @@ impl Receiver {
             if message.delivering {
                 self.delivering -= 1;
                 let head = message.head;
+                self.fresh = true;
                 self.ready.push_back(Part {
                     head,
                     data: Vec::new(),

@@ -44,6 +44,9 @@ impl Side {
             last_sent: Time(0),
             heartbeat: None,
             heartbeats: true,
+            heartbeat_interval: None,
+            most_errors: None,
+            potentially_failed: None,
             heartbeat_wanted: false,
             probe: None,
             retransmissions: 0,
@@ -75,6 +78,8 @@ impl Side {
             sack_now: false,
             reliability: Reliability::Full,
             context: 0,
+            to: None,
+            key: None,
         };
         self.sender
             .enqueue(self.now, &message, text.as_bytes(), false)

@@ -1,7 +1,7 @@
 //! Chunks into packets.
 
 use super::outstanding::{Chunk, State};
-use super::store::Slot;
+use super::store::{Part, Slot};
 use super::{MOST_OUTSTANDING, Sender};
 use crate::path::{Path, PathId, Paths};
 use crate::serial::{Mid, Ssn, Tsn};
@@ -36,7 +36,10 @@ impl Sender {
         if part.deadline <= now && self.may_abandon(slot) {
             return true;
         }
-        let size = part.unsent().min(self.fragment_room(path));
+        let size = part
+            .unsent()
+            .min(self.fragment_room(path))
+            .min(self.most_fragment);
         self.window_takes(size) && !self.waits_for_company(path)
     }
 
@@ -74,6 +77,27 @@ impl Sender {
         }
         self.debug_check(paths);
         chunks
+    }
+
+    /// Where the next message wants to go, if that is not where it would go anyway.
+    pub fn wished_path(&self, paths: &Paths) -> Option<PathId> {
+        let part = self.next_choosy()?;
+        let id = paths.find(part.about.to?)?;
+        paths[id].is_usable().then_some(id)
+    }
+
+    /// The key that the next message wants its packet signed with.
+    pub fn wished_key(&self) -> Option<u16> {
+        self.next_choosy()?.about.key
+    }
+
+    /// The message in front, where messages have wishes.
+    fn next_choosy(&self) -> Option<&Part> {
+        if !self.choosy || !self.out.lost.is_empty() {
+            return None;
+        }
+        let (_, slot) = self.queues.turn()?;
+        Some(&self.store[slot])
     }
 
     /// The path on which the next chunk to be retransmitted was lost by T3: another one is to be preferred (RFC 9260 section 6.4.1).
@@ -136,6 +160,7 @@ impl Sender {
             let again = *again;
             self.put(place, &again, packet);
             paths[id].retransmissions += 1;
+            self.counts.again += 1;
             moved |= earlier != id;
             count += 1;
             if self.out.earliest(id) == place {
@@ -160,6 +185,7 @@ impl Sender {
         let header = DataHead::len(self.config.interleave);
         let whole = self.fragment_room(path);
         let mut count = 0;
+        let key = self.wished_key();
         while self.out.lost.is_empty()
             && path.flight < limit
             && self.out.len() < MOST_OUTSTANDING
@@ -173,7 +199,13 @@ impl Sender {
             if count == 0 && !in_company && self.waits_for_company(path) {
                 break;
             }
-            let rest = part.unsent();
+            if self.choosy && (count > 0 || in_company) {
+                let elsewhere = part.about.to.is_some_and(|to| to != path.addr);
+                if elsewhere || part.about.key != key {
+                    break;
+                }
+            }
+            let rest = part.unsent().min(self.most_fragment);
             let room = packet.room().saturating_sub(header).min(LONGEST);
             let mut size = rest;
             if rest > room {
@@ -241,6 +273,10 @@ impl Sender {
         };
         self.put(place, &chunk, packet);
         self.out.push(chunk);
+        match self.store[slot].about.unordered {
+            false => self.counts.ordered += 1,
+            true => self.counts.unordered += 1,
+        }
         path.flight += size;
         let side = self.out.side(id);
         if side.timed.is_none() {
@@ -262,7 +298,8 @@ impl Sender {
             begin: chunk.begin,
             end: chunk.end,
             unordered: part.about.unordered,
-            immediate: part.about.sack_now && chunk.end,
+            // RFC 7053 4: a shutdown waits for the acknowledgement.
+            immediate: chunk.end && (part.about.sack_now || self.closed),
             interleaved,
         };
         let at = chunk.at as usize;
@@ -308,7 +345,13 @@ impl Sender {
     /// The longest message that fits a packet, or the longest fragment.
     #[inline]
     fn fragment_room(&self, path: &Path) -> usize {
-        self.whole(path.mtu)
+        self.largest_fragment(path.mtu)
+    }
+
+    /// As long as packets of this size take.
+    #[inline]
+    pub fn largest_fragment(&self, mtu: usize) -> usize {
+        self.whole(mtu)
             .saturating_sub(DataHead::len(self.config.interleave))
             .clamp(4, LONGEST)
     }

@@ -222,6 +222,12 @@ impl Sender {
         }
         let begun = self.begun(slot);
         let part = &self.store[slot];
+        if let Some(policy) = part.about.reliability.policy() {
+            let key = (part.about.stream, policy);
+            let counts = self.given_up.entry(key).or_default();
+            counts.unsent += u64::from(!begun);
+            counts.sent += u64::from(begun);
+        }
         let (stream, message, single) = (part.about.stream, part.message, part.begin && part.end);
         let (first, last) = match single {
             true => (part.first, part.last),

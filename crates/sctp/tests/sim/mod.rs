@@ -349,6 +349,8 @@ impl Pair {
             ppid: id,
             unordered,
             sack_now: false,
+            to: None,
+            key: None,
             reliability,
             context: id,
         };
