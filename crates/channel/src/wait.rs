@@ -169,6 +169,35 @@ impl Learner {
         }
     }
 
+    /// As [`Learner::wait`], where each look is a system call and nobody knows where the peer runs: yields let it go on if that is
+    /// here, and cost little if it is not.
+    pub fn wait_dearly(&self, mut ready: impl FnMut() -> bool) -> Outcome {
+        let budget = self.budget();
+        if budget == 0 {
+            return Outcome::Sleep;
+        }
+        let start = sys::now();
+        let mut last = start;
+        let yields = &BANS[1];
+        while !yields.holds(last) {
+            if ready() {
+                self.paid();
+                return Outcome::Ready;
+            }
+            sys::sched_yield();
+            let now = sys::now();
+            if now - last > FOREIGN {
+                yields.extend(now, now - last);
+            }
+            last = now;
+            if now - start > budget as u64 {
+                self.wasted();
+                return Outcome::Sleep;
+            }
+        }
+        Outcome::Sleep
+    }
+
     /// Tells how long the sleep lasted that followed a wait in vain: a short one would have been worth a spin.
     pub fn slept(&self, ns: u64) {
         if ns < LIMIT.load(Ordering::Relaxed) as u64 {

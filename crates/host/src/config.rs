@@ -9,6 +9,8 @@ pub struct Config {
     pub sockets: bool,
     /// Not even those of transport endpoints: HEADWATER_SOCKETS=0.
     pub sockets_denied: bool,
+    /// Which SCTP sockets are ours.
+    pub sctp: Sctp,
     /// pipe(2) makes STREAMS pipes.
     pub stream_pipes: bool,
     pub stats_file: Option<String>,
@@ -25,6 +27,16 @@ pub struct Config {
     pub log_file: Option<String>,
     /// What could not be understood, to be said once in the log.
     pub complaints: Vec<String>,
+}
+
+/// HEADWATER_SCTP.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Sctp {
+    /// Those for which the kernel has nothing.
+    #[default]
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +116,14 @@ impl Config {
             match Level::parse(&v) {
                 Some(level) => c.log = level,
                 None => complain("HEADWATER_LOG", &v, "want error, warn, info or debug"),
+            }
+        }
+        if let Some(v) = set("HEADWATER_SCTP") {
+            match v.as_str() {
+                "auto" => c.sctp = Sctp::Auto,
+                "always" => c.sctp = Sctp::Always,
+                "never" => c.sctp = Sctp::Never,
+                _ => complain("HEADWATER_SCTP", &v, "want auto, always or never"),
             }
         }
         if let Some(v) = set("HEADWATER_PIPE")
@@ -206,6 +226,14 @@ mod tests {
         assert_eq!(c.ring, DEFAULT_RING);
         assert!(c.ports.is_none() && c.complaints.len() == 2);
         assert!(c.complaints[0].contains("HEADWATER_RING=100000"));
+    }
+
+    #[test]
+    fn sctp_sockets_are_ours_where_the_kernel_has_none() {
+        assert_eq!(config(&[]).sctp, Sctp::Auto);
+        assert_eq!(config(&[("HEADWATER_SCTP", "never")]).sctp, Sctp::Never);
+        let c = config(&[("HEADWATER_SCTP", "yes")]);
+        assert!(c.sctp == Sctp::Auto && c.complaints.len() == 1);
     }
 
     #[test]

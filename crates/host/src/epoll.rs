@@ -16,7 +16,7 @@ use libc::epoll_event;
 use set::Set;
 pub use set::Sets;
 
-use crate::sync::{AtomicPtr, AtomicU32, Ordering};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
 use crate::{next, process, sys};
 
@@ -190,16 +190,30 @@ pub fn in_child() {
 }
 
 static HELD: AtomicU32 = AtomicU32::new(0);
+static HOLDING: AtomicBool = AtomicBool::new(false);
 
-/// Around fork: no set is in the middle of a change.
+/// Does a fork hold the sets?
+pub fn is_held() -> bool {
+    fence(Ordering::SeqCst);
+    HOLDING.load(Ordering::SeqCst)
+}
+
+/// Around fork: no set is in the middle of a change. Called again, it holds the sets that are new.
 pub fn before_fork() {
+    let held = if HOLDING.swap(true, Ordering::SeqCst) {
+        HELD.load(Ordering::Relaxed)
+    } else {
+        0
+    };
     let count = COUNT.load(Ordering::Acquire);
     HELD.store(count, Ordering::Relaxed);
-    for_first(count, |set| set.hold());
+    for_those(held..count, |set| set.hold());
+    fence(Ordering::SeqCst);
 }
 
 pub fn after_fork() {
-    for_first(HELD.load(Ordering::Relaxed), |set| set.let_go());
+    for_those(0..HELD.swap(0, Ordering::Relaxed), |set| set.let_go());
+    HOLDING.store(false, Ordering::SeqCst);
 }
 
 fn set_of(ep: i32) -> Option<&'static Set> {
@@ -253,11 +267,11 @@ fn new_set(ep: i32) -> Option<&'static Set> {
 }
 
 fn for_sets(f: impl FnMut(&'static Set)) {
-    for_first(COUNT.load(Ordering::Acquire), f);
+    for_those(0..COUNT.load(Ordering::Acquire), f);
 }
 
-fn for_first(count: u32, mut f: impl FnMut(&'static Set)) {
-    for slot in &SETS[..count as usize] {
+fn for_those(which: core::ops::Range<u32>, mut f: impl FnMut(&'static Set)) {
+    for slot in &SETS[which.start as usize..which.end as usize] {
         let at = slot.load(Ordering::Acquire);
         // SAFETY: sets are never freed.
         if let Some(set) = unsafe { at.as_ref() } {

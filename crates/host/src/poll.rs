@@ -3,12 +3,11 @@
 //! One look at the shared memory; if nothing is ready, a spin while it pays; then arm, fence, look again, and wait in the
 //! kernel on shadows and doorbells. Functions that wait own nothing that needs dropping: a cancelled thread may leave them.
 
-use headwater_channel::bell;
 use headwater_channel::wait::{Learner, Outcome};
 use libc::{pollfd, sigset_t};
 
 use crate::sync::{AtomicU32, Ordering, fence};
-use crate::table::{self, Descriptor, Handle};
+use crate::table::{self, Descriptor, Handle, Kind};
 use crate::{next, signal, sys};
 
 /// Sets up to this size are handled on the stack.
@@ -79,7 +78,9 @@ pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset
 
 /// Streams promise what poll(2) says of sets: all that is ready is reported. Sockets only promise not to forget any.
 fn has_stream(fds: &[pollfd]) -> bool {
-    let is_stream = |p: &pollfd| table::stream(p.fd).is_some();
+    let is_stream = |p: &pollfd| {
+        table::lookup(p.fd).is_some_and(|h| matches!(h.kind(), Kind::Stream | Kind::Sctp))
+    };
     fds.len() > 1 && fds.iter().any(is_stream)
 }
 
@@ -240,7 +241,7 @@ unsafe fn sleep_with(
     let mut at = fds.len();
     for_carried(who, fds, |c, _| {
         if at < n && kernel[at].fd == c.bell {
-            if kernel[at].revents != 0 && bell::take(c.bell) {
+            if kernel[at].revents != 0 && c.d.take(c.h, c.bell) {
                 c.d.settle(c.h);
             }
             at += 1;

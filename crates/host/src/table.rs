@@ -28,6 +28,8 @@ pub enum Kind {
     Stream = 4,
     /// A transport endpoint that is used by function calls.
     Endpoint = 5,
+    /// An SCTP socket of our own.
+    Sctp = 6,
 }
 
 impl Handle {
@@ -43,6 +45,7 @@ impl Handle {
             3 => Kind::Epoll,
             4 => Kind::Stream,
             5 => Kind::Endpoint,
+            6 => Kind::Sctp,
             _ => Kind::Hidden,
         }
     }
@@ -102,12 +105,23 @@ pub trait Descriptor: Sync {
     fn slice(&self, h: Handle, want: u32) -> Option<u64>;
     /// A sleep for `want` lasted its slice.
     fn slice_over(&self, h: Handle, want: u32);
+    /// Takes what made the bell readable; was there anything?
+    fn take(&self, _h: Handle, bell: i32) -> bool {
+        headwater_channel::bell::take(bell)
+    }
+    /// An epoll set was told by the bell, and took nothing from it.
+    fn rung(&self, _h: Handle) {}
+    /// Rings the bell from this side.
+    fn ring(&self, _h: Handle, bell: i32) {
+        headwater_channel::bell::ring(bell);
+    }
 }
 
 static SOCKETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 static SETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 static STREAMS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 static ENDPOINTS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
+static SCTP: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 
 /// Names the implementation of a kind; once, at start.
 pub fn register(kind: Kind, d: &'static dyn Descriptor) {
@@ -116,6 +130,7 @@ pub fn register(kind: Kind, d: &'static dyn Descriptor) {
         Kind::Epoll => &SETS,
         Kind::Stream => &STREAMS,
         Kind::Endpoint => &ENDPOINTS,
+        Kind::Sctp => &SCTP,
         Kind::Hidden => return,
     };
     let _ = slot.set(d);
@@ -128,6 +143,7 @@ pub fn descriptor(h: Handle) -> Option<&'static dyn Descriptor> {
         Kind::Epoll => SETS.get().copied(),
         Kind::Stream => STREAMS.get().copied(),
         Kind::Endpoint => ENDPOINTS.get().copied(),
+        Kind::Sctp => SCTP.get().copied(),
         Kind::Hidden => None,
     }
 }
@@ -149,6 +165,12 @@ pub fn socket(fd: i32) -> Option<Handle> {
 #[inline(always)]
 pub fn stream(fd: i32) -> Option<Handle> {
     lookup(fd).filter(|h| h.kind() == Kind::Stream)
+}
+
+/// The SCTP socket behind `fd`.
+#[inline(always)]
+pub fn sctp(fd: i32) -> Option<Handle> {
+    lookup(fd).filter(|h| h.kind() == Kind::Sctp)
 }
 
 /// Enters `h` for `fd`; false when the number is beyond the table. What stood there is overwritten.

@@ -81,7 +81,7 @@ pub fn duplicated(h: Handle, fd: i32) {
             }
         }
         Kind::Epoll => epoll::duplicated_set(h, fd),
-        Kind::Hidden | Kind::Stream | Kind::Endpoint => {}
+        Kind::Hidden | Kind::Stream | Kind::Endpoint | Kind::Sctp => {}
     }
 }
 
@@ -105,7 +105,7 @@ pub fn closing(fd: i32) -> Option<AfterClose> {
     let h = table::lookup(fd)?;
     match h.kind() {
         // Streams have a life of their own.
-        Kind::Hidden | Kind::Stream | Kind::Endpoint => return None,
+        Kind::Hidden | Kind::Stream | Kind::Endpoint | Kind::Sctp => return None,
         Kind::Epoll => {
             table::clear(fd);
             epoll::closed_set(h);
@@ -307,6 +307,20 @@ pub fn shut(h: Handle) {
 // ---- fork, exec, exit ----
 
 /// In the parent, before fork.
+/// Before a fork whose handlers hold what a thread inside an epoll set may wait for: the sets first. A takeover that has begun
+/// looks at sets, so it must be over.
+pub fn hold_sets() {
+    loop {
+        epoll::before_fork();
+        let changing = |c: &Conn| c.record().takeover() == Takeover::Changing;
+        if !conn::all().any(changing) {
+            return;
+        }
+        epoll::after_fork();
+        std::thread::yield_now();
+    }
+}
+
 pub fn before_fork() {
     conn::before_fork();
     for c in conn::all() {

@@ -109,7 +109,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer) {
     if !record.begin(Takeover::Changing) {
         return;
     }
-    if record.holders.load(Ordering::SeqCst) != 1 || record.has(BARRED) {
+    if record.holders.load(Ordering::SeqCst) != 1 || record.has(BARRED) || epoll::is_held() {
         return record.finish(Takeover::Open);
     }
     let claimed = (|| {
@@ -144,7 +144,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
     if !record.begin(Takeover::Changing) {
         return;
     }
-    if record.holders.load(Ordering::SeqCst) != 1 || record.has(BARRED) {
+    if record.holders.load(Ordering::SeqCst) != 1 || record.has(BARRED) || epoll::is_held() {
         return record.finish(Takeover::Open);
     }
     let attached = (|| {

@@ -1,6 +1,5 @@
 //! The registrations of a set, and how they move between hot and armed. All under the set's lock.
 
-use headwater_channel::bell;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
 use super::{ET, MODES, ONESHOT, Tag};
@@ -404,7 +403,8 @@ impl Inner {
         self.arm(i);
         fence(Ordering::SeqCst);
         if self.evaluate(i, false) != 0 {
-            bell::ring(self.regs[i].bell);
+            let reg = &self.regs[i];
+            reg.descriptor().ring(reg.h, reg.bell);
         }
     }
 

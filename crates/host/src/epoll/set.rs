@@ -14,6 +14,9 @@ use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
 use crate::table::{Descriptor, Handle, Kind};
 
+/// Of [`Set::refused`]: other processes may share the set.
+const INHERITED: u32 = 2;
+
 /// The kind of descriptor that a set is; see the `Descriptor` implementation.
 pub struct Sets;
 
@@ -118,7 +121,9 @@ impl Set {
     }
 
     pub fn inherited(&self) {
-        self.refused.store(1, Ordering::Relaxed);
+        let _ = self
+            .refused
+            .compare_exchange(0, INHERITED, Ordering::Relaxed, Ordering::Relaxed);
         self.waiters.store(0, Ordering::Relaxed);
     }
 
@@ -148,6 +153,16 @@ impl Set {
                     && inner.regs[i].events & libc::EPOLLEXCLUSIVE as u32 == 0
             }
             None => true,
+        }
+    }
+
+    /// Are descriptors like this one looked after here? An SCTP socket even in a set that came by fork: the kernel knows nothing
+    /// of it.
+    fn takes(&self, h: Handle) -> bool {
+        match self.refused.load(Ordering::Relaxed) {
+            0 => true,
+            INHERITED => h.kind() == Kind::Sctp,
+            _ => false,
         }
     }
 
@@ -258,11 +273,11 @@ impl Set {
                 Err(libc::ENOENT)
             }
             (EPOLL_CTL_ADD, None, Some((h, d))) if !event.is_null() => {
-                if h.kind() == Kind::Stream && d.bell(h).is_none() {
+                if matches!(h.kind(), Kind::Stream | Kind::Sctp) && d.bell(h).is_none() {
                     // No descriptor was left for its bell, and the kernel knows nothing of what comes.
                     return Err(libc::ENOSPC);
                 }
-                let carried = d.bell(h).is_some() && self.refused.load(Ordering::Relaxed) == 0;
+                let carried = d.bell(h).is_some() && self.takes(h);
                 if carried || h.kind() == Kind::Epoll {
                     self.concerned.store(1, Ordering::SeqCst);
                 }

@@ -38,7 +38,7 @@ fn merge(events: &mut [epoll_event], known: usize, more: usize) -> usize {
 
 /// Streams promise that all that is ready is reported; sockets only that none is forgotten.
 fn has_stream(inner: &Inner) -> bool {
-    let is_stream = |&i: &u32| inner.regs[i as usize].h.kind() == Kind::Stream;
+    let is_stream = |&i: &u32| matches!(inner.regs[i as usize].h.kind(), Kind::Stream | Kind::Sctp);
     inner.hot.iter().any(is_stream)
 }
 
@@ -317,6 +317,10 @@ fn translate(inner: &mut Inner, out: &mut [epoll_event], count: usize) -> i32 {
         let mut events = 0;
         if tag.is_bell() {
             inner.heat(i);
+            let reg = &inner.regs[i];
+            if let Some(d) = reg.d {
+                d.rung(reg.h);
+            }
             // The bell also says that a direction moved: the kernel may have to watch for room now.
             let _ = inner.watch(i, false);
             if inner.duplicates {

@@ -44,6 +44,12 @@ pub mod state {
     pub const NO_WRITE: u32 = 0x800;
     /// SO_MREADON: a read that finds nothing sends M_READ.
     pub const TELLS_READS: u32 = 0x1000;
+    /// Of a transport connection: the other end has shut down, and takes what was begun, but no new message.
+    pub const HUSHED: u32 = 0x2000;
+    /// Of the same: messages wait outside of the ring.
+    pub const HOLDS: u32 = 0x4000;
+    /// Of the same: one of several processes that hold the end has closed it in peace.
+    pub const LEFT: u32 = 0x8000;
 
     pub const STOPS_READ: u32 = READ_ERROR | UNUSUAL_READ | LINKED | NO_READ;
     pub const STOPS_WRITE: u32 = HANGUP | WRITE_ERROR | UNUSUAL_WRITE | LINKED | NO_WRITE;
