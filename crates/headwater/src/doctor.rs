@@ -3,6 +3,7 @@
 mod kernel;
 mod place;
 mod preload;
+mod sctp;
 mod verdict;
 
 use std::ffi::OsString;
@@ -56,6 +57,7 @@ impl Doctor {
     pub fn execute(&self) -> ExitCode {
         let mut checks = kernel::checks();
         checks.extend(place::checks());
+        checks.extend(sctp::checks());
         checks.extend(preload::checks());
         let program = self.command.as_deref().map(verdict::examine);
         let report = Report {

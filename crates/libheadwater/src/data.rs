@@ -1,12 +1,14 @@
 //! Calls that move data.
 
-use headwater_host::table;
+use core::ptr::{null, null_mut};
+
+use headwater_host::table::{self, Kind};
 use headwater_sockets::{conn, recv as receiving, send as sending};
 use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
-use crate::{real, result, streams};
+use crate::{real, result, sctp, streams};
 
 /// Foreign descriptors leave at once, by a tail call: this is every `read` of every file of the program.
 macro_rules! unless_foreign {
@@ -39,6 +41,15 @@ unsafe fn give(fd: c_int, iov: &[iovec], flags: c_int) -> Option<ssize_t> {
     sending::send(c, fd, iov, flags).map(result)
 }
 
+/// What the kernel can't move data of at all?
+fn is_ours(fd: c_int) -> bool {
+    streams::is_one(fd) || sctp::is_one(fd)
+}
+
+fn is_socket(fd: c_int) -> bool {
+    table::lookup(fd).is_some_and(|h| matches!(h.kind(), Kind::Socket | Kind::Sctp))
+}
+
 fn one(buf: *const c_void, n: size_t) -> [iovec; 1] {
     [iovec {
         iov_base: buf as *mut c_void,
@@ -56,6 +67,9 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> 
     if let Some(h) = streams::at(fd) {
         return streams::read(h, buf, n);
     }
+    if let Some(h) = sctp::at(fd) {
+        return sctp::readv(h, one(buf, n).as_ptr(), 1);
+    }
     // Unlike recv(2) of nothing, read(2) of nothing never waits.
     match (n > 0).then(|| take(fd, &one(buf, n), 0)).flatten() {
         Some(r) => r,
@@ -69,6 +83,9 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, buf: *const c_void, n: size_t) 
     if let Some(h) = streams::at(fd) {
         return streams::write(h, buf, n);
     }
+    if let Some(h) = sctp::at(fd) {
+        return sctp::sendv(h, one(buf, n).as_ptr(), 1, 0);
+    }
     match give(fd, &one(buf, n), 0) {
         Some(r) => r,
         None => real::write(fd, buf, n),
@@ -80,6 +97,9 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, n: c_int) ->
     unless_foreign!(fd, real::readv(fd, iov, n));
     if let Some(h) = streams::at(fd) {
         return streams::readv(h, iov, n);
+    }
+    if let Some(h) = sctp::at(fd) {
+        return sctp::readv(h, iov, n as usize);
     }
     let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
     match some.and_then(|v| take(fd, v, 0)) {
@@ -93,6 +113,9 @@ pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, n: c_int) -
     unless_foreign!(fd, real::writev(fd, iov, n));
     if let Some(h) = streams::at(fd) {
         return streams::writev(h, iov, n);
+    }
+    if let Some(h) = sctp::at(fd) {
+        return sctp::sendv(h, iov, n as usize, 0);
     }
     match many(iov, n as usize).and_then(|v| give(fd, v, 0)) {
         Some(r) => r,
@@ -109,6 +132,9 @@ pub unsafe extern "C-unwind" fn recv(
 ) -> ssize_t {
     unless_foreign!(fd, real::recv(fd, buf, n, flags));
     no_stream!(fd);
+    if let Some(h) = sctp::at(fd) {
+        return sctp::recvfrom(h, &one(buf, n), flags, null_mut(), null_mut());
+    }
     match take(fd, &one(buf, n), flags) {
         Some(r) => r,
         None => real::recv(fd, buf, n, flags),
@@ -124,6 +150,9 @@ pub unsafe extern "C-unwind" fn send(
 ) -> ssize_t {
     unless_foreign!(fd, real::send(fd, buf, n, flags));
     no_stream!(fd);
+    if let Some(h) = sctp::at(fd) {
+        return sctp::sendto(h, &one(buf, n), flags, null(), 0);
+    }
     match give(fd, &one(buf, n), flags) {
         Some(r) => r,
         None => real::send(fd, buf, n, flags),
@@ -141,6 +170,9 @@ pub unsafe extern "C-unwind" fn recvfrom(
 ) -> ssize_t {
     unless_foreign!(fd, real::recvfrom(fd, buf, n, flags, from, len));
     no_stream!(fd);
+    if let Some(h) = sctp::at(fd) {
+        return sctp::recvfrom(h, &one(buf, n), flags, from, len);
+    }
     match take(fd, &one(buf, n), flags) {
         Some(r) => {
             // A connected stream names no sender.
@@ -164,6 +196,9 @@ pub unsafe extern "C-unwind" fn sendto(
 ) -> ssize_t {
     unless_foreign!(fd, real::sendto(fd, buf, n, flags, to, len));
     no_stream!(fd);
+    if let Some(h) = sctp::at(fd) {
+        return sctp::sendto(h, &one(buf, n), flags, to, len);
+    }
     match give(fd, &one(buf, n), flags) {
         Some(r) => r,
         None => real::sendto(fd, buf, n, flags, to, len),
@@ -172,7 +207,11 @@ pub unsafe extern "C-unwind" fn sendto(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+    unless_foreign!(fd, real::recvmsg(fd, msg, flags));
     no_stream!(fd);
+    if let Some(h) = sctp::at(fd) {
+        return sctp::recvmsg(h, msg, flags);
+    }
     if table::socket(fd).is_none() || msg.is_null() {
         return real::recvmsg(fd, msg, flags);
     }
@@ -195,7 +234,13 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
         return real::sendmsg(fd, msg, flags);
     }
     no_stream!(fd);
+    if let Some(h) = sctp::at(fd) {
+        return sctp::sendmsg(h, msg, flags);
+    }
     if (*msg).msg_controllen > 0 {
+        if sctp::refuses_passing(msg) {
+            return -1;
+        }
         crate::process::before_passing(msg);
     }
     if table::socket(fd).is_none() {
@@ -220,6 +265,9 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     flags: c_int,
     timeout: *mut timespec,
 ) -> c_int {
+    if let Some(h) = sctp::at(fd) {
+        return sctp::recvmmsg(h, msgs, n, flags, timeout);
+    }
     if table::socket(fd).is_none() || n == 0 {
         return real::recvmmsg(fd, msgs, n, flags, timeout);
     }
@@ -239,6 +287,9 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     n: c_uint,
     flags: c_int,
 ) -> c_int {
+    if let Some(h) = sctp::at(fd) {
+        return sctp::sendmmsg(h, msgs, n, flags);
+    }
     if table::socket(fd).is_none() {
         return real::sendmmsg(fd, msgs, n, flags);
     }
@@ -260,7 +311,7 @@ pub unsafe extern "C-unwind" fn sendfile(
     offset: *mut off_t,
     n: size_t,
 ) -> ssize_t {
-    if streams::is_one(out) || streams::is_one(from) {
+    if is_ours(out) || is_ours(from) {
         // The caller copies, as with any descriptor that cannot do it.
         headwater_host::next::set_errno(libc::EINVAL);
         return -1;
@@ -333,7 +384,7 @@ pub unsafe extern "C-unwind" fn splice(
     n: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    if streams::is_one(from) || streams::is_one(to) {
+    if is_ours(from) || is_ours(to) {
         headwater_host::next::set_errno(libc::EINVAL);
         return -1;
     }
@@ -364,7 +415,7 @@ pub unsafe extern "C-unwind" fn __recv_chk(
     size: size_t,
     flags: c_int,
 ) -> ssize_t {
-    if n <= size && table::socket(fd).is_some() {
+    if n <= size && is_socket(fd) {
         return recv(fd, buf, n, flags);
     }
     real::__recv_chk(fd, buf, n, size, flags)
@@ -380,7 +431,7 @@ pub unsafe extern "C-unwind" fn __recvfrom_chk(
     from: *mut sockaddr,
     len: *mut socklen_t,
 ) -> ssize_t {
-    if n <= size && table::socket(fd).is_some() {
+    if n <= size && is_socket(fd) {
         return recvfrom(fd, buf, n, flags, from, len);
     }
     real::__recvfrom_chk(fd, buf, n, size, flags, from, len)

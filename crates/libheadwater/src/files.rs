@@ -6,7 +6,7 @@ use headwater_sockets::{life, options};
 use headwater_transport::endpoint;
 use libc::{c_int, c_uint, c_ulong};
 
-use crate::{real, streams};
+use crate::{real, sctp, streams};
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
@@ -21,6 +21,13 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
         Some(h) if h.kind() == Kind::Stream => {
             streams::close(fd, h);
             0
+        }
+        Some(h) if h.kind() == Kind::Sctp => {
+            let r = sctp::close(fd, h);
+            if (0..=2).contains(&fd) {
+                crate::stdio::follow(fd);
+            }
+            r
         }
         Some(h) if h.kind() == Kind::Endpoint => {
             let e = endpoint::get(h).inspect(|e| e.forget(fd));
@@ -116,7 +123,8 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
     }
     let stream = table::stream(to).map(|h| streams::closing(to, h));
     let endpoint = endpoint::at(to).inspect(|e| e.forget(to));
-    let after = if stream.is_none() {
+    let sctp = sctp::closing(to);
+    let after = if stream.is_none() && sctp.is_none() {
         life::closing(to)
     } else {
         None
@@ -132,6 +140,9 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
     if let Some(e) = endpoint {
         e.let_go();
     }
+    if let Some(closing) = sctp {
+        closing.finish();
+    }
     note_dup(fd, new);
     if stream_went(to) {
         crate::stdio::follow(to);
@@ -142,7 +153,7 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
 
 /// Has a standard number just become something else than a stream?
 fn stream_went(to: c_int) -> bool {
-    (0..=2).contains(&to) && table::stream(to).is_none()
+    (0..=2).contains(&to) && table::stream(to).is_none() && !sctp::is_one(to)
 }
 
 fn note_dup(fd: c_int, new: c_int) {
@@ -154,6 +165,10 @@ fn note_dup(fd: c_int, new: c_int) {
         } else if h.kind() == Kind::Stream {
             streams::duplicated(h, new);
             // SAFETY: the program's own call changes the number.
+            unsafe { crate::stdio::follow(new) };
+        } else if h.kind() == Kind::Sctp {
+            headwater_transport::sctp::socket::face::duplicated(h, new);
+            // SAFETY: as above.
             unsafe { crate::stdio::follow(new) };
         } else if let Some(e) = endpoint::at(fd) {
             e.duplicated(new);
@@ -201,6 +216,9 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
             libc::F_SETFL if h.kind() == Kind::Stream => {
                 streams::set_flags(h, arg as c_int);
             }
+            libc::F_SETFL if h.kind() == Kind::Sctp => {
+                sctp::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
+            }
             libc::F_SETFL => {
                 options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
                 if arg as c_int & libc::O_ASYNC != 0 {
@@ -234,9 +252,19 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -
     if let Some(h) = table::stream(fd) {
         return streams::ioctl(fd, h, request, arg);
     }
+    if let Some(h) = sctp::at(fd)
+        && let Some(r) = sctp::ioctl(h, request, arg)
+    {
+        return r;
+    }
     let r = real::ioctl(fd, request, arg);
     if r < 0 || arg == 0 {
         return r;
+    }
+    if let Some(h) = sctp::at(fd)
+        && request == libc::FIONBIO
+    {
+        sctp::set_nonblocking(h, *(arg as *const c_int) != 0);
     }
     if let Some(h) = table::socket(fd) {
         let value = arg as *mut c_int;

@@ -4,7 +4,8 @@
 //!   stdio    FILEs and dprintf on streams
 //!   start    constructor, end of the process
 //!   data     read, write, send, recv and their families
-//!   sockets  listen, accept, connect, shutdown, options
+//!   sockets  socket, bind, listen, accept, connect, shutdown, options
+//!   sctp     all of that, for SCTP sockets of our own
 //!   files    close, dup, fcntl, ioctl
 //!   wait     poll, select, epoll
 //!   streams  getmsg, putmsg and what else <stropts.h> has
@@ -24,6 +25,7 @@ mod netconfig;
 mod netdir;
 mod process;
 mod real;
+mod sctp;
 mod sockets;
 mod start;
 mod stdio;

@@ -3,6 +3,7 @@
 use headwater_host::{process, signal, table};
 use headwater_sockets::life;
 use headwater_streams::head::exec as streams;
+use headwater_transport::sctp::socket::{face, remote};
 use libc::{c_char, c_int, c_void, msghdr, pid_t};
 
 use crate::{real, start};
@@ -12,13 +13,21 @@ use crate::{real, start};
 /// # Safety
 /// `msg` is a valid message header.
 pub unsafe fn before_passing(msg: *const msghdr) {
+    each_passed(msg, life::passing_on);
+}
+
+/// The descriptors in a control message.
+///
+/// # Safety
+/// `msg` is a valid message header.
+pub unsafe fn each_passed(msg: *const msghdr, mut f: impl FnMut(c_int)) {
     let mut c = libc::CMSG_FIRSTHDR(msg);
     while !c.is_null() {
         if (*c).cmsg_level == libc::SOL_SOCKET && (*c).cmsg_type == libc::SCM_RIGHTS {
             let bytes = ((*c).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
             let fds = libc::CMSG_DATA(c) as *const c_int;
             for i in 0..bytes / 4 {
-                life::passing_on(core::ptr::read_unaligned(fds.add(i)));
+                f(core::ptr::read_unaligned(fds.add(i)));
             }
         }
         c = libc::CMSG_NXTHDR(msg as *mut msghdr, c);
@@ -53,6 +62,14 @@ fn before_exec() {
     }
 }
 
+/// The C library starts it, with the program's own environment.
+fn before_shell() {
+    if table::any_tracked() {
+        face::note_lost(face::lost_by_exec());
+    }
+    before_exec();
+}
+
 /// Around an exec of this process with the environment `envp`, which comes back only if it failed. `exec` gets the
 /// environment to use.
 unsafe fn replacing(
@@ -60,7 +77,7 @@ unsafe fn replacing(
     exec: impl FnOnce(*const *const c_char) -> c_int,
 ) -> c_int {
     before_exec();
-    let inheritance = inheritance(envp);
+    let inheritance = inheritance(envp, true);
     let envp = inheritance.as_ref().map_or(envp, |i| i.environment());
     start::ended("exec");
     let ours = headwater_sockets::started() && !process::is_borrowed();
@@ -68,23 +85,35 @@ unsafe fn replacing(
         life::change_holds(-1);
     }
     let failed = exec(envp);
+    keeps_errno(remote::stays);
     if ours {
-        let errno = headwater_host::next::errno();
-        life::change_holds(1);
-        headwater_host::next::set_errno(errno);
+        keeps_errno(|| life::change_holds(1));
     }
     failed
 }
 
-/// Streams that the new image is to have.
-unsafe fn inheritance(envp: *const *const c_char) -> Option<streams::Inheritance> {
+fn keeps_errno(does: fn()) {
+    let errno = headwater_host::next::errno();
+    does();
+    headwater_host::next::set_errno(errno);
+}
+
+/// What the new image is to have: `here`, in this process.
+unsafe fn inheritance(envp: *const *const c_char, here: bool) -> Option<streams::Inheritance> {
     if !table::any_tracked() {
         return None;
+    }
+    let sockets = remote::save(here);
+    if sockets.is_empty() {
+        face::note_lost(face::lost_by_exec());
     }
     let endpoints = headwater_transport::endpoint::save();
     streams::prepare(
         envp,
-        &[(headwater_transport::endpoint::VARIABLE, endpoints)],
+        &[
+            (headwater_transport::endpoint::VARIABLE, endpoints),
+            (remote::VARIABLE, sockets),
+        ],
     )
 }
 
@@ -154,11 +183,13 @@ pub unsafe extern "C-unwind" fn posix_spawn(
     envp: *const *mut c_char,
 ) -> c_int {
     before_exec();
-    let inheritance = inheritance(envp.cast());
+    let inheritance = inheritance(envp.cast(), false);
     let envp = inheritance
         .as_ref()
         .map_or(envp, |i| i.environment().cast());
-    real::posix_spawn(pid, path, actions, attr, argv, envp)
+    let failed = real::posix_spawn(pid, path, actions, attr, argv, envp);
+    keeps_errno(remote::spawned);
+    failed
 }
 
 #[unsafe(no_mangle)]
@@ -171,11 +202,13 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
     envp: *const *mut c_char,
 ) -> c_int {
     before_exec();
-    let inheritance = inheritance(envp.cast());
+    let inheritance = inheritance(envp.cast(), false);
     let envp = inheritance
         .as_ref()
         .map_or(envp, |i| i.environment().cast());
-    real::posix_spawnp(pid, file, actions, attr, argv, envp)
+    let failed = real::posix_spawnp(pid, file, actions, attr, argv, envp);
+    keeps_errno(remote::spawned);
+    failed
 }
 
 /// The new image gets a copy whatever the descriptor's own close-on-exec flag says.
@@ -191,13 +224,13 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
-    before_exec();
+    before_shell();
     real::system(command)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void {
-    before_exec();
+    before_shell();
     real::popen(command, mode)
 }
 

@@ -4,10 +4,69 @@ use headwater_host::{process, table};
 use headwater_sockets::{life, options};
 use libc::{c_int, c_void, sockaddr, socklen_t};
 
-use crate::real;
+use crate::{real, sctp};
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    if protocol == libc::IPPROTO_SCTP
+        && let Some(fd) = sctp::socket(domain, kind)
+    {
+        return fd;
+    }
+    real::socket(domain, kind, protocol)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
+    match sctp::at(fd) {
+        None => real::bind(fd, addr, len),
+        Some(h) => sctp::bind(h, addr, len),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn getsockname(
+    fd: c_int,
+    addr: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
+    match sctp::at(fd) {
+        None => real::getsockname(fd, addr, len),
+        Some(h) => sctp::names(h, false, addr, len),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn getpeername(
+    fd: c_int,
+    addr: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
+    match sctp::at(fd) {
+        None => real::getpeername(fd, addr, len),
+        Some(h) => sctp::names(h, true, addr, len),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    match sctp::at(fd) {
+        None => real::getsockopt(fd, level, name, value, len),
+        Some(h) => sctp::getsockopt(h, level, name, value, len),
+    }
+}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    if let Some(h) = sctp::at(fd) {
+        return sctp::listen(h, backlog);
+    }
     let r = real::listen(fd, backlog);
     if r == 0 && process::enabled() {
         life::listening(fd);
@@ -21,6 +80,9 @@ pub unsafe extern "C-unwind" fn accept(
     addr: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
+    if let Some(h) = sctp::at(fd) {
+        return sctp::accept(h, addr, len, 0);
+    }
     let new = real::accept(fd, addr, len);
     if new >= 0
         && let Some(h) = table::socket(fd)
@@ -37,6 +99,9 @@ pub unsafe extern "C-unwind" fn accept4(
     len: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
+    if let Some(h) = sctp::at(fd) {
+        return sctp::accept(h, addr, len, flags);
+    }
     let new = real::accept4(fd, addr, len, flags);
     if new >= 0
         && let Some(h) = table::socket(fd)
@@ -48,6 +113,9 @@ pub unsafe extern "C-unwind" fn accept4(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
+    if let Some(h) = sctp::at(fd) {
+        return sctp::connect(h, addr, len);
+    }
     let to = if process::enabled() && !addr.is_null() && len >= 16 {
         let mut to: libc::sockaddr_storage = core::mem::zeroed();
         let n = (len as usize).min(size_of::<libc::sockaddr_storage>());
@@ -67,6 +135,9 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, addr: *const sockaddr, len: s
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    if let Some(h) = sctp::at(fd) {
+        return sctp::shutdown(h, how);
+    }
     let Some(h) = table::socket(fd) else {
         return real::shutdown(fd, how);
     };
@@ -86,6 +157,9 @@ pub unsafe extern "C-unwind" fn setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
+    if let Some(h) = sctp::at(fd) {
+        return sctp::setsockopt(h, level, name, value, len);
+    }
     let r = real::setsockopt(fd, level, name, value, len);
     if r == 0
         && level == libc::SOL_SOCKET

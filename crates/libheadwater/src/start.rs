@@ -5,6 +5,7 @@ use headwater_host::{config, counters, process};
 use headwater_sockets::life;
 use headwater_streams::head::life as streams;
 use headwater_transport::endpoint;
+use headwater_transport::sctp::socket::{face, remote};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -29,6 +30,7 @@ extern "C" fn start() {
         }
         headwater_streams::start();
         headwater_transport::start();
+        remote::start();
         crate::variadic::start();
         process::arrive();
         for fd in 0..=2 {
@@ -51,10 +53,12 @@ pub fn ended(how: &str) {
     if process::pid() == 0 || process::is_borrowed() {
         return;
     }
+    remote::ended(how == "exec");
     endpoint::flush_all();
     life::count_open();
     if how != "exec" {
         // What stands on something else goes first.
+        face::exiting();
         streams::exiting();
         endpoint::exiting();
         life::exiting();

@@ -3,7 +3,7 @@
 use core::ptr::null_mut;
 
 use headwater_host::sync::{AtomicPtr, Ordering};
-use headwater_host::table;
+use headwater_host::table::{self, Kind};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
 use crate::{data, files};
@@ -46,9 +46,14 @@ unsafe fn tell_number(file: *mut c_void, fd: c_int) {
     }
 }
 
+/// A stream, or an SCTP socket?
+fn is_ours(fd: c_int) -> bool {
+    table::lookup(fd).is_some_and(|h| matches!(h.kind(), Kind::Stream | Kind::Sctp))
+}
+
 /// fdopen(3) on a stream; `None`: it is none.
 pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
-    table::stream(fd)?;
+    is_ours(fd).then_some(())?;
     let functions = Functions {
         read,
         write,
@@ -63,7 +68,7 @@ pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
 
 /// vdprintf(3) on a stream: one write.
 pub unsafe fn vdprintf(fd: c_int, format: *const c_char, args: *mut c_void) -> Option<c_int> {
-    table::stream(fd)?;
+    is_ours(fd).then_some(())?;
     let mut text = null_mut();
     let n = vasprintf(&mut text, format, args);
     if n < 0 {
@@ -104,7 +109,7 @@ pub unsafe fn follow(fd: c_int) {
         return;
     }
     let (at, original) = (standard(fd), &ORIGINAL[fd as usize]);
-    if table::stream(fd).is_none() {
+    if !is_ours(fd) {
         let before = original.swap(null_mut(), Ordering::AcqRel);
         if !before.is_null() {
             *at = before;

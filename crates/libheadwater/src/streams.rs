@@ -370,6 +370,10 @@ pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int
     if request as u32 == control::I_SENDFD {
         // A carried connection goes back to the kernel before somebody else has it.
         headwater_sockets::life::passing_on(arg as c_int);
+        if crate::sctp::is_one(arg as c_int) {
+            next::set_errno(headwater_transport::sctp::socket::face::refuse_passing());
+            return -1;
+        }
     }
     let outcome = on(h, |head| {
         control::ioctl(head, fd, request as u32, arg).map(|n| n as usize)

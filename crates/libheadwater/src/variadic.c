@@ -146,6 +146,24 @@ long hw_syscall(long number, ...)
 		return dup(a[0]);
 	case SYS_dup3:
 		return dup3(a[0], a[1], a[2]);
+	case SYS_socket:
+		return socket(a[0], a[1], a[2]);
+	case SYS_bind:
+		return bind(a[0], (void *)a[1], a[2]);
+	case SYS_listen:
+		return listen(a[0], a[1]);
+	case SYS_getsockname:
+		return getsockname(a[0], (void *)a[1], (void *)a[2]);
+	case SYS_getpeername:
+		return getpeername(a[0], (void *)a[1], (void *)a[2]);
+	case SYS_getsockopt:
+		return getsockopt(a[0], a[1], a[2], (void *)a[3], (void *)a[4]);
+	case SYS_setsockopt:
+		return setsockopt(a[0], a[1], a[2], (void *)a[3], a[4]);
+	case SYS_sendmmsg:
+		return sendmmsg(a[0], (void *)a[1], a[2], a[3]);
+	case SYS_recvmmsg:
+		return recvmmsg(a[0], (void *)a[1], a[2], a[3], (void *)a[4]);
 	case SYS_accept4:
 		return accept4(a[0], (void *)a[1], (void *)a[2], a[3]);
 	case SYS_connect:

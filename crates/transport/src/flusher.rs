@@ -219,6 +219,7 @@ fn turn() -> Went {
     BUSY.with(|b| b.set(false));
     crate::endpoint::flush_due();
     crate::sctp::stack::flush_due(now);
+    crate::loopback::link::outbox::flush_due();
     if SENT.with(Cell::get) {
         Went::Sent
     } else if BUSY.with(Cell::get) {

@@ -29,6 +29,7 @@ pub mod udp2;
 pub fn start() {
     use headwater_host::table::{Kind, register};
     register(Kind::Endpoint, &endpoint::Endpoints);
+    register(Kind::Sctp, &sctp::socket::face::Sctps);
     headwater_streams::head::life::around_fork(endpoint::before_fork, endpoint::after_fork);
     stream::register();
     if let Ok(text) = std::env::var(endpoint::VARIABLE) {

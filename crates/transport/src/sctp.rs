@@ -21,6 +21,7 @@ pub mod port;
 pub mod registry;
 pub mod served;
 pub mod signal;
+pub mod socket;
 pub mod stack;
 pub mod stat;
 

@@ -102,6 +102,37 @@ fn a_setting_that_is_not_understood_is_named() {
 }
 
 #[test]
+fn whose_sctp_sockets_programs_get_is_told() {
+    let it = Installation::new();
+    let with = |name: &str, value: &str| {
+        let output = it.headwater(&["doctor"]).env(name, value).output();
+        stdout(&output.unwrap())
+    };
+    let text = with("HEADWATER_SCTP", "always");
+    for check in ["sctp-sockets", "sctp-raw", "sctp-udp", "sctp-link"] {
+        assert!(text.contains(check), "{text}");
+    }
+    assert!(
+        text.contains("Headwater's, HEADWATER_SCTP=always"),
+        "{text}"
+    );
+    assert!(
+        with("HEADWATER_SCTP", "yes").contains("HEADWATER_SCTP=yes: want auto, always or never")
+    );
+    assert!(with("HEADWATER_SCTP_LINK", "tcp").contains("tcp is not understood"));
+    let holder =
+        std::net::UdpSocket::bind("[::]:0").or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0"));
+    let port = holder
+        .as_ref()
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+        .to_string();
+    assert!(with("HEADWATER_SCTP_UDP_PORT", &port).contains("in use"));
+}
+
+#[test]
 fn a_user_without_connections_has_an_empty_list() {
     let it = Installation::new();
     let (snapshot, code) = json(&it, &["stat", "--json"]);

@@ -85,6 +85,20 @@ impl<'a> Sink<'a> {
     }
 }
 
+/// Copies as much in as there is room for; how much that was.
+pub fn scatter(into: &[iovec], mut bytes: &[u8]) -> usize {
+    let mut done = 0;
+    for v in into.iter().filter(|v| v.iov_len > 0) {
+        let (some, rest) = bytes.split_at(v.iov_len.min(bytes.len()));
+        // SAFETY: see the contract.
+        let to = unsafe { core::slice::from_raw_parts_mut(v.iov_base as *mut u8, v.iov_len) };
+        to[..some.len()].copy_from_slice(some);
+        done += some.len();
+        bytes = rest;
+    }
+    done
+}
+
 /// Room in a ring as bytes.
 #[inline(always)]
 pub fn room(at: &mut Reservation) -> &mut [u8] {

@@ -8,18 +8,20 @@
 
 mod calling;
 mod frames;
+pub mod outbox;
 mod passage;
 
 use std::sync::Arc;
 
+use headwater_channel::lock::Taken;
 use headwater_channel::ring::Meta;
-use headwater_host::sync::Ordering;
+use headwater_host::sync::{Ordering, fence};
 use headwater_host::{hidden, process, sys};
 use headwater_streams::background;
 use headwater_streams::ddi::{M_DATA, M_PROTO};
 use headwater_streams::head::{Head, life};
 use headwater_streams::pipe::words::state;
-use headwater_streams::pipe::{LIMIT, LOW, Parts, Pipe, RING};
+use headwater_streams::pipe::{LIMIT, LOW, Parts, Pipe, RING, section};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TFLOW, TLOOK, TNODATA};
 use libc::iovec;
@@ -28,12 +30,12 @@ use super::buffers::{self, Source};
 use super::home::Home;
 use super::listening::{self, Brought, Request};
 use super::pool::{self, Way};
-use super::{Owned, Space};
+use super::{Owned, Space, name};
 use crate::provider::{Arrived, Event, Outcome, Received, Sending};
 use calling::Again;
 pub use calling::Call;
-pub use frames::Label;
-use frames::{EXPEDITED, Front, MORE, Told, control, front, take_by_rank, take_plain, word};
+use frames::{EXPEDITED, Told, control, take_by_rank, take_plain, word};
+pub use frames::{Front, Label, MORE, front, read_label};
 pub use passage::{from_hex, to_hex};
 
 /// Most data in one frame: several are under way in a ring.
@@ -86,6 +88,8 @@ pub struct Link {
     forks: u32,
     /// One end has told the other that it goes, so that the socket need not.
     farewell: bool,
+    /// A message was begun, and goes on in the next frame.
+    goes_on: bool,
     released: bool,
     peer_released: bool,
     /// The peer has closed its end in peace.
@@ -133,6 +137,7 @@ impl Link {
             home: None,
             forks: 0,
             farewell: false,
+            goes_on: false,
             released: false,
             peer_released: false,
             parted: false,
@@ -331,6 +336,12 @@ impl Link {
         self.send_labelled(data, how, Label::NONE)
     }
 
+    /// Whether what is sent next goes on with a message, as far as that is known elsewhere.
+    #[inline(always)]
+    pub fn goes_on(&mut self, goes_on: bool) {
+        self.goes_on = goes_on;
+    }
+
     #[inline(always)]
     pub fn send_labelled(&mut self, data: &[iovec], how: Sending, label: Label) -> Outcome<usize> {
         let head = self.head;
@@ -356,26 +367,11 @@ impl Link {
     /// One frame; false: no room.
     #[inline(always)]
     fn send_piece(&mut self, bytes: &[u8], more: bool, label: Label) -> Outcome<bool> {
-        let head = self.head;
-        let meta = Meta {
-            flags: more as u8 * MORE,
-            ..Meta::default()
-        };
-        let plan = head.plan_copy(bytes.len());
-        let sent = head.put_frames(|ring| {
-            if !ring.may_send(bytes.len(), LIMIT, LOW) {
-                return Ok(false);
-            }
-            match &plan {
-                _ if label != Label::NONE => ring.push_message(&label.to_bytes(), bytes, meta),
-                Some(plan) if plan.streaming => ring.push_streaming(bytes, meta).map(|n| n > 0),
-                _ => ring.push(bytes, meta).map(|n| n > 0),
-            }
-        });
-        if let Some(plan) = plan {
-            head.copying.done(plan, bytes.len());
-        }
-        sent.map_err(|_| Refusal::new(TLOOK))
+        let begins = !self.goes_on;
+        let sent = put_piece(self.head, bytes, more, label, begins);
+        let sent = sent.map_err(|_| Refusal::new(TLOOK))?;
+        self.goes_on ^= sent && self.goes_on != more;
+        Ok(sent)
     }
 
     #[inline(never)]
@@ -425,21 +421,27 @@ impl Link {
             flags: more as u8 * MORE,
             ..Meta::default()
         };
+        let is_hushed = || !self.goes_on && self.head.words().has(state::HUSHED);
         let sent = self.head.put_frames(|ring| {
+            if is_hushed() {
+                return Ok(None);
+            }
             if !ring.may_send(n, LIMIT, LOW) {
-                return Ok(false);
+                return Ok(Some(false));
             }
             if n == 0 {
-                return ring.push_empty(meta);
+                return ring.push_empty(meta).map(Some);
             }
             let Some(mut room) = ring.reserve(n, false)?.filter(|room| room.len >= n) else {
-                return Ok(false);
+                return Ok(Some(false));
             };
             source.take(&mut buffers::room(&mut room)[..n]);
             ring.commit(n, meta);
-            Ok(true)
+            Ok(Some(true))
         });
-        sent.map_err(|_| Refusal::new(TLOOK))
+        let sent = sent.ok().flatten().ok_or(Refusal::new(TLOOK))?;
+        self.goes_on ^= sent && self.goes_on != more;
+        Ok(sent)
     }
 
     fn send_expedited(
@@ -525,14 +527,7 @@ impl Link {
     // ---- the end ----
 
     fn tell(&self, what: u32, reason: i32, parts: [&[u8]; 3]) -> Result<bool, sys::Errno> {
-        let meta = Meta {
-            kind: M_PROTO,
-            ..Meta::default()
-        };
-        self.head.enter();
-        self.head.put_frames(|ring| {
-            ring.push_special(&control(what, reason, parts), &parts.concat(), meta)
-        })
+        put_control(self.head, what, reason, parts)
     }
 
     /// The last that the peer hears of this end, which is a hangup too.
@@ -570,6 +565,28 @@ impl Link {
         !self.notes.is_empty()
     }
 
+    /// The peer begins no message from now on: behind what there is nothing comes, unless it [holds](Link::peer_holds) more.
+    pub fn hush_peer(&self) {
+        let Some(words) = self.head.peer_words() else {
+            return;
+        };
+        words.set(state::HUSHED);
+        fence(Ordering::SeqCst);
+        // Whoever is in the middle of putting something there ends it first.
+        let ring = self.head.incoming();
+        if let Some(section) = section::enter(&ring.state.writer.lock)
+            && section.taken == Taken::Stolen
+        {
+            let _ = ring.recover_producer();
+        }
+    }
+
+    /// Has the peer messages that are not in the ring yet?
+    pub fn peer_holds(&self) -> bool {
+        let words = self.head.peer_words();
+        words.is_some_and(|words| words.has(state::HOLDS))
+    }
+
     /// Bytes that have come and were not received; bytes that the peer has not received.
     pub fn unread(&self) -> (usize, usize) {
         (self.head.incoming().unread(), self.head.outgoing().unread())
@@ -595,11 +612,37 @@ impl Link {
 
     /// Ends it at once.
     pub fn disconnect(mut self, data: &[u8]) {
+        self.abort(data);
+    }
+
+    /// As [`disconnect`](Link::disconnect), of one that stays until it is dropped.
+    pub fn abort(&mut self, data: &[u8]) {
         if self.phase == Phase::Asked {
             listening::say_last(self.socket.number(), data);
         }
         // A request may have been accepted meanwhile.
         self.tell_last(&[word::DISCONNECT], libc::ECONNRESET, data);
+        self.over = true;
+    }
+
+    /// The end of one who has nothing more to say, whatever it has not read: a release, unless there was one, and a farewell. A
+    /// request need not be accepted yet: what was sent is in the ring.
+    pub fn leave(mut self) {
+        if self.phase == Phase::Calling || self.over {
+            return;
+        }
+        if self.is_last() {
+            let all = [word::RELEASE, word::CLOSED];
+            self.tell_last(&all[self.released as usize..], 0, &[]);
+        } else {
+            self.head.words().set(state::LEFT);
+        }
+    }
+
+    /// Has a process left the other end in peace, among several that held it? The others may have gone without a word.
+    pub fn was_left(&self) -> bool {
+        let words = self.head.peer_words();
+        words.is_some_and(|words| words.has(state::LEFT))
     }
 
     /// The endpoint is closed: as close(2) of a socket, it is a release if the provider has that and nothing unread is lost.
@@ -646,6 +689,10 @@ impl Link {
         if !self.parts_in_peace() {
             return None;
         }
+        // Nobody would notice that the caller has gone if that was told already.
+        if self.home.is_some() && name::has_hung_up(self.socket.number()) {
+            return None;
+        }
         let socket = core::mem::replace(&mut self.socket, Owned(-1));
         if let Some(home) = &self.home {
             if let Err(socket) = home.give(socket, pipe) {
@@ -688,18 +735,61 @@ impl Drop for Link {
     }
 }
 
+/// One frame of data; false: no room. EPROTO; EPIPE: the other end takes no message that begins here.
+#[inline(always)]
+fn put_piece(
+    head: &Head,
+    bytes: &[u8],
+    more: bool,
+    label: Label,
+    begins: bool,
+) -> sys::Result<bool> {
+    let meta = Meta {
+        flags: more as u8 * MORE,
+        ..Meta::default()
+    };
+    let plan = head.plan_copy(bytes.len());
+    let sent = head.put_frames(|ring| {
+        if begins && head.words().has(state::HUSHED) {
+            return Ok(None);
+        }
+        if !ring.may_send(bytes.len(), LIMIT, LOW) {
+            return Ok(Some(false));
+        }
+        let sent = match &plan {
+            _ if label != Label::NONE => ring.push_message(&label.to_bytes(), bytes, meta)?,
+            Some(plan) if plan.streaming => ring.push_streaming(bytes, meta)? > 0,
+            _ if bytes.is_empty() => ring.push_empty(meta)?,
+            _ => ring.push(bytes, meta)? > 0,
+        };
+        Ok(Some(sent))
+    });
+    if let Some(plan) = plan {
+        head.copying.done(plan, bytes.len());
+    }
+    sent?.ok_or(libc::EPIPE)
+}
+
+/// A frame that says something; false: no room. EPROTO.
+fn put_control(head: &Head, what: u32, reason: i32, parts: [&[u8]; 3]) -> sys::Result<bool> {
+    let meta = Meta {
+        kind: M_PROTO,
+        ..Meta::default()
+    };
+    head.enter();
+    head.put_frames(|ring| ring.push_special(&control(what, reason, parts), &parts.concat(), meta))
+}
+
 /// The accepting end of what a request brought.
 fn take_brought(brought: Brought, shadow: i32) -> sys::Result<&'static Head> {
     match brought {
         Brought::Mapped(pipe) => life::adopt_hidden(pipe.take(), 1, shadow),
-        Brought::Parts([memfd, first, second]) => {
-            let bells = [first.into_number(), second.into_number()];
-            let head = take_end(memfd.into_number(), bells, 1, shadow)?;
-            head.pipe().into_iter().for_each(life::keep);
-            Ok(head)
-        }
-        Brought::Local(inode) => {
-            let holder = life::hold_pipe(inode).ok_or(libc::ECONNABORTED)?;
+        Brought::Parts(parts) => take_parts(parts, shadow),
+        Brought::Local(inode, parts) => {
+            let Some(holder) = life::hold_pipe(inode) else {
+                // The caller has left, and what it said is still to be read.
+                return take_parts(parts, shadow);
+            };
             let made = holder
                 .pipe()
                 .ok_or(libc::ECONNABORTED)
@@ -708,6 +798,13 @@ fn take_brought(brought: Brought, shadow: i32) -> sys::Result<&'static Head> {
             made
         }
     }
+}
+
+fn take_parts(parts: [Owned; 3], shadow: i32) -> sys::Result<&'static Head> {
+    let [memfd, first, second] = parts.map(Owned::into_number);
+    let head = take_end(memfd, [first, second], 1, shadow)?;
+    head.pipe().into_iter().for_each(life::keep);
+    Ok(head)
 }
 
 /// Makes hidden descriptors an end of a pipe here. They are taken over, also when it fails.

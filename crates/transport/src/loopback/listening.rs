@@ -56,8 +56,8 @@ pub struct Request {
 pub enum Brought {
     /// One of a former connection, mapped here.
     Mapped(Mapped),
-    /// Made by this process: its identity.
-    Local(u64),
+    /// Made by this process: its identity, and memfd and bells for when it is not mapped any more.
+    Local(u64, [Owned; 3]),
     /// memfd and bells.
     Parts([Owned; 3]),
 }
@@ -70,17 +70,16 @@ impl Brought {
         let fds = [0, 1, 2].map(|i| parts.take(i));
         let inode = identity(fds[0]);
         let is_local = parts.body[3] == process::owner().bits();
-        let brought = if is_local {
-            Some(Brought::Local(inode))
-        } else {
-            pool::known(inode).map(Brought::Mapped)
-        };
-        if let Some(brought) = brought {
+        if !is_local && let Some(mapped) = pool::known(inode) {
             fds.into_iter().for_each(hidden::close);
-            return Ok(brought);
+            return Ok(Brought::Mapped(mapped));
         }
         let [memfd, first, second] = fds.map(|fd| hidden::hide_needed(fd).map(Owned));
-        Ok(Brought::Parts([memfd?, first?, second?]))
+        let parts = [memfd?, first?, second?];
+        Ok(match is_local {
+            true => Brought::Local(inode, parts),
+            false => Brought::Parts(parts),
+        })
     }
 }
 
@@ -210,6 +209,8 @@ pub struct Listening {
     next: i32,
     /// The names are watched: there may be more outstanding.
     attentive: bool,
+    /// A request is one although its maker has gone: what it sent can still be received.
+    pub keeps_departed: bool,
     home: Arc<Home>,
 }
 
@@ -241,6 +242,7 @@ impl Listening {
             lost: VecDeque::new(),
             next: 1,
             attentive: true,
+            keeps_departed: false,
             home: Arc::new(Home::new(false)),
         }
     }
@@ -293,7 +295,7 @@ impl Listening {
                 }
                 let (from, opts) = (request.from.clone(), request.opts.clone());
                 let data = core::mem::take(&mut request.data);
-                if request.gone {
+                if request.gone && !self.keeps_departed {
                     self.lost.push_back(reset(seq, request));
                 } else {
                     self.outstanding.push((seq, request));
@@ -408,7 +410,7 @@ impl Listening {
         }
         match heard {
             Ok(mut request) => {
-                let may_stay = !matches!(request.pipe, Brought::Local(_)) && self.home.is_open();
+                let may_stay = !matches!(request.pipe, Brought::Local(..)) && self.home.is_open();
                 if may_stay && self.watch(fd, ONCE).is_ok() {
                     request.home = Some(Arc::clone(&self.home));
                 }

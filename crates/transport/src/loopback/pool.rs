@@ -6,6 +6,8 @@
 //! Who made a pipe may use it for another connection once both ends are closed, in peace and by their only holders; the
 //! other process recognizes it by its identity.
 
+use headwater_channel::lock::Owner;
+use headwater_host::sync::Ordering;
 use headwater_host::{process, sys};
 use headwater_streams::attach::private::Private;
 use headwater_streams::background;
@@ -114,6 +116,9 @@ impl Drop for Mapped {
 
 /// A connection is over, and its pipe may be used for another.
 pub fn give(pipe: &'static Pipe, made: bool, way: Option<Way>) {
+    if !made {
+        forget_one_of_the_dead();
+    }
     let oldest = with(|kept| {
         if !pipe.is_kept() {
             return None;
@@ -125,6 +130,16 @@ pub fn give(pipe: &'static Pipe, made: bool, way: Option<Way>) {
         (kept.len() > MOST).then(|| kept.remove(0))
     });
     oldest.into_iter().for_each(|k| life::give_up(k.pipe));
+}
+
+/// The oldest pipe that another process made goes, if that process is no more.
+fn forget_one_of_the_dead() {
+    let gone = with(|kept| {
+        let at = kept.iter().position(|k| !k.made)?;
+        let maker = kept[at].pipe.words(0).user.load(Ordering::Relaxed);
+        process::dead(Owner::from_bits(maker)).then(|| kept.remove(at))
+    });
+    gone.into_iter().for_each(|k| life::give_up(k.pipe));
 }
 
 /// Nobody is to use a pipe again.

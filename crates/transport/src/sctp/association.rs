@@ -18,6 +18,7 @@ use libc::iovec;
 use super::port::{Port, Via, until};
 use super::served::{Inner, Served};
 use super::signal::Signal;
+use super::socket::sink::{Attached, Sink};
 use super::stack::Stack;
 
 /// Bytes received after which the peer's window is looked at, whatever is left to receive.
@@ -184,7 +185,7 @@ impl Association {
             }
             Err(SendError::NoRoom) => {
                 self.served.act(inner, now);
-                inner.note_full(self.id, data.len());
+                inner.engine.want_room(self.id, data.len());
                 inner.raise(self.id);
                 Err(libc::EAGAIN)
             }
@@ -310,7 +311,7 @@ impl Association {
     fn wait_until(&self, want: Want, until: u64) -> sys::Result<bool> {
         self.served.flush_inside(&mut *self.served.enter()?);
         self.stack()
-            .wait(&self.signal, until, || self.is_ready(want))
+            .wait(&self.signal, until, &[], || self.is_ready(want))
     }
 
     /// Does any of these hold? Nothing is taken from the network.
@@ -374,6 +375,42 @@ impl Association {
     pub fn give_up(&self, reason: &[u8]) {
         self.served.let_go(self.id, Some(reason));
         let _ = self.signal.notify();
+    }
+
+    /// As [`Association::abort`], for one that is still looked at: [`Event::Down`] and what has come stay to be taken. EBADF.
+    pub fn abort_now(&self, reason: &[u8]) -> sys::Result<()> {
+        self.change_engine(|engine, now, id| engine.abort(now, id, reason))
+    }
+
+    pub fn id(&self) -> AssocId {
+        self.id
+    }
+
+    /// It is this socket's from now on, which is told of it at once.
+    pub fn attach(&self, sink: &Arc<Sink>) {
+        let Ok(mut inner) = self.served.enter() else {
+            return;
+        };
+        if let Some(entry) = inner.entries.get_mut(&self.id) {
+            let attached = Attached::new(sink, self.served.port, self.id);
+            let led = attached.tell(false);
+            entry.sink = Some(attached);
+            if led {
+                self.stack().leading.ring();
+            }
+        }
+    }
+
+    /// Is it worth trying to send? If not, news will tell when it is.
+    pub fn has_room(&self) -> bool {
+        let Ok(mut inner) = self.served.enter() else {
+            return true;
+        };
+        let room = inner.has_room(self.id);
+        if !room {
+            inner.engine.want_room(self.id, 1);
+        }
+        room
     }
 
     /// Looks at the association: its state, paths, options, counts. `None`: it is over and gone. EBADF.

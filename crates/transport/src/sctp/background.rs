@@ -62,6 +62,15 @@ impl Background {
         self.state.load(Ordering::SeqCst) == HANDED
     }
 
+    /// In a process that goes on with a copy of the stack: the thread is another process's.
+    pub fn begin_anew(&self) {
+        hidden::close(self.stat.swap(-1, Ordering::AcqRel));
+        self.state.store(AWAKE, Ordering::SeqCst);
+        self.hurry.store(false, Ordering::SeqCst);
+        self.started.store(false, Ordering::SeqCst);
+        self.start();
+    }
+
     pub fn forked(&self) {
         hidden::close(self.stat.swap(-1, Ordering::AcqRel));
     }
@@ -93,7 +102,15 @@ extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
     unsafe { libc::prctl(libc::PR_SET_NAME, c"headwater-sctp".as_ptr()) };
     let ended = std::panic::catch_unwind(|| {
         if let Some(stack) = stack::existing() {
-            go_on(stack);
+            let started = &stack.background.started;
+            loop {
+                go_on(stack);
+                // Given up; or taken back, before anybody could see that the thread ends.
+                started.store(false, Ordering::SeqCst);
+                if !stack.is_ours() || started.swap(true, Ordering::SeqCst) {
+                    break;
+                }
+            }
         }
     });
     if ended.is_err() {
@@ -122,10 +139,10 @@ impl Stack {
     }
 }
 
-fn go_on(stack: &'static Stack) -> ! {
+fn go_on(stack: &'static Stack) {
     let background = &stack.background;
     let mut seen = stack.pumps.load(Ordering::Relaxed);
-    loop {
+    while stack.is_ours() {
         background.answer();
         let pumps = stack.pumps.load(Ordering::Relaxed);
         let hurry = background.hurry.swap(false, Ordering::SeqCst);
@@ -152,6 +169,7 @@ fn lead(stack: &Stack, pumps: u64) {
         let pumped = stack.turn();
         background.answer();
         if !pumped
+            || !stack.is_ours()
             || !stack.leading.is_by_background()
             || stack.pumps.load(Ordering::Relaxed) != pumps
         {

@@ -85,6 +85,26 @@ impl<T> Guarded<T> {
         core::mem::forget(process::lock(&self.lock));
     }
 
+    /// What is inside, while it is shut.
+    ///
+    /// # Safety
+    /// The caller has shut it.
+    pub unsafe fn inside(&self) -> &T {
+        // SAFETY: the caller's promise.
+        unsafe { &*self.value.get() }
+    }
+
+    /// Puts something else inside, whoever seems to be there: in the child of a fork. What was there is not dropped.
+    ///
+    /// # Safety
+    /// No other thread uses it.
+    pub unsafe fn begin_anew(&self, value: T) {
+        // SAFETY: the caller's promise.
+        unsafe { self.value.get().write(value) };
+        self.waiting.store(0, Ordering::Relaxed);
+        self.lock.unlock();
+    }
+
     pub fn reopen(&self) {
         self.lock.unlock();
         process::end_section();

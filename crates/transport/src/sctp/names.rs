@@ -1,7 +1,7 @@
 //! How processes of a host find each other's SCTP ports without packets: names as loop-back addresses have them, per user
 //! and network namespace. `9000*4` is port 9000 at every IPv4 address, `9000@10.0.0.1` at one.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 
 use headwater_host::{process, sys};
 use headwater_tpi::Refusal;
@@ -17,10 +17,15 @@ use crate::provider::Outcome;
 /// Ports for who asks for none (RFC 6335, 6).
 const EPHEMERAL: core::ops::Range<u32> = 49152..65536;
 
+/// As the only host: any, but of IPv6.
+pub const IPV6_ONLY: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+
 /// Takes the names of a port, a free one if that is 0, for as long as they are held. With `listening` others may connect by
 /// them. TADDRBUSY.
 pub fn claim(wanted: &Addresses, listening: bool) -> Outcome<(u16, Vec<Owned>)> {
     if wanted.port != 0 {
+        // Held for a moment, so that nobody who asks at the same time gets past.
+        let _others = claim_others(wanted)?;
         return Ok((wanted.port, claim_port(wanted, wanted.port, listening)?));
     }
     let count = EPHEMERAL.len() as u32;
@@ -36,7 +41,10 @@ pub fn claim(wanted: &Addresses, listening: bool) -> Outcome<(u16, Vec<Owned>)> 
 }
 
 fn claim_port(at: &Addresses, port: u16, listening: bool) -> Outcome<Vec<Owned>> {
-    let names = names_of(at, port);
+    claim_names(&names_of(at, port), listening)
+}
+
+fn claim_names(names: &[String], listening: bool) -> Outcome<Vec<Owned>> {
     let claimed = names.iter().map(|name| {
         name::claim(Space::Sctp, name.as_bytes(), listening).map_err(|errno| match errno {
             libc::EADDRINUSE => Refusal::new(TADDRBUSY),
@@ -46,7 +54,61 @@ fn claim_port(at: &Addresses, port: u16, listening: bool) -> Outcome<Vec<Owned>>
     claimed.collect()
 }
 
+/// The names that others of this port would have: somebody is everywhere or at an address, not both.
+fn claim_others(wanted: &Addresses) -> Outcome<Vec<Owned>> {
+    let others = if wanted.hosts.is_empty() {
+        let hosts = own_addresses().into_iter();
+        hosts.filter(|host| host.is_ipv4() || wanted.v6).collect()
+    } else {
+        Vec::new()
+    };
+    let at = |host: &IpAddr| format!("{}@{host}", wanted.port);
+    let mut names: Vec<String> = others.iter().map(at).collect();
+    for (family, of) in [
+        (b'4', IpAddr::is_ipv4 as fn(&IpAddr) -> bool),
+        (b'6', IpAddr::is_ipv6),
+    ] {
+        if wanted.hosts.iter().any(of) {
+            names.push(everywhere(wanted.port, family));
+        }
+    }
+    claim_names(&names, false)
+}
+
+/// Those that this host's interfaces have.
+fn own_addresses() -> Vec<IpAddr> {
+    let mut all: *mut libc::ifaddrs = core::ptr::null_mut();
+    // SAFETY: the list is read as getifaddrs(3) says, and freed once.
+    unsafe {
+        if libc::getifaddrs(&mut all) != 0 {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        let mut at = all;
+        while let Some(one) = at.as_ref() {
+            at = one.ifa_next;
+            let Some(addr) = one.ifa_addr.as_ref() else {
+                continue;
+            };
+            let len = match addr.sa_family as i32 {
+                libc::AF_INET => size_of::<libc::sockaddr_in>(),
+                libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+                _ => continue,
+            };
+            let bytes = core::slice::from_raw_parts(one.ifa_addr as *const u8, len);
+            if let Ok(addr) = Address::read(bytes) {
+                found.push(plain(addr.ip()));
+            }
+        }
+        libc::freeifaddrs(all);
+        found
+    }
+}
+
 fn names_of(at: &Addresses, port: u16) -> Vec<String> {
+    if at.hosts == [IPV6_ONLY] {
+        return vec![everywhere(port, b'6')];
+    }
     if at.hosts.is_empty() {
         let families: &[u8] = if at.v6 { b"46" } else { b"4" };
         return families.iter().map(|&f| everywhere(port, f)).collect();

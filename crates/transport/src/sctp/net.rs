@@ -576,7 +576,7 @@ fn outgoing(message: &message::Outgoing, unordered: bool) -> Outgoing {
 }
 
 /// What may change while an association goes on.
-fn adjust(config: &mut AssocConfig, wanted: &AssocConfig) {
+pub fn adjust(config: &mut AssocConfig, wanted: &AssocConfig) {
     config.rto = wanted.rto;
     config.init_retransmissions = wanted.init_retransmissions;
     config.association_retransmissions = wanted.association_retransmissions;
@@ -591,7 +591,7 @@ fn adjust(config: &mut AssocConfig, wanted: &AssocConfig) {
     config.autoclose = wanted.autoclose;
 }
 
-fn obey(a: &mut Engine, order: &Order) -> Result<(), i32> {
+pub fn obey(a: &mut Engine, order: &Order) -> Result<(), i32> {
     let known = |done: bool| done.then_some(()).ok_or(libc::EINVAL);
     match order {
         Order::Primary(host) => known(a.set_primary(*host)),
@@ -629,7 +629,7 @@ fn begun(asked: Result<(), ChangeRefused>) -> Result<(), i32> {
     })
 }
 
-fn read_status(a: &Engine) -> Status {
+pub fn read_status(a: &Engine) -> Status {
     let (sender, receiver) = (a.sender(), a.receiver());
     let primary = a.primary();
     let by_udp = a.paths().get(primary).is_some_and(|p| p.encap.is_some());

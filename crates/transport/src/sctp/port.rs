@@ -14,7 +14,9 @@ use syscalls::{Sysno, syscall};
 use super::association::Association;
 use super::choice;
 use super::environment;
-use super::served::{Entry, Served};
+use super::served::{Entry, Inner, Served};
+use super::signal::Signal;
+use super::socket::sink::{Attached, Sink};
 use super::stack::{self, Stack};
 
 /// How packets of an association leave.
@@ -40,23 +42,56 @@ impl Port {
     /// Binds a port of the local addresses (none: whichever packets come to); 0: any free port. `config` is what associations of
     /// peers get. EADDRINUSE: a process of this host has the port; EADDRNOTAVAIL; EMFILE, ENFILE ...
     pub fn bind(addresses: &[IpAddr], port: u16, config: &AssocConfig) -> sys::Result<Port> {
+        Port::bind_with(addresses, port, config, None)
+    }
+
+    /// As [`Port::bind`], for a socket: associations that the port begins or accepts tell its sink.
+    pub fn bind_for(
+        addresses: &[IpAddr],
+        port: u16,
+        config: &AssocConfig,
+        sink: &Arc<Sink>,
+    ) -> sys::Result<Port> {
+        Port::bind_with(addresses, port, config, Some(sink.clone()))
+    }
+
+    fn bind_with(
+        addresses: &[IpAddr],
+        port: u16,
+        config: &AssocConfig,
+        sink: Option<Arc<Sink>>,
+    ) -> sys::Result<Port> {
         if addresses.iter().any(|&a| !environment::is_here(a)) {
             return Err(libc::EADDRNOTAVAIL);
         }
         let stack = stack::current()?;
+        let again = stack.serve_again(port, |inner| {
+            inner.sink = sink.clone();
+            inner.engine.config_mut().association = config.clone();
+            inner.engine.set_addresses(addresses.to_vec());
+            inner.engine.tell_each_arrival(sink.is_some());
+        });
+        if let Some(served) = again {
+            return served.map(|served| Port {
+                served,
+                listening: false,
+            });
+        }
         let reservation = match port {
             0 => stack.registry.ephemeral(),
             port => stack.registry.reserve(port),
         }?;
         let mut engine_config = Config::new(Box::new(RotatingKeys::new(random()?)));
         engine_config.association = config.clone();
-        let engine = Endpoint::new(
+        let mut engine = Endpoint::new(
             engine_config,
             reservation.port,
             addresses.to_vec(),
             random()?,
         );
-        let served = Served::new(stack, engine);
+        // For those who wait for edges.
+        engine.tell_each_arrival(sink.is_some());
+        let served = Served::new(stack, engine, sink);
         stack.serve(&served, reservation)?;
         Ok(Port {
             served,
@@ -105,7 +140,7 @@ impl Port {
                 ConnectError::Connected => libc::EISCONN,
                 ConnectError::TooMany => libc::ENOBUFS,
             })?;
-        let signal = inner.entries.entry(id).or_default().signal.clone();
+        let signal = self.adopt(&mut inner, id);
         self.served.act(&mut inner, now);
         drop(inner);
         Ok(Association::new(self.served.clone(), id, signal))
@@ -120,17 +155,28 @@ impl Port {
         }
         let id = id.ok_or(libc::EAGAIN)?;
         let mut inner = self.served.enter()?;
-        let entry: &mut Entry = inner.entries.entry(id).or_default();
-        let signal = entry.signal.clone();
+        let signal = self.adopt(&mut inner, id);
+        // What has come before.
+        let attached = inner.entries.get(&id).and_then(|e| e.sink.as_ref());
+        if attached.is_some_and(|sink| sink.tell(false)) {
+            self.stack().leading.ring();
+        }
         drop(inner);
         Ok(Association::new(self.served.clone(), id, signal))
+    }
+
+    /// The association has a user now, who waits for this signal or for the port's sink.
+    fn adopt(&self, inner: &mut Inner, id: AssocId) -> Arc<Signal> {
+        let entry: &mut Entry = inner.entries.entry(id).or_default();
+        let sink = inner.sink.as_ref();
+        entry.sink = sink.map(|sink| Attached::new(sink, self.served.port, id));
+        entry.signal.clone()
     }
 
     fn take(&self) -> sys::Result<Option<AssocId>> {
         let mut inner = self.served.enter()?;
         let id = inner.engine.accept();
-        let more = inner.engine.waiting() > 0;
-        self.served.signal.raise(more);
+        let _ = self.served.tell_arrivals(&mut inner);
         Ok(id)
     }
 
@@ -143,7 +189,7 @@ impl Port {
         };
         self.served.enter()?;
         self.stack()
-            .wait(&self.served.signal, until(timeout), waits)
+            .wait(&self.served.signal, until(timeout), &[], waits)
     }
 
     /// A hidden descriptor that is readable while there is something to accept.
@@ -152,6 +198,42 @@ impl Port {
         let inner = self.served.enter()?;
         self.served.signal.raise(inner.engine.waiting() > 0);
         Ok(fd)
+    }
+
+    /// One more local address, of this port and of those of its associations whose peers can be told. A port of all addresses has
+    /// it already. EADDRNOTAVAIL, EBADF.
+    pub fn add_address(&self, addr: IpAddr) -> sys::Result<()> {
+        if !environment::is_here(addr) {
+            return Err(libc::EADDRNOTAVAIL);
+        }
+        self.change_addresses(|engine| {
+            if !engine.addresses().is_empty() {
+                engine.add_address(addr);
+            }
+            Ok(())
+        })
+    }
+
+    /// One local address less. EBUSY: it is the last one; EINVAL: it is none of them; EBADF.
+    pub fn remove_address(&self, addr: IpAddr) -> sys::Result<()> {
+        self.change_addresses(|engine| match engine.addresses() {
+            [last] if *last == addr => Err(libc::EBUSY),
+            all if !all.contains(&addr) => Err(libc::EINVAL),
+            _ => {
+                engine.remove_address(addr);
+                Ok(())
+            }
+        })
+    }
+
+    fn change_addresses(
+        &self,
+        change: impl FnOnce(&mut Endpoint) -> sys::Result<()>,
+    ) -> sys::Result<()> {
+        let mut inner = self.served.enter()?;
+        let done = change(&mut inner.engine);
+        self.served.act(&mut inner, sys::now());
+        done
     }
 
     /// What later associations of peers get.

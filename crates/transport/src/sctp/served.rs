@@ -17,6 +17,7 @@ use super::guarded::{Entered, Guarded};
 use super::link::{Packet, Returned};
 use super::on_host::OnHost;
 use super::signal::Signal;
+use super::socket::sink::{Attached, Sink};
 use super::stack::{Stack, arrived};
 use crate::flusher::{self, Went};
 
@@ -63,31 +64,32 @@ pub struct Inner {
     pub engine: Endpoint,
     /// Associations of which the user has, or can get, a handle.
     pub entries: HashMap<AssocId, Entry>,
-    /// The port itself has a user.
+    /// The port itself has a user; if that is a socket, this is what it is told by.
     open: bool,
+    pub sink: Option<Arc<Sink>>,
     outbox: Outbox,
     gathering: Gathering,
-    /// Entries whose users need more room than the engine tells of.
-    needy: Vec<AssocId>,
+    /// Associations that wait to be accepted, as the sink was told.
+    arrivals: usize,
 }
 
 #[derive(Default)]
 pub struct Entry {
     pub signal: Arc<Signal>,
+    /// A socket is told instead of those who wait for the signal.
+    pub sink: Option<Attached>,
     /// Not yet taken, and not only of readiness.
     pub events: VecDeque<Event>,
     /// Its user asked to be told when everything is acknowledged.
     pub wants_dry: bool,
     /// It is over, and why.
     pub down: Option<Down>,
-    /// Bytes of room worth telling its user of, after a send that found too little; 0: any.
-    needs: usize,
     /// Bytes received since the last look at windows.
     pub consumed: usize,
 }
 
 impl Served {
-    pub fn new(stack: &'static Stack, engine: Endpoint) -> Arc<Served> {
+    pub fn new(stack: &'static Stack, engine: Endpoint, sink: Option<Arc<Sink>>) -> Arc<Served> {
         Arc::new_cyclic(|myself| Served {
             stack,
             port: engine.port(),
@@ -96,9 +98,10 @@ impl Served {
                 engine,
                 entries: HashMap::new(),
                 open: true,
+                sink,
                 outbox: Outbox::default(),
                 gathering: Gathering::default(),
-                needy: Vec::new(),
+                arrivals: 0,
             }),
             deadline: AtomicU64::new(u64::MAX),
             touched: AtomicBool::new(false),
@@ -114,6 +117,15 @@ impl Served {
             return Err(libc::EBADF);
         }
         Ok(self.inner.enter())
+    }
+
+    /// Around a fork: nobody is inside.
+    pub fn shut(&self) {
+        self.inner.shut();
+    }
+
+    pub fn reopen(&self) {
+        self.inner.reopen();
     }
 
     pub fn deadline(&self) -> u64 {
@@ -197,8 +209,9 @@ impl Served {
 
     fn stop_gathering(&self, inner: &mut Inner, now: u64) {
         let gathering = &mut inner.gathering;
-        gathering.last = now;
-        gathering.bytes = 0;
+        if core::mem::take(&mut gathering.bytes) > 0 {
+            gathering.last = now;
+        }
         if core::mem::take(&mut gathering.held) {
             self.stack.drop_hold();
         }
@@ -252,17 +265,25 @@ impl Served {
             if let Event::Down(why) = &event {
                 entry.down = Some(why.clone());
             }
-            entry.keep(event);
-            led |= entry.signal.notify();
+            led |= entry.take_note(event);
             inner.raise(id);
         }
-        led |= inner.tell_needy();
-        if self.signal.has_descriptor() {
-            self.signal.raise(inner.engine.waiting() > 0);
-        }
+        led |= self.tell_arrivals(inner);
         if led {
             self.stack.leading.ring();
         }
+    }
+
+    /// Others wait to be accepted than those the user knows of. True: the leader is to be woken.
+    #[must_use]
+    pub fn tell_arrivals(&self, inner: &mut Inner) -> bool {
+        let waiting = inner.engine.waiting();
+        if self.signal.has_descriptor() {
+            self.signal.raise(waiting > 0);
+        }
+        let before = core::mem::replace(&mut inner.arrivals, waiting);
+        let sink = inner.sink.as_ref().filter(|_| before != waiting);
+        sink.is_some_and(|sink| sink.count_arrivals(before, waiting))
     }
 
     /// Only an earlier deadline is told at once: a later one is found out when the known one has passed.
@@ -295,6 +316,21 @@ impl Served {
         self.end_if_unused(inner);
     }
 
+    /// Another user takes the port, which associations of a former one still keep. False: somebody has it.
+    pub fn open_again(&self, with: impl FnOnce(&mut Inner)) -> bool {
+        let mut inner = self.inner.enter();
+        let free = !core::mem::replace(&mut inner.open, true);
+        if free {
+            with(&mut inner);
+        }
+        free
+    }
+
+    /// Nobody has the port, and nothing is left to be done for it.
+    pub fn is_unused(&self) -> bool {
+        self.inner.enter().is_unused()
+    }
+
     /// The user has no more use for the port: who was not accepted is refused.
     pub fn close(&self) {
         let Ok(mut inner) = self.enter() else { return };
@@ -306,6 +342,8 @@ impl Served {
             inner.engine.release(Time(now), id);
             inner.entries.remove(&id);
         }
+        let _ = self.tell_arrivals(&mut inner);
+        inner.sink = None;
         self.act(&mut inner, now);
         self.end_if_unused(inner);
     }
@@ -336,6 +374,13 @@ impl Served {
         self.act(&mut inner, now);
     }
 
+    /// Peers have everything.
+    pub fn has_delivered(&self) -> bool {
+        let inner = self.inner.enter();
+        let mut open = inner.engine.associations().filter(|a| a.is_open());
+        open.all(|a| a.sender().buffered() == 0)
+    }
+
     /// No association is open any more.
     pub fn is_idle(&self) -> bool {
         let inner = self.inner.enter();
@@ -344,6 +389,18 @@ impl Served {
 }
 
 impl Entry {
+    /// Keeps the event and tells the user of it. True: the leader is to be woken.
+    fn take_note(&mut self, event: Event) -> bool {
+        let room = event == Event::Writable;
+        let idle = event == Event::Dry && !self.wants_dry;
+        self.keep(event);
+        match &self.sink {
+            None => self.signal.notify(),
+            Some(_) if idle => false,
+            Some(sink) => sink.tell(room),
+        }
+    }
+
     /// Until it is taken. Whoever never takes any loses the oldest.
     fn keep(&mut self, event: Event) {
         match event {
@@ -403,39 +460,8 @@ impl Inner {
 
     /// Is it worth trying to send? Not for every little room after there was none: each try would get a packet's worth.
     pub fn has_room(&self, id: AssocId) -> bool {
-        let needs = self.entries.get(&id).map_or(0, |entry| entry.needs);
         let association = self.engine.association(id);
-        association.is_none_or(|a| !a.is_open() || a.sender().room() >= needs.max(1))
-    }
-
-    /// A send of so many bytes has found no room.
-    pub fn note_full(&mut self, id: AssocId, bytes: usize) {
-        let Some(buffer) = self.engine.association(id).map(|a| a.config().send_buffer) else {
-            return;
-        };
-        if let Some(entry) = self.entries.get_mut(&id) {
-            entry.needs = bytes.max(buffer / 4).min(buffer);
-            if !self.needy.contains(&id) {
-                self.needy.push(id);
-            }
-        }
-    }
-
-    /// Tells those whose room has come; true if the leader is one of them.
-    fn tell_needy(&mut self) -> bool {
-        let mut led = false;
-        for i in (0..self.needy.len()).rev() {
-            let id = self.needy[i];
-            if self.has_room(id) {
-                self.needy.swap_remove(i);
-                if let Some(entry) = self.entries.get_mut(&id) {
-                    entry.needs = 0;
-                    led |= entry.signal.notify();
-                    self.raise(id);
-                }
-            }
-        }
-        led
+        association.is_none_or(|a| !a.is_open() || a.has_room())
     }
 
     /// Hands the engine's packets to the links. False: the kernel has no room.

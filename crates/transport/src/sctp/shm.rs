@@ -21,7 +21,7 @@ use crate::loopback::listening::Request;
 use crate::provider::{Arrived, Event, Outcome, Received, Sending};
 
 /// What the ends tell each other once there is an association.
-mod note {
+pub(super) mod note {
     /// The sender's outgoing streams begin anew: list of streams, empty for all.
     pub const RESET: u32 = 0;
     /// The receiver is to do that to its own.
@@ -30,6 +30,16 @@ mod note {
     pub const RESET_ALL: u32 = 2;
     /// So many outgoing and so many incoming streams more, as the sender sees them.
     pub const ADD: u32 = 3;
+    /// What the receiver may ask for of these, as bits: see [`allowed`](super::allowed).
+    pub const ALLOWED: u32 = 4;
+}
+
+/// Bits of [`note::ALLOWED`].
+pub(super) mod allowed {
+    pub const STREAMS: u8 = 1;
+    pub const ASSOCIATION: u8 = 2;
+    pub const MORE_STREAMS: u8 = 4;
+    pub const ALL: u8 = 7;
 }
 
 /// What the ends tell each other before: the part of INIT and INIT ACK that matters.
@@ -44,8 +54,11 @@ pub struct Greeting {
     pub port: u16,
 }
 
+/// Where a greeting says what the peer is allowed.
+const ALLOWS: usize = 26;
+
 impl Greeting {
-    const LEN: usize = 28;
+    pub const LEN: usize = 28;
 
     pub fn to_bytes(self) -> [u8; Greeting::LEN] {
         let mut bytes = [0; Greeting::LEN];
@@ -58,11 +71,21 @@ impl Greeting {
         };
         bytes[8..24].copy_from_slice(&called.octets());
         bytes[24..26].copy_from_slice(&self.port.to_ne_bytes());
+        bytes[ALLOWS] = allowed::ALL + 1;
         bytes
     }
 
+    /// As bits of [`allowed`]; `None`: that is told by a note.
+    pub(super) fn allows(bytes: &[u8]) -> Option<u8> {
+        bytes.get(ALLOWS)?.checked_sub(1)
+    }
+
+    pub(super) fn tell_allowed_later(bytes: &mut [u8]) {
+        bytes[ALLOWS] = 0;
+    }
+
     pub fn read(bytes: &[u8]) -> Option<Greeting> {
-        let bytes: &[u8; Greeting::LEN] = bytes.try_into().ok()?;
+        let bytes: &[u8; Greeting::LEN] = bytes.get(..Greeting::LEN)?.try_into().ok()?;
         let half = |i: usize| u16::from_ne_bytes([bytes[i], bytes[i + 1]]);
         let called: [u8; 16] = bytes[8..24].try_into().ok()?;
         Some(Greeting {
@@ -78,7 +101,7 @@ impl Greeting {
 /// What is known of a request before it is accepted.
 pub struct Asked {
     pub from: Address,
-    greeting: Greeting,
+    pub greeting: Greeting,
 }
 
 impl Asked {
@@ -241,6 +264,7 @@ impl Shm {
         let label = self.sending[kind].unwrap_or(Label {
             stream: message.stream,
             ppid: message.ppid,
+            kind: 0,
         });
         if label.stream >= self.out {
             return Err(Refusal::system(libc::EINVAL));
@@ -271,7 +295,7 @@ impl Shm {
         let kind = received.expedited as usize;
         let message = match self.receiving[kind] {
             Some(known) => known,
-            None => self.number(label, received.expedited),
+            None => self.number(label, received.expedited || label.is_unordered()),
         };
         self.last = message;
         self.receiving[kind] = received.more.then_some(message);
@@ -465,6 +489,6 @@ impl Shm {
     }
 }
 
-fn list(streams: &[u16]) -> Vec<u8> {
+pub(super) fn list(streams: &[u16]) -> Vec<u8> {
     streams.iter().flat_map(|s| s.to_ne_bytes()).collect()
 }

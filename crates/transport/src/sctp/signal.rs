@@ -1,11 +1,14 @@
 //! How callers learn that something has changed: a word to sleep at, and a descriptor for poll(2) where one was asked for.
 
 use headwater_channel::bell;
+use headwater_channel::wait::Learner;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use headwater_host::{hidden, sys};
 use syscalls::{Sysno, syscall};
 
-#[derive(Debug)]
+/// Longest sleep beside other descriptors, in nanoseconds.
+const SLICE: u64 = 20_000_000;
+
 pub struct Signal {
     /// Counts the changes.
     word: AtomicU32,
@@ -18,6 +21,11 @@ pub struct Signal {
     raised: AtomicBool,
     /// Room to send is worth a ring.
     wants_room: AtomicBool,
+    /// Those who sleep beside other descriptors, and an eventfd that wakes them; -1: nobody has yet.
+    beside: AtomicU32,
+    poke: AtomicI32,
+    /// Whether it pays to look for a while before sleeping.
+    pub learner: Learner,
 }
 
 impl Default for Signal {
@@ -29,6 +37,9 @@ impl Default for Signal {
             bell: AtomicI32::new(-1),
             raised: AtomicBool::new(false),
             wants_room: AtomicBool::new(false),
+            beside: AtomicU32::new(0),
+            poke: AtomicI32::new(-1),
+            learner: Learner::new(),
         }
     }
 }
@@ -47,6 +58,9 @@ impl Signal {
             let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
             // SAFETY: the word lives as long as self.
             let _ = unsafe { syscall!(Sysno::futex, self.word.as_ptr(), wake, i32::MAX) };
+        }
+        if self.beside.load(Ordering::SeqCst) > 0 {
+            bell::ring(self.poke.load(Ordering::Acquire));
         }
         self.led.load(Ordering::SeqCst)
     }
@@ -68,27 +82,30 @@ impl Signal {
         }
     }
 
+    /// As [`Signal::sleep`], or until one of `others` is readable: then true.
+    pub fn sleep_beside(&self, seen: u32, ns: Option<u64>, others: &[i32]) -> sys::Result<bool> {
+        let poke = made(&self.poke)?;
+        let mut set = readable([poke].iter().chain(others).copied());
+        self.beside.fetch_add(1, Ordering::SeqCst);
+        let slept = match self.changes() == seen {
+            // One poke may be taken by another thread that sleeps here.
+            true => sys::ppoll(&mut set, Some(ns.map_or(SLICE, |ns| ns.min(SLICE)))),
+            false => Ok(0),
+        };
+        self.beside.fetch_sub(1, Ordering::SeqCst);
+        if set[0].revents != 0 {
+            bell::take(poke);
+        }
+        slept.map(|_| set[1..].iter().any(|other| other.revents != 0))
+    }
+
     pub fn set_led(&self, on: bool) {
         self.led.store(on, Ordering::SeqCst);
     }
 
     /// The descriptor, made at the first call. Hidden.
     pub fn descriptor(&self) -> sys::Result<i32> {
-        let known = self.bell.load(Ordering::Acquire);
-        if known >= 0 {
-            return Ok(known);
-        }
-        let fresh = bell::create().and_then(hidden::hide_needed)?;
-        let first = self
-            .bell
-            .compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire);
-        Ok(match first {
-            Ok(_) => fresh,
-            Err(other) => {
-                hidden::close(fresh);
-                other
-            }
-        })
+        made(&self.bell)
     }
 
     #[inline]
@@ -127,5 +144,33 @@ impl Signal {
 impl Drop for Signal {
     fn drop(&mut self) {
         hidden::close(*self.bell.get_mut());
+        hidden::close(*self.poke.get_mut());
     }
+}
+
+/// The eventfd of a place, made when it is first asked for. Hidden.
+fn made(place: &AtomicI32) -> sys::Result<i32> {
+    let known = place.load(Ordering::Acquire);
+    if known >= 0 {
+        return Ok(known);
+    }
+    let fresh = bell::create().and_then(hidden::hide_needed)?;
+    let first = place.compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire);
+    Ok(match first {
+        Ok(_) => fresh,
+        Err(other) => {
+            hidden::close(fresh);
+            other
+        }
+    })
+}
+
+/// A set for poll(2) of descriptors that may become readable.
+pub fn readable(all: impl Iterator<Item = i32>) -> Vec<libc::pollfd> {
+    let each = all.map(|fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    each.collect()
 }

@@ -9,7 +9,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use headwater_channel::lock::Owner;
 use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use headwater_host::{process, sys};
 use headwater_sctp::endpoint::{Arrived, Unreachable, out_of_the_blue};
@@ -21,13 +20,15 @@ use super::link::udp::Udp;
 use super::link::{Link, Packet, Run, Trouble};
 use super::on_host::Share;
 use super::registry::{Registry, Reservation};
-use super::served::Served;
+use super::served::{Inner, Served};
 
 mod leading;
 mod life;
 
 pub use leading::Leading;
-pub use life::{current, existing, exiting, flush_all, flush_due};
+pub use life::{
+    current, existing, exiting, flush_all, flush_due, go_on_in_child, watch_fork_and_exit,
+};
 
 /// Pumps in a row without anything from a link but the first, after which it is looked at only every so often.
 const QUIET: u32 = 8;
@@ -37,7 +38,8 @@ const MOST_BUFFERS: usize = 8;
 const LARGEST_BUFFER: usize = 1 << 20;
 
 pub struct Stack {
-    owner: Owner,
+    /// The process that it belongs to, as an [`Owner`](headwater_channel::lock::Owner); 0: none for the time being.
+    owner: AtomicU64,
     pub registry: Arc<Registry>,
     links: Vec<Box<dyn Link>>,
     /// What associations with processes of this host may have on its way.
@@ -90,7 +92,7 @@ impl Stack {
             links.push(raw);
         }
         Ok(Stack {
-            owner: process::owner(),
+            owner: AtomicU64::new(process::owner().bits()),
             registry,
             links,
             on_host,
@@ -111,7 +113,7 @@ impl Stack {
     /// False in a child of the process that made it.
     #[inline]
     pub fn is_ours(&self) -> bool {
-        self.owner == process::owner()
+        self.owner.load(Ordering::Relaxed) == process::owner().bits()
     }
 
     pub fn links(&self) -> &[Box<dyn Link>] {
@@ -156,15 +158,36 @@ impl Stack {
     }
 
     pub fn end_service(&self, port: u16) {
-        let Some(place) = self.table.enter().ports.remove(&port) else {
+        let mut table = self.table.enter();
+        let found = table.ports.get(&port);
+        // It may have a user again.
+        if !found.is_some_and(|place| place.served.is_unused()) {
+            return;
+        }
+        let Some(place) = table.ports.remove(&port) else {
             return;
         };
+        drop(table);
         self.links.iter().for_each(|l| l.close_port(port));
         self.registry.free(place.reservation);
         self.timers.enter().remove(&(place.served.deadline(), port));
         self.holding
             .enter()
             .retain(|served| !Arc::ptr_eq(served, &place.served));
+    }
+
+    /// A port that only associations keep gets another user. `None`: nobody here serves it; EADDRINUSE.
+    pub fn serve_again(
+        &self,
+        port: u16,
+        with: impl FnOnce(&mut Inner),
+    ) -> Option<sys::Result<Arc<Served>>> {
+        let table = self.table.enter();
+        let served = &table.ports.get(&port)?.served;
+        Some(match served.open_again(with) {
+            true => Ok(served.clone()),
+            false => Err(libc::EADDRINUSE),
+        })
     }
 
     fn served(&self, port: u16) -> Option<Arc<Served>> {
@@ -196,6 +219,9 @@ impl Stack {
         let Some(mut pumping) = self.pumping.try_enter() else {
             return false;
         };
+        if !self.is_ours() {
+            return false;
+        }
         let now = sys::now();
         let suspected = self.suspected.swap(false, Ordering::Relaxed);
         for (i, link) in self.links.iter().enumerate() {

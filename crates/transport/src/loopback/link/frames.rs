@@ -28,16 +28,29 @@ pub mod word {
 /// anything.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Label {
-    pub stream: u16,
     pub ppid: u32,
+    pub stream: u16,
+    /// The frames of one message have the same kind, and no other message's frames with that kind are between them:
+    /// [`Label::UNORDERED`], and a number that tells processes apart that send by the same end.
+    pub kind: u16,
 }
 
 impl Label {
-    pub const NONE: Label = Label { stream: 0, ppid: 0 };
+    pub const NONE: Label = Label {
+        stream: 0,
+        ppid: 0,
+        kind: 0,
+    };
     pub const LEN: usize = 8;
+    pub const UNORDERED: u16 = 1;
 
     pub fn to_bytes(self) -> [u8; Label::LEN] {
-        (u64::from(self.stream) << 32 | u64::from(self.ppid)).to_ne_bytes()
+        let (stream, kind) = (u64::from(self.stream), u64::from(self.kind));
+        (kind << 48 | stream << 32 | u64::from(self.ppid)).to_ne_bytes()
+    }
+
+    pub fn is_unordered(self) -> bool {
+        self.kind & Label::UNORDERED != 0
     }
 
     fn of_bytes(bytes: [u8; Label::LEN]) -> Label {
@@ -45,6 +58,7 @@ impl Label {
         Label {
             stream: (word >> 32) as u16,
             ppid: word as u32,
+            kind: (word >> 48) as u16,
         }
     }
 }
@@ -92,7 +106,7 @@ pub fn front(ring: &Ring<'_>) -> Result<Option<Front>, Corrupt> {
 
 /// The label of a frame of which nothing was taken yet; how many bytes of it stand before the unread data.
 #[inline(always)]
-fn read_label(ring: &Ring<'_>, frame: &Frame, label: &mut Label) -> usize {
+pub fn read_label(ring: &Ring<'_>, frame: &Frame, label: &mut Label) -> usize {
     if frame.meta.control == 0 {
         if frame.taken == 0 {
             *label = Label::NONE;

@@ -10,7 +10,7 @@ pub struct Gathering {
     pub bytes: usize,
     pub since: u64,
     seen: (u64, usize),
-    /// When something was last sent.
+    /// When messages last left.
     pub last: u64,
     /// The user has received since: it may answer, and the peer wait for that.
     pub answering: bool,

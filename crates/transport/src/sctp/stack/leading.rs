@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use headwater_channel::bell;
+use headwater_channel::wait::Outcome;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::{hidden, sys};
 
 use super::Stack;
 use crate::sctp::guarded::Guarded;
-use crate::sctp::signal::Signal;
+use crate::sctp::signal::{Signal, readable};
 
 const FREE: u32 = 0;
 const CALLER: u32 = 1;
@@ -126,6 +127,16 @@ impl Leading {
         }
     }
 
+    /// In a process that goes on with a copy: those who slept or led are another process's.
+    pub fn begin_anew(&self) {
+        self.leader.store(FREE, Ordering::SeqCst);
+        // SAFETY: no other thread knows of the stack yet.
+        unsafe { self.followers.begin_anew(Vec::new()) };
+        for sleeper in [&self.caller, &self.background] {
+            sleeper.until.store(0, Ordering::SeqCst);
+        }
+    }
+
     pub fn forked(&self) {
         hidden::close(self.caller.bell);
         hidden::close(self.background.bell);
@@ -133,11 +144,13 @@ impl Leading {
 }
 
 impl Stack {
-    /// Waits until `ready`, or `until` has come (false). `signal` is notified of whatever may make it ready. EINTR.
+    /// Waits until `ready`, one of `others` is readable, or `until` has come (false). `signal` is notified of whatever may make it
+    /// ready. EINTR.
     pub fn wait(
         &self,
         signal: &Arc<Signal>,
         until: u64,
+        others: &[i32],
         mut ready: impl FnMut() -> bool,
     ) -> sys::Result<bool> {
         let mut followed = false;
@@ -151,7 +164,7 @@ impl Stack {
                 break Ok(false);
             }
             if self.leading.begin() {
-                let done = self.lead(signal, until, &mut ready);
+                let done = self.lead(signal, until, others, &mut ready);
                 self.leading.leader.store(FREE, Ordering::SeqCst);
                 self.leading.promote();
                 self.caller_left();
@@ -160,13 +173,15 @@ impl Stack {
             followed = true;
             self.leading.follow(signal);
             // The leader may have left before it could see us.
+            let ns = (until != u64::MAX).then(|| until - now);
             let slept = match self.leading.is_by_caller() {
-                true => signal.sleep(seen, (until != u64::MAX).then(|| until - now)),
-                false => Ok(()),
+                true if others.is_empty() => signal.sleep(seen, ns).map(|()| false),
+                true => signal.sleep_beside(seen, ns, others),
+                false => Ok(false),
             };
             self.leading.unfollow(signal);
-            if slept == Err(libc::EINTR) {
-                break slept.map(|()| false);
+            if matches!(slept, Ok(true) | Err(libc::EINTR)) {
+                break slept;
             }
         };
         // Who was woken to lead and has no need to wakes another.
@@ -180,6 +195,7 @@ impl Stack {
         &self,
         signal: &Signal,
         until: u64,
+        others: &[i32],
         ready: &mut dyn FnMut() -> bool,
     ) -> sys::Result<bool> {
         loop {
@@ -198,36 +214,40 @@ impl Stack {
                     _ => continue,
                 }
             }
+            let look = || {
+                self.pump();
+                ready()
+            };
+            if signal.learner.wait_dearly(look) == Outcome::Ready {
+                return Ok(true);
+            }
             signal.set_led(true);
             let slept = match signal.changes() == seen {
-                true => self.sleep_at_links(&self.leading.caller, until, &[]),
-                false => Ok(()),
+                true => self.sleep_at_links(&self.leading.caller, until, others),
+                false => Ok(false),
             };
             signal.set_led(false);
-            slept?;
+            if slept? {
+                return Ok(true);
+            }
         }
     }
 
-    /// Until something comes, a deadline, `until`, or the sleeper's bell. `others` are watched too.
-    pub fn sleep_at_links(&self, sleeper: &Sleeper, until: u64, others: &[i32]) -> sys::Result<()> {
-        let mut set = [libc::pollfd {
-            fd: -1,
-            events: libc::POLLIN,
-            revents: 0,
-        }; 8];
+    /// Until something comes, a deadline, `until`, or the sleeper's bell; true: one of `others` is readable.
+    pub fn sleep_at_links(
+        &self,
+        sleeper: &Sleeper,
+        until: u64,
+        others: &[i32],
+    ) -> sys::Result<bool> {
         let links = self.links.iter().map(|l| l.descriptor());
-        let all = links.chain([sleeper.bell]).chain(others.iter().copied());
-        let mut count = 0;
-        for (place, fd) in set.iter_mut().zip(all) {
-            place.fd = fd;
-            count += 1;
-        }
+        let mut set = readable(links.chain([sleeper.bell]).chain(others.iter().copied()));
         let until = until.min(self.deadline.load(Ordering::SeqCst));
         sleeper.until.store(until, Ordering::SeqCst);
         // Who lowers it from here on rings.
         let slept = if self.deadline.load(Ordering::SeqCst) >= until {
             let ns = (until != u64::MAX).then(|| until.saturating_sub(sys::now()));
-            sys::ppoll(&mut set[..count], ns)
+            sys::ppoll(&mut set, ns)
         } else {
             Ok(0)
         };
@@ -239,6 +259,6 @@ impl Stack {
         if set[links].revents != 0 {
             bell::take(sleeper.bell);
         }
-        slept.map(drop)
+        slept.map(|_| set[links + 1..].iter().any(|other| other.revents != 0))
     }
 }

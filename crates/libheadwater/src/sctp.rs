@@ -1,0 +1,519 @@
+//! Calls on SCTP sockets of our own: C's arguments become the socket's verbs, and their results C's again.
+
+use std::sync::Arc;
+
+use headwater_host::config::{self, Sctp};
+use headwater_host::sync::Ordering;
+use headwater_host::table::{self, Handle, Kind};
+use headwater_host::{next, process, sys};
+use headwater_transport::sctp::socket::face::{self, Closing, Number, Open};
+use headwater_transport::sctp::socket::{Receiving, Sending, Socket, control};
+use libc::{c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, sockaddr, socklen_t, timespec};
+
+use crate::real;
+
+/// What a name may be at most: sockaddr_storage.
+const LONGEST_NAME: usize = size_of::<libc::sockaddr_storage>();
+/// UIO_MAXIOV.
+const MOST_PARTS: usize = 1024;
+/// Options have a few hundred bytes, lists of addresses some more.
+const LARGEST_OPTION: usize = 1 << 20;
+const PEELOFF: c_int = 102;
+const CONNECTX3: c_int = 111;
+const PEELOFF_FLAGS: c_int = 122;
+
+/// The SCTP socket behind a descriptor.
+#[inline(always)]
+pub fn at(fd: c_int) -> Option<Handle> {
+    table::sctp(fd)
+}
+
+/// -1 and errno; what succeeds leaves errno alone.
+fn answer(outcome: sys::Result<usize>, before: c_int) -> isize {
+    next::set_errno(before);
+    crate::result(outcome)
+}
+
+/// Runs a call that may make, end or move associations. EBADF: it was closed meanwhile.
+fn on(h: Handle, call: impl FnOnce(&Open) -> sys::Result<usize>) -> isize {
+    let before = next::errno();
+    let outcome = face::get(h).ok_or(libc::EBADF).and_then(|open| {
+        let outcome = call(&open);
+        open.called();
+        outcome
+    });
+    answer(outcome, before)
+}
+
+/// socket(2). `None`: it is for the kernel, and its answer is final.
+#[cold]
+pub unsafe fn socket(domain: c_int, kind: c_int) -> Option<c_int> {
+    let asked = face::serves(domain, kind).filter(|_| process::enabled())?;
+    match config::get().sctp {
+        Sctp::Never => return None,
+        Sctp::Always => {}
+        Sctp::Auto => {
+            let before = next::errno();
+            let fd = real::socket(domain, kind, libc::IPPROTO_SCTP);
+            let none = [
+                libc::EPROTONOSUPPORT,
+                libc::ESOCKTNOSUPPORT,
+                libc::EAFNOSUPPORT,
+            ];
+            if fd >= 0 || !none.contains(&next::errno()) {
+                return Some(fd);
+            }
+            next::set_errno(before);
+        }
+    }
+    let before = next::errno();
+    Some(answer(face::open(asked, kind).map(|fd| fd as usize), before) as c_int)
+}
+
+unsafe fn bytes<'a>(at: *const c_void, n: usize) -> sys::Result<&'a [u8]> {
+    match n {
+        0 => Ok(&[]),
+        _ if at.is_null() => Err(libc::EFAULT),
+        n => Ok(core::slice::from_raw_parts(at as *const u8, n)),
+    }
+}
+
+unsafe fn name<'a>(at: *const c_void, n: socklen_t) -> sys::Result<&'a [u8]> {
+    if at.is_null() {
+        return Ok(&[]);
+    }
+    if n as usize > LONGEST_NAME {
+        return Err(libc::EINVAL);
+    }
+    bytes(at, n as usize)
+}
+
+unsafe fn parts<'a>(iov: *const iovec, n: usize) -> sys::Result<&'a [iovec]> {
+    match n {
+        0 => Ok(&[]),
+        _ if n > MOST_PARTS => Err(libc::EMSGSIZE),
+        _ if iov.is_null() => Err(libc::EFAULT),
+        n => Ok(core::slice::from_raw_parts(iov, n)),
+    }
+}
+
+/// As much as there is room for; `len` becomes the whole length.
+unsafe fn give_name(name: &[u8], at: *mut c_void, len: *mut socklen_t) {
+    if !len.is_null() {
+        let room = *len as usize;
+        if !at.is_null() {
+            core::ptr::copy_nonoverlapping(name.as_ptr(), at as *mut u8, name.len().min(room));
+        }
+        *len = name.len() as socklen_t;
+    }
+}
+
+pub unsafe fn bind(h: Handle, addr: *const sockaddr, len: socklen_t) -> c_int {
+    on(h, |open| {
+        open.socket.bind(name(addr.cast(), len)?)?;
+        Ok(0)
+    }) as c_int
+}
+
+pub unsafe fn connect(h: Handle, addr: *const sockaddr, len: socklen_t) -> c_int {
+    on(h, |open| {
+        open.socket.connect(name(addr.cast(), len)?)?;
+        Ok(0)
+    }) as c_int
+}
+
+pub fn listen(h: Handle, backlog: c_int) -> c_int {
+    on(h, |open| open.socket.listen(backlog).map(|()| 0)) as c_int
+}
+
+pub fn shutdown(h: Handle, how: c_int) -> c_int {
+    on(h, |open| open.socket.shutdown(how).map(|()| 0)) as c_int
+}
+
+pub unsafe fn accept(h: Handle, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
+    on(h, |open| {
+        if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
+            return Err(libc::EINVAL);
+        }
+        // The number first: without one nobody is accepted.
+        let number = Number::new(flags)?;
+        let socket = open.socket.accept()?;
+        let peer = socket.peer_name().unwrap_or_default();
+        let fd = show(number, socket, flags)?;
+        if !addr.is_null() {
+            give_name(&peer, addr.cast(), len);
+        }
+        Ok(fd)
+    }) as c_int
+}
+
+fn show(number: Number, socket: Arc<Socket>, flags: c_int) -> sys::Result<usize> {
+    let nonblocking = flags & libc::SOCK_NONBLOCK != 0;
+    socket.nonblocking.store(nonblocking, Ordering::Relaxed);
+    number.stands_for(socket).map(|fd| fd as usize)
+}
+
+/// getsockname(2), getpeername(2).
+pub unsafe fn names(h: Handle, peer: bool, addr: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    on(h, |open| {
+        if addr.is_null() || len.is_null() {
+            return Err(libc::EFAULT);
+        }
+        let name = if peer {
+            open.socket.peer_name()?
+        } else {
+            open.socket.local_name()?
+        };
+        give_name(&name, addr.cast(), len);
+        Ok(0)
+    }) as c_int
+}
+
+pub unsafe fn setsockopt(
+    h: Handle,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    on(h, |open| {
+        if len as usize > LARGEST_OPTION {
+            return Err(libc::EINVAL);
+        }
+        let value = bytes(value, len as usize)?;
+        let said = open.socket.set_option(level, name, value)?;
+        Ok(said as usize)
+    }) as c_int
+}
+
+pub unsafe fn getsockopt(
+    h: Handle,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    on(h, |open| {
+        if len.is_null() {
+            return Err(libc::EFAULT);
+        }
+        let room = *len as usize;
+        if room > i32::MAX as usize {
+            return Err(libc::EINVAL);
+        }
+        let mut bytes = self::bytes(value, room.min(LARGEST_OPTION))?.to_vec();
+        let peels = level == libc::IPPROTO_SCTP && matches!(name, PEELOFF | PEELOFF_FLAGS);
+        let flags = match bytes.get(8..12) {
+            Some(flags) if name == PEELOFF_FLAGS => i32::from_ne_bytes(flags.try_into().unwrap()),
+            _ => 0,
+        };
+        let number = if peels {
+            Some(Number::new(flags)?)
+        } else {
+            None
+        };
+        let connects = level == libc::IPPROTO_SCTP && name == CONNECTX3;
+        if connects {
+            append_addresses(&mut bytes)?;
+        }
+        let peeled = match open.socket.get_option(level, name, &mut bytes, room) {
+            // The number of the association is known already.
+            Err(libc::EINPROGRESS) if connects && bytes.len() <= room => {
+                core::ptr::copy_nonoverlapping(bytes.as_ptr(), value as *mut u8, bytes.len());
+                return Err(libc::EINPROGRESS);
+            }
+            done => done?,
+        };
+        let mut said = 0;
+        if let (Some(socket), Some(number)) = (peeled, number) {
+            said = show(number, socket, flags)?;
+            if let Some(place) = bytes.get_mut(4..8) {
+                place.copy_from_slice(&(said as i32).to_ne_bytes());
+            }
+        }
+        let n = bytes.len().min(room);
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), value as *mut u8, n);
+        *len = n as socklen_t;
+        Ok(said)
+    }) as c_int
+}
+
+/// The struct of SCTP_SOCKOPT_CONNECTX3 points to its addresses: they come behind it.
+unsafe fn append_addresses(bytes: &mut Vec<u8>) -> sys::Result<()> {
+    let whole: [u8; 16] = bytes[..].try_into().map_err(|_| libc::EINVAL)?;
+    let [_, _, _, _, a, b, c, d, addrs @ ..] = whole;
+    let len = i32::from_ne_bytes([a, b, c, d]);
+    if len <= 0 || len as usize > LARGEST_OPTION {
+        return Err(libc::EINVAL);
+    }
+    let addrs = u64::from_ne_bytes(addrs) as usize as *const c_void;
+    bytes.extend_from_slice(self::bytes(addrs, len as usize)?);
+    Ok(())
+}
+
+/// EPIPE comes with SIGPIPE, unless MSG_NOSIGNAL.
+fn send(h: Handle, what: &Sending<'_>) -> isize {
+    let before = next::errno();
+    let outcome = face::get(h).ok_or(libc::EBADF).and_then(|open| {
+        let outcome = open.socket.send(what);
+        open.moved();
+        outcome
+    });
+    if outcome == Err(libc::EPIPE) && what.flags & libc::MSG_NOSIGNAL == 0 {
+        // SAFETY: a signal to this thread.
+        unsafe { libc::raise(libc::SIGPIPE) };
+    }
+    answer(outcome, before)
+}
+
+fn refused(errno: c_int) -> isize {
+    next::set_errno(errno);
+    -1
+}
+
+pub unsafe fn sendv(h: Handle, iov: *const iovec, n: usize, flags: c_int) -> isize {
+    match parts(iov, n) {
+        Ok(data) => send(
+            h,
+            &Sending {
+                to: &[],
+                data,
+                control: &[],
+                flags,
+            },
+        ),
+        Err(e) => refused(e),
+    }
+}
+
+pub unsafe fn sendto(
+    h: Handle,
+    data: &[iovec],
+    flags: c_int,
+    to: *const sockaddr,
+    len: socklen_t,
+) -> isize {
+    match name(to.cast(), len) {
+        Ok(to) => send(
+            h,
+            &Sending {
+                to,
+                data,
+                control: &[],
+                flags,
+            },
+        ),
+        Err(e) => refused(e),
+    }
+}
+
+pub unsafe fn sendmsg(h: Handle, msg: *const msghdr, flags: c_int) -> isize {
+    if msg.is_null() {
+        return refused(libc::EFAULT);
+    }
+    let m = &*msg;
+    let sending = || {
+        Ok(Sending {
+            to: name(m.msg_name, m.msg_namelen)?,
+            data: parts(m.msg_iov, m.msg_iovlen)?,
+            control: bytes(m.msg_control, m.msg_controllen)?,
+            flags,
+        })
+    };
+    match sending() {
+        Ok(what) => send(h, &what),
+        Err(e) => refused(e),
+    }
+}
+
+fn receive(h: Handle, what: &mut Receiving<'_>) -> isize {
+    let before = next::errno();
+    let outcome = face::get(h).ok_or(libc::EBADF).and_then(|open| {
+        let outcome = open.socket.receive(what);
+        open.moved();
+        outcome
+    });
+    answer(outcome, before)
+}
+
+fn into(iov: &[iovec], flags: c_int, wants_from: bool, wants_control: bool) -> Receiving<'_> {
+    Receiving {
+        into: iov,
+        flags,
+        wants_control,
+        wants_from,
+        from: Vec::new(),
+        control: Vec::new(),
+        out_flags: 0,
+    }
+}
+
+/// read(2) and readv(2): of nothing, it never waits.
+pub unsafe fn readv(h: Handle, iov: *const iovec, n: usize) -> isize {
+    match parts(iov, n) {
+        Ok(iov) if iov.iter().all(|part| part.iov_len == 0) => 0,
+        Ok(iov) => receive(h, &mut into(iov, 0, false, false)),
+        Err(e) => refused(e),
+    }
+}
+
+pub unsafe fn recvfrom(
+    h: Handle,
+    iov: &[iovec],
+    flags: c_int,
+    from: *mut sockaddr,
+    len: *mut socklen_t,
+) -> isize {
+    let mut what = into(iov, flags, !from.is_null(), false);
+    let n = receive(h, &mut what);
+    if n >= 0 && !from.is_null() {
+        give_name(&what.from, from.cast(), len);
+    }
+    n
+}
+
+pub unsafe fn recvmsg(h: Handle, msg: *mut msghdr, flags: c_int) -> isize {
+    if msg.is_null() {
+        return refused(libc::EFAULT);
+    }
+    let m = &mut *msg;
+    let iov = match parts(m.msg_iov, m.msg_iovlen) {
+        Ok(iov) => iov,
+        Err(e) => return refused(e),
+    };
+    let room = if m.msg_control.is_null() {
+        0
+    } else {
+        m.msg_controllen
+    };
+    let mut what = into(iov, flags, !m.msg_name.is_null(), room > 0);
+    let n = receive(h, &mut what);
+    if n < 0 {
+        return n;
+    }
+    if m.msg_name.is_null() {
+        m.msg_namelen = 0;
+    } else {
+        give_name(&what.from, m.msg_name, &mut m.msg_namelen);
+    }
+    let cut = if control::fit(&mut what.control, room) {
+        libc::MSG_CTRUNC
+    } else {
+        0
+    };
+    if !what.control.is_empty() {
+        let at = m.msg_control as *mut u8;
+        core::ptr::copy_nonoverlapping(what.control.as_ptr(), at, what.control.len());
+    }
+    m.msg_controllen = what.control.len();
+    m.msg_flags = what.out_flags | cut | flags & libc::MSG_CMSG_CLOEXEC;
+    n
+}
+
+/// Each message by itself; after the first an error only ends the row.
+pub unsafe fn sendmmsg(h: Handle, msgs: *mut mmsghdr, n: c_uint, flags: c_int) -> c_int {
+    let before = next::errno();
+    for i in 0..(n as usize).min(MOST_PARTS) {
+        let m = &mut *msgs.add(i);
+        let sent = sendmsg(h, &m.msg_hdr, flags);
+        if sent < 0 {
+            return ended(i, before);
+        }
+        m.msg_len = sent as c_uint;
+    }
+    n.min(MOST_PARTS as c_uint) as c_int
+}
+
+pub unsafe fn recvmmsg(
+    h: Handle,
+    msgs: *mut mmsghdr,
+    n: c_uint,
+    mut flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    let before = next::errno();
+    let until = match timeout.as_ref() {
+        None => u64::MAX,
+        Some(t) => sys::now().saturating_add(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64),
+    };
+    let n = (n as usize).min(MOST_PARTS);
+    for i in 0..n {
+        let m = &mut *msgs.add(i);
+        let got = recvmsg(h, &mut m.msg_hdr, flags & !libc::MSG_WAITFORONE);
+        if got < 0 {
+            return ended(i, before);
+        }
+        m.msg_len = got as c_uint;
+        if flags & libc::MSG_WAITFORONE != 0 {
+            flags |= libc::MSG_DONTWAIT;
+        }
+        // The end, or the time that recvmmsg(2) looks at after each message.
+        if got == 0 || sys::now() >= until {
+            return i as c_int + 1;
+        }
+    }
+    n as c_int
+}
+
+fn ended(done: usize, errno_before: c_int) -> c_int {
+    if done == 0 {
+        return -1;
+    }
+    next::set_errno(errno_before);
+    done as c_int
+}
+
+/// Before close(2) of `fd`, or dup2(2) over it.
+pub fn closing(fd: c_int) -> Option<Closing> {
+    at(fd).map(|h| face::closing(fd, h))
+}
+
+pub unsafe fn close(fd: c_int, h: Handle) -> c_int {
+    let closing = face::closing(fd, h);
+    let r = real::close(fd);
+    let errno = next::errno();
+    closing.finish();
+    next::set_errno(errno);
+    r
+}
+
+/// After fcntl(F_SETFL) and ioctl(FIONBIO).
+pub fn set_nonblocking(h: Handle, on: bool) {
+    if let Some(open) = face::get(h) {
+        open.socket.nonblocking.store(on, Ordering::Relaxed);
+    }
+}
+
+/// ioctl(2); `None`: the kernel knows.
+pub unsafe fn ioctl(h: Handle, request: c_ulong, arg: usize) -> Option<c_int> {
+    if !matches!(request, libc::FIONREAD | libc::TIOCOUTQ) {
+        return None;
+    }
+    if arg == 0 {
+        return Some(refused(libc::EFAULT) as c_int);
+    }
+    Some(on(h, |open| {
+        let bytes = match request {
+            libc::FIONREAD if !open.socket.takes_data() => return Err(libc::EINVAL),
+            libc::FIONREAD => open.socket.unread(),
+            _ => open.socket.unsent(),
+        };
+        (arg as *mut c_int).write_unaligned(bytes.min(i32::MAX as usize) as c_int);
+        Ok(0)
+    }) as c_int)
+}
+
+/// Descriptors that a control message would send; EOPNOTSUPP, and -1, when one is an SCTP socket.
+pub unsafe fn refuses_passing(msg: *const msghdr) -> bool {
+    let mut refused = false;
+    crate::process::each_passed(msg, |fd| refused |= at(fd).is_some());
+    if refused {
+        next::set_errno(face::refuse_passing());
+    }
+    refused
+}
+
+/// Is it a socket whose reading and writing the C library can't do by itself?
+pub fn is_one(fd: c_int) -> bool {
+    table::lookup(fd).is_some_and(|h| h.kind() == Kind::Sctp)
+}

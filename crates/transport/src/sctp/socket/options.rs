@@ -1,0 +1,304 @@
+//! Options of SCTP sockets, as RFC 6458 section 8 and Linux's sctp(7) have them: setsockopt, getsockopt.
+//!
+//! Carried: it does what it says. Told: it is kept and given back, and changes nothing here. By memory there are neither packets
+//! nor paths, so what is about these is told only; a socket that asks for authentication or autoclose calls by packets.
+//!
+//! ```text
+//! name                            calls    what is done     notes
+//! SCTP_RTOINFO                    get set  carried
+//! SCTP_ASSOCINFO                  get set  carried          sasoc_peer_rwnd, sasoc_local_rwnd: get only
+//! SCTP_INITMSG                    get set  carried
+//! SCTP_NODELAY                    get set  carried
+//! SCTP_AUTOCLOSE                  get set  carried          one-to-many, associations to come
+//! SCTP_SET_PEER_PRIMARY_ADDR          set  carried          with SCTP_ASCONF_SUPPORTED at both ends, else EPERM
+//! SCTP_PRIMARY_ADDR               get set  carried
+//! SCTP_ADAPTATION_LAYER           get set  carried
+//! SCTP_DISABLE_FRAGMENTS          get set  carried
+//! SCTP_PEER_ADDR_PARAMS           get set  carried          flow label and DSCP: told
+//! SCTP_DEFAULT_SEND_PARAM         get set  carried
+//! SCTP_EVENTS                     get set  carried          a struct of any length up to ours
+//! SCTP_I_WANT_MAPPED_V4_ADDR      get set  carried
+//! SCTP_MAXSEG                     get set  carried
+//! SCTP_STATUS                     get      carried
+//! SCTP_GET_PEER_ADDR_INFO         get      carried
+//! SCTP_DELAYED_SACK               get set  carried
+//! SCTP_CONTEXT                    get set  carried
+//! SCTP_FRAGMENT_INTERLEAVE        get set  carried          0, 1, 2
+//! SCTP_PARTIAL_DELIVERY_POINT     get set  carried          0: as seems good to us
+//! SCTP_MAX_BURST                  get set  carried
+//! SCTP_AUTH_CHUNK                     set  carried          turns authentication on, as the other options of it do
+//! SCTP_HMAC_IDENT                 get set  told             SHA-1 and SHA-256 are offered, and the peer chooses
+//! SCTP_AUTH_KEY                       set  carried
+//! SCTP_AUTH_ACTIVE_KEY            get set  carried
+//! SCTP_AUTH_DELETE_KEY                set  carried
+//! SCTP_AUTH_DEACTIVATE_KEY            set  carried          it can't be made active any more
+//! SCTP_PEER_AUTH_CHUNKS           get      carried
+//! SCTP_LOCAL_AUTH_CHUNKS          get      carried
+//! SCTP_GET_ASSOC_NUMBER           get      carried          one-to-many
+//! SCTP_GET_ASSOC_ID_LIST          get      carried          one-to-many
+//! SCTP_AUTO_ASCONF                get set  told
+//! SCTP_PEER_ADDR_THLDS, _V2       get set  carried          spt_pathcpthld: told
+//! SCTP_RECVRCVINFO                get set  carried
+//! SCTP_RECVNXTINFO                get set  carried
+//! SCTP_DEFAULT_SNDINFO            get set  carried
+//! SCTP_DEFAULT_PRINFO             get set  carried
+//! SCTP_PR_ASSOC_STATUS            get      carried
+//! SCTP_PR_STREAM_STATUS           get      carried
+//! SCTP_PR_SUPPORTED               get set  carried          on by default
+//! SCTP_RECONFIG_SUPPORTED         get set  carried          on by default
+//! SCTP_ASCONF_SUPPORTED           get set  carried
+//! SCTP_AUTH_SUPPORTED             get set  carried
+//! SCTP_INTERLEAVING_SUPPORTED     get set  carried          EPERM while SCTP_FRAGMENT_INTERLEAVE is 0
+//! SCTP_ECN_SUPPORTED              get set  ignored          always 0
+//! SCTP_ENABLE_STREAM_RESET        get set  carried
+//! SCTP_RESET_STREAMS                  set  carried          a second request waits for the first
+//! SCTP_RESET_ASSOC                    set  carried          as above
+//! SCTP_ADD_STREAMS                    set  carried          as above
+//! SCTP_STREAM_SCHEDULER           get set  carried          FCFS, PRIO, RR, and RFC 8260's FC (3) and WFQ (4)
+//! SCTP_STREAM_SCHEDULER_VALUE     get set  carried
+//! SCTP_EVENT                      get set  carried
+//! SCTP_REUSE_PORT                 get set  carried          one-to-one, before bind
+//! SCTP_EXPOSE_POTENTIALLY_FAILED_STATE get set carried
+//! SCTP_REMOTE_UDP_ENCAPS_PORT     get set  carried
+//! SCTP_PLPMTUD_PROBE_INTERVAL     get set  told             paths are probed as RFC 8899 says, unless PMTU discovery is off
+//! SCTP_GET_ASSOC_STATS            get      carried          what nobody counts is 0
+//!
+//! SO_ERROR, SO_TYPE, SO_PROTOCOL, SO_DOMAIN, SO_ACCEPTCONN   get      carried
+//! SO_LINGER, SO_RCVTIMEO, SO_SNDTIMEO                        get set  carried
+//! SO_SNDBUF, SO_RCVBUF                                       get set  carried    doubled as Linux does; no less than 1 MiB within
+//! SO_REUSEADDR, SO_REUSEPORT                                 get set  told
+//! SO_KEEPALIVE, SO_BROADCAST, SO_PRIORITY, SO_MARK ...       get set  told
+//! IP_TOS, IP_TTL, IPV6_TCLASS, IPV6_UNICAST_HOPS ...         get set  told
+//! IPV6_V6ONLY                                                get set  carried    before bind
+//! others                                                              refused    ENOPROTOOPT
+//! ```
+
+mod generic;
+mod keys;
+mod messages;
+mod parameters;
+mod paths;
+mod status;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod values;
+mod whom;
+
+use headwater_host::sys;
+
+use super::Core;
+use super::abi::*;
+pub use values::{AssocOptions, Options, PathValues, Shared};
+
+/// Of getsockopt: what the program passed, then the answer; and its room.
+struct Answer<'a> {
+    value: &'a mut Vec<u8>,
+    room: usize,
+}
+
+impl Answer<'_> {
+    /// The struct that was passed. EINVAL: it is shorter.
+    fn asked<T: Layout>(&self) -> sys::Result<T> {
+        read(self.value)
+    }
+
+    /// EINVAL: there is no room for it.
+    fn tell<T: Layout>(&mut self, answer: &T) -> sys::Result<()> {
+        self.tell_bytes(answer.bytes())
+    }
+
+    fn tell_bytes(&mut self, answer: &[u8]) -> sys::Result<()> {
+        if self.room < answer.len() {
+            return Err(libc::EINVAL);
+        }
+        self.value.clear();
+        self.value.extend_from_slice(answer);
+        Ok(())
+    }
+
+    fn flag(&mut self, on: bool) -> sys::Result<()> {
+        self.tell(&i32::from(on))
+    }
+}
+
+/// The struct in front. EINVAL: there is less.
+fn read<T: Layout>(value: &[u8]) -> sys::Result<T> {
+    T::read(value).ok_or(libc::EINVAL)
+}
+
+/// The struct, and nothing else. EINVAL.
+fn exactly<T: Layout>(value: &[u8]) -> sys::Result<T> {
+    if value.len() != size_of::<T>() {
+        return Err(libc::EINVAL);
+    }
+    read(value)
+}
+
+fn flag(value: &[u8]) -> sys::Result<bool> {
+    Ok(read::<i32>(value)? != 0)
+}
+
+/// A sctp_assoc_value, or an int in its place: for the associations to come.
+fn value_or_int(value: &[u8]) -> sys::Result<(sctp_assoc_value, bool)> {
+    if value.len() == size_of::<i32>() {
+        let number = read::<u32>(value)?;
+        let of_future = sctp_assoc_value {
+            assoc_id: SCTP_FUTURE_ASSOC,
+            assoc_value: number,
+        };
+        return Ok((of_future, true));
+    }
+    Ok((exactly(value)?, false))
+}
+
+impl Core {
+    /// setsockopt(2), but for SCTP_SOCKOPT_*. EINVAL: too short, no such association, out of its range; ENOPROTOOPT: no such
+    /// option; EOPNOTSUPP: not for this style; and what each option's own rules say.
+    pub fn set_option(&mut self, level: i32, name: i32, value: &[u8]) -> sys::Result<()> {
+        match level {
+            SOL_SCTP => self.set_sctp(name, value),
+            libc::SOL_SOCKET => self.set_socket(name, value),
+            libc::IPPROTO_IP | libc::IPPROTO_IPV6 => self.set_ip(level, name, value),
+            _ => Err(libc::ENOPROTOOPT),
+        }
+    }
+
+    /// getsockopt(2): `value` holds what the program passed, and then the answer, of `room` bytes at most.
+    pub fn get_option(
+        &mut self,
+        level: i32,
+        name: i32,
+        value: &mut Vec<u8>,
+        room: usize,
+    ) -> sys::Result<()> {
+        let to = &mut Answer { value, room };
+        match level {
+            SOL_SCTP => self.get_sctp(name, to),
+            libc::SOL_SOCKET => self.get_socket(name, to),
+            libc::IPPROTO_IP | libc::IPPROTO_IPV6 => self.get_ip(level, name, to),
+            _ => Err(libc::ENOPROTOOPT),
+        }
+    }
+
+    fn set_sctp(&mut self, name: i32, value: &[u8]) -> sys::Result<()> {
+        match name {
+            SCTP_RTOINFO => self.set_rto(&exactly(value)?),
+            SCTP_ASSOCINFO => self.set_association(&exactly(value)?),
+            SCTP_INITMSG => self.set_init(&exactly(value)?),
+            SCTP_NODELAY => self.set_nodelay(flag(value)?),
+            SCTP_AUTOCLOSE => self.set_autoclose(value),
+            SCTP_ADAPTATION_LAYER => self.set_adaptation(&exactly(value)?),
+            SCTP_MAXSEG => self.set_maxseg(value),
+            SCTP_DELAYED_SACK => self.set_delayed_sack(value),
+            SCTP_MAX_BURST => self.set_max_burst(value),
+            SCTP_FRAGMENT_INTERLEAVE => self.set_interleave(exactly(value)?),
+            SCTP_PARTIAL_DELIVERY_POINT => self.set_delivery_point(exactly(value)?),
+            SCTP_PR_SUPPORTED
+            | SCTP_RECONFIG_SUPPORTED
+            | SCTP_ASCONF_SUPPORTED
+            | SCTP_AUTH_SUPPORTED
+            | SCTP_ECN_SUPPORTED
+            | SCTP_INTERLEAVING_SUPPORTED => self.set_supported(name, &exactly(value)?),
+            SCTP_DISABLE_FRAGMENTS => self.set_flag(value, |o| &mut o.disable_fragments),
+            SCTP_I_WANT_MAPPED_V4_ADDR => self.set_flag(value, |o| &mut o.v4mapped),
+            SCTP_RECVRCVINFO => self.set_flag(value, |o| &mut o.recv_rcvinfo),
+            SCTP_RECVNXTINFO => self.set_flag(value, |o| &mut o.recv_nxtinfo),
+            SCTP_AUTO_ASCONF => self.set_auto_asconf(flag(value)?),
+            SCTP_REUSE_PORT => self.set_reuse_port(value),
+            SCTP_EXPOSE_POTENTIALLY_FAILED_STATE => self.set_exposure(&exactly(value)?),
+            SCTP_DEFAULT_SEND_PARAM => self.set_default_param(&exactly(value)?),
+            SCTP_DEFAULT_SNDINFO => self.set_default_info(&exactly(value)?),
+            SCTP_DEFAULT_PRINFO => self.set_default_reliability(&exactly(value)?),
+            SCTP_CONTEXT => self.set_context(&exactly(value)?),
+            SCTP_EVENTS => self.set_events(value),
+            SCTP_EVENT => self.set_event(&read(value)?),
+            SCTP_PRIMARY_ADDR => self.set_primary(&exactly(value)?),
+            SCTP_SET_PEER_PRIMARY_ADDR => self.set_peer_primary(&exactly(value)?),
+            SCTP_PEER_ADDR_PARAMS => self.set_path_parameters(value),
+            SCTP_PEER_ADDR_THLDS => self.set_thresholds(value, false),
+            SCTP_PEER_ADDR_THLDS_V2 => self.set_thresholds(value, true),
+            SCTP_REMOTE_UDP_ENCAPS_PORT => self.set_encapsulation(&exactly(value)?),
+            SCTP_PLPMTUD_PROBE_INTERVAL => self.set_probe_interval(&exactly(value)?),
+            SCTP_AUTH_CHUNK => self.set_auth_chunk(&exactly(value)?),
+            SCTP_HMAC_IDENT => self.set_hmacs(value),
+            SCTP_AUTH_KEY => self.set_key(value),
+            SCTP_AUTH_ACTIVE_KEY | SCTP_AUTH_DELETE_KEY | SCTP_AUTH_DEACTIVATE_KEY => {
+                self.change_key(name, &exactly(value)?)
+            }
+            SCTP_ENABLE_STREAM_RESET => self.set_stream_reset(&exactly(value)?),
+            SCTP_RESET_STREAMS => self.reset_streams(value),
+            SCTP_RESET_ASSOC => self.reset_association(exactly(value)?),
+            SCTP_ADD_STREAMS => self.add_streams(&exactly(value)?),
+            SCTP_STREAM_SCHEDULER => self.set_scheduler(&read(value)?),
+            SCTP_STREAM_SCHEDULER_VALUE => self.set_stream_value(&read(value)?),
+            _ => Err(libc::ENOPROTOOPT),
+        }
+    }
+
+    fn get_sctp(&mut self, name: i32, to: &mut Answer<'_>) -> sys::Result<()> {
+        match name {
+            SCTP_RTOINFO => self.get_rto(to),
+            SCTP_ASSOCINFO => self.get_association(to),
+            SCTP_INITMSG => self.get_init(to),
+            SCTP_NODELAY => to.flag(!self.options.config.nagle),
+            SCTP_AUTOCLOSE => self.get_autoclose(to),
+            SCTP_ADAPTATION_LAYER => self.get_adaptation(to),
+            SCTP_MAXSEG => self.get_maxseg(to),
+            SCTP_DELAYED_SACK => self.get_delayed_sack(to),
+            SCTP_MAX_BURST => self.get_max_burst(to),
+            SCTP_FRAGMENT_INTERLEAVE => to.tell(&u32::from(self.options.interleave)),
+            SCTP_PARTIAL_DELIVERY_POINT => to.tell(&self.options.delivery_point),
+            SCTP_PR_SUPPORTED
+            | SCTP_RECONFIG_SUPPORTED
+            | SCTP_ASCONF_SUPPORTED
+            | SCTP_AUTH_SUPPORTED
+            | SCTP_ECN_SUPPORTED
+            | SCTP_INTERLEAVING_SUPPORTED => self.get_supported(name, to),
+            SCTP_DISABLE_FRAGMENTS => to.flag(self.options.disable_fragments),
+            SCTP_I_WANT_MAPPED_V4_ADDR => to.flag(self.options.v4mapped),
+            SCTP_RECVRCVINFO => to.flag(self.options.recv_rcvinfo),
+            SCTP_RECVNXTINFO => to.flag(self.options.recv_nxtinfo),
+            SCTP_AUTO_ASCONF => to.flag(self.options.auto_asconf),
+            SCTP_REUSE_PORT => to.flag(self.options.reuse_port),
+            SCTP_EXPOSE_POTENTIALLY_FAILED_STATE => self.get_value(to, |s| s.exposure),
+            SCTP_DEFAULT_SEND_PARAM => self.get_default_param(to),
+            SCTP_DEFAULT_SNDINFO => self.get_default_info(to),
+            SCTP_DEFAULT_PRINFO => self.get_default_reliability(to),
+            SCTP_CONTEXT => self.get_value(to, |s| s.context),
+            SCTP_EVENTS => self.get_events(to),
+            SCTP_EVENT => self.get_event(to),
+            SCTP_PRIMARY_ADDR => self.get_primary(to),
+            SCTP_PEER_ADDR_PARAMS => self.get_path_parameters(to),
+            SCTP_PEER_ADDR_THLDS => self.get_thresholds(to, false),
+            SCTP_PEER_ADDR_THLDS_V2 => self.get_thresholds(to, true),
+            SCTP_REMOTE_UDP_ENCAPS_PORT => self.get_encapsulation(to),
+            SCTP_PLPMTUD_PROBE_INTERVAL => self.get_probe_interval(to),
+            SCTP_HMAC_IDENT => self.get_hmacs(to),
+            SCTP_AUTH_ACTIVE_KEY => self.get_active_key(to),
+            SCTP_PEER_AUTH_CHUNKS => self.get_auth_chunks(to, true),
+            SCTP_LOCAL_AUTH_CHUNKS => self.get_auth_chunks(to, false),
+            SCTP_ENABLE_STREAM_RESET => self.get_value(to, |s| s.stream_reset),
+            SCTP_STREAM_SCHEDULER => self.get_scheduler(to),
+            SCTP_STREAM_SCHEDULER_VALUE => self.get_stream_value(to),
+            SCTP_STATUS => self.get_status(to),
+            SCTP_GET_PEER_ADDR_INFO => self.get_path_info(to),
+            SCTP_GET_ASSOC_NUMBER => self.get_number(to),
+            SCTP_GET_ASSOC_ID_LIST => self.get_list(to),
+            SCTP_GET_ASSOC_STATS => self.get_stats(to),
+            SCTP_PR_ASSOC_STATUS => self.get_abandoned(to, false),
+            SCTP_PR_STREAM_STATUS => self.get_abandoned(to, true),
+            _ => Err(libc::ENOPROTOOPT),
+        }
+    }
+
+    /// Sets an option that is the socket's alone.
+    fn set_flag(
+        &mut self,
+        value: &[u8],
+        which: impl FnOnce(&mut Options) -> &mut bool,
+    ) -> sys::Result<()> {
+        *which(&mut self.options) = flag(value)?;
+        Ok(())
+    }
+}

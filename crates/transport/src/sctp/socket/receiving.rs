@@ -1,0 +1,423 @@
+//! recvmsg: notifications and messages, in their order.
+
+use core::net::IpAddr;
+
+use headwater_host::sync::Ordering;
+use headwater_host::sys;
+use headwater_sctp::recv::Received;
+use libc::iovec;
+
+use super::control::{self, Came, Next};
+use super::face::count;
+use super::{AssocT, Core, Notice, Socket, State, Style, abi, notice, remote, waiting};
+use crate::loopback::buffers;
+use crate::sctp::port::until;
+
+/// What a call receives into; then what it got.
+pub struct Receiving<'a> {
+    pub into: &'a [iovec],
+    pub flags: i32,
+    pub wants_control: bool,
+    pub wants_from: bool,
+    pub from: Vec<u8>,
+    pub control: Vec<u8>,
+    pub out_flags: i32,
+}
+
+/// A message that was looked at, or the part of it that was there.
+pub struct Peeked {
+    pub assoc: AssocT,
+    pub received: Received,
+    pub data: Vec<u8>,
+    pub taken: usize,
+}
+
+/// What is looked at, at most, if it is not all there.
+const MOST_PEEKED: usize = 1 << 20;
+
+impl Socket {
+    /// Bytes received: of one message or notification, as much as there is room for; the rest comes by the next calls, the last one with
+    /// MSG_EOR. 0: the peer of a one-to-one socket has shut down. EAGAIN, ENOTCONN, ECONNRESET, ETIMEDOUT, EINTR.
+    pub fn receive(&self, what: &mut Receiving<'_>) -> sys::Result<usize> {
+        if let Some(remote) = self.remote.get() {
+            return remote.receive(self, what);
+        }
+        let mut core = self.core.enter();
+        if let Some(done) = core.try_receive(what) {
+            return done;
+        }
+        if what.flags & libc::MSG_DONTWAIT != 0
+            || self.nonblocking.load(Ordering::Relaxed)
+            || remote::never_waits()
+        {
+            let pumps = core.has_packets();
+            drop(core);
+            // Perhaps something has come.
+            if pumps && let Some(stack) = crate::sctp::stack::existing() {
+                stack.pump();
+                core = self.core.enter();
+                return core.try_receive(what).unwrap_or(Err(libc::EAGAIN));
+            }
+            return Err(libc::EAGAIN);
+        }
+        let timeout = core.options.receive_timeout;
+        drop(core);
+        self.wait_for(until(timeout), None, |core| core.try_receive(what))
+    }
+
+    /// FIONREAD: of the message in front.
+    /// Of a one-to-one socket that listens nothing is received.
+    pub fn takes_data(&self) -> bool {
+        let core = self.core.enter();
+        core.style == Style::Many || !core.listening
+    }
+
+    pub fn unread(&self) -> usize {
+        if let Some(remote) = self.remote.get() {
+            return remote.unread(self);
+        }
+        let mut core = self.core.enter();
+        core.gather();
+        if let Some(notice) = core.notices.front() {
+            return notice.bytes.len() - notice.taken;
+        }
+        let Some(id) = core.front() else { return 0 };
+        let assoc = core.assocs.get_mut(&id);
+        assoc.map_or(0, |a| a.body.unread())
+    }
+}
+
+impl Core {
+    /// `None`: there is nothing.
+    fn try_receive(&mut self, what: &mut Receiving<'_>) -> Option<sys::Result<usize>> {
+        if what.flags & libc::MSG_PEEK != 0 {
+            return self.peek(what);
+        }
+        // Data in a hurry: events wait for a moment in which there is none, unless they have been told of.
+        if self.notices.is_empty() && self.peeked.is_none() {
+            if self.style == Style::One
+                && !self.has_news()
+                && let Some(assoc) = self.only()
+                && assoc.late.is_empty()
+            {
+                let id = assoc.id;
+                if let Some(done) = self.receive_from(id, what) {
+                    return Some(done);
+                }
+            }
+            self.gather();
+        } else if self.has_news() {
+            self.gather();
+        }
+        if self.peeked.is_some() {
+            return Some(Ok(self.take_peeked(what)));
+        }
+        if self.current.is_none() && !self.notices.is_empty() {
+            return Some(Ok(self.take_notice(what)));
+        }
+        while let Some(id) = self.front() {
+            if let Some(done) = self.receive_from(id, what) {
+                return Some(done);
+            }
+            if self.current == Some(id) {
+                return self.broken_off(id, what);
+            }
+            self.attend_to(id);
+            self.unlist(id);
+        }
+        if !self.notices.is_empty() {
+            return Some(Ok(self.take_notice(what)));
+        }
+        self.end(what)
+    }
+
+    /// The rest of the message does not come, or not yet.
+    fn broken_off(&mut self, id: AssocT, what: &mut Receiving<'_>) -> Option<sys::Result<usize>> {
+        let over = self
+            .assocs
+            .get(&id)
+            .is_none_or(|assoc| assoc.state == State::Over);
+        if !over {
+            return None;
+        }
+        self.current = None;
+        self.attend_to(id);
+        if self.notices.is_empty() {
+            return self.end(what);
+        }
+        Some(Ok(self.take_notice(what)))
+    }
+
+    fn unlist(&mut self, id: AssocT) {
+        self.ready.retain(|&ready| ready != id);
+        if let Some(assoc) = self.assocs.get_mut(&id) {
+            assoc.listed = false;
+        }
+    }
+
+    /// Whose message is next.
+    fn front(&mut self) -> Option<AssocT> {
+        if self.current.is_some() {
+            return self.current;
+        }
+        if self.style == Style::One {
+            return self.only().filter(|a| a.listed).map(|a| a.id);
+        }
+        self.ready.front().copied()
+    }
+
+    fn receive_from(&mut self, id: AssocT, what: &mut Receiving<'_>) -> Option<sys::Result<usize>> {
+        let room = waiting::total(what.into);
+        if self.read_shut {
+            return None;
+        }
+        let assoc = self.assocs.get_mut(&id)?;
+        if room == 0 {
+            return assoc.body.readable().then_some(Ok(0));
+        }
+        let received = match assoc.body.receive(what.into) {
+            Ok(Some(received)) => received,
+            // The end, and what goes wrong, are events.
+            Ok(None) | Err(_) => return None,
+        };
+        count::received(&assoc.body, received.len);
+        if received.aborted {
+            self.current = None;
+            let events = assoc.options.events;
+            if events.has(abi::SCTP_PARTIAL_DELIVERY_EVENT) {
+                self.notices.push_front(Notice {
+                    assoc: id,
+                    peer: assoc.peer,
+                    bytes: notice::partial_delivery_aborted(id, received.stream, received.ssn.0),
+                    taken: 0,
+                });
+                return Some(Ok(self.take_notice(what)));
+            }
+            return None;
+        }
+        self.finish(id, &received, what);
+        Some(Ok(received.len))
+    }
+
+    /// Says what goes with a message, or a part of one.
+    fn finish(&mut self, id: AssocT, received: &Received, what: &mut Receiving<'_>) {
+        what.out_flags = if received.end { libc::MSG_EOR } else { 0 };
+        let strict = self.options.interleave == 0;
+        self.current = (!received.end && strict).then_some(id);
+        if self.style == Style::Many && received.end && self.ready.len() > 1 {
+            // The others have their turn.
+            self.ready.rotate_left(1);
+        }
+        if let Some(assoc) = self.assocs.get(&id) {
+            self.tell_from(assoc.peer, what);
+        }
+        if what.wants_control {
+            self.tell_control(id, received, what);
+        }
+    }
+
+    fn tell_from(&self, (host, port): (IpAddr, u16), what: &mut Receiving<'_>) {
+        if what.wants_from {
+            what.from = self.address(host, port).to_vec();
+        }
+    }
+
+    fn tell_control(&mut self, id: AssocT, received: &Received, what: &mut Receiving<'_>) {
+        let options = &self.options;
+        let wants = (options.data_io, options.recv_rcvinfo, options.recv_nxtinfo);
+        what.control.clear();
+        if wants == (false, false, false) {
+            return;
+        }
+        let next = if wants.2 { self.next() } else { None };
+        let Some(assoc) = self.assocs.get_mut(&id) else {
+            return;
+        };
+        let came = Came {
+            received,
+            assoc: id,
+            context: assoc.options.context,
+            cumtsn: assoc.body.cumtsn(),
+        };
+        control::write(&mut what.control, wants, &came, next.as_ref());
+    }
+
+    /// What would be received next.
+    fn next(&mut self) -> Option<Next> {
+        if let (None, Some(notice)) = (self.current, self.notices.front()) {
+            return Some(Next {
+                len: notice.bytes.len() as u32,
+                notification: true,
+                assoc: notice.assoc,
+                ..Next::default()
+            });
+        }
+        let ids: Vec<AssocT> = match self.current {
+            Some(id) => vec![id],
+            None => self.assocs.keys().copied().collect(),
+        };
+        for id in ids {
+            if let Some(assoc) = self.assocs.get_mut(&id)
+                && let Some(next) = assoc.body.peek()
+            {
+                return Some(Next {
+                    stream: next.stream,
+                    ppid: next.ppid,
+                    len: next.len as u32,
+                    unordered: next.unordered,
+                    notification: false,
+                    assoc: id,
+                });
+            }
+        }
+        None
+    }
+
+    fn take_notice(&mut self, what: &mut Receiving<'_>) -> usize {
+        let Some(notice) = self.notices.front_mut() else {
+            return 0;
+        };
+        let peer = notice.peer;
+        let n = buffers::scatter(what.into, &notice.bytes[notice.taken..]);
+        what.out_flags = abi::MSG_NOTIFICATION;
+        notice.taken += n;
+        if notice.taken == notice.bytes.len() {
+            what.out_flags |= libc::MSG_EOR;
+            self.notices.pop_front();
+        }
+        what.control.clear();
+        self.tell_from(peer, what);
+        n
+    }
+
+    // ---- MSG_PEEK ----
+
+    fn peek(&mut self, what: &mut Receiving<'_>) -> Option<sys::Result<usize>> {
+        self.gather();
+        if self.peeked.is_none() {
+            if self.current.is_none()
+                && let Some(notice) = self.notices.front()
+            {
+                let peer = notice.peer;
+                let n = buffers::scatter(what.into, &notice.bytes[notice.taken..]);
+                let whole = notice.taken + n == notice.bytes.len();
+                what.out_flags = abi::MSG_NOTIFICATION | if whole { libc::MSG_EOR } else { 0 };
+                self.tell_from(peer, what);
+                return Some(Ok(n));
+            }
+            if !self.take_aside() {
+                return self.end(what);
+            }
+        }
+        let peeked = self.peeked.as_ref()?;
+        let rest = &peeked.data[peeked.taken..];
+        let n = buffers::scatter(what.into, rest);
+        let received = Received {
+            len: n,
+            end: peeked.received.end && n == rest.len(),
+            ..peeked.received
+        };
+        let (id, current) = (peeked.assoc, self.current);
+        self.finish(id, &received, what);
+        self.current = current;
+        Some(Ok(n))
+    }
+
+    /// Receives the message in front, to be received again.
+    fn take_aside(&mut self) -> bool {
+        while let Some(id) = self.front() {
+            let Some(assoc) = self.assocs.get_mut(&id) else {
+                return false;
+            };
+            let mut data = Vec::new();
+            let mut all: Option<Received> = None;
+            while data.len() < MOST_PEEKED && all.as_ref().is_none_or(|r| !r.end) {
+                let mut piece = vec![0; 64 << 10];
+                let into = [iovec {
+                    iov_base: piece.as_mut_ptr() as *mut _,
+                    iov_len: piece.len(),
+                }];
+                let Ok(Some(next)) = assoc.body.receive(&into) else {
+                    break;
+                };
+                if next.aborted {
+                    break;
+                }
+                data.extend_from_slice(&piece[..next.len]);
+                all = Some(next);
+            }
+            if let Some(received) = all {
+                self.peeked = Some(Peeked {
+                    assoc: id,
+                    received,
+                    data,
+                    taken: 0,
+                });
+                return true;
+            }
+            if self.current == Some(id) {
+                return false;
+            }
+            self.unlist(id);
+        }
+        false
+    }
+
+    fn take_peeked(&mut self, what: &mut Receiving<'_>) -> usize {
+        let Some(mut peeked) = self.peeked.take() else {
+            return 0;
+        };
+        let n = buffers::scatter(what.into, &peeked.data[peeked.taken..]);
+        peeked.taken += n;
+        let whole = peeked.taken == peeked.data.len();
+        let received = Received {
+            len: n,
+            end: whole && peeked.received.end,
+            ..peeked.received
+        };
+        let id = peeked.assoc;
+        if !whole {
+            self.peeked = Some(peeked);
+        }
+        self.finish(id, &received, what);
+        n
+    }
+
+    // ---- the end ----
+
+    /// What a call gets that finds nothing; `None`: it may wait.
+    fn end(&mut self, what: &mut Receiving<'_>) -> Option<sys::Result<usize>> {
+        what.out_flags = 0;
+        if self.error != 0 {
+            return Some(Err(core::mem::take(&mut self.error)));
+        }
+        if self.read_shut {
+            return Some(Ok(0));
+        }
+        if self.style == Style::Many {
+            return None;
+        }
+        if self.listening {
+            return Some(Err(libc::ENOTCONN));
+        }
+        let was_connected = self.was_connected;
+        match self.only() {
+            // The end of the association, a moment later, is told by a notification.
+            Some(assoc)
+                if assoc.state == State::Up
+                    && assoc.peer_released
+                    && assoc.body.unsent() == 0
+                    && assoc.options.events.has(abi::SCTP_ASSOC_CHANGE) =>
+            {
+                None
+            }
+            None if was_connected => Some(Ok(0)),
+            None => Some(Err(libc::ENOTCONN)),
+            Some(assoc) => {
+                let ended = assoc.state == State::Over || assoc.peer_released;
+                let rest = !assoc.late.is_empty() || assoc.body.readable();
+                (ended && !rest).then_some(Ok(0))
+            }
+        }
+    }
+}

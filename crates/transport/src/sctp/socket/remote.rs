@@ -1,0 +1,123 @@
+//! Sockets of the parent, in the child of a fork. An association by packets belongs to the process that has the stack it is in; so do
+//! listening sockets and one-to-many sockets with associations. In a child such a socket is *remote*: each verb is a call to the owner.
+//!
+//! ```text
+//!   owner: program, stack, sockets                     child
+//!     serving  one thread     <-- presence (SEQPACKET) --    says by its end that the child is gone, and brings new lines
+//!     owner    who has what   <-- lines (STREAM) ---------   verbs   requests and answers (wire), a line per call at a time (link)
+//!                             --- bells (eventfd) -------->          what blocking calls and poll(2) wait at
+//! ```
+//!
+//! The socket pair of the presence is made before the fork, so that nobody else can reach the owner, and a child that changes its user
+//! still does. A child's own children get a presence by its call. Lines and presences are close-on-exec, but for the presence that an
+//! [`exec`] passes on.
+//!
+//! A socket lives until the program and all others have closed it. An owner that ends before that leaves a [`keeper`]; one that is killed
+//! takes its sockets along, and calls give ECONNRESET.
+
+use std::cell::Cell;
+
+use headwater_host::process;
+use headwater_host::sync::{AtomicBool, Ordering};
+
+use super::{Socket, face};
+use crate::sctp::stack;
+
+mod exec;
+mod forking;
+mod keeper;
+mod link;
+mod owner;
+mod serving;
+mod verbs;
+mod wire;
+
+pub use exec::{VARIABLE, save, spawned};
+pub use verbs::Remote;
+
+thread_local! {
+    static NEVER_WAITS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// No call of this thread may wait, whatever the socket says: it serves others.
+#[inline]
+pub fn never_waits() -> bool {
+    NEVER_WAITS.with(Cell::get)
+}
+
+fn wait_never() {
+    NEVER_WAITS.with(|never| never.set(true));
+}
+
+fn has_left() -> bool {
+    keeper::has_left()
+}
+
+/// Once, at start, before anything asks for the stack.
+pub fn start() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    stack::watch_fork_and_exit();
+    // SAFETY: plain functions of a library that is never unloaded. They come before those of the stack.
+    unsafe {
+        libc::pthread_atfork(
+            Some(forking::before),
+            Some(forking::in_parent),
+            Some(forking::in_child),
+        );
+        libc::atexit(at_exit);
+    }
+    if let Ok(text) = std::env::var(VARIABLE) {
+        // SAFETY: before the program runs; nobody else reads the environment yet.
+        unsafe { std::env::remove_var(VARIABLE) };
+        exec::inherit(&text);
+    }
+}
+
+/// Before the stack ends.
+extern "C" fn at_exit() {
+    if !process::is_borrowed() {
+        ended(false);
+        let _ = std::panic::catch_unwind(face::exiting);
+    }
+}
+
+/// The process ends, or its image by an exec, before anything of it is let go.
+pub fn ended(exec: bool) {
+    if process::pid() == 0 {
+        return;
+    }
+    let _ = std::panic::catch_unwind(|| {
+        keeper::leave();
+        if exec {
+            self::exec::let_go();
+        }
+    });
+}
+
+/// After [`ended`], the process goes on: its exec has failed.
+pub fn stays() {
+    keeper::stay();
+}
+
+/// The program's last descriptor of it is gone. True: that is all, since it is another process's, or others still have it. Ends of
+/// associations that other processes hold too are let go without a word.
+pub fn closing(socket: &Socket) -> bool {
+    if let Some(remote) = socket.remote.get() {
+        remote.close();
+        return true;
+    }
+    if has_left() {
+        return true;
+    }
+    if owner::SHARED.load(Ordering::Acquire) != 0 {
+        let mut owner = owner::OWNER.enter();
+        if owner.as_mut().is_some_and(|owner| owner.keeps(socket)) {
+            return true;
+        }
+    }
+    forking::let_go_of_shared(socket);
+    false
+}

@@ -1,0 +1,247 @@
+//! Sockets over exec(2) and posix_spawn(3). The new image reaches those whose numbers stay open by calls, as a child does: a variable names the
+//! presence at each owner, and which number is which socket. Where this process owns sockets itself, and is the one that gets the new
+//! image, it leaves a keeper for them.
+//!
+//! ```text
+//!   HEADWATER_SCTP_INHERIT = link / link ...      link = PRESENCE , INODE { ; NUMBER , ID , V6 , MANY }
+//! ```
+//! A number of -1 stands for a socket that the new image has no number of: it is let go there.
+
+use std::sync::Arc;
+
+use headwater_channel::bell;
+use headwater_host::sync::Ordering;
+use headwater_host::table::{self, Kind};
+use headwater_host::{hidden, process, sys};
+use headwater_streams::head::Head;
+
+use super::forking::{self, LINKS};
+use super::link::Link;
+use super::owner::{self, OWNER};
+use super::verbs::Remote;
+use super::{serving, wire};
+use crate::loopback;
+use crate::sctp::guarded::Guarded;
+use crate::sctp::socket::face::{self, Number};
+use crate::sctp::socket::{Body, Socket, Style};
+
+pub const VARIABLE: &str = "HEADWATER_SCTP_INHERIT";
+
+/// What an exec that is under way has opened.
+struct Passed {
+    /// Presences of this process; close-on-exec otherwise.
+    lent: Vec<i32>,
+    /// Presences of another one that is spawned.
+    made: Vec<i32>,
+    /// The presence here, or at the keeper, and the sockets there.
+    own: Option<(i32, Vec<Arc<Socket>>)>,
+    /// Ends in shared memory that other processes have too, and this one no more.
+    ends: Vec<&'static Head>,
+}
+
+static PASSED: Guarded<Passed> = Guarded::new(Passed {
+    lent: Vec::new(),
+    made: Vec::new(),
+    own: None,
+    ends: Vec::new(),
+});
+
+/// Before an exec, `here` or in a process that is spawned: what the variable is to say; empty: nothing.
+pub fn save(here: bool) -> String {
+    let open: Vec<(i32, Arc<Socket>)> = numbers().collect();
+    if open.is_empty() || process::is_borrowed() {
+        return String::new();
+    }
+    let all: Vec<Arc<Socket>> = face::all().iter().map(|o| o.socket.clone()).collect();
+    let mut links = Vec::new();
+    let known = LINKS.enter().clone();
+    for link in known {
+        let of_link = |socket: &Socket| {
+            let remote = socket.remote.get()?;
+            remote.is_of(&link).then(|| remote.id())
+        };
+        if let Some(text) = sockets_of(&open, &all, of_link)
+            && let presence @ 0.. = if here {
+                link.presence()
+            } else {
+                link.forking()
+            }
+            && sys::fcntl(presence, libc::F_SETFD, 0).is_ok()
+        {
+            let mut passed = PASSED.enter();
+            let list = if here {
+                &mut passed.lent
+            } else {
+                &mut passed.made
+            };
+            list.push(presence);
+            links.push(describe(presence, &text));
+        }
+    }
+    let own = |socket: &Socket| socket.remote.get().is_none().then(|| owner::id(socket));
+    if let Some(text) = sockets_of(&open, &all, own) {
+        let mine = all.iter().filter(|socket| own(socket).is_some());
+        if let Some(presence) = share(mine.cloned().collect()) {
+            links.push(describe(presence, &text));
+        }
+    }
+    links.join("/")
+}
+
+/// The program's numbers that stay open.
+fn numbers() -> impl Iterator<Item = (i32, Arc<Socket>)> {
+    table::entries()
+        .filter(|(_, h)| h.kind() == Kind::Sctp)
+        .filter(|&(fd, _)| {
+            sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)
+        })
+        .filter_map(|(fd, h)| Some((fd, face::get(h)?.socket.clone())))
+}
+
+/// Those for which there is a name; `None`: no number stays open of any of them.
+fn sockets_of(
+    open: &[(i32, Arc<Socket>)],
+    all: &[Arc<Socket>],
+    name: impl Fn(&Socket) -> Option<u64>,
+) -> Option<String> {
+    let mut text = String::new();
+    for (fd, socket) in open {
+        if let Some(id) = name(socket) {
+            let many = socket.style == Style::Many;
+            text += &format!(";{fd},{id},{},{}", u32::from(socket.v6), u32::from(many));
+        }
+    }
+    if text.is_empty() {
+        return None;
+    }
+    for socket in all {
+        let stays = open.iter().any(|(_, other)| Arc::ptr_eq(other, socket));
+        if let Some(id) = name(socket).filter(|_| !stays) {
+            text += &format!(";-1,{id},0,0");
+        }
+    }
+    Some(text)
+}
+
+fn describe(presence: i32, sockets: &str) -> String {
+    format!("{presence},{}{sockets}", loopback::identity(presence))
+}
+
+/// The new image's presence at the keeper that this process will leave.
+fn share(sockets: Vec<Arc<Socket>>) -> Option<i32> {
+    let mut entered = OWNER.enter();
+    if entered.is_none() {
+        *entered = owner::Owner::new().ok();
+    }
+    let owner = entered.as_mut()?;
+    let [mine, images] = wire::pair(libc::SOCK_SEQPACKET).ok()?;
+    let ids: Vec<u64> = sockets.iter().map(|s| owner.share(s, true)).collect();
+    owner.adopt(mine, ids.into_iter());
+    drop(entered);
+    let _ = sys::fcntl(images, libc::F_SETFD, 0);
+    PASSED.enter().own = Some((images, sockets));
+    Some(images)
+}
+
+/// The image goes, and with it what is not passed on: other holders of ends in shared memory are to know that.
+pub fn let_go() {
+    let mut passed = PASSED.enter();
+    for open in face::all() {
+        for assoc in open.socket.core.enter().assocs.values() {
+            if let Body::Near(near) = &assoc.body
+                && forking::has_other_holders(near.head())
+            {
+                near.head().words().holders.fetch_sub(1, Ordering::SeqCst);
+                passed.ends.push(near.head());
+            }
+        }
+    }
+}
+
+/// A process was spawned, or could not be.
+pub fn spawned() {
+    let mut passed = PASSED.enter();
+    let mut made = core::mem::take(&mut passed.made);
+    made.extend(passed.own.take().map(|own| own.0));
+    drop(passed);
+    if made.is_empty() {
+        return;
+    }
+    made.into_iter().for_each(hidden::close);
+    serving::start();
+    if let Some(owner) = OWNER.enter().as_ref() {
+        bell::ring(owner.bell);
+    }
+}
+
+/// In the keeper: the presence is the new image's.
+pub fn forget() {
+    if let Some((presence, _)) = PASSED.enter().own.take() {
+        hidden::close(presence);
+    }
+}
+
+/// The exec has failed. What a keeper has now is reached by calls.
+pub fn failed() {
+    let mut passed = PASSED.enter();
+    let lent = core::mem::take(&mut passed.lent);
+    let own = passed.own.take();
+    for end in passed.ends.drain(..) {
+        end.words().holders.fetch_add(1, Ordering::SeqCst);
+    }
+    drop(passed);
+    for fd in lent {
+        let _ = sys::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC as usize);
+    }
+    let Some((presence, sockets)) = own else {
+        return;
+    };
+    let _ = sys::fcntl(presence, libc::F_SETFD, libc::FD_CLOEXEC as usize);
+    let link = Link::new(presence);
+    LINKS.enter().push(link.clone());
+    for socket in sockets {
+        forking::strip(&mut socket.core.enter());
+        let _ = socket
+            .remote
+            .set(Remote::new(link.clone(), owner::id(&socket)));
+    }
+}
+
+/// At start: what an earlier image has passed on.
+pub fn inherit(text: &str) {
+    for link in text.split('/') {
+        let _ = inherit_link(link);
+    }
+}
+
+fn inherit_link(text: &str) -> Option<()> {
+    let mut parts = text.split(';');
+    let (presence, inode) = parts.next()?.split_once(',')?;
+    let presence = loopback::inherited(presence.parse().ok()?, inode.parse().ok()?)?;
+    let link = Link::new(presence);
+    LINKS.enter().push(link.clone());
+    let mut known: Vec<(u64, i32)> = Vec::new();
+    for part in parts {
+        let values: Vec<i64> = part.split(',').filter_map(|v| v.parse().ok()).collect();
+        let &[fd, id, v6, many] = &values[..] else {
+            continue;
+        };
+        let (fd, id) = (fd as i32, id as u64);
+        if sys::fcntl(fd, libc::F_GETFD, 0).is_err() {
+            Remote::new(link.clone(), id).close();
+        } else if let Some(&(_, first)) = known.iter().find(|known| known.0 == id) {
+            table::lookup(first)
+                .into_iter()
+                .for_each(|h| face::duplicated(h, fd));
+        } else {
+            let style = if many != 0 { Style::Many } else { Style::One };
+            let flags = sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
+            let socket = Socket::open(v6 != 0, style, flags & libc::O_NONBLOCK != 0);
+            let _ = socket.remote.set(Remote::new(link.clone(), id));
+            if Number::inherited(fd).stands_for(Arc::new(socket)).is_ok() {
+                known.push((id, fd));
+            }
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,327 @@
+//! sendmsg and its kind.
+
+use core::net::IpAddr;
+
+use headwater_host::sync::Ordering;
+use headwater_host::sys;
+use libc::iovec;
+
+use super::abi::{SCTP_ABORT, SCTP_ADDR_OVER, SCTP_EOF, SCTP_SENDALL};
+use super::control::{self, SendInfo};
+use super::face::count;
+use super::gathering::setup_error;
+use super::{AssocT, Core, Socket, State, Style, remote, waiting};
+use crate::loopback::buffers::Source;
+use crate::sctp::addresses::Addresses;
+use crate::sctp::choice::plain;
+use crate::sctp::errno;
+use crate::sctp::port::until;
+
+/// Who has waited so long for room in a ring may be the one who would have to read it, in nanoseconds.
+const NOBODY_READS: u64 = 2_000_000;
+
+pub struct Sending<'a> {
+    /// A sockaddr; empty: none.
+    pub to: &'a [u8],
+    pub data: &'a [iovec],
+    pub control: &'a [u8],
+    pub flags: i32,
+}
+
+/// What a call has come to.
+enum Step {
+    Sent(usize),
+    /// The association has only begun: a call that may wait waits for it.
+    Begun(AssocT, usize),
+    NoRoom(AssocT),
+}
+
+impl Socket {
+    /// Bytes sent. EAGAIN: no room; EINVAL, EMSGSIZE, ENOTCONN, EPIPE, ECONNRESET ...; EPIPE raises no signal here.
+    pub fn send(&self, what: &Sending<'_>) -> sys::Result<usize> {
+        if let Some(remote) = self.remote.get() {
+            return remote.send(self, what);
+        }
+        let total = waiting::total(what.data);
+        let mut core = self.core.enter();
+        if what.to.is_empty()
+            && what.control.is_empty()
+            && let Some(sent) = core.send_simply(what, total)
+        {
+            return Ok(sent);
+        }
+        let first = core.try_send(what, total, self, false);
+        let timeout = core.options.send_timeout;
+        drop(core);
+        let waits = what.flags & libc::MSG_DONTWAIT == 0
+            && !self.nonblocking.load(Ordering::Relaxed)
+            && !remote::never_waits();
+        let until = if waits { until(timeout) } else { 0 };
+        match first? {
+            Step::Sent(sent) => Ok(sent),
+            Step::Begun(id, sent) => {
+                self.changed();
+                if waits {
+                    self.await_up(id, timeout)?;
+                }
+                Ok(sent)
+            }
+            Step::NoRoom(id) if !waits => {
+                if let Some(assoc) = self.core.enter().assocs.get_mut(&id) {
+                    assoc.told_full = true;
+                }
+                Err(libc::EAGAIN)
+            }
+            Step::NoRoom(id) => {
+                let core = self.core.enter();
+                let told = core.assocs.get(&id).is_some_and(|a| a.told_full);
+                drop(core);
+                let soon = match told {
+                    true => until,
+                    false => sys::now().saturating_add(NOBODY_READS).min(until),
+                };
+                match self.send_when_there_is_room(what, id, soon, false) {
+                    Err(libc::EAGAIN) if soon < until => {
+                        self.send_when_there_is_room(what, id, until, true)
+                    }
+                    done => done,
+                }
+            }
+        }
+    }
+
+    /// `anyway`: what has no room in a ring is kept until it has, up to the size of the send buffer.
+    fn send_when_there_is_room(
+        &self,
+        what: &Sending<'_>,
+        id: AssocT,
+        until: u64,
+        anyway: bool,
+    ) -> sys::Result<usize> {
+        let total = waiting::total(what.data);
+        self.wait_for(until, Some(id), |core| {
+            match core.try_send(what, total, self, anyway) {
+                Ok(Step::Sent(sent) | Step::Begun(_, sent)) => Some(Ok(sent)),
+                Ok(Step::NoRoom(_)) => None,
+                Err(errno) => Some(Err(errno)),
+            }
+        })
+    }
+
+    /// SIOCOUTQ.
+    pub fn unsent(&self) -> usize {
+        if let Some(remote) = self.remote.get() {
+            return remote.unsent(self);
+        }
+        let core = self.core.enter();
+        core.assocs.values().map(|a| a.body.unsent()).sum()
+    }
+}
+
+impl Core {
+    /// The way of most messages: of a connected one-to-one socket, with nothing said of them.
+    #[inline]
+    fn send_simply(&mut self, what: &Sending<'_>, total: usize) -> Option<usize> {
+        if self.style != Style::One || total == 0 || self.options.explicit_eor || self.error != 0 {
+            return None;
+        }
+        if self.options.disable_fragments || total > self.options.sndbuf as usize {
+            return None;
+        }
+        let assoc = self.only()?;
+        let info = &assoc.options.send;
+        if assoc.state != State::Up || assoc.released || info.flags != 0 || info.key.is_some() {
+            return None;
+        }
+        let sent = assoc.body.send(&info.outgoing(), what.data, false);
+        sent.is_ok().then(|| {
+            assoc.told_full = false;
+            count::sent(&assoc.body, total);
+            total
+        })
+    }
+
+    fn try_send(
+        &mut self,
+        what: &Sending<'_>,
+        total: usize,
+        socket: &Socket,
+        anyway: bool,
+    ) -> sys::Result<Step> {
+        self.gather();
+        if self.error != 0 {
+            return Err(core::mem::take(&mut self.error));
+        }
+        let asked = control::read(what.control, &self.options.send)?;
+        if let Some(init) = &asked.init {
+            self.options.apply_init(init);
+        }
+        let info = &asked.info;
+        let ends = info.has(SCTP_EOF | SCTP_ABORT);
+        if info.has(SCTP_EOF) && self.style == Style::One
+            || info.has(SCTP_ADDR_OVER) && what.to.is_empty()
+        {
+            return Err(libc::EINVAL);
+        }
+        if !ends && total == 0 || info.has(SCTP_EOF) && total > 0 {
+            return Err(libc::EINVAL);
+        }
+        if info.has(SCTP_SENDALL) && self.style == Style::Many {
+            return self.send_to_all(what, total, info);
+        }
+        let (id, to) = match self.find(what.to, &asked, socket)? {
+            Found::Known(id, to) => (id, to),
+            Found::New(_) if ends => return Err(libc::EINVAL),
+            Found::New(to) => {
+                self.check_length(total)?;
+                let id = self.begin(&to)?;
+                (id, None)
+            }
+        };
+        let begun = self
+            .assocs
+            .get(&id)
+            .is_some_and(|a| a.state == State::Calling);
+        let assoc = self.assocs.get_mut(&id).ok_or(libc::EPIPE)?;
+        if assoc.state == State::Over {
+            return Err(match (&assoc.down, self.style) {
+                (Some(why), Style::Many) => errno(why),
+                _ => libc::EPIPE,
+            });
+        }
+        // What was set for the association holds where nothing was said.
+        let info = asked.over(&assoc.options.send);
+        if info.has(SCTP_ABORT) {
+            let mut reason = vec![0; total];
+            Source::new(what.data).take(&mut reason);
+            assoc.body.abort(&reason);
+            self.gather();
+            return Ok(Step::Sent(total));
+        }
+        if info.has(SCTP_EOF) {
+            assoc.released = true;
+            assoc.body.shutdown();
+            return Ok(Step::Sent(0));
+        }
+        if assoc.released {
+            return Err(libc::EPIPE);
+        }
+        if info.key.is_some_and(|key| !self.can_sign(id, key)) {
+            return Err(libc::EINVAL);
+        }
+        self.check_length(total)?;
+        if self.options.disable_fragments && total > self.fragment(id) as usize {
+            return Err(libc::EMSGSIZE);
+        }
+        let more = self.options.explicit_eor && what.flags & libc::MSG_EOR == 0;
+        let one = self.style == Style::One;
+        let assoc = self.assocs.get_mut(&id).ok_or(libc::EPIPE)?;
+        let mut message = info.outgoing();
+        message.to = to.filter(|_| info.has(SCTP_ADDR_OVER) || one);
+        let sent = match anyway {
+            true => assoc.body.send_anyway(&message, what.data, more),
+            false => assoc.body.send(&message, what.data, more),
+        };
+        if sent.is_ok() {
+            assoc.told_full = false;
+            count::sent(&assoc.body, total);
+        }
+        match sent {
+            Ok(()) if begun => Ok(Step::Begun(id, total)),
+            Ok(()) => Ok(Step::Sent(total)),
+            Err(libc::EAGAIN) => Ok(Step::NoRoom(id)),
+            Err(libc::EPIPE) => {
+                self.gather();
+                Err(match core::mem::take(&mut self.error) {
+                    0 => libc::EPIPE,
+                    told => told,
+                })
+            }
+            Err(errno) => {
+                self.gather();
+                self.error = 0;
+                // Refused before anything could be sent.
+                let down = self.assocs.get(&id).and_then(|a| a.down.as_ref());
+                Err(down.filter(|_| begun).map_or(errno, setup_error))
+            }
+        }
+    }
+
+    /// Where the message goes: an association, and the address of the peer that was named.
+    fn find(&mut self, to: &[u8], asked: &control::Asked, socket: &Socket) -> sys::Result<Found> {
+        if self.style == Style::One && self.listening {
+            return Err(libc::EPIPE);
+        }
+        if to.is_empty() {
+            let id = match self.style {
+                Style::One => self.only().map(|assoc| assoc.id),
+                Style::Many => Some(asked.info.assoc).filter(|id| self.assocs.contains_key(id)),
+            };
+            return match id {
+                Some(id) => Ok(Found::Known(id, None)),
+                None if self.style == Style::One && !self.was_connected => Err(libc::ENOTCONN),
+                None => Err(libc::EPIPE),
+            };
+        }
+        let mut all = socket.addresses(to, false)?;
+        all.be_somewhere();
+        let host = all.hosts[0];
+        if let Some(id) = self.by_peer(host, all.port) {
+            return Ok(Found::Known(id, Some(host)));
+        }
+        if self.style == Style::One
+            && let Some(assoc) = self.only()
+            && assoc.state != State::Over
+        {
+            return Err(libc::EADDRNOTAVAIL);
+        }
+        for &more in &asked.to {
+            if all.hosts.len() < crate::sctp::addresses::MOST && !all.hosts.contains(&plain(more)) {
+                all.hosts.push(plain(more));
+            }
+        }
+        Ok(Found::New(all))
+    }
+
+    fn send_to_all(
+        &mut self,
+        what: &Sending<'_>,
+        total: usize,
+        info: &SendInfo,
+    ) -> sys::Result<Step> {
+        self.check_length(total)?;
+        let message = info.outgoing();
+        for assoc in self.assocs.values_mut() {
+            if assoc.state != State::Up || assoc.released {
+                continue;
+            }
+            // Who has no room now goes without: the others are not to get it twice.
+            let _ = if info.has(SCTP_ABORT) {
+                assoc.body.abort(b"");
+                Ok(())
+            } else if info.has(SCTP_EOF) {
+                assoc.released = true;
+                assoc.body.shutdown();
+                Ok(())
+            } else {
+                let sent = assoc.body.send(&message, what.data, false);
+                sent.inspect(|()| count::sent(&assoc.body, total))
+            };
+        }
+        self.gather();
+        Ok(Step::Sent(total))
+    }
+
+    /// EMSGSIZE.
+    fn check_length(&self, total: usize) -> sys::Result<()> {
+        if total > self.options.sndbuf as usize {
+            return Err(libc::EMSGSIZE);
+        }
+        Ok(())
+    }
+}
+
+enum Found {
+    Known(AssocT, Option<IpAddr>),
+    New(Addresses),
+}

@@ -1,0 +1,341 @@
+//! What a blocking call waits for, and what poll(2) is told.
+//!
+//! Packets are taken by whoever waits (see [`stack`](crate::sctp::stack)); an association in shared memory rings. A socket that has
+//! one association in shared memory and nothing else waits as a stream does, and looks a while before it sleeps; whoever has
+//! several things to wait for arms them all and sleeps at their descriptors.
+
+use core::time::Duration;
+
+use headwater_channel::bell;
+use headwater_host::sync::Ordering;
+use headwater_host::table::{self, Handle};
+use headwater_host::{next, signal, sys};
+use headwater_streams::head::Head;
+use headwater_streams::head::wait::Want;
+
+use super::body::Body;
+use super::options::Options;
+use super::{AssocT, Core, Socket, State, Style, remote};
+use crate::loopback::buffers;
+use crate::sctp::port::until;
+use crate::sctp::stack;
+
+const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
+const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
+const HUP: u32 = libc::POLLHUP as u32;
+const RDHUP: u32 = libc::POLLRDHUP as u32;
+const ERR: u32 = libc::POLLERR as u32;
+/// Descriptors that a sleep takes beside the stack's; where there are more it is cut in slices.
+const MOST: usize = 4;
+const SLICE: u64 = 5_000_000;
+/// Who takes packets for others can't be cancelled in the midst of it: so often.
+const CANCEL: u64 = 100_000_000;
+
+/// What readiness of a socket is watched at.
+pub enum Source {
+    /// An association in shared memory: its stream, and its connection.
+    Near(Handle, Option<i32>),
+    Fd(i32),
+}
+
+/// Where a call sleeps.
+enum Bed {
+    Ring(&'static Head),
+    /// Handles of rings to arm, and descriptors.
+    Descriptors(Vec<Handle>, Vec<i32>),
+}
+
+impl Socket {
+    /// The moment until which a call may block; `None` where it may not.
+    pub(super) fn timeout(&self, which: impl FnOnce(&Options) -> Option<Duration>) -> u64 {
+        if self.nonblocking.load(Ordering::Relaxed) || remote::never_waits() {
+            return 0;
+        }
+        until(which(&self.core.enter().options))
+    }
+
+    /// Whoever waits looks again: the socket is not as it was.
+    pub(super) fn changed(&self) {
+        self.sink.kick();
+    }
+
+    /// Tries until there is a result. `room`: it waits for room to send, of that association. EAGAIN: the time is over; EINTR.
+    pub(super) fn wait_for<T>(
+        &self,
+        until: u64,
+        room: Option<AssocT>,
+        mut attempt: impl FnMut(&mut Core) -> Option<sys::Result<T>>,
+    ) -> sys::Result<T> {
+        signal::begin_wait();
+        loop {
+            let seen = self.sink.signal.changes();
+            let mut core = self.core.enter();
+            if core.closed {
+                return Err(libc::EBADF);
+            }
+            if let Some(done) = attempt(&mut core) {
+                return done;
+            }
+            let bed = core.bed(room);
+            let has_port = core.has_packets();
+            drop(core);
+            if sys::now() >= until {
+                return Err(libc::EAGAIN);
+            }
+            let slept = self.sleep(seen, bed, has_port, room.is_some(), until);
+            // Who is interrupted by a handler with SA_RESTART goes on.
+            match slept {
+                _ if signal::interrupted() => return Err(libc::EINTR),
+                Err(libc::EINTR) => {}
+                done => done?,
+            }
+        }
+    }
+
+    fn sleep(
+        &self,
+        seen: u32,
+        bed: Bed,
+        has_port: bool,
+        room: bool,
+        until: u64,
+    ) -> sys::Result<()> {
+        let (want, events) = if room {
+            (Want::ROOM, OUT)
+        } else {
+            (Want::DATA, IN)
+        };
+        let changed = || self.sink.signal.changes() != seen || signal::interrupted();
+        match bed {
+            Bed::Ring(head) => {
+                let mut beside = [pollfd(self.sink.descriptor()?)];
+                let deadline = (until != u64::MAX).then_some(until);
+                let holds = || head.events(events) != 0 || changed();
+                match head.wait_beside(want, deadline, &mut beside, holds) {
+                    Err(libc::ETIME) => Ok(()),
+                    done => done,
+                }
+            }
+            Bed::Descriptors(handles, fds) => {
+                if room {
+                    self.sink.want_room(true);
+                }
+                for &h in &handles {
+                    arm(h, events);
+                }
+                let near = || handles.iter().any(|&h| holds(h, events));
+                let all = fds.len() <= MOST;
+                let slice = match (all, has_port) {
+                    (false, _) => SLICE,
+                    (true, true) => CANCEL,
+                    (true, false) => u64::MAX,
+                };
+                let until = until.min(sys::now().saturating_add(slice));
+                let fds = &fds[..fds.len().min(MOST)];
+                let slept = match stack::existing().filter(|_| has_port) {
+                    Some(stack) => stack
+                        .wait(&self.sink.signal, until, fds, || changed() || near())
+                        .map(drop),
+                    None if near() || changed() => Ok(()),
+                    None => self.sleep_in_kernel(fds, until),
+                };
+                for &h in &handles {
+                    disarm(h, events);
+                }
+                // SAFETY: no arguments; nothing is held here that others wait for.
+                unsafe { next::pthread_testcancel() };
+                slept
+            }
+        }
+    }
+
+    fn sleep_in_kernel(&self, fds: &[i32], until: u64) -> sys::Result<()> {
+        let mut set = [pollfd(-1); MOST + 1];
+        set[0] = pollfd(self.sink.descriptor()?);
+        for (place, &fd) in set[1..].iter_mut().zip(fds) {
+            *place = pollfd(fd);
+        }
+        let left = (until != u64::MAX).then(|| until.saturating_sub(sys::now()));
+        sys::ppoll(&mut set[..fds.len() + 1], left).map(drop)
+    }
+
+    /// poll(2) events among `want` that hold.
+    pub fn ready(&self, want: u32) -> u32 {
+        if let Some(remote) = self.remote.get() {
+            return remote.ready(self, want);
+        }
+        let mut core = self.core.enter();
+        let mut events = core.ready_events();
+        if events & want == 0
+            && core.has_packets()
+            && let Some(stack) = stack::existing()
+        {
+            // Perhaps something has come.
+            core.flush();
+            drop(core);
+            stack.pump();
+            core = self.core.enter();
+            events = core.ready_events();
+        }
+        if events & OUT == 0 && want & OUT != 0 {
+            self.sink.want_room(true);
+        }
+        events & (want | HUP | ERR)
+    }
+
+    /// Before a wait for its descriptor, by poll(2) or the like: the background thread takes packets from now on.
+    pub fn hand_over(&self) {
+        if let Some(stack) = stack::existing() {
+            stack.hand_over();
+        }
+    }
+
+    pub fn sources(&self, each: &mut dyn FnMut(Source)) {
+        if let Some(remote) = self.remote.get() {
+            return remote.sources(self, each);
+        }
+        let core = self.core.enter();
+        if let Some(near) = &core.near {
+            each(Source::Fd(near.descriptor()));
+        }
+        for assoc in core.assocs.values() {
+            if let Body::Near(near) = &assoc.body {
+                each(Source::Near(near.handle(), near.shadow()));
+            }
+        }
+        if let Ok(fd) = self.sink.descriptor() {
+            each(Source::Fd(fd));
+        }
+    }
+
+    /// Changes with the sources.
+    pub fn source_changes(&self) -> u64 {
+        self.core.enter().changes
+    }
+}
+
+impl Core {
+    pub(super) fn has_packets(&self) -> bool {
+        self.port.is_some() || self.assocs.len() > self.nears.len()
+    }
+
+    fn bed(&self, room: Option<AssocT>) -> Bed {
+        let near = |id: &AssocT| match &self.assocs.get(id)?.body {
+            Body::Near(near) => Some(near),
+            Body::Far(_) => None,
+        };
+        if let Some(id) = room
+            && let Some(near) = near(&id)
+        {
+            return Bed::Ring(near.head());
+        }
+        if let [only] = self.nears[..]
+            && self.near.is_none()
+            && !self.has_packets()
+            && let Some(near) = near(&only)
+            && near.is_up()
+        {
+            return Bed::Ring(near.head());
+        }
+        let mut handles = Vec::new();
+        let mut fds: Vec<i32> = self.near.iter().map(|l| l.descriptor()).collect();
+        for near in self.nears.iter().filter_map(near) {
+            let h = near.handle();
+            fds.extend(table::descriptor(h).and_then(|d| d.bell(h)));
+            fds.extend(near.shadow());
+            handles.push(h);
+        }
+        Bed::Descriptors(handles, fds)
+    }
+
+    fn flush(&mut self) {
+        for assoc in self.assocs.values_mut().take(1) {
+            assoc.body.flush();
+        }
+    }
+
+    fn ready_events(&mut self) -> u32 {
+        self.gather();
+        let mut events = 0;
+        if self.error != 0 {
+            events |= ERR | IN | OUT;
+        }
+        if self.listening && self.style == Style::One {
+            return events | if self.waiting.is_empty() { 0 } else { IN };
+        }
+        if self.has_something() || self.read_shut {
+            events |= IN;
+        }
+        if self.style == Style::Many {
+            return events | OUT;
+        }
+        match self.only() {
+            None => events | OUT | HUP,
+            Some(assoc) => {
+                events
+                    | match assoc.state {
+                        State::Calling => 0,
+                        State::Over => IN | OUT | HUP | RDHUP,
+                        State::Up if assoc.peer_released => {
+                            IN | RDHUP | if assoc.body.has_room() { OUT } else { 0 }
+                        }
+                        State::Up if assoc.body.has_room() => OUT,
+                        State::Up => 0,
+                    }
+            }
+        }
+    }
+
+    /// Is there something to receive?
+    fn has_something(&mut self) -> bool {
+        if !self.notices.is_empty() || self.peeked.is_some() {
+            return true;
+        }
+        let assocs = &mut self.assocs;
+        let mut readable = |id: &AssocT| assocs.get_mut(id).is_some_and(|a| a.body.readable());
+        match &self.current {
+            Some(id) => readable(id),
+            None => self.ready.iter().any(readable),
+        }
+    }
+}
+
+/// So many bytes are in all of them.
+pub fn total(data: &[libc::iovec]) -> usize {
+    buffers::len(data)
+}
+
+fn pollfd(fd: i32) -> libc::pollfd {
+    libc::pollfd {
+        fd,
+        events: libc::POLLIN | libc::POLLRDHUP,
+        revents: 0,
+    }
+}
+
+fn arm(h: Handle, want: u32) {
+    if let Some(d) = table::descriptor(h) {
+        d.arm(h, want);
+    }
+}
+
+fn disarm(h: Handle, want: u32) {
+    if let Some(d) = table::descriptor(h) {
+        d.disarm(h, want);
+        if let Some(fd) = d.bell(h)
+            && rang(fd)
+        {
+            bell::take(fd);
+            d.settle(h);
+        }
+    }
+}
+
+fn rang(fd: i32) -> bool {
+    let mut set = [pollfd(fd)];
+    sys::ppoll(&mut set, Some(0)).is_ok_and(|n| n > 0)
+}
+
+fn holds(h: Handle, want: u32) -> bool {
+    table::descriptor(h).is_some_and(|d| d.ready(h, want) != 0)
+}
