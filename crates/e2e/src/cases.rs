@@ -1,5 +1,5 @@
-//! Conformance cases in C, linked against the library as a user's programs are: `c/SUITE/AREA.c`. Run without arguments such a
-//! program lists its cases, `name<TAB>page`; with a name it runs that one, and says nothing if it passes.
+//! Conformance cases in C, linked against the library as a user's programs are, or with it preloaded: `c/SUITE/AREA.c`. Run without
+//! arguments such a program lists its cases, `name<TAB>page`; with a name it runs that one, and says nothing if it passes.
 //!
 //! Each case runs in a process, a folder and a runtime folder of its own.
 
@@ -7,29 +7,48 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::lab::{library, source};
+use crate::network;
 
-/// Defines a test per area of a suite, and the list of all.
+/// Defines a test per area of a suite, and the list of all; for programs linked against the library also a test that counts.
 #[macro_export]
 macro_rules! areas {
     ($suite:literal: $($area:ident),* $(,)?) => {
-        const AREAS: &[&str] = &[$(stringify!($area)),*];
-        $(#[test]
-        fn $area() {
-            $crate::cases::Area::build($suite, stringify!($area)).run();
-        })*
+        $crate::areas!($suite, $crate::cases::Library::Linked; $($area),*);
 
         #[test]
         fn there_are_at_least_250_cases() {
-            let cases = |area: &&'static str| $crate::cases::Area::build($suite, area).cases().len();
-            let count: usize = AREAS.iter().map(cases).sum();
+            let count = $crate::cases::count($suite, $crate::cases::Library::Linked, AREAS);
             assert!(count >= 250, "{count} cases");
         }
     };
+    ($suite:literal, $library:expr; $($area:ident),* $(,)?) => {
+        pub const AREAS: &[&str] = &[$(stringify!($area)),*];
+        $(#[test]
+        fn $area() {
+            $crate::cases::Area::build($suite, stringify!($area), $library).run();
+        })*
+    };
+}
+
+/// The cases of these areas.
+pub fn count(suite: &str, library: Library, areas: &[&'static str]) -> usize {
+    let cases = |area: &&'static str| Area::build(suite, area, library).cases().len();
+    areas.iter().map(cases).sum()
+}
+
+/// How the programs of a suite come to the library.
+#[derive(Clone, Copy)]
+pub enum Library {
+    Linked,
+    /// Preloaded, serving sockets, with these variables, in a network of its own where that is permitted. The program knows of
+    /// libsctp alone.
+    Preloaded(&'static [(&'static str, &'static str)]),
 }
 
 /// The program of one area, and the folder that it lives in.
 pub struct Area {
     name: &'static str,
+    library: Library,
     folder: tempfile::TempDir,
 }
 
@@ -39,19 +58,19 @@ pub struct Case {
 }
 
 impl Area {
-    pub fn build(suite: &str, name: &'static str) -> Area {
+    pub fn build(suite: &str, name: &'static str, library: Library) -> Area {
         let name = name.trim_start_matches("r#");
         let area = Area {
             name,
+            library,
             folder: tempfile::Builder::new()
                 .prefix("headwater-")
                 .tempdir()
                 .expect("a folder for the test"),
         };
         let folder = area.folder.path();
-        let library = library();
         for link in ["libheadwater.so", "libheadwater.so.0"] {
-            std::os::unix::fs::symlink(&library, folder.join(link)).expect("our own folder");
+            std::os::unix::fs::symlink(self::library(), folder.join(link)).expect("our own folder");
         }
         // Bad pointers and lengths are what some cases are about.
         let flags = "-std=gnu11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -pthread -Wno-nonnull \
@@ -64,15 +83,24 @@ impl Area {
             .arg("-o")
             .arg(area.program())
             .arg(source(&file))
-            .arg("-L")
-            .arg(folder)
-            .arg("-lheadwater")
-            .arg(format!("-Wl,-rpath,{}", folder.display()))
+            .args(area.linking())
             .output()
             .expect("cc is installed");
         let said = String::from_utf8_lossy(&built.stderr);
         assert!(built.status.success(), "{file}: {said}");
         area
+    }
+
+    fn linking(&self) -> Vec<String> {
+        let folder = self.folder.path().display();
+        match self.library {
+            Library::Linked => vec![
+                format!("-L{folder}"),
+                "-lheadwater".to_string(),
+                format!("-Wl,-rpath,{folder}"),
+            ],
+            Library::Preloaded(_) => vec!["-lsctp".to_string()],
+        }
     }
 
     fn program(&self) -> PathBuf {
@@ -94,6 +122,9 @@ impl Area {
 
     /// Runs every case, then says which failed.
     pub fn run(&self) {
+        if let Library::Preloaded(_) = self.library {
+            network::isolate();
+        }
         let cases = self.cases();
         let failures: Vec<String> = cases.iter().filter_map(|c| self.failure(c)).collect();
         assert!(
@@ -122,7 +153,19 @@ impl Area {
     fn execute(&self, folder: &Path, arguments: &[&str]) -> Output {
         // The program has an alarm of its own; this is for one that is deaf to it.
         let mut command = Command::new("timeout");
-        command.args(["-s", "KILL", "30"]).arg(self.program());
+        command.args(["-s", "KILL", "30", "env"]);
+        if let Library::Preloaded(variables) = self.library {
+            let preload = self.folder.path().join("libheadwater.so");
+            command
+                .arg(format!("LD_PRELOAD={}", preload.display()))
+                .arg("HEADWATER_SOCKETS=1")
+                .args(
+                    variables
+                        .iter()
+                        .map(|(name, value)| format!("{name}={value}")),
+                );
+        }
+        command.arg(self.program());
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("HEADWATER_") {
                 command.env_remove(name);

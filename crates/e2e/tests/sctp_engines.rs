@@ -158,6 +158,7 @@ impl Engine for Ours {
             sack_now: false,
             reliability: Reliability::Full,
             context: 0,
+            ..Outgoing::default()
         };
         let id = self.id.expect("an association");
         self.endpoint

@@ -1,0 +1,368 @@
+/* Sockets shared by descriptors, processes and threads. */
+#include "associations.h"
+#include <sys/syscall.h>
+
+CASE(dup_shares, "dup(2)") {
+    struct pair p = pair();
+    int other = must(dup(p.client));
+    check_send(other, "by the other");
+    check_receive(p.server, "by the other");
+    check_eq(close(p.client), 0);
+    check_send(other, "alone");
+    check_receive(p.server, "alone");
+    check_eq(close(other), 0);
+    check_end(p.server);
+}
+CASE(dup2_replaces, "dup2(2)") {
+    struct pair p = pair(), q = pair();
+    check_eq(dup2(p.client, q.client), q.client);
+    check_end(q.server);
+    check_send(q.client, "now here");
+    check_receive(p.server, "now here");
+}
+CASE(dup_shares_flags, "fcntl(2) F_DUPFD_CLOEXEC") {
+    struct pair p = pair();
+    int other = must(fcntl(p.server, F_DUPFD_CLOEXEC, 50));
+    check(other >= 50);
+    check(fcntl(other, F_GETFD) & FD_CLOEXEC);
+    set_nonblock(other, 1);
+    check_errno(receive_some(p.server, 10, 0)->n, EAGAIN);
+}
+CASE(dup_of_a_listener, "dup(2)") {
+    int listener = listening(SOCK_STREAM), other = must(dup(listener));
+    check_eq(close(listener), 0);
+    pair_of(other, socket_of(SOCK_STREAM));
+}
+static void serve_one(void *fd) {
+    int s = *(int *)fd;
+    check_receive(s, "question");
+    check_send(s, "answer");
+}
+CASE(fork_child_serves, "fork(2)") {
+    struct pair p = pair();
+    pid_t child = spawn(serve_one, &p.server);
+    check_eq(close(p.server), 0);
+    check_send(p.client, "question");
+    check_receive(p.client, "answer");
+    check_end(p.client);
+    join(child);
+}
+CASE(fork_both_have_it, "fork(2)") {
+    struct pair p = pair();
+    struct turn turn = turn_new();
+    pid_t child = must(fork());
+    if (child == 0) {
+        check_send(p.client, "child");
+        turn_take(turn);
+        check_send(p.client, "child again");
+        _exit(0);
+    }
+    check_receive(p.server, "child");
+    check_send(p.client, "parent");
+    check_receive(p.server, "parent");
+    turn_give(turn);
+    check_receive(p.server, "child again");
+    join(child);
+    check_send(p.client, "parent still");
+    check_receive(p.server, "parent still");
+}
+CASE(fork_child_closes, "fork(2)") {
+    struct pair p = pair();
+    pid_t child = must(fork());
+    if (child == 0) {
+        close(p.client), close(p.server), close(p.listener);
+        _exit(0);
+    }
+    join(child);
+    check_send(p.client, "still up");
+    check_receive(p.server, "still up");
+}
+static void fork_client(void *listener) {
+    int fd = socket_of(SOCK_STREAM);
+    check_eq(connect_to(fd, *(int *)listener), 0);
+    check_send(fd, "question");
+    check_receive(fd, "answer");
+    check_end(fd);
+}
+CASE(fork_per_connection, "fork(2)") {
+    int listener = listening(SOCK_STREAM);
+    pid_t clients[4], servers[4];
+    for (int i = 0; i < 4; i++)
+        clients[i] = spawn(fork_client, &listener);
+    for (int i = 0; i < 4; i++) {
+        int s = must(accept(listener, NULL, NULL));
+        servers[i] = spawn(serve_one, &s);
+        check_eq(close(s), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        join(clients[i]);
+        join(servers[i]);
+    }
+}
+static void accept_one(void *listener) {
+    int s = must(accept(*(int *)listener, NULL, NULL));
+    serve_one(&s);
+}
+CASE(prefork, "fork(2)") {
+    int listener = listening(SOCK_STREAM);
+    pid_t servers[3], clients[3];
+    for (int i = 0; i < 3; i++)
+        servers[i] = spawn(accept_one, &listener);
+    for (int i = 0; i < 3; i++)
+        clients[i] = spawn(fork_client, &listener);
+    for (int i = 0; i < 3; i++) {
+        join(clients[i]);
+        join(servers[i]);
+    }
+}
+static void bind_and_serve(void *port_pipe) {
+    int listener = listening(SOCK_STREAM);
+    struct address a = name_of(listener);
+    check_eq(write(*(int *)port_pipe, &a, sizeof a), sizeof a);
+    for (int i = 0; i < 5; i++) {
+        int s = must(accept(listener, NULL, NULL));
+        serve_one(&s);
+        check_eq(close(s), 0);
+    }
+}
+CASE(two_processes, "RFC 6458 4") {
+    int pipes[2];
+    check_eq(pipe(pipes), 0);
+    pid_t child = spawn(bind_and_serve, &pipes[1]);
+    struct address a;
+    check_eq(read(pipes[0], &a, sizeof a), sizeof a);
+    for (int i = 0; i < 5; i++) {
+        int fd = socket_of(SOCK_STREAM);
+        check_eq(connect(fd, &a.sa, a.len), 0);
+        check_send(fd, "question");
+        check_receive(fd, "answer");
+        check_end(fd);
+        check_eq(close(fd), 0);
+    }
+    join(child);
+}
+static void many_client(void *server) {
+    int fd = socket_of(SOCK_SEQPACKET);
+    struct address to = name_of(*(int *)server);
+    check_eq(sendto(fd, "question", 8, 0, &to.sa, to.len), 8);
+    check_receive(fd, "answer");
+}
+CASE(many_clients_are_processes, "RFC 6458 3") {
+    int server = listening(SOCK_SEQPACKET);
+    want_rcvinfo(server);
+    pid_t clients[4];
+    for (int i = 0; i < 4; i++)
+        clients[i] = spawn(many_client, &server);
+    for (int i = 0; i < 4; i++) {
+        struct got *g = check_receive(server, "question");
+        check_eq(send_to_assoc(server, g->rcv.rcv_assoc_id, 0, "answer"), 6);
+    }
+    for (int i = 0; i < 4; i++)
+        join(clients[i]);
+}
+CASE(big_between_processes, "RFC 6458 3.1.4") {
+    struct pair p = pair();
+    pid_t child = must(fork());
+    if (child == 0) {
+        close(p.server);
+        char *text = patterned(180000, 9);
+        for (int i = 0; i < 20; i++)
+            check_eq(send(p.client, text, 180000, 0), 180000);
+        _exit(0);
+    }
+    check_eq(close(p.client), 0);
+    for (int i = 0; i < 20; i++)
+        receive_pattern(p.server, 180000, 9, 300000);
+    check_end(p.server);
+    join(child);
+}
+CASE(exec_keeps_or_not, "execve(2)") {
+    if (role()) {
+        struct stat s;
+        check_eq(fstat(70, &s), 0);
+        check_errno(fstat(71, &s), EBADF);
+        return;
+    }
+    struct pair p = pair();
+    check_eq(dup2(p.client, 70), 70);
+    check_eq(dup3(p.client, 71, O_CLOEXEC), 71);
+    join(spawn_role("exec_keeps_or_not", "child"));
+    check_send(p.client, "still up");
+    check_receive(p.server, "still up");
+}
+CASE(exec_goes_on, "execve(2)") {
+    if (role()) {
+        check_send(70, "from the new program");
+        check_receive(70, "to the new program");
+        check_eq(close(70), 0);
+        return;
+    }
+    struct pair p = pair();
+    check_eq(dup2(p.client, 70), 70);
+    pid_t child = spawn_role("exec_goes_on", "child");
+    check_receive(p.server, "from the new program");
+    check_send(p.server, "to the new program");
+    join(child);
+    check_send(p.client, "ours too");
+    check_receive(p.server, "ours too");
+    check_eq(close(p.client), 0);
+    check_nothing_yet(p.server);
+    check_eq(close(70), 0);
+    check_end(p.server);
+}
+
+/* --- threads --- */
+
+struct job {
+    int fd, number, count;
+};
+static void send_numbers(void *with) {
+    struct job *j = with;
+    for (int i = 0; i < j->count; i++) {
+        int text[2] = {j->number, i};
+        struct sctp_sndinfo info = {.snd_sid = j->number};
+        struct part part = PART(SCTP_SNDINFO, info);
+        check_eq(send_with(j->fd, NULL, text, sizeof text, 0, &part, 1), sizeof text);
+    }
+}
+CASE(threads_send, "pthreads(7)") {
+    struct pair p = pair();
+    struct job jobs[4];
+    pthread_t t[4];
+    int next[4] = {0}, text[2];
+    for (int i = 0; i < 4; i++) {
+        jobs[i] = (struct job){p.client, i, 500};
+        t[i] = start(send_numbers, &jobs[i]);
+    }
+    for (int i = 0; i < 2000; i++) {
+        check_eq(recv(p.server, text, sizeof text, 0), sizeof text);
+        check(text[0] >= 0 && text[0] < 4);
+        check_eq(text[1], next[text[0]]++);
+    }
+    for (int i = 0; i < 4; i++)
+        finish(t[i]);
+}
+static int received;
+static void receive_until_end(void *fd) {
+    int text[2];
+    ssize_t n;
+    while ((n = recv(*(int *)fd, text, sizeof text, 0)) == sizeof text)
+        __atomic_add_fetch(&received, 1, __ATOMIC_SEQ_CST);
+    check_eq(n, 0);
+}
+CASE(threads_receive, "pthreads(7)") {
+    struct pair p = pair();
+    struct job job = {p.client, 0, 2000};
+    pthread_t t[3];
+    for (int i = 0; i < 3; i++)
+        t[i] = start(receive_until_end, &p.server);
+    send_numbers(&job);
+    check_eq(shutdown(p.client, SHUT_WR), 0);
+    for (int i = 0; i < 3; i++)
+        finish(t[i]);
+    check_eq(received, 2000);
+}
+CASE(threads_echo, "pthreads(7)") {
+    struct pair p = pair();
+    for (int i = 0; i < 5; i++) {
+        pthread_t t = start(serve_one, &p.server);
+        check_send(p.client, "question");
+        check_receive(p.client, "answer");
+        finish(t);
+    }
+}
+static void shut_later(void *fd) {
+    sleep_ms(30);
+    check_eq(shutdown(*(int *)fd, SHUT_RDWR), 0);
+}
+CASE(shutdown_by_a_thread, "shutdown(2)") {
+    struct pair p = pair();
+    pthread_t t = start(shut_later, &p.client);
+    check_end(p.client);
+    check_end(p.server);
+    finish(t);
+}
+static void close_later(void *fd) {
+    sleep_ms(30);
+    check_eq(close(*(int *)fd), 0);
+}
+CASE(close_by_a_thread, "close(2)") {
+    struct pair p = pair();
+    pthread_t t = start(close_later, &p.client);
+    check_end(p.server);
+    finish(t);
+}
+static void accept_one_thread(void *listener) {
+    int s = must(accept(*(int *)listener, NULL, NULL));
+    serve_one(&s);
+    check_eq(close(s), 0);
+}
+CASE(threads_accept, "accept(2)") {
+    int listener = listening(SOCK_STREAM);
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++)
+        t[i] = start(accept_one_thread, &listener);
+    for (int i = 0; i < 4; i++)
+        fork_client(&listener);
+    for (int i = 0; i < 4; i++)
+        finish(t[i]);
+}
+static void connect_lots(void *listener) {
+    for (int i = 0; i < 10; i++) {
+        int fd = socket_of(SOCK_STREAM);
+        check_eq(connect_to(fd, *(int *)listener), 0);
+        check_send(fd, "question");
+        check_receive(fd, "answer");
+        check_eq(close(fd), 0);
+    }
+}
+CASE(threads_connect, "connect(2)") {
+    int listener = listening(SOCK_STREAM);
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++)
+        t[i] = start(connect_lots, &listener);
+    for (int i = 0; i < 40; i++)
+        accept_one_thread(&listener);
+    for (int i = 0; i < 4; i++)
+        finish(t[i]);
+}
+CASE(passed_to_another, "unix(7) SCM_RIGHTS") {
+    int ends[2];
+    check_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    struct pair p = pair();
+    _Alignas(8) char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec v = {"x", 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    *c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+    memcpy(CMSG_DATA(c), &p.client, sizeof(int));
+    ssize_t n = sendmsg(ends[0], &m, 0);
+    check(n == 1 || errno == EOPNOTSUPP || errno == EINVAL);
+    check_send(p.client, "still mine");
+    check_receive(p.server, "still mine");
+}
+CASE(stdio_on_it, "fdopen(3)") {
+    struct pair p = pair();
+    FILE *f = fdopen(dup(p.client), "r+");
+    check(f != NULL);
+    check(fprintf(f, "a line\n") == 7);
+    check_eq(fflush(f), 0);
+    check_receive(p.server, "a line\n");
+    check_send(p.server, "an answer\n");
+    char line[64];
+    check(fgets(line, sizeof line, f) != NULL);
+    check_str(line, "an answer\n");
+}
+CASE(close_range_closes, "close_range(2)") {
+    struct pair p = pair();
+    int high = must(fcntl(p.client, F_DUPFD, 200));
+    check_eq(close(p.client), 0);
+    check_eq(close_range(high, high, 0), 0);
+    check_end(p.server);
+}
+
+SUITE(ENTRY(dup_shares), ENTRY(dup2_replaces), ENTRY(dup_shares_flags), ENTRY(dup_of_a_listener), BOTH(fork_child_serves),
+      ENTRY(fork_both_have_it), ENTRY(fork_child_closes), BOTH(fork_per_connection), ENTRY(prefork), BOTH(two_processes),
+      ENTRY(many_clients_are_processes), ENTRY(big_between_processes), ENTRY(exec_keeps_or_not), ENTRY(exec_goes_on),
+      ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
+      ENTRY(threads_accept), ENTRY(threads_connect), ENTRY(passed_to_another), ENTRY(stdio_on_it), ENTRY(close_range_closes))

@@ -1,0 +1,273 @@
+//! lksctp-tools: sctp_test, both styles and all its cases, and sctp_darn, which also does by hand what programs do seldom.
+
+use headwater_e2e::{Running, program};
+
+use crate::ground::{Ground, await_said, await_that};
+use crate::sctp_peers::usrsctp;
+
+everywhere! {
+    sctp_test_one_to_many
+    sctp_test_one_to_one
+    sctp_test_on_several_streams
+    sctp_darn_one_to_many
+    sctp_darn_one_to_one
+}
+
+const PORT: &str = "5000";
+
+fn sctp_test_one_to_many(ground: &Ground) {
+    let repeats = ground.scaled(10).to_string();
+    for case in ["0", "1", "4"] {
+        sctp_test(ground, &[], &["-c", case, "-x", &repeats, "-o", "1"]);
+    }
+    sctp_test(
+        ground,
+        &[],
+        &["-c", "6", "-m", "65515", "-r", "7", "-x", &repeats],
+    );
+}
+
+fn sctp_test_one_to_one(ground: &Ground) {
+    let repeats = ground.scaled(10).to_string();
+    for case in ["2", "3", "5", "-1000"] {
+        sctp_test(ground, &["-T"], &["-c", case, "-x", &repeats, "-o", "2"]);
+    }
+}
+
+fn sctp_test_on_several_streams(ground: &Ground) {
+    let repeats = ground.scaled(20).to_string();
+    for order in ["0", "1", "3"] {
+        let words = [
+            "-M", "7", "-t", "1", "-r", "5", "-c", "4", "-x", &repeats, "-o", order,
+        ];
+        sctp_test(ground, &[], &words);
+        sctp_test(ground, &["-T"], &words);
+    }
+}
+
+/// Everything that the client sent is received, in as many messages.
+fn sctp_test(ground: &Ground, style: &[&str], words: &[&str]) {
+    let server = serve_sctp_test(ground, style);
+    let sent = told_sent(&send_by_sctp_test(
+        ground,
+        style,
+        ground.server_address(),
+        PORT,
+        words,
+    ));
+    assert!(sent.bytes > 0, "{words:?}");
+    await_that(&server, "all messages", |said| {
+        told_received(said).bytes >= sent.bytes
+    });
+    assert_eq!(told_received(&server.said()).bytes, sent.bytes, "{words:?}");
+    ground.assert_carried(sent.bytes);
+}
+
+pub fn serve_sctp_test(ground: &Ground, style: &[&str]) -> Running {
+    let words = [&["-H", ground.server_address(), "-P", PORT, "-l"], style].concat();
+    ground.serve(ground.server("sctp_test", &words), "listen(")
+}
+
+fn send_by_sctp_test(
+    ground: &Ground,
+    style: &[&str],
+    to: &str,
+    port: &str,
+    words: &[&str],
+) -> String {
+    let from = [
+        "-H",
+        ground.client_address(),
+        "-P",
+        "5001",
+        "-h",
+        to,
+        "-p",
+        port,
+        "-s",
+    ];
+    let client = ground.client("sctp_test", &[&from, style, words].concat());
+    ground.lab.run(client).text()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Told {
+    messages: usize,
+    bytes: usize,
+}
+
+fn told_sent(said: &str) -> Told {
+    told(said, |line| {
+        line.split_once("sendmsg(sk=")?
+            .1
+            .split_once(')')?
+            .1
+            .trim()
+            .strip_suffix(" bytes.")
+    })
+}
+
+fn told_received(said: &str) -> Told {
+    told(said, |line| {
+        line.split_once("Data ")?
+            .1
+            .split_once(" bytes.")
+            .map(|(number, _)| number)
+    })
+}
+
+fn told(said: &str, number: impl Fn(&str) -> Option<&str>) -> Told {
+    let sizes: Vec<usize> = said
+        .lines()
+        .filter_map(|line| number(line)?.trim().parse().ok())
+        .collect();
+    Told {
+        messages: sizes.len(),
+        bytes: sizes.iter().sum(),
+    }
+}
+
+fn sctp_darn_one_to_many(ground: &Ground) {
+    sctp_darn(ground, &[]);
+}
+
+fn sctp_darn_one_to_one(ground: &Ground) {
+    sctp_darn(ground, &["-t"]);
+}
+
+fn sctp_darn(ground: &Ground, style: &[&str]) {
+    let server = serve_sctp_darn(ground, style);
+    let lines = "first\nsecond, and a longer one\nthird\n";
+    run_typed(ground, lines, &[&["-s"], style].concat());
+    for line in lines.lines() {
+        await_said(&server, line);
+    }
+}
+
+fn serve_sctp_darn(ground: &Ground, style: &[&str]) -> Running {
+    let words = [&["-H", ground.server_address(), "-P", PORT, "-l"], style].concat();
+    ground.serve(ground.server("sctp_darn", &words), "listening")
+}
+
+/// What sctp_darn says, with `lines` typed into it. Its status is what its last call gave.
+fn run_typed(ground: &Ground, lines: &str, words: &[&str]) -> String {
+    let file = ground.lab.path("typed");
+    std::fs::write(&file, lines).expect("the lab's folder is writable");
+    let mut own = vec!["-H", ground.client_address(), "-P", "5001"];
+    own.extend(["-h", ground.server_address(), "-p", PORT]);
+    let mut command = ground.client("sctp_darn", &[&own, words].concat());
+    command.stdin(program::input(&file));
+    let output = ground.lab.run(command);
+    assert!(output.status.code().is_some(), "{output:?}");
+    String::from_utf8_lossy(&output.out).into_owned()
+}
+
+/// Options and addresses of an association, by hand.
+#[test]
+fn sctp_darn_by_hand() {
+    for ground in [Ground::shared_memory, Ground::udp] {
+        let ground = ground();
+        let server = serve_sctp_darn(&ground, &[]);
+        let lines = "snd=10\nrcvbuf\nsndbuf\nnodelay=1\nnodelay\nmaxseg=1000\nmaxseg\nsnd=100\nheartbeat=127.0.0.1\nprimary\nsnd=2000\nshutdown\n";
+        let said = run_typed(&ground, lines, &["-s", "-I"]);
+        assert!(
+            said.contains("nodelay is 1") && said.contains("maxseg is 1000"),
+            "{said}"
+        );
+        await_said(&server, "SHUTDOWN_COMP");
+        let told = server.said();
+        for size in [10, 100, 2000] {
+            assert!(told.contains(&format!("DATA({size})")), "{told}");
+        }
+    }
+}
+
+/// Ten endpoints of one process, looked at by select and by poll, one of which sends.
+#[test]
+fn sctp_darn_waits_for_many() {
+    for wait in [&[][..], &["--use-poll"]] {
+        let ground = Ground::shared_memory();
+        let words = ["-H", "127.0.0.1", "-P", "4991", "-i", "10"];
+        let server = ground
+            .lab
+            .start(ground.server("sctp_darn", &[&words, wait].concat()));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        run_typed(&ground, "one\ntwo\n", &["-s"]);
+        await_said(&server, "two");
+    }
+}
+
+#[test]
+fn sctp_test_in_containers() {
+    let ground = Ground::containers();
+    sctp_test(&ground, &[], &["-c", "4", "-x", "5", "-o", "1"]);
+    sctp_test(&ground, &["-T"], &["-c", "3", "-x", "5"]);
+}
+
+#[test]
+fn sctp_test_straight_on_ip() {
+    let ground = Ground::raw();
+    sctp_test(&ground, &[], &["-c", "4", "-x", "5", "-o", "1"]);
+    sctp_test(&ground, &["-T"], &["-c", "6", "-x", "5"]);
+}
+
+#[test]
+fn sctp_test_sends_to_usrsctp() {
+    for (port, words) in [(None, &[][..]), (Some(9901), &["9901", "9899"])] {
+        let ground = Ground::towards(port);
+        let server = usrsctp(&ground.lab, "discard_server", words);
+        let server = ground.serve(ground.there(server), "Main hash to bind");
+        let words = ["-c", "4", "-x", "5", "-o", "1", "-M", "4"];
+        let sent = told_sent(&send_by_sctp_test(&ground, &[], "10.0.0.2", "9", &words));
+        await_that(&server, "all messages", |said| {
+            usrsctp_received(said) >= sent.bytes
+        });
+        assert_eq!(usrsctp_received(&server.said()), sent.bytes);
+    }
+}
+
+fn usrsctp_received(said: &str) -> usize {
+    let length = |line: &str| {
+        let rest = line.split_once("Msg of length ")?.1;
+        rest.split_once(' ')?.0.parse::<usize>().ok()
+    };
+    said.lines().filter_map(length).sum()
+}
+
+#[test]
+fn usrsctp_sends_to_sctp_test() {
+    for (port, words) in [(None, &[][..]), (Some(9901), &["-E", "9901", "-U", "9899"])] {
+        let ground = Ground::towards(port);
+        for style in [&[][..], &["-T"]] {
+            let server = serve_sctp_test(&ground, style);
+            let load = ["-p", PORT, "-l", "3000", "-n", "200", "10.0.0.2"];
+            ground
+                .lab
+                .run(usrsctp(&ground.lab, "tsctp", &[words, &load].concat()))
+                .ok();
+            await_that(&server, "all messages", |said| {
+                told_received(said).messages >= 200
+            });
+            assert_eq!(
+                told_received(&server.said()),
+                Told {
+                    messages: 200,
+                    bytes: 600_000
+                }
+            );
+        }
+    }
+}
+
+#[test]
+fn usrsctp_types_to_sctp_darn() {
+    let ground = Ground::towards(Some(9901));
+    let server = serve_sctp_darn(&ground, &[]);
+    let lines = ground.lab.path("lines");
+    std::fs::write(&lines, "first\nsecond\nthird\n").expect("the lab's folder is writable");
+    let words = ["10.0.0.2", PORT, "5002", "9901", "9899"];
+    let mut client = usrsctp(&ground.lab, "client", &words);
+    client.stdin(program::input(&lines));
+    ground.lab.run(client).ok();
+    await_said(&server, "third");
+}
