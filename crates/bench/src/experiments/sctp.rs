@@ -1,8 +1,9 @@
-//! SCTP: within the host through shared memory against the kernel's TCP, over UDP with every packet on the wire, with loss, the
-//! engine alone in memory, and many associations.
+//! SCTP: within the host through shared memory against the kernel's TCP, over UDP with every packet on the wire, by sockets, with loss,
+//! the engine alone in memory, and many associations.
 
 mod alone;
 mod lossy;
+mod programs;
 mod shared;
 mod wire;
 
@@ -17,6 +18,7 @@ pub fn experiment() -> Works {
     let mut works: Vec<Box<dyn Work>> = Vec::new();
     works.extend(shared::works().map(|pair| Box::new(pair) as Box<dyn Work>));
     works.extend(wire::works().map(|wire| Box::new(wire) as Box<dyn Work>));
+    works.extend(programs::works());
     works.push(Box::new(lossy::Lossy::default()));
     works.extend(alone::works());
     Works {

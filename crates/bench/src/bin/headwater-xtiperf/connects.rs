@@ -1,4 +1,5 @@
-//! Connections one after the other: made, accepted on a fresh descriptor, ended by the server, and closed at both ends.
+//! Connections one after the other: made, accepted on a fresh descriptor, perhaps used for a byte, ended by the server, and closed
+//! at both ends.
 
 use std::io;
 
@@ -12,7 +13,10 @@ pub fn serve(options: &Options) -> io::Result<String> {
     let (listener, at) = Listener::bind(options)?;
     crate::ready(&at);
     while !board.is_stopped() {
-        drop(listener.accept(options)?);
+        let mut stream = listener.accept(options)?;
+        if options.greeting {
+            stream.receive(&mut [0])?;
+        }
     }
     board.receiver(0).set_done();
     Ok("done".to_string())
@@ -20,9 +24,15 @@ pub fn serve(options: &Options) -> io::Result<String> {
 
 pub fn drive(options: &Options) -> io::Result<String> {
     let board = Board::open(&options.board)?;
-    let connect = |_| match Stream::connect(options)?.receive(&mut [0])? {
-        0 => Ok(()),
-        _ => Err(wrong("nobody sends")),
+    let connect = |_| {
+        let mut stream = Stream::connect(options)?;
+        if options.greeting {
+            stream.send_all(&[1])?;
+        }
+        match stream.receive(&mut [0])? {
+            0 => Ok(()),
+            _ => Err(wrong("nobody sends")),
+        }
     };
     let measured = measure::run(options, board, connect, |number| number)?;
     board.stop();

@@ -50,7 +50,7 @@ impl Receiver {
                 let at = xti::decode(&options.carrier, &bound);
                 (Receiver::Xti(Datagrams::of(endpoint)), at)
             }
-            Carrier::Tcp => return Err(connected()),
+            Carrier::Tcp | Carrier::Sctp => return Err(connected()),
         })
     }
 
@@ -90,7 +90,7 @@ impl Sender {
                 let targets = targets.map(|at| xti::encode(&options.carrier, at));
                 Sender::Xti(Datagrams::of(endpoint), targets.collect::<io::Result<_>>()?)
             }
-            Carrier::Tcp => return Err(connected()),
+            Carrier::Tcp | Carrier::Sctp => return Err(connected()),
         })
     }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! WORK is flow (one way, counted in messages), lone (single bytes after a silence), trips (a byte there and back), connects or
-//! datagrams. CARRIER is tcp, unix, udp, udp-batched or the name of a transport device. Both processes count on the board, a file that both
+//! datagrams. CARRIER is tcp, unix, sctp, udp, udp-batched or the name of a transport device. Both processes count on the board, a file that both
 //! map, so that one clock serves both.
 
 mod batched;
@@ -22,6 +22,7 @@ mod measure;
 mod options;
 #[path = "../headwater-echo/pattern.rs"]
 mod pattern;
+mod sctp;
 mod stream;
 mod sys;
 mod trips;

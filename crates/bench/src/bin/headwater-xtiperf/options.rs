@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub const USAGE: &str =
-    "usage: headwater-xtiperf serve|drive flow|lone|trips|connects|datagrams tcp|unix|udp|udp-batched|/dev/DEVICE
-         --board FILE [--at ADDRESS] [--size N] [--seconds S] [--nice N] [--nodelay] [--mixed] [--lossless] [--computing]";
+    "usage: headwater-xtiperf serve|drive flow|lone|trips|connects|datagrams tcp|unix|sctp|udp|udp-batched|/dev/DEVICE
+         --board FILE [--at ADDRESS] [--size N] [--seconds S] [--nice N] [--nodelay] [--mixed] [--lossless] [--computing] [--greeting]";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Side {
@@ -30,6 +30,8 @@ pub enum Carrier {
     /// UDP by a program that uses segmentation and receive offload itself.
     UdpBatched,
     Unix,
+    /// Sockets of IPPROTO_SCTP.
+    Sctp,
     Device(CString),
 }
 
@@ -51,13 +53,15 @@ pub struct Options {
     pub lossless: bool,
     /// The sender of a lone message computes on, instead of waiting.
     pub computing: bool,
+    /// A byte is sent over each connection.
+    pub greeting: bool,
 }
 
 impl Carrier {
     /// Its addresses are those of the internet.
     pub fn is_inet(&self) -> bool {
         match self {
-            Carrier::Tcp | Carrier::Udp | Carrier::UdpBatched => true,
+            Carrier::Tcp | Carrier::Sctp | Carrier::Udp | Carrier::UdpBatched => true,
             Carrier::Unix => false,
             Carrier::Device(name) => !name.to_bytes().starts_with(b"/dev/tic"),
         }
@@ -85,6 +89,7 @@ impl Options {
             "udp" => Carrier::Udp,
             "udp-batched" => Carrier::UdpBatched,
             "unix" => Carrier::Unix,
+            "sctp" => Carrier::Sctp,
             device => Carrier::Device(CString::new(device).map_err(|error| error.to_string())?),
         };
         let mut options = Options {
@@ -100,6 +105,7 @@ impl Options {
             mixed: false,
             lossless: false,
             computing: false,
+            greeting: false,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} wants a value"));
@@ -116,6 +122,7 @@ impl Options {
                 "--mixed" => options.mixed = true,
                 "--lossless" => options.lossless = true,
                 "--computing" => options.computing = true,
+                "--greeting" => options.greeting = true,
                 _ => return Err(format!("what is {word}?")),
             }
         }

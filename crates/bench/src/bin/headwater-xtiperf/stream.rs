@@ -6,17 +6,20 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use crate::board::Board;
 use crate::options::{Carrier, Options};
+use crate::sctp;
 use crate::xti::{self, Endpoint};
 
 pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Sctp(sctp::Socket),
     Xti(Endpoint),
 }
 
 pub enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
+    Sctp(sctp::Socket),
     Xti(Endpoint),
 }
 
@@ -33,6 +36,10 @@ impl Listener {
                 let listener = UnixListener::bind(&options.at)?;
                 (Listener::Unix(listener), options.at.clone())
             }
+            Carrier::Sctp => {
+                let (socket, at) = sctp::Socket::listen(&options.at)?;
+                (Listener::Sctp(socket), at)
+            }
             Carrier::Device(device) => {
                 let endpoint = Endpoint::open(device)?;
                 let address = xti::encode(&options.carrier, &options.at)?;
@@ -48,6 +55,7 @@ impl Listener {
         let stream = match self {
             Listener::Tcp(listener) => Stream::Tcp(listener.accept()?.0),
             Listener::Unix(listener) => Stream::Unix(listener.accept()?.0),
+            Listener::Sctp(listener) => Stream::Sctp(listener.accept()?),
             Listener::Xti(listener) => Stream::Xti(listener.accept()?),
         };
         stream.prepare(options)?;
@@ -60,6 +68,7 @@ impl Stream {
         let stream = match &options.carrier {
             Carrier::Tcp => Stream::Tcp(TcpStream::connect(&options.at)?),
             Carrier::Unix => Stream::Unix(UnixStream::connect(&options.at)?),
+            Carrier::Sctp => Stream::Sctp(sctp::Socket::connect(&options.at)?),
             Carrier::Device(device) => {
                 let endpoint = Endpoint::open(device)?;
                 endpoint.bind(None, 0)?;
@@ -77,6 +86,7 @@ impl Stream {
             _ if !options.nodelay => Ok(()),
             Stream::Tcp(stream) => stream.set_nodelay(true),
             Stream::Unix(_) => Ok(()),
+            Stream::Sctp(socket) => socket.set_nodelay(),
             Stream::Xti(endpoint) => endpoint.set_nodelay(),
         }
     }
@@ -87,6 +97,7 @@ impl Stream {
             let count = match self {
                 Stream::Tcp(stream) => stream.write(bytes)?,
                 Stream::Unix(stream) => stream.write(bytes)?,
+                Stream::Sctp(socket) => socket.send(bytes)?,
                 Stream::Xti(endpoint) => endpoint.send(bytes)?,
             };
             bytes = &bytes[count..];
@@ -100,6 +111,7 @@ impl Stream {
         let result = match self {
             Stream::Tcp(stream) => stream.read(buffer),
             Stream::Unix(stream) => stream.read(buffer),
+            Stream::Sctp(socket) => socket.receive(buffer),
             Stream::Xti(endpoint) => endpoint.receive(buffer),
         };
         match result {
@@ -113,6 +125,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Sctp(socket) => socket.finish(),
             Stream::Xti(endpoint) => endpoint.release(),
         }
     }

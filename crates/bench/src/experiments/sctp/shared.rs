@@ -1,5 +1,6 @@
 //! Both ends on /dev/sctp_t within the host, where no packets are needed, against TCP sockets.
 
+use super::programs::{self, SOCKETS};
 use super::{UNDISTURBED, rate, sockets};
 use crate::experiment::{Arm, Goal, TCP, UNIX, Unit, streams};
 use crate::experiments::xti::flow::rival;
@@ -20,10 +21,11 @@ pub fn works() -> impl Iterator<Item = Pair> {
 
 fn flow(size: usize) -> Pair {
     let over = |against, must, aim: Option<f64>| rate(SCTP, against, UNDISTURBED, must, aim);
-    let goals = match size {
+    let mut goals = match size {
         ..=SMALL => vec![over(NAGLE, 2.0, Some(3.0)), over(NODELAY, 8.0, None)],
         _ => vec![over(NAGLE, 1.0, None), over(NODELAY, 1.0, None)],
     };
+    goals.push(programs::as_fast(SOCKETS, SCTP));
     Pair {
         name: format!("shm-{size}"),
         work: "flow",
@@ -35,6 +37,7 @@ fn flow(size: usize) -> Pair {
             rival(),
             Way::both(UNIX, "unix"),
             Way::both(SCTP, "/dev/sctp_t"),
+            programs::shared(),
         ],
         goals,
         placements: UNDISTURBED,
@@ -54,6 +57,7 @@ fn trips() -> Pair {
             Way::both(TCP, "tcp").with(&["--nodelay"]),
             Way::both(UNIX, "unix"),
             Way::both(SCTP, "/dev/sctp_t"),
+            programs::shared(),
         ],
         goals: vec![Goal::rate(APART, 10.0, None).between(SCTP, TCP)],
         placements: &Placement::ALL,

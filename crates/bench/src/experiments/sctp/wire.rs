@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use super::programs::{self, SOCKETS_UDP};
 use super::{UNDISTURBED, Work, sockets};
 use crate::exchange::Exchange;
 use crate::experiment::{Arm, Cell, Goal, Job, Metric, Proof, Sample, Unit, streams};
@@ -62,6 +63,7 @@ fn pair(size: usize, rate: f64, cpu: f64, aim: f64) -> Pair {
             ..alone.of(Metric::Cpu).within(cpu * 1e3)
         });
     }
+    goals.push(programs::as_fast(SOCKETS_UDP, SCTP));
     if pion_is_there() {
         goals.extend([over(Metric::Rate, 10.0), over(Metric::Cpu, 2.0)]);
     }
@@ -73,6 +75,7 @@ fn pair(size: usize, rate: f64, cpu: f64, aim: f64) -> Pair {
         ways: vec![
             Way::both(SCTP, "/dev/sctp_t").under(ON_THE_WIRE),
             Way::both(SMALL, "/dev/sctp_t").under(IN_SMALL_PACKETS),
+            programs::on_the_wire(),
         ],
         goals,
         placements: UNDISTURBED,

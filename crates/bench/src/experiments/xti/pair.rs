@@ -44,10 +44,10 @@ pub struct Way {
 
 #[derive(Clone, Copy)]
 pub struct End {
-    /// A transport device is reached through the library, anything else without it.
+    /// A transport device or SCTP is reached through the library, anything else without it.
     pub carrier: &'static str,
     pub nice: i32,
-    /// The library may carry connections of /dev/tcp through shared memory.
+    /// The library serves sockets, and may carry connections of /dev/tcp through shared memory.
     pub shared: bool,
 }
 
@@ -60,8 +60,16 @@ impl End {
         }
     }
 
+    /// A socket that the library serves.
+    pub const fn socket(carrier: &'static str) -> End {
+        End {
+            shared: true,
+            ..End::new(carrier)
+        }
+    }
+
     fn is_ours(self) -> bool {
-        self.carrier.starts_with("/dev/")
+        self.carrier.starts_with("/dev/") || self.carrier == "sctp"
     }
 }
 
