@@ -434,7 +434,13 @@ pub unsafe fn recvmmsg(
     let before = next::errno();
     let until = match timeout.as_ref() {
         None => u64::MAX,
-        Some(t) => sys::now().saturating_add(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64),
+        Some(t) if t.tv_sec < 0 || !(0..1_000_000_000).contains(&t.tv_nsec) => {
+            return refused(libc::EINVAL) as c_int;
+        }
+        Some(t) => {
+            let seconds = (t.tv_sec as u64).saturating_mul(1_000_000_000);
+            sys::now().saturating_add(seconds.saturating_add(t.tv_nsec as u64))
+        }
     };
     let n = (n as usize).min(MOST_PARTS);
     for i in 0..n {

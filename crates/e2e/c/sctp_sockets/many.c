@@ -379,6 +379,73 @@ CASE(shutdown_many, "RFC 6458 3.1.5") {
     check_eq(send_to_assoc(m.a, m.in_a, 0, "alive"), 5);
     check_receive(m.b, "alive");
 }
+static int ready_for(int fd, int events, int ms) {
+    struct pollfd p = {.fd = fd, .events = events};
+    return poll(&p, 1, ms) > 0 ? p.revents : 0;
+}
+static double cpu_time(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+CASE(poll_for_room, "poll(2) POLLOUT") {
+    struct many m = many();
+    char *text = patterned(30000, 1);
+    text[30000] = 0;
+    for (size_t i = 0; i < 30000; i++)
+        text[i] |= 1;
+    set_nonblock(m.a, 1);
+    int sent = 0;
+    check(ready_for(m.a, POLLOUT, 0) & POLLOUT);
+    do {
+        while (send_to_assoc(m.a, m.in_a, 0, text) >= 0)
+            sent++;
+        check_eq(errno, EAGAIN);
+    } while (ready_for(m.a, POLLOUT, 300));
+    for (int i = 0; i < sent; i++)
+        check_receive(m.b, text);
+    check(ready_for(m.a, POLLOUT, 5000) & POLLOUT);
+    check(send_to_assoc(m.a, m.in_a, 0, text) > 0);
+    check_receive(m.b, text);
+}
+CASE(connect_times_out, "sctp(7) max_init_retransmits") {
+    int errors[2], types[] = {SOCK_STREAM, SOCK_SEQPACKET};
+    for (int i = 0; i < 2; i++) {
+        struct address a = address("192.0.2.1", 7);
+        int fd = must(socket(AF_INET, types[i], IPPROTO_SCTP));
+        must_set(fd, SCTP_RTOINFO, ((struct sctp_rtoinfo){.srto_initial = 50, .srto_min = 50, .srto_max = 50}));
+        must_set(fd, SCTP_INITMSG, ((struct sctp_initmsg){.sinit_max_attempts = 2, .sinit_max_init_timeo = 50}));
+        check_eq(connect(fd, &a.sa, a.len), -1);
+        errors[i] = errno;
+    }
+    check_eq(errors[1], errors[0]);
+}
+CASE(connect_beside_unread, "connect(2)") {
+    struct many m = many();
+    check_eq(send_to_assoc(m.b, m.in_b, 0, "unread"), 6);
+    struct address a = address("192.0.2.1", 7);
+    must_set(m.a, SCTP_RTOINFO, ((struct sctp_rtoinfo){.srto_initial = 200, .srto_min = 200, .srto_max = 200}));
+    must_set(m.a, SCTP_INITMSG, ((struct sctp_initmsg){.sinit_max_attempts = 3, .sinit_max_init_timeo = 200}));
+    double before = cpu_time();
+    check_eq(connect(m.a, &a.sa, a.len), -1);
+    check(cpu_time() - before < 0.2);
+    change(m.a, SCTP_CANT_STR_ASSOC);
+    check_receive(m.a, "unread");
+}
+CASE(peeked_of_one_who_has_gone, "recv(2) MSG_PEEK") {
+    struct many m = many();
+    struct address from = name_of(m.a);
+    check_eq(send_to_assoc(m.a, m.in_a, 0, "last"), 4);
+    check_eq(receive_some(m.b, 100, MSG_PEEK)->n, 4);
+    check_eq(close(m.a), 0);
+    sleep_ms(300);
+    check_eq(receive_some(m.b, 100, MSG_PEEK)->n, 4);
+    struct got *g = check_receive(m.b, "last");
+    check_eq(g->from.in.sin_port, from.in.sin_port);
+    check(g->has_rcv);
+    check_eq(g->rcv.rcv_assoc_id, m.in_b);
+    change(m.b, SCTP_SHUTDOWN_COMP);
+}
 
 SUITE(BOTH(implicit_set_up), ENTRY(implicit_set_up_nonblocking), ENTRY(implicit_set_up_once), BOTH(implicit_set_up_with_init),
       ENTRY(implicit_set_up_by_one_to_one), ENTRY(implicit_set_up_refused), ENTRY(set_up_with_one_who_does_not_listen),
@@ -389,4 +456,6 @@ SUITE(BOTH(implicit_set_up), ENTRY(implicit_set_up_nonblocking), ENTRY(implicit_
       ENTRY(close_delivers), ENTRY(autoclose), ENTRY(autoclose_one), BOTH(peeloff), ENTRY(peeloff_takes_what_waits),
       ENTRY(peeloff_leaves_others), ENTRY(peeloff_outlives), ENTRY(peeloff_flags), ENTRY(peeloff_by_the_caller),
       ENTRY(peeloff_unknown), ENTRY(peeloff_one), ENTRY(peeloff_ends), ENTRY(one_and_many), ENTRY(many_and_one),
-      ENTRY(many_has_no_peer), ENTRY(receive_without_associations), ENTRY(shutdown_many))
+      ENTRY(many_has_no_peer), ENTRY(receive_without_associations), ENTRY(shutdown_many),
+      ENTRY(poll_for_room), ENTRY(connect_times_out), ENTRY(connect_beside_unread),
+      ENTRY(peeked_of_one_who_has_gone))

@@ -675,13 +675,18 @@ impl Link {
     /// May the ends meet again by the same socket and pipe? Not if any other process may have them.
     fn parts_in_peace(&self) -> bool {
         let (head, peer) = (self.head, self.head.peer_words());
-        self.phase == Phase::Open
+        self.may_be_used_again()
             && (self.farewell || self.parted)
             && self.forks == background::forks()
             && !head.is_shared()
             && !head.words().has(state::READ_ERROR)
             && peer
                 .is_some_and(|words| words.user.load(Ordering::Relaxed) != process::owner().bits())
+    }
+
+    /// Not where a request may still be answered, unless what is there for whoever takes it is all that it will be.
+    fn may_be_used_again(&self) -> bool {
+        self.phase == Phase::Open || self.phase == Phase::Asked && self.farewell && !self.over
     }
 
     /// Gives the socket to whoever keeps it for another connection.
@@ -727,7 +732,7 @@ impl Drop for Link {
         life::let_go(self.head);
         match pipe {
             Some(pipe) if at_home => pipe.settle(side),
-            Some(pipe) if self.phase == Phase::Open => pool::give(pipe, side == 0, way),
+            Some(pipe) if self.may_be_used_again() => pool::give(pipe, side == 0, way),
             // Whoever has seen the request may have mapped it.
             Some(pipe) => pool::forget(pipe),
             None => {}

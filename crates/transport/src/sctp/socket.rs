@@ -119,10 +119,17 @@ pub struct Core {
     /// It was connected once.
     pub was_connected: bool,
     pub closed: bool,
+    pub tally: face::count::Tally,
     /// Sources of readiness have come or gone.
     pub changes: u64,
     /// When all rings were looked at, of many.
     pub looked_at: u64,
+    /// So many more messages may be received before everything is looked at.
+    pub hurries: u32,
+    /// When peers that use shared memory were looked for.
+    pub sought_at: u64,
+    /// One-to-many: associations of which a call that does not wait was told that there is no room.
+    pub full: Vec<AssocT>,
 }
 
 /// An association of a socket.
@@ -142,6 +149,10 @@ pub struct Assoc {
     pub listed: bool,
     /// The program was told that there is no room, and has not sent anything since.
     pub told_full: bool,
+    /// A call waits until it is there, or can't be.
+    pub awaited: bool,
+    /// In `Core::peers`.
+    pub names: Vec<(IpAddr, u16)>,
     /// Whom messages are said to be from: the primary address.
     pub peer: (IpAddr, u16),
 }

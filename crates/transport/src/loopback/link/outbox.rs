@@ -182,7 +182,7 @@ impl Outbox {
 
     #[cold]
     fn pump_slowly(&self) -> bool {
-        if self.owner != process::owner().bits() || self.is_unheard() {
+        if !self.is_ours() || self.is_unheard() {
             self.clear();
             return true;
         }
@@ -199,6 +199,11 @@ impl Outbox {
             self.unlist();
         }
         self.is_empty()
+    }
+
+    /// And not a copy of the parent's.
+    fn is_ours(&self) -> bool {
+        self.owner == process::owner().bits()
     }
 
     /// The other end was taken, and let go.
@@ -245,7 +250,9 @@ impl Outbox {
         let gone = self.queue.with(|queue| {
             self.held.store(0, Ordering::Release);
             let gone = core::mem::take(&mut queue.messages);
-            self.tell_emptiness(queue);
+            if self.is_ours() {
+                self.tell_emptiness(queue);
+            }
             gone
         });
         if !gone.is_empty() {

@@ -4,7 +4,9 @@ use core::time::Duration;
 
 use headwater_host::sys;
 use headwater_sctp::event::Down;
+use libc::iovec;
 
+use super::waiting::For;
 use super::{Core, Socket, State, Style, remote};
 use crate::sctp::port::until;
 
@@ -66,14 +68,16 @@ impl Socket {
         drop(core);
         if let Some(seconds) = waits {
             let until = until(Some(Duration::from_secs(seconds.into())));
-            let _ = self.wait_for(until, None, |core| {
+            let _ = self.wait_for(until, For::News, |core| {
                 core.gather();
+                core.discard();
                 let open = core.assocs.values().any(|a| a.state != State::Over);
                 (!open).then_some(Ok(()))
             });
         }
         let mut core = self.core.enter();
         core.closed = true;
+        core.tally.tell();
         core.fars.clear();
         core.nears.clear();
         let gone = (
@@ -101,6 +105,18 @@ impl Core {
             let _ = port.listen(0);
         }
         self.changes += 1;
+    }
+
+    /// What still comes is for nobody, and would hold up the end behind it.
+    fn discard(&mut self) {
+        let mut bytes = vec![0u8; 64 << 10];
+        let into = [iovec {
+            iov_base: bytes.as_mut_ptr().cast(),
+            iov_len: bytes.len(),
+        }];
+        for assoc in self.assocs.values_mut() {
+            while assoc.body.readable() && matches!(assoc.body.receive(&into), Ok(Some(_))) {}
+        }
     }
 
     fn end_all(&mut self, abort: bool) {

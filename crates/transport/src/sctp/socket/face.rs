@@ -37,6 +37,13 @@ struct Slot {
     open: Guarded<Option<Arc<Open>>>,
 }
 
+impl Slot {
+    /// Under its lock: it was not used again since.
+    fn is_of(&self, h: Handle) -> bool {
+        self.generation.load(Ordering::Relaxed) & 0xff_ffff == h.generation()
+    }
+}
+
 /// A socket that is open: its last holder, a descriptor or a call in progress, closes it.
 pub struct Open {
     pub socket: Arc<Socket>,
@@ -51,12 +58,10 @@ impl Open {
         self.watch.refresh(&self.socket);
     }
 
-    /// As [`called`](Open::called), after data was moved.
+    /// As [`called`](Open::called), after data was moved or looked for; is something else watched now?
     #[inline]
-    pub fn moved(&self) {
-        if self.socket.style == Style::Many {
-            self.watch.refresh(&self.socket);
-        }
+    pub fn moved(&self) -> bool {
+        self.socket.style == Style::Many && self.watch.refresh(&self.socket)
     }
 
     fn end(&self) {
@@ -140,8 +145,7 @@ impl Drop for Number {
 pub fn get(h: Handle) -> Option<Arc<Open>> {
     let slot = slot(h)?;
     let open = slot.open.enter();
-    let current = slot.generation.load(Ordering::Relaxed) & 0xff_ffff == h.generation();
-    open.as_ref().filter(|_| current).cloned()
+    open.as_ref().filter(|_| slot.is_of(h)).cloned()
 }
 
 /// All that are open.
@@ -183,7 +187,8 @@ fn enter(open: Arc<Open>) -> Option<Handle> {
     };
     let bare = Handle::new(Kind::Sctp, 0, index);
     let slot = slot(bare)?;
-    *slot.open.enter() = Some(open);
+    let mut place = slot.open.enter();
+    *place = Some(open);
     slot.numbers.store(1, Ordering::Release);
     let generation = slot.generation.load(Ordering::Relaxed);
     Some(Handle::new(Kind::Sctp, generation, index))
@@ -192,11 +197,13 @@ fn enter(open: Arc<Open>) -> Option<Handle> {
 /// A number of `h` is gone.
 fn let_go(h: Handle) {
     let Some(slot) = slot(h) else { return };
-    if slot.numbers.fetch_sub(1, Ordering::AcqRel) > 1 {
+    let mut place = slot.open.enter();
+    if !slot.is_of(h) || slot.numbers.fetch_sub(1, Ordering::AcqRel) > 1 {
         return;
     }
-    let open = slot.open.enter().take();
+    let open = place.take();
     slot.generation.fetch_add(1, Ordering::AcqRel);
+    drop(place);
     FREE.enter().push(h.index() as u32);
     // Outside of all locks: it may linger.
     drop(open);
@@ -205,9 +212,15 @@ fn let_go(h: Handle) {
 /// Another number for the same socket.
 pub fn duplicated(h: Handle, fd: i32) {
     let Some(slot) = slot(h) else { return };
+    let place = slot.open.enter();
+    // It may have been closed this moment.
+    if !slot.is_of(h) {
+        return;
+    }
     slot.numbers.fetch_add(1, Ordering::AcqRel);
+    drop(place);
     if !table::set(fd, h) {
-        slot.numbers.fetch_sub(1, Ordering::AcqRel);
+        let_go(h);
     }
 }
 
@@ -230,6 +243,13 @@ impl Closing {
     /// May wait, where SO_LINGER says so.
     pub fn finish(self) {
         let_go(self.0);
+    }
+}
+
+/// What sockets have counted is added to the process's counters.
+pub fn tell_counts() {
+    for open in all() {
+        open.socket.tell_counts();
     }
 }
 
@@ -278,6 +298,8 @@ static HELD: AtomicPtr<Vec<Arc<Open>>> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Around fork: no slot, and no watch, is in the middle of a change.
 pub fn before_fork() {
+    // The child has a copy of what is not told.
+    tell_counts();
     FREE.shut();
     let open = Box::new(all());
     slots().for_each(|slot| slot.open.shut());

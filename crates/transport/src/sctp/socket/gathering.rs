@@ -1,6 +1,8 @@
 //! What has happened since somebody looked: peers that have come, events, ends.
 
+use core::hash::Hash;
 use core::net::IpAddr;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use headwater_host::sync::{AtomicI32, Ordering};
@@ -27,6 +29,8 @@ static NEXT: AtomicI32 = AtomicI32::new(FIRST);
 /// So many rings are looked at each time.
 const FEW: usize = 4;
 const NOW_AND_THEN: u64 = 5_000_000;
+/// Messages in a row that are received from many associations before anything else is looked at.
+const HURRIES: u32 = 16;
 
 pub fn next_number() -> AssocT {
     loop {
@@ -65,15 +69,26 @@ impl Core {
             read_shut: false,
             was_connected: false,
             closed: false,
+            tally: Default::default(),
             changes: 0,
             looked_at: 0,
+            hurries: 0,
+            sought_at: 0,
+            full: Vec::new(),
         }
     }
 
     /// Takes up what has happened.
     pub fn gather(&mut self) {
-        self.seen = self.sink.signal.changes();
         self.take_near_requests();
+        self.gather_known();
+    }
+
+    /// As [`gather`](Core::gather), but for peers that use shared memory and have not been heard of yet: to look for those is a
+    /// call of the kernel.
+    pub fn gather_known(&mut self) {
+        self.seen = self.sink.signal.changes();
+        self.hurries = HURRIES;
         self.take_arrivals();
         for of_stack in self.sink.take() {
             if let Some(&id) = self.fars.get(&of_stack) {
@@ -130,7 +145,23 @@ impl Core {
         self.style == Style::One && self.waiting.len() > self.backlog
     }
 
+    /// As [`gather`](Core::gather), before something is received: other peers are looked for where there is nothing else, or from
+    /// time to time.
+    pub fn gather_to_receive(&mut self) {
+        self.gather_known();
+        if !self.listening || self.near.is_none() {
+            return;
+        }
+        let idle = self.notices.is_empty() && self.ready.is_empty();
+        if idle || sys::now() - self.sought_at >= NOW_AND_THEN {
+            self.gather();
+        }
+    }
+
     fn take_near_requests(&mut self) {
+        if self.near.is_some() {
+            self.sought_at = sys::now();
+        }
         while self.listening && !self.is_full() {
             let Some(near) = &mut self.near else { return };
             let request = match near.take(&self.names) {
@@ -182,6 +213,8 @@ impl Core {
             late: Default::default(),
             listed: false,
             told_full: false,
+            awaited: false,
+            names: Vec::new(),
             peer: (core::net::Ipv4Addr::UNSPECIFIED.into(), 0),
         };
         if matches!(assoc.body, Body::Near(_)) {
@@ -213,7 +246,7 @@ impl Core {
             assoc.peer = (host, port);
         }
         for host in hosts {
-            self.peers.insert((plain(host), port), id);
+            know(&mut self.peers, &mut assoc, host, port);
         }
         self.assocs.insert(id, assoc);
         self.changes += 1;
@@ -223,9 +256,16 @@ impl Core {
     /// It does not any more.
     pub fn remove(&mut self, id: AssocT) -> Option<Assoc> {
         let assoc = self.assocs.remove(&id)?;
-        self.nears.retain(|&near| near != id);
-        self.fars.retain(|_, known| *known != id);
-        self.peers.retain(|_, known| *known != id);
+        match &assoc.body {
+            Body::Near(_) => self.nears.retain(|&near| near != id),
+            Body::Far(far) => {
+                let port = far.association().local_port();
+                forget(&mut self.fars, id, &(port, far.id()));
+            }
+        }
+        for name in &assoc.names {
+            forget(&mut self.peers, id, name);
+        }
         self.ready.retain(|&ready| ready != id);
         self.waiting.retain(|&waiting| waiting != id);
         if self.current == Some(id) {
@@ -262,7 +302,7 @@ impl Core {
                     assoc.state = State::Up;
                     let (hosts, port) = assoc.body.peer();
                     for host in hosts {
-                        self.peers.insert((plain(host), port), id);
+                        know(&mut self.peers, assoc, host, port);
                     }
                 }
                 Event::PeerShutdown => {
@@ -274,12 +314,10 @@ impl Core {
                     let (_, port) = assoc.body.peer();
                     match change {
                         PathChange::Added | PathChange::Confirmed => {
-                            self.peers.insert((plain(*addr), port), id);
+                            know(&mut self.peers, assoc, *addr, port);
                         }
                         PathChange::MadePrimary => assoc.peer = (*addr, port),
-                        PathChange::Removed => {
-                            self.peers.remove(&(plain(*addr), port));
-                        }
+                        PathChange::Removed => forget(&mut self.peers, id, &(plain(*addr), port)),
                         _ => {}
                     }
                 }
@@ -311,8 +349,10 @@ impl Core {
             let Some(assoc) = self.assocs.get_mut(&id) else {
                 continue;
             };
+            let peeked = self.peeked.as_ref().is_some_and(|p| p.assoc == id);
             let dead = assoc.state == State::Over && assoc.late.is_empty();
             if dead
+                && !(assoc.awaited || peeked)
                 && (self.style == Style::Many || self.listening && !self.waiting.contains(&id))
                 && !assoc.body.readable()
             {
@@ -374,6 +414,21 @@ fn note(
         } else {
             notices.push_back(notice);
         }
+    }
+}
+
+/// What is for this address of the peer's is for this association.
+fn know(peers: &mut HashMap<(IpAddr, u16), AssocT>, assoc: &mut Assoc, host: IpAddr, port: u16) {
+    let name = (plain(host), port);
+    if peers.insert(name, assoc.id) != Some(assoc.id) {
+        assoc.names.push(name);
+    }
+}
+
+/// Unless it means another by now.
+fn forget<K: Hash + Eq>(known: &mut HashMap<K, AssocT>, id: AssocT, key: &K) {
+    if known.get(key) == Some(&id) {
+        known.remove(key);
     }
 }
 

@@ -17,6 +17,7 @@ use super::gathering::setup_error;
 use super::near::Near;
 use super::options::Options;
 use super::sink::Sink;
+use super::waiting::For;
 use super::{AssocT, Core, Socket, State, Style, remote};
 use crate::loopback::listening::Listening;
 use crate::loopback::{Owned, Space};
@@ -123,7 +124,8 @@ impl Socket {
 
     /// Until the association is there.
     pub(super) fn await_up(&self, id: AssocT, timeout: Option<Duration>) -> sys::Result<()> {
-        let waited = self.wait_for(until(timeout), None, |core| {
+        self.core.enter().hold_on_to(id);
+        let waited = self.wait_for(until(timeout), For::Setup(id), |core| {
             core.gather();
             let one = core.style == Style::One;
             match core.assocs.get(&id) {
@@ -139,6 +141,7 @@ impl Socket {
                 None => Some(Err(libc::ECONNREFUSED)),
             }
         });
+        self.core.enter().let_be_forgotten(id);
         match waited {
             Err(libc::EAGAIN) => Err(libc::EINPROGRESS),
             done => done,
@@ -154,7 +157,7 @@ impl Socket {
             return Err(libc::EOPNOTSUPP);
         }
         let timeout = self.timeout(|options| options.receive_timeout);
-        self.wait_for(timeout, None, |core| {
+        self.wait_for(timeout, For::News, |core| {
             if !core.listening {
                 return Some(Err(libc::EINVAL));
             }
@@ -448,6 +451,21 @@ impl Core {
             return Err(libc::ECONNREFUSED);
         }
         self.begin_far(&to)
+    }
+
+    /// Somebody wants to know what becomes of it.
+    pub(super) fn hold_on_to(&mut self, id: AssocT) {
+        if let Some(assoc) = self.assocs.get_mut(&id) {
+            assoc.awaited = true;
+        }
+    }
+
+    pub(super) fn let_be_forgotten(&mut self, id: AssocT) {
+        if let Some(assoc) = self.assocs.get_mut(&id) {
+            assoc.awaited = false;
+        }
+        self.list(id);
+        self.gather_known();
     }
 
     fn begin_far(&mut self, to: &Addresses) -> sys::Result<AssocT> {

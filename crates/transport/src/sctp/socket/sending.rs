@@ -8,8 +8,8 @@ use libc::iovec;
 
 use super::abi::{SCTP_ABORT, SCTP_ADDR_OVER, SCTP_EOF, SCTP_SENDALL};
 use super::control::{self, SendInfo};
-use super::face::count;
 use super::gathering::setup_error;
+use super::waiting::For;
 use super::{AssocT, Core, Socket, State, Style, remote, waiting};
 use crate::loopback::buffers::Source;
 use crate::sctp::addresses::Addresses;
@@ -66,11 +66,16 @@ impl Socket {
                 }
                 Ok(sent)
             }
+            // Who may not wait has the send buffer, whatever a ring has room for.
             Step::NoRoom(id) if !waits => {
-                if let Some(assoc) = self.core.enter().assocs.get_mut(&id) {
-                    assoc.told_full = true;
+                let mut core = self.core.enter();
+                match core.try_send(what, total, self, true)? {
+                    Step::Sent(sent) | Step::Begun(_, sent) => Ok(sent),
+                    Step::NoRoom(_) => {
+                        core.tell_full(id);
+                        Err(libc::EAGAIN)
+                    }
                 }
-                Err(libc::EAGAIN)
             }
             Step::NoRoom(id) => {
                 let core = self.core.enter();
@@ -99,7 +104,7 @@ impl Socket {
         anyway: bool,
     ) -> sys::Result<usize> {
         let total = waiting::total(what.data);
-        self.wait_for(until, Some(id), |core| {
+        self.wait_for(until, For::Room(id), |core| {
             match core.try_send(what, total, self, anyway) {
                 Ok(Step::Sent(sent) | Step::Begun(_, sent)) => Some(Ok(sent)),
                 Ok(Step::NoRoom(_)) => None,
@@ -128,7 +133,10 @@ impl Core {
         if self.options.disable_fragments || total > self.options.sndbuf as usize {
             return None;
         }
-        let assoc = self.only()?;
+        if self.listening {
+            return None;
+        }
+        let assoc = self.assocs.values_mut().next()?;
         let info = &assoc.options.send;
         if assoc.state != State::Up || assoc.released || info.flags != 0 || info.key.is_some() {
             return None;
@@ -136,7 +144,7 @@ impl Core {
         let sent = assoc.body.send(&info.outgoing(), what.data, false);
         sent.is_ok().then(|| {
             assoc.told_full = false;
-            count::sent(&assoc.body, total);
+            self.tally.sent(&assoc.body, total);
             total
         })
     }
@@ -148,7 +156,7 @@ impl Core {
         socket: &Socket,
         anyway: bool,
     ) -> sys::Result<Step> {
-        self.gather();
+        self.gather_known();
         if self.error != 0 {
             return Err(core::mem::take(&mut self.error));
         }
@@ -169,7 +177,13 @@ impl Core {
         if info.has(SCTP_SENDALL) && self.style == Style::Many {
             return self.send_to_all(what, total, info);
         }
-        let (id, to) = match self.find(what.to, &asked, socket)? {
+        let mut found = self.find(what.to, &asked, socket);
+        if !matches!(found, Ok(Found::Known(..))) && self.listening {
+            // It may be that the peer has come this moment.
+            self.gather();
+            found = self.find(what.to, &asked, socket);
+        }
+        let (id, to) = match found? {
             Found::Known(id, to) => (id, to),
             Found::New(_) if ends => return Err(libc::EINVAL),
             Found::New(to) => {
@@ -224,7 +238,7 @@ impl Core {
         };
         if sent.is_ok() {
             assoc.told_full = false;
-            count::sent(&assoc.body, total);
+            self.tally.sent(&assoc.body, total);
         }
         match sent {
             Ok(()) if begun => Ok(Step::Begun(id, total)),
@@ -238,11 +252,14 @@ impl Core {
                 })
             }
             Err(errno) => {
+                self.hold_on_to(id);
                 self.gather();
                 self.error = 0;
                 // Refused before anything could be sent.
                 let down = self.assocs.get(&id).and_then(|a| a.down.as_ref());
-                Err(down.filter(|_| begun).map_or(errno, setup_error))
+                let errno = down.filter(|_| begun).map_or(errno, setup_error);
+                self.let_be_forgotten(id);
+                Err(errno)
             }
         }
     }
@@ -305,11 +322,21 @@ impl Core {
                 Ok(())
             } else {
                 let sent = assoc.body.send(&message, what.data, false);
-                sent.inspect(|()| count::sent(&assoc.body, total))
+                sent.inspect(|()| self.tally.sent(&assoc.body, total))
             };
         }
         self.gather();
         Ok(Step::Sent(total))
+    }
+
+    /// The program is told that there is no room: it may wait for that by poll(2).
+    fn tell_full(&mut self, id: AssocT) {
+        if let Some(assoc) = self.assocs.get_mut(&id) {
+            assoc.told_full = true;
+            if self.style == Style::Many && !self.full.contains(&id) {
+                self.full.push(id);
+            }
+        }
     }
 
     /// EMSGSIZE.

@@ -26,7 +26,7 @@ const HUP: u32 = libc::POLLHUP as u32;
 const RDHUP: u32 = libc::POLLRDHUP as u32;
 const ERR: u32 = libc::POLLERR as u32;
 /// Descriptors that a sleep takes beside the stack's; where there are more it is cut in slices.
-const MOST: usize = 4;
+const MOST: usize = 256;
 const SLICE: u64 = 5_000_000;
 /// Who takes packets for others can't be cancelled in the midst of it: so often.
 const CANCEL: u64 = 100_000_000;
@@ -36,6 +36,17 @@ pub enum Source {
     /// An association in shared memory: its stream, and its connection.
     Near(Handle, Option<i32>),
     Fd(i32),
+}
+
+/// What a call waits for.
+#[derive(Clone, Copy)]
+pub(super) enum For {
+    /// A message, a notification, a peer, the end.
+    News,
+    /// Room to send, of that association.
+    Room(AssocT),
+    /// That association to be there.
+    Setup(AssocT),
 }
 
 /// Where a call sleeps.
@@ -59,11 +70,11 @@ impl Socket {
         self.sink.kick();
     }
 
-    /// Tries until there is a result. `room`: it waits for room to send, of that association. EAGAIN: the time is over; EINTR.
+    /// Tries until there is a result. EAGAIN: the time is over; EINTR.
     pub(super) fn wait_for<T>(
         &self,
         until: u64,
-        room: Option<AssocT>,
+        what: For,
         mut attempt: impl FnMut(&mut Core) -> Option<sys::Result<T>>,
     ) -> sys::Result<T> {
         signal::begin_wait();
@@ -76,13 +87,13 @@ impl Socket {
             if let Some(done) = attempt(&mut core) {
                 return done;
             }
-            let bed = core.bed(room);
+            let bed = core.bed(what);
             let has_port = core.has_packets();
             drop(core);
             if sys::now() >= until {
                 return Err(libc::EAGAIN);
             }
-            let slept = self.sleep(seen, bed, has_port, room.is_some(), until);
+            let slept = self.sleep(seen, bed, has_port, matches!(what, For::Room(_)), until);
             // Who is interrupted by a handler with SA_RESTART goes on.
             match slept {
                 _ if signal::interrupted() => return Err(libc::EINTR),
@@ -183,6 +194,11 @@ impl Socket {
         events & (want | HUP | ERR)
     }
 
+    /// Its messages are added to the process's counters.
+    pub fn tell_counts(&self) {
+        self.core.enter().tally.tell();
+    }
+
     /// Before a wait for its descriptor, by poll(2) or the like: the background thread takes packets from now on.
     pub fn hand_over(&self) {
         if let Some(stack) = stack::existing() {
@@ -219,16 +235,21 @@ impl Core {
         self.port.is_some() || self.assocs.len() > self.nears.len()
     }
 
-    fn bed(&self, room: Option<AssocT>) -> Bed {
+    fn bed(&self, what: For) -> Bed {
         let near = |id: &AssocT| match &self.assocs.get(id)?.body {
             Body::Near(near) => Some(near),
             Body::Far(_) => None,
         };
-        if let Some(id) = room
+        if let For::Room(id) = what
             && let Some(near) = near(&id)
         {
             return Bed::Ring(near.head());
         }
+        // What others have to say would not let the call sleep.
+        let whose = match what {
+            For::News => self.current,
+            For::Room(id) | For::Setup(id) => Some(id),
+        };
         if let [only] = self.nears[..]
             && self.near.is_none()
             && !self.has_packets()
@@ -237,9 +258,13 @@ impl Core {
         {
             return Bed::Ring(near.head());
         }
+        let (listening, nears) = match &whose {
+            Some(id) => (None, core::slice::from_ref(id)),
+            None => (self.near.as_ref(), &self.nears[..]),
+        };
         let mut handles = Vec::new();
-        let mut fds: Vec<i32> = self.near.iter().map(|l| l.descriptor()).collect();
-        for near in self.nears.iter().filter_map(near) {
+        let mut fds: Vec<i32> = listening.iter().map(|l| l.descriptor()).collect();
+        for near in nears.iter().filter_map(near) {
             let h = near.handle();
             fds.extend(table::descriptor(h).and_then(|d| d.bell(h)));
             fds.extend(near.shadow());
@@ -267,7 +292,7 @@ impl Core {
             events |= IN;
         }
         if self.style == Style::Many {
-            return events | OUT;
+            return events | if self.lacks_room() { 0 } else { OUT };
         }
         match self.only() {
             None => events | OUT | HUP,
@@ -286,16 +311,27 @@ impl Core {
         }
     }
 
+    /// One-to-many: is there an association for which a call that does not wait found no room, and there is none yet?
+    fn lacks_room(&mut self) -> bool {
+        let assocs = &mut self.assocs;
+        self.full.retain(|id| {
+            let assoc = assocs.get_mut(id).filter(|a| a.state != State::Over);
+            assoc.is_some_and(|assoc| !assoc.body.has_room())
+        });
+        !self.full.is_empty()
+    }
+
     /// Is there something to receive?
     fn has_something(&mut self) -> bool {
-        if !self.notices.is_empty() || self.peeked.is_some() {
+        if self.peeked.is_some() {
             return true;
         }
         let assocs = &mut self.assocs;
         let mut readable = |id: &AssocT| assocs.get_mut(id).is_some_and(|a| a.body.readable());
         match &self.current {
-            Some(id) => readable(id),
-            None => self.ready.iter().any(readable),
+            // Notifications wait for the rest of the message, unless that never comes.
+            Some(id) => readable(id) || assocs.get(id).is_none_or(|a| a.state == State::Over),
+            None => !self.notices.is_empty() || self.ready.iter().any(readable),
         }
     }
 }

@@ -1,8 +1,12 @@
-//! What the process's statistics say of SCTP sockets.
+//! What the process's statistics say of SCTP sockets. A socket counts its messages by itself, under its lock, and adds them to the
+//! process's counters now and then: behind the copy into a ring an atomic addition costs more than the copy.
 
 use headwater_host::counters::{Counter, add};
 
 use crate::sctp::socket::Body;
+
+/// Messages that a socket counts before it tells.
+const OFTEN: u32 = 1024;
 
 /// An association is up.
 pub fn associated(body: &Body) {
@@ -15,21 +19,69 @@ pub fn associated(body: &Body) {
     }
 }
 
-/// A message, or a part of one, of so many bytes.
-#[inline]
-pub fn sent(body: &Body, bytes: usize) {
-    add(Counter::SctpBytesTx, bytes as u64);
-    if matches!(body, Body::Near(_)) {
-        add(Counter::ShmBytesTx, bytes as u64);
-        add(Counter::ShmMsgsTx, 1);
+/// Messages, or parts of them, of one socket.
+#[derive(Default)]
+pub struct Tally {
+    sent: Way,
+    received: Way,
+    /// Not told yet.
+    count: u32,
+}
+
+#[derive(Default)]
+struct Way {
+    bytes: u64,
+    /// Of these, by shared memory.
+    near: u64,
+    messages: u64,
+}
+
+impl Way {
+    #[inline]
+    fn count(&mut self, body: &Body, bytes: usize) {
+        self.bytes += bytes as u64;
+        if matches!(body, Body::Near(_)) {
+            self.near += bytes as u64;
+            self.messages += 1;
+        }
+    }
+
+    fn tell(&mut self, [all, near, messages]: [Counter; 3]) {
+        let told = core::mem::take(self);
+        add(all, told.bytes);
+        add(near, told.near);
+        add(messages, told.messages);
     }
 }
 
-#[inline]
-pub fn received(body: &Body, bytes: usize) {
-    add(Counter::SctpBytesRx, bytes as u64);
-    if matches!(body, Body::Near(_)) {
-        add(Counter::ShmBytesRx, bytes as u64);
-        add(Counter::ShmMsgsRx, 1);
+impl Tally {
+    #[inline]
+    pub fn sent(&mut self, body: &Body, bytes: usize) {
+        self.sent.count(body, bytes);
+        self.step();
+    }
+
+    #[inline]
+    pub fn received(&mut self, body: &Body, bytes: usize) {
+        self.received.count(body, bytes);
+        self.step();
+    }
+
+    #[inline]
+    fn step(&mut self) {
+        self.count += 1;
+        if self.count >= OFTEN {
+            self.tell();
+        }
+    }
+
+    #[cold]
+    pub fn tell(&mut self) {
+        if core::mem::take(&mut self.count) > 0 {
+            use Counter::{SctpBytesRx, SctpBytesTx};
+            use Counter::{ShmBytesRx, ShmBytesTx, ShmMsgsRx, ShmMsgsTx};
+            self.sent.tell([SctpBytesTx, ShmBytesTx, ShmMsgsTx]);
+            self.received.tell([SctpBytesRx, ShmBytesRx, ShmMsgsRx]);
+        }
     }
 }

@@ -50,6 +50,10 @@ impl Open {
             asked |= OUT;
         }
         let mut holds = self.socket.ready(asked);
+        if self.moved() {
+            // What came before it was watched nobody tells of.
+            holds = self.socket.ready(asked);
+        }
         if holds & IN != 0 {
             holds |= RDNORM;
         }

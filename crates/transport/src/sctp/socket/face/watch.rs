@@ -167,20 +167,21 @@ impl Watch {
         inside.settle(socket);
     }
 
-    /// The socket's sources may have changed.
+    /// The socket's sources may have changed: have they?
     #[inline]
-    pub fn refresh(&self, socket: &Socket) {
+    pub fn refresh(&self, socket: &Socket) -> bool {
         let set = self.set.load(Ordering::Acquire);
         if set < 0 {
-            return;
+            return false;
         }
         let changes = socket.source_changes();
         if self.seen.swap(changes, Ordering::Relaxed) == changes {
-            return;
+            return false;
         }
         let mut inside = self.inside.enter();
         inside.follow(set, socket);
         inside.settle(socket);
+        true
     }
 
     /// Takes what makes the set readable, and passes on what the kernel said of connections; was there anything?

@@ -121,8 +121,14 @@ impl Near {
     pub(super) fn release(&mut self) {
         if !self.released {
             self.released = true;
-            self.outbox.push_release();
-            self.outbox.pump();
+            let at_once = self.outbox.pump()
+                && self
+                    .link
+                    .as_mut()
+                    .is_some_and(|link| link.release().is_ok());
+            if !at_once {
+                self.outbox.push_release();
+            }
         }
     }
 

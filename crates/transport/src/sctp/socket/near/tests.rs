@@ -295,7 +295,12 @@ fn a_long_message_leaves_although_its_sender_does_nothing_more() {
     send(&mut a, 0, &bytes);
     assert!(a.unsent() > 700_000);
     assert!(whole(&mut b).1 == bytes);
-    assert_eq!(a.outbox.held(), 0);
+    // The last frame may be received before it is taken off.
+    let until = Instant::now() + PATIENCE;
+    while !a.outbox.is_empty() {
+        assert!(Instant::now() < until, "something is left");
+        std::thread::yield_now();
+    }
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! Programs that use SCTP by sockets, served by the library, where the kernel has none: against XTI's face of the same transport, iperf3,
+//! and short associations against the kernel's TCP.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{UNDISTURBED, Work, rate};
+use crate::exchange::Exchange;
+use crate::experiment::{Arm, Carrier, Cell, Goal, Job, Proof, Sample, TCP, Unit, streams};
+use crate::experiments::xti::pair::{End, Pair, Way};
+use crate::failure::{Failure, Result};
+use crate::machine;
+use crate::placement::Placement::{self, Apart};
+use crate::tools;
+
+/// Of the rate of XTI's face.
+const FACE: f64 = 0.9;
+/// Of the rate of TCP's connections: at most twice their time.
+const CALLS: f64 = 0.5;
+const WRITE: f64 = 128.0 * 1024.0;
+const MEGABYTE: f64 = 1e6;
+
+pub const SOCKETS: Arm = streams("sockets");
+pub const SOCKETS_UDP: Arm = streams("sockets-udp");
+/// A kernel that has SCTP would serve them itself.
+const OURS: (&str, &str) = ("HEADWATER_SCTP", "always");
+const BY_UDP: (&str, &str) = ("HEADWATER_SCTP_LINK", "udp");
+
+/// Both ends are sockets.
+pub fn shared() -> Way {
+    Way {
+        sender: End::socket("sctp"),
+        receiver: End::socket("sctp"),
+        ..Way::both(SOCKETS, "sctp").under(&[OURS])
+    }
+}
+
+pub fn on_the_wire() -> Way {
+    Way {
+        arm: SOCKETS_UDP,
+        ..shared().under(&[OURS, BY_UDP])
+    }
+}
+
+/// That sockets are as fast as `xti`.
+pub fn as_fast(arm: Arm, xti: Arm) -> Goal {
+    rate(arm, xti, UNDISTURBED, FACE, None)
+}
+
+pub fn works() -> Vec<Box<dyn Work>> {
+    vec![
+        Box::new(calls()),
+        Box::new(Iperf {
+            name: "iperf3-shm",
+            link: "auto",
+            wanted: 2000.0 * MEGABYTE,
+        }),
+        Box::new(Iperf {
+            name: "iperf3-udp",
+            link: "udp",
+            wanted: 400.0 * MEGABYTE,
+        }),
+    ]
+}
+
+/// Connect, send, close, one after the other.
+fn calls() -> Pair {
+    const WORDS: &[&str] = &["--greeting"];
+    Pair {
+        name: "connect-send-close".to_string(),
+        work: "connects",
+        unit: Unit::Rate,
+        size: 1,
+        ways: vec![
+            Way::both(TCP, "tcp").with(WORDS),
+            shared().with(WORDS),
+            on_the_wire().with(WORDS),
+        ],
+        goals: vec![rate(SOCKETS, TCP, UNDISTURBED, CALLS, None)],
+        placements: UNDISTURBED,
+        quick: true,
+        stretch: 1,
+    }
+}
+
+/// iperf3 --sctp with writes of 128 KiB.
+struct Iperf {
+    name: &'static str,
+    link: &'static str,
+    /// Bytes a second.
+    wanted: f64,
+}
+
+const PLACEMENTS: &[Placement] = &[Apart];
+const IPERF: Arm = Arm {
+    carrier: Carrier::Accelerated,
+    ..SOCKETS
+};
+
+impl Work for Iperf {
+    fn cell(&self) -> Cell {
+        let goal = Goal {
+            arm: IPERF.name,
+            ..Goal::rate(PLACEMENTS, 1.0, None).within((WRITE / self.wanted * 1e9).round())
+        };
+        Cell {
+            goals: vec![goal],
+            quick: true,
+            placements: PLACEMENTS,
+            proof: Proof::None,
+            ..Cell::new(self.name, Unit::Stream, vec![IPERF])
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        let port = machine::free_port()?;
+        let number = port.to_string();
+        let command = |words: &[&str]| -> Result<Command> {
+            let mut command = Command::new(tools::installed("iperf3")?);
+            command.args(words).args(["-p", &number]);
+            command.envs([OURS, ("HEADWATER_SCTP_LINK", self.link)]);
+            Ok(command)
+        };
+        let server = command(&["-s", "-1", "-B", "127.0.0.1"])?;
+        let ready = |_: &_| machine::is_listening(port);
+        let exchange = Exchange::serve(job, "iperf3 server", server, ready)?;
+        let seconds = job.whole_seconds().to_string();
+        let words = [
+            "-c",
+            "127.0.0.1",
+            "--sctp",
+            "-l",
+            "128K",
+            "-J",
+            "-t",
+            &seconds,
+        ];
+        let outcome = exchange.run("iperf3", command(&words)?, Some(libc::SIGTERM))?;
+        let said: Value = serde_json::from_str(&outcome.client_said).unwrap_or_default();
+        let received = &said["end"]["sum_received"];
+        let told = (
+            received["bytes"].as_f64(),
+            received["bits_per_second"].as_f64(),
+        );
+        let (Some(bytes), Some(bits_rate)) = told else {
+            return Err(Failure::Output("iperf3".to_string(), outcome.client_said));
+        };
+        Ok(Sample {
+            bytes_rate: bits_rate / 8.0,
+            ..outcome.sample((bytes / WRITE) as u64, bits_rate / 8.0 / WRITE)
+        })
+    }
+}
