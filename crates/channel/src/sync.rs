@@ -4,7 +4,7 @@
 #[cfg(not(loom))]
 pub use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicIsize, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-    fence,
+    compiler_fence, fence,
 };
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

@@ -262,6 +262,16 @@ CASE(threads_receive, "pthreads(7)") {
         finish(t[i]);
     check_eq(received, 2000);
 }
+CASE(threads_are_shut, "shutdown(2)") {
+    struct pair p = pair();
+    pthread_t t[5];
+    for (int i = 0; i < 5; i++)
+        t[i] = start(receive_until_end, &p.server);
+    sleep_ms(100);
+    check_eq(shutdown(p.server, SHUT_RDWR), 0);
+    for (int i = 0; i < 5; i++)
+        finish(t[i]);
+}
 CASE(threads_echo, "pthreads(7)") {
     struct pair p = pair();
     for (int i = 0; i < 5; i++) {
@@ -364,5 +374,5 @@ CASE(close_range_closes, "close_range(2)") {
 SUITE(ENTRY(dup_shares), ENTRY(dup2_replaces), ENTRY(dup_shares_flags), ENTRY(dup_of_a_listener), BOTH(fork_child_serves),
       ENTRY(fork_both_have_it), ENTRY(fork_child_closes), BOTH(fork_per_connection), ENTRY(prefork), BOTH(two_processes),
       ENTRY(many_clients_are_processes), ENTRY(big_between_processes), ENTRY(exec_keeps_or_not), ENTRY(exec_goes_on),
-      ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
+      ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_are_shut), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
       ENTRY(threads_accept), ENTRY(threads_connect), ENTRY(passed_to_another), ENTRY(stdio_on_it), ENTRY(close_range_closes))

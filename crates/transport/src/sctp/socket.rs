@@ -17,7 +17,7 @@ use core::net::IpAddr;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use headwater_host::sync::{AtomicBool, AtomicU64};
+use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64};
 use headwater_sctp::endpoint::AssocId;
 use headwater_sctp::event::Down;
 
@@ -75,6 +75,9 @@ pub struct Socket {
     pub sink: Arc<Sink>,
     /// Changes with each arrival and each return of room: for edge-triggered sets.
     pub edges: AtomicU64,
+    /// Calls that may wait; the last descriptor was closed meanwhile.
+    pub waiters: AtomicU32,
+    pub abandoned: AtomicBool,
     /// It is the parent's, in the child of a fork.
     pub remote: OnceLock<remote::Remote>,
     pub(in crate::sctp) core: Guarded<Core>,

@@ -141,4 +141,11 @@ impl Body {
     pub fn flush(&mut self) {
         either!(self, b => b.flush());
     }
+
+    /// All who sleep at the ring look again. The socket's own descriptor can't say that to several: the first that wakes takes it.
+    pub fn wake(&self) {
+        if let Body::Near(near) = self {
+            near.head().notify();
+        }
+    }
 }

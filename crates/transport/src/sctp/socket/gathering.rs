@@ -309,6 +309,7 @@ impl Core {
                     assoc.peer_released = true;
                     // Others who wait in a call see the end too.
                     self.sink.kick();
+                    assoc.body.wake();
                 }
                 Event::Path { addr, change } => {
                     let (_, port) = assoc.body.peer();
@@ -333,6 +334,7 @@ impl Core {
                     assoc.down = Some(why.clone());
                     self.changes += 1;
                     self.sink.kick();
+                    assoc.body.wake();
                 }
                 _ => {}
             }

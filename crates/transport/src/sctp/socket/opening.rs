@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use std::sync::Arc;
 
-use headwater_host::sync::{AtomicBool, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use headwater_host::sys;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
@@ -47,6 +47,8 @@ impl Socket {
             nonblocking: AtomicBool::new(nonblocking),
             sink: sink.clone(),
             edges: AtomicU64::new(0),
+            waiters: AtomicU32::new(0),
+            abandoned: AtomicBool::new(false),
             remote: Default::default(),
             core: Guarded::new(Core::new(v6, style, options, sink)),
         }

@@ -49,6 +49,25 @@ pub(super) enum For {
     Setup(AssocT),
 }
 
+/// A call that may wait holds its socket open, whatever becomes of the descriptor.
+struct Waiter<'a>(&'a Socket);
+
+impl<'a> Waiter<'a> {
+    fn of(socket: &'a Socket) -> Waiter<'a> {
+        socket.waiters.fetch_add(1, Ordering::SeqCst);
+        Waiter(socket)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let last = self.0.waiters.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && self.0.abandoned.swap(false, Ordering::SeqCst) {
+            self.0.close();
+        }
+    }
+}
+
 /// Where a call sleeps.
 enum Bed {
     Ring(&'static Head),
@@ -68,6 +87,8 @@ impl Socket {
     /// Whoever waits looks again: the socket is not as it was.
     pub(super) fn changed(&self) {
         self.sink.kick();
+        let core = self.core.enter();
+        core.assocs.values().for_each(|assoc| assoc.body.wake());
     }
 
     /// Tries until there is a result. EAGAIN: the time is over; EINTR.
@@ -78,6 +99,7 @@ impl Socket {
         mut attempt: impl FnMut(&mut Core) -> Option<sys::Result<T>>,
     ) -> sys::Result<T> {
         signal::begin_wait();
+        let _waiter = Waiter::of(self);
         loop {
             let seen = self.sink.signal.changes();
             let mut core = self.core.enter();
@@ -192,6 +214,15 @@ impl Socket {
             self.sink.want_room(true);
         }
         events & (want | HUP | ERR)
+    }
+
+    /// The last descriptor is gone. Who waits in a call closes it when that is over.
+    pub fn abandon(&self) {
+        self.abandoned.store(true, Ordering::SeqCst);
+        if self.waiters.load(Ordering::SeqCst) == 0 && self.abandoned.swap(false, Ordering::SeqCst)
+        {
+            self.close();
+        }
     }
 
     /// Its messages are added to the process's counters.

@@ -28,29 +28,26 @@ pub struct Tally {
     count: u32,
 }
 
+/// By body: by packets, by shared memory.
 #[derive(Default)]
 struct Way {
-    bytes: u64,
-    /// Of these, by shared memory.
-    near: u64,
-    messages: u64,
+    bytes: [u64; 2],
+    messages: [u32; 2],
 }
 
 impl Way {
     #[inline]
     fn count(&mut self, body: &Body, bytes: usize) {
-        self.bytes += bytes as u64;
-        if matches!(body, Body::Near(_)) {
-            self.near += bytes as u64;
-            self.messages += 1;
-        }
+        let near = matches!(body, Body::Near(_)) as usize;
+        self.bytes[near] += bytes as u64;
+        self.messages[near] += 1;
     }
 
     fn tell(&mut self, [all, near, messages]: [Counter; 3]) {
         let told = core::mem::take(self);
-        add(all, told.bytes);
-        add(near, told.near);
-        add(messages, told.messages);
+        add(all, told.bytes[0] + told.bytes[1]);
+        add(near, told.bytes[1]);
+        add(messages, told.messages[1].into());
     }
 }
 

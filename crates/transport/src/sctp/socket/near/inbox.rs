@@ -22,6 +22,8 @@ const PARTIAL_POINT: usize = 212_992;
 const EXPEDITED: u16 = u16::MAX;
 /// Messages put together at a time.
 const MOST: usize = 4096;
+const FEW: usize = 8;
+const MOST_BYTES: usize = 64 << 20;
 /// What is worth looking for on a peer that is just sending, in nanoseconds.
 const SOON: u64 = 20_000;
 /// In the middle of a message: so often, unless somebody else keeps the CPU for so long.
@@ -279,10 +281,16 @@ impl Inbox {
 
     /// Takes a frame of data out of the ring; false: there is none.
     fn pull(&mut self, head: &Head) -> bool {
-        if head.incoming().is_empty() || self.open.len() >= MOST {
+        if head.incoming().is_empty() {
             return false;
         }
+        // Each process that sends by the peer's end has two messages under way at most: this is none of ours.
+        let too_many =
+            self.open.len() >= MOST || self.open.len() > FEW && self.unread() > MOST_BYTES;
         let pulled = head.take_frames(|ring| {
+            if too_many {
+                return Err(Corrupt);
+            }
             let frame = match front(ring)? {
                 Some(Front::Expedited(frame)) => Some(frame),
                 Some(Front::Data) => ring.peek()?,
