@@ -166,13 +166,14 @@ impl Endpoint {
         known
     }
 
-    /// May peers begin associations at this address of ours?
+    /// May peers begin associations at this address of ours? Who does not know at which a packet has come, is at none in particular.
     fn is_open_at(&self, to: IpAddr) -> bool {
         let family = match to {
             IpAddr::V4(_) => self.config.ipv4,
             IpAddr::V6(_) => self.config.ipv6,
         };
-        family && (self.addresses.is_empty() || self.addresses.contains(&to))
+        let here = to.is_unspecified() || self.addresses.contains(&to);
+        family && (self.addresses.is_empty() || here)
     }
 
     /// For later associations only.
