@@ -12,6 +12,10 @@
 //!   stream      the message face: TPI drivers, timod, tirdwr, sockmod
 //! ```
 
+/// Tests of this crate and those beside it share pieces, which call it by its name.
+#[cfg(test)]
+extern crate self as headwater_transport;
+
 pub mod device;
 pub mod endpoint;
 pub mod flusher;

@@ -48,20 +48,10 @@ fn a_killed_sctp_test_leaves_its_port() {
         for style in [&[][..], &["-T"]] {
             for _ in 0..2 {
                 let server = lksctp::serve_sctp_test(&ground, style);
-                let own = [
-                    "-H",
-                    "127.0.0.1",
-                    "-P",
-                    "5001",
-                    "-h",
-                    "127.0.0.1",
-                    "-p",
-                    "5000",
-                    "-s",
-                ];
                 let load = ["-x", "100000", "-c", "4"];
-                let words = [&own, style, &load].concat();
-                let client = ground.lab.start(ground.client("sctp_test", &words));
+                let to = (ground.server_address(), lksctp::PORT);
+                let client = lksctp::sctp_test_that_sends(&ground, style, to, &load);
+                let client = ground.lab.start(client);
                 await_said(&server, "Data 10000 bytes");
                 killed(server);
                 // It may end by an error, or see the loss of its peer and call again, in vain.
@@ -78,20 +68,10 @@ fn a_killed_sctp_test_leaves_its_port() {
 fn a_killed_server_ends_a_client_of_one_to_one_style() {
     let ground = Ground::shared_memory();
     let server = lksctp::serve_sctp_test(&ground, &["-T"]);
-    let own = [
-        "-H",
-        "127.0.0.1",
-        "-P",
-        "5001",
-        "-h",
-        "127.0.0.1",
-        "-p",
-        "5000",
-        "-s",
-        "-T",
-    ];
-    let words = [&own[..], &["-x", "1000000", "-c", "5"]].concat();
-    let client = ground.lab.start(ground.client("sctp_test", &words));
+    let load = ["-x", "1000000", "-c", "5"];
+    let to = (ground.server_address(), lksctp::PORT);
+    let client = lksctp::sctp_test_that_sends(&ground, &["-T"], to, &load);
+    let client = ground.lab.start(client);
     await_said(&server, "Data 32768 bytes");
     killed(server);
     assert!(client.finish().status.code().is_some_and(|code| code != 0));

@@ -1,5 +1,7 @@
 //! lksctp-tools: sctp_test, both styles and all its cases, and sctp_darn, which also does by hand what programs do seldom.
 
+use std::process::Command;
+
 use headwater_e2e::{Running, program};
 
 use crate::ground::{Ground, await_said, await_that};
@@ -13,7 +15,7 @@ everywhere! {
     sctp_darn_one_to_one
 }
 
-const PORT: &str = "5000";
+pub const PORT: &str = "5000";
 
 fn sctp_test_one_to_many(ground: &Ground) {
     let repeats = ground.scaled(10).to_string();
@@ -68,6 +70,18 @@ pub fn serve_sctp_test(ground: &Ground, style: &[&str]) -> Running {
     ground.serve(ground.server("sctp_test", &words), "listen(")
 }
 
+/// One that sends, to this port of this host.
+pub fn sctp_test_that_sends(
+    ground: &Ground,
+    style: &[&str],
+    (to, port): (&str, &str),
+    words: &[&str],
+) -> Command {
+    let from = ["-H", ground.client_address(), "-P", "5001"];
+    let to = ["-h", to, "-p", port, "-s"];
+    ground.client("sctp_test", &[&from[..], &to, style, words].concat())
+}
+
 fn send_by_sctp_test(
     ground: &Ground,
     style: &[&str],
@@ -75,18 +89,7 @@ fn send_by_sctp_test(
     port: &str,
     words: &[&str],
 ) -> String {
-    let from = [
-        "-H",
-        ground.client_address(),
-        "-P",
-        "5001",
-        "-h",
-        to,
-        "-p",
-        port,
-        "-s",
-    ];
-    let client = ground.client("sctp_test", &[&from, style, words].concat());
+    let client = sctp_test_that_sends(ground, style, (to, port), words);
     ground.lab.run(client).text()
 }
 

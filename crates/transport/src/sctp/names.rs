@@ -9,6 +9,7 @@ use headwater_tpi::error::TADDRBUSY;
 
 use super::addresses::Addresses;
 use super::choice::plain;
+use super::environment;
 use crate::inet::address::Address;
 use crate::loopback::link::{Call, End, Link};
 use crate::loopback::{Owned, Space, name};
@@ -133,7 +134,7 @@ pub struct Caller<'a> {
 /// here has it.
 pub fn call(host: IpAddr, port: u16, caller: &Caller<'_>) -> Outcome<Option<Link>> {
     let host = plain(host);
-    if !is_local(host) {
+    if !environment::is_here(host) {
         return Ok(None);
     }
     let family = if host.is_ipv4() { b'4' } else { b'6' };
@@ -157,26 +158,6 @@ pub fn call(host: IpAddr, port: u16, caller: &Caller<'_>) -> Outcome<Option<Link
     Ok(None)
 }
 
-/// Is it an address of this host, in this network namespace? Who can be bound to, is.
-pub fn is_local(host: IpAddr) -> bool {
-    if host.is_loopback() {
-        return true;
-    }
-    let family = if host.is_ipv6() {
-        libc::AF_INET6
-    } else {
-        libc::AF_INET
-    };
-    let Ok(fd) = sys::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) else {
-        return false;
-    };
-    let at = Address::of_ip(host, 0);
-    // SAFETY: an address with its length.
-    let bound = unsafe { sys::bind(fd, at.pointer(), at.len()) };
-    let _ = sys::close(fd);
-    bound.is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,7 +175,7 @@ mod tests {
 
     #[test]
     fn other_hosts_are_not_local() {
-        assert!(is_local("127.0.0.5".parse().unwrap()));
-        assert!(!is_local("192.0.2.1".parse().unwrap()));
+        assert!(environment::is_here("127.0.0.5".parse().unwrap()));
+        assert!(!environment::is_here("192.0.2.1".parse().unwrap()));
     }
 }

@@ -36,15 +36,7 @@ pub fn serve(options: &Options) -> Result<String, String> {
             }
             Ok(None) => break,
             Err(libc::EAGAIN) => {
-                association
-                    .wait(
-                        Want {
-                            readable: true,
-                            ..Want::default()
-                        },
-                        PATIENCE,
-                    )
-                    .map_err(errno)?;
+                association.wait(Want::READABLE, PATIENCE).map_err(errno)?;
             }
             Err(error) => return Err(errno(error)),
         }
@@ -73,15 +65,7 @@ pub fn drive(options: &Options) -> Result<String, String> {
         match association.send(&message, &bytes, false) {
             Ok(()) => sent += 1,
             Err(libc::EAGAIN) => {
-                association
-                    .wait(
-                        Want {
-                            writable: true,
-                            ..Want::default()
-                        },
-                        PATIENCE,
-                    )
-                    .map_err(errno)?;
+                association.wait(Want::WRITABLE, PATIENCE).map_err(errno)?;
             }
             Err(error) => return Err(errno(error)),
         }
@@ -100,15 +84,7 @@ pub fn drive(options: &Options) -> Result<String, String> {
     // Until everything was acknowledged.
     let mut rest = [0; 16];
     while association.receive(&mut rest) == Err(libc::EAGAIN) {
-        association
-            .wait(
-                Want {
-                    readable: true,
-                    ..Want::default()
-                },
-                PATIENCE,
-            )
-            .map_err(errno)?;
+        association.wait(Want::READABLE, PATIENCE).map_err(errno)?;
     }
     let measured = Measured {
         messages: sent - before,

@@ -162,8 +162,6 @@ fn known(flags: u16) -> sys::Result<u16> {
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub info: SendInfo,
-    /// SNDRCV or SNDINFO was there: `info.assoc` and the flags are the program's words.
-    pub has_info: bool,
     pub init: Option<sctp_initmsg>,
     /// SCTP_DSTADDRV4 and V6, in their order.
     pub to: Vec<IpAddr>,
@@ -202,7 +200,6 @@ impl Said {
 pub fn read(control: &[u8], defaults: &SendInfo) -> sys::Result<Asked> {
     let mut asked = Asked {
         info: *defaults,
-        has_info: false,
         init: None,
         to: Vec::new(),
         said: Said::default(),
@@ -237,7 +234,6 @@ pub fn read(control: &[u8], defaults: &SendInfo) -> sys::Result<Asked> {
             _ => return Err(libc::EINVAL),
         }
     }
-    asked.has_info = said.sndrcv.is_some() || said.sndinfo.is_some();
     asked.info = said.over(defaults);
     Ok(asked)
 }

@@ -174,7 +174,7 @@ impl Core {
             let bound = self.local.as_ref().map_or(&[][..], |local| &local.hosts);
             let buffer = self.options.config.send_buffer;
             if let Ok(near) = Near::accept(request, own, bound, buffer) {
-                self.take_up(Body::Near(Box::new(near)), State::Up);
+                self.take_up(Body::Near(Box::new(near)));
             }
         }
     }
@@ -186,17 +186,15 @@ impl Core {
                 return;
             };
             let far = Far::new(association, true, &self.sink);
-            self.take_up(Body::Far(Box::new(far)), State::Up);
+            self.take_up(Body::Far(Box::new(far)));
         }
     }
 
     /// An association of a peer's.
-    fn take_up(&mut self, body: Body, state: State) {
+    fn take_up(&mut self, body: Body) {
+        let id = self.add(body, State::Up);
         if self.style == Style::One {
-            let id = self.add(body, state);
             self.waiting.push_back(id);
-        } else {
-            self.add(body, state);
         }
     }
 
@@ -231,7 +229,7 @@ impl Core {
     pub fn put(&mut self, mut assoc: Assoc) {
         let id = assoc.id;
         assoc.listed = false;
-        if self.wants(&assoc, abi::SCTP_SENDER_DRY_EVENT) {
+        if assoc.options.events.has(abi::SCTP_SENDER_DRY_EVENT) {
             assoc.body.want_dry(true);
         }
         match &assoc.body {
@@ -273,10 +271,6 @@ impl Core {
         }
         self.changes += 1;
         Some(assoc)
-    }
-
-    fn wants(&self, assoc: &Assoc, kind: u16) -> bool {
-        assoc.options.events.has(kind)
     }
 
     /// The one association of a one-to-one socket.

@@ -9,6 +9,7 @@ use super::{Assoc, AssocT, Core, Socket, State, Style};
 use crate::inet::address::Address;
 use crate::sctp::addresses::Addresses;
 use crate::sctp::choice::{is_any, plain};
+use crate::sctp::environment;
 use crate::sctp::names;
 
 impl Socket {
@@ -55,10 +56,9 @@ impl Socket {
             &given[..first.bytes().len()]
         };
         let mut all = Addresses::read(given).map_err(|_| libc::EINVAL)?;
-        let len: usize = all.hosts.len();
         all.v6 = self.v6;
         // An array that ends with something else than an address.
-        if several && len > 0 && !reads_whole(given) {
+        if several && !all.hosts.is_empty() && !reads_whole(given) {
             return Err(libc::EINVAL);
         }
         Ok(all)
@@ -73,7 +73,7 @@ impl Core {
         if wanted.port != 0 && wanted.port != local.port {
             return Err(libc::EINVAL);
         }
-        if !wanted.hosts.iter().all(|&host| names::is_local(host)) {
+        if !wanted.hosts.iter().all(|&host| environment::is_here(host)) {
             return Err(libc::EADDRNOTAVAIL);
         }
         let known = |host: &IpAddr| local.hosts.contains(host) || local.hosts.is_empty();

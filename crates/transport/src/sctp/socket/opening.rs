@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use std::sync::Arc;
 
-use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64};
 use headwater_host::sys;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
@@ -18,11 +18,12 @@ use super::near::Near;
 use super::options::Options;
 use super::sink::Sink;
 use super::waiting::For;
-use super::{AssocT, Core, Socket, State, Style, remote};
+use super::{AssocT, Core, Socket, State, Style};
 use crate::loopback::listening::Listening;
 use crate::loopback::{Owned, Space};
 use crate::sctp::addresses::Addresses;
 use crate::sctp::choice::{self, plain};
+use crate::sctp::environment;
 use crate::sctp::guarded::Guarded;
 use crate::sctp::names;
 use crate::sctp::port::{Port, Via, until};
@@ -117,7 +118,7 @@ impl Socket {
             Ok(id) => id,
             Err(errno) => return (None, Err(errno)),
         };
-        if self.nonblocking.load(Ordering::Relaxed) || remote::never_waits() {
+        if !self.may_wait(0) {
             return (Some(id), Err(libc::EINPROGRESS));
         }
         let done = self.await_up(id, timeout);
@@ -292,7 +293,7 @@ impl Core {
         if self.local.is_some() {
             return Err(libc::EINVAL);
         }
-        let fits = |&host: &IpAddr| !is_for_many(host) && names::is_local(host);
+        let fits = |&host: &IpAddr| !is_for_many(host) && environment::is_here(host);
         if !wanted.hosts.iter().all(fits) {
             return Err(libc::EADDRNOTAVAIL);
         }
@@ -556,7 +557,7 @@ fn is_for_many(host: IpAddr) -> bool {
     }
 }
 
-/// As the kernel asks: CAP_NET_BIND_SERVICE, or net.ipv4.ip_unprivileged_port_start. It is asked by a port of its own.
+/// As the kernel has it by default: root, or where net.ipv4.ip_unprivileged_port_start gives all of them to everybody.
 fn may_have_low_ports() -> bool {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
     let first: u16 = text

@@ -2,14 +2,13 @@
 
 use core::net::IpAddr;
 
-use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use headwater_sctp::recv::Received;
 use libc::iovec;
 
 use super::control::{self, Came, Next};
 use super::waiting::For;
-use super::{AssocT, Core, Notice, Socket, State, Style, abi, notice, remote, waiting};
+use super::{AssocT, Core, Notice, Socket, State, Style, abi, notice};
 use crate::loopback::buffers;
 use crate::sctp::port::until;
 
@@ -46,10 +45,7 @@ impl Socket {
         if let Some(done) = core.try_receive(what) {
             return done;
         }
-        if what.flags & libc::MSG_DONTWAIT != 0
-            || self.nonblocking.load(Ordering::Relaxed)
-            || remote::never_waits()
-        {
+        if !self.may_wait(what.flags) {
             let pumps = core.has_packets();
             drop(core);
             // Perhaps something has come.
@@ -186,7 +182,7 @@ impl Core {
     }
 
     fn receive_from(&mut self, id: AssocT, what: &mut Receiving<'_>) -> Option<sys::Result<usize>> {
-        let room = waiting::total(what.into);
+        let room = buffers::len(what.into);
         if self.read_shut {
             return None;
         }

@@ -2,7 +2,6 @@
 
 use core::net::IpAddr;
 
-use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use libc::iovec;
 
@@ -10,8 +9,8 @@ use super::abi::{SCTP_ABORT, SCTP_ADDR_OVER, SCTP_EOF, SCTP_SENDALL};
 use super::control::{self, SendInfo};
 use super::gathering::setup_error;
 use super::waiting::For;
-use super::{AssocT, Core, Socket, State, Style, remote, waiting};
-use crate::loopback::buffers::Source;
+use super::{AssocT, Core, Socket, State, Style};
+use crate::loopback::buffers::{self, Source};
 use crate::sctp::addresses::Addresses;
 use crate::sctp::choice::plain;
 use crate::sctp::errno;
@@ -42,7 +41,7 @@ impl Socket {
         if let Some(remote) = self.remote.get() {
             return remote.send(self, what);
         }
-        let total = waiting::total(what.data);
+        let total = buffers::len(what.data);
         let mut core = self.core.enter();
         if what.to.is_empty()
             && what.control.is_empty()
@@ -53,9 +52,7 @@ impl Socket {
         let first = core.try_send(what, total, self, false);
         let timeout = core.options.send_timeout;
         drop(core);
-        let waits = what.flags & libc::MSG_DONTWAIT == 0
-            && !self.nonblocking.load(Ordering::Relaxed)
-            && !remote::never_waits();
+        let waits = self.may_wait(what.flags);
         let until = if waits { until(timeout) } else { 0 };
         match first? {
             Step::Sent(sent) => Ok(sent),
@@ -103,7 +100,7 @@ impl Socket {
         until: u64,
         anyway: bool,
     ) -> sys::Result<usize> {
-        let total = waiting::total(what.data);
+        let total = buffers::len(what.data);
         self.wait_for(until, For::Room(id), |core| {
             match core.try_send(what, total, self, anyway) {
                 Ok(Step::Sent(sent) | Step::Begun(_, sent)) => Some(Ok(sent)),

@@ -16,7 +16,7 @@ use headwater_streams::head::wait::Want;
 use super::body::Body;
 use super::options::Options;
 use super::{AssocT, Core, Socket, State, Style, remote};
-use crate::loopback::buffers;
+use crate::loopback::name;
 use crate::sctp::port::until;
 use crate::sctp::stack;
 
@@ -76,12 +76,19 @@ enum Bed {
 }
 
 impl Socket {
-    /// The moment until which a call may block; `None` where it may not.
+    /// May a call with these flags wait?
+    pub(super) fn may_wait(&self, flags: i32) -> bool {
+        flags & libc::MSG_DONTWAIT == 0
+            && !self.nonblocking.load(Ordering::Relaxed)
+            && !remote::never_waits()
+    }
+
+    /// The moment until which a call may wait; 0 where it may not.
     pub(super) fn timeout(&self, which: impl FnOnce(&Options) -> Option<Duration>) -> u64 {
-        if self.nonblocking.load(Ordering::Relaxed) || remote::never_waits() {
-            return 0;
+        match self.may_wait(0) {
+            true => until(which(&self.core.enter().options)),
+            false => 0,
         }
-        until(which(&self.core.enter().options))
     }
 
     /// Whoever waits looks again: the socket is not as it was.
@@ -367,11 +374,6 @@ impl Core {
     }
 }
 
-/// So many bytes are in all of them.
-pub fn total(data: &[libc::iovec]) -> usize {
-    buffers::len(data)
-}
-
 fn pollfd(fd: i32) -> libc::pollfd {
     libc::pollfd {
         fd,
@@ -390,17 +392,12 @@ fn disarm(h: Handle, want: u32) {
     if let Some(d) = table::descriptor(h) {
         d.disarm(h, want);
         if let Some(fd) = d.bell(h)
-            && rang(fd)
+            && name::poll(fd, libc::POLLIN, 0) != 0
         {
             bell::take(fd);
             d.settle(h);
         }
     }
-}
-
-fn rang(fd: i32) -> bool {
-    let mut set = [pollfd(fd)];
-    sys::ppoll(&mut set, Some(0)).is_ok_and(|n| n > 0)
 }
 
 fn holds(h: Handle, want: u32) -> bool {

@@ -1,10 +1,8 @@
 //! Two ends in one process, and in two.
 
-use std::sync::{Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
 
 use headwater_sctp::event::Outcome;
-use headwater_streams::head::life;
 use headwater_streams::head::wait::Want;
 
 use super::*;
@@ -13,56 +11,19 @@ use crate::loopback::listening::Listening;
 use crate::loopback::{Owned, Space};
 use crate::provider::Arrived;
 
+#[path = "../../../../tests/common/processes.rs"]
+mod processes;
+use processes::{Child, alone};
+
 const BUFFER: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One test at a time: they fork.
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    static START: Once = Once::new();
-    let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-    START.call_once(|| {
-        process::identify();
-        // SAFETY: plain handlers.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
-        headwater_streams::start();
-        crate::start();
-        process::arrive();
-    });
-    turn
-}
-
-unsafe extern "C" fn before_fork() {
-    life::before_fork();
-}
-
-unsafe extern "C" fn in_parent() {
-    life::after_fork(false);
-}
-
-unsafe extern "C" fn in_child() {
-    process::identify();
-    life::after_fork(true);
-}
-
-fn child(work: impl FnOnce()) -> i32 {
-    // SAFETY: the child runs `work` and ends.
-    match unsafe { libc::fork() } {
-        0 => {
-            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            outbox::exiting();
-            // SAFETY: as above.
-            unsafe { libc::_exit(done.is_err() as i32) }
-        }
-        pid => pid,
-    }
-}
-
-fn reap(pid: i32) -> i32 {
-    let mut status = -1;
-    // SAFETY: our child.
-    unsafe { libc::waitpid(pid, &mut status, 0) };
-    status
+/// A child that delivers what it has sent.
+fn child(work: impl FnOnce()) -> Child {
+    Child::run(|| {
+        work();
+        outbox::exiting();
+    })
 }
 
 struct Listener {
@@ -248,11 +209,11 @@ fn who_calls_sends_and_goes_before_it_is_accepted_is_heard() {
     let mut caller = listener.call();
     send(&mut caller, 0, b"all there is");
     drop(caller);
-    let pid = child(|| {
+    let peer = child(|| {
         let mut caller = listener.call();
         send(&mut caller, 0, b"from a child");
     });
-    assert_eq!(reap(pid), 0);
+    assert!(peer.succeeded());
     for expected in [&b"all there is"[..], b"from a child"] {
         let mut answerer = listener.accept();
         assert_eq!(whole(&mut answerer).1, expected);
@@ -503,7 +464,7 @@ fn what_was_sent_is_delivered_after_the_sender_has_let_go() {
 fn a_process_delivers_what_it_sent_before_it_ends() {
     let _turn = alone();
     let mut listener = Listener::new();
-    let pid = child(|| {
+    let peer = child(|| {
         let mut caller = listener.call();
         for i in 0..5 {
             send(&mut caller, 0, &pattern(300_000, i));
@@ -513,14 +474,14 @@ fn a_process_delivers_what_it_sent_before_it_ends() {
     for i in 0..5 {
         assert!(whole(&mut answerer).1 == pattern(300_000, i));
     }
-    assert_eq!(reap(pid), 0);
+    assert!(peer.succeeded());
 }
 
 #[test]
 fn a_killed_peer_is_a_lost_association() {
     let _turn = alone();
     let mut listener = Listener::new();
-    let pid = child(|| {
+    let peer = child(|| {
         let mut caller = listener.call();
         send(&mut caller, 0, b"alive");
         loop {
@@ -529,9 +490,7 @@ fn a_killed_peer_is_a_lost_association() {
     });
     let mut answerer = listener.accept();
     assert_eq!(whole(&mut answerer).1, b"alive");
-    // SAFETY: our child.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
-    reap(pid);
+    drop(peer);
     assert_eq!(up(&mut answerer), Event::Up { by_peer: true });
     let lost = Down::Aborted {
         by_peer: true,
@@ -546,7 +505,7 @@ fn parent_and_child_send_by_the_same_end() {
     let _turn = alone();
     let (mut a, mut b) = pair();
     send(&mut a, 0, &pattern(110_000, 0));
-    let pid = child(|| {
+    let peer = child(|| {
         a.forked(true);
         for _ in 0..20 {
             send(&mut a, 0, &pattern(150_000, 1));
@@ -563,7 +522,7 @@ fn parent_and_child_send_by_the_same_end() {
         assert!(bytes == pattern(bytes.len(), of_child), "{}", bytes.len());
         seen[of_child] += 1;
     }
-    assert_eq!(reap(pid), 0);
+    assert!(peer.succeeded());
     assert!(!b.readable());
     // The association goes on.
     send(&mut a, 0, b"more");
@@ -622,34 +581,4 @@ fn a_listener_that_goes_loses_those_who_wait() {
     ));
     let again = Near::call(&at, &Addresses::any(false, 7), &greeting(), BUFFER);
     assert!(again.unwrap().is_none());
-}
-
-/// A measurement, by hand: bytes a second between two processes.
-#[test]
-#[ignore]
-fn throughput() {
-    let _turn = alone();
-    for size in [64, 1024, 16 << 10, 64 << 10, 128 << 10] {
-        let mut listener = Listener::new();
-        let count = ((4usize << 30) / size).min(3_000_000);
-        let pid = child(|| {
-            let mut caller = listener.call();
-            let bytes = pattern(size, 0);
-            for _ in 0..count {
-                send(&mut caller, 0, &bytes);
-            }
-        });
-        let mut answerer = listener.accept();
-        let mut bytes = vec![0; 128 << 10];
-        let begun = Instant::now();
-        let (mut got, mut parts) = (0, 0);
-        while got < count * size {
-            got += receive(&mut answerer, &mut bytes).unwrap().len;
-            parts += 1;
-        }
-        let rate = got as f64 / begun.elapsed().as_secs_f64() / 1e9;
-        println!("{size}: {rate:.2} GB/s, {count} messages in {parts} parts");
-        drop(answerer);
-        reap(pid);
-    }
 }

@@ -81,7 +81,7 @@ impl Remote {
     pub fn connect(&self, socket: &Socket, addr: &[u8]) -> sys::Result<()> {
         let begin = || self.ask(self.asking(Verb::Connect).bytes(addr)).map(drop);
         match begin() {
-            Err(libc::EINPROGRESS) if is_blocking(socket, 0) => {}
+            Err(libc::EINPROGRESS) if socket.may_wait(0) => {}
             done => return done,
         }
         match socket.style {
@@ -194,7 +194,7 @@ impl Remote {
         let answer = self.link.ask(request.bytes(value), None)?;
         match answer.errno {
             0 => {}
-            libc::EINPROGRESS if is_blocking(socket, 0) && connects(level, name) => {
+            libc::EINPROGRESS if socket.may_wait(0) && connects(level, name) => {
                 if socket.style == Style::One {
                     self.await_connection(socket)?;
                 }
@@ -226,7 +226,7 @@ impl Remote {
         }
         match answer.errno {
             0 => {}
-            libc::EINPROGRESS if is_blocking(socket, 0) && connects(level, name) => {
+            libc::EINPROGRESS if socket.may_wait(0) && connects(level, name) => {
                 if socket.style == Style::One {
                     self.await_connection(socket)?;
                 }
@@ -322,7 +322,7 @@ impl Remote {
         let mut until = None;
         loop {
             match attempt() {
-                Err(libc::EAGAIN) if is_blocking(socket, flags) => {}
+                Err(libc::EAGAIN) if socket.may_wait(flags) => {}
                 done => return done,
             }
             let until = *until.get_or_insert_with(|| self.until(socket, timeout));
@@ -380,12 +380,6 @@ impl Drop for Remote {
     fn drop(&mut self) {
         self.forked();
     }
-}
-
-fn is_blocking(socket: &Socket, flags: i32) -> bool {
-    flags & libc::MSG_DONTWAIT == 0
-        && !socket.nonblocking.load(Ordering::Relaxed)
-        && !super::never_waits()
 }
 
 fn connects(level: i32, name: i32) -> bool {
