@@ -251,7 +251,28 @@ unsafe fn append_addresses(bytes: &mut Vec<u8>) -> sys::Result<()> {
     Ok(())
 }
 
+/// To the peer of a connection, with nothing said of it. What goes at once leaves errno alone.
+#[inline(always)]
+fn send_plainly(h: Handle, data: &[iovec], flags: c_int) -> isize {
+    if let Some(open) = face::get(h)
+        && let Some(sent) = open.socket.send_at_once(data)
+    {
+        return sent as isize;
+    }
+    let (to, control) = (&[], &[]);
+    send(
+        h,
+        &Sending {
+            to,
+            data,
+            control,
+            flags,
+        },
+    )
+}
+
 /// EPIPE comes with SIGPIPE, unless MSG_NOSIGNAL.
+#[inline(never)]
 fn send(h: Handle, what: &Sending<'_>) -> isize {
     let before = next::errno();
     let outcome = face::get(h).ok_or(libc::EBADF).and_then(|open| {
@@ -273,15 +294,7 @@ fn refused(errno: c_int) -> isize {
 
 pub unsafe fn sendv(h: Handle, iov: *const iovec, n: usize, flags: c_int) -> isize {
     match parts(iov, n) {
-        Ok(data) => send(
-            h,
-            &Sending {
-                to: &[],
-                data,
-                control: &[],
-                flags,
-            },
-        ),
+        Ok(data) => send_plainly(h, data, flags),
         Err(e) => refused(e),
     }
 }
@@ -294,6 +307,7 @@ pub unsafe fn sendto(
     len: socklen_t,
 ) -> isize {
     match name(to.cast(), len) {
+        Ok([]) => send_plainly(h, data, flags),
         Ok(to) => send(
             h,
             &Sending {
@@ -321,11 +335,27 @@ pub unsafe fn sendmsg(h: Handle, msg: *const msghdr, flags: c_int) -> isize {
         })
     };
     match sending() {
+        Ok(Sending {
+            to: [],
+            control: [],
+            data,
+            flags,
+        }) => send_plainly(h, data, flags),
         Ok(what) => send(h, &what),
         Err(e) => refused(e),
     }
 }
 
+/// A message that is there, whole, from the peer of a connection. Leaves errno alone.
+#[inline(always)]
+fn receive_at_once(h: Handle, iov: &[iovec], flags: c_int) -> Option<usize> {
+    if flags & !(libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) != 0 {
+        return None;
+    }
+    face::get(h)?.socket.receive_at_once(iov)
+}
+
+#[inline(never)]
 fn receive(h: Handle, what: &mut Receiving<'_>) -> isize {
     let before = next::errno();
     let outcome = face::get(h).ok_or(libc::EBADF).and_then(|open| {
@@ -352,6 +382,7 @@ fn into(iov: &[iovec], flags: c_int, wants_from: bool, wants_control: bool) -> R
 pub unsafe fn readv(h: Handle, iov: *const iovec, n: usize) -> isize {
     match parts(iov, n) {
         Ok(iov) if iov.iter().all(|part| part.iov_len == 0) => 0,
+        Ok(iov) if let Some(n) = receive_at_once(h, iov, 0) => n as isize,
         Ok(iov) => receive(h, &mut into(iov, 0, false, false)),
         Err(e) => refused(e),
     }
@@ -364,6 +395,11 @@ pub unsafe fn recvfrom(
     from: *mut sockaddr,
     len: *mut socklen_t,
 ) -> isize {
+    if from.is_null()
+        && let Some(n) = receive_at_once(h, iov, flags)
+    {
+        return n as isize;
+    }
     let mut what = into(iov, flags, !from.is_null(), false);
     let n = receive(h, &mut what);
     if n >= 0 && !from.is_null() {
@@ -386,6 +422,15 @@ pub unsafe fn recvmsg(h: Handle, msg: *mut msghdr, flags: c_int) -> isize {
     } else {
         m.msg_controllen
     };
+    if room == 0
+        && m.msg_name.is_null()
+        && let Some(n) = receive_at_once(h, iov, flags)
+    {
+        m.msg_namelen = 0;
+        m.msg_controllen = 0;
+        m.msg_flags = libc::MSG_EOR | flags & libc::MSG_CMSG_CLOEXEC;
+        return n as isize;
+    }
     let mut what = into(iov, flags, !m.msg_name.is_null(), room > 0);
     let n = receive(h, &mut what);
     if n < 0 {

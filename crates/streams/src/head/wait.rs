@@ -71,23 +71,41 @@ impl Head {
         if signal::interrupted() {
             return Err(libc::EINTR);
         }
-        let handle = self.handle();
-        let spins = self.has_pipe();
-        if spins {
-            self.enter();
-            let learner = self.learner(want);
-            if want == Want::DATA {
-                self.leave_writer_alone();
-            }
-            let look = || holds() || signal::interrupted();
-            if learner.wait(|| self.peer_cpu(), look) == Outcome::Ready {
-                return if signal::interrupted() {
-                    Err(libc::EINTR)
-                } else {
-                    Ok(())
-                };
-            }
+        if self.look(want, &holds) {
+            return match signal::interrupted() {
+                true => Err(libc::EINTR),
+                false => Ok(()),
+            };
         }
+        self.sleep_beside(want, deadline, beside, holds)
+    }
+
+    /// Looks for a while, as long as that pays: does it hold, or was the call interrupted?
+    pub fn look(&self, want: Want, holds: impl Fn() -> bool) -> bool {
+        if !self.has_pipe() {
+            return false;
+        }
+        self.enter();
+        // A look is cheaper than a yield in vain.
+        if holds() {
+            return true;
+        }
+        if want == Want::DATA {
+            self.leave_writer_alone();
+        }
+        let look = || holds() || signal::interrupted();
+        self.learner(want).wait(|| self.peer_cpu(), look) == Outcome::Ready
+    }
+
+    /// As [`wait_beside`](Head::wait_beside), for who has looked long enough.
+    pub fn sleep_beside(
+        &self,
+        want: Want,
+        deadline: Option<u64>,
+        beside: &mut [libc::pollfd],
+        holds: impl Fn() -> bool,
+    ) -> Result<(), Errno> {
+        let handle = self.handle();
         let left = match deadline {
             None => None,
             Some(deadline) => match deadline.saturating_sub(sys::now()) {

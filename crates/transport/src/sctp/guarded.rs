@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 
 use headwater_channel::lock::Lock;
-use headwater_host::process::{self, Section};
+use headwater_host::process::{self, Brief, Section};
 use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::sys;
 
@@ -25,9 +25,9 @@ unsafe impl<T: Send> Sync for Guarded<T> {}
 unsafe impl<T: Send> Send for Guarded<T> {}
 
 /// Inside.
-pub struct Entered<'a, T> {
+pub struct Entered<'a, T, S = Section<'a>> {
     value: &'a mut T,
-    _section: Section<'a>,
+    _section: S,
 }
 
 impl<T> Guarded<T> {
@@ -80,6 +80,22 @@ impl<T> Guarded<T> {
         })
     }
 
+    /// Nothing if somebody is inside, or waits. What is done inside must be of no interest to anybody who would have to be
+    /// told of it: leaving is not a fence.
+    #[inline]
+    pub fn try_enter_briefly(&self) -> Option<Entered<'_, T, Brief<'_>>> {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        let section = process::try_lock_briefly(&self.lock)?;
+        // SAFETY: as above.
+        let value = unsafe { &mut *self.value.get() };
+        Some(Entered {
+            value,
+            _section: section,
+        })
+    }
+
     /// Keeps everybody out until [`Guarded::reopen`]: around a fork.
     pub fn shut(&self) {
         core::mem::forget(process::lock(&self.lock));
@@ -111,7 +127,7 @@ impl<T> Guarded<T> {
     }
 }
 
-impl<T> Deref for Entered<'_, T> {
+impl<T, S> Deref for Entered<'_, T, S> {
     type Target = T;
 
     #[inline]
@@ -120,7 +136,7 @@ impl<T> Deref for Entered<'_, T> {
     }
 }
 
-impl<T> DerefMut for Entered<'_, T> {
+impl<T, S> DerefMut for Entered<'_, T, S> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         self.value

@@ -114,6 +114,12 @@ impl SendInfo {
         }
     }
 
+    /// An ordered message that is sent until it arrives, unsigned.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.flags == 0 && self.key.is_none() && self.reliability == Reliability::Full
+    }
+
     #[inline]
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0

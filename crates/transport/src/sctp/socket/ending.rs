@@ -68,7 +68,7 @@ impl Socket {
         drop(core);
         if let Some(seconds) = waits {
             let until = until(Some(Duration::from_secs(seconds.into())));
-            let _ = self.wait_for(until, For::News, |core| {
+            let _ = self.wait_for(until, For::News, false, |core| {
                 core.gather();
                 core.discard();
                 let open = core.assocs.values().any(|a| a.state != State::Over);

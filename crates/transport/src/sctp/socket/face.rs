@@ -3,14 +3,11 @@
 //!
 //! Locks, from the outside: an epoll set's, a slot's or a watch's, the socket's own.
 
-use core::cell::Cell;
-use core::mem::ManuallyDrop;
-use core::ops::Deref;
 use std::sync::Arc;
 
 use headwater_host::counters::{self, Counter};
 use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering, compiler_fence};
+use headwater_host::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, sys};
 
@@ -18,9 +15,11 @@ use super::{Socket, Style};
 use crate::sctp::guarded::Guarded;
 
 pub mod count;
+mod last;
 mod readiness;
 mod watch;
 
+use last::Using;
 pub use readiness::Sctps;
 use watch::Watch;
 
@@ -143,72 +142,22 @@ impl Drop for Number {
     }
 }
 
-/// A socket in use by a call.
-pub struct Using {
-    h: Handle,
-    open: ManuallyDrop<Arc<Open>>,
-}
-
-/// The socket that a thread used last: its next call needs neither a lock nor a count to find it.
-struct Last {
-    /// A handler may have interrupted its own thread here.
-    busy: Cell<bool>,
-    used: Cell<Option<(Handle, Arc<Open>)>>,
-}
-
-thread_local! {
-    static LAST: Last = const { Last { busy: Cell::new(false), used: Cell::new(None) } };
-}
-
-/// Puts another in its place; `None` too where a handler has come in between, or the thread ends.
-#[inline]
-fn replace_last(with: Option<(Handle, Arc<Open>)>) -> Option<(Handle, Arc<Open>)> {
-    let replaced = LAST.try_with(|last| {
-        if last.busy.replace(true) {
-            return with;
-        }
-        compiler_fence(Ordering::SeqCst);
-        let used = last.used.replace(with);
-        compiler_fence(Ordering::SeqCst);
-        last.busy.set(false);
-        used
-    });
-    replaced.ok().flatten()
-}
-
 /// The socket behind a handle; `None` once it was closed.
 #[inline]
 pub fn get(h: Handle) -> Option<Using> {
     let slot = slot(h)?;
-    if let Some((last, open)) = replace_last(None)
-        && last == h
-        && slot.is_of(h)
-    {
-        let open = ManuallyDrop::new(open);
-        return Some(Using { h, open });
-    }
-    let open = slot.open.enter();
-    let open = open.as_ref().filter(|_| slot.is_of(h)).cloned()?;
-    let open = ManuallyDrop::new(open);
-    Some(Using { h, open })
-}
-
-impl Deref for Using {
-    type Target = Arc<Open>;
-
-    #[inline]
-    fn deref(&self) -> &Arc<Open> {
-        &self.open
+    match last::get(h) {
+        Some(open) if slot.is_of(h) => Some(open),
+        _ => get_another(slot, h),
     }
 }
 
-impl Drop for Using {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: taken once, here.
-        let open = unsafe { ManuallyDrop::take(&mut self.open) };
-        drop(replace_last(Some((self.h, open))));
-    }
+#[cold]
+fn get_another(slot: &Slot, h: Handle) -> Option<Using> {
+    let place = slot.open.enter();
+    let open = place.as_ref().filter(|_| slot.is_of(h)).cloned()?;
+    drop(place);
+    Some(last::keep(h, open))
 }
 
 /// All that are open.
@@ -274,7 +223,7 @@ fn let_go(h: Handle) {
     {
         open.socket.abandon();
     }
-    drop(replace_last(None));
+    last::forget();
 }
 
 /// Another number for the same socket.

@@ -237,6 +237,12 @@ impl Near {
         self.receive_behind_news(into)
     }
 
+    /// A message that lies whole in front of the ring, and fits.
+    #[inline]
+    pub fn receive_whole(&mut self, into: &[iovec]) -> Option<usize> {
+        self.inbox.receive_whole(self.head, into)
+    }
+
     #[cold]
     fn receive_behind_news(&mut self, into: &[iovec]) -> sys::Result<Option<Received>> {
         self.attend();
@@ -256,6 +262,33 @@ impl Near {
     #[inline]
     pub fn send(&mut self, message: &Outgoing, data: &[iovec], more: bool) -> sys::Result<()> {
         self.send_by(message, data, more, false)
+    }
+
+    /// An ordered message by itself, into a ring that has room for it; false: by the longer way.
+    #[inline]
+    pub fn send_whole(&mut self, stream: u16, ppid: u32, data: &[iovec], len: usize) -> bool {
+        let hindered = self.head.incoming().specials() > 0
+            || self.over.is_some()
+            || self.released
+            || self.peer_released
+            || self.sending[0].is_some()
+            || stream >= self.out
+            || len.wrapping_sub(1) >= PIECE
+            || self.dry != Dry::Unwanted
+            || !self.outbox.is_empty();
+        if hindered {
+            return false;
+        }
+        let Some(link) = self.link.as_mut().filter(|link| link.is_open()) else {
+            return false;
+        };
+        let label = Label {
+            ppid,
+            stream,
+            kind: self.sender,
+        };
+        link.goes_on(false);
+        matches!(link.send_labelled(data, Sending::default(), label), Ok(n) if n == len)
     }
 
     /// What has no room in the ring goes into the outbox.

@@ -128,7 +128,7 @@ impl Socket {
     /// Until the association is there.
     pub(super) fn await_up(&self, id: AssocT, timeout: Option<Duration>) -> sys::Result<()> {
         self.core.enter().hold_on_to(id);
-        let waited = self.wait_for(until(timeout), For::Setup(id), |core| {
+        let waited = self.wait_for(until(timeout), For::Setup(id), false, |core| {
             core.gather();
             let one = core.style == Style::One;
             match core.assocs.get(&id) {
@@ -160,7 +160,7 @@ impl Socket {
             return Err(libc::EOPNOTSUPP);
         }
         let timeout = self.timeout(|options| options.receive_timeout);
-        self.wait_for(timeout, For::News, |core| {
+        self.wait_for(timeout, For::News, false, |core| {
             if !core.listening {
                 return Some(Err(libc::EINVAL));
             }

@@ -4,8 +4,10 @@ use core::net::IpAddr;
 
 use headwater_host::sys;
 use headwater_sctp::recv::Received;
+use headwater_streams::head::wait::Want;
 use libc::iovec;
 
+use super::body::Body;
 use super::control::{self, Came, Next};
 use super::waiting::For;
 use super::{AssocT, Core, Notice, Socket, State, Style, abi, notice};
@@ -23,6 +25,13 @@ pub struct Receiving<'a> {
     pub out_flags: i32,
 }
 
+impl Receiving<'_> {
+    /// Nothing is to be said of the message.
+    fn is_plain(&self) -> bool {
+        !self.wants_control && !self.wants_from
+    }
+}
+
 /// A message that was looked at, or the part of it that was there.
 pub struct Peeked {
     pub assoc: AssocT,
@@ -35,17 +44,37 @@ pub struct Peeked {
 const MOST_PEEKED: usize = 1 << 20;
 
 impl Socket {
+    /// The way of most messages: whole, from the peer of a connected one-to-one socket, with nothing to be said of them, at
+    /// once. `None`: by [`Socket::receive`].
+    #[inline(always)]
+    pub fn receive_at_once(&self, into: &[iovec]) -> Option<usize> {
+        if self.style != Style::One || self.remote.get().is_some() {
+            return None;
+        }
+        self.core.try_enter_briefly()?.receive_simply(into)
+    }
+
     /// Bytes received: of one message or notification, as much as there is room for; the rest comes by the next calls, the last one with
     /// MSG_EOR. 0: the peer of a one-to-one socket has shut down. EAGAIN, ENOTCONN, ECONNRESET, ETIMEDOUT, EINTR.
     pub fn receive(&self, what: &mut Receiving<'_>) -> sys::Result<usize> {
         if let Some(remote) = self.remote.get() {
             return remote.receive(self, what);
         }
+        let waits = self.may_wait(what.flags);
+        let looked = waits && what.is_plain();
+        if looked
+            && self.look(Want::DATA)?
+            && what.flags & libc::MSG_PEEK == 0
+            && let Some(len) = self.receive_at_once(what.into)
+        {
+            what.out_flags = libc::MSG_EOR;
+            return Ok(len);
+        }
         let mut core = self.core.enter();
         if let Some(done) = core.try_receive(what) {
             return done;
         }
-        if !self.may_wait(what.flags) {
+        if !waits {
             let pumps = core.has_packets();
             drop(core);
             // Perhaps something has come.
@@ -58,7 +87,9 @@ impl Socket {
         }
         let timeout = core.options.receive_timeout;
         drop(core);
-        self.wait_for(until(timeout), For::News, |core| core.try_receive(what))
+        self.wait_for(until(timeout), For::News, looked, |core| {
+            core.try_receive(what)
+        })
     }
 
     /// FIONREAD: of the message in front.
@@ -84,10 +115,37 @@ impl Socket {
 }
 
 impl Core {
+    #[inline(always)]
+    fn receive_simply(&mut self, into: &[iovec]) -> Option<usize> {
+        let is_plain = !self.listening
+            && !self.read_shut
+            && self.current.is_none()
+            && self.notices.is_empty()
+            && self.peeked.is_none()
+            && !self.has_news();
+        let assoc = self.assocs.first_entry().filter(|_| is_plain)?.into_mut();
+        let Body::Near(near) = &mut assoc.body else {
+            return None;
+        };
+        if !assoc.late.is_empty() {
+            return None;
+        }
+        let len = near.receive_whole(into)?;
+        self.tally.received(&assoc.body, len);
+        Some(len)
+    }
+
     /// `None`: there is nothing.
     fn try_receive(&mut self, what: &mut Receiving<'_>) -> Option<sys::Result<usize>> {
         if what.flags & libc::MSG_PEEK != 0 {
             return self.peek(what);
+        }
+        if self.style == Style::One
+            && what.is_plain()
+            && let Some(len) = self.receive_simply(what.into)
+        {
+            what.out_flags = libc::MSG_EOR;
+            return Some(Ok(len));
         }
         // Data in a hurry: events wait for a moment in which there is none, unless they have been told of.
         if self.notices.is_empty() && self.peeked.is_none() {

@@ -3,9 +3,11 @@
 use core::net::IpAddr;
 
 use headwater_host::sys;
+use headwater_streams::head::wait::Want;
 use libc::iovec;
 
 use super::abi::{SCTP_ABORT, SCTP_ADDR_OVER, SCTP_EOF, SCTP_SENDALL};
+use super::body::Body;
 use super::control::{self, SendInfo};
 use super::gathering::setup_error;
 use super::waiting::For;
@@ -36,23 +38,35 @@ enum Step {
 }
 
 impl Socket {
+    /// The way of most messages: to the peer of a connected one-to-one socket, with nothing said of them, at once. `None`: by
+    /// [`Socket::send`].
+    #[inline(always)]
+    pub fn send_at_once(&self, data: &[iovec]) -> Option<usize> {
+        if self.style != Style::One || self.remote.get().is_some() {
+            return None;
+        }
+        self.core.try_enter_briefly()?.send_simply(data)
+    }
+
     /// Bytes sent. EAGAIN: no room; EINVAL, EMSGSIZE, ENOTCONN, EPIPE, ECONNRESET ...; EPIPE raises no signal here.
     pub fn send(&self, what: &Sending<'_>) -> sys::Result<usize> {
         if let Some(remote) = self.remote.get() {
             return remote.send(self, what);
         }
         let total = buffers::len(what.data);
-        let mut core = self.core.enter();
-        if what.to.is_empty()
+        let waits = self.may_wait(what.flags);
+        if waits
+            && what.to.is_empty()
             && what.control.is_empty()
-            && let Some(sent) = core.send_simply(what, total)
+            && self.look(Want::ROOM)?
+            && let Some(sent) = self.send_at_once(what.data)
         {
             return Ok(sent);
         }
+        let mut core = self.core.enter();
         let first = core.try_send(what, total, self, false);
         let timeout = core.options.send_timeout;
         drop(core);
-        let waits = self.may_wait(what.flags);
         let until = if waits { until(timeout) } else { 0 };
         match first? {
             Step::Sent(sent) => Ok(sent),
@@ -101,7 +115,7 @@ impl Socket {
         anyway: bool,
     ) -> sys::Result<usize> {
         let total = buffers::len(what.data);
-        self.wait_for(until, For::Room(id), |core| {
+        self.wait_for(until, For::Room(id), false, |core| {
             match core.try_send(what, total, self, anyway) {
                 Ok(Step::Sent(sent) | Step::Begun(_, sent)) => Some(Ok(sent)),
                 Ok(Step::NoRoom(_)) => None,
@@ -121,29 +135,29 @@ impl Socket {
 }
 
 impl Core {
-    /// The way of most messages: of a connected one-to-one socket, with nothing said of them.
-    #[inline]
-    fn send_simply(&mut self, what: &Sending<'_>, total: usize) -> Option<usize> {
-        if self.style != Style::One || total == 0 || self.options.explicit_eor || self.error != 0 {
+    #[inline(always)]
+    fn send_simply(&mut self, data: &[iovec]) -> Option<usize> {
+        if self.options.explicit_eor || self.options.disable_fragments || self.error != 0 {
             return None;
         }
-        if self.options.disable_fragments || total > self.options.sndbuf as usize {
+        let total = buffers::len(data);
+        if total > self.options.sndbuf as usize || self.listening {
             return None;
         }
-        if self.listening {
-            return None;
-        }
-        let assoc = self.assocs.values_mut().next()?;
+        let assoc = self.assocs.first_entry()?.into_mut();
         let info = &assoc.options.send;
-        if assoc.state != State::Up || assoc.released || info.flags != 0 || info.key.is_some() {
+        let Body::Near(near) = &mut assoc.body else {
+            return None;
+        };
+        if assoc.state != State::Up || assoc.released || !info.is_plain() {
             return None;
         }
-        let sent = assoc.body.send(&info.outgoing(), what.data, false);
-        sent.is_ok().then(|| {
-            assoc.told_full = false;
-            self.tally.sent(&assoc.body, total);
-            total
-        })
+        if !near.send_whole(info.stream, u32::from_be(info.ppid), data, total) {
+            return None;
+        }
+        assoc.told_full = false;
+        self.tally.sent(&assoc.body, total);
+        Some(total)
     }
 
     fn try_send(

@@ -98,11 +98,33 @@ impl Socket {
         core.assocs.values().for_each(|assoc| assoc.body.wake());
     }
 
-    /// Tries until there is a result. EAGAIN: the time is over; EINTR.
+    /// Looks a while for the peer of a connected one-to-one socket to send, or to make room. True: what is there is worth an
+    /// attempt; false: whoever waits has looked. EINTR.
+    pub(super) fn look(&self, want: Want) -> sys::Result<bool> {
+        let core = self.core.enter();
+        if self.style == Style::Many {
+            return Ok(false);
+        }
+        let Bed::Ring(head) = core.bed(For::News) else {
+            return Ok(false);
+        };
+        drop(core);
+        signal::begin_wait();
+        let seen = self.sink.signal.changes();
+        let events = if want == Want::ROOM { OUT } else { IN };
+        let holds = || head.events(events) != 0 || self.sink.signal.changes() != seen;
+        match head.look(want, holds) {
+            true if signal::interrupted() => Err(libc::EINTR),
+            found => Ok(found),
+        }
+    }
+
+    /// Tries until there is a result. `looked`: not to look again before the first sleep. EAGAIN: the time is over; EINTR.
     pub(super) fn wait_for<T>(
         &self,
         until: u64,
         what: For,
+        mut looked: bool,
         mut attempt: impl FnMut(&mut Core) -> Option<sys::Result<T>>,
     ) -> sys::Result<T> {
         signal::begin_wait();
@@ -122,7 +144,12 @@ impl Socket {
             if sys::now() >= until {
                 return Err(libc::EAGAIN);
             }
-            let slept = self.sleep(seen, bed, has_port, matches!(what, For::Room(_)), until);
+            let want = match what {
+                For::Room(_) => Want::ROOM,
+                For::News | For::Setup(_) => Want::DATA,
+            };
+            let slept = self.sleep(seen, bed, has_port, want, looked, until);
+            looked = false;
             // Who is interrupted by a handler with SA_RESTART goes on.
             match slept {
                 _ if signal::interrupted() => return Err(libc::EINTR),
@@ -137,21 +164,23 @@ impl Socket {
         seen: u32,
         bed: Bed,
         has_port: bool,
-        room: bool,
+        want: Want,
+        looked: bool,
         until: u64,
     ) -> sys::Result<()> {
-        let (want, events) = if room {
-            (Want::ROOM, OUT)
-        } else {
-            (Want::DATA, IN)
-        };
+        let room = want == Want::ROOM;
+        let events = if room { OUT } else { IN };
         let changed = || self.sink.signal.changes() != seen || signal::interrupted();
         match bed {
             Bed::Ring(head) => {
                 let mut beside = [pollfd(self.sink.descriptor()?)];
                 let deadline = (until != u64::MAX).then_some(until);
                 let holds = || head.events(events) != 0 || changed();
-                match head.wait_beside(want, deadline, &mut beside, holds) {
+                let slept = match looked {
+                    true => head.sleep_beside(want, deadline, &mut beside, holds),
+                    false => head.wait_beside(want, deadline, &mut beside, holds),
+                };
+                match slept {
                     Err(libc::ETIME) => Ok(()),
                     done => done,
                 }
