@@ -346,9 +346,9 @@ pub unsafe fn sendmsg(h: Handle, msg: *const msghdr, flags: c_int) -> isize {
     }
 }
 
-/// A message that is there, whole, from the peer of a connection. Leaves errno alone.
+/// A message that is there, from the peer of a connection, and the flags that go with it. Leaves errno alone.
 #[inline(always)]
-fn receive_at_once(h: Handle, iov: &[iovec], flags: c_int) -> Option<usize> {
+fn receive_at_once(h: Handle, iov: &[iovec], flags: c_int) -> Option<(usize, c_int)> {
     if flags & !(libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) != 0 {
         return None;
     }
@@ -382,7 +382,7 @@ fn into(iov: &[iovec], flags: c_int, wants_from: bool, wants_control: bool) -> R
 pub unsafe fn readv(h: Handle, iov: *const iovec, n: usize) -> isize {
     match parts(iov, n) {
         Ok(iov) if iov.iter().all(|part| part.iov_len == 0) => 0,
-        Ok(iov) if let Some(n) = receive_at_once(h, iov, 0) => n as isize,
+        Ok(iov) if let Some((n, _)) = receive_at_once(h, iov, 0) => n as isize,
         Ok(iov) => receive(h, &mut into(iov, 0, false, false)),
         Err(e) => refused(e),
     }
@@ -396,7 +396,7 @@ pub unsafe fn recvfrom(
     len: *mut socklen_t,
 ) -> isize {
     if from.is_null()
-        && let Some(n) = receive_at_once(h, iov, flags)
+        && let Some((n, _)) = receive_at_once(h, iov, flags)
     {
         return n as isize;
     }
@@ -424,11 +424,11 @@ pub unsafe fn recvmsg(h: Handle, msg: *mut msghdr, flags: c_int) -> isize {
     };
     if room == 0
         && m.msg_name.is_null()
-        && let Some(n) = receive_at_once(h, iov, flags)
+        && let Some((n, said)) = receive_at_once(h, iov, flags)
     {
         m.msg_namelen = 0;
         m.msg_controllen = 0;
-        m.msg_flags = libc::MSG_EOR | flags & libc::MSG_CMSG_CLOEXEC;
+        m.msg_flags = said | flags & libc::MSG_CMSG_CLOEXEC;
         return n as isize;
     }
     let mut what = into(iov, flags, !m.msg_name.is_null(), room > 0);

@@ -44,10 +44,11 @@ pub struct Peeked {
 const MOST_PEEKED: usize = 1 << 20;
 
 impl Socket {
-    /// The way of most messages: whole, from the peer of a connected one-to-one socket, with nothing to be said of them, at
+    /// The way of most messages: from the peer of a connected one-to-one socket, with nothing to be said of them, at
     /// once. `None`: by [`Socket::receive`].
+    /// Bytes, and MSG_EOR with the last of the message.
     #[inline(always)]
-    pub fn receive_at_once(&self, into: &[iovec]) -> Option<usize> {
+    pub fn receive_at_once(&self, into: &[iovec]) -> Option<(usize, i32)> {
         if self.style != Style::One || self.remote.get().is_some() {
             return None;
         }
@@ -65,9 +66,9 @@ impl Socket {
         if looked
             && self.look(Want::DATA)?
             && what.flags & libc::MSG_PEEK == 0
-            && let Some(len) = self.receive_at_once(what.into)
+            && let Some((len, flags)) = self.receive_at_once(what.into)
         {
-            what.out_flags = libc::MSG_EOR;
+            what.out_flags = flags;
             return Ok(len);
         }
         let mut core = self.core.enter();
@@ -116,7 +117,7 @@ impl Socket {
 
 impl Core {
     #[inline(always)]
-    fn receive_simply(&mut self, into: &[iovec]) -> Option<usize> {
+    fn receive_simply(&mut self, into: &[iovec]) -> Option<(usize, i32)> {
         let is_plain = !self.listening
             && !self.read_shut
             && self.current.is_none()
@@ -124,15 +125,49 @@ impl Core {
             && self.peeked.is_none()
             && !self.has_news();
         let assoc = self.assocs.first_entry().filter(|_| is_plain)?.into_mut();
-        let Body::Near(near) = &mut assoc.body else {
-            return None;
-        };
         if !assoc.late.is_empty() {
             return None;
         }
-        let len = near.receive_whole(into)?;
+        let (len, end) = match &mut assoc.body {
+            Body::Near(near) => (near.receive_whole(into)?, true),
+            Body::Far(_) if buffers::len(into) == 0 => return None,
+            Body::Far(far) => match far.receive(into) {
+                Ok(Some(received)) if received.aborted => {
+                    let id = assoc.id;
+                    self.tell_aborted(id, &received);
+                    return None;
+                }
+                Ok(Some(received)) => (received.len, received.end),
+                Ok(None) | Err(_) => return None,
+            },
+        };
         self.tally.received(&assoc.body, len);
-        Some(len)
+        if end {
+            return Some((len, libc::MSG_EOR));
+        }
+        let id = assoc.id;
+        self.goes_on(id);
+        Some((len, 0))
+    }
+
+    /// The rest of the message comes before anything else, unless the program has it otherwise.
+    fn goes_on(&mut self, id: AssocT) {
+        self.current = (self.options.interleave == 0).then_some(id);
+    }
+
+    /// The rest of a message does not come: there is a notification for who wants it.
+    fn tell_aborted(&mut self, id: AssocT, received: &Received) {
+        self.current = None;
+        if let Some(assoc) = self.assocs.get(&id)
+            && assoc.options.events.has(abi::SCTP_PARTIAL_DELIVERY_EVENT)
+        {
+            self.notices.push_front(Notice {
+                assoc: id,
+                peer: assoc.peer,
+                bytes: notice::partial_delivery_aborted(id, received.stream, received.ssn.0),
+                taken: 0,
+            });
+        }
     }
 
     /// `None`: there is nothing.
@@ -142,9 +177,9 @@ impl Core {
         }
         if self.style == Style::One
             && what.is_plain()
-            && let Some(len) = self.receive_simply(what.into)
+            && let Some((len, flags)) = self.receive_simply(what.into)
         {
-            what.out_flags = libc::MSG_EOR;
+            what.out_flags = flags;
             return Some(Ok(len));
         }
         // Data in a hurry: events wait for a moment in which there is none, unless they have been told of.
@@ -255,18 +290,11 @@ impl Core {
         };
         self.tally.received(&assoc.body, received.len);
         if received.aborted {
-            self.current = None;
-            let events = assoc.options.events;
-            if events.has(abi::SCTP_PARTIAL_DELIVERY_EVENT) {
-                self.notices.push_front(Notice {
-                    assoc: id,
-                    peer: assoc.peer,
-                    bytes: notice::partial_delivery_aborted(id, received.stream, received.ssn.0),
-                    taken: 0,
-                });
-                return Some(Ok(self.take_notice(what)));
-            }
-            return None;
+            self.tell_aborted(id, &received);
+            return match self.notices.is_empty() {
+                true => None,
+                false => Some(Ok(self.take_notice(what))),
+            };
         }
         self.finish(id, &received, what);
         Some(Ok(received.len))
@@ -275,8 +303,10 @@ impl Core {
     /// Says what goes with a message, or a part of one.
     fn finish(&mut self, id: AssocT, received: &Received, what: &mut Receiving<'_>) {
         what.out_flags = if received.end { libc::MSG_EOR } else { 0 };
-        let strict = self.options.interleave == 0;
-        self.current = (!received.end && strict).then_some(id);
+        self.current = None;
+        if !received.end {
+            self.goes_on(id);
+        }
         if self.style == Style::Many && received.end && self.ready.len() > 1 {
             // The others have their turn.
             self.ready.rotate_left(1);

@@ -146,13 +146,14 @@ impl Core {
         }
         let assoc = self.assocs.first_entry()?.into_mut();
         let info = &assoc.options.send;
-        let Body::Near(near) = &mut assoc.body else {
-            return None;
-        };
-        if assoc.state != State::Up || assoc.released || !info.is_plain() {
+        if assoc.state != State::Up || assoc.released || !info.is_plain() || total == 0 {
             return None;
         }
-        if !near.send_whole(info.stream, u32::from_be(info.ppid), data, total) {
+        let sent = match &mut assoc.body {
+            Body::Near(near) => near.send_whole(info.stream, u32::from_be(info.ppid), data, total),
+            Body::Far(far) => far.send(&info.outgoing(), data, false).is_ok(),
+        };
+        if !sent {
             return None;
         }
         assoc.told_full = false;

@@ -101,14 +101,12 @@ impl Socket {
     /// Looks a while for the peer of a connected one-to-one socket to send, or to make room. True: what is there is worth an
     /// attempt; false: whoever waits has looked. EINTR.
     pub(super) fn look(&self, want: Want) -> sys::Result<bool> {
-        let core = self.core.enter();
         if self.style == Style::Many {
             return Ok(false);
         }
-        let Bed::Ring(head) = core.bed(For::News) else {
+        let Some(head) = self.core.enter().only_ring() else {
             return Ok(false);
         };
-        drop(core);
         signal::begin_wait();
         let seen = self.sink.signal.changes();
         let events = if want == Want::ROOM { OUT } else { IN };
@@ -302,6 +300,18 @@ impl Core {
         self.port.is_some() || self.assocs.len() > self.nears.len()
     }
 
+    /// The ring of its only association, where nothing else can come.
+    fn only_ring(&self) -> Option<&'static Head> {
+        let [only] = self.nears[..] else { return None };
+        if self.near.is_some() || self.has_packets() {
+            return None;
+        }
+        match &self.assocs.get(&only)?.body {
+            Body::Near(near) if near.is_up() => Some(near.head()),
+            _ => None,
+        }
+    }
+
     fn bed(&self, what: For) -> Bed {
         let near = |id: &AssocT| match &self.assocs.get(id)?.body {
             Body::Near(near) => Some(near),
@@ -317,13 +327,8 @@ impl Core {
             For::News => self.current,
             For::Room(id) | For::Setup(id) => Some(id),
         };
-        if let [only] = self.nears[..]
-            && self.near.is_none()
-            && !self.has_packets()
-            && let Some(near) = near(&only)
-            && near.is_up()
-        {
-            return Bed::Ring(near.head());
+        if let Some(head) = self.only_ring() {
+            return Bed::Ring(head);
         }
         let (listening, nears) = match &whose {
             Some(id) => (None, core::slice::from_ref(id)),
