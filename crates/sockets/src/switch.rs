@@ -14,10 +14,20 @@ use crate::record;
 use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View};
 use crate::truth;
 
+/// Looks at a reader that is in the kernel, each with a pause: as long as its call takes, which is not to block.
+const LOOKS: u32 = 64;
+
 /// Tries to move this end's sending direction from the kernel to the ring. Fails rather than waits: one more send by TCP
-/// costs nothing.
+/// costs nothing. But who answers at once comes just when the peer looks into the kernel for the answer, and would do so
+/// each time: that look is over in a moment.
 pub fn try_switch(v: &View<'_>) -> bool {
     let d = v.out();
+    for _ in 0..LOOKS {
+        if !Tx(d.send.tx.load(Ordering::Acquire)).has(KREAD) {
+            break;
+        }
+        core::hint::spin_loop();
+    }
     let switched = {
         let _section = v.lock_out();
         let w = Tx(d.send.tx.load(Ordering::Acquire));
