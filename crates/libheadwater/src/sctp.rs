@@ -251,29 +251,22 @@ unsafe fn append_addresses(bytes: &mut Vec<u8>) -> sys::Result<()> {
     Ok(())
 }
 
-/// To the peer of a connection, with nothing said of it. What goes at once leaves errno alone.
+/// To the peer of a connection, with nothing said of it, what can goes at once, and leaves errno alone.
 #[inline(always)]
-fn send_plainly(h: Handle, data: &[iovec], flags: c_int) -> isize {
-    if let Some(open) = face::get(h)
-        && let Some(sent) = open.socket.send_at_once(data)
+fn send(h: Handle, what: &Sending<'_>) -> isize {
+    if what.to.is_empty()
+        && what.control.is_empty()
+        && let Some(open) = face::get(h)
+        && let Some(sent) = open.socket.send_at_once(what.data)
     {
         return sent as isize;
     }
-    let (to, control) = (&[], &[]);
-    send(
-        h,
-        &Sending {
-            to,
-            data,
-            control,
-            flags,
-        },
-    )
+    send_slowly(h, what)
 }
 
 /// EPIPE comes with SIGPIPE, unless MSG_NOSIGNAL.
 #[inline(never)]
-fn send(h: Handle, what: &Sending<'_>) -> isize {
+fn send_slowly(h: Handle, what: &Sending<'_>) -> isize {
     let before = next::errno();
     let outcome = face::get(h).ok_or(libc::EBADF).and_then(|open| {
         let outcome = open.socket.send(what);
@@ -294,7 +287,15 @@ fn refused(errno: c_int) -> isize {
 
 pub unsafe fn sendv(h: Handle, iov: *const iovec, n: usize, flags: c_int) -> isize {
     match parts(iov, n) {
-        Ok(data) => send_plainly(h, data, flags),
+        Ok(data) => send(
+            h,
+            &Sending {
+                to: &[],
+                data,
+                control: &[],
+                flags,
+            },
+        ),
         Err(e) => refused(e),
     }
 }
@@ -307,7 +308,6 @@ pub unsafe fn sendto(
     len: socklen_t,
 ) -> isize {
     match name(to.cast(), len) {
-        Ok([]) => send_plainly(h, data, flags),
         Ok(to) => send(
             h,
             &Sending {
@@ -335,12 +335,6 @@ pub unsafe fn sendmsg(h: Handle, msg: *const msghdr, flags: c_int) -> isize {
         })
     };
     match sending() {
-        Ok(Sending {
-            to: [],
-            control: [],
-            data,
-            flags,
-        }) => send_plainly(h, data, flags),
         Ok(what) => send(h, &what),
         Err(e) => refused(e),
     }

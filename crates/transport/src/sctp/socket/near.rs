@@ -268,18 +268,13 @@ impl Near {
     #[inline]
     pub fn send_whole(&mut self, stream: u16, ppid: u32, data: &[iovec], len: usize) -> bool {
         let hindered = self.head.incoming().specials() > 0
-            || self.over.is_some()
-            || self.released
-            || self.peer_released
+            || self.check_sending().is_err()
             || self.sending[0].is_some()
             || stream >= self.out
             || len.wrapping_sub(1) >= PIECE
             || self.dry != Dry::Unwanted
             || !self.outbox.is_empty();
-        if hindered {
-            return false;
-        }
-        let Some(link) = self.link.as_mut().filter(|link| link.is_open()) else {
+        let Some(link) = self.link.as_mut().filter(|_| !hindered) else {
             return false;
         };
         let label = Label {

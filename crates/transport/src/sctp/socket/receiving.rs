@@ -44,9 +44,8 @@ pub struct Peeked {
 const MOST_PEEKED: usize = 1 << 20;
 
 impl Socket {
-    /// The way of most messages: from the peer of a connected one-to-one socket, with nothing to be said of them, at
-    /// once. `None`: by [`Socket::receive`].
-    /// Bytes, and MSG_EOR with the last of the message.
+    /// The way of most messages: from the peer of a connected one-to-one socket, with nothing to be said of them, at once.
+    /// Bytes, and MSG_EOR with the last of the message. `None`: by [`Socket::receive`].
     #[inline(always)]
     pub fn receive_at_once(&self, into: &[iovec]) -> Option<(usize, i32)> {
         if self.style != Style::One || self.remote.get().is_some() {
@@ -93,13 +92,13 @@ impl Socket {
         })
     }
 
-    /// FIONREAD: of the message in front.
     /// Of a one-to-one socket that listens nothing is received.
     pub fn takes_data(&self) -> bool {
         let core = self.core.enter();
         core.style == Style::Many || !core.listening
     }
 
+    /// FIONREAD: of the message in front.
     pub fn unread(&self) -> usize {
         if let Some(remote) = self.remote.get() {
             return remote.unread(self);

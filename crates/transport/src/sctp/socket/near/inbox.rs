@@ -539,26 +539,23 @@ impl Numbers {
     }
 
     #[inline]
-    fn pass(&mut self, label: Label) {
-        let at = usize::from(label.stream);
-        if !label.is_unordered() && at < self.ssns.len() {
-            self.tsn = self.tsn.wrapping_add(1);
-            self.ssns[at] = self.ssns[at].wrapping_add(1);
-        } else {
-            self.begin(label);
-        }
-    }
-
     fn begin(&mut self, label: Label) -> Received {
         let received = self.of_next(label);
-        self.tsn = self.tsn.wrapping_add(1);
-        if !label.is_unordered() {
-            let at = usize::from(label.stream);
-            if at >= self.ssns.len() {
-                self.ssns.resize(at + 1, 0);
-            }
-            self.ssns[at] = received.ssn.0.wrapping_add(1);
-        }
+        self.pass(label);
         received
+    }
+
+    /// Counts a message whose numbers nobody asks for.
+    #[inline]
+    fn pass(&mut self, label: Label) {
+        self.tsn = self.tsn.wrapping_add(1);
+        if label.is_unordered() {
+            return;
+        }
+        let at = usize::from(label.stream);
+        if at >= self.ssns.len() {
+            self.ssns.resize(at + 1, 0);
+        }
+        self.ssns[at] = self.ssns[at].wrapping_add(1);
     }
 }
