@@ -1,55 +1,70 @@
-//! What the figures were measured on, and a network namespace of one's own to measure in.
+//! What the figures were measured on.
 
+mod calibration;
+mod look;
+mod network;
+
+use std::collections::BTreeMap;
 use std::env;
-use std::fs::{self, File};
-use std::io::{self, Read};
 use std::mem;
-use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Serialize)]
+pub use calibration::Calibration;
+pub use network::{free_port, is_listening, loopback_bytes};
+
+use crate::table::{duration, number};
+
+#[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Machine {
     pub cpu: String,
     pub kernel: String,
     /// The CPUs this process may use; placements take the first two.
     pub cpus: Vec<usize>,
+    /// Whether those two are threads of one core.
+    pub one_core: Option<bool>,
+    /// What chooses the clock rate; none where this system does not.
+    pub governor: Option<String>,
+    /// How long an idle CPU takes to wake is up to it.
+    pub idle_driver: Option<String>,
+    pub hypervisor: Option<String>,
+    /// What the kernel does about the weaknesses of this CPU, by their names.
+    pub mitigations: BTreeMap<String, String>,
+    pub memory_bytes: Option<u64>,
     pub congestion: String,
     /// The namespace holds nothing else, so its loop-back counters are ours alone.
     pub own_network: bool,
+    /// Over the minute before the start.
     pub load: f64,
-    pub version: &'static str,
+    pub version: String,
+    pub calibration: Calibration,
 }
 
 impl Machine {
     /// Where allowed (root), moves this thread and the programs it starts into a network namespace of their own, with cubic
-    /// as its congestion control; HEADWATER_BENCH_NETNS=0 prevents it. Then looks round.
+    /// as its congestion control; HEADWATER_BENCH_NETNS=0 prevents it. Then looks round, and measures for a tenth of a second
+    /// or two.
     pub fn enter() -> Machine {
-        let own_network =
-            env::var("HEADWATER_BENCH_NETNS").as_deref() != Ok("0") && own_network().is_ok();
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let cpu = read("/proc/cpuinfo")
-            .lines()
-            .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
-            .map_or("unknown CPU".to_string(), |(_, name)| {
-                name.trim().to_string()
-            });
+        let own_network = env::var("HEADWATER_BENCH_NETNS").as_deref() != Ok("0")
+            && network::own_network().is_ok();
+        let cpus = allowed_cpus();
         Machine {
-            cpu,
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_string(),
-            cpus: allowed_cpus(),
-            congestion: read("/proc/sys/net/ipv4/tcp_congestion_control")
-                .trim()
-                .to_string(),
+            cpu: look::cpu(),
+            kernel: look::line("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            one_core: look::one_core(&cpus),
+            governor: look::governor(&cpus),
+            idle_driver: look::line("/sys/devices/system/cpu/cpuidle/current_driver")
+                .filter(|name| name != "none"),
+            hypervisor: look::hypervisor(),
+            mitigations: look::mitigations(),
+            memory_bytes: look::memory_bytes(),
+            congestion: look::line("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default(),
             own_network,
-            load: read("/proc/loadavg")
-                .split(' ')
-                .next()
-                .and_then(|load| load.parse().ok())
-                .unwrap_or(0.0),
-            version: env!("CARGO_PKG_VERSION"),
+            load: look::load(),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            calibration: Calibration::measure(&cpus),
+            cpus,
         }
     }
 
@@ -61,88 +76,67 @@ impl Machine {
             self.cpu,
             self.kernel,
             self.congestion,
-            if self.own_network {
-                "own network namespace"
-            } else {
-                "shared network namespace"
-            },
+            self.namespace(),
             self.load,
             self.version,
         )
     }
-}
 
-/// Bytes that this thread's loop-back device has sent. /sys would show the namespace in which it was mounted.
-pub fn loopback_bytes() -> u64 {
-    let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
-    table
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("lo:"))
-        .and_then(|counters| counters.split_whitespace().nth(8)?.parse().ok())
-        .unwrap_or(0)
-}
-
-/// Whether somebody listens on a TCP port of 127.0.0.1, without a connection that would show in their counters.
-pub fn is_listening(port: u16) -> bool {
-    let table = fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
-    let (any, local) = (
-        format!("00000000:{port:04X}"),
-        format!("0100007F:{port:04X}"),
-    );
-    table.lines().any(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        let address = fields.next().unwrap_or_default();
-        (address == any || address == local) && fields.nth(1) == Some("0A")
-    })
-}
-
-/// A port nobody uses now.
-pub fn free_port() -> io::Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?
-        .local_addr()?
-        .port())
-}
-
-fn own_network() -> io::Result<()> {
-    // Opened here, where it is still the machine's own.
-    let allowed = File::options()
-        .read(true)
-        .write(true)
-        .open("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
-    // SAFETY: unshare takes no pointers; sockets opened earlier keep their namespace, and there are none.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        return Err(io::Error::last_os_error());
+    /// For a report: what it is, and what it is like. What is not known is left out.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut lines = vec![
+            ("CPU", self.cpu.clone()),
+            ("CPUs", self.cpus_and_cores()),
+            ("kernel", format!("Linux {}", self.kernel)),
+        ];
+        let mut add = |head, value: Option<String>| lines.extend(value.map(|value| (head, value)));
+        add("hypervisor", self.hypervisor.clone());
+        add("clock rate by", self.governor.clone());
+        add("idle driver", self.idle_driver.clone());
+        let mitigations = self
+            .mitigations
+            .iter()
+            .map(|(name, what)| format!("{name}: {what}"));
+        add(
+            "mitigations",
+            Some(mitigations.collect::<Vec<String>>().join("; ")).filter(|all| !all.is_empty()),
+        );
+        let gib = |bytes: u64| format!("{} GiB", number(bytes as f64 / (1u64 << 30) as f64));
+        add("memory", self.memory_bytes.map(gib));
+        let network = format!("{}, {}", self.namespace(), self.congestion);
+        add("network", Some(network));
+        add("load at the start", Some(format!("{:.2}", self.load)));
+        let measured = &self.calibration;
+        let time = |ns: Option<f64>| ns.map(duration);
+        add(
+            "cache line to another CPU and back",
+            time(measured.cache_line_ns),
+        );
+        add("system call", time(measured.syscall_ns));
+        add("reading the clock", time(measured.clock_ns));
+        add("waking an idle CPU", time(measured.wake_ns));
+        let speed = |bytes: Option<f64>| bytes.map(|b| format!("{} GB/s", number(b / 1e9)));
+        add("copying in the cache", speed(measured.copy_cached));
+        add("copying in memory", speed(measured.copy_memory));
+        add("headwater", Some(self.version.clone()));
+        lines
     }
-    let socket = UdpSocket::bind("0.0.0.0:0")?;
-    // SAFETY: ifreq is plain data; the name is shorter than its field and the rest stays zero.
-    let rc = unsafe {
-        let mut request: libc::ifreq = mem::zeroed();
-        request.ifr_name[0] = b'l' as libc::c_char;
-        request.ifr_name[1] = b'o' as libc::c_char;
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request)
-    };
-    if rc != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // Where cubic is missing the machine's own choice stays, and the header names it.
-    let _ = prefer_cubic(allowed?);
-    Ok(())
-}
 
-/// Makes cubic this namespace's default. A namespace may only choose from the machine's list, so where cubic is not in it,
-/// it is for a moment.
-fn prefer_cubic(mut allowed: File) -> io::Result<()> {
-    let choose = || fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
-    if choose().is_ok() {
-        return Ok(());
+    fn namespace(&self) -> &'static str {
+        match self.own_network {
+            true => "own network namespace",
+            false => "shared network namespace",
+        }
     }
-    let mut before = String::new();
-    allowed.read_to_string(&mut before)?;
-    allowed.write_at(format!("{} cubic", before.trim()).as_bytes(), 0)?;
-    let chosen = choose();
-    allowed.write_at(before.trim().as_bytes(), 0)?;
-    chosen
+
+    fn cpus_and_cores(&self) -> String {
+        let cores = match self.one_core {
+            Some(true) => ", the first two on one core",
+            Some(false) => ", the first two on cores of their own",
+            None => "",
+        };
+        format!("{}{cores}", self.cpus.len())
+    }
 }
 
 fn allowed_cpus() -> Vec<usize> {
@@ -155,5 +149,78 @@ fn allowed_cpus() -> Vec<usize> {
         (0..libc::CPU_SETSIZE as usize)
             .filter(|&cpu| libc::CPU_ISSET(cpu, &set))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_a_line_for_whatever_is_known() {
+        let little = Machine {
+            cpu: "Some CPU".to_string(),
+            cpus: vec![0, 1],
+            ..Machine::default()
+        };
+        let heads: Vec<&str> = little.lines().into_iter().map(|(head, _)| head).collect();
+        assert_eq!(
+            heads,
+            [
+                "CPU",
+                "CPUs",
+                "kernel",
+                "network",
+                "load at the start",
+                "headwater"
+            ]
+        );
+        let more = Machine {
+            one_core: Some(true),
+            memory_bytes: Some(8 << 30),
+            mitigations: [("meltdown", "PTI"), ("spectre_v2", "Retpolines")]
+                .map(|(name, what)| (name.to_string(), what.to_string()))
+                .into(),
+            calibration: Calibration {
+                wake_ns: Some(25_000.0),
+                copy_cached: Some(4.2e10),
+                ..Calibration::default()
+            },
+            ..little
+        };
+        let lines: BTreeMap<&str, String> = more.lines().into_iter().collect();
+        assert_eq!(lines["CPUs"], "2, the first two on one core");
+        assert_eq!(lines["memory"], "8.00 GiB");
+        assert_eq!(
+            lines["mitigations"],
+            "meltdown: PTI; spectre_v2: Retpolines"
+        );
+        assert_eq!(lines["waking an idle CPU"], "25.0 µs");
+        assert_eq!(lines["copying in the cache"], "42.0 GB/s");
+    }
+
+    #[test]
+    fn an_older_report_tells_less_of_its_machine() {
+        let older = r#"{"cpu":"x","kernel":"6.1","cpus":[0,1],"congestion":"cubic","own_network":true,"load":0.5,"version":"0.1.0"}"#;
+        let machine: Machine = serde_json::from_str(older).unwrap();
+        assert_eq!((machine.cpus.len(), machine.hypervisor), (2, None));
+        assert_eq!(machine.calibration, Calibration::default());
+    }
+
+    #[test]
+    fn this_machine_survives_being_written_and_read() {
+        let machine = Machine {
+            cpu: look::cpu(),
+            mitigations: look::mitigations(),
+            hypervisor: look::hypervisor(),
+            memory_bytes: look::memory_bytes(),
+            calibration: Calibration {
+                syscall_ns: Some(101.5),
+                ..Calibration::default()
+            },
+            ..Machine::default()
+        };
+        let text = serde_json::to_string(&machine).unwrap();
+        assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), machine);
     }
 }

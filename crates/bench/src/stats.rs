@@ -1,17 +1,43 @@
-//! Medians, and how sure they are.
+//! Medians, means, and how sure they are.
 //!
-//! The interval of a median comes from order statistics (the sign test turned round): it assumes nothing about how samples
-//! are distributed, which suits figures that have two modes.
+//! Medians and quartiles suit figures that have two modes or a wild value, and the bootstrap asks nothing of how samples are
+//! distributed. Only `mean_interval` assumes that they scatter about their mean as errors do.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+const CONFIDENCE: f64 = 0.95;
+const RESAMPLES: usize = 2000;
+/// The same samples shall always give the same interval, and the usual numbers of pairs what all possible resamples would.
+const SEED: u64 = 0;
 
 /// The median; NaN of nothing.
 pub fn median(values: &[f64]) -> f64 {
+    quantile(&sorted(values), 0.5)
+}
+
+/// How far values spread.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    pub min: f64,
+    pub q1: f64,
+    pub median: f64,
+    pub q3: f64,
+    pub max: f64,
+}
+
+/// None of nothing. Quartiles lie between two values as far as their place does.
+pub fn quartiles(values: &[f64]) -> Option<Spread> {
     let sorted = sorted(values);
-    let n = sorted.len();
-    match n {
-        0 => f64::NAN,
-        _ if n % 2 == 1 => sorted[n / 2],
-        _ => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
-    }
+    Some(Spread {
+        min: *sorted.first()?,
+        q1: quantile(&sorted, 0.25),
+        median: quantile(&sorted, 0.5),
+        q3: quantile(&sorted, 0.75),
+        max: *sorted.last()?,
+    })
 }
 
 /// Where the median of what the values were drawn from lies.
@@ -19,26 +45,65 @@ pub fn median(values: &[f64]) -> f64 {
 pub struct Interval {
     pub low: f64,
     pub high: f64,
-    /// How sure that is: at least 0.95, or as much as the whole range gives where there are fewer than six values.
+    /// How sure that is: 0.95, or as much as the whole range gives where there are fewer than six values.
     pub coverage: f64,
 }
 
-/// The narrowest pair of order statistics that covers the median with at least 95 %.
-pub fn median_interval(values: &[f64]) -> Option<Interval> {
-    let sorted = sorted(values);
-    let n = sorted.len();
-    if n == 0 {
-        return None;
+/// The percentile bootstrap of the median: what the middle 95 % of the medians of 2000 samples drawn from the values span.
+/// The values are those of pairs, ratios or differences. Always the same for the same values.
+pub fn bootstrap_ratio(values: &[f64]) -> Option<Interval> {
+    let values = sorted(values);
+    let last = values.len().checked_sub(1)?;
+    let mut random = ChaCha8Rng::seed_from_u64(SEED);
+    let mut places = vec![0; values.len()];
+    let mut drawn = vec![0.0; values.len()];
+    let mut medians = Vec::with_capacity(RESAMPLES);
+    while medians.len() < RESAMPLES {
+        // Each comes with its mirror image, so that what is symmetrical has a symmetrical interval.
+        places.fill_with(|| ((u64::from(random.next_u32()) * values.len() as u64) >> 32) as usize);
+        for mirrored in [false, true] {
+            let value = |&place: &usize| values[if mirrored { last - place } else { place }];
+            drawn.clear();
+            drawn.extend(places.iter().map(value));
+            drawn.sort_unstable_by(f64::total_cmp);
+            medians.push(quantile(&drawn, 0.5));
+        }
     }
-    let coverage = |trim: usize| 1.0 - 2.0 * lower_tail(n, trim);
-    let trim = (0..n.div_ceil(2))
-        .take_while(|&trim| trim == 0 || coverage(trim) >= 0.95)
-        .last()
-        .unwrap_or(0);
+    medians.sort_unstable_by(f64::total_cmp);
     Some(Interval {
-        low: sorted[trim],
-        high: sorted[n - 1 - trim],
-        coverage: coverage(trim),
+        low: quantile(&medians, (1.0 - CONFIDENCE) / 2.0),
+        high: quantile(&medians, (1.0 + CONFIDENCE) / 2.0),
+        coverage: CONFIDENCE.min(coverage_of_range(values.len())),
+    })
+}
+
+/// The mean, and where that of what the values were drawn from lies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeanInterval {
+    pub mean: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl MeanInterval {
+    /// Half the interval, as a share of the mean.
+    pub fn error(&self) -> f64 {
+        (self.high - self.low) / 2.0 / self.mean.abs()
+    }
+}
+
+/// Student's interval of the mean, 95 %. None for fewer than two values.
+pub fn mean_interval(values: &[f64]) -> Option<MeanInterval> {
+    let n = values.len() as f64;
+    let freedom = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let error = (squares / (n - 1.0) / n).sqrt();
+    let half = freedom.inverse_cdf((1.0 + CONFIDENCE) / 2.0) * error;
+    Some(MeanInterval {
+        mean,
+        low: mean - half,
+        high: mean + half,
     })
 }
 
@@ -70,26 +135,39 @@ pub fn least_squares(points: &[(f64, f64)]) -> Option<Line> {
     })
 }
 
+/// How surely the range of so many values holds the median: unless all of them lie on one side of it.
+fn coverage_of_range(count: usize) -> f64 {
+    1.0 - 2.0 * 0.5f64.powi(count as i32)
+}
+
+/// Of sorted values, between neighbours by how near the place is to each; NaN of nothing.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return f64::NAN;
+    };
+    let place = share * last as f64;
+    let below = place.floor() as usize;
+    let (low, high) = (sorted[below], sorted[(below + 1).min(last)]);
+    match place - place.floor() {
+        0.0 => low,
+        part => low + (high - low) * part,
+    }
+}
+
 fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
 
-/// The chance that at most `k` of `n` values fall below the median they were drawn from.
-fn lower_tail(n: usize, k: usize) -> f64 {
-    let mut term = 0.5f64.powi(n as i32);
-    let mut sum = term;
-    for i in 1..=k {
-        term *= (n + 1 - i) as f64 / i as f64;
-        sum += term;
-    }
-    sum
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn close(found: f64, wanted: f64) {
+        let error = (found - wanted).abs();
+        assert!(error <= 1e-9 * wanted.abs().max(1.0), "{found}, {wanted}");
+    }
 
     #[test]
     fn a_median_ignores_one_wild_value() {
@@ -98,31 +176,117 @@ mod tests {
         assert!(median(&[]).is_nan());
     }
 
+    /// numpy 2.4.6, `np.quantile(values, [0, .25, .5, .75, 1])`.
     #[test]
-    fn fifteen_pairs_give_the_fourth_and_the_twelfth() {
-        let values: Vec<f64> = (1..=15).map(f64::from).collect();
-        let interval = median_interval(&values).unwrap();
-        assert_eq!((interval.low, interval.high), (4.0, 12.0));
-        assert!((interval.coverage - 0.96484375).abs() < 1e-9);
+    fn quartiles_are_those_of_numpy() {
+        let known: [(&[f64], [f64; 5]); 3] = [
+            (
+                &[3.1, 1.2, 5.9, 2.6, 5.3, 5.8, 9.7, 9.3],
+                [1.2, 2.975, 5.55, 6.75, 9.7],
+            ),
+            (&[1.0, 2.0, 4.0], [1.0, 1.5, 2.0, 3.0, 4.0]),
+            (&[7.0, 1.0], [1.0, 2.5, 4.0, 5.5, 7.0]),
+        ];
+        for (values, wanted) in known {
+            let found = quartiles(values).unwrap();
+            let found = [found.min, found.q1, found.median, found.q3, found.max];
+            found
+                .iter()
+                .zip(wanted)
+                .for_each(|(&found, wanted)| close(found, wanted));
+        }
+        assert_eq!(quartiles(&[]), None);
+        assert_eq!(quartiles(&[2.0]).unwrap().q3, 2.0);
+    }
+
+    /// A resample's median is at most the k-th of n values where most of its n draws hit the first k, so the binomial
+    /// distribution of n and k/n says how often it is. For 15 values scipy 1.17.1's `binom.sf(7, 15, k / 15)` says 0.0042,
+    /// 0.0255 and 0.0882 for the third, the fourth and the fifth: the fourth is where the interval begins.
+    #[test]
+    fn the_interval_is_what_all_possible_resamples_would_give() {
+        let most = |n: u32, hit: f64| -> f64 {
+            let ways = |m: u32| (0..m).fold(1.0, |w, i| w * f64::from(n - i) / f64::from(i + 1));
+            let exactly = |m: u32| ways(m) * hit.powi(m as i32) * (1.0 - hit).powi((n - m) as i32);
+            (n / 2 + 1..=n).map(exactly).sum()
+        };
+        assert!((most(15, 4.0 / 15.0) - 0.0255).abs() < 5e-5);
+        for n in [5, 7, 9, 11, 13, 15, 17, 19, 21, 25, 31] {
+            let values: Vec<f64> = (1..=n).map(f64::from).collect();
+            let found = bootstrap_ratio(&values).unwrap();
+            let low = (1..=n).find(|&k| most(n, f64::from(k) / f64::from(n)) >= 0.025);
+            let low = f64::from(low.unwrap());
+            assert_eq!((found.low, found.high), (low, f64::from(n) + 1.0 - low));
+        }
+    }
+
+    /// scipy 1.17.1, `stats.bootstrap((values,), np.median, method='percentile', n_resamples=200000)`: 1.95 to 2.10 (or 2.08,
+    /// by its seed).
+    #[test]
+    fn ratios_have_the_interval_that_scipy_gives_them() {
+        let ratios = [
+            1.92, 2.05, 1.99, 2.41, 1.87, 2.10, 2.02, 1.95, 2.20, 2.00, 1.90, 2.08, 2.03, 1.97,
+            2.15,
+        ];
+        let found = bootstrap_ratio(&ratios).unwrap();
+        assert_eq!((found.low, found.high, found.coverage), (1.95, 2.10, 0.95));
+        assert_eq!(bootstrap_ratio(&ratios), Some(found));
     }
 
     #[test]
     fn few_values_give_their_range_and_say_how_little_it_means() {
-        let interval = median_interval(&[2.0, 1.0, 3.0, 5.0, 4.0]).unwrap();
-        assert_eq!((interval.low, interval.high), (1.0, 5.0));
-        assert_eq!(interval.coverage, 0.9375);
-        let single = median_interval(&[7.0]).unwrap();
-        assert_eq!((single.low, single.high, single.coverage), (7.0, 7.0, 0.0));
-        assert_eq!(median_interval(&[]), None);
+        let values = [2.0, 1.0, 3.0, 5.0, 4.0];
+        for (count, coverage) in [(1, 0.0), (2, 0.5), (3, 0.75), (4, 0.875), (5, 0.9375)] {
+            let found = bootstrap_ratio(&values[..count]).unwrap();
+            let range = quartiles(&values[..count]).unwrap();
+            assert_eq!(
+                (found.low, found.high, found.coverage),
+                (range.min, range.max, coverage)
+            );
+        }
+        assert_eq!(bootstrap_ratio(&[]), None);
     }
 
     #[test]
     fn the_interval_of_many_values_is_narrow_and_holds_the_median() {
         let values: Vec<f64> = (0..101).map(f64::from).collect();
-        let interval = median_interval(&values).unwrap();
+        let interval = bootstrap_ratio(&values).unwrap();
         assert!(interval.low >= 39.0 && interval.high <= 61.0);
         assert!(interval.low < 50.0 && interval.high > 50.0);
-        assert!(interval.coverage >= 0.95);
+    }
+
+    /// scipy 1.17.1, `stats.t.interval(0.95, n - 1, loc=mean, scale=stats.sem(values))`.
+    #[test]
+    fn the_interval_of_a_mean_is_that_of_scipy() {
+        let known = [
+            (
+                vec![12.1, 11.8, 12.6, 12.0, 11.9],
+                [12.08, 11.69328594544518, 12.46671405455482],
+            ),
+            (
+                vec![3.0, 5.0],
+                [4.0, -8.706204736174694, 16.706204736174694],
+            ),
+            (
+                (1..=30).map(|i| f64::from(i * i)).collect(),
+                [315.1666666666667, 210.14269180793627, 420.1906415253971],
+            ),
+        ];
+        for (values, [mean, low, high]) in known {
+            let found = mean_interval(&values).unwrap();
+            close(found.mean, mean);
+            close(found.low, low);
+            close(found.high, high);
+        }
+    }
+
+    #[test]
+    fn a_mean_of_one_value_has_no_interval_and_one_of_equal_values_no_width() {
+        assert_eq!(mean_interval(&[]), None);
+        assert_eq!(mean_interval(&[7.0]), None);
+        let found = mean_interval(&[7.0; 4]).unwrap();
+        assert_eq!((found.low, found.high, found.error()), (7.0, 7.0, 0.0));
+        let found = mean_interval(&[3.0, 5.0]).unwrap();
+        close(found.error(), 12.706204736174694 / 4.0);
     }
 
     #[test]
@@ -135,5 +299,49 @@ mod tests {
         assert!(loose.r_squared < 0.5);
         assert_eq!(least_squares(&[(0.0, 5.0), (2.0, 6.0)]), None);
         assert_eq!(least_squares(&[(1.0, 5.0); 3]), None);
+    }
+
+    /// Anscombe's quartet, with what scipy 1.17.1's `stats.linregress` gives: slope, intercept, rvalue squared.
+    #[test]
+    fn anscombes_lines_are_those_of_scipy() {
+        const X: [f64; 11] = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
+        const X4: [f64; 11] = [8.0, 8.0, 8.0, 8.0, 8.0, 8.0, 8.0, 19.0, 8.0, 8.0, 8.0];
+        let quartet: [([f64; 11], [f64; 11], [f64; 3]); 4] = [
+            (
+                X,
+                [
+                    8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68,
+                ],
+                [0.5000909090909091, 3.0000909090909103, 0.666542459508775],
+            ),
+            (
+                X,
+                [
+                    9.14, 8.14, 8.74, 8.77, 9.26, 8.10, 6.13, 3.10, 9.13, 7.26, 4.74,
+                ],
+                [0.5000000000000001, 3.000909090909089, 0.6662420337274847],
+            ),
+            (
+                X,
+                [
+                    7.46, 6.77, 12.74, 7.11, 7.81, 8.84, 6.08, 5.39, 8.15, 6.42, 5.73,
+                ],
+                [0.4997272727272729, 3.002454545454544, 0.6663240410665595],
+            ),
+            (
+                X4,
+                [
+                    6.58, 5.76, 7.71, 8.84, 8.47, 7.04, 5.25, 12.50, 5.56, 7.91, 6.89,
+                ],
+                [0.4999090909090909, 3.0017272727272726, 0.6667072568984652],
+            ),
+        ];
+        for (x, y, [slope, intercept, r_squared]) in quartet {
+            let points: Vec<(f64, f64)> = x.into_iter().zip(y).collect();
+            let line = least_squares(&points).unwrap();
+            close(line.slope, slope);
+            close(line.intercept, intercept);
+            close(line.r_squared, r_squared);
+        }
     }
 }

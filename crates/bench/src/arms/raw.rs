@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use super::{cache_line, raw_channel};
+use crate::latency::Recorder;
 
 /// One end of something that carries messages.
 pub trait Wire {
@@ -156,7 +157,7 @@ fn measure(wire: &mut impl Wire, work: &Work) -> io::Result<(u64, Duration, Stri
     let mut answer = vec![0; work.size];
     let mut turn = 0u64;
     let batch = if work.one_way { 64 } else { 1 };
-    let mut times = Vec::with_capacity(1 << 16);
+    let mut times = Recorder::new();
     let start = Instant::now();
     let mut last = start;
     script.turn(turn);
@@ -170,25 +171,24 @@ fn measure(wire: &mut impl Wire, work: &Work) -> io::Result<(u64, Duration, Stri
             script.turn(turn);
         }
         let now = Instant::now();
-        if !work.one_way && times.len() < times.capacity() {
-            times.push((now - last).as_nanos() as u64);
+        if !work.one_way {
+            times.record_time(now - last);
         }
         last = now;
     }
     answer[0] = LAST;
     wire.send(&answer)?;
     wire.receive(&mut answer)?;
-    times.sort_unstable();
-    let quantile = |share: f64| {
-        let place = (times.len() as f64 * share) as usize;
-        times.get(place).copied().unwrap_or(0)
-    };
-    let latency = format!("\"p50_ns\":{},\"p99_ns\":{}", quantile(0.5), quantile(0.99));
+    let latency = format!(
+        "\"p50_ns\":{},\"p99_ns\":{}",
+        times.quantile(0.5),
+        times.quantile(0.99)
+    );
     Ok((turn, start.elapsed(), latency))
 }
 
-/// CPU time in nanoseconds and context switches of this process and of the child it has waited for.
-fn both_ends() -> (u64, u64) {
+/// CPU time in nanoseconds and context switches of this process and of all children that it has waited for.
+pub fn both_ends() -> (u64, u64) {
     let (mut cpu, mut switches) = (0, 0);
     for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
         // SAFETY: rusage is plain integers, filled by the call.
@@ -205,7 +205,7 @@ fn both_ends() -> (u64, u64) {
     (cpu, switches)
 }
 
-fn pin(cpu: Option<usize>) {
+pub fn pin(cpu: Option<usize>) {
     let Some(cpu) = cpu.filter(|&cpu| cpu < libc::CPU_SETSIZE as usize) else {
         return;
     };

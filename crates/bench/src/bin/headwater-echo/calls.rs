@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 
+use headwater_bench::latency::Recorder;
+
 use crate::client::measure;
-use crate::latency::Latency;
 use crate::options::{Options, Until};
 
 /// Pairs of calls between two looks at the clock, which would cost about as much as one of them.
@@ -34,7 +35,7 @@ pub fn run(options: &Options) -> io::Result<()> {
     measured.all_messages *= 2 * PAIRS;
     measured.bytes = measured.messages;
     // Of whole batches.
-    measured.latency = Latency::default();
+    measured.latency = Recorder::new();
     measured.print();
     Ok(())
 }

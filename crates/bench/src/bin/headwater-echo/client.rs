@@ -26,7 +26,7 @@ pub fn run(options: &Options) -> io::Result<()> {
     if !measured.verified {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "received bytes differ from the sent ones",
+            "received wrong bytes",
         ));
     }
     Ok(())
@@ -51,7 +51,7 @@ pub fn measure(
             measured.verified = step()?;
             let now = Instant::now();
             if part == 1 {
-                measured.latency.record(now - begun);
+                measured.latency.record_time(now - begun);
             }
             last = now;
             count += 1;

@@ -4,7 +4,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
-use crate::latency::Latency;
+use headwater_bench::latency::Recorder;
+
 use crate::net::Stream;
 use crate::options::Options;
 use crate::pattern::{Pattern, Place};
@@ -56,7 +57,7 @@ pub fn run(options: &Options) -> io::Result<Measured> {
         let usage = sys::usage();
         let start = Instant::now();
         let (mut now, mut count) = (start, 0);
-        let mut latency = Latency::default();
+        let mut latency = Recorder::new();
         while !until.reached(now - start, count) && measured.verified {
             let ready: Vec<_> = poll.wait()?.collect();
             for event in ready {
@@ -70,7 +71,7 @@ pub fn run(options: &Options) -> io::Result<Measured> {
                 measured.verified &= connection.receive(&pattern, &mut buffer)?;
                 if connection.received == size {
                     now = Instant::now();
-                    latency.record(now - connection.since);
+                    latency.record_time(now - connection.since);
                     count += 1;
                     connection.next(now, size);
                     connection.send(&poll, event.token, &pattern, size)?;

@@ -18,7 +18,6 @@ mod calls;
 mod client;
 mod fan;
 mod idle;
-mod latency;
 mod memcached;
 mod net;
 mod options;

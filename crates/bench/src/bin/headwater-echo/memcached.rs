@@ -35,7 +35,7 @@ pub fn run(options: &Options, op: Op) -> io::Result<Measured> {
         whole.all_messages += part.all_messages;
         whole.bytes += part.bytes;
         whole.time = whole.time.max(part.time);
-        whole.latency.add(&part.latency);
+        whole.latency.merge(&part.latency);
         whole.verified &= part.verified;
         whole.congestion = part.congestion;
         // Each thread saw the whole process.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::latency::Latency;
+use headwater_bench::latency::Recorder;
+
 use crate::sys::Usage;
 
 /// What a client measured. Everything but `all_messages` excludes the warm-up.
@@ -13,7 +14,7 @@ pub struct Measured {
     pub all_messages: u64,
     pub time: Duration,
     pub bytes: u64,
-    pub latency: Latency,
+    pub latency: Recorder,
     pub usage: Usage,
     pub verified: bool,
     pub congestion: String,

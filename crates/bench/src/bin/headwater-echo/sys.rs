@@ -15,10 +15,15 @@ pub struct Usage {
 }
 
 pub fn usage() -> Usage {
+    usage_of(libc::RUSAGE_SELF)
+}
+
+/// The same of RUSAGE_CHILDREN, those that have been waited for.
+pub fn usage_of(who: i32) -> Usage {
     // SAFETY: rusage is plain integers, and getrusage fills it.
     let usage = unsafe {
         let mut usage: libc::rusage = mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        libc::getrusage(who, &mut usage);
         usage
     };
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;

@@ -1,0 +1,85 @@
+//! Arms of the user's own: `--arm NAME='COMMAND'` runs the programs of a cell as `COMMAND PROGRAM ARGS...`.
+
+use std::process::Command;
+
+use crate::experiment::{Arm, Carrier, TCP};
+
+/// Reads `NAME=COMMAND`. The command is split into words as a shell does it, and put before each program.
+pub fn parse(text: &str) -> Result<Arm, String> {
+    let (name, command) = text
+        .split_once('=')
+        .ok_or_else(|| format!("--arm {text}: NAME='COMMAND' is wanted"))?;
+    let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || !name.chars().all(good) {
+        return Err(format!(
+            "--arm {text}: a name is made of letters, digits, and any of -_."
+        ));
+    }
+    let words = shlex::split(command).filter(|words| !words.is_empty());
+    let words =
+        words.ok_or_else(|| format!("--arm {text}: the command is empty, or a quote is open"))?;
+    let leaked = |word: String| &*Box::leak(word.into_boxed_str());
+    let words: Vec<&'static str> = words.into_iter().map(leaked).collect();
+    Ok(Arm {
+        // As long as the process lives, like the names of other arms.
+        name: leaked(name.to_string()),
+        carrier: Carrier::Command(Box::leak(words.into_boxed_slice())),
+        ..TCP
+    })
+}
+
+/// The program as this carrier runs it.
+pub fn wrap(carrier: Carrier, program: Command) -> Command {
+    let Carrier::Command([first, rest @ ..]) = carrier else {
+        return program;
+    };
+    let mut command = Command::new(first);
+    command.args(rest);
+    command.arg(program.get_program());
+    command.args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    if let Some(folder) = program.get_current_dir() {
+        command.current_dir(folder);
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_put_before_the_program() {
+        let arm = parse("mine=env 'A B=1' runner --").unwrap();
+        assert_eq!(arm.name, "mine");
+        let mut program = Command::new("server");
+        program.args(["-p", "1"]).env("X", "y");
+        let command = wrap(arm.carrier, program);
+        let words: Vec<_> = command
+            .get_args()
+            .map(|arg| arg.to_string_lossy())
+            .collect();
+        assert_eq!(command.get_program(), "env");
+        assert_eq!(words, ["A B=1", "runner", "--", "server", "-p", "1"]);
+        assert_eq!(command.get_envs().count(), 1);
+        let plain = wrap(Carrier::Tcp, Command::new("server"));
+        assert_eq!(plain.get_program(), "server");
+    }
+
+    #[test]
+    fn what_makes_no_arm_is_refused_with_its_reason() {
+        for (text, word) in [
+            ("x", "NAME"),
+            ("a b=c", "letters"),
+            ("x=", "empty"),
+            ("x='", "quote"),
+        ] {
+            assert!(parse(text).unwrap_err().contains(word), "{text}");
+        }
+    }
+}
