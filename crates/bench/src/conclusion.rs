@@ -1,24 +1,35 @@
 //! What follows from many cells together: the best of all placements, and lines through times over sizes.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Arm, Goal};
+use crate::findings::{Headline, Plot, Seed, Sheet};
+use crate::lenient;
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
 use crate::stats::least_squares;
 use crate::table::{self, duration, number};
 use crate::verdict::{self, Comparison};
 
-#[derive(Default, Serialize)]
+#[derive(Clone, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Conclusion {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub best: Vec<Best>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub regressions: Vec<Regression>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sheets: Vec<Sheet>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plots: Vec<Plot>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<Seed>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub headlines: Vec<Headline>,
 }
 
 /// An arm in its best placement against another in the other's.
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Best {
     pub cell: String,
     pub placement: Placement,
@@ -28,16 +39,18 @@ pub struct Best {
 }
 
 /// How the time of a message grows with its size.
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Regression {
-    pub work: &'static str,
+    pub work: String,
     pub placement: Placement,
-    pub arm: &'static str,
+    pub arm: String,
     pub sizes: usize,
     /// The intercept: what a message costs however small it is.
+    #[serde(deserialize_with = "lenient::number")]
     pub delay_ns: f64,
     /// Of the slope; none where more bytes took no more time.
     pub bytes_per_second: Option<f64>,
+    #[serde(deserialize_with = "lenient::number")]
     pub r_squared: f64,
     /// How many times better than the baseline; none where one of both makes no sense.
     pub delay_factor: Option<f64>,
@@ -66,10 +79,8 @@ impl Best {
         };
         let (placement, mine, _) = best(goal.arm)?;
         let (against_placement, other, _) = best(against.name)?;
-        let rounds = mine.all.iter().zip(&other.all);
-        let ratios: Vec<f64> = rounds
-            .filter_map(|(a, b)| Some(a.as_ref()?.rate / b.as_ref()?.rate))
-            .collect();
+        let rounds = mine.rates.iter().zip(&other.rates);
+        let ratios: Vec<f64> = rounds.filter_map(|(a, b)| Some((*a)? / (*b)?)).collect();
         let name = format!("{} ({})", against.name, against_placement.name());
         let wanted = Some((goal.must, goal.aim));
         Some(Best {
@@ -103,10 +114,10 @@ impl Regression {
                 .iter()
                 .filter(|(_, cell)| cell.placement == placement)
                 .collect();
-            let mut names: Vec<&'static str> = Vec::new();
+            let mut names: Vec<&str> = Vec::new();
             for arm in here.iter().flat_map(|(_, cell)| &cell.arms) {
-                if !names.contains(&arm.arm) {
-                    names.push(arm.arm);
+                if !names.contains(&arm.arm.as_str()) {
+                    names.push(&arm.arm);
                 }
             }
             let mut found: Vec<Regression> = names
@@ -127,16 +138,16 @@ impl Regression {
     }
 
     fn line(
-        work: &'static str,
+        work: &str,
         placement: Placement,
-        arm: &'static str,
+        arm: &str,
         points: &[(f64, f64)],
     ) -> Option<Regression> {
         let line = least_squares(points)?;
         Some(Regression {
-            work,
+            work: work.to_string(),
             placement,
-            arm,
+            arm: arm.to_string(),
             sizes: points.len(),
             delay_ns: line.intercept,
             bytes_per_second: (line.slope > 0.0).then(|| 1e9 / line.slope),
@@ -252,7 +263,7 @@ mod tests {
         let cells = [4.0, 64.0, 4096.0, 65536.0].map(at);
         let lines = Regression::all(&cells, "one", 4096, PIPE);
         assert_eq!(lines.len(), 2);
-        assert_eq!((lines[0].arm, lines[0].sizes), ("streams", 3));
+        assert_eq!((lines[0].arm.as_str(), lines[0].sizes), ("streams", 3));
         let close = |value: f64, to: f64| (value - to).abs() < to * 1e-6;
         assert!(close(lines[0].delay_ns, 50.0));
         assert!(close(lines[0].bytes_per_second.unwrap(), 8e9));

@@ -1,0 +1,119 @@
+//! Files that are replaced as a whole: whoever looks sees the old contents or the new, never a part.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::failure::{Failure, Result};
+
+/// Writes `bytes` beside `path`, makes sure they are on the disk, and renames them into place. On failure what was there is
+/// as it was, and nothing is left behind.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace_by(path, bytes.len(), |file| file.write_all(bytes))
+}
+
+fn replace_by(
+    path: &Path,
+    size: usize,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<()> {
+    put(path, fill).map_err(|error| {
+        Failure::Write(format!(
+            "cannot write {} ({size} bytes): {error}; {}; {}",
+            path.display(),
+            remedy(path, &error),
+            match path.exists() {
+                true => "what it held before is still there",
+                false => "nothing was left behind",
+            }
+        ))
+    })
+}
+
+fn put(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let folder = folder(path);
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".headwater-")
+        // As any other file's, less the umask: results are there to be read.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)?;
+    fill(file.as_file_mut())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The name is on the disk when the folder is; file systems that cannot do this still have the file.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn remedy(path: &Path, error: &io::Error) -> String {
+    let folder = folder(path).display();
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            format!("free that much in {folder}, or choose another folder with --out")
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            format!("make {folder} writable, or choose another folder with --out")
+        }
+        _ => "choose another folder with --out".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_readable_as_any_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/results.json");
+        replace(&path, b"one").unwrap();
+        replace(&path, b"two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        let other = folder.path().join("other");
+        File::create(&other).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&path), mode(&other));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_full_disk_leaves_the_old_results_and_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.json");
+        replace(&path, b"old").unwrap();
+        let full = replace_by(&path, 123_456, |file| {
+            file.write_all(b"half of the")?;
+            Err(io::Error::from_raw_os_error(libc::ENOSPC))
+        });
+        let words = full.unwrap_err().to_string();
+        for part in [
+            "results.json",
+            "123456 bytes",
+            "No space left",
+            "--out",
+            "still there",
+        ] {
+            assert!(words.contains(part), "{words}");
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().join("results.json");
+        let words = replace(&path, b"x").unwrap_err().to_string();
+        assert!(words.contains(&path.display().to_string()), "{words}");
+        assert!(words.contains("nothing was left behind"), "{words}");
+    }
+}
