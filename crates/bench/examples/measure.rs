@@ -12,5 +12,10 @@ fn main() -> ExitCode {
     let quick = names.iter().any(|name| name == "--quick");
     names.retain(|name| name != "--quick");
     let out = std::env::var_os("HEADWATER_BENCH_OUT").map(Into::into);
-    cli_bench(&BenchArgs { names, quick, out })
+    cli_bench(&BenchArgs {
+        names,
+        quick,
+        out,
+        ..BenchArgs::default()
+    })
 }

@@ -8,9 +8,11 @@ use comfy_table::Table;
 use crate::experiment::{ACCELERATED, Cell, Experiment, Site, TCP};
 use crate::experiments;
 use crate::failure::Result;
+use crate::measuring::{Pace, measure};
 use crate::placement::Placement;
+use crate::progress::Progress;
 use crate::report::{ArmReport, CellReport};
-use crate::runner::{self, Effort};
+use crate::runner::Effort;
 use crate::table;
 use crate::tools;
 
@@ -85,6 +87,7 @@ fn one(
 ) -> Result<()> {
     cell.arms = vec![TCP, ACCELERATED];
     let effort = Effort {
+        quick: true,
         pairs: if ours { 7 } else { 3 },
         time: Duration::from_millis(if ours { 400 } else { 500 }),
         rerun: false,
@@ -94,8 +97,9 @@ fn one(
     let placements: Vec<Placement> = Placement::offered(&site.machine.cpus)
         .filter(|placement| PLACEMENTS.contains(placement))
         .collect();
-    let bar = runner::progress((placements.len() * effort.pairs * cell.arms.len()) as u64);
-    bar.set_message(title);
+    let takes = effort.time * (effort.pairs * cell.arms.len()) as u32;
+    let progress = Progress::new(takes * placements.len() as u32);
+    progress.now(title.to_string());
     let mut rows = table::new(&[
         "where",
         "how",
@@ -107,8 +111,15 @@ fn one(
         "result",
     ]);
     for placement in placements {
-        let all = runner::measure(sockets, site, &cell, placement, effort, &bar)?;
-        let report = CellReport::new(&cell, placement, &all);
+        let pace = Pace {
+            progress: &progress,
+            takes,
+            until: None,
+        };
+        let Some(measured) = measure(sockets, site, &cell, placement, effort, pace)? else {
+            break;
+        };
+        let report = CellReport::new(&cell, placement, &measured.all);
         let native = report.arm(TCP.name);
         let accelerated = report.arm(ACCELERATED.name);
         let ratio = report
@@ -125,14 +136,17 @@ fn one(
             accelerated.map_or(String::new(), |arm| result(arm, ratio)),
         );
     }
-    bar.finish_and_clear();
+    progress.end();
     println!("\n{title}\n{rows}");
     Ok(())
 }
 
 /// The ratio, unless it means nothing.
 fn result(arm: &ArmReport, ratio: Option<f64>) -> String {
-    let proved = arm.carried.is_some_and(|carried| carried.yes == carried.of);
+    let proved = arm
+        .carried
+        .as_ref()
+        .is_some_and(|carried| carried.yes == carried.of);
     match ratio {
         Some(ratio) if proved => format!("{}x", table::number(ratio)),
         Some(_) => table::carried(arm),

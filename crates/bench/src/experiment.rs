@@ -1,13 +1,15 @@
 //! The vocabulary of an experiment: work in cells, ways of carrying it in arms, one sample, and what is expected of it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::carriage::Counters;
 use crate::conclusion::Conclusion;
 use crate::failure::Result;
+use crate::latency::Latency;
 use crate::machine::Machine;
 use crate::placement::Placement;
 use crate::report::CellReport;
@@ -18,6 +20,18 @@ use crate::tools::Tools;
 pub trait Experiment {
     fn name(&self) -> &'static str;
     fn describe(&self) -> &'static str;
+    /// What it asks, for the report: one sentence.
+    fn question(&self) -> &'static str {
+        self.describe()
+    }
+    /// How it is measured: a sentence or two.
+    fn method(&self) -> &'static str {
+        ""
+    }
+    /// Why it cannot be run here, if it cannot.
+    fn hindrance(&self, _site: &Site) -> Option<String> {
+        None
+    }
     fn cells(&self) -> Vec<Cell>;
     /// Runs the cell's work once, for about `job.time`, with every received byte checked.
     fn sample(&self, job: &Job<'_>) -> Result<Sample>;
@@ -30,11 +44,19 @@ pub trait Experiment {
 /// One piece of work, and the ways of carrying it that are compared.
 pub struct Cell {
     pub name: String,
+    /// Cells of one work differ in their size alone.
+    pub work: String,
+    /// Bytes of a message.
+    pub size: Option<usize>,
     pub unit: Unit,
     pub arms: Vec<Arm>,
     pub goals: Vec<Goal>,
     /// Part of a quick run.
     pub quick: bool,
+    /// Whether its programs can be run by a command of the user's.
+    pub wraps: bool,
+    /// Bytes, rounds and CPU time are like others', but a sample takes so many times as long.
+    pub stretch: f64,
     pub placements: &'static [Placement],
     pub proof: Proof,
 }
@@ -44,6 +66,8 @@ pub struct Cell {
 pub enum Proof {
     /// At least so many accelerated ends of connections, and a quiet loop-back device.
     Carried { ends: u64 },
+    /// At least so many accelerated ends, whatever else rightly goes by TCP.
+    Counted { ends: u64 },
     /// That the library was there: nothing is to be carried.
     Loaded,
     /// Nothing: connecting is the work, which rightly goes by TCP.
@@ -53,12 +77,25 @@ pub enum Proof {
 impl Cell {
     /// In every placement, with carried traffic, without goals.
     pub fn new(name: impl Into<String>, unit: Unit, arms: Vec<Arm>) -> Cell {
+        let name = name.into();
+        let (work, size) = match name.rsplit_once('-') {
+            Some((work, size)) if size.parse::<usize>().is_ok() => {
+                (work.to_string(), size.parse().ok())
+            }
+            _ => (name.clone(), None),
+        };
+        // What counts streams or associations says nothing of messages.
+        let size = size.filter(|_| unit != Unit::Footprint);
         Cell {
-            name: name.into(),
+            name,
+            work,
+            size,
             unit,
             arms,
             goals: Vec::new(),
             quick: false,
+            wraps: true,
+            stretch: 1.0,
             placements: &Placement::ALL,
             proof: Proof::Carried { ends: 1 },
         }
@@ -72,7 +109,7 @@ impl Cell {
 }
 
 /// What is shown of an arm, above all of its rate.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Unit {
     /// As the time of one message.
     RoundTrip,
@@ -96,7 +133,7 @@ pub enum Unit {
     Delay,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arm {
     pub name: &'static str,
     pub carrier: Carrier,
@@ -105,7 +142,7 @@ pub struct Arm {
     pub only: &'static [Placement],
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Carrier {
     Tcp,
     Unix,
@@ -117,6 +154,8 @@ pub enum Carrier {
     Pipe,
     /// A STREAMS pipe, with the library preloaded.
     Streams,
+    /// TCP, with a command of the user's before each program.
+    Command(&'static [&'static str]),
 }
 
 const fn arm(name: &'static str, carrier: Carrier) -> Arm {
@@ -175,7 +214,7 @@ pub enum Against {
     Time(f64),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     Rate,
@@ -279,7 +318,8 @@ pub struct Site {
 }
 
 /// One short run of one arm.
-#[derive(Clone, Default, Serialize)]
+#[derive(Clone, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Sample {
     pub messages: u64,
     /// With the warm-up: what wake-ups, switches, system calls and loop-back bytes are divided by.
@@ -294,6 +334,26 @@ pub struct Sample {
     pub cpu_ns: f64,
     /// Context switches of both ends, per message.
     pub switches: f64,
+    /// The parts of `cpu_ns`, and of `switches`, where they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voluntary: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub involuntary: Option<f64>,
+    /// Messages a second that were sent, that were received; `rate` is the lesser.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_rate: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_rate: Option<f64>,
+    /// Whole distributions, by name: `round_trip`, `server_read`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub latencies: BTreeMap<String, Latency>,
+    /// What else the experiment tells, by names with their unit: `server_read_p50_ns`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, f64>,
     /// Share of one CPU that was used, by the ends that the cell is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_share: Option<f64>,

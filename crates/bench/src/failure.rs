@@ -7,6 +7,8 @@ pub type Result<T> = std::result::Result<T, Failure>;
 
 #[derive(Debug)]
 pub enum Failure {
+    /// The command line does not make sense.
+    Usage(String),
     /// A program or library is not there: skip what needs it.
     Missing(String),
     /// A program could not be started.
@@ -19,6 +21,11 @@ pub enum Failure {
     Output(String, String),
     /// Received bytes differ from the sent ones.
     Contents(String),
+    /// A file or folder cannot be read or written.
+    File(std::path::PathBuf, io::Error),
+    /// A file of results could not be read, or written; a whole sentence.
+    Read(String),
+    Write(String),
     /// The measuring process itself failed.
     Io(io::Error),
 }
@@ -26,12 +33,15 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Failure::Usage(problem) => f.write_str(problem),
             Failure::Missing(what) => write!(f, "{what} is not there"),
             Failure::Start(what, error) => write!(f, "cannot start {what}: {error}"),
             Failure::Late(what) => write!(f, "{what} took too long"),
             Failure::Ended(what, said) => write!(f, "{what} failed: {said}"),
             Failure::Output(what, said) => write!(f, "{what} said something unexpected: {said}"),
             Failure::Contents(what) => write!(f, "{what} received wrong bytes"),
+            Failure::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Failure::Read(words) | Failure::Write(words) => f.write_str(words),
             Failure::Io(error) => error.fmt(f),
         }
     }

@@ -3,82 +3,131 @@
 //! ```text
 //!   experiments   what is compared: one file per experiment, each an `Experiment` with cells and arms
 //!   demo          a short tour over a few cells
-//!   report        JSON and tables            verdict   when a ratio counts     conclusion  what follows from many cells
-//!   runner        rounds that take every arm in turn (A B A B ...), reruns, counted runs
+//!   findings      tables and plots as data      report        JSON and tables            verdict   when a ratio counts     conclusion  what follows from many cells
+//!   runner        a run from its plan to its report     plan        what is measured, and how long it takes
+//!   measuring     rounds that take every arm in turn (A B A B ...), counted runs      progress, interrupt
 //!   exchange      one client against one server: time, CPU, switches, what the loop-back device saw
 //!   carriage      the proof that traffic went through shared memory       syscalls   counting system calls
+//!   disturbance   whether somebody else used the CPUs meanwhile
 //!   process       starting, pinning, ending programs     placement   which CPU each end gets, and who disturbs it
-//!   machine       what it runs on; a network namespace of its own         stats      medians and their intervals
+//!   results       a whole run as JSON, written and read     render    it as CSV, SVG and HTML     compare   two of them
+//!   machine       what it runs on; a network namespace of its own         stats      medians and their intervals       fit       curves
 //! ```
 //!
 //! A *cell* is one piece of work, an *arm* one way of carrying it, a *placement* where both ends run. A sample is one short
 //! run of an arm; a ratio is the median over pairs of samples taken in the same round. The measuring process itself is
 //! never accelerated.
 
+mod account;
 mod arms;
 mod carriage;
+mod compare;
+mod conclude;
 mod conclusion;
 mod demo;
+mod disturbance;
 mod exchange;
 mod experiment;
 mod experiments;
 mod failure;
+mod files;
+mod findings;
+mod fit;
+mod interrupt;
+pub mod latency;
+mod lenient;
 mod machine;
+mod measuring;
 mod placement;
+mod plan;
+mod port;
 mod process;
+mod progress;
+mod render;
 mod report;
+mod results;
 mod runner;
 mod select;
-mod stats;
+mod sizes;
+pub mod stats;
 mod syscalls;
 mod table;
 mod tools;
 mod verdict;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub use arms::raw::main as raw_main;
+pub use compare::{Change, Comparison, Verdict as ChangeVerdict, compare};
 pub use demo::demo;
+pub use failure::Failure;
+pub use machine::loopback_bytes;
+pub use render::all as render;
 
-use select::Selection;
+/// What `results.json` holds, for whoever makes, reads or draws it.
+pub mod data {
+    pub use crate::carriage::Counters;
+    pub use crate::conclusion::{Best, Conclusion, Regression};
+    pub use crate::experiment::{Metric, Sample, Unit};
+    pub use crate::findings::{
+        Axis, Column, Curve, Headline, Measure, Plot, Point, Scale, Seed, Sheet, Value,
+    };
+    pub use crate::latency::Latency;
+    pub use crate::machine::{Calibration, Machine};
+    pub use crate::placement::Placement;
+    pub use crate::report::{ArmReport, CarriedReport, CellReport, Report};
+    pub use crate::results::{Run, SAMPLES_SCHEMA, SCHEMA, Skipped, export_samples};
+    pub use crate::stats::Spread;
+    pub use crate::verdict::{Comparison, Figure, Syscalls, Verdict};
+}
 
 /// What `headwater bench` was asked for.
+#[derive(Default)]
 pub struct BenchArgs {
     /// `NAME[/CELL[/PLACEMENT]]`; CELL is any part of a cell's name. Nothing or `all` means every experiment, `list` names
     /// them with their cells.
     pub names: Vec<String>,
-    /// Fewer cells, placements and pairs, and shorter samples.
+    /// Fewer cells and placements, as many as two minutes suffice for.
     pub quick: bool,
-    /// Where the JSON goes; `./headwater-results` by default.
+    /// Where results and report go; `./headwater-results` by default.
     pub out: Option<PathBuf>,
+    /// Goes on with the run whose results are there.
+    pub resume: bool,
+    /// Rounds of a cell, and seconds of a sample, instead of the usual ones.
+    pub rounds: Option<usize>,
+    pub seconds: Option<f64>,
+    /// `NAME=COMMAND`: arms of the user's own.
+    pub arms: Vec<String>,
+    /// Where the single samples go.
+    pub samples: Option<PathBuf>,
+    /// Two results to be compared, instead of a run.
+    pub compare: Option<[PathBuf; 2]>,
 }
 
-/// Runs the experiments that `args` names, prints their tables and leaves their JSON.
+/// Runs the experiments that `args` names, prints their tables and leaves results and report; or compares two results.
 ///
-/// Fails when a name is unknown, when nothing could be measured, or when received bytes were wrong.
+/// Fails when a name is unknown, when nothing could be measured, or when received bytes were wrong; with 130 when it was
+/// interrupted.
 pub fn cli_bench(args: &BenchArgs) -> ExitCode {
     if args.names.iter().any(|name| name == "list") {
         experiments::print_list();
         return ExitCode::SUCCESS;
     }
-    let selections = match Selection::parse(&args.names) {
-        Ok(selections) => selections,
-        Err(problem) => {
-            eprintln!("headwater bench: {problem}");
-            return ExitCode::from(2);
-        }
+    let done = match &args.compare {
+        Some([old, new]) => compare::print(old, new).map(|()| runner::End::Good),
+        None => runner::run(args),
     };
-    let out = args
-        .out
-        .as_deref()
-        .unwrap_or(Path::new("headwater-results"));
-    match runner::run(&selections, args.quick, out) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    match done {
+        Ok(runner::End::Good) => ExitCode::SUCCESS,
+        Ok(runner::End::Bad) => ExitCode::FAILURE,
+        Ok(runner::End::Interrupted) => ExitCode::from(130),
         Err(failure) => {
             eprintln!("headwater bench: {failure}");
-            ExitCode::FAILURE
+            ExitCode::from(match failure {
+                Failure::Usage(_) => 2,
+                _ => 1,
+            })
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Where the two ends run, and who disturbs them.
 
-use serde::{Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::failure::Result;
 use crate::process::{self, Running};
@@ -62,6 +63,20 @@ impl Placement {
         }
     }
 
+    /// Those that the ends of a sample run on.
+    pub fn cpus(self, cpus: &[usize]) -> Vec<usize> {
+        let mut own: Vec<usize> = self
+            .server_cpu(cpus)
+            .into_iter()
+            .chain(self.client_cpu(cpus))
+            .collect();
+        own.dedup();
+        match own.is_empty() {
+            true => cpus.to_vec(),
+            false => own,
+        }
+    }
+
     /// Starts what disturbs this placement, if anything does; it ends when dropped.
     pub fn disturb(self, tools: &Tools, cpus: &[usize]) -> Result<Option<Running>> {
         if !matches!(self, Placement::ApartBusy | Placement::SameBusy) {
@@ -77,6 +92,14 @@ impl Placement {
 impl Serialize for Placement {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Placement {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let known = Placement::ALL.into_iter().find(|one| one.name() == name);
+        known.ok_or_else(|| D::Error::custom(format!("no placement is called {name}")))
     }
 }
 
@@ -100,5 +123,8 @@ mod tests {
         assert_eq!(Placement::Apart.server_cpu(&cpus), Some(2));
         assert_eq!(Placement::Apart.client_cpu(&cpus), Some(5));
         assert_eq!(Placement::Free.client_cpu(&cpus), None);
+        assert_eq!(Placement::Apart.cpus(&cpus), [2, 5]);
+        assert_eq!(Placement::SameBusy.cpus(&cpus), [2]);
+        assert_eq!(Placement::Free.cpus(&cpus), cpus);
     }
 }

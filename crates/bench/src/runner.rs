@@ -1,27 +1,45 @@
-//! Takes the samples: every arm of a cell in turn, round after round, so that whatever drifts drifts for all.
+//! A run, from what was asked for to its report.
 
 use std::env;
 use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use indicatif::{ProgressBar, ProgressStyle};
-
-use crate::experiment::{Cell, Experiment, Job, Sample, Site};
+use crate::BenchArgs;
+use crate::arms::user;
+use crate::experiment::{Arm, Experiment, Site};
 use crate::experiments;
 use crate::failure::{Failure, Result};
+use crate::interrupt;
 use crate::machine::Machine;
-use crate::placement::Placement;
+use crate::measuring::{Measured, Pace, measure};
+use crate::plan::{Item, Plan};
+use crate::progress::Progress;
+use crate::render;
 use crate::report::{CellReport, Report};
-use crate::select::{self, Selection};
-use crate::syscalls::Counter;
+use crate::results::{self, Run, Skipped};
+use crate::select::Selection;
 use crate::table;
 use crate::tools::Tools;
-use crate::verdict::{self, Series, Syscalls};
+use crate::verdict;
+
+/// What a quick run may take in all, and what of that is for measuring.
+const QUICK: Duration = Duration::from_secs(115);
+const QUICK_MEASURING: Duration = Duration::from_secs(95);
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    Good,
+    /// Nothing could be measured, or received bytes were wrong.
+    Bad,
+    Interrupted,
+}
 
 /// How long and how often.
 #[derive(Clone, Copy)]
 pub struct Effort {
+    pub quick: bool,
     pub pairs: usize,
     pub time: Duration,
     /// Whether a cell that looks bad is measured once more.
@@ -33,19 +51,18 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// HEADWATER_BENCH_PAIRS and HEADWATER_BENCH_SECONDS override how often and how long.
-    pub fn new(quick: bool) -> Effort {
+    /// HEADWATER_BENCH_PAIRS and HEADWATER_BENCH_SECONDS stand for what is not said.
+    pub fn new(quick: bool, rounds: Option<usize>, seconds: Option<f64>) -> Effort {
         let number = |name: &str| {
-            env::var(name)
-                .ok()?
-                .parse::<f64>()
-                .ok()
-                .filter(|n| *n > 0.0)
+            let value = env::var(name).ok()?.parse::<f64>().ok();
+            value.filter(|n| *n > 0.0)
         };
-        let seconds = number("HEADWATER_BENCH_SECONDS").unwrap_or(if quick { 0.15 } else { 0.4 });
+        let seconds = seconds.or_else(|| number("HEADWATER_BENCH_SECONDS"));
+        let seconds = seconds.unwrap_or(if quick { 0.1 } else { 0.25 });
+        let rounds = rounds.or_else(|| number("HEADWATER_BENCH_PAIRS").map(|n| n as usize));
         Effort {
-            pairs: number("HEADWATER_BENCH_PAIRS")
-                .map_or(if quick { 5 } else { 15 }, |n| n as usize),
+            quick,
+            pairs: rounds.unwrap_or(if quick { 5 } else { 9 }).max(1),
             time: Duration::from_secs_f64(seconds.min(60.0)),
             rerun: !quick,
             count: true,
@@ -67,217 +84,351 @@ impl Site {
     }
 }
 
-/// Runs what was selected. True when something was measured and no byte was wrong.
-pub fn run(selections: &[Selection], quick: bool, out: &Path) -> Result<bool> {
+/// What was asked for.
+struct Asked {
+    selections: Vec<Selection>,
+    arms: Vec<Arm>,
+}
+
+impl Asked {
+    fn parse(names: &[String], arms: &[String]) -> Result<Asked> {
+        let arms = arms.iter().map(|arm| user::parse(arm));
+        let arms = arms.collect::<std::result::Result<Vec<Arm>, String>>();
+        let arms = arms.map_err(Failure::Usage)?;
+        for (index, arm) in arms.iter().enumerate() {
+            let same = |other: &Arm| other.name == arm.name;
+            if arms[..index].iter().any(same) || experiments::arms().iter().any(same) {
+                let name = arm.name;
+                return Err(Failure::Usage(format!(
+                    "--arm {name}=...: there is an arm of that name already"
+                )));
+            }
+        }
+        Ok(Asked {
+            selections: Selection::parse(names).map_err(Failure::Usage)?,
+            arms,
+        })
+    }
+}
+
+/// Runs what was asked for.
+pub fn run(args: &BenchArgs) -> Result<End> {
+    let begun = Instant::now();
+    let out = args.out.clone();
+    let out = out.unwrap_or_else(|| PathBuf::from("headwater-results"));
+    let files = Files {
+        out,
+        samples: args.samples.clone(),
+    };
+    let earlier = match args.resume {
+        true => Some(files.earlier()?),
+        false => None,
+    };
+    // What makes no sense is refused before anything is touched.
+    let asked = match &earlier {
+        Some(run) => Asked::parse(&run.asked, &run.arms)?,
+        None => Asked::parse(&args.names, &args.arms)?,
+    };
+    files.prepare()?;
+    let effort = match &earlier {
+        Some(run) => Effort::new(run.quick, Some(run.rounds), Some(run.seconds_per_sample)),
+        None => Effort::new(args.quick, args.rounds, args.seconds),
+    };
+
     let scratch = tempfile::Builder::new()
         .prefix("headwater-bench-")
         .tempdir()?;
     let site = Site::enter(scratch.path())?;
+    if let Some(run) = &earlier {
+        files.check_same(run, &site.machine)?;
+    }
     println!("{}", site.machine.describe());
     if site.tools.library.is_none() {
         println!("libheadwater.so is not there, so nothing is accelerated.");
     }
-    let mut good = true;
-    let mut measured = false;
-    for name in names(selections) {
-        let Some(experiment) = experiments::by_name(name) else {
-            println!("{name}: not available yet, skipped");
-            continue;
+    let budget = effort.quick.then_some(QUICK_MEASURING);
+    let plan = Plan::new(&asked.selections, &asked.arms, &site, effort, budget);
+    plan.say();
+    let mut session = Session {
+        run: earlier.unwrap_or_else(|| begin(args, &site, effort)),
+        files,
+        effort,
+        deadline: effort.quick.then(|| begun + QUICK),
+        left_out: 0,
+    };
+    interrupt::listen();
+    session.measure(&plan, &site)?;
+    session.run.skipped = plan.skipped(session.left_out);
+    session.end(&plan)
+}
+
+impl Plan {
+    fn say(&self) {
+        for (name, why) in &self.skipped {
+            println!("{name}: skipped: {why}");
+        }
+        if self.left_out > 0 {
+            println!("{} cells are left to a run without --quick.", self.left_out);
+        }
+    }
+
+    /// With so many cells that were planned, and left out.
+    fn skipped(&self, left_out: usize) -> Vec<Skipped> {
+        let entry = |name: &str, why: &str| Skipped {
+            name: name.to_string(),
+            why: why.to_string(),
         };
-        let plan = plan(experiment.as_ref(), selections, &site, quick);
-        if plan.is_empty() {
-            println!("{name}: no cell of that name on this machine; `list` names them");
-            continue;
+        let all = self.skipped.iter();
+        let mut all: Vec<Skipped> = all.map(|(name, why)| entry(name, why)).collect();
+        let left_out = self.left_out + left_out;
+        if left_out > 0 {
+            all.push(entry(
+                &format!("{left_out} cells"),
+                "they are left to a run without --quick",
+            ));
         }
-        let report = run_plan(experiment.as_ref(), &site, &plan, Effort::new(quick), out)?;
-        measured |= report
-            .cells
+        all
+    }
+}
+
+fn begin(args: &BenchArgs, site: &Site, effort: Effort) -> Run {
+    let words: Vec<String> = env::args().collect();
+    let command = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
+    let mut run = Run::new(&command, now(), &site.machine);
+    run.asked = args.names.clone();
+    run.arms = args.arms.clone();
+    run.quick = effort.quick;
+    run.rounds = effort.pairs;
+    run.seconds_per_sample = effort.time.as_secs_f64();
+    run
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| time.as_secs())
+}
+
+fn words(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ ..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+fn report<'a>(reports: &'a mut Vec<Report>, experiment: &dyn Experiment) -> &'a mut Report {
+    let known = |report: &Report| report.experiment == experiment.name();
+    let at = reports.iter().position(known).unwrap_or_else(|| {
+        reports.push(Report::new(experiment));
+        reports.len() - 1
+    });
+    &mut reports[at]
+}
+
+/// Where results go.
+struct Files {
+    out: PathBuf,
+    samples: Option<PathBuf>,
+}
+
+impl Files {
+    /// Fails at once where nothing could be written in the end.
+    fn prepare(&self) -> Result<()> {
+        let named = |error| Failure::File(self.out.clone(), error);
+        fs::create_dir_all(&self.out).map_err(named)?;
+        tempfile::tempfile_in(&self.out).map_err(named)?;
+        if let Some(samples) = &self.samples {
+            let folder = samples.parent().filter(|folder| *folder != Path::new(""));
+            let folder = folder.unwrap_or(Path::new("."));
+            tempfile::tempfile_in(folder).map_err(|error| Failure::File(samples.clone(), error))?;
+        }
+        Ok(())
+    }
+
+    fn results(&self) -> PathBuf {
+        self.out.join("results.json")
+    }
+
+    /// What there is so far of a run that is not over: earlier results stay as they are until then.
+    fn partial(&self) -> PathBuf {
+        self.out.join("results.partial.json")
+    }
+
+    fn earlier(&self) -> Result<Run> {
+        let partial = self.partial();
+        if !partial.exists() {
+            let out = self.out.display();
+            return Err(Failure::Usage(format!(
+                "--resume: in {out} there is no run that was cut short; without --resume a new one begins"
+            )));
+        }
+        Run::read(&partial)
+    }
+
+    /// Figures of different machines or versions don't belong together.
+    fn check_same(&self, run: &Run, here: &Machine) -> Result<()> {
+        let of = |machine: &Machine| {
+            let (cpu, kernel, cpus) = (&machine.cpu, &machine.kernel, machine.cpus.len());
+            format!(
+                "headwater {}, {cpus} CPUs ({cpu}), Linux {kernel}",
+                machine.version
+            )
+        };
+        if of(&run.machine) == of(here) {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "--resume: the run in {} was begun with {}, and this is {}; begin a new one, with another --out",
+            self.out.display(),
+            of(&run.machine),
+            of(here)
+        )))
+    }
+}
+
+struct Session {
+    run: Run,
+    files: Files,
+    effort: Effort,
+    deadline: Option<Instant>,
+    /// Cells for which the time did not suffice after all.
+    left_out: usize,
+}
+
+impl Session {
+    fn measure(&mut self, plan: &Plan, site: &Site) -> Result<()> {
+        let known = |item: &&Item| !self.has(plan.experiments[item.experiment].name(), item);
+        let items: Vec<&Item> = plan.items.iter().filter(known).collect();
+        let takes = items.iter().map(|item| item.takes).sum();
+        println!(
+            "{} cells to be measured, about {}",
+            items.len(),
+            words(takes)
+        );
+        let progress = Progress::new(takes);
+        for item in items {
+            if self
+                .deadline
+                .is_some_and(|end| Instant::now() + item.takes > end)
+            {
+                self.left_out += 1;
+                continue;
+            }
+            if !self.one(plan, item, site, &progress)? {
+                break;
+            }
+        }
+        progress.end();
+        Ok(())
+    }
+
+    /// One cell in one placement; false when the run was interrupted.
+    fn one(&mut self, plan: &Plan, item: &Item, site: &Site, progress: &Progress) -> Result<bool> {
+        let experiment = plan.experiments[item.experiment].as_ref();
+        let (cell, placement) = (&item.cell, item.placement);
+        progress.now(format!(
+            "{}/{}/{}",
+            experiment.name(),
+            cell.name,
+            placement.name()
+        ));
+        let until = self.deadline.map(|end| end - (QUICK - QUICK_MEASURING));
+        let taken = || {
+            let pace = Pace {
+                progress,
+                takes: item.takes,
+                until,
+            };
+            measure(experiment, site, cell, placement, self.effort, pace)
+        };
+        let Some(measured) = taken()? else {
+            return Ok(false);
+        };
+        let Measured {
+            all,
+            mut disturbed,
+            mut kept,
+        } = measured;
+        let mut found = CellReport::new(cell, placement, &all);
+        if self.effort.rerun && found.comparisons.iter().any(|c| c.verdict.is_bad()) {
+            progress.longer(item.takes);
+            let Some(again) = taken()? else {
+                return Ok(false);
+            };
+            disturbed += again.disturbed;
+            kept += again.kept;
+            found.rerun = Some(verdict::compare(cell, placement, &again.all));
+        }
+        progress.say(&table::cell(cell, &found));
+        let report = report(&mut self.run.experiments, experiment);
+        report.add(found);
+        self.run.disturbed_rounds += disturbed;
+        self.run.disturbed_kept += kept;
+        // After every cell, so that a run that is cut short can go on.
+        self.run.write(&self.files.partial())?;
+        Ok(true)
+    }
+
+    fn has(&self, experiment: &str, item: &Item) -> bool {
+        let is_it =
+            |cell: &CellReport| cell.cell == item.cell.name && cell.placement == item.placement;
+        let own = |report: &&Report| report.experiment == experiment;
+        let report = self.run.experiments.iter().find(own);
+        let cell = report.and_then(|report| report.cells.iter().find(|cell| is_it(cell)));
+        // An arm that could not be measured then may be by now.
+        let taken = |arm: &Arm| {
+            let found = cell.and_then(|cell| cell.arm(arm.name));
+            found.is_some_and(|found| found.samples > 0)
+        };
+        item.cell.arms.iter().all(taken)
+    }
+
+    fn end(mut self, plan: &Plan) -> Result<End> {
+        let measured = |report: &Report| report.cells.iter().any(CellReport::has_samples);
+        let interrupted = interrupt::asked();
+        if !self.run.experiments.iter().any(measured) {
+            println!("Nothing was measured, and nothing is written.");
+            return Ok(match interrupted {
+                true => End::Interrupted,
+                false => End::Bad,
+            });
+        }
+        for experiment in &plan.experiments {
+            let name = experiment.name();
+            let report = self
+                .run
+                .experiments
+                .iter_mut()
+                .find(|r| r.experiment == name);
+            if let Some(report) = report {
+                report.conclusion = experiment.conclude(&report.cells);
+                print!("{}", report.conclusion.tables());
+                println!("{}", table::summary(report));
+            }
+        }
+        self.run.complete = !interrupted;
+        self.run.finished = Some(now());
+        self.run.without_samples().write(&self.files.results())?;
+        let written = render::all(&self.run, &self.files.out)?;
+        for path in written
             .iter()
-            .any(|cell| cell.arms.iter().any(|arm| arm.samples > 0));
-        good &= !report.wrong_contents;
-    }
-    Ok(good && measured)
-}
-
-fn names(selections: &[Selection]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for selection in selections {
-        if !names.contains(&selection.experiment.as_str()) {
-            names.push(&selection.experiment);
-        }
-    }
-    names
-}
-
-type Plan = Vec<(Cell, Vec<Placement>)>;
-
-fn plan(experiment: &dyn Experiment, selections: &[Selection], site: &Site, quick: bool) -> Plan {
-    let mut plan: Plan = Vec::new();
-    for selection in selections
-        .iter()
-        .filter(|s| s.experiment == experiment.name())
-    {
-        for mut cell in selection.cells(experiment.cells(), quick) {
-            cell.arms.retain(|arm| select::takes_arm(*arm));
-            let placements = Placement::offered(&site.machine.cpus)
-                .filter(|placement| cell.placements.contains(placement))
-                .filter(|placement| selection.takes_placement(*placement, quick))
-                .collect();
-            plan.push((cell, placements));
-        }
-    }
-    plan
-}
-
-fn run_plan(
-    experiment: &dyn Experiment,
-    site: &Site,
-    plan: &Plan,
-    effort: Effort,
-    out: &Path,
-) -> Result<Report> {
-    let mut report = Report::new(experiment, &site.machine, effort);
-    fs::create_dir_all(out)?;
-    let path = out.join(format!("{}.json", experiment.name()));
-    let total = plan
-        .iter()
-        .map(|(cell, placements)| placements.len() * cell.arms.len() * effort.pairs)
-        .sum::<usize>();
-    let bar = progress(total as u64);
-    say(
-        &bar,
-        &format!("{}: {}", experiment.name(), experiment.describe()),
-    );
-    for (cell, placements) in plan {
-        for &placement in placements {
-            bar.set_message(format!("{} {}", cell.name, placement.name()));
-            let all = measure(experiment, site, cell, placement, effort, &bar)?;
-            let mut found = CellReport::new(cell, placement, &all);
-            if effort.rerun && found.comparisons.iter().any(|c| c.verdict.is_bad()) {
-                bar.inc_length((cell.arms.len() * effort.pairs) as u64);
-                let again = measure(experiment, site, cell, placement, effort, &bar)?;
-                found.rerun = Some(verdict::compare(cell, placement, &again));
-            }
-            say(&bar, &table::cell(cell, &found));
-            report.add(found);
-            // After every cell, so that a long run that is cut short leaves what it has.
-            report.write(&path)?;
-        }
-    }
-    bar.finish_and_clear();
-    report.conclusion = experiment.conclude(&report.cells);
-    report.write(&path)?;
-    print!("{}", report.conclusion.tables());
-    println!("{}", table::summary(&report));
-    println!("{}", path.display());
-    Ok(report)
-}
-
-/// Measures one cell in one placement.
-pub fn measure(
-    experiment: &dyn Experiment,
-    site: &Site,
-    cell: &Cell,
-    placement: Placement,
-    effort: Effort,
-    bar: &ProgressBar,
-) -> Result<Vec<Series>> {
-    let mut all: Vec<Series> = cell
-        .arms
-        .iter()
-        .filter(|arm| arm.only.is_empty() || arm.only.contains(&placement))
-        .map(|&arm| Series {
-            arm,
-            samples: Vec::new(),
-            failures: Vec::new(),
-            syscalls: None,
-        })
-        .collect();
-    let busy = placement.disturb(&site.tools, &site.machine.cpus)?;
-    let job = |series: &Series| Job {
-        site,
-        cell,
-        arm: series.arm,
-        placement,
-        time: effort.time,
-        counter: None,
-    };
-    for _ in 0..effort.pairs {
-        for series in &mut all {
-            let sample = series.attempt(effort.failures, |series| experiment.sample(&job(series)));
-            series.samples.push(sample);
-            bar.inc(1);
-        }
-    }
-    if effort.count {
-        for series in all
-            .iter_mut()
-            .filter(|series| series.taken().next().is_some())
+            .filter(|path| path.extension().is_some_and(|e| e == "html"))
         {
-            series.syscalls = count_syscalls(experiment, &job(series));
+            println!("{}", path.display());
         }
-    }
-    drop(busy);
-    Ok(all)
-}
-
-impl Series {
-    /// One sample, unless this arm has failed too often or cannot work here at all.
-    fn attempt(
-        &mut self,
-        limit: usize,
-        take: impl FnOnce(&Series) -> Result<Sample>,
-    ) -> Option<Sample> {
-        if self.failures.len() >= limit {
-            return None;
+        if let Some(path) = &self.files.samples {
+            results::export_samples(&self.run, path)?;
         }
-        match take(self) {
-            Ok(sample) => Some(sample),
-            Err(failure) => {
-                let final_one = matches!(failure, Failure::Missing(_));
-                let repeats = if final_one { limit } else { 1 };
-                let words = failure.to_string();
-                self.failures.extend(vec![words; repeats]);
-                None
-            }
+        if self.run.complete {
+            let _ = fs::remove_file(self.files.partial());
         }
+        let reports = &self.run.experiments;
+        let good = !reports.iter().any(|report| report.wrong_contents);
+        Ok(match (interrupted, good) {
+            (true, _) => End::Interrupted,
+            (_, true) => End::Good,
+            (_, false) => End::Bad,
+        })
     }
-}
-
-/// A short and a longer run: the difference leaves out what starting and ending cost.
-fn count_syscalls(experiment: &dyn Experiment, job: &Job<'_>) -> Option<Syscalls> {
-    let run = |time: Duration| -> Option<(f64, f64, &'static str)> {
-        let counter = Counter::start();
-        let sample = experiment.sample(&Job {
-            time,
-            counter: Some(&counter),
-            ..*job
-        });
-        let method = counter.method();
-        // The tracer's threads end with the programs, also where those failed.
-        let calls = counter.finish();
-        Some((calls as f64, sample.ok()?.all_messages as f64, method))
-    };
-    let (few_calls, few, _) = run(job.time / 4)?;
-    let (many_calls, many, method) = run(job.time)?;
-    // Programs that cannot be made to run longer, or were not watched; ptrace that was denied.
-    if many < few * 1.25 || many_calls == 0.0 {
-        return None;
-    }
-    Some(Syscalls {
-        per_message: ((many_calls - few_calls) / (many - few)).max(0.0),
-        method,
-    })
-}
-
-pub fn progress(total: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({eta} left)")
-        .expect("the template is well-formed");
-    // Drawn only between samples: a ticking thread would disturb them.
-    ProgressBar::new(total).with_style(style)
-}
-
-/// Prints above the bar, and also where there is no terminal to draw a bar on.
-pub fn say(bar: &ProgressBar, text: &str) {
-    bar.suspend(|| println!("{text}"));
 }

@@ -9,17 +9,25 @@ use crate::verdict::{Comparison, Figure, Verdict};
 /// One cell in one placement: a row for each arm, then what follows from them.
 pub fn cell(cell: &Cell, report: &CellReport) -> String {
     let columns = columns(cell.unit);
-    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
-    let mut table = new(&heads);
-    for arm in &report.arms {
-        row(&mut table, columns.iter().map(|(_, show)| show(arm)));
+    let mut table = arms(&columns, report);
+    if columns.iter().any(|(head, _)| RATES.contains(head)) {
+        let mut columns = columns;
+        columns.insert(2, SPREAD);
+        let wide = arms(&columns, report);
+        if fits(&wide) {
+            table = wide;
+        }
     }
     let mut text = format!("\n{} {}\n{table}", report.cell, report.placement.name());
     for arm in &report.arms {
         if let Some(failure) = arm.failures.first() {
             text += &format!("\n  {}: {failure}", arm.arm);
         }
-        if let Some(objection) = arm.carried.and_then(|carried| carried.objection) {
+        if let Some(objection) = arm
+            .carried
+            .as_ref()
+            .and_then(|carried| carried.objection.as_deref())
+        {
             text += &format!(
                 "\n  {} was not carried: {objection}{}",
                 arm.arm,
@@ -34,6 +42,22 @@ pub fn cell(cell: &Cell, report: &CellReport) -> String {
         text += &format!("\n  again: {}", sentence(comparison));
     }
     text
+}
+
+fn arms(columns: &[Column], report: &CellReport) -> Table {
+    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
+    let mut table = new(&heads);
+    for arm in &report.arms {
+        row(&mut table, columns.iter().map(|(_, show)| show(arm)));
+    }
+    table
+}
+
+/// On the terminal, or a page of the usual width.
+fn fits(table: &Table) -> bool {
+    let room = table.width().map_or(120, usize::from);
+    let width = table.lines().next().map_or(0, |line| line.chars().count());
+    width <= room
 }
 
 /// Every goal and every "never slower" of a report that did not hold, or a line that all did.
@@ -68,13 +92,13 @@ pub fn summary(report: &Report) -> String {
         );
     };
     for found in &report.cells {
-        for (index, first) in found.comparisons.iter().enumerate() {
+        for first in &found.comparisons {
             let aside = first.must.is_none() && first.against == UNIX.name;
             let held = first.must.is_none() && first.verdict == Verdict::NotSlower;
             if aside || held {
                 continue;
             }
-            let again = found.rerun.as_ref().and_then(|rerun| rerun.get(index));
+            let again = found.again(first);
             for comparison in [Some(first), again].into_iter().flatten() {
                 goal(&found.cell, found.placement.name(), comparison);
             }
@@ -156,14 +180,15 @@ pub fn duration(ns: f64) -> String {
 
 pub fn calls(arm: &ArmReport) -> String {
     arm.syscalls
-        .map_or(String::new(), |calls| match calls.method {
+        .as_ref()
+        .map_or(String::new(), |calls| match calls.method.as_str() {
             "ptrace" => format!("{} (ptrace)", number(calls.per_message)),
             _ => number(calls.per_message),
         })
 }
 
 pub fn carried(arm: &ArmReport) -> String {
-    match arm.carried {
+    match &arm.carried {
         None => String::new(),
         Some(carried) if carried.of == 0 => String::new(),
         Some(carried) if carried.yes == carried.of => "yes".to_string(),
@@ -188,6 +213,10 @@ fn reasons(arm: &ArmReport) -> String {
 }
 
 type Column = (&'static str, fn(&ArmReport) -> String);
+
+/// The heads of what is shown of a rate, always in the second column.
+const RATES: [&str; 4] = ["time each", "MB/s", "round trip", "1/s"];
+const SPREAD: Column = ("rate: min q1 q3", spread);
 
 /// What is shown of an arm.
 fn columns(unit: Unit) -> Vec<Column> {
@@ -237,6 +266,15 @@ fn columns(unit: Unit) -> Vec<Column> {
 
 fn speed(arm: &ArmReport, show: impl Fn(f64) -> String) -> String {
     arm.rate.map_or("none".to_string(), show)
+}
+
+/// How far the lowest sample and the quartiles are from the median, in percent.
+fn spread(arm: &ArmReport) -> String {
+    let Some(found) = arm.spread() else {
+        return String::new();
+    };
+    let off = |value: f64| format!("{:+.0}", (value / found.median - 1.0) * 100.0);
+    format!("{} {} {} %", off(found.min), off(found.q1), off(found.q3))
 }
 
 fn shown(value: Option<f64>, show: fn(f64) -> String) -> String {
@@ -359,7 +397,7 @@ mod tests {
     #[test]
     fn a_difference_has_a_sign_and_the_unit_of_its_cost() {
         let comparison = |metric, more| Comparison {
-            arm: "accelerated",
+            arm: "accelerated".to_string(),
             against: "native".to_string(),
             metric,
             pairs: 15,

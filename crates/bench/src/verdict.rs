@@ -1,18 +1,19 @@
 //! When a ratio or a difference counts.
 //!
-//! "Never slower" holds where the median of the pairs is at least 0.95 and its 95 % interval does not lie wholly below
-//! 0.95. A goal is met by its median. Neither counts where the traffic was not proved to be carried. Cells about costs
+//! "Never slower" holds where the median of the pairs is at least 0.95 and its 95 % interval, found by bootstrap, does not
+//! lie wholly below 0.95. A goal is met by its median. Neither counts where the traffic was not proved to be carried. Cells about costs
 //! know no ratios, only differences, which must not be too great.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::carriage::{self, Carried};
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, PIPE, Proof,
-    STREAMS, Sample, TCP, TCP_NODELAY, UNIX,
+    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, NATIVE, PIPE,
+    Proof, STREAMS, Sample, TCP, TCP_NODELAY, UNIX,
 };
+use crate::lenient;
 use crate::placement::Placement;
-use crate::stats::{median, median_interval};
+use crate::stats::{bootstrap_ratio, median};
 
 const EVEN: f64 = 0.95;
 
@@ -24,22 +25,25 @@ pub struct Series {
     pub syscalls: Option<Syscalls>,
 }
 
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Syscalls {
     pub per_message: f64,
-    pub method: &'static str,
+    pub method: String,
 }
 
-#[derive(Clone, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
-    pub arm: &'static str,
+    pub arm: String,
     pub against: String,
     pub metric: Metric,
     pub pairs: usize,
     #[serde(flatten)]
     pub figure: Figure,
+    #[serde(deserialize_with = "lenient::number")]
     pub low: f64,
+    #[serde(deserialize_with = "lenient::number")]
     pub high: f64,
+    #[serde(deserialize_with = "lenient::number")]
     pub coverage: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub must: Option<f64>,
@@ -49,13 +53,13 @@ pub struct Comparison {
 }
 
 /// The median of the pairs.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
     /// Better by this factor.
-    Ratio(f64),
+    Ratio(#[serde(deserialize_with = "lenient::number")] f64),
     /// So much more of a cost, in its metric's unit.
-    More(f64),
+    More(#[serde(deserialize_with = "lenient::number")] f64),
 }
 
 impl Figure {
@@ -73,7 +77,7 @@ impl Figure {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Measured for information only.
@@ -106,6 +110,19 @@ impl Verdict {
 }
 
 impl Series {
+    pub fn new(arm: Arm) -> Series {
+        Series {
+            arm,
+            samples: Vec::new(),
+            failures: Vec::new(),
+            syscalls: None,
+        }
+    }
+
+    pub fn has_samples(&self) -> bool {
+        self.taken().next().is_some()
+    }
+
     pub fn taken(&self) -> impl Iterator<Item = &Sample> {
         self.samples.iter().flatten()
     }
@@ -163,6 +180,20 @@ pub fn compare(cell: &Cell, placement: Placement, all: &[Series]) -> Vec<Compari
             None,
             all,
         ));
+    }
+    let of_the_user = |series: &&Series| matches!(series.arm.carrier, Carrier::Command(_));
+    for series in all.iter().filter(of_the_user) {
+        let against = if cell.arms.contains(&NATIVE) {
+            NATIVE
+        } else {
+            TCP
+        };
+        let seen = everywhere.clone().between(series.arm, against);
+        let seen = one(cell, &seen, None, all);
+        comparisons.extend(seen.map(|comparison| Comparison {
+            verdict: Verdict::Seen,
+            ..comparison
+        }));
     }
     for arm in [ACCELERATED, STREAMS] {
         let aside = everywhere.clone().between(arm, UNIX);
@@ -224,7 +255,7 @@ pub fn judge(
     wanted: Option<(f64, Option<f64>)>,
     proved: bool,
 ) -> Option<Comparison> {
-    let interval = median_interval(values)?;
+    let interval = bootstrap_ratio(values)?;
     let figure = match goal.against {
         Against::MoreThan(_) => Figure::More(median(values)),
         _ => Figure::Ratio(median(values)),
@@ -238,7 +269,7 @@ pub fn judge(
         Some(_) => Verdict::Missed,
     };
     Some(Comparison {
-        arm: goal.arm,
+        arm: goal.arm.to_string(),
         against,
         metric: goal.metric,
         pairs: values.len(),

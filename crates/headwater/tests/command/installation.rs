@@ -130,6 +130,8 @@ fn make_installs_and_takes_back() {
         "headwater-perftest",
         "headwater-xtiperf",
         "headwater-sctpperf",
+        "headwater-speed",
+        "headwater-lan",
     ] {
         fs::write(built.join(name), "").unwrap();
     }

@@ -1,0 +1,164 @@
+//! Takes the samples: every arm of a cell in turn, round after round, so that whatever drifts drifts for all.
+
+use std::time::{Duration, Instant};
+
+use crate::disturbance::Watch;
+use crate::experiment::{Cell, Experiment, Job, Sample, Site};
+use crate::failure::{Failure, Result};
+use crate::interrupt;
+use crate::placement::Placement;
+use crate::process::Running;
+use crate::progress::Progress;
+use crate::runner::Effort;
+use crate::syscalls::Counter;
+use crate::verdict::{Series, Syscalls};
+
+/// How often a round that the machine disturbed is taken again; then it counts as it is.
+const AGAIN: usize = 2;
+
+/// The samples of one cell in one placement.
+pub struct Measured {
+    pub all: Vec<Series>,
+    /// Rounds that were taken again, since the machine disturbed them; those that it still did, which count.
+    pub disturbed: u64,
+    pub kept: u64,
+}
+
+/// How a run goes on.
+pub struct Pace<'a> {
+    pub progress: &'a Progress,
+    /// How long the cell was expected to take.
+    pub takes: Duration,
+    /// Nothing is taken again later than that.
+    pub until: Option<Instant>,
+}
+
+/// Measures one cell in one placement. `None`: the run was interrupted.
+pub fn measure(
+    experiment: &dyn Experiment,
+    site: &Site,
+    cell: &Cell,
+    placement: Placement,
+    effort: Effort,
+    pace: Pace<'_>,
+) -> Result<Option<Measured>> {
+    let mut all: Vec<Series> = cell
+        .arms
+        .iter()
+        .filter(|arm| arm.only.is_empty() || arm.only.contains(&placement))
+        .map(|&arm| Series::new(arm))
+        .collect();
+    let busy = match placement.disturb(&site.tools, &site.machine.cpus) {
+        Ok(busy) => busy,
+        Err(failure) => {
+            let words = failure.to_string();
+            all.iter_mut()
+                .for_each(|series| series.failures.push(words.clone()));
+            return Ok(Some(Measured {
+                all,
+                disturbed: 0,
+                kept: 0,
+            }));
+        }
+    };
+    let cpus = placement.cpus(&site.machine.cpus);
+    let job = |series: &Series| Job {
+        site,
+        cell,
+        arm: series.arm,
+        placement,
+        time: effort.time,
+        counter: None,
+    };
+    let step = pace.takes / (effort.pairs * all.len()).max(1) as u32;
+    let busy_ns = || busy.as_ref().map_or(0, Running::cpu_ns);
+    let (mut disturbed, mut kept) = (0, 0);
+    for _ in 0..effort.pairs {
+        for again in (0..=AGAIN).rev() {
+            let mut round = Vec::with_capacity(all.len());
+            let mut calm = true;
+            for series in &mut all {
+                let (watch, others) = (Watch::start(&cpus), busy_ns());
+                let take = |series: &Series| experiment.sample(&job(series));
+                round.push(series.attempt(effort.failures, take));
+                calm &= watch.stop(busy_ns() - others).is_none();
+                if interrupt::asked() {
+                    return Ok(None);
+                }
+            }
+            let late = pace.until.is_some_and(|until| Instant::now() > until);
+            if calm || again == 0 || late {
+                kept += !calm as u64;
+                all.iter_mut()
+                    .zip(round)
+                    .for_each(|(series, sample)| series.samples.push(sample));
+                pace.progress.step(step * all.len() as u32);
+                break;
+            }
+            disturbed += 1;
+        }
+    }
+    if effort.count {
+        for series in all.iter_mut().filter(|series| series.has_samples()) {
+            series.syscalls = count_syscalls(experiment, &job(series));
+            if interrupt::asked() {
+                return Ok(None);
+            }
+        }
+    }
+    drop(busy);
+    Ok(Some(Measured {
+        all,
+        disturbed,
+        kept,
+    }))
+}
+
+impl Series {
+    /// One sample, unless this arm has failed too often or cannot work here at all.
+    fn attempt(
+        &mut self,
+        limit: usize,
+        take: impl FnOnce(&Series) -> Result<Sample>,
+    ) -> Option<Sample> {
+        if self.failures.len() >= limit {
+            return None;
+        }
+        match take(self) {
+            Ok(sample) => Some(sample),
+            Err(failure) => {
+                let final_one = matches!(failure, Failure::Missing(_));
+                let repeats = if final_one { limit } else { 1 };
+                let words = failure.to_string();
+                self.failures.extend(vec![words; repeats]);
+                None
+            }
+        }
+    }
+}
+
+/// A short and a longer run: the difference leaves out what starting and ending cost.
+fn count_syscalls(experiment: &dyn Experiment, job: &Job<'_>) -> Option<Syscalls> {
+    let run = |time: Duration| -> Option<(f64, f64, &'static str)> {
+        let counter = Counter::start();
+        let sample = experiment.sample(&Job {
+            time,
+            counter: Some(&counter),
+            ..*job
+        });
+        let method = counter.method();
+        // The tracer's threads end with the programs, also where those failed.
+        let calls = counter.finish();
+        Some((calls as f64, sample.ok()?.all_messages as f64, method))
+    };
+    let (few_calls, few, _) = run(job.time / 4)?;
+    let (many_calls, many, method) = run(job.time)?;
+    // Programs that cannot be made to run longer, or were not watched; ptrace that was denied.
+    if many < few * 1.25 || many_calls == 0.0 {
+        return None;
+    }
+    Some(Syscalls {
+        per_message: ((many_calls - few_calls) / (many - few)).max(0.0),
+        method: method.to_string(),
+    })
+}

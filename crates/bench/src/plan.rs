@@ -1,0 +1,235 @@
+//! What is measured, in which order, and about how long it takes.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::experiment::{Arm, Carrier, Cell, Experiment, NATIVE, Site, TCP};
+use crate::experiments;
+use crate::placement::Placement;
+use crate::runner::Effort;
+use crate::select::{self, Selection};
+
+/// What starting and ending the programs of a sample takes, about.
+const AROUND: Duration = Duration::from_millis(60);
+/// Runs in which system calls are counted, in samples.
+const COUNTED: f64 = 1.25;
+
+/// One cell in one placement.
+pub struct Item {
+    /// Among the plan's experiments.
+    pub experiment: usize,
+    pub cell: Cell,
+    pub placement: Placement,
+    /// About.
+    pub takes: Duration,
+}
+
+pub struct Plan {
+    pub experiments: Vec<Box<dyn Experiment>>,
+    pub items: Vec<Item>,
+    /// Experiments that are not run, and why.
+    pub skipped: Vec<(String, String)>,
+    /// Of a quick run: what its time does not suffice for.
+    pub left_out: usize,
+}
+
+impl Plan {
+    /// Everything that was selected and can be run here. With a `budget` only as much of it as takes so long, a part of each
+    /// experiment.
+    pub fn new(
+        selections: &[Selection],
+        extra: &[Arm],
+        site: &Site,
+        effort: Effort,
+        budget: Option<Duration>,
+    ) -> Plan {
+        let mut plan = Plan {
+            experiments: Vec::new(),
+            items: Vec::new(),
+            skipped: Vec::new(),
+            left_out: 0,
+        };
+        let mut queues: Vec<VecDeque<Item>> = Vec::new();
+        for name in names(selections) {
+            let Some(experiment) = experiments::by_name(name) else {
+                plan.skip(name, "it is not available yet");
+                continue;
+            };
+            if let Some(why) = experiment.hindrance(site) {
+                plan.skip(name, &why);
+                continue;
+            }
+            let at = plan.experiments.len();
+            let items = items(experiment.as_ref(), at, selections, extra, site, effort);
+            if items.is_empty() {
+                plan.skip(
+                    name,
+                    "no cell of that name on this machine; `list` names them",
+                );
+                continue;
+            }
+            plan.experiments.push(experiment);
+            queues.push(items.into());
+        }
+        match budget {
+            None => plan.items = queues.into_iter().flatten().collect(),
+            Some(budget) => plan.fill(queues, budget),
+        }
+        plan
+    }
+
+    fn skip(&mut self, name: &str, why: &str) {
+        self.skipped.push((name.to_string(), why.to_string()));
+    }
+
+    /// Takes from the experiments in turn, so that none is left without where things take longer than expected.
+    fn fill(&mut self, mut queues: Vec<VecDeque<Item>>, budget: Duration) {
+        let mut left = budget;
+        while queues.iter().any(|queue| !queue.is_empty()) {
+            for item in queues.iter_mut().filter_map(VecDeque::pop_front) {
+                if item.takes <= left {
+                    left -= item.takes;
+                    self.items.push(item);
+                } else {
+                    self.left_out += 1;
+                }
+            }
+        }
+    }
+}
+
+fn names(selections: &[Selection]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for selection in selections {
+        if !names.contains(&selection.experiment.as_str()) {
+            names.push(&selection.experiment);
+        }
+    }
+    names
+}
+
+fn items(
+    experiment: &dyn Experiment,
+    at: usize,
+    selections: &[Selection],
+    extra: &[Arm],
+    site: &Site,
+    effort: Effort,
+) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    let own = |selection: &&Selection| selection.experiment == experiment.name();
+    for selection in selections.iter().filter(own) {
+        let offered = experiment.cells();
+        for cell in selection.cells(offered, effort.quick) {
+            for placement in Placement::offered(&site.machine.cpus) {
+                let known =
+                    |item: &Item| item.cell.name == cell.name && item.placement == placement;
+                if cell.placements.contains(&placement)
+                    && selection.takes_placement(placement, effort.quick)
+                    && !items.iter().any(known)
+                {
+                    items.push(item(experiment, at, &cell.name, extra, placement, effort));
+                }
+            }
+        }
+    }
+    items.retain(|item| !item.cell.arms.is_empty());
+    if effort.quick {
+        // As many cells as possible, before another placement of the same.
+        let place = |item: &Item| Placement::ALL.iter().position(|one| *one == item.placement);
+        items.sort_by_key(place);
+    }
+    items
+}
+
+fn item(
+    experiment: &dyn Experiment,
+    at: usize,
+    name: &str,
+    extra: &[Arm],
+    placement: Placement,
+    effort: Effort,
+) -> Item {
+    let cells = experiment.cells();
+    let mut cell = cells
+        .into_iter()
+        .find(|cell| cell.name == name)
+        .expect("the experiment has just offered it");
+    if runs_commands(&cell) {
+        cell.arms.extend(extra);
+    }
+    let here = |arm: &Arm| arm.only.is_empty() || arm.only.contains(&placement);
+    cell.arms.retain(|arm| here(arm) && select::takes_arm(*arm));
+    let takes = takes(&cell, effort);
+    Item {
+        experiment: at,
+        cell,
+        placement,
+        takes,
+    }
+}
+
+/// Whether an arm of the user's own can be put before its programs.
+fn runs_commands(cell: &Cell) -> bool {
+    let is_native = |arm: &Arm| *arm == TCP || *arm == NATIVE;
+    cell.wraps && cell.arms.iter().any(is_native)
+}
+
+fn takes(cell: &Cell, effort: Effort) -> Duration {
+    let sample = effort.time.mul_f64(cell.stretch.max(0.0)) + AROUND;
+    let counted = if effort.count { COUNTED } else { 0.0 };
+    let of = |arm: &Arm| match arm.carrier {
+        Carrier::Raw => effort.pairs as f64,
+        _ => effort.pairs as f64 + counted,
+    };
+    sample.mul_f64(cell.arms.iter().map(of).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(experiment: usize, seconds: u64) -> Item {
+        use crate::experiment::Unit;
+        Item {
+            experiment,
+            cell: Cell::new("work", Unit::Rate, vec![TCP]),
+            placement: Placement::Apart,
+            takes: Duration::from_secs(seconds),
+        }
+    }
+
+    #[test]
+    fn a_quick_run_has_something_of_each_experiment_and_keeps_its_time() {
+        let mut plan = Plan {
+            experiments: Vec::new(),
+            items: Vec::new(),
+            skipped: Vec::new(),
+            left_out: 0,
+        };
+        let queue = |at, times: &[u64]| times.iter().map(|&s| item(at, s)).collect();
+        let queues = vec![queue(0, &[3, 3, 3]), queue(1, &[4, 1]), queue(2, &[9])];
+        plan.fill(queues, Duration::from_secs(12));
+        let taken: Vec<(usize, u64)> = plan
+            .items
+            .iter()
+            .map(|item| (item.experiment, item.takes.as_secs()))
+            .collect();
+        assert_eq!(taken, [(0, 3), (1, 4), (0, 3), (1, 1)]);
+        assert_eq!(plan.left_out, 2);
+    }
+
+    #[test]
+    fn a_cell_takes_its_arms_its_rounds_and_its_stretch() {
+        let effort = Effort {
+            pairs: 5,
+            time: Duration::from_millis(100),
+            count: false,
+            ..Effort::new(true, None, None)
+        };
+        let mut cell = item(0, 0).cell;
+        assert_eq!(takes(&cell, effort), Duration::from_millis(800));
+        cell.stretch = 10.0;
+        assert_eq!(takes(&cell, effort), Duration::from_millis(5300));
+    }
+}
