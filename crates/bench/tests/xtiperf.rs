@@ -56,6 +56,8 @@ fn every_work_goes_over_the_sockets_that_can_do_it() {
         ("datagrams", "udp", &["--size", "1", "--mixed"]),
         ("datagrams", "udp-batched", &["--size", "64"]),
         ("datagrams", "udp-batched", &["--size", "8192", "--mixed"]),
+        ("datagrams", "udp-mmsg", &["--size", "64"]),
+        ("datagrams", "udp-mmsg", &["--size", "16384", "--mixed"]),
         ("datagrams", "unix", &["--size", "1000", "--lossless"]),
     ];
     for &(work, carrier, words) in works {
@@ -67,6 +69,24 @@ fn every_work_goes_over_the_sockets_that_can_do_it() {
         assert!(messages > 0.0, "{work} {carrier}: {said}");
         assert_eq!(messages, sent.min(received), "{work} {carrier}");
     }
+}
+
+#[test]
+fn buffers_are_those_that_were_asked_for_or_more() {
+    for (work, carrier) in [("flow", "tcp"), ("trips", "tcp"), ("datagrams", "udp")] {
+        let driven = exchange(work, carrier, &["--buffers", "16384"]);
+        let said = String::from_utf8_lossy(&driven.stdout);
+        let (_, rest) = said.split_once("\"buffers\":[").unwrap();
+        let (all, _) = rest.split_once(']').unwrap();
+        let bytes: Vec<u64> = all.split(',').map(|n| n.parse().unwrap()).collect();
+        assert_eq!(bytes.len(), 4, "{work} {carrier}: {said}");
+        assert!(
+            bytes.iter().all(|&n| n >= 16384),
+            "{work} {carrier}: {said}"
+        );
+    }
+    let driven = exchange("flow", "tcp", &[]);
+    assert!(String::from_utf8_lossy(&driven.stdout).contains("\"buffers\":null"));
 }
 
 #[test]

@@ -1,19 +1,31 @@
-//! /dev/udp2 against the sockets that do the same work, and against XTI over the kernel's UDP. What counts is what arrives.
+//! Datagrams of every size: plain sockets in all their ways, XTI over the kernel's UDP, the loop-back provider and /dev/udp2.
+//! What counts is what arrives.
 
+use super::asked::Asked;
+use super::ranges::{self, Beside};
+use super::tcp::SIZES;
 use super::work::{Work, Works};
+use super::xti::flow::highest;
 use super::xti::pair::{Pair, Way};
 use super::xti::{EVEN, UNDISTURBED, more, rate, sockets};
+use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, Metric, Unit, streams};
+use crate::placement::Placement::{Apart, Same};
+use crate::report::CellReport;
+use crate::sizes;
 
-const SIZES: [usize; 7] = [1, 16, 64, 256, 512, 1024, 8192];
+const WORK: &str = "udp";
 /// Up to here many datagrams go together.
 const SMALL: usize = 1024;
+const QUICK: [usize; 5] = [64, 1024, 16384, 1, 4096];
 /// How much greater a share may be lost where the kernel carries: half a percent.
 const LOSS: f64 = 0.005;
 
 const SOCKETS: Arm = sockets("sockets");
+const MANY: Arm = sockets("mmsg");
 const BATCHED: Arm = sockets("batched");
 const XTI: Arm = streams("xti-udp");
+const TICLTS: Arm = streams("ticlts");
 const SHARED: Arm = streams("udp2");
 const KERNEL: Arm = streams("udp2-kernel");
 const TO_PLAIN: Arm = streams("udp2-to-plain");
@@ -23,23 +35,35 @@ const LOSSLESS: &[&str] = &["--lossless"];
 const BY_KERNEL: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "udp")];
 const BY_RAW: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "raw")];
 
-pub fn experiment() -> Works {
-    Works {
-        name: "udp",
-        describe: "UDP of our own against sockets: shared memory within the host, the kernel, raw packets",
-        works: SIZES
-            .into_iter()
-            .map(|size| Box::new(datagrams(size)) as Box<dyn Work>)
-            .collect(),
+pub fn experiment() -> Asked {
+    Asked {
+        works: Works {
+            name: "udp",
+            describe: "datagrams of every size: UDP sockets, XTI, the loop-back provider, UDP of our own",
+            works: SIZES
+                .into_iter()
+                .map(|size| Box::new(datagrams(size)) as Box<dyn Work>)
+                .collect(),
+        },
+        question: "How many datagrams of a size arrive in a second, and how many are lost, by UDP sockets and by what \
+                   Headwater puts in their place?",
+        method: "One process sends datagrams of one size as fast as it can, another receives them and compares their bytes; \
+                 both count over the same time, and what never came is counted when nothing more comes. The artificial \
+                 priorities are -20 for the sender and 19 for the receiver; without the privilege for that, 0 and 19.",
+        conclude,
     }
 }
 
 fn datagrams(size: usize) -> Pair {
+    let (name, nice) = highest();
     let mut ways = vec![
         Way::both(SOCKETS, "udp"),
+        Way::both(sockets(name), "udp").at(nice, 19),
+        Way::both(MANY, "udp-mmsg"),
         Way::both(BATCHED, "udp-batched"),
         Way::both(XTI, "/dev/udp"),
         // Where anything is lost there is no sample.
+        Way::both(TICLTS, "/dev/ticlts").with(LOSSLESS),
         Way::both(SHARED, "/dev/udp2").with(LOSSLESS),
         Way::both(KERNEL, "/dev/udp2").under(BY_KERNEL),
         Way::new(TO_PLAIN, "/dev/udp2", "udp"),
@@ -57,16 +81,18 @@ fn datagrams(size: usize) -> Pair {
         lost(KERNEL, XTI),
         over(TO_PLAIN, SOCKETS, to_plain),
         lost(TO_PLAIN, SOCKETS),
+        over(XTI, SOCKETS, EVEN),
+        over(TICLTS, SOCKETS, EVEN),
     ];
     Pair {
-        name: format!("udp2-{size}"),
+        name: format!("{WORK}-{size}"),
         work: "datagrams",
         unit: Unit::Datagrams,
         size,
         ways,
         goals,
         placements: UNDISTURBED,
-        quick: matches!(size, 1 | 64 | 256 | 1024 | 8192),
+        quick: QUICK.contains(&size),
         stretch: 1,
     }
 }
@@ -74,4 +100,33 @@ fn datagrams(size: usize) -> Pair {
 fn may_make_packets() -> bool {
     // SAFETY: a plain system call.
     unsafe { libc::geteuid() == 0 }
+}
+
+fn conclude(cells: &[CellReport]) -> Conclusion {
+    const TITLE: &str = "UDP";
+    let beside = [(0, SOCKETS), (1, XTI), (2, SHARED)];
+    let beside = beside.map(|(column, arm)| Beside { column, arm });
+    let first = |cell, placement, what, of| {
+        sizes::headline(
+            cells,
+            (cell, placement),
+            (SHARED.name, SOCKETS.name),
+            (what, of),
+        )
+    };
+    let of = "through shared memory, over UDP sockets";
+    let headlines = [
+        first("udp-64", Apart, "64-byte datagrams, on two CPUs", of),
+        first("udp-64", Same, "64-byte datagrams, on one CPU", of),
+        first("udp-16384", Apart, "16 KiB datagrams, on two CPUs", of),
+    ];
+    let mut sheets = sizes::sheets(cells, WORK, TITLE);
+    sheets.push(ranges::UDP.sheet());
+    Conclusion {
+        plots: sizes::four(cells, WORK, TITLE, SOCKETS.name),
+        sheets,
+        seeds: ranges::UDP.seeds(cells, WORK, &beside),
+        headlines: headlines.into_iter().flatten().collect(),
+        ..Conclusion::default()
+    }
 }

@@ -10,13 +10,25 @@ use std::os::fd::AsRawFd;
 /// What the kernel cuts of one call: datagrams, and bytes with their headers.
 const SEGMENTS: usize = 64;
 const BYTES: usize = 64_000;
-/// Messages that one call takes, each of which may be several datagrams.
-const MESSAGES: usize = 8;
+/// Messages that one call takes where each may be several datagrams.
+pub const MESSAGES: usize = 8;
 const ROOM: usize = 65_536;
 
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; 64]);
+
+/// The kernel's form of an address.
+pub fn internet(address: SocketAddrV4) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as u16,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from_ne_bytes(address.ip().octets()),
+        },
+        sin_zero: [0; 8],
+    }
+}
 
 pub struct Sender {
     socket: UdpSocket,
@@ -53,13 +65,9 @@ impl Sender {
         if self.held.is_empty() {
             return Ok(());
         }
-        let to = self.targets[self.target];
+        let mut name = internet(self.targets[self.target]);
         // SAFETY: zeroes are valid for all of them; every pointer is to a value that outlives the call.
         let sent = unsafe {
-            let mut name: libc::sockaddr_in = mem::zeroed();
-            name.sin_family = libc::AF_INET as u16;
-            name.sin_port = to.port().to_be();
-            name.sin_addr.s_addr = u32::from_ne_bytes(to.ip().octets());
             let mut part = libc::iovec {
                 iov_base: self.held.as_mut_ptr().cast(),
                 iov_len: self.held.len(),
@@ -89,18 +97,20 @@ impl Sender {
     }
 }
 
-pub struct Receiver {
+/// Takes so many messages in a call.
+pub struct Receiver<const MESSAGES: usize> {
     socket: UdpSocket,
     rooms: Vec<Box<[u8]>>,
-    controls: Box<[Control; MESSAGES]>,
+    controls: Vec<Control>,
     /// What has arrived and was not handed out: room, first byte, length.
     arrived: VecDeque<(usize, usize, usize)>,
 }
 
-impl Receiver {
-    pub fn bind(name: &str) -> io::Result<(Receiver, String)> {
+impl<const MESSAGES: usize> Receiver<MESSAGES> {
+    /// With UDP_GRO, or with a message for each datagram.
+    pub fn bind(name: &str, offload: bool) -> io::Result<(Self, String)> {
         let socket = UdpSocket::bind(name)?;
-        let on = 1i32;
+        let on = i32::from(offload);
         // SAFETY: an int with its length.
         let set = unsafe {
             libc::setsockopt(
@@ -121,7 +131,7 @@ impl Receiver {
         let receiver = Receiver {
             socket,
             rooms: vec![vec![0; ROOM].into_boxed_slice(); MESSAGES],
-            controls: Box::new([Control([0; 64]); MESSAGES]),
+            controls: vec![Control([0; 64]); MESSAGES],
             arrived: VecDeque::new(),
         };
         Ok((receiver, at))

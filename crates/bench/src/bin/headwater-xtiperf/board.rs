@@ -9,6 +9,7 @@ use std::ptr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::buffers::Buffers;
 use headwater_channel::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// How long the other process may take for anything.
@@ -38,6 +39,8 @@ pub struct Receiver {
     /// When the last lone message came, in nanoseconds of the monotonic clock.
     stamp: AtomicU64,
     done: AtomicU32,
+    send_buffer: AtomicU64,
+    receive_buffer: AtomicU64,
 }
 
 impl Board {
@@ -137,6 +140,19 @@ impl Receiver {
 
     pub fn stamp(&self) -> u64 {
         self.stamp.load(Ordering::Relaxed)
+    }
+
+    pub fn set_buffers(&self, buffers: Buffers) {
+        self.send_buffer.store(buffers.send, Ordering::Relaxed);
+        self.receive_buffer
+            .store(buffers.receive, Ordering::Relaxed);
+    }
+
+    pub fn buffers(&self) -> Buffers {
+        Buffers {
+            send: self.send_buffer.load(Ordering::Relaxed),
+            receive: self.receive_buffer.load(Ordering::Relaxed),
+        }
     }
 
     pub fn set_done(&self) {

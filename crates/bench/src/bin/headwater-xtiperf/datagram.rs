@@ -1,23 +1,27 @@
 //! Datagrams of every carrier.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddrV4, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 
 use crate::batched;
+use crate::buffers::{self, Buffers};
+use crate::many;
 use crate::options::{Carrier, Options};
 use crate::xti::{self, Datagrams, Endpoint};
 
 pub enum Receiver {
     Udp(UdpSocket),
-    Batched(batched::Receiver),
+    Batched(batched::Receiver<{ batched::MESSAGES }>),
+    Many(batched::Receiver<{ many::MESSAGES }>),
     Unix(UnixDatagram),
     Xti(Datagrams),
 }
 
 pub enum Sender {
-    Udp(UdpSocket, Vec<SocketAddr>),
+    Udp(UdpSocket, Vec<SocketAddrV4>),
     Batched(batched::Sender),
+    Many(many::Sender),
     Unix(UnixDatagram, Vec<String>),
     Xti(Datagrams, Vec<Vec<u8>>),
 }
@@ -36,8 +40,12 @@ impl Receiver {
                 (Receiver::Udp(socket), at)
             }
             Carrier::UdpBatched => {
-                let (receiver, at) = batched::Receiver::bind(&name)?;
+                let (receiver, at) = batched::Receiver::bind(&name, true)?;
                 (Receiver::Batched(receiver), at)
+            }
+            Carrier::UdpMany => {
+                let (receiver, at) = batched::Receiver::bind(&name, false)?;
+                (Receiver::Many(receiver), at)
             }
             Carrier::Unix => {
                 let _ = std::fs::remove_file(&name);
@@ -59,8 +67,18 @@ impl Receiver {
         match self {
             Receiver::Udp(socket) => socket.recv_from(buffer).map(|(count, _)| count),
             Receiver::Batched(receiver) => receiver.receive(buffer),
+            Receiver::Many(receiver) => receiver.receive(buffer),
             Receiver::Unix(socket) => socket.recv_from(buffer).map(|(count, _)| count),
             Receiver::Xti(datagrams) => datagrams.receive(buffer),
+        }
+    }
+
+    pub fn set_buffers(&self, bytes: u32) -> io::Result<Buffers> {
+        match self {
+            Receiver::Udp(socket) => buffers::set(socket, bytes),
+            Receiver::Unix(socket) => buffers::set(socket, bytes),
+            Receiver::Xti(datagrams) => datagrams.set_buffers(bytes),
+            Receiver::Batched(_) | Receiver::Many(_) => Err(no_buffers()),
         }
     }
 }
@@ -70,16 +88,9 @@ impl Sender {
     pub fn new(options: &Options) -> io::Result<Sender> {
         let targets = options.at.split(',');
         Ok(match &options.carrier {
-            Carrier::Udp => {
-                let targets = targets.map(|at| at.parse().map_err(io::Error::other));
-                let socket = UdpSocket::bind("127.0.0.1:0")?;
-                Sender::Udp(socket, targets.collect::<io::Result<_>>()?)
-            }
-            Carrier::UdpBatched => {
-                let targets = targets.map(|at| at.parse().map_err(io::Error::other));
-                let targets = targets.collect::<io::Result<Vec<_>>>()?;
-                Sender::Batched(batched::Sender::new(targets)?)
-            }
+            Carrier::Udp => Sender::Udp(UdpSocket::bind("127.0.0.1:0")?, addresses(options)?),
+            Carrier::UdpBatched => Sender::Batched(batched::Sender::new(addresses(options)?)?),
+            Carrier::UdpMany => Sender::Many(many::Sender::new(addresses(options)?)?),
             Carrier::Unix => Sender::Unix(
                 UnixDatagram::unbound()?,
                 targets.map(str::to_string).collect(),
@@ -99,8 +110,18 @@ impl Sender {
         match self {
             Sender::Udp(socket, targets) => socket.send_to(bytes, targets[target]).map(drop),
             Sender::Batched(sender) => sender.send(target, bytes),
+            Sender::Many(sender) => sender.send(target, bytes),
             Sender::Unix(socket, targets) => socket.send_to(bytes, &targets[target]).map(drop),
             Sender::Xti(datagrams, targets) => datagrams.send(&targets[target], bytes),
+        }
+    }
+
+    pub fn set_buffers(&self, bytes: u32) -> io::Result<Buffers> {
+        match self {
+            Sender::Udp(socket, _) => buffers::set(socket, bytes),
+            Sender::Unix(socket, _) => buffers::set(socket, bytes),
+            Sender::Xti(datagrams, _) => datagrams.set_buffers(bytes),
+            Sender::Batched(_) | Sender::Many(_) => Err(no_buffers()),
         }
     }
 
@@ -108,9 +129,21 @@ impl Sender {
     pub fn flush(&mut self) -> io::Result<()> {
         match self {
             Sender::Batched(sender) => sender.flush(),
+            Sender::Many(sender) => sender.flush(),
             _ => Ok(()),
         }
     }
+}
+
+fn addresses(options: &Options) -> io::Result<Vec<SocketAddrV4>> {
+    let targets = options.at.split(',');
+    targets
+        .map(|at| at.parse().map_err(io::Error::other))
+        .collect()
+}
+
+fn no_buffers() -> io::Error {
+    io::Error::other("--buffers is not for this carrier")
 }
 
 fn connected() -> io::Error {

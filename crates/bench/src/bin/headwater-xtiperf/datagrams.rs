@@ -18,6 +18,13 @@ pub fn serve(options: &Options) -> io::Result<String> {
     let receivers: Vec<_> = (0..options.receivers())
         .map(|index| Receiver::bind(options, index))
         .collect::<io::Result<_>>()?;
+    if let Some(bytes) = options.buffers {
+        for (index, (receiver, _)) in receivers.iter().enumerate() {
+            board
+                .receiver(index)
+                .set_buffers(receiver.set_buffers(bytes)?);
+        }
+    }
     let addresses: Vec<&str> = receivers.iter().map(|(_, at)| at.as_str()).collect();
     crate::ready(&addresses.join(","));
     let mut receivers = receivers.into_iter().map(|(receiver, _)| receiver);
@@ -59,6 +66,8 @@ fn receive(
 pub fn drive(options: &Options) -> io::Result<String> {
     let board = Board::open(&options.board)?;
     let mut sender = Sender::new(options)?;
+    let set = options.buffers.map(|bytes| sender.set_buffers(bytes));
+    let buffers = set.transpose()?;
     let (mut even, mut odd) = (content(options.size), content(options.size + 1));
     let mixed = options.mixed;
     let mut send = |number: u64| {
@@ -78,6 +87,7 @@ pub fn drive(options: &Options) -> io::Result<String> {
     let mut measured = measure::run(options, board, &mut send, |_| board.received())?;
     sender.flush()?;
     board.wait_quiet();
+    measured.buffers = buffers.map(|mine| [mine, board.receiver(0).buffers()]);
     measured.loss = Some(loss(options, &measured, board.received())?);
     board.stop();
     for _ in 0..1000 {

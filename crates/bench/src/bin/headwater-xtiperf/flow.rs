@@ -40,6 +40,7 @@ pub fn serve(board: &Board, mut stream: Stream) -> io::Result<()> {
 pub fn drive(options: &Options) -> io::Result<String> {
     let board = Board::open(&options.board)?;
     let mut stream = Stream::connect(options)?;
+    let buffers = stream.buffers(options)?;
     let size = options.size;
     let pattern = Pattern::new(size);
     let mut at = Place::default();
@@ -48,7 +49,8 @@ pub fn drive(options: &Options) -> io::Result<String> {
         at.advance(size);
         Ok(())
     };
-    let measured = measure::run(options, board, send, |_| board.received() / size as u64)?;
+    let mut measured = measure::run(options, board, send, |_| board.received() / size as u64)?;
+    measured.buffers = buffers.map(|mine| [mine, board.receiver(0).buffers()]);
     stream.finish()?;
     board.wait_done()?;
     if board.received() != measured.all_sent * size as u64 {

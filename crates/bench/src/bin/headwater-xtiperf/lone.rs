@@ -46,7 +46,7 @@ pub fn drive(options: &Options) -> io::Result<String> {
         board::wait(|| receiver.received() >= measured.sent)?;
         measured
             .delays
-            .push(receiver.stamp().saturating_sub(sent_at));
+            .record(receiver.stamp().saturating_sub(sent_at));
     }
     measured.time = start.elapsed();
     measured.used = Used::with(board.server()) - used;
@@ -57,6 +57,5 @@ pub fn drive(options: &Options) -> io::Result<String> {
     }
     measured.received = measured.sent;
     measured.all_sent = measured.sent;
-    measured.delays.sort_unstable();
     Ok(measured.line())
 }

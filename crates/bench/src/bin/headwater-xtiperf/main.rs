@@ -8,16 +8,18 @@
 //! ```
 //!
 //! WORK is flow (one way, counted in messages), lone (single bytes after a silence), trips (a byte there and back), connects or
-//! datagrams. CARRIER is tcp, unix, sctp, udp, udp-batched or the name of a transport device. Both processes count on the board, a file that both
-//! map, so that one clock serves both.
+//! datagrams. CARRIER is tcp, unix, sctp, udp, udp-batched, udp-mmsg or the name of a transport device. Both processes count on the
+//! board, a file that both map, so that one clock serves both.
 
 mod batched;
 mod board;
+mod buffers;
 mod connects;
 mod datagram;
 mod datagrams;
 mod flow;
 mod lone;
+mod many;
 mod measure;
 mod options;
 #[path = "../headwater-echo/pattern.rs"]

@@ -3,8 +3,11 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use headwater_bench::latency::Recorder;
+
 use crate::board::Board;
-use crate::options::Options;
+use crate::buffers::Buffers;
+use crate::options::{Options, Work};
 use crate::sys::Used;
 
 #[derive(Default)]
@@ -18,12 +21,16 @@ pub struct Measured {
     pub used: Used,
     /// Share of what was sent that never came.
     pub loss: Option<f64>,
-    /// Sorted; empty where they were not taken.
-    pub delays: Vec<u64>,
+    /// Of the sender and the receiver, where they were asked for.
+    pub buffers: Option<[Buffers; 2]>,
+    /// Empty where they were not taken.
+    pub delays: Recorder,
 }
 
-/// How many times as long a window may last in which nothing has come yet.
+/// How many times as long a window may last in which nothing has come yet. A stream's sender waits at last, so that its
+/// receiver gets on; one of datagrams need not.
 const STRETCH: u32 = 20;
+const DATAGRAM_STRETCH: u32 = 4;
 
 /// Sends for the warm-up, and then for the window. `send` is given the number of its message, `received` tells how many have come.
 pub fn run(
@@ -33,6 +40,10 @@ pub fn run(
     received: impl Fn(u64) -> u64,
 ) -> io::Result<Measured> {
     let batch = options.batch();
+    let stretch = match options.work {
+        Work::Datagrams => DATAGRAM_STRETCH,
+        _ => STRETCH,
+    };
     let mut measured = Measured::default();
     let mut number = 0;
     for time in [options.warm_up(), options.time] {
@@ -41,7 +52,7 @@ pub fn run(
         let start = Instant::now();
         // A receiver of low priority may not have run at all by then.
         let over = |elapsed: Duration, received: u64| {
-            elapsed >= time && (received > received_before || elapsed >= time * STRETCH)
+            elapsed >= time && (received > received_before || elapsed >= time * stretch)
         };
         while !over(start.elapsed(), received(number)) {
             for _ in 0..batch {
@@ -62,24 +73,25 @@ pub fn run(
 impl Measured {
     /// The slower of both counts is that of the run.
     pub fn line(&self) -> String {
-        let percentile = |share: f64| {
-            let last = self.delays.len().saturating_sub(1);
-            let at = (last as f64 * share).ceil() as usize;
-            self.delays.get(at).copied().unwrap_or(0)
+        let buffers = |[sender, receiver]: [Buffers; 2]| {
+            let Buffers { send, receive } = receiver;
+            format!("[{},{},{send},{receive}]", sender.send, sender.receive)
         };
         format!(
-            "{{\"messages\":{},\"sent\":{},\"received\":{},\"all_messages\":{},\"seconds\":{:.9},\"cpu_ns\":{},\"switches\":{},\"loss\":{},\"p50_ns\":{},\"p99_ns\":{}}}",
+            "{{\"messages\":{},\"sent\":{},\"received\":{},\"all_messages\":{},\"seconds\":{:.9},\"cpu_ns\":{},\"voluntary\":{},\"involuntary\":{},\"buffers\":{},\"loss\":{},\"p50_ns\":{},\"p99_ns\":{}}}",
             self.sent.min(self.received),
             self.sent,
             self.received,
             self.all_sent,
             self.time.as_secs_f64(),
             self.used.cpu_ns,
-            self.used.switches,
+            self.used.voluntary,
+            self.used.involuntary,
+            self.buffers.map_or("null".to_string(), buffers),
             self.loss
                 .map_or("null".to_string(), |loss| loss.to_string()),
-            percentile(0.5),
-            percentile(0.99),
+            self.delays.quantile(0.5),
+            self.delays.quantile(0.99),
         )
     }
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub const USAGE: &str =
-    "usage: headwater-xtiperf serve|drive flow|lone|trips|connects|datagrams tcp|unix|sctp|udp|udp-batched|/dev/DEVICE
-         --board FILE [--at ADDRESS] [--size N] [--seconds S] [--nice N] [--nodelay] [--mixed] [--lossless] [--computing] [--greeting]";
+    "usage: headwater-xtiperf serve|drive flow|lone|trips|connects|datagrams tcp|unix|sctp|udp|udp-batched|udp-mmsg|/dev/DEVICE
+         --board FILE [--at ADDRESS] [--size N] [--seconds S] [--nice N] [--nodelay] [--mixed] [--lossless] [--computing] [--greeting]
+         [--more] [--buffers N]";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Side {
@@ -29,6 +30,8 @@ pub enum Carrier {
     Udp,
     /// UDP by a program that uses segmentation and receive offload itself.
     UdpBatched,
+    /// UDP by a program that sends and receives many datagrams in a call.
+    UdpMany,
     Unix,
     /// Sockets of IPPROTO_SCTP.
     Sctp,
@@ -55,13 +58,21 @@ pub struct Options {
     pub computing: bool,
     /// A byte is sent over each connection.
     pub greeting: bool,
+    /// Every send says that its data unit goes on (T_MORE).
+    pub more: bool,
+    /// Socket buffers of so many bytes; without it they are as the kernel sets them.
+    pub buffers: Option<u32>,
 }
 
 impl Carrier {
     /// Its addresses are those of the internet.
     pub fn is_inet(&self) -> bool {
         match self {
-            Carrier::Tcp | Carrier::Sctp | Carrier::Udp | Carrier::UdpBatched => true,
+            Carrier::Tcp
+            | Carrier::Sctp
+            | Carrier::Udp
+            | Carrier::UdpBatched
+            | Carrier::UdpMany => true,
             Carrier::Unix => false,
             Carrier::Device(name) => !name.to_bytes().starts_with(b"/dev/tic"),
         }
@@ -88,6 +99,7 @@ impl Options {
             "tcp" => Carrier::Tcp,
             "udp" => Carrier::Udp,
             "udp-batched" => Carrier::UdpBatched,
+            "udp-mmsg" => Carrier::UdpMany,
             "unix" => Carrier::Unix,
             "sctp" => Carrier::Sctp,
             device => Carrier::Device(CString::new(device).map_err(|error| error.to_string())?),
@@ -106,6 +118,8 @@ impl Options {
             lossless: false,
             computing: false,
             greeting: false,
+            more: false,
+            buffers: None,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} wants a value"));
@@ -123,6 +137,8 @@ impl Options {
                 "--lossless" => options.lossless = true,
                 "--computing" => options.computing = true,
                 "--greeting" => options.greeting = true,
+                "--more" => options.more = true,
+                "--buffers" => options.buffers = Some(parse(&value()?)?),
                 _ => return Err(format!("what is {word}?")),
             }
         }

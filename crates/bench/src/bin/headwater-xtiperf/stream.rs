@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use crate::board::Board;
+use crate::buffers::{self, Buffers};
 use crate::options::{Carrier, Options};
 use crate::sctp;
 use crate::xti::{self, Endpoint};
@@ -47,7 +48,7 @@ impl Listener {
                 let at = xti::decode(&options.carrier, &bound);
                 (Listener::Xti(endpoint), at)
             }
-            Carrier::Udp | Carrier::UdpBatched => return Err(not_connected()),
+            Carrier::Udp | Carrier::UdpBatched | Carrier::UdpMany => return Err(not_connected()),
         })
     }
 
@@ -61,6 +62,16 @@ impl Listener {
         stream.prepare(options)?;
         Ok(stream)
     }
+
+    /// Before anybody connects: TCP settles then how large its window can become.
+    fn set_buffers(&self, bytes: u32) -> io::Result<Buffers> {
+        match self {
+            Listener::Tcp(listener) => buffers::set(listener, bytes),
+            Listener::Unix(listener) => buffers::set(listener, bytes),
+            Listener::Sctp(_) => Err(no_buffers()),
+            Listener::Xti(listener) => listener.set_buffers(bytes),
+        }
+    }
 }
 
 impl Stream {
@@ -70,15 +81,30 @@ impl Stream {
             Carrier::Unix => Stream::Unix(UnixStream::connect(&options.at)?),
             Carrier::Sctp => Stream::Sctp(sctp::Socket::connect(&options.at)?),
             Carrier::Device(device) => {
-                let endpoint = Endpoint::open(device)?;
+                let mut endpoint = Endpoint::open(device)?;
+                endpoint.set_more(options.more);
                 endpoint.bind(None, 0)?;
                 endpoint.connect(&xti::encode(&options.carrier, &options.at)?)?;
                 Stream::Xti(endpoint)
             }
-            Carrier::Udp | Carrier::UdpBatched => return Err(not_connected()),
+            Carrier::Udp | Carrier::UdpBatched | Carrier::UdpMany => return Err(not_connected()),
         };
         stream.prepare(options)?;
         Ok(stream)
+    }
+
+    /// Asks for socket buffers where that is wanted.
+    pub fn buffers(&self, options: &Options) -> io::Result<Option<Buffers>> {
+        let Some(bytes) = options.buffers else {
+            return Ok(None);
+        };
+        let given = match self {
+            Stream::Tcp(stream) => buffers::set(stream, bytes),
+            Stream::Unix(stream) => buffers::set(stream, bytes),
+            Stream::Sctp(_) => Err(no_buffers()),
+            Stream::Xti(endpoint) => endpoint.set_buffers(bytes),
+        };
+        given.map(Some)
     }
 
     fn prepare(&self, options: &Options) -> io::Result<()> {
@@ -135,10 +161,21 @@ impl Stream {
 pub fn serve(options: &Options, with: fn(&Board, Stream) -> io::Result<()>) -> io::Result<String> {
     let board = Board::create(&options.board)?;
     let (listener, at) = Listener::bind(options)?;
+    if let Some(bytes) = options.buffers {
+        listener.set_buffers(bytes)?;
+    }
     crate::ready(&at);
-    with(board, listener.accept(options)?)?;
+    let stream = listener.accept(options)?;
+    if let Some(given) = stream.buffers(options)? {
+        board.receiver(0).set_buffers(given);
+    }
+    with(board, stream)?;
     board.receiver(0).set_done();
     Ok("done".to_string())
+}
+
+fn no_buffers() -> io::Error {
+    io::Error::other("--buffers is not for this carrier")
 }
 
 fn not_connected() -> io::Error {

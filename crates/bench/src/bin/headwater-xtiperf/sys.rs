@@ -8,16 +8,19 @@ use std::ops::Sub;
 #[derive(Clone, Copy, Default)]
 pub struct Used {
     pub cpu_ns: u64,
-    pub switches: u64,
+    pub voluntary: u64,
+    pub involuntary: u64,
 }
 
 impl Used {
     /// By this process and another one.
     pub fn with(other: i32) -> Used {
         let mine = std::process::id() as i32;
+        let [(voluntary, involuntary), (others, forced)] = [mine, other].map(switches);
         Used {
             cpu_ns: cpu_ns(mine) + cpu_ns(other),
-            switches: switches(mine) + switches(other),
+            voluntary: voluntary + others,
+            involuntary: involuntary + forced,
         }
     }
 }
@@ -28,7 +31,8 @@ impl Sub for Used {
     fn sub(self, earlier: Used) -> Used {
         Used {
             cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
-            switches: self.switches.saturating_sub(earlier.switches),
+            voluntary: self.voluntary.saturating_sub(earlier.voluntary),
+            involuntary: self.involuntary.saturating_sub(earlier.involuntary),
         }
     }
 }
@@ -58,20 +62,27 @@ fn cpu_ns(pid: i32) -> u64 {
     }
 }
 
-fn switches(pid: i32) -> u64 {
+/// Voluntary and involuntary ones.
+fn switches(pid: i32) -> (u64, u64) {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let counts = status
-        .lines()
-        .filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
-    counts
-        .filter_map(|(_, count)| count.trim().parse::<u64>().ok())
-        .sum()
+    let count = |name: &str| -> u64 {
+        let of = |line: &str| line.strip_prefix(name)?.trim().parse().ok();
+        status.lines().find_map(of).unwrap_or(0)
+    };
+    (
+        count("voluntary_ctxt_switches:"),
+        count("nonvoluntary_ctxt_switches:"),
+    )
 }
 
 pub fn set_nice(nice: i32) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } {
         0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        _ => {
+            let error = io::Error::last_os_error();
+            let words = format!("the priority {nice} is not to be had: {error}");
+            Err(io::Error::new(error.kind(), words))
+        }
     }
 }

@@ -18,6 +18,7 @@ pub fn serve(_: &Board, mut stream: Stream) -> io::Result<()> {
 pub fn drive(options: &Options) -> io::Result<String> {
     let board = Board::open(&options.board)?;
     let mut stream = Stream::connect(options)?;
+    let buffers = stream.buffers(options)?;
     let mut answer = [0];
     let trip = |number| {
         stream.send_all(&[number as u8])?;
@@ -26,7 +27,8 @@ pub fn drive(options: &Options) -> io::Result<String> {
             _ => Err(wrong("an answer")),
         }
     };
-    let measured = measure::run(options, board, trip, |number| number)?;
+    let mut measured = measure::run(options, board, trip, |number| number)?;
+    measured.buffers = buffers.map(|mine| [mine, board.receiver(0).buffers()]);
     stream.finish()?;
     board.wait_done()?;
     Ok(measured.line())

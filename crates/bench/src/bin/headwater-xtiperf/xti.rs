@@ -8,6 +8,7 @@ use std::mem;
 use std::net::SocketAddrV4;
 use std::ptr;
 
+use crate::buffers::Buffers;
 use crate::options::Carrier;
 use calls::{Bind, Buffer, Call, Calls, OptMgmt, UnitData};
 
@@ -18,6 +19,8 @@ pub struct Endpoint {
     fd: i32,
     calls: &'static Calls,
     device: Box<CStr>,
+    /// Of every t_snd.
+    flags: i32,
 }
 
 impl Endpoint {
@@ -30,6 +33,7 @@ impl Endpoint {
             fd,
             calls,
             device: device.into(),
+            flags: 0,
         })
     }
 
@@ -88,25 +92,53 @@ impl Endpoint {
         const INET_TCP: u32 = 6;
         const NODELAY: u32 = 1;
         const T_YES: u32 = 1;
+        match self.negotiate(INET_TCP, NODELAY, T_YES)? {
+            T_YES => Ok(()),
+            _ => Err(io::Error::other("T_TCP_NODELAY was not set")),
+        }
+    }
+
+    /// Asks for so many bytes each way; tells what there is.
+    pub fn set_buffers(&self, bytes: u32) -> io::Result<Buffers> {
+        const GENERIC: u32 = 0xffff;
+        const SNDBUF: u32 = 0x1001;
+        const RCVBUF: u32 = 0x1002;
+        Ok(Buffers {
+            send: self.negotiate(GENERIC, SNDBUF, bytes)?.into(),
+            receive: self.negotiate(GENERIC, RCVBUF, bytes)?.into(),
+        })
+    }
+
+    /// One option with a number for its value; gives the number that it has then.
+    fn negotiate(&self, level: u32, name: u32, value: u32) -> io::Result<u32> {
         // struct t_opthdr and the value: length, level, name, status.
-        let mut option = [20u32, INET_TCP, NODELAY, 0, T_YES];
+        let mut option = [20u32, level, name, 0, value];
         let mut answer = [0u32; 32];
         let request = OptMgmt::negotiate(Buffer::of_words(&mut option));
         let mut result = OptMgmt::negotiate(Buffer::room_of_words(&mut answer));
         // SAFETY: both structures and their buffers outlive the call.
         let rc = unsafe { (self.calls.t_optmgmt)(self.fd, &request, &mut result) };
         self.calls.check("t_optmgmt", rc)?;
-        match answer[4] {
-            T_YES => Ok(()),
-            _ => Err(io::Error::other("T_TCP_NODELAY was not set")),
-        }
+        Ok(answer[4])
+    }
+
+    /// Whether every send says that its data unit goes on.
+    pub fn set_more(&mut self, more: bool) {
+        const T_MORE: i32 = 1;
+        self.flags = if more { T_MORE } else { 0 };
     }
 
     #[inline]
     pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         // SAFETY: pointer and length describe the slice.
-        let count =
-            unsafe { (self.calls.t_snd)(self.fd, bytes.as_ptr().cast(), bytes.len() as u32, 0) };
+        let count = unsafe {
+            (self.calls.t_snd)(
+                self.fd,
+                bytes.as_ptr().cast(),
+                bytes.len() as u32,
+                self.flags,
+            )
+        };
         match count {
             0.. => Ok(count as usize),
             _ => Err(self.calls.error("t_snd")),
@@ -174,6 +206,10 @@ pub struct Datagrams {
 unsafe impl Send for Datagrams {}
 
 impl Datagrams {
+    pub fn set_buffers(&self, bytes: u32) -> io::Result<Buffers> {
+        self.endpoint.set_buffers(bytes)
+    }
+
     pub fn of(endpoint: Endpoint) -> Datagrams {
         Datagrams {
             endpoint,

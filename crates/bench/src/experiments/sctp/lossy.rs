@@ -52,6 +52,8 @@ impl Work for Lossy {
             quick: true,
             placements: PLACEMENTS,
             proof: Proof::None,
+            // Five seconds at least for every other sample.
+            stretch: 17.0,
             ..Cell::new("loss-1%", Unit::Stream, vec![SCTP, BOUND])
         }
     }

@@ -109,6 +109,8 @@ impl Work for Iperf {
             quick: true,
             placements: PLACEMENTS,
             proof: Proof::None,
+            // It knows whole seconds alone.
+            stretch: 5.0,
             ..Cell::new(self.name, Unit::Stream, vec![IPERF])
         }
     }

@@ -1,19 +1,20 @@
 //! Both ends on /dev/sctp_t within the host, where no packets are needed, against TCP sockets.
 
 use super::programs::{self, SOCKETS};
-use super::{UNDISTURBED, rate, sockets};
+use super::{SCTP_MORE, UNDISTURBED, rate, sockets};
 use crate::experiment::{Arm, Goal, TCP, UNIX, Unit, streams};
 use crate::experiments::xti::flow::rival;
 use crate::experiments::xti::pair::{Pair, Way};
 use crate::placement::Placement::{self, Apart};
 
-const SIZES: [usize; 7] = [1, 16, 64, 256, 1024, 4096, 16384];
+/// The most telling first.
+const SIZES: [usize; 7] = [64, 1024, 16384, 1, 16, 256, 4096];
 /// Up to here messages are small.
 const SMALL: usize = 1024;
 
-const NAGLE: Arm = sockets("nagle");
+pub const NAGLE: Arm = sockets("nagle");
 const NODELAY: Arm = sockets("nodelay");
-const SCTP: Arm = streams("sctp");
+pub const SCTP: Arm = streams("sctp");
 
 pub fn works() -> impl Iterator<Item = Pair> {
     SIZES.into_iter().map(flow).chain([trips()])
@@ -37,6 +38,7 @@ fn flow(size: usize) -> Pair {
             rival(),
             Way::both(UNIX, "unix"),
             Way::both(SCTP, "/dev/sctp_t"),
+            Way::both(SCTP_MORE, "/dev/sctp_t").with(&["--more"]),
             programs::shared(),
         ],
         goals,

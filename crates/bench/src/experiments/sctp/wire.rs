@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::programs::{self, SOCKETS_UDP};
-use super::{UNDISTURBED, Work, sockets};
+use super::{SCTP_MORE, UNDISTURBED, Work, sockets};
 use crate::exchange::Exchange;
 use crate::experiment::{Arm, Cell, Goal, Job, Metric, Proof, Sample, Unit, streams};
 use crate::experiments::xti::pair::{Pair, Way};
@@ -75,6 +75,9 @@ fn pair(size: usize, rate: f64, cpu: f64, aim: f64) -> Pair {
         ways: vec![
             Way::both(SCTP, "/dev/sctp_t").under(ON_THE_WIRE),
             Way::both(SMALL, "/dev/sctp_t").under(IN_SMALL_PACKETS),
+            Way::both(SCTP_MORE, "/dev/sctp_t")
+                .with(&["--more"])
+                .under(ON_THE_WIRE),
             programs::on_the_wire(),
         ],
         goals,

@@ -9,13 +9,13 @@ const SMALL: usize = 256;
 /// How much greater a share may be lost: half a percent.
 const LOSS: f64 = 0.005;
 
-const SOCKETS: Arm = sockets("sockets");
-const SOCKETS_MIXED: Arm = sockets("sockets-mixed");
-const XTI: Arm = streams("xti");
-const XTI_TO_PLAIN: Arm = streams("xti-to-plain");
-const XTI_MIXED: Arm = streams("xti-mixed");
-const UDP: Arm = sockets("udp");
-const TICLTS: Arm = streams("ticlts");
+pub const SOCKETS: Arm = sockets("sockets");
+pub const SOCKETS_MIXED: Arm = sockets("sockets-mixed");
+pub const XTI: Arm = streams("xti");
+pub const XTI_TO_PLAIN: Arm = streams("xti-to-plain");
+pub const XTI_MIXED: Arm = streams("xti-mixed");
+pub const UDP: Arm = sockets("udp");
+pub const TICLTS: Arm = streams("ticlts");
 
 pub fn works() -> Vec<Pair> {
     sizes(LARGEST)

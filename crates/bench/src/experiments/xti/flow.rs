@@ -1,6 +1,6 @@
 //! One way: small sends over TCP to a plain receiver, the same over ticotsord, and how long a lone byte is held back.
 
-use super::pair::{End, Pair, Way};
+use super::pair::{Pair, Way};
 use super::{EVEN, UNDISTURBED, more, rate, sizes, sockets};
 use crate::experiment::{Arm, Goal, Metric, UNIX, Unit, streams};
 use crate::placement::Placement::{self, Apart, Free, Same};
@@ -9,13 +9,13 @@ const LARGEST: usize = 16384;
 /// Where small messages are gathered.
 const SMALL: usize = 256;
 
-const NAGLE: Arm = sockets("nagle");
-const NODELAY: Arm = sockets("nodelay");
-const XTI: Arm = streams("xti");
-const XTI_NODELAY: Arm = streams("xti-nodelay");
-const TICOTSORD: Arm = streams("ticotsord");
+pub const NAGLE: Arm = sockets("nagle");
+pub const NODELAY: Arm = sockets("nodelay");
+pub const XTI: Arm = streams("xti");
+pub const XTI_NODELAY: Arm = streams("xti-nodelay");
+pub const TICOTSORD: Arm = streams("ticotsord");
 
-const PLAIN: [Way; 2] = [
+pub const PLAIN: [Way; 2] = [
     Way::both(NAGLE, "tcp"),
     Way::both(NODELAY, "tcp").with(&["--nodelay"]),
 ];
@@ -26,7 +26,7 @@ pub fn works() -> Vec<Pair> {
     tcp.chain(cots).chain([lone(false), lone(true)]).collect()
 }
 
-fn flow(name: &str, size: usize, ways: Vec<Way>, goals: Vec<Goal>) -> Pair {
+pub fn flow(name: &str, size: usize, ways: Vec<Way>, goals: Vec<Goal>) -> Pair {
     Pair {
         name: format!("{name}-{size}"),
         work: "flow",
@@ -63,21 +63,27 @@ fn tcp(size: usize) -> Pair {
 
 /// Plain TCP whose sender has the highest priority and whose receiver the lowest, as far as we may say so.
 pub fn rival() -> Way {
-    // SAFETY: a plain system call.
-    let privileged = unsafe { libc::geteuid() } == 0;
-    let (name, nice) = match privileged {
+    let (name, nice) = highest();
+    Way::both(sockets(name), "tcp").at(nice, 19)
+}
+
+/// The highest priority that we may give, and what an arm is called that has it and the lowest.
+pub fn highest() -> (&'static str, i32) {
+    match may_raise() {
         true => ("prio-20-19", -20),
         false => ("prio-0-19", 0),
-    };
-    let end = |nice| End {
-        nice,
-        ..End::new("tcp")
-    };
-    Way {
-        sender: end(nice),
-        receiver: end(19),
-        ..Way::both(sockets(name), "tcp")
     }
+}
+
+/// Whether this process has CAP_SYS_NICE.
+fn may_raise() -> bool {
+    const SYS_NICE: u32 = 23;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let has = status.lines().find_map(|line| {
+        let bits = line.strip_prefix("CapEff:")?.trim();
+        Some(u64::from_str_radix(bits, 16).ok()? >> SYS_NICE & 1 == 1)
+    });
+    has.unwrap_or(false)
 }
 
 fn cots(size: usize) -> Pair {

@@ -1,5 +1,6 @@
 //! A cell whose arms are two processes of `headwater-xtiperf`, each with the library or without.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use serde::Deserialize;
 
 use super::{Work, parse};
 use crate::carriage::Counters;
-use crate::experiment::{Arm, Cell, Goal, Job, Proof, Sample, Unit};
+use crate::experiment::{Arm, Carrier, Cell, Goal, Job, Proof, Sample, Unit};
 use crate::failure::{Failure, Result};
 use crate::machine;
 use crate::placement::Placement;
@@ -16,6 +17,18 @@ use crate::process::{self, Preload, Running};
 
 const NAME: &str = "headwater-xtiperf";
 const READY: Duration = Duration::from_secs(10);
+
+/// Names of a sample's values, in seconds, messages and bytes.
+pub const ELAPSED: &str = "elapsed_s";
+pub const SENT: &str = "sent";
+pub const RECEIVED: &str = "received";
+pub const LOCAL_SEND: &str = "local_send_buffer_bytes";
+pub const LOCAL_RECEIVE: &str = "local_receive_buffer_bytes";
+pub const REMOTE_SEND: &str = "remote_send_buffer_bytes";
+pub const REMOTE_RECEIVE: &str = "remote_receive_buffer_bytes";
+
+/// Without it two ends on /dev/tcp find shared memory by themselves.
+const BY_KERNEL: &[(&str, &str)] = &[("HEADWATER_SOCKETS", "0")];
 
 pub struct Pair {
     pub name: String,
@@ -44,7 +57,7 @@ pub struct Way {
 
 #[derive(Clone, Copy)]
 pub struct End {
-    /// A transport device or SCTP is reached through the library, anything else without it.
+    /// A transport device is reached through the library, anything else without it unless it is shared.
     pub carrier: &'static str,
     pub nice: i32,
     /// The library serves sockets, and may carry connections of /dev/tcp through shared memory.
@@ -60,6 +73,11 @@ impl End {
         }
     }
 
+    /// At a priority, -20 being the highest and 19 the lowest.
+    pub const fn at(self, nice: i32) -> End {
+        End { nice, ..self }
+    }
+
     /// A socket that the library serves.
     pub const fn socket(carrier: &'static str) -> End {
         End {
@@ -69,7 +87,7 @@ impl End {
     }
 
     fn is_ours(self) -> bool {
-        self.carrier.starts_with("/dev/") || self.carrier == "sctp"
+        self.shared || self.carrier.starts_with("/dev/")
     }
 }
 
@@ -93,6 +111,19 @@ impl Way {
         Way { words, ..self }
     }
 
+    pub const fn at(self, sender: i32, receiver: i32) -> Way {
+        Way {
+            sender: self.sender.at(sender),
+            receiver: self.receiver.at(receiver),
+            ..self
+        }
+    }
+
+    /// XTI over the kernel's TCP, although both ends are ours.
+    pub const fn by_kernel(self) -> Way {
+        self.under(BY_KERNEL)
+    }
+
     pub const fn under(self, variables: &'static [(&'static str, &'static str)]) -> Way {
         Way { variables, ..self }
     }
@@ -105,7 +136,12 @@ struct Driven {
     all_messages: u64,
     seconds: f64,
     cpu_ns: u64,
-    switches: u64,
+    sent: u64,
+    received: u64,
+    voluntary: u64,
+    involuntary: u64,
+    /// Send and receive buffer of the sender, then of the receiver, where they were asked for.
+    buffers: Option<[u64; 4]>,
     loss: Option<f64>,
     p50_ns: u64,
     p99_ns: u64,
@@ -117,8 +153,9 @@ impl Work for Pair {
             goals: self.goals.clone(),
             quick: self.quick,
             placements: self.placements,
-            // An end that is to be XTI knows no other calls.
-            proof: Proof::None,
+            proof: self.proof(),
+            stretch: f64::from(self.stretch),
+            wraps: false,
             ..Cell::new(
                 self.name.clone(),
                 self.unit,
@@ -136,8 +173,15 @@ impl Work for Pair {
         let said = self.exchange(job, way, &stats_file).map_err(contents)?;
         let driven: Driven = parse(NAME, &said)?;
         let per = 1.0 / driven.messages.max(1) as f64;
-        let rate = driven.messages as f64 / driven.seconds.max(1e-9);
+        let per_second = |count: u64| count as f64 / driven.seconds.max(1e-9);
+        let rate = per_second(driven.messages);
         let time = |ns: u64| (ns > 0).then_some(ns as f64);
+        let counters =
+            (way.sender.is_ours() || way.receiver.is_ours()).then(|| Counters::read(&stats_file));
+        if way.variables == BY_KERNEL && counters.as_ref().is_some_and(|own| own.accelerated > 0) {
+            let said = "a connection that the kernel was to carry went through shared memory";
+            return Err(Failure::Output(NAME.to_string(), said.to_string()));
+        }
         Ok(Sample {
             messages: driven.messages,
             all_messages: driven.all_messages,
@@ -146,17 +190,49 @@ impl Work for Pair {
             p50_ns: time(driven.p50_ns),
             p99_ns: time(driven.p99_ns),
             cpu_ns: driven.cpu_ns as f64 * per,
-            switches: driven.switches as f64 * per,
+            switches: (driven.voluntary + driven.involuntary) as f64 * per,
+            voluntary: Some(driven.voluntary as f64 * per),
+            involuntary: Some(driven.involuntary as f64 * per),
+            tx_rate: Some(per_second(driven.sent)),
+            rx_rate: Some(per_second(driven.received)),
+            values: driven.values(),
             loss: driven.loss,
             loopback_bytes: machine::loopback_bytes() - loopback_before,
-            counters: (way.sender.is_ours() || way.receiver.is_ours())
-                .then(|| Counters::read(&stats_file)),
+            counters,
             ..Sample::default()
         })
     }
 }
 
+impl Driven {
+    /// What netperf prints, where its buffers were asked for.
+    fn values(&self) -> BTreeMap<String, f64> {
+        let Some([send, receive, remote_send, remote_receive]) = self.buffers else {
+            return BTreeMap::new();
+        };
+        let counts = [
+            (ELAPSED, self.seconds),
+            (SENT, self.sent as f64),
+            (RECEIVED, self.received as f64),
+            (LOCAL_SEND, send as f64),
+            (LOCAL_RECEIVE, receive as f64),
+            (REMOTE_SEND, remote_send as f64),
+            (REMOTE_RECEIVE, remote_receive as f64),
+        ];
+        counts.map(|(name, value)| (name.to_string(), value)).into()
+    }
+}
+
 impl Pair {
+    /// An end that is to be XTI knows no other calls, but sockets may be served by the kernel.
+    fn proof(&self) -> Proof {
+        let claims = |way: &Way| way.arm.carrier == Carrier::Accelerated;
+        match self.ways.iter().any(claims) {
+            true => Proof::Carried { ends: 2 },
+            false => Proof::None,
+        }
+    }
+
     /// What the driver said.
     fn exchange(&self, job: &Job<'_>, way: &Way, stats_file: &Path) -> Result<String> {
         let scratch = &job.site.scratch;
@@ -207,13 +283,25 @@ impl Pair {
             counter.watch(driver.pid);
         }
         let driven = driver.finish(time * 20 + Duration::from_secs(20));
-        // What the server noticed explains what the driver only suffered.
-        server
-            .stop(None)
-            .and_then(|(_, said)| match said.contains("done") {
-                true => driven.map(|(_, said)| said),
-                false => Err(Failure::Ended(NAME.to_string(), last_line(&said))),
-            })
+        let (_, driven) = driven.map_err(|failure| explained(failure, &mut server))?;
+        let (_, said) = server.stop(None)?;
+        match said.contains("done") {
+            true => Ok(driven),
+            false => Err(Failure::Ended(NAME.to_string(), last_line(&said))),
+        }
+    }
+}
+
+/// What the server noticed, if anything, explains what the driver only suffered.
+fn explained(failure: Failure, server: &mut Running) -> Failure {
+    const LAST_WORDS: Duration = Duration::from_millis(200);
+    match server.wait_until(LAST_WORDS, |_| false) {
+        Err(Failure::Ended(_, said)) if said.starts_with("ready") => {
+            let said = format!("its other end is gone ({failure})");
+            Failure::Ended(NAME.to_string(), said)
+        }
+        Err(Failure::Ended(name, said)) => Failure::Ended(name, said),
+        _ => failure,
     }
 }
 

@@ -1,0 +1,153 @@
+//! One way at every size, as netperf's TCP ranges do it: TCP with and without Nagle, at artificial priorities, the faces that
+//! Headwater gives the same work, UNIX sockets, and SCTP as the third subject.
+
+use super::asked::Asked;
+use super::ranges::{self, Beside};
+use super::sctp::SCTP_MORE;
+use super::work::{Work, Works};
+use super::xti::flow::{PLAIN, flow, highest, rival};
+use super::xti::pair::{End, Pair, Way};
+use super::xti::{EVEN, UNDISTURBED, rate, sockets};
+use crate::conclusion::Conclusion;
+use crate::experiment::{
+    ACCELERATED, ACCELERATED_NODELAY, Arm, Carrier, Goal, TCP, TCP_NODELAY, UNIX, streams,
+};
+use crate::placement::Placement::{Apart, Same};
+use crate::report::CellReport;
+use crate::sizes;
+
+/// By powers of two; the most telling first.
+pub const SIZES: [usize; 15] = [
+    64, 1024, 16384, 1, 4096, 256, 16, 2, 4, 8, 32, 128, 512, 2048, 8192,
+];
+const QUICK: [usize; 5] = [64, 1024, 16384, 1, 4096];
+const WORK: &str = "tcp";
+
+const XTI: Arm = streams("xti");
+/// As two programs with the library have it.
+const XTI_SHARED: Arm = Arm {
+    carrier: Carrier::Accelerated,
+    ..streams("xti-shm")
+};
+const TICOTSORD: Arm = streams("ticotsord");
+const SCTP: Arm = streams("sctp");
+
+pub fn experiment() -> Asked {
+    Asked {
+        works: Works {
+            name: WORK,
+            describe: "one-way messages of every size: TCP sockets, XTI, Fast Sockets, UNIX sockets, SCTP",
+            works: SIZES
+                .into_iter()
+                .map(|size| Box::new(stream(size)) as Box<dyn Work>)
+                .collect(),
+        },
+        question: "How many messages of a size go one way in a second, by TCP sockets and by what Headwater puts in their place?",
+        method: "One process sends messages of one size as fast as it can, another receives into buffers of 131071 bytes and \
+                 compares the bytes; both count over the same time. The artificial priorities are -20 for the sender and 19 for \
+                 the receiver; without the privilege for that, 0 and 19.",
+        conclude,
+    }
+}
+
+fn stream(size: usize) -> Pair {
+    let fast = |arm| Way {
+        arm,
+        sender: End::socket("tcp"),
+        receiver: End::socket("tcp"),
+        ..Way::both(arm, "tcp")
+    };
+    let rival = rival();
+    let ways = vec![
+        Way {
+            arm: TCP,
+            ..PLAIN[0]
+        },
+        Way {
+            arm: TCP_NODELAY,
+            ..PLAIN[1]
+        },
+        rival,
+        Way::both(XTI, "/dev/tcp").by_kernel(),
+        Way::both(XTI_SHARED, "/dev/tcp"),
+        Way::both(TICOTSORD, "/dev/ticotsord"),
+        fast(ACCELERATED),
+        fast(ACCELERATED_NODELAY).with(&["--nodelay"]),
+        Way::both(UNIX, "unix"),
+        // A data unit that never ends, as netperf has it, and one for each message.
+        Way::both(SCTP_MORE, "/dev/sctp_t").with(&["--more"]),
+        Way::both(SCTP, "/dev/sctp_t"),
+    ];
+    let never_slower = |arm: Arm| -> Goal { rate(arm, TCP, UNDISTURBED, EVEN, None) };
+    let goals = [XTI, XTI_SHARED, TICOTSORD, SCTP_MORE, SCTP]
+        .map(never_slower)
+        .into();
+    Pair {
+        quick: QUICK.contains(&size),
+        ..flow(WORK, size, ways, goals)
+    }
+}
+
+fn conclude(cells: &[CellReport]) -> Conclusion {
+    const TITLE: &str = "TCP";
+    let beside = [
+        (0, TCP),
+        (1, sockets(highest().0)),
+        (2, XTI),
+        (3, SCTP_MORE),
+    ];
+    let beside = beside.map(|(column, arm)| Beside { column, arm });
+    let first = |cell, placement, arm: Arm, what, of| {
+        sizes::headline(cells, (cell, placement), (arm.name, TCP.name), (what, of))
+    };
+    let headlines = [
+        first(
+            "tcp-64",
+            Apart,
+            ACCELERATED,
+            "64-byte messages one way, on two CPUs",
+            "unchanged TCP programs with the library, over the kernel's TCP",
+        ),
+        first(
+            "tcp-16384",
+            Apart,
+            ACCELERATED,
+            "16 KiB messages one way, on two CPUs",
+            "unchanged TCP programs with the library, over the kernel's TCP",
+        ),
+        first(
+            "tcp-64",
+            Same,
+            TICOTSORD,
+            "64-byte messages one way, on one CPU",
+            "XTI's loop-back provider, over the kernel's TCP",
+        ),
+    ];
+    let mut sheets = sizes::sheets(cells, WORK, TITLE);
+    sheets.push(ranges::TCP.sheet());
+    Conclusion {
+        plots: sizes::four(cells, WORK, TITLE, TCP.name),
+        sheets,
+        seeds: ranges::TCP.seeds(cells, WORK, &beside),
+        headlines: headlines.into_iter().flatten().collect(),
+        ..Conclusion::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Experiment, Proof};
+
+    #[test]
+    fn every_size_is_there_and_sockets_that_claim_to_be_fast_must_prove_it() {
+        let cells = experiment().cells();
+        let mut sizes: Vec<usize> = cells.iter().filter_map(|cell| cell.size).collect();
+        sizes.sort_unstable();
+        let powers: Vec<usize> = (0..15).map(|power| 1 << power).collect();
+        assert_eq!(sizes, powers);
+        for cell in cells {
+            assert!(matches!(cell.proof, Proof::Carried { ends: 2 }));
+        }
+    }
+}
