@@ -1,0 +1,27 @@
+//! From which size on copying is the whole cost: the time of a message beside that of its copies alone.
+
+use super::Work;
+use super::way::{Runs, accelerated, copy_alone, semaphore, tcp, zero_copy};
+use crate::placement::Placement::{Apart, Same};
+
+pub const WORK: &str = "copying";
+/// 64 bytes to 1 MiB.
+const SIZES: [usize; 8] = [64, 256, 1024, 4096, 16384, 65536, 262_144, 1_048_576];
+
+pub fn works() -> Vec<Box<dyn Work>> {
+    let cell = |size: usize| {
+        // Two slots, each of which takes a message: more would leave the caches sooner.
+        let slot = (size + 32).next_power_of_two().max(2048);
+        Runs {
+            words: format!("--size {size} --slots 2 --slot {slot}"),
+            stretch: 0.5,
+            placements: &[Apart, Same],
+            quick: size == 65536,
+            ..Runs::new(
+                format!("{WORK}-{size}"),
+                vec![tcp(), semaphore(), accelerated(), zero_copy(), copy_alone()],
+            )
+        }
+    };
+    SIZES.map(|size| cell(size).boxed()).into()
+}

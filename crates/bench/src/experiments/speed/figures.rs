@@ -1,0 +1,104 @@
+//! Figures out of what was measured; what is missing there is none here.
+
+use crate::experiment::Sample;
+use crate::latency::Latency;
+use crate::placement::Placement;
+use crate::report::{ArmReport, CellReport};
+use crate::stats::{bootstrap_ratio, median, quartiles};
+
+/// The document's number of messages, for which times are given.
+pub const MANY: f64 = 100_000.0;
+
+/// A ratio of rates, and how sure it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Factor {
+    pub middle: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+pub fn find<'a>(
+    cells: &'a [CellReport],
+    name: &str,
+    placement: Placement,
+) -> Option<&'a CellReport> {
+    let mut cells = cells.iter();
+    cells.find(|cell| cell.cell == name && cell.placement == placement)
+}
+
+/// The median over the samples.
+pub fn middle(arm: &ArmReport, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = arm.all.iter().flatten().filter_map(of).collect();
+    (!values.is_empty()).then(|| median(&values))
+}
+
+/// Nanoseconds that a message takes.
+pub fn time_each(arm: &ArmReport) -> Option<f64> {
+    arm.rate.filter(|rate| *rate > 0.0).map(|rate| 1e9 / rate)
+}
+
+/// The same with the quartiles of the samples.
+pub fn times(arm: &ArmReport) -> Option<(f64, f64, f64)> {
+    let each = arm.all.iter().flatten().filter(|sample| sample.rate > 0.0);
+    let times: Vec<f64> = each.map(|sample| 1e9 / sample.rate).collect();
+    quartiles(&times).map(|spread| (spread.median, spread.q1, spread.q3))
+}
+
+pub fn latency(arm: &ArmReport, name: &str, of: impl Fn(&Latency) -> f64) -> Option<f64> {
+    middle(arm, |sample| sample.latencies.get(name).map(&of))
+}
+
+/// How many times as many messages a second an arm exchanges as another one, by pairs of the same round. None where an arm
+/// claims to be accelerated and was not.
+pub fn factor(cell: &CellReport, arm: &str, against: &str) -> Option<Factor> {
+    let (mine, other) = (cell.arm(arm)?, cell.arm(against)?);
+    if !is_proved(mine) || !is_proved(other) {
+        return None;
+    }
+    let ratio = |(a, b): (&Option<Sample>, &Option<Sample>)| {
+        let (a, b) = (a.as_ref()?.rate, b.as_ref()?.rate);
+        (a > 0.0 && b > 0.0).then_some(a / b)
+    };
+    let ratios: Vec<f64> = mine.all.iter().zip(&other.all).filter_map(ratio).collect();
+    let interval = bootstrap_ratio(&ratios)?;
+    Some(Factor {
+        middle: median(&ratios),
+        low: interval.low,
+        high: interval.high,
+    })
+}
+
+fn is_proved(arm: &ArmReport) -> bool {
+    arm.carried
+        .as_ref()
+        .is_none_or(|carried| carried.yes == carried.of)
+}
+
+/// From where on all shares are at least `wanted`; points are in the order of their places.
+pub fn threshold(points: &[(f64, f64)], wanted: f64) -> Option<f64> {
+    let beyond = points
+        .iter()
+        .rev()
+        .take_while(|(_, share)| *share >= wanted);
+    beyond.last().map(|(place, _)| *place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_is_where_a_share_is_reached_for_good() {
+        let points = [
+            (64.0, 0.1),
+            (256.0, 0.92),
+            (1024.0, 0.5),
+            (4096.0, 0.9),
+            (16384.0, 0.97),
+        ];
+        assert_eq!(threshold(&points, 0.9), Some(4096.0));
+        assert_eq!(threshold(&points, 0.05), Some(64.0));
+        assert_eq!(threshold(&points, 0.99), None);
+        assert_eq!(threshold(&[], 0.9), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! One message after the other: the document's sizes, the time of each call, many threads, messages larger than a slot.
+
+use super::Work;
+use super::way::{
+    Runs, Way, accelerated, copy_alone, doorbell, hand_off, semaphore, tcp, zero_copy,
+};
+use crate::placement::Placement::{self, Apart, Free, Same};
+
+pub const SIZES: [usize; 3] = [70, 512, 1000];
+/// Messages of the document's outlook.
+pub const THREADED: usize = 7000;
+pub const THREADS: [usize; 3] = [1, 5, 20];
+/// A slot of the document's configuration, and how many of them.
+pub const SLOT: usize = 1024;
+const SLOTS: usize = 128;
+pub const LARGER: [usize; 4] = [512, 4096, 16384, 65536];
+
+const UNDISTURBED: &[Placement] = &[Apart, Same, Free];
+
+fn all_ways() -> Vec<Way> {
+    vec![
+        tcp(),
+        hand_off(),
+        doorbell(),
+        semaphore(),
+        accelerated(),
+        zero_copy(),
+    ]
+}
+
+/// What 100,000 messages take.
+pub fn base() -> Vec<Box<dyn Work>> {
+    let cell = |size: usize| {
+        let mut ways = all_ways();
+        ways.push(copy_alone());
+        Runs {
+            words: format!("--size {size}"),
+            placements: UNDISTURBED,
+            quick: size != 512,
+            ..Runs::new(format!("messages-{size}"), ways)
+        }
+    };
+    SIZES.map(|size| cell(size).boxed()).into()
+}
+
+/// How long each read and each write takes. Runs of their own: asking for the time costs as much as some of the calls.
+pub fn latencies() -> Vec<Box<dyn Work>> {
+    let cell = |size: usize| Runs {
+        words: format!("--size {size} --latencies"),
+        placements: &[Apart, Same],
+        stretch: 0.5,
+        quick: size == 70,
+        ..Runs::new(format!("latency-{size}"), all_ways())
+    };
+    SIZES.map(|size| cell(size).boxed()).into()
+}
+
+/// Connections at once, with a thread at each end.
+pub fn threads() -> Vec<Box<dyn Work>> {
+    let cell = |threads: usize| Runs {
+        words: format!("--size {THREADED} --threads {threads}"),
+        stretch: 0.5,
+        quick: threads == 5,
+        ends: 2 * threads as u64,
+        ..Runs::new(format!("threads{threads}-{THREADED}"), all_ways())
+    };
+    THREADS.map(|threads| cell(threads).boxed()).into()
+}
+
+/// Messages that go in several frames, beside TCP, which does not mind.
+pub fn larger() -> Vec<Box<dyn Work>> {
+    let cell = |size: usize| Runs {
+        words: format!("--size {size} --slot {SLOT} --slots {SLOTS}"),
+        stretch: 0.5,
+        quick: size == 16384,
+        ..Runs::new(
+            format!("larger-{size}"),
+            vec![tcp(), doorbell(), semaphore(), accelerated()],
+        )
+    };
+    LARGER.map(|size| cell(size).boxed()).into()
+}

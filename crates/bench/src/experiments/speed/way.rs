@@ -1,0 +1,278 @@
+//! A cell whose arms are runs of `headwater-speed`, and what one of them prints.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::Work;
+use crate::exchange;
+use crate::experiment::{
+    ACCELERATED_NODELAY, Arm, Carrier, Cell, Job, Proof, Sample, TCP_NODELAY, Unit, streams,
+};
+use crate::experiments::printed::parse;
+use crate::failure::{Failure, Result};
+use crate::latency::Latency;
+use crate::placement::Placement;
+
+const NAME: &str = "headwater-speed";
+
+pub const fn arm(name: &'static str, carrier: Carrier) -> Arm {
+    Arm {
+        carrier,
+        ..streams(name)
+    }
+}
+
+pub const HAND_OFF: Arm = arm("i-unix", Carrier::Unix);
+pub const DOORBELL: Arm = arm("ii-eventfd", Carrier::Raw);
+pub const SEMAPHORE: Arm = arm("iii-futex", Carrier::Raw);
+pub const ZERO_COPY: Arm = arm("zero-copy", Carrier::Raw);
+pub const COPY_ALONE: Arm = arm("copy-alone", Carrier::Raw);
+
+/// An arm, and the words that make the program take it.
+#[derive(Clone)]
+pub struct Way {
+    pub arm: Arm,
+    words: Vec<String>,
+    cpus: Cpus,
+}
+
+/// Which CPUs both ends get.
+#[derive(Clone, Copy, PartialEq)]
+enum Cpus {
+    Placement,
+    /// The server has one that the client keeps away from.
+    Reserved,
+}
+
+impl Way {
+    /// `words` are the program's mode, its carrier where it has one, and its options.
+    pub fn new(arm: Arm, words: &str) -> Way {
+        Way {
+            arm,
+            words: words.split_whitespace().map(str::to_string).collect(),
+            cpus: Cpus::Placement,
+        }
+    }
+
+    pub fn reserved(self) -> Way {
+        let cpus = Cpus::Reserved;
+        Way { cpus, ..self }
+    }
+
+    fn cpu_words(&self, job: &Job<'_>) -> Result<Vec<String>> {
+        let cpus = &job.site.machine.cpus;
+        let one = |cpu: Option<usize>| cpu.into_iter().collect::<Vec<_>>();
+        let (server, client) = match self.cpus {
+            Cpus::Placement => (
+                one(job.placement.server_cpu(cpus)),
+                one(job.placement.client_cpu(cpus)),
+            ),
+            Cpus::Reserved => match cpus.split_first() {
+                Some((first, rest)) if !rest.is_empty() => (vec![*first], rest.to_vec()),
+                _ => return Err(Failure::Missing("a second CPU".to_string())),
+            },
+        };
+        let list = |cpus: Vec<usize>| {
+            cpus.iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        let words = [
+            ("--server-cpus", list(server)),
+            ("--client-cpus", list(client)),
+        ];
+        let given = words.into_iter().filter(|(_, list)| !list.is_empty());
+        Ok(given
+            .flat_map(|(word, list)| [word.to_string(), list])
+            .collect())
+    }
+}
+
+/// By kernel TCP.
+pub fn tcp() -> Way {
+    Way::new(TCP_NODELAY, "run tcp")
+}
+
+/// The same program with the library.
+pub fn accelerated() -> Way {
+    Way::new(ACCELERATED_NODELAY, "run tcp")
+}
+
+pub fn hand_off() -> Way {
+    Way::new(HAND_OFF, "run unix")
+}
+
+pub fn doorbell() -> Way {
+    Way::new(DOORBELL, "run eventfd")
+}
+
+pub fn semaphore() -> Way {
+    Way::new(SEMAPHORE, "run futex")
+}
+
+pub fn zero_copy() -> Way {
+    Way::new(ZERO_COPY, "run in-place")
+}
+
+pub fn copy_alone() -> Way {
+    Way::new(COPY_ALONE, "copy")
+}
+
+/// A cell of the experiment.
+pub struct Runs {
+    pub name: String,
+    pub unit: Unit,
+    pub ways: Vec<Way>,
+    /// Words for all of them.
+    pub words: String,
+    /// How long a sample takes, in those of others.
+    pub stretch: f64,
+    pub placements: &'static [Placement],
+    pub quick: bool,
+    /// Accelerated ends of connections.
+    pub ends: u64,
+}
+
+impl Runs {
+    pub fn new(name: String, ways: Vec<Way>) -> Runs {
+        Runs {
+            name,
+            unit: Unit::RoundTrip,
+            ways,
+            words: String::new(),
+            stretch: 1.0,
+            placements: &[Placement::Apart],
+            quick: false,
+            ends: 2,
+        }
+    }
+
+    pub fn boxed(self) -> Box<dyn Work> {
+        Box::new(self)
+    }
+}
+
+impl Work for Runs {
+    fn cell(&self) -> Cell {
+        let arms = self.ways.iter().map(|way| way.arm).collect();
+        Cell {
+            quick: self.quick,
+            stretch: self.stretch,
+            placements: self.placements,
+            proof: Proof::Carried { ends: self.ends },
+            ..Cell::new(self.name.clone(), self.unit, arms)
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        let way = self.ways.iter().find(|way| way.arm == job.arm);
+        let way = way.ok_or_else(|| Failure::Missing(job.arm.name.to_string()))?;
+        let mut program = job.site.tools.speed();
+        program.args(&way.words).args(self.words.split_whitespace());
+        program.args(way.cpu_words(job)?).arg("--on-eof");
+        let seconds = job.time.as_secs_f64() * self.stretch;
+        program.args(["--seconds", &seconds.to_string()]);
+        let (said, counters) = exchange::alone(job, NAME, program).map_err(plain)?;
+        let told: Told = parse(NAME, &said)?;
+        Ok(Sample {
+            counters,
+            ..told.sample()
+        })
+    }
+}
+
+/// What the program says, as what it means.
+fn plain(failure: Failure) -> Failure {
+    match failure {
+        Failure::Ended(name, said) if said.contains("wrong bytes") => Failure::Contents(name),
+        Failure::Ended(_, said) if said.contains("no permission for") => {
+            let what = said.rsplit("headwater-speed: ").next().unwrap_or_default();
+            Failure::Missing(format!("what this takes ({what})"))
+        }
+        other => other,
+    }
+}
+
+/// What `headwater-speed` prints.
+#[derive(Deserialize)]
+struct Told {
+    messages: u64,
+    all_messages: u64,
+    seconds: f64,
+    bytes: u64,
+    loopback_bytes: u64,
+    user_ns: u64,
+    system_ns: u64,
+    voluntary: u64,
+    involuntary: u64,
+    latencies: BTreeMap<String, Latency>,
+}
+
+impl Told {
+    fn sample(self) -> Sample {
+        let seconds = self.seconds.max(1e-9);
+        let per = |count: u64| count as f64 / self.messages.max(1) as f64;
+        let cpu_ns = self.user_ns + self.system_ns;
+        let round_trip = self.latencies.get("round_trip");
+        Sample {
+            messages: self.messages,
+            all_messages: self.all_messages,
+            rate: self.messages as f64 / seconds,
+            bytes_rate: self.bytes as f64 / seconds,
+            p50_ns: round_trip.map(|latency| latency.p50_ns),
+            p99_ns: round_trip.map(|latency| latency.p99_ns),
+            cpu_ns: per(cpu_ns),
+            user_ns: Some(per(self.user_ns)),
+            system_ns: Some(per(self.system_ns)),
+            switches: per(self.voluntary + self.involuntary),
+            voluntary: Some(per(self.voluntary)),
+            involuntary: Some(per(self.involuntary)),
+            cpu_share: Some(cpu_ns as f64 / 1e9 / seconds),
+            // Connecting goes by TCP in any case, so the program leaves it out; counts of a sample are of all messages.
+            loopback_bytes: (per(self.loopback_bytes) * self.all_messages as f64) as u64,
+            latencies: self.latencies,
+            ..Sample::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_per_message_and_the_cpu_that_of_both_ends() {
+        let line = r#"{"messages":1000,"all_messages":1200,"seconds":0.5,"bytes":70000,
+            "loopback_bytes":50000,"user_ns":300000000,
+            "system_ns":400000000,"voluntary":2000,"involuntary":10,"latencies":{"round_trip":{"count":1000,
+            "min_ns":1.0,"mean_ns":2.0,"p50_ns":2.0,"p90_ns":3.0,"p99_ns":4.0,"p999_ns":5.0,"max_ns":6.0}}}"#;
+        let told: Told = parse("it", &line.replace('\n', " ")).unwrap();
+        let sample = told.sample();
+        assert_eq!((sample.rate, sample.bytes_rate), (2000.0, 140_000.0));
+        assert_eq!(sample.user_ns, Some(300_000.0));
+        assert_eq!(
+            (sample.voluntary, sample.involuntary),
+            (Some(2.0), Some(0.01))
+        );
+        assert_eq!(sample.loopback_bytes, 60_000);
+        assert_eq!(sample.cpu_share, Some(1.4));
+        assert_eq!((sample.p50_ns, sample.p99_ns), (Some(2.0), Some(4.0)));
+    }
+
+    #[test]
+    fn a_failure_says_what_it_means() {
+        let ended = |said: &str| plain(Failure::Ended(NAME.to_string(), said.to_string()));
+        assert!(matches!(
+            ended("headwater-speed: the server: wrong bytes in message 7"),
+            Failure::Contents(_)
+        ));
+        let missing = ended("headwater-speed: no permission for SCHED_FIFO, which root has: EPERM");
+        assert_eq!(
+            missing.to_string(),
+            "what this takes (no permission for SCHED_FIFO, which root has: EPERM) is not there"
+        );
+        assert!(matches!(ended("it died"), Failure::Ended(..)));
+    }
+}
