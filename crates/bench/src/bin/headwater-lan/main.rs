@@ -1,0 +1,76 @@
+//! Two ordinary programs that measure a local network, one serving, one driving: round trips, runs of sends with one reply,
+//! requests and responses of different sizes, and one-way streams.
+//!
+//! ```text
+//!   headwater-lan serve WORK ADDR     prints its address, serves one connection after the other until its input ends
+//!   headwater-lan drive WORK ADDR     measures WORK against it
+//!   headwater-lan raw WORK            both ends, over the channel instead of a socket
+//!   headwater-lan post WIRE           one-way messages over pipe, ring, or straight into the reader's memory (posted)
+//! ```
+//!
+//! WORK is `exchange`, `connects` (an exchange on a connection of its own, each time) or `stream`; both ends are given the same
+//! sizes. ADDR is HOST:PORT (port 0 takes a free one) or unix:PATH. Every received byte is compared with what must come.
+
+mod connects;
+mod exchange;
+mod interval;
+mod link;
+mod measure;
+mod options;
+#[path = "../headwater-echo/pattern.rs"]
+mod pattern;
+mod post;
+mod raw;
+mod result;
+mod serve;
+mod stream;
+#[path = "../headwater-echo/sys.rs"]
+#[allow(dead_code)]
+mod sys;
+
+use std::io;
+use std::process::ExitCode;
+
+use link::Link;
+use options::{Options, Role, Work};
+use result::Driven;
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(problem) => {
+            eprintln!("headwater-lan: {problem}\n{}", options::USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("headwater-lan: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> io::Result<()> {
+    let driven = match options.role {
+        Role::Serve => return serve::run(options),
+        Role::Drive => drive(options, || Link::connect(options)),
+        Role::Raw => raw::run(options),
+        Role::Post => post::run(options),
+    }?;
+    driven.print()?;
+    if driven.verified {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "wrong bytes"))
+}
+
+/// Measures the work over links that `open` makes.
+fn drive(options: &Options, open: impl FnMut() -> io::Result<Link>) -> io::Result<Driven> {
+    match options.work {
+        Work::Exchange => exchange::drive(options, open),
+        Work::Connects => connects::drive(options, open),
+        Work::Stream => stream::drive(options, open),
+    }
+}

@@ -1,0 +1,282 @@
+//! `headwater-lan`: two processes of it over sockets, or one that is both ends.
+
+use std::env;
+use std::process::Command;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::super::printed::parse;
+use crate::exchange::{Exchange, Outcome};
+use crate::experiment::{Carrier, Job, Sample};
+use crate::failure::{Failure, Result};
+use crate::latency::Latency;
+use crate::process::{self, Running};
+
+const NAME: &str = "headwater-lan";
+/// Of each socket, for each direction.
+const BUFFERS: usize = 64 * 1024;
+/// A ring holds what both sockets of a direction do.
+const RING: usize = 2 * BUFFERS;
+const RING_VARIABLE: &str = "HEADWATER_RING";
+/// Half the interval of a mean, as a share of it.
+pub const WITHIN: f64 = 0.02;
+/// The value of a sample that says how wide it was.
+pub const HALF_WIDTH: &str = "mean_half_width_share";
+
+/// What both ends do.
+pub struct Shape {
+    pub work: &'static str,
+    pub request: usize,
+    pub response: usize,
+    /// Requests that one response answers.
+    pub burst: usize,
+    /// Writes of a connection.
+    pub count: Option<u64>,
+    /// The receiver's buffer.
+    pub read: usize,
+    /// Ends when the mean is known well enough.
+    pub until_known: bool,
+    pub nodelay: bool,
+    /// What each exchange is called among the latencies.
+    pub latency: &'static str,
+}
+
+impl Shape {
+    pub fn new(work: &'static str, latency: &'static str) -> Shape {
+        Shape {
+            work,
+            request: 1,
+            response: 1,
+            burst: 1,
+            count: None,
+            read: BUFFERS,
+            until_known: false,
+            nodelay: true,
+            latency,
+        }
+    }
+
+    /// The sizes and the times.
+    fn words(&self, job: &Job<'_>) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut set = |word: &str, value: String| words.extend([word.to_string(), value]);
+        set("--request", self.request.to_string());
+        set("--response", self.response.to_string());
+        set("--burst", self.burst.to_string());
+        set("--read", self.read.to_string());
+        if let Some(count) = self.count {
+            set("--count", count.to_string());
+        }
+        set("--seconds", job.time.as_secs_f64().to_string());
+        if self.until_known && job.counter.is_none() {
+            set("--within", WITHIN.to_string());
+        }
+        words
+    }
+}
+
+/// What it prints when it has driven.
+#[derive(Deserialize)]
+struct Driven {
+    messages: u64,
+    all_messages: u64,
+    seconds: f64,
+    bytes: u64,
+    latency: Option<Latency>,
+    half_width: Option<f64>,
+    #[serde(flatten)]
+    spent: Spent,
+    congestion: String,
+    verified: bool,
+    served: Option<Served>,
+}
+
+/// What it prints when it has served.
+#[derive(Deserialize)]
+struct Served {
+    #[serde(flatten)]
+    spent: Spent,
+    verified: bool,
+}
+
+#[derive(Deserialize)]
+struct Spent {
+    user_ns: u64,
+    system_ns: u64,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+/// One sample over whatever the job's arm is.
+pub fn sample(job: &Job<'_>, shape: &Shape) -> Result<Sample> {
+    if job.arm.carrier == Carrier::Raw {
+        let mut program = job.site.tools.lan();
+        program.args(["raw", shape.work]).args(shape.words(job));
+        program.args(["--buffers", &RING.to_string()]);
+        return both_ends(job, program, shape.latency);
+    }
+    let outcome = over_sockets(job, shape).map_err(wrong_bytes)?;
+    let served: Served = parse(NAME, &outcome.server_said)?;
+    let driven: Driven = parse(NAME, &outcome.client_said)?;
+    let sample = driven.sample(&served, shape.latency)?;
+    Ok(Sample {
+        loopback_bytes: outcome.loopback_bytes,
+        counters: outcome.counters,
+        ..sample
+    })
+}
+
+fn over_sockets(job: &Job<'_>, shape: &Shape) -> Result<Outcome> {
+    let program = |role: &str, address: &str| {
+        let mut program = job.site.tools.lan();
+        program.args([role, shape.work, address]);
+        program.args(shape.words(job)).arg("--cubic");
+        program.args(["--buffers", &BUFFERS.to_string()]);
+        if shape.nodelay {
+            program.arg("--nodelay");
+        }
+        if env::var_os(RING_VARIABLE).is_none() {
+            program.env(RING_VARIABLE, RING.to_string());
+        }
+        program
+    };
+    let path = job.site.scratch.join("lan.sock");
+    let _ = std::fs::remove_file(&path);
+    let address = match job.arm.carrier {
+        Carrier::Unix => format!("unix:{}", path.display()),
+        _ => "127.0.0.1:0".to_string(),
+    };
+    let is_ready = |server: &Running| server.said().ends_with('\n');
+    let exchange = Exchange::serve(
+        job,
+        "headwater-lan serve",
+        program("serve", &address),
+        is_ready,
+    )?;
+    let said = exchange.server_said();
+    let address = said.trim().strip_prefix("listening ").unwrap_or_default();
+    exchange.run("headwater-lan drive", program("drive", address), None)
+}
+
+/// Runs a program that is both ends and puts them where the placement says.
+pub fn both_ends(job: &Job<'_>, mut program: Command, latency: &str) -> Result<Sample> {
+    let cpus = &job.site.machine.cpus;
+    for (word, cpu) in [
+        ("--server-cpu", job.placement.server_cpu(cpus)),
+        ("--client-cpu", job.placement.client_cpu(cpus)),
+    ] {
+        if let Some(cpu) = cpu {
+            program.args([word, &cpu.to_string()]);
+        }
+    }
+    process::prepare(&mut program, None, None);
+    let running = Running::start(NAME, program)?;
+    if let Some(counter) = job.counter {
+        counter.watch(running.pid);
+    }
+    let limit = job.time * 20 + Duration::from_secs(10);
+    let (_, said) = running.finish(limit).map_err(wrong_bytes)?;
+    let driven: Driven = parse(NAME, &said)?;
+    let Some(served) = &driven.served else {
+        return Err(Failure::Output(NAME.to_string(), said));
+    };
+    driven.sample(served, latency)
+}
+
+fn wrong_bytes(failure: Failure) -> Failure {
+    match failure {
+        Failure::Ended(name, said) if said.contains("wrong bytes") => Failure::Contents(name),
+        other => other,
+    }
+}
+
+impl Driven {
+    fn sample(&self, served: &Served, latency: &str) -> Result<Sample> {
+        if !self.verified || !served.verified {
+            return Err(Failure::Contents(NAME.to_string()));
+        }
+        // Each end by its own account; the server's has the warm-up in it.
+        let both = |of: fn(&Spent) -> u64| {
+            let own = of(&self.spent) as f64 / self.messages.max(1) as f64;
+            own + of(&served.spent) as f64 / self.all_messages.max(1) as f64
+        };
+        let [user, system] = [both(|s| s.user_ns), both(|s| s.system_ns)];
+        let [voluntary, involuntary] = [both(|s| s.voluntary), both(|s| s.involuntary)];
+        let seconds = self.seconds.max(1e-9);
+        // Where a response answers many requests its latency is not that of a message.
+        let single = self.latency.filter(|l| l.count == self.messages);
+        let mut sample = Sample {
+            messages: self.messages,
+            all_messages: self.all_messages,
+            rate: self.messages as f64 / seconds,
+            bytes_rate: self.bytes as f64 / seconds,
+            p50_ns: single.map(|l| l.p50_ns),
+            p99_ns: single.map(|l| l.p99_ns),
+            cpu_ns: user + system,
+            switches: voluntary + involuntary,
+            user_ns: Some(user),
+            system_ns: Some(system),
+            voluntary: Some(voluntary),
+            involuntary: Some(involuntary),
+            congestion: Some(self.congestion.clone()),
+            ..Sample::default()
+        };
+        if let Some(found) = self.latency {
+            sample.latencies.insert(latency.to_string(), found);
+        }
+        if let Some(half_width) = self.half_width {
+            sample.values.insert(HALF_WIDTH.to_string(), half_width);
+        }
+        Ok(sample)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPENT: &str =
+        r#""user_ns":1000,"system_ns":3000,"voluntary":100,"involuntary":0,"verified":true"#;
+
+    fn driven(latency_count: u64) -> Driven {
+        let latency = Latency {
+            count: latency_count,
+            p50_ns: 7.0,
+            ..Latency::default()
+        };
+        let latency = serde_json::to_string(&latency).unwrap();
+        let said = format!(
+            r#"{{"messages":100,"all_messages":200,"seconds":0.5,"bytes":6400,"latency":{latency},"half_width":0.01,
+               "congestion":"cubic","served":null,{SPENT}}}"#
+        );
+        serde_json::from_str(&said).unwrap()
+    }
+
+    #[test]
+    fn costs_are_those_of_both_ends_each_by_what_it_saw() {
+        let served: Served = serde_json::from_str(&format!("{{{SPENT}}}")).unwrap();
+        let sample = driven(100).sample(&served, "round_trip").unwrap();
+        assert_eq!((sample.rate, sample.bytes_rate), (200.0, 12_800.0));
+        assert_eq!((sample.user_ns, sample.system_ns), (Some(15.0), Some(45.0)));
+        assert_eq!((sample.cpu_ns, sample.switches), (60.0, 1.5));
+        assert_eq!(sample.p50_ns, Some(7.0));
+        assert_eq!(sample.values[HALF_WIDTH], 0.01);
+        assert_eq!(sample.latencies["round_trip"].count, 100);
+    }
+
+    #[test]
+    fn the_time_of_a_burst_is_not_that_of_a_message() {
+        let served: Served = serde_json::from_str(&format!("{{{SPENT}}}")).unwrap();
+        let sample = driven(2).sample(&served, "burst").unwrap();
+        assert_eq!(sample.p50_ns, None);
+        let wrong = Served {
+            verified: false,
+            ..served
+        };
+        assert!(matches!(
+            driven(2).sample(&wrong, "burst"),
+            Err(Failure::Contents(_))
+        ));
+    }
+}

@@ -1,0 +1,98 @@
+//! From which size on a blocked reader's buffer had better be filled by the writer, if at all.
+
+use super::super::figures::{Factor, Figures, factor, sound, time};
+use super::super::posting::POSTED;
+use super::super::{PLACEMENTS, POSTING};
+use super::{kib, value};
+use crate::experiment::{PIPE, RAW_CHANNEL};
+use crate::findings::{Measure, Sheet, Value};
+use crate::placement::Placement;
+
+pub fn sheet(figures: &Figures<'_>) -> Sheet {
+    let mut sheet = Sheet::new(
+        "posting",
+        "Receive posting: a blocked reader's buffer filled by the writer (process_vm_writev)",
+        &format!(
+            "Time of a one-way message, every byte of which the reader compares. The ring, which is what Headwater uses, copies \
+             in and out; posting copies once, by a system call, while the reader waits. {}",
+            verdicts(figures)
+        ),
+        &[
+            ("placement", Measure::Text),
+            ("message", Measure::Bytes),
+            ("pipe", Measure::Nanoseconds),
+            ("ring", Measure::Nanoseconds),
+            ("posted", Measure::Nanoseconds),
+            ("posted over ring", Measure::Factor),
+            ("low", Measure::Factor),
+            ("high", Measure::Factor),
+        ],
+    );
+    for placement in figures.placements(POSTING) {
+        for cell in figures.cells(POSTING, placement) {
+            let of = |arm: &str| Value::from(sound(cell, arm).and_then(time));
+            let found = factor(cell, POSTED.name, RAW_CHANNEL.name);
+            sheet.rows.push(vec![
+                placement.name().into(),
+                cell.size.map(|size| size as f64).into(),
+                of(PIPE.name),
+                of(RAW_CHANNEL.name),
+                of(POSTED.name),
+                value(found),
+                found.map(|factor| factor.low).into(),
+                found.map(|factor| factor.high).into(),
+            ]);
+        }
+    }
+    sheet
+}
+
+/// A sentence for each placement.
+fn verdicts(figures: &Figures<'_>) -> String {
+    let sentence = |placement: Placement| {
+        let cells = figures.cells(POSTING, placement);
+        let factors: Vec<(usize, Factor)> = cells
+            .iter()
+            .filter_map(|cell| Some((cell.size?, factor(cell, POSTED.name, RAW_CHANNEL.name)?)))
+            .collect();
+        let name = placement.name();
+        Some(match pays_from(&factors) {
+            _ if factors.is_empty() => return None,
+            Some(size) => format!("Placed {name}, posting is faster from {} on.", kib(size)),
+            None => format!("Placed {name}, there is no size from which posting is faster."),
+        })
+    };
+    let all: Vec<String> = PLACEMENTS.iter().copied().filter_map(sentence).collect();
+    all.join(" ")
+}
+
+/// The size from which on all are surely faster; sizes are in order.
+fn pays_from(factors: &[(usize, Factor)]) -> Option<usize> {
+    let faster = factors
+        .iter()
+        .rev()
+        .take_while(|(_, factor)| factor.low > 1.0);
+    faster.last().map(|&(size, _)| size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn posting_pays_from_where_no_larger_size_is_in_doubt() {
+        let factors = |lows: [f64; 4]| -> Vec<(usize, Factor)> {
+            let sizes = [1 << 10, 1 << 16, 1 << 20, 1 << 22];
+            let factor = |low| Factor {
+                value: low + 0.1,
+                low,
+                high: low + 0.2,
+            };
+            sizes.into_iter().zip(lows.map(factor)).collect()
+        };
+        assert_eq!(pays_from(&factors([1.5, 0.9, 1.1, 1.3])), Some(1 << 20));
+        assert_eq!(pays_from(&factors([1.5, 1.2, 1.1, 1.0])), None);
+        assert_eq!(pays_from(&factors([1.1, 1.2, 1.1, 1.3])), Some(1 << 10));
+        assert_eq!(pays_from(&[]), None);
+    }
+}
