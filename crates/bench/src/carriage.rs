@@ -98,8 +98,9 @@ pub fn judge(
 ) -> Carried {
     let ends = match proof {
         Proof::Carried { ends } => ends,
+        Proof::Counted { ends } if counters.accelerated < ends => return Carried::NotCounted,
         Proof::Loaded if counters.processes == 0 => return Carried::NotLoaded,
-        Proof::Loaded | Proof::None => return Carried::Yes,
+        Proof::Counted { .. } | Proof::Loaded | Proof::None => return Carried::Yes,
     };
     if counters.accelerated < ends {
         return Carried::NotCounted;
@@ -150,6 +151,13 @@ mod tests {
             Carried::SeenByKernel
         );
         assert_eq!(judge(one, &counted, 300.0, None), Carried::Yes);
+        let counted_only = Proof::Counted { ends: 1 };
+        assert_eq!(
+            judge(counted_only, &counted, 300.0, Some(400.0)),
+            Carried::Yes
+        );
+        let none = Counters::default();
+        assert_eq!(judge(counted_only, &none, 1.0, None), Carried::NotCounted);
         let two = Proof::Carried { ends: 2 };
         assert_eq!(judge(two, &counted, 1.0, Some(400.0)), Carried::NotCounted);
     }

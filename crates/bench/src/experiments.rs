@@ -1,17 +1,24 @@
 //! The experiments by name.
 
+mod apps;
+mod asked;
 mod costs;
+mod lan;
+mod netperf;
 mod pipe;
 mod printed;
+mod ranges;
 mod sctp;
 mod sockets;
+mod speed;
+mod tcp;
 mod udp;
 mod work;
 mod xti;
 
 pub use sockets::experiment as sockets;
 
-use crate::experiment::Experiment;
+use crate::experiment::{Arm, Experiment};
 
 /// Every name that `headwater bench` knows. Those without an experiment below are still to come.
 pub const NAMES: [&str; 11] = [
@@ -21,13 +28,25 @@ pub const NAMES: [&str; 11] = [
 pub fn by_name(name: &str) -> Option<Box<dyn Experiment>> {
     match name {
         "sockets" => Some(Box::new(sockets::experiment())),
+        "apps" => Some(Box::new(apps::experiment())),
         "costs" => Some(Box::new(costs::experiment())),
         "pipe" => Some(Box::new(pipe::experiment())),
         "xti" => Some(Box::new(xti::experiment())),
         "udp" => Some(Box::new(udp::experiment())),
+        "tcp" => Some(Box::new(tcp::experiment())),
+        "netperf" => Some(Box::new(netperf::experiment())),
         "sctp" => Some(Box::new(sctp::experiment())),
+        "lan" => Some(Box::new(lan::experiment())),
+        "speed" => Some(Box::new(speed::experiment())),
         _ => None,
     }
+}
+
+/// Every arm of every experiment.
+pub fn arms() -> Vec<Arm> {
+    let experiments = NAMES.into_iter().filter_map(by_name);
+    let cells = experiments.flat_map(|experiment| experiment.cells());
+    cells.flat_map(|cell| cell.arms).collect()
 }
 
 pub fn print_list() {
@@ -69,6 +88,24 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn of_nothing_nothing_follows() {
+        for experiment in NAMES.into_iter().filter_map(by_name) {
+            let conclusion = experiment.conclude(&[]);
+            assert!(conclusion.headlines.is_empty(), "{}", experiment.name());
+            assert!(conclusion.plots.is_empty(), "{}", experiment.name());
+        }
+    }
+
+    #[test]
+    fn a_quick_run_has_cells_of_its_own_of_each_experiment_and_they_come_first() {
+        for experiment in ["sockets", "costs", "pipe", "xti", "apps"] {
+            let experiment = by_name(experiment).unwrap();
+            let quick: Vec<bool> = experiment.cells().iter().map(|cell| cell.quick).collect();
+            assert!(quick[0] && quick.is_sorted_by(|a, b| a >= b));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Starting programs on a CPU, watching what they cost, and making sure that none is left over.
 
+mod accounts;
+
 use std::fs;
 use std::io;
 use std::mem;
@@ -10,6 +12,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Result};
+use accounts::{cpu_ns, family, resident};
 
 /// What a program used over its life, with the children it waited for.
 #[derive(Clone, Copy, Default, Debug)]
@@ -111,9 +114,9 @@ impl Running {
         let start = Instant::now();
         while !ready(self) {
             if self.wait_exit(Duration::from_millis(1))? {
-                let said = self.said();
-                self.reap();
-                return Err(Failure::Ended(self.name.clone(), last_line(&said)));
+                let (_, status) = self.reap();
+                let said = last_words(status, &self.said());
+                return Err(Failure::Ended(self.name.clone(), said));
             }
             if start.elapsed() > limit {
                 return Err(Failure::Late(self.name.clone()));
@@ -130,23 +133,43 @@ impl Running {
         let (usage, status) = self.reap();
         let said = self.said();
         if status != 0 {
-            return Err(Failure::Ended(self.name.clone(), last_line(&said)));
+            let said = last_words(status, &said);
+            return Err(Failure::Ended(self.name.clone(), said));
         }
         Ok((usage, said))
     }
 
-    /// Asks it to end, by closing its standard input and with a signal where one is given; kills it when it does not.
+    /// Asks it to end, by closing its standard input and with a signal where one is given; kills it when it does not. It is
+    /// a failure to have ended badly before.
     pub fn stop(mut self, signal: Option<i32>) -> Result<(Usage, String)> {
+        let before = self.has_ended()?;
         self.end_input();
         if let Some(signal) = signal {
-            // SAFETY: the child has not been reaped, so the pid is its own.
-            unsafe { libc::kill(self.pid, signal) };
+            self.signal(signal);
         }
         if !self.wait_exit(Duration::from_secs(5))? {
             return Err(Failure::Late(self.name.clone()));
         }
-        let (usage, _) = self.reap();
-        Ok((usage, self.said()))
+        let (usage, status) = self.reap();
+        let said = self.said();
+        match before && status != 0 {
+            true => Err(Failure::Ended(self.name.clone(), last_words(status, &said))),
+            false => Ok((usage, said)),
+        }
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the child has not been reaped, so the pid is its own.
+        unsafe { libc::kill(self.pid, signal) };
+    }
+
+    pub fn has_ended(&self) -> io::Result<bool> {
+        self.wait_exit(Duration::ZERO)
+    }
+
+    /// The same, where others may have noticed already what the kernel has not finished.
+    pub fn has_ended_soon(&self) -> io::Result<bool> {
+        self.wait_exit(Duration::from_millis(200))
     }
 
     /// It and its living descendants.
@@ -154,9 +177,9 @@ impl Running {
         family(self.pid)
     }
 
-    /// CPU time so far of its family, in nanoseconds.
+    /// CPU time so far of its family, in nanoseconds; of those that have ended, in steps of the kernel's clock tick.
     pub fn cpu_ns(&self) -> u64 {
-        self.family().into_iter().map(cpu_clock).sum()
+        self.family().into_iter().map(cpu_ns).sum()
     }
 
     /// Resident bytes of its family. Pages that processes share count once among those that share them.
@@ -170,21 +193,17 @@ impl Running {
     }
 
     fn wait_exit(&self, limit: Duration) -> io::Result<bool> {
+        Ok(wait_any([self], limit)? == [true])
+    }
+
+    fn descriptor(&self) -> io::Result<OwnedFd> {
         // SAFETY: pidfd_open takes no pointers.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid, 0) } as i32;
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: pidfd_open has just given us this descriptor.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let mut entry = libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one entry, which outlives the call.
-        let ready = unsafe { libc::poll(&mut entry, 1, limit.as_millis() as i32) };
-        Ok(ready > 0)
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
     /// Takes the ended program's usage and status.
@@ -221,63 +240,59 @@ impl Drop for Running {
     }
 }
 
-/// A process and its descendants.
-fn family(pid: i32) -> Vec<i32> {
-    let mut family = vec![pid];
-    let mut next = 0;
-    while let Some(&pid) = family.get(next) {
-        next += 1;
-        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-            continue;
-        };
-        for task in tasks.flatten() {
-            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            family.extend(
-                children
-                    .split_whitespace()
-                    .filter_map(|pid| pid.parse::<i32>().ok()),
-            );
-        }
+/// Waits until one of them has ended, and tells which have.
+pub fn wait_any<const N: usize>(all: [&Running; N], limit: Duration) -> io::Result<[bool; N]> {
+    let mut descriptors = Vec::with_capacity(N);
+    for one in all {
+        descriptors.push(one.descriptor()?);
     }
-    family
+    let entry = |fd: &OwnedFd| libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
+    // SAFETY: the entries outlive the call.
+    unsafe { libc::poll(entries.as_mut_ptr(), N as u64, limit.as_millis() as i32) };
+    Ok(std::array::from_fn(|index| entries[index].revents != 0))
 }
 
-fn cpu_clock(pid: i32) -> u64 {
-    let mut clock = 0;
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
+/// How a program ended badly: the signal that killed it, and what it said last.
+fn last_words(status: i32, said: &str) -> String {
+    // What is written through a buffer may come after the error that ended it.
+    let is_error = |line: &&str| line.to_lowercase().contains("error");
+    let lines = || said.trim().lines().rev();
+    let line = lines().find(is_error).or(lines().next());
+    let line: String = line.unwrap_or("nothing said").chars().take(200).collect();
+    if !libc::WIFSIGNALED(status) {
+        return line;
+    }
+    let signal = libc::WTERMSIG(status);
+    let killed = match signal_name(signal) {
+        Some(name) => format!("killed by {name}"),
+        None => format!("killed by signal {signal}"),
     };
-    // SAFETY: both pointers outlive the calls.
-    let rc = unsafe {
-        match libc::clock_getcpuclockid(pid, &mut clock) {
-            0 => libc::clock_gettime(clock, &mut time),
-            error => error,
-        }
-    };
-    match rc {
-        0 => time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
-        _ => 0,
+    match said.trim().is_empty() {
+        true => killed,
+        false => format!("{killed}, having said: {line}"),
     }
 }
 
-fn resident(pid: i32) -> u64 {
-    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    proportional(&rollup)
-}
-
-/// The proportional set size in a rollup of /proc/PID/smaps, in bytes: each page divided by how often it is mapped.
-fn proportional(rollup: &str) -> u64 {
-    let kib = rollup.lines().find_map(|line| {
-        let size = line.strip_prefix("Pss:")?.split_whitespace().next()?;
-        size.parse::<u64>().ok()
-    });
-    kib.unwrap_or(0) * 1024
-}
-
-fn last_line(said: &str) -> String {
-    let line = said.trim().lines().next_back().unwrap_or("nothing said");
-    line.chars().take(200).collect()
+fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGTERM => "SIGTERM",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -307,6 +322,36 @@ mod tests {
     }
 
     #[test]
+    fn a_killed_program_tells_the_signal() {
+        let failure = shell("echo oh; kill -KILL $$").finish(SOON).unwrap_err();
+        let words = "sh failed: killed by SIGKILL, having said: oh";
+        assert_eq!(failure.to_string(), words);
+    }
+
+    #[test]
+    fn who_ended_before_he_was_asked_to_has_failed_unless_all_was_well() {
+        let ended = |script: &str| {
+            let running = shell(script);
+            assert_eq!(wait_any([&running], SOON).unwrap(), [true]);
+            running.stop(None)
+        };
+        assert!(ended("exit 0").is_ok());
+        assert!(matches!(ended("exit 1"), Err(Failure::Ended(..))));
+        assert!(
+            shell("trap 'exit 1' TERM; read x")
+                .stop(Some(libc::SIGTERM))
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn the_first_of_two_to_end_is_told() {
+        let (short, long) = (shell("exit 0"), shell("read x"));
+        assert_eq!(wait_any([&long, &short], SOON).unwrap(), [false, true]);
+        assert_eq!(wait_any([&long], Duration::ZERO).unwrap(), [false]);
+    }
+
+    #[test]
     fn a_late_program_is_killed_with_its_children() {
         let mut running = shell("sleep 1000 & echo $!; wait");
         running
@@ -325,14 +370,6 @@ mod tests {
             assert!(start.elapsed() < SOON, "the grandchild lives on");
             std::thread::yield_now();
         }
-    }
-
-    #[test]
-    fn resident_memory_is_the_proportional_set_size() {
-        let rollup = "0000-ffff ---p 00000000 00:00 0   [rollup]\nRss:    1536 kB\nPss:     900 kB\nPss_Dirty: 96 kB\n";
-        assert_eq!(proportional(rollup), 900 * 1024);
-        assert_eq!(proportional(""), 0);
-        assert!(resident(std::process::id() as i32) > 0);
     }
 
     #[test]

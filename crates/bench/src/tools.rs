@@ -12,6 +12,8 @@ pub struct Tools {
     perftest: PathBuf,
     xtiperf: PathBuf,
     sctpperf: PathBuf,
+    lan: PathBuf,
+    speed: PathBuf,
     /// The library to preload; without it nothing is accelerated.
     pub library: Option<PathBuf>,
 }
@@ -33,17 +35,17 @@ impl Tools {
             .map(|place| beside.join(place).join(name))
             .find(|path| path.is_file())
         };
-        let program = |name: &str| {
-            find(name)
-                .ok_or_else(|| Failure::Missing(format!("{name} (beside {})", beside.display())))
-        };
+        // What is not there is missed by the experiments that need it.
+        let program = |name: &str| find(name).unwrap_or_else(|| beside.join(name));
         let library = env::var_os("HEADWATER_LIBRARY").map(PathBuf::from);
         Ok(Tools {
-            echo: program("headwater-echo")?,
-            raw: program("headwater-raw")?,
-            perftest: program("headwater-perftest")?,
-            xtiperf: program("headwater-xtiperf")?,
-            sctpperf: program("headwater-sctpperf")?,
+            echo: program("headwater-echo"),
+            raw: program("headwater-raw"),
+            perftest: program("headwater-perftest"),
+            xtiperf: program("headwater-xtiperf"),
+            sctpperf: program("headwater-sctpperf"),
+            lan: program("headwater-lan"),
+            speed: program("headwater-speed"),
             library: library.or_else(|| find("libheadwater.so")),
         })
     }
@@ -68,6 +70,14 @@ impl Tools {
         Command::new(&self.sctpperf)
     }
 
+    pub fn lan(&self) -> Command {
+        Command::new(&self.lan)
+    }
+
+    pub fn speed(&self) -> Command {
+        Command::new(&self.speed)
+    }
+
     pub fn library(&self) -> Result<&Path> {
         self.library
             .as_deref()
@@ -75,12 +85,63 @@ impl Tools {
     }
 }
 
+/// Programs that are measured where they are installed, and the Debian packages that they come in.
+const PACKAGES: [(&str, &str); 9] = [
+    ("redis-server", "redis-server"),
+    ("redis-benchmark", "redis-tools"),
+    ("memcached", "memcached"),
+    ("nginx", "nginx"),
+    ("wrk", "wrk"),
+    ("iperf3", "iperf3"),
+    ("sockperf", "sockperf"),
+    ("postgres", "postgresql"),
+    ("pgbench", "postgresql"),
+];
+
 /// Finds an installed program, also where daemons live.
 pub fn installed(name: &str) -> Result<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from))
+    let folders =
+        env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from));
+    find(name, folders)
+}
+
+/// Finds a program of PostgreSQL: the newest of Debian's versions, each of which has a folder of its own.
+pub fn of_postgresql(name: &str) -> Result<PathBuf> {
+    let mut versions: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
+        .collect();
+    versions.sort();
+    let folders = versions.into_iter().rev().map(|(_, path)| path.join("bin"));
+    find(name, folders).or_else(|_| installed(name))
+}
+
+fn find(name: &str, folders: impl Iterator<Item = PathBuf>) -> Result<PathBuf> {
+    folders
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
-        .ok_or_else(|| Failure::Missing(name.to_string()))
+        .ok_or_else(|| Failure::Missing(with_package(name)))
+}
+
+fn with_package(name: &str) -> String {
+    match PACKAGES.iter().find(|(program, _)| *program == name) {
+        Some((_, package)) => format!("{name} (Debian package {package})"),
+        None => name.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let nowhere = || ["/nowhere"].map(PathBuf::from).into_iter();
+        let words = |name: &str| find(name, nowhere()).unwrap_err().to_string();
+        assert_eq!(words("wrk"), "wrk (Debian package wrk) is not there");
+        assert_eq!(words("other"), "other is not there");
+    }
 }

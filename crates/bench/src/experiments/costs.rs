@@ -2,12 +2,14 @@
 //! to do, and starting.
 
 mod calls;
+mod conclusion;
 mod idle;
 mod load;
 mod start;
 
+use super::asked::Asked;
 use super::printed::{Measured, Served, parse};
-use super::work::{Work, Works};
+use super::work::{Work, Works, quick_first};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Arm, Job, NATIVE};
 use crate::failure::Result;
@@ -15,13 +17,27 @@ use crate::failure::Result;
 const ARMS: [Arm; 2] = [NATIVE, ACCELERATED];
 /// How much longer than others a sample is that waits for most of its time.
 const LONGER: u32 = 5;
+/// The most telling first.
+const QUICK: [&str; 5] = [
+    "foreign-call",
+    "start",
+    "1000-requests-epoll",
+    "1000-requests",
+    "idle",
+];
 
-pub fn experiment() -> Works {
+pub fn experiment() -> Asked {
     let works = [calls::works(), idle::works(), load::works(), start::works()];
-    Works {
-        name: "costs",
-        describe: "what acceleration costs where it does not help",
-        works: works.into_iter().flatten().collect(),
+    Asked {
+        works: Works {
+            name: "costs",
+            describe: "what acceleration costs where it does not help",
+            works: quick_first(works.into_iter().flatten().collect(), &QUICK),
+        },
+        question: "What does the library cost where there is nothing to be gained?",
+        method: "Calls on descriptors that it does not look after, connections that wait, a server with little to do, and a program \
+                 that does nothing, each with the library preloaded and without. What counts are differences within a round.",
+        conclude: conclusion::conclude,
     }
 }
 

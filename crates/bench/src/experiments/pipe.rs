@@ -1,5 +1,6 @@
 //! STREAMS pipes against the kernel's pipes and UNIX sockets: the perftest of Linux Fast-STREAMS.
 
+mod conclusion;
 mod memory;
 mod module;
 mod transfer;
@@ -8,57 +9,42 @@ use std::process::Command;
 
 use serde::Deserialize;
 
+use super::asked::Asked;
 use super::printed::parse;
-use super::work::{Work, Works};
-use crate::conclusion::{Best, Conclusion, Regression};
+use super::work::{Work, Works, quick_first};
 use crate::exchange;
-use crate::experiment::{Arm, Carrier, Cell, Experiment, Goal, Job, PIPE, STREAMS, Sample};
+use crate::experiment::{Arm, Carrier, Goal, Job, PIPE, STREAMS, Sample};
 use crate::failure::{Failure, Result};
 use crate::placement::Placement::{self, Apart, Free, Same};
-use crate::report::CellReport;
 
 const NAME: &str = "headwater-perftest";
-/// The largest message of the regression.
-const REGRESSION: usize = 4096;
 const UNDISTURBED: &[Placement] = &[Apart, Same, Free];
+/// The most telling first; a line needs three sizes.
+const QUICK: [&str; 9] = [
+    "one-64",
+    "two-64",
+    "one-4096",
+    "one-4",
+    "two-4096",
+    "two-4",
+    "module",
+    "memory-1000",
+    "one-1024",
+];
 
-pub fn experiment() -> impl Experiment {
+pub fn experiment() -> Asked {
     let works = [transfer::works(), module::works(), memory::works()];
-    Pipes(Works {
-        name: "pipe",
-        describe: "messages through STREAMS pipes, the kernel's pipes and UNIX sockets",
-        works: works.into_iter().flatten().collect(),
-    })
-}
-
-struct Pipes(Works);
-
-impl Experiment for Pipes {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn describe(&self) -> &'static str {
-        self.0.describe()
-    }
-
-    fn cells(&self) -> Vec<Cell> {
-        self.0.cells()
-    }
-
-    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        self.0.sample(job)
-    }
-
-    fn conclude(&self, cells: &[CellReport]) -> Conclusion {
-        let goal = against_pipe(UNDISTURBED, 4.0, 7.0);
-        let lines = |work| Regression::all(cells, work, REGRESSION, PIPE);
-        Conclusion {
-            best: Best::of(cells, "two-64", UNDISTURBED, &goal, PIPE)
-                .into_iter()
-                .collect(),
-            regressions: ["one", "two"].into_iter().flat_map(lines).collect(),
-        }
+    Asked {
+        works: Works {
+            name: "pipe",
+            describe: "messages through STREAMS pipes, the kernel's pipes and UNIX sockets",
+            works: quick_first(works.into_iter().flatten().collect(), &QUICK),
+        },
+        question: "How fast do messages go through a STREAMS pipe, beside the kernel's pipe and a UNIX socket?",
+        method: "The perftest: messages of one size are written into a pipe and read again, by one process that fills and drains \
+                 it, or by a writer and a reader; the program and its calls are the same for all. The time of a message is that of \
+                 its write and its read. Each carries a number that is compared, during the warm-up all bytes are.",
+        conclude: conclusion::conclude,
     }
 }
 

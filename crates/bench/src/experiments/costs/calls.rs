@@ -17,7 +17,6 @@ impl Work for ForeignCall {
     fn cell(&self) -> Cell {
         Cell {
             goals: vec![Goal::more(Metric::Time, 5.0)],
-            quick: true,
             placements: &[Placement::Same],
             proof: Proof::Loaded,
             ..Cell::new("foreign-call", Unit::Each, ARMS.into())

@@ -27,8 +27,8 @@ impl Work for Idle {
                 Goal::more(Metric::CpuShare, 0.0),
                 Goal::more(Metric::Memory, 64.0 * 1024.0),
             ],
-            quick: true,
             placements: &[Apart, Same],
+            stretch: 7.0,
             proof: Proof::Carried {
                 ends: 2 * CONNECTIONS as u64,
             },

@@ -23,8 +23,8 @@ impl Work for Load {
     fn cell(&self) -> Cell {
         Cell {
             goals: vec![Goal::more(Metric::CpuShare, 0.05)],
-            quick: true,
             placements: &[Apart, Same, Free],
+            stretch: f64::from(LONGER),
             ..Cell::new(self.name, Unit::Load, ARMS.into())
         }
     }

@@ -23,9 +23,9 @@ impl Work for Start {
     fn cell(&self) -> Cell {
         Cell {
             goals: vec![Goal::more(Metric::Time, 3e6)],
-            quick: true,
             placements: &[Placement::Same],
             proof: Proof::Loaded,
+            wraps: false,
             ..Cell::new("start", Unit::Each, ARMS.into())
         }
     }

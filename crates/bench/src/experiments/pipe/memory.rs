@@ -51,7 +51,7 @@ impl Work for Memory {
                 most(USED, Metric::AddressSpace, ADDRESS_SPACE),
                 most(USED, Metric::Memory, RESIDENT),
             ],
-            quick: true,
+            stretch: 0.5,
             placements: PLACEMENTS,
             proof: Proof::None,
             ..Cell::new(

@@ -46,7 +46,7 @@ impl Work for Pushed {
         };
         Cell {
             goals: PUSHED.map(goal).into(),
-            quick: true,
+            stretch: 0.5,
             placements: PLACEMENTS,
             proof: Proof::None,
             ..Cell::new("module", Unit::Messages, arms)

@@ -30,18 +30,14 @@ impl Work for Transfer {
     fn cell(&self) -> Cell {
         let size = self.size;
         // One process cannot be apart from itself.
-        let (name, placements, quick): (_, &'static [Placement], _) = match self.pattern {
-            Pattern::One => (
-                "one",
-                &[Same, Free, SameBusy],
-                matches!(size, 4 | 64 | 1024 | 4096),
-            ),
-            Pattern::Two => ("two", &Placement::ALL, matches!(size, 64 | 4096)),
+        let (name, placements, stretch): (_, &'static [Placement], _) = match self.pattern {
+            Pattern::One => ("one", &[Same, Free, SameBusy], 0.5),
+            Pattern::Two => ("two", &Placement::ALL, 1.0),
         };
         Cell {
             goals: self.goal().into_iter().collect(),
-            quick,
             placements,
+            stretch,
             // The program itself refuses what is no stream.
             proof: Proof::None,
             ..Cell::new(

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use super::{Work, number_after};
+use super::Work;
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Goal, Job, Metric, Sample, TCP, Unit};
+use crate::experiments::apps::number_after;
 use crate::failure::{Failure, Result};
-use crate::machine;
 use crate::placement::Placement::Apart;
 use crate::tools;
 
@@ -23,27 +23,26 @@ impl Work for Sockperf {
                 Goal::rate(&[Apart], 25.0, 60.0).of(Metric::P50),
                 Goal::rate(&[Apart], 2.0, 10.0).of(Metric::P99),
             ],
+            // It knows whole seconds alone, and warms up for some.
+            stretch: 9.0,
             ..Cell::new("sockperf", Unit::RoundTrip, vec![TCP, ACCELERATED])
         }
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let port = machine::free_port()?;
         let program = tools::installed("sockperf")?;
-        let place = ["--tcp", "-i", "127.0.0.1", "-p", &port.to_string()];
-        let mut server = Command::new(&program);
-        server.arg("server").args(place);
-        let ready = |_: &_| machine::is_listening(port);
-        let exchange = Exchange::serve(job, "sockperf server", server, ready)?;
-
-        let mut client = Command::new(&program);
-        client.arg("ping-pong").args(place).args([
-            "-m",
-            "64",
-            "--full-rtt",
-            "-t",
-            &job.whole_seconds().to_string(),
-        ]);
+        let command = |word: &str, port: u16| {
+            let mut command = Command::new(&program);
+            command.args([word, "--tcp", "-i", "127.0.0.1"]);
+            command.args(["-p", &port.to_string()]);
+            command
+        };
+        let server = |port| Ok(command("server", port));
+        let (exchange, port) =
+            Exchange::serve_on_port(None, job, "sockperf server", server, |_| true)?;
+        let mut client = command("ping-pong", port);
+        client.args(["-m", "64", "--full-rtt"]);
+        client.args(["-t", &job.whole_seconds().to_string()]);
         // Its default makes room for 600,000 messages a second, and it ends where more get through.
         client.args(["--mps", "10000000"]);
         let outcome = exchange.run("sockperf", client, Some(libc::SIGINT))?;

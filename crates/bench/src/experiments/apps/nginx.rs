@@ -2,59 +2,80 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
-use super::{Work, number_after};
+use super::{Work, ends, number_after};
 use crate::exchange::Exchange;
-use crate::experiment::{ACCELERATED, Cell, Goal, Job, Sample, TCP, Unit};
+use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
 use crate::failure::{Failure, Result};
-use crate::machine;
-use crate::placement::Placement::{self, Apart};
 use crate::tools;
 
-pub fn works() -> Vec<Box<dyn Work>> {
-    [1, 16]
-        .map(|connections| Box::new(Nginx { connections }) as Box<dyn Work>)
-        .into()
+/// Longer than any sample: it is interrupted, as it knows times only in whole seconds.
+const ENDLESS: &str = "-d3600s";
+
+/// By then it has started, and takes an interruption for its end.
+const STARTED: Duration = Duration::from_millis(50);
+
+pub fn nginx(connections: u32) -> Box<dyn Work> {
+    Box::new(Nginx {
+        connections,
+        keep_alive: true,
+    })
+}
+
+/// A connection for each request.
+pub fn nginx_closing(connections: u32) -> Box<dyn Work> {
+    Box::new(Nginx {
+        connections,
+        keep_alive: false,
+    })
 }
 
 struct Nginx {
     connections: u32,
+    keep_alive: bool,
 }
 
 impl Work for Nginx {
     fn cell(&self) -> Cell {
-        let name = format!("nginx-c{}", self.connections);
-        let goal = match self.connections {
-            1 => Goal::rate(&[Apart], 8.0, 20.0),
-            _ => Goal::rate(&Placement::ALL, 2.2, 3.2),
+        let (name, proof) = match self.keep_alive {
+            true => ("nginx", ends(self.connections)),
+            // A connection may be over before it is taken over.
+            false => ("nginx-close", Proof::None),
         };
+        let name = format!("{name}-c{}", self.connections);
         Cell {
-            goals: vec![goal],
+            proof,
+            // It ends at tenths of a second.
+            stretch: 1.2,
             ..Cell::new(name, Unit::Rate, vec![TCP, ACCELERATED])
         }
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let port = machine::free_port()?;
+        let server = tools::installed("nginx")?;
+        let mut client = Command::new(tools::installed("wrk")?);
         let folder = job.site.scratch.join("nginx");
         fs::create_dir_all(&folder)?;
-        fs::write(folder.join("nginx.conf"), configuration(port))?;
         fs::write(folder.join("small.html"), "0123456789abcde\n".repeat(38))?;
-        let wrk = tools::installed("wrk")?;
-        let mut server = Command::new(tools::installed("nginx")?);
-        server
-            .arg("-p")
-            .arg(&folder)
-            .args(["-c", "nginx.conf", "-e", "stderr"]);
-        let ready = |_: &_| machine::is_listening(port);
-        let exchange = Exchange::serve(job, "nginx", server, ready)?;
-
-        let mut client = Command::new(wrk);
-        client
-            .args(["-t1", "--latency", &format!("-c{}", self.connections)])
-            .arg(format!("-d{}s", job.whole_seconds()))
-            .arg(format!("http://127.0.0.1:{port}/small.html"));
-        let outcome = exchange.run("wrk", client, Some(libc::SIGTERM))?;
+        let command = |port: u16| {
+            fs::write(folder.join("nginx.conf"), configuration(port))?;
+            let mut command = Command::new(&server);
+            command
+                .arg("-p")
+                .arg(&folder)
+                .args(["-c", "nginx.conf", "-e", "stderr"]);
+            Ok(command)
+        };
+        let (exchange, port) = Exchange::serve_on_port(None, job, "nginx", command, |_| true)?;
+        client.args(["-t1", "--latency", &format!("-c{}", self.connections)]);
+        if !self.keep_alive {
+            client.args(["-H", "Connection: close"]);
+        }
+        client.args([ENDLESS, &format!("http://127.0.0.1:{port}/small.html")]);
+        let both = exchange.join("wrk", client)?;
+        both.interrupt_after(job.time.max(STARTED))?;
+        let outcome = both.finish(Some(libc::SIGTERM))?;
         let said = &outcome.client_said;
         if said.contains("Non-2xx") || said.contains("Socket errors") {
             return Err(Failure::Output("wrk".to_string(), said.clone()));

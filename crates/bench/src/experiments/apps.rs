@@ -1,0 +1,87 @@
+//! Programs as they are installed, without a change: by the kernel's TCP, by UNIX sockets where they know them, and through
+//! shared memory.
+
+mod conclusion;
+mod iperf;
+mod memcached;
+mod nginx;
+mod postgres;
+mod rates;
+mod redis;
+
+pub(super) use conclusion::OVER_TCP;
+pub(super) use iperf::iperf;
+pub(super) use memcached::memcached;
+pub(super) use nginx::nginx;
+pub(super) use redis::redis;
+
+use super::asked::Asked;
+use super::printed::{Measured, parse};
+use super::work::{Work, Works, quick_first};
+use crate::experiment::Proof;
+
+/// The most telling first.
+const QUICK: [&str; 11] = [
+    "redis-get-c50",
+    "pgbench-select-c8",
+    "nginx-c16",
+    "memcached-get",
+    "iperf3-p1",
+    "redis-get-c1",
+    "nginx-c1",
+    "pgbench-standard-c8",
+    "redis-get-c50-p16",
+    "nginx-close-c16",
+    "iperf3-p8",
+];
+
+pub fn experiment() -> Asked {
+    let works = vec![
+        redis("get", 1, 1),
+        redis("set", 1, 1),
+        redis("get", 50, 1),
+        redis("set", 50, 1),
+        redis("get", 50, 16),
+        redis("set", 50, 16),
+        nginx(1),
+        nginx(16),
+        nginx::nginx_closing(16),
+        memcached("memcached-get"),
+        memcached("memcached-set"),
+        postgres::select(1),
+        postgres::select(8),
+        postgres::standard(1),
+        postgres::standard(8),
+        iperf("iperf3-p1", 1),
+        iperf("iperf3-p8", 8),
+    ];
+    Asked {
+        works: Works {
+            name: "apps",
+            describe: "programs as they are installed: redis, nginx, memcached, PostgreSQL, iperf3",
+            works: quick_first(works, &QUICK),
+        },
+        question: "How much more do programs do, as they are installed, when their connections within the host go through \
+                   shared memory?",
+        method: "Server and client are the installed programs, without a change; accelerated, both have the library preloaded. \
+                 They check their own protocols, and a sample with an error in it counts for nothing. The library's counters \
+                 must show that both ends of every connection were carried, but where each request has a connection of its own.",
+        conclude: conclusion::conclude,
+    }
+}
+
+/// That both ends of so many connections were carried.
+fn ends(connections: u32) -> Proof {
+    Proof::Carried {
+        ends: 2 * u64::from(connections),
+    }
+}
+
+/// The first number after `mark` in a program's output.
+pub(super) fn number_after(said: &str, mark: &str) -> Option<f64> {
+    let rest = said.split_once(mark)?.1.trim_start();
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}

@@ -1,0 +1,120 @@
+//! PostgreSQL and pgbench, on a cluster of its own that is made once and serves all samples.
+
+mod cluster;
+mod log;
+
+use super::rates::Rates;
+use super::{Work, ends, number_after};
+use crate::exchange::{Exchange, Outcome};
+use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Sample, TCP, UNIX, Unit};
+use crate::failure::{Failure, Result};
+use cluster::Cluster;
+
+/// Transactions of the first run.
+const FEW: u64 = 500;
+
+/// Point queries.
+pub fn select(clients: u32) -> Box<dyn Work> {
+    pgbench("pgbench-select", &["--no-vacuum", "--select-only"], clients)
+}
+
+/// pgbench's own script, about TPC-B: three updates, a query and an insertion.
+pub fn standard(clients: u32) -> Box<dyn Work> {
+    pgbench("pgbench-standard", &[], clients)
+}
+
+fn pgbench(name: &'static str, words: &'static [&'static str], clients: u32) -> Box<dyn Work> {
+    Box::new(Pgbench {
+        name,
+        words,
+        clients,
+        rates: Rates::default(),
+    })
+}
+
+struct Pgbench {
+    name: &'static str,
+    words: &'static [&'static str],
+    clients: u32,
+    rates: Rates,
+}
+
+impl Work for Pgbench {
+    fn cell(&self) -> Cell {
+        Cell {
+            proof: ends(self.clients),
+            // Starting and ending the server.
+            stretch: 1.5,
+            ..Cell::new(
+                format!("{}-c{}", self.name, self.clients),
+                Unit::Rate,
+                vec![TCP, ACCELERATED, UNIX],
+            )
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        let cluster = Cluster::of(job)?;
+        self.rates
+            .sample(job, FEW, |count| self.transactions(job, &cluster, count))
+    }
+}
+
+impl Pgbench {
+    fn transactions(&self, job: &Job<'_>, cluster: &Cluster, count: u64) -> Result<Sample> {
+        let server = |port| cluster.server(port);
+        let is_up = |server: &crate::process::Running| server.said().contains("ready to accept");
+        let account = cluster.account();
+        let (exchange, port) = Exchange::serve_on_port(account, job, "postgres", server, is_up)?;
+        let each = count.div_ceil(self.clients.into());
+        let count = each * u64::from(self.clients);
+        let mut client = cluster.client(job.arm.carrier == Carrier::Unix, port)?;
+        client.args(self.words);
+        client.args(["-c", &self.clients.to_string(), "-j", "1"]);
+        client.args(["-t", &each.to_string()]);
+        client.args(log::options(count));
+        cluster.clear_logs();
+        // SIGINT is its fast shutdown: it waits for nobody.
+        let outcome = exchange.run("pgbench", client, Some(libc::SIGINT))?;
+        let rate = rate(&outcome, count)?;
+        let mut times = log::times(&cluster.logs());
+        times.sort_unstable();
+        Ok(Sample {
+            p50_ns: log::percentile(&times, 0.5),
+            p99_ns: log::percentile(&times, 0.99),
+            ..outcome.sample(count, rate)
+        })
+    }
+}
+
+/// Transactions a second, where all were made and none failed.
+fn rate(outcome: &Outcome, count: u64) -> Result<f64> {
+    let said = &outcome.client_said;
+    let whole = said.contains(&format!("actually processed: {count}/{count}"));
+    // Before version 15 there is no such line.
+    let failed = number_after(said, "number of failed transactions:").unwrap_or(0.0);
+    let rate = number_after(said, "tps =").filter(|_| whole && failed == 0.0);
+    rate.ok_or_else(|| Failure::Output("pgbench".to_string(), said.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(processed: &str, failed: &str) -> Outcome {
+        Outcome {
+            client_said: format!(
+                "number of transactions actually processed: {processed}\nnumber of failed transactions: {failed} (0.1%)\n\
+                 initial connection time = 19.791 ms\ntps = 22342.124960 (without initial connection time)\n"
+            ),
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn only_transactions_that_all_succeeded_have_a_rate() {
+        assert_eq!(rate(&outcome("80/80", "0"), 80).unwrap(), 22342.12496);
+        assert!(rate(&outcome("79/80", "0"), 80).is_err());
+        assert!(rate(&outcome("80/80", "3"), 80).is_err());
+    }
+}

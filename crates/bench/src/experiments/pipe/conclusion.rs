@@ -1,0 +1,214 @@
+//! The lines through the times of messages, 64-byte write-reads, and what was said of them in 2007.
+
+use super::{UNDISTURBED, against_pipe};
+use crate::conclude::{self, Pair};
+use crate::conclusion::{Best, Conclusion, Regression};
+use crate::experiment::{PIPE, STREAMS, UNIX};
+use crate::findings::{Headline, Plot, Seed};
+use crate::placement::Placement::{self, Apart, Same};
+use crate::report::CellReport;
+use crate::sizes;
+use crate::table::number;
+use crate::verdict::Comparison;
+
+/// The largest message of the regression.
+const REGRESSION: usize = 4096;
+const SEED: &str = "003_c5bc4b9930b1375e.txt";
+
+const fn over_pipe(label: &'static str, cell: &'static str) -> Pair {
+    Pair::new(label, cell, STREAMS, PIPE)
+}
+
+const ONE: Pair = over_pipe("64 bytes, written and read by one process", "one-64");
+const LARGE: Pair = over_pipe("64 KiB, from process to process", "two-65536");
+
+/// What is drawn of each pattern: one process is not different where it may choose its CPU.
+const DRAWN: [(&str, &str, &[Placement]); 2] = [
+    ("one", "One process", &[Same]),
+    ("two", "Two processes", &[Apart, Same]),
+];
+
+pub fn conclude(cells: &[CellReport]) -> Conclusion {
+    let goal = against_pipe(UNDISTURBED, 4.0, 7.0);
+    let best = Best::of(cells, "two-64", UNDISTURBED, &goal, PIPE);
+    let of = "a STREAMS pipe, over the kernel's";
+    let headlines = [
+        ONE.headline(cells, &[Same], of),
+        best.as_ref().map(|best| in_best(best, of)),
+        LARGE.headline(cells, &[Apart, Same], of),
+    ];
+    let regressions: Vec<Regression> = DRAWN
+        .iter()
+        .flat_map(|(work, ..)| Regression::all(cells, work, REGRESSION, PIPE))
+        .collect();
+    Conclusion {
+        seeds: seeds(cells, best.as_ref(), &regressions),
+        plots: write_reads(cells)
+            .into_iter()
+            .chain(over_sizes(cells))
+            .collect(),
+        headlines: headlines.into_iter().flatten().collect(),
+        best: best.into_iter().collect(),
+        regressions,
+        ..Conclusion::default()
+    }
+}
+
+fn in_best(best: &Best, of: &str) -> Headline {
+    let (mine, other) = (best.placement.name(), best.against_placement.name());
+    let what = format!(
+        "64 bytes, from process to process, each pipe where it is best ({mine} and {other})"
+    );
+    conclude::headline(&what, of, &best.comparison)
+}
+
+fn write_reads(cells: &[CellReport]) -> Option<Plot> {
+    let titles = (
+        "write-reads-64",
+        "Write-reads of 64 bytes",
+        "Messages of 64 bytes that are written and read in a second.",
+    );
+    let of = [
+        ("one process", "one-64", Same),
+        ("two processes, a CPU each", "two-64", Apart),
+        ("two processes, one CPU", "two-64", Same),
+    ];
+    conclude::rates(titles, &of, &[PIPE, STREAMS, UNIX], cells)
+}
+
+/// The times with the lines through them as far as the regression goes, and the throughput of all sizes.
+fn over_sizes(cells: &[CellReport]) -> Vec<Plot> {
+    let mut plots = Vec::new();
+    for (work, title, placements) in DRAWN {
+        let here: Vec<CellReport> = cells
+            .iter()
+            .filter(|cell| cell.work == work && placements.contains(&cell.placement))
+            .cloned()
+            .collect();
+        let of_line = |cell: &&CellReport| cell.size.is_some_and(|size| size <= REGRESSION);
+        let small: Vec<CellReport> = here.iter().filter(of_line).cloned().collect();
+        let only = |cells: &[CellReport], kind: &str| {
+            let mut plots = sizes::four(cells, work, title, PIPE.name);
+            plots.retain(|plot| plot.name.contains(kind));
+            plots
+        };
+        plots.extend(only(&small, "-delay-"));
+        plots.extend(only(&here, "-throughput-"));
+    }
+    plots
+}
+
+fn seeds(cells: &[CellReport], best: Option<&Best>, lines: &[Regression]) -> Vec<Seed> {
+    let seed = |what: &str, theirs: &str, ours: String| Seed {
+        file: SEED.to_string(),
+        what: what.to_string(),
+        theirs: theirs.to_string(),
+        ours,
+    };
+    let factor = |ratio: &Comparison| {
+        let [middle, low, high] = [ratio.figure.value(), ratio.low, ratio.high].map(number);
+        format!("{middle} times [{low} to {high}]")
+    };
+    let one = ONE.ratio(cells, Same);
+    let one = one.map(|ratio| format!("{} by one process", factor(&ratio)));
+    let two = best.map(|best| {
+        format!(
+            "{} by two, each pipe where it is best",
+            factor(&best.comparison)
+        )
+    });
+    let write_reads: Vec<String> = one.into_iter().chain(two).collect();
+    let line = lines
+        .iter()
+        .find(|line| line.work == "one" && line.placement == Same && line.arm == STREAMS.name);
+    let factors = line.and_then(|line| line.delay_factor.zip(line.throughput_factor));
+    let factors = factors.map(|(delay, throughput)| {
+        let [delay, throughput] = [delay, throughput].map(number);
+        format!(
+            "{delay} times in write-read delay, {throughput} times in throughput, by one process"
+        )
+    });
+    vec![
+        seed(
+            "write-reads of 64 bytes through a STREAMS pipe, over Linux's own (streams-0.9.2.3)",
+            "3 to 6 times",
+            write_reads.join("; "),
+        ),
+        seed(
+            "a STREAMS pipe over Linux's own at large (streams-0.9.2.3)",
+            "about 5 times",
+            factors.unwrap_or_default(),
+        ),
+        seed(
+            "write-reads of 64 bytes at the time of its charts (streams-0.7a.4), where about even was a good result",
+            "0.95 times",
+            String::new(),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Arm, Cell, Experiment, Sample, Unit};
+    use crate::verdict::Series;
+
+    /// The kernel's pipe takes 400 ns and a quarter of one for each byte, the STREAMS pipe an eighth and a half of that.
+    fn cell(work: &str, size: usize, placement: Placement) -> CellReport {
+        let series = |arm: Arm, ns: f64| Series {
+            arm,
+            samples: vec![
+                Some(Sample {
+                    rate: 1e9 / ns,
+                    ..Sample::default()
+                });
+                5
+            ],
+            failures: Vec::new(),
+            syscalls: None,
+        };
+        let bytes = size as f64;
+        let all = [
+            series(PIPE, 400.0 + bytes / 4.0),
+            series(STREAMS, 50.0 + bytes / 8.0),
+        ];
+        let cell = Cell::new(
+            format!("{work}-{size}"),
+            Unit::Messages,
+            vec![PIPE, STREAMS],
+        );
+        CellReport::new(&cell, placement, &all)
+    }
+
+    #[test]
+    fn the_lines_and_the_factors_stand_beside_those_of_2007() {
+        let mut cells: Vec<CellReport> = [4, 64, 4096, 65536]
+            .map(|size| cell("one", size, Same))
+            .into();
+        cells.push(cell("two", 64, Apart));
+        let conclusion = conclude(&cells);
+        let ours = conclusion.seeds.iter().map(|seed| seed.ours.as_str());
+        let ours: Vec<&str> = ours.collect();
+        assert!(ours[0].starts_with("7.17 times [7.17 to 7.17] by one process; 7.17 times"));
+        assert_eq!(
+            ours[1],
+            "8.00 times in write-read delay, 2.00 times in throughput, by one process"
+        );
+        assert_eq!(conclusion.headlines.len(), 2);
+        let named = |name: &str| conclusion.plots.iter().find(|plot| plot.name == name);
+        let delay = named("one-delay-same").unwrap();
+        // The line goes no farther than the regression; the throughput is that of all sizes.
+        assert_eq!(delay.curves[0].points.len(), 3);
+        assert_eq!(
+            named("one-throughput-same").unwrap().curves[0].points.len(),
+            4
+        );
+        assert_eq!(named("write-reads-64").unwrap().x.names.len(), 3);
+    }
+
+    #[test]
+    fn what_is_compared_is_measured() {
+        let cells = crate::experiments::pipe::experiment().cells();
+        conclude::assert_known(&[ONE, LARGE], &cells);
+    }
+}
