@@ -86,7 +86,7 @@ $(BUILT)/headwater $(BUILT)/libheadwater.so:
 
 install: $(BUILT)/headwater $(BUILT)/libheadwater.so
 	install -D -m 755 $(BUILT)/headwater $(ROOT)/bin/headwater
-	install -D -m 755 -t $(ROOT)/libexec/headwater $(BUILT)/headwater-echo $(BUILT)/headwater-raw $(BUILT)/headwater-perftest $(BUILT)/headwater-xtiperf $(BUILT)/headwater-sctpperf
+	install -D -m 755 -t $(ROOT)/libexec/headwater $(BUILT)/headwater-echo $(BUILT)/headwater-raw $(BUILT)/headwater-perftest $(BUILT)/headwater-xtiperf $(BUILT)/headwater-sctpperf $(BUILT)/headwater-speed $(BUILT)/headwater-lan
 	install -D -m 755 $(BUILT)/libheadwater.so $(ROOT)/lib/libheadwater.so.$(VERSION)
 	ln -sf libheadwater.so.$(VERSION) $(ROOT)/lib/$(SONAME)
 	ln -sf $(SONAME) $(ROOT)/lib/libheadwater.so
