@@ -3,15 +3,24 @@
 //! ```text
 //!   experiments   what is compared: one file per experiment, each an `Experiment` with cells and arms
 //!   demo          a short tour over a few cells
-//!   findings      tables and plots as data      report        JSON and tables            verdict   when a ratio counts     conclusion  what follows from many cells
-//!   runner        a run from its plan to its report     plan        what is measured, and how long it takes
-//!   measuring     rounds that take every arm in turn (A B A B ...), counted runs      progress, interrupt
+//!   plan          what is measured, and how long it takes
+//!   runner        a run from its plan to its report
+//!   measuring     rounds that take every arm in turn (A B A B ...), counted runs
 //!   exchange      one client against one server: time, CPU, switches, what the loop-back device saw
-//!   carriage      the proof that traffic went through shared memory       syscalls   counting system calls
+//!   process       starting, pinning, ending programs
+//!   placement     which CPU each end gets, and who disturbs it
 //!   disturbance   whether somebody else used the CPUs meanwhile
-//!   process       starting, pinning, ending programs     placement   which CPU each end gets, and who disturbs it
-//!   results       a whole run as JSON, written and read     render    it as CSV, SVG and HTML     compare   two of them
-//!   machine       what it runs on; a network namespace of its own         stats      medians and their intervals       fit       curves
+//!   carriage      the proof that traffic went through shared memory
+//!   syscalls      system calls, counted
+//!   machine       what it runs on; a network namespace of its own
+//!   stats, fit    medians and their intervals; curves
+//!   verdict       when a ratio counts
+//!   conclusion    what follows from many cells
+//!   findings      tables and plots as data
+//!   results       a whole run as JSON, written and read
+//!   report        the run in the terminal
+//!   render        the run as CSV, SVG and HTML
+//!   compare       two runs
 //! ```
 //!
 //! A *cell* is one piece of work, an *arm* one way of carrying it, a *placement* where both ends run. A sample is one short

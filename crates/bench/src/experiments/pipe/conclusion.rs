@@ -56,9 +56,12 @@ pub fn conclude(cells: &[CellReport]) -> Conclusion {
 
 fn in_best(best: &Best, of: &str) -> Headline {
     let (mine, other) = (best.placement.name(), best.against_placement.name());
-    let what = format!(
-        "64 bytes, from process to process, each pipe where it is best ({mine} and {other})"
-    );
+    let places = if mine == other {
+        format!("both {mine}")
+    } else {
+        format!("{mine} and {other}")
+    };
+    let what = format!("64 bytes, from process to process, each pipe where it is best ({places})");
     conclude::headline(&what, of, &best.comparison)
 }
 
@@ -107,7 +110,7 @@ fn seeds(cells: &[CellReport], best: Option<&Best>, lines: &[Regression]) -> Vec
     };
     let factor = |ratio: &Comparison| {
         let [middle, low, high] = [ratio.figure.value(), ratio.low, ratio.high].map(number);
-        format!("{middle} times [{low} to {high}]")
+        format!("{middle} ({low} to {high}) times")
     };
     let one = ONE.ratio(cells, Same);
     let one = one.map(|ratio| format!("{} by one process", factor(&ratio)));
@@ -189,7 +192,7 @@ mod tests {
         let conclusion = conclude(&cells);
         let ours = conclusion.seeds.iter().map(|seed| seed.ours.as_str());
         let ours: Vec<&str> = ours.collect();
-        assert!(ours[0].starts_with("7.17 times [7.17 to 7.17] by one process; 7.17 times"));
+        assert!(ours[0].starts_with("7.17 (7.17 to 7.17) times by one process; 7.17 ("));
         assert_eq!(
             ours[1],
             "8.00 times in write-read delay, 2.00 times in throughput, by one process"

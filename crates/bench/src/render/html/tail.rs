@@ -37,7 +37,8 @@ pub fn method(run: &Run) -> Markup {
             }
             p {
                 "What arrives is compared with what was sent, and losses are counted. An accelerated sample counts only where the library "
-                "counted accelerated connections and the kernel's loop-back device did not see the traffic. "
+                "counted accelerated connections and the kernel's loop-back device did not see the traffic; of connections that are "
+                "too short to be carried, only where the library was loaded. "
                 "A round that the machine disturbed is taken again"
                 @match run.disturbed_rounds {
                     0 => { "; in this run none was" }
