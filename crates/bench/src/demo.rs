@@ -13,6 +13,7 @@ use crate::placement::Placement;
 use crate::progress::Progress;
 use crate::report::{ArmReport, CellReport};
 use crate::runner::Effort;
+use crate::scratch::Scratch;
 use crate::table;
 use crate::tools;
 
@@ -49,9 +50,7 @@ pub fn demo() -> ExitCode {
 }
 
 fn show() -> Result<()> {
-    let scratch = tempfile::Builder::new()
-        .prefix("headwater-demo-")
-        .tempdir()?;
+    let scratch = Scratch::new("headwater-demo-")?;
     let site = Site::enter(scratch.path())?;
     site.tools.library()?;
     println!("{}", site.machine.describe());

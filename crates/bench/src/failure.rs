@@ -13,8 +13,10 @@ pub enum Failure {
     Missing(String),
     /// A program could not be started.
     Start(String, io::Error),
-    /// A program did not get ready or did not end in time, and was killed.
-    Late(String),
+    /// A program did not get ready or did not end in time, and was killed; what it last said.
+    Late(String, String),
+    /// The run was interrupted, and its programs with it.
+    Interrupted,
     /// A program ended badly; what it last said.
     Ended(String, String),
     /// A program's output is not what it should be.
@@ -36,7 +38,9 @@ impl fmt::Display for Failure {
             Failure::Usage(problem) => f.write_str(problem),
             Failure::Missing(what) => write!(f, "{what} is not there"),
             Failure::Start(what, error) => write!(f, "cannot start {what}: {error}"),
-            Failure::Late(what) => write!(f, "{what} took too long"),
+            Failure::Late(what, said) if said.is_empty() => write!(f, "{what} took too long"),
+            Failure::Late(what, said) => write!(f, "{what} took too long, having said: {said}"),
+            Failure::Interrupted => f.write_str("the run was interrupted"),
             Failure::Ended(what, said) => write!(f, "{what} failed: {said}"),
             Failure::Output(what, said) => write!(f, "{what} said something unexpected: {said}"),
             Failure::Contents(what) => write!(f, "{what} received wrong bytes"),

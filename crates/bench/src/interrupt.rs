@@ -1,15 +1,33 @@
-//! Ctrl-C ends a run in good order: what was measured is kept and shown. A second one ends it at once.
+//! Ctrl-C, or SIGTERM, ends a run in good order: the programs of the sample end, what was measured is kept and shown. A second
+//! one ends it at once; programs and scratch folders are gone then too.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use headwater_channel::sync::{AtomicBool, Ordering};
 
+use crate::process;
+use crate::scratch;
+
+/// What programs have to end by themselves before they are killed.
+const GRACE: Duration = Duration::from_millis(700);
+
 static ASKED: AtomicBool = AtomicBool::new(false);
+/// An eventfd that becomes readable with the first interruption, and stays so.
+static NOTICE: OnceLock<OwnedFd> = OnceLock::new();
 
 /// From now on an interruption is noted. Without it, where that is refused, Ctrl-C ends the run as any program.
 pub fn listen() {
-    let noted = || {
-        if ASKED.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
+    // SAFETY: eventfd takes no pointers.
+    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+    if fd >= 0 {
+        // SAFETY: eventfd has just given us this descriptor.
+        let _ = NOTICE.set(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+    let noted = || match ASKED.swap(true, Ordering::SeqCst) {
+        false => give_notice(),
+        true => leave(),
     };
     let _ = ctrlc::set_handler(noted);
 }
@@ -17,4 +35,30 @@ pub fn listen() {
 /// Was the run asked to end?
 pub fn asked() -> bool {
     ASKED.load(Ordering::SeqCst)
+}
+
+/// The same, a moment later: Ctrl-C also ends the programs, and their end may be known before the interruption is.
+pub fn asked_soon() -> bool {
+    const MOMENT: Duration = Duration::from_millis(20);
+    if NOTICE.get().is_some() && !asked() {
+        process::wait_for(&[notice()], MOMENT);
+    }
+    asked()
+}
+
+/// What becomes readable with the interruption, for poll(2); negative, which that ignores, where nobody listens.
+pub fn notice() -> RawFd {
+    NOTICE.get().map_or(-1, AsRawFd::as_raw_fd)
+}
+
+fn give_notice() {
+    let one = 1_u64.to_ne_bytes();
+    // SAFETY: the bytes outlive the call; a descriptor that is not there is refused.
+    unsafe { libc::write(notice(), one.as_ptr().cast(), one.len()) };
+}
+
+fn leave() -> ! {
+    process::end_all(GRACE);
+    scratch::remove_all();
+    std::process::exit(130);
 }

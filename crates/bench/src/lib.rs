@@ -8,6 +8,7 @@
 //!   measuring     rounds that take every arm in turn (A B A B ...), counted runs
 //!   exchange      one client against one server: time, CPU, switches, what the loop-back device saw
 //!   process       starting, pinning, ending programs
+//!   scratch       folders that go with the run
 //!   placement     which CPU each end gets, and who disturbs it
 //!   disturbance   whether somebody else used the CPUs meanwhile
 //!   carriage      the proof that traffic went through shared memory
@@ -56,6 +57,7 @@ mod render;
 mod report;
 mod results;
 mod runner;
+mod scratch;
 mod select;
 mod sizes;
 pub mod stats;

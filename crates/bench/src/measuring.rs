@@ -126,6 +126,7 @@ impl Series {
         }
         match take(self) {
             Ok(sample) => Some(sample),
+            Err(_) if interrupt::asked_soon() => None,
             Err(failure) => {
                 let final_one = matches!(failure, Failure::Missing(_));
                 let repeats = if final_one { limit } else { 1 };

@@ -1,18 +1,23 @@
 //! Starting programs on a CPU, watching what they cost, and making sure that none is left over.
 
 mod accounts;
+pub mod bounds;
+mod waiting;
 
+use std::env;
 use std::fs;
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Result};
+use crate::interrupt;
 use accounts::{cpu_ns, family, resident};
+pub use waiting::{end_all, wait_any, wait_for};
+use waiting::{send, wait_only};
 
 /// What a program used over its life, with the children it waited for.
 #[derive(Clone, Copy, Default, Debug)]
@@ -77,7 +82,11 @@ pub struct Running {
 impl Running {
     /// Starts a prepared command, its output kept in an unnamed file.
     pub fn start(name: &str, mut command: Command) -> Result<Running> {
-        let output = tempfile::tempfile()?;
+        if interrupt::asked() {
+            return Err(Failure::Interrupted);
+        }
+        let unnamed = tempfile::tempfile();
+        let output = unnamed.map_err(|error| Failure::File(env::temp_dir(), error))?;
         command
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
@@ -111,15 +120,18 @@ impl Running {
         limit: Duration,
         mut ready: impl FnMut(&Running) -> bool,
     ) -> Result<()> {
-        let start = Instant::now();
+        let (start, limit) = (Instant::now(), bounds::ready(limit));
         while !ready(self) {
-            if self.wait_exit(Duration::from_millis(1))? {
+            if wait_only(self, Duration::from_millis(1))? {
                 let (_, status) = self.reap();
                 let said = last_words(status, &self.said());
                 return Err(Failure::Ended(self.name.clone(), said));
             }
+            if interrupt::asked() {
+                return Err(Failure::Interrupted);
+            }
             if start.elapsed() > limit {
-                return Err(Failure::Late(self.name.clone()));
+                return Err(self.late());
             }
         }
         Ok(())
@@ -127,8 +139,11 @@ impl Running {
 
     /// Waits for its end by itself. A bad end is a failure.
     pub fn finish(mut self, limit: Duration) -> Result<(Usage, String)> {
-        if !self.wait_exit(limit)? {
-            return Err(Failure::Late(self.name.clone()));
+        if wait_any([&self], limit)? == [false] {
+            return Err(match interrupt::asked() {
+                true => Failure::Interrupted,
+                false => self.late(),
+            });
         }
         let (usage, status) = self.reap();
         let said = self.said();
@@ -147,8 +162,8 @@ impl Running {
         if let Some(signal) = signal {
             self.signal(signal);
         }
-        if !self.wait_exit(Duration::from_secs(5))? {
-            return Err(Failure::Late(self.name.clone()));
+        if !wait_only(&self, Duration::from_secs(5))? {
+            return Err(self.late());
         }
         let (usage, status) = self.reap();
         let said = self.said();
@@ -164,12 +179,12 @@ impl Running {
     }
 
     pub fn has_ended(&self) -> io::Result<bool> {
-        self.wait_exit(Duration::ZERO)
+        wait_only(self, Duration::ZERO)
     }
 
     /// The same, where others may have noticed already what the kernel has not finished.
     pub fn has_ended_soon(&self) -> io::Result<bool> {
-        self.wait_exit(Duration::from_millis(200))
+        wait_only(self, Duration::from_millis(200))
     }
 
     /// It and its living descendants.
@@ -192,18 +207,8 @@ impl Running {
         drop(self.input.take());
     }
 
-    fn wait_exit(&self, limit: Duration) -> io::Result<bool> {
-        Ok(wait_any([self], limit)? == [true])
-    }
-
-    fn descriptor(&self) -> io::Result<OwnedFd> {
-        // SAFETY: pidfd_open takes no pointers.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid, 0) } as i32;
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: pidfd_open has just given us this descriptor.
-        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    fn late(&self) -> Failure {
+        Failure::Late(self.name.clone(), line_of(&self.said()))
     }
 
     /// Takes the ended program's usage and status.
@@ -231,39 +236,23 @@ impl Drop for Running {
         if self.ended {
             return;
         }
-        for pid in family(self.pid) {
-            // SAFETY: the leader has not been reaped, and its children were just listed.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
+        // What is asked to end can tidy up, such as memory of servers that outlives them.
+        if interrupt::asked() {
+            send(&family(self.pid), libc::SIGTERM);
+            let _ = wait_only(self, Duration::from_millis(500));
         }
-        let _ = self.wait_exit(Duration::from_secs(5));
+        send(&family(self.pid), libc::SIGKILL);
+        let _ = wait_only(self, Duration::from_secs(5));
         self.reap();
     }
 }
 
-/// Waits until one of them has ended, and tells which have.
-pub fn wait_any<const N: usize>(all: [&Running; N], limit: Duration) -> io::Result<[bool; N]> {
-    let mut descriptors = Vec::with_capacity(N);
-    for one in all {
-        descriptors.push(one.descriptor()?);
-    }
-    let entry = |fd: &OwnedFd| libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
-    // SAFETY: the entries outlive the call.
-    unsafe { libc::poll(entries.as_mut_ptr(), N as u64, limit.as_millis() as i32) };
-    Ok(std::array::from_fn(|index| entries[index].revents != 0))
-}
-
 /// How a program ended badly: the signal that killed it, and what it said last.
 fn last_words(status: i32, said: &str) -> String {
-    // What is written through a buffer may come after the error that ended it.
-    let is_error = |line: &&str| line.to_lowercase().contains("error");
-    let lines = || said.trim().lines().rev();
-    let line = lines().find(is_error).or(lines().next());
-    let line: String = line.unwrap_or("nothing said").chars().take(200).collect();
+    let line = match line_of(said) {
+        line if line.is_empty() => "nothing said".to_string(),
+        line => line,
+    };
     if !libc::WIFSIGNALED(status) {
         return line;
     }
@@ -276,6 +265,15 @@ fn last_words(status: i32, said: &str) -> String {
         true => killed,
         false => format!("{killed}, having said: {line}"),
     }
+}
+
+/// The line that tells most of what a program said.
+fn line_of(said: &str) -> String {
+    // What is written through a buffer may come after the error that ended it.
+    let is_error = |line: &&str| line.to_lowercase().contains("error");
+    let lines = || said.trim().lines().rev();
+    let line = lines().find(is_error).or(lines().next());
+    line.unwrap_or_default().chars().take(200).collect()
 }
 
 fn signal_name(signal: i32) -> Option<&'static str> {
@@ -359,10 +357,8 @@ mod tests {
             .unwrap();
         let child: i32 = running.said().trim().parse().unwrap();
         assert!(family(running.pid).contains(&child));
-        assert!(matches!(
-            running.finish(Duration::ZERO),
-            Err(Failure::Late(_))
-        ));
+        let late = running.finish(Duration::ZERO).unwrap_err().to_string();
+        assert_eq!(late, format!("sh took too long, having said: {child}"));
         // Its new parent may take a moment to reap it, but a zombie has no memory map.
         let start = Instant::now();
         while fs::read_to_string(format!("/proc/{child}/statm")).is_ok_and(|m| !m.starts_with("0 "))

@@ -18,6 +18,7 @@ use crate::progress::Progress;
 use crate::render;
 use crate::report::{CellReport, Report};
 use crate::results::{self, Run, Skipped};
+use crate::scratch::Scratch;
 use crate::select::Selection;
 use crate::table;
 use crate::tools::Tools;
@@ -114,6 +115,8 @@ impl Asked {
 /// Runs what was asked for.
 pub fn run(args: &BenchArgs) -> Result<End> {
     let begun = Instant::now();
+    // Before anything is made that an interruption must not leave behind.
+    interrupt::listen();
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| PathBuf::from("headwater-results"));
     let files = Files {
@@ -135,9 +138,7 @@ pub fn run(args: &BenchArgs) -> Result<End> {
         None => Effort::new(args.quick, args.rounds, args.seconds),
     };
 
-    let scratch = tempfile::Builder::new()
-        .prefix("headwater-bench-")
-        .tempdir()?;
+    let scratch = Scratch::new("headwater-bench-")?;
     let site = Site::enter(scratch.path())?;
     if let Some(run) = &earlier {
         files.check_same(run, &site.machine)?;
@@ -156,7 +157,6 @@ pub fn run(args: &BenchArgs) -> Result<End> {
         deadline: effort.quick.then(|| begun + QUICK),
         left_out: 0,
     };
-    interrupt::listen();
     session.measure(&plan, &site)?;
     session.run.skipped = plan.skipped(session.left_out);
     session.end(&plan)

@@ -8,9 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use crate::failure::{Failure, Result};
+use crate::scratch::Scratch;
 
 const MEMORY: &str = "/dev/shm";
 /// As much as all files of a session may take, fetched and offered; half of what is free if that is less.
@@ -18,7 +17,7 @@ const MOST_BYTES: u64 = 256 << 20;
 
 /// A folder with one file under many names, and an empty one beside it.
 pub struct Files {
-    folder: TempDir,
+    folder: Scratch,
     in_memory: bool,
     size: usize,
     count: u64,
@@ -34,9 +33,7 @@ impl Files {
     /// Puts a file where the server finds it, in memory if there is room.
     pub fn offer(scratch: &Path, size: usize, count: u64) -> Result<Files> {
         let (place, in_memory) = place(scratch, size);
-        let folder = tempfile::Builder::new()
-            .prefix("headwater-lan-")
-            .tempdir_in(place)?;
+        let folder = Scratch::new_in(place, "headwater-lan-")?;
         let files = Files {
             folder,
             in_memory,
