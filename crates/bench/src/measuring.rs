@@ -7,7 +7,7 @@ use crate::experiment::{Cell, Experiment, Job, Sample, Site};
 use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::placement::Placement;
-use crate::process::Running;
+use crate::process::{Running, bounds};
 use crate::progress::Progress;
 use crate::runner::Effort;
 use crate::syscalls::Counter;
@@ -33,7 +33,7 @@ pub struct Pace<'a> {
     pub until: Option<Instant>,
 }
 
-/// Measures one cell in one placement. `None`: the run was interrupted.
+/// Measures one cell in one placement. `None`: the run was interrupted, or its time is over.
 pub fn measure(
     experiment: &dyn Experiment,
     site: &Site,
@@ -82,7 +82,7 @@ pub fn measure(
                 let take = |series: &Series| experiment.sample(&job(series));
                 round.push(series.attempt(effort.failures, take));
                 calm &= watch.stop(busy_ns() - others).is_none();
-                if interrupt::asked() {
+                if interrupt::asked() || bounds::are_over() {
                     return Ok(None);
                 }
             }
@@ -100,6 +100,10 @@ pub fn measure(
     }
     if effort.count {
         for series in all.iter_mut().filter(|series| series.has_samples()) {
+            // The rates are there; they are worth having without.
+            if bounds::are_over() {
+                break;
+            }
             series.syscalls = count_syscalls(experiment, &job(series));
             if interrupt::asked() {
                 return Ok(None);

@@ -14,6 +14,7 @@ use crate::interrupt;
 use crate::machine::Machine;
 use crate::measuring::{Measured, Pace, measure};
 use crate::plan::{Item, Plan};
+use crate::process::bounds;
 use crate::progress::Progress;
 use crate::render;
 use crate::report::{CellReport, Report};
@@ -24,9 +25,14 @@ use crate::table;
 use crate::tools::Tools;
 use crate::verdict;
 
-/// What a quick run may take in all, and what of that is for measuring.
-const QUICK: Duration = Duration::from_secs(115);
+/// What the measuring of a quick run is planned to take, and when it is broken off: programs must still end, and the report
+/// be written, within two minutes.
 const QUICK_MEASURING: Duration = Duration::from_secs(95);
+const QUICK: Duration = Duration::from_secs(108);
+/// What a server of a quick run may take to start. Usual ones take a tenth of it, and the rest must not suffer.
+const QUICK_READY: Duration = Duration::from_secs(3);
+
+const NO_TIME: &str = "no time left";
 
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,6 +153,9 @@ pub fn run(args: &BenchArgs) -> Result<End> {
     if site.tools.library.is_none() {
         println!("libheadwater.so is not there, so nothing is accelerated.");
     }
+    if effort.quick {
+        bounds::set(QUICK_READY, begun + QUICK);
+    }
     let budget = effort.quick.then_some(QUICK_MEASURING);
     let plan = Plan::new(&asked.selections, &asked.arms, &site, effort, budget);
     plan.say();
@@ -155,10 +164,10 @@ pub fn run(args: &BenchArgs) -> Result<End> {
         files,
         effort,
         deadline: effort.quick.then(|| begun + QUICK),
-        left_out: 0,
+        late: Vec::new(),
     };
     session.measure(&plan, &site)?;
-    session.run.skipped = plan.skipped(session.left_out);
+    session.run.skipped = plan.skipped(&session.late);
     session.end(&plan)
 }
 
@@ -172,22 +181,28 @@ impl Plan {
         }
     }
 
-    /// With so many cells that were planned, and left out.
-    fn skipped(&self, left_out: usize) -> Vec<Skipped> {
+    /// With the cells that were planned, and came too late.
+    fn skipped(&self, late: &[String]) -> Vec<Skipped> {
         let entry = |name: &str, why: &str| Skipped {
             name: name.to_string(),
             why: why.to_string(),
         };
         let all = self.skipped.iter();
         let mut all: Vec<Skipped> = all.map(|(name, why)| entry(name, why)).collect();
-        let left_out = self.left_out + left_out;
-        if left_out > 0 {
+        all.extend(late.iter().map(|name| entry(name, NO_TIME)));
+        if self.left_out > 0 {
             all.push(entry(
-                &format!("{left_out} cells"),
+                &format!("{} cells", self.left_out),
                 "they are left to a run without --quick",
             ));
         }
         all
+    }
+
+    /// What is measured, as it would be asked for.
+    fn name(&self, item: &Item) -> String {
+        let experiment = self.experiments[item.experiment].name();
+        format!("{experiment}/{}/{}", item.cell.name, item.placement.name())
     }
 }
 
@@ -292,8 +307,8 @@ struct Session {
     files: Files,
     effort: Effort,
     deadline: Option<Instant>,
-    /// Cells for which the time did not suffice after all.
-    left_out: usize,
+    /// Names of the cells for which the time did not suffice after all.
+    late: Vec<String>,
 }
 
 impl Session {
@@ -308,31 +323,26 @@ impl Session {
         );
         let progress = Progress::new(takes);
         for item in items {
-            if self
-                .deadline
-                .is_some_and(|end| Instant::now() + item.takes > end)
-            {
-                self.left_out += 1;
-                continue;
-            }
-            if !self.one(plan, item, site, &progress)? {
-                break;
+            let begins_late = |end| Instant::now() + item.takes > end;
+            let is_late = self.deadline.is_some_and(begins_late);
+            if is_late || !self.one(plan, item, site, &progress)? {
+                if interrupt::asked() {
+                    break;
+                }
+                let name = plan.name(item);
+                progress.say(&format!("{name}: skipped: {NO_TIME}"));
+                self.late.push(name);
             }
         }
         progress.end();
         Ok(())
     }
 
-    /// One cell in one placement; false when the run was interrupted.
+    /// One cell in one placement; false when the run was interrupted, or its time over.
     fn one(&mut self, plan: &Plan, item: &Item, site: &Site, progress: &Progress) -> Result<bool> {
         let experiment = plan.experiments[item.experiment].as_ref();
         let (cell, placement) = (&item.cell, item.placement);
-        progress.now(format!(
-            "{}/{}/{}",
-            experiment.name(),
-            cell.name,
-            placement.name()
-        ));
+        progress.now(plan.name(item));
         let until = self.deadline.map(|end| end - (QUICK - QUICK_MEASURING));
         let taken = || {
             let pace = Pace {
