@@ -1,9 +1,13 @@
 //! What the user of `headwater bench` sees where things go wrong: programs that are missing, die or are killed, and ports
-//! that others take. What is concerned says so, the rest goes on.
+//! that others take. What is concerned says so, the rest goes on. And what is left when it is interrupted, and of arms and
+//! samples that were asked for.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use headwater_e2e::{Lab, Mode, lab};
+use headwater_e2e::{Lab, Mode, PATIENCE, lab};
+use serde_json::Value;
 
 const ROUNDS: usize = 2;
 
@@ -38,6 +42,10 @@ impl Bench {
     /// Measures cells in one placement, and shows what it says. Programs are looked for where ours are, and where shells find
     /// theirs if `elsewhere`.
     fn run(&self, cells: &[&str], elsewhere: bool) -> Said {
+        Said(self.lab.run(self.command(cells, elsewhere)).text())
+    }
+
+    fn command(&self, cells: &[&str], elsewhere: bool) -> Command {
         let mut command = self.lab.plain(beside_library("headwater"));
         command.arg("bench");
         command.args(cells.iter().map(|cell| format!("{cell}/same")));
@@ -53,8 +61,26 @@ impl Bench {
             .env("HEADWATER_BENCH_PAIRS", ROUNDS.to_string())
             .env("HEADWATER_BENCH_SECONDS", "0.1")
             .env("HEADWATER_BENCH_ARMS", "tcp,unix");
-        Said(self.lab.run(command).text())
+        command
     }
+
+    fn left(&self, name: &str) -> PathBuf {
+        self.lab.path("out").join(name)
+    }
+}
+
+fn json(path: &Path) -> Value {
+    let text = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_slice(&text).unwrap()
+}
+
+/// The cells of the only experiment in some results.
+fn cells(results: &Value) -> Vec<&str> {
+    let cells = results["experiments"][0]["cells"].as_array().unwrap();
+    cells
+        .iter()
+        .filter_map(|cell| cell["cell"].as_str())
+        .collect()
 }
 
 /// What a bench printed.
@@ -172,4 +198,111 @@ fn a_server_that_is_killed_in_the_middle_is_blamed_and_the_next_rounds_go_on() {
     assert!(about.contains("redis-benchmark failed"), "{}", said.0);
     assert!(!about.contains("unix: "), "{}", said.0);
     assert!(said.has("redis-get-c1", "tcp") && said.has("redis-get-c1", "unix"));
+}
+
+#[test]
+fn an_interrupted_run_leaves_what_it_has_measured_and_can_be_completed() {
+    let bench = Bench::new();
+    // The first one never gets ready.
+    let held = bench.lab.path("held");
+    let script = format!(
+        "[ -e {held} ] && exec $REAL \"$@\"\n: >{held}\nexec sleep 1000",
+        held = held.display()
+    );
+    bench.stand_in("memcached", &script);
+    let scratch = bench.lab.path("scratch");
+    std::fs::create_dir(&scratch).unwrap();
+
+    let mut command = bench.command(&["apps/redis-get-c1", "apps/memcached-get"], true);
+    command.env("TMPDIR", &scratch);
+    let running = bench.lab.start(command);
+    let begun = Instant::now();
+    while !held.exists() {
+        assert!(begun.elapsed() < PATIENCE, "{}", running.said());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = running.stop(libc::SIGINT);
+    assert_eq!(output.status.code(), Some(130), "{}", output.err);
+    for name in ["results.partial.json", "results.json"] {
+        let results = json(&bench.left(name));
+        assert_eq!(results["complete"], false, "{name}");
+        assert_eq!(cells(&results), ["redis-get-c1"], "{name}");
+    }
+    let report = std::fs::read_to_string(bench.left("report.html")).unwrap();
+    assert!(report.contains("redis-get-c1") && report.trim_end().ends_with("</html>"));
+    assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
+
+    let mut command = bench.command(&[], true);
+    command.arg("--resume");
+    let said = Said(bench.lab.run(command).text());
+    assert!(said.has("memcached-get", "tcp"), "{}", said.0);
+    let results = json(&bench.left("results.json"));
+    assert_eq!(results["complete"], true);
+    assert_eq!(cells(&results), ["redis-get-c1", "memcached-get"]);
+    assert!(!bench.left("results.partial.json").exists());
+}
+
+#[test]
+fn a_second_interruption_leaves_neither_programs_nor_scratch_folders() {
+    let bench = Bench::new();
+    // It takes its time to end, and is asked for more than that.
+    let pid = bench.lab.path("pid");
+    let script = format!(
+        "trap '' TERM INT\necho $$ >{pid}.new; mv {pid}.new {pid}\nwhile :; do sleep 1; done",
+        pid = pid.display()
+    );
+    bench.stand_in("memcached", &script);
+    let scratch = bench.lab.path("scratch");
+    std::fs::create_dir(&scratch).unwrap();
+    let mut command = bench.command(&["apps/memcached-get"], true);
+    command.env("TMPDIR", &scratch);
+    let running = bench.lab.start(command);
+    let begun = Instant::now();
+    while !pid.exists() {
+        assert!(begun.elapsed() < PATIENCE, "{}", running.said());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    running.signal(libc::SIGTERM);
+    let output = running.stop(libc::SIGINT);
+    assert_eq!(output.status.code(), Some(130), "{}", output.err);
+    assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
+    let pid = std::fs::read_to_string(&pid).unwrap();
+    let map = std::fs::read_to_string(format!("/proc/{}/statm", pid.trim()));
+    // Gone, or a zombie that nobody has waited for yet.
+    assert!(map.is_err() || map.is_ok_and(|map| map.starts_with("0 ")));
+}
+
+#[test]
+fn an_arm_of_the_users_own_and_every_single_sample_are_in_the_results() {
+    let bench = Bench::new();
+    bench.link("memcached");
+    let seen = bench.lab.path("seen");
+    let wrapper = bench.programs.join("wrapper");
+    let script = format!("echo \"$1\" >>{}; exec \"$@\"", seen.display());
+    bench.stand_in("wrapper", &script);
+    let samples = bench.lab.path("samples.json");
+    let mut command = bench.command(&["apps/memcached-get"], true);
+    let arm = format!("mine={}", wrapper.display());
+    command.args(["--arm", &arm]).arg("--samples").arg(&samples);
+    command.env("HEADWATER_BENCH_ARMS", "tcp,mine");
+    let said = Said(bench.lab.run(command).text());
+    assert!(said.has("memcached-get", "mine"), "{}", said.0);
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(seen.contains("memcached"), "{seen}");
+
+    let results = json(&bench.left("results.json"));
+    assert_eq!(results["arms"][0], arm.as_str());
+    let arms = results["experiments"][0]["cells"][0]["arms"]
+        .as_array()
+        .unwrap();
+    let names: Vec<&Value> = arms.iter().map(|arm| &arm["arm"]).collect();
+    assert_eq!(names, ["tcp", "mine"]);
+    assert!(arms.iter().all(|arm| arm["samples"] == ROUNDS));
+
+    let exported = json(&samples);
+    let arms = exported["arms"].as_array().unwrap();
+    let all = arms
+        .iter()
+        .flat_map(|arm| arm["samples"].as_array().unwrap());
+    assert_eq!(all.filter(|sample| sample.is_object()).count(), 2 * ROUNDS);
 }
