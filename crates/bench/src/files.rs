@@ -13,6 +13,18 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     replace_by(path, bytes.len(), |file| file.write_all(bytes))
 }
 
+/// Fails, and says what to do, where no file can be written in the folder. It is made if it is not there.
+pub fn check_writable(folder: &Path) -> Result<()> {
+    let tried = fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
+    tried.map(drop).map_err(|error| {
+        Failure::Write(format!(
+            "nothing can be written in {}: {error}; {}",
+            folder.display(),
+            remedy(folder, &error)
+        ))
+    })
+}
+
 fn replace_by(
     path: &Path,
     size: usize,
@@ -22,7 +34,7 @@ fn replace_by(
         Failure::Write(format!(
             "cannot write {} ({size} bytes): {error}; {}; {}",
             path.display(),
-            remedy(path, &error),
+            remedy(folder(path), &error),
             match path.exists() {
                 true => "what it held before is still there",
                 false => "nothing was left behind",
@@ -47,23 +59,25 @@ fn put(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Resul
     Ok(())
 }
 
-fn folder(path: &Path) -> &Path {
+/// Where a file is.
+pub fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     }
 }
 
-fn remedy(path: &Path, error: &io::Error) -> String {
-    let folder = folder(path).display();
+fn remedy(folder: &Path, error: &io::Error) -> String {
+    const OTHER: &str = "choose another place (--out, --samples)";
+    let folder = folder.display();
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            format!("free that much in {folder}, or choose another folder with --out")
+            format!("free that much in {folder}, or {OTHER}")
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            format!("make {folder} writable, or choose another folder with --out")
+            format!("make {folder} writable, or {OTHER}")
         }
-        _ => "choose another folder with --out".to_string(),
+        _ => OTHER.to_string(),
     }
 }
 
@@ -115,5 +129,17 @@ mod tests {
         let words = replace(&path, b"x").unwrap_err().to_string();
         assert!(words.contains(&path.display().to_string()), "{words}");
         assert!(words.contains("nothing was left behind"), "{words}");
+    }
+
+    #[test]
+    fn a_folder_in_which_nothing_can_be_written_is_named_with_what_to_do() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let words = check_writable(&file.path().join("results"));
+        let words = words.unwrap_err().to_string();
+        for part in [file.path().to_str().unwrap(), "Not a directory", "--out"] {
+            assert!(words.contains(part), "{words}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        check_writable(&folder.path().join("new")).unwrap();
     }
 }

@@ -18,6 +18,7 @@
 //!   verdict       when a ratio counts
 //!   conclusion    what follows from many cells
 //!   findings      tables and plots as data
+//!   outputs       where results go, and where a run goes on from
 //!   results       a whole run as JSON, written and read
 //!   report        the run in the terminal
 //!   render        the run as CSV, SVG and HTML
@@ -48,6 +49,7 @@ pub mod latency;
 mod lenient;
 mod machine;
 mod measuring;
+mod outputs;
 mod placement;
 mod plan;
 mod port;

@@ -13,6 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::machine::Machine;
 use crate::measuring::{Measured, Pace, measure};
+use crate::outputs::Outputs;
 use crate::plan::{Item, Plan};
 use crate::process::bounds;
 use crate::progress::Progress;
@@ -125,7 +126,7 @@ pub fn run(args: &BenchArgs) -> Result<End> {
     interrupt::listen();
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| PathBuf::from("headwater-results"));
-    let files = Files {
+    let files = Outputs {
         out,
         samples: args.samples.clone(),
     };
@@ -150,8 +151,8 @@ pub fn run(args: &BenchArgs) -> Result<End> {
         files.check_same(run, &site.machine)?;
     }
     println!("{}", site.machine.describe());
-    if site.tools.library.is_none() {
-        println!("libheadwater.so is not there, so nothing is accelerated.");
+    if let Err(failure) = site.tools.library() {
+        println!("{failure}, so nothing is accelerated.");
     }
     if effort.quick {
         bounds::set(QUICK_READY, begun + QUICK);
@@ -241,70 +242,9 @@ fn report<'a>(reports: &'a mut Vec<Report>, experiment: &dyn Experiment) -> &'a 
     &mut reports[at]
 }
 
-/// Where results go.
-struct Files {
-    out: PathBuf,
-    samples: Option<PathBuf>,
-}
-
-impl Files {
-    /// Fails at once where nothing could be written in the end.
-    fn prepare(&self) -> Result<()> {
-        let named = |error| Failure::File(self.out.clone(), error);
-        fs::create_dir_all(&self.out).map_err(named)?;
-        tempfile::tempfile_in(&self.out).map_err(named)?;
-        if let Some(samples) = &self.samples {
-            let folder = samples.parent().filter(|folder| *folder != Path::new(""));
-            let folder = folder.unwrap_or(Path::new("."));
-            tempfile::tempfile_in(folder).map_err(|error| Failure::File(samples.clone(), error))?;
-        }
-        Ok(())
-    }
-
-    fn results(&self) -> PathBuf {
-        self.out.join("results.json")
-    }
-
-    /// What there is so far of a run that is not over: earlier results stay as they are until then.
-    fn partial(&self) -> PathBuf {
-        self.out.join("results.partial.json")
-    }
-
-    fn earlier(&self) -> Result<Run> {
-        let partial = self.partial();
-        if !partial.exists() {
-            let out = self.out.display();
-            return Err(Failure::Usage(format!(
-                "--resume: in {out} there is no run that was cut short; without --resume a new one begins"
-            )));
-        }
-        Run::read(&partial)
-    }
-
-    /// Figures of different machines or versions don't belong together.
-    fn check_same(&self, run: &Run, here: &Machine) -> Result<()> {
-        let of = |machine: &Machine| {
-            let (cpu, kernel, cpus) = (&machine.cpu, &machine.kernel, machine.cpus.len());
-            format!(
-                "headwater {}, {cpus} CPUs ({cpu}), Linux {kernel}",
-                machine.version
-            )
-        };
-        if of(&run.machine) == of(here) {
-            return Ok(());
-        }
-        Err(Failure::Usage(format!(
-            "--resume: the run in {} was begun with {}, and this is {}; begin a new one, with another --out",
-            self.out.display(),
-            of(&run.machine),
-            of(here)
-        )))
-    }
-}
-
 struct Session {
     run: Run,
-    files: Files,
+    files: Outputs,
     effort: Effort,
     deadline: Option<Instant>,
     /// Names of the cells for which the time did not suffice after all.

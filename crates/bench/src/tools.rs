@@ -16,12 +16,18 @@ pub struct Tools {
     speed: PathBuf,
     /// The library to preload; without it nothing is accelerated.
     pub library: Option<PathBuf>,
+    /// Where it was said to be.
+    named: Option<PathBuf>,
 }
+
+/// The variable that tells where the library is.
+const LIBRARY: &str = "HEADWATER_LIBRARY";
 
 impl Tools {
     /// Looks beside this executable, then where an installation puts things. HEADWATER_LIBRARY overrides the library.
     pub fn locate() -> Result<Tools> {
-        let beside = env::current_exe()?;
+        let beside = env::current_exe()
+            .map_err(|error| Failure::File(PathBuf::from("/proc/self/exe"), error))?;
         let beside = beside.parent().unwrap_or(Path::new("/"));
         let find = |name: &str| {
             [
@@ -37,7 +43,11 @@ impl Tools {
         };
         // What is not there is missed by the experiments that need it.
         let program = |name: &str| find(name).unwrap_or_else(|| beside.join(name));
-        let library = env::var_os("HEADWATER_LIBRARY").map(PathBuf::from);
+        let named = env::var_os(LIBRARY).map(PathBuf::from);
+        let library = match &named {
+            Some(path) => named.clone().filter(|_| path.is_file()),
+            None => find("libheadwater.so"),
+        };
         Ok(Tools {
             echo: program("headwater-echo"),
             raw: program("headwater-raw"),
@@ -46,7 +56,8 @@ impl Tools {
             sctpperf: program("headwater-sctpperf"),
             lan: program("headwater-lan"),
             speed: program("headwater-speed"),
-            library: library.or_else(|| find("libheadwater.so")),
+            library,
+            named,
         })
     }
 
@@ -81,7 +92,15 @@ impl Tools {
     pub fn library(&self) -> Result<&Path> {
         self.library
             .as_deref()
-            .ok_or_else(|| Failure::Missing("libheadwater.so".to_string()))
+            .ok_or_else(|| Failure::Missing(missing_library(self.named.as_deref())))
+    }
+}
+
+/// What is not there, and how it would be found.
+fn missing_library(named: Option<&Path>) -> String {
+    match named {
+        Some(path) => format!("{} (named by {LIBRARY})", path.display()),
+        None => format!("libheadwater.so (its path can be given by {LIBRARY})"),
     }
 }
 
@@ -143,5 +162,14 @@ mod tests {
         let words = |name: &str| find(name, nowhere()).unwrap_err().to_string();
         assert_eq!(words("wrk"), "wrk (Debian package wrk) is not there");
         assert_eq!(words("other"), "other is not there");
+    }
+
+    #[test]
+    fn a_missing_library_is_named_with_the_variable_that_tells_where_it_is() {
+        for named in [None, Some(Path::new("/nowhere/lib.so"))] {
+            let words = missing_library(named);
+            assert!(words.contains("HEADWATER_LIBRARY"), "{words}");
+        }
+        assert!(missing_library(Some(Path::new("/nowhere/lib.so"))).contains("/nowhere/lib.so"));
     }
 }
