@@ -1,6 +1,7 @@
 //! The line of JSON that each program ends with.
 
 use std::io;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use headwater_bench::latency::Latency;
@@ -55,6 +56,15 @@ impl From<Usage> for Spent {
             voluntary: usage.voluntary,
             involuntary: usage.involuntary,
         }
+    }
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, more: Spent) {
+        self.user_ns += more.user_ns;
+        self.system_ns += more.system_ns;
+        self.voluntary += more.voluntary;
+        self.involuntary += more.involuntary;
     }
 }
 

@@ -62,15 +62,17 @@ impl Receiver {
         })
     }
 
+    /// The next datagram: in `buffer`, or where it has been taken to with others.
     #[inline]
-    pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Receiver::Udp(socket) => socket.recv_from(buffer).map(|(count, _)| count),
-            Receiver::Batched(receiver) => receiver.receive(buffer),
-            Receiver::Many(receiver) => receiver.receive(buffer),
-            Receiver::Unix(socket) => socket.recv_from(buffer).map(|(count, _)| count),
-            Receiver::Xti(datagrams) => datagrams.receive(buffer),
-        }
+    pub fn receive<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        let count = match self {
+            Receiver::Batched(receiver) => return receiver.receive(),
+            Receiver::Many(receiver) => return receiver.receive(),
+            Receiver::Udp(socket) => socket.recv_from(buffer)?.0,
+            Receiver::Unix(socket) => socket.recv_from(buffer)?.0,
+            Receiver::Xti(datagrams) => datagrams.receive(buffer)?,
+        };
+        Ok(&buffer[..count])
     }
 
     pub fn set_buffers(&self, bytes: u32) -> io::Result<Buffers> {

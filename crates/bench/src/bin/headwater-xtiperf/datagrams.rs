@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::pattern::{Pattern, Place};
 
 /// A datagram that has room for it begins with its number.
-const NUMBER: usize = 4;
+pub const NUMBER: usize = 4;
 
 pub fn serve(options: &Options) -> io::Result<String> {
     let board = Board::create(&options.board)?;
@@ -52,12 +52,12 @@ fn receive(
     let check = Check::new(options);
     let mut received = 0;
     loop {
-        let count = receiver.receive(&mut buffer)?;
+        let datagram = receiver.receive(&mut buffer)?;
         if board.is_stopped() {
             board.receiver(index).set_done();
             return Ok(());
         }
-        check.look(&buffer[..count], received, board.in_hurry())?;
+        check.look(datagram, received, board.in_hurry())?;
         received += 1;
         board.receiver(index).set_received(received);
     }

@@ -5,7 +5,7 @@ use std::mem;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use crate::batched::internet;
+use crate::batched::{internet, renumber};
 
 /// Datagrams of a call, and bytes of all of them.
 pub const MESSAGES: usize = 64;
@@ -14,9 +14,11 @@ const BYTES: usize = 256 * 1024;
 pub struct Sender {
     socket: UdpSocket,
     targets: Vec<libc::sockaddr_in>,
-    held: Vec<u8>,
-    /// Of each datagram that is held: its target, and how long it is.
-    each: Vec<(usize, usize)>,
+    /// Where each datagram of a call lies.
+    laid: Vec<Vec<u8>>,
+    /// The target of each that is held, and the bytes of all.
+    held: Vec<usize>,
+    bytes: usize,
 }
 
 impl Sender {
@@ -24,40 +26,45 @@ impl Sender {
         Ok(Sender {
             socket: UdpSocket::bind("127.0.0.1:0")?,
             targets: targets.into_iter().map(internet).collect(),
-            held: Vec::with_capacity(BYTES),
-            each: Vec::with_capacity(MESSAGES),
+            laid: vec![Vec::new(); MESSAGES],
+            held: Vec::with_capacity(MESSAGES),
+            bytes: 0,
         })
     }
 
+    /// Messages of one size differ in their number alone, so one that lies there already is only given its number.
     #[inline]
     pub fn send(&mut self, target: usize, bytes: &[u8]) -> io::Result<()> {
-        if self.each.len() == MESSAGES || self.held.len() + bytes.len() > BYTES {
+        if self.held.len() == MESSAGES || self.bytes + bytes.len() > BYTES {
             self.flush()?;
         }
-        self.held.extend_from_slice(bytes);
-        self.each.push((target, bytes.len()));
+        let laid = &mut self.laid[self.held.len()];
+        match laid.len() == bytes.len() {
+            true => renumber(laid, bytes),
+            false => bytes.clone_into(laid),
+        }
+        self.held.push(target);
+        self.bytes += bytes.len();
         Ok(())
     }
 
     pub fn flush(&mut self) -> io::Result<()> {
-        // SAFETY: zeroes are valid; targets, parts and what is held outlive the call.
+        // SAFETY: zeroes are valid; targets, parts and what is laid out outlive the call.
         unsafe {
             let mut messages: [libc::mmsghdr; MESSAGES] = mem::zeroed();
             let mut parts: [libc::iovec; MESSAGES] = mem::zeroed();
-            let mut at = self.held.as_mut_ptr();
-            for (i, &(target, len)) in self.each.iter().enumerate() {
+            for (i, &target) in self.held.iter().enumerate() {
                 parts[i] = libc::iovec {
-                    iov_base: at.cast(),
-                    iov_len: len,
+                    iov_base: self.laid[i].as_mut_ptr().cast(),
+                    iov_len: self.laid[i].len(),
                 };
-                at = at.add(len);
                 let header = &mut messages[i].msg_hdr;
                 header.msg_name = (&raw mut self.targets[target]).cast();
                 header.msg_namelen = mem::size_of::<libc::sockaddr_in>() as u32;
                 header.msg_iov = &mut parts[i];
                 header.msg_iovlen = 1;
             }
-            let mut left = &mut messages[..self.each.len()];
+            let mut left = &mut messages[..self.held.len()];
             while !left.is_empty() {
                 let fd = self.socket.as_raw_fd();
                 let sent = libc::sendmmsg(fd, left.as_mut_ptr(), left.len() as u32, 0);
@@ -68,7 +75,7 @@ impl Sender {
             }
         }
         self.held.clear();
-        self.each.clear();
+        self.bytes = 0;
         Ok(())
     }
 }
