@@ -53,8 +53,6 @@ pub struct Cell {
     pub goals: Vec<Goal>,
     /// Part of a quick run.
     pub quick: bool,
-    /// Whether its programs can be run by a command of the user's.
-    pub wraps: bool,
     /// Bytes, rounds and CPU time are like others', but a sample takes so many times as long.
     pub stretch: f64,
     pub placements: &'static [Placement],
@@ -94,7 +92,6 @@ impl Cell {
             arms,
             goals: Vec::new(),
             quick: false,
-            wraps: true,
             stretch: 1.0,
             placements: &Placement::ALL,
             proof: Proof::Carried { ends: 1 },

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::experiment::{Arm, Carrier, Cell, Experiment, NATIVE, Site, TCP};
+use crate::arms::user;
+use crate::experiment::{Arm, Carrier, Cell, Experiment, Site};
 use crate::experiments;
 use crate::placement::Placement;
 use crate::runner::Effort;
@@ -155,8 +156,10 @@ fn item(
         .into_iter()
         .find(|cell| cell.name == name)
         .expect("the experiment has just offered it");
-    if runs_commands(&cell) {
-        cell.arms.extend(extra);
+    if let Some(native) = user::native(&cell) {
+        let nodelay = native.nodelay;
+        let own = extra.iter().map(|arm| Arm { nodelay, ..*arm });
+        cell.arms.extend(own);
     }
     let here = |arm: &Arm| arm.only.is_empty() || arm.only.contains(&placement);
     cell.arms.retain(|arm| here(arm) && select::takes_arm(*arm));
@@ -167,12 +170,6 @@ fn item(
         placement,
         takes,
     }
-}
-
-/// Whether an arm of the user's own can be put before its programs.
-fn runs_commands(cell: &Cell) -> bool {
-    let is_native = |arm: &Arm| *arm == TCP || *arm == NATIVE;
-    cell.wraps && cell.arms.iter().any(is_native)
 }
 
 fn takes(cell: &Cell, effort: Effort) -> Duration {
@@ -188,6 +185,7 @@ fn takes(cell: &Cell, effort: Effort) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::TCP;
 
     fn item(experiment: usize, seconds: u64) -> Item {
         use crate::experiment::Unit;

@@ -185,8 +185,10 @@ pub fn compare(cell: &Cell, placement: Placement, all: &[Series]) -> Vec<Compari
     for series in all.iter().filter(of_the_user) {
         let against = if cell.arms.contains(&NATIVE) {
             NATIVE
-        } else {
+        } else if cell.arms.contains(&TCP) {
             TCP
+        } else {
+            TCP_NODELAY
         };
         let seen = everywhere.clone().between(series.arm, against);
         let seen = one(cell, &seen, None, all);

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::experiment::{Arm, Carrier, TCP};
+use crate::experiment::{Arm, Carrier, Cell, NATIVE, TCP, TCP_NODELAY};
 
 /// Reads `NAME=COMMAND`. The command is split into words as a shell does it, and put before each program.
 pub fn parse(text: &str) -> Result<Arm, String> {
@@ -26,6 +26,20 @@ pub fn parse(text: &str) -> Result<Arm, String> {
         carrier: Carrier::Command(Box::leak(words.into_boxed_slice())),
         ..TCP
     })
+}
+
+/// The arm of a cell that those of the user stand beside, if there is one: the same programs over the kernel's TCP.
+pub fn native(cell: &Cell) -> Option<Arm> {
+    let known = [NATIVE, TCP, TCP_NODELAY];
+    known.into_iter().find(|arm| cell.arms.contains(arm))
+}
+
+/// The arm whose programs are run: this one, or the one that an arm of the user's stands beside.
+pub fn model(arm: Arm, cell: &Cell) -> Arm {
+    match arm.carrier {
+        Carrier::Command(_) => native(cell).unwrap_or(arm),
+        _ => arm,
+    }
 }
 
 /// The program as this carrier runs it.
@@ -52,6 +66,7 @@ pub fn wrap(carrier: Carrier, program: Command) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{UNIX, Unit};
 
     #[test]
     fn a_command_is_put_before_the_program() {
@@ -69,6 +84,15 @@ mod tests {
         assert_eq!(command.get_envs().count(), 1);
         let plain = wrap(Carrier::Tcp, Command::new("server"));
         assert_eq!(plain.get_program(), "server");
+    }
+
+    #[test]
+    fn it_stands_beside_the_kernels_tcp_wherever_that_is() {
+        let of = |arms: &[Arm]| native(&Cell::new("work", Unit::Rate, arms.to_vec()));
+        assert_eq!(of(&[UNIX, TCP_NODELAY, TCP]), Some(TCP));
+        assert_eq!(of(&[TCP_NODELAY, UNIX]), Some(TCP_NODELAY));
+        assert_eq!(of(&[NATIVE]), Some(NATIVE));
+        assert_eq!(of(&[UNIX]), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{ARMS, Work};
+use crate::arms::user;
 use crate::exchange;
 use crate::experiment::{Cell, Goal, Job, Metric, Proof, Sample, Unit};
 use crate::failure::Result;
@@ -25,7 +26,6 @@ impl Work for Start {
             goals: vec![Goal::more(Metric::Time, 3e6)],
             placements: &[Placement::Same],
             proof: Proof::Loaded,
-            wraps: false,
             ..Cell::new("start", Unit::Each, ARMS.into())
         }
     }
@@ -65,6 +65,7 @@ impl Work for Start {
 fn once(job: &Job<'_>) -> Result<(Duration, Usage)> {
     let mut command = job.site.tools.echo();
     command.arg("nothing");
+    let mut command = user::wrap(job.arm.carrier, command);
     let cpu = job.placement.server_cpu(&job.site.machine.cpus);
     process::prepare(&mut command, cpu, exchange::preload(job, None)?);
     let begun = Instant::now();

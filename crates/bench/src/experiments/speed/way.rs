@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::Work;
+use crate::arms::user;
 use crate::exchange;
 use crate::experiment::{
     ACCELERATED_NODELAY, Arm, Carrier, Cell, Job, Proof, Sample, TCP_NODELAY, Unit, streams,
@@ -167,7 +168,8 @@ impl Work for Runs {
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let way = self.ways.iter().find(|way| way.arm == job.arm);
+        let arm = user::model(job.arm, &self.cell());
+        let way = self.ways.iter().find(|way| way.arm == arm);
         let way = way.ok_or_else(|| Failure::Missing(job.arm.name.to_string()))?;
         let mut program = job.site.tools.speed();
         program.args(&way.words).args(self.words.split_whitespace());

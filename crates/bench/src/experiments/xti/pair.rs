@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{Work, parse};
+use crate::arms::user;
 use crate::carriage::Counters;
 use crate::experiment::{Arm, Carrier, Cell, Goal, Job, Proof, Sample, Unit};
 use crate::failure::{Failure, Result};
@@ -155,7 +156,6 @@ impl Work for Pair {
             placements: self.placements,
             proof: self.proof(),
             stretch: f64::from(self.stretch),
-            wraps: false,
             ..Cell::new(
                 self.name.clone(),
                 self.unit,
@@ -165,7 +165,8 @@ impl Work for Pair {
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let way = self.ways.iter().find(|way| way.arm == job.arm);
+        let arm = user::model(job.arm, &self.cell());
+        let way = self.ways.iter().find(|way| way.arm == arm);
         let way = way.ok_or_else(|| Failure::Missing(job.arm.name.to_string()))?;
         let stats_file = job.site.scratch.join("counters");
         let _ = std::fs::remove_file(&stats_file);
@@ -252,6 +253,7 @@ impl Pair {
                 }),
                 false => None,
             };
+            let mut command = user::wrap(job.arm.carrier, command);
             process::prepare(&mut command, cpu, preload);
             if end.is_ours() {
                 command.envs(way.variables.iter().copied());
