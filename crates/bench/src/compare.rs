@@ -1,29 +1,34 @@
 //! What changed between two runs, and whether that is more than the noise.
 //!
-//! Two runs share no rounds, so their rates are two independent samples: the interval of the ratio of their medians comes
-//! from a bootstrap over the rounds of each.
+//! Two runs share no rounds, so their rates are two independent samples. An arm has changed where the bootstrap intervals of
+//! their medians do not touch; with few rounds that is no more than a hint.
+
+mod runs;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::{RngCore, SeedableRng};
-
 use crate::failure::Result;
 use crate::placement::Placement;
+use crate::report::{ArmReport, Report};
 use crate::results::Run;
-use crate::stats::median;
+use crate::stats::{independent_ratio, median};
 use crate::table::{self, number};
 
 /// Fewer rounds than these cannot tell noise from change.
-const FEWEST: usize = 3;
-const RESAMPLES: usize = 1000;
+const FEWEST: usize = 5;
+/// With fewer than these the range of the rounds is all there is to judge by.
+const ENOUGH: usize = 7;
+/// The share of arms that would look changed though nothing has, as rounds of known distributions show.
+const BY_CHANCE: f64 = 0.01;
 
 pub struct Comparison {
     pub changes: Vec<Change>,
     /// Arms that only one of the runs has rates of.
     pub only_old: Vec<String>,
     pub only_new: Vec<String>,
+    /// What one of the runs skipped, and why.
+    pub skipped: Vec<String>,
     /// Why the figures might differ for other reasons than the software.
     pub warnings: Vec<String>,
 }
@@ -39,6 +44,8 @@ pub struct Change {
     /// Rounds of the old run, of the new one.
     pub rounds: (usize, usize),
     pub verdict: Verdict,
+    /// What is wrong with the arm's samples, and in which run.
+    pub marks: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,9 +60,14 @@ pub struct Place {
 pub enum Verdict {
     Faster,
     Slower,
+    /// The same of few rounds.
+    PerhapsFaster,
+    PerhapsSlower,
     /// The interval holds 1.
     WithinNoise,
     TooFewRounds,
+    /// One of the rates is none of this arm: wrong bytes, or traffic that was not carried.
+    NoResult,
 }
 
 impl Verdict {
@@ -63,7 +75,10 @@ impl Verdict {
         match self {
             Verdict::Faster => "faster",
             Verdict::Slower => "SLOWER",
+            Verdict::PerhapsFaster => "perhaps faster",
+            Verdict::PerhapsSlower => "perhaps slower",
             Verdict::WithinNoise => "within the noise",
+            Verdict::NoResult => "no result",
             Verdict::TooFewRounds => "too few rounds",
         }
     }
@@ -86,46 +101,103 @@ pub fn print(old: &Path, new: &Path) -> Result<()> {
 }
 
 pub fn compare(old: &Run, new: &Run) -> Comparison {
-    let (before, after) = (rates(old), rates(new));
-    let missing = |from: &Rates, of: &Rates| {
-        let places = from.iter().filter(|(place, _)| !of.contains_key(place));
-        places.map(|(place, _)| place.name()).collect()
-    };
+    let (before, after) = (arms(old), arms(new));
     let both = before
         .iter()
         .filter_map(|(place, old)| Some((place, old, after.get(place)?)));
+    let skipped = |run, other, which: &str| -> Vec<String> {
+        let skipped = runs::skipped_alone(run, other);
+        skipped
+            .map(|one| format!("{} (in the {which} run: {})", one.name, one.why))
+            .collect()
+    };
     Comparison {
         changes: both
+            .filter(|(_, old, new)| old.has_rates() && new.has_rates())
             .map(|(place, old, new)| Change::of(place, old, new))
             .collect(),
         only_old: missing(&before, &after),
         only_new: missing(&after, &before),
-        warnings: warnings(old, new),
+        skipped: [skipped(old, new, "old"), skipped(new, old, "new")].concat(),
+        warnings: runs::differences(old, new),
     }
 }
 
-type Rates = BTreeMap<Place, Vec<f64>>;
+/// Names of the arms that have rates in `from` alone, and what came of them in the other run where it tried.
+fn missing(from: &Arms, of: &Arms) -> Vec<String> {
+    let alone = from
+        .iter()
+        .filter(|(_, arm)| arm.has_rates())
+        .filter_map(|(place, _)| match of.get(place) {
+            None => Some(place.name()),
+            Some(arm) if arm.has_rates() => None,
+            Some(arm) => Some(format!("{} ({})", place.name(), arm.marks.join(", "))),
+        });
+    alone.collect()
+}
 
-/// Of arms that have a rate at all: what costs something while nothing happens has none.
-fn rates(run: &Run) -> Rates {
-    let mut rates = Rates::new();
-    for report in &run.experiments {
-        for cell in &report.cells {
-            for arm in &cell.arms {
-                let known = arm.rates.iter().flatten().copied();
-                let known: Vec<f64> = known
-                    .filter(|rate| rate.is_finite() && *rate > 0.0)
-                    .collect();
-                if !known.is_empty() {
-                    rates.insert(
-                        place(&report.experiment, &cell.cell, cell.placement, &arm.arm),
-                        known,
-                    );
-                }
-            }
+type Arms = BTreeMap<Place, Seen>;
+
+/// What a run has of an arm.
+#[derive(Default)]
+struct Seen {
+    /// What costs something while nothing happens has none.
+    rates: Vec<f64>,
+    marks: Vec<String>,
+    /// The rates are not those of this arm.
+    void: bool,
+}
+
+fn arms(run: &Run) -> Arms {
+    let cells = |report| -> Vec<(Place, Seen)> { seen(report).collect() };
+    run.experiments.iter().flat_map(cells).collect()
+}
+
+fn seen(report: &Report) -> impl Iterator<Item = (Place, Seen)> {
+    report.cells.iter().flat_map(|cell| {
+        cell.arms.iter().map(|arm| {
+            let place = place(&report.experiment, &cell.cell, cell.placement, &arm.arm);
+            (place, Seen::of(arm))
+        })
+    })
+}
+
+impl Seen {
+    fn of(arm: &ArmReport) -> Seen {
+        let known = arm.rates.iter().flatten().copied();
+        let good = |rate: &f64| rate.is_finite() && *rate > 0.0;
+        let mut seen = Seen {
+            rates: known.filter(good).collect(),
+            ..Seen::default()
+        };
+        if let Some(why) = arm.failures.first() {
+            let failed = arm.rates.iter().filter(|rate| rate.is_none()).count();
+            let of = arm.rates.len();
+            seen.marks.push(format!("failed {failed} of {of}: {why}"));
         }
+        seen.void = arm.failures.iter().any(|why| why.contains("wrong bytes"));
+        if let Some(carried) = arm.carried.as_ref().filter(|c| c.yes < c.of) {
+            let part = format!(
+                "not carried in {} of {}",
+                carried.of - carried.yes,
+                carried.of
+            );
+            seen.marks.push(part);
+            seen.void = true;
+        }
+        if seen.marks.is_empty() && seen.rates.is_empty() {
+            seen.marks.push("no rate".to_string());
+        }
+        seen
     }
-    rates
+
+    fn has_rates(&self) -> bool {
+        !self.rates.is_empty()
+    }
+
+    fn marks_in<'a>(&'a self, which: &'a str) -> impl Iterator<Item = String> + 'a {
+        self.marks.iter().map(move |mark| format!("{which} {mark}"))
+    }
 }
 
 fn place(experiment: &str, cell: &str, placement: Placement, arm: &str) -> Place {
@@ -138,83 +210,38 @@ fn place(experiment: &str, cell: &str, placement: Placement, arm: &str) -> Place
 }
 
 impl Change {
-    fn of(place: &Place, old: &[f64], new: &[f64]) -> Change {
-        let (low, high) = interval(old, new);
+    /// Of arms that have rates.
+    fn of(place: &Place, old: &Seen, new: &Seen) -> Change {
+        let rounds = (old.rates.len(), new.rates.len());
+        let (low, high) = independent_ratio(&old.rates, &new.rates)
+            .map_or((0.0, f64::INFINITY), |ratio| (ratio.low, ratio.high));
+        let fewest = rounds.0.min(rounds.1);
         let verdict = match () {
-            _ if old.len().min(new.len()) < FEWEST => Verdict::TooFewRounds,
+            _ if old.void || new.void => Verdict::NoResult,
+            _ if fewest < FEWEST => Verdict::TooFewRounds,
+            _ if low > 1.0 && fewest < ENOUGH => Verdict::PerhapsFaster,
+            _ if high < 1.0 && fewest < ENOUGH => Verdict::PerhapsSlower,
             _ if low > 1.0 => Verdict::Faster,
             _ if high < 1.0 => Verdict::Slower,
             _ => Verdict::WithinNoise,
         };
         Change {
             place: place.clone(),
-            ratio: median(new) / median(old),
+            ratio: median(&new.rates) / median(&old.rates),
             low,
             high,
-            rounds: (old.len(), new.len()),
+            rounds,
             verdict,
+            marks: old.marks_in("old:").chain(new.marks_in("new:")).collect(),
         }
     }
-}
 
-/// Where the ratio of the medians, new over old, lies with 95 %: the percentiles of resampled ratios. The same samples give
-/// the same interval.
-fn interval(old: &[f64], new: &[f64]) -> (f64, f64) {
-    let mut random = ChaCha8Rng::seed_from_u64(0);
-    let mut ratios: Vec<f64> = (0..RESAMPLES)
-        .map(|_| median(&resample(new, &mut random)) / median(&resample(old, &mut random)))
-        .collect();
-    ratios.sort_by(f64::total_cmp);
-    let at = |share: f64| ratios[(share * (RESAMPLES - 1) as f64).round() as usize];
-    (at(0.025), at(0.975))
-}
-
-/// As many of the values, with replacement.
-fn resample(values: &[f64], random: &mut ChaCha8Rng) -> Vec<f64> {
-    let count = values.len() as u64;
-    let draw = |_: &f64| values[((u64::from(random.next_u32()) * count) >> 32) as usize];
-    values.iter().map(draw).collect()
-}
-
-fn warnings(old: &Run, new: &Run) -> Vec<String> {
-    let pairs = [
-        ("CPU", old.machine.cpu.clone(), new.machine.cpu.clone()),
-        (
-            "number of CPUs",
-            old.machine.cpus.len().to_string(),
-            new.machine.cpus.len().to_string(),
-        ),
-        (
-            "kernel",
-            old.machine.kernel.clone(),
-            new.machine.kernel.clone(),
-        ),
-        (
-            "TCP congestion control",
-            old.machine.congestion.clone(),
-            new.machine.congestion.clone(),
-        ),
-        (
-            "version of headwater",
-            old.version.clone(),
-            new.version.clone(),
-        ),
-        (
-            "length of a sample",
-            format!("{} s", old.seconds_per_sample),
-            format!("{} s", new.seconds_per_sample),
-        ),
-    ];
-    let differ = pairs.into_iter().filter(|(_, old, new)| old != new);
-    let mut warnings: Vec<String> = differ
-        .map(|(what, old, new)| format!("the {what} differs: {old:?} before, {new:?} now"))
-        .collect();
-    for (run, which) in [(old, "old"), (new, "new")] {
-        if !run.complete {
-            warnings.push(format!("the {which} run is partial"));
-        }
+    /// The verdict, and what makes it doubtful.
+    fn words(&self) -> String {
+        let verdict = self.verdict.words().to_string();
+        let words = [verdict].into_iter().chain(self.marks.iter().cloned());
+        words.collect::<Vec<String>>().join("; ")
     }
-    warnings
 }
 
 impl Comparison {
@@ -254,7 +281,7 @@ impl Comparison {
                     format!("{}x", number(change.ratio)),
                     format!("{}-{}", number(change.low), number(change.high)),
                     format!("{}, {}", change.rounds.0, change.rounds.1),
-                    change.verdict.words().to_string(),
+                    change.words(),
                 ],
             );
         }
@@ -262,31 +289,45 @@ impl Comparison {
             true => text += "no arm has rates in both runs\n",
             false => text += &format!("{rows}\n"),
         }
-        for (which, names) in [("old", &self.only_old), ("new", &self.only_new)] {
+        for (what, names) in [
+            ("only in the old run", &self.only_old),
+            ("only in the new run", &self.only_new),
+            ("skipped", &self.skipped),
+        ] {
             if !names.is_empty() {
-                text += &format!("only in the {which} run: {}\n", names.join(", "));
+                text += &format!("{what}: {}\n", names.join(", "));
             }
         }
         text + &self.summary()
     }
 
     fn summary(&self) -> String {
-        let told = self.changes.len() - self.count(Verdict::TooFewRounds);
-        let mut text = format!(
-            "faster {}, slower {}, within the noise {}, too few rounds {}",
-            self.count(Verdict::Faster),
-            self.count(Verdict::Slower),
-            self.count(Verdict::WithinNoise),
-            self.count(Verdict::TooFewRounds),
-        );
-        // Without this, twenty arms that did not change look like one that did.
-        let by_chance = (told as f64 * 0.05).round();
-        if by_chance >= 1.0 {
-            text +=
-                &format!("; of {told} arms about {by_chance} would look changed by chance alone");
-        }
-        text + "\n"
+        let count = |verdict| format!("{} {}", verdict_word(verdict), self.count(verdict));
+        let all = [
+            Verdict::Faster,
+            Verdict::Slower,
+            Verdict::PerhapsFaster,
+            Verdict::PerhapsSlower,
+            Verdict::WithinNoise,
+            Verdict::TooFewRounds,
+            Verdict::NoResult,
+        ];
+        let told =
+            self.changes.len() - self.count(Verdict::TooFewRounds) - self.count(Verdict::NoResult);
+        // Without this, a hundred arms that did not change look like one that did.
+        let by_chance = (told as f64 * BY_CHANCE).ceil();
+        format!(
+            "{}; of {told} arms about {by_chance} would look changed by chance alone\n\
+             The intervals are of how the rounds of each run scatter. Runs of the same software may differ by more, so a \
+             change is certain only when it shows in another pair of runs too; \"perhaps\" says that there were fewer than \
+             {ENOUGH} rounds.\n",
+            all.map(count).join(", ")
+        )
     }
+}
+
+fn verdict_word(verdict: Verdict) -> String {
+    verdict.words().to_lowercase()
 }
 
 #[cfg(test)]
@@ -294,11 +335,25 @@ mod tests {
     use super::*;
 
     fn of(old: &[f64], new: &[f64]) -> Change {
+        let seen = |rates: &[f64]| Seen {
+            rates: rates.to_vec(),
+            ..Seen::default()
+        };
         Change::of(
             &place("pipe", "one-64", Placement::Same, "streams"),
-            old,
-            new,
+            &seen(old),
+            &seen(new),
         )
+    }
+
+    #[test]
+    fn few_rounds_give_hints_alone() {
+        let old = [100.0, 103.0, 98.0, 101.0, 99.0, 102.0];
+        let moved = |factor: f64| old.map(|rate| rate * factor);
+        assert_eq!(of(&old, &moved(1.2)).verdict, Verdict::PerhapsFaster);
+        assert_eq!(of(&old[..5], &moved(0.8)).verdict, Verdict::PerhapsSlower);
+        assert_eq!(of(&old[..5], &moved(1.03)).verdict, Verdict::WithinNoise);
+        assert_eq!(of(&old[..4], &moved(1.2)).verdict, Verdict::TooFewRounds);
     }
 
     #[test]
@@ -322,7 +377,8 @@ mod tests {
         let change = of(&old, &new);
         assert_eq!(change.ratio, 23.5 / 12.0);
         assert!(change.low < change.ratio && change.ratio < change.high);
-        assert_eq!(interval(&old, &new), interval(&old, &new));
+        let again = of(&old, &new);
+        assert_eq!((change.low, change.high), (again.low, again.high));
         // Medians of resamples are values of the samples, or lie between two of them.
         assert!(change.low >= 20.0 / 14.0 && change.high <= 40.0 / 10.0);
     }

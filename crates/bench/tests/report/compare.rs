@@ -95,6 +95,52 @@ fn another_machine_is_warned_about() {
 }
 
 #[test]
+fn what_is_wrong_with_an_arm_is_carried_into_the_comparison() {
+    let old = changed(|_| ());
+    let new = changed(|run| {
+        run.quick = true;
+        run.disturbed_kept = 2;
+        run.machine.calibration.syscall_ns = Some(190.0);
+        run.skipped.push(Skipped {
+            name: "sctp".to_string(),
+            why: "the kernel is too old".to_string(),
+        });
+        let arms = &mut run.experiments[1].cells[0].arms;
+        let unproved = CarriedReport {
+            yes: 3,
+            of: 15,
+            objection: None,
+        };
+        arms[0].carried = Some(unproved);
+        arms[1].failures.push("the server died".to_string());
+        arms[1].rates.iter_mut().for_each(|rate| *rate = None);
+    });
+    let died = old.experiments[1].cells[0].arms[1].arm.clone();
+    let found = compare(&old, &new);
+    assert_eq!(
+        find(&found.changes, "tcp-1", "accelerated").verdict,
+        ChangeVerdict::NoResult
+    );
+    assert_eq!(found.warnings.len(), 3, "{:?}", found.warnings);
+    assert!(
+        found
+            .only_old
+            .iter()
+            .any(|name| name.contains(&died) && name.contains("the server died"))
+    );
+    let table = found.table();
+    for part in [
+        "a quick one",
+        "the machine itself drifted",
+        "the new run counts 2 rounds",
+        "not carried in 12 of 15",
+        "skipped: sctp (in the new run: the kernel is too old)",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+}
+
+#[test]
 fn nothing_in_common_is_no_error() {
     let found = compare(&fixture::empty(), &fixture::hostile());
     assert!(found.changes.is_empty() && !found.only_new.is_empty());

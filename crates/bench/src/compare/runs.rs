@@ -1,0 +1,151 @@
+//! In what two runs differ as a whole: other reasons than the software why figures may have changed.
+
+use crate::machine::Calibration;
+use crate::results::{Run, Skipped};
+use crate::table::{duration, number};
+
+/// By how much the figures of one machine differ from one look to the next: each is measured for some hundredths of a second,
+/// and how soon a CPU wakes is the hypervisor's affair too.
+const USUAL: f64 = 1.2;
+const USUAL_WAKE: f64 = 1.5;
+
+/// Sentences.
+pub fn differences(old: &Run, new: &Run) -> Vec<String> {
+    let mut found = settings(old, new);
+    found.extend(drift(&old.machine.calibration, &new.machine.calibration));
+    for (run, which) in [(old, "old"), (new, "new")] {
+        if !run.complete {
+            found.push(format!("the {which} run is partial"));
+        }
+        if run.disturbed_kept > 0 {
+            found.push(format!(
+                "the {which} run counts {} rounds that the machine disturbed",
+                run.disturbed_kept
+            ));
+        }
+    }
+    found
+}
+
+fn settings(old: &Run, new: &Run) -> Vec<String> {
+    let of = |run: &Run| {
+        let machine = &run.machine;
+        [
+            ("CPU", machine.cpu.clone()),
+            ("number of CPUs", machine.cpus.len().to_string()),
+            ("kernel", machine.kernel.clone()),
+            ("TCP congestion control", machine.congestion.clone()),
+            ("version of headwater", run.version.clone()),
+            (
+                "length of a sample",
+                format!("{} s", run.seconds_per_sample),
+            ),
+        ]
+    };
+    let pairs = of(old).into_iter().zip(of(new));
+    let mut found: Vec<String> = pairs
+        .filter(|(old, new)| old != new)
+        .map(|((what, old), (_, new))| format!("the {what} differs: {old:?} before, {new:?} now"))
+        .collect();
+    if old.quick != new.quick {
+        let (quick, full) = if old.quick {
+            ("old", "new")
+        } else {
+            ("new", "old")
+        };
+        found.push(format!(
+            "the {quick} run was a quick one and the {full} one was not: short samples and few rounds differ by themselves"
+        ));
+    }
+    found
+}
+
+/// That the machine itself was faster or slower, in one sentence.
+fn drift(old: &Calibration, new: &Calibration) -> Option<String> {
+    let speed = |bytes: f64| format!("{} GB/s", number(bytes / 1e9));
+    let time = |ns: f64| duration(ns);
+    type Figure<'a> = (&'a str, [Option<f64>; 2], f64, &'a dyn Fn(f64) -> String);
+    let figures: [Figure<'_>; 6] = [
+        (
+            "a cache line's round trip",
+            [old.cache_line_ns, new.cache_line_ns],
+            USUAL,
+            &time,
+        ),
+        (
+            "a system call",
+            [old.syscall_ns, new.syscall_ns],
+            USUAL,
+            &time,
+        ),
+        (
+            "reading the clock",
+            [old.clock_ns, new.clock_ns],
+            USUAL,
+            &time,
+        ),
+        (
+            "waking an idle CPU",
+            [old.wake_ns, new.wake_ns],
+            USUAL_WAKE,
+            &time,
+        ),
+        (
+            "copying in the cache",
+            [old.copy_cached, new.copy_cached],
+            USUAL,
+            &speed,
+        ),
+        (
+            "copying in memory",
+            [old.copy_memory, new.copy_memory],
+            USUAL,
+            &speed,
+        ),
+    ];
+    let moved = figures
+        .into_iter()
+        .filter_map(|(what, [old, new], usual, words)| {
+            let (old, new) = (old?, new?);
+            let factor = (new / old).max(old / new);
+            (factor > usual).then(|| format!("{what} {} before, {} now", words(old), words(new)))
+        });
+    let moved: Vec<String> = moved.collect();
+    (!moved.is_empty()).then(|| {
+        format!(
+            "the machine itself drifted ({}), so changes of that size need not be the software's",
+            moved.join("; ")
+        )
+    })
+}
+
+/// What one run skipped and the other did not: the other's part, and why.
+pub fn skipped_alone<'a>(run: &'a Run, other: &'a Run) -> impl Iterator<Item = &'a Skipped> {
+    let too = |skipped: &Skipped| other.skipped.iter().any(|one| one.name == skipped.name);
+    run.skipped.iter().filter(move |skipped| !too(skipped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looked(syscall_ns: f64, copy_memory: f64) -> Calibration {
+        Calibration {
+            syscall_ns: Some(syscall_ns),
+            copy_memory: Some(copy_memory),
+            ..Calibration::default()
+        }
+    }
+
+    #[test]
+    fn a_machine_that_drifted_is_told_in_a_sentence() {
+        let before = looked(100.0, 9e9);
+        assert_eq!(drift(&before, &looked(115.0, 8e9)), None);
+        assert_eq!(drift(&before, &Calibration::default()), None);
+        let found = drift(&before, &looked(140.0, 3e9)).unwrap();
+        for part in ["a system call 100 ns before, 140 ns now", "3.00 GB/s now"] {
+            assert!(found.contains(part), "{found}");
+        }
+        assert!(!found.contains("clock"), "{found}");
+    }
+}
