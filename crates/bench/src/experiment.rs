@@ -66,9 +66,11 @@ pub enum Proof {
     Carried { ends: u64 },
     /// At least so many accelerated ends, whatever else rightly goes by TCP.
     Counted { ends: u64 },
-    /// That the library was there: nothing is to be carried.
+    /// That the library was there, and the loop-back device quiet beside messages of this size: no connections are counted.
+    Quiet { size: usize },
+    /// That the library was there: nothing is to be carried, or it rightly ends before it is.
     Loaded,
-    /// Nothing: connecting is the work, which rightly goes by TCP.
+    /// Nothing.
     None,
 }
 
@@ -167,6 +169,11 @@ const fn arm(name: &'static str, carrier: Carrier) -> Arm {
 /// A STREAMS pipe of some kind.
 pub const fn streams(name: &'static str) -> Arm {
     arm(name, Carrier::Streams)
+}
+
+/// XTI that claims to go through shared memory.
+pub const fn shared(name: &'static str) -> Arm {
+    arm(name, Carrier::Accelerated)
 }
 
 pub const TCP: Arm = arm("tcp", Carrier::Tcp);

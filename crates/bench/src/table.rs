@@ -256,7 +256,9 @@ fn columns(unit: Unit) -> Vec<Column> {
         ],
         Unit::Messages => vec![ARM, TIME, MEGABYTES, CPU, CALLS, SWITCHES, IN_ALL],
         Unit::Footprint => vec![ARM, ADDRESS_SPACE, RESIDENT],
-        Unit::Datagrams => vec![ARM, speed, LOSS, CPU, CALLS, SWITCHES, LOOPBACK, IN_ALL],
+        Unit::Datagrams => vec![
+            ARM, speed, LOSS, CPU, CALLS, SWITCHES, LOOPBACK, CARRIED, IN_ALL,
+        ],
         Unit::Delay => vec![ARM, P50, P99, CPU, CALLS, IN_ALL],
         Unit::RoundTrip | Unit::Stream | Unit::Rate => vec![
             ARM, speed, P50, P99, CPU, CALLS, SWITCHES, WAKE_UPS, LOOPBACK, CARRIED,

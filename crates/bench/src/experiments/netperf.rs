@@ -10,7 +10,7 @@ use super::xti::flow::highest;
 use super::xti::pair::{Pair, Way};
 use super::xti::{UNDISTURBED, sockets};
 use crate::conclusion::Conclusion;
-use crate::experiment::{Arm, Sample, TCP, Unit, streams};
+use crate::experiment::{Arm, Sample, TCP, Unit, shared, streams};
 use crate::findings::{Measure, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
@@ -21,10 +21,10 @@ const QUICK: [usize; 3] = [64, 1024, 16384];
 
 const UDP: Arm = sockets("udp");
 const XTI_UDP: Arm = streams("xti-udp");
-const UDP2: Arm = streams("udp2");
+const UDP2: Arm = shared("udp2");
 const XTI_TCP: Arm = streams("xti-tcp");
 /// As two programs with the library have it.
-const XTI_SHARED: Arm = streams("xti-shm");
+const XTI_SHARED: Arm = shared("xti-shm");
 const SCTP: Arm = streams("sctp");
 
 /// netperf's -s and -S.

@@ -10,7 +10,7 @@ use super::xti::pair::{End, Pair, Way};
 use super::xti::{EVEN, UNDISTURBED, rate, sockets};
 use crate::conclusion::Conclusion;
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, Arm, Carrier, Goal, TCP, TCP_NODELAY, UNIX, streams,
+    ACCELERATED, ACCELERATED_NODELAY, Arm, Goal, TCP, TCP_NODELAY, UNIX, shared, streams,
 };
 use crate::placement::Placement::{Apart, Same};
 use crate::report::CellReport;
@@ -25,10 +25,7 @@ const WORK: &str = "tcp";
 
 const XTI: Arm = streams("xti");
 /// As two programs with the library have it.
-const XTI_SHARED: Arm = Arm {
-    carrier: Carrier::Accelerated,
-    ..streams("xti-shm")
-};
+const XTI_SHARED: Arm = shared("xti-shm");
 const TICOTSORD: Arm = streams("ticotsord");
 const SCTP: Arm = streams("sctp");
 

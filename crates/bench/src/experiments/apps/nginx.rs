@@ -41,7 +41,7 @@ impl Work for Nginx {
         let (name, proof) = match self.keep_alive {
             true => ("nginx", ends(self.connections)),
             // A connection may be over before it is taken over.
-            false => ("nginx-close", Proof::None),
+            false => ("nginx-close", Proof::Loaded),
         };
         let name = format!("{name}-c{}", self.connections);
         Cell {

@@ -55,7 +55,7 @@ impl Work for Kind {
             placements: PLACEMENTS,
             // A connection for one request rightly ends before it would be taken over.
             proof: if is_new {
-                Proof::None
+                Proof::Loaded
             } else {
                 Proof::Carried { ends: 2 }
             },

@@ -225,12 +225,14 @@ impl Driven {
 }
 
 impl Pair {
-    /// An end that is to be XTI knows no other calls, but sockets may be served by the kernel.
+    /// An end that is to be XTI knows no other calls, but what it sends may be carried by the kernel.
     fn proof(&self) -> Proof {
-        let claims = |way: &Way| way.arm.carrier == Carrier::Accelerated;
-        match self.ways.iter().any(claims) {
-            true => Proof::Carried { ends: 2 },
-            false => Proof::None,
+        let claims = |way: &&Way| way.arm.carrier == Carrier::Accelerated;
+        match self.ways.iter().find(claims) {
+            // Of datagrams the library counts none.
+            Some(way) if way.sender.carrier == "/dev/udp2" => Proof::Quiet { size: self.size },
+            Some(_) => Proof::Carried { ends: 2 },
+            None => Proof::None,
         }
     }
 

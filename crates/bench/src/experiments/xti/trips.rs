@@ -2,12 +2,12 @@
 
 use super::pair::{End, Pair, Way};
 use super::{EVEN, UNDISTURBED, rate};
-use crate::experiment::{Arm, Goal, TCP, UNIX, Unit, streams};
+use crate::experiment::{Arm, Goal, TCP, UNIX, Unit, shared, streams};
 use crate::placement::Placement::{self, Apart, ApartBusy, Same, SameBusy};
 
 const TICOTSORD: Arm = streams("ticotsord");
 /// Both ends on /dev/tcp, which shared memory carries.
-const XTI_TCP: Arm = streams("xti-tcp");
+const XTI_TCP: Arm = shared("xti-tcp");
 
 pub fn works() -> Vec<Pair> {
     vec![round_trips(), connects()]
@@ -41,13 +41,13 @@ fn over_tcp(placements: &'static [Placement], must: f64) -> Goal {
 
 fn round_trips() -> Pair {
     let mut ways = ways().to_vec();
-    let shared = End {
+    let end = End {
         shared: true,
         ..End::new("/dev/tcp")
     };
     ways.push(Way {
-        sender: shared,
-        receiver: shared,
+        sender: end,
+        receiver: end,
         ..Way::both(XTI_TCP, "/dev/tcp").with(&["--nodelay"])
     });
     let goals = vec![
