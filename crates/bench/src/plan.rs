@@ -25,6 +25,7 @@ pub struct Item {
     pub takes: Duration,
 }
 
+#[derive(Default)]
 pub struct Plan {
     pub experiments: Vec<Box<dyn Experiment>>,
     pub items: Vec<Item>,
@@ -44,12 +45,7 @@ impl Plan {
         effort: Effort,
         budget: Option<Duration>,
     ) -> Plan {
-        let mut plan = Plan {
-            experiments: Vec::new(),
-            items: Vec::new(),
-            skipped: Vec::new(),
-            left_out: 0,
-        };
+        let mut plan = Plan::default();
         let mut queues: Vec<VecDeque<Item>> = Vec::new();
         for name in names(selections) {
             let Some(experiment) = experiments::by_name(name) else {
@@ -62,11 +58,17 @@ impl Plan {
             }
             let at = plan.experiments.len();
             let items = items(experiment.as_ref(), at, selections, extra, site, effort);
+            let cpus = &site.machine.cpus;
+            plan.skip_without_cpus(experiment.as_ref(), selections, cpus, effort.quick);
+            plan.skip_unplaced(experiment.as_ref(), selections, effort.quick);
             if items.is_empty() {
-                plan.skip(
-                    name,
-                    "no cell of that name on this machine; `list` names them",
-                );
+                let said = plan.skipped.iter().any(|(skipped, _)| is_of(skipped, name));
+                if !said {
+                    plan.skip(
+                        name,
+                        "nothing of it that was asked for can be measured here",
+                    );
+                }
                 continue;
             }
             plan.experiments.push(experiment);
@@ -83,6 +85,53 @@ impl Plan {
         self.skipped.push((name.to_string(), why.to_string()));
     }
 
+    /// Names the cells that are asked for in placements alone for which there are not enough CPUs.
+    fn skip_without_cpus(
+        &mut self,
+        experiment: &dyn Experiment,
+        selections: &[Selection],
+        cpus: &[usize],
+        quick: bool,
+    ) {
+        let offered: Vec<Placement> = Placement::offered(cpus).collect();
+        let mut lacking: Vec<String> = Vec::new();
+        for selection in of(selections, experiment) {
+            for cell in selection.cells(experiment.cells(), quick) {
+                let mut wanted = wanted(selection, &cell, quick).peekable();
+                let lacks = wanted.peek().is_some() && !wanted.any(|one| offered.contains(&one));
+                if lacks && !lacking.contains(&cell.name) {
+                    lacking.push(cell.name.clone());
+                }
+            }
+        }
+        if !lacking.is_empty() {
+            let names = format!("{}/{}", experiment.name(), lacking.join(" "));
+            self.skip(
+                &names,
+                "each end takes a CPU of its own, and there is only one",
+            );
+        }
+    }
+
+    /// Names what is asked for in a placement in which it is never measured.
+    fn skip_unplaced(
+        &mut self,
+        experiment: &dyn Experiment,
+        selections: &[Selection],
+        quick: bool,
+    ) {
+        for selection in of(selections, experiment) {
+            let cells = selection.cells(experiment.cells(), quick);
+            let known = |cell: &Cell| wanted(selection, cell, quick).next().is_some();
+            if selection.names_placement() && !cells.iter().any(known) {
+                self.skip(
+                    &selection.to_string(),
+                    "it is not measured in that placement",
+                );
+            }
+        }
+    }
+
     /// Takes from the experiments in turn, so that none is left without where things take longer than expected.
     fn fill(&mut self, mut queues: Vec<VecDeque<Item>>, budget: Duration) {
         let mut left = budget;
@@ -97,6 +146,28 @@ impl Plan {
             }
         }
     }
+}
+
+/// Whether what was skipped is an experiment or a part of it.
+fn is_of(skipped: &str, experiment: &str) -> bool {
+    skipped.split('/').next() == Some(experiment)
+}
+
+/// Those that are about an experiment.
+fn of<'a>(
+    selections: &'a [Selection],
+    experiment: &dyn Experiment,
+) -> impl Iterator<Item = &'a Selection> {
+    let name = experiment.name();
+    selections
+        .iter()
+        .filter(move |selection| selection.experiment == name)
+}
+
+/// The placements that a cell has and that are asked for, whatever the machine.
+fn wanted(selection: &Selection, cell: &Cell, quick: bool) -> impl Iterator<Item = Placement> {
+    let placements = cell.placements.iter().copied();
+    placements.filter(move |placement| selection.takes_placement(*placement, quick))
 }
 
 fn names(selections: &[Selection]) -> Vec<&str> {
@@ -118,8 +189,7 @@ fn items(
     effort: Effort,
 ) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
-    let own = |selection: &&Selection| selection.experiment == experiment.name();
-    for selection in selections.iter().filter(own) {
+    for selection in of(selections, experiment) {
         let offered = experiment.cells();
         for cell in selection.cells(offered, effort.quick) {
             for placement in Placement::offered(&site.machine.cpus) {
@@ -199,12 +269,7 @@ mod tests {
 
     #[test]
     fn a_quick_run_has_something_of_each_experiment_and_keeps_its_time() {
-        let mut plan = Plan {
-            experiments: Vec::new(),
-            items: Vec::new(),
-            skipped: Vec::new(),
-            left_out: 0,
-        };
+        let mut plan = Plan::default();
         let queue = |at, times: &[u64]| times.iter().map(|&s| item(at, s)).collect();
         let queues = vec![queue(0, &[3, 3, 3]), queue(1, &[4, 1]), queue(2, &[9])];
         plan.fill(queues, Duration::from_secs(12));
@@ -215,6 +280,28 @@ mod tests {
             .collect();
         assert_eq!(taken, [(0, 3), (1, 4), (0, 3), (1, 1)]);
         assert_eq!(plan.left_out, 2);
+    }
+
+    #[test]
+    fn cells_that_one_cpu_does_not_suffice_for_are_named() {
+        let experiment = experiments::by_name("speed").unwrap();
+        let skipped = |name: &str, cpus: &[usize]| {
+            let mut plan = Plan::default();
+            let selections = Selection::parse(&[name.to_string()]).unwrap();
+            plan.skip_without_cpus(experiment.as_ref(), &selections, cpus, false);
+            plan.skip_unplaced(experiment.as_ref(), &selections, false);
+            plan.skipped
+        };
+        assert!(skipped("speed/windows-1024", &[0, 1]).is_empty());
+        let (name, why) = skipped("speed/windows-1024", &[0]).remove(0);
+        assert_eq!(name, "speed/windows-1024");
+        assert!(why.contains("there is only one"));
+        assert!(skipped("speed/messages-70", &[0]).is_empty());
+        let (name, _) = skipped("speed/messages-70/apart", &[0]).remove(0);
+        assert_eq!(name, "speed/messages-70");
+        let (name, why) = skipped("speed/windows-1024/same", &[0, 1]).remove(0);
+        assert_eq!(name, "speed/windows-1024/same");
+        assert!(why.contains("not measured in that placement"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What was asked for by name: `NAME[/CELL[/PLACEMENT]]`.
 
+use std::fmt;
+
 use crate::experiment::{Arm, Cell};
 use crate::experiments;
 use crate::placement::Placement;
@@ -53,11 +55,31 @@ impl Selection {
         }
     }
 
+    pub fn names_placement(&self) -> bool {
+        self.placement.is_some()
+    }
+
     fn whole(name: &str) -> Selection {
         Selection {
             experiment: name.to_string(),
             cell: None,
             placement: None,
+        }
+    }
+
+    /// Refuses a part of a name that no cell has.
+    fn check_cell(&self) -> Result<(), String> {
+        let (Some(part), Some(experiment)) = (&self.cell, experiments::by_name(&self.experiment))
+        else {
+            return Ok(());
+        };
+        let cells = experiment.cells();
+        match cells.iter().any(|cell| cell.name.contains(part.as_str())) {
+            true => Ok(()),
+            false => Err(format!(
+                "{} has no cell {part}; `headwater bench list` names them",
+                self.experiment
+            )),
         }
     }
 
@@ -75,6 +97,7 @@ impl Selection {
                 experiments::NAMES.join(" ")
             ));
         }
+        selection.check_cell()?;
         let known = |name: &String| {
             Placement::ALL
                 .iter()
@@ -87,6 +110,19 @@ impl Selection {
             ));
         }
         Ok(selection)
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.experiment)?;
+        match (&self.cell, &self.placement) {
+            (None, None) => Ok(()),
+            (cell, None) => write!(f, "/{}", cell.as_deref().unwrap_or_default()),
+            (cell, Some(placement)) => {
+                write!(f, "/{}/{placement}", cell.as_deref().unwrap_or_default())
+            }
+        }
     }
 }
 
@@ -127,5 +163,8 @@ mod tests {
                 .unwrap_err()
                 .contains("apart-busy")
         );
+        let names = ["sockets/rtt-70", "sockets/rtt-71"].map(str::to_string);
+        let refused = Selection::parse(&names).unwrap_err();
+        assert!(refused.starts_with("sockets has no cell rtt-71"));
     }
 }
