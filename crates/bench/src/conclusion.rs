@@ -248,6 +248,7 @@ mod tests {
             samples: times.map(sample).into(),
             failures: Vec::new(),
             syscalls: None,
+            wrong_contents: false,
         });
         let cell = Cell::new(name, Unit::Messages, vec![STREAMS, PIPE]);
         CellReport::new(&cell, placement, &all)

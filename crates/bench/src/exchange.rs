@@ -239,6 +239,7 @@ impl Both<'_> {
 /// What the client suffered, after what its dead server suffered.
 fn blame(server: Running, suffered: Failure) -> Failure {
     match server.stop(None) {
+        _ if suffered.is_wrong_contents() => suffered,
         Err(Failure::Ended(name, words)) => Failure::Ended(name, format!("{words}; {suffered}")),
         Err(other) => other,
         Ok(_) => suffered,

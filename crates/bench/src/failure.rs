@@ -5,6 +5,19 @@ use std::io;
 
 pub type Result<T> = std::result::Result<T, Failure>;
 
+/// What a program of ours says, among other things, when it ends because received bytes differ from the sent ones.
+const WRONG_BYTES: &str = "wrong bytes";
+
+/// With this a program ends when received bytes differ from the sent ones; `what` was received wrongly.
+pub fn wrong_bytes(what: impl fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{WRONG_BYTES}: {what}"))
+}
+
+/// Whether words of a program, or of a failure, tell of [`wrong_bytes`].
+pub fn tells_wrong_bytes(words: &str) -> bool {
+    words.contains(WRONG_BYTES)
+}
+
 #[derive(Debug)]
 pub enum Failure {
     /// The command line does not make sense.
@@ -43,7 +56,7 @@ impl fmt::Display for Failure {
             Failure::Interrupted => f.write_str("the run was interrupted"),
             Failure::Ended(what, said) => write!(f, "{what} failed: {said}"),
             Failure::Output(what, said) => write!(f, "{what} said something unexpected: {said}"),
-            Failure::Contents(what) => write!(f, "{what} received wrong bytes"),
+            Failure::Contents(what) => write!(f, "{what} received {WRONG_BYTES}"),
             Failure::File(path, error) => write!(f, "{}: {error}", path.display()),
             Failure::Read(words) | Failure::Write(words) => f.write_str(words),
             Failure::Io(error) => error.fmt(f),
@@ -54,5 +67,46 @@ impl fmt::Display for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         Failure::Io(error)
+    }
+}
+
+impl Failure {
+    /// What a program that ended badly, with these last words, means by all that it `said`.
+    pub fn ended(name: &str, last_words: String, said: &str) -> Failure {
+        match tells_wrong_bytes(said) {
+            true => Failure::Contents(name.to_string()),
+            false => Failure::Ended(name.to_string(), last_words),
+        }
+    }
+
+    /// Whether it is about received bytes, also where it only tells of another failure that is.
+    pub fn is_wrong_contents(&self) -> bool {
+        tells_wrong_bytes(&self.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_bytes_are_known_again_by_what_a_program_says() {
+        let said = format!(
+            "ready\nprogram: {}\nerror: it stops\n",
+            wrong_bytes("message 7")
+        );
+        let failure = Failure::ended("program", "error: it stops".to_string(), &said);
+        assert!(matches!(failure, Failure::Contents(_)));
+        assert!(failure.is_wrong_contents());
+        let other = Failure::ended("program", "it died".to_string(), "it died");
+        assert!(matches!(other, Failure::Ended(..)));
+        assert!(!other.is_wrong_contents());
+    }
+
+    #[test]
+    fn a_failure_that_tells_of_wrong_bytes_is_about_them() {
+        let suffered = Failure::Contents("client".to_string());
+        let both = Failure::Ended("server".to_string(), format!("killed; {suffered}"));
+        assert!(both.is_wrong_contents());
     }
 }

@@ -74,7 +74,7 @@ use std::process::ExitCode;
 pub use arms::raw::main as raw_main;
 pub use compare::{Change, Comparison, Verdict as ChangeVerdict, compare};
 pub use demo::demo;
-pub use failure::Failure;
+pub use failure::{Failure, wrong_bytes};
 pub use machine::loopback_bytes;
 pub use render::all as render;
 
@@ -132,9 +132,7 @@ pub fn cli_bench(args: &BenchArgs) -> ExitCode {
         None => runner::run(args),
     };
     match done {
-        Ok(runner::End::Good) => ExitCode::SUCCESS,
-        Ok(runner::End::Bad) => ExitCode::FAILURE,
-        Ok(runner::End::Interrupted) => ExitCode::from(130),
+        Ok(end) => ExitCode::from(end.code()),
         Err(failure) => {
             eprintln!("headwater bench: {failure}");
             ExitCode::from(match failure {

@@ -104,7 +104,11 @@ pub fn measure(
             if bounds::are_over() {
                 break;
             }
-            series.syscalls = count_syscalls(experiment, &job(series));
+            match count_syscalls(experiment, &job(series)) {
+                Ok(counted) => series.syscalls = counted,
+                Err(failure) if failure.is_wrong_contents() => series.note(&failure, 1),
+                Err(_) => {}
+            }
             if interrupt::asked() {
                 return Ok(None);
             }
@@ -133,18 +137,21 @@ impl Series {
             Err(_) if interrupt::asked_soon() => None,
             Err(failure) => {
                 let final_one = matches!(failure, Failure::Missing(_));
-                let repeats = if final_one { limit } else { 1 };
-                let words = failure.to_string();
-                self.failures.extend(vec![words; repeats]);
+                self.note(&failure, if final_one { limit } else { 1 });
                 None
             }
         }
     }
+
+    fn note(&mut self, failure: &Failure, times: usize) {
+        self.wrong_contents |= failure.is_wrong_contents();
+        self.failures.extend(vec![failure.to_string(); times]);
+    }
 }
 
 /// A short and a longer run: the difference leaves out what starting and ending cost.
-fn count_syscalls(experiment: &dyn Experiment, job: &Job<'_>) -> Option<Syscalls> {
-    let run = |time: Duration| -> Option<(f64, f64, &'static str)> {
+fn count_syscalls(experiment: &dyn Experiment, job: &Job<'_>) -> Result<Option<Syscalls>> {
+    let run = |time: Duration| -> Result<(f64, f64, &'static str)> {
         let counter = Counter::start();
         let sample = experiment.sample(&Job {
             time,
@@ -154,16 +161,34 @@ fn count_syscalls(experiment: &dyn Experiment, job: &Job<'_>) -> Option<Syscalls
         let method = counter.method();
         // The tracer's threads end with the programs, also where those failed.
         let calls = counter.finish();
-        Some((calls as f64, sample.ok()?.all_messages as f64, method))
+        Ok((calls as f64, sample?.all_messages as f64, method))
     };
     let (few_calls, few, _) = run(job.time / 4)?;
     let (many_calls, many, method) = run(job.time)?;
     // Programs that cannot be made to run longer, or were not watched; ptrace that was denied.
     if many < few * 1.25 || many_calls == 0.0 {
-        return None;
+        return Ok(None);
     }
-    Some(Syscalls {
+    Ok(Some(Syscalls {
         per_message: ((many_calls - few_calls) / (many - few)).max(0.0),
         method: method.to_string(),
-    })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::TCP;
+
+    #[test]
+    fn wrong_bytes_are_remembered_whatever_becomes_of_the_round() {
+        let mut series = Series::new(TCP);
+        let died = |_: &Series| Err(Failure::Ended("it".to_string(), "died".to_string()));
+        assert!(series.attempt(2, died).is_none());
+        assert!(!series.wrong_contents);
+        let wrong = |_: &Series| Err(Failure::Contents("it".to_string()));
+        assert!(series.attempt(2, wrong).is_none());
+        assert!(series.wrong_contents);
+        assert!(series.attempt(2, |_| unreachable!()).is_none());
+    }
 }

@@ -124,8 +124,7 @@ impl Running {
         while !ready(self) {
             if wait_only(self, Duration::from_millis(1))? {
                 let (_, status) = self.reap();
-                let said = last_words(status, &self.said());
-                return Err(Failure::Ended(self.name.clone(), said));
+                return Err(self.ended_badly(status));
             }
             if interrupt::asked() {
                 return Err(Failure::Interrupted);
@@ -146,12 +145,10 @@ impl Running {
             });
         }
         let (usage, status) = self.reap();
-        let said = self.said();
-        if status != 0 {
-            let said = last_words(status, &said);
-            return Err(Failure::Ended(self.name.clone(), said));
+        match status {
+            0 => Ok((usage, self.said())),
+            _ => Err(self.ended_badly(status)),
         }
-        Ok((usage, said))
     }
 
     /// Asks it to end, by closing its standard input and with a signal where one is given; kills it when it does not. It is
@@ -166,11 +163,15 @@ impl Running {
             return Err(self.late());
         }
         let (usage, status) = self.reap();
-        let said = self.said();
         match before && status != 0 {
-            true => Err(Failure::Ended(self.name.clone(), last_words(status, &said))),
-            false => Ok((usage, said)),
+            true => Err(self.ended_badly(status)),
+            false => Ok((usage, self.said())),
         }
+    }
+
+    fn ended_badly(&self, status: i32) -> Failure {
+        let said = self.said();
+        Failure::ended(&self.name, last_words(status, &said), &said)
     }
 
     pub fn signal(&self, signal: i32) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::carriage::Counters;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Cell, Experiment, Metric, Sample, Unit};
+use crate::failure::tells_wrong_bytes;
 use crate::latency::Latency;
 use crate::placement::Placement;
 use crate::stats::{self, Spread, median};
@@ -34,6 +35,9 @@ pub struct CellReport {
     pub unit: Unit,
     pub placement: Placement,
     pub arms: Vec<ArmReport>,
+    /// Whether bytes that were received in any of its samples, also in those that don't count, differed from the sent ones.
+    #[serde(default)]
+    pub wrong_contents: bool,
     pub comparisons: Vec<Comparison>,
     /// The same once more, where the first looked bad.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,12 +126,7 @@ impl Report {
     }
 
     pub fn add(&mut self, cell: CellReport) {
-        let wrong = |arm: &ArmReport| {
-            arm.failures
-                .iter()
-                .any(|failure| failure.contains("wrong bytes"))
-        };
-        self.wrong_contents |= cell.arms.iter().any(wrong);
+        self.wrong_contents |= cell.wrong_contents;
         let is_it =
             |known: &CellReport| known.cell == cell.cell && known.placement == cell.placement;
         self.cells.retain(|known| !is_it(known));
@@ -147,8 +146,24 @@ impl CellReport {
                 .iter()
                 .map(|series| ArmReport::new(cell, series, all))
                 .collect(),
+            wrong_contents: all.iter().any(|series| series.wrong_contents),
             comparisons: verdict::compare(cell, placement, all),
             rerun: None,
+        }
+    }
+
+    /// Of a second measuring only the comparisons are kept, and what must not be lost.
+    pub fn measured_again(&mut self, cell: &Cell, all: &[Series]) {
+        self.rerun = Some(verdict::compare(cell, self.placement, all));
+        for series in all.iter().filter(|series| series.wrong_contents) {
+            self.wrong_contents = true;
+            let wrong = series
+                .failures
+                .iter()
+                .filter(|words| tells_wrong_bytes(words));
+            if let Some(arm) = self.arms.iter_mut().find(|arm| arm.arm == series.arm.name) {
+                arm.failures.extend(wrong.cloned());
+            }
         }
     }
 
@@ -170,7 +185,19 @@ impl CellReport {
     }
 }
 
+impl CarriedReport {
+    /// Every sample was carried.
+    pub fn holds(&self) -> bool {
+        self.yes == self.of
+    }
+}
+
 impl ArmReport {
+    /// Whether its figures count: those of an arm that was not carried as it claims say nothing of it.
+    pub fn is_proved(&self) -> bool {
+        self.carried.as_ref().is_none_or(CarriedReport::holds)
+    }
+
     /// Of its rates, where there are any.
     pub fn spread(&self) -> Option<&Spread> {
         self.spreads.get("rate").filter(|spread| spread.max > 0.0)
@@ -294,4 +321,47 @@ fn values(series: &Series) -> BTreeMap<String, f64> {
     all.into_iter()
         .map(|(name, values)| (name.to_string(), median(&values)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::TCP;
+    use crate::experiments;
+    use crate::failure::{Failure, wrong_bytes};
+
+    fn cell() -> Cell {
+        Cell::new("work", Unit::Rate, vec![TCP])
+    }
+
+    fn wrong() -> Series {
+        let said = wrong_bytes("message 7").to_string();
+        let failure = Failure::ended("program", said.clone(), &said);
+        Series {
+            failures: vec!["it died".to_string(), failure.to_string()],
+            wrong_contents: failure.is_wrong_contents(),
+            ..Series::new(TCP)
+        }
+    }
+
+    fn flagged(found: CellReport) -> bool {
+        let mut report = Report::new(experiments::by_name("sockets").unwrap().as_ref());
+        report.add(found);
+        report.wrong_contents
+    }
+
+    #[test]
+    fn wrong_bytes_of_any_sample_are_told_of_the_experiment() {
+        let of = |series| CellReport::new(&cell(), Placement::Apart, &[series]);
+        assert!(flagged(of(wrong())));
+        assert!(!flagged(of(Series::new(TCP))));
+    }
+
+    #[test]
+    fn wrong_bytes_of_a_second_measuring_are_not_lost_with_it() {
+        let mut found = CellReport::new(&cell(), Placement::Apart, &[Series::new(TCP)]);
+        found.measured_again(&cell(), &[wrong()]);
+        assert_eq!(found.arms[0].failures, ["program received wrong bytes"]);
+        assert!(flagged(found));
+    }
 }

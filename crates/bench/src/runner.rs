@@ -24,7 +24,6 @@ use crate::scratch::Scratch;
 use crate::select::Selection;
 use crate::table;
 use crate::tools::Tools;
-use crate::verdict;
 
 /// What the measuring of a quick run is planned to take, and when it is broken off: programs must still end, and the report
 /// be written, within two minutes.
@@ -42,6 +41,25 @@ pub enum End {
     /// Nothing could be measured, or received bytes were wrong.
     Bad,
     Interrupted,
+}
+
+impl End {
+    fn of(interrupted: bool, wrong_contents: bool) -> End {
+        match (interrupted, wrong_contents) {
+            (true, _) => End::Interrupted,
+            (false, true) => End::Bad,
+            (false, false) => End::Good,
+        }
+    }
+
+    /// The exit status that tells it.
+    pub fn code(self) -> u8 {
+        match self {
+            End::Good => 0,
+            End::Bad => 1,
+            End::Interrupted => 130,
+        }
+    }
 }
 
 /// How long and how often.
@@ -308,7 +326,7 @@ impl Session {
             };
             disturbed += again.disturbed;
             kept += again.kept;
-            found.rerun = Some(verdict::compare(cell, placement, &again.all));
+            found.measured_again(cell, &again.all);
         }
         progress.say(&table::cell(cell, &found));
         let report = report(&mut self.run.experiments, experiment);
@@ -374,11 +392,19 @@ impl Session {
             let _ = fs::remove_file(self.files.partial());
         }
         let reports = &self.run.experiments;
-        let good = !reports.iter().any(|report| report.wrong_contents);
-        Ok(match (interrupted, good) {
-            (true, _) => End::Interrupted,
-            (_, true) => End::Good,
-            (_, false) => End::Bad,
-        })
+        let wrong = reports.iter().any(|report| report.wrong_contents);
+        Ok(End::of(interrupted, wrong))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_status_tells_of_wrong_bytes() {
+        assert_eq!(End::of(false, false).code(), 0);
+        assert_eq!(End::of(false, true).code(), 1);
+        assert_eq!(End::of(true, false).code(), 130);
     }
 }

@@ -23,6 +23,8 @@ pub struct Series {
     pub samples: Vec<Option<Sample>>,
     pub failures: Vec<String>,
     pub syscalls: Option<Syscalls>,
+    /// Whether a sample, also one that does not count, failed since received bytes differed from the sent ones.
+    pub wrong_contents: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -116,6 +118,7 @@ impl Series {
             samples: Vec::new(),
             failures: Vec::new(),
             syscalls: None,
+            wrong_contents: false,
         }
     }
 
@@ -134,7 +137,6 @@ impl Series {
 
     /// How many samples were carried, of how many, and the first objection. None for arms that need no proof.
     pub fn carried(&self, cell: &Cell, all: &[Series]) -> Option<(usize, usize, Carried)> {
-        // A connection that ends after one request may well end before it is taken over; then it must only not be slower.
         if self.arm.carrier != Carrier::Accelerated || cell.proof == Proof::None {
             return None;
         }
@@ -317,6 +319,7 @@ mod tests {
             samples: rates.iter().map(sample).collect(),
             failures: Vec::new(),
             syscalls: None,
+            wrong_contents: false,
         }
     }
 

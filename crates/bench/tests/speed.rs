@@ -111,7 +111,7 @@ fn a_spoilt_byte_is_noticed_whatever_carries_it() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{carrier}");
         assert!(
-            said.contains("wrong bytes in message 17"),
+            said.contains("wrong bytes: message 17"),
             "{carrier}: {said}"
         );
     }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use super::{cache_line, raw_channel};
+use crate::failure::wrong_bytes;
 use crate::latency::Recorder;
 
 /// One end of something that carries messages.
@@ -77,7 +78,11 @@ fn run(server: impl Wire, mut client: impl Wire, work: &Work) -> io::Result<()> 
         // SAFETY: no pointers are passed. A server whose client died must not spin on.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         pin(work.cpus[0]);
-        let code = serve(server, work).is_err() as i32;
+        let served = serve(server, work);
+        if let Err(error) = &served {
+            eprintln!("headwater-raw: {error}");
+        }
+        let code = served.is_err() as i32;
         // SAFETY: ends the child without running the parent's destructors.
         unsafe { libc::_exit(code) };
     }
@@ -140,7 +145,7 @@ fn serve(mut wire: impl Wire, work: &Work) -> io::Result<()> {
         let last = message[0] == LAST;
         // Round trips are checked where they end, as in any echo.
         if work.one_way && !last && message != script.turn(turn) {
-            return Err(io::ErrorKind::InvalidData.into());
+            return Err(wrong_bytes("a message"));
         }
         if !work.one_way || last {
             wire.send(&message)?;
@@ -165,7 +170,7 @@ fn measure(wire: &mut impl Wire, work: &Work) -> io::Result<(u64, Duration, Stri
         for _ in 0..batch {
             wire.send(&script.message)?;
             if !work.one_way && (!wire.receive(&mut answer)? || answer != script.message) {
-                return Err(io::ErrorKind::InvalidData.into());
+                return Err(wrong_bytes("an answer"));
             }
             turn += 1;
             script.turn(turn);

@@ -5,6 +5,7 @@ use std::io;
 use headwater_channel::{Channel, DEFAULT_RING, ReceiveError};
 
 use super::raw::Wire;
+use crate::failure::wrong_bytes;
 
 pub struct End(Channel);
 
@@ -25,7 +26,7 @@ impl Wire for End {
     fn receive(&mut self, message: &mut [u8]) -> io::Result<bool> {
         match self.0.recv(message) {
             Ok(len) if len == message.len() => Ok(true),
-            Ok(_) => Err(io::ErrorKind::InvalidData.into()),
+            Ok(_) => Err(wrong_bytes("the length of a message")),
             Err(ReceiveError::Closed) => Ok(false),
             Err(error) => Err(io::Error::other(error)),
         }

@@ -22,6 +22,7 @@ fn series(arm: Arm, rates: &[f64], accelerated: u64) -> Series {
         samples: rates.iter().map(sample).collect(),
         failures: Vec::new(),
         syscalls: None,
+        wrong_contents: false,
     }
 }
 

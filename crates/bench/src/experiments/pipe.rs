@@ -14,7 +14,7 @@ use super::printed::parse;
 use super::work::{Work, Works, quick_first};
 use crate::exchange;
 use crate::experiment::{Arm, Carrier, Goal, Job, PIPE, STREAMS, Sample};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::placement::Placement::{self, Apart, Free, Same};
 
 const NAME: &str = "headwater-perftest";
@@ -74,11 +74,7 @@ struct Moved {
 
 /// Runs the program, which refuses wrong bytes and anything that is no stream where one was meant.
 fn transfer(job: &Job<'_>, program: Command) -> Result<Sample> {
-    let (said, counters) =
-        exchange::alone(job, NAME, program).map_err(|failure| match failure {
-            Failure::Ended(name, said) if said.contains("wrong bytes") => Failure::Contents(name),
-            other => other,
-        })?;
+    let (said, counters) = exchange::alone(job, NAME, program)?;
     let moved: Moved = parse(NAME, &said)?;
     let per = 1.0 / moved.messages.max(1) as f64;
     let seconds = moved.seconds.max(1e-9);

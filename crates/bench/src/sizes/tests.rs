@@ -24,6 +24,7 @@ fn cell(size: usize, rates: [&[Option<f64>]; 2], ends: u64) -> CellReport {
         samples: rates.iter().map(|rate| rate.map(sample)).collect(),
         failures: Vec::new(),
         syscalls: None,
+        wrong_contents: false,
     };
     let cell = Cell::new(
         format!("work-{size}"),

@@ -24,10 +24,7 @@ pub fn run(options: &Options) -> io::Result<()> {
     }?;
     measured.print();
     if !measured.verified {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "received wrong bytes",
-        ));
+        return Err(headwater_bench::wrong_bytes("a reply"));
     }
     Ok(())
 }

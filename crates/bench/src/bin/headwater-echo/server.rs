@@ -106,7 +106,7 @@ fn sink(stream: &mut Stream) -> io::Result<u64> {
     answer[8] = right as u8;
     stream.write_all(&answer)?;
     if !right {
-        return Err(io::ErrorKind::InvalidData.into());
+        return Err(headwater_bench::wrong_bytes("a stream"));
     }
     Ok(bytes)
 }

@@ -63,7 +63,7 @@ fn run(options: &Options) -> io::Result<()> {
     if driven.verified {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "wrong bytes"))
+    Err(headwater_bench::wrong_bytes("what came back"))
 }
 
 /// Measures the work over links that `open` makes.

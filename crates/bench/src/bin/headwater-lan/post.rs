@@ -158,7 +158,7 @@ impl End for Posted {
         let mut place = [0; 8];
         match self.channel.recv(&mut place) {
             Ok(8) => {}
-            Ok(_) => return Err(io::ErrorKind::InvalidData.into()),
+            Ok(_) => return Err(headwater_bench::wrong_bytes("an address")),
             Err(error) => return Err(io::Error::other(error)),
         }
         fill(self.reader, u64::from_le_bytes(place), message)?;

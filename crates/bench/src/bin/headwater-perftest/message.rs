@@ -2,6 +2,8 @@
 
 use std::io;
 
+use headwater_bench::wrong_bytes;
+
 pub struct Message {
     bytes: Vec<u8>,
     number: u32,
@@ -42,10 +44,7 @@ impl Message {
 
 #[cold]
 fn wrong(number: u32) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("message {number} received wrong bytes"),
-    )
+    wrong_bytes(format_args!("message {number}"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 use std::io;
 
+use headwater_bench::wrong_bytes;
+
 /// Distance of the words, each at the beginning of a block; the last one ends the message.
 const BLOCK: usize = 4096;
 const WORD: usize = 8;
@@ -111,8 +113,7 @@ fn is_whole(number: u64) -> bool {
 }
 
 fn wrong(number: u64) -> io::Error {
-    let text = format!("wrong bytes in message {number}");
-    io::Error::new(io::ErrorKind::InvalidData, text)
+    wrong_bytes(format_args!("message {number}"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use std::io;
 
+use headwater_bench::wrong_bytes;
 use headwater_channel::wait::Learner;
 use headwater_channel::{Channel, FrameRef};
 
@@ -192,8 +193,5 @@ impl Reading for InPlaceReader<'_> {
 }
 
 fn cut_differently() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        "wrong bytes: no frame of the right size",
-    )
+    wrong_bytes("no frame of the right size")
 }

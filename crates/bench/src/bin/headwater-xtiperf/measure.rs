@@ -98,5 +98,5 @@ impl Measured {
 
 #[cold]
 pub fn wrong(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("wrong bytes: {what}"))
+    headwater_bench::wrong_bytes(what)
 }

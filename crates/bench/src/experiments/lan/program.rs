@@ -116,7 +116,7 @@ pub fn sample(job: &Job<'_>, shape: &Shape) -> Result<Sample> {
         program.args(["--buffers", &RING.to_string()]);
         return both_ends(job, program, shape.latency);
     }
-    let outcome = over_sockets(job, shape).map_err(wrong_bytes)?;
+    let outcome = over_sockets(job, shape)?;
     let served: Served = parse(NAME, &outcome.server_said)?;
     let driven: Driven = parse(NAME, &outcome.client_said)?;
     let sample = driven.sample(&served, shape.latency)?;
@@ -176,19 +176,12 @@ pub fn both_ends(job: &Job<'_>, mut program: Command, latency: &str) -> Result<S
         counter.watch(running.pid);
     }
     let limit = job.time * 20 + Duration::from_secs(10);
-    let (_, said) = running.finish(limit).map_err(wrong_bytes)?;
+    let (_, said) = running.finish(limit)?;
     let driven: Driven = parse(NAME, &said)?;
     let Some(served) = &driven.served else {
         return Err(Failure::Output(NAME.to_string(), said));
     };
     driven.sample(served, latency)
-}
-
-fn wrong_bytes(failure: Failure) -> Failure {
-    match failure {
-        Failure::Ended(name, said) if said.contains("wrong bytes") => Failure::Contents(name),
-        other => other,
-    }
 }
 
 impl Driven {

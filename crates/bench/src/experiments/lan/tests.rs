@@ -29,6 +29,7 @@ fn cell(name: &str, size: usize, placement: Placement, times: &[(Arm, f64)]) -> 
             samples: vec![Some(sample); 6],
             failures: Vec::new(),
             syscalls: None,
+            wrong_contents: false,
         }
     };
     let all: Vec<Series> = times.iter().map(series).collect();

@@ -27,6 +27,7 @@ fn measured(script: &Script, size: usize, rates: &[f64]) -> CellReport {
         samples: rates.iter().map(sample).collect(),
         failures: Vec::new(),
         syscalls: None,
+        wrong_contents: false,
     };
     let all: Vec<Series> = cell.arms.iter().map(series).collect();
     CellReport::new(&cell, Placement::Same, &all)

@@ -169,6 +169,7 @@ mod tests {
             ],
             failures: Vec::new(),
             syscalls: None,
+            wrong_contents: false,
         };
         let bytes = size as f64;
         let all = [

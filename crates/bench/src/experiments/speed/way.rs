@@ -188,7 +188,6 @@ impl Work for Runs {
 /// What the program says, as what it means.
 fn plain(failure: Failure) -> Failure {
     match failure {
-        Failure::Ended(name, said) if said.contains("wrong bytes") => Failure::Contents(name),
         Failure::Ended(_, said) if said.contains("no permission for") => {
             let what = said.rsplit("headwater-speed: ").next().unwrap_or_default();
             Failure::Missing(format!("what this takes ({what})"))
@@ -266,10 +265,6 @@ mod tests {
     #[test]
     fn a_failure_says_what_it_means() {
         let ended = |said: &str| plain(Failure::Ended(NAME.to_string(), said.to_string()));
-        assert!(matches!(
-            ended("headwater-speed: the server: wrong bytes in message 7"),
-            Failure::Contents(_)
-        ));
         let missing = ended("headwater-speed: no permission for SCHED_FIFO, which root has: EPERM");
         assert_eq!(
             missing.to_string(),

@@ -171,7 +171,7 @@ impl Work for Pair {
         let stats_file = job.site.scratch.join("counters");
         let _ = std::fs::remove_file(&stats_file);
         let loopback_before = machine::loopback_bytes();
-        let said = self.exchange(job, way, &stats_file).map_err(contents)?;
+        let said = self.exchange(job, way, &stats_file)?;
         let driven: Driven = parse(NAME, &said)?;
         let per = 1.0 / driven.messages.max(1) as f64;
         let per_second = |count: u64| count as f64 / driven.seconds.max(1e-9);
@@ -291,7 +291,7 @@ impl Pair {
         let (_, said) = server.stop(None)?;
         match said.contains("done") {
             true => Ok(driven),
-            false => Err(Failure::Ended(NAME.to_string(), last_line(&said))),
+            false => Err(Failure::ended(NAME, last_line(&said), &said)),
         }
     }
 }
@@ -299,12 +299,15 @@ impl Pair {
 /// What the server noticed, if anything, explains what the driver only suffered.
 fn explained(failure: Failure, server: &mut Running) -> Failure {
     const LAST_WORDS: Duration = Duration::from_millis(200);
+    if failure.is_wrong_contents() {
+        return failure;
+    }
     match server.wait_until(LAST_WORDS, |_| false) {
         Err(Failure::Ended(_, said)) if said.starts_with("ready") => {
             let said = format!("its other end is gone ({failure})");
             Failure::Ended(NAME.to_string(), said)
         }
-        Err(Failure::Ended(name, said)) => Failure::Ended(name, said),
+        Err(noticed @ (Failure::Ended(..) | Failure::Contents(_))) => noticed,
         _ => failure,
     }
 }
@@ -313,13 +316,6 @@ fn explained(failure: Failure, server: &mut Running) -> Failure {
 fn local_name(carrier: &str, scratch: &Path) -> Option<String> {
     let local = carrier == "unix" || carrier.starts_with("/dev/tic");
     local.then(|| scratch.join("xti").display().to_string())
-}
-
-fn contents(failure: Failure) -> Failure {
-    match failure {
-        Failure::Ended(name, said) if said.contains("wrong bytes") => Failure::Contents(name),
-        other => other,
-    }
 }
 
 fn last_line(said: &str) -> String {

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::time::Instant;
 
 use headwater_bench::latency::Recorder;
-use headwater_bench::loopback_bytes;
+use headwater_bench::{loopback_bytes, wrong_bytes};
 
 use super::waiter::{Event, Waiter};
 use super::{BUFFER, Connection, Place, Speech, each_message};
@@ -179,7 +179,7 @@ impl Member {
             return Ok(());
         }
         let next = self.expected.get_mut(heard.member);
-        let next = next.ok_or(ErrorKind::InvalidData)?;
+        let next = next.ok_or_else(|| wrong_bytes("a member that is not in the room"))?;
         let expected = Speech {
             room: self.me.room,
             member: heard.member,

@@ -2,6 +2,8 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 
+use headwater_bench::wrong_bytes;
+
 use super::waiter::{Event, Waiter};
 use super::{BUFFER, Connection, Place, Speech, each_message};
 use crate::message::{Message, word_of};
@@ -133,7 +135,7 @@ impl Server<'_> {
     fn welcome(&mut self, guest: usize, arrival: Speech) -> io::Result<()> {
         let room = self.rooms.get_mut(arrival.room);
         let seat = room.and_then(|room| room.get_mut(arrival.member));
-        *seat.ok_or(ErrorKind::InvalidData)? = Some(guest);
+        *seat.ok_or_else(|| wrong_bytes("a seat that there is not"))? = Some(guest);
         self.arrived += 1;
         if self.arrived < self.guests.len() {
             return Ok(());
