@@ -50,7 +50,7 @@ impl Pair {
             .between(self.arm, self.against)
             .of(self.metric);
         let against = self.against.name.to_string();
-        let judged = verdict::judge(&goal, against, &ratios, None, is_proved(mine))?;
+        let judged = verdict::judge(&goal, against, &ratios, None, mine.is_proved())?;
         (judged.verdict != Verdict::NotCarried).then_some(judged)
     }
 
@@ -131,7 +131,8 @@ pub fn rates(
 ) -> Option<Plot> {
     let curve = |arm: &Arm| {
         let point = |(place, &(_, cell, placement)): (usize, &(&str, &str, Placement))| {
-            let found = find(cells, cell, placement)?.arm(arm.name)?;
+            let found = find(cells, cell, placement)?.arm(arm.name);
+            let found = found.filter(|arm| arm.is_proved())?;
             Some(Point::new(place as f64, found.rate?))
         };
         Curve {
@@ -260,11 +261,6 @@ fn middle(arm: &ArmReport, metric: Metric) -> Option<f64> {
     let taken = arm.all.iter().flatten();
     let values: Vec<f64> = taken.filter_map(|sample| sample.metric(metric)).collect();
     (!values.is_empty()).then(|| median(&values))
-}
-
-fn is_proved(arm: &ArmReport) -> bool {
-    let carried = arm.carried.as_ref();
-    carried.is_none_or(|carried| carried.yes == carried.of)
 }
 
 /// That these cells have these arms.

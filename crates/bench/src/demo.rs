@@ -11,7 +11,7 @@ use crate::failure::Result;
 use crate::measuring::{Pace, measure};
 use crate::placement::Placement;
 use crate::progress::Progress;
-use crate::report::{ArmReport, CellReport};
+use crate::report::{ArmReport, CarriedReport, CellReport};
 use crate::runner::Effort;
 use crate::scratch::Scratch;
 use crate::table;
@@ -142,10 +142,7 @@ fn one(
 
 /// The ratio, unless it means nothing.
 fn result(arm: &ArmReport, ratio: Option<f64>) -> String {
-    let proved = arm
-        .carried
-        .as_ref()
-        .is_some_and(|carried| carried.yes == carried.of);
+    let proved = arm.carried.as_ref().is_some_and(CarriedReport::holds);
     match ratio {
         Some(ratio) if proved => format!("{}x", table::number(ratio)),
         Some(_) => table::carried(arm),

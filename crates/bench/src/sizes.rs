@@ -140,9 +140,7 @@ fn size_axis(scale: Scale) -> Axis {
 
 /// Unless it claims a way that its traffic was not proved to take.
 fn counts(arm: &&ArmReport) -> bool {
-    arm.carried
-        .as_ref()
-        .is_none_or(|carried| carried.yes == carried.of)
+    arm.is_proved()
 }
 
 fn point(x: f64, values: &[f64]) -> Option<Point> {
@@ -276,7 +274,7 @@ impl<'a> Range<'a> {
         for (size, cell) in &self.cells {
             let mut row = vec![Value::from(*size)];
             for name in &arms {
-                let arm = cell.arm(name);
+                let arm = cell.arm(name).filter(counts);
                 for of in [|s: &Sample| s.tx_rate, |s: &Sample| s.rx_rate] {
                     row.push(Value::from(arm.and_then(|arm| middle(arm, of))));
                 }

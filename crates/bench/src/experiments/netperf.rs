@@ -182,7 +182,8 @@ impl Script {
             .filter(|cell| cell.work == self.name && cell.placement == placement);
         let mut runs: Vec<(Run, &Sample)> = here
             .filter_map(|cell| {
-                let sample = middle(cell.arm(range.way.arm.name)?)?;
+                let arm = cell.arm(range.way.arm.name);
+                let sample = middle(arm.filter(|arm| arm.is_proved())?)?;
                 Some((Run::of(sample, cell.size?)?, sample))
             })
             .collect();

@@ -260,7 +260,7 @@ fn ours(cells: &[CellReport], work: &str, size: usize, base: Arm, arm: Arm) -> S
         let cell = cells
             .iter()
             .find(|cell| cell.cell == name && cell.placement == placement)?;
-        let rate = cell.arm(arm.name)?.rate?;
+        let rate = cell.arm(arm.name).filter(|arm| arm.is_proved())?.rate?;
         let factor = cell
             .arm(base.name)
             .filter(|_| base.name != arm.name)
@@ -314,6 +314,7 @@ mod tests {
             })],
             failures: Vec::new(),
             syscalls: None,
+            wrong_contents: false,
         };
         let cell = Cell::new("udp-64", Unit::Rate, vec![BASE, OTHER]);
         let found = |placement| {

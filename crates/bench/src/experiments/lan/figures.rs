@@ -147,8 +147,7 @@ pub fn sound<'a>(cell: &'a CellReport, arm: &str) -> Option<&'a ArmReport> {
 }
 
 fn is_sound(arm: &ArmReport) -> bool {
-    let carried = arm.carried.as_ref();
-    arm.rate.is_some_and(|rate| rate > 0.0) && carried.is_none_or(|c| c.yes == c.of)
+    arm.is_proved() && arm.rate.is_some_and(|rate| rate > 0.0)
 }
 
 /// Of a message, in nanoseconds.

@@ -26,20 +26,27 @@ pub fn find<'a>(
     cells.find(|cell| cell.cell == name && cell.placement == placement)
 }
 
+/// The samples, where they count.
+fn taken(arm: &ArmReport) -> impl Iterator<Item = &Sample> {
+    let proved = arm.is_proved();
+    arm.all.iter().flatten().filter(move |_| proved)
+}
+
 /// The median over the samples.
 pub fn middle(arm: &ArmReport, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = arm.all.iter().flatten().filter_map(of).collect();
+    let values: Vec<f64> = taken(arm).filter_map(of).collect();
     (!values.is_empty()).then(|| median(&values))
 }
 
 /// Nanoseconds that a message takes.
 pub fn time_each(arm: &ArmReport) -> Option<f64> {
-    arm.rate.filter(|rate| *rate > 0.0).map(|rate| 1e9 / rate)
+    let rate = arm.rate.filter(|rate| *rate > 0.0 && arm.is_proved());
+    rate.map(|rate| 1e9 / rate)
 }
 
 /// The same with the quartiles of the samples.
 pub fn times(arm: &ArmReport) -> Option<(f64, f64, f64)> {
-    let each = arm.all.iter().flatten().filter(|sample| sample.rate > 0.0);
+    let each = taken(arm).filter(|sample| sample.rate > 0.0);
     let times: Vec<f64> = each.map(|sample| 1e9 / sample.rate).collect();
     quartiles(&times).map(|spread| (spread.median, spread.q1, spread.q3))
 }
@@ -52,7 +59,7 @@ pub fn latency(arm: &ArmReport, name: &str, of: impl Fn(&Latency) -> f64) -> Opt
 /// claims to be accelerated and was not.
 pub fn factor(cell: &CellReport, arm: &str, against: &str) -> Option<Factor> {
     let (mine, other) = (cell.arm(arm)?, cell.arm(against)?);
-    if !is_proved(mine) || !is_proved(other) {
+    if !mine.is_proved() || !other.is_proved() {
         return None;
     }
     let ratio = |(a, b): (&Option<Sample>, &Option<Sample>)| {
@@ -66,12 +73,6 @@ pub fn factor(cell: &CellReport, arm: &str, against: &str) -> Option<Factor> {
         low: interval.low,
         high: interval.high,
     })
-}
-
-fn is_proved(arm: &ArmReport) -> bool {
-    arm.carried
-        .as_ref()
-        .is_none_or(|carried| carried.yes == carried.of)
 }
 
 /// From where on all shares are at least `wanted`; points are in the order of their places.

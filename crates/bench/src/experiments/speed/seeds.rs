@@ -80,6 +80,7 @@ fn cpu_use(cells: &[CellReport]) -> Vec<Seed> {
     each_way(&CPU_USE, |size, arm, way, percent| {
         let ours = base(cells, size)?
             .arm(arm.name)
+            .filter(|arm| arm.is_proved())
             .and_then(|arm| arm.cpu_share);
         Some(seed(
             format!("CPU use, {size} bytes, {way}; theirs of the client, ours of both ends"),

@@ -22,7 +22,10 @@ pub fn all(cells: &[CellReport]) -> Vec<Plot> {
 
 fn latencies(cells: &[CellReport]) -> Plot {
     let arms = find(cells, "latency-70", APART).map_or(&[][..], |cell| &cell.arms);
-    let arms: Vec<&ArmReport> = arms.iter().filter(|arm| arm.samples > 0).collect();
+    let arms: Vec<&ArmReport> = arms
+        .iter()
+        .filter(|arm| arm.samples > 0 && arm.is_proved())
+        .collect();
     let curve = |(call, name): (&str, &str)| {
         let bar = |(place, arm): (usize, &&ArmReport)| {
             let y = latency(arm, call, |latency| latency.p50_ns)?;

@@ -9,7 +9,7 @@ use super::APART;
 use crate::experiment::TCP_NODELAY;
 use crate::findings::Measure::{self, Bytes, Count, Factor, Nanoseconds, PerSecond, Share, Text};
 use crate::findings::{Sheet, Value};
-use crate::report::{ArmReport, CellReport};
+use crate::report::{ArmReport, CarriedReport, CellReport};
 
 /// The calls that are timed, and how they are called here.
 pub const CALLS_TIMED: [(&str, &str); 4] = [
@@ -28,6 +28,7 @@ pub fn all(cells: &[CellReport]) -> Vec<Sheet> {
         larger(cells),
         classes(cells),
         chat(cells),
+        not_carried(cells),
     ];
     let sheets = runs.chain([latencies(cells)]).chain(sweeps).chain(rest);
     sheets.filter(|sheet| !sheet.rows.is_empty()).collect()
@@ -303,7 +304,41 @@ fn chat(cells: &[CellReport]) -> Sheet {
 }
 
 fn measured(cell: &CellReport) -> impl Iterator<Item = &ArmReport> {
-    cell.arms.iter().filter(|arm| arm.samples > 0)
+    let counts = |arm: &&ArmReport| arm.samples > 0 && arm.is_proved();
+    cell.arms.iter().filter(counts)
+}
+
+/// What the other tables and the curves are without.
+fn not_carried(cells: &[CellReport]) -> Sheet {
+    let mut sheet = Sheet::new(
+        "not-carried",
+        "Not carried",
+        "Arms that are left out of tables and curves: their messages were not proved to go through shared memory.",
+        &[
+            ("cell", Text),
+            ("placement", Text),
+            ("arm", Text),
+            ("samples", Count),
+            ("carried", Count),
+            ("why", Text),
+        ],
+    );
+    for cell in cells {
+        for arm in cell.arms.iter().filter(|arm| !arm.is_proved()) {
+            let carried = arm.carried.as_ref();
+            let count = |of: fn(&CarriedReport) -> usize| carried.map(|c| of(c) as f64);
+            let why = carried.and_then(|carried| carried.objection.as_deref());
+            sheet.rows.push(vec![
+                cell.cell.as_str().into(),
+                cell.placement.name().into(),
+                arm.arm.as_str().into(),
+                count(|carried| carried.of).into(),
+                count(|carried| carried.yes).into(),
+                why.unwrap_or_default().into(),
+            ]);
+        }
+    }
+    sheet
 }
 
 fn over(cell: &CellReport, arm: &ArmReport, against: &str) -> Value {

@@ -24,6 +24,7 @@ fn cell(name: &str, placement: Placement, times: &[(Arm, f64)]) -> CellReport {
             samples: vec![Some(sample(ns)), None, Some(sample(ns))],
             failures: Vec::new(),
             syscalls: None,
+            wrong_contents: false,
         })
         .collect();
     let arms = times.iter().map(|(arm, _)| *arm).collect();
@@ -138,4 +139,24 @@ fn an_arm_that_was_not_carried_gives_no_factor() {
     let times = [(TCP_NODELAY, 20_000.0), (ACCELERATED_NODELAY, 1_000.0)];
     let found = all(&[cell("messages-70", Placement::Apart, &times)]);
     assert!(found.headlines.is_empty());
+}
+
+#[test]
+fn an_arm_that_was_not_carried_is_left_out_and_said_to_be() {
+    let times = [(TCP_NODELAY, 20_000.0), (ACCELERATED_NODELAY, 500.0)];
+    let name = format!("larger-{}", crate::experiments::speed::messages::LARGER[0]);
+    let found = all(&[cell(&name, Placement::Apart, &times)]);
+    let rows = |name: &str| {
+        let sheet = found.sheets.iter().find(|sheet| sheet.name == name);
+        sheet.map_or(0, |sheet| sheet.rows.len())
+    };
+    assert_eq!((rows("larger"), rows("not-carried")), (1, 1));
+    let plot = found.plots.iter().find(|plot| plot.name == "larger");
+    let curves: Vec<&str> = plot
+        .unwrap()
+        .curves
+        .iter()
+        .map(|c| c.name.as_str())
+        .collect();
+    assert_eq!(curves, [TCP_NODELAY.name]);
 }
