@@ -18,6 +18,7 @@
 //!   verdict       when a ratio counts
 //!   conclusion    what follows from many cells
 //!   findings      tables and plots as data
+//!   counts        what explains a rate, as columns of tables
 //!   outputs       where results go, and where a run goes on from
 //!   results       a whole run as JSON, written and read
 //!   report        the run in the terminal
@@ -35,6 +36,7 @@ mod carriage;
 mod compare;
 mod conclude;
 mod conclusion;
+mod counts;
 mod demo;
 mod disturbance;
 mod exchange;

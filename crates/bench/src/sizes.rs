@@ -1,6 +1,7 @@
 //! What cells tell that differ in their size alone: the four plots of the documents of 2007, the lines through the times,
 //! and what was sent and received at each size.
 
+use crate::counts;
 use crate::experiment::{Metric, Sample};
 use crate::findings::{Axis, Curve, Headline, Measure, Plot, Point, Scale, Sheet, Value};
 use crate::placement::Placement;
@@ -256,30 +257,33 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// "Message | arm Tx | arm Rx ...", as the documents have it.
+    /// Message, Tx and Rx as the documents have them, and what explains them; a row for each arm of a size.
     fn rates(&self, work: &str, title: &str) -> Sheet {
-        let (arms, placement) = (self.arms(), self.placement.name());
-        let heads: Vec<String> = arms
-            .iter()
-            .flat_map(|arm| [format!("{arm} Tx"), format!("{arm} Rx")])
-            .collect();
-        let mut columns = vec![("Message", Measure::Bytes)];
-        columns.extend(heads.iter().map(|head| (head.as_str(), Measure::PerSecond)));
+        let placement = self.placement.name();
         let mut sheet = Sheet::new(
             &format!("{work}-rates-{placement}"),
             &format!("{title}, {placement}: sent and received"),
-            "Messages a second that the sender counted (Tx) and the receiver (Rx), in the same time; medians.",
-            &columns,
+            &counts::caption(
+                "Messages a second that the sender counted (Tx) and the receiver (Rx), in the same time; medians.",
+            ),
+            &counts::beside(&[
+                ("Message", Measure::Bytes),
+                ("arm", Measure::Text),
+                ("Tx", Measure::PerSecond),
+                ("Rx", Measure::PerSecond),
+            ]),
         );
         for (size, cell) in &self.cells {
-            let mut row = vec![Value::from(*size)];
-            for name in &arms {
-                let arm = cell.arm(name).filter(counts);
-                for of in [|s: &Sample| s.tx_rate, |s: &Sample| s.rx_rate] {
-                    row.push(Value::from(arm.and_then(|arm| middle(arm, of))));
-                }
+            for arm in cell.arms.iter().filter(|arm| arm.samples > 0 && arm.is_proved()) {
+                let mut row = vec![
+                    Value::from(*size),
+                    arm.arm.as_str().into(),
+                    middle(arm, |sample| sample.tx_rate).into(),
+                    middle(arm, |sample| sample.rx_rate).into(),
+                ];
+                row.extend(counts::fields(Some(arm)));
+                sheet.rows.push(row);
             }
-            sheet.rows.push(row);
         }
         sheet
     }

@@ -254,12 +254,12 @@ fn columns(unit: Unit) -> Vec<Column> {
         Unit::Load => vec![
             ARM, speed, SERVER_CPU, P50, P99, CPU, CALLS, SWITCHES, WAKE_UPS, LOOPBACK, CARRIED,
         ],
-        Unit::Messages => vec![ARM, TIME, MEGABYTES, CPU, CALLS, SWITCHES, IN_ALL],
+        Unit::Messages => vec![ARM, TIME, MEGABYTES, CPU, CALLS, SWITCHES, WAKE_UPS, IN_ALL],
         Unit::Footprint => vec![ARM, ADDRESS_SPACE, RESIDENT],
         Unit::Datagrams => vec![
-            ARM, speed, LOSS, CPU, CALLS, SWITCHES, LOOPBACK, CARRIED, IN_ALL,
+            ARM, speed, LOSS, CPU, CALLS, SWITCHES, WAKE_UPS, LOOPBACK, CARRIED, IN_ALL,
         ],
-        Unit::Delay => vec![ARM, P50, P99, CPU, CALLS, IN_ALL],
+        Unit::Delay => vec![ARM, P50, P99, CPU, CALLS, SWITCHES, WAKE_UPS, IN_ALL],
         Unit::RoundTrip | Unit::Stream | Unit::Rate => vec![
             ARM, speed, P50, P99, CPU, CALLS, SWITCHES, WAKE_UPS, LOOPBACK, CARRIED,
         ],

@@ -10,6 +10,7 @@ use super::xti::flow::highest;
 use super::xti::pair::{Pair, Way};
 use super::xti::{UNDISTURBED, sockets};
 use crate::conclusion::Conclusion;
+use crate::counts;
 use crate::experiment::{Arm, Sample, TCP, Unit, shared, streams};
 use crate::findings::{Measure, Sheet, Value};
 use crate::placement::Placement;
@@ -176,15 +177,14 @@ impl Script {
         cells: &'a [CellReport],
         placement: Placement,
         range: &Range,
-    ) -> Vec<(Run, &'a Sample)> {
+    ) -> Vec<(Run, &'a ArmReport)> {
         let here = cells
             .iter()
             .filter(|cell| cell.work == self.name && cell.placement == placement);
-        let mut runs: Vec<(Run, &Sample)> = here
+        let mut runs: Vec<(Run, &ArmReport)> = here
             .filter_map(|cell| {
-                let arm = cell.arm(range.way.arm.name);
-                let sample = middle(arm.filter(|arm| arm.is_proved())?)?;
-                Some((Run::of(sample, cell.size?)?, sample))
+                let arm = cell.arm(range.way.arm.name).filter(|arm| arm.is_proved())?;
+                Some((Run::of(middle(arm)?, cell.size?)?, arm))
             })
             .collect();
         runs.sort_by_key(|(run, _)| run.size);
@@ -246,12 +246,12 @@ impl Script {
         let mut sheet = Sheet::new(
             &format!("{}-results", self.name),
             &format!("{}: results", self.title),
-            &format!(
+            &counts::caption(&format!(
                 "The figures of netperf's output{}: sockets' buffers, messages in the time of the test, and 10^6 bits a second; \
                  of all rounds, the test whose rate is in the middle.",
                 self.priorities()
-            ),
-            &[
+            )),
+            &counts::beside(&[
                 ("placement", Measure::Text),
                 ("test", Measure::Text),
                 ("Message Size", Measure::Bytes),
@@ -263,12 +263,12 @@ impl Script {
                 ("10^6bits/sec sent", Measure::Count),
                 ("10^6bits/sec received", Measure::Count),
                 ("received, 1/s", Measure::PerSecond),
-            ],
+            ]),
         );
         for placement in Placement::ALL {
             for range in self.ranges {
-                for (run, sample) in self.runs(cells, placement, range) {
-                    sheet.rows.push(row(placement, range, &run, sample));
+                for (run, arm) in self.runs(cells, placement, range) {
+                    sheet.rows.push(row(placement, range, &run, arm));
                 }
             }
         }
@@ -276,7 +276,7 @@ impl Script {
     }
 }
 
-fn row(placement: Placement, range: &Range, run: &Run, sample: &Sample) -> Vec<Value> {
+fn row(placement: Placement, range: &Range, run: &Run, arm: &ArmReport) -> Vec<Value> {
     let ([send, _], [_, receive]) = (run.local, run.remote);
     let numbers = [
         run.size as f64,
@@ -290,7 +290,8 @@ fn row(placement: Placement, range: &Range, run: &Run, sample: &Sample) -> Vec<V
     ];
     let mut row: Vec<Value> = vec![placement.name().into(), range.test.into()];
     row.extend(numbers.map(Value::from));
-    row.push(sample.rx_rate.into());
+    row.push(middle(arm).and_then(|sample| sample.rx_rate).into());
+    row.extend(counts::fields(Some(arm)));
     row
 }
 

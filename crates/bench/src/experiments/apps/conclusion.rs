@@ -2,6 +2,7 @@
 
 use crate::conclude::{self, Pair};
 use crate::conclusion::Conclusion;
+use crate::counts;
 use crate::experiment::{ACCELERATED, TCP, UNIX};
 use crate::placement::Placement::{self, Apart, Free, Same};
 use crate::report::CellReport;
@@ -61,8 +62,15 @@ pub fn conclude(cells: &[CellReport]) -> Conclusion {
     ];
     let all: Vec<Pair> = OVER_TCP.into_iter().chain(over_unix).collect();
     let sheet = conclude::ratios(("ratios", "Programs: ratios"), &all, cells);
+    let rates = (
+        "rates",
+        "Programs: rates",
+        "What each did in a second, of the kind that its work is of: a request, a query, a transaction, a block of a stream; that \
+         is a message here. Medians of the rounds.",
+    );
+    let rates = counts::rates(rates, cells);
     Conclusion {
-        sheets: sheet.into_iter().collect(),
+        sheets: sheet.into_iter().chain(rates).collect(),
         plots: plots.into_iter().flatten().collect(),
         headlines: headlines.into_iter().flatten().collect(),
         ..Conclusion::default()

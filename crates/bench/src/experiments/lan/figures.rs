@@ -2,6 +2,8 @@
 
 use super::program::{HALF_WIDTH, WITHIN};
 use super::{BANDWIDTH, PLACEMENTS, ROUND_TRIP};
+use crate::counts;
+use crate::findings::Value;
 use crate::fit::{self, Saturation};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
@@ -87,6 +89,12 @@ impl<'a> Figures<'a> {
 
     pub fn saturation(&self, work: &str, placement: Placement, arm: &str) -> Option<Saturation> {
         fit::saturation(&self.points(work, placement, arm, |arm| arm.bytes_rate))
+    }
+
+    /// What explains an arm's rate in a cell.
+    pub fn counts(&self, cell: &str, placement: Placement, arm: &str) -> [Value; 3] {
+        let cell = self.cell(cell, placement);
+        counts::fields(cell.and_then(|cell| sound(cell, arm)))
     }
 
     /// An arm's rate over another's.

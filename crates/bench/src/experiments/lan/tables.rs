@@ -7,10 +7,14 @@ use super::exchanges::{TRANSACTIONS, transactions};
 use super::figures::{Factor, Figures, factor, sound};
 use super::streams::Manner;
 use super::{BANDWIDTH, PLACEMENTS, ROUND_TRIP};
-use crate::experiment::{ACCELERATED, RAW_CHANNEL, TCP, UNIX};
+use crate::counts;
+use crate::experiment::{ACCELERATED, Arm, RAW_CHANNEL, TCP, UNIX};
 use crate::findings::{Measure, Sheet, Value};
 use crate::placement::Placement;
 use crate::stats::Line;
+
+/// Of transactions.
+const ARMS: [Arm; 4] = [TCP, ACCELERATED, UNIX, RAW_CHANNEL];
 
 /// Those for which anything was measured.
 pub fn all(figures: &Figures<'_>) -> Vec<Sheet> {
@@ -31,10 +35,12 @@ fn round_trips(figures: &Figures<'_>) -> Sheet {
     let mut sheet = Sheet::new(
         "round-trips",
         "Round trips: what a byte costs, and what a message costs however small it is",
-        "Least squares of the median time of a round trip over its size. t0 is the line's intercept; start-up is what a round \
-         trip of one byte really took. Known: the share of the samples of round trips and bursts whose mean was within 2 % \
-         (95 % confidence) before their time was over.",
-        &[
+        &counts::caption(
+            "Least squares of the median time of a round trip over its size. t0 is the line's intercept; start-up is what a \
+             round trip of one byte really took, and the counts are its own. Known: the share of the samples of round trips and \
+             bursts whose mean was within 2 % (95 % confidence) before their time was over.",
+        ),
+        &counts::beside(&[
             ("placement", Measure::Text),
             ("arm", Measure::Text),
             ("sizes", Measure::Text),
@@ -43,15 +49,16 @@ fn round_trips(figures: &Figures<'_>) -> Sheet {
             ("start-up", Measure::Nanoseconds),
             ("R²", Measure::Count),
             ("known", Measure::Share),
-        ],
+        ]),
     );
     for (placement, arm) in each(figures, ROUND_TRIP) {
         let found = figures.round_trips(placement, arm);
         let lines = [("all", found.all), ("below 1 KiB", found.small)];
+        let counts = figures.counts(&format!("{ROUND_TRIP}-1"), placement, arm);
         // Too few sizes for a line leave the start-up cost.
         for (sizes, line) in lines.into_iter().filter(|l| l.0 == "all" || l.1.is_some()) {
             let of = |part: fn(Line) -> f64| Value::from(line.map(part));
-            sheet.rows.push(vec![
+            let mut row = vec![
                 placement.name().into(),
                 arm.into(),
                 sizes.into(),
@@ -60,27 +67,32 @@ fn round_trips(figures: &Figures<'_>) -> Sheet {
                 found.start_up.into(),
                 of(|line| line.r_squared),
                 found.known.into(),
-            ]);
+            ];
+            row.extend(counts.clone());
+            sheet.rows.push(row);
         }
     }
     sheet
 }
 
 const CURVE: &str = "Least squares of the median rates to y = Rmax x / (N½ + x): Rmax is the rate of endless messages, N½ the size \
-                     that reaches half of it.";
+                     that reaches half of it. At 1 KiB: what was measured there, and the counts beside it.";
+/// The size whose rate and counts stand beside a curve.
+const EXAMPLE: usize = 1024;
 
 fn bandwidth(figures: &Figures<'_>) -> Sheet {
     let mut sheet = Sheet::new(
         BANDWIDTH,
         "Bandwidth: 500 sends and one reply",
-        CURVE,
-        &[
+        &counts::caption(CURVE),
+        &counts::beside(&[
             ("placement", Measure::Text),
             ("arm", Measure::Text),
             ("Rmax", Measure::BytesPerSecond),
             ("N½", Measure::Bytes),
             ("R²", Measure::Count),
-        ],
+            ("at 1 KiB", Measure::BytesPerSecond),
+        ]),
     );
     sheet.rows = curves(figures, BANDWIDTH).collect();
     sheet
@@ -90,18 +102,19 @@ fn streams(figures: &Figures<'_>) -> Sheet {
     let mut sheet = Sheet::new(
         "streams",
         "One-way streams as ttcp and netperf send them",
-        &format!(
+        &counts::caption(&format!(
             "{CURVE} ttcp sends a number of buffers on each connection and reads into buffers of their size, netperf sends for a \
              time on one connection. Without -nodelay Nagle's algorithm gathers small sends."
-        ),
-        &[
+        )),
+        &counts::beside(&[
             ("as", Measure::Text),
             ("placement", Measure::Text),
             ("arm", Measure::Text),
             ("Rmax", Measure::BytesPerSecond),
             ("N½", Measure::Bytes),
             ("R²", Measure::Count),
-        ],
+            ("at 1 KiB", Measure::BytesPerSecond),
+        ]),
     );
     for name in [Manner::Ttcp, Manner::Netperf].map(Manner::name) {
         sheet.rows.extend(curves(figures, name).map(|mut row| {
@@ -112,53 +125,64 @@ fn streams(figures: &Figures<'_>) -> Sheet {
     sheet
 }
 
-/// Placement, arm, Rmax, N½ and R² of each curve.
+/// Placement, arm, Rmax, N½ and R² of each curve, and the rate and the counts of a size.
 fn curves<'a>(figures: &'a Figures<'_>, work: &'a str) -> impl Iterator<Item = Vec<Value>> + 'a {
     let fitted = move |(placement, arm): (Placement, &str)| {
         let found = figures.saturation(work, placement, arm)?;
-        Some(vec![
+        let example = format!("{work}-{EXAMPLE}");
+        let cell = figures.cell(&example, placement);
+        let rate = cell.and_then(|cell| sound(cell, arm)?.bytes_rate);
+        let mut row: Vec<Value> = vec![
             placement.name().into(),
             arm.into(),
             found.rmax.into(),
             found.half.into(),
             found.r_squared.into(),
-        ])
+            rate.into(),
+        ];
+        row.extend(figures.counts(&example, placement, arm));
+        Some(row)
     };
     each(figures, work).into_iter().filter_map(fitted)
 }
 
 fn kept_and_new(figures: &Figures<'_>) -> Sheet {
-    let arms = [TCP, ACCELERATED, UNIX, RAW_CHANNEL].map(|arm| arm.name);
-    let mut columns = vec![
-        ("connection", Measure::Text),
-        ("placement", Measure::Text),
-        ("request and response", Measure::Text),
-    ];
-    columns.extend(arms.map(|arm| (arm, Measure::PerSecond)));
-    columns.push(("accelerated over tcp", Measure::Factor));
     let mut sheet = Sheet::new(
         "transactions",
         "Transactions a second, on one connection and on a new one each time",
-        "Bytes of the request and of its response. A new connection is made for each transaction and ended by the server; the \
-         library leaves such short ones to the kernel.",
-        &columns,
+        &counts::caption(
+            "Bytes of the request and of its response. A new connection is made for each transaction and ended by the server; \
+             the library leaves such short ones to the kernel. A message is a transaction here.",
+        ),
+        &counts::beside(&[
+            ("connection", Measure::Text),
+            ("placement", Measure::Text),
+            ("request / response", Measure::Text),
+            ("arm", Measure::Text),
+            ("per second", Measure::PerSecond),
+            ("over tcp", Measure::Factor),
+        ]),
     );
     for (kept, word) in [(true, "kept"), (false, "new")] {
         for &placement in PLACEMENTS {
-            for sizes in TRANSACTIONS {
-                let name = transactions(kept, sizes);
+            for (request, response) in TRANSACTIONS {
+                let name = transactions(kept, (request, response));
                 let Some(cell) = figures.cell(&name, placement) else {
                     continue;
                 };
-                let rate = |arm| Value::from(sound(cell, arm).and_then(|arm| arm.rate));
-                let mut row = vec![
-                    word.into(),
-                    placement.name().into(),
-                    format!("{} / {}", sizes.0, sizes.1).as_str().into(),
-                ];
-                row.extend(arms.map(rate));
-                row.push(value(factor(cell, ACCELERATED.name, TCP.name)));
-                sheet.rows.push(row);
+                for arm in ARMS.iter().filter_map(|arm| sound(cell, arm.name)) {
+                    let over = factor(cell, &arm.arm, TCP.name).filter(|_| arm.arm != TCP.name);
+                    let mut row = vec![
+                        word.into(),
+                        placement.name().into(),
+                        format!("{request} / {response}").as_str().into(),
+                        arm.arm.as_str().into(),
+                        arm.rate.into(),
+                        value(over),
+                    ];
+                    row.extend(counts::fields(Some(arm)));
+                    sheet.rows.push(row);
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ use super::super::messages::{LARGER, SIZES, THREADED, THREADS};
 use super::super::schedule::{self, NORMAL};
 use super::super::sweeps::{SLOT_SIZES, SLOTS, SWEEPS, Sweep};
 use super::APART;
+use crate::counts;
 use crate::experiment::TCP_NODELAY;
 use crate::findings::Measure::{self, Bytes, Count, Factor, Nanoseconds, PerSecond, Share, Text};
 use crate::findings::{Sheet, Value};
@@ -137,13 +138,15 @@ fn windows(cells: &[CellReport]) -> Sheet {
     let mut sheet = Sheet::new(
         "windows",
         "Windows: rings that messages take in turn",
-        "Rings of 32 slots of 1024 bytes, iii-futex; with one message under way, and with 32.",
-        &[
+        &counts::caption(
+            "Rings of 32 slots of 1024 bytes, iii-futex; with one message under way, and with 32.",
+        ),
+        &counts::beside(&[
             ("under way", Text),
             ("windows", Text),
             ("time each", Nanoseconds),
             ("over one", Factor),
-        ],
+        ]),
     );
     for (name, under_way) in [("windows-1024", "one"), ("windows-filled-1024", "32")] {
         let Some(cell) = find(cells, name, APART) else {
@@ -152,12 +155,9 @@ fn windows(cells: &[CellReport]) -> Sheet {
         for arm in measured(cell) {
             let windows = arm.arm.trim_start_matches("windows-");
             let time = time_each(arm).into();
-            sheet.rows.push(vec![
-                under_way.into(),
-                windows.into(),
-                time,
-                over(cell, arm, "windows-1"),
-            ]);
+            let over = over(cell, arm, "windows-1");
+            let row = vec![under_way.into(), windows.into(), time, over];
+            sheet.rows.push(explained(row, arm));
         }
     }
     sheet
@@ -196,29 +196,30 @@ fn by_arm(
     let mut sheet = Sheet::new(
         name,
         title,
-        "All connections together, there and back; CPU time is that of both processes.",
-        &[
+        &counts::caption(
+            "All connections together, there and back; CPU time is that of both processes.",
+        ),
+        &counts::beside(&[
             number,
             ("arm", Text),
             ("messages", PerSecond),
             ("CPU per message", Nanoseconds),
-            ("switches per message", Count),
             ("over tcp-nodelay", Factor),
-        ],
+        ]),
     );
     for (number, name) in names {
         let Some(cell) = find(cells, name, APART) else {
             continue;
         };
         for arm in measured(cell) {
-            sheet.rows.push(vec![
+            let row = vec![
                 Value::from(*number as f64),
                 arm.arm.as_str().into(),
                 arm.rate.into(),
                 arm.cpu_ns.into(),
-                arm.switches.into(),
                 over(cell, arm, TCP_NODELAY.name),
-            ]);
+            ];
+            sheet.rows.push(explained(row, arm));
         }
     }
     sheet
@@ -228,9 +229,11 @@ fn classes(cells: &[CellReport]) -> Sheet {
     let mut sheet = Sheet::new(
         "schedule",
         "Scheduling classes, priorities and a reserved CPU, 70 bytes",
-        "Both ends in the class; reserved: the server has a CPU that the client keeps away from. Beside a busy process, that one \
-         is of the normal class and on the server's CPU.",
-        &[
+        &counts::caption(
+            "Both ends in the class; reserved: the server has a CPU that the client keeps away from. Beside a busy process, that \
+             one is of the normal class and on the server's CPU.",
+        ),
+        &counts::beside(&[
             ("carried by", Text),
             ("placement", Text),
             ("class", Text),
@@ -238,7 +241,7 @@ fn classes(cells: &[CellReport]) -> Sheet {
             ("CPU use", Share),
             ("involuntary switches", Count),
             ("over normal", Factor),
-        ],
+        ]),
     );
     for cell in cells {
         let Some(carried_by) = cell.work.strip_prefix(schedule::WORK) else {
@@ -246,7 +249,7 @@ fn classes(cells: &[CellReport]) -> Sheet {
         };
         for arm in measured(cell) {
             let many = |value: Option<f64>| Value::from(value.map(|value| value * MANY));
-            sheet.rows.push(vec![
+            let row = vec![
                 carried_by.trim_start_matches('-').into(),
                 cell.placement.name().into(),
                 arm.arm.as_str().into(),
@@ -254,7 +257,8 @@ fn classes(cells: &[CellReport]) -> Sheet {
                 arm.cpu_share.into(),
                 many(middle(arm, |sample| sample.involuntary)),
                 over(cell, arm, NORMAL),
-            ]);
+            ];
+            sheet.rows.push(explained(row, arm));
         }
     }
     sheet
@@ -264,8 +268,10 @@ fn chat(cells: &[CellReport]) -> Sheet {
     let mut sheet = Sheet::new(
         "chat",
         &format!("A chat: rooms of {MEMBERS} members, each message to all of its room"),
-        "Messages delivered a second. A member says the next thing when it has heard itself, which takes the times shown.",
-        &[
+        &counts::caption(
+            "Messages delivered a second. A member says the next thing when it has heard itself, which takes the times shown.",
+        ),
+        &counts::beside(&[
             ("chat", Text),
             ("arm", Text),
             ("delivered", PerSecond),
@@ -273,7 +279,7 @@ fn chat(cells: &[CellReport]) -> Sheet {
             ("heard oneself, p99", Nanoseconds),
             ("CPU per delivery", Nanoseconds),
             ("over tcp-nodelay", Factor),
-        ],
+        ]),
     );
     let all = ROOMS
         .iter()
@@ -284,7 +290,7 @@ fn chat(cells: &[CellReport]) -> Sheet {
         let alike = |cell: &&CellReport| cell.cell.starts_with(&name) && cell.placement == APART;
         for cell in cells.iter().filter(alike) {
             for arm in measured(cell) {
-                sheet.rows.push(vec![
+                let row = vec![
                     cell.cell
                         .trim_start_matches("chat-")
                         .replace('-', " ")
@@ -296,7 +302,8 @@ fn chat(cells: &[CellReport]) -> Sheet {
                     arm.p99_ns.into(),
                     arm.cpu_ns.into(),
                     over(cell, arm, TCP_NODELAY.name),
-                ]);
+                ];
+                sheet.rows.push(explained(row, arm));
             }
         }
     }
@@ -339,6 +346,12 @@ fn not_carried(cells: &[CellReport]) -> Sheet {
         }
     }
     sheet
+}
+
+/// A row with what explains it at its end.
+fn explained(mut row: Vec<Value>, arm: &ArmReport) -> Vec<Value> {
+    row.extend(counts::fields(Some(arm)));
+    row
 }
 
 fn over(cell: &CellReport, arm: &ArmReport, against: &str) -> Value {

@@ -1,0 +1,104 @@
+//! What explains a rate: wake-ups, context switches and system calls of a message, as columns of tables.
+
+use crate::findings::{Measure, Sheet, Value};
+use crate::report::{ArmReport, CellReport};
+
+pub const COLUMNS: [(&str, Measure); 3] = [
+    ("wake-ups/msg", Measure::Count),
+    ("switches/msg", Measure::Count),
+    ("calls/msg", Measure::Count),
+];
+
+/// What they are, for a caption.
+const MEANING: &str = "Wake-ups, context switches and system calls of a message are those of both ends; wake-ups are the library's \
+     own, calls were counted in runs of their own.";
+
+/// With these columns at the end.
+pub fn beside<'a>(columns: &[(&'a str, Measure)]) -> Vec<(&'a str, Measure)> {
+    [columns, &COLUMNS].concat()
+}
+
+pub fn caption(text: &str) -> String {
+    format!("{text} {MEANING}")
+}
+
+/// An arm's fields for the columns.
+pub fn fields(arm: Option<&ArmReport>) -> [Value; 3] {
+    let calls = |arm: &ArmReport| Some(arm.syscalls.as_ref()?.per_message);
+    [
+        arm.and_then(|arm| arm.doorbells).into(),
+        arm.and_then(|arm| arm.switches).into(),
+        arm.and_then(calls).into(),
+    ]
+}
+
+/// The rate of every arm of some cells, a row for each. None where there is none.
+pub fn rates((name, title, text): (&str, &str, &str), cells: &[CellReport]) -> Option<Sheet> {
+    let mut sheet = Sheet::new(
+        name,
+        title,
+        &caption(text),
+        &beside(&[
+            ("work", Measure::Text),
+            ("placement", Measure::Text),
+            ("arm", Measure::Text),
+            ("per second", Measure::PerSecond),
+            ("bytes per second", Measure::BytesPerSecond),
+            ("CPU/msg", Measure::Nanoseconds),
+        ]),
+    );
+    for cell in cells {
+        for arm in cell.arms.iter().filter(|arm| arm.samples > 0) {
+            let mut row = vec![
+                cell.cell.as_str().into(),
+                cell.placement.name().into(),
+                arm.arm.as_str().into(),
+                arm.rate.into(),
+                arm.bytes_rate.into(),
+                arm.cpu_ns.into(),
+            ];
+            row.extend(fields(Some(arm)));
+            sheet.rows.push(row);
+        }
+    }
+    (!sheet.rows.is_empty()).then_some(sheet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::carriage::Counters;
+    use crate::experiment::{Cell, Sample, TCP, Unit};
+    use crate::placement::Placement;
+    use crate::report::CellReport;
+    use crate::verdict::{Series, Syscalls};
+
+    #[test]
+    fn counts_are_of_a_message_and_missing_where_they_are_not_known() {
+        let sample = Sample {
+            all_messages: 100,
+            switches: 1.5,
+            counters: Some(Counters {
+                doorbells: 50,
+                ..Counters::default()
+            }),
+            ..Sample::default()
+        };
+        let series = Series {
+            arm: TCP,
+            samples: vec![Some(sample)],
+            failures: Vec::new(),
+            syscalls: Some(Syscalls {
+                per_message: 2.0,
+                method: "tracepoint".to_string(),
+            }),
+        };
+        let cell = Cell::new("work-1", Unit::Rate, vec![TCP]);
+        let found = CellReport::new(&cell, Placement::Apart, &[series]);
+        assert_eq!(
+            fields(found.arm(TCP.name)),
+            [0.5, 1.5, 2.0].map(Value::from)
+        );
+        assert_eq!(fields(None), [None; 3].map(Value::from));
+    }
+}
