@@ -145,9 +145,9 @@ fn receive_posting_is_judged_against_the_ring() {
     assert!(
         posting
             .caption
-            .ends_with("Placed free, posting is faster from 64 KiB on.")
+            .contains("Placed free, posting is faster from 64 KiB on.")
     );
-    close(&posting.rows[2][5], 2.0);
+    close(&posting.rows[8][4], 2.0);
 }
 
 #[test]

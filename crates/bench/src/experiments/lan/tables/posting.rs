@@ -4,44 +4,56 @@ use super::super::figures::{Factor, Figures, factor, sound, time};
 use super::super::posting::POSTED;
 use super::super::{PLACEMENTS, POSTING};
 use super::{kib, value};
+use crate::counts;
 use crate::experiment::{PIPE, RAW_CHANNEL};
 use crate::findings::{Measure, Sheet, Value};
 use crate::placement::Placement;
+
+/// What the arms are called here.
+const WAYS: [(&str, &str); 3] = [
+    ("pipe", PIPE.name),
+    ("ring", RAW_CHANNEL.name),
+    ("posted", POSTED.name),
+];
 
 pub fn sheet(figures: &Figures<'_>) -> Sheet {
     let mut sheet = Sheet::new(
         "posting",
         "Receive posting: a blocked reader's buffer filled by the writer (process_vm_writev)",
-        &format!(
+        &counts::caption(&format!(
             "Time of a one-way message, every byte of which the reader compares. The ring, which is what Headwater uses, copies \
              in and out; posting copies once, by a system call, while the reader waits. {}",
             verdicts(figures)
-        ),
-        &[
+        )),
+        &counts::beside(&[
             ("placement", Measure::Text),
             ("message", Measure::Bytes),
-            ("pipe", Measure::Nanoseconds),
-            ("ring", Measure::Nanoseconds),
-            ("posted", Measure::Nanoseconds),
-            ("posted over ring", Measure::Factor),
+            ("by", Measure::Text),
+            ("time", Measure::Nanoseconds),
+            ("over ring", Measure::Factor),
             ("low", Measure::Factor),
             ("high", Measure::Factor),
-        ],
+        ]),
     );
     for placement in figures.placements(POSTING) {
         for cell in figures.cells(POSTING, placement) {
-            let of = |arm: &str| Value::from(sound(cell, arm).and_then(time));
-            let found = factor(cell, POSTED.name, RAW_CHANNEL.name);
-            sheet.rows.push(vec![
-                placement.name().into(),
-                cell.size.map(|size| size as f64).into(),
-                of(PIPE.name),
-                of(RAW_CHANNEL.name),
-                of(POSTED.name),
-                value(found),
-                found.map(|factor| factor.low).into(),
-                found.map(|factor| factor.high).into(),
-            ]);
+            for (word, name) in WAYS {
+                let Some(arm) = sound(cell, name) else {
+                    continue;
+                };
+                let over = factor(cell, name, RAW_CHANNEL.name).filter(|_| word != "ring");
+                let mut row: Vec<Value> = vec![
+                    placement.name().into(),
+                    cell.size.map(|size| size as f64).into(),
+                    word.into(),
+                    time(arm).into(),
+                    value(over),
+                    over.map(|factor| factor.low).into(),
+                    over.map(|factor| factor.high).into(),
+                ];
+                row.extend(counts::fields(Some(arm)));
+                sheet.rows.push(row);
+            }
         }
     }
     sheet
