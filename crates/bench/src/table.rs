@@ -55,7 +55,7 @@ fn arms(columns: &[Column], report: &CellReport) -> Table {
 
 /// On the terminal, or a page of the usual width.
 fn fits(table: &Table) -> bool {
-    let room = table.width().map_or(120, usize::from);
+    let room = table.width().map_or(100, usize::from);
     let width = table.lines().next().map_or(0, |line| line.chars().count());
     width <= room
 }
@@ -227,19 +227,19 @@ fn columns(unit: Unit) -> Vec<Column> {
     });
     const P50: Column = ("p50", |arm| shown(arm.p50_ns, duration));
     const P99: Column = ("p99", |arm| shown(arm.p99_ns, duration));
-    const CPU: Column = ("CPU/msg", |arm| shown(arm.cpu_ns, duration));
+    const CPU: Column = ("CPU\n/msg", |arm| shown(arm.cpu_ns, duration));
     const CPU_SHARE: Column = ("CPU", |arm| shown(arm.cpu_share, share));
     const SERVER_CPU: Column = ("server's CPU", |arm| shown(arm.cpu_share, share));
-    const MEMORY: Column = ("memory/connection", |arm| shown(arm.memory, memory));
+    const MEMORY: Column = ("memory\n/connection", |arm| shown(arm.memory, memory));
     const ADDRESS_SPACE: Column = ("address space/stream", |arm| {
         shown(arm.address_space, memory)
     });
     const RESIDENT: Column = ("resident/stream", |arm| shown(arm.memory, memory));
     const LOSS: Column = ("lost", |arm| shown(arm.loss, share));
-    const CALLS: Column = ("calls/msg", calls);
-    const SWITCHES: Column = ("switches/msg", |arm| shown(arm.switches, number));
-    const WAKE_UPS: Column = ("wake-ups/msg", |arm| shown(arm.doorbells, number));
-    const LOOPBACK: Column = ("lo B/msg", |arm| shown(arm.loopback_bytes, number));
+    const CALLS: Column = ("calls\n/msg", calls);
+    const SWITCHES: Column = ("switches\n/msg", |arm| shown(arm.switches, number));
+    const WAKE_UPS: Column = ("wake-ups\n/msg", |arm| shown(arm.doorbells, number));
+    const LOOPBACK: Column = ("lo B\n/msg", |arm| shown(arm.loopback_bytes, number));
     const CARRIED: Column = ("carried", carried);
     const IN_ALL: Column = ("in all", |arm| number(arm.messages as f64));
 

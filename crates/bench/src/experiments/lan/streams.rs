@@ -1,5 +1,7 @@
 //! One-way streams as ttcp and netperf send them, with Nagle's algorithm and without.
 
+use std::time::Duration;
+
 use super::super::work::Work;
 use super::PLACEMENTS;
 use super::program::{self, Shape};
@@ -75,7 +77,10 @@ impl Work for Stream {
         let shape = match self.manner {
             Manner::Netperf => stream,
             Manner::Ttcp => Shape {
-                count: Some(buffers(self.size)),
+                count: Some(match job.counter {
+                    None => buffers(self.size),
+                    Some(_) => counted(self.size, job.time),
+                }),
                 read: self.size,
                 ..stream
             },
@@ -89,9 +94,23 @@ fn buffers(size: usize) -> u64 {
     (RUN / size).clamp(BUFFERS.0, BUFFERS.1) as u64
 }
 
+/// In a counted run, which is compared with one of a quarter of its time: both make about as many connections, so that the
+/// difference is that of the buffers.
+fn counted(size: usize, time: Duration) -> u64 {
+    let share = time.as_secs_f64().min(1.0);
+    ((buffers(size) as f64 * share) as u64).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_counted_run_of_a_quarter_of_the_time_sends_a_quarter() {
+        let of = |ms| counted(4096, Duration::from_millis(ms));
+        assert_eq!((of(250), of(1000), of(9000)), (4096, 16_384, 16_384));
+        assert_eq!(4 * counted(65536, Duration::from_millis(25)), 204);
+    }
 
     #[test]
     fn a_run_of_ttcp_is_neither_short_nor_endless() {
