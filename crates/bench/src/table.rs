@@ -8,8 +8,13 @@ use crate::verdict::{Comparison, Figure, Verdict};
 
 /// One cell in one placement: a row for each arm, then what follows from them.
 pub fn cell(cell: &Cell, report: &CellReport) -> String {
-    let columns = columns(cell.unit);
+    let mut columns = columns(cell.unit);
     let mut table = arms(&columns, report);
+    // Whether they are carried is said beside it.
+    if !fits(&table) {
+        columns.retain(|(head, _)| *head != LOOPBACK.0);
+        table = arms(&columns, report);
+    }
     if columns.iter().any(|(head, _)| RATES.contains(head)) {
         let mut columns = columns;
         columns.insert(2, SPREAD);
@@ -49,6 +54,9 @@ fn arms(columns: &[Column], report: &CellReport) -> Table {
     let mut table = new(&heads);
     for arm in &report.arms {
         row(&mut table, columns.iter().map(|(_, show)| show(arm)));
+    }
+    for column in table.column_iter_mut().take(columns.len() - 1) {
+        column.set_padding((1, 0));
     }
     table
 }
@@ -216,6 +224,7 @@ type Column = (&'static str, fn(&ArmReport) -> String);
 
 /// The heads of what is shown of a rate, always in the second column.
 const RATES: [&str; 4] = ["time each", "MB/s", "round trip", "1/s"];
+const LOOPBACK: Column = ("lo B\n/msg", |arm| shown(arm.loopback_bytes, number));
 const SPREAD: Column = ("rate: min q1 q3", spread);
 
 /// What is shown of an arm.
@@ -239,7 +248,6 @@ fn columns(unit: Unit) -> Vec<Column> {
     const CALLS: Column = ("calls\n/msg", calls);
     const SWITCHES: Column = ("switches\n/msg", |arm| shown(arm.switches, number));
     const WAKE_UPS: Column = ("wake-ups\n/msg", |arm| shown(arm.doorbells, number));
-    const LOOPBACK: Column = ("lo B\n/msg", |arm| shown(arm.loopback_bytes, number));
     const CARRIED: Column = ("carried", carried);
     const IN_ALL: Column = ("in all", |arm| number(arm.messages as f64));
 
