@@ -92,6 +92,7 @@ mod tests {
                 per_message: 2.0,
                 method: "tracepoint".to_string(),
             }),
+            wrong_contents: false,
         };
         let cell = Cell::new("work-1", Unit::Rate, vec![TCP]);
         let found = CellReport::new(&cell, Placement::Apart, &[series]);

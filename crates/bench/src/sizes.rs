@@ -139,11 +139,6 @@ fn size_axis(scale: Scale) -> Axis {
     Axis::new("size of a message", Measure::Bytes, scale)
 }
 
-/// Unless it claims a way that its traffic was not proved to take.
-fn counts(arm: &&ArmReport) -> bool {
-    arm.is_proved()
-}
-
 fn point(x: f64, values: &[f64]) -> Option<Point> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -177,7 +172,7 @@ impl<'a> Range<'a> {
     /// The cells in which an arm has something to say.
     fn with<'b>(&'b self, arm: &'b str) -> impl Iterator<Item = (f64, &'a ArmReport)> + 'b {
         let of = move |&(size, cell): &(f64, &'a CellReport)| {
-            Some((size, cell.arm(arm).filter(counts)?))
+            Some((size, cell.arm(arm).filter(|arm| arm.is_proved())?))
         };
         self.cells.iter().filter_map(of)
     }
@@ -229,7 +224,10 @@ impl<'a> Range<'a> {
         let others = self.arms().into_iter().filter(|name| *name != baseline);
         let curve = |name: &str| {
             let points = self.cells.iter().filter_map(|(size, cell)| {
-                let (arm, base) = (cell.arm(name).filter(counts)?, cell.arm(baseline)?);
+                let (arm, base) = (
+                    cell.arm(name).filter(|arm| arm.is_proved())?,
+                    cell.arm(baseline)?,
+                );
                 let rounds = arm.all.iter().zip(&base.all);
                 let better: Vec<f64> = rounds
                     .filter_map(|(a, b)| Some(a.as_ref()?.rate / b.as_ref()?.rate))
@@ -274,7 +272,11 @@ impl<'a> Range<'a> {
             ]),
         );
         for (size, cell) in &self.cells {
-            for arm in cell.arms.iter().filter(|arm| arm.samples > 0 && arm.is_proved()) {
+            for arm in cell
+                .arms
+                .iter()
+                .filter(|arm| arm.samples > 0 && arm.is_proved())
+            {
                 let mut row = vec![
                     Value::from(*size),
                     arm.arm.as_str().into(),
