@@ -13,6 +13,9 @@ use crate::poll::Poll;
 use crate::result::Measured;
 use crate::sys;
 
+/// Exchanges of each connection before the measurement: by then it has found its way.
+const WARM: u64 = 8;
+
 struct Connection {
     stream: Stream,
     /// Where the current request begins in the pattern, and how much of it and of its echo has passed.
@@ -53,12 +56,13 @@ pub fn run(options: &Options) -> io::Result<Measured> {
         congestion,
         ..Measured::default()
     };
-    for until in [options.until.warm_up(), options.until] {
+    let warm = WARM * options.connections as u64;
+    for (until, least) in [(options.until.warm_up(), warm), (options.until, 0)] {
         let usage = sys::usage();
         let start = Instant::now();
         let (mut now, mut count) = (start, 0);
         let mut latency = Recorder::new();
-        while !until.reached(now - start, count) && measured.verified {
+        while (count < least || !until.reached(now - start, count)) && measured.verified {
             let ready: Vec<_> = poll.wait()?.collect();
             for event in ready {
                 let connection = &mut connections[event.token as usize];

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::rates::Rates;
+use super::rates::{COLD, Rates};
 use super::{Work, ends};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Job, Sample, TCP, Unit};
@@ -34,7 +34,7 @@ impl Work for Iperf {
         Cell {
             // Not of the one over which both ends agree what to do: so little of it may be over before it is taken over.
             proof: ends(self.streams),
-            stretch: 1.2,
+            stretch: 1.2 * COLD,
             ..Cell::new(self.name, Unit::Stream, vec![TCP, ACCELERATED])
         }
     }

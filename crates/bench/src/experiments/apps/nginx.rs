@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use super::rates::COLD;
 use super::{Work, ends, number_after};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
@@ -47,7 +48,7 @@ impl Work for Nginx {
         Cell {
             proof,
             // It ends at tenths of a second.
-            stretch: 1.2,
+            stretch: 1.2 * COLD,
             ..Cell::new(name, Unit::Rate, vec![TCP, ACCELERATED])
         }
     }
@@ -74,7 +75,7 @@ impl Work for Nginx {
         }
         client.args([ENDLESS, &format!("http://127.0.0.1:{port}/small.html")]);
         let both = exchange.join("wrk", client)?;
-        both.interrupt_after(job.time.max(STARTED))?;
+        both.interrupt_after(job.time.mul_f64(COLD).max(STARTED))?;
         let outcome = both.finish(Some(libc::SIGTERM))?;
         let said = &outcome.client_said;
         if said.contains("Non-2xx") || said.contains("Socket errors") {

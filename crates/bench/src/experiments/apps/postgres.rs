@@ -3,7 +3,7 @@
 mod cluster;
 mod log;
 
-use super::rates::Rates;
+use super::rates::{COLD, Rates};
 use super::{Work, ends, number_after};
 use crate::exchange::{Exchange, Outcome};
 use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Sample, TCP, UNIX, Unit};
@@ -44,7 +44,7 @@ impl Work for Pgbench {
         Cell {
             proof: ends(self.clients),
             // Starting and ending the server.
-            stretch: 1.5,
+            stretch: 1.5 * COLD,
             ..Cell::new(
                 format!("{}-c{}", self.name, self.clients),
                 Unit::Rate,

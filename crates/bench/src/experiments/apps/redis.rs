@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::rates::Rates;
+use super::rates::{COLD, Rates};
 use super::{Work, ends};
 use crate::exchange::{Exchange, Outcome};
 use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Sample, TCP, UNIX, Unit};
@@ -36,7 +36,7 @@ impl Work for Redis {
         };
         Cell {
             proof: ends(self.clients),
-            stretch: 1.2,
+            stretch: 1.2 * COLD,
             ..Cell::new(name, Unit::Rate, vec![TCP, ACCELERATED, UNIX])
         }
     }
