@@ -112,10 +112,15 @@ pub fn judge(
 }
 
 fn quiet(loopback_per_message: f64, native: f64) -> Carried {
-    match loopback_per_message > native / 5.0 {
-        true => Carried::SeenByKernel,
-        false => Carried::Yes,
+    match is_quiet(loopback_per_message, native) {
+        true => Carried::Yes,
+        false => Carried::SeenByKernel,
     }
+}
+
+/// Whether the loop-back device saw next to nothing of what it sees, or would see, of a message by the kernel.
+pub fn is_quiet(loopback_per_message: f64, native: f64) -> bool {
+    loopback_per_message <= native / 5.0
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod runs;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::failure::Result;
+use crate::failure::{Result, tells_wrong_bytes};
 use crate::placement::Placement;
 use crate::report::{ArmReport, Report};
 use crate::results::Run;
@@ -170,12 +170,16 @@ impl Seen {
             rates: known.filter(good).collect(),
             ..Seen::default()
         };
-        if let Some(why) = arm.failures.first() {
+        let wrong = arm.failures.iter().find(|why| tells_wrong_bytes(why));
+        seen.void = wrong.is_some();
+        if let Some(why) = wrong.or(arm.failures.first()) {
             let failed = arm.rates.iter().filter(|rate| rate.is_none()).count();
             let of = arm.rates.len();
-            seen.marks.push(format!("failed {failed} of {of}: {why}"));
+            seen.marks.push(match failed {
+                0 => why.clone(),
+                _ => format!("failed {failed} of {of}: {why}"),
+            });
         }
-        seen.void = arm.failures.iter().any(|why| why.contains("wrong bytes"));
         if let Some(carried) = arm.carried.as_ref().filter(|c| c.yes < c.of) {
             let part = format!(
                 "not carried in {} of {}",
@@ -315,9 +319,12 @@ impl Comparison {
         let told =
             self.changes.len() - self.count(Verdict::TooFewRounds) - self.count(Verdict::NoResult);
         // Without this, a hundred arms that did not change look like one that did.
-        let by_chance = (told as f64 * BY_CHANCE).ceil();
+        let by_chance = match told as f64 * BY_CHANCE {
+            few if few < 1.0 => "less than one".to_string(),
+            some => format!("about {}", some.round()),
+        };
         format!(
-            "{}; of {told} arms about {by_chance} would look changed by chance alone\n\
+            "{}; of {told} arms {by_chance} would look changed by chance alone\n\
              The intervals are of how the rounds of each run scatter. Runs of the same software may differ by more, so a \
              change is certain only when it shows in another pair of runs too; \"perhaps\" says that there were fewer than \
              {ENOUGH} rounds.\n",

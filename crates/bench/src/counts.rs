@@ -48,7 +48,11 @@ pub fn rates((name, title, text): (&str, &str, &str), cells: &[CellReport]) -> O
         ]),
     );
     for cell in cells {
-        for arm in cell.arms.iter().filter(|arm| arm.samples > 0) {
+        for arm in cell
+            .arms
+            .iter()
+            .filter(|arm| arm.samples > 0 && arm.is_proved())
+        {
             let mut row = vec![
                 cell.cell.as_str().into(),
                 cell.placement.name().into(),

@@ -7,12 +7,13 @@ use comfy_table::Table;
 
 use crate::experiment::{ACCELERATED, Cell, Experiment, Site, TCP};
 use crate::experiments;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
+use crate::interrupt;
 use crate::measuring::{Pace, measure};
 use crate::placement::Placement;
 use crate::progress::Progress;
 use crate::report::{ArmReport, CarriedReport, CellReport};
-use crate::runner::Effort;
+use crate::runner::{Effort, End};
 use crate::scratch::Scratch;
 use crate::table;
 use crate::tools;
@@ -42,6 +43,7 @@ const PLACEMENTS: [Placement; 2] = [Placement::Apart, Placement::Same];
 pub fn demo() -> ExitCode {
     match show() {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Interrupted) => ExitCode::from(End::Interrupted.code()),
         Err(failure) => {
             eprintln!("headwater demo: {failure}");
             ExitCode::FAILURE
@@ -50,6 +52,7 @@ pub fn demo() -> ExitCode {
 }
 
 fn show() -> Result<()> {
+    interrupt::listen();
     let scratch = Scratch::new("headwater-demo-")?;
     let site = Site::enter(scratch.path())?;
     site.tools.library()?;
@@ -69,6 +72,9 @@ fn show() -> Result<()> {
         }
         if let Some(cell) = sockets.cells().into_iter().find(|cell| cell.name == name) {
             one(&sockets, &site, title, cell, programs.is_empty())?;
+        }
+        if interrupt::asked() {
+            return Err(Failure::Interrupted);
         }
     }
     if missing {

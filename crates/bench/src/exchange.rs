@@ -205,9 +205,11 @@ impl Both<'_> {
             Ok(done) => done,
             Err(failure) if server.has_ended_soon()? => return Err(blame(server, failure)),
             Err(failure) => {
-                // Its failure is the news, but a server that is killed may leave things behind.
-                let _ = server.stop(signal);
-                return Err(failure);
+                // Its failure is the news, but a server that is killed may leave things behind, and wrong bytes are news too.
+                return Err(match server.stop(signal) {
+                    Err(told) if told.is_wrong_contents() => told,
+                    _ => failure,
+                });
             }
         };
         let time = self.start.elapsed();

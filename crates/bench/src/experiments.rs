@@ -20,7 +20,7 @@ pub use sockets::experiment as sockets;
 
 use crate::experiment::{Arm, Experiment};
 
-/// Every name that `headwater bench` knows. Those without an experiment below are still to come.
+/// Every name that `headwater bench` knows, in the order in which they run.
 pub const NAMES: [&str; 11] = [
     "sockets", "costs", "pipe", "xti", "udp", "tcp", "sctp", "speed", "lan", "apps", "netperf",
 ];
@@ -50,11 +50,8 @@ pub fn arms() -> Vec<Arm> {
 }
 
 pub fn print_list() {
-    for name in NAMES {
-        let Some(experiment) = by_name(name) else {
-            println!("{name}: not available yet");
-            continue;
-        };
+    for experiment in NAMES.into_iter().filter_map(by_name) {
+        let name = experiment.name();
         println!("{name}: {}", experiment.describe());
         for cell in experiment.cells() {
             let arms: Vec<&str> = cell.arms.iter().map(|arm| arm.name).collect();
@@ -88,6 +85,13 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn every_name_has_its_experiment() {
+        for name in NAMES {
+            assert_eq!(by_name(name).unwrap().name(), name);
         }
     }
 

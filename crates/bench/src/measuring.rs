@@ -33,7 +33,8 @@ pub struct Pace<'a> {
     pub until: Option<Instant>,
 }
 
-/// Measures one cell in one placement. `None`: the run was interrupted, or its time is over.
+/// Measures one cell in one placement. `None`: the run was interrupted, or its time is over. But wrong bytes are told of
+/// whatever else happens.
 pub fn measure(
     experiment: &dyn Experiment,
     site: &Site,
@@ -50,6 +51,7 @@ pub fn measure(
         .collect();
     let busy = match placement.disturb(&site.tools, &site.machine.cpus) {
         Ok(busy) => busy,
+        Err(_) if interrupt::asked_soon() => return Ok(None),
         Err(failure) => {
             let words = failure.to_string();
             all.iter_mut()
@@ -72,18 +74,23 @@ pub fn measure(
     };
     let step = pace.takes / (effort.pairs * all.len()).max(1) as u32;
     let busy_ns = || busy.as_ref().map_or(0, Running::cpu_ns);
-    let (mut disturbed, mut kept) = (0, 0);
-    for _ in 0..effort.pairs {
+    let (mut disturbed, mut kept, mut cut) = (0, 0, false);
+    'rounds: for _ in 0..effort.pairs {
         for again in (0..=AGAIN).rev() {
             let mut round = Vec::with_capacity(all.len());
             let mut calm = true;
             for series in &mut all {
+                if bounds::are_over() {
+                    cut = true;
+                    break 'rounds;
+                }
                 let (watch, others) = (Watch::start(&cpus), busy_ns());
                 let take = |series: &Series| experiment.sample(&job(series));
                 round.push(series.attempt(effort.failures, take));
                 calm &= watch.stop(busy_ns() - others).is_none();
-                if interrupt::asked() || bounds::are_over() {
-                    return Ok(None);
+                if interrupt::asked() {
+                    cut = true;
+                    break 'rounds;
                 }
             }
             let late = pace.until.is_some_and(|until| Instant::now() > until);
@@ -98,7 +105,7 @@ pub fn measure(
             disturbed += 1;
         }
     }
-    if effort.count {
+    if effort.count && !cut {
         for series in all.iter_mut().filter(|series| series.has_samples()) {
             // The rates are there; they are worth having without.
             if bounds::are_over() {
@@ -110,12 +117,14 @@ pub fn measure(
                 Err(_) => {}
             }
             if interrupt::asked() {
-                return Ok(None);
+                cut = true;
+                break;
             }
         }
     }
     drop(busy);
-    Ok(Some(Measured {
+    let wrong = all.iter().any(|series| series.wrong_contents);
+    Ok((!cut || wrong).then_some(Measured {
         all,
         disturbed,
         kept,

@@ -49,7 +49,6 @@ impl Plan {
         let mut queues: Vec<VecDeque<Item>> = Vec::new();
         for name in names(selections) {
             let Some(experiment) = experiments::by_name(name) else {
-                plan.skip(name, "it is not available yet");
                 continue;
             };
             if let Some(why) = experiment.hindrance(site) {

@@ -13,11 +13,14 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, tells_wrong_bytes};
 use crate::interrupt;
 use accounts::{cpu_ns, family, resident};
 pub use waiting::{end_all, wait_any, wait_for};
-use waiting::{send, wait_only};
+use waiting::{hold, send, wait_only};
+
+/// How long a program may take to end when it is asked to.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// What a program used over its life, with the children it waited for.
 #[derive(Clone, Copy, Default, Debug)]
@@ -159,11 +162,11 @@ impl Running {
         if let Some(signal) = signal {
             self.signal(signal);
         }
-        if !wait_only(&self, Duration::from_secs(5))? {
+        if !wait_only(&self, bounds::left(ENDING).max(Duration::from_secs(1)))? {
             return Err(self.late());
         }
         let (usage, status) = self.reap();
-        match before && status != 0 {
+        match status != 0 && (before || tells_wrong_bytes(&self.said())) {
             true => Err(self.ended_badly(status)),
             false => Ok((usage, self.said())),
         }
@@ -209,7 +212,11 @@ impl Running {
     }
 
     fn late(&self) -> Failure {
-        Failure::Late(self.name.clone(), line_of(&self.said()))
+        let said = self.said();
+        match tells_wrong_bytes(&said) {
+            true => Failure::Contents(self.name.clone()),
+            false => Failure::Late(self.name.clone(), line_of(&said)),
+        }
     }
 
     /// Takes the ended program's usage and status.
@@ -237,13 +244,16 @@ impl Drop for Running {
         if self.ended {
             return;
         }
-        // What is asked to end can tidy up, such as memory of servers that outlives them.
+        let mut all = hold(&self.family());
+        // What is asked to end can tidy up, such as memory of servers that outlives them. Whose parent has ended is no longer
+        // found, but was.
         if interrupt::asked() {
-            send(&family(self.pid), libc::SIGTERM);
+            send(&all, libc::SIGTERM);
             let _ = wait_only(self, Duration::from_millis(500));
+            all.extend(hold(&self.family()));
         }
-        send(&family(self.pid), libc::SIGKILL);
-        let _ = wait_only(self, Duration::from_secs(5));
+        send(&all, libc::SIGKILL);
+        let _ = wait_only(self, ENDING);
         self.reap();
     }
 }

@@ -321,12 +321,15 @@ impl Session {
         let mut found = CellReport::new(cell, placement, &all);
         if self.effort.rerun && found.comparisons.iter().any(|c| c.verdict.is_bad()) {
             progress.longer(item.takes);
-            let Some(again) = taken()? else {
-                return Ok(false);
-            };
-            disturbed += again.disturbed;
-            kept += again.kept;
-            found.measured_again(cell, &again.all);
+            match taken()? {
+                Some(again) => {
+                    disturbed += again.disturbed;
+                    kept += again.kept;
+                    found.measured_again(cell, &again.all);
+                }
+                None if !found.wrong_contents => return Ok(false),
+                None => {}
+            }
         }
         progress.say(&table::cell(cell, &found));
         let report = report(&mut self.run.experiments, experiment);
@@ -376,7 +379,7 @@ impl Session {
             }
         }
         self.run.complete = !interrupted;
-        self.run.finished = Some(now());
+        self.run.finished = (!interrupted).then(now);
         self.run.without_samples().write(&self.files.results())?;
         let written = render::all(&self.run, &self.files.out)?;
         for path in written

@@ -6,10 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::arms::user;
 use crate::carriage::{self, Carried};
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, NATIVE, PIPE,
-    Proof, STREAMS, Sample, TCP, TCP_NODELAY, UNIX,
+    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, PIPE, Proof,
+    STREAMS, Sample, TCP, TCP_NODELAY, UNIX,
 };
 use crate::lenient;
 use crate::placement::Placement;
@@ -185,12 +186,8 @@ pub fn compare(cell: &Cell, placement: Placement, all: &[Series]) -> Vec<Compari
     }
     let of_the_user = |series: &&Series| matches!(series.arm.carrier, Carrier::Command(_));
     for series in all.iter().filter(of_the_user) {
-        let against = if cell.arms.contains(&NATIVE) {
-            NATIVE
-        } else if cell.arms.contains(&TCP) {
-            TCP
-        } else {
-            TCP_NODELAY
+        let Some(against) = user::native(cell) else {
+            continue;
         };
         let seen = everywhere.clone().between(series.arm, against);
         let seen = one(cell, &seen, None, all);

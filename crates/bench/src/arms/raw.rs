@@ -66,7 +66,7 @@ fn parse(words: &[String]) -> Option<(&str, Work)> {
     ))
 }
 
-fn run(server: impl Wire, mut client: impl Wire, work: &Work) -> io::Result<()> {
+fn run(mut server: impl Wire, mut client: impl Wire, work: &Work) -> io::Result<()> {
     // SAFETY: this process has no other thread; the child only uses what it inherits and ends with _exit.
     let child = unsafe { libc::fork() };
     if child < 0 {
@@ -78,10 +78,12 @@ fn run(server: impl Wire, mut client: impl Wire, work: &Work) -> io::Result<()> 
         // SAFETY: no pointers are passed. A server whose client died must not spin on.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         pin(work.cpus[0]);
-        let served = serve(server, work);
+        let served = serve(&mut server, work);
+        // Said before the other end can notice, which then ends this one.
         if let Err(error) = &served {
             eprintln!("headwater-raw: {error}");
         }
+        drop(server);
         let code = served.is_err() as i32;
         // SAFETY: ends the child without running the parent's destructors.
         unsafe { libc::_exit(code) };
@@ -135,7 +137,7 @@ impl Script {
     }
 }
 
-fn serve(mut wire: impl Wire, work: &Work) -> io::Result<()> {
+fn serve(wire: &mut impl Wire, work: &Work) -> io::Result<()> {
     let mut script = Script::new(work.size);
     let mut message = vec![0; work.size];
     for turn in 0.. {

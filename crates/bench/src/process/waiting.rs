@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::process;
+use std::ptr;
 use std::time::{Duration, Instant};
 
 use super::Running;
@@ -66,22 +67,35 @@ fn descriptor(pid: i32) -> io::Result<OwnedFd> {
 
 /// Ends all programs that this process has started, and theirs: asks them to, and kills those that have not within `grace`.
 pub fn end_all(grace: Duration) {
-    // Who is killed may just have started another one.
+    let own = process::id() as i32;
+    let mut all = Vec::new();
+    // Who is killed may just have started another one; whose parent has ended is no longer found, but was.
     for signal in [libc::SIGTERM, libc::SIGKILL, libc::SIGKILL] {
-        let own = process::id() as i32;
         let others: Vec<i32> = family(own).into_iter().filter(|pid| *pid != own).collect();
-        // Held before the signal, so that a number that is given away meanwhile is not waited for.
-        let descriptors: Vec<OwnedFd> = others.iter().flat_map(|pid| descriptor(*pid)).collect();
-        send(&others, signal);
-        await_all(&descriptors, grace);
+        all.extend(hold(&others));
+        send(&all, signal);
+        await_all(&all, grace);
     }
 }
 
-/// Signals processes that were listed just now.
-pub(super) fn send(processes: &[i32], signal: i32) {
-    for &pid in processes {
-        // SAFETY: kill takes no pointers.
-        unsafe { libc::kill(pid, signal) };
+/// Processes that were listed just now, by descriptors, which stay theirs when their numbers are given away.
+pub(super) fn hold(processes: &[i32]) -> Vec<OwnedFd> {
+    processes.iter().flat_map(|&pid| descriptor(pid)).collect()
+}
+
+pub(super) fn send(processes: &[OwnedFd], signal: i32) {
+    for process in processes {
+        let nothing = ptr::null::<libc::siginfo_t>();
+        // SAFETY: the kernel is given no information to read.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                process.as_raw_fd(),
+                signal,
+                nothing,
+                0,
+            )
+        };
     }
 }
 

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::thread;
 
+use crate::scratch::Scratch;
+
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 const INHERIT: u64 = 1 << 1;
 const PERF_FLAG_FD_CLOEXEC: u64 = 8;
@@ -113,7 +115,7 @@ fn id_below(root: &Path) -> Option<u64> {
 /// Mounts tracefs where only a thread that ends at once can see it.
 fn mount_and_read_id() -> Option<u64> {
     thread::spawn(|| {
-        let folder = tempfile::tempdir().ok()?;
+        let folder = Scratch::new("headwater-trace-").ok()?;
         let target = std::ffi::CString::new(folder.path().to_str()?).ok()?;
         // SAFETY: every string ends in a zero byte and outlives its call; only this thread's namespace changes.
         let mounted = unsafe {

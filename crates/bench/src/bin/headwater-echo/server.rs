@@ -48,7 +48,8 @@ pub fn run(options: &Options) -> io::Result<()> {
             let mut served = SERVED.lock().unwrap();
             served.connections += 1;
             served.bytes += outcome.as_ref().unwrap_or(&0);
-            served.wrong |= outcome.is_err();
+            // A connection that breaks is the other end's to tell.
+            served.wrong |= outcome.is_err_and(|error| error.kind() == io::ErrorKind::InvalidData);
         });
     }
 }

@@ -32,7 +32,8 @@ pub fn run(options: &Options) -> io::Result<()> {
         let before = talk.bytes;
         let outcome = connection(&mut link, &mut talk, options);
         // What went wrong is told at the end: the driver is to see its own part of it first.
-        WRONG.fetch_or(!outcome.unwrap_or(false), Ordering::Relaxed);
+        let wrong = outcome.map_or_else(|e| e.kind() == io::ErrorKind::InvalidData, |right| !right);
+        WRONG.fetch_or(wrong, Ordering::Relaxed);
         BYTES.fetch_add(talk.bytes - before, Ordering::Relaxed);
         CONNECTIONS.fetch_add(1, Ordering::Relaxed);
         BUSY.store(false, Ordering::SeqCst);
@@ -48,7 +49,8 @@ pub fn connection(link: &mut Link, talk: &mut Talk, options: &Options) -> io::Re
         Work::Connects => {
             let right = talk.hear_burst(link)?;
             talk.answer(link)?;
-            Ok(right.unwrap_or(false))
+            // Whoever left before asking was told nothing wrong.
+            Ok(right.unwrap_or(true))
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{Work, parse};
 use crate::arms::user;
-use crate::carriage::Counters;
+use crate::carriage::{self, Counters};
 use crate::experiment::{Arm, Carrier, Cell, Goal, Job, Proof, Sample, Unit};
 use crate::failure::{Failure, Result};
 use crate::machine;
@@ -125,6 +125,11 @@ impl Way {
         self.under(BY_KERNEL)
     }
 
+    /// Whether it is SCTP within the host, which needs no packets.
+    fn is_without_packets(&self) -> bool {
+        self.sender.carrier == "/dev/sctp_t" && self.variables.is_empty()
+    }
+
     pub const fn under(self, variables: &'static [(&'static str, &'static str)]) -> Way {
         Way { variables, ..self }
     }
@@ -183,6 +188,12 @@ impl Work for Pair {
             let said = "a connection that the kernel was to carry went through shared memory";
             return Err(Failure::Output(NAME.to_string(), said.to_string()));
         }
+        let loopback_bytes = machine::loopback_bytes() - loopback_before;
+        let seen = loopback_bytes as f64 / driven.all_messages.max(1) as f64;
+        if way.is_without_packets() && !carriage::is_quiet(seen, self.size as f64) {
+            let said = "messages that were to go through shared memory went in packets";
+            return Err(Failure::Output(NAME.to_string(), said.to_string()));
+        }
         Ok(Sample {
             messages: driven.messages,
             all_messages: driven.all_messages,
@@ -198,7 +209,7 @@ impl Work for Pair {
             rx_rate: Some(per_second(driven.received)),
             values: driven.values(),
             loss: driven.loss,
-            loopback_bytes: machine::loopback_bytes() - loopback_before,
+            loopback_bytes,
             counters,
             ..Sample::default()
         })
