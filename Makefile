@@ -49,7 +49,7 @@ endif
 
 help:
 	@echo 'make build     target/release/headwater and target/release/libheadwater.so'
-	@echo 'make test      every test'
+	@echo 'make test      every test; installs what they use; STRICT=1 fails where something is missing'
 	@echo 'make loom      the memory-model checks of the channel'
 	@echo 'make lint      formatting and clippy'
 	@echo 'make demo      what acceleration does, in a minute or two'
@@ -60,9 +60,15 @@ build:
 	$(CARGO) build --release $(CARGOFLAGS)
 	ln -sf libheadwater.so $(BUILT)/$(SONAME)
 
-# End-to-end tests use what `build` left in target/release.
+# End-to-end tests use what `build` left in target/release. What can't run for want of a program or of root is in a table at
+# the end; STRICT=1 fails there instead.
+test: export HEADWATER_NOT_RUN := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/not-run
+test: export STRICT := $(STRICT)
 test: build
+	scripts/programs install
+	rm -f "$$HEADWATER_NOT_RUN"
 	$(CARGO) test --workspace --profile testing $(CARGOFLAGS)
+	@scripts/programs table "$$HEADWATER_NOT_RUN"
 
 loom:
 	RUSTFLAGS='--cfg loom' CARGO_PROFILE_RELEASE_LTO=off CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom \
@@ -78,6 +84,7 @@ bench: build
 	$(BUILT)/headwater bench $(BENCH)
 
 demo: build
+	scripts/programs install redis-server redis-tools nginx wrk
 	$(BUILT)/headwater demo
 
 # Built only where missing, so that root need not have a toolchain.

@@ -3,15 +3,16 @@
 mod programs;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
+use headwater_testkit::needs;
 use programs::{build, command, folder, said};
 
 /// With an ordinary program's privileges.
 const ORDINARY: &str = "setpriv --bounding-set=-all --inh-caps=-all --no-new-privs";
 
-/// Runs `line` as root of a network namespace with loop-back; `None` where that is not permitted.
-fn in_network(folder: &Path, line: &str) -> Option<Output> {
+/// Runs `line` as root of a network namespace with loop-back.
+fn in_network(folder: &Path, line: &str) -> Output {
     // SAFETY: no arguments.
     let root = unsafe { libc::geteuid() } == 0;
     let how: &[&str] = if root {
@@ -19,15 +20,10 @@ fn in_network(folder: &Path, line: &str) -> Option<Output> {
     } else {
         &["--net", "--map-root-user"]
     };
-    let possible = Command::new("unshare").args(how).arg("true").output();
-    if !possible.is_ok_and(|o| o.status.success()) {
-        eprintln!("not tested: a network namespace needs root or user namespaces");
-        return None;
-    }
     let mut command = command(Path::new("unshare"), folder);
     let prepared = format!("ip link set lo up && {line}");
     command.args(how).args(["sh", "-c", &prepared]);
-    Some(command.output().expect("timeout, of coreutils"))
+    command.output().expect("timeout, of coreutils")
 }
 
 /// Round-trip times as T.
@@ -57,6 +53,7 @@ rtt T
 
 #[test]
 fn with_and_without_privilege_it_says_the_same() {
+    needs!("namespaces", "iproute2");
     let folder = folder();
     let ping = build("xti_ping", folder.path());
     let ping = ping.display();
@@ -65,28 +62,23 @@ fn with_and_without_privilege_it_says_the_same() {
         format!("{ping} -c 3 -s 100 -i 0.01 127.0.0.1"),
         format!("{allow} && {ORDINARY} {ping} -c 3 -s 100 -i 0.01 127.0.0.1"),
     ] {
-        let Some(output) = in_network(folder.path(), &line) else {
-            return;
-        };
+        let output = in_network(folder.path(), &line);
         assert_eq!(without_times(&said(&output)), THREE);
     }
     for prefix in [String::new(), format!("{allow} && {ORDINARY} ")] {
         let line = format!("{prefix}{ping} -c 1 ::1");
-        let Some(output) = in_network(folder.path(), &line) else {
-            return;
-        };
+        let output = in_network(folder.path(), &line);
         assert!(said(&output).contains("64 bytes from ::1: icmp_seq=1 time="));
     }
 }
 
 #[test]
 fn what_is_missing_is_said() {
+    needs!("namespaces", "iproute2");
     let folder = folder();
     let ping = build("xti_ping", folder.path());
     let line = format!("{ORDINARY} {} -c 1 127.0.0.1", ping.display());
-    let Some(output) = in_network(folder.path(), &line) else {
-        return;
-    };
+    let output = in_network(folder.path(), &line);
     assert_eq!(output.status.code(), Some(2));
     let stderr = String::from_utf8_lossy(&output.stderr);
     for part in ["CAP_NET_RAW", "ping_group_range", "AmbientCapabilities"] {
@@ -103,15 +95,14 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn nobody_answers() {
+    needs!("namespaces", "iproute2");
     let folder = folder();
     let ping = build("xti_ping", folder.path());
     let line = format!(
         "ip route add unreachable 192.0.2.0/24 && {} -c 1 192.0.2.1",
         ping.display()
     );
-    let Some(output) = in_network(folder.path(), &line) else {
-        return;
-    };
+    let output = in_network(folder.path(), &line);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("To 192.0.2.1: No route to host"), "{text}");

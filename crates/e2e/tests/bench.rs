@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use headwater_e2e::{Lab, Mode, PATIENCE, lab};
+use headwater_testkit::needs;
 use serde_json::Value;
 
 const ROUNDS: usize = 2;
@@ -116,6 +117,7 @@ fn beside_library(name: &str) -> PathBuf {
 
 #[test]
 fn a_missing_program_and_one_that_does_not_start_are_named_and_the_rest_is_measured() {
+    needs!("redis-server", "memcached", "iperf3", "redis-tools");
     let bench = Bench::new();
     bench.link("iperf3");
     bench.stand_in("memcached", "echo no memory today >&2; exit 1");
@@ -137,6 +139,7 @@ fn a_missing_program_and_one_that_does_not_start_are_named_and_the_rest_is_measu
 
 #[test]
 fn a_port_that_somebody_else_takes_is_chosen_anew() {
+    needs!("redis-server", "redis-tools");
     let bench = Bench::new();
     // Between the choice and the start of the first server, another one takes the port; it lives while the pipe is open.
     let pipe = bench.lab.path("pipe");
@@ -170,6 +173,7 @@ fn a_port_that_somebody_else_takes_is_chosen_anew() {
 
 #[test]
 fn a_server_that_is_killed_in_the_middle_is_blamed_and_the_next_rounds_go_on() {
+    needs!("redis-server", "redis-tools");
     let bench = Bench::new();
     let killed = bench.lab.path("killed");
     let pid = bench.lab.path("pid");
@@ -202,6 +206,7 @@ fn a_server_that_is_killed_in_the_middle_is_blamed_and_the_next_rounds_go_on() {
 
 #[test]
 fn an_interrupted_run_leaves_what_it_has_measured_and_can_be_completed() {
+    needs!("redis-server", "memcached", "redis-tools");
     let bench = Bench::new();
     // The first one never gets ready.
     let held = bench.lab.path("held");
@@ -244,6 +249,7 @@ fn an_interrupted_run_leaves_what_it_has_measured_and_can_be_completed() {
 
 #[test]
 fn a_second_interruption_leaves_neither_programs_nor_scratch_folders() {
+    needs!("memcached");
     let bench = Bench::new();
     // It takes its time to end, and is asked for more than that.
     let pid = bench.lab.path("pid");
@@ -274,6 +280,7 @@ fn a_second_interruption_leaves_neither_programs_nor_scratch_folders() {
 
 #[test]
 fn an_arm_of_the_users_own_and_every_single_sample_are_in_the_results() {
+    needs!("memcached");
     let bench = Bench::new();
     bench.link("memcached");
     let seen = bench.lab.path("seen");

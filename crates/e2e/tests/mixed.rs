@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use headwater_e2e::{Lab, Mode, accelerated, lab, native, network};
+use headwater_testkit::needs;
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -72,16 +73,19 @@ fn by_the_kernel(sides: Sides, prepare: impl Fn(&Lab)) {
 
 #[test]
 fn only_the_server_has_the_library() {
+    needs!("python3");
     by_the_kernel(SERVER, |_| ());
 }
 
 #[test]
 fn only_the_client_has_the_library() {
+    needs!("python3");
     by_the_kernel(CLIENT, |_| ());
 }
 
 #[test]
 fn each_side_has_a_folder_of_its_own() {
+    needs!("python3");
     // As in two containers that share the network only.
     let (_, expected) = native(|lab| echo(lab, BOTH, "threads"));
     let (lab, seen) = accelerated(|lab| {
@@ -106,6 +110,7 @@ fn each_side_has_a_folder_of_its_own() {
 
 #[test]
 fn the_runtime_folder_is_refused() {
+    needs!("python3");
     by_the_kernel(BOTH, |lab| {
         std::fs::write(lab.path("run"), "not a folder").unwrap()
     });
@@ -117,6 +122,7 @@ fn the_runtime_folder_is_refused() {
 
 #[test]
 fn the_board_is_garbage() {
+    needs!("python3");
     for bytes in [
         vec![],
         vec![0xa5; 100],
@@ -148,6 +154,7 @@ fn board(lab: &Lab) -> std::path::PathBuf {
 
 #[test]
 fn files_must_stay_small() {
+    needs!("python3");
     use std::os::unix::process::CommandExt;
     let limit = |c: &mut Command| {
         let small = libc::rlimit {
@@ -180,18 +187,21 @@ fn files_must_stay_small() {
 
 #[test]
 fn the_port_is_denied() {
+    needs!("python3");
     by_the_kernel(BOTH, |lab| lab.set("HEADWATER_DENY_PORTS", "1-65535"));
     by_the_kernel(BOTH, |lab| lab.set("HEADWATER_PORTS", "1"));
 }
 
 #[test]
 fn the_program_is_denied() {
+    needs!("python3");
     by_the_kernel(BOTH, |lab| lab.set("HEADWATER_DENY_PROGRAMS", "python3*"));
 }
 
 /// A listener of a killed process stays on the board for a while; who listens there now does not know the library.
 #[test]
 fn a_killed_server_is_replaced_by_a_plain_one() {
+    needs!("python3");
     let serve = |lab: &Lab, port: u16, with: bool| {
         let mut c = if with {
             lab.command(PYTHON)
@@ -239,6 +249,7 @@ fn a_killed_server_is_replaced_by_a_plain_one() {
 /// One port, two listeners with SO_REUSEPORT, of which one knows the library: each connection finds its own way.
 #[test]
 fn listeners_with_and_without_the_library_share_a_port() {
+    needs!("python3");
     let serve = |lab: &Lab, port: u16, with: bool| {
         let mut c = if with {
             lab.command(PYTHON)
@@ -272,11 +283,7 @@ fn listeners_with_and_without_the_library_share_a_port() {
 /// Users who do not name each other stay with the kernel.
 #[test]
 fn another_user_is_refused() {
-    // SAFETY: reads a number.
-    if unsafe { libc::getuid() } != 0 {
-        eprintln!("only root can become somebody else: nothing tested");
-        return;
-    }
+    needs!("root", "python3");
     let other = |lab: &Lab, command: &mut Command| {
         use std::os::unix::process::CommandExt;
         command.uid(65534).gid(65534);
@@ -307,6 +314,7 @@ fn another_user_is_refused() {
 /// A process that writes garbage into the shared segment harms that connection, not the program.
 #[test]
 fn garbage_in_the_segment_costs_one_connection() {
+    needs!("python3");
     let lab = Lab::new(Mode::Accelerated);
     let port = network::free_port();
     let mut c = lab.command(PYTHON);

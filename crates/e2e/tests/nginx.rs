@@ -4,6 +4,7 @@ use std::process::Command;
 
 use headwater_e2e::lab::digest;
 use headwater_e2e::{Lab, Running, both, network};
+use headwater_testkit::needs;
 
 struct Nginx<'a> {
     lab: &'a Lab,
@@ -143,21 +144,25 @@ fn serves(listen: &str, http: &str, prefix: &str) {
 
 #[test]
 fn workers_share_a_listener() {
+    needs!("nginx", "wrk", "curl");
     serves("", "sendfile on;", "");
 }
 
 #[test]
 fn workers_have_listeners_of_their_own() {
+    needs!("nginx", "wrk", "curl");
     serves("reuseport", "sendfile off;", "");
 }
 
 #[test]
 fn a_proxy_with_connections_kept_open() {
+    needs!("nginx", "wrk", "curl");
     serves("", "sendfile on; tcp_nopush on;", "proxy/");
 }
 
 #[test]
 fn workers_are_replaced_under_load() {
+    needs!("nginx", "wrk", "curl");
     let lab = both(|lab| {
         let nginx = Nginx::start(lab, "reuseport", "");
         std::thread::scope(|scope| {

@@ -1,6 +1,7 @@
 //! Python's ways of serving and of asking, each server style against several client styles.
 
 use headwater_e2e::{Lab, both, lab, network};
+use headwater_testkit::needs;
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -31,41 +32,49 @@ fn carried(server: &str, clients: &[&str]) {
 
 #[test]
 fn selectors_epoll() {
+    needs!("python3");
     carried("epoll", &["threads", "epoll", "timeouts"]);
 }
 
 #[test]
 fn selectors_poll() {
+    needs!("python3");
     carried("poll", &["threads", "poll"]);
 }
 
 #[test]
 fn selectors_select() {
+    needs!("python3");
     carried("select", &["asyncio", "select"]);
 }
 
 #[test]
 fn asyncio() {
+    needs!("python3");
     carried("asyncio", &["asyncio", "epoll", "serial"]);
 }
 
 #[test]
 fn threads() {
+    needs!("python3");
     carried("threads", &["threads", "timeouts", "asyncio"]);
 }
 
 #[test]
 fn socketserver_with_threads() {
+    needs!("python3");
     carried("threading_server", &["threads", "select"]);
 }
 
 #[test]
 fn socketserver_with_forks() {
+    needs!("python3");
     carried("forking_server", &["threads", "serial"]);
 }
 
 #[test]
 fn accepted_by_the_parent_and_read_by_the_child() {
+    needs!("python3");
     let lab = both(|lab| talk(lab, "fork", &["serial", "threads", "epoll"]));
     assert!(
         lab.lines().iter().any(|l| l.accelerated > 0),
@@ -76,36 +85,43 @@ fn accepted_by_the_parent_and_read_by_the_child() {
 
 #[test]
 fn a_parent_that_closes_late() {
+    needs!("python3");
     carried("late_close", &["paused"]);
 }
 
 #[test]
 fn workers_that_share_a_listener() {
+    needs!("python3");
     carried("workers", &["threads", "serial"]);
 }
 
 #[test]
 fn workers_with_a_listener_each() {
+    needs!("python3");
     carried("workers_reuseport", &["threads", "serial"]);
 }
 
 #[test]
 fn multiprocessing_with_fork() {
+    needs!("python3");
     both(|lab| talk(lab, "multiprocessing", &["serial", "threads"]));
 }
 
 #[test]
 fn multiprocessing_with_descriptors_sent() {
+    needs!("python3");
     both(|lab| talk(lab, "spawned", &["serial", "threads"]));
 }
 
 #[test]
 fn programs_on_the_connection() {
+    needs!("python3");
     both(|lab| talk(lab, "programs", &["serial", "threads", "asyncio"]));
 }
 
 #[test]
 fn http() {
+    needs!("python3");
     let lab = both(|lab| {
         let port = network::free_port();
         let pair = |role: &str| {

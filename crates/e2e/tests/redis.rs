@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use headwater_e2e::{Lab, Running, both, lab, network};
+use headwater_testkit::needs;
 
 struct Redis<'a> {
     lab: &'a Lab,
@@ -55,6 +56,7 @@ impl<'a> Redis<'a> {
 
 #[test]
 fn commands_of_one_client() {
+    needs!("redis-server", "redis-tools");
     let lab = both(|lab| {
         let redis = Redis::start(lab);
         let mut script = String::new();
@@ -77,6 +79,7 @@ fn commands_of_one_client() {
 
 #[test]
 fn large_values_keep_their_bytes() {
+    needs!("redis-server", "redis-tools");
     const SIZE: usize = 12 << 20;
     let lab = both(|lab| {
         let redis = Redis::start(lab);
@@ -100,6 +103,7 @@ fn large_values_keep_their_bytes() {
 
 #[test]
 fn benchmark_with_many_clients() {
+    needs!("redis-server", "redis-tools");
     let lab = both(|lab| {
         let redis = Redis::start(lab);
         let tests = [
@@ -133,6 +137,7 @@ fn benchmark_with_many_clients() {
 
 #[test]
 fn subscribers_and_blocked_clients_are_woken() {
+    needs!("redis-server", "redis-tools", "python3");
     let lab = both(|lab| {
         let redis = Redis::start(lab);
         let code = lab::source("py/redis_wait.py");

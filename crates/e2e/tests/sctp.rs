@@ -6,6 +6,7 @@ mod sctp_peers;
 use std::process::Stdio;
 
 use headwater_e2e::program;
+use headwater_testkit::needs;
 use sctp_peers::capture::{Capture, NOTHING, RETRANSMISSIONS, SLOW_READER};
 use sctp_peers::{Tally, await_ready, counted, ours, pion, serve_udp, stack, tally, usrsctp, wire};
 
@@ -14,6 +15,7 @@ const THEIR_UDP: u16 = 9901;
 
 #[test]
 fn usrsctp_discards_what_we_send() {
+    needs!("tshark", "libusrsctp-examples");
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
     let server = serve_udp(
@@ -51,6 +53,7 @@ fn usrsctp_discards_what_we_send() {
 
 #[test]
 fn usrsctp_echoes_what_we_send() {
+    needs!("tshark", "libusrsctp-examples");
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
     let _server = serve_udp(
@@ -84,6 +87,7 @@ fn usrsctp_echoes_what_we_send() {
 
 #[test]
 fn usrsctp_sends_to_us() {
+    needs!("tshark", "libusrsctp-examples");
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
     for (count, size) in [("2000", 100), ("500", 5000)] {
@@ -120,6 +124,7 @@ fn usrsctp_sends_to_us() {
 
 #[test]
 fn usrsctp_talks_to_our_echo() {
+    needs!("libusrsctp-examples");
     let lab = sctp_peers::lab();
     let lines = lab.path("lines");
     std::fs::write(&lines, "first\nsecond\nthird\n").expect("the lab's folder is writable");
@@ -137,6 +142,7 @@ fn usrsctp_talks_to_our_echo() {
 
 #[test]
 fn pion_echoes_what_we_send() {
+    needs!("tshark", "go");
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
     let server = serve_udp(
@@ -170,6 +176,7 @@ fn pion_echoes_what_we_send() {
 
 #[test]
 fn pion_talks_to_our_echo() {
+    needs!("tshark", "go");
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
     let server = serve_udp(
@@ -203,6 +210,7 @@ fn pion_talks_to_our_echo() {
 /// Packets written by hand, and ours taken apart by somebody else's eyes.
 #[test]
 fn scapy_speaks_with_us_packet_by_packet() {
+    needs!("root", "python3-scapy");
     let lab = sctp_peers::lab();
     let _server = serve_udp(
         &lab,
@@ -221,6 +229,14 @@ fn scapy_speaks_with_us_packet_by_packet() {
 
 #[test]
 fn one_percent_of_loss_costs_time_only() {
+    needs!(
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux",
+        "tshark"
+    );
     let lab = sctp_peers::lab();
     let far = wire::wires(&lab, 1);
     let capture = Capture::start(&lab, "near0", &[OUR_UDP]);
@@ -251,6 +267,15 @@ fn one_percent_of_loss_costs_time_only() {
 
 #[test]
 fn usrsctp_and_we_get_through_loss() {
+    needs!(
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux",
+        "tshark",
+        "libusrsctp-examples"
+    );
     let lab = sctp_peers::lab();
     let far = wire::wires(&lab, 1);
     let capture = Capture::start(&lab, "near0", &[OUR_UDP]);
@@ -276,6 +301,7 @@ fn usrsctp_and_we_get_through_loss() {
 /// Two wires, one is cut while data flows both ways; nothing is lost.
 #[test]
 fn a_cut_path_loses_nothing() {
+    needs!("root", "iproute2", "nftables", "ethtool", "util-linux");
     let lab = sctp_peers::lab();
     let far = wire::wires(&lab, 2);
     let server = ours(
@@ -326,6 +352,15 @@ fn a_cut_path_loses_nothing() {
 /// The whole stack, straight on IP and encapsulated, to usrsctp on another host.
 #[test]
 fn our_stack_sends_to_usrsctp_by_both_links() {
+    needs!(
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux",
+        "tshark",
+        "libusrsctp-examples"
+    );
     for (link, words) in [("raw", &[][..]), ("udp:9901", &["9901", "9899"])] {
         let lab = sctp_peers::lab();
         let far = wire::wires(&lab, 1);
@@ -363,6 +398,15 @@ fn our_stack_sends_to_usrsctp_by_both_links() {
 
 #[test]
 fn usrsctp_sends_to_our_stack_by_both_links() {
+    needs!(
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux",
+        "tshark",
+        "libusrsctp-examples"
+    );
     for (link, words) in [
         ("raw", &[][..]),
         ("udp:9901", &["-E", "9901", "-U", "9899"]),

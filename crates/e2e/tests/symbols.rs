@@ -1,10 +1,12 @@
 //! The library exports the libc names that it interposes, and nothing else.
 
+use headwater_testkit::needs;
 use std::path::Path;
 use std::process::Command;
 
 #[test]
 fn the_list_of_dynamic_symbols_is_pinned() {
+    needs!("binutils");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let library = std::env::var("HEADWATER_LIBRARY")
         .map_or_else(|_| root.join("target/release/libheadwater.so"), Into::into);

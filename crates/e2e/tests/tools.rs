@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use headwater_e2e::lab::digest;
 use headwater_e2e::{Lab, PATIENCE, both, network, program};
+use headwater_testkit::needs;
 
 /// iperf3 moves a fixed number of bytes, and both ends say how many.
 fn iperf(extra: &[&str]) {
@@ -39,21 +40,25 @@ fn iperf(extra: &[&str]) {
 
 #[test]
 fn iperf_sends() {
+    needs!("iperf3");
     iperf(&[]);
 }
 
 #[test]
 fn iperf_receives() {
+    needs!("iperf3");
     iperf(&["-R"]);
 }
 
 #[test]
 fn iperf_in_parallel_and_small_writes() {
+    needs!("iperf3");
     iperf(&["-P", "4", "-l", "4K"]);
 }
 
 #[test]
 fn iperf_both_ways() {
+    needs!("iperf3");
     iperf(&["--bidir", "-l", "64K"]);
 }
 
@@ -74,6 +79,7 @@ fn relayed(lab: &Lab, server: &[&str], client: &[&str]) -> (usize, u64) {
 
 #[test]
 fn socat_relays_a_file() {
+    needs!("socat");
     let server = [
         "socat",
         "-u",
@@ -87,6 +93,7 @@ fn socat_relays_a_file() {
 
 #[test]
 fn netcat_relays_a_file() {
+    needs!("netcat-openbsd");
     let lab = both(|lab| {
         relayed(
             lab,
@@ -99,6 +106,7 @@ fn netcat_relays_a_file() {
 
 #[test]
 fn netcat_to_socat_over_ipv6() {
+    needs!("netcat-openbsd", "socat");
     let server = [
         "socat",
         "-u",
@@ -112,6 +120,7 @@ fn netcat_to_socat_over_ipv6() {
 /// A forking server whose children run programs on the connection: echo by cat, natively and with the library inside.
 #[test]
 fn socat_forks_and_runs_programs() {
+    needs!("socat");
     let lab = both(|lab| {
         let port = network::free_port();
         let payload = lab.payload("payload", 2 << 20);
@@ -139,6 +148,7 @@ fn socat_forks_and_runs_programs() {
 /// The program gets the connection itself as its input and output.
 #[test]
 fn socat_hands_the_connection_to_a_program() {
+    needs!("socat");
     both(|lab| {
         let port = network::free_port();
         let payload = lab.payload("payload", 2 << 20);
@@ -157,6 +167,7 @@ fn socat_hands_the_connection_to_a_program() {
 
 #[test]
 fn memcached_keeps_what_it_is_given() {
+    needs!("memcached", "python3");
     let lab = both(|lab| {
         let port = network::free_port();
         let mut c = lab.command("memcached");
@@ -185,6 +196,7 @@ fn memcached_keeps_what_it_is_given() {
 
 #[test]
 fn sockperf_plays_ping_pong() {
+    needs!("sockperf");
     let lab = both(|lab| {
         let port = network::free_port();
         let mut c = lab.command("sockperf");
@@ -219,6 +231,7 @@ fn sockperf_plays_ping_pong() {
 /// A database in a folder of its own: forking server, own processes talking by signals and latches, COPY in both directions.
 #[test]
 fn postgresql_answers_the_same() {
+    needs!("postgresql");
     let bin = std::fs::read_dir("/usr/lib/postgresql")
         .expect("postgresql is installed")
         .flatten()

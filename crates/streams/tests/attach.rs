@@ -115,11 +115,8 @@ fn errors_are_the_manuals() {
 
 #[test]
 fn another_users_file_is_refused() {
+    headwater_testkit::needs!("root");
     let _turn = alone();
-    // SAFETY: no arguments.
-    if unsafe { libc::geteuid() } != 0 {
-        return;
-    }
     let file = file();
     let [_a, b] = pipe();
     let child = Child::run(|| {

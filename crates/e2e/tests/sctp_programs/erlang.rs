@@ -3,11 +3,13 @@
 use std::process::Command;
 
 use headwater_e2e::{lab, program::Output};
+use headwater_testkit::needs;
 
 use crate::ground::Ground;
 use crate::sctp_peers::usrsctp;
 
 everywhere! {
+    ["erlang-base"]
     passive
     active
     peeled_off
@@ -81,6 +83,15 @@ fn told(output: Output, before: &str) -> usize {
 
 #[test]
 fn usrsctp_echoes() {
+    needs!(
+        "erlang-base",
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux",
+        "libusrsctp-examples"
+    );
     for (port, words) in [(None, &[][..]), (Some(9901), &["9901", "9899"])] {
         let ground = Ground::towards(port);
         let server = usrsctp(&ground.lab, "echo_server", words);

@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use headwater_e2e::Running;
+use headwater_testkit::needs;
 
 use crate::ground::Ground;
 
 everywhere! {
+    ["iperf3", "libsctp-dev"]
     one_stream
     eight_associations
     eight_streams
@@ -74,6 +76,15 @@ pub fn client(ground: &Ground, words: &[&str]) -> std::process::Command {
 
 #[test]
 fn in_containers() {
+    needs!(
+        "iperf3",
+        "libsctp-dev",
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux"
+    );
     let ground = Ground::containers();
     transfer(&ground, 20, &[]);
     transfer(&ground, 20, &["-R", "-P", "2"]);
@@ -81,12 +92,22 @@ fn in_containers() {
 
 #[test]
 fn straight_on_ip() {
+    needs!(
+        "iperf3",
+        "libsctp-dev",
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux"
+    );
     let ground = Ground::raw();
     transfer(&ground, 20, &["-P", "2", "--nstreams", "4"]);
 }
 
 #[test]
 fn bound_to_addresses() {
+    needs!("iperf3", "libsctp-dev");
     let ground = Ground::shared_memory();
     let server = serve(&ground, &["-1"]);
     let words = ["-X", "127.0.0.1", "-X", "127.0.0.2", "-n", "10M"];

@@ -3,12 +3,14 @@
 use std::time::{Duration, Instant};
 
 use headwater_e2e::{PATIENCE, Running};
+use headwater_testkit::needs;
 
 use crate::ground::{Ground, await_said, await_that};
 use crate::{iperf, lksctp};
 
 #[test]
 fn a_killed_iperf_client_leaves_its_server_at_work() {
+    needs!("iperf3");
     for ground in [Ground::shared_memory, Ground::udp] {
         let ground = ground();
         let server = iperf::serve(&ground, &[]);
@@ -27,6 +29,7 @@ fn a_killed_iperf_client_leaves_its_server_at_work() {
 
 #[test]
 fn a_killed_iperf_server_ends_its_client() {
+    needs!("iperf3");
     for ground in [Ground::shared_memory, Ground::udp] {
         let ground = ground();
         for _ in 0..2 {
@@ -43,6 +46,7 @@ fn a_killed_iperf_server_ends_its_client() {
 
 #[test]
 fn a_killed_sctp_test_leaves_its_port() {
+    needs!("lksctp-tools");
     for ground in [Ground::shared_memory, Ground::udp] {
         let ground = ground();
         for style in [&[][..], &["-T"]] {
@@ -66,6 +70,7 @@ fn a_killed_sctp_test_leaves_its_port() {
 /// its retransmissions say.
 #[test]
 fn a_killed_server_ends_a_client_of_one_to_one_style() {
+    needs!("lksctp-tools");
     let ground = Ground::shared_memory();
     let server = lksctp::serve_sctp_test(&ground, &["-T"]);
     let load = ["-x", "1000000", "-c", "5"];

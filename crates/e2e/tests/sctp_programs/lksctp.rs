@@ -3,11 +3,13 @@
 use std::process::Command;
 
 use headwater_e2e::{Running, program};
+use headwater_testkit::needs;
 
 use crate::ground::{Ground, await_said, await_that};
 use crate::sctp_peers::usrsctp;
 
 everywhere! {
+    ["lksctp-tools"]
     sctp_test_one_to_many
     sctp_test_one_to_one
     sctp_test_on_several_streams
@@ -168,6 +170,7 @@ fn run_typed(ground: &Ground, lines: &str, words: &[&str]) -> String {
 /// Options and addresses of an association, by hand.
 #[test]
 fn sctp_darn_by_hand() {
+    needs!("lksctp-tools");
     for ground in [Ground::shared_memory, Ground::udp] {
         let ground = ground();
         let server = serve_sctp_darn(&ground, &[]);
@@ -188,6 +191,7 @@ fn sctp_darn_by_hand() {
 /// Ten endpoints of one process, looked at by select and by poll, one of which sends.
 #[test]
 fn sctp_darn_waits_for_many() {
+    needs!("lksctp-tools");
     for wait in [&[][..], &["--use-poll"]] {
         let ground = Ground::shared_memory();
         let words = ["-H", "127.0.0.1", "-P", "4991", "-i", "10"];
@@ -202,6 +206,14 @@ fn sctp_darn_waits_for_many() {
 
 #[test]
 fn sctp_test_in_containers() {
+    needs!(
+        "lksctp-tools",
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux"
+    );
     let ground = Ground::containers();
     sctp_test(&ground, &[], &["-c", "4", "-x", "5", "-o", "1"]);
     sctp_test(&ground, &["-T"], &["-c", "3", "-x", "5"]);
@@ -209,6 +221,14 @@ fn sctp_test_in_containers() {
 
 #[test]
 fn sctp_test_straight_on_ip() {
+    needs!(
+        "lksctp-tools",
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux"
+    );
     let ground = Ground::raw();
     sctp_test(&ground, &[], &["-c", "4", "-x", "5", "-o", "1"]);
     sctp_test(&ground, &["-T"], &["-c", "6", "-x", "5"]);
@@ -216,6 +236,15 @@ fn sctp_test_straight_on_ip() {
 
 #[test]
 fn sctp_test_sends_to_usrsctp() {
+    needs!(
+        "lksctp-tools",
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux",
+        "libusrsctp-examples"
+    );
     for (port, words) in [(None, &[][..]), (Some(9901), &["9901", "9899"])] {
         let ground = Ground::towards(port);
         let server = usrsctp(&ground.lab, "discard_server", words);
@@ -239,6 +268,15 @@ fn usrsctp_received(said: &str) -> usize {
 
 #[test]
 fn usrsctp_sends_to_sctp_test() {
+    needs!(
+        "lksctp-tools",
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux",
+        "libusrsctp-examples"
+    );
     for (port, words) in [(None, &[][..]), (Some(9901), &["-E", "9901", "-U", "9899"])] {
         let ground = Ground::towards(port);
         for style in [&[][..], &["-T"]] {
@@ -264,6 +302,15 @@ fn usrsctp_sends_to_sctp_test() {
 
 #[test]
 fn usrsctp_types_to_sctp_darn() {
+    needs!(
+        "lksctp-tools",
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux",
+        "libusrsctp-examples"
+    );
     let ground = Ground::towards(Some(9901));
     let server = serve_sctp_darn(&ground, &[]);
     let lines = ground.lab.path("lines");

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use headwater_e2e::{Running, lab};
+use headwater_testkit::needs;
 
 use crate::ground::{Ground, await_said};
 use crate::lksctp;
@@ -53,6 +54,13 @@ const TEXT: &str = "TEST SUCCEEDED";
 
 #[test]
 fn its_loopback_test() {
+    needs!(
+        "python3-dev",
+        "python3-pip",
+        "gcc",
+        "libsctp-dev",
+        "lksctp-tools"
+    );
     let script = pysctp().join("test_loopback.py");
     for ground in [Ground::shared_memory, Ground::udp] {
         let ground = ground();
@@ -67,6 +75,13 @@ fn its_loopback_test() {
 /// As it says itself: against sctp_test.
 #[test]
 fn its_local_test() {
+    needs!(
+        "python3-dev",
+        "python3-pip",
+        "gcc",
+        "libsctp-dev",
+        "lksctp-tools"
+    );
     let script = pysctp().join("test_local_cnx.py");
     for ground in [Ground::shared_memory, Ground::udp] {
         let ground = ground();
@@ -81,6 +96,19 @@ fn its_local_test() {
 
 #[test]
 fn its_remote_test() {
+    needs!(
+        "python3-dev",
+        "python3-pip",
+        "gcc",
+        "libsctp-dev",
+        "lksctp-tools",
+        "root",
+        "iproute2",
+        "nftables",
+        "ethtool",
+        "util-linux",
+        "libusrsctp-examples"
+    );
     let script = pysctp().join("test_remote_cnx.py");
     let ground = Ground::lossy();
     let server = lksctp::serve_sctp_test(&ground, &[]);
@@ -103,6 +131,13 @@ fn remote(ground: &Ground, script: &Path, port: &str) -> Running {
 
 #[test]
 fn its_classes() {
+    needs!(
+        "python3-dev",
+        "python3-pip",
+        "gcc",
+        "libsctp-dev",
+        "lksctp-tools"
+    );
     pysctp();
     for ground in [Ground::shared_memory, Ground::udp] {
         let ground = ground();

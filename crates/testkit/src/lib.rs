@@ -1,0 +1,157 @@
+//! What the tests need beside the toolchain. A test that can't run where something is missing says so at its beginning, by
+//! [`needs!`]; `make test` then names it in the table at its end. With STRICT=1, or under CI, it fails instead.
+
+use std::collections::HashMap;
+use std::env;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+/// Ends the calling test, as one that was not run, unless everything named is there: packages of `programs.txt`, `root`
+/// (network devices, other users), `namespaces` (networks of one's own, by root or user namespaces) or `go` (a toolchain that
+/// compiles the peers).
+#[macro_export]
+macro_rules! needs {
+    ($($name:expr),+ $(,)?) => {{
+        fn here() {}
+        // The test's path, with `::here` behind it.
+        let test = std::any::type_name_of_val(&here);
+        if !$crate::are_there(&[$($name),+], test.trim_end_matches("::here")) {
+            return;
+        }
+    }};
+}
+
+const PROGRAMS: &str = include_str!("../programs.txt");
+/// Where Debian has programs that only root has in the path.
+const ALSO_IN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// The oldest that compiles what `peers` of the end-to-end tests depend on.
+const GO: (u32, u32) = (1, 21);
+
+/// Is all of it there? If not, it is noted that `test` was not run.
+///
+/// # Panics
+/// If something is missing where nothing may be.
+pub fn are_there(names: &[&str], test: &str) -> bool {
+    let missing: Vec<&str> = names.iter().copied().filter(|n| !is_there(n)).collect();
+    if missing.is_empty() {
+        return true;
+    }
+    let missing = missing.join(" ");
+    assert!(!strict(), "this test needs {missing}");
+    note(test, &missing);
+    false
+}
+
+/// Is a missing program a failure?
+fn strict() -> bool {
+    let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+    set("STRICT") || set("CI")
+}
+
+/// For the table at the end of `make test`.
+fn note(test: &str, missing: &str) {
+    eprintln!("not run: {test} needs {missing}");
+    if let Some(file) = env::var_os("HEADWATER_NOT_RUN") {
+        let file = OpenOptions::new().append(true).create(true).open(file);
+        let line = format!("{missing}\t{test}\n");
+        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        written.expect("HEADWATER_NOT_RUN names a writable file");
+    }
+}
+
+fn is_there(name: &str) -> bool {
+    static KNOWN: Mutex<Option<HashMap<String, bool>>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+    let known = known.get_or_insert_default();
+    *known.entry(name.to_string()).or_insert_with(|| look(name))
+}
+
+fn look(name: &str) -> bool {
+    match name {
+        "root" => is_user_zero() && makes_networks(&[]),
+        "namespaces" => makes_networks(&[]) || makes_networks(&["--map-root-user"]),
+        "go" => go_version().is_some_and(|found| found >= GO),
+        package => present(probe(package)),
+    }
+}
+
+/// How the presence of a package is told.
+///
+/// # Panics
+/// For a name that is not in the list.
+fn probe(package: &str) -> &'static str {
+    let lines = PROGRAMS.lines().filter(|line| !line.starts_with('#'));
+    let mut pairs = lines.filter_map(|line| line.split_once(' '));
+    let found = pairs.find(|(name, _)| *name == package);
+    found
+        .unwrap_or_else(|| panic!("{package} is not in programs.txt"))
+        .1
+        .trim()
+}
+
+fn present(probe: &str) -> bool {
+    if let Some(module) = probe.strip_prefix("python:") {
+        return succeeds("/usr/bin/python3", &["-c", &format!("import {module}")]);
+    }
+    if probe.starts_with('/') {
+        return Path::new(probe).exists();
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(ALSO_IN.map(Into::into));
+    folders
+        .map(|folder| folder.join(probe))
+        .any(|f| f.is_file())
+}
+
+fn succeeds(program: &str, words: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command
+        .args(words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Is a network of one's own permitted, with these words for unshare(1)?
+fn makes_networks(how: &[&str]) -> bool {
+    succeeds("unshare", &[&["--net"], how, &["true"]].concat())
+}
+
+/// Not told by who makes networks: that may be the root of a namespace of its own.
+fn is_user_zero() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    ids.is_some_and(|ids| ids.split_whitespace().nth(1) == Some("0"))
+}
+
+/// Of `go version go1.24.1 linux/amd64`, the first two numbers. A toolchain since 1.21 fetches the one that a module asks for.
+fn go_version() -> Option<(u32, u32)> {
+    let output = Command::new("go").arg("version").output().ok()?;
+    let said = String::from_utf8(output.stdout).ok()?;
+    let number = said.split_whitespace().nth(2)?.strip_prefix("go")?;
+    let mut parts = number.split('.').map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_told_by_what_it_brings() {
+        assert!(present("sh") && present("/bin/sh"));
+        assert!(!present("no-such-program") && !present("/no/such/file"));
+        assert_eq!(probe("netcat-openbsd"), "nc.openbsd");
+    }
+
+    #[test]
+    fn every_line_of_the_list_names_a_package_and_how_to_tell_it() {
+        let lines = PROGRAMS.lines().filter(|line| !line.starts_with('#'));
+        for line in lines {
+            assert_eq!(line.split_whitespace().count(), 2, "{line}");
+        }
+    }
+}
