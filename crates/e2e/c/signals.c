@@ -416,5 +416,104 @@ static void handlers_server(int fd) {
 }
 static void handlers_client(int fd) { recv_noise(fd, 0, 10); }
 
+/* Signals that strike again and again inside calls on a busy connection: each comes once, with what it was sent with, and finds
+ * the handler that the program installed for it. */
+static volatile sig_atomic_t struck, odd;
+static void strike(int (*send_one)(int number), void (*each)(int fd, int number), int fd) {
+    for (int i = 0; i < 400; i++) {
+        int before = struck;
+        must(send_one(i));
+        for (int n = 0; struck == before || n < 3; n++)
+            each(fd, n);
+    }
+}
+static char large[1 << 18];
+static void exchange_one(int fd, int n) {
+    (void)n;
+    send(fd, large, sizeof large, MSG_DONTWAIT);
+    recv(fd, large, sizeof large, MSG_DONTWAIT);
+}
+static void echo_to_end(int fd) {
+    static char buf[1 << 18];
+    ssize_t n;
+    while ((n = must(read(fd, buf, sizeof buf))) > 0)
+        send_all(fd, buf, n);
+}
+/* The peer sends what it is asked for, so that it comes at any moment. */
+static int ask_peer(int n) {
+    struct { int to, signal, value; } request = {getpid(), n % 2 ? SIGTERM : SIGUSR2, n};
+    return write(to_peer, &request, sizeof request);
+}
+static void send_asked(int fd) {
+    struct { int to, signal, value; } request;
+    (void)fd;
+    while (read(from_peer, &request, sizeof request) == sizeof request)
+        must(sigqueue(request.to, request.signal, (union sigval){.sival_int = request.value}));
+}
+static volatile sig_atomic_t next_value;
+static void once(int n, siginfo_t *info, void *context) {
+    struct sigaction a;
+    (void)context;
+    sigaction(n, NULL, &a);
+    odd += a.sa_handler != SIG_DFL || !(a.sa_flags & SA_RESETHAND) || info->si_pid != peer_pid || info->si_code != SI_QUEUE ||
+           info->si_signo != n || info->si_value.sival_int != next_value;
+    next_value++;
+    a.sa_sigaction = once;
+    sigaction(n, &a, NULL);
+    struck++;
+}
+static void *echo_thread(void *fd) {
+    echo_to_end(*(int *)fd);
+    return NULL;
+}
+static void resethand_server(int fd) {
+    struct sigaction a = {.sa_sigaction = once, .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_RESTART};
+    must(sigaction(SIGTERM, &a, NULL));
+    must(sigaction(SIGUSR2, &a, NULL));
+    strike(ask_peer, exchange_one, fd);
+    close(to_peer);
+    shutdown(fd, SHUT_WR);
+    while (must(read(fd, large, sizeof large)) > 0) {
+    }
+    say("struck %d, not as sent %d", struck, odd);
+}
+static void resethand_client(int fd) {
+    pthread_t t;
+    pthread_create(&t, NULL, echo_thread, &fd);
+    send_asked(fd);
+    pthread_join(t, NULL);
+}
+
+/* SA_NODEFER lets a handler interrupt itself; without it, or where its own mask says so, it does not. */
+static volatile sig_atomic_t nested, deepest, more;
+static void nesting(int n) {
+    int now_in = ++nested;
+    deepest = deepest > now_in ? deepest : now_in;
+    if (more-- > 0)
+        raise(n);
+    nested--;
+    struck++;
+}
+static void nodefer_server(int fd) {
+    struct sigaction a = {.sa_handler = nesting, .sa_flags = SA_NODEFER | SA_RESTART}, b;
+    for (int round = 0; round < 3; round++) {
+        sigemptyset(&a.sa_mask);
+        if (round == 1)
+            sigaddset(&a.sa_mask, SIGUSR1);
+        if (round == 2)
+            a.sa_flags = SA_RESTART;
+        must(sigaction(SIGUSR1, &a, NULL));
+        must(sigaction(SIGUSR1, NULL, &b));
+        struck = deepest = 0, more = 2;
+        raise(SIGUSR1);
+        say("ran %d times, %d deep, flags %x", struck, deepest, b.sa_flags & ~0x04000000);
+    }
+    say("held: %d", sigset(SIGUSR1, SIG_HOLD) == nesting);
+    say("was held: %d", sigset(SIGUSR1, count) == SIG_HOLD);
+    say("now: %d", sigset(SIGUSR1, SIG_DFL) == count);
+    send_noise(fd, 0, 10);
+}
+static void nodefer_client(int fd) { recv_noise(fd, 0, 10); }
+
 CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(jump), CASE(jump_close), CASE(jump_inside), CASE(jump_busy), CASE(storm),
-      CASE(sigio), CASE(handlers))
+      CASE(sigio), CASE(handlers), CASE(resethand), CASE(nodefer))

@@ -1,31 +1,78 @@
 //! Signal handlers of the program, wrapped so that none runs while its thread is inside a locked section.
 //!
 //! A handler that used the very connection whose lock its thread holds would wait for itself, and one that left by
-//! siglongjmp would leave the lock behind. Inside a section the wrapper notes the signal, keeps it blocked on return, and the
-//! section's end raises it again. Synchronous signals (SIGSEGV and its like) are never put off.
+//! siglongjmp would leave the lock behind. Inside a section the wrapper hands the signal back to the kernel, as it came, and
+//! keeps it blocked on return; the section's end unblocks it. Synchronous signals (SIGSEGV and its like) are never put off.
+//!
+//! A signal thus comes to the wrapper more than once, so what the kernel does at each delivery, SA_RESETHAND and
+//! SA_NODEFER, is done here, when the program's handler really runs.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 
 use crate::process;
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 use syscalls::{Sysno, syscall};
 
 const SIGNALS: usize = 65;
 
-/// The program's handlers, and their sa_flags.
-static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
-static FLAGS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
+/// [`Action`]s, by signal.
+static ACTIONS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
 
-struct Postponed {
-    count: usize,
-    info: [core::mem::MaybeUninit<libc::siginfo_t>; 8],
+/// The program's handler and what it asked for, in one word: {bits: 16, address: 48}.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Action(u64);
+
+const ADDRESS: u64 = (1 << 48) - 1;
+const RESTART: u64 = 1 << 48;
+const SIGINFO: u64 = 1 << 49;
+const RESETHAND: u64 = 1 << 50;
+const NODEFER: u64 = 1 << 51;
+/// Its mask holds the signal itself, which SA_NODEFER does not change.
+const MASKS_ITSELF: u64 = 1 << 52;
+/// SA_RESETHAND, and it has not run yet.
+const ARMED: u64 = 1 << 53;
+const FLAGS: [(i32, u64); 4] = [
+    (libc::SA_RESTART, RESTART),
+    (libc::SA_SIGINFO, SIGINFO),
+    (libc::SA_RESETHAND, RESETHAND | ARMED),
+    (libc::SA_NODEFER, NODEFER),
+];
+/// What the kernel is not told.
+const EMULATED: i32 = libc::SA_RESETHAND | libc::SA_NODEFER;
+
+impl Action {
+    fn of(signal: i32) -> Action {
+        Action(ACTIONS[signal as usize].load(Ordering::Acquire))
+    }
+
+    fn new(signal: i32, action: &libc::sigaction) -> Action {
+        let asked = FLAGS.iter().filter(|(flag, _)| action.sa_flags & flag != 0);
+        let bits = asked.fold(0, |bits, (_, bit)| bits | bit);
+        // SAFETY: a valid set.
+        let masks_itself = unsafe { libc::sigismember(&action.sa_mask, signal) } == 1;
+        let masks_itself = if masks_itself { MASKS_ITSELF } else { 0 };
+        Action(action.sa_sigaction as u64 & ADDRESS | bits | masks_itself)
+    }
+
+    fn handler(self) -> usize {
+        (self.0 & ADDRESS) as usize
+    }
+
+    fn has(self, bits: u64) -> bool {
+        self.0 & bits != 0
+    }
+
+    /// The flags as the program gave them, of those that the kernel was given.
+    fn flags(self, kernels: i32) -> i32 {
+        let ours = FLAGS.iter().fold(0, |all, (flag, _)| all | flag);
+        let asked = FLAGS.iter().filter(|(_, bit)| self.has(*bit));
+        asked.fold(kernels & !ours, |flags, (flag, _)| flags | flag)
+    }
 }
 
 thread_local! {
-    static POSTPONED: UnsafeCell<Postponed> = const {
-        UnsafeCell::new(Postponed { count: 0, info: [core::mem::MaybeUninit::uninit(); 8] })
-    };
-    static ANY_POSTPONED: Cell<bool> = const { Cell::new(false) };
+    /// Signals that wait for the section's end, as the kernel's mask has them.
+    static POSTPONED: Cell<u64> = const { Cell::new(0) };
     /// A handler without SA_RESTART ran: a wait in progress ends with EINTR.
     static INTERRUPTED: Cell<bool> = const { Cell::new(false) };
 }
@@ -64,38 +111,39 @@ pub unsafe fn sigaction(
     old: *mut libc::sigaction,
 ) -> i32 {
     let n = signal as usize;
-    if !process::present() || n == 0 || n >= SIGNALS {
+    if n == 0 || n >= SIGNALS {
         return real(signal, new, old);
     }
-    let previous = (
-        HANDLERS[n].load(Ordering::Acquire),
-        FLAGS[n].load(Ordering::Acquire),
-    );
-    let result = if new.is_null() {
-        real(signal, new, old)
-    } else {
+    let before = Action::of(signal);
+    let handles =
+        |a: &libc::sigaction| a.sa_sigaction != libc::SIG_DFL && a.sa_sigaction != libc::SIG_IGN;
+    let result = if !new.is_null() && handles(&*new) {
         let mut action = *new;
-        let handler = action.sa_sigaction;
-        if handler != libc::SIG_DFL && handler != libc::SIG_IGN {
-            HANDLERS[n].store(handler, Ordering::Release);
-            FLAGS[n].store(action.sa_flags as u32 as u64, Ordering::Release);
-            action.sa_sigaction = wrapper as *const () as usize;
-            action.sa_flags |= libc::SA_SIGINFO;
-        }
+        ACTIONS[n].store(Action::new(signal, &action).0, Ordering::Release);
+        action.sa_sigaction = wrapper as *const () as usize;
+        action.sa_flags = action.sa_flags & !EMULATED | libc::SA_SIGINFO;
         let result = real(signal, &action, old);
-        if result != 0 && handler != libc::SIG_DFL && handler != libc::SIG_IGN {
-            HANDLERS[n].store(previous.0, Ordering::Release);
-            FLAGS[n].store(previous.1, Ordering::Release);
+        if result != 0 {
+            ACTIONS[n].store(before.0, Ordering::Release);
         }
         result
+    } else {
+        real(signal, new, old)
     };
     if result == 0 && !old.is_null() && (*old).sa_sigaction == wrapper as *const () as usize {
-        (*old).sa_sigaction = previous.0;
-        if previous.1 & libc::SA_SIGINFO as u64 == 0 {
-            (*old).sa_flags &= !libc::SA_SIGINFO;
-        }
+        (*old).sa_sigaction = before.handler();
+        (*old).sa_flags = before.flags((*old).sa_flags);
     }
     result
+}
+
+/// What a call that knows nothing of the wrapper says was the handler before.
+pub fn unwrapped(signal: i32, handler: usize) -> usize {
+    if handler == wrapper as *const () as usize {
+        Action::of(signal).handler()
+    } else {
+        handler
+    }
 }
 
 unsafe extern "C-unwind" fn wrapper(
@@ -107,97 +155,120 @@ unsafe extern "C-unwind" fn wrapper(
         signal,
         libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP | libc::SIGSYS
     ) && (*info).si_code > 0;
-    if process::in_section() && !synchronous && postpone(signal, info, context) {
-        return;
+    if process::in_section() && !synchronous {
+        return postpone(signal, info, context);
     }
-    let flags = FLAGS[signal as usize].load(Ordering::Acquire);
-    if flags & libc::SA_RESTART as u64 == 0 {
-        INTERRUPTED.with(|i| i.set(true));
+    let action = Action::of(signal);
+    if action.has(RESETHAND) && !reset(signal, action) {
+        // Another thread has run it. What has come here meets what there is now, most likely the default.
+        return hand_back(signal, info);
     }
-    let handler = HANDLERS[signal as usize].load(Ordering::Acquire);
-    if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
-        return;
-    }
+    let interrupts = || {
+        if !action.has(RESTART) {
+            INTERRUPTED.with(|i| i.set(true));
+        }
+    };
+    interrupts();
     if matches!(signal, libc::SIGPOLL | libc::SIGURG)
         && let Some(unmask) = UNMASK.get()
     {
         unmask(info);
     }
-    if flags & libc::SA_SIGINFO as u64 != 0 {
-        let f: unsafe extern "C-unwind" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
-            core::mem::transmute(handler);
-        f(signal, info, context);
-    } else {
-        let f: unsafe extern "C-unwind" fn(i32) = core::mem::transmute(handler);
-        f(signal);
+    if action.has(NODEFER) && !action.has(MASKS_ITSELF) {
+        unblock(1 << (signal - 1));
     }
-    if flags & libc::SA_RESTART as u64 == 0 {
-        // A wait inside the handler has cleared it.
-        INTERRUPTED.with(|i| i.set(true));
-    }
+    // As the kernel calls all handlers, also those that take the number alone.
+    let handler: unsafe extern "C-unwind" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
+        core::mem::transmute(action.handler());
+    handler(signal, info, context);
+    // A wait inside the handler has cleared it.
+    interrupts();
 }
 
-/// Notes the signal and keeps it blocked when the wrapper returns; false when there is no room to note it.
-unsafe fn postpone(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) -> bool {
-    let noted = POSTPONED.with(|p| {
-        let p = &mut *p.get();
-        if p.count == p.info.len() {
-            return false;
+/// SA_RESETHAND: the default action from now on. False when that has been done for this handler.
+unsafe fn reset(signal: i32, action: Action) -> bool {
+    let first = action.has(ARMED)
+        && ACTIONS[signal as usize]
+            .compare_exchange(
+                action.0,
+                action.0 & !ARMED,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            )
+            .is_ok();
+    if first {
+        /// As the kernel has it.
+        #[repr(C)]
+        struct Kernels {
+            handler: usize,
+            flags: u64,
+            restorer: usize,
+            mask: u64,
         }
-        p.info[p.count].write(*info);
-        p.count += 1;
-        true
-    });
-    if noted {
-        ANY_POSTPONED.with(|a| a.set(true));
-        let context = context as *mut libc::ucontext_t;
-        libc::sigaddset(&mut (*context).uc_sigmask, signal);
+        let mut k = Kernels {
+            handler: 0,
+            flags: 0,
+            restorer: 0,
+            mask: 0,
+        };
+        let none = core::ptr::null::<Kernels>();
+        let _ = syscall!(Sysno::rt_sigaction, signal, none, &mut k as *mut Kernels, 8);
+        k.handler = libc::SIG_DFL;
+        k.flags = k.flags & !0xffff_ffff | action.flags(k.flags as i32) as u32 as u64;
+        let none = core::ptr::null_mut::<Kernels>();
+        let _ = syscall!(Sysno::rt_sigaction, signal, &k as *const Kernels, none, 8);
     }
-    noted
+    first
 }
 
-/// At the end of the outermost section: queues what was put off again, to this thread, and unblocks it.
+/// Keeps the signal pending, and blocked once the wrapper returns.
+unsafe fn postpone(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    hand_back(signal, info);
+    let all = POSTPONED.with(|p| {
+        p.set(p.get() | 1 << (signal - 1));
+        p.get()
+    });
+    // Of the set the kernel knows the first word only.
+    let mask = &raw mut (*(context as *mut libc::ucontext_t)).uc_sigmask as *mut u64;
+    *mask |= all;
+}
+
+/// Queues a signal to this thread again. The kernel lets a process send any siginfo to itself.
+unsafe fn hand_back(signal: i32, info: *mut libc::siginfo_t) {
+    let (pid, tid) = (crate::sys::getpid(), crate::sys::gettid());
+    let queue = |info: *mut libc::siginfo_t| {
+        syscall!(Sysno::rt_tgsigqueueinfo, pid, tid, signal, info).is_ok()
+    };
+    if !queue(info) {
+        // The queue is full: as sent by kill(2), it is not lost all the same.
+        let mut plain: libc::siginfo_t = core::mem::zeroed();
+        plain.si_signo = signal;
+        queue(&mut plain);
+    }
+}
+
+fn unblock(set: u64) {
+    // SAFETY: a set of the kernel's size.
+    let _ = unsafe {
+        syscall!(
+            Sysno::rt_sigprocmask,
+            libc::SIG_UNBLOCK,
+            &set as *const u64,
+            0,
+            8
+        )
+    };
+}
+
+/// At the end of the outermost section: what was put off comes now.
 #[inline]
 pub fn deliver_postponed() {
-    if ANY_POSTPONED.with(|a| a.get()) {
+    if POSTPONED.with(|p| p.get() != 0) {
         deliver_slow();
     }
 }
 
 #[cold]
 fn deliver_slow() {
-    ANY_POSTPONED.with(|a| a.set(false));
-    // SAFETY: the noted siginfo are initialised up to count; the signals stay blocked until the mask is changed below, so
-    // the list does not change meanwhile (another signal may append, which only raises count between the two reads).
-    unsafe {
-        let mut set: u64 = 0;
-        POSTPONED.with(|p| {
-            let p = &mut *p.get();
-            while p.count > 0 {
-                p.count -= 1;
-                let mut info = p.info[p.count].assume_init();
-                let signal = info.si_signo;
-                set |= 1 << (signal - 1);
-                let (pid, tid) = (crate::sys::getpid(), crate::sys::gettid());
-                // The kernel lets a process queue any siginfo to itself.
-                let sent = syscall!(
-                    Sysno::rt_tgsigqueueinfo,
-                    pid,
-                    tid,
-                    signal,
-                    &mut info as *mut _
-                );
-                if sent.is_err() {
-                    let _ = syscall!(Sysno::tgkill, pid, tid, signal);
-                }
-            }
-        });
-        let _ = syscall!(
-            Sysno::rt_sigprocmask,
-            libc::SIG_UNBLOCK,
-            &set as *const u64,
-            0,
-            8
-        );
-    }
+    unblock(POSTPONED.with(|p| p.take()));
 }

@@ -279,9 +279,6 @@ pub unsafe extern "C-unwind" fn sigaction(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn signal(n: c_int, handler: usize) -> usize {
-    if !process::present() {
-        return real::signal(n, handler);
-    }
     install(n, handler, libc::SA_RESTART)
 }
 
@@ -314,6 +311,28 @@ pub unsafe extern "C-unwind" fn sysv_signal(n: c_int, handler: usize) -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __sysv_signal(n: c_int, handler: usize) -> usize {
     install(n, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
+}
+
+/// sigset(3): SIG_HOLD only blocks; anything else is installed and unblocked.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sigset(n: c_int, handler: usize) -> usize {
+    const SIG_HOLD: usize = 2;
+    if handler == SIG_HOLD {
+        return signal::unwrapped(n, real::sigset(n, handler));
+    }
+    let before = install(n, handler, 0);
+    if before == libc::SIG_ERR {
+        return before;
+    }
+    let mut set: libc::sigset_t = core::mem::zeroed();
+    let mut masked: libc::sigset_t = core::mem::zeroed();
+    libc::sigaddset(&mut set, n);
+    libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, &mut masked);
+    if libc::sigismember(&masked, n) == 1 {
+        SIG_HOLD
+    } else {
+        before
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -74,7 +74,7 @@ headwater_host::next_fns! {
     fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void;
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void;
     fn vdprintf(fd: c_int, format: *const c_char, args: *mut c_void) -> c_int;
-    fn signal(signal: c_int, handler: usize) -> usize;
+    fn sigset(signal: c_int, handler: usize) -> usize;
     fn longjmp(env: *mut c_void, value: c_int) -> !;
     fn _longjmp(env: *mut c_void, value: c_int) -> !;
     fn siglongjmp(env: *mut c_void, value: c_int) -> !;
