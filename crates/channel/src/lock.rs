@@ -1,7 +1,8 @@
 //! A lock in shared memory that can be taken over when its owner's process has died.
 //!
-//! Sections are short and never block, so a waiter spins, yields, and only then asks whether the owner still lives. The
-//! owner word names the process, not the thread: no thread leaves a section without releasing it except with its process.
+//! Sections are short and never block, so a waiter spins, yields, and only then asks whether the owner still lives. From then
+//! on it naps: an owner of lower priority on the same CPU would not be let on by yields, and one that was stopped is not to
+//! cost a CPU. The owner word names the process, not the thread: no thread leaves a section without releasing it except with its process.
 
 use crate::shm::SharedSafe;
 use crate::sync::{AtomicU64, Ordering, relax};
@@ -48,6 +49,11 @@ pub struct Lock(AtomicU64);
 /// Turns of spinning before the waiter begins to yield, and yields before it suspects the owner.
 const SPINS: u32 = if cfg!(loom) { 1 } else { 200 };
 const YIELDS: u32 = if cfg!(loom) { 1 } else { 50 };
+/// Nanoseconds of a nap: short beside what such a wait has lasted already, long beside a section.
+#[cfg(not(loom))]
+const NAP: u64 = 50_000;
+#[cfg(not(loom))]
+const LONGEST_NAP: u64 = 1_000_000;
 
 impl Lock {
     #[cfg(not(loom))]
@@ -112,7 +118,10 @@ impl Lock {
                 continue;
             }
             #[cfg(not(loom))]
-            crate::sys::sched_yield();
+            match turns.saturating_sub(SPINS + YIELDS) as u64 {
+                0 => crate::sys::sched_yield(),
+                late => crate::sys::nap((late * NAP / 8).clamp(NAP, LONGEST_NAP)),
+            }
             #[cfg(loom)]
             relax();
             if turns.is_multiple_of(YIELDS)
@@ -158,5 +167,46 @@ impl Lock {
 impl Default for Lock {
     fn default() -> Lock {
         Lock::new()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    /// The state of a thread of this process, as in /proc/PID/stat.
+    fn state(thread: i64) -> Option<char> {
+        let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
+        text.rsplit_once(") ")?.1.chars().next()
+    }
+
+    #[test]
+    fn who_waits_for_a_stopped_owner_sleeps() {
+        static LOCK: Lock = Lock::new();
+        let [holder, waiter] = [1, 2].map(|pid| Owner::new(pid, 1, 0));
+        LOCK.lock(holder, |_| false);
+        let (tell, told) = mpsc::channel();
+        let waiting = std::thread::spawn(move || {
+            // SAFETY: no arguments.
+            tell.send(unsafe { libc::syscall(libc::SYS_gettid) })
+                .unwrap();
+            LOCK.lock(waiter, |_| false)
+        });
+        let thread = told.recv().unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        // In a row, which one that only yields is not found in.
+        let mut asleep = 0;
+        while asleep < 5 && Instant::now() < until {
+            asleep = if state(thread) == Some('S') {
+                asleep + 1
+            } else {
+                0
+            };
+        }
+        LOCK.unlock();
+        assert_eq!(waiting.join().unwrap(), Taken::Free);
+        assert_eq!(asleep, 5);
     }
 }

@@ -493,15 +493,33 @@ impl<'a> Ring<'a> {
     /// As [`pop`](Ring::pop), but takes no frame that begins at or beyond `end`.
     #[inline]
     pub fn pop_until(&self, buf: &mut [u8], end: Option<Pos>) -> Result<usize, Corrupt> {
+        self.take_until(buf.len(), end, |frame, done, n| {
+            self.copy_frame(frame, 0, &mut buf[done..done + n]);
+        })
+    }
+
+    /// As [`pop_until`](Ring::pop_until) with a buffer of `len` bytes, but copies nothing.
+    pub fn skip_until(&self, len: usize, end: Option<Pos>) -> Result<usize, Corrupt> {
+        self.take_until(len, end, |_, _, _| {})
+    }
+
+    /// Takes up to `len` bytes across frames; `use_part` sees each frame, how much came before and how much of it is taken.
+    #[inline(always)]
+    fn take_until(
+        &self,
+        len: usize,
+        end: Option<Pos>,
+        mut use_part: impl FnMut(&Frame, usize, usize),
+    ) -> Result<usize, Corrupt> {
         let mut done = 0;
         let mut empty = 0;
-        while done < buf.len() {
+        while done < len {
             if end.is_some_and(|end| self.state.reader.head.load(Ordering::Relaxed) >= end) {
                 break;
             }
             let Some(frame) = self.peek()? else { break };
-            let n = frame.len.min(buf.len() - done);
-            self.copy_frame(&frame, 0, &mut buf[done..done + n]);
+            let n = frame.len.min(len - done);
+            use_part(&frame, done, n);
             self.consume(&frame, n);
             done += n;
             if n == 0 {

@@ -105,6 +105,12 @@ pub fn sched_yield() {
     let _ = call!(sched_yield);
 }
 
+/// Sleeps for so many nanoseconds, or until a signal comes.
+pub fn nap(ns: u64) {
+    let ts = timespec(ns);
+    let _ = call!(nanosleep, &ts as *const libc::timespec, 0);
+}
+
 pub fn getpid() -> i32 {
     call!(getpid).map_or(0, |n| n as i32)
 }

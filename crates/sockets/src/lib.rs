@@ -5,6 +5,7 @@
 //!   life        listen, connect, accept, close, dup, fork, exec
 //!   takeover    offer (client), claim (server), attach (client): by the board, nobody waits
 //!   link        how segment and doorbells reach the other process; pools
+//!   handover    the messages that bring them
 //!   send, recv  the calls, as loops of steps that never block and waits that own nothing
 //!   pins        calls that wait, and how their waits are left
 //!   switch      the protocol: each direction moves between kernel and ring, byte-exactly, any number of times
@@ -15,6 +16,7 @@
 
 pub mod buffers;
 pub mod conn;
+pub mod handover;
 pub mod life;
 pub mod link;
 pub mod look;

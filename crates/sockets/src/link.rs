@@ -15,24 +15,13 @@ use headwater_host::process;
 use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::{board, config, hidden, sys};
 
+use crate::handover::{self, Hello};
 use crate::segment::Mapped;
 
 /// Free segments kept per link while crowds come and go, and once no new one was needed for a while.
 const POOL: usize = 256;
 const QUIET_POOL: usize = 64;
 const QUIET: u64 = 1_000_000_000;
-const MAGIC: u32 = 0x4857_4c4b;
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Hello {
-    magic: u32,
-    abi: u32,
-    link: u64,
-    index: u32,
-    reserved: u32,
-}
-
 struct Link {
     fd: i32,
     id: u64,
@@ -237,9 +226,11 @@ impl Links {
             });
         }
         for link in self.list.iter_mut().filter(|l| l.client.is_none()) {
-            while let Some((hello, m)) = receive(link.fd) {
-                link.id = hello.link;
-                link.segments.push(m);
+            while let Some(came) = handover::receive(link.fd) {
+                if let Some(m) = came.mapped() {
+                    link.id = m.link;
+                    link.segments.push(keep(m));
+                }
             }
         }
     }
@@ -381,14 +372,7 @@ fn create(link_fd: i32, link: u64, index: u32) -> Result<&'static Mapped, Reason
                 in_use: AtomicU32::new(1),
             };
             m.renew();
-            let hello = Hello {
-                magic: MAGIC,
-                abi: board::ABI,
-                link,
-                index,
-                reserved: 0,
-            };
-            match send(link_fd, &hello, [memfd, a, b]) {
+            match handover::send(link_fd, &Hello::new(link, index), [memfd, a, b]) {
                 Ok(()) => Ok(keep(m)),
                 Err(_) => {
                     hidden::close(a);
@@ -413,101 +397,4 @@ fn create(link_fd: i32, link: u64, index: u32) -> Result<&'static Mapped, Reason
 
 fn keep(m: Mapped) -> &'static Mapped {
     Box::leak(Box::new(m))
-}
-
-#[repr(C, align(8))]
-struct Control {
-    bytes: [u8; 64],
-}
-
-fn send(fd: i32, hello: &Hello, fds: [i32; 3]) -> sys::Result<()> {
-    let mut iov = libc::iovec {
-        iov_base: hello as *const Hello as *mut libc::c_void,
-        iov_len: size_of::<Hello>(),
-    };
-    let mut control = Control { bytes: [0; 64] };
-    // SAFETY: msg's pointers are valid for the call, and CMSG_SPACE(12) fits the control buffer.
-    unsafe {
-        let mut msg: libc::msghdr = core::mem::zeroed();
-        msg.msg_iov = &mut iov;
-        msg.msg_iovlen = 1;
-        msg.msg_control = control.bytes.as_mut_ptr() as *mut libc::c_void;
-        msg.msg_controllen = libc::CMSG_SPACE(12) as _;
-        let c = libc::CMSG_FIRSTHDR(&msg);
-        (*c).cmsg_level = libc::SOL_SOCKET;
-        (*c).cmsg_type = libc::SCM_RIGHTS;
-        (*c).cmsg_len = libc::CMSG_LEN(12) as _;
-        core::ptr::copy_nonoverlapping(fds.as_ptr() as *const u8, libc::CMSG_DATA(c), 12);
-        sys::sendmsg(fd, &msg, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT).map(drop)
-    }
-}
-
-/// One segment from a link. A message that is not one of ours, or of another version, is dropped.
-fn receive(fd: i32) -> Option<(Hello, &'static Mapped)> {
-    let mut hello = Hello {
-        magic: 0,
-        abi: 0,
-        link: 0,
-        index: 0,
-        reserved: 0,
-    };
-    let mut iov = libc::iovec {
-        iov_base: &mut hello as *mut Hello as *mut libc::c_void,
-        iov_len: size_of::<Hello>(),
-    };
-    let mut control = Control { bytes: [0; 64] };
-    let mut fds = [-1i32; 3];
-    // SAFETY: msg's pointers are valid for the call; the kernel checked the control message's length.
-    let n = unsafe {
-        let mut msg: libc::msghdr = core::mem::zeroed();
-        msg.msg_iov = &mut iov;
-        msg.msg_iovlen = 1;
-        msg.msg_control = control.bytes.as_mut_ptr() as *mut libc::c_void;
-        msg.msg_controllen = control.bytes.len() as _;
-        let n = sys::recvmsg(fd, &mut msg, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC).ok()?;
-        let c = libc::CMSG_FIRSTHDR(&msg);
-        if !c.is_null() && (*c).cmsg_type == libc::SCM_RIGHTS {
-            let count = ((*c).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize) / 4;
-            let bytes = count.min(3) * 4;
-            core::ptr::copy_nonoverlapping(libc::CMSG_DATA(c), fds.as_mut_ptr() as *mut u8, bytes);
-        }
-        n
-    };
-    let ours = n == size_of::<Hello>()
-        && hello.magic == MAGIC
-        && hello.abi == board::ABI
-        && fds.iter().all(|&f| f >= 0);
-    let segment = if ours {
-        Segment::open(fds[0], board::ABI).ok()
-    } else {
-        None
-    };
-    if fds[0] >= 0 {
-        let _ = sys::close(fds[0]);
-    }
-    let Some(segment) = segment else {
-        for &f in &fds[1..] {
-            if f >= 0 {
-                let _ = sys::close(f);
-            }
-        }
-        counters::note(Reason::OtherVersion);
-        return None;
-    };
-    let bells = [fds[1], fds[2]].map(hidden::hide);
-    let [Ok(a), Ok(b)] = bells else {
-        for f in bells.into_iter().flatten() {
-            hidden::close(f);
-        }
-        counters::note(Reason::NoDescriptors);
-        return None;
-    };
-    let m = Mapped {
-        segment,
-        bells: [a, b],
-        link: hello.link,
-        index: hello.index,
-        in_use: AtomicU32::new(0),
-    };
-    Some((hello, keep(m)))
 }

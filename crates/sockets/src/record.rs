@@ -55,6 +55,9 @@ pub struct Record {
 #[repr(C, align(64))]
 pub struct OwnLine {
     pub lock: Lock,
+    /// Sending: progress of a withdrawal, as a ring position plus bytes of the frame there, and that one is on.
+    pub withdrawn: AtomicU64,
+    pub withdrawing: AtomicU32,
 }
 
 #[repr(C, align(64))]
@@ -158,6 +161,8 @@ impl Record {
         for word in &self.counted {
             word.store(0, Ordering::Relaxed);
         }
+        self.sending.withdrawn.store(0, Ordering::Relaxed);
+        self.sending.withdrawing.store(0, Ordering::Relaxed);
         self.sending.lock.unlock();
         self.receiving.lock.unlock();
         self.state.store(0, Ordering::Release);

@@ -24,6 +24,9 @@ use crate::{guard, look, pins, switch, takeover};
 /// Pauses, a fraction of a microsecond together, for which a reader of a one-way stream leaves the writer alone.
 const GATHER: u32 = 16;
 
+/// Looks at a sender's epoch in one step.
+const MOST_TURNS: u32 = 10_000;
+
 /// What a step came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
@@ -268,8 +271,8 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
             Step::Again
         });
     }
-    let mut turns = 0;
-    loop {
+    // A few where the sender moves just now; a hostile one could keep us here.
+    for _ in 0..MOST_TURNS {
         let w = Tx(d.send.tx.load(Ordering::Acquire));
         if w.generation() != v.generation {
             return Ok(Step::Error(EBADF));
@@ -323,10 +326,6 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
                 e => return Ok(Step::Error(e)),
             }
             if !switch::begin_kernel_read(d, w) {
-                turns += 1;
-                if turns > 10_000 {
-                    return Err(Corrupt);
-                }
                 continue;
             }
             let result = kernel_step(c, d, buffers, flags, usize::MAX);
@@ -374,6 +373,7 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
             step => step,
         });
     }
+    Err(Corrupt)
 }
 
 /// A peek has seen the ring's stretch to its end, in the epoch that `w` shows: what the kernel has follows it.
@@ -468,14 +468,9 @@ fn discard(
     buffers: &mut Buffers<'_>,
     end: Option<u64>,
 ) -> Result<usize, Corrupt> {
-    let before = buffers.done;
-    while buffers.left > 0 && end.is_none_or(|end| ring.head() < end) {
-        let Some(frame) = ring.peek()? else { break };
-        let n = frame.len.min(buffers.left);
-        ring.consume(&frame, n);
-        buffers.advance(n);
-    }
-    Ok(buffers.done - before)
+    let n = ring.skip_until(buffers.left, end)?;
+    buffers.advance(n);
+    Ok(n)
 }
 
 /// Waits until there may be something: spin, then arm, look again, sleep.

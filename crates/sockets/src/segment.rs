@@ -65,10 +65,6 @@ pub struct SendLine {
     /// N and M of the last ring stretch.
     pub nat: AtomicU64,
     pub mat: AtomicU64,
-    /// Progress of a withdrawal, as a ring position plus bytes of the frame there.
-    pub withdrawn: AtomicU64,
-    pub withdrawing: AtomicU32,
-    reserved: AtomicU32,
 }
 
 #[derive(SharedSafe)]
@@ -153,10 +149,9 @@ impl Mapped {
         let generation = if generation == 0 { 1 } else { generation };
         h.shared.store(0, Ordering::Relaxed);
         for (i, d) in h.directions.iter().enumerate() {
-            for word in [&d.send.ksent, &d.send.nat, &d.send.mat, &d.send.withdrawn] {
+            for word in [&d.send.ksent, &d.send.nat, &d.send.mat] {
                 word.store(0, Ordering::Relaxed);
             }
-            d.send.withdrawing.store(0, Ordering::Relaxed);
             d.receive.re.store(0, Ordering::Relaxed);
             d.receive.krecv.store(0, Ordering::Relaxed);
             Ring::new(&d.ring, self.segment.ring_data(i)).reset();

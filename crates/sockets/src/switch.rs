@@ -211,19 +211,21 @@ fn withdraw_by(v: &View<'_>, shadow: i32) -> bool {
             return true;
         }
         let ring = v.out_ring();
-        if d.send.withdrawing.load(Ordering::Relaxed) == 0 {
-            d.send.withdrawn.store(0, Ordering::Relaxed);
-            d.send.withdrawing.store(1, Ordering::Release);
+        // Out of the peer's reach: it could have the same bytes sent over and over.
+        let progress = &v.record.sending;
+        if progress.withdrawing.load(Ordering::Relaxed) == 0 {
+            progress.withdrawn.store(0, Ordering::Relaxed);
+            progress.withdrawing.store(1, Ordering::Release);
         } else if let Ok(written) = truth::written(shadow, v.end == 0) {
             // Who began it may have been killed between a send and its count.
             let by_kernel = d.send.ksent.load(Ordering::Relaxed);
-            d.send
+            progress
                 .withdrawn
                 .store(written.wrapping_sub(by_kernel), Ordering::Release);
         }
         let done = loop {
             let mut buf = [0u8; 16384];
-            let skip = d.send.withdrawn.load(Ordering::Relaxed) as usize;
+            let skip = progress.withdrawn.load(Ordering::Relaxed) as usize;
             let Ok(n) = ring.copy_peek(&mut buf, skip, None) else {
                 break true;
             };
@@ -234,7 +236,7 @@ fn withdraw_by(v: &View<'_>, shadow: i32) -> bool {
             // SAFETY: buf is readable for n bytes.
             match unsafe { sys::send(shadow, buf.as_ptr(), n, flags) } {
                 Ok(sent) => {
-                    d.send.withdrawn.fetch_add(sent as u64, Ordering::Release);
+                    progress.withdrawn.fetch_add(sent as u64, Ordering::Release);
                 }
                 Err(libc::EAGAIN) => break false,
                 Err(libc::EINTR) => {}
@@ -244,7 +246,7 @@ fn withdraw_by(v: &View<'_>, shadow: i32) -> bool {
         };
         if done {
             d.send.tx.fetch_add(1, Ordering::AcqRel);
-            d.send.withdrawing.store(0, Ordering::Release);
+            progress.withdrawing.store(0, Ordering::Release);
             counters::add(Counter::Unswitches, 1);
         }
         done

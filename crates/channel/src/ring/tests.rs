@@ -240,6 +240,7 @@ fn endless_empty_frames_end_in_corrupt() {
         ring.data.word(pos).store(COMMITTED, Ordering::Relaxed);
     }
     assert_eq!(ring.pop(&mut [0; 10]), Err(Corrupt));
+    assert_eq!(ring.skip_until(10, None), Err(Corrupt));
     assert_eq!(ring.copy_peek(&mut [0; 10], 0, None), Err(Corrupt));
     assert_eq!(ring.find(|_| false).err(), Some(Corrupt));
 }

@@ -322,7 +322,7 @@ pub fn describe(v: &View<'_>) -> String {
             d.ring.sleep.writer_armed.load(Relaxed),
             d.ring.sleep.readers_asleep.load(Relaxed),
             d.ring.sleep.writers_asleep.load(Relaxed),
-            s.withdrawn.load(Relaxed),
+            v.record.sending.withdrawn.load(Relaxed),
         );
     }
     text
