@@ -39,6 +39,8 @@ cases!(poll: polls, ppolls, selects, room, ends, large, directions);
 cases!(transfer: peek, waitall, peek_all, trunc, dontwait, timeouts, counts, vectors, file, urgent, pieces, empty);
 cases!(ends: half, both_halves, read_half, wake_by_shutdown, close_after_write, unread, unread_rest, unread_exit, pipe,
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
+cases!(refused: dup3, dup2, close_range, shutdown, sendmmsg, disconnect, disconnect_full);
+cases!(strays: byte, byte_polled, byte_and_end);
 cases!(signals: eintr, restart, interrupt, partial, jump, jump_close, jump_inside, jump_busy, storm, sigio, handlers, resethand,
     nodefer);
 cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,

@@ -54,6 +54,7 @@ reasons! {
     PassedOn: "passed-on",
     Option: "option",
     Corrupt: "corrupt",
+    Uncounted: "uncounted",
     EpollExclusive: "epoll-exclusive",
     SharedSet: "shared-set",
     Panic: "panic",

@@ -300,8 +300,17 @@ pub unsafe extern "C-unwind" fn sendmmsg(
             return if i > 0 { i as c_int } else { -1 };
         }
         (*m).msg_len = r as c_uint;
+        // The rest of a short message comes before the next one: it is the caller's to send.
+        if (r as usize) < length(&(*m).msg_hdr) {
+            return i as c_int + 1;
+        }
     }
     n.min(1024) as c_int
+}
+
+/// What a message asks to be sent.
+pub unsafe fn length(msg: &msghdr) -> usize {
+    many(msg.msg_iov, msg.msg_iovlen).map_or(0, |v| v.iter().map(|v| v.iov_len).sum())
 }
 
 #[unsafe(no_mangle)]

@@ -61,8 +61,10 @@ fn is_hidden(h: Handle) -> bool {
 /// Closes a range around our hidden descriptors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_uint) -> c_int {
+    const UNSHARE: c_uint = 2;
     const CLOEXEC: c_uint = 4;
-    if !process::present() || flags & CLOEXEC != 0 || process::is_borrowed() {
+    let refused = flags & !(UNSHARE | CLOEXEC) != 0 || first > last;
+    if refused || !process::present() || flags & CLOEXEC != 0 || process::is_borrowed() {
         return real::close_range(first, last, flags);
     }
     let mut from = first;
@@ -105,6 +107,9 @@ pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    if flags & !libc::O_CLOEXEC != 0 {
+        return real::dup3(fd, to, flags);
+    }
     replace(fd, to, || real::dup3(fd, to, flags))
 }
 
@@ -117,7 +122,12 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
         life::passing_on(fd);
         return real();
     }
-    if table::lookup(to).is_some_and(is_hidden) || sys::fcntl(fd, libc::F_GETFD, 0).is_err() {
+    // What the kernel would refuse must leave `to` as it is.
+    let known = table::lookup(to);
+    if known.is_some_and(is_hidden)
+        || known.is_some() && beyond_limit(to)
+        || sys::fcntl(fd, libc::F_GETFD, 0).is_err()
+    {
         next::set_errno(libc::EBADF);
         return -1;
     }
@@ -149,6 +159,17 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
     }
     next::set_errno(errno);
     new
+}
+
+/// Is the number one that was given before the program lowered its limit?
+fn beyond_limit(fd: c_int) -> bool {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: limit is writable. getrlimit is not interposed.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    fd as u64 >= limit.rlim_cur
 }
 
 /// Has a standard number just become something else than a stream?

@@ -459,6 +459,10 @@ pub unsafe fn sendmmsg(h: Handle, msgs: *mut mmsghdr, n: c_uint, flags: c_int) -
             return ended(i, before);
         }
         m.msg_len = sent as c_uint;
+        // The rest of a short one comes before the next.
+        if (sent as usize) < crate::data::length(&m.msg_hdr) {
+            return ended(i + 1, before);
+        }
     }
     n.min(MOST_PARTS as c_uint) as c_int
 }

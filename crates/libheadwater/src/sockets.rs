@@ -116,6 +116,17 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, addr: *const sockaddr, len: s
     if let Some(h) = sctp::at(fd) {
         return sctp::connect(h, addr, len);
     }
+    if !addr.is_null()
+        && len >= 2
+        && let Some(h) = table::socket(fd)
+        && (*addr).sa_family == libc::AF_UNSPEC as libc::sa_family_t
+    {
+        let r = real::connect(fd, addr, len);
+        if r == 0 {
+            life::disconnected(fd, h);
+        }
+        return r;
+    }
     let to = if process::enabled() && !addr.is_null() && len >= 16 {
         let mut to: libc::sockaddr_storage = core::mem::zeroed();
         let n = (len as usize).min(size_of::<libc::sockaddr_storage>());
@@ -138,7 +149,8 @@ pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if let Some(h) = sctp::at(fd) {
         return sctp::shutdown(h, how);
     }
-    let Some(h) = table::socket(fd) else {
+    let known = matches!(how, libc::SHUT_RD | libc::SHUT_WR | libc::SHUT_RDWR);
+    let Some(h) = table::socket(fd).filter(|_| known) else {
         return real::shutdown(fd, how);
     };
     life::shutting(h, how);

@@ -228,7 +228,7 @@ impl AfterClose {
 fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     let last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
     if last {
-        end_sending(&v, fd);
+        end_sending(c, &v, fd);
         reset_if_unread(&v, fd);
     }
     AfterClose {
@@ -263,9 +263,9 @@ fn recall_sleepers(c: &Conn, v: &View<'_>) {
 }
 
 /// Nothing more is sent by this end: what the peer wants by the kernel goes there first.
-fn end_sending(v: &View<'_>, fd: i32) {
+fn end_sending(c: &Conn, v: &View<'_>, fd: i32) {
     while !switch::begin_close(v) {
-        switch::finish_withdrawal(v, fd);
+        switch::finish_withdrawal(c, v, fd);
         if look::events_of(fd) & (libc::POLLERR | libc::POLLHUP) != 0 {
             break;
         }
@@ -289,7 +289,7 @@ pub fn shutting(h: Handle, how: i32) {
     if how != libc::SHUT_RD {
         c.record().set(SHUT_WR, true);
         if let Some(v) = c.view() {
-            end_sending(&v, c.fd());
+            end_sending(c, &v, c.fd());
         }
     }
 }
@@ -301,6 +301,28 @@ pub fn shut(h: Handle) {
     if let Some(v) = c.view() {
         v.own().look.fetch_add(1, Ordering::Release);
         headwater_channel::bell::ring(v.own_bell());
+    }
+}
+
+/// After connect(2) to AF_UNSPEC: the kernel has ended what the descriptor stood for, and it may begin anew.
+pub fn disconnected(fd: i32, h: Handle) {
+    let Some(c) = conn::get(h) else { return };
+    match c.phase() {
+        Phase::Listener => {
+            if let Some(after) = closing(fd) {
+                after.finish();
+            }
+        }
+        Phase::Tracked => leave_to_others(fd, h, Reason::Option),
+        // Other numbers and processes may hold it: all of them go on by the kernel.
+        Phase::Carried => {
+            if let Some(v) = c.view() {
+                switch::disconnect(c, &v);
+                c.record().set(SHUT_WR, false);
+                counters::fallback(Reason::Option);
+            }
+        }
+        Phase::Free => {}
     }
 }
 
@@ -470,7 +492,7 @@ pub fn exiting() {
         c.record().holders.fetch_sub(1, Ordering::AcqRel);
         if let Some(v) = c.view() {
             if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
-                end_sending(&v, c.fd());
+                end_sending(c, &v, c.fd());
                 reset_if_unread(&v, c.fd());
                 takeover::withdraw_offer(c);
             }

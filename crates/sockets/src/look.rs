@@ -54,19 +54,34 @@ pub fn peer_was_here(v: &View<'_>) -> bool {
     v.peer().look.load(Ordering::Relaxed) != 0
 }
 
-/// Has the kernel seen the end of the peer's stream, and how did it end? Takes nothing out of the shadow.
-pub fn end_of_stream(c: &Conn) -> Option<Step> {
+/// What the kernel shows of a direction whose data comes by the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    Nothing,
+    /// The peer's stream has ended, in this way.
+    End(Step),
+    /// Bytes: somebody sent them round the library, if the sender is on the ring still.
+    Bytes,
+}
+
+/// Has the kernel seen the end of the peer's stream, or bytes that nobody announced? Takes nothing out of the shadow.
+pub fn shown(c: &Conn) -> Shown {
     match c.error.load(Ordering::Relaxed) {
         0 => {}
-        e => return Some(Step::Error(e)),
+        e => return Shown::End(Step::Error(e)),
     }
-    if events(c) == 0 {
-        return None;
+    let Some(shadow) = c.shadow() else {
+        return Shown::Nothing;
+    };
+    let events = poll(shadow.fd(), libc::POLLIN | libc::POLLRDHUP);
+    if events == 0 {
+        return Shown::Nothing;
     }
-    // The end stays to be seen by later calls, and by senders.
+    // It stays to be seen by later calls, and an end by senders.
     c.look_now.store(1, Ordering::Relaxed);
-    c.gone.store(1, Ordering::Relaxed);
-    let shadow = c.shadow()?;
+    if events & !libc::POLLIN != 0 {
+        c.gone.store(1, Ordering::Relaxed);
+    }
     let mut byte = 0u8;
     // SAFETY: one writable byte.
     match unsafe {
@@ -77,12 +92,13 @@ pub fn end_of_stream(c: &Conn) -> Option<Step> {
             libc::MSG_DONTWAIT | libc::MSG_PEEK,
         )
     } {
-        Ok(0) => Some(Step::Eof),
-        Ok(_) | Err(libc::EAGAIN) => None,
+        Ok(0) => Shown::End(Step::Eof),
+        Ok(_) => Shown::Bytes,
+        Err(libc::EAGAIN) => Shown::Nothing,
         Err(e) => {
             // Looking takes the error out of the shadow; it is told once the ring is drained.
             c.error.store(e, Ordering::Relaxed);
-            Some(Step::Error(e))
+            Shown::End(Step::Error(e))
         }
     }
 }

@@ -16,6 +16,7 @@ use libc::{
 
 use crate::buffers::{Buffers, EMPTY, ROOM};
 use crate::conn::{Conn, Phase};
+use crate::look::Shown;
 use crate::pins::{Pin, Sleep};
 use crate::record::{NONBLOCK, Takeover};
 use crate::segment::{PIN, Tx, View};
@@ -308,17 +309,21 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
             if !look::due(c, v) {
                 return Ok(Step::Again);
             }
-            match look::end_of_stream(c) {
-                None => return Ok(Step::Again),
-                Some(end) => {
-                    fence(Ordering::SeqCst);
-                    if d.send.tx.load(Ordering::Acquire) != w.0 || !ring.is_empty() {
-                        continue;
-                    }
-                    c.error.store(0, Ordering::Relaxed);
-                    return Ok(end);
-                }
+            let shown = look::shown(c);
+            if shown == Shown::Nothing {
+                return Ok(Step::Again);
             }
+            fence(Ordering::SeqCst);
+            if d.send.tx.load(Ordering::Acquire) != w.0 || !ring.is_empty() {
+                continue;
+            }
+            if let Shown::End(end) = shown {
+                c.error.store(0, Ordering::Relaxed);
+                return Ok(end);
+            }
+            // Where they belong in the stream nobody can tell; left alone they would wake every reader for ever.
+            counters::note(Reason::Uncounted);
+            return Ok(Step::Error(ECONNRESET));
         }
         if ahead == 0 {
             match c.error.swap(0, Ordering::Relaxed) {

@@ -199,10 +199,11 @@ pub fn pin(c: &Conn, v: &View<'_>) -> bool {
 /// The peer reads only the kernel from here on: send what it has not read by the kernel, then go on there for good. False
 /// when the kernel is full for now.
 pub fn withdraw(c: &Conn, v: &View<'_>) -> bool {
-    c.shadow().is_none_or(|shadow| withdraw_by(v, shadow.fd()))
+    c.shadow()
+        .is_none_or(|shadow| withdraw_by(c, v, shadow.fd()))
 }
 
-fn withdraw_by(v: &View<'_>, shadow: i32) -> bool {
+fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32) -> bool {
     let d = v.out();
     let done = {
         let _section = v.lock_out();
@@ -240,8 +241,14 @@ fn withdraw_by(v: &View<'_>, shadow: i32) -> bool {
                 }
                 Err(libc::EAGAIN) => break false,
                 Err(libc::EINTR) => {}
-                // Nobody is there to read: the program's next send learns it from the kernel.
-                Err(_) => break true,
+                // Nobody is there to read: the program's next send learns it from the kernel, the next receive from here,
+                // since the kernel tells a reset but once.
+                Err(e) => {
+                    if e != libc::EPIPE {
+                        c.error.store(e, Ordering::Relaxed);
+                    }
+                    break true;
+                }
             }
         };
         if done {
@@ -284,7 +291,7 @@ pub fn freeze(c: &Conn, v: &View<'_>, reason: Reason) {
     if Tx(v.out().send.tx.load(Ordering::Acquire)).has(TCPONLY) && w.has(PIN) {
         return;
     }
-    finish_withdrawal(v, c.fd());
+    finish_withdrawal(c, v, c.fd());
     tcp_only(v);
     unswitch(v);
     if !pin(c, v) {
@@ -297,6 +304,26 @@ pub fn freeze(c: &Conn, v: &View<'_>, reason: Reason) {
         );
     }
     counters::fallback(reason);
+}
+
+/// The kernel's connection was undone by this end. What its own ring holds the peer may still read, before the reset; what
+/// the other holds is dropped. Whatever the descriptor is connected to later goes by the kernel.
+pub fn disconnect(c: &Conn, v: &View<'_>) {
+    tcp_only(v);
+    // The kernel refuses what a peer that is pinned has not read.
+    withdraw(c, v);
+    unswitch(v);
+    {
+        let _section = v.lock_in(|| recover_reader(c, v));
+        let d = v.inn();
+        let w = Tx(d.send.tx.fetch_or(PIN, Ordering::AcqRel));
+        d.receive.re.store(w.epoch() as u64, Ordering::Release);
+    }
+    c.error.store(0, Ordering::Relaxed);
+    c.gone.store(0, Ordering::Relaxed);
+    v.own().look.fetch_add(1, Ordering::Release);
+    bell::ring(v.peer_bell());
+    bell::ring(v.own_bell());
 }
 
 /// After publishing: rings the peer's readers if they asked for it. The caller's section ended with a fence.
@@ -339,8 +366,8 @@ pub fn must_withdraw(v: &View<'_>) -> bool {
 }
 
 /// The same, to the end: before something after which nothing can be sent in its place.
-pub fn finish_withdrawal(v: &View<'_>, shadow: i32) {
-    while must_withdraw(v) && !withdraw_by(v, shadow) {
+pub fn finish_withdrawal(c: &Conn, v: &View<'_>, shadow: i32) {
+    while must_withdraw(v) && !withdraw_by(c, v, shadow) {
         let mut p = [libc::pollfd {
             fd: shadow,
             events: libc::POLLOUT,
