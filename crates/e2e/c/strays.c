@@ -61,8 +61,120 @@ static void byte_and_end_client(int fd) {
     close(fd);
 }
 
+static void bare_close(int fd) {
+    long r;
+    __asm__ volatile("syscall" : "=a"(r) : "a"(SYS_close), "D"(fd) : "rcx", "r11", "memory");
+    (void)r;
+}
+
+static void echo(int fd) {
+    char buf[4096];
+    ssize_t r;
+    while ((r = read(fd, buf, sizeof buf)) > 0)
+        send_all(fd, buf, r);
+    say_result("end", r);
+}
+static void exchange(int fd) {
+    for (int i = 0; i < 20; i++) {
+        send_noise(fd, i * 777, 777);
+        recv_noise(fd, i * 777, 777);
+    }
+}
+
+/* A number that was a connection's is a file's now. */
+static void use_file(int number, int fd) {
+    char word[6] = "";
+    say("the same number: %d", fd == number);
+    say_result("write", write(fd, "words", 5));
+    say_result("pread", pread(fd, word, 5, 0));
+    must(lseek(fd, 1, SEEK_SET));
+    say_result("read", read(fd, word, 4));
+    say("%s", word);
+    say_result("close", close(fd));
+}
+static int fresh_file(void) { return must(open(".", O_TMPFILE | O_RDWR, 0600)); }
+
+/* The C library closes what it was given by fdopen(). */
+static void closed_by_stdio_server(int fd) {
+    char line[100] = "";
+    int copy = must(dup(fd));
+    FILE *f = fdopen(copy, "r+");
+    must(fputs("a line\n", f));
+    must(fflush(f));
+    say("%s", fgets(line, sizeof line, f));
+    say_result("fileno", fileno(f) == copy);
+    must(fclose(f));
+    use_file(copy, fresh_file());
+    exchange(fd);
+}
+static void closed_by_stdio_client(int fd) { echo(fd); }
+
+/* A duplicate is closed by a system call that the library does not see. */
+static void closed_round_server(int fd) {
+    for (int i = 0; i < 5; i++) {
+        int copy = must(dup(fd)), p[2];
+        bare_close(copy);
+        switch (i) {
+        case 0:
+            use_file(copy, fresh_file());
+            break;
+        case 1:
+            use_file(copy, must(memfd_create("file", 0)));
+            break;
+        case 2:
+            must(pipe(p));
+            must(write(p[1], "words", 5));
+            char word[6] = "";
+            must(read(p[0], word, 5));
+            say("%d %s", p[0] == copy, word);
+            close(p[0]), close(p[1]);
+            break;
+        case 3:
+            must(socketpair(AF_UNIX, SOCK_STREAM, 0, p));
+            must(write(p[1], "words", 5));
+            say("%d %zd", p[0] == copy, read(p[0], word, 5));
+            close(p[0]), close(p[1]);
+            break;
+        case 4: {
+            int again = must(dup(1));
+            say("%d", again == copy);
+            say_result("standard output is no socket", recv(again, word, 5, 0));
+            close(again);
+        }
+        }
+        exchange(fd);
+    }
+}
+static void closed_round_client(int fd) { echo(fd); }
+
+/* So is the last number, of a connection in shared memory and of one that is not there yet. */
+static void closed_round_last_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    send_all(fd, &at, sizeof at);
+    int s = must(accept(l, NULL, NULL));
+    char c;
+    must(read(s, &c, 1));
+    bare_close(s);
+    use_file(s, fresh_file());
+    bare_close(fd);
+    use_file(fd, fresh_file());
+    tell_peer();
+}
+static void closed_round_last_client(int fd) {
+    struct sockaddr_in at;
+    recv_all(fd, &at, sizeof at);
+    int s = connect_to(&at);
+    must(write(s, "c", 1));
+    char c;
+    say_result("end of the cold one", read(s, &c, 1));
+    say_result("end of the warm one", read(fd, &c, 1));
+    await_peer();
+}
+
 int main(int argc, char **argv) {
-    static const struct end_case cases[] = {CASE(byte), CASE(byte_polled), CASE(byte_and_end)};
+    static const struct end_case cases[] = {CASE(byte), CASE(byte_polled), CASE(byte_and_end), CASE(closed_by_stdio),
+                                            CASE(closed_round), CASE(closed_round_last)};
     alarm(20);
     return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -40,7 +40,9 @@ cases!(transfer: peek, waitall, peek_all, trunc, dontwait, timeouts, counts, vec
 cases!(ends: half, both_halves, read_half, wake_by_shutdown, close_after_write, unread, unread_rest, unread_exit, pipe,
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
 cases!(refused: dup3, dup2, close_range, shutdown, sendmmsg, disconnect, disconnect_full);
-cases!(strays: byte, byte_polled, byte_and_end);
+cases!(strays: byte, byte_polled, byte_and_end, closed_by_stdio, closed_round,
+    closed_round_last);
+cases!(options: stamps, peek_offset, peek_offset_before, repair, encryption);
 cases!(signals: eintr, restart, interrupt, partial, jump, jump_close, jump_inside, jump_busy, storm, sigio, handlers, resethand,
     nodefer);
 cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
@@ -48,6 +50,18 @@ cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy,
 cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare,
     execl_bare, vfork_exec, vfork_exec_bare, exec_unread, exec_fails, pass, pass_keep, pass_known, stdio, dprintf,
     stdio_later, close_all, dup2_high, few);
+
+/// A program that encrypts by itself where the kernel does not stays in shared memory.
+#[test]
+fn encryption_is_the_programs_own() {
+    let program = compile::program("options", &[]);
+    let (lab, _) = headwater_e2e::accelerated(|lab: &Lab| {
+        let mut command = lab.command(&program);
+        command.arg("encryption");
+        lab.run(command).text()
+    });
+    lab.assert_carried(2 << 20);
+}
 
 /// The aliases that check lengths, as distributions build their programs.
 mod fortified {

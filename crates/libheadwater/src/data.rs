@@ -2,7 +2,7 @@
 
 use core::ptr::{null, null_mut};
 
-use headwater_host::table::{self, Kind};
+use headwater_host::table::{self, Handle, Kind};
 use headwater_sockets::{conn, recv as receiving, send as sending};
 use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
@@ -31,14 +31,22 @@ macro_rules! no_stream {
 
 #[inline(never)]
 unsafe fn take(fd: c_int, iov: &[iovec], flags: c_int) -> Option<ssize_t> {
-    let c = conn::get(table::socket(fd)?)?;
-    receiving::recv(c, fd, iov, flags).map(result)
+    let h = table::socket(fd)?;
+    let r = receiving::recv(conn::get(h)?, fd, iov, flags)?;
+    (!is_stale(fd, h, r)).then(|| result(r))
 }
 
 #[inline(never)]
 unsafe fn give(fd: c_int, iov: &[iovec], flags: c_int) -> Option<ssize_t> {
-    let c = conn::get(table::socket(fd)?)?;
-    sending::send(c, fd, iov, flags).map(result)
+    let h = table::socket(fd)?;
+    let r = sending::send(conn::get(h)?, fd, iov, flags)?;
+    (!is_stale(fd, h, r)).then(|| result(r))
+}
+
+/// Does the kernel say that the number is no socket any more? It was closed round us: the call is for what it is now.
+#[inline]
+fn is_stale(fd: c_int, h: Handle, r: Result<usize, i32>) -> bool {
+    matches!(r, Err(libc::ENOTSOCK | libc::EBADF)) && crate::files::is_stale(fd, h)
 }
 
 /// What the kernel can't move data of at all?
@@ -212,8 +220,15 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_in
     if let Some(h) = sctp::at(fd) {
         return sctp::recvmsg(h, msg, flags);
     }
-    if table::socket(fd).is_none() || msg.is_null() {
+    let Some(h) = table::socket(fd).filter(|_| !msg.is_null()) else {
         return real::recvmsg(fd, msg, flags);
+    };
+    // By the kernel come control messages too.
+    if (*msg).msg_controllen > 0
+        && let Some(c) = conn::get(h)
+        && let Some(r) = receiving::by_kernel(c, fd, flags, || real::recvmsg(fd, msg, flags))
+    {
+        return result(r);
     }
     match many((*msg).msg_iov, (*msg).msg_iovlen).and_then(|v| take(fd, v, flags)) {
         Some(r) => {

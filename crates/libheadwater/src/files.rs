@@ -93,9 +93,66 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
     close_range(first.max(0) as c_uint, c_uint::MAX, 0);
 }
 
+/// The kernel has just given `new` out: what stands in the table under that number was closed round us, by the C library
+/// itself or by a bare system call.
+#[inline(always)]
+pub fn fresh(new: c_int) -> c_int {
+    if new >= 0
+        && let Some(h) = table::lookup(new)
+    {
+        forget(new, h);
+    }
+    new
+}
+
+/// The kernel has refused a call on the socket `h` as on something else. Is the number another's by now? Then it is foreign
+/// from here on.
+#[cold]
+pub fn is_stale(fd: c_int, h: Handle) -> bool {
+    let tcp = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP);
+    if tcp || table::lookup(fd) != Some(h) {
+        return !tcp;
+    }
+    forget(fd, h);
+    true
+}
+
+/// Lets go of what was known under a number that is gone.
+#[cold]
+fn forget(fd: c_int, h: Handle) {
+    // A child of vfork has numbers of its own, and its parent's memory.
+    if process::is_borrowed() {
+        return;
+    }
+    let errno = next::errno();
+    match h.kind() {
+        Kind::Hidden => {
+            table::clear(fd);
+        }
+        Kind::Socket | Kind::Epoll => life::lost(fd),
+        Kind::Stream => {
+            if let Some(after) = streams::closing(fd, h) {
+                after.finish();
+            }
+        }
+        Kind::Endpoint => {
+            if let Some(e) = endpoint::get(h) {
+                e.forget(fd);
+                e.let_go();
+            }
+        }
+        Kind::Sctp => {
+            if let Some(closing) = sctp::closing(fd) {
+                closing.finish();
+            }
+        }
+    }
+    next::set_errno(errno);
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
-    let new = real::dup(fd);
+    let new = fresh(real::dup(fd));
     note_dup(fd, new);
     new
 }
@@ -247,7 +304,7 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
                     life::needs_kernel(fd);
                 }
             }
-            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => note_dup(fd, r),
+            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => note_dup(fd, fresh(r)),
             _ => {}
         }
     }

@@ -21,6 +21,7 @@
 mod data;
 mod files;
 mod jump;
+mod makers;
 mod netconfig;
 mod netdir;
 mod process;

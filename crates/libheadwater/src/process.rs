@@ -240,7 +240,6 @@ pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut c
     if let Some(file) = crate::stdio::fdopen(fd, mode) {
         return file;
     }
-    life::passing_on(fd);
     real::fdopen(fd, mode)
 }
 
@@ -253,7 +252,6 @@ pub unsafe extern "C-unwind" fn vdprintf(
     if let Some(n) = crate::stdio::vdprintf(fd, format, args) {
         return n;
     }
-    life::passing_on(fd);
     real::vdprintf(fd, format, args)
 }
 

@@ -34,6 +34,16 @@ headwater_host::next_fns! {
     fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
     fn shutdown(fd: c_int, how: c_int) -> c_int;
     fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
+    fn socketpair(domain: c_int, kind: c_int, protocol: c_int, fds: *mut c_int) -> c_int;
+    fn creat(path: *const c_char, mode: libc::mode_t) -> c_int;
+    fn creat64(path: *const c_char, mode: libc::mode_t) -> c_int;
+    fn memfd_create(name: *const c_char, flags: libc::c_uint) -> c_int;
+    fn mkstemp(path: *mut c_char) -> c_int;
+    fn mkstemp64(path: *mut c_char) -> c_int;
+    fn eventfd(count: libc::c_uint, flags: c_int) -> c_int;
+    fn timerfd_create(clock: c_int, flags: c_int) -> c_int;
+    fn signalfd(fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int;
+    fn inotify_init1(flags: c_int) -> c_int;
     fn pipe(fds: *mut c_int) -> c_int;
     fn pipe2(fds: *mut c_int, flags: c_int) -> c_int;
     fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;

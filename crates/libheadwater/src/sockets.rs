@@ -1,9 +1,11 @@
 //! Calls that make and shape connections.
 
 use headwater_host::{process, table};
+use headwater_sockets::options::Effect;
 use headwater_sockets::{life, options};
 use libc::{c_int, c_void, sockaddr, socklen_t};
 
+use crate::files::fresh;
 use crate::{real, sctp};
 
 #[unsafe(no_mangle)]
@@ -13,7 +15,7 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
     {
         return fd;
     }
-    real::socket(domain, kind, protocol)
+    fresh(real::socket(domain, kind, protocol))
 }
 
 #[unsafe(no_mangle)]
@@ -56,10 +58,20 @@ pub unsafe extern "C-unwind" fn getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
-    match sctp::at(fd) {
-        None => real::getsockopt(fd, level, name, value, len),
-        Some(h) => sctp::getsockopt(h, level, name, value, len),
+    if let Some(h) = sctp::at(fd) {
+        return sctp::getsockopt(h, level, name, value, len);
     }
+    if level == libc::IPPROTO_TCP
+        && name == libc::TCP_ZEROCOPY_RECEIVE
+        && let Some(h) = table::socket(fd)
+    {
+        life::needs_kernel(fd);
+        if options::ring_first(h) {
+            headwater_host::next::set_errno(libc::ENOPROTOOPT);
+            return -1;
+        }
+    }
+    real::getsockopt(fd, level, name, value, len)
 }
 
 #[unsafe(no_mangle)]
@@ -83,7 +95,7 @@ pub unsafe extern "C-unwind" fn accept(
     if let Some(h) = sctp::at(fd) {
         return sctp::accept(h, addr, len, 0);
     }
-    let new = real::accept(fd, addr, len);
+    let new = fresh(real::accept(fd, addr, len));
     if new >= 0
         && let Some(h) = table::socket(fd)
     {
@@ -102,7 +114,7 @@ pub unsafe extern "C-unwind" fn accept4(
     if let Some(h) = sctp::at(fd) {
         return sctp::accept(h, addr, len, flags);
     }
-    let new = real::accept4(fd, addr, len, flags);
+    let new = fresh(real::accept4(fd, addr, len, flags));
     if new >= 0
         && let Some(h) = table::socket(fd)
     {
@@ -171,6 +183,20 @@ pub unsafe extern "C-unwind" fn setsockopt(
 ) -> c_int {
     if let Some(h) = sctp::at(fd) {
         return sctp::setsockopt(h, level, name, value, len);
+    }
+    if let Some(h) = table::socket(fd)
+        && options::is_connection(h)
+        && !value.is_null()
+    {
+        let number = (len >= 4).then(|| (value as *const i32).read_unaligned());
+        match options::effect(level, name, number) {
+            Effect::None => {}
+            Effect::Kernel => life::needs_kernel(fd),
+            Effect::Unknown => {
+                headwater_host::next::set_errno(libc::ENOENT);
+                return -1;
+            }
+        }
     }
     let r = real::setsockopt(fd, level, name, value, len);
     if r == 0

@@ -1,9 +1,11 @@
-//! The C library's streams over STREAMS descriptors: it would read and write them by ways of its own.
+//! The C library's streams over descriptors that we look after: it would read, write and close them by ways of its own.
 
 use core::ptr::null_mut;
 
+use headwater_host::next;
 use headwater_host::sync::{AtomicPtr, Ordering};
 use headwater_host::table::{self, Kind};
+use headwater_sockets::life;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
 use crate::{data, files};
@@ -13,8 +15,7 @@ use crate::{data, files};
 struct Functions {
     read: unsafe extern "C-unwind" fn(*mut c_void, *mut c_char, size_t) -> ssize_t,
     write: unsafe extern "C-unwind" fn(*mut c_void, *const c_char, size_t) -> ssize_t,
-    /// None: the stream cannot seek.
-    seek: *mut c_void,
+    seek: unsafe extern "C-unwind" fn(*mut c_void, *mut i64, c_int) -> c_int,
     close: unsafe extern "C-unwind" fn(*mut c_void) -> c_int,
 }
 
@@ -30,6 +31,12 @@ unsafe extern "C-unwind" fn read(cookie: *mut c_void, buf: *mut c_char, n: size_
 /// 0 says that it failed (fopencookie(3)).
 unsafe extern "C-unwind" fn write(cookie: *mut c_void, buf: *const c_char, n: size_t) -> ssize_t {
     data::write(cookie.addr() as c_int, buf.cast(), n).max(0)
+}
+
+/// As of a pipe or socket.
+unsafe extern "C-unwind" fn seek(_: *mut c_void, _: *mut i64, _: c_int) -> c_int {
+    next::set_errno(libc::ESPIPE);
+    -1
 }
 
 unsafe extern "C-unwind" fn close(cookie: *mut c_void) -> c_int {
@@ -51,13 +58,18 @@ fn is_ours(fd: c_int) -> bool {
     table::lookup(fd).is_some_and(|h| matches!(h.kind(), Kind::Stream | Kind::Sctp))
 }
 
-/// fdopen(3) on a stream; `None`: it is none.
+/// The same, or a connection that is looked after?
+fn is_known(fd: c_int) -> bool {
+    is_ours(fd) || table::socket(fd).is_some_and(|h| !life::is_ours(h))
+}
+
+/// fdopen(3) on one of them; `None`: it is none.
 pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
-    is_ours(fd).then_some(())?;
+    is_known(fd).then_some(())?;
     let functions = Functions {
         read,
         write,
-        seek: null_mut(),
+        seek,
         close,
     };
     let cookie = core::ptr::without_provenance_mut(fd as usize);
@@ -66,9 +78,9 @@ pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
     Some(file)
 }
 
-/// vdprintf(3) on a stream: one write.
+/// vdprintf(3) on one of them: one write.
 pub unsafe fn vdprintf(fd: c_int, format: *const c_char, args: *mut c_void) -> Option<c_int> {
-    is_ours(fd).then_some(())?;
+    is_known(fd).then_some(())?;
     let mut text = null_mut();
     let n = vasprintf(&mut text, format, args);
     if n < 0 {
@@ -122,7 +134,7 @@ pub unsafe fn follow(fd: c_int) {
     let functions = Functions {
         read,
         write,
-        seek: null_mut(),
+        seek,
         close: stay_open,
     };
     let mode = if fd == 0 { c"r" } else { c"w" };

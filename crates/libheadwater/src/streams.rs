@@ -10,6 +10,7 @@ use headwater_streams::head::{self, Head, control, life, opening};
 use headwater_streams::{attach, strlog as logging};
 use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
 
+use crate::files::fresh;
 use crate::{real, result};
 
 /// struct strbuf of `<stropts.h>`.
@@ -185,7 +186,7 @@ pub unsafe extern "C-unwind" fn pipe(fds: *mut c_int) -> c_int {
     if process::present() && headwater_host::config::get().stream_pipes {
         return make_pipe(fds, 0);
     }
-    real::pipe(fds)
+    both_fresh(fds, real::pipe(fds))
 }
 
 #[unsafe(no_mangle)]
@@ -194,7 +195,15 @@ pub unsafe extern "C-unwind" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
     if process::present() && headwater_host::config::get().stream_pipes && flags & !KNOWN == 0 {
         return make_pipe(fds, flags);
     }
-    real::pipe2(fds, flags)
+    both_fresh(fds, real::pipe2(fds, flags))
+}
+
+unsafe fn both_fresh(fds: *const c_int, r: c_int) -> c_int {
+    if r == 0 {
+        fresh(*fds);
+        fresh(*fds.add(1));
+    }
+    r
 }
 
 #[unsafe(no_mangle)]
@@ -486,7 +495,7 @@ macro_rules! opens {
         pub unsafe extern "C-unwind" fn $name(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
             match open_stream(path, flags) {
                 Some(r) => r,
-                None => real::$name(path, flags, mode),
+                None => fresh(real::$name(path, flags, mode)),
             }
         }
     )*};
@@ -501,7 +510,7 @@ macro_rules! opens_at {
             let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
             match ours.then(|| open_stream(path, flags)).flatten() {
                 Some(r) => r,
-                None => real::$name(dir, path, flags, mode),
+                None => fresh(real::$name(dir, path, flags, mode)),
             }
         }
     )*};
@@ -513,7 +522,7 @@ opens_at!(openat, openat64);
 pub unsafe extern "C-unwind" fn __open_2(path: *const c_char, flags: c_int) -> c_int {
     match open_stream(path, flags) {
         Some(r) => r,
-        None => real::__open_2(path, flags),
+        None => fresh(real::__open_2(path, flags)),
     }
 }
 
@@ -521,7 +530,7 @@ pub unsafe extern "C-unwind" fn __open_2(path: *const c_char, flags: c_int) -> c
 pub unsafe extern "C-unwind" fn __open64_2(path: *const c_char, flags: c_int) -> c_int {
     match open_stream(path, flags) {
         Some(r) => r,
-        None => real::__open64_2(path, flags),
+        None => fresh(real::__open64_2(path, flags)),
     }
 }
 

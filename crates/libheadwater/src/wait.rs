@@ -110,12 +110,12 @@ pub unsafe extern "C-unwind" fn pselect(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn epoll_create(size: c_int) -> c_int {
-    known(real::epoll_create(size))
+    known(crate::files::fresh(real::epoll_create(size)))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
-    known(real::epoll_create1(flags))
+    known(crate::files::fresh(real::epoll_create1(flags)))
 }
 
 fn known(ep: c_int) -> c_int {

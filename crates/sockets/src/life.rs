@@ -102,6 +102,18 @@ fn local(fd: i32) -> Option<Addr> {
 
 /// Before the program's close(2) of `fd`, or dup2(2) over it. Returns what must still happen after it.
 pub fn closing(fd: i32) -> Option<AfterClose> {
+    going(fd, fd)
+}
+
+/// `fd` was closed round us, and may be anything by now.
+pub fn lost(fd: i32) {
+    if let Some(after) = going(fd, -1) {
+        after.finish();
+    }
+}
+
+/// The number `fd` goes; the shadow can be reached by `shadow` still, if that is not negative.
+fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     let h = table::lookup(fd)?;
     match h.kind() {
         // Streams have a life of their own.
@@ -138,7 +150,7 @@ pub fn closing(fd: i32) -> Option<AfterClose> {
     match c.phase() {
         Phase::Listener => {
             if c.posted_by.load(Ordering::Relaxed) == process::owner().bits()
-                && let (Some(addr), Some(board)) = (local(fd), takeover::board())
+                && let (Some(addr), Some(board)) = (local(shadow), takeover::board())
             {
                 board.remove_listener(addr);
             }
@@ -160,14 +172,14 @@ pub fn closing(fd: i32) -> Option<AfterClose> {
                 return None;
             }
             if c.pins.load(Ordering::SeqCst) > 0 {
-                leave_to_the_blocked(c, fd);
+                leave_to_the_blocked(c, shadow);
                 return None;
             }
             c.close_step(Closed::Closing, Closed::Ended);
             c.await_users();
             c.view().map(|v| {
                 await_sections(&v);
-                last_close(c, v, fd)
+                last_close(c, v, shadow)
             })
         }
         Phase::Free => None,

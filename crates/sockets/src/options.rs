@@ -1,6 +1,7 @@
 //! fcntl(2), ioctl(2) and setsockopt(2) as far as they concern us: modes that our own waits obey, and counts of bytes.
 
 use headwater_host::sync::Ordering;
+use headwater_host::sys;
 use headwater_host::table::Handle;
 
 use crate::conn::{self, Phase};
@@ -14,6 +15,58 @@ pub fn set_nonblocking(h: Handle, on: bool) {
     {
         c.record().set(NONBLOCK, on);
     }
+}
+
+/// What an option that acts on the kernel's own queues and segments means for a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    None,
+    /// The connection goes to TCP before it acts.
+    Kernel,
+    /// It is answered as by a kernel that does not have it: the program does the same by itself.
+    Unknown,
+}
+
+/// Before setsockopt(2). Some of `value` may be missing.
+pub fn effect(level: i32, name: i32, value: Option<i32>) -> Effect {
+    const PEEK_AT: i32 = libc::SO_PEEK_OFF;
+    match (level, name, value) {
+        // Encryption in the kernel: what goes by a ring would go in clear.
+        (libc::IPPROTO_TCP, libc::TCP_ULP, _) => Effect::Unknown,
+        (libc::IPPROTO_TCP, libc::TCP_REPAIR, _) => Effect::Kernel,
+        (libc::SOL_SOCKET, PEEK_AT, Some(at)) if at >= 0 => Effect::Kernel,
+        // The program waits for what the kernel tells of each segment that it sends.
+        (libc::SOL_SOCKET, libc::SO_TIMESTAMPING, Some(of)) if of & TELLS_OF_SENDING != 0 => {
+            Effect::Kernel
+        }
+        (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF, _) => Effect::Kernel,
+        (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, _) => Effect::Kernel,
+        _ => Effect::None,
+    }
+}
+
+/// Flags of SO_TIMESTAMPING: on transmission, by hardware, software, the scheduler, and on acknowledgement.
+const TELLS_OF_SENDING: i32 = 1 | 1 << 1 | 1 << 8 | 1 << 9;
+
+/// May a socket be carried, by the options that it came with?
+pub fn allow(fd: i32) -> bool {
+    let is = |name| {
+        let value = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, name).ok();
+        effect(libc::SOL_SOCKET, name, value) != Effect::None
+    };
+    !is(libc::SO_PEEK_OFF) && !is(libc::SO_TIMESTAMPING)
+}
+
+/// Is it a connection, not a listener?
+pub fn is_connection(h: Handle) -> bool {
+    conn::get(h).is_some_and(|c| matches!(c.phase(), Phase::Tracked | Phase::Carried))
+}
+
+/// Are there bytes in the ring that come before any of the kernel's?
+pub fn ring_first(h: Handle) -> bool {
+    conn::get(h)
+        .and_then(|c| c.view())
+        .is_some_and(|v| switch::readable(&v) || switch::behind(&v))
 }
 
 /// After a successful setsockopt(2) of SOL_SOCKET.
@@ -68,4 +121,31 @@ pub fn is_carried(h: Handle) -> bool {
         }
         c.phase() == Phase::Carried
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_encrypts_nothing_that_may_go_by_a_ring() {
+        let tls = i32::from_ne_bytes(*b"tls\0");
+        assert_eq!(
+            effect(libc::IPPROTO_TCP, libc::TCP_ULP, Some(tls)),
+            Effect::Unknown
+        );
+    }
+
+    #[test]
+    fn what_ends_at_the_kernels_queues_goes_there_and_nothing_else() {
+        let socket = |name, value| effect(libc::SOL_SOCKET, name, Some(value));
+        assert_eq!(socket(libc::SO_PEEK_OFF, 0), Effect::Kernel);
+        assert_eq!(socket(libc::SO_PEEK_OFF, -1), Effect::None);
+        assert_eq!(socket(libc::SO_TIMESTAMPING, 1 << 4 | 1 << 3), Effect::None);
+        assert_eq!(socket(libc::SO_TIMESTAMPING, 1 << 9), Effect::Kernel);
+        assert_eq!(socket(libc::SO_KEEPALIVE, 1), Effect::None);
+        let tcp = |name| effect(libc::IPPROTO_TCP, name, Some(1));
+        assert_eq!(tcp(libc::TCP_REPAIR), Effect::Kernel);
+        assert_eq!(tcp(libc::TCP_NODELAY), Effect::None);
+    }
 }

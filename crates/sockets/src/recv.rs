@@ -58,7 +58,12 @@ pub unsafe fn recv(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Opti
             takeover::progress(c, fd);
             match c.phase() {
                 Phase::Carried => {}
-                Phase::Tracked => return tracked(c, fd, iov, flags),
+                Phase::Tracked => {
+                    let received = tracked(c, flags, || kernel_call(fd, iov, flags));
+                    if received.is_some() {
+                        return received;
+                    }
+                }
                 _ => return None,
             }
         }
@@ -67,20 +72,38 @@ pub unsafe fn recv(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Opti
     carried(c, iov, flags)
 }
 
+/// A call of the C library that receives in its own way, with control messages; counted like any other on a tracked
+/// connection. `None`: it was not made.
+///
+/// # Safety
+/// `call` receives on the descriptor `fd` of `c`, with `flags`.
+pub unsafe fn by_kernel(
+    c: &'static Conn,
+    fd: i32,
+    flags: i32,
+    call: impl FnOnce() -> isize,
+) -> Option<Outcome1> {
+    if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 || c.phase() != Phase::Tracked {
+        return None;
+    }
+    takeover::progress(c, fd);
+    (c.phase() == Phase::Tracked).then(|| tracked(c, flags, call))?
+}
+
 // ---- not (yet) carried: the kernel's own call, counted ----
 
 /// While a call is in the kernel it counts as busy, so nobody takes the connection over under it; the thread that comes
-/// back takes the next step with its next call.
-unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+/// back takes the next step with its next call. `None`: it is carried by now.
+fn tracked(c: &Conn, flags: i32, call: impl FnOnce() -> isize) -> Option<Outcome1> {
     let r = c.record();
     loop {
         match r.enter() {
             Ok(()) => break,
             Err(Takeover::Changing) => std::thread::yield_now(),
-            Err(_) => return carried(c, iov, flags),
+            Err(_) => return None,
         }
     }
-    let n = kernel_call(fd, iov, flags);
+    let n = call();
     let errno = next::errno();
     if n > 0 && flags & MSG_PEEK == 0 {
         r.received.fetch_add(n as u64, Ordering::AcqRel);

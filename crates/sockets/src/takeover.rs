@@ -10,10 +10,10 @@ use headwater_host::sync::Ordering;
 use headwater_host::{config, epoll, process, sys, table};
 
 use crate::conn::{Conn, Phase, Role};
-use crate::link;
 use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
 use crate::segment::{HELD, Mapped, View};
 use crate::truth::{self, Truth, Unknown};
+use crate::{link, options};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
 /// and its answer is left alone.
@@ -116,6 +116,9 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         if !epoll::allows(fd) {
             return Err(Reason::EpollExclusive);
         }
+        if !options::allow(fd) {
+            return Err(Reason::Option);
+        }
         let truth = settled(c, fd)?;
         let mapped = link::segment_for(board.slot(offer).client())?;
         let h = mapped.header();
@@ -150,6 +153,9 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
     let attached = (|| {
         if !epoll::allows(fd) {
             return Err(Reason::EpollExclusive);
+        }
+        if !options::allow(fd) {
+            return Err(Reason::Option);
         }
         let truth = settled(c, fd)?;
         let slot = board.slot(offer);

@@ -1,0 +1,144 @@
+/* Options that ask the kernel for something of its own queues and segments. */
+#include "common.h"
+
+#ifndef SO_PEEK_OFF
+#define SO_PEEK_OFF 42
+#endif
+#define ULP 31
+#define REPAIR 19
+#define INQ 36
+
+static void exchange(int fd, int first) {
+    for (int i = 0; i < 20; i++) {
+        if (first)
+            send_noise(fd, i * 777, 777);
+        recv_noise(fd, i * 777, 777);
+        if (!first)
+            send_noise(fd, i * 777, 777);
+    }
+}
+
+/* One more connection, cold. */
+static int second_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    send_all(fd, &at, sizeof at);
+    int s = must(accept(l, NULL, NULL));
+    close(l);
+    return s;
+}
+static int second_client(int fd, int option, int value) {
+    struct sockaddr_in at;
+    recv_all(fd, &at, sizeof at);
+    int s = must(socket(AF_INET, SOCK_STREAM, 0));
+    if (option)
+        say_result("before connect", setsockopt(s, SOL_SOCKET, option, &value, sizeof value));
+    must(connect(s, (struct sockaddr *)&at, sizeof at));
+    return s;
+}
+
+/* Control messages come with what the kernel delivers. */
+static void stamps_server(int fd) {
+    int one = 1, s = second_server(fd);
+    say_result("SO_TIMESTAMP", setsockopt(s, SOL_SOCKET, SO_TIMESTAMP, &one, sizeof one));
+    say_result("TCP_INQ", setsockopt(s, IPPROTO_TCP, INQ, &one, sizeof one));
+    tell_peer();
+    await_bytes(s, 100);
+    char buf[60], control[200];
+    struct iovec v = {buf, sizeof buf};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    say_result("recvmsg", recvmsg(s, &m, 0));
+    check(buf, 0, sizeof buf);
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+        int n = 0;
+        if (c->cmsg_level == IPPROTO_TCP)
+            memcpy(&n, CMSG_DATA(c), sizeof n);
+        say("level %d type %d: %d", c->cmsg_level, c->cmsg_type, n);
+    }
+    recv_noise(s, 60, 40);
+    exchange(s, 1);
+    close(s);
+}
+static void stamps_client(int fd) {
+    int s = second_client(fd, 0, 0);
+    await_peer();
+    send_noise(s, 0, 100);
+    exchange(s, 0);
+    close(s);
+}
+
+/* A peek goes on where the last one stopped. */
+static void peeks(int fd) {
+    unsigned char a[10] = {0}, b[10] = {0};
+    await_bytes(fd, 100);
+    say_result("peek", recv(fd, a, sizeof a, MSG_PEEK));
+    say_result("peek", recv(fd, b, sizeof b, MSG_PEEK));
+    say("%02x%02x %02x%02x", a[0], a[1], b[0], b[1]);
+    recv_noise(fd, 0, 100);
+}
+static void peek_offset_server(int fd) {
+    int zero = 0;
+    say_result("SO_PEEK_OFF", setsockopt(fd, SOL_SOCKET, SO_PEEK_OFF, &zero, sizeof zero));
+    tell_peer();
+    peeks(fd);
+    zero = -1;
+    say_result("and back", setsockopt(fd, SOL_SOCKET, SO_PEEK_OFF, &zero, sizeof zero));
+    exchange(fd, 1);
+}
+static void peek_offset_client(int fd) {
+    await_peer();
+    send_noise(fd, 0, 100);
+    exchange(fd, 0);
+}
+
+static void peek_offset_before_server(int fd) {
+    int s = second_server(fd);
+    exchange(s, 1);
+    send_noise(s, 0, 100);
+    await_peer();
+    close(s);
+}
+static void peek_offset_before_client(int fd) {
+    int s = second_client(fd, SO_PEEK_OFF, 0);
+    exchange(s, 0);
+    peeks(s);
+    tell_peer();
+    close(s);
+}
+
+/* Looking at a connection's inside for a moment, where that is permitted, leaves it whole. */
+static void repair_server(int fd) {
+    int on = 1, off = -1;
+    exchange(fd, 1);
+    int r = setsockopt(fd, IPPROTO_TCP, REPAIR, &on, sizeof on);
+    if (r == 0)
+        must(setsockopt(fd, IPPROTO_TCP, REPAIR, &off, sizeof off));
+    say_result("repair", r);
+    exchange(fd, 1);
+}
+static void repair_client(int fd) {
+    exchange(fd, 0);
+    exchange(fd, 0);
+}
+
+/* A program that would have the kernel encrypt does so by itself where the kernel can't. */
+static void encryption_server(int fd) {
+    int r = setsockopt(fd, IPPROTO_TCP, ULP, "tls", 4);
+    say("by the kernel, or not at all: %d", r == 0 || errno == ENOENT);
+    send_noise(fd, 0, 2 << 20);
+    exchange(fd, 1);
+    int s = second_server(fd);
+    r = setsockopt(s, IPPROTO_TCP, ULP, "tls", 4);
+    say("by the kernel, or not at all: %d", r == 0 || errno == ENOENT);
+    exchange(s, 1);
+    close(s);
+}
+static void encryption_client(int fd) {
+    recv_noise(fd, 0, 2 << 20);
+    exchange(fd, 0);
+    int s = second_client(fd, 0, 0);
+    exchange(s, 0);
+    close(s);
+}
+
+CASES(CASE(stamps), CASE(peek_offset), CASE(peek_offset_before), CASE(repair), CASE(encryption))
