@@ -489,7 +489,8 @@ impl Reset {
             .outstanding
             .iter()
             .any(|one| matches!(one.request.ask, Ask::Outgoing(_)));
-        if own || !sender.all_acknowledged() || receiver.has_gaps() {
+        let halfway = !sender.all_acknowledged() || sender.is_within_a_message();
+        if own || halfway || receiver.has_gaps() {
             // Or it would never be, with a user who goes on sending.
             sender.hold_streams(&[]);
             return result::IN_PROGRESS;

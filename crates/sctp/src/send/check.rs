@@ -39,6 +39,11 @@ impl Sender {
             }
             assert!(part.chunks > 0, "a chunk whose message is forgotten");
             assert_eq!(chunk.abandoned, part.abandoned, "given up in part");
+            let at = part.first..=part.last;
+            assert!(
+                chunk.len == 0 || at.contains(&place),
+                "a chunk that its message does not know"
+            );
             if !chunk.abandoned {
                 bytes += len;
                 assert!(chunk.at as usize + len <= part.data.len());

@@ -139,6 +139,10 @@ impl Sender {
             let chunk = *self.out.get(place);
             if self.gives_up(&chunk, now) {
                 self.abandon(chunk.slot);
+                debug_assert!(
+                    self.out.lost.first() != Some(&place),
+                    "given up, and still to be sent again"
+                );
                 continue;
             }
             let size = DataHead::len(self.config.interleave) + usize::from(chunk.len);

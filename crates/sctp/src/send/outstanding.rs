@@ -162,10 +162,11 @@ impl Outstanding {
         self.sacked.shrink_to_fit();
     }
 
-    /// TSNs go on at another one.
+    /// TSNs go on at another one, and places too: upwards, so that no place has two meanings. A message that was half sent before
+    /// knows places of both kinds.
     pub fn rename(&mut self, next: Tsn) {
         debug_assert!(self.is_empty());
-        self.first = (1 << 32) + u64::from(next.0);
+        self.first += u64::from(next.since(Tsn(self.first as u32)));
         self.sides.clear();
     }
 
@@ -307,7 +308,13 @@ mod tests {
         let out = Outstanding::new(Tsn(1));
         assert_eq!(out.place(Tsn(0)) + 1, out.first());
         assert_eq!(out.place(Tsn(u32::MAX)) + 2, out.first());
-        let out = Outstanding::new(Tsn(u32::MAX));
+        let mut out = Outstanding::new(Tsn(u32::MAX));
         assert_eq!(out.place(Tsn(3)), out.first() + 4);
+        let before = out.first();
+        for next in [3, 1 << 31, 2, 2, u32::MAX] {
+            out.rename(Tsn(next));
+            assert_eq!(out.first() as u32, next);
+        }
+        assert!(out.first() > before, "nor do they come again");
     }
 }

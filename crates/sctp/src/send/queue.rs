@@ -25,6 +25,8 @@ pub(super) struct Queues {
     pub bytes: usize,
     pub parts: usize,
     pub held_bytes: usize,
+    /// Messages that were begun, and whose last fragment was not sent.
+    pub begun: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -80,6 +82,7 @@ impl Queues {
             bytes: 0,
             parts: 0,
             held_bytes: 0,
+            begun: 0,
         }
     }
 
@@ -186,8 +189,9 @@ impl Queues {
         let stream = &mut self.streams[usize::from(number)];
         let slot = stream.list.head;
         let part = &mut store[slot];
+        let begins = part.sent == 0 && part.begin;
         if part.sent == 0 {
-            if part.begin {
+            if begins {
                 stream.begin(part.about.unordered, self.interleave);
             }
             part.number = stream.current;
@@ -199,6 +203,8 @@ impl Queues {
         self.bytes -= size;
         let done = part.unsent() == 0;
         let message_done = done && part.end;
+        self.begun += usize::from(begins);
+        self.begun -= usize::from(message_done);
         if done {
             part.queued = false;
             stream.list.unlink(store, slot);
@@ -251,6 +257,7 @@ impl Queues {
         }
         let stream = &mut self.streams[usize::from(number)];
         stream.outstanding += 1;
+        self.begun -= 1;
         stream.current
     }
 

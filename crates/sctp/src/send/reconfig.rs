@@ -70,6 +70,11 @@ impl Sender {
         self.out.is_empty()
     }
 
+    /// A part of a message was sent, and its end was not: TSNs must not begin anew between the two.
+    pub fn is_within_a_message(&self) -> bool {
+        self.queues.begun > 0
+    }
+
     fn named(&self, streams: &[u16]) -> Vec<u16> {
         match streams.is_empty() {
             true => (0..self.streams()).collect(),

@@ -279,3 +279,21 @@ fn of_messages_with_a_lifetime_each_arrives_or_fails() {
         );
     }
 }
+
+#[test]
+fn a_message_that_was_half_sent_before_tsns_began_anew_is_given_up_all_the_same() {
+    for (initial, anew) in [(u32::MAX, 9), (0xc000_0000, 0x4000_0001), (7, u32::MAX)] {
+        let mut desk = Desk::new(config(), initial);
+        send(&mut desk, 1, 3000, Reliability::Rtx(0));
+        assert_eq!(desk.packet().len(), 1);
+        desk.sack(initial, WIDE, &[]).unwrap();
+        desk.sender.reset_tsn(Tsn(anew));
+        assert_eq!(tsns(&desk.packet()), [anew]);
+        desk.t3(A);
+        assert_eq!(desk.sender.lost(), 0, "its chance is gone");
+        let (cumulative, skipped) = forward(&mut desk);
+        assert_eq!((cumulative, skipped[0].stream), (anew.wrapping_add(1), 1));
+        desk.sack(anew.wrapping_add(1), WIDE, &[]).unwrap();
+        assert!(desk.sender.is_idle());
+    }
+}
