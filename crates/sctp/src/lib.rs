@@ -30,5 +30,7 @@ pub mod serial;
 pub mod time;
 pub mod timer;
 pub mod wire;
+#[cfg(test)]
+mod work;
 
 pub use time::Time;

@@ -29,7 +29,7 @@ use crate::wire::{Data, Forward, PacketBuilder};
 use acks::Acks;
 use map::TsnMap;
 use order::Order;
-use reassembly::{Head, Reassembly};
+use reassembly::{Head, Reassembly, Slot};
 
 /// What a chunk or message costs besides its bytes.
 const OVERHEAD: usize = 64;
@@ -351,9 +351,20 @@ impl Receiver {
     pub fn reset_streams(&mut self, streams: &[u16]) {
         let list = (!streams.is_empty()).then_some(streams);
         self.bytes -= self.order.reset(list);
-        self.discard(|_, head| {
-            !head.unordered && list.is_none_or(|list| list.contains(&head.stream))
-        });
+        if !self.config.interleave {
+            // The peer had everything acknowledged: what is behind a gap is of other streams.
+            let upto = Slot::of_tsn(self.map.cumulative() + 1);
+            self.discard(Slot::of_tsn(0)..=upto, |head| {
+                !head.unordered && list.is_none_or(|list| list.contains(&head.stream))
+            });
+            return;
+        }
+        match list {
+            None => self.discard(Slot::ALL, |head| !head.unordered),
+            Some(list) => list.iter().for_each(|stream| {
+                self.discard(Slot::of_messages(*stream, false, 0..=u32::MAX), |_| true);
+            }),
+        }
     }
 
     /// So many more incoming streams; `false`: there would be too many.
@@ -371,7 +382,7 @@ impl Receiver {
     /// TSNs begin anew with `next`, and all streams with 0; what was not yet whole is lost.
     pub fn restart(&mut self, next: Tsn) {
         self.reset_streams(&[]);
-        self.discard(|_, _| true);
+        self.discard(Slot::ALL, |_| true);
         self.map.restart(next);
         self.skipped_to = None;
         self.acks.told(self.window());

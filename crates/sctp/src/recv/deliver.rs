@@ -8,6 +8,10 @@ use super::{KEPT_PARTS, Part, Receiver};
 
 use crate::wire::Data;
 
+/// Parts of a message up to this long are joined, until there is so much in one.
+const SMALL_PART: usize = 256;
+const MOST_JOINED: usize = 1 << 16;
+
 impl Receiver {
     pub(super) fn place(&mut self, tsn: u64, data: &Data) -> Result<(), &'static str> {
         let number = if self.config.interleave {
@@ -67,7 +71,7 @@ impl Receiver {
                 index,
             }
         } else {
-            tsn_slot(tsn)
+            Slot::of_tsn(tsn)
         };
         let Data {
             begin,
@@ -103,11 +107,27 @@ impl Receiver {
                 end: false,
                 aborted: false,
             };
-            self.fresh = true;
-            self.ready.push_back(part);
+            self.hand_on(part);
         } else {
             self.large_waits |= message.data.len() >= self.config.partial_delivery_point;
         }
+    }
+
+    /// The next part of a message that is being delivered. A small one joins the one before it, so that no message has very many.
+    fn hand_on(&mut self, part: Part) {
+        self.fresh = true;
+        let small = part.data.len() <= SMALL_PART;
+        match self.ready.back_mut() {
+            Some(last) if small && !last.end && last.data.len() <= MOST_JOINED => {
+                if last.head.tsn == part.head.tsn && last.head.stream == part.head.stream {
+                    last.data.extend_from_slice(&part.data);
+                    last.end = part.end;
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.ready.push_back(part);
     }
 
     fn kept(&mut self, tsn: u64) -> Result<(), &'static str> {
@@ -130,8 +150,7 @@ impl Receiver {
         } = message.head;
         if message.delivering {
             self.delivering -= 1;
-            self.fresh = true;
-            self.ready.push_back(Part::whole(message));
+            self.hand_on(Part::whole(message));
             self.release_held_back();
             if !unordered && self.order.next(stream) == number {
                 self.pass(stream, number);
@@ -201,14 +220,14 @@ impl Receiver {
                     ..
                 } = message.head;
                 let turn = unordered || order.next(stream) == number;
-                turn && !message.delivering && message.data.len() >= least
+                turn && message.data.len() >= least
             });
             let Some(slot) = oldest else {
                 self.large_waits &= starved;
                 return;
             };
             self.delivering += 1;
-            self.pieces.open_mut(slot).expect("it was found").delivering = true;
+            self.pieces.begin_delivery(slot);
             self.grown(slot);
         }
     }
@@ -231,14 +250,5 @@ impl Part {
             end: true,
             aborted: false,
         }
-    }
-}
-
-pub(super) fn tsn_slot(tsn: u64) -> Slot {
-    Slot {
-        stream: 0,
-        unordered: false,
-        number: 0,
-        index: tsn,
     }
 }

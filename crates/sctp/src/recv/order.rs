@@ -1,5 +1,6 @@
 //! The order of messages within each stream.
 
+use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
 
 use super::reassembly::{Dropped, Message};
@@ -13,6 +14,9 @@ pub struct Order {
     next: Vec<u32>,
     /// Whole messages that came before their turn, by stream and number.
     waiting: BTreeMap<(u16, u32), Message>,
+    /// Of these, those whose TSNs can be taken back, by the last one.
+    droppable: BTreeMap<u64, (u16, u32)>,
+    bytes: usize,
 }
 
 pub enum Turn {
@@ -27,6 +31,8 @@ impl Order {
             wide,
             next: Vec::new(),
             waiting: BTreeMap::new(),
+            droppable: BTreeMap::new(),
+            bytes: 0,
         }
     }
 
@@ -35,10 +41,7 @@ impl Order {
     }
 
     pub fn bytes(&self) -> usize {
-        self.waiting
-            .values()
-            .map(|message| message.data.len())
-            .sum()
+        self.bytes
     }
 
     #[inline]
@@ -61,10 +64,15 @@ impl Order {
             self.advance_past(stream, number);
             return Ok(Turn::Now(message));
         }
-        if self.is_past(stream, number) || self.waiting.insert((stream, number), message).is_some()
-        {
+        let key = (stream, number);
+        if self.is_past(stream, number) || self.waiting.contains_key(&key) {
             return Err("a stream sequence number twice");
         }
+        self.bytes += message.data.len();
+        if message.tsns.are_contiguous() {
+            self.droppable.insert(message.tsns.last, key);
+        }
+        self.waiting.insert(key, message);
         Ok(Turn::Later)
     }
 
@@ -75,69 +83,77 @@ impl Order {
             return None;
         }
         let number = self.next(stream);
-        let message = self.waiting.remove(&(stream, number))?;
+        let message = self.take((stream, number))?;
         self.advance_past(stream, number);
+        Some(message)
+    }
+
+    fn take(&mut self, key: (u16, u32)) -> Option<Message> {
+        let message = self.waiting.remove(&key)?;
+        self.bytes -= message.data.len();
+        if message.tsns.are_contiguous() {
+            self.droppable.remove(&message.tsns.last);
+        }
+        // An empty map still keeps a node.
         if self.waiting.is_empty() {
             self.waiting = BTreeMap::new();
+            self.droppable = BTreeMap::new();
         }
         Some(message)
     }
 
+    /// What waits of these numbers of a stream.
+    fn take_range(&mut self, stream: u16, numbers: RangeInclusive<u32>) -> Vec<Message> {
+        let keys = (stream, *numbers.start())..=(stream, *numbers.end());
+        let keys: Vec<_> = self.waiting.range(keys).map(|(key, _)| *key).collect();
+        keys.into_iter().filter_map(|key| self.take(key)).collect()
+    }
+
     /// Numbers up to this one are skipped; hands back what waited among them, in order.
     pub fn skip(&mut self, stream: u16, number: u32) -> Vec<Message> {
-        let mut released = Vec::new();
         if self.is_past(stream, number) {
-            return released;
+            return Vec::new();
         }
         let next = self.next(stream);
-        let among = self
-            .waiting
-            .range((stream, 0)..=(stream, u32::MAX))
-            .map(|(key, _)| key.1);
-        let mut among: Vec<u32> = among.filter(|one| !self.before(number, *one)).collect();
-        among.sort_unstable_by_key(|one| self.distance(next, *one));
-        released.extend(
-            among
-                .iter()
-                .filter_map(|one| self.waiting.remove(&(stream, *one))),
-        );
+        // Numbers wrap: from the next one on, and then from 0.
+        let released = if next <= number {
+            self.take_range(stream, next..=number)
+        } else {
+            let mut released = self.take_range(stream, next..=u32::MAX);
+            released.extend(self.take_range(stream, 0..=number));
+            released
+        };
         self.advance_past(stream, number);
         released
     }
 
     /// These streams begin with 0 again; `None`: all. Hands back the bytes of what still waited there.
     pub fn reset(&mut self, streams: Option<&[u16]>) -> usize {
-        let is_among = |stream: u16| streams.is_none_or(|list| list.contains(&stream));
-        for (stream, next) in self.next.iter_mut().enumerate() {
-            if is_among(stream as u16) {
+        let before = self.bytes;
+        let Some(streams) = streams else {
+            *self = Order::new(self.wide);
+            return before;
+        };
+        for stream in streams {
+            if let Some(next) = self.next.get_mut(usize::from(*stream)) {
                 *next = 0;
             }
+            self.take_range(*stream, 0..=u32::MAX);
         }
-        let mut bytes = 0;
-        self.waiting.retain(|key, message| {
-            let goes = is_among(key.0);
-            bytes += if goes { message.data.len() } else { 0 };
-            !goes
-        });
-        bytes
+        before - self.bytes
     }
 
+    /// The highest TSN above `above` that could be dropped. TSNs of one message lie side by side here, so that none but the highest
+    /// message can begin above it, and it has not come.
     pub fn highest(&self, above: u64) -> Option<u64> {
-        let droppable = self
-            .waiting
-            .values()
-            .filter(|message| message.can_be_dropped(above));
-        droppable.map(|message| message.tsns.last).max()
+        let (last, _) = self.droppable.last_key_value()?;
+        (*last > above).then_some(*last)
     }
 
     /// Drops the message that has this TSN as its last.
     pub fn drop_at(&mut self, tsn: u64) -> Option<Dropped> {
-        let key = *self
-            .waiting
-            .iter()
-            .find(|(_, message)| message.tsns.last == tsn)?
-            .0;
-        let message = self.waiting.remove(&key)?;
+        let key = *self.droppable.get(&tsn)?;
+        let message = self.take(key)?;
         Some(Dropped {
             bytes: message.data.len(),
             tsns: message.tsns,
@@ -145,6 +161,10 @@ impl Order {
     }
 
     pub fn check(&self) {
+        let sizes = self.waiting.values().map(|message| message.data.len());
+        assert_eq!(self.bytes, sizes.sum::<usize>());
+        let droppable = self.waiting.values().filter(|m| m.tsns.are_contiguous());
+        assert_eq!(self.droppable.len(), droppable.count());
         for (stream, number) in self.waiting.keys() {
             assert!(
                 *number != self.next(*stream),
@@ -173,14 +193,6 @@ impl Order {
             Mid(number).before(Mid(other))
         } else {
             Ssn(number as u16).before(Ssn(other as u16))
-        }
-    }
-
-    fn distance(&self, from: u32, to: u32) -> u32 {
-        if self.wide {
-            to.wrapping_sub(from)
-        } else {
-            to.wrapping_sub(from) & 0xffff
         }
     }
 }

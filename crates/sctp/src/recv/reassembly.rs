@@ -1,6 +1,7 @@
 //! Messages from fragments. Both kinds of chunk go through the same two tables: messages whose beginning has come, each found by
 //! the place of the fragment that it waits for, and fragments whose predecessor is missing.
 
+use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
 
 use crate::serial::Tsn;
@@ -27,6 +28,38 @@ pub struct Slot {
 }
 
 impl Slot {
+    pub const ALL: RangeInclusive<Slot> = Slot::of_tsn(0)..=Slot {
+        stream: u16::MAX,
+        unordered: true,
+        number: u32::MAX,
+        index: u64::MAX,
+    };
+
+    /// Of a fragment of DATA.
+    pub const fn of_tsn(tsn: u64) -> Slot {
+        Slot {
+            stream: 0,
+            unordered: false,
+            number: 0,
+            index: tsn,
+        }
+    }
+
+    /// All places of these messages of a stream.
+    pub fn of_messages(
+        stream: u16,
+        unordered: bool,
+        numbers: RangeInclusive<u32>,
+    ) -> RangeInclusive<Slot> {
+        let of = |number, index| Slot {
+            stream,
+            unordered,
+            number,
+            index,
+        };
+        of(*numbers.start(), 0)..=of(*numbers.end(), u64::MAX)
+    }
+
     fn after(self) -> Slot {
         Slot {
             index: self.index + 1,
@@ -73,9 +106,9 @@ impl Tsns {
         self.count += 1;
     }
 
-    /// They are all above `tsn` and without a gap, so that they can be taken back.
-    fn can_be_dropped(&self, above: u64) -> bool {
-        self.first > above && self.last - self.first + 1 == self.count
+    /// Without a gap, so that they can be taken back.
+    pub fn are_contiguous(&self) -> bool {
+        self.last - self.first + 1 == self.count
     }
 }
 
@@ -87,12 +120,6 @@ pub struct Message {
     pub data: Vec<u8>,
     /// Its beginning has been handed to the user; `data` holds what came after.
     pub delivering: bool,
-}
-
-impl Message {
-    pub fn can_be_dropped(&self, above: u64) -> bool {
-        !self.delivering && self.tsns.can_be_dropped(above)
-    }
 }
 
 #[derive(Debug)]
@@ -132,7 +159,15 @@ pub struct Reassembly {
     interleaved: bool,
     open: BTreeMap<Slot, Message>,
     loose: BTreeMap<Slot, Loose>,
+    /// Messages of `open` that are not being delivered, by their first TSN. The place that such a message waits for is the first one
+    /// of `open` from the one noted here on, so that nothing has to be changed as it grows.
+    ages: BTreeMap<u64, Slot>,
+    /// Fragments of `loose` by TSN. Those of DATA have it in their place.
+    tsns: BTreeMap<u64, Slot>,
 }
+
+/// Open messages that are looked at when one is to be delivered early or to be dropped: there may be very many.
+const LOOKED_AT: usize = 32;
 
 impl Reassembly {
     pub fn new(interleaved: bool) -> Reassembly {
@@ -140,6 +175,8 @@ impl Reassembly {
             interleaved,
             open: BTreeMap::new(),
             loose: BTreeMap::new(),
+            ages: BTreeMap::new(),
+            tsns: BTreeMap::new(),
         }
     }
 
@@ -159,9 +196,11 @@ impl Reassembly {
 
     pub fn add(&mut self, fragment: &Fragment) -> Result<Added, &'static str> {
         let slot = fragment.slot;
+        let mut first = None;
         let mut message = if fragment.begin {
             self.begin(fragment)?
         } else if let Some(mut message) = self.open.remove(&slot) {
+            first = Some(message.tsns.first).filter(|_| !message.delivering);
             grow(&mut message, &fragment.head, fragment.tsn, fragment.payload)?;
             message
         } else {
@@ -171,7 +210,8 @@ impl Reassembly {
         let mut end = fragment.end;
         while !end {
             slot = slot.after();
-            let Some(loose) = self.loose.remove(&slot) else {
+            let Some(loose) = self.take_loose(slot) else {
+                self.note_age(first, slot, &message);
                 self.open.insert(slot, message);
                 return Ok(Added::Grown(slot));
             };
@@ -180,6 +220,9 @@ impl Reassembly {
         }
         if self.follows(slot) {
             return Err("a fragment after the last of its message");
+        }
+        if let Some(first) = first {
+            self.ages.remove(&first);
         }
         self.release_memory();
         Ok(Added::Whole(message))
@@ -190,79 +233,117 @@ impl Reassembly {
         self.open.get_mut(&slot)
     }
 
-    /// The oldest message that `wanted` likes.
+    /// Its beginning is handed to the user, and it can't be dropped any more.
+    pub fn begin_delivery(&mut self, slot: Slot) {
+        if let Some(message) = self.open.get_mut(&slot) {
+            message.delivering = true;
+            self.ages.remove(&message.tsns.first);
+        }
+    }
+
+    /// The oldest message that `wanted` likes, and that is not being delivered.
     pub fn oldest(&self, wanted: impl Fn(&Message) -> bool) -> Option<Slot> {
-        let liked = self.open.iter().filter(|(_, message)| wanted(message));
-        liked
-            .min_by_key(|(_, message)| message.tsns.first)
+        let oldest = self.ages.iter().take(LOOKED_AT);
+        let mut oldest = oldest.filter_map(|(first, slot)| self.of_age(*first, *slot));
+        oldest
+            .find(|(_, message)| wanted(message))
             .map(|(slot, _)| *slot)
     }
 
-    /// Gives up fragments of which `wanted` says so by place; hands back the messages that had begun, and the bytes of others.
+    /// Gives up what is at these places and `wanted`; hands back the messages that had begun, and the bytes of others.
     pub fn discard(
         &mut self,
-        mut wanted: impl FnMut(&Slot, &Head) -> bool,
+        places: RangeInclusive<Slot>,
+        wanted: impl Fn(&Head) -> bool,
     ) -> (Vec<Message>, usize) {
-        let slots = self
-            .open
-            .iter()
-            .filter(|(slot, message)| wanted(slot, &message.head));
-        let slots: Vec<Slot> = slots.map(|(slot, _)| *slot).collect();
-        let begun = slots
-            .iter()
-            .filter_map(|slot| self.open.remove(slot))
-            .collect();
-        let mut bytes = 0;
-        self.loose.retain(|slot, loose| {
-            let goes = wanted(slot, &loose.head);
-            bytes += if goes { loose.data.len() } else { 0 };
-            !goes
-        });
+        let open = self.open.range(places.clone());
+        let open = open.filter(|(_, message)| wanted(&message.head));
+        let open: Vec<Slot> = open.map(|(slot, _)| *slot).collect();
+        let begun = open.into_iter().filter_map(|slot| self.take_open(slot));
+        let begun = begun.collect();
+        let loose = self.loose.range(places);
+        let loose = loose.filter(|(_, loose)| wanted(&loose.head));
+        let loose: Vec<Slot> = loose.map(|(slot, _)| *slot).collect();
+        let loose = loose.into_iter().filter_map(|slot| self.take_loose(slot));
+        let bytes = loose.map(|loose| loose.data.len()).sum();
         self.release_memory();
         (begun, bytes)
     }
 
     /// The highest TSN above `above` that could be dropped.
     pub fn highest(&self, above: u64) -> Option<u64> {
-        let open = self
-            .open
-            .values()
-            .filter(|message| message.can_be_dropped(above));
-        let open = open.map(|message| message.tsns.last);
-        open.chain(
-            self.loose
-                .values()
-                .map(|loose| loose.tsn)
-                .filter(|tsn| *tsn > above),
-        )
-        .max()
+        let open = self.highest_open(above).map(|(_, last)| last);
+        let loose = match self.interleaved {
+            true => self.tsns.last_key_value().map(|(tsn, _)| *tsn),
+            false => self.loose.last_key_value().map(|(slot, _)| slot.index),
+        };
+        open.max(loose.filter(|tsn| *tsn > above))
     }
 
-    /// Drops what has this TSN as its last.
+    /// Drops what has this TSN as its last, as [`highest`](Reassembly::highest) gave it.
     pub fn drop_at(&mut self, tsn: u64, above: u64) -> Option<Dropped> {
-        let loose = self
-            .loose
-            .iter()
-            .find(|(_, loose)| loose.tsn == tsn)
-            .map(|(slot, _)| *slot);
-        if let Some(loose) = loose.and_then(|slot| self.loose.remove(&slot)) {
+        let loose = match self.interleaved {
+            true => self.tsns.get(&tsn).copied(),
+            false => Some(Slot::of_tsn(tsn)),
+        };
+        if let Some(loose) = loose.and_then(|slot| self.take_loose(slot)) {
             return Some(Dropped {
                 bytes: loose.data.len(),
                 tsns: Tsns::one(tsn),
             });
         }
-        let slot =
-            self.oldest(|message| message.tsns.last == tsn && message.can_be_dropped(above))?;
-        let message = self.open.remove(&slot)?;
+        let (slot, _) = self.highest_open(above).filter(|(_, last)| *last == tsn)?;
+        let message = self.take_open(slot)?;
         Some(Dropped {
             bytes: message.data.len(),
             tsns: message.tsns,
         })
     }
 
+    fn highest_open(&self, above: u64) -> Option<(Slot, u64)> {
+        let highest = self.ages.range(above + 1..).rev().take(LOOKED_AT);
+        let mut highest = highest.filter_map(|(first, slot)| self.of_age(*first, *slot));
+        highest
+            .find(|(_, message)| message.tsns.are_contiguous())
+            .map(|(slot, message)| (*slot, message.tsns.last))
+    }
+
+    /// The message that begins with this TSN, and waited for this place or waits for a later one.
+    fn of_age(&self, first: u64, slot: Slot) -> Option<(&Slot, &Message)> {
+        let found = self.open.range(slot..).next();
+        found.filter(|(_, message)| message.tsns.first == first)
+    }
+
+    /// The message waits for this place; `first` is what its first TSN was before, if it is known.
+    fn note_age(&mut self, first: Option<u64>, slot: Slot, message: &Message) {
+        if message.delivering || first == Some(message.tsns.first) {
+            return;
+        }
+        if let Some(first) = first {
+            self.ages.remove(&first);
+        }
+        self.ages.insert(message.tsns.first, slot);
+    }
+
+    fn take_open(&mut self, slot: Slot) -> Option<Message> {
+        let message = self.open.remove(&slot)?;
+        if !message.delivering {
+            self.ages.remove(&message.tsns.first);
+        }
+        Some(message)
+    }
+
+    fn take_loose(&mut self, slot: Slot) -> Option<Loose> {
+        let loose = self.loose.remove(&slot)?;
+        if self.interleaved {
+            self.tsns.remove(&loose.tsn);
+        }
+        Some(loose)
+    }
+
     /// Drops the fragment at this place, which waits for its predecessor; hands back its bytes.
     pub fn drop_loose(&mut self, slot: Slot) -> Option<usize> {
-        self.loose.remove(&slot).map(|loose| loose.data.len())
+        self.take_loose(slot).map(|loose| loose.data.len())
     }
 
     pub fn bytes(&self) -> usize {
@@ -282,6 +363,12 @@ impl Reassembly {
     }
 
     pub fn check(&self) {
+        let aged = self.open.values().filter(|message| !message.delivering);
+        assert_eq!(self.ages.len(), aged.count(), "messages by age");
+        let found = |(first, slot): (&u64, &Slot)| self.of_age(*first, *slot).is_some();
+        assert!(self.ages.iter().all(found), "a message that age hides");
+        let tsns = self.loose.len() * usize::from(self.interleaved);
+        assert_eq!(self.tsns.len(), tsns, "fragments by TSN");
         for slot in self.open.keys() {
             assert!(
                 !self.loose.contains_key(slot),
@@ -333,6 +420,9 @@ impl Reassembly {
             payload,
             ..
         } = *fragment;
+        if self.interleaved {
+            self.tsns.insert(tsn, slot);
+        }
         match self.loose.insert(
             slot,
             Loose {
@@ -363,9 +453,11 @@ impl Reassembly {
     fn release_memory(&mut self) {
         if self.open.is_empty() {
             self.open = BTreeMap::new();
+            self.ages = BTreeMap::new();
         }
         if self.loose.is_empty() {
             self.loose = BTreeMap::new();
+            self.tsns = BTreeMap::new();
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What the peer has given up (RFC 3758, RFC 8260).
 
-use super::deliver::tsn_slot;
+use core::ops::RangeInclusive;
+
 use super::reassembly::{Head, Slot};
 use super::{Part, Receiver};
-use crate::serial::{Mid, Tsn};
+use crate::serial::Tsn;
 use crate::wire::Skipped;
 
 impl Receiver {
@@ -16,7 +17,7 @@ impl Receiver {
         self.map.advance(cumulative);
         self.skipped_to = Some(cumulative);
         if !self.config.interleave {
-            self.discard(|slot, _| slot.index <= cumulative);
+            self.discard(Slot::of_tsn(0)..=Slot::of_tsn(cumulative), |_| true);
             self.discard_tail();
         }
         let known = self.streams;
@@ -29,12 +30,19 @@ impl Receiver {
     fn skip_in_stream(&mut self, skipped: &Skipped) {
         let stream = skipped.stream;
         if self.config.interleave {
-            let mid = skipped.mid;
-            self.discard(|slot, _| {
-                slot.stream == stream
-                    && slot.unordered == skipped.unordered
-                    && Mid(slot.number).at_most(mid)
-            });
+            // All that are not after this one; numbers wrap.
+            let last = skipped.mid.0;
+            let first = skipped.mid.minus((1 << 31) - 1).0;
+            let halves = match first <= last {
+                true => [Some(first..=last), None],
+                false => [Some(0..=last), Some(first..=u32::MAX)],
+            };
+            for numbers in halves.into_iter().flatten() {
+                self.discard(
+                    Slot::of_messages(stream, skipped.unordered, numbers),
+                    |_| true,
+                );
+            }
         }
         let number = if self.config.interleave {
             skipped.mid.0
@@ -50,7 +58,7 @@ impl Receiver {
     pub(super) fn discard_tail(&mut self) -> bool {
         let before = self.skipped_to;
         while let Some(last) = self.skipped_to {
-            let dropped = self.pieces.drop_loose(tsn_slot(last + 1));
+            let dropped = self.pieces.drop_loose(Slot::of_tsn(last + 1));
             let Some(bytes) = dropped else {
                 break;
             };
@@ -60,11 +68,11 @@ impl Receiver {
         self.skipped_to != before
     }
 
-    pub(super) fn discard(&mut self, wanted: impl FnMut(&Slot, &Head) -> bool) {
+    pub(super) fn discard(&mut self, places: RangeInclusive<Slot>, wanted: impl Fn(&Head) -> bool) {
         if self.pieces.is_empty() {
             return;
         }
-        let (begun, bytes) = self.pieces.discard(wanted);
+        let (begun, bytes) = self.pieces.discard(places, wanted);
         self.bytes -= bytes;
         for message in begun {
             self.bytes -= message.data.len();
