@@ -1,7 +1,8 @@
 //! The board: a small mapped file in the user's runtime folder where listeners are posted and connections offered.
 //!
-//! Nothing on it is trusted. A wrong entry can at worst lead to a process whose credentials are then checked, so it costs an
-//! acceleration, never data. The folder is `/dev/shm/headwater-UID` (HEADWATER_DIR overrides), mode 0700.
+//! Nothing on it is trusted: it is a hint of where a segment may be had. That the segment is for this very connection is said
+//! in the segment, and that the process behind it holds the other end is asked of the kernel where it is another user's. So a
+//! wrong entry costs an acceleration, never data. The folder is `/dev/shm/headwater-UID` (HEADWATER_DIR overrides), mode 0700.
 
 use std::ffi::CString;
 
@@ -13,7 +14,7 @@ use crate::{config, process, sys};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"HWBOARD\0");
 /// Changes with every change of any shared layout: board, segment header, link messages.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 const LISTENERS: usize = 4096;
 const OFFERS: usize = 16384;
 const PROBES: usize = 16;
@@ -31,6 +32,21 @@ pub struct Tuple {
     pub client: Addr,
     pub server: Addr,
     pub netns: u64,
+}
+
+impl Tuple {
+    /// As plain words, for shared memory.
+    pub fn words(&self) -> [u64; 6] {
+        let [client, server] = [self.client.ip, self.server.ip];
+        [
+            client as u64,
+            (client >> 64) as u64,
+            server as u64,
+            (server >> 64) as u64,
+            (self.client.port as u64) << 16 | self.server.port as u64,
+            self.netns,
+        ]
+    }
 }
 
 #[derive(SharedSafe)]

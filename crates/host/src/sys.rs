@@ -168,6 +168,30 @@ pub fn getuid() -> u32 {
     unsafe { call!(geteuid) }.map_or(u32::MAX, |n| n as u32)
 }
 
+/// Are the effective, the real and the saved user the same?
+pub fn has_one_user() -> bool {
+    let mut ids = [0u32; 3];
+    let [real, effective, saved] = &mut ids;
+    // SAFETY: three writable words.
+    let told = unsafe {
+        call!(
+            getresuid,
+            real as *mut u32,
+            effective as *mut u32,
+            saved as *mut u32
+        )
+    };
+    told.is_ok() && ids[0] == ids[1] && ids[1] == ids[2]
+}
+
+/// A number that nobody can guess.
+pub fn random() -> Result<u64> {
+    let mut bytes = [0u8; 8];
+    // SAFETY: eight writable bytes; fewer than 256 are given whole.
+    unsafe { call!(getrandom, bytes.as_mut_ptr(), bytes.len(), 0) }?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
 pub fn gettid() -> i32 {
     // SAFETY: no arguments.
     unsafe { call!(gettid) }.map_or(0, |n| n as i32)

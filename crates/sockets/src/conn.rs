@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use headwater_channel::lock::Lock;
 use headwater_channel::wait::Learner;
-use headwater_host::board::Offer;
+use headwater_host::board::{Offer, Tuple};
 use headwater_host::counters::{self, Counter};
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
@@ -124,6 +124,8 @@ pub struct Conn {
     pub posted_by: AtomicU64,
     /// The number is one of the library's own (a transport endpoint's), not the program's.
     pub ours: AtomicU32,
+    /// Client: the connection that was offered.
+    tuple: [AtomicU64; 6],
 }
 
 /// Yields; false once that has gone on for long.
@@ -323,6 +325,16 @@ impl Conn {
         }
         self.offer_generation
             .store(offer.map_or(0, |o| o.generation), Ordering::Relaxed);
+    }
+
+    pub fn set_tuple(&self, tuple: &Tuple) {
+        for (word, value) in self.tuple.iter().zip(tuple.words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    pub fn tuple(&self) -> [u64; 6] {
+        self.tuple.each_ref().map(|w| w.load(Ordering::Relaxed))
     }
 
     /// From now on the connection has rings.

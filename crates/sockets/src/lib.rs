@@ -6,6 +6,7 @@
 //!   takeover    offer (client), claim (server), attach (client): by the board, nobody waits
 //!   link        how segment and doorbells reach the other process; pools
 //!   handover    the messages that bring them
+//!   proof       that who brings them holds the other end, where that is another user
 //!   send, recv  the calls, as loops of steps that never block and waits that own nothing
 //!   pins        calls that wait, and how their waits are left
 //!   switch      the protocol: each direction moves between kernel and ring, byte-exactly, any number of times
@@ -22,6 +23,7 @@ pub mod link;
 pub mod look;
 pub mod options;
 pub mod pins;
+pub mod proof;
 pub mod readiness;
 pub mod record;
 pub mod recv;

@@ -22,14 +22,37 @@ use crate::segment::Mapped;
 const POOL: usize = 256;
 const QUIET_POOL: usize = 64;
 const QUIET: u64 = 1_000_000_000;
+/// Links from other users' processes at most, and connections that wait in the mailbox.
+const FOREIGN_LINKS: usize = 64;
+const BACKLOG: i32 = 128;
 struct Link {
     fd: i32,
     id: u64,
     /// The client's process, on links that we made; `None` on those that came to our mailbox.
     client: Option<Owner>,
+    side: Side,
     segments: Vec<&'static Mapped>,
     /// When a segment was last made for it.
     made_at: u64,
+}
+
+/// Whose process is at the other side of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Side {
+    /// This user's.
+    Ours,
+    /// One of a user whom the configuration names: what it says of a connection has to be proven.
+    Foreign(u32),
+}
+
+impl Side {
+    /// `proof` is asked whether the other end of the connection is that user's.
+    fn may_have(self, proof: impl FnOnce(u32) -> bool) -> bool {
+        match self {
+            Side::Ours => true,
+            Side::Foreign(uid) => proof(uid),
+        }
+    }
 }
 
 struct Links {
@@ -80,8 +103,12 @@ pub fn open_mailbox() -> bool {
     })
 }
 
-/// A segment shared with `client`, fresh for a new connection: a pooled one, or a new one that is on its way there.
-pub fn segment_for(client: Owner) -> Result<&'static Mapped, Reason> {
+/// A segment shared with `client`, fresh for a new connection: a pooled one, or a new one that is on its way there. `proof`
+/// is asked where the client is another user's: does that user hold the other end of the connection?
+pub fn segment_for(
+    client: Owner,
+    proof: impl FnOnce(u32) -> bool,
+) -> Result<&'static Mapped, Reason> {
     with(|links| {
         let at = match links.list.iter().position(|l| l.client == Some(client)) {
             Some(at) => at,
@@ -91,6 +118,9 @@ pub fn segment_for(client: Owner) -> Result<&'static Mapped, Reason> {
             }
         };
         let link = &mut links.list[at];
+        if !link.side.may_have(proof) {
+            return Err(Reason::OtherUser);
+        }
         if let Some(&m) = link.segments.iter().find(|m| m.is_free()) {
             bell::take(m.bells[1]);
             m.in_use.store(1, Ordering::Release);
@@ -105,17 +135,35 @@ pub fn segment_for(client: Owner) -> Result<&'static Mapped, Reason> {
     })
 }
 
-/// The segment that the board names, once it has come in by the mailbox.
-pub fn find(link: u64, index: u64) -> Option<&'static Mapped> {
+/// The segment that the board names, once it has come in by the mailbox, if it is for the connection `tuple`. `proof` as in
+/// [`segment_for`].
+pub fn find(
+    link: u64,
+    index: u64,
+    tuple: [u64; 6],
+    proof: impl Fn(u32) -> bool,
+) -> Result<&'static Mapped, Reason> {
     with(|links| {
         links.collect();
-        let link = links
+        let mut other_user = false;
+        // Who sends segments may give them any names, also those of others.
+        let found = links
             .list
             .iter()
-            .find(|l| l.client.is_none() && l.id == link)?;
-        let m = *link.segments.iter().find(|m| m.index as u64 == index)?;
+            .filter(|l| l.client.is_none())
+            .flat_map(|l| l.segments.iter().map(move |m| (l.side, *m)))
+            .filter(|(_, m)| m.link == link && m.index as u64 == index && m.is_for(tuple))
+            .find(|(side, _)| {
+                let may = side.may_have(&proof);
+                other_user |= !may;
+                may
+            });
         // Twice at once would be a peer's doing.
-        (m.in_use.swap(1, Ordering::AcqRel) == 0).then_some(m)
+        match found {
+            Some((_, m)) if m.in_use.swap(1, Ordering::AcqRel) == 0 => Ok(m),
+            None if other_user => Err(Reason::OtherUser),
+            _ => Err(Reason::NoSegment),
+        }
     })
 }
 
@@ -124,7 +172,9 @@ pub fn release(m: &'static Mapped, end: usize, generation: u16, last: bool) {
     let h = m.header();
     with(|links| {
         m.in_use.store(0, Ordering::Release);
-        let ours = |l: &Link| l.id == m.link && l.client.is_some() == (end == 1);
+        let ours = |l: &Link| {
+            l.client.is_some() == (end == 1) && l.segments.iter().any(|s| core::ptr::eq(*s, m))
+        };
         let pooled = links.list.iter().find(|l| ours(l)).is_some_and(|link| {
             let free = link.segments.iter().filter(|s| s.is_free()).count();
             last && h.shared.load(Ordering::Acquire) == 0 && (end == 0 || free < POOL)
@@ -191,15 +241,16 @@ impl Links {
             hidden::close(fd);
             return Err(Reason::NoLink);
         }
-        if !trusted(fd) {
+        // Whoever was first may have bound the name: what counts is who it is.
+        let (Some(side), Ok(id)) = (side_of(fd), sys::random()) else {
             hidden::close(fd);
             return Err(Reason::OtherUser);
-        }
-        self.next += 1;
+        };
         self.list.push(Link {
             fd,
-            id: (process::pid() as u64) << 32 | self.next as u64,
+            id,
             client: Some(client),
+            side,
             segments: Vec::new(),
             made_at: 0,
         });
@@ -208,27 +259,48 @@ impl Links {
 
     /// Takes in what has come to the mailbox.
     fn collect(&mut self) {
-        while self.mailbox >= 0
-            && let Ok(fd) = sys::accept(self.mailbox, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)
-        {
+        // Anybody may connect, over and over.
+        for _ in 0..BACKLOG {
+            if self.mailbox < 0 {
+                break;
+            }
+            let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+            let Ok(fd) = sys::accept(self.mailbox, flags) else {
+                break;
+            };
+            let Some(side) = side_of(fd) else {
+                let _ = sys::close(fd);
+                continue;
+            };
             self.sweep();
-            let Ok(fd) = hidden::hide(fd) else { continue };
-            if !trusted(fd) {
-                hidden::close(fd);
+            let foreign = |l: &&Link| l.side != Side::Ours;
+            if side != Side::Ours && self.list.iter().filter(foreign).count() >= FOREIGN_LINKS {
+                let _ = sys::close(fd);
                 continue;
             }
+            let Ok(fd) = hidden::hide(fd) else { continue };
             self.list.push(Link {
                 fd,
                 id: 0,
                 client: None,
+                side,
                 segments: Vec::new(),
                 made_at: 0,
             });
         }
         for link in self.list.iter_mut().filter(|l| l.client.is_none()) {
-            while let Some(came) = handover::receive(link.fd) {
+            // What is not taken in waits in the kernel, where it is the sender's.
+            let unused = |m: &&&Mapped| m.in_use.load(Ordering::Acquire) == 0;
+            let unused = link.segments.iter().filter(unused).count();
+            let room = match link.side {
+                Side::Ours => usize::MAX,
+                Side::Foreign(_) => POOL.saturating_sub(unused),
+            };
+            for _ in 0..room {
+                let Some(came) = handover::receive(link.fd) else {
+                    break;
+                };
                 if let Some(m) = came.mapped() {
-                    link.id = m.link;
                     link.segments.push(keep(m));
                 }
             }
@@ -317,7 +389,7 @@ fn listen(owner: Owner) -> sys::Result<i32> {
     let (addr, len) = name(owner);
     // SAFETY: addr is valid for len bytes.
     let done = unsafe { sys::bind(fd, &addr as *const _ as *const _, len) }
-        .and_then(|()| sys::listen(fd, 128));
+        .and_then(|()| sys::listen(fd, BACKLOG));
     if let Err(e) = done {
         hidden::close(fd);
         return Err(e);
@@ -346,15 +418,19 @@ fn name(owner: Owner) -> (libc::sockaddr_un, u32) {
     (addr, (2 + 1 + len) as u32)
 }
 
-/// Is the process at the other side one of this user, or one that the configuration names?
-fn trusted(fd: i32) -> bool {
+/// Whose process is at the other side? `None`: neither of this user nor of one whom the configuration names. Not ours either
+/// where this process has more rights than its user.
+fn side_of(fd: i32) -> Option<Side> {
     let mut cred = [0u8; size_of::<libc::ucred>()];
-    if sys::sockopt_bytes(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut cred).is_err() {
-        return false;
-    }
+    sys::sockopt_bytes(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut cred).ok()?;
     // SAFETY: ucred is three integers, and the kernel filled it.
     let cred: libc::ucred = unsafe { core::ptr::read_unaligned(cred.as_ptr() as *const _) };
-    config::get().uid_allowed(sys::getuid(), cred.uid, cred.gid)
+    let me = sys::getuid();
+    if cred.uid == me && sys::has_one_user() {
+        return Some(Side::Ours);
+    }
+    let allowed = config::get().uid_allowed(me, cred.uid, cred.gid);
+    allowed.then_some(Side::Foreign(cred.uid))
 }
 
 /// Makes a segment and sends it down the link.

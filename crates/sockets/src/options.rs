@@ -6,7 +6,7 @@ use headwater_host::table::Handle;
 
 use crate::conn::{self, Phase};
 use crate::record::NONBLOCK;
-use crate::{switch, takeover};
+use crate::switch;
 
 /// The program set (or cleared) O_NONBLOCK.
 pub fn set_nonblocking(h: Handle, on: bool) {
@@ -115,12 +115,7 @@ pub fn unsent(h: Handle) -> usize {
 
 /// Does the next receive have to be served by us (as opposed to a plain kernel call)?
 pub fn is_carried(h: Handle) -> bool {
-    conn::get(h).is_some_and(|c| {
-        if c.phase() == Phase::Tracked {
-            takeover::see_attached(c);
-        }
-        c.phase() == Phase::Carried
-    })
+    conn::get(h).is_some_and(|c| c.phase() == Phase::Carried)
 }
 
 #[cfg(test)]

@@ -264,7 +264,7 @@ unsafe fn wait_for_more(
 
 /// Takes what there is. Under the reader lock; never blocks.
 fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
-    takeover::see_attached(c);
+    takeover::see_attached(c, v);
     switch::help_withdraw(c, v);
     let took_ring;
     let result = {

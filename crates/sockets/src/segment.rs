@@ -6,6 +6,7 @@ use headwater_channel::lock::Taken;
 use headwater_channel::ring::{Ring, RingState};
 use headwater_channel::segment::Segment;
 use headwater_channel::shm::SharedSafe;
+use headwater_host::board::Tuple;
 use headwater_host::process::{self, Section};
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -97,13 +98,29 @@ pub struct End {
     pub released: AtomicU32,
 }
 
+/// How far the two ends have come with taking a connection over. It is here and not on the board, where others may write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Agreement {
+    Nothing = 0,
+    /// By the accepting end: it may still go back.
+    Accepted = 1,
+    /// By the connecting end: both may send by the rings.
+    Attached = 2,
+    Cancelled = 3,
+}
+
 #[derive(SharedSafe)]
 #[repr(C, align(128))]
 pub struct Header {
     pub generation: AtomicU32,
     /// The connection was shared over fork: its segment is not used again.
     pub shared: AtomicU32,
-    reserved: [u64; 15],
+    /// {generation: 32, [`Agreement`]: 32}
+    agreement: AtomicU64,
+    /// The connection that the accepting end has claimed, as [`Tuple::words`].
+    tuple: [AtomicU64; 6],
+    reserved: [u64; 8],
     pub ends: [End; 2],
     pub directions: [Direction; 2],
 }
@@ -163,8 +180,46 @@ impl Mapped {
             e.look.store(0, Ordering::Relaxed);
             e.released.store(0, Ordering::Relaxed);
         }
+        h.agreement.store(0, Ordering::Relaxed);
         h.generation.store(generation as u32, Ordering::Release);
         generation
+    }
+
+    /// The accepting end has claimed this connection for it.
+    pub fn accept(&self, tuple: &Tuple) {
+        let h = self.header();
+        for (word, value) in h.tuple.iter().zip(tuple.words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        let generation = h.generation.load(Ordering::Relaxed);
+        let accepted = agreement(generation, Agreement::Accepted);
+        h.agreement.store(accepted, Ordering::Release);
+    }
+
+    /// Is it this connection that the accepting end has claimed?
+    pub fn is_for(&self, tuple: [u64; 6]) -> bool {
+        let h = self.header();
+        let generation = h.generation.load(Ordering::Acquire);
+        h.agreement.load(Ordering::Acquire) == agreement(generation, Agreement::Accepted)
+            && h.tuple
+                .iter()
+                .zip(tuple)
+                .all(|(word, value)| word.load(Ordering::Relaxed) == value)
+    }
+
+    /// Moves from accepted on; false when the other end was first.
+    pub fn agree(&self, to: Agreement) -> bool {
+        let h = self.header();
+        let generation = h.generation.load(Ordering::Acquire);
+        let accepted = agreement(generation, Agreement::Accepted);
+        h.agreement
+            .compare_exchange(
+                accepted,
+                agreement(generation, to),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            )
+            .is_ok()
     }
 
     /// Have both ends finished with the current connection?
@@ -179,7 +234,17 @@ impl Mapped {
     }
 }
 
+fn agreement(generation: u32, state: Agreement) -> u64 {
+    (generation as u64) << 32 | state as u64
+}
+
 impl<'a> View<'a> {
+    /// Has the connecting end attached?
+    pub fn is_attached(&self) -> bool {
+        let attached = agreement(self.generation as u32, Agreement::Attached);
+        self.header.agreement.load(Ordering::Acquire) == attached
+    }
+
     /// What this end sends.
     #[inline]
     pub fn out(&self) -> &'a Direction {
@@ -252,5 +317,40 @@ impl<'a> View<'a> {
             .ends
             .iter()
             .any(|e| e.holders.load(Ordering::Relaxed) > 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headwater_host::board::Addr;
+
+    fn tuple(port: u16) -> Tuple {
+        let [client, server] = [port, 80].map(|port| Addr { ip: 1, port });
+        Tuple {
+            client,
+            server,
+            netns: 7,
+        }
+    }
+
+    #[test]
+    fn a_segment_is_for_the_connection_that_was_claimed_and_no_other() {
+        let (segment, fd) = Segment::create(4096, 1).unwrap();
+        headwater_host::sys::close(fd).unwrap();
+        let m = Mapped {
+            segment,
+            bells: [-1; 2],
+            link: 1,
+            index: 1,
+            in_use: AtomicU32::new(0),
+        };
+        m.renew();
+        assert!(!m.is_for(tuple(1).words()));
+        m.accept(&tuple(1));
+        assert!(m.is_for(tuple(1).words()) && !m.is_for(tuple(2).words()));
+        assert!(m.agree(Agreement::Attached) && !m.agree(Agreement::Cancelled));
+        m.renew();
+        assert!(!m.is_for(tuple(1).words()) && !m.agree(Agreement::Attached));
     }
 }

@@ -210,7 +210,7 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
                 Err(Corrupt) => return corrupt(),
             }
         }
-        takeover::see_attached(c);
+        takeover::see_attached(c, v);
         if !w.has(TCPONLY | PIN)
             && switch::may_switch(c)
             && !must_leave_ring(c, v, flags)

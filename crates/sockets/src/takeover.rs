@@ -11,9 +11,9 @@ use headwater_host::{config, epoll, process, sys, table};
 
 use crate::conn::{Conn, Phase, Role};
 use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
-use crate::segment::{HELD, Mapped, View};
+use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::truth::{self, Truth, Unknown};
-use crate::{link, options};
+use crate::{link, options, proof};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
 /// and its answer is left alone.
@@ -83,7 +83,10 @@ fn post(c: &Conn, fd: i32, board: &Board) {
         return decline(c, fd, Reason::NoDescriptors);
     }
     match board.offer(tuple) {
-        Some(offer) => c.set_offer(Some(offer)),
+        Some(offer) => {
+            c.set_tuple(&tuple);
+            c.set_offer(Some(offer));
+        }
         None => decline(c, fd, Reason::BoardFull),
     }
 }
@@ -95,16 +98,16 @@ fn server_step(c: &Conn, fd: i32, done: u32) {
     // Each operation at first, then ever more rarely.
     let next = if done < 16 { done + 1 } else { done * 2 };
     c.next_try.store(next, Ordering::Relaxed);
-    let found = tuple_of(fd, Role::Server).and_then(|t| board.find(&t));
+    let found = tuple_of(fd, Role::Server).and_then(|t| Some((t, board.find(&t)?)));
     match found {
-        Some(offer) => claim(c, fd, board, offer),
+        Some((tuple, offer)) => claim(c, fd, board, offer, &tuple),
         None if done > SERVER_GIVES_UP => decline(c, fd, Reason::NoOffer),
         None => {}
     }
 }
 
 /// The accepting end's step: OFFERED -> ACCEPTED.
-fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer) {
+fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
     let record = c.record();
     if !record.begin(Takeover::Changing) {
         return;
@@ -120,7 +123,8 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer) {
             return Err(Reason::Option);
         }
         let truth = settled(c, fd)?;
-        let mapped = link::segment_for(board.slot(offer).client())?;
+        let holds_other_end = |uid| proof::other_end_is_of(fd, uid);
+        let mapped = link::segment_for(board.slot(offer).client(), holds_other_end)?;
         let h = mapped.header();
         h.directions[1]
             .send
@@ -131,6 +135,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer) {
             .krecv
             .store(truth.read, Ordering::Relaxed);
         learn_modes(c, fd);
+        mapped.accept(tuple);
         board.slot(offer).sign(mapped.link, mapped.index as u64);
         if !board.advance(offer, State::Offered, State::Accepted) {
             link::release(mapped, 1, 0, false);
@@ -163,7 +168,8 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
             slot.link.load(Ordering::Acquire),
             slot.segment.load(Ordering::Acquire),
         );
-        let mapped = link::find(l, index).ok_or(Reason::NoSegment)?;
+        let holds_other_end = |uid| proof::other_end_is_of(fd, uid);
+        let mapped = link::find(l, index, c.tuple(), holds_other_end)?;
         let h = mapped.header();
         h.directions[0]
             .send
@@ -175,10 +181,12 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
             .store(truth.read, Ordering::Relaxed);
         learn_modes(c, fd);
         h.ends[0].released.store(HELD, Ordering::Release);
-        if !board.advance(offer, State::Accepted, State::Attached) {
+        if !mapped.agree(Agreement::Attached) {
             link::release(mapped, 0, 0, false);
             return Err(Reason::NotClaimed);
         }
+        // For those who look at the board.
+        board.advance(offer, State::Accepted, State::Attached);
         Ok(mapped)
     })();
     finish(c, fd, attached, Some(offer));
@@ -289,12 +297,14 @@ pub fn reclaim_unattached(c: &Conn, v: &View<'_>) {
     }
     if let (Some(offer), Some(board)) = (c.offer(), board()) {
         let _ = board.advance(offer, State::Accepted, State::Cancelled);
-        let over = matches!(board.state(offer), State::Free | State::Cancelled);
-        let _ = over
-            && v.peer()
-                .released
-                .compare_exchange(0, v.generation as u32, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok();
+    }
+    if v.mapped.agree(Agreement::Cancelled) {
+        let _ = v.peer().released.compare_exchange(
+            0,
+            v.generation as u32,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
     }
 }
 
@@ -311,12 +321,8 @@ pub fn withdraw_if_offered(c: &Conn) {
 
 /// The server's look at whether the client has attached.
 #[inline]
-pub fn see_attached(c: &Conn) {
-    if c.role() == Role::Server
-        && !c.record().has(ATTACHED)
-        && let (Some(offer), Some(board)) = (c.offer(), board())
-        && board.state(offer) == State::Attached
-    {
+pub fn see_attached(c: &Conn, v: &View<'_>) {
+    if c.role() == Role::Server && !c.record().has(ATTACHED) && v.is_attached() {
         c.record().set(ATTACHED, true);
     }
 }

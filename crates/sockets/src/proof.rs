@@ -1,0 +1,232 @@
+//! Who holds the other end of a connection, as the kernel knows it: before memory is shared with another user.
+//!
+//! What stands on the board proves nothing where others may write there, and the credentials of a pair link only tell who
+//! sent the memory. So the kernel is asked for the socket at the other end of this very connection (sock_diag(7), which needs
+//! no privilege): its user must be the link's. A server that gave up its user after it made the socket stays on TCP.
+
+use headwater_host::sys;
+
+const ESTABLISHED: u8 = 1;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST: u16 = 1;
+const NO_COOKIE: u32 = u32::MAX;
+
+/// struct inet_diag_sockid; ports and addresses in the network's order.
+#[repr(C)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct Id {
+    sport: [u8; 2],
+    dport: [u8; 2],
+    src: [u8; 16],
+    dst: [u8; 16],
+    interface: u32,
+    cookie: [u32; 2],
+}
+
+/// struct nlmsghdr.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Head {
+    len: u32,
+    kind: u16,
+    flags: u16,
+    seq: u32,
+    port: u32,
+}
+
+/// A header and struct inet_diag_req_v2.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Question {
+    head: Head,
+    family: u8,
+    protocol: u8,
+    extensions: u8,
+    pad: u8,
+    states: u32,
+    id: Id,
+}
+
+/// A header and struct inet_diag_msg.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Answer {
+    head: Head,
+    family: u8,
+    state: u8,
+    timer: u8,
+    retransmits: u8,
+    id: Id,
+    expires: u32,
+    unread: u32,
+    unsent: u32,
+    uid: u32,
+    inode: u32,
+}
+
+const _: () = assert!(size_of::<Question>() == 72 && size_of::<Answer>() == 88);
+
+/// Is the other end of the connection `fd` an established socket of user `uid`? False when in doubt.
+pub fn other_end_is_of(fd: i32, uid: u32) -> bool {
+    ends(fd).is_some_and(|(own, other)| {
+        let inode = sys::fstat(fd).map_or(0, |st| st.st_ino as u32);
+        // The own end is asked for last. Established still, it was so when the other one was looked at, and two established
+        // connections of one network namespace don't have the same addresses; that the namespace is right, the inode tells.
+        let established = own.state == ESTABLISHED && other.state == ESTABLISHED;
+        established && own.inode == inode && other.inode != 0 && other.uid == uid
+    })
+}
+
+/// What the kernel says of the own and the other end.
+fn ends(fd: i32) -> Option<(Answer, Answer)> {
+    let (family, id) = id_of(fd)?;
+    let turned = Id {
+        sport: id.dport,
+        dport: id.sport,
+        src: id.dst,
+        dst: id.src,
+        ..id
+    };
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    let socket = sys::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG).ok()?;
+    let other = ask(socket, family, turned);
+    let own = ask(socket, family, id);
+    let _ = sys::close(socket);
+    Some((own?, other?))
+}
+
+fn ask(socket: i32, family: u8, id: Id) -> Option<Answer> {
+    let question = Question {
+        head: Head {
+            len: size_of::<Question>() as u32,
+            kind: SOCK_DIAG_BY_FAMILY,
+            flags: NLM_F_REQUEST,
+            ..Head::default()
+        },
+        family,
+        protocol: libc::IPPROTO_TCP as u8,
+        states: u32::MAX,
+        id,
+        ..Question::default()
+    };
+    let mut answer = Answer::default();
+    // SAFETY: both are plain integers, readable and writable for their sizes. The kernel answers within the send.
+    let n = unsafe {
+        let at = (&raw const question).cast();
+        sys::send(socket, at, size_of::<Question>(), libc::MSG_DONTWAIT).ok()?;
+        let at = (&raw mut answer).cast();
+        sys::recv(socket, at, size_of::<Answer>(), libc::MSG_DONTWAIT).ok()?
+    };
+    if n != size_of::<Answer>() || answer.head.kind != SOCK_DIAG_BY_FAMILY {
+        return None;
+    }
+    // Where there is no such connection, the kernel may show a listening socket instead.
+    let shown = Id {
+        cookie: id.cookie,
+        interface: 0,
+        ..answer.id
+    };
+    (plain(answer.family, shown) == (family, id)).then_some(answer)
+}
+
+/// IPv4-mapped addresses as what they stand for.
+fn plain(family: u8, mut id: Id) -> (u8, Id) {
+    const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+    if family as i32 != libc::AF_INET6 || id.src[..12] != MAPPED {
+        return (family, id);
+    }
+    for addr in [&mut id.src, &mut id.dst] {
+        addr.copy_within(12.., 0);
+        addr[4..].fill(0);
+    }
+    (libc::AF_INET as u8, id)
+}
+
+/// Family and addresses of a socket's own end.
+fn id_of(fd: i32) -> Option<(u8, Id)> {
+    let (own, other) = (
+        sys::sock_name(fd, false).ok()?,
+        sys::sock_name(fd, true).ok()?,
+    );
+    let mut id = Id {
+        cookie: [NO_COOKIE; 2],
+        ..Id::default()
+    };
+    match own.ss_family as i32 {
+        libc::AF_INET => {
+            (id.sport, id.src) = v4(&own);
+            (id.dport, id.dst) = v4(&other);
+            Some((libc::AF_INET as u8, id))
+        }
+        libc::AF_INET6 => {
+            (id.sport, id.src) = v6(&own);
+            (id.dport, id.dst) = v6(&other);
+            Some(plain(libc::AF_INET6 as u8, id))
+        }
+        _ => None,
+    }
+}
+
+fn v4(sa: &libc::sockaddr_storage) -> ([u8; 2], [u8; 16]) {
+    // SAFETY: the storage is large enough, and any bits are valid.
+    let sin = unsafe { &*(&raw const *sa).cast::<libc::sockaddr_in>() };
+    let mut addr = [0; 16];
+    addr[..4].copy_from_slice(&sin.sin_addr.s_addr.to_ne_bytes());
+    (sin.sin_port.to_ne_bytes(), addr)
+}
+
+fn v6(sa: &libc::sockaddr_storage) -> ([u8; 2], [u8; 16]) {
+    // SAFETY: as above.
+    let sin6 = unsafe { &*(&raw const *sa).cast::<libc::sockaddr_in6>() };
+    (sin6.sin6_port.to_ne_bytes(), sin6.sin6_addr.s6_addr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    fn pair(listen: &str, call: &str) -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind(listen).unwrap();
+        let to = SocketAddr::new(call.parse().unwrap(), listener.local_addr().unwrap().port());
+        let client = TcpStream::connect(to).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn both_ends_are_known_by_their_user() {
+        let me = sys::getuid();
+        for (listen, call) in [
+            ("127.0.0.1:0", "127.0.0.1"),
+            ("[::1]:0", "::1"),
+            ("[::]:0", "127.0.0.1"),
+            ("[::]:0", "::ffff:127.0.0.1"),
+            ("0.0.0.0:0", "::ffff:127.0.0.1"),
+        ] {
+            let (client, server) = pair(listen, call);
+            for end in [&client, &server] {
+                assert!(other_end_is_of(end.as_raw_fd(), me), "{listen} {call}");
+                assert!(!other_end_is_of(end.as_raw_fd(), me + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_connection_that_nobody_has_accepted_is_nobodys() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        for uid in [0, sys::getuid()] {
+            assert!(!other_end_is_of(client.as_raw_fd(), uid));
+        }
+    }
+
+    #[test]
+    fn an_end_that_was_closed_is_nobodys() {
+        let (client, server) = pair("127.0.0.1:0", "127.0.0.1");
+        drop(client);
+        for uid in [0, sys::getuid()] {
+            assert!(!other_end_is_of(server.as_raw_fd(), uid));
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Connections between users that name each other: they are carried, and nobody else gets between two ends. Needs root, for
+//! three users; elsewhere nothing is tested.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use common::calls::{self, Socket};
+use common::world::{Child, End, leave, load, run_workers, shared, soon};
+use headwater_host::board::{self, Addr, Board, State, Tuple};
+use headwater_host::process;
+use headwater_sockets::link;
+
+const CLIENT: u32 = 65_001;
+const SERVER: u32 = 65_002;
+const STRANGER: u32 = 65_003;
+const GROUP: u32 = 65_010;
+const PEERS: &str = "uid:65001,uid:65002,uid:65003";
+
+struct World {
+    stage: AtomicU32,
+    /// Of the listener and of the client.
+    ports: [AtomicU32; 2],
+    /// Ends that were carried: the client's, the server's.
+    carried: [AtomicU32; 2],
+}
+
+impl World {
+    fn reached(&self, stage: u32) {
+        self.stage.fetch_max(stage, Ordering::AcqRel);
+    }
+
+    fn await_stage(&self, stage: u32) {
+        let until = soon();
+        while self.stage.load(Ordering::Acquire) < stage {
+            assert!(Instant::now() < until, "stage {stage}");
+            std::thread::yield_now();
+        }
+    }
+
+    fn port(&self, of: usize) -> u16 {
+        self.ports[of].load(Ordering::Acquire) as u16
+    }
+
+    fn tuple(&self) -> Tuple {
+        let addr = |port| Addr {
+            ip: 0xffff << 32 | 0x7f00_0001,
+            port,
+        };
+        Tuple {
+            client: addr(self.port(1)),
+            server: addr(self.port(0)),
+            netns: process::netns(),
+        }
+    }
+
+    fn carried(&self) -> [u32; 2] {
+        self.carried.each_ref().map(|n| n.load(Ordering::Acquire))
+    }
+}
+
+/// Runs a worker with a runtime folder that a group shares.
+fn run(worker: &str) {
+    // SAFETY: no arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        return eprintln!("not tested: becoming other users needs root");
+    }
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("run");
+    std::fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::chown(&folder, Some(0), Some(GROUP)).unwrap();
+    for (path, mode) in [(outer.path(), 0o755), (folder.as_path(), 0o770)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let folder = folder.to_str().unwrap();
+    let env = [("HEADWATER_DIR", folder), ("HEADWATER_PEERS", PEERS)];
+    assert!(run_workers(worker, 1, &env));
+}
+
+#[test]
+fn users_that_name_each_other_are_carried() {
+    run("between_users");
+}
+
+#[test]
+fn who_offers_a_connection_of_others_gets_nothing() {
+    run("offered_by_a_stranger");
+}
+
+#[test]
+fn who_claims_a_connection_of_others_gets_nothing() {
+    run("claimed_by_a_stranger");
+}
+
+fn world() -> Option<&'static World> {
+    common::world::share()?;
+    load();
+    Some(shared())
+}
+
+fn as_user(uid: u32, work: impl FnOnce()) -> Child {
+    Child::run(|| {
+        // SAFETY: integers, and no supplementary groups.
+        let done = unsafe {
+            libc::setgroups(0, core::ptr::null()) == 0
+                && libc::setresgid(GROUP, GROUP, GROUP) == 0
+                && libc::setresuid(uid, uid, uid) == 0
+        };
+        assert!(done);
+        work();
+        leave(0);
+    })
+}
+
+fn rounds(socket: Socket, client: bool, count: u8) {
+    let mut byte = [0];
+    for i in 0..count {
+        if client {
+            socket.write_all(&[i]).unwrap();
+        }
+        socket.read_exact(&mut byte).unwrap();
+        assert_eq!(byte[0], i);
+        if !client {
+            socket.write_all(&[i]).unwrap();
+        }
+    }
+}
+
+fn plain_local_port(fd: i32) -> u16 {
+    let name = headwater_host::sys::sock_name(fd, false).unwrap();
+    board::addr_of(&name).unwrap().port
+}
+
+/// Talks until the stranger has had its chance, and some more. `bare`: without the library.
+fn call(world: &World, bare: bool) {
+    world.await_stage(1);
+    let socket = calls::connect(false, world.port(0), 0);
+    let socket = Socket { bare, ..socket };
+    world.ports[1].store(plain_local_port(socket.fd) as u32, Ordering::Release);
+    world.reached(2);
+    rounds(socket, true, 4);
+    world.await_stage(3);
+    rounds(socket, true, 20);
+    if socket.view().is_some() {
+        world.carried[0].store(1, Ordering::Release);
+    }
+    socket.close();
+}
+
+fn serve(world: &World, bare: bool) {
+    let (listener, port) = calls::listen(false, 0);
+    world.ports[0].store(port as u32, Ordering::Release);
+    world.reached(1);
+    let socket = calls::accept(listener);
+    let socket = Socket { bare, ..socket };
+    rounds(socket, false, 4);
+    rounds(socket, false, 20);
+    if socket.view().is_some() {
+        world.carried[1].store(1, Ordering::Release);
+    }
+    socket.close();
+}
+
+fn finish(mut children: Vec<Child>) {
+    for (i, child) in children.iter_mut().enumerate() {
+        assert_eq!(child.wait(soon()), Some(End::Exit(0)), "child {i}");
+    }
+}
+
+#[test]
+#[ignore = "started by a test above"]
+fn between_users() {
+    let Some(world) = world() else { return };
+    world.reached(3);
+    world.stage.store(0, Ordering::Release);
+    let server = as_user(SERVER, || serve(world, false));
+    let client = as_user(CLIENT, || {
+        world.await_stage(1);
+        world.reached(3);
+        call(world, false);
+    });
+    finish(vec![client, server]);
+    assert_eq!(world.carried(), [1, 1]);
+}
+
+#[test]
+#[ignore = "started by a test above"]
+fn offered_by_a_stranger() {
+    let Some(world) = world() else { return };
+    let server = as_user(SERVER, || serve(world, false));
+    let client = as_user(CLIENT, || call(world, true));
+    let stranger = as_user(STRANGER, || {
+        world.await_stage(2);
+        let board = Board::open(&board::folder(), true).unwrap();
+        assert!(link::open_mailbox());
+        let offer = board.offer(world.tuple()).unwrap();
+        world.reached(3);
+        // As long as the server might take it.
+        let until = soon();
+        while board.state(offer) == State::Offered && Instant::now() < until {
+            if world.stage.load(Ordering::Acquire) >= 4 {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        board.advance(offer, State::Accepted, State::Attached);
+        world.await_stage(4);
+    });
+    finish(vec![client, server]);
+    world.reached(4);
+    finish(vec![stranger]);
+    assert_eq!(world.carried(), [0, 0]);
+}
+
+#[test]
+#[ignore = "started by a test above"]
+fn claimed_by_a_stranger() {
+    let Some(world) = world() else { return };
+    let server = as_user(SERVER, || serve(world, true));
+    let client = as_user(CLIENT, || call(world, false));
+    let stranger = as_user(STRANGER, || {
+        world.await_stage(2);
+        let board = Board::open(&board::folder(), true).unwrap();
+        let until = soon();
+        let offer = loop {
+            assert!(Instant::now() < until, "no offer");
+            if let Some(offer) = board.find(&world.tuple()) {
+                break offer;
+            }
+            std::thread::yield_now();
+        };
+        let mapped = link::segment_for(board.slot(offer).client(), |_| true).unwrap();
+        mapped.accept(&world.tuple());
+        board.slot(offer).sign(mapped.link, mapped.index as u64);
+        assert!(board.advance(offer, State::Offered, State::Accepted));
+        world.reached(3);
+        world.await_stage(4);
+    });
+    finish(vec![client, server]);
+    world.reached(4);
+    finish(vec![stranger]);
+    assert_eq!(world.carried(), [0, 0]);
+}
