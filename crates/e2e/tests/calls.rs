@@ -45,6 +45,7 @@ cases!(strays: byte, byte_polled, byte_and_end, closed_by_stdio, closed_round,
 cases!(options: inquiry, peek_offset, peek_offset_before, repair, encryption);
 cases!(signals: eintr, restart, interrupt, partial, jump, jump_close, jump_inside, jump_busy, storm, sigio, handlers, resethand,
     nodefer);
+cases!(takeover: handler, close, file, shutdown);
 cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
     fork_busy);
 cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare,
@@ -61,6 +62,18 @@ fn encryption_is_the_programs_own() {
         lab.run(command).text()
     });
     lab.assert_carried(2 << 20);
+}
+
+/// A connection's whole life inside a signal handler. What is built without optimisation, as this program when it is run by
+/// itself, needs more stack than the 8 KiB that have to do.
+#[test]
+fn handlers() {
+    let us = std::env::current_exe().expect("a path");
+    let case = match us.components().any(|c| c.as_os_str() == "debug") {
+        true => "roomy",
+        false => "small_stack",
+    };
+    same("handlers", case, &[]);
 }
 
 /// The aliases that check lengths, as distributions build their programs.

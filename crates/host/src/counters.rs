@@ -118,7 +118,8 @@ pub fn write_line(end: &str) {
     if fd < 0 {
         return;
     }
-    let mut buf = [0u8; 2048];
+    // Not on the stack, of which a handler that calls _exit may have little.
+    let mut buf = vec![0u8; 2048];
     let mut line = sys::Cursor {
         buf: &mut buf,
         len: 0,

@@ -7,6 +7,7 @@
 //!   signal        handlers wrapped, so that none runs inside a locked section
 //!   process       identity, sections
 //!   hidden        the library's own descriptors
+//!   memory        the library's own memory, safe in handlers
 //!   counters, log, config, sys
 //! ```
 
@@ -16,6 +17,7 @@ pub mod counters;
 pub mod epoll;
 pub mod hidden;
 pub mod log;
+pub mod memory;
 pub mod next;
 pub mod poll;
 pub mod process;

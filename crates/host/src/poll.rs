@@ -98,6 +98,8 @@ fn look(fds: &mut [pollfd]) -> i32 {
 }
 
 /// Adds what the kernel knows, without waiting; returns how many became ready that were not.
+// Frames as large as this one's stay apart: signal handlers may have little stack.
+#[inline(never)]
 fn look_kernel(fds: &mut [pollfd]) -> i32 {
     let mut more = 0;
     for chunk in fds.chunks_mut(SMALL) {
@@ -148,6 +150,7 @@ fn spin(fds: &mut [pollfd]) -> Outcome {
     LEARNER.with(|l| l.wait(cpu, ready))
 }
 
+#[inline(never)]
 fn kernel_ready(fds: &[pollfd]) -> bool {
     fds.chunks(SMALL).any(|chunk| {
         let mut kernel = [EMPTY; SMALL];
@@ -159,30 +162,36 @@ fn kernel_ready(fds: &[pollfd]) -> bool {
 }
 
 /// Arms, looks again, and waits in the kernel. 0: nothing yet, or time is up.
+#[inline(never)]
 unsafe fn sleep(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
     if fds.len() <= SMALL {
         let mut kernel = [EMPTY; 2 * SMALL];
         let mut who = [Handle::FOREIGN; SMALL];
         return sleep_with(fds, &mut who[..fds.len()], &mut kernel, timeout, mask);
     }
-    let count = fds.len();
-    let bytes = 2 * count * size_of::<pollfd>() + count * size_of::<Handle>();
-    let room = libc::malloc(bytes) as *mut pollfd;
+    with_room(2 * fds.len(), EMPTY, |kernel| {
+        with_room(fds.len(), Handle::FOREIGN, |who| {
+            sleep_with(fds, who, kernel, timeout, mask)
+        })
+    })
+}
+
+/// Runs `f` with a list that is too long for the stack. Whoever leaves a wait inside for good leaves the list too.
+unsafe fn with_room<T: Copy>(count: usize, empty: T, f: impl FnOnce(&mut [T]) -> i32) -> i32 {
+    let Ok(layout) = core::alloc::Layout::array::<T>(count) else {
+        next::set_errno(libc::ENOMEM);
+        return -1;
+    };
+    let room = std::alloc::alloc(layout) as *mut T;
     if room.is_null() {
         next::set_errno(libc::ENOMEM);
         return -1;
     }
-    for i in 0..2 * count {
-        room.add(i).write(EMPTY);
-    }
-    let handles = room.add(2 * count) as *mut Handle;
     for i in 0..count {
-        handles.add(i).write(Handle::FOREIGN);
+        room.add(i).write(empty);
     }
-    let kernel = core::slice::from_raw_parts_mut(room, 2 * count);
-    let who = core::slice::from_raw_parts_mut(handles, count);
-    let result = sleep_with(fds, who, kernel, timeout, mask);
-    libc::free(room as *mut libc::c_void);
+    let result = f(core::slice::from_raw_parts_mut(room, count));
+    std::alloc::dealloc(room as *mut u8, layout);
     result
 }
 
@@ -374,15 +383,37 @@ pub unsafe fn select(
     timeout: Option<u64>,
     mask: *const sigset_t,
 ) -> i32 {
+    let nfds = nfds.clamp(0, libc::FD_SETSIZE as i32);
+    let asked = |fd: &i32| {
+        sets.iter()
+            .any(|set| !set.is_null() && libc::FD_ISSET(*fd, *set))
+    };
+    let count = (0..nfds).filter(asked).count();
+    if count <= SMALL {
+        select_with(nfds, sets, timeout, mask, &mut [EMPTY; SMALL])
+    } else {
+        with_room(count, EMPTY, |list| {
+            select_with(nfds, sets, timeout, mask, list)
+        })
+    }
+}
+
+#[inline(never)]
+unsafe fn select_with(
+    nfds: i32,
+    sets: [*mut libc::fd_set; 3],
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+    list: &mut [pollfd],
+) -> i32 {
     const ASK: [i16; 3] = [libc::POLLIN, libc::POLLOUT, libc::POLLPRI];
     const MEAN: [i16; 3] = [
         libc::POLLIN | libc::POLLHUP | libc::POLLERR,
         libc::POLLOUT | libc::POLLERR,
         libc::POLLPRI,
     ];
-    let mut list = [EMPTY; libc::FD_SETSIZE];
     let mut n = 0;
-    for fd in 0..nfds.clamp(0, libc::FD_SETSIZE as i32) {
+    for fd in 0..nfds {
         let mut events = 0;
         for (set, ask) in sets.iter().zip(ASK) {
             if !set.is_null() && libc::FD_ISSET(fd, *set) {

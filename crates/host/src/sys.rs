@@ -85,6 +85,11 @@ pub fn listen(fd: i32, backlog: i32) -> Result<()> {
     unsafe { call!(listen, fd, backlog) }.map(drop)
 }
 
+pub fn shutdown(fd: i32, how: i32) -> Result<()> {
+    // SAFETY: integers only.
+    unsafe { call!(shutdown, fd, how) }.map(drop)
+}
+
 pub fn accept(fd: i32, flags: i32) -> Result<i32> {
     // SAFETY: no address is asked for.
     unsafe { call!(accept4, fd, 0, 0, flags) }.map(|n| n as i32)

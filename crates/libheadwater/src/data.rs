@@ -2,6 +2,7 @@
 
 use core::ptr::{null, null_mut};
 
+use headwater_host::process;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_sockets::{conn, recv as receiving, send as sending};
 use libc::{
@@ -340,12 +341,11 @@ pub unsafe extern "C-unwind" fn sendfile(
         headwater_host::next::set_errno(libc::EINVAL);
         return -1;
     }
-    let carried = table::socket(out).is_some_and(headwater_sockets::options::is_carried);
-    if carried {
-        return send_file(out, from, offset, n);
-    }
     match table::socket(out).and_then(conn::get) {
-        Some(c) => sending::counted(c, || real::sendfile(out, from, offset, n)),
+        Some(c) => match sending::counted(c, || real::sendfile(out, from, offset, n)) {
+            Some(sent) => sent,
+            None => send_file(out, from, offset, n),
+        },
         None => real::sendfile(out, from, offset, n),
     }
 }
@@ -360,43 +360,80 @@ pub unsafe extern "C-unwind" fn sendfile64(
     sendfile(out, from, offset, n)
 }
 
-/// A file through a carried socket: read and sent in pieces, until a short piece.
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// A file through a carried socket: read and sent in pieces, until a short piece. Large pieces go without waiting; where there
+/// is no room for one, a small one waits for it, which needs no memory but a little stack.
 unsafe fn send_file(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> ssize_t {
-    // Not cleared: that would cost more than a small file.
-    let mut room = core::mem::MaybeUninit::<[u8; 32768]>::uninit();
-    let (buf, size) = (room.as_mut_ptr() as *mut u8, size_of_val(&room));
+    const LARGE: usize = 32768;
     let mut done = 0;
     while done < n {
-        let want = (n - done).min(size);
-        let at = if offset.is_null() {
-            libc::lseek(from, 0, libc::SEEK_CUR)
-        } else {
-            *offset
+        let want = n - done;
+        let large = process::without_handlers(|| {
+            let mut before = 0;
+            pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before);
+            // Not cleared: that would cost more than a small file.
+            let mut room = Box::<[u8]>::new_uninit_slice(want.min(LARGE));
+            let piece = send_piece(out, from, offset, &mut room, libc::MSG_DONTWAIT);
+            pthread_setcancelstate(before, null_mut());
+            piece
+        });
+        let (piece, may_be_short) = match large {
+            Err(libc::EAGAIN) => {
+                let mut room = [core::mem::MaybeUninit::uninit(); 512];
+                let small = want.min(room.len());
+                (send_piece(out, from, offset, &mut room[..small], 0), false)
+            }
+            other => (other, true),
         };
-        if at < 0 {
-            return result(receiving::partial(done, headwater_host::next::errno()));
-        }
-        let got = match headwater_host::sys::pread(from, buf, want, at) {
-            Ok(0) => break,
-            Ok(got) => got,
+        match piece {
+            Ok((0, _)) => break,
+            Ok((got, sent)) => {
+                done += sent;
+                if sent < got && !may_be_short {
+                    break;
+                }
+            }
             Err(e) => return result(receiving::partial(done, e)),
-        };
-        let sent = send(out, buf as *const c_void, got, 0);
-        if sent < 0 {
-            let e = headwater_host::next::errno();
-            return result(receiving::partial(done, e));
-        }
-        done += sent as usize;
-        if offset.is_null() {
-            libc::lseek(from, sent as off_t, libc::SEEK_CUR);
-        } else {
-            *offset += sent as off_t;
-        }
-        if (sent as usize) < got {
-            break;
         }
     }
     done as ssize_t
+}
+
+/// Sends what is next in the file, as much as there is room for in `room`. Returns how much was read, and how much of that sent.
+unsafe fn send_piece(
+    out: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    room: &mut [core::mem::MaybeUninit<u8>],
+    flags: c_int,
+) -> Result<(usize, usize), i32> {
+    let at = if offset.is_null() {
+        libc::lseek(from, 0, libc::SEEK_CUR)
+    } else {
+        *offset
+    };
+    if at < 0 {
+        return Err(headwater_host::next::errno());
+    }
+    let buf = room.as_mut_ptr() as *mut u8;
+    let got = headwater_host::sys::pread(from, buf, room.len(), at)?;
+    if got == 0 {
+        return Ok((0, 0));
+    }
+    let sent = send(out, buf as *const c_void, got, flags);
+    if sent < 0 {
+        return Err(headwater_host::next::errno());
+    }
+    if offset.is_null() {
+        libc::lseek(from, sent as off_t, libc::SEEK_CUR);
+    } else {
+        *offset += sent as off_t;
+    }
+    Ok((got, sent as usize))
 }
 
 #[unsafe(no_mangle)]

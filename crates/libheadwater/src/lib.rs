@@ -36,7 +36,12 @@ mod variadic;
 mod wait;
 mod xti;
 
+use headwater_host::memory::Memory;
 use headwater_host::next;
+
+/// Nothing of ours is in the program's malloc.
+#[global_allocator]
+static MEMORY: Memory = Memory;
 
 /// The C convention: -1 and errno.
 #[inline]

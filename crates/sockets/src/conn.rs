@@ -37,7 +37,7 @@ pub enum Role {
     Server = 1,
 }
 
-/// How far a carried connection is with its end in this process.
+/// How far a connection is with its end in this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Closed {
@@ -47,6 +47,8 @@ pub enum Closed {
     /// It has, while calls were waiting: the last of them ends the connection.
     Left = 2,
     Ended = 3,
+    /// Open, and a thread takes a step of its takeover; short, and no handler runs in it.
+    Taking = 4,
 }
 
 /// The shadow's number, which stays the shadow's while this is held. For short kernel calls only; no signal handler runs
@@ -360,7 +362,46 @@ impl Conn {
 
     /// May a call on it still begin to wait?
     pub fn is_open(&self, v: &View<'_>) -> bool {
-        self.closed.load(Ordering::SeqCst) == Closed::Open as u32 && self.serves(v)
+        let closed = self.closed.load(Ordering::SeqCst);
+        let open = closed == Closed::Open as u32 || closed == Closed::Taking as u32;
+        open && self.serves(v)
+    }
+
+    /// Takes a step of the takeover that is due, unless another thread does or the program closes the connection.
+    pub fn take_step(&self, step: impl FnOnce()) {
+        process::without_handlers(|| {
+            if self.close_step(Closed::Open, Closed::Taking) {
+                step();
+                self.close_step(Closed::Taking, Closed::Open);
+            }
+        });
+    }
+
+    /// The same, after the step of another thread. False: it is closed.
+    pub fn take_step_surely(&self, step: impl FnOnce()) -> bool {
+        process::without_handlers(|| {
+            let taking = self.move_on(Closed::Taking);
+            if taking {
+                step();
+                self.close_step(Closed::Taking, Closed::Open);
+            }
+            taking
+        })
+    }
+
+    /// The program closes its last number: no step of the takeover is under way, and none begins. False: somebody else did.
+    pub fn begin_close(&self) -> bool {
+        self.move_on(Closed::Closing)
+    }
+
+    fn move_on(&self, to: Closed) -> bool {
+        while !self.close_step(Closed::Open, to) {
+            if self.closed.load(Ordering::SeqCst) != Closed::Taking as u32 {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
     }
 
     /// Moves on from `from`; one of several callers succeeds.
@@ -400,6 +441,7 @@ impl Conn {
     pub fn forget_calls(&self) {
         self.pins.store(0, Ordering::Relaxed);
         self.using.store(0, Ordering::Relaxed);
+        self.close_step(Closed::Taking, Closed::Open);
     }
 
     pub fn is_nonblocking(&self) -> bool {
@@ -421,7 +463,7 @@ impl Conn {
             generation + 1
         };
         self.generation.store(next, Ordering::Release);
-        if r.holders.fetch_sub(1, Ordering::AcqRel) == 1 && !r.is_busy() {
+        if r.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
             record::free(record);
         }
         let Some(slab) = slab() else { return };

@@ -132,7 +132,10 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     } else {
         epoll::closing(fd);
     }
-    table::clear(fd);
+    if !table::clear_if(fd, h) {
+        // Another thread has closed it, or left it to the kernel.
+        return None;
+    }
     if c.refs.fetch_sub(1, Ordering::AcqRel) > 1 {
         // Other numbers remain; the shadow must be reached by one of them.
         if c.fd() == fd
@@ -145,6 +148,10 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
                 recall_sleepers(c, &v);
             }
         }
+        return None;
+    }
+    // Calls that want to wait from here on see that it is closed; those that wait already are seen below.
+    if !c.begin_close() {
         return None;
     }
     match c.phase() {
@@ -167,10 +174,6 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
             None
         }
         Phase::Carried => {
-            // Calls that want to wait from here on see that it is closed; those that wait already are seen here.
-            if !c.close_step(Closed::Open, Closed::Closing) {
-                return None;
-            }
             if c.pins.load(Ordering::SeqCst) > 0 {
                 leave_to_the_blocked(c, shadow);
                 return None;
@@ -242,6 +245,11 @@ fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     if last {
         end_sending(c, &v, fd);
         reset_if_unread(&v, fd);
+        if !sys::is_single_threaded() {
+            // A thread that came upon the number after we had left it, and before the kernel closes it, must not wait there for
+            // what comes by the ring.
+            let _ = sys::shutdown(fd, libc::SHUT_RD);
+        }
     }
     AfterClose {
         conn: c,
@@ -302,6 +310,8 @@ pub fn shutting(h: Handle, how: i32) {
         c.record().set(SHUT_WR, true);
         if let Some(v) = c.view() {
             end_sending(c, &v, c.fd());
+            // Who was publishing then has done so; who comes later goes to the kernel, after the shutdown.
+            drop(v.lock_out());
         }
     }
 }
@@ -458,17 +468,17 @@ pub fn passing_on(fd: i32) {
 
 fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
     let Some(c) = conn::get(h) else { return };
-    match c.phase() {
-        Phase::Tracked => {
-            c.record().set(BARRED, true);
-            takeover::decline(c, fd, reason);
-        }
-        Phase::Carried => {
-            if let Some(v) = c.view() {
-                switch::freeze(c, &v, reason);
+    if c.phase() == Phase::Tracked {
+        c.take_step_surely(|| {
+            // Another thread may have taken it over just now.
+            if c.phase() == Phase::Tracked {
+                c.record().set(BARRED, true);
+                takeover::decline(c, fd, reason);
             }
-        }
-        _ => {}
+        });
+    }
+    if let Some(v) = c.view() {
+        switch::freeze(c, &v, reason);
     }
 }
 

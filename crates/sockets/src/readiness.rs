@@ -120,13 +120,17 @@ impl Descriptor for Sockets {
         if c.phase() == Phase::Listener {
             return true;
         }
+        let ticket = c.record().ticket();
         if change > 0 {
             if let Some(fd) = tracked_fd(c) {
                 takeover::progress(c, fd);
             }
             return c.phase() == Phase::Tracked && c.record().enter().is_ok();
         }
-        c.record().leave();
+        // Closed meanwhile, it has gone with its record.
+        if conn::get(h).is_some() {
+            c.record().leave(ticket);
+        }
         true
     }
 

@@ -8,8 +8,7 @@ use headwater_host::sys;
 
 const RECORDS: usize = 1 << 16;
 
-/// Progress of the takeover at this end, in the upper half of [`Record::state`]; the lower half counts operations that
-/// are in the kernel (`busy`).
+/// Progress of the takeover at this end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Takeover {
@@ -23,6 +22,15 @@ pub enum Takeover {
     Declined = 3,
 }
 
+/// An operation in the kernel, of the connection that had the record when it began.
+#[derive(Clone, Copy)]
+pub struct Ticket(u64);
+
+const BUSY: u64 = 0xffff_ffff;
+const ONE_GENERATION: u64 = 1 << 32;
+const GENERATION: u64 = 0xff_ffff << 32;
+const TAKEOVER: u32 = 56;
+
 /// Bits of [`Record::flags`].
 pub const NONBLOCK: u32 = 1;
 /// The other end has attached: this one may switch.
@@ -34,6 +42,7 @@ pub const SHUT_WR: u32 = 4;
 
 #[repr(C, align(64))]
 pub struct Record {
+    /// {takeover: 8, generation: 24, operations that are in the kernel (`busy`): 32}
     state: AtomicU64,
     pub holders: AtomicU32,
     pub flags: AtomicU32,
@@ -123,7 +132,8 @@ pub fn allocate() -> Option<u32> {
     }
 }
 
-/// Gives a record back; nobody uses it any more.
+/// Gives a record back. Operations that are still in the kernel are those of a number that was closed, and find another
+/// generation here.
 pub fn free(index: u32) {
     let Some(arena) = arena() else { return };
     loop {
@@ -165,41 +175,57 @@ impl Record {
         self.sending.withdrawing.store(0, Ordering::Relaxed);
         self.sending.lock.unlock();
         self.receiving.lock.unlock();
-        self.state.store(0, Ordering::Release);
+        let before = self.state.load(Ordering::Relaxed);
+        let next = before.wrapping_add(ONE_GENERATION) & GENERATION;
+        self.state.store(next, Ordering::Release);
     }
 
     /// Counts an operation that enters the kernel. `Err`: the takeover has got past `Open`; look again.
-    pub fn enter(&self) -> Result<(), Takeover> {
+    pub fn enter(&self) -> Result<Ticket, Takeover> {
         let before = self.state.fetch_add(1, Ordering::AcqRel);
+        let ticket = Ticket(before & GENERATION);
         match takeover(before) {
-            Takeover::Open | Takeover::Declined => Ok(()),
+            Takeover::Open | Takeover::Declined => Ok(ticket),
             other => {
-                self.leave();
+                self.leave(ticket);
                 Err(other)
             }
         }
     }
 
-    pub fn leave(&self) {
-        // A connection that was freed meanwhile may have cleared the count.
-        let _ = self
-            .state
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |s| {
-                if s as u32 > 0 { Some(s - 1) } else { None }
-            });
-    }
-
-    /// Adds to `busy` for a wait whose end is certain to be reported, or takes it back.
-    pub fn busy(&self, change: i32) {
-        if change > 0 {
-            self.state.fetch_add(1, Ordering::AcqRel);
-        } else {
-            self.leave();
+    /// The same, once a takeover that is under way has ended. `Err`: it is done.
+    pub fn enter_settled(&self) -> Result<Ticket, Takeover> {
+        loop {
+            match self.enter() {
+                Err(Takeover::Changing) => std::thread::yield_now(),
+                other => return other,
+            }
         }
     }
 
+    /// The operation is over; it moved `n` bytes, which `count` counts.
+    pub fn leave_counted(&self, ticket: Ticket, count: &AtomicU64, n: usize) {
+        if self.state.load(Ordering::Acquire) & GENERATION == ticket.0 {
+            count.fetch_add(n as u64, Ordering::AcqRel);
+        }
+        self.leave(ticket);
+    }
+
+    pub fn leave(&self, ticket: Ticket) {
+        let _ = self
+            .state
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |s| {
+                (s & GENERATION == ticket.0 && s & BUSY > 0).then(|| s - 1)
+            });
+    }
+
+    /// What any operation of the present connection has.
+    pub fn ticket(&self) -> Ticket {
+        Ticket(self.state.load(Ordering::Acquire) & GENERATION)
+    }
+
     pub fn is_busy(&self) -> bool {
-        self.state.load(Ordering::Acquire) as u32 != 0
+        self.state.load(Ordering::Acquire) & BUSY != 0
     }
 
     pub fn takeover(&self) -> Takeover {
@@ -208,8 +234,14 @@ impl Record {
 
     /// Moves from open and idle to `to`.
     pub fn begin(&self, to: Takeover) -> bool {
+        let generation = self.state.load(Ordering::Relaxed) & GENERATION;
         self.state
-            .compare_exchange(0, (to as u64) << 32, Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(
+                generation,
+                (to as u64) << TAKEOVER | generation,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            )
             .is_ok()
     }
 
@@ -218,7 +250,7 @@ impl Record {
         let _ = self
             .state
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |s| {
-                Some((to as u64) << 32 | s & 0xffff_ffff)
+                Some((to as u64) << TAKEOVER | s & (GENERATION | BUSY))
             });
     }
 
@@ -236,7 +268,7 @@ impl Record {
 }
 
 fn takeover(state: u64) -> Takeover {
-    match (state >> 32) as u32 {
+    match state >> TAKEOVER {
         0 => Takeover::Open,
         1 => Takeover::Changing,
         2 => Takeover::Done,

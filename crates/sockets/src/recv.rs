@@ -18,7 +18,7 @@ use crate::buffers::{Buffers, EMPTY, ROOM};
 use crate::conn::{Conn, Phase};
 use crate::look::Shown;
 use crate::pins::{Pin, Sleep};
-use crate::record::{NONBLOCK, Takeover};
+use crate::record::NONBLOCK;
 use crate::segment::{PIN, Tx, View};
 use crate::{guard, look, pins, switch, takeover};
 
@@ -96,21 +96,16 @@ pub unsafe fn by_kernel(
 /// back takes the next step with its next call. `None`: it is carried by now.
 fn tracked(c: &Conn, flags: i32, call: impl FnOnce() -> isize) -> Option<Outcome1> {
     let r = c.record();
-    loop {
-        match r.enter() {
-            Ok(()) => break,
-            Err(Takeover::Changing) => std::thread::yield_now(),
-            Err(_) => return None,
-        }
-    }
+    let ticket = r.enter_settled().ok()?;
     let n = call();
     let errno = next::errno();
     if n > 0 && flags & MSG_PEEK == 0 {
-        r.received.fetch_add(n as u64, Ordering::AcqRel);
         c.operations.fetch_add(1, Ordering::Relaxed);
         counters::add(Counter::KernelMsgsRx, 1);
+        r.leave_counted(ticket, &r.received, n as usize);
+    } else {
+        r.leave(ticket);
     }
-    r.leave();
     Some(if n < 0 { Err(errno) } else { Ok(n as usize) })
 }
 

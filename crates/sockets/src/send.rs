@@ -11,9 +11,9 @@ use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 use crate::buffers::{Buffers, EMPTY, ROOM};
 use crate::conn::{Conn, Phase, Shadow};
 use crate::pins::{Pin, Sleep};
-use crate::record::{NONBLOCK, SHUT_WR, Takeover};
+use crate::record::{NONBLOCK, SHUT_WR};
 use crate::recv::{self, Outcome1, partial};
-use crate::segment::{PIN, TCPONLY, Tx, View};
+use crate::segment::{CLOSING, PIN, TCPONLY, Tx, View};
 use crate::{guard, look, pins, switch, takeover};
 
 /// A large write is published in pieces, so that the reader copies one while the writer copies the next.
@@ -54,42 +54,39 @@ pub unsafe fn send(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Opti
 
 unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
     let r = c.record();
-    loop {
-        match r.enter() {
-            Ok(()) => break,
-            Err(Takeover::Changing) => std::thread::yield_now(),
-            Err(_) => return carried(c, iov, flags),
-        }
-    }
+    let Ok(ticket) = r.enter_settled() else {
+        return carried(c, iov, flags);
+    };
     let n = kernel_send(fd, iov, flags);
     let errno = next::errno();
     if n > 0 {
-        r.sent.fetch_add(n as u64, Ordering::AcqRel);
         c.operations.fetch_add(1, Ordering::Relaxed);
         counters::add(Counter::KernelMsgsTx, 1);
     }
-    r.leave();
+    r.leave_counted(ticket, &r.sent, n.max(0) as usize);
     Some(if n < 0 { Err(errno) } else { Ok(n as usize) })
 }
 
-/// A call of the C library that sends on a tracked connection in its own way; counted like any other.
+/// A call of the C library that sends on a tracked connection in its own way; counted like any other. `None`: it is carried,
+/// and the call was not made.
 ///
 /// # Safety
 /// `call` sends on the descriptor of `c`, if it is tracked.
-pub unsafe fn counted(c: &'static Conn, call: impl FnOnce() -> isize) -> isize {
+pub unsafe fn counted(c: &'static Conn, call: impl FnOnce() -> isize) -> Option<isize> {
     let r = c.record();
-    if c.phase() != Phase::Tracked || r.enter().is_err() {
-        return call();
-    }
+    let ticket = match c.phase() {
+        Phase::Tracked => r.enter_settled().ok()?,
+        Phase::Carried => return None,
+        _ => return Some(call()),
+    };
     let n = call();
     let errno = next::errno();
     if n > 0 {
-        r.sent.fetch_add(n as u64, Ordering::AcqRel);
         c.operations.fetch_add(1, Ordering::Relaxed);
     }
-    r.leave();
+    r.leave_counted(ticket, &r.sent, n.max(0) as usize);
     next::set_errno(errno);
-    n
+    Some(n)
 }
 
 unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
@@ -197,7 +194,7 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
                 }
                 continue;
             }
-            if must_leave_ring(c, v, flags) {
+            if w.has(CLOSING) || must_leave_ring(c, v, flags) {
                 switch::unswitch(v);
                 continue;
             }
@@ -270,8 +267,8 @@ fn by_ring(
     {
         let _section = v.lock_out();
         let w = Tx(d.send.tx.load(Ordering::Acquire));
-        // A close in another thread waits for this section, and no longer.
-        if !w.by_ring() || w.has(PIN) || !c.serves(v) {
+        // A close or a shutdown in another thread waits for this section, and no longer.
+        if !w.by_ring() || w.has(PIN | CLOSING) || !c.serves(v) {
             return Ok(None);
         }
         loop {

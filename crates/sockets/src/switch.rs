@@ -224,8 +224,9 @@ fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32) -> bool {
                 .withdrawn
                 .store(written.wrapping_sub(by_kernel), Ordering::Release);
         }
+        // Signal handlers may have little stack.
+        let mut buf = vec![0u8; 16384];
         let done = loop {
-            let mut buf = [0u8; 16384];
             let skip = progress.withdrawn.load(Ordering::Relaxed) as usize;
             let Ok(n) = ring.copy_peek(&mut buf, skip, None) else {
                 break true;

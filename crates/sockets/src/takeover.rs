@@ -9,7 +9,7 @@ use headwater_host::log::{self, Level};
 use headwater_host::sync::Ordering;
 use headwater_host::{config, epoll, process, sys, table};
 
-use crate::conn::{Conn, Phase, Role};
+use crate::conn::{self, Conn, Phase, Role};
 use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::truth::{self, Truth, Unknown};
@@ -41,16 +41,23 @@ pub fn board() -> Option<&'static Board> {
     BOARD.get_or_init(open).as_ref()
 }
 
-/// Takes the next step of a tracked connection, if it is time for one.
+/// Takes the next step of a tracked connection, if it is time for one. No handler of the program runs in it, and no other
+/// thread closes the connection under it.
 #[inline]
 pub fn progress(c: &Conn, fd: i32) {
     let done = c.operations.load(Ordering::Relaxed);
     let due = c.next_try.load(Ordering::Relaxed);
-    match c.role() {
-        Role::Client if c.offer().is_some() || done >= OFFER_AFTER => client_step(c, fd, done),
-        Role::Server if done >= CLAIM_AFTER && done >= due => server_step(c, fd, done),
-        _ => {}
-    }
+    let step = match c.role() {
+        Role::Client if c.offer().is_some() || done >= OFFER_AFTER => client_step,
+        Role::Server if done >= CLAIM_AFTER && done >= due => server_step,
+        _ => return,
+    };
+    c.take_step(|| {
+        let at_fd = table::socket(fd).and_then(conn::get);
+        if c.phase() == Phase::Tracked && at_fd.is_some_and(|x| core::ptr::eq(x, c)) {
+            step(c, fd, done);
+        }
+    });
 }
 
 fn client_step(c: &Conn, fd: i32, done: u32) {
@@ -256,7 +263,7 @@ fn learn_modes(c: &Conn, fd: i32) {
     r.low_water.store(low.max(1) as u32, Ordering::Relaxed);
 }
 
-/// Leaves a connection to the kernel for good, unless somebody is in the middle of an operation on it.
+/// Leaves a connection to the kernel for good, unless somebody is in the middle of an operation on it. In a step of it.
 pub fn decline(c: &Conn, fd: i32, reason: Reason) {
     if c.phase() != Phase::Tracked || !c.record().begin(Takeover::Declined) {
         return;
@@ -265,7 +272,7 @@ pub fn decline(c: &Conn, fd: i32, reason: Reason) {
     count_kernel(c);
     withdraw_offer(c);
     let Some(h) = table::socket(fd) else { return };
-    if h.kind() == table::Kind::Socket && crate::conn::get(h).is_some_and(|x| core::ptr::eq(x, c)) {
+    if h.kind() == table::Kind::Socket && conn::get(h).is_some_and(|x| core::ptr::eq(x, c)) {
         let ours = c.ours.load(Ordering::Relaxed) != 0;
         let left = if ours {
             table::hide_if(fd, h)

@@ -1,0 +1,350 @@
+//! The library's own memory, apart from the program's: calls that may be made in signal handlers must not enter a malloc that the
+//! handler has interrupted, and a malloc that was preloaded may itself call us.
+//!
+//! No locks, so that handlers, threads and forks find it whole at any moment. Blocks come in classes of size, four to each
+//! doubling; what is freed goes on its class's list and stays there. Blocks too large for that are mapped one by one.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr::null_mut;
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::sys;
+
+pub struct Memory;
+
+/// Blocks are multiples of this.
+const UNIT: usize = 16;
+const PAGE: usize = 4096;
+/// Larger ones are mapped one by one; those above a piece are mapped, and kept when they are freed.
+const LARGEST: usize = 1 << 20;
+const PIECE: usize = 64 << 10;
+/// What small blocks are cut from: first room that is there from the beginning, then regions of this size.
+const REGION: usize = 1 << 20;
+const CLASSES: usize = class_of(LARGEST) + 1;
+
+/// {changes: 20, address / 16: 44} of the first free block of a class. A free block begins with the address of the next.
+static FREE: [AtomicU64; CLASSES] = [const { AtomicU64::new(0) }; CLASSES];
+const ADDRESS: u64 = (1 << 44) - 1;
+
+#[repr(C, align(4096))]
+struct First([u8; FIRST]);
+const FIRST: usize = 128 << 10;
+static mut ROOM: First = First([0; FIRST]);
+
+/// What is cut up just now: {page: 36, bytes taken / 16: 28}; 0: the first room, untouched.
+static CUT: AtomicU64 = AtomicU64::new(0);
+const TAKEN: u64 = (1 << 28) - 1;
+
+/// Sizes of 16, 32, 48 and 64 bytes; from there on four to each doubling.
+const fn class_of(size: usize) -> usize {
+    let units = size.div_ceil(UNIT);
+    if units <= 4 {
+        return units.saturating_sub(1);
+    }
+    let power = (units - 1).ilog2() as usize;
+    4 + (power - 2) * 4 + ((units - 1) >> (power - 2)) - 4
+}
+
+const fn size_of_class(class: usize) -> usize {
+    if class < 4 {
+        return (class + 1) * UNIT;
+    }
+    let (power, step) = ((class - 4) / 4, (class - 4) % 4);
+    ((5 + step) << power) * UNIT
+}
+
+/// The size that is to be had for a layout. Where more than a unit's alignment is asked for, it is a power of two, which is
+/// aligned to itself up to a page.
+fn wanted(layout: Layout) -> usize {
+    match layout.align() {
+        0..=UNIT => layout.size(),
+        align => layout.size().max(align).next_power_of_two(),
+    }
+}
+
+// SAFETY: blocks of a class are as large as its size, are aligned as `wanted` says, and are on one list at most.
+unsafe impl GlobalAlloc for Memory {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let size = wanted(layout);
+        if size > LARGEST || layout.align() > PAGE {
+            return map_aligned(layout);
+        }
+        let class = class_of(size);
+        match pop(class) {
+            Some(block) => block,
+            None => fresh(class),
+        }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let size = wanted(layout);
+        if size > LARGEST || layout.align() > PAGE {
+            return unmap(block, layout.size().next_multiple_of(PAGE));
+        }
+        push(class_of(size), block, block);
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let block = self.alloc(layout);
+        let mapped = wanted(layout) > LARGEST || layout.align() > PAGE;
+        if !block.is_null() && !mapped {
+            block.write_bytes(0, layout.size());
+        }
+        block
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let new = Layout::from_size_align_unchecked(size, layout.align());
+        let (from, to) = (wanted(layout), wanted(new));
+        let listed = from <= LARGEST && to <= LARGEST && layout.align() <= PAGE;
+        if listed && class_of(from) == class_of(to) {
+            return block;
+        }
+        let moved = self.alloc(new);
+        if !moved.is_null() {
+            core::ptr::copy_nonoverlapping(block, moved, layout.size().min(size));
+            self.dealloc(block, layout);
+        }
+        moved
+    }
+}
+
+fn word(before: u64, block: *mut u8) -> u64 {
+    (before & !ADDRESS).wrapping_add(ADDRESS + 1) | (block as u64 >> 4)
+}
+
+unsafe fn next_of<'a>(block: *mut u8) -> &'a AtomicU64 {
+    &*(block as *const AtomicU64)
+}
+
+fn pop(class: usize) -> Option<*mut u8> {
+    let mut head = FREE[class].load(Ordering::Acquire);
+    loop {
+        let block = ((head & ADDRESS) << 4) as *mut u8;
+        if block.is_null() {
+            return None;
+        }
+        // SAFETY: blocks stay mapped. Where another thread has taken this one, the word is its own, and the exchange fails.
+        let next = unsafe { next_of(block) }.load(Ordering::Relaxed) as *mut u8;
+        match FREE[class].compare_exchange_weak(
+            head,
+            word(head, next),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            Ok(_) => return Some(block),
+            Err(now) => head = now,
+        }
+    }
+}
+
+/// Puts a chain of free blocks on their list.
+///
+/// # Safety
+/// `first` leads to `last`, and they are the caller's.
+unsafe fn push(class: usize, first: *mut u8, last: *mut u8) {
+    let mut head = FREE[class].load(Ordering::Relaxed);
+    loop {
+        next_of(last).store((head & ADDRESS) << 4, Ordering::Relaxed);
+        match FREE[class].compare_exchange_weak(
+            head,
+            word(head, first),
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return,
+            Err(now) => head = now,
+        }
+    }
+}
+
+/// A block that was never used. Small ones are made by the page.
+fn fresh(class: usize) -> *mut u8 {
+    let size = size_of_class(class);
+    if size > PIECE {
+        return map(size.next_multiple_of(PAGE));
+    }
+    let count = (PAGE / size).max(1);
+    // What is aligned to itself stays so in whole pages.
+    let run = (count * size).next_multiple_of(PAGE);
+    let first = cut(run);
+    if first.is_null() || count == 1 {
+        return first;
+    }
+    // SAFETY: the run has room for so many blocks, and nobody else knows it.
+    unsafe {
+        let at = |i: usize| first.add(i * size);
+        for i in 1..count - 1 {
+            next_of(at(i)).store(at(i + 1) as u64, Ordering::Relaxed);
+        }
+        push(class, at(1), at(count - 1));
+    }
+    first
+}
+
+/// Pages of the current region.
+fn cut(bytes: usize) -> *mut u8 {
+    loop {
+        let now = CUT.load(Ordering::Acquire);
+        let (base, taken) = match now {
+            0 => (&raw mut ROOM as usize, 0),
+            _ => ((now >> 28) as usize * PAGE, (now & TAKEN) as usize * UNIT),
+        };
+        let whole = if base == &raw mut ROOM as usize {
+            FIRST
+        } else {
+            REGION
+        };
+        let entered =
+            |base: usize, taken: usize| ((base / PAGE) as u64) << 28 | (taken / UNIT) as u64;
+        let exchange = |new: u64| {
+            CUT.compare_exchange(now, new, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        };
+        if taken + bytes <= whole {
+            if exchange(entered(base, taken + bytes)) {
+                return (base + taken) as *mut u8;
+            }
+            continue;
+        }
+        let region = map(REGION);
+        if region.is_null() {
+            return region;
+        }
+        if exchange(entered(region as usize, bytes)) {
+            return region;
+        }
+        // SAFETY: just mapped, and nobody knows it.
+        unsafe { unmap(region, REGION) };
+    }
+}
+
+fn map(bytes: usize) -> *mut u8 {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh mapping.
+    unsafe { sys::mmap(0, bytes, rw, flags, -1, 0) }.unwrap_or(null_mut())
+}
+
+fn map_aligned(layout: Layout) -> *mut u8 {
+    let bytes = layout.size().next_multiple_of(PAGE);
+    if layout.align() <= PAGE {
+        return map(bytes);
+    }
+    let whole = bytes + layout.align();
+    let at = map(whole);
+    if at.is_null() {
+        return at;
+    }
+    let before = at.align_offset(layout.align());
+    let after = whole - bytes - before;
+    // SAFETY: what is outside the block, in whole pages.
+    unsafe {
+        let start = at.add(before);
+        if before > 0 {
+            unmap(at, before);
+        }
+        if after > 0 {
+            unmap(start.add(bytes), after);
+        }
+        start
+    }
+}
+
+unsafe fn unmap(at: *mut u8, bytes: usize) {
+    let _ = sys::munmap(at, bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_what_they_say_and_waste_little() {
+        for size in (1..5000)
+            .chain((5000..=LARGEST).step_by(61))
+            .chain([LARGEST])
+        {
+            let class = class_of(size);
+            assert!(size_of_class(class) >= size, "{size}");
+            assert!(class == 0 || size_of_class(class - 1) < size, "{size}");
+            assert!(size < 64 || size_of_class(class) <= size + size / 4 + UNIT);
+            if size.is_power_of_two() && size >= UNIT {
+                assert_eq!(size_of_class(class), size);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_apart_aligned_and_used_again() {
+        let sizes = [
+            1,
+            16,
+            17,
+            100,
+            500,
+            4095,
+            4097,
+            70_000,
+            300_000,
+            LARGEST + 1,
+        ];
+        let aligns = [1, 16, 64, 4096, 8192];
+        let mut seed = 7u32;
+        let mut held: Vec<(*mut u8, Layout, u8)> = Vec::new();
+        for turn in 0..5_000u32 {
+            seed = seed.wrapping_mul(1664525).wrapping_add(1013904223);
+            let pick = (seed >> 8) as usize;
+            if held.len() > 60 || turn % 3 == 2 {
+                let (at, layout, mark) = held.swap_remove(pick % held.len());
+                // SAFETY: allocated with this layout below.
+                unsafe {
+                    let bytes = core::slice::from_raw_parts(at, layout.size());
+                    assert!(bytes.iter().all(|&b| b == mark));
+                    Memory.dealloc(at, layout);
+                }
+                continue;
+            }
+            let layout =
+                Layout::from_size_align(sizes[pick % sizes.len()], aligns[pick / 16 % 5]).unwrap();
+            // SAFETY: not of size zero.
+            unsafe {
+                let at = Memory.alloc(layout);
+                assert!(!at.is_null() && (at as usize).is_multiple_of(layout.align()));
+                at.write_bytes(turn as u8, layout.size());
+                held.push((at, layout, turn as u8));
+            }
+        }
+        for (at, layout, _) in held {
+            // SAFETY: as above.
+            unsafe { Memory.dealloc(at, layout) };
+        }
+    }
+
+    #[test]
+    fn threads_share_it() {
+        let run = |mark: u8| {
+            let layout = Layout::from_size_align(48, 8).unwrap();
+            for _ in 0..5_000 {
+                // SAFETY: allocated and freed with one layout.
+                unsafe {
+                    let two = [Memory.alloc(layout), Memory.alloc(layout)];
+                    two.iter().for_each(|at| at.write_bytes(mark, 48));
+                    for at in two {
+                        assert!(
+                            core::slice::from_raw_parts(at, 48)
+                                .iter()
+                                .all(|&b| b == mark)
+                        );
+                        Memory.dealloc(at, layout);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|s| {
+            for mark in 0..4 {
+                s.spawn(move || run(mark));
+            }
+        });
+    }
+}
