@@ -1,18 +1,19 @@
-//! The board: a small mapped file in the user's runtime folder where listeners are posted and connections offered.
+//! The board: memory that a user's programs share, where listeners are posted and connections offered.
 //!
 //! Nothing on it is trusted: it is a hint of where a segment may be had. That the segment is for this very connection is said
 //! in the segment, and that the process behind it holds the other end is asked of the kernel where it is another user's. So a
-//! wrong entry costs an acceleration, never data. The folder is `/dev/shm/headwater-UID` (HEADWATER_DIR overrides), mode 0700.
-
-use std::ffi::CString;
+//! wrong entry costs an acceleration, never data. Entries name the seat of their process: what a dead one left is taken by who
+//! needs room.
 
 use headwater_channel::lock::Owner;
 use headwater_channel::shm::SharedSafe;
 
+use crate::seats::{self, Seat, Seats};
+use crate::shared::Shared;
+pub use crate::shared::{OpenError, folder};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
-use crate::{config, process, sys};
+use crate::{process, sys};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"HWBOARD\0");
 /// Changes with every change of any shared layout: board, segment header, link messages.
 pub const ABI: u32 = 2;
 const LISTENERS: usize = 4096;
@@ -51,27 +52,19 @@ impl Tuple {
 
 #[derive(SharedSafe)]
 #[repr(C)]
-struct Header {
-    magic: AtomicU64,
-    abi: AtomicU32,
-    listeners: AtomicU32,
-    offers: AtomicU32,
-    slot: AtomicU32,
-    reserved: [u64; 5],
-}
-
-#[derive(SharedSafe)]
-#[repr(C)]
 struct ListenerSlot {
-    /// Owner bits of the process that posted it; 0: free.
-    owner: AtomicU64,
+    /// Seat of the process that posted it; 0: free.
+    seat: AtomicU64,
     ip: [AtomicU64; 2],
     netns: AtomicU64,
     port: AtomicU64,
-    reserved: [u64; 3],
+    /// The same process's owner bits, to be shown.
+    owner: AtomicU64,
+    reserved: [u64; 2],
 }
 
-/// State of an offer; the low byte of [`OfferSlot::st`], the rest being the generation.
+/// State of an offer; the low byte of [`OfferSlot::st`]. Above it are the generation, 32 bits, and the number of the seat of
+/// the process that writes it, 24 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum State {
@@ -102,18 +95,19 @@ pub struct OfferSlot {
     pub bytes: [AtomicU64; 2],
     pub client_uid: AtomicU32,
     reserved: AtomicU32,
-    reserved2: u64,
+    /// Seat of the process that offers.
+    seat: AtomicU64,
 }
 
 #[derive(SharedSafe)]
 #[repr(C)]
 struct Layout {
-    header: Header,
+    seats: seats::Table,
     listeners: [ListenerSlot; LISTENERS],
     offers: [OfferSlot; OFFERS],
 }
 
-const _: () = assert!(size_of::<Header>() == 64 && size_of::<ListenerSlot>() == 64);
+const _: () = assert!(size_of::<ListenerSlot>() == 64);
 const _: () = assert!(size_of::<OfferSlot>() == 128);
 
 /// An offer that this process made or claimed.
@@ -121,11 +115,26 @@ const _: () = assert!(size_of::<OfferSlot>() == 128);
 pub struct Offer {
     pub slot: u32,
     pub generation: u32,
+    /// [`Board::number`].
+    pub board: u32,
 }
 
-/// The mapped board.
+/// The board, attached for as long as the process lives.
 pub struct Board {
     at: &'static Layout,
+    seats: Seats,
+    /// Which of this process's boards it is, where it has used more than one: offers carry it.
+    pub number: u32,
+}
+
+/// What became of a posting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Posting {
+    Done,
+    /// Too many listeners near its place.
+    Full,
+    /// This process can't own anything on the board.
+    NoSeat,
 }
 
 /// A live connection, for `headwater stat`.
@@ -147,161 +156,83 @@ pub struct Listener {
     pub netns: u64,
 }
 
-/// Why there is no board.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OpenError {
-    /// The folder or file could not be made or opened: errno.
-    Failed(&'static str, sys::Errno),
-    /// The folder or file belongs to somebody else, is a link, or lets others in.
-    Unsafe(&'static str),
-    /// Another version of Headwater made it.
-    OtherVersion,
-}
-
-/// Who may use a runtime folder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Access {
-    /// This user alone.
-    Own,
-    /// A group, in a folder that HEADWATER_DIR names, when HEADWATER_PEERS names other users.
-    Peers,
-}
-
-impl Access {
-    /// What owner and mode of a folder or board allow, if that is safe.
-    fn of(st: &libc::stat) -> Option<Access> {
-        let c = config::get();
-        let ours = st.st_uid == sys::getuid();
-        if ours && st.st_mode & 0o077 == 0 {
-            return Some(Access::Own);
-        }
-        let by_root = st.st_uid == 0 || ours || c.uid_allowed(sys::getuid(), st.st_uid, st.st_gid);
-        let shared = !c.peers.is_empty() && c.dir.is_some();
-        (shared && by_root && st.st_mode & 0o007 == 0).then_some(Access::Peers)
-    }
-
-    fn mode(self) -> u32 {
-        if self == Access::Own { 0o600 } else { 0o660 }
-    }
-}
-
-/// The runtime folder of this user.
-pub fn folder() -> String {
-    config::get()
-        .dir
-        .clone()
-        .unwrap_or_else(|| format!("/dev/shm/headwater-{}", sys::getuid()))
-}
-
-/// Maps a file of the runtime folder, at least `size` bytes long and zeroed at first, for the life of the process. Folder
-/// and file are made when `create` and they are not there.
-pub fn map_shared(
-    folder: &str,
-    file: &str,
-    size: usize,
-    create: bool,
-) -> Result<*mut u8, OpenError> {
-    let failed = |what| move |e| OpenError::Failed(what, e);
-    let dir = CString::new(folder).map_err(|_| OpenError::Failed("folder", libc::EINVAL))?;
-    if create
-        && let Err(e) = sys::mkdir(&dir, 0o700)
-        && e != libc::EEXIST
-    {
-        return Err(OpenError::Failed("folder", e));
-    }
-    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    let fd = sys::open(&dir, flags, 0).map_err(failed("folder"))?;
-    let st = sys::fstat(fd);
-    let _ = sys::close(fd);
-    let st = st.map_err(failed("folder"))?;
-    let access = Access::of(&st).ok_or(OpenError::Unsafe("folder"))?;
-    let path = CString::new(format!("{folder}/{file}"))
-        .map_err(|_| OpenError::Failed("board", libc::EINVAL))?;
-    let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    let flags = if create { flags | libc::O_CREAT } else { flags };
-    let fd = sys::open(&path, flags, access.mode()).map_err(failed("board"))?;
-    let at = map_checked(fd, access, size);
-    let _ = sys::close(fd);
-    at
-}
-
-fn map_checked(fd: i32, access: Access, size: usize) -> Result<*mut u8, OpenError> {
-    let failed = |e| OpenError::Failed("board", e);
-    let mut st = sys::fstat(fd).map_err(failed)?;
-    if access == Access::Peers && st.st_uid == sys::getuid() {
-        // The umask may have taken away what the folder grants.
-        let _ = sys::fchmod(fd, access.mode());
-        st = sys::fstat(fd).map_err(failed)?;
-    }
-    if Access::of(&st) != Some(access) {
-        return Err(OpenError::Unsafe("board"));
-    }
-    if (st.st_size as usize) < size {
-        sys::ftruncate(fd, size as u64).map_err(failed)?;
-    }
-    let rw = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a fresh shared mapping of a file at least that long; it is never unmapped.
-    unsafe { sys::mmap(0, size, rw, libc::MAP_SHARED, fd, 0) }.map_err(failed)
-}
-
 impl Board {
-    /// Opens the user's board, making folder and file when `create` and they are not there.
+    /// Opens the user's board, making folder and board when `create` and they are not there.
     pub fn open(folder: &str, create: bool) -> Result<Board, OpenError> {
-        // The layout's version is part of the name: different versions simply do not meet.
-        let file = format!("board.{ABI}");
-        let at = map_shared(folder, &file, size_of::<Layout>(), create)?;
-        // SAFETY: mapped for the life of the process, and any bits are valid.
-        let at = unsafe { &*(at as *const Layout) };
-        let h = &at.header;
-        if h.magic.load(Ordering::Acquire) == 0 {
-            h.abi.store(ABI, Ordering::Relaxed);
-            h.listeners.store(LISTENERS as u32, Ordering::Relaxed);
-            h.offers.store(OFFERS as u32, Ordering::Relaxed);
-            h.slot
-                .store(size_of::<OfferSlot>() as u32, Ordering::Relaxed);
-            h.magic.store(MAGIC, Ordering::Release);
-        }
-        if h.magic.load(Ordering::Acquire) != MAGIC || h.abi.load(Ordering::Relaxed) != ABI {
-            return Err(OpenError::OtherVersion);
-        }
-        Ok(Board { at })
+        Board::open_version(folder, ABI, create)
+    }
+
+    /// The layout's version is part of the name: different versions simply do not meet.
+    fn open_version(folder: &str, abi: u32, create: bool) -> Result<Board, OpenError> {
+        let file = format!("board.{abi}");
+        let shared = Shared::open(folder, &file, size_of::<Layout>(), create)?;
+        // SAFETY: attached for the life of the process, and any bits are valid.
+        let at = unsafe { &*(shared.at as *const Layout) };
+        Ok(Board {
+            at,
+            seats: Seats::new(&at.seats, shared),
+            number: 0,
+        })
+    }
+
+    /// Do programs that come now find another board by this name?
+    pub fn is_replaced(&self) -> bool {
+        self.seats.file().is_replaced()
     }
 
     // ---- listeners ----
 
-    /// Posts a listener of this process. False when the board is full.
-    pub fn post_listener(&self, addr: Addr) -> bool {
-        let me = process::owner();
-        for i in listener_probes(addr.port) {
-            let slot = &self.at.listeners[i];
-            let seen = slot.owner.load(Ordering::Acquire);
-            if seen == me.bits() && slot.matches(addr, process::netns()) {
-                return true;
-            }
-            if (seen == 0 || process::dead(Owner::from_bits(seen)))
-                && slot
-                    .owner
-                    .compare_exchange(seen, me.bits(), Ordering::AcqRel, Ordering::Relaxed)
-                    .is_ok()
-            {
-                slot.ip[0].store(addr.ip as u64, Ordering::Relaxed);
-                slot.ip[1].store((addr.ip >> 64) as u64, Ordering::Relaxed);
-                slot.netns.store(process::netns(), Ordering::Relaxed);
-                slot.port.store(addr.port as u64, Ordering::Release);
-                return true;
+    /// Posts a listener of this process, unless it is there already.
+    pub fn post_listener(&self, addr: Addr) -> Posting {
+        let Some(me) = self.seats.mine() else {
+            return Posting::NoSeat;
+        };
+        let netns = process::netns();
+        let slots = || listener_probes(addr.port).map(|i| &self.at.listeners[i]);
+        let is = |slot: &&ListenerSlot| slot.matches(addr, netns);
+        if slots().any(|slot| slot.seat() == me && is(&slot)) {
+            return Posting::Done;
+        }
+        let empty = |slot: &ListenerSlot| slot.seat().bits() == 0;
+        let left = |slot: &ListenerSlot| {
+            let seat = slot.seat();
+            (seat.bits() != 0 && self.seats.is_vacant(seat)).then_some(seat)
+        };
+        // What an earlier process left of the same listener, an empty place, what another left: so the kernel is hardly asked.
+        let same = slots().filter(is).filter_map(|s| Some((s, left(s)?)));
+        let empty = slots().filter(|s| empty(s)).map(|s| (s, Seat::NONE));
+        let other = slots().filter_map(|s| Some((s, left(s)?)));
+        for (slot, seen) in same.chain(empty).chain(other) {
+            if slot.take(seen, me, addr, netns) {
+                return Posting::Done;
             }
         }
-        false
+        // Posted by a sibling, it is found as well.
+        if slots().any(|slot| is(&slot)) {
+            Posting::Done
+        } else {
+            Posting::Full
+        }
     }
 
     /// Takes back this process's posting.
     pub fn remove_listener(&self, addr: Addr) {
-        let me = process::owner().bits();
+        let Some(me) = self.seats.mine() else { return };
         for i in listener_probes(addr.port) {
             let slot = &self.at.listeners[i];
-            if slot.owner.load(Ordering::Acquire) == me && slot.matches(addr, process::netns()) {
-                slot.port.store(0, Ordering::Relaxed);
-                slot.owner.store(0, Ordering::Release);
+            if slot.seat() == me && slot.matches(addr, process::netns()) {
+                slot.clear(me);
+            }
+        }
+    }
+
+    /// Takes away postings for `to` of processes that have ended, whose port may be another's by now.
+    pub fn forget_dead_listeners(&self, to: Addr) {
+        for i in listener_probes(to.port) {
+            let slot = &self.at.listeners[i];
+            let seat = slot.seat();
+            if seat.bits() != 0 && slot.serves(to, process::netns()) && self.seats.is_vacant(seat) {
+                slot.clear(seat);
             }
         }
     }
@@ -311,10 +242,7 @@ impl Board {
         let netns = process::netns();
         listener_probes(addr.port).any(|i| {
             let slot = &self.at.listeners[i];
-            slot.owner.load(Ordering::Acquire) != 0
-                && slot.port.load(Ordering::Relaxed) == addr.port as u64
-                && slot.netns.load(Ordering::Relaxed) == netns
-                && (slot.ip() == addr.ip || is_any(slot.ip()) || is_any(addr.ip))
+            slot.seat().bits() != 0 && slot.serves(addr, netns)
         })
     }
 
@@ -322,14 +250,15 @@ impl Board {
 
     /// Posts an offer for `tuple`. `None`: no slot near its place.
     pub fn offer(&self, tuple: Tuple) -> Option<Offer> {
+        let me = self.seats.mine()?;
         for i in offer_probes(&tuple) {
             let slot = &self.at.offers[i];
             let seen = slot.st.load(Ordering::Acquire);
-            if !slot.is_reusable(seen) {
+            if !self.is_reusable(slot, seen) {
                 continue;
             }
-            let generation = (seen >> 8) as u32 + 1;
-            let writing = word(generation, State::Writing);
+            let generation = ((seen >> 8) as u32).wrapping_add(1);
+            let writing = word(me, generation, State::Writing);
             if slot
                 .st
                 .compare_exchange(seen, writing, Ordering::AcqRel, Ordering::Relaxed)
@@ -337,12 +266,13 @@ impl Board {
             {
                 continue;
             }
-            slot.write(&tuple);
+            slot.write(&tuple, me);
             slot.st
-                .store(word(generation, State::Offered), Ordering::Release);
+                .store(word(me, generation, State::Offered), Ordering::Release);
             return Some(Offer {
                 slot: i as u32,
                 generation,
+                board: self.number,
             });
         }
         None
@@ -360,6 +290,7 @@ impl Board {
             (slot.st.load(Ordering::Relaxed) == seen).then_some(Offer {
                 slot: i as u32,
                 generation: (seen >> 8) as u32,
+                board: self.number,
             })
         })
     }
@@ -381,16 +312,18 @@ impl Board {
 
     /// Moves an offer from one state to another; false when it was in a third.
     pub fn advance(&self, offer: Offer, from: State, to: State) -> bool {
-        let g = offer.generation;
-        self.slot(offer)
-            .st
-            .compare_exchange(
-                word(g, from),
-                word(g, to),
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            )
-            .is_ok()
+        let st = &self.slot(offer).st;
+        let seen = st.load(Ordering::Acquire);
+        (seen >> 8) as u32 == offer.generation
+            && state_of(seen) == from
+            && st
+                .compare_exchange(
+                    seen,
+                    with_state(seen, to),
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                )
+                .is_ok()
     }
 
     /// Gives the slot back, whatever its state.
@@ -398,11 +331,26 @@ impl Board {
         let slot = self.slot(offer);
         let seen = slot.st.load(Ordering::Acquire);
         if (seen >> 8) as u32 == offer.generation {
-            let free = word(offer.generation, State::Free);
+            let free = with_state(seen, State::Free);
             let _ = slot
                 .st
                 .compare_exchange(seen, free, Ordering::AcqRel, Ordering::Relaxed);
         }
+    }
+
+    fn is_reusable(&self, slot: &OfferSlot, st: u64) -> bool {
+        match state_of(st) {
+            State::Free | State::Cancelled => true,
+            // Its seat is not in the slot yet.
+            State::Writing => self.seats.is_vacant_number((st >> 40) as u32),
+            _ => self.is_abandoned(slot),
+        }
+    }
+
+    /// The client is gone without giving the slot back.
+    fn is_abandoned(&self, slot: &OfferSlot) -> bool {
+        let seat = slot.seat.load(Ordering::Relaxed);
+        self.seats.is_vacant(Seat::from_bits(seat))
     }
 
     // ---- for `headwater stat` ----
@@ -410,7 +358,7 @@ impl Board {
     pub fn connections(&self) -> Vec<Connection> {
         let live = |slot: &OfferSlot| {
             let state = state_of(slot.st.load(Ordering::Acquire));
-            matches!(state, State::Accepted | State::Attached) && !slot.abandoned()
+            matches!(state, State::Accepted | State::Attached) && !self.is_abandoned(slot)
         };
         self.at
             .offers
@@ -432,9 +380,10 @@ impl Board {
             .listeners
             .iter()
             .filter_map(|slot| {
-                let owner = Owner::from_bits(slot.owner.load(Ordering::Acquire));
+                let seat = slot.seat();
+                let owner = Owner::from_bits(slot.owner.load(Ordering::Relaxed));
                 let port = slot.port.load(Ordering::Relaxed) as u16;
-                (owner.bits() != 0 && port != 0 && !process::dead(owner)).then(|| Listener {
+                (seat.bits() != 0 && port != 0 && !self.seats.is_vacant(seat)).then(|| Listener {
                     addr: Addr {
                         ip: slot.ip(),
                         port,
@@ -448,8 +397,38 @@ impl Board {
 }
 
 impl ListenerSlot {
+    fn seat(&self) -> Seat {
+        Seat::from_bits(self.seat.load(Ordering::Acquire))
+    }
     fn ip(&self) -> u128 {
         join(&self.ip)
+    }
+    /// Takes the slot, free or left behind, for a listener of this process. False: somebody was faster.
+    fn take(&self, seen: Seat, me: Seat, addr: Addr, netns: u64) -> bool {
+        let (old, new) = (seen.bits(), me.bits());
+        let won = self
+            .seat
+            .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
+        if won.is_err() {
+            return false;
+        }
+        self.port.store(0, Ordering::Relaxed);
+        split(&self.ip, addr.ip);
+        self.netns.store(netns, Ordering::Relaxed);
+        self.owner.store(process::owner().bits(), Ordering::Relaxed);
+        self.port.store(addr.port as u64, Ordering::Release);
+        true
+    }
+    fn clear(&self, of: Seat) {
+        let _ = self
+            .seat
+            .compare_exchange(of.bits(), 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+    /// Would a connection to `to` end here?
+    fn serves(&self, to: Addr, netns: u64) -> bool {
+        self.port.load(Ordering::Relaxed) == to.port as u64
+            && self.netns.load(Ordering::Relaxed) == netns
+            && (self.ip() == to.ip || is_any(self.ip()) || is_any(to.ip))
     }
     fn matches(&self, addr: Addr, netns: u64) -> bool {
         self.port.load(Ordering::Relaxed) == addr.port as u64
@@ -459,7 +438,8 @@ impl ListenerSlot {
 }
 
 impl OfferSlot {
-    fn write(&self, t: &Tuple) {
+    fn write(&self, t: &Tuple, seat: Seat) {
+        self.seat.store(seat.bits(), Ordering::Relaxed);
         split(&self.client_ip, t.client.ip);
         split(&self.server_ip, t.server.ip);
         let ports = (t.client.port as u64) << 16 | t.server.port as u64;
@@ -507,19 +487,6 @@ impl OfferSlot {
         self.link.store(link, Ordering::Relaxed);
         self.segment.store(segment, Ordering::Release);
     }
-
-    fn is_reusable(&self, st: u64) -> bool {
-        match state_of(st) {
-            State::Free | State::Cancelled => true,
-            State::Writing => false,
-            _ => self.abandoned(),
-        }
-    }
-
-    /// The client is gone without giving the slot back.
-    fn abandoned(&self) -> bool {
-        process::dead(self.client())
-    }
 }
 
 /// The endpoint in a socket address; `None` unless it is IPv4 or IPv6.
@@ -565,8 +532,12 @@ fn state_of(st: u64) -> State {
     }
 }
 
-fn word(generation: u32, state: State) -> u64 {
-    (generation as u64) << 8 | state as u64
+fn word(seat: Seat, generation: u32, state: State) -> u64 {
+    (seat.number() as u64) << 40 | (generation as u64) << 8 | state as u64
+}
+
+fn with_state(word: u64, state: State) -> u64 {
+    word & !0xff | state as u64
 }
 
 fn join(words: &[AtomicU64; 2]) -> u128 {
@@ -648,17 +619,35 @@ mod tests {
         let to = tuple(0).server;
         assert!(!b.has_listener(to));
         let any = Addr { ip: 0, port: 80 };
-        assert!(b.post_listener(any) && b.has_listener(to));
+        assert!(b.post_listener(any) == Posting::Done && b.has_listener(to));
         b.remove_listener(any);
         assert!(!b.has_listener(to));
     }
 
     #[test]
-    fn a_folder_that_others_may_enter_is_refused() {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let opened = Board::open(dir.path().to_str().unwrap(), true);
-        assert_eq!(opened.err(), Some(OpenError::Unsafe("folder")));
+    fn versions_do_not_meet() {
+        let (dir, ours) = board();
+        let folder = dir.path().join("run");
+        let next = Board::open_version(folder.to_str().unwrap(), ABI + 1, true).unwrap();
+        let addr = tuple(0).server;
+        assert_eq!(next.post_listener(addr), Posting::Done);
+        assert!(next.has_listener(addr) && !ours.has_listener(addr));
+        assert_eq!(ours.post_listener(addr), Posting::Done);
+        next.remove_listener(addr);
+        assert!(ours.has_listener(addr) && !ours.is_replaced());
+    }
+
+    #[test]
+    fn a_listener_is_posted_once() {
+        let (_dir, b) = board();
+        let addr = tuple(0).server;
+        for _ in 0..2 * PROBES {
+            assert_eq!(b.post_listener(addr), Posting::Done);
+        }
+        assert_eq!(b.listeners().len(), 1);
+        let others = (1..=PROBES as u128).map(|ip| Addr { ip, port: 80 });
+        let posted: Vec<_> = others.map(|addr| b.post_listener(addr)).collect();
+        assert_eq!(posted.last(), Some(&Posting::Full));
+        assert!(posted[..PROBES - 1].iter().all(|p| *p == Posting::Done));
     }
 }

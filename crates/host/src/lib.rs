@@ -3,7 +3,8 @@
 //! ```text
 //!   poll, epoll   readiness: user-space state first, then the kernel
 //!   table         what each descriptor number means to us; the `Descriptor` trait
-//!   board         the user's runtime folder: listeners and offers
+//!   board         listeners and offers of all processes of the user
+//!   shared, seats memory that they share, and whose slots in it are whose
 //!   signal        handlers wrapped, so that none runs inside a locked section
 //!   process       identity, sections
 //!   hidden        the library's own descriptors
@@ -21,6 +22,8 @@ pub mod memory;
 pub mod next;
 pub mod poll;
 pub mod process;
+pub mod seats;
+pub mod shared;
 pub mod signal;
 pub mod sys;
 pub mod table;

@@ -42,6 +42,12 @@ pub unsafe fn pread(fd: i32, buf: *mut u8, len: usize, off: i64) -> Result<usize
 }
 
 /// # Safety
+/// `buf` is readable for `len` bytes.
+pub unsafe fn pwrite(fd: i32, buf: *const u8, len: usize, off: i64) -> Result<usize> {
+    call!(pwrite64, fd, buf, len, off)
+}
+
+/// # Safety
 /// `event` is null or valid.
 pub unsafe fn epoll_ctl(ep: i32, op: i32, fd: i32, event: *mut libc::epoll_event) -> Result<()> {
     call!(epoll_ctl, ep, op, fd, event).map(drop)
@@ -222,21 +228,81 @@ pub fn fchmod(fd: i32, mode: u32) -> Result<()> {
     unsafe { call!(fchmod, fd, mode) }.map(drop)
 }
 
-/// Inode of a path (following links), for namespace identities.
-pub fn inode(path: &core::ffi::CStr) -> u64 {
-    // SAFETY: all zeroes is a valid stat.
-    let mut st: libc::stat = unsafe { core::mem::zeroed() };
-    // SAFETY: path is a C string, st is writable.
-    let done = unsafe {
+/// stat(2).
+pub fn stat(path: &core::ffi::CStr) -> Result<libc::stat> {
+    let mut st = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: path is a C string, st is writable, and filled on success.
+    unsafe {
         call!(
             newfstatat,
             libc::AT_FDCWD,
             path.as_ptr(),
-            &mut st as *mut _,
+            st.as_mut_ptr(),
             0
         )
-    };
-    done.map_or(0, |_| st.st_ino)
+        .map(|_| st.assume_init())
+    }
+}
+
+/// Inode of a path (following links), for namespace identities.
+pub fn inode(path: &core::ffi::CStr) -> u64 {
+    stat(path).map_or(0, |st| st.st_ino)
+}
+
+pub fn flock(fd: i32, operation: i32) -> Result<()> {
+    // SAFETY: integers only.
+    unsafe { call!(flock, fd, operation) }.map(drop)
+}
+
+/// fcntl(2) with F_SETLK or F_GETLK, for one byte of a file. Returns the lock as the kernel left it.
+pub fn lock_byte(fd: i32, cmd: i32, kind: i32, at: u64) -> Result<libc::flock> {
+    // SAFETY: all zeroes is a valid flock.
+    let mut lock: libc::flock = unsafe { core::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = at as libc::off_t;
+    lock.l_len = 1;
+    // SAFETY: lock is readable and writable.
+    unsafe { call!(fcntl, fd, cmd, &mut lock as *mut libc::flock) }.map(|_| lock)
+}
+
+/// shmget(2) of a private segment.
+pub fn shmget(size: usize, mode: u32) -> Result<i32> {
+    let flags = libc::IPC_CREAT | mode as i32;
+    // SAFETY: integers only.
+    unsafe { call!(shmget, libc::IPC_PRIVATE, size, flags) }.map(|id| id as i32)
+}
+
+/// shmat(2), readable and writable, anywhere.
+pub fn shmat(id: i32) -> Result<*mut u8> {
+    // SAFETY: a fresh mapping, where nothing else is.
+    unsafe { call!(shmat, id, 0, 0) }.map(|at| at as *mut u8)
+}
+
+/// # Safety
+/// `at` is from [`shmat`], and nothing uses the memory any more.
+pub unsafe fn shmdt(at: *mut u8) {
+    let _ = call!(shmdt, at);
+}
+
+pub fn shm_stat(id: i32) -> Result<libc::shmid_ds> {
+    let mut st = core::mem::MaybeUninit::<libc::shmid_ds>::uninit();
+    // SAFETY: st is writable, and filled on success.
+    unsafe { call!(shmctl, id, libc::IPC_STAT, st.as_mut_ptr()).map(|_| st.assume_init()) }
+}
+
+/// Gives a segment to another group.
+pub fn shm_set_group(id: i32, gid: u32) -> Result<()> {
+    let mut st = shm_stat(id)?;
+    st.shm_perm.gid = gid;
+    // SAFETY: st is readable.
+    unsafe { call!(shmctl, id, libc::IPC_SET, &st as *const libc::shmid_ds) }.map(drop)
+}
+
+/// Marks a segment for removal, once nobody has it attached.
+pub fn shm_remove(id: i32) -> Result<()> {
+    // SAFETY: integers only.
+    unsafe { call!(shmctl, id, libc::IPC_RMID, 0) }.map(drop)
 }
 
 /// Has this process one thread only? False where the C library does not tell.

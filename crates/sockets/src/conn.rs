@@ -92,7 +92,8 @@ pub struct Conn {
     using: AtomicU32,
     /// Low half of the segment's generation.
     pub segment_generation: AtomicU32,
-    offer_slot: AtomicU32,
+    /// The offer's board and slot, 16 bits each.
+    offer_place: AtomicU32,
     offer_generation: AtomicU32,
     /// Completed operations that moved data, while tracked.
     pub operations: AtomicU32,
@@ -315,15 +316,18 @@ impl Conn {
 
     pub fn offer(&self) -> Option<Offer> {
         let generation = self.offer_generation.load(Ordering::Relaxed);
-        (generation != 0).then(|| Offer {
-            slot: self.offer_slot.load(Ordering::Relaxed),
+        let place = self.offer_place.load(Ordering::Relaxed);
+        (generation != 0).then_some(Offer {
+            slot: place & 0xffff,
             generation,
+            board: place >> 16,
         })
     }
 
     pub fn set_offer(&self, offer: Option<Offer>) {
         if let Some(o) = offer {
-            self.offer_slot.store(o.slot, Ordering::Relaxed);
+            self.offer_place
+                .store(o.board << 16 | o.slot, Ordering::Relaxed);
         }
         self.offer_generation
             .store(offer.map_or(0, |o| o.generation), Ordering::Relaxed);

@@ -4,6 +4,7 @@
 //! ```text
 //!   life        listen, connect, accept, close, dup, fork, exec
 //!   takeover    offer (client), claim (server), attach (client): by the board, nobody waits
+//!   boards      the board, and what becomes of it when the runtime folder is deleted
 //!   link        how segment and doorbells reach the other process; pools
 //!   handover    the messages that bring them
 //!   proof       that who brings them holds the other end, where that is another user
@@ -15,6 +16,7 @@
 //!   conn, record, segment   state: of a process, of an end, of both ends
 //! ```
 
+pub mod boards;
 pub mod buffers;
 pub mod conn;
 pub mod handover;

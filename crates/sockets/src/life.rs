@@ -1,15 +1,16 @@
 //! How sockets come to be looked after and how they go: listen, connect, accept, close, dup, shutdown, fork, exec, exit.
 
-use headwater_host::board::{self, Addr};
+use headwater_host::board::{self, Addr, Posting};
 use headwater_host::counters::{self, Reason};
-use headwater_host::sync::{Ordering, fence};
+use headwater_host::log::{self, Level};
+use headwater_host::sync::{AtomicU32, Ordering, fence};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, epoll, process, sys};
 
 use crate::conn::{self, Closed, Conn, Phase, Role};
 use crate::record::{BARRED, SHUT_WR, Takeover};
 use crate::segment::View;
-use crate::{link, look, switch, takeover};
+use crate::{boards, link, look, switch, takeover};
 
 // ---- coming ----
 
@@ -22,15 +23,45 @@ pub fn listening(fd: i32) {
     if !config::get().port_allowed(addr.port) {
         return counters::note(Reason::Denied);
     }
-    let Some(board) = takeover::board() else {
+    if !post(addr) {
         return;
-    };
-    if !board.post_listener(addr) {
-        return counters::note(Reason::BoardFull);
     }
     if let Some(c) = conn::adopt(fd, Phase::Listener, Role::Server) {
         c.posted_by
             .store(process::owner().bits(), Ordering::Relaxed);
+    }
+}
+
+/// Puts a listener on the board, unless it is there.
+fn post(addr: Addr) -> bool {
+    static SAID: AtomicU32 = AtomicU32::new(0);
+    let Some(board) = boards::board() else {
+        return false;
+    };
+    let posting = board.post_listener(addr);
+    let (reason, what) = match posting {
+        Posting::Done => return true,
+        Posting::Full => (Reason::BoardFull, "too many listeners on the board"),
+        Posting::NoSeat => (Reason::NoBoard, "no place on the board for this process"),
+    };
+    counters::note(reason);
+    if SAID.swap(1, Ordering::Relaxed) == 0 {
+        let port = addr.port;
+        log::write(
+            Level::Warn,
+            format_args!("port {port}: {what}; connections to it stay with the kernel"),
+        );
+    }
+    false
+}
+
+/// Puts all listeners of this process on the board that are not there, or not on this one.
+#[cold]
+fn post_again(me: u64) {
+    let ours =
+        |c: &&Conn| c.phase() == Phase::Listener && c.posted_by.load(Ordering::Relaxed) == me;
+    for c in conn::all().filter(ours) {
+        local(c.fd()).map(post);
     }
 }
 
@@ -44,9 +75,10 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
     if l.posted_by.load(Ordering::Relaxed) != me {
         // Inherited: who posted it may be gone.
         l.posted_by.store(me, Ordering::Relaxed);
-        if let (Some(addr), Some(board)) = (local(on), takeover::board()) {
-            board.post_listener(addr);
-        }
+        local(on).map(post);
+    }
+    if boards::look_again() {
+        post_again(me);
     }
     if conn::adopt(fd, Phase::Tracked, Role::Server).is_none() {
         counters::fallback(Reason::TableFull);
@@ -56,6 +88,7 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
 /// Before connect(2): where it would lead, if that is worth looking after.
 pub fn connecting(fd: i32, to: &libc::sockaddr_storage) -> Option<Addr> {
     let to = board::addr_of(to)?;
+    boards::look_again();
     (table::lookup(fd).is_none() && takeover::worth_offering(to) && is_tcp(fd)).then_some(to)
 }
 
@@ -157,9 +190,9 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     match c.phase() {
         Phase::Listener => {
             if c.posted_by.load(Ordering::Relaxed) == process::owner().bits()
-                && let (Some(addr), Some(board)) = (local(shadow), takeover::board())
+                && let Some(addr) = local(shadow)
             {
-                board.remove_listener(addr);
+                boards::all().for_each(|board| board.remove_listener(addr));
             }
             c.abandon();
             None

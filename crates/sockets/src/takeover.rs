@@ -1,14 +1,12 @@
 //! Offer, claim, attach: how a tracked connection becomes a carried one. Nobody waits; each step is taken at the beginning
 //! of an ordinary operation, by the thread that makes it.
 
-use std::sync::OnceLock;
-
 use headwater_host::board::{self, Addr, Board, Offer, State, Tuple};
 use headwater_host::counters::{self, Reason};
-use headwater_host::log::{self, Level};
 use headwater_host::sync::Ordering;
 use headwater_host::{config, epoll, process, sys, table};
 
+use crate::boards::{self, board};
 use crate::conn::{self, Conn, Phase, Role};
 use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
@@ -22,24 +20,6 @@ const CLAIM_AFTER: u32 = 3;
 /// A server that finds no offer, and a client whose offer nobody claims, stop looking after so many.
 const SERVER_GIVES_UP: u32 = 512;
 const CLIENT_GIVES_UP: u32 = 8192;
-
-static BOARD: OnceLock<Option<Board>> = OnceLock::new();
-
-/// The user's board; `None` (said once) when it cannot be had.
-pub fn board() -> Option<&'static Board> {
-    let open = || match Board::open(&board::folder(), true) {
-        Ok(b) => Some(b),
-        Err(e) => {
-            log::write(
-                Level::Warn,
-                format_args!("{}: {e:?}; sockets stay with the kernel", board::folder()),
-            );
-            counters::note(Reason::NoBoard);
-            None
-        }
-    };
-    BOARD.get_or_init(open).as_ref()
-}
 
 /// Takes the next step of a tracked connection, if it is time for one. No handler of the program runs in it, and no other
 /// thread closes the connection under it.
@@ -61,15 +41,18 @@ pub fn progress(c: &Conn, fd: i32) {
 }
 
 fn client_step(c: &Conn, fd: i32, done: u32) {
-    let Some(board) = board() else {
-        return decline(c, fd, Reason::NoBoard);
-    };
-    let Some(offer) = c.offer() else {
-        return post(c, fd, board);
+    let Some((board, offer)) = offered(c) else {
+        return match board() {
+            Some(board) => post(c, fd, board),
+            None => decline(c, fd, Reason::NoBoard),
+        };
     };
     match board.state(offer) {
         State::Offered if done > CLIENT_GIVES_UP => {
             if board.advance(offer, State::Offered, State::Cancelled) {
+                if let Some(tuple) = tuple_of(fd, Role::Client) {
+                    board.forget_dead_listeners(tuple.server);
+                }
                 decline(c, fd, Reason::NotClaimed);
             }
         }
@@ -99,15 +82,12 @@ fn post(c: &Conn, fd: i32, board: &Board) {
 }
 
 fn server_step(c: &Conn, fd: i32, done: u32) {
-    let Some(board) = board() else {
-        return decline(c, fd, Reason::NoBoard);
-    };
     // Each operation at first, then ever more rarely.
     let next = if done < 16 { done + 1 } else { done * 2 };
     c.next_try.store(next, Ordering::Relaxed);
-    let found = tuple_of(fd, Role::Server).and_then(|t| Some((t, board.find(&t)?)));
-    match found {
-        Some((tuple, offer)) => claim(c, fd, board, offer, &tuple),
+    let find = |t: Tuple| boards::all().find_map(|b| Some((b, t, b.find(&t)?)));
+    match tuple_of(fd, Role::Server).and_then(find) {
+        Some((board, tuple, offer)) => claim(c, fd, board, offer, &tuple),
         None if done > SERVER_GIVES_UP => decline(c, fd, Reason::NoOffer),
         None => {}
     }
@@ -286,9 +266,15 @@ pub fn decline(c: &Conn, fd: i32, reason: Reason) {
     }
 }
 
+/// A connection's offer, and the board that it is on.
+fn offered(c: &Conn) -> Option<(&'static Board, Offer)> {
+    let offer = c.offer()?;
+    Some((boards::of(offer)?, offer))
+}
+
 /// Takes an offer off the board, at close, fork and decline.
 pub fn withdraw_offer(c: &Conn) {
-    if let (Some(offer), Some(board)) = (c.offer(), board()) {
+    if let Some((board, offer)) = offered(c) {
         let _ = board.advance(offer, State::Offered, State::Cancelled);
         if c.role() == Role::Client {
             board.release(offer);
@@ -302,7 +288,7 @@ pub fn reclaim_unattached(c: &Conn, v: &View<'_>) {
     if c.role() != Role::Server || c.record().has(ATTACHED) {
         return;
     }
-    if let (Some(offer), Some(board)) = (c.offer(), board()) {
+    if let Some((board, offer)) = offered(c) {
         let _ = board.advance(offer, State::Accepted, State::Cancelled);
     }
     if v.mapped.agree(Agreement::Cancelled) {
@@ -317,7 +303,7 @@ pub fn reclaim_unattached(c: &Conn, v: &View<'_>) {
 
 /// Cancels an offer that nobody has accepted yet, and only that: before a fork, the segment being this process's alone.
 pub fn withdraw_if_offered(c: &Conn) {
-    if let (Some(offer), Some(board)) = (c.offer(), board())
+    if let Some((board, offer)) = offered(c)
         && c.role() == Role::Client
         && board.advance(offer, State::Offered, State::Cancelled)
     {
@@ -337,7 +323,9 @@ pub fn see_attached(c: &Conn, v: &View<'_>) {
 /// Lets `headwater stat` see how far the rings have got; now and then, by the client.
 #[cold]
 pub fn publish_totals(c: &Conn, v: &View<'_>) {
-    if let (Role::Client, Some(offer), Some(board)) = (c.role(), c.offer(), board()) {
+    if c.role() == Role::Client
+        && let Some((board, offer)) = offered(c)
+    {
         let bytes = &board.slot(offer).bytes;
         bytes[0].store(v.out_ring().produced().0, Ordering::Relaxed);
         bytes[1].store(v.in_ring().consumed().0, Ordering::Relaxed);

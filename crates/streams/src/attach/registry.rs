@@ -1,4 +1,4 @@
-//! Which names have a stream: a small mapped file in the user's runtime folder. It says only where to ask; who answers is
+//! Which names have a stream: memory that the user's programs share. It says only where to ask; who answers is
 //! checked by credentials, so a wrong entry costs an open(2) a failure, never data.
 //!
 //! # Contract
@@ -9,11 +9,12 @@ use core::ptr::null_mut;
 use headwater_channel::lock::{Lock, Owner};
 use headwater_channel::shm::SharedSafe;
 use headwater_host::log::{self, Level};
+use headwater_host::shared::{self, Shared};
 use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use headwater_host::{board, process, sys};
+use headwater_host::{process, sys};
 
 /// The layout's version is part of the file's name.
-const FILE: &str = "attached.2";
+const FILE: &str = "attached.3";
 const SLOTS: usize = 512;
 const HOLDERS: usize = 8;
 /// In place of a device number: the inode is a FIFO's name.
@@ -265,7 +266,7 @@ fn layout() -> Option<&'static Layout> {
     if known.is_null() {
         return map();
     }
-    // SAFETY: mapped for the life of the process.
+    // SAFETY: attached for the life of the process.
     Some(unsafe { &*known })
 }
 
@@ -275,13 +276,13 @@ fn map() -> Option<&'static Layout> {
     if FAILED.load(Ordering::Relaxed) != 0 || process::is_borrowed() {
         return None;
     }
-    let mapped = board::map_shared(&board::folder(), FILE, size_of::<Layout>(), true);
-    match mapped {
-        Ok(at) => {
-            let at = at as *mut Layout;
-            // Two threads at once: one mapping too many, of the same file.
+    let shared = Shared::open(&shared::folder(), FILE, size_of::<Layout>(), true);
+    match shared {
+        Ok(shared) => {
+            let at = shared.without_file() as *mut Layout;
+            // Two threads at once: attached once too often, the same memory.
             MAPPED.store(at, Ordering::Release);
-            // SAFETY: page-aligned, long enough, and any bits are valid.
+            // SAFETY: aligned to 64 bytes, long enough, and any bits are valid.
             Some(unsafe { &*at })
         }
         Err(e) => {

@@ -1,0 +1,419 @@
+//! Memory that a user's programs share, found by a small file in the user's runtime folder.
+//!
+//! It is a System V segment, and the file says which one. A mapped file would be simpler, but whoever may write to a file may
+//! truncate it, and on a full file system it has holes: either is SIGBUS at the next access. A segment can't shrink, and takes
+//! nothing from the folder's file system. It is marked for removal as soon as it is made, so it lasts for as long as some
+//! process has it attached: nothing is left behind, and a folder that is deleted under running programs (RemoveIPC= of
+//! logind.conf(5)) takes nothing away from them. Programs that come later make another.
+//!
+//! Segments belong to an IPC namespace, so each of these has a file of its own.
+
+use std::ffi::CString;
+
+use headwater_channel::shm::SharedSafe;
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::{config, hidden, process, sys};
+
+/// Why there is no shared memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenError {
+    /// Folder, file or memory could not be made or opened: errno.
+    Failed(&'static str, sys::Errno),
+    /// Folder or file belongs to somebody else, is a link, or lets others in.
+    Unsafe(&'static str),
+    /// Another version of Headwater made it.
+    OtherVersion,
+}
+
+/// The runtime folder of this user: `/dev/shm/headwater-UID`, or what HEADWATER_DIR names.
+pub fn folder() -> String {
+    config::get()
+        .dir
+        .clone()
+        .unwrap_or_else(|| format!("/dev/shm/headwater-{}", sys::getuid()))
+}
+
+/// Who may use a runtime folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Access {
+    /// This user alone.
+    Own,
+    /// A group, in a folder that HEADWATER_DIR names, when HEADWATER_PEERS names other users.
+    Peers,
+}
+
+impl Access {
+    /// What owner and mode of a folder, file or segment allow, if that is safe.
+    fn of(uid: u32, gid: u32, mode: u32) -> Option<Access> {
+        let c = config::get();
+        let ours = uid == sys::getuid();
+        if ours && mode & 0o077 == 0 {
+            return Some(Access::Own);
+        }
+        let by_root = uid == 0 || ours || c.uid_allowed(sys::getuid(), uid, gid);
+        let shared = !c.peers.is_empty() && c.dir.is_some();
+        (shared && by_root && mode & 0o007 == 0).then_some(Access::Peers)
+    }
+
+    fn of_file(st: &libc::stat) -> Option<Access> {
+        Access::of(st.st_uid, st.st_gid, st.st_mode)
+    }
+
+    fn mode(self) -> u32 {
+        if self == Access::Own { 0o600 } else { 0o660 }
+    }
+}
+
+/// What every segment begins with; the user's words follow.
+#[derive(SharedSafe)]
+#[repr(C, align(64))]
+struct Header {
+    magic: AtomicU64,
+    /// Also in the file: the number of a segment that is gone may be another's by now.
+    token: AtomicU64,
+    size: AtomicU64,
+    reserved: [u64; 5],
+}
+
+const MAGIC: u64 = u64::from_le_bytes(*b"HWSHARED");
+const HEADER: usize = size_of::<Header>();
+/// Marked for removal, in `shm_perm.mode`: shmctl(2).
+const REMOVED: u32 = 0o1000;
+
+/// What the file holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+struct Record {
+    magic: u64,
+    token: u64,
+    segment: u64,
+}
+
+/// A file as it was when it was read. Whoever writes a record changes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Version(u64, u64, i64, i64);
+
+impl Version {
+    fn of(st: &libc::stat) -> Version {
+        Version(st.st_dev, st.st_ino, st.st_mtime, st.st_mtime_nsec)
+    }
+}
+
+/// How often somebody else is waited for who is just writing the file, a millisecond each time.
+const PATIENCE: u32 = 50;
+
+/// Attached memory, with the descriptor of its file.
+pub struct Shared {
+    /// The user's words, zero at first; attached for the life of the process.
+    pub at: *mut u8,
+    /// A hidden descriptor of the file, for locks on it.
+    pub file: i32,
+    path: CString,
+    version: Version,
+}
+
+// SAFETY: the memory is shared by design, and its users reach it through atomics only.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// Attaches the memory that `file` of the runtime folder leads to, with at least `size` bytes. Folder, file and memory are
+    /// made when `create` and they are not there; otherwise ENOENT.
+    pub fn open(folder: &str, file: &str, size: usize, create: bool) -> Result<Shared, OpenError> {
+        let _quiet = process::Quiet::new();
+        let access = enter(folder, create)?;
+        let namespace = sys::inode(c"/proc/self/ns/ipc");
+        if namespace == 0 {
+            return Err(OpenError::Failed("/proc", libc::ENOENT));
+        }
+        let path = CString::new(format!("{folder}/{file}.{namespace}"))
+            .map_err(|_| OpenError::Failed("file", libc::EINVAL))?;
+        for _ in 0..PATIENCE {
+            if let Some(shared) = Shared::try_open(&path, access, size, create)? {
+                return Ok(shared);
+            }
+            let _ = sys::ppoll(&mut [], Some(1_000_000));
+        }
+        Err(OpenError::Failed("file", libc::EAGAIN))
+    }
+
+    /// `None`: somebody else is just writing the file.
+    fn try_open(
+        path: &CString,
+        access: Access,
+        size: usize,
+        create: bool,
+    ) -> Result<Option<Shared>, OpenError> {
+        let failed = |e| OpenError::Failed("file", e);
+        let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        let flags = if create { flags | libc::O_CREAT } else { flags };
+        let file = sys::open(path, flags, access.mode())
+            .and_then(hidden::hide)
+            .map_err(failed)?;
+        let found = attach_by(file, path, access, size, create);
+        let version = sys::fstat(file).map(|st| Version::of(&st));
+        match (found, version) {
+            (Ok(Some(at)), Ok(version)) => Ok(Some(Shared {
+                at,
+                file,
+                path: path.clone(),
+                version,
+            })),
+            (found, version) => {
+                hidden::close(file);
+                found?;
+                version.map_err(failed).map(|_| None)
+            }
+        }
+    }
+
+    /// Do programs that come now get other memory by this name? Folder and file may have been deleted and made anew. While
+    /// there is none at all, this one is as good as any.
+    pub fn is_replaced(&self) -> bool {
+        sys::stat(&self.path).is_ok_and(|st| Version::of(&st) != self.version)
+    }
+
+    /// Is the descriptor still that of the file? A program may have closed it by a way that we don't see.
+    pub fn has_file(&self) -> bool {
+        sys::fstat(self.file).is_ok_and(|st| {
+            let Version(dev, ino, ..) = self.version;
+            (st.st_dev, st.st_ino) == (dev, ino)
+        })
+    }
+
+    /// Closes the descriptor, for users who need no locks.
+    pub fn without_file(self) -> *mut u8 {
+        hidden::close(self.file);
+        self.at
+    }
+}
+
+/// Makes the folder, if it may and must; what it lets in.
+fn enter(folder: &str, create: bool) -> Result<Access, OpenError> {
+    let failed = |e| OpenError::Failed("folder", e);
+    let dir = CString::new(folder).map_err(|_| failed(libc::EINVAL))?;
+    if create
+        && let Err(e) = sys::mkdir(&dir, 0o700)
+        && e != libc::EEXIST
+    {
+        return Err(failed(e));
+    }
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let fd = sys::open(&dir, flags, 0).map_err(failed)?;
+    let st = sys::fstat(fd);
+    let _ = sys::close(fd);
+    Access::of_file(&st.map_err(failed)?).ok_or(OpenError::Unsafe("folder"))
+}
+
+/// The memory that an open file leads to, or fresh memory that it leads to from now on.
+fn attach_by(
+    file: i32,
+    path: &CString,
+    access: Access,
+    size: usize,
+    create: bool,
+) -> Result<Option<*mut u8>, OpenError> {
+    let failed = |e| OpenError::Failed("file", e);
+    let mut st = sys::fstat(file).map_err(failed)?;
+    if access == Access::Peers && st.st_uid == sys::getuid() {
+        // The umask may have taken away what the folder grants.
+        let _ = sys::fchmod(file, access.mode());
+        st = sys::fstat(file).map_err(failed)?;
+    }
+    if Access::of_file(&st) != Some(access) {
+        return Err(OpenError::Unsafe("file"));
+    }
+    if let Some(at) = recorded(file).and_then(|r| attach(&r, access, size)) {
+        return Ok(Some(at));
+    }
+    if !create {
+        return Err(failed(libc::ENOENT));
+    }
+    match sys::flock(file, libc::LOCK_EX | libc::LOCK_NB) {
+        Err(libc::EWOULDBLOCK) => return Ok(None),
+        locked => locked.map_err(failed)?,
+    }
+    // Others may have been here first, or the file may have been deleted meanwhile: looked at once more.
+    let current =
+        sys::stat(path).is_ok_and(|now| (now.st_dev, now.st_ino) == (st.st_dev, st.st_ino));
+    let attached = match recorded(file).and_then(|r| attach(&r, access, size)) {
+        _ if !current => Ok(None),
+        Some(at) => Ok(Some(at)),
+        None => make(file, access, st.st_gid, size).map(Some),
+    };
+    let _ = sys::flock(file, libc::LOCK_UN);
+    attached
+}
+
+fn recorded(file: i32) -> Option<Record> {
+    let mut r = Record {
+        magic: 0,
+        token: 0,
+        segment: 0,
+    };
+    // SAFETY: r is writable, and any bits are a valid Record.
+    let n = unsafe { sys::pread(file, (&raw mut r).cast(), size_of::<Record>(), 0) };
+    (n == Ok(size_of::<Record>()) && r.magic == MAGIC).then_some(r)
+}
+
+/// Attaches a segment, if it is there, of the right kind, and of somebody who may use the folder.
+fn attach(record: &Record, access: Access, size: usize) -> Option<*mut u8> {
+    let id = i32::try_from(record.segment).ok()?;
+    let at = sys::shmat(id).ok()?;
+    let is_ours = |st: libc::shmid_ds| {
+        let p = &st.shm_perm;
+        let mode = p.mode as u32;
+        // First the size, then what is in it.
+        st.shm_segsz >= HEADER + size
+            && mode & REMOVED != 0
+            && Access::of(p.uid, p.gid, mode) == Some(access)
+            && {
+                // SAFETY: attached, at least that long, and any bits are valid.
+                let h = unsafe { &*(at as *const Header) };
+                h.magic.load(Ordering::Acquire) == MAGIC
+                    && h.token.load(Ordering::Relaxed) == record.token
+                    && h.size.load(Ordering::Relaxed) == size as u64
+            }
+    };
+    if sys::shm_stat(id).is_ok_and(is_ours) {
+        return Some(at.wrapping_add(HEADER));
+    }
+    // SAFETY: nobody has seen it.
+    unsafe { sys::shmdt(at) };
+    None
+}
+
+/// Makes a segment, and the file lead to it.
+fn make(file: i32, access: Access, gid: u32, size: usize) -> Result<*mut u8, OpenError> {
+    let failed = |e| OpenError::Failed("memory", e);
+    let id = sys::shmget(HEADER + size, access.mode()).map_err(failed)?;
+    let attached = sys::shmat(id).and_then(|at| {
+        if access == Access::Peers {
+            sys::shm_set_group(id, gid)?;
+        }
+        Ok(at)
+    });
+    // From here on it is gone with the last process that has it.
+    let removed = sys::shm_remove(id);
+    let at = attached.map_err(failed)?;
+    let token = (process::owner().bits()).rotate_left(32) ^ sys::now();
+    // SAFETY: attached, and zero: valid for a Header.
+    let h = unsafe { &*(at as *const Header) };
+    h.token.store(token, Ordering::Relaxed);
+    h.size.store(size as u64, Ordering::Relaxed);
+    h.magic.store(MAGIC, Ordering::Release);
+    let record = Record {
+        magic: MAGIC,
+        token,
+        segment: id as u64,
+    };
+    match removed.and_then(|()| write_record(file, &record)) {
+        Ok(()) => Ok(at.wrapping_add(HEADER)),
+        Err(e) => {
+            // SAFETY: nobody has seen it.
+            unsafe { sys::shmdt(at) };
+            Err(OpenError::Failed("file", e))
+        }
+    }
+}
+
+fn write_record(file: i32, record: &Record) -> sys::Result<()> {
+    let size = size_of::<Record>();
+    if sys::largest_file() < size as u64 {
+        // The kernel would raise SIGXFSZ.
+        return Err(libc::EFBIG);
+    }
+    // SAFETY: record is readable.
+    let n = unsafe { sys::pwrite(file, (record as *const Record).cast(), size, 0) }?;
+    if n == size { Ok(()) } else { Err(libc::ENOSPC) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    const SIZE: usize = 8192;
+
+    fn folder() -> (tempfile::TempDir, String) {
+        process::identify();
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("run").to_str().unwrap().to_string();
+        (dir, folder)
+    }
+
+    fn first_word(s: &Shared) -> &AtomicU64 {
+        // SAFETY: attached, and aligned.
+        unsafe { &*(s.at as *const AtomicU64) }
+    }
+
+    fn only_file(folder: &str) -> std::path::PathBuf {
+        let mut files = std::fs::read_dir(folder).unwrap();
+        files.next().unwrap().unwrap().path()
+    }
+
+    #[test]
+    fn all_who_open_a_name_share_its_memory() {
+        let (_dir, folder) = folder();
+        assert!(Shared::open(&folder, "a", SIZE, false).is_err());
+        let one = Shared::open(&folder, "a", SIZE, true).unwrap();
+        let two = Shared::open(&folder, "a", SIZE, false).unwrap();
+        let other = Shared::open(&folder, "b", SIZE, true).unwrap();
+        first_word(&one).store(7, Ordering::Relaxed);
+        assert_eq!(first_word(&two).load(Ordering::Relaxed), 7);
+        assert_eq!(first_word(&other).load(Ordering::Relaxed), 0);
+        assert!(!one.is_replaced() && !two.is_replaced());
+    }
+
+    #[test]
+    fn memory_outlives_a_truncated_file_and_newcomers_get_another() {
+        let (_dir, folder) = folder();
+        let old = Shared::open(&folder, "a", SIZE, true).unwrap();
+        let file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(only_file(&folder))
+            .unwrap();
+        file.set_len(0).unwrap();
+        first_word(&old).store(7, Ordering::Relaxed);
+        let new = Shared::open(&folder, "a", SIZE, true).unwrap();
+        assert_eq!(first_word(&new).load(Ordering::Relaxed), 0);
+        assert!(old.is_replaced() && !new.is_replaced());
+    }
+
+    #[test]
+    fn memory_outlives_its_folder() {
+        let (_dir, folder) = folder();
+        let old = Shared::open(&folder, "a", SIZE, true).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        first_word(&old).store(7, Ordering::Relaxed);
+        assert!(!old.is_replaced());
+        let new = Shared::open(&folder, "a", SIZE, true).unwrap();
+        assert_eq!(first_word(&new).load(Ordering::Relaxed), 0);
+        assert!(old.is_replaced() && !new.is_replaced());
+    }
+
+    #[test]
+    fn a_file_that_leads_elsewhere_is_not_followed() {
+        let (_dir, folder) = folder();
+        drop(Shared::open(&folder, "a", SIZE, true).unwrap());
+        let id = sys::shmget(1 << 20, 0o600).unwrap();
+        let record = [MAGIC, 1, id as u64].map(u64::to_le_bytes).concat();
+        std::fs::write(only_file(&folder), record).unwrap();
+        let opened = Shared::open(&folder, "a", SIZE, true);
+        assert_eq!(first_word(&opened.unwrap()).load(Ordering::Relaxed), 0);
+        let st = sys::shm_stat(id).unwrap();
+        assert_eq!(st.shm_nattch, 0);
+        sys::shm_remove(id).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_may_enter_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let opened = Shared::open(dir.path().to_str().unwrap(), "a", SIZE, true);
+        assert_eq!(opened.err(), Some(OpenError::Unsafe("folder")));
+    }
+}
