@@ -11,6 +11,7 @@
 
 pub mod cases;
 pub mod compile;
+pub mod disk;
 pub mod lab;
 pub mod network;
 pub mod program;
