@@ -350,3 +350,17 @@ pub fn write_all(fd: i32, mut bytes: &[u8]) {
         }
     }
 }
+
+/// pipe2(2).
+pub fn pipe(flags: i32) -> Result<[i32; 2]> {
+    let mut fds = [-1i32; 2];
+    // SAFETY: two numbers of room.
+    unsafe { call!(pipe2, fds.as_mut_ptr(), flags) }?;
+    Ok(fds)
+}
+
+/// splice(2) without offsets.
+pub fn splice(from: i32, to: i32, n: usize, flags: u32) -> Result<usize> {
+    // SAFETY: plain numbers.
+    unsafe { call!(splice, from, 0, to, 0, n, flags) }
+}

@@ -4,7 +4,7 @@ use core::ptr::{null, null_mut};
 
 use headwater_host::process;
 use headwater_host::table::{self, Handle, Kind};
-use headwater_sockets::{conn, recv as receiving, send as sending};
+use headwater_sockets::{conn, recv as receiving, send as sending, splice as splicing};
 use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
@@ -449,10 +449,27 @@ pub unsafe extern "C-unwind" fn splice(
         headwater_host::next::set_errno(libc::EINVAL);
         return -1;
     }
-    for fd in [from, to] {
-        headwater_sockets::life::passing_on(fd);
+    let call = || real::splice(from, off_from, to, off_to, n, flags);
+    if !off_from.is_null() || !off_to.is_null() || n == 0 {
+        return call();
     }
-    real::splice(from, off_from, to, off_to, n, flags)
+    if let Some(c) = table::socket(from).and_then(conn::get)
+        && is_pipe(to)
+    {
+        let moved = receiving::by_kernel(c, from, 0, call);
+        return match moved.or_else(|| splicing::splice(c, to, n, flags)) {
+            Some(r) => result(r),
+            None => call(),
+        };
+    }
+    match table::socket(to).and_then(conn::get) {
+        Some(c) if is_pipe(from) => sending::by_kernel(c, call),
+        _ => call(),
+    }
+}
+
+fn is_pipe(fd: c_int) -> bool {
+    headwater_host::sys::fstat(fd).is_ok_and(|s| s.st_mode & libc::S_IFMT == libc::S_IFIFO)
 }
 
 #[unsafe(no_mangle)]

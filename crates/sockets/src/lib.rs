@@ -31,6 +31,7 @@ pub mod record;
 pub mod recv;
 pub mod segment;
 pub mod send;
+pub mod splice;
 pub mod switch;
 pub mod takeover;
 pub mod truth;

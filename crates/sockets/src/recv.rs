@@ -4,7 +4,7 @@
 //! dropping, so that a cancelled thread or a siglongjmp may leave them.
 
 use headwater_channel::bell;
-use headwater_channel::ring::Corrupt;
+use headwater_channel::ring::{Corrupt, Ring};
 use headwater_channel::wait::Outcome;
 use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::poll::SHARED_SLICE;
@@ -225,7 +225,12 @@ unsafe fn attempt(
 }
 
 /// Before the first wait of a call. False when the program has closed the connection.
-fn pin(c: &'static Conn, v: &View<'_>, pinned: &mut Option<Pin>, end: &mut Option<u64>) -> bool {
+pub fn pin(
+    c: &'static Conn,
+    v: &View<'_>,
+    pinned: &mut Option<Pin>,
+    end: &mut Option<u64>,
+) -> bool {
     if pinned.is_none() {
         *pinned = pins::pin(c, v, &raw const *pinned as usize);
         *end = deadline(c.record().receive_timeout.load(Ordering::Relaxed));
@@ -257,8 +262,53 @@ unsafe fn wait_for_more(
     slept.map(|()| true)
 }
 
+/// Where a receive puts the bytes: the program's buffers, or a pipe.
+pub trait Sink {
+    /// Bytes that it still wants.
+    fn left(&self) -> usize;
+    /// Takes bytes out of the ring, up to `end`.
+    fn take_ring(
+        &mut self,
+        ring: &Ring<'_>,
+        flags: i32,
+        end: Option<u64>,
+    ) -> Result<usize, Corrupt>;
+    /// Takes at most `limit` bytes out of the shadow `fd`; does not wait.
+    ///
+    /// # Safety
+    /// What it puts them into is valid.
+    unsafe fn take_kernel(&mut self, fd: i32, flags: i32, limit: usize) -> Result<usize, i32>;
+    /// Has it no room, though it wants more?
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+impl Sink for Buffers<'_> {
+    #[inline(always)]
+    fn left(&self) -> usize {
+        self.left
+    }
+
+    #[inline(always)]
+    fn take_ring(
+        &mut self,
+        ring: &Ring<'_>,
+        flags: i32,
+        end: Option<u64>,
+    ) -> Result<usize, Corrupt> {
+        take_ring(ring, self, flags, end)
+    }
+
+    #[inline(always)]
+    unsafe fn take_kernel(&mut self, fd: i32, flags: i32, limit: usize) -> Result<usize, i32> {
+        kernel_recv(fd, self, flags, limit)
+    }
+}
+
 /// Takes what there is. Under the reader lock; never blocks.
-fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
+#[inline]
+pub fn step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Step {
     takeover::see_attached(c, v);
     switch::help_withdraw(c, v);
     let took_ring;
@@ -277,12 +327,13 @@ fn step(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step {
     })
 }
 
-fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Result<Step, Corrupt> {
+#[inline]
+fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Result<Step, Corrupt> {
     let (d, ring) = (v.inn(), v.in_ring());
     if !c.serves(v) {
         return Ok(Step::Error(EBADF));
     }
-    if buffers.left == 0 {
+    if buffers.left() == 0 {
         // recv(2) of nothing waits all the same, and takes nothing.
         return Ok(if switch::readable(v) || look::arrived(c) {
             Step::Data(0)
@@ -306,14 +357,17 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
         }
         if re & 1 == 1 {
             let end = (ahead > 0).then(|| d.send.mat.load(Ordering::Acquire));
-            let n = take_ring(&ring, buffers, flags, end)?;
+            let n = buffers.take_ring(&ring, flags, end)?;
             if n > 0 {
                 if flags & MSG_PEEK == 0 {
                     c.tally(2, n);
-                } else if end.is_some() && buffers.left > 0 {
+                } else if end.is_some() && buffers.left() > 0 {
                     peek_on(c, v, buffers, flags, w)?;
                 }
                 return Ok(Step::Data(n));
+            }
+            if buffers.is_full() {
+                return Ok(Step::Again);
             }
             if let Some(end) = end {
                 if ring.head() < end {
@@ -387,9 +441,9 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
                 }
             }
             Step::Data(got) => {
-                if flags & MSG_PEEK != 0 && got as u64 == limit && buffers.left > 0 {
+                if flags & MSG_PEEK != 0 && got as u64 == limit && buffers.left() > 0 {
                     let end = (ahead == 2).then(|| d.send.mat.load(Ordering::Acquire));
-                    take_ring(&ring, buffers, flags, end)?;
+                    buffers.take_ring(&ring, flags, end)?;
                 }
                 Step::Data(got)
             }
@@ -400,10 +454,10 @@ fn locked(c: &Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Resu
 }
 
 /// A peek has seen the ring's stretch to its end, in the epoch that `w` shows: what the kernel has follows it.
-fn peek_on(
+fn peek_on<S: Sink>(
     c: &Conn,
     v: &View<'_>,
-    buffers: &mut Buffers<'_>,
+    buffers: &mut S,
     flags: i32,
     w: Tx,
 ) -> Result<(), Corrupt> {
@@ -429,10 +483,10 @@ fn peek_on(
 }
 
 /// A kernel read of at most `limit` bytes, counted.
-fn kernel_step(
+fn kernel_step<S: Sink>(
     c: &Conn,
     d: &crate::segment::Direction,
-    buffers: &mut Buffers<'_>,
+    buffers: &mut S,
     flags: i32,
     limit: usize,
 ) -> Step {
@@ -441,7 +495,7 @@ fn kernel_step(
         return Step::Error(EBADF);
     };
     // SAFETY: the program's buffers.
-    let result = unsafe { kernel_recv(shadow.fd(), buffers, flags, limit) };
+    let result = unsafe { buffers.take_kernel(shadow.fd(), flags, limit) };
     drop(shadow);
     match result {
         Ok(0) => Step::Eof,
@@ -460,7 +514,7 @@ fn kernel_step(
 
 #[inline]
 fn take_ring(
-    ring: &headwater_channel::ring::Ring<'_>,
+    ring: &Ring<'_>,
     buffers: &mut Buffers<'_>,
     flags: i32,
     end: Option<u64>,
@@ -486,18 +540,14 @@ fn take_ring(
 }
 
 /// MSG_TRUNC on a stream: takes bytes without touching the buffer.
-fn discard(
-    ring: &headwater_channel::ring::Ring<'_>,
-    buffers: &mut Buffers<'_>,
-    end: Option<u64>,
-) -> Result<usize, Corrupt> {
+fn discard(ring: &Ring<'_>, buffers: &mut Buffers<'_>, end: Option<u64>) -> Result<usize, Corrupt> {
     let n = ring.skip_until(buffers.left, end)?;
     buffers.advance(n);
     Ok(n)
 }
 
 /// Waits until there may be something: spin, then arm, look again, sleep.
-unsafe fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Result<(), i32> {
+pub unsafe fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Result<(), i32> {
     // Only a ring can be watched by spinning.
     if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 1 {
         let peer = &v.peer().cpu;

@@ -89,6 +89,68 @@ pub unsafe fn counted(c: &'static Conn, call: impl FnOnce() -> isize) -> Option<
     Some(n)
 }
 
+/// The same on a connection that may be carried: its direction goes to the kernel for the call, which may wait there.
+///
+/// # Safety
+/// `call` sends on the descriptor of `c`.
+pub unsafe fn by_kernel(c: &'static Conn, call: impl Fn() -> isize) -> isize {
+    if let Some(n) = counted(c, &call) {
+        return n;
+    }
+    let Some(v) = c.view() else { return call() };
+    let mut pinned = None;
+    pinned = pins::pin(c, &v, &raw const pinned as usize);
+    let Some(pin) = pinned else { return call() };
+    let r = c.record();
+    let end = recv::deadline(r.send_timeout.load(Ordering::Relaxed));
+    let begun = loop {
+        match guard(c, || leave_ring(c, &v)).unwrap_or(Step::Error(ECONNRESET)) {
+            Step::Full if r.has(NONBLOCK) => break Err(EAGAIN),
+            Step::Full => {
+                if let Err(e) = wait(c, &v, 1, end) {
+                    break Err(e);
+                }
+            }
+            Step::Error(e) => break Err(e),
+            Step::Sent | Step::ByTcp(_) => break Ok(()),
+        }
+    };
+    let (n, errno) = match begun {
+        Ok(()) => {
+            let n = call();
+            let errno = next::errno();
+            switch::end_kernel_send(v.out(), n.max(0) as usize);
+            (n, errno)
+        }
+        Err(e) => (-1, e),
+    };
+    pins::unpin(c, pin);
+    next::set_errno(errno);
+    n
+}
+
+/// Brings the direction to the kernel; a send there is counted as begun.
+fn leave_ring(c: &Conn, v: &View<'_>) -> Step<'static> {
+    let d = v.out();
+    loop {
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if !c.serves(v) || w.generation() != v.generation {
+            return Step::Error(libc::EBADF);
+        }
+        if !w.by_ring() {
+            match switch::begin_kernel_send(d) {
+                Ok(true) => return Step::Sent,
+                Ok(false) => {}
+                Err(Corrupt) => return corrupt(),
+            }
+        } else if !w.has(PIN) {
+            switch::unswitch(v);
+        } else if !switch::withdraw(c, v) {
+            return Step::Full;
+        }
+    }
+}
+
 unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();

@@ -1,0 +1,187 @@
+/* splice() out of a connection and into it, with what is in shared memory, in the kernel and in both. */
+#include "common.h"
+
+/* Splices to the end of the stream, checking; how much that was. */
+static uint64_t splice_to_end(int fd, uint64_t at, int flags) {
+    int p[2];
+    char buf[65536];
+    uint64_t total = 0;
+    must(pipe(p));
+    for (;;) {
+        ssize_t n = splice(fd, NULL, p[1], NULL, 50000, flags);
+        if (n < 0 && errno == EAGAIN) {
+            wait_for(fd, POLLIN);
+            continue;
+        }
+        if (must(n) == 0)
+            break;
+        recv_all(p[0], buf, n);
+        check(buf, at + total, n);
+        total += n;
+    }
+    close(p[0]), close(p[1]);
+    return total;
+}
+
+/* The peer sends, then half-closes and waits for an answer. */
+static void half_closed_server(int fd) {
+    wait_for(fd, POLLRDHUP);
+    say("request of %llu", (unsigned long long)splice_to_end(fd, 0, 0));
+    send_noise(fd, 0, 30000);
+}
+static void half_closed_client(int fd) {
+    send_noise(fd, 0, 5000);
+    must(shutdown(fd, SHUT_WR));
+    say("answer of %llu", (unsigned long long)recv_noise_to_end(fd, 0));
+}
+
+/* The reader stood still for so long that the writer went on by TCP: part of the stream is here, part there. */
+static void stalled_server(int fd) {
+    usleep(400000);
+    say("all: %llu", (unsigned long long)splice_to_end(fd, 0, 0));
+}
+static void stalled_client(int fd) { send_noise(fd, 0, 1 << 20); }
+
+static void stalled_nonblocking_server(int fd) {
+    usleep(400000);
+    nonblocking(fd, 1);
+    say("all: %llu", (unsigned long long)splice_to_end(fd, 0, SPLICE_F_NONBLOCK | SPLICE_F_MOVE));
+}
+static void stalled_nonblocking_client(int fd) { send_noise(fd, 0, 1 << 20); }
+
+/* A blocked splice() is woken; one that must not wait does not. */
+static void waits_server(int fd) {
+    int p[2];
+    char c;
+    must(pipe(p));
+    nonblocking(fd, 1);
+    say_result("nothing", splice(fd, NULL, p[1], NULL, 100, 0));
+    say_result("nothing", splice(fd, NULL, p[1], NULL, 100, SPLICE_F_NONBLOCK));
+    nonblocking(fd, 0);
+    for (int i = 0; i < 20; i++) {
+        tell_peer();
+        say_result("one", splice(fd, NULL, p[1], NULL, 100, 0));
+        must(read(p[0], &c, 1));
+        check(&c, i, 1);
+    }
+    tell_peer();
+    say_result("end", splice(fd, NULL, p[1], NULL, 100, 0));
+}
+static void waits_client(int fd) {
+    for (int i = 0; i < 20; i++) {
+        await_peer();
+        usleep(1000);
+        send_noise(fd, i, 1);
+    }
+    await_peer();
+    close(fd);
+}
+
+/* A pipe with little room takes what it can, and nothing is lost. */
+static void narrow_server(int fd) {
+    int p[2];
+    char buf[65536];
+    uint64_t at = 0;
+    must(pipe(p));
+    int room = must(fcntl(p[1], F_SETPIPE_SZ, 4096));
+    await_bytes(fd, 100000);
+    for (int n; at < 100000; at += n) {
+        n = must(splice(fd, NULL, p[1], NULL, 50000, SPLICE_F_NONBLOCK));
+        if (n > room)
+            say("more than there is room: %d", n);
+        ssize_t more = splice(fd, NULL, p[1], NULL, 50000, SPLICE_F_NONBLOCK);
+        if (more > 0)
+            n += more;
+        else if (errno != EAGAIN)
+            say_result("full", more);
+        recv_all(p[0], buf, n);
+        check(buf, at, n);
+    }
+    say_result("no pipe", splice(fd, NULL, must(memfd_create("file", 0)), NULL, 10, 0));
+    loff_t offset = 0;
+    say_result("an offset", splice(fd, &offset, p[1], NULL, 10, 0));
+    tell_peer();
+}
+static void narrow_client(int fd) {
+    send_noise(fd, 0, 100000);
+    await_peer();
+}
+
+/* Into a connection, between ordinary writes. */
+static void into_server(int fd) {
+    int p[2];
+    char buf[20000];
+    uint64_t at = 0;
+    must(pipe(p));
+    for (int i = 0; i < 50; i++) {
+        fill(buf, at, sizeof buf);
+        send_all(p[1], buf, sizeof buf);
+        for (size_t n = sizeof buf; n > 0;) {
+            ssize_t r = must(splice(p[0], NULL, fd, NULL, n, SPLICE_F_MORE));
+            n -= r, at += r;
+        }
+        send_noise(fd, at, 777);
+        at += 777;
+    }
+    shutdown(fd, SHUT_WR);
+    say("back: %llu", (unsigned long long)recv_noise_to_end(fd, 0));
+}
+static void into_client(int fd) {
+    say("all: %llu", (unsigned long long)recv_noise_to_end(fd, 0));
+    send_noise(fd, 0, 100);
+}
+
+/* A proxy of one connection: back to where it came from. */
+static void proxy_server(int fd) {
+    int p[2];
+    must(pipe(p));
+    for (;;) {
+        ssize_t n = must(splice(fd, NULL, p[1], NULL, 65536, SPLICE_F_MOVE));
+        if (n == 0)
+            break;
+        while (n > 0)
+            n -= must(splice(p[0], NULL, fd, NULL, n, SPLICE_F_MOVE));
+    }
+}
+static void *writes(void *arg) {
+    send_noise(*(int *)arg, 0, 4 << 20);
+    shutdown(*(int *)arg, SHUT_WR);
+    return NULL;
+}
+static void proxy_client(int fd) {
+    pthread_t t;
+    pthread_create(&t, NULL, writes, &fd);
+    say("back: %llu", (unsigned long long)recv_noise_to_end(fd, 0));
+    pthread_join(t, NULL);
+}
+
+/* The C library reads a FILE by calls of its own. */
+static void stdio_half_closed_server(int fd) {
+    char buf[9000];
+    wait_for(fd, POLLRDHUP);
+    FILE *f = fdopen(fd, "r+");
+    say("read %zu", fread(buf, 1, sizeof buf, f));
+    check(buf, 0, 5000);
+    say("end %d", !!feof(f));
+    say_result("flush", fflush(f));
+    clearerr(f);
+    say("written %zu", fwrite(buf, 1, 3000, f));
+    fclose(f);
+}
+static void stdio_half_closed_client(int fd) {
+    send_noise(fd, 0, 5000);
+    must(shutdown(fd, SHUT_WR));
+    say("answer of %llu", (unsigned long long)recv_noise_to_end(fd, 0));
+}
+static void stdio_stalled_server(int fd) {
+    static char buf[1 << 20];
+    usleep(400000);
+    FILE *f = fdopen(fd, "r");
+    say("read %zu", fread(buf, 1, sizeof buf, f));
+    check(buf, 0, sizeof buf);
+    fclose(f);
+}
+static void stdio_stalled_client(int fd) { send_noise(fd, 0, 1 << 20); }
+
+CASES(CASE(half_closed), CASE(stalled), CASE(stalled_nonblocking), CASE(waits), CASE(narrow), CASE(into), CASE(proxy),
+      CASE(stdio_half_closed), CASE(stdio_stalled))

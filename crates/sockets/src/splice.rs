@@ -1,0 +1,206 @@
+//! splice(2) out of a connection into a pipe: what the ring holds comes first, and is copied; what the kernel holds goes as by
+//! the kernel's own call.
+
+use core::ffi::c_uint;
+
+use headwater_channel::ring::{Corrupt, Ring};
+use headwater_host::sync::Ordering;
+use headwater_host::{next, signal, sys};
+use libc::{EAGAIN, EBADF, ECONNRESET, EINTR};
+
+use crate::conn::Conn;
+use crate::record::NONBLOCK;
+use crate::recv::{self, Outcome1, Sink, Step, partial};
+use crate::{guard, pins};
+
+/// What an empty pipe takes.
+const ROOM: usize = 64 << 10;
+
+/// The program's pipe.
+struct Pipe {
+    fd: i32,
+    flags: c_uint,
+    left: usize,
+    done: usize,
+    full: bool,
+    error: i32,
+    /// A pipe of our own, through which copied bytes go: into the program's they must not be written, for that may block.
+    own: Option<[i32; 2]>,
+}
+
+impl Pipe {
+    /// Moves copied bytes on; how many the program's pipe took.
+    fn put(&mut self, from: *const u8, n: usize) -> Result<usize, i32> {
+        let own = match self.own {
+            Some(own) => own,
+            None => *self
+                .own
+                .insert(sys::pipe(libc::O_CLOEXEC | libc::O_NONBLOCK)?),
+        };
+        // SAFETY: the frame is readable for n bytes.
+        let n = unsafe { sys::write(own[1], from, n) }?;
+        let moved = sys::splice(own[0], self.fd, n, self.flags | libc::SPLICE_F_NONBLOCK);
+        if moved != Ok(n) {
+            self.give_up_own();
+        }
+        moved
+    }
+
+    /// What is left in our own pipe is still in the ring.
+    fn give_up_own(&mut self) {
+        for fd in self.own.take().into_iter().flatten() {
+            let _ = sys::close(fd);
+        }
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.give_up_own();
+    }
+}
+
+impl Sink for Pipe {
+    fn left(&self) -> usize {
+        self.left
+    }
+
+    fn take_ring(&mut self, ring: &Ring<'_>, _: i32, end: Option<u64>) -> Result<usize, Corrupt> {
+        let before = self.done;
+        while self.left > 0 && end.is_none_or(|end| ring.head() < end) {
+            let Some(frame) = ring.peek()? else { break };
+            let n = frame.len.min(self.left).min(ROOM);
+            let moved = match self.put(frame.ptr, n) {
+                Ok(moved) => moved,
+                Err(e) => {
+                    self.error = if e == EAGAIN { 0 } else { e };
+                    0
+                }
+            };
+            if n == 0 || moved > 0 {
+                ring.consume(&frame, moved);
+            }
+            self.left -= moved;
+            self.done += moved;
+            if moved < n {
+                self.full = true;
+                break;
+            }
+        }
+        Ok(self.done - before)
+    }
+
+    unsafe fn take_kernel(&mut self, fd: i32, _: i32, limit: usize) -> Result<usize, i32> {
+        // The call waits for a socket's first byte, whatever its flags say.
+        if !is(fd, libc::POLLIN | libc::POLLRDHUP) {
+            return Err(EAGAIN);
+        }
+        let n = self.left.min(limit);
+        let moved = sys::splice(fd, self.fd, n, self.flags | libc::SPLICE_F_NONBLOCK);
+        if moved == Err(EAGAIN) {
+            self.full = !is(self.fd, libc::POLLOUT);
+        }
+        let moved = moved?;
+        self.left -= moved;
+        self.done += moved;
+        Ok(moved)
+    }
+
+    fn is_full(&self) -> bool {
+        self.full
+    }
+}
+
+/// Moves up to `n` bytes of a carried connection into the pipe `to`. `None`: make the C library's own call instead.
+///
+/// # Safety
+/// As for [`recv::recv`].
+pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Option<Outcome1> {
+    let v = c.view()?;
+    v.publish_cpu();
+    let mut pipe = Pipe {
+        fd: to,
+        flags,
+        left: n,
+        done: 0,
+        full: false,
+        error: 0,
+        own: None,
+    };
+    let (mut pinned, mut end) = (None, None);
+    let result = loop {
+        // The pipe's room comes first, as in the kernel: where there is none it does not matter what has come.
+        pipe.full = !is(to, libc::POLLOUT);
+        let step = if pipe.full {
+            Step::Again
+        } else {
+            guard(c, || recv::step(c, &v, &mut pipe, 0)).unwrap_or(Step::Error(ECONNRESET))
+        };
+        if pipe.error != 0 {
+            break Err(pipe.error);
+        }
+        match step {
+            Step::Data(_) if pipe.left > 0 && !pipe.full => continue,
+            Step::Data(_) | Step::Eof => break Ok(()),
+            Step::Kernel if pipe.done == 0 => {
+                if let Some(pin) = pinned {
+                    pins::unpin(c, pin);
+                }
+                return None;
+            }
+            Step::Kernel => break Ok(()),
+            Step::Error(e) => {
+                if pipe.done > 0 {
+                    c.error.store(e, Ordering::Relaxed);
+                }
+                break Err(e);
+            }
+            Step::Again if pipe.done > 0 => break Ok(()),
+            Step::Again => {}
+        }
+        let waited = if pipe.full {
+            if flags & libc::SPLICE_F_NONBLOCK != 0 {
+                break Err(EAGAIN);
+            }
+            await_room(to)
+        } else if c.record().has(NONBLOCK) {
+            break Err(EAGAIN);
+        } else if !recv::pin(c, &v, &mut pinned, &mut end) {
+            break Err(EBADF);
+        } else {
+            recv::wait(c, &v, end)
+        };
+        if let Err(e) = waited {
+            break Err(e);
+        }
+    };
+    if let Some(pin) = pinned {
+        pins::unpin(c, pin);
+    }
+    Some(match result {
+        Ok(()) => Ok(pipe.done),
+        Err(e) => partial(pipe.done, e),
+    })
+}
+
+unsafe fn await_room(pipe: i32) -> Result<(), i32> {
+    let mut p = libc::pollfd {
+        fd: pipe,
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    let n = next::ppoll(&mut p, 1, core::ptr::null(), core::ptr::null());
+    if n < 0 && (next::errno() != EINTR || signal::interrupted()) {
+        return Err(next::errno());
+    }
+    Ok(())
+}
+
+fn is(fd: i32, events: i16) -> bool {
+    let mut p = [libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    }];
+    matches!(sys::ppoll(&mut p, Some(0)), Ok(n) if n > 0)
+}
