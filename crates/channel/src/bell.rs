@@ -1,22 +1,138 @@
-//! Doorbells: one eventfd per end. A ring says only "look again", so stale rings are harmless.
+//! Doorbells: one descriptor per end. A ring says only "look again", so stale rings are harmless.
+//!
+//! A bell is an eventfd: where all who hold it trust each other. Any of them may fill its counter and take O_NONBLOCK away, and
+//! then a ring waits. Between those who don't, it is a timerfd, which is *guarded*: a ring sets the timer to a time that is
+//! past, a look takes it back, and no holder can make either of them wait. It costs a few microseconds more.
 
+#[cfg(not(loom))]
+use crate::sync::{AtomicU32, Ordering};
 use crate::sys::{self, Result};
+
+/// Has this process ever had a guarded bell? Until then no kind needs to be told from the other.
+#[cfg(not(loom))]
+static GUARDED: AtomicU32 = AtomicU32::new(0);
+
+fn any_guarded() -> bool {
+    #[cfg(not(loom))]
+    return GUARDED.load(Ordering::Relaxed) != 0;
+    #[cfg(loom)]
+    false
+}
+
+fn note_guarded() {
+    #[cfg(not(loom))]
+    GUARDED.store(1, Ordering::Relaxed);
+}
 
 /// Makes a non-blocking, close-on-exec eventfd.
 pub fn create() -> Result<i32> {
     sys::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC)
 }
 
+/// Makes a guarded bell.
+pub fn create_guarded() -> Result<i32> {
+    let fd = sys::timerfd()?;
+    note_guarded();
+    Ok(fd)
+}
+
+/// Is this a guarded bell? To be asked of what came from somebody who isn't trusted, before it is used as a bell.
+pub fn is_guarded(fd: i32) -> bool {
+    let guarded = sys::timerfd_is(fd);
+    if guarded {
+        note_guarded();
+    }
+    guarded
+}
+
+/// Could this be an eventfd? No for pipes, sockets and files, which would take a ring for data, or raise SIGPIPE.
+pub fn may_be_eventfd(fd: i32) -> bool {
+    let known = create().and_then(|own| {
+        let st = sys::fstat(own);
+        let _ = sys::close(own);
+        st
+    });
+    // What has no name has one inode in common.
+    let same = |a: libc::stat, b: libc::stat| (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
+    matches!((known, sys::fstat(fd)), (Ok(known), Ok(st)) if same(known, st))
+}
+
 /// Rings. Async-signal-safe. A full counter (EAGAIN) is as good as a ring.
 pub fn ring(fd: i32) {
+    if any_guarded() && sys::timerfd_set(fd, true).is_ok() {
+        return;
+    }
     let one = 1u64.to_ne_bytes();
     // SAFETY: eight readable bytes.
     let _ = unsafe { sys::write(fd, one.as_ptr(), 8) };
 }
 
-/// Takes the rings so far; true if there were any.
+/// Takes the rings so far; true if there were any, and always of a guarded bell.
 pub fn take(fd: i32) -> bool {
+    if any_guarded() && sys::timerfd_set(fd, false).is_ok() {
+        return true;
+    }
     let mut count = [0u8; 8];
     // SAFETY: eight writable bytes.
     unsafe { sys::read(fd, count.as_mut_ptr(), 8) }.is_ok()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn readable(fd: i32, timeout: Option<u64>) -> bool {
+        let mut p = [libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        }];
+        sys::ppoll(&mut p, timeout) == Ok(1)
+    }
+
+    fn close(fd: i32) {
+        sys::close(fd).unwrap();
+    }
+
+    #[test]
+    fn a_ring_is_heard_until_it_is_taken() {
+        for bell in [create().unwrap(), create_guarded().unwrap()] {
+            for _ in 0..3 {
+                assert!(!readable(bell, Some(0)));
+                ring(bell);
+                ring(bell);
+                assert!(readable(bell, Some(5_000_000_000)));
+                assert!(take(bell));
+            }
+            assert!(!readable(bell, Some(0)));
+            close(bell);
+        }
+    }
+
+    #[test]
+    fn a_guarded_bell_never_makes_anybody_wait() {
+        let bell = create_guarded().unwrap();
+        // Any other holder could do this.
+        sys::fcntl(bell, libc::F_SETFL, 0).unwrap();
+        assert!(take(bell) && take(bell));
+        for _ in 0..3 {
+            ring(bell);
+        }
+        assert!(readable(bell, Some(5_000_000_000)));
+        assert!(take(bell) && take(bell));
+        close(bell);
+    }
+
+    #[test]
+    fn kinds_are_known() {
+        let mut ends = [0; 2];
+        // SAFETY: room for two descriptors.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        let (plain, guarded) = (create().unwrap(), create_guarded().unwrap());
+        assert!(is_guarded(guarded) && !is_guarded(plain) && !is_guarded(ends[1]));
+        assert!(may_be_eventfd(plain) && !may_be_eventfd(ends[0]) && !may_be_eventfd(-1));
+        for fd in [plain, guarded, ends[0], ends[1]] {
+            close(fd);
+        }
+    }
 }

@@ -8,7 +8,7 @@
 //!   fds, pass   taking an end apart and handing it to another process
 //! ```
 //!
-//! Each end has a *bell*, an eventfd that the peer rings when this end said that it sleeps, and a *shadow*, one end of a
+//! Each end has a *bell*, an eventfd (a timerfd where holders don't trust each other) that the peer rings when this end said that it sleeps, and a *shadow*, one end of a
 //! UNIX socket pair on which nothing is ever sent. The kernel closes the shadow when the last process that holds the end
 //! has closed it or died, and that is how the peer learns of it.
 
@@ -101,6 +101,7 @@ pub struct Channel {
 pub struct Builder {
     ring: usize,
     spin: bool,
+    guarded: bool,
 }
 
 impl Builder {
@@ -118,12 +119,19 @@ impl Builder {
         self
     }
 
+    /// Will an end be held by somebody who is not trusted? Off by default. Then no holder of the other end can keep a call of
+    /// this one waiting: a wake-up takes a timer in place of an eventfd, and a few microseconds more.
+    pub fn guarded(mut self, guarded: bool) -> Builder {
+        self.guarded = guarded;
+        self
+    }
+
     /// Makes the two ends.
     pub fn pair(self) -> Result<(Channel, Channel), OpenError> {
         if !self.ring.is_power_of_two() || !(MIN_RING..=MAX_RING).contains(&self.ring) {
             return Err(OpenError::RingSize);
         }
-        let (a, b) = Fds::pair(self.ring)?;
+        let (a, b) = Fds::pair(self.ring, self.guarded)?;
         let (mut a, mut b) = (Channel::from_fds(a)?, Channel::from_fds(b)?);
         a.spin = self.spin;
         b.spin = self.spin;
@@ -153,6 +161,7 @@ impl Channel {
         Builder {
             ring: DEFAULT_RING,
             spin: true,
+            guarded: false,
         }
     }
 

@@ -49,6 +49,36 @@ pub fn eventfd(initial: u32, flags: i32) -> Result<i32> {
     call!(eventfd2, initial, flags).map(|n| n as i32)
 }
 
+/// A timerfd, close-on-exec.
+pub fn timerfd() -> Result<i32> {
+    call!(
+        timerfd_create,
+        libc::CLOCK_MONOTONIC,
+        libc::TFD_NONBLOCK | libc::TFD_CLOEXEC
+    )
+    .map(|n| n as i32)
+}
+
+/// Lets a timerfd expire now, or takes that back. Never waits. EINVAL: it is none.
+pub fn timerfd_set(fd: i32, expire: bool) -> Result<()> {
+    let time = [0i64, 0, 0, expire as i64];
+    let none = core::ptr::null::<i64>();
+    call!(
+        timerfd_settime,
+        fd,
+        libc::TFD_TIMER_ABSTIME,
+        time.as_ptr(),
+        none
+    )
+    .map(drop)
+}
+
+/// Is it a timerfd?
+pub fn timerfd_is(fd: i32) -> bool {
+    let mut time = [0i64; 4];
+    call!(timerfd_gettime, fd, time.as_mut_ptr()).is_ok()
+}
+
 /// # Safety
 /// `buf` is valid for `len` bytes.
 pub unsafe fn read(fd: i32, buf: *mut u8, len: usize) -> Result<usize> {

@@ -4,6 +4,7 @@
 //! The control buffer has room for what a proper message brings: the kernel closes what a sender adds, and says so. The
 //! descriptors of a [`Came`] are this process's, and closed unless a segment is made of them.
 
+use headwater_channel::bell;
 use headwater_channel::segment::Segment;
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::AtomicU32;
@@ -134,9 +135,11 @@ pub fn receive(fd: i32) -> Option<Came> {
 }
 
 impl Came {
-    /// The segment in it. `None`: it is not one of ours, or of another version; what it brought is closed.
-    pub fn mapped(mut self) -> Option<Mapped> {
+    /// The segment in it. `None`: it is not one of ours, or of another version; what it brought is closed. `guarded`: from
+    /// somebody who is not trusted, so that its bells must be such as can't keep us waiting.
+    pub fn mapped(mut self, guarded: bool) -> Option<Mapped> {
         let proper = self.whole && self.hello.is_ours() && self.fds.iter().all(|&fd| fd >= 0);
+        let proper = proper && (!guarded || self.fds[1..].iter().all(|&fd| bell::is_guarded(fd)));
         let segment = proper.then(|| Segment::open(self.fds[0], board::ABI).ok());
         let Some(segment) = segment.flatten() else {
             counters::note(Reason::OtherVersion);
@@ -163,7 +166,6 @@ impl Came {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headwater_channel::bell;
 
     fn pair() -> [i32; 2] {
         let mut fds = [0; 2];
@@ -217,10 +219,35 @@ mod tests {
             let hello = Hello::new(1, i as u32);
             let strange = Hello { magic: 1, ..hello };
             send_many(from, if i % 2 == 0 { &hello } else { &strange }, count);
-            assert!(receive(to).unwrap().mapped().is_none());
+            assert!(receive(to).unwrap().mapped(false).is_none());
         }
         assert!(descriptors() < before + 50);
         for fd in [from, to] {
+            sys::close(fd).unwrap();
+        }
+    }
+
+    #[test]
+    fn bells_of_a_stranger_are_such_as_cannot_keep_us_waiting() {
+        let [from, to] = pair();
+        let (_segment, memfd) = Segment::create(4096, board::ABI).unwrap();
+        let mut pipe = [0; 2];
+        // SAFETY: room for two descriptors.
+        assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
+        let (plain, good) = (bell::create().unwrap(), bell::create_guarded().unwrap());
+        for (bells, taken) in [
+            ([good, good], true),
+            ([good, plain], false),
+            ([plain, good], false),
+            ([good, pipe[1]], false),
+            ([from, good], false),
+        ] {
+            send(from, &Hello::new(1, 1), [memfd, bells[0], bells[1]]).unwrap();
+            let mapped = receive(to).unwrap().mapped(true);
+            assert_eq!(mapped.is_some(), taken);
+            mapped.map(|m| m.bells.map(hidden::close));
+        }
+        for fd in [from, to, memfd, plain, good, pipe[0], pipe[1]] {
             sys::close(fd).unwrap();
         }
     }

@@ -128,7 +128,7 @@ pub fn segment_for(
             return Ok(m);
         }
         links.next = links.next.wrapping_add(1);
-        let m = create(link.fd, link.id, links.next)?;
+        let m = create(link.fd, link.id, links.next, link.side)?;
         link.segments.push(m);
         link.made_at = sys::now();
         Ok(m)
@@ -300,7 +300,7 @@ impl Links {
                 let Some(came) = handover::receive(link.fd) else {
                     break;
                 };
-                if let Some(m) = came.mapped() {
+                if let Some(m) = came.mapped(link.side != Side::Ours) {
                     link.segments.push(keep(m));
                 }
             }
@@ -434,10 +434,14 @@ fn side_of(fd: i32) -> Option<Side> {
 }
 
 /// Makes a segment and sends it down the link.
-fn create(link_fd: i32, link: u64, index: u32) -> Result<&'static Mapped, Reason> {
+fn create(link_fd: i32, link: u64, index: u32, side: Side) -> Result<&'static Mapped, Reason> {
     let ring = config::get().ring;
     let (segment, memfd) = Segment::create(ring, board::ABI).map_err(|_| Reason::NoSegment)?;
-    let bells = [bell::create(), bell::create()].map(|b| b.and_then(hidden::hide));
+    let make = match side {
+        Side::Ours => bell::create,
+        Side::Foreign(_) => bell::create_guarded,
+    };
+    let bells = [make(), make()].map(|b| b.and_then(hidden::hide));
     let result = match bells {
         [Ok(a), Ok(b)] => {
             let m = Mapped {

@@ -75,7 +75,12 @@ fn run(worker: &str) {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
     let folder = folder.to_str().unwrap();
-    let env = [("HEADWATER_DIR", folder), ("HEADWATER_PEERS", PEERS)];
+    let env = [
+        ("HEADWATER_DIR", folder),
+        ("HEADWATER_PEERS", PEERS),
+        // So that each wait ends by a bell.
+        ("HEADWATER_SPIN", "0"),
+    ];
     assert!(run_workers(worker, 1, &env));
 }
 

@@ -24,9 +24,9 @@ pub struct Fds {
     pub side: Side,
     /// The memory of both directions, a sealed memfd.
     pub memfd: OwnedFd,
-    /// An eventfd that the peer rings.
+    /// An eventfd, or a timerfd where the channel is guarded, that the peer rings.
     pub bell: OwnedFd,
-    /// An eventfd that we ring.
+    /// One that we ring.
     pub peer_bell: OwnedFd,
     /// A UNIX stream socket whose peer is closed when the other end is.
     pub shadow: OwnedFd,
@@ -46,19 +46,37 @@ impl Channel {
     /// Puts an end together. [`OpenError::NotAChannel`] when the descriptors are not of the right kind, or the memory is not a
     /// sealed segment of this version.
     ///
-    /// Whoever supplies the descriptors must be trusted as far as this: we write eight bytes to `peer_bell` now and then.
+    /// Whoever supplies the descriptors, or holds the other end, must be trusted as far as this: eventfds as bells can be made
+    /// to keep a call waiting. See [`from_guarded_fds`](Channel::from_guarded_fds).
     pub fn from_fds(fds: Fds) -> core::result::Result<Channel, OpenError> {
+        for bell in [&fds.bell, &fds.peer_bell] {
+            let bell = bell.as_raw_fd();
+            // A bell that could block would hang us.
+            let nonblocking = sys::fcntl(bell, libc::F_GETFL, 0)? & libc::O_NONBLOCK != 0;
+            if !bell::is_guarded(bell) && !(nonblocking && bell::may_be_eventfd(bell)) {
+                return Err(OpenError::NotAChannel);
+            }
+        }
+        Channel::of_checked(fds)
+    }
+
+    /// As [`from_fds`](Channel::from_fds), for descriptors from somebody who is not trusted: takes only an end of a
+    /// [guarded](super::Builder::guarded) channel. The worst that its supplier, or whoever holds the other end, can do then is
+    /// to spoil or end this channel.
+    pub fn from_guarded_fds(fds: Fds) -> core::result::Result<Channel, OpenError> {
+        let guarded = |bell: &OwnedFd| bell::is_guarded(bell.as_raw_fd());
+        if !guarded(&fds.bell) || !guarded(&fds.peer_bell) {
+            return Err(OpenError::NotAChannel);
+        }
+        Channel::of_checked(fds)
+    }
+
+    fn of_checked(fds: Fds) -> core::result::Result<Channel, OpenError> {
         let segment = Segment::open(fds.memfd.as_raw_fd(), ABI).map_err(|errno| match errno {
             // Not a memfd at all.
             libc::EINVAL => OpenError::NotAChannel,
             errno => errno.into(),
         })?;
-        for bell in [&fds.bell, &fds.peer_bell] {
-            // A bell that could block would hang us.
-            if sys::fcntl(bell.as_raw_fd(), libc::F_GETFL, 0)? & libc::O_NONBLOCK == 0 {
-                return Err(OpenError::NotAChannel);
-            }
-        }
         if sys::fstat(fds.shadow.as_raw_fd())?.st_mode & libc::S_IFMT != libc::S_IFSOCK {
             return Err(OpenError::NotAChannel);
         }
@@ -77,11 +95,16 @@ impl Channel {
 
 impl Fds {
     /// The descriptors of two new ends.
-    pub(super) fn pair(ring: usize) -> Result<(Fds, Fds)> {
+    pub(super) fn pair(ring: usize, guarded: bool) -> Result<(Fds, Fds)> {
+        let make = if guarded {
+            bell::create_guarded
+        } else {
+            bell::create
+        };
         let (segment, memfd) = Segment::create(ring, ABI)?;
         drop(segment);
         let memfd = own(memfd);
-        let (bell_1, bell_2) = (own(bell::create()?), own(bell::create()?));
+        let (bell_1, bell_2) = (own(make()?), own(make()?));
         let [shadow_1, shadow_2] = calls::socketpair()?.map(own);
         let first = Fds {
             side: Side::First,

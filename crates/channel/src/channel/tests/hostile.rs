@@ -1,4 +1,6 @@
 use super::*;
+use crate::{bell, sys};
+use std::os::fd::AsRawFd;
 
 #[test]
 fn garbage_in_the_segment_is_an_error_not_a_crash() {
@@ -59,6 +61,15 @@ fn what_is_not_a_channel_is_refused() {
         Some(OpenError::NotAChannel)
     );
 
+    let (reader, writer) = std::io::pipe().unwrap();
+    for pipe in [reader.into(), writer.into()] {
+        let mut fds = pair().0.into_fds();
+        let pipe: std::os::fd::OwnedFd = pipe;
+        sys::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK as usize).unwrap();
+        fds.peer_bell = pipe;
+        assert_eq!(Channel::from_fds(fds).err(), Some(OpenError::NotAChannel));
+    }
+
     let other = || std::os::fd::OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
     for broken in 0..4 {
         let (a, _b) = pair();
@@ -70,5 +81,40 @@ fn what_is_not_a_channel_is_refused() {
             _ => fds.shadow = other(),
         }
         assert_eq!(Channel::from_fds(fds).err(), Some(OpenError::NotAChannel));
+    }
+}
+
+#[test]
+fn a_holder_of_a_guarded_channel_cannot_keep_the_other_end_waiting() {
+    let unguarded = pair().0.into_fds();
+    assert_eq!(
+        Channel::from_guarded_fds(unguarded).err(),
+        Some(OpenError::NotAChannel)
+    );
+    let (a, b) = Channel::builder()
+        .ring_bytes(4096)
+        .guarded(true)
+        .pair()
+        .unwrap();
+    let b = b.into_fds();
+    // What b's holder may do: both bells can block from now on, and one has rung.
+    for bell in [&b.bell, &b.peer_bell] {
+        sys::fcntl(bell.as_raw_fd(), libc::F_SETFL, 0).unwrap();
+        bell::ring(bell.as_raw_fd());
+    }
+    let b = Channel::from_guarded_fds(b).unwrap();
+    for _ in 0..100 {
+        for _ in 0..10 {
+            bell::ring(a.own_bell());
+            bell::ring(a.peer_bell());
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| a.send(b"hello"));
+            assert_eq!(b.recv(&mut [0; 10]), Ok(5));
+        });
+        assert_eq!(
+            a.recv_deadline(&mut [0; 10], past()),
+            Err(ReceiveError::Empty)
+        );
     }
 }
