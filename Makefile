@@ -3,6 +3,8 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
+# How long `make fuzz` takes for each parser. Bash's own SECONDS is none of ours.
+SECONDS = 60
 # For example --locked --offline.
 CARGOFLAGS ?=
 # What `make bench` measures; everything when empty.
@@ -45,12 +47,13 @@ endif
 endif
 endif
 
-.PHONY: help build test loom lint bench demo install uninstall clean
+.PHONY: help build test loom fuzz lint bench demo install uninstall clean
 
 help:
 	@echo 'make build     target/release/headwater and target/release/libheadwater.so'
 	@echo 'make test      every test; installs what they use; STRICT=1 fails where something is missing'
 	@echo 'make loom      the memory-model checks of the channel'
+	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each'
 	@echo 'make lint      formatting and clippy'
 	@echo 'make demo      what acceleration does, in a minute or two'
 	@echo 'make bench     the measurements in full; BENCH="sockets --quick" chooses'
@@ -73,6 +76,16 @@ test: build
 loom:
 	RUSTFLAGS='--cfg loom' CARGO_PROFILE_RELEASE_LTO=off CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom \
 		$(CARGO) test -p headwater-channel --release --lib $(CARGOFLAGS) loom
+
+# With cargo-fuzz and a nightly compiler where they are installed, else by plain loops over bytes by chance.
+fuzz:
+	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then \
+		for target in $$(cd fuzz && $(CARGO) +nightly fuzz list); do \
+			$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(SECONDS) || exit 1; \
+		done; \
+	else \
+		HEADWATER_FUZZ_SECONDS=$(SECONDS) $(CARGO) test -p headwater-fuzz --profile testing $(CARGOFLAGS); \
+	fi
 
 lint:
 	$(CARGO) fmt --all --check

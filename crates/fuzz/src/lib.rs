@@ -1,0 +1,120 @@
+//! A body for each parser of foreign bytes: it takes any bytes and panics where something is wrong. The targets in `fuzz/` call
+//! them, and so do plain loops in the tests here.
+#![forbid(unsafe_code)]
+
+mod association;
+
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+
+use headwater_host::board::{ABI, Addr, Board, Tuple};
+use headwater_host::config::Config;
+use headwater_sctp::wire::Packet;
+use headwater_tpi::option::Options;
+use headwater_tpi::{Indication, Request};
+use headwater_transport::sctp::socket::control;
+
+pub use association::association;
+
+/// SCTP packets by themselves.
+pub fn packet(bytes: &[u8]) {
+    if let Ok(packet) = Packet::parse(bytes) {
+        let _ = packet.checksum();
+        packet.chunks().for_each(drop);
+    }
+}
+
+/// TPI primitives and lists of options: what decodes means the same encoded again.
+pub fn primitive(bytes: &[u8]) {
+    if let Ok(request) = Request::decode(bytes) {
+        assert_eq!(Request::decode(&request.encode()), Ok(request));
+    }
+    if let Ok(indication) = Indication::decode(bytes) {
+        assert_eq!(Indication::decode(&indication.encode()), Ok(indication));
+    }
+    for option in Options::new(bytes).flatten() {
+        assert!(option.value.len() <= bytes.len());
+    }
+}
+
+/// Control data of a message that a program sends by an SCTP socket.
+pub fn control(bytes: &[u8]) {
+    let _ = control::read(bytes, &control::SendInfo::default());
+}
+
+/// Values of HEADWATER_ variables, a line for each.
+pub fn settings(bytes: &[u8]) {
+    const NAMES: [&str; 10] = [
+        "HEADWATER_SOCKETS",
+        "HEADWATER_RING",
+        "HEADWATER_SPIN",
+        "HEADWATER_PORTS",
+        "HEADWATER_DENY_PORTS",
+        "HEADWATER_PROGRAMS",
+        "HEADWATER_PEERS",
+        "HEADWATER_LOG",
+        "HEADWATER_SCTP",
+        "HEADWATER_PIPE",
+    ];
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    for shift in 0..NAMES.len() {
+        let config = Config::from(|name| {
+            let at = NAMES.iter().position(|known| *known == name)?;
+            lines.get((at + shift) % NAMES.len()).map(|v| v.to_string())
+        });
+        assert!(config.ring.is_power_of_two());
+        config.port_allowed(1);
+        config.program_allowed("program");
+    }
+}
+
+/// A board on which somebody else has written. It lies in `folder`, which becomes this user's alone.
+pub struct ForeignBoard {
+    board: Board,
+    file: std::fs::File,
+    len: u64,
+}
+
+impl ForeignBoard {
+    pub fn new(folder: &Path) -> ForeignBoard {
+        let text = folder.to_str().expect("a plain name");
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
+            .expect("a folder of our own");
+        let board = Board::open(text, true).expect("a board");
+        let file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(folder.join(format!("board.{ABI}")))
+            .expect("the board's file");
+        let len = file.metadata().expect("its size").len();
+        ForeignBoard { board, file, len }
+    }
+
+    /// Eight bytes choose the place, the rest is written there.
+    pub fn feed(&self, bytes: &[u8]) {
+        let Some((place, rest)) = bytes.split_first_chunk::<8>() else {
+            return;
+        };
+        let place = u64::from_le_bytes(*place) % self.len;
+        let room = (self.len - place).min(rest.len() as u64) as usize;
+        self.file
+            .write_all_at(&rest[..room], place)
+            .expect("room in the file");
+        let port = u16::from_le_bytes([place as u8, (place >> 8) as u8]);
+        let addr = Addr {
+            ip: u128::from(place),
+            port,
+        };
+        let tuple = Tuple {
+            client: addr,
+            server: addr,
+            netns: place,
+        };
+        self.board.has_listener(addr);
+        if let Some(offer) = self.board.find(&tuple) {
+            self.board.state(offer);
+        }
+        self.board.connections();
+        self.board.listeners();
+    }
+}

@@ -1,0 +1,76 @@
+//! Each body on bytes by chance, as often as a test may take; HEADWATER_FUZZ_SECONDS: for so long.
+
+use std::time::{Duration, Instant};
+
+/// Splitmix64.
+struct Chance(u64);
+
+impl Chance {
+    fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// Small numbers make lengths and kinds that mean something more often.
+    fn bytes(&mut self) -> Vec<u8> {
+        let small = self.word() % 3;
+        let len = self.word() % 300;
+        let byte = |word: u64| match (small, word >> 8 & 3) {
+            (0, _) => word as u8,
+            (1, _) => [0, 1, 3, 4, 5, 8, 16, 64, 0x80, 0xc0, 0xff][(word % 11) as usize],
+            (_, 0) => word as u8 % 16,
+            _ => 0,
+        };
+        (0..len).map(|_| byte(self.word())).collect()
+    }
+}
+
+fn run(count: u64, body: impl Fn(&[u8])) {
+    let seconds = std::env::var("HEADWATER_FUZZ_SECONDS").ok();
+    let limit = seconds.map(|text| Duration::from_secs(text.parse().expect("seconds")));
+    let began = Instant::now();
+    let mut chance = Chance(limit.map_or(1, |_| u64::from(std::process::id())));
+    let mut done = 0;
+    while limit.map_or(done < count, |limit| began.elapsed() < limit) {
+        let bytes = chance.bytes();
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&bytes))).is_err() {
+            panic!("by {bytes:?}");
+        }
+        done += 1;
+    }
+}
+
+#[test]
+fn packets() {
+    run(20_000, headwater_fuzz::packet);
+}
+
+#[test]
+fn packets_in_an_association() {
+    run(1500, headwater_fuzz::association);
+}
+
+#[test]
+fn primitives() {
+    run(20_000, headwater_fuzz::primitive);
+}
+
+#[test]
+fn control_messages() {
+    run(20_000, headwater_fuzz::control);
+}
+
+#[test]
+fn settings() {
+    run(2000, headwater_fuzz::settings);
+}
+
+#[test]
+fn boards() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let board = headwater_fuzz::ForeignBoard::new(folder.path());
+    run(500, |bytes| board.feed(bytes));
+}
