@@ -117,15 +117,16 @@ impl Receiver {
     fn hand_on(&mut self, part: Part) {
         self.fresh = true;
         let small = part.data.len() <= SMALL_PART;
-        match self.ready.back_mut() {
-            Some(last) if small && !last.end && last.data.len() <= MOST_JOINED => {
-                if last.head.tsn == part.head.tsn && last.head.stream == part.head.stream {
-                    last.data.extend_from_slice(&part.data);
-                    last.end = part.end;
-                    return;
-                }
-            }
-            _ => {}
+        if small
+            && let Some(last) = self.ready.back_mut()
+            && !last.end
+            && last.data.len() <= MOST_JOINED
+            && last.head.tsn == part.head.tsn
+            && last.head.stream == part.head.stream
+        {
+            last.data.extend_from_slice(&part.data);
+            last.end = part.end;
+            return;
         }
         self.ready.push_back(part);
     }
