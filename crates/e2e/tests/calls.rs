@@ -52,6 +52,9 @@ cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy,
 cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare,
     execl_bare, vfork_exec, vfork_exec_bare, exec_unread, exec_fails, pass, pass_keep, pass_known, stdio, dprintf,
     stdio_later, close_all, dup2_high, few);
+cases!(round: names, vectors, prints, passes, asynchronous, submitted, standard, standard_by_dup, numbers, waits, made, cloned);
+cases!(confine: strict, filter, by_number, receives, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,
+    closed, unseen, accepts);
 
 /// A program that encrypts by itself where the kernel does not stays in shared memory.
 #[test]

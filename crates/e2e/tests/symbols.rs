@@ -1,32 +1,200 @@
-//! The library exports the libc names that it interposes, and nothing else.
+//! The library exports the libc names that it interposes, and nothing else; and it interposes every function of the C library
+//! that takes a descriptor, unless there is a reason not to.
 
 use headwater_testkit::needs;
-use std::path::Path;
-use std::process::Command;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-#[test]
-fn the_list_of_dynamic_symbols_is_pinned() {
-    needs!("binutils");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let library = std::env::var("HEADWATER_LIBRARY")
-        .map_or_else(|_| root.join("target/release/libheadwater.so"), Into::into);
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/libheadwater")
+}
+
+fn dynamic_symbols(of: &Path) -> String {
     let nm = Command::new("nm")
         .args(["-D", "--defined-only", "--format=posix"])
-        .arg(&library)
+        .arg(of)
         .output()
         .expect("nm, from the package binutils");
     assert!(
         nm.status.success(),
-        "nm cannot read {library:?}: run make build first"
+        "nm cannot read {of:?}: run make build first"
     );
-    let text = String::from_utf8(nm.stdout).unwrap();
+    String::from_utf8(nm.stdout).unwrap()
+}
+
+#[test]
+fn the_list_of_dynamic_symbols_is_pinned() {
+    needs!("binutils");
+    let library = std::env::var("HEADWATER_LIBRARY").map_or_else(
+        |_| folder().join("../../target/release/libheadwater.so"),
+        Into::into,
+    );
+    let text = dynamic_symbols(&library);
     let mut exported: Vec<&str> = text.lines().filter_map(|l| l.split(' ').next()).collect();
     exported.sort_unstable();
-    let pinned = std::fs::read_to_string(root.join("crates/libheadwater/exports.txt")).unwrap();
+    let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
     let mut pinned: Vec<&str> = pinned.lines().collect();
     pinned.sort_unstable();
     assert_eq!(
         exported, pinned,
         "a change of the list is a change of crates/libheadwater/exports.txt"
     );
+}
+
+/// Headers that declare functions which take descriptors.
+const HEADERS: &str = "aio.h dirent.h execinfo.h fcntl.h ftw.h mqueue.h netinet/in.h poll.h pty.h rpc/rpc.h sched.h spawn.h stdio.h \
+    stdlib.h sys/epoll.h sys/eventfd.h sys/fanotify.h sys/file.h sys/inotify.h sys/ioctl.h sys/mman.h sys/mount.h sys/pidfd.h \
+    sys/select.h sys/sendfile.h sys/signalfd.h sys/socket.h sys/stat.h sys/statfs.h sys/statvfs.h sys/time.h sys/timerfd.h \
+    sys/uio.h sys/wait.h sys/xattr.h termios.h unistd.h utmp.h";
+
+/// The C library's headers as the compiler sees them.
+fn declarations() -> String {
+    let includes: String = HEADERS
+        .split_whitespace()
+        .map(|h| format!("#if __has_include(<{h}>)\n#include <{h}>\n#endif\n"))
+        .collect();
+    let mut cc = Command::new("cc")
+        .args([
+            "-E",
+            "-P",
+            "-D_GNU_SOURCE",
+            "-D_LARGEFILE64_SOURCE",
+            "-xc",
+            "-",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("cc is installed");
+    let mut stdin = cc.stdin.take().expect("piped");
+    stdin.write_all(includes.as_bytes()).expect("cc reads");
+    drop(stdin);
+    let output = cc.wait_with_output().expect("cc ends");
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).expect("ASCII")
+}
+
+/// Does this parameter name descriptors?
+fn is_descriptor(parameter: &str) -> bool {
+    if ["pollfd", "fd_set", "aiocb"]
+        .iter()
+        .any(|t| parameter.contains(t))
+    {
+        return true;
+    }
+    let Some(name) = parameter.strip_prefix("int ").map(str::trim) else {
+        return false;
+    };
+    let number = ["fd", "fildes", "sock"]
+        .iter()
+        .any(|part| name.contains(part));
+    number && !["__nfds", "__fdtype"].contains(&name)
+}
+
+/// The name of a declared function that takes a descriptor.
+fn taker(declaration: &str) -> Option<&str> {
+    let (before, rest) = declaration.split_once('(')?;
+    let name = before.trim().rsplit([' ', '*']).next()?;
+    let parameters = rest.split(')').next()?;
+    let mut parameters = parameters.split(',').map(str::trim);
+    parameters.any(is_descriptor).then_some(name)
+}
+
+/// The name of which this is one more: `__pread64_chk` of `pread`.
+fn plain(name: &str) -> &str {
+    let mut plain = name.trim_start_matches('_');
+    for prefix in ["libc_", "IO_"] {
+        plain = plain.strip_prefix(prefix).unwrap_or(plain);
+    }
+    for suffix in ["_nocancel", "_chk", "_2", "64", "64v2"] {
+        plain = plain.strip_suffix(suffix).unwrap_or(plain);
+    }
+    plain
+}
+
+/// The C library of this program.
+fn libc_path() -> PathBuf {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("proc is mounted");
+    let paths = maps.lines().filter_map(|l| l.split_whitespace().nth(5));
+    let libc = paths
+        .map(Path::new)
+        .find(|p| p.file_name().is_some_and(|n| n == "libc.so.6"));
+    libc.expect("a program of the GNU C library").to_path_buf()
+}
+
+/// "reason: names", an indented line going on with the names.
+fn reasons() -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(folder().join("not-interposed.txt")).unwrap();
+    let text = text.replace("\n    ", " ");
+    let lines = text
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with('#'));
+    lines
+        .flat_map(|l| {
+            let (reason, names) = l.split_once(": ").expect("reason: names");
+            let names: Vec<_> = names.split_whitespace().map(str::to_string).collect();
+            names.into_iter().map(|n| (n, reason.to_string()))
+        })
+        .collect()
+}
+
+#[test]
+fn every_function_that_takes_a_descriptor_is_interposed_or_has_a_reason_not_to_be() {
+    needs!("binutils");
+    let text = dynamic_symbols(&libc_path());
+    let functions: Vec<(&str, &str)> = text
+        .lines()
+        .filter_map(|l| {
+            let mut words = l.split(' ');
+            let (name, kind, at) = (words.next()?, words.next()?, words.next()?);
+            let name = name.split('@').next()?;
+            matches!(kind, "T" | "W" | "i").then_some((name, at))
+        })
+        .collect();
+    let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
+    let exported: BTreeSet<&str> = pinned.lines().collect();
+    let reasons = reasons();
+
+    let declared = declarations();
+    let declared: String = declared.split_whitespace().collect::<Vec<_>>().join(" ");
+    let takers: BTreeSet<&str> = declared.split([';', '{', '}']).filter_map(taker).collect();
+    for known in [
+        "read",
+        "sendmmsg",
+        "copy_file_range",
+        "epoll_pwait2",
+        "aio_read",
+        "poll",
+    ] {
+        assert!(
+            takers.contains(known),
+            "the headers are not understood: {known}"
+        );
+    }
+
+    let takes = |name: &str| {
+        takers.contains(name) || takers.contains(plain(name)) || exported.contains(name)
+    };
+    let places: BTreeSet<&str> = functions
+        .iter()
+        .filter(|(name, _)| takes(name) || reasons.contains_key(*name))
+        .map(|(_, at)| *at)
+        .collect();
+    let unexplained: BTreeSet<&str> = functions
+        .iter()
+        .filter(|(name, at)| takes(name) || places.contains(at))
+        .map(|(name, _)| *name)
+        .filter(|name| !exported.contains(name) && !reasons.contains_key(*name))
+        .collect();
+    assert!(
+        unexplained.is_empty(),
+        "to be interposed, or to have a reason in crates/libheadwater/not-interposed.txt: {unexplained:?}"
+    );
+    let both: Vec<&String> = reasons
+        .keys()
+        .filter(|n| exported.contains(n.as_str()))
+        .collect();
+    assert!(both.is_empty(), "interposed after all: {both:?}");
 }

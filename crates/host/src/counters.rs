@@ -59,6 +59,7 @@ reasons! {
     SharedSet: "shared-set",
     Panic: "panic",
     Stalled: "stalled",
+    Confined: "confined",
 }
 
 static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
@@ -132,8 +133,7 @@ pub fn write_line(end: &str) {
 
 fn format_line(line: &mut sys::Cursor<'_>, end: &str) -> core::fmt::Result {
     let mut comm = [0u8; 16];
-    // SAFETY: PR_GET_NAME fills at most 16 bytes. prctl is not interposed.
-    unsafe { libc::prctl(libc::PR_GET_NAME, comm.as_mut_ptr()) };
+    sys::thread_name(&mut comm);
     write!(
         line,
         "{{\"pid\":{},\"ppid\":{},\"comm\":\"",

@@ -5,6 +5,7 @@
 //! other and from foreign ones. A registration is *hot* when its ring may hold something that no bell will announce, else
 //! *armed*: the peer rings. `wait` looks at the hot ones, spins while that pays, arms what is left and sleeps in the kernel.
 
+pub mod left;
 mod regs;
 mod set;
 mod wait;
@@ -187,6 +188,12 @@ pub fn duplicated_set(h: Handle, fd: i32) {
 /// In the child of a fork: sets it inherited take no new carried connections, since the parent may share them.
 pub fn in_child() {
     for_sets(|set| set.inherited());
+}
+
+/// The process is about to confine itself: sockets are registered as the program asked, without us. Those that `has_rest` says
+/// have something that the kernel does not know of are noted in [`left`].
+pub fn surrender(has_rest: impl Fn(Handle) -> bool) {
+    for_sets(|set| set.surrender(&has_rest));
 }
 
 static HELD: AtomicU32 = AtomicU32::new(0);

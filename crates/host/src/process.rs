@@ -15,6 +15,7 @@ static PID: AtomicI32 = AtomicI32::new(0);
 static NETNS: AtomicU64 = AtomicU64::new(0);
 static ENABLED: AtomicBool = AtomicBool::new(false);
 static PRESENT: AtomicBool = AtomicBool::new(false);
+static CONFINED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
@@ -42,6 +43,18 @@ pub fn arrive() {
     PRESENT.store(true, Ordering::Release);
 }
 
+/// The program has confined itself: none of its calls passes through us from here on, but for what it must be given first.
+pub fn confine() {
+    CONFINED.store(true, Ordering::Release);
+    PRESENT.store(false, Ordering::Release);
+    enable(false);
+}
+
+#[inline]
+pub fn is_confined() -> bool {
+    CONFINED.load(Ordering::Acquire)
+}
+
 /// May there be descriptors that are not foreign?
 #[inline]
 pub fn present() -> bool {
@@ -66,7 +79,7 @@ pub fn netns() -> u64 {
 
 /// Is this the child of a vfork (or of a raw clone), which shares our memory but is not us?
 pub fn is_borrowed() -> bool {
-    sys::getpid() != pid()
+    !is_confined() && sys::getpid() != pid()
 }
 
 pub use identity::dead;

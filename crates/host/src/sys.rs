@@ -208,6 +208,12 @@ pub fn gettid() -> i32 {
     unsafe { call!(gettid) }.map_or(0, |n| n as i32)
 }
 
+/// The calling thread's name, with zeroes behind it.
+pub fn thread_name(name: &mut [u8; 16]) {
+    // SAFETY: PR_GET_NAME fills at most 16 bytes.
+    let _ = unsafe { call!(prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
+}
+
 pub fn getppid() -> i32 {
     // SAFETY: no arguments.
     unsafe { call!(getppid) }.map_or(0, |n| n as i32)

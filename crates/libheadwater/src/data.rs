@@ -1,9 +1,11 @@
 //! Calls that move data.
 
+use core::cell::Cell;
 use core::ptr::{null, null_mut};
 
 use headwater_host::process;
 use headwater_host::table::{self, Handle, Kind};
+use headwater_sockets::recv::Own;
 use headwater_sockets::{conn, recv as receiving, send as sending, splice as splicing};
 use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
@@ -30,24 +32,42 @@ macro_rules! no_stream {
     };
 }
 
+/// `own` is the program's call, for as long as the kernel serves the connection.
 #[inline(never)]
-unsafe fn take(fd: c_int, iov: &[iovec], flags: c_int) -> Option<ssize_t> {
-    let h = table::socket(fd)?;
-    let r = receiving::recv(conn::get(h)?, fd, iov, flags)?;
-    (!is_stale(fd, h, r)).then(|| result(r))
+unsafe fn take(fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
+    if let Some(h) = table::socket(fd)
+        && let Some(c) = conn::get(h)
+        && let Some(r) = receiving::recv_as(c, fd, iov, flags, own)
+        && !is_stale(fd, h, r)
+    {
+        return result(r);
+    }
+    own(fd, iov)
 }
 
 #[inline(never)]
-unsafe fn give(fd: c_int, iov: &[iovec], flags: c_int) -> Option<ssize_t> {
-    let h = table::socket(fd)?;
-    let r = sending::send(conn::get(h)?, fd, iov, flags)?;
-    (!is_stale(fd, h, r)).then(|| result(r))
+unsafe fn give(fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
+    if let Some(h) = table::socket(fd)
+        && let Some(c) = conn::get(h)
+        && let Some(r) = sending::send_as(c, fd, iov, flags, own)
+        && !is_stale(fd, h, r)
+    {
+        return result(r);
+    }
+    own(fd, iov)
 }
 
 /// Does the kernel say that the number is no socket any more? It was closed round us: the call is for what it is now.
 #[inline]
 fn is_stale(fd: c_int, h: Handle, r: Result<usize, i32>) -> bool {
     matches!(r, Err(libc::ENOTSOCK | libc::EBADF)) && crate::files::is_stale(fd, h)
+}
+
+/// What a call for many messages has moved.
+unsafe fn bytes_of(msgs: *const libc::mmsghdr, n: ssize_t) -> usize {
+    (0..n as usize)
+        .map(|i| (*msgs.add(i)).msg_len as usize)
+        .sum()
 }
 
 /// What the kernel can't move data of at all?
@@ -80,10 +100,12 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> 
         return sctp::readv(h, one(buf, n).as_ptr(), 1);
     }
     // Unlike recv(2) of nothing, read(2) of nothing never waits.
-    match (n > 0).then(|| take(fd, &one(buf, n), 0)).flatten() {
-        Some(r) => r,
-        None => real::read(fd, buf, n),
+    if n == 0 {
+        return real::read(fd, buf, n);
     }
+    take(fd, &one(buf, n), 0, &|fd, v| {
+        real::read(fd, v[0].iov_base, v[0].iov_len)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -95,10 +117,9 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, buf: *const c_void, n: size_t) 
     if let Some(h) = sctp::at(fd) {
         return sctp::sendv(h, one(buf, n).as_ptr(), 1, 0);
     }
-    match give(fd, &one(buf, n), 0) {
-        Some(r) => r,
-        None => real::write(fd, buf, n),
-    }
+    give(fd, &one(buf, n), 0, &|fd, v| {
+        real::write(fd, v[0].iov_base, v[0].iov_len)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -111,8 +132,10 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, n: c_int) ->
         return sctp::readv(h, iov, n as usize);
     }
     let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
-    match some.and_then(|v| take(fd, v, 0)) {
-        Some(r) => r,
+    match some {
+        Some(v) => take(fd, v, 0, &|fd, v| {
+            real::readv(fd, v.as_ptr(), v.len() as c_int)
+        }),
         None => real::readv(fd, iov, n),
     }
 }
@@ -126,9 +149,76 @@ pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, n: c_int) -
     if let Some(h) = sctp::at(fd) {
         return sctp::sendv(h, iov, n as usize, 0);
     }
-    match many(iov, n as usize).and_then(|v| give(fd, v, 0)) {
-        Some(r) => r,
+    match many(iov, n as usize) {
+        Some(v) => give(fd, v, 0, &|fd, v| {
+            real::writev(fd, v.as_ptr(), v.len() as c_int)
+        }),
         None => real::writev(fd, iov, n),
+    }
+}
+
+/// At no position it is readv(2) with flags, which mean nothing to a socket but for RWF_NOWAIT; at one, the kernel refuses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn preadv2(
+    fd: c_int,
+    iov: *const iovec,
+    n: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    unless_foreign!(fd, real::preadv2(fd, iov, n, at, flags));
+    if at != -1 || flags & !(RWF_NOWAIT | RWF_HIPRI) != 0 {
+        return real::preadv2(fd, iov, n, at, flags);
+    }
+    if let Some(h) = streams::at(fd) {
+        return streams::readv(h, iov, n);
+    }
+    if let Some(h) = sctp::at(fd) {
+        return sctp::readv(h, iov, n as usize);
+    }
+    let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
+    match some {
+        Some(v) => take(fd, v, dontwait(flags), &|fd, v| {
+            real::preadv2(fd, v.as_ptr(), v.len() as c_int, -1, flags)
+        }),
+        None => real::preadv2(fd, iov, n, at, flags),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pwritev2(
+    fd: c_int,
+    iov: *const iovec,
+    n: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    unless_foreign!(fd, real::pwritev2(fd, iov, n, at, flags));
+    if at != -1 || flags & !(RWF_NOWAIT | RWF_HIPRI) != 0 {
+        return real::pwritev2(fd, iov, n, at, flags);
+    }
+    if let Some(h) = streams::at(fd) {
+        return streams::writev(h, iov, n);
+    }
+    if let Some(h) = sctp::at(fd) {
+        return sctp::sendv(h, iov, n as usize, dontwait(flags));
+    }
+    match many(iov, n as usize) {
+        Some(v) => give(fd, v, dontwait(flags), &|fd, v| {
+            real::pwritev2(fd, v.as_ptr(), v.len() as c_int, -1, flags)
+        }),
+        None => real::pwritev2(fd, iov, n, at, flags),
+    }
+}
+
+const RWF_HIPRI: c_int = 1;
+const RWF_NOWAIT: c_int = 8;
+
+fn dontwait(flags: c_int) -> c_int {
+    if flags & RWF_NOWAIT != 0 {
+        libc::MSG_DONTWAIT
+    } else {
+        0
     }
 }
 
@@ -144,10 +234,9 @@ pub unsafe extern "C-unwind" fn recv(
     if let Some(h) = sctp::at(fd) {
         return sctp::recvfrom(h, &one(buf, n), flags, null_mut(), null_mut());
     }
-    match take(fd, &one(buf, n), flags) {
-        Some(r) => r,
-        None => real::recv(fd, buf, n, flags),
-    }
+    take(fd, &one(buf, n), flags, &|fd, v| {
+        real::recv(fd, v[0].iov_base, v[0].iov_len, flags)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -162,10 +251,9 @@ pub unsafe extern "C-unwind" fn send(
     if let Some(h) = sctp::at(fd) {
         return sctp::sendto(h, &one(buf, n), flags, null(), 0);
     }
-    match give(fd, &one(buf, n), flags) {
-        Some(r) => r,
-        None => real::send(fd, buf, n, flags),
-    }
+    give(fd, &one(buf, n), flags, &|fd, v| {
+        real::send(fd, v[0].iov_base, v[0].iov_len, flags)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -182,16 +270,16 @@ pub unsafe extern "C-unwind" fn recvfrom(
     if let Some(h) = sctp::at(fd) {
         return sctp::recvfrom(h, &one(buf, n), flags, from, len);
     }
-    match take(fd, &one(buf, n), flags) {
-        Some(r) => {
-            // A connected stream names no sender.
-            if r >= 0 && !from.is_null() && !len.is_null() {
-                *len = 0;
-            }
-            r
-        }
-        None => real::recvfrom(fd, buf, n, flags, from, len),
+    let by_kernel = Cell::new(false);
+    let r = take(fd, &one(buf, n), flags, &|fd, v| {
+        by_kernel.set(true);
+        real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len)
+    });
+    // A connected stream names no sender.
+    if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
+        *len = 0;
     }
+    r
 }
 
 #[unsafe(no_mangle)]
@@ -208,10 +296,9 @@ pub unsafe extern "C-unwind" fn sendto(
     if let Some(h) = sctp::at(fd) {
         return sctp::sendto(h, &one(buf, n), flags, to, len);
     }
-    match give(fd, &one(buf, n), flags) {
-        Some(r) => r,
-        None => real::sendto(fd, buf, n, flags, to, len),
-    }
+    give(fd, &one(buf, n), flags, &|fd, v| {
+        real::sendto(fd, v[0].iov_base, v[0].iov_len, flags, to, len)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -221,27 +308,30 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_in
     if let Some(h) = sctp::at(fd) {
         return sctp::recvmsg(h, msg, flags);
     }
-    let Some(h) = table::socket(fd).filter(|_| !msg.is_null()) else {
+    if table::socket(fd).is_none() || msg.is_null() {
+        return real::recvmsg(fd, msg, flags);
+    }
+    let Some(v) = many((*msg).msg_iov, (*msg).msg_iovlen) else {
         return real::recvmsg(fd, msg, flags);
     };
+    let by_kernel = Cell::new(false);
     // By the kernel come control messages too.
-    if (*msg).msg_controllen > 0
-        && let Some(c) = conn::get(h)
-        && let Some(r) = receiving::by_kernel(c, fd, flags, || real::recvmsg(fd, msg, flags))
-    {
-        return result(r);
+    let r = take(fd, v, flags, &|fd, v| {
+        by_kernel.set(true);
+        let mut own = *msg;
+        (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
+        let r = real::recvmsg(fd, &mut own, flags);
+        (*msg).msg_namelen = own.msg_namelen;
+        (*msg).msg_controllen = own.msg_controllen;
+        (*msg).msg_flags = own.msg_flags;
+        r
+    });
+    if r >= 0 && !by_kernel.get() {
+        (*msg).msg_namelen = 0;
+        (*msg).msg_controllen = 0;
+        (*msg).msg_flags = 0;
     }
-    match many((*msg).msg_iov, (*msg).msg_iovlen).and_then(|v| take(fd, v, flags)) {
-        Some(r) => {
-            if r >= 0 {
-                (*msg).msg_namelen = 0;
-                (*msg).msg_controllen = 0;
-                (*msg).msg_flags = 0;
-            }
-            r
-        }
-        None => real::recvmsg(fd, msg, flags),
-    }
+    r
 }
 
 #[unsafe(no_mangle)]
@@ -267,8 +357,8 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
         headwater_sockets::life::passing_on(fd);
         return real::sendmsg(fd, msg, flags);
     }
-    match many((*msg).msg_iov, (*msg).msg_iovlen).and_then(|v| give(fd, v, flags)) {
-        Some(r) => r,
+    match many((*msg).msg_iov, (*msg).msg_iovlen) {
+        Some(v) => give(fd, v, flags, &|fd, _| real::sendmsg(fd, msg, flags)),
         None => real::sendmsg(fd, msg, flags),
     }
 }
@@ -284,8 +374,14 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     if let Some(h) = sctp::at(fd) {
         return sctp::recvmmsg(h, msgs, n, flags, timeout);
     }
-    if table::socket(fd).is_none() || n == 0 {
+    let Some(h) = table::socket(fd).filter(|_| n > 0) else {
         return real::recvmmsg(fd, msgs, n, flags, timeout);
+    };
+    if let Some(c) = conn::get(h) {
+        let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+        if let Some(received) = receiving::counted(c, fd, call, |n| bytes_of(msgs, n)) {
+            return received as c_int;
+        }
     }
     // On a stream the first message takes what there is; asking for more would only split it.
     let r = recvmsg(fd, &mut (*msgs).msg_hdr, flags & !libc::MSG_WAITFORONE);
@@ -306,8 +402,25 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     if let Some(h) = sctp::at(fd) {
         return sctp::sendmmsg(h, msgs, n, flags);
     }
-    if table::socket(fd).is_none() {
+    let passes = |m: &libc::mmsghdr| m.msg_hdr.msg_controllen > 0;
+    if table::any_tracked() && !msgs.is_null() {
+        for m in core::slice::from_raw_parts(msgs, n.min(1024) as usize) {
+            if passes(m) {
+                if sctp::refuses_passing(&m.msg_hdr) {
+                    return -1;
+                }
+                crate::process::before_passing(&m.msg_hdr);
+            }
+        }
+    }
+    let Some(h) = table::socket(fd) else {
         return real::sendmmsg(fd, msgs, n, flags);
+    };
+    if let Some(c) = conn::get(h) {
+        let call = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
+        if let Some(sent) = sending::counted(c, call, |n| bytes_of(msgs, n)) {
+            return sent as c_int;
+        }
     }
     for i in 0..n.min(1024) as usize {
         let m = msgs.add(i);
@@ -342,10 +455,12 @@ pub unsafe extern "C-unwind" fn sendfile(
         return -1;
     }
     match table::socket(out).and_then(conn::get) {
-        Some(c) => match sending::counted(c, || real::sendfile(out, from, offset, n)) {
-            Some(sent) => sent,
-            None => send_file(out, from, offset, n),
-        },
+        Some(c) => {
+            match sending::counted(c, || real::sendfile(out, from, offset, n), |n| n as usize) {
+                Some(sent) => sent,
+                None => send_file(out, from, offset, n),
+            }
+        }
         None => real::sendfile(out, from, offset, n),
     }
 }
@@ -445,7 +560,8 @@ pub unsafe extern "C-unwind" fn splice(
     n: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    if is_ours(from) || is_ours(to) {
+    let has_rest = table::socket(from).is_some_and(headwater_sockets::confine::has_rest);
+    if is_ours(from) || is_ours(to) || has_rest {
         headwater_host::next::set_errno(libc::EINVAL);
         return -1;
     }
@@ -456,8 +572,10 @@ pub unsafe extern "C-unwind" fn splice(
     if let Some(c) = table::socket(from).and_then(conn::get)
         && is_pipe(to)
     {
-        let moved = receiving::by_kernel(c, from, 0, call);
-        return match moved.or_else(|| splicing::splice(c, to, n, flags)) {
+        if let Some(n) = receiving::counted(c, from, call, |n| n as usize) {
+            return n;
+        }
+        return match splicing::splice(c, to, n, flags) {
             Some(r) => result(r),
             None => call(),
         };

@@ -179,6 +179,12 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
         life::passing_on(fd);
         return real();
     }
+    if process::is_confined() {
+        life::closing(to);
+        let new = real();
+        note_dup(fd, new);
+        return new;
+    }
     // What the kernel would refuse must leave `to` as it is.
     let known = table::lookup(to);
     if known.is_some_and(is_hidden)
@@ -252,6 +258,10 @@ fn note_dup(fd: c_int, new: c_int) {
             e.duplicated(new);
         } else {
             life::duplicated(h, new);
+            if (0..=2).contains(&new) {
+                // The C library's streams, and those of other languages, use these numbers by ways of their own.
+                life::passing_on(new);
+            }
         }
     }
 }

@@ -11,13 +11,17 @@
 //!   streams  getmsg, putmsg and what else <stropts.h> has
 //!   xti      the t_ calls of <xti.h>; tli: what <tiuser.h> adds
 //!   netconfig, netdir   <netconfig.h>, <netdir.h>
+//!   confine  prctl, for seccomp
 //!   jump     longjmp
 //!   process  fork, exec, spawn, signals
-//!   variadic dprintf, execl, syscall, by way of variadic.c
+//!   round    syscall; aliases: second names, aio
+//!   variadic dprintf, execl, by way of variadic.c
 //! ```
 //!
 //! Exported functions are `extern "C-unwind"`: a cancelled thread unwinds through them, so they own nothing across a wait.
 
+mod aliases;
+mod confine;
 mod data;
 mod files;
 mod jump;
@@ -26,6 +30,7 @@ mod netconfig;
 mod netdir;
 mod process;
 mod real;
+mod round;
 mod sctp;
 mod sockets;
 mod start;

@@ -57,14 +57,14 @@ pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
 
 /// The image is about to be replaced, or a copy of our descriptors to be given to another image.
 fn before_exec() {
-    if headwater_sockets::started() && table::any_tracked() {
+    if headwater_sockets::started() && table::any_tracked() && !process::is_confined() {
         life::before_exec();
     }
 }
 
 /// The C library starts it, with the program's own environment.
 fn before_shell() {
-    if table::any_tracked() {
+    if table::any_tracked() && !process::is_confined() {
         face::note_lost(face::lost_by_exec());
     }
     before_exec();
@@ -76,6 +76,9 @@ unsafe fn replacing(
     envp: *const *const c_char,
     exec: impl FnOnce(*const *const c_char) -> c_int,
 ) -> c_int {
+    if process::is_confined() {
+        return exec(envp);
+    }
     before_exec();
     let inheritance = inheritance(envp, true);
     let envp = inheritance.as_ref().map_or(envp, |i| i.environment());
@@ -100,7 +103,7 @@ fn keeps_errno(does: fn()) {
 
 /// What the new image is to have: `here`, in this process.
 unsafe fn inheritance(envp: *const *const c_char, here: bool) -> Option<streams::Inheritance> {
-    if !table::any_tracked() {
+    if !table::any_tracked() || process::is_confined() {
         return None;
     }
     let sockets = remote::save(here);

@@ -52,6 +52,7 @@ headwater_host::next_fns! {
     fn openat64(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
     fn __open_2(path: *const c_char, flags: c_int) -> c_int;
     fn __open64_2(path: *const c_char, flags: c_int) -> c_int;
+    fn __openat_2(dir: c_int, path: *const c_char, flags: c_int) -> c_int;
     fn close(fd: c_int) -> c_int;
     fn dup(fd: c_int) -> c_int;
     fn dup2(fd: c_int, to: c_int) -> c_int;
@@ -71,6 +72,16 @@ headwater_host::next_fns! {
     fn epoll_wait(ep: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int;
     fn epoll_pwait(ep: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
     fn epoll_pwait2(ep: c_int, events: *mut epoll_event, max: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+    fn syscall(number: libc::c_long, a: libc::c_long, b: libc::c_long, c: libc::c_long, d: libc::c_long, e: libc::c_long, f: libc::c_long) -> libc::c_long;
+    fn preadv2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t;
+    fn pwritev2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t;
+    fn aio_read(request: *mut c_void) -> c_int;
+    fn aio_read64(request: *mut c_void) -> c_int;
+    fn aio_write(request: *mut c_void) -> c_int;
+    fn aio_write64(request: *mut c_void) -> c_int;
+    fn lio_listio(mode: c_int, list: *const *mut c_void, n: c_int, event: *mut c_void) -> c_int;
+    fn lio_listio64(mode: c_int, list: *const *mut c_void, n: c_int, event: *mut c_void) -> c_int;
+    fn prctl(option: c_int, a: libc::c_ulong, b: libc::c_ulong, c: libc::c_ulong, d: libc::c_ulong) -> c_int;
     fn fork() -> pid_t;
     fn _exit(status: c_int) -> !;
     fn execve(path: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;

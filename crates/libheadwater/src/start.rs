@@ -50,7 +50,7 @@ extern "C" fn at_exit() {
 
 /// The process (or its image) ends: tell the peers and write the line.
 pub fn ended(how: &str) {
-    if process::pid() == 0 || process::is_borrowed() {
+    if process::is_confined() || process::pid() == 0 || process::is_borrowed() {
         return;
     }
     face::tell_counts();
@@ -69,17 +69,43 @@ pub fn ended(how: &str) {
     counters::reset();
 }
 
+/// A fork that the C library does not make.
+pub unsafe fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
+    before_fork();
+    let pid = fork();
+    let errno = headwater_host::next::errno();
+    if pid == 0 {
+        in_child();
+    } else {
+        in_parent();
+        if pid < 0 && process::present() {
+            life::fork_failed();
+        }
+    }
+    headwater_host::next::set_errno(errno);
+    pid
+}
+
 unsafe extern "C" fn before_fork() {
+    if process::is_confined() {
+        return;
+    }
     streams::before_fork();
     life::before_fork();
 }
 
 unsafe extern "C" fn in_parent() {
+    if process::is_confined() {
+        return;
+    }
     life::after_fork_in_parent();
     streams::after_fork(false);
 }
 
 unsafe extern "C" fn in_child() {
+    if process::is_confined() {
+        return;
+    }
     life::after_fork_in_child();
     streams::after_fork(true);
 }

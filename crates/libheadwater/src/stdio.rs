@@ -53,9 +53,13 @@ unsafe fn tell_number(file: *mut c_void, fd: c_int) {
     }
 }
 
-/// A stream, or an SCTP socket?
+/// A stream, an SCTP socket, or one of which something is left that the kernel does not have?
 fn is_ours(fd: c_int) -> bool {
-    table::lookup(fd).is_some_and(|h| matches!(h.kind(), Kind::Stream | Kind::Sctp))
+    table::lookup(fd).is_some_and(|h| match h.kind() {
+        Kind::Stream | Kind::Sctp => true,
+        Kind::Socket => headwater_sockets::confine::has_rest(h),
+        _ => false,
+    })
 }
 
 /// The same, or a connection that is looked after?

@@ -534,6 +534,24 @@ pub unsafe extern "C-unwind" fn __open64_2(path: *const c_char, flags: c_int) ->
     }
 }
 
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __openat_2(dir: c_int, path: *const c_char, flags: c_int) -> c_int {
+    let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
+    match ours.then(|| open_stream(path, flags)).flatten() {
+        Some(r) => r,
+        None => real::__openat_2(dir, path, flags),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __openat64_2(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+) -> c_int {
+    __openat_2(dir, path, flags)
+}
+
 /// strlog(9F), its text formatted by variadic.c.
 pub extern "C" fn log(mid: i16, sid: i16, level: c_char, flags: u16, text: *const c_char) -> c_int {
     // SAFETY: a C string of variadic.c's.

@@ -3,33 +3,29 @@
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int};
 
-use headwater_host::{process, table};
-use headwater_sockets::life;
-
 unsafe extern "C" {
     fn hw_dprintf();
     fn hw_dprintf_chk();
     fn hw_execl();
     fn hw_execlp();
     fn hw_execle();
-    fn hw_syscall();
     fn hw_strlog();
     fn hw_on_strlog(f: extern "C" fn(i16, i16, c_char, u16, *const c_char) -> c_int);
-    fn hw_on_going_round(f: extern "C" fn());
 }
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! jump {
-    ($to:ident) => {
+    ($to:path) => {
         naked_asm!("jmp {}", sym $to)
     };
 }
 #[cfg(target_arch = "aarch64")]
 macro_rules! jump {
-    ($to:ident) => {
+    ($to:path) => {
         naked_asm!("b {}", sym $to)
     };
 }
+pub(crate) use jump;
 
 macro_rules! names {
     ($($name:ident = $to:ident),* $(,)?) => {$(
@@ -47,24 +43,11 @@ names! {
     execl = hw_execl,
     execlp = hw_execlp,
     execle = hw_execle,
-    syscall = hw_syscall,
     strlog = hw_strlog,
 }
 
 /// Hooks up variadic.c, once at start.
 pub fn start() {
-    // SAFETY: sets two pointers, before the program runs.
-    unsafe {
-        hw_on_going_round(going_round);
-        hw_on_strlog(crate::streams::log);
-    }
-}
-
-/// Requests on any descriptor may go round us from here on.
-extern "C" fn going_round() {
-    if process::present() && table::any_tracked() {
-        for (fd, _) in table::entries() {
-            life::passing_on(fd);
-        }
-    }
+    // SAFETY: sets a pointer, before the program runs.
+    unsafe { hw_on_strlog(crate::streams::log) };
 }

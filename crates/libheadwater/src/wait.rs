@@ -3,7 +3,12 @@
 use headwater_host::{epoll, poll as polling, sys, table};
 use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 
-use crate::real;
+use crate::{confine, real};
+
+const NOW: timespec = timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
 
 fn from_ms(timeout: c_int) -> Option<u64> {
     (timeout >= 0).then(|| timeout as u64 * 1_000_000)
@@ -18,13 +23,24 @@ unsafe fn ours<'a>(fds: *mut pollfd, n: nfds_t) -> Option<&'a mut [pollfd]> {
         return None;
     }
     let set = core::slice::from_raw_parts_mut(fds, n as usize);
-    polling::concerns(set).then_some(set)
+    (polling::concerns(set) && !confine::is_plain(set)).then_some(set)
+}
+
+/// Does poll(2) of these have to be served by us?
+pub unsafe fn concerns(fds: *mut pollfd, n: nfds_t) -> bool {
+    ours(fds, n).is_some()
+}
+
+/// Does select(2)?
+pub unsafe fn select_concerns(n: c_int, sets: [*const fd_set; 3]) -> bool {
+    n <= libc::FD_SETSIZE as c_int && polling::select_concerns(n, sets)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int {
     match ours(fds, n) {
-        Some(set) => polling::poll(set, from_ms(timeout), core::ptr::null()),
+        Some(set) => confine::poll(fds, set.len(), || real::poll(fds, n, 0))
+            .unwrap_or_else(|| polling::poll(set, from_ms(timeout), core::ptr::null())),
         None => real::poll(fds, n, timeout),
     }
 }
@@ -37,7 +53,8 @@ pub unsafe extern "C-unwind" fn ppoll(
     mask: *const sigset_t,
 ) -> c_int {
     match ours(fds, n) {
-        Some(set) => polling::poll(set, from_timespec(timeout), mask),
+        Some(set) => confine::poll(fds, set.len(), || real::ppoll(fds, n, &NOW, mask))
+            .unwrap_or_else(|| polling::poll(set, from_timespec(timeout), mask)),
         None => real::ppoll(fds, n, timeout, mask),
     }
 }
@@ -77,8 +94,12 @@ pub unsafe extern "C-unwind" fn select(
     e: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    if n > libc::FD_SETSIZE as c_int || !polling::select_concerns(n, [r, w, e]) {
+    if !select_concerns(n, [r, w, e]) {
         return real::select(n, r, w, e, timeout);
+    }
+    let mut now: timeval = core::mem::zeroed();
+    if let Some(told) = confine::select(n, r, || real::select(n, r, w, e, &mut now)) {
+        return told;
     }
     let ns = (!timeout.is_null())
         .then(|| (*timeout).tv_sec as u64 * 1_000_000_000 + (*timeout).tv_usec as u64 * 1000);
@@ -102,10 +123,11 @@ pub unsafe extern "C-unwind" fn pselect(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    if n > libc::FD_SETSIZE as c_int || !polling::select_concerns(n, [r, w, e]) {
+    if !select_concerns(n, [r, w, e]) {
         return real::pselect(n, r, w, e, timeout, mask);
     }
-    polling::select(n, [r, w, e], from_timespec(timeout), mask)
+    confine::select(n, r, || real::pselect(n, r, w, e, &NOW, mask))
+        .unwrap_or_else(|| polling::select(n, [r, w, e], from_timespec(timeout), mask))
 }
 
 #[unsafe(no_mangle)]
@@ -133,7 +155,11 @@ pub unsafe extern "C-unwind" fn epoll_ctl(
     event: *mut epoll_event,
 ) -> c_int {
     if !headwater_host::process::present() {
-        return real::epoll_ctl(ep, op, fd, event);
+        let r = real::epoll_ctl(ep, op, fd, event);
+        if r == 0 && headwater_host::process::is_confined() {
+            epoll::left::changed(ep, op, fd, event);
+        }
+        return r;
     }
     epoll::ctl(ep, op, fd, event)
 }
@@ -147,7 +173,8 @@ pub unsafe extern "C-unwind" fn epoll_wait(
 ) -> c_int {
     match epoll::wait(ep, events, max, from_ms(timeout), core::ptr::null()) {
         Some(n) => n,
-        None => real::epoll_wait(ep, events, max, timeout),
+        None => confine::epoll(ep, events, max, || real::epoll_wait(ep, events, max, 0))
+            .unwrap_or_else(|| real::epoll_wait(ep, events, max, timeout)),
     }
 }
 
@@ -161,7 +188,10 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
 ) -> c_int {
     match epoll::wait(ep, events, max, from_ms(timeout), mask) {
         Some(n) => n,
-        None => real::epoll_pwait(ep, events, max, timeout, mask),
+        None => confine::epoll(ep, events, max, || {
+            real::epoll_pwait(ep, events, max, 0, mask)
+        })
+        .unwrap_or_else(|| real::epoll_pwait(ep, events, max, timeout, mask)),
     }
 }
 
@@ -175,6 +205,9 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
 ) -> c_int {
     match epoll::wait(ep, events, max, from_timespec(timeout), mask) {
         Some(n) => n,
-        None => real::epoll_pwait2(ep, events, max, timeout, mask),
+        None => confine::epoll(ep, events, max, || {
+            real::epoll_pwait2(ep, events, max, &NOW, mask)
+        })
+        .unwrap_or_else(|| real::epoll_pwait2(ep, events, max, timeout, mask)),
     }
 }

@@ -10,6 +10,7 @@ use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering}
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, sys};
 
+use crate::confine::Rest;
 use crate::record::{self, Record};
 use crate::segment::{Mapped, View};
 
@@ -28,6 +29,8 @@ pub enum Phase {
     Tracked = 2,
     /// It has a segment; directions switch as the protocol says.
     Carried = 3,
+    /// The process has confined itself before the program had read what was in the ring: see confine.rs.
+    Rest = 4,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,6 +128,7 @@ pub struct Conn {
     next_free: AtomicU32,
     /// Listener: the process that posted it.
     pub posted_by: AtomicU64,
+    rest: AtomicPtr<Rest>,
     /// The number is one of the library's own (a transport endpoint's), not the program's.
     pub ours: AtomicU32,
     /// Client: the connection that was offered.
@@ -274,6 +278,7 @@ impl Conn {
             1 => Phase::Listener,
             2 => Phase::Tracked,
             3 => Phase::Carried,
+            4 => Phase::Rest,
             _ => Phase::Free,
         }
     }
@@ -312,6 +317,21 @@ impl Conn {
             record: self.record(),
             end: self.role.load(Ordering::Relaxed) as usize & 1,
         })
+    }
+
+    /// The kernel serves it from now on, once the program has had `rest`.
+    pub fn keep_rest(&self, rest: &'static Rest) {
+        self.rest
+            .store(rest as *const Rest as *mut Rest, Ordering::Release);
+        self.phase.store(Phase::Rest as u32, Ordering::Release);
+    }
+
+    pub fn rest(&self) -> Option<&'static Rest> {
+        if self.phase() != Phase::Rest {
+            return None;
+        }
+        // SAFETY: rests are never freed.
+        unsafe { self.rest.load(Ordering::Acquire).as_ref() }
     }
 
     pub fn offer(&self) -> Option<Offer> {

@@ -12,12 +12,14 @@
 //!   pins        calls that wait, and how their waits are left
 //!   switch      the protocol: each direction moves between kernel and ring, byte-exactly, any number of times
 //!   readiness   poll, select, epoll
+//!   confine     before seccomp: everything goes back to the kernel
 //!   truth, look what the kernel counted; how the shadow ended
 //!   conn, record, segment   state: of a process, of an end, of both ends
 //! ```
 
 pub mod boards;
 pub mod buffers;
+pub mod confine;
 pub mod conn;
 pub mod handover;
 pub mod life;

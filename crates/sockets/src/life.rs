@@ -189,11 +189,7 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     }
     match c.phase() {
         Phase::Listener => {
-            if c.posted_by.load(Ordering::Relaxed) == process::owner().bits()
-                && let Some(addr) = local(shadow)
-            {
-                boards::all().for_each(|board| board.remove_listener(addr));
-            }
+            unlist(c, shadow);
             c.abandon();
             None
         }
@@ -218,7 +214,16 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
                 last_close(c, v, shadow)
             })
         }
-        Phase::Free => None,
+        Phase::Free | Phase::Rest => None,
+    }
+}
+
+/// Takes a listener off the board, if this process has put it there.
+pub fn unlist(c: &Conn, fd: i32) {
+    if c.posted_by.load(Ordering::Relaxed) == process::owner().bits()
+        && let Some(addr) = local(fd)
+    {
+        boards::all().for_each(|board| board.remove_listener(addr));
     }
 }
 
@@ -377,7 +382,7 @@ pub fn disconnected(fd: i32, h: Handle) {
                 counters::fallback(Reason::Option);
             }
         }
-        Phase::Free => {}
+        Phase::Free | Phase::Rest => {}
     }
 }
 
@@ -428,7 +433,7 @@ pub fn before_fork() {
             Phase::Listener => {
                 c.record().holders.fetch_add(1, Ordering::AcqRel);
             }
-            Phase::Free => {}
+            Phase::Free | Phase::Rest => {}
         }
     }
     epoll::before_fork();

@@ -6,7 +6,7 @@ use headwater_host::table::Handle;
 
 use crate::conn::{self, Phase};
 use crate::record::NONBLOCK;
-use crate::switch;
+use crate::{confine, switch};
 
 /// The program set (or cleared) O_NONBLOCK.
 pub fn set_nonblocking(h: Handle, on: bool) {
@@ -97,6 +97,10 @@ pub unsafe fn set_option(h: Handle, name: i32, value: *const libc::c_void, len: 
 
 /// Bytes that could be read beyond those that the kernel counts: FIONREAD's share of the ring.
 pub fn unread(h: Handle) -> usize {
+    let rest = confine::unread(h);
+    if rest > 0 {
+        return rest;
+    }
     conn::get(h).and_then(|c| c.view()).map_or(0, |v| {
         if switch::readable(&v) {
             v.in_ring().unread()

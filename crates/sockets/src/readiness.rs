@@ -6,7 +6,7 @@ use headwater_host::table::{Descriptor, Handle};
 
 use crate::conn::{self, Phase};
 use crate::segment::{Tx, View};
-use crate::{look, switch, takeover};
+use crate::{confine, look, switch, takeover};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
@@ -23,7 +23,9 @@ fn carried(h: Handle) -> Option<(&'static conn::Conn, View<'static>)> {
 impl Descriptor for Sockets {
     #[inline]
     fn ready(&self, h: Handle, want: u32) -> u32 {
-        let Some((c, v)) = carried(h) else { return 0 };
+        let Some((c, v)) = carried(h) else {
+            return if confine::has_rest(h) { want & IN } else { 0 };
+        };
         switch::help_withdraw(c, &v);
         let mut ready = 0;
         if want & IN != 0 && switch::readable(&v) && enough(c, &v) {

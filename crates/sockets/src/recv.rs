@@ -20,7 +20,7 @@ use crate::look::Shown;
 use crate::pins::{Pin, Sleep};
 use crate::record::NONBLOCK;
 use crate::segment::{PIN, Tx, View};
-use crate::{guard, look, pins, switch, takeover};
+use crate::{confine, guard, look, pins, switch, takeover};
 
 /// Pauses, a fraction of a microsecond together, for which a reader of a one-way stream leaves the writer alone.
 const GATHER: u32 = 16;
@@ -44,11 +44,29 @@ pub enum Step {
 /// A result: bytes, or an errno.
 pub type Outcome1 = Result<usize, i32>;
 
-/// Receives into `iov`. `None`: make the C library's own call instead.
+/// The call that the program made, on this number and these buffers: what the kernel is to serve is asked for by that very
+/// call, since a program may have forbidden itself all others.
+pub type Own<'a> = &'a dyn Fn(i32, &[iovec]) -> isize;
+
+/// Receives into `iov`, as recv(2) does. `None`: make the C library's own call instead.
 ///
 /// # Safety
 /// The buffers are valid.
 pub unsafe fn recv(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+    recv_as(c, fd, iov, flags, &|fd, iov| kernel_call(fd, iov, flags))
+}
+
+/// Receives into `iov` in the name of a call that `own` is.
+///
+/// # Safety
+/// The buffers are valid.
+pub unsafe fn recv_as(
+    c: &'static Conn,
+    fd: i32,
+    iov: &[iovec],
+    flags: i32,
+    own: Own<'_>,
+) -> Option<Outcome1> {
     if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
         return None;
     }
@@ -58,46 +76,32 @@ pub unsafe fn recv(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Opti
             takeover::progress(c, fd);
             match c.phase() {
                 Phase::Carried => {}
-                Phase::Tracked => {
-                    let received = tracked(c, flags, || kernel_call(fd, iov, flags));
-                    if received.is_some() {
-                        return received;
-                    }
-                }
+                Phase::Tracked => return tracked(c, fd, iov, flags, own),
                 _ => return None,
             }
         }
+        Phase::Rest => return confine::receive(c, fd, iov, flags, own),
         _ => return None,
     }
-    carried(c, iov, flags)
-}
-
-/// A call of the C library that receives in its own way, with control messages; counted like any other on a tracked
-/// connection. `None`: it was not made.
-///
-/// # Safety
-/// `call` receives on the descriptor `fd` of `c`, with `flags`.
-pub unsafe fn by_kernel(
-    c: &'static Conn,
-    fd: i32,
-    flags: i32,
-    call: impl FnOnce() -> isize,
-) -> Option<Outcome1> {
-    if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 || c.phase() != Phase::Tracked {
-        return None;
-    }
-    takeover::progress(c, fd);
-    (c.phase() == Phase::Tracked).then(|| tracked(c, flags, call))?
+    carried(c, iov, flags, own)
 }
 
 // ---- not (yet) carried: the kernel's own call, counted ----
 
 /// While a call is in the kernel it counts as busy, so nobody takes the connection over under it; the thread that comes
-/// back takes the next step with its next call. `None`: it is carried by now.
-fn tracked(c: &Conn, flags: i32, call: impl FnOnce() -> isize) -> Option<Outcome1> {
+/// back takes the next step with its next call.
+unsafe fn tracked(
+    c: &'static Conn,
+    fd: i32,
+    iov: &[iovec],
+    flags: i32,
+    own: Own<'_>,
+) -> Option<Outcome1> {
     let r = c.record();
-    let ticket = r.enter_settled().ok()?;
-    let n = call();
+    let Ok(ticket) = r.enter_settled() else {
+        return carried(c, iov, flags, own);
+    };
+    let n = own(fd, iov);
     let errno = next::errno();
     if n > 0 && flags & MSG_PEEK == 0 {
         c.operations.fetch_add(1, Ordering::Relaxed);
@@ -107,6 +111,37 @@ fn tracked(c: &Conn, flags: i32, call: impl FnOnce() -> isize) -> Option<Outcome
         r.leave(ticket);
     }
     Some(if n < 0 { Err(errno) } else { Ok(n as usize) })
+}
+
+/// A call of the C library that receives on a tracked connection in its own way; counted like any other. `bytes` says of its
+/// result how much that was. `None`: it is carried by now, and the call was not made.
+///
+/// # Safety
+/// `call` receives on the descriptor `fd` of `c`, if it is tracked.
+pub unsafe fn counted(
+    c: &'static Conn,
+    fd: i32,
+    call: impl FnOnce() -> isize,
+    bytes: impl FnOnce(isize) -> usize,
+) -> Option<isize> {
+    let r = c.record();
+    if c.phase() == Phase::Tracked {
+        takeover::progress(c, fd);
+    }
+    let ticket = match c.phase() {
+        Phase::Tracked => r.enter_settled().ok()?,
+        Phase::Carried | Phase::Rest => return None,
+        _ => return Some(call()),
+    };
+    let n = call();
+    let errno = next::errno();
+    let moved = if n > 0 { bytes(n) } else { 0 };
+    if n > 0 {
+        c.operations.fetch_add(1, Ordering::Relaxed);
+    }
+    r.leave_counted(ticket, &r.received, moved);
+    next::set_errno(errno);
+    Some(n)
 }
 
 /// The C library's own receive, which may block and is a cancellation point.
@@ -122,13 +157,13 @@ unsafe fn kernel_call(fd: i32, iov: &[iovec], flags: i32) -> isize {
 
 // ---- carried ----
 
-unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
     next::pthread_testcancel();
     let mut buffers = Buffers::new(iov);
     let mut pinned = None;
-    let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
+    let result = attempt(c, &v, &mut buffers, flags, own, &mut pinned);
     if let Some(pin) = pinned {
         pins::unpin(c, pin);
     }
@@ -146,6 +181,7 @@ unsafe fn attempt(
     v: &View<'static>,
     buffers: &mut Buffers<'_>,
     flags: i32,
+    own: Own<'_>,
     pinned: &mut Option<Pin>,
 ) -> Option<Result<(), i32>> {
     let r = c.record();
@@ -201,7 +237,7 @@ unsafe fn attempt(
                 if !pin(c, v, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
-                let n = kernel_call(c.fd(), buffers.whole(), flags);
+                let n = own(c.fd(), buffers.whole());
                 let errno = next::errno();
                 if n < 0 {
                     return Some(Err(errno));
@@ -222,6 +258,12 @@ unsafe fn attempt(
             }
         }
     }
+}
+
+/// What there is right now, of ring or kernel, whichever comes first.
+pub fn take_now(c: &'static Conn, v: &View<'static>, iov: &[iovec]) -> Step {
+    let mut buffers = Buffers::new(iov);
+    guard(c, || step(c, v, &mut buffers, MSG_DONTWAIT)).unwrap_or(Step::Error(ECONNRESET))
 }
 
 /// Before the first wait of a call. False when the program has closed the connection.

@@ -12,7 +12,7 @@ use crate::buffers::{Buffers, EMPTY, ROOM};
 use crate::conn::{Conn, Phase, Shadow};
 use crate::pins::{Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR};
-use crate::recv::{self, Outcome1, partial};
+use crate::recv::{self, Outcome1, Own, partial};
 use crate::segment::{CLOSING, PIN, TCPONLY, Tx, View};
 use crate::{guard, look, pins, switch, takeover};
 
@@ -32,18 +32,32 @@ enum Step<'a> {
     Error(i32),
 }
 
-/// Sends `iov`. `None`: make the C library's own call instead.
+/// Sends `iov`, as send(2) does. `None`: make the C library's own call instead.
 ///
 /// # Safety
 /// The buffers are valid.
 pub unsafe fn send(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+    send_as(c, fd, iov, flags, &|fd, iov| kernel_send(fd, iov, flags))
+}
+
+/// Sends `iov` in the name of a call that `own` is.
+///
+/// # Safety
+/// The buffers are valid.
+pub unsafe fn send_as(
+    c: &'static Conn,
+    fd: i32,
+    iov: &[iovec],
+    flags: i32,
+    own: Own<'_>,
+) -> Option<Outcome1> {
     match c.phase() {
         Phase::Carried => {}
         Phase::Tracked => {
             takeover::progress(c, fd);
             match c.phase() {
                 Phase::Carried => {}
-                Phase::Tracked => return tracked(c, fd, iov, flags),
+                Phase::Tracked => return tracked(c, fd, iov, flags, own),
                 _ => return None,
             }
         }
@@ -52,12 +66,18 @@ pub unsafe fn send(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Opti
     carried(c, iov, flags)
 }
 
-unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+unsafe fn tracked(
+    c: &'static Conn,
+    fd: i32,
+    iov: &[iovec],
+    flags: i32,
+    own: Own<'_>,
+) -> Option<Outcome1> {
     let r = c.record();
     let Ok(ticket) = r.enter_settled() else {
         return carried(c, iov, flags);
     };
-    let n = kernel_send(fd, iov, flags);
+    let n = own(fd, iov);
     let errno = next::errno();
     if n > 0 {
         c.operations.fetch_add(1, Ordering::Relaxed);
@@ -67,12 +87,16 @@ unsafe fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Optio
     Some(if n < 0 { Err(errno) } else { Ok(n as usize) })
 }
 
-/// A call of the C library that sends on a tracked connection in its own way; counted like any other. `None`: it is carried,
-/// and the call was not made.
+/// A call of the C library that sends on a tracked connection in its own way; counted like any other. `bytes` says of its
+/// result how much that was.
 ///
 /// # Safety
 /// `call` sends on the descriptor of `c`, if it is tracked.
-pub unsafe fn counted(c: &'static Conn, call: impl FnOnce() -> isize) -> Option<isize> {
+pub unsafe fn counted(
+    c: &'static Conn,
+    call: impl FnOnce() -> isize,
+    bytes: impl FnOnce(isize) -> usize,
+) -> Option<isize> {
     let r = c.record();
     let ticket = match c.phase() {
         Phase::Tracked => r.enter_settled().ok()?,
@@ -81,10 +105,11 @@ pub unsafe fn counted(c: &'static Conn, call: impl FnOnce() -> isize) -> Option<
     };
     let n = call();
     let errno = next::errno();
+    let moved = if n > 0 { bytes(n) } else { 0 };
     if n > 0 {
         c.operations.fetch_add(1, Ordering::Relaxed);
     }
-    r.leave_counted(ticket, &r.sent, n.max(0) as usize);
+    r.leave_counted(ticket, &r.sent, moved);
     next::set_errno(errno);
     Some(n)
 }
@@ -94,7 +119,7 @@ pub unsafe fn counted(c: &'static Conn, call: impl FnOnce() -> isize) -> Option<
 /// # Safety
 /// `call` sends on the descriptor of `c`.
 pub unsafe fn by_kernel(c: &'static Conn, call: impl Fn() -> isize) -> isize {
-    if let Some(n) = counted(c, &call) {
+    if let Some(n) = counted(c, &call, |n| n as usize) {
         return n;
     }
     let Some(v) = c.view() else { return call() };

@@ -457,6 +457,12 @@ pub fn readable(v: &View<'_>) -> bool {
     d.receive.krecv.load(Ordering::Acquire) == at.load(Ordering::Acquire) && !v.in_ring().is_empty()
 }
 
+/// Stands anything of the ring before what the kernel has without bound?
+pub fn ring_comes_first(v: &View<'_>) -> bool {
+    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    !w.has(PIN) && (w.by_ring() || behind(v))
+}
+
 /// Has the receiver not yet followed the sender to its epoch? Then there may be more beyond the boundary.
 #[inline]
 pub fn behind(v: &View<'_>) -> bool {

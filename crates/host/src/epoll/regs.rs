@@ -183,6 +183,53 @@ impl Inner {
         }
     }
 
+    /// The kernel's registration is the program's own from here on.
+    pub fn surrender(&mut self, i: usize) {
+        let reg = self.regs[i];
+        if reg.carried {
+            if reg.orphan {
+                self.reach(i);
+            }
+            let mut event = epoll_event {
+                events: if reg.disabled {
+                    reg.events & MODES
+                } else {
+                    reg.events
+                },
+                u64: reg.data,
+            };
+            if reg.events & EXCLUSIVE != 0 || reg.parked {
+                self.delete(reg.fd);
+            }
+            let there = reg.kernel.is_some() && reg.events & EXCLUSIVE == 0;
+            let op = if there { EPOLL_CTL_MOD } else { EPOLL_CTL_ADD };
+            if !reg.parked && !reg.orphan {
+                // SAFETY: event is valid.
+                let _ = unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) };
+            }
+        }
+        self.remove(i);
+    }
+
+    /// A registration whose number is closed, under that number: its description has others.
+    fn reach(&mut self, i: usize) {
+        let reg = self.regs[i];
+        let other = crate::table::entries().find(|&(fd, h)| h == reg.h && fd != reg.fd);
+        let Some((other, _)) = other else { return };
+        let Ok(fd) = sys::dup_above(other, reg.fd) else {
+            return;
+        };
+        if fd == reg.fd {
+            let mut event = epoll_event {
+                events: reg.events,
+                u64: reg.data,
+            };
+            // SAFETY: event is valid.
+            let _ = unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_MOD, fd, &mut event) };
+        }
+        let _ = sys::close(fd);
+    }
+
     /// The live registrations of one description.
     pub fn same(&self, h: Handle) -> impl Iterator<Item = usize> + use<> {
         let same = |r: &Reg| r.d.is_some() && r.carried && r.h == h;

@@ -209,6 +209,21 @@ impl Set {
         self.held().orphan(fd);
     }
 
+    /// Every socket's registration becomes the program's own.
+    pub fn surrender(&self, has_rest: &impl Fn(Handle) -> bool) {
+        let mut inner = self.held();
+        for i in 0..inner.regs.len() {
+            let reg = inner.regs[i];
+            if reg.d.is_none() || reg.h.kind() != Kind::Socket {
+                continue;
+            }
+            if has_rest(reg.h) && !reg.parked && !reg.disabled {
+                super::left::note(inner.ep, &reg);
+            }
+            inner.surrender(i);
+        }
+    }
+
     /// Sets in this set: what is hot in them is not known to the kernel.
     pub fn arm_nested(&self) {
         let nested: Vec<Handle> = {

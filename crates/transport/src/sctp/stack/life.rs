@@ -92,6 +92,9 @@ pub fn watch_fork_and_exit() {
 }
 
 unsafe extern "C" fn before_fork() {
+    if process::is_confined() {
+        return;
+    }
     core::mem::forget(process::lock(&MAKING));
     flush_holders();
     if let Some(stack) = copied() {
@@ -106,6 +109,9 @@ pub fn go_on_in_child(on: bool) {
 }
 
 unsafe extern "C" fn in_parent() {
+    if process::is_confined() {
+        return;
+    }
     if let Some(stack) = copied() {
         if GOES_ON.get() && stack.is_ours() {
             // Not a packet more is taken here.
@@ -119,6 +125,9 @@ unsafe extern "C" fn in_parent() {
 
 /// Nobody else may use the child's copies; a stack of its own is made when it asks for one.
 unsafe extern "C" fn in_child() {
+    if process::is_confined() {
+        return;
+    }
     if let Some(stack) = copied() {
         stack.reopen();
         // Else it is still the parent's, until the child takes it over.

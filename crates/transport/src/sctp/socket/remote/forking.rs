@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use headwater_channel::bell;
-use headwater_host::hidden;
 use headwater_host::sync::Ordering;
+use headwater_host::{hidden, process};
 use headwater_streams::head::Head;
 
 use super::link::Link;
@@ -43,15 +43,21 @@ enum Kept {
 }
 
 pub unsafe extern "C" fn before() {
-    let _ = std::panic::catch_unwind(prepare);
+    if !process::is_confined() {
+        let _ = std::panic::catch_unwind(prepare);
+    }
 }
 
 pub unsafe extern "C" fn in_parent() {
-    let _ = std::panic::catch_unwind(|| settle(false));
+    if !process::is_confined() {
+        let _ = std::panic::catch_unwind(|| settle(false));
+    }
 }
 
 pub unsafe extern "C" fn in_child() {
-    let _ = std::panic::catch_unwind(|| settle(true));
+    if !process::is_confined() {
+        let _ = std::panic::catch_unwind(|| settle(true));
+    }
 }
 
 fn prepare() {

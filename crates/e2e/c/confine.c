@@ -1,0 +1,376 @@
+/* Processes that forbid themselves system calls: each of their calls makes its own and no other, and what was on its way
+ * arrives. A call too many kills the process. */
+#include "common.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+
+enum { MANY = 5000 };
+
+/* A system call that passes through no function. */
+static long inline_call(long n, long a, long b, long c) {
+    long r;
+    register long none __asm__("r10") = 0;
+    __asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(none) : "rcx", "r11", "memory");
+    return r;
+}
+
+static struct sock_fprog filter_of(const int *calls) {
+    static struct sock_filter f[40];
+    unsigned short n = 0;
+    f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (; *calls >= 0; calls++) {
+        f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, *calls, 0, 1);
+        f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    }
+    f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    return (struct sock_fprog){n, f};
+}
+
+#define LIST(...) ((const int[]){__VA_ARGS__, SYS_exit_group, -1})
+#define ALLOW(...)                                                                                                     \
+    do {                                                                                                               \
+        struct sock_fprog p_ = filter_of(LIST(__VA_ARGS__));                                                           \
+        must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));                                                                  \
+        must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p_));                                                         \
+    } while (0)
+
+/* Sends what the other end finds unread when it confines itself, then answers, until the end. */
+static void feed(int fd) {
+    char buf[4096];
+    ssize_t r;
+    uint64_t n = 0;
+    send_noise(fd, 0, MANY);
+    tell_peer();
+    while ((r = read(fd, buf, sizeof buf)) > 0) {
+        send_all(fd, buf, r);
+        n += r;
+    }
+    say_result("end", r);
+    say("echoed %llu", (unsigned long long)n);
+}
+
+static void exchange(int fd, int rounds) {
+    for (int i = 0; i < rounds; i++) {
+        send_noise(fd, i * 777, 777);
+        recv_noise(fd, i * 777, 777);
+    }
+}
+
+#define FED(name)                                                                                                      \
+    static void name##_server(int fd) { feed(fd); }
+
+/* Strict mode: read, write and the raw exit. */
+static void strict_client(int fd) {
+    await_peer();
+    await_bytes(fd, MANY);
+    must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
+    recv_noise(fd, 0, MANY);
+    exchange(fd, 20);
+    syscall(SYS_exit, 0);
+}
+FED(strict)
+
+static void filter_client(int fd) {
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_close);
+    recv_noise(fd, 0, MANY);
+    exchange(fd, 20);
+    must(close(fd));
+    exit(0);
+}
+FED(filter)
+
+/* By syscall(2), and with an attempt before that only asks. */
+static void by_number_client(int fd) {
+    struct sock_fprog p = filter_of(LIST(SYS_read, SYS_write));
+    say_result("asks", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL));
+    say_result("asks", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL));
+    exchange(fd, 2);
+    await_peer();
+    must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    must(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p));
+    recv_noise(fd, 0, MANY);
+    exchange(fd, 20);
+    _exit(0);
+}
+static void by_number_server(int fd) {
+    for (int i = 0; i < 2; i++) {
+        recv_noise(fd, i * 777, 777);
+        send_noise(fd, i * 777, 777);
+    }
+    feed(fd);
+}
+
+/* Each way to receive finds the same bytes. */
+static void receives_client(int fd) {
+    char a[10], b[20];
+    struct iovec v[2] = {{a, 10}, {b, 20}};
+    struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_recvfrom, SYS_readv, SYS_recvmsg, SYS_sendto, SYS_writev, SYS_sendmsg, SYS_ioctl);
+    int n = 0, bad = 0;
+    bad |= ioctl(fd, FIONREAD, &n) || n != MANY;
+    bad |= recv(fd, a, 10, MSG_PEEK) != 10, check(a, 0, 10);
+    bad |= recv(fd, a, 10, 0) != 10, check(a, 0, 10);
+    bad |= readv(fd, v, 2) != 30, check(a, 10, 10), check(b, 20, 20);
+    bad |= recvmsg(fd, &m, 0) != 30, check(a, 40, 10), check(b, 50, 20);
+    bad |= recv(fd, NULL, 30, MSG_TRUNC) != 30;
+    recv_noise(fd, 100, MANY - 100);
+    fill(a, 0, 10), fill(b, 10, 20);
+    bad |= send(fd, a, 10, 0) != 10 || write(fd, b, 20) != 20;
+    recv_noise(fd, 0, 30);
+    bad |= writev(fd, v, 2) != 30, recv_noise(fd, 0, 30);
+    m.msg_controllen = 0;
+    bad |= sendmsg(fd, &m, 0) != 30, recv_noise(fd, 0, 30);
+    exchange(fd, 3);
+    _exit(bad);
+}
+FED(receives)
+
+/* More than there was: a call that waits for all, and one that must not wait. */
+static void across_client(int fd) {
+    static char buf[MANY + 1000];
+    await_peer();
+    await_bytes(fd, MANY);
+    nonblocking(fd, 1);
+    ALLOW(SYS_read, SYS_write, SYS_recvfrom, SYS_fcntl, SYS_poll);
+    int bad = read(fd, buf, sizeof buf) != MANY;
+    check(buf, 0, MANY);
+    bad |= read(fd, buf, 1) != -1 || errno != EAGAIN;
+    bad |= fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0;
+    exchange(fd, 2);
+    _exit(bad);
+}
+FED(across)
+
+static void waitall_client(int fd) {
+    static char buf[MANY + 777];
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_write, SYS_recvfrom, SYS_read);
+    send_noise(fd, MANY, 777);
+    int bad = recv(fd, buf, sizeof buf, MSG_WAITALL) != sizeof buf;
+    check(buf, 0, sizeof buf);
+    _exit(bad);
+}
+FED(waitall)
+
+/* What is left is ready, and waits end when something comes. */
+static void polls_client(int fd) {
+    struct pollfd p = {fd, POLLIN | POLLOUT, 0};
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_poll);
+    int bad = poll(&p, 1, -1) != 1 || p.revents != (POLLIN | POLLOUT);
+    recv_noise(fd, 0, MANY);
+    bad |= poll(&p, 1, 0) != 1 || p.revents != POLLOUT;
+    p.events = POLLIN;
+    bad |= poll(&p, 1, 0) != 0;
+    send_noise(fd, 0, 10);
+    bad |= poll(&p, 1, 10000) != 1 || p.revents != POLLIN;
+    recv_noise(fd, 0, 10);
+    _exit(bad);
+}
+FED(polls)
+
+static void selects_client(int fd) {
+    fd_set r;
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_pselect6, SYS_select);
+    FD_ZERO(&r);
+    FD_SET(fd, &r);
+    int bad = select(fd + 1, &r, NULL, NULL, NULL) != 1 || !FD_ISSET(fd, &r);
+    recv_noise(fd, 0, MANY);
+    struct timeval none = {0, 0};
+    bad |= select(fd + 1, &r, NULL, NULL, &none) != 0 || FD_ISSET(fd, &r);
+    send_noise(fd, 0, 10);
+    FD_SET(fd, &r);
+    bad |= select(fd + 1, &r, NULL, NULL, NULL) != 1;
+    recv_noise(fd, 0, 10);
+    _exit(bad);
+}
+FED(selects)
+
+/* A set gives the program its own data, and what it asks for later counts too. */
+static void sets_client(int fd) {
+    int ep = must(epoll_create1(0)), edges = must(epoll_create1(0)), none = must(epoll_create1(0));
+    struct epoll_event e = {EPOLLIN, {.u64 = 42}}, edge = {EPOLLIN | EPOLLET, {.u64 = 43}}, out = {EPOLLOUT, {.u64 = 44}}, got[4];
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    must(epoll_ctl(edges, EPOLL_CTL_ADD, fd, &edge));
+    must(epoll_ctl(none, EPOLL_CTL_ADD, fd, &e));
+    must(epoll_ctl(none, EPOLL_CTL_DEL, fd, NULL));
+    for (int i = 0; i < 3; i++) {
+        /* The sets are in use when the process confines itself. */
+        epoll_wait(ep, got, 4, 0), epoll_wait(none, got, 4, 0);
+    }
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_epoll_wait, SYS_epoll_ctl);
+    int bad = 0;
+    bad |= epoll_wait(ep, got, 4, -1) != 1 || got[0].data.u64 != 42 || got[0].events != EPOLLIN ? 1 : 0;
+    bad |= epoll_wait(edges, got, 4, -1) != 1 || got[0].data.u64 != 43 ? 2 : 0;
+    bad |= epoll_wait(none, got, 4, 0) != 0 ? 4 : 0;
+    bad |= epoll_ctl(none, EPOLL_CTL_ADD, fd, &e) || epoll_wait(none, got, 4, 0) != 1 ? 8 : 0;
+    bad |= epoll_ctl(none, EPOLL_CTL_MOD, fd, &out) || epoll_wait(none, got, 4, 0) != 1 || got[0].events != EPOLLOUT ? 16 : 0;
+    recv_noise(fd, 0, MANY);
+    bad |= epoll_wait(ep, got, 4, 0) != 0 ? 32 : 0;
+    send_noise(fd, 0, 10);
+    bad |= epoll_wait(ep, got, 4, 10000) != 1 || got[0].data.u64 != 42 ? 64 : 0;
+    bad |= epoll_wait(edges, got, 4, 10000) != 1 || got[0].data.u64 != 43 ? 128 : 0;
+    recv_noise(fd, 0, 10);
+    _exit(bad);
+}
+FED(sets)
+
+/* A child that shares the connection confines itself, and uses it; then its parent goes on. */
+static void shared_client(int fd) {
+    await_peer();
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        ALLOW(SYS_read, SYS_write);
+        recv_noise(fd, 0, MANY);
+        exchange(fd, 20);
+        _exit(0);
+    }
+    int status = -1;
+    must(waitpid(pid, &status, 0));
+    say("child: %x", status);
+    exchange(fd, 20);
+}
+FED(shared)
+
+/* A child that has nothing to do with it: all is there for the parent. */
+static void bystander_client(int fd) {
+    int ends[2];
+    char c;
+    must(pipe(ends));
+    await_peer();
+    await_bytes(fd, MANY);
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        ALLOW(SYS_write);
+        write(ends[1], "", 1);
+        _exit(0);
+    }
+    must(read(ends[0], &c, 1));
+    int status = -1;
+    must(waitpid(pid, &status, 0));
+    say("child: %x", status);
+    recv_noise(fd, 0, MANY);
+    exchange(fd, 20);
+}
+FED(bystander)
+
+/* Descriptors of the connection that come and go afterwards; fork; the end by exit(3). */
+static void descriptors_client(int fd) {
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_dup, SYS_dup2, SYS_close, SYS_clone, SYS_wait4, SYS_fcntl, SYS_set_robust_list, SYS_gettid,
+          SYS_rseq);
+    int other = dup(fd), third = dup2(fd, 90), status = -1;
+    close(fd);
+    recv_noise(other, 0, 1000);
+    recv_noise(third, 1000, MANY - 1000);
+    close(other);
+    exchange(third, 2);
+    if (fork() == 0) {
+        exchange(third, 2);
+        _exit(0);
+    }
+    wait4(-1, &status, 0, NULL);
+    exchange(third, 2);
+    _exit(status != 0);
+}
+FED(descriptors)
+
+/* The peer sends without pause while the process confines itself, in both directions at once. */
+static void busy_client(int fd) {
+    await_peer();
+    recv_noise(fd, 0, 100000);
+    ALLOW(SYS_read, SYS_write);
+    recv_noise(fd, 100000, 3000000);
+    send_noise(fd, 0, 1000);
+    _exit(0);
+}
+static void busy_server(int fd) {
+    tell_peer();
+    send_noise(fd, 0, 3100000);
+    recv_noise(fd, 0, 1000);
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+
+/* The peer has closed already: all of it comes, then the end. */
+static void closed_client(int fd) {
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write);
+    _exit(recv_noise_to_end(fd, 0) != MANY);
+}
+static void closed_server(int fd) {
+    send_noise(fd, 0, MANY);
+    shutdown(fd, SHUT_WR);
+    tell_peer();
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+
+/* Unseen by the library: read stays read and write stays write, also of a connection that it looks after. */
+static void unseen_client(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), ends[2];
+    char c = 0;
+    must(pipe(ends));
+    await_peer();
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        int young = connect_to(&at);
+        struct sock_fprog p = filter_of(LIST(SYS_read, SYS_write));
+        must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+        inline_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&p);
+        int bad = write(young, "a", 1) != 1 || read(young, &c, 1) != 1 || c != 'b';
+        bad |= write(ends[1], "c", 1) != 1 || read(ends[0], &c, 1) != 1 || c != 'c';
+        inline_call(SYS_exit_group, bad, 0, 0);
+    }
+    int young = must(accept(l, NULL, NULL)), status = -1;
+    must(read(young, &c, 1));
+    must(write(young, "b", 1));
+    must(waitpid(pid, &status, 0));
+    say("child: %x, %c", status, c);
+    recv_noise(fd, 0, MANY);
+}
+FED(unseen)
+
+/* A listener and its connections: accepts afterwards. */
+static void accepts_client(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    await_peer();
+    recv_noise(fd, 0, MANY);
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        int young = connect_to(&at);
+        exchange(young, 30);
+        exit(0);
+    }
+    ALLOW(SYS_read, SYS_write, SYS_accept, SYS_close, SYS_wait4);
+    int young = accept(l, NULL, NULL), status = -1;
+    for (int i = 0; i < 30; i++) {
+        recv_noise(young, i * 777, 777);
+        send_noise(young, i * 777, 777);
+    }
+    wait4(pid, &status, 0, NULL);
+    _exit(status != 0);
+}
+FED(accepts)
+
+CASES(CASE(strict), CASE(filter), CASE(by_number), CASE(receives), CASE(across), CASE(waitall), CASE(polls), CASE(selects), CASE(sets),
+      CASE(shared), CASE(bystander), CASE(descriptors), CASE(busy), CASE(closed), CASE(unseen), CASE(accepts))

@@ -1,0 +1,97 @@
+//! Other names of the C library for the same functions, and calls that reach a descriptor by ways that we don't see.
+
+use core::arch::naked_asm;
+use core::ffi::{c_char, c_int, c_void};
+
+use headwater_sockets::life;
+
+use crate::{data, files, process, real, sockets, streams, variadic, wait};
+
+macro_rules! aliases {
+    ($($name:ident = $module:ident :: $to:ident),* $(,)?) => {$(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            variadic::jump!($module::$to)
+        }
+    )*};
+}
+
+aliases! {
+    __read = data::read,
+    __write = data::write,
+    __send = data::send,
+    __recv = data::recv,
+    __sendmmsg = data::sendmmsg,
+    preadv64v2 = data::preadv2,
+    pwritev64v2 = data::pwritev2,
+    __close = files::close,
+    __dup2 = files::dup2,
+    __fcntl = files::fcntl,
+    __libc_fcntl64 = files::fcntl,
+    __socket = sockets::socket,
+    __connect = sockets::connect,
+    __poll = wait::poll,
+    __select = wait::select,
+    __open = streams::open,
+    __open64 = streams::open64,
+    __pipe = streams::pipe,
+    __fork = process::fork,
+    __libc_fork = process::fork,
+    __libc_system = process::system,
+    __sigaction = process::sigaction,
+    _IO_popen = process::popen,
+    _IO_fdopen = process::fdopen,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __vdprintf_chk(
+    fd: c_int,
+    _flag: c_int,
+    format: *const c_char,
+    args: *mut c_void,
+) -> c_int {
+    process::vdprintf(fd, format, args)
+}
+
+/// POSIX aio has threads of its own, whose calls don't pass through us.
+unsafe fn before_aio(request: *const c_void) {
+    /// Where struct aiocb has its descriptor (aio(7)), as the C library defines it for all machines.
+    const DESCRIPTOR: usize = 0;
+    if !request.is_null() {
+        life::needs_kernel(request.byte_add(DESCRIPTOR).cast::<c_int>().read());
+    }
+}
+
+macro_rules! aio {
+    ($($name:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(request: *mut c_void) -> c_int {
+            before_aio(request);
+            real::$name(request)
+        }
+    )*};
+}
+
+aio!(aio_read, aio_read64, aio_write, aio_write64);
+
+macro_rules! lio {
+    ($($name:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(
+            mode: c_int,
+            list: *const *mut c_void,
+            n: c_int,
+            event: *mut c_void,
+        ) -> c_int {
+            if !list.is_null() {
+                for i in 0..n.max(0) as usize {
+                    before_aio(*list.add(i));
+                }
+            }
+            real::$name(mode, list, n, event)
+        }
+    )*};
+}
+
+lio!(lio_listio, lio_listio64);

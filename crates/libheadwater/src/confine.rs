@@ -1,0 +1,127 @@
+//! seccomp(2): the process forbids itself system calls. From then on each of the program's calls makes its own, and no other.
+
+use core::ffi::{c_int, c_ulong};
+
+use headwater_host::{counters, process, table};
+use headwater_sockets::{confine, life};
+use headwater_transport::endpoint;
+use headwater_transport::sctp::socket::face;
+use libc::{epoll_event, fd_set, pollfd};
+
+use crate::real;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn prctl(
+    option: c_int,
+    a: c_ulong,
+    b: c_ulong,
+    c: c_ulong,
+    d: c_ulong,
+) -> c_int {
+    if option == libc::PR_SET_SECCOMP {
+        let filter = a == libc::SECCOMP_MODE_FILTER as c_ulong;
+        confining(filter, b);
+    }
+    real::prctl(option, a, b, c, d)
+}
+
+/// The arguments of seccomp(2), which has no function.
+pub fn seccomp(operation: c_ulong, flags: c_ulong, args: c_ulong) {
+    match operation as u32 {
+        libc::SECCOMP_SET_MODE_STRICT if flags == 0 && args == 0 => confining(false, 0),
+        libc::SECCOMP_SET_MODE_FILTER => confining(true, args),
+        _ => {}
+    }
+}
+
+/// Before a filter, or strict mode, is set. Without a filter it is but a question what the kernel supports.
+fn confining(by_filter: bool, filter: c_ulong) {
+    if by_filter && filter == 0 || !process::present() || process::is_borrowed() {
+        return;
+    }
+    let errno = headwater_host::next::errno();
+    confine::leave_rings();
+    face::tell_counts();
+    endpoint::flush_all();
+    life::count_open();
+    counters::write_line("confined");
+    counters::reset();
+    confine::forget();
+    headwater_host::next::set_errno(errno);
+}
+
+/// Is it a set of which the kernel knows all, in a process that makes no calls of ours?
+pub fn is_plain(set: &[pollfd]) -> bool {
+    process::is_confined() && only_sockets(set) && set.iter().all(|p| rest(p) == 0)
+}
+
+fn only_sockets(set: &[pollfd]) -> bool {
+    set.iter()
+        .all(|p| table::lookup(p.fd).is_none_or(|h| h.kind() == table::Kind::Socket))
+}
+
+fn rest(p: &pollfd) -> i16 {
+    table::socket(p.fd)
+        .and_then(|h| Some((h, table::descriptor(h)?)))
+        .map_or(0, |(h, d)| d.ready(h, p.events as u16 as u32) as i16)
+}
+
+/// poll(2) where a rest may be: `real` is the program's call, without waiting if asked so. `None`: it is none of that.
+pub unsafe fn poll(set: *mut pollfd, n: usize, real: impl FnOnce() -> c_int) -> Option<c_int> {
+    let set = core::slice::from_raw_parts_mut(set, n);
+    if !process::is_confined() || !only_sockets(set) {
+        return None;
+    }
+    let told = real();
+    if told < 0 {
+        return Some(told);
+    }
+    for p in set.iter_mut() {
+        p.revents |= rest(p);
+    }
+    Some(set.iter().filter(|p| p.revents != 0).count() as c_int)
+}
+
+/// select(2) likewise.
+pub unsafe fn select(
+    n: c_int,
+    readable: *mut fd_set,
+    real: impl FnOnce() -> c_int,
+) -> Option<c_int> {
+    if !process::is_confined() || readable.is_null() {
+        return None;
+    }
+    let asked = *readable;
+    let mine = |fd: &c_int| {
+        libc::FD_ISSET(*fd, &asked) && table::socket(*fd).is_some_and(confine::has_rest)
+    };
+    let members = || (0..n.clamp(0, libc::FD_SETSIZE as c_int)).filter(mine);
+    members().next()?;
+    let mut told = real();
+    if told >= 0 {
+        for fd in members() {
+            told += !libc::FD_ISSET(fd, readable) as c_int;
+            libc::FD_SET(fd, readable);
+        }
+    }
+    Some(told)
+}
+
+/// epoll_wait(2) likewise.
+pub unsafe fn epoll(
+    ep: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    real: impl FnOnce() -> c_int,
+) -> Option<c_int> {
+    use headwater_host::epoll::left;
+    if !process::is_confined() || max <= 0 || !left::any_ready(ep) {
+        return None;
+    }
+    let told = real();
+    if told < 0 {
+        return Some(told);
+    }
+    let out = core::slice::from_raw_parts_mut(events, max as usize);
+    Some(left::complete(ep, out, told as usize) as c_int)
+}

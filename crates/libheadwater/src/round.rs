@@ -1,0 +1,278 @@
+//! syscall(2): a call by number takes the way of the function of its name, if it concerns what we look after. All others are
+//! made as they are: the C library's functions make other calls than their names say.
+//!
+//! Numbers that take a descriptor and are not here act on it as a file (fstat, fchmod, flock, fsync, mmap, getdents64) or
+//! are for other kinds (timers, signals, inotify, keys, mounts), which the kernel tells from sockets by itself.
+
+#![expect(
+    non_upper_case_globals,
+    reason = "the numbers' names are the C library's"
+)]
+
+use core::ffi::{c_int, c_long, c_uint, c_ulong};
+
+use headwater_host::table::{self, Kind};
+use headwater_host::{process, sys};
+use headwater_sockets::life;
+use libc::*;
+
+use crate::{confine, data, files, process as ending, real, sockets, start, streams, wait};
+
+/// The arguments of a call, of which each takes as many as it has.
+struct Arguments([c_long; 6]);
+
+impl Arguments {
+    fn int(&self, i: usize) -> c_int {
+        self.0[i] as c_int
+    }
+    fn size(&self, i: usize) -> usize {
+        self.0[i] as usize
+    }
+    fn at<T>(&self, i: usize) -> *mut T {
+        core::ptr::with_exposed_provenance_mut(self.0[i] as usize)
+    }
+    /// A number that is not foreign?
+    fn is_known(&self, i: usize) -> bool {
+        table::lookup(self.int(i)).is_some()
+    }
+}
+
+/// As the C library's: a variadic function takes its arguments like this one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn syscall(
+    number: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+    f: c_long,
+) -> c_long {
+    if process::present() || table::any_tracked() {
+        let arguments = Arguments([a, b, c, d, e, f]);
+        let served = moves_data(number, &arguments)
+            .or_else(|| waits(number, &arguments))
+            .or_else(|| changes(number, &arguments))
+            .or_else(|| ends(number, &arguments));
+        if let Some(result) = served {
+            return result;
+        }
+    }
+    real::syscall(number, a, b, c, d, e, f)
+}
+
+unsafe fn moves_data(number: c_long, a: &Arguments) -> Option<c_long> {
+    let known = match number {
+        SYS_read | SYS_write | SYS_readv | SYS_writev | SYS_preadv2 | SYS_pwritev2 | SYS_sendto
+        | SYS_recvfrom | SYS_recvmsg | SYS_recvmmsg => a.is_known(0),
+        // Descriptors may be in a message on any socket.
+        SYS_sendmsg | SYS_sendmmsg => table::any_tracked(),
+        SYS_sendfile => a.is_known(0) || a.is_known(1),
+        SYS_splice => a.is_known(0) || a.is_known(2),
+        SYS_io_submit => {
+            submitted(a);
+            false
+        }
+        _ => false,
+    };
+    if !known {
+        return None;
+    }
+    let r = match number {
+        SYS_read => data::read(a.int(0), a.at(1), a.size(2)),
+        SYS_write => data::write(a.int(0), a.at(1), a.size(2)),
+        SYS_readv => data::readv(a.int(0), a.at(1), a.int(2)),
+        SYS_writev => data::writev(a.int(0), a.at(1), a.int(2)),
+        // The position is in two halves, of which a 64-bit machine uses the first.
+        SYS_preadv2 => data::preadv2(a.int(0), a.at(1), a.int(2), a.0[3], a.int(5)),
+        SYS_pwritev2 => data::pwritev2(a.int(0), a.at(1), a.int(2), a.0[3], a.int(5)),
+        SYS_sendto => data::sendto(
+            a.int(0),
+            a.at(1),
+            a.size(2),
+            a.int(3),
+            a.at(4),
+            a.0[5] as socklen_t,
+        ),
+        SYS_recvfrom => data::recvfrom(a.int(0), a.at(1), a.size(2), a.int(3), a.at(4), a.at(5)),
+        SYS_sendmsg => data::sendmsg(a.int(0), a.at(1), a.int(2)),
+        SYS_recvmsg => data::recvmsg(a.int(0), a.at(1), a.int(2)),
+        SYS_sendmmsg => {
+            return Some(data::sendmmsg(a.int(0), a.at(1), a.0[2] as c_uint, a.int(3)) as c_long);
+        }
+        SYS_recvmmsg => {
+            let n = a.0[2] as c_uint;
+            return Some(data::recvmmsg(a.int(0), a.at(1), n, a.int(3), a.at(4)) as c_long);
+        }
+        SYS_sendfile => data::sendfile(a.int(0), a.int(1), a.at(2), a.size(3)),
+        _ => data::splice(
+            a.int(0),
+            a.at(1),
+            a.int(2),
+            a.at(3),
+            a.size(4),
+            a.0[5] as c_uint,
+        ),
+    };
+    Some(r as c_long)
+}
+
+/// io_submit(2): its requests are served by the kernel alone.
+unsafe fn submitted(a: &Arguments) {
+    /// Where struct iocb of `<linux/aio_abi.h>` has its descriptor.
+    const DESCRIPTOR: usize = 20;
+    let list: *const *const u8 = a.at(2);
+    if list.is_null() {
+        return;
+    }
+    for i in 0..a.0[1].max(0) as usize {
+        let request = *list.add(i);
+        if !request.is_null() {
+            life::needs_kernel(request.add(DESCRIPTOR).cast::<c_int>().read_unaligned());
+        }
+    }
+}
+
+unsafe fn waits(number: c_long, a: &Arguments) -> Option<c_long> {
+    let set = |i| table::lookup(a.int(i)).is_some_and(|h| h.kind() == Kind::Epoll);
+    let set = |i| set(i) || process::is_confined();
+    let r = match number {
+        #[cfg(target_arch = "x86_64")]
+        SYS_poll if wait::concerns(a.at(0), a.0[1] as nfds_t) => {
+            wait::poll(a.at(0), a.0[1] as nfds_t, a.int(2))
+        }
+        SYS_ppoll if wait::concerns(a.at(0), a.0[1] as nfds_t) => timed(a.at(2), |timeout| {
+            // SAFETY: the program's arguments.
+            unsafe { wait::ppoll(a.at(0), a.0[1] as nfds_t, timeout, a.at(3)) }
+        }),
+        #[cfg(target_arch = "x86_64")]
+        SYS_select if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
+            wait::select(a.int(0), a.at(1), a.at(2), a.at(3), a.at(4))
+        }
+        SYS_pselect6 if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
+            // The mask and its size are behind a pointer.
+            let mask: *const *const sigset_t = a.at(5);
+            let mask = if mask.is_null() {
+                core::ptr::null()
+            } else {
+                *mask
+            };
+            timed(a.at(4), |timeout| {
+                // SAFETY: the program's arguments.
+                unsafe { wait::pselect(a.int(0), a.at(1), a.at(2), a.at(3), timeout, mask) }
+            })
+        }
+        #[cfg(target_arch = "x86_64")]
+        SYS_epoll_create => wait::epoll_create(a.int(0)),
+        SYS_epoll_create1 => wait::epoll_create1(a.int(0)),
+        SYS_epoll_ctl => wait::epoll_ctl(a.int(0), a.int(1), a.int(2), a.at(3)),
+        #[cfg(target_arch = "x86_64")]
+        SYS_epoll_wait if set(0) => wait::epoll_wait(a.int(0), a.at(1), a.int(2), a.int(3)),
+        SYS_epoll_pwait if set(0) => {
+            wait::epoll_pwait(a.int(0), a.at(1), a.int(2), a.int(3), a.at(4))
+        }
+        SYS_epoll_pwait2 if set(0) => {
+            wait::epoll_pwait2(a.int(0), a.at(1), a.int(2), a.at(3), a.at(4))
+        }
+        _ => return None,
+    };
+    Some(r as c_long)
+}
+
+/// The kernel leaves the time that was not slept; the C library's functions hide that.
+unsafe fn timed(timeout: *mut timespec, call: impl FnOnce(*const timespec) -> c_int) -> c_int {
+    if timeout.is_null() {
+        return call(timeout);
+    }
+    let begun = sys::now();
+    let whole = (*timeout).tv_sec as u64 * 1_000_000_000 + (*timeout).tv_nsec as u64;
+    let r = call(timeout);
+    *timeout = sys::timespec(whole.saturating_sub(sys::now() - begun));
+    r
+}
+
+/// Descriptors that come, go or are changed.
+unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
+    let r = match number {
+        SYS_close if a.is_known(0) => files::close(a.int(0)),
+        SYS_close_range => files::close_range(a.0[0] as c_uint, a.0[1] as c_uint, a.0[2] as c_uint),
+        SYS_dup if a.is_known(0) => files::dup(a.int(0)),
+        #[cfg(target_arch = "x86_64")]
+        SYS_dup2 if a.is_known(0) || a.is_known(1) => files::dup2(a.int(0), a.int(1)),
+        SYS_dup3 if a.is_known(0) || a.is_known(1) => files::dup3(a.int(0), a.int(1), a.int(2)),
+        SYS_fcntl if a.is_known(0) => files::fcntl(a.int(0), a.int(1), a.size(2)),
+        SYS_ioctl if a.is_known(0) => files::ioctl(a.int(0), a.0[1] as c_ulong, a.size(2)),
+        #[cfg(target_arch = "x86_64")]
+        SYS_open => streams::open(a.at(0), a.int(1), a.0[2] as mode_t),
+        SYS_openat => streams::openat(a.int(0), a.at(1), a.int(2), a.0[3] as mode_t),
+        #[cfg(target_arch = "x86_64")]
+        SYS_pipe => streams::pipe(a.at(0)),
+        SYS_pipe2 => streams::pipe2(a.at(0), a.int(1)),
+        SYS_socket => sockets::socket(a.int(0), a.int(1), a.int(2)),
+        SYS_bind if a.is_known(0) => sockets::bind(a.int(0), a.at(1), a.0[2] as socklen_t),
+        SYS_listen => sockets::listen(a.int(0), a.int(1)),
+        SYS_accept if a.is_known(0) => sockets::accept(a.int(0), a.at(1), a.at(2)),
+        SYS_accept4 if a.is_known(0) => sockets::accept4(a.int(0), a.at(1), a.at(2), a.int(3)),
+        SYS_connect => sockets::connect(a.int(0), a.at(1), a.0[2] as socklen_t),
+        SYS_shutdown if a.is_known(0) => sockets::shutdown(a.int(0), a.int(1)),
+        SYS_getsockname if a.is_known(0) => sockets::getsockname(a.int(0), a.at(1), a.at(2)),
+        SYS_getpeername if a.is_known(0) => sockets::getpeername(a.int(0), a.at(1), a.at(2)),
+        SYS_getsockopt if a.is_known(0) => {
+            sockets::getsockopt(a.int(0), a.int(1), a.int(2), a.at(3), a.at(4))
+        }
+        SYS_setsockopt if a.is_known(0) => {
+            sockets::setsockopt(a.int(0), a.int(1), a.int(2), a.at(3), a.0[4] as socklen_t)
+        }
+        _ => return None,
+    };
+    Some(r as c_long)
+}
+
+/// Calls that end or copy the process, change its image or bind it.
+unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
+    let r = match number {
+        SYS_execve => ending::execve(a.at(0), a.at(1), a.at(2)),
+        SYS_execveat => ending::execveat(a.int(0), a.at(1), a.at(2), a.at(3), a.int(4)),
+        SYS_exit_group => ending::_exit(a.int(0)),
+        SYS_exit => {
+            if sys::is_single_threaded() {
+                start::ended("_exit");
+            }
+            return None;
+        }
+        #[cfg(target_arch = "x86_64")]
+        SYS_fork => return Some(start::forking(|| real::syscall(number, 0, 0, 0, 0, 0, 0))),
+        // Without memory in common it is a fork.
+        SYS_clone if is_fork(a.0[0] as u64) && !process::is_borrowed() => {
+            let [a, b, c, d, e, f] = a.0;
+            return Some(start::forking(|| real::syscall(number, a, b, c, d, e, f)));
+        }
+        SYS_clone3 if !a.at::<u64>(0).is_null() && is_fork(*a.at::<u64>(0)) => {
+            let [a, b, c, d, e, f] = a.0;
+            return Some(start::forking(|| real::syscall(number, a, b, c, d, e, f)));
+        }
+        SYS_seccomp => {
+            confine::seccomp(a.0[0] as c_ulong, a.0[1] as c_ulong, a.0[2] as c_ulong);
+            return None;
+        }
+        SYS_prctl => {
+            let [a, b, c, d, e, _] = a.0.map(|x| x as c_ulong);
+            confine::prctl(a as c_int, b, c, d, e)
+        }
+        SYS_io_uring_enter | SYS_io_uring_setup | SYS_io_uring_register => {
+            // Its requests go round us: what is open now goes back to the kernel.
+            if table::any_tracked() {
+                for (fd, _) in table::entries() {
+                    life::passing_on(fd);
+                }
+            }
+            return None;
+        }
+        _ => return None,
+    };
+    Some(r as c_long)
+}
+
+fn is_fork(flags: u64) -> bool {
+    flags & (CLONE_VM | CLONE_THREAD | CLONE_FILES) as u64 == 0
+}
