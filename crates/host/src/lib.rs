@@ -17,6 +17,7 @@ pub mod config;
 pub mod counters;
 pub mod epoll;
 pub mod hidden;
+pub mod idle;
 pub mod log;
 pub mod memory;
 pub mod next;

@@ -8,7 +8,7 @@ use libc::{pollfd, sigset_t};
 
 use crate::sync::{AtomicU32, Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
-use crate::{next, signal, sys};
+use crate::{idle, next, signal, sys};
 
 /// Sets up to this size are handled on the stack.
 const SMALL: usize = 64;
@@ -65,6 +65,7 @@ pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset
                 return ready;
             }
         }
+        idle::about_to_sleep();
         let left = deadline.map(|d| d.saturating_sub(sys::now()));
         let result = sleep(fds, left, mask);
         if result != 0 || left == Some(0) {

@@ -63,6 +63,7 @@ pub fn start() {
     let spin = headwater_host::config::get().spin_ns;
     headwater_channel::wait::set_limit(spin);
     record::prepare();
+    headwater_host::idle::register(link::tidy);
     register(Kind::Socket, &readiness::Sockets);
     register(Kind::Epoll, &headwater_host::epoll::Sets);
     STARTED.store(true, Ordering::Release);

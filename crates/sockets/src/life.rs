@@ -80,6 +80,7 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
     if boards::look_again() {
         post_again(me);
     }
+    link::tidy();
     if conn::adopt(fd, Phase::Tracked, Role::Server).is_none() {
         counters::fallback(Reason::TableFull);
     }

@@ -12,7 +12,7 @@ use headwater_channel::lock::{Lock, Owner};
 use headwater_channel::segment::Segment;
 use headwater_host::counters::{self, Reason};
 use headwater_host::process;
-use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::{board, config, hidden, sys};
 
 use crate::handover::{self, Hello};
@@ -58,8 +58,8 @@ impl Side {
 struct Links {
     list: Vec<Link>,
     mailbox: i32,
-    /// Retired mappings with the time of their retirement: a late call may still look at them.
-    retired: Vec<(u64, &'static Mapped)>,
+    /// Segments that are in no pool any more: a late call may still look at them.
+    retired: Vec<&'static Mapped>,
     next: u32,
 }
 
@@ -72,8 +72,13 @@ struct Guarded {
 unsafe impl Sync for Guarded {}
 
 static LINKS: OnceLock<Guarded> = OnceLock::new();
-/// Retired mappings stay for this long, in nanoseconds.
-const RETIREMENT: u64 = 2_000_000_000;
+/// A mapping stays for this long after its last use, in nanoseconds.
+const RETIREMENT: u64 = 750_000_000;
+/// So often, in nanoseconds, a process looks whether its peers live.
+const INTERVAL: u64 = 200_000_000;
+static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
+/// Is there a link, or anything left of one?
+static ANY: AtomicU32 = AtomicU32::new(0);
 static HELD: AtomicU32 = AtomicU32::new(0);
 
 fn with<T>(f: impl FnOnce(&mut Links) -> T) -> T {
@@ -172,6 +177,7 @@ pub fn release(m: &'static Mapped, end: usize, generation: u16, last: bool) {
     let h = m.header();
     with(|links| {
         m.in_use.store(0, Ordering::Release);
+        m.released_at.store(sys::now(), Ordering::Relaxed);
         let ours = |l: &Link| {
             l.client.is_some() == (end == 1) && l.segments.iter().any(|s| core::ptr::eq(*s, m))
         };
@@ -188,18 +194,43 @@ pub fn release(m: &'static Mapped, end: usize, generation: u16, last: bool) {
             for link in links.list.iter_mut().filter(|l| ours(l)) {
                 link.segments.retain(|s| !core::ptr::eq(*s, m));
             }
-            links.retire(m);
+            links.retired.push(m);
         }
         links.prune();
     });
 }
 
-/// In the child of a fork: links and mailbox are the parent's.
+/// Gives up what is left of peers that have died, a few times a second at most. For calls that are not made for each message:
+/// accept, close, and waits that are about to sleep.
+#[inline]
+pub fn tidy() {
+    if ANY.load(Ordering::Relaxed) != 0 {
+        look_after_peers();
+    }
+}
+
+#[cold]
+fn look_after_peers() {
+    let (now, next) = (sys::now(), NEXT_LOOK.load(Ordering::Relaxed));
+    let (old, new) = (Ordering::Relaxed, Ordering::Relaxed);
+    if now >= next
+        && NEXT_LOOK
+            .compare_exchange(next, now + INTERVAL, old, new)
+            .is_ok()
+    {
+        with(|links| {
+            links.sweep();
+            links.prune();
+        });
+    }
+}
+
+/// In the child of a fork: links, mailbox and pools are the parent's.
 pub fn in_child() {
     with(|links| {
-        for link in links.list.drain(..) {
-            hidden::close(link.fd);
-            // Segments of live connections stay mapped; pooled ones are dropped with the child's memory.
+        for link in core::mem::take(&mut links.list) {
+            // Segments of live connections stay mapped.
+            links.drop_link(link);
         }
         if links.mailbox >= 0 {
             hidden::close(links.mailbox);
@@ -246,6 +277,7 @@ impl Links {
             hidden::close(fd);
             return Err(Reason::OtherUser);
         };
+        ANY.store(1, Ordering::Relaxed);
         self.list.push(Link {
             fd,
             id,
@@ -279,6 +311,7 @@ impl Links {
                 continue;
             }
             let Ok(fd) = hidden::hide(fd) else { continue };
+            ANY.store(1, Ordering::Relaxed);
             self.list.push(Link {
                 fd,
                 id: 0,
@@ -309,26 +342,27 @@ impl Links {
 
     /// Drops the links of processes that have gone.
     fn sweep(&mut self) {
-        let mut i = 0;
-        while i < self.list.len() {
-            let mut p = [libc::pollfd {
-                fd: self.list[i].fd,
-                events: 0,
-                revents: 0,
-            }];
-            if sys::ppoll(&mut p, Some(0)).is_ok_and(|n| n > 0) {
-                let link = self.list.swap_remove(i);
-                hidden::close(link.fd);
-                for m in link.segments {
-                    // In use here: its own release finds no link and retires it.
-                    if m.in_use.load(Ordering::Acquire) == 0 {
-                        self.retire(m);
-                    }
-                }
-            } else {
-                i += 1;
-            }
+        let ask = |l: &Link| libc::pollfd {
+            fd: l.fd,
+            events: 0,
+            revents: 0,
+        };
+        let mut asked: Vec<_> = self.list.iter().map(ask).collect();
+        if !sys::ppoll(&mut asked, Some(0)).is_ok_and(|n| n > 0) {
+            return;
         }
+        for i in (0..asked.len()).rev().filter(|&i| asked[i].revents != 0) {
+            let link = self.list.swap_remove(i);
+            self.drop_link(link);
+        }
+    }
+
+    fn drop_link(&mut self, link: Link) {
+        hidden::close(link.fd);
+        // In use here: its own release finds no link and retires it.
+        let unused = |m: &&Mapped| m.in_use.load(Ordering::Acquire) == 0;
+        self.retired
+            .extend(link.segments.into_iter().filter(unused));
     }
 
     /// Retires what the other side has given up while we did not use it.
@@ -356,30 +390,23 @@ impl Links {
                 keep
             });
         }
-        for m in gone {
-            self.retire(m);
-        }
+        self.retired.append(&mut gone);
         self.bury();
     }
 
-    fn retire(&mut self, m: &'static Mapped) {
-        self.retired.push((sys::now(), m));
-    }
-
-    /// Unmaps what was retired long enough ago.
+    /// Unmaps what nobody has used for long enough.
     fn bury(&mut self) {
         let now = sys::now();
-        while let Some(&(at, old)) = self.retired.first() {
-            if now - at < RETIREMENT {
-                break;
-            }
-            self.retired.remove(0);
+        let is_old = |m: &Mapped| now - m.released_at.load(Ordering::Relaxed) >= RETIREMENT;
+        for old in self.retired.extract_if(.., |m| is_old(m)) {
             for bell in old.bells {
                 hidden::close(bell);
             }
             // SAFETY: made by Box::leak in `keep`, out of every list, and old enough for late calls to be over.
             drop(unsafe { Box::from_raw(old as *const Mapped as *mut Mapped) });
         }
+        let any = !self.list.is_empty() || !self.retired.is_empty();
+        ANY.store(any as u32, Ordering::Relaxed);
     }
 }
 
@@ -450,6 +477,7 @@ fn create(link_fd: i32, link: u64, index: u32, side: Side) -> Result<&'static Ma
                 link,
                 index,
                 in_use: AtomicU32::new(1),
+                released_at: AtomicU64::new(0),
             };
             m.renew();
             match handover::send(link_fd, &Hello::new(link, index), [memfd, a, b]) {

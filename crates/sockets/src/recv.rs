@@ -20,7 +20,7 @@ use crate::look::Shown;
 use crate::pins::{Pin, Sleep};
 use crate::record::NONBLOCK;
 use crate::segment::{PIN, Tx, View};
-use crate::{confine, guard, look, pins, switch, takeover};
+use crate::{confine, guard, link, look, pins, switch, takeover};
 
 /// Pauses, a fraction of a microsecond together, for which a reader of a one-way stream leaves the writer alone.
 const GATHER: u32 = 16;
@@ -653,6 +653,7 @@ pub unsafe fn sleep(
             revents: 0,
         },
     ];
+    link::tidy();
     let mut bound = left(deadline);
     if v.is_shared() {
         bound = Some(bound.map_or(SHARED_SLICE, |b| b.min(SHARED_SLICE)));

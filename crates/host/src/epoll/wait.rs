@@ -9,7 +9,7 @@ use super::{Tag, sys};
 use crate::counters::{self, Counter};
 use crate::sync::Ordering;
 use crate::table::Kind;
-use crate::{next, signal};
+use crate::{idle, next, signal};
 
 /// The kernel is asked every so many calls even when shared memory has something.
 const KERNEL_EVERY: u32 = 16;
@@ -89,6 +89,9 @@ impl Set {
         timeout: Option<u64>,
         mask: *const sigset_t,
     ) -> Option<i32> {
+        if timeout != Some(0) {
+            idle::about_to_sleep();
+        }
         self.waiters.fetch_add(1, Ordering::SeqCst);
         if self.concerned.load(Ordering::SeqCst) != 0 {
             self.waiter_leaves();
@@ -206,6 +209,7 @@ impl Set {
         timeout: Option<u64>,
         mask: *const sigset_t,
     ) -> i32 {
+        idle::about_to_sleep();
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let (ep, ready, slice) = {
             let mut inner = self.held();
