@@ -204,7 +204,7 @@ pub fn release(m: &'static Mapped, end: usize, generation: u16, last: bool) {
 /// accept, close, and waits that are about to sleep.
 #[inline]
 pub fn tidy() {
-    if ANY.load(Ordering::Relaxed) != 0 {
+    if ANY.load(Ordering::Relaxed) != 0 && !process::is_confined() {
         look_after_peers();
     }
 }
