@@ -3,21 +3,15 @@
 
 mod common;
 
-use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use common::calls::{self, Socket};
-use common::world::{Child, End, leave, load, run_workers, shared, soon};
+use common::users::{self, ENEMY, FRIEND, VICTIM};
+use common::world::{Child, End, load, shared, soon};
 use headwater_host::board::{self, Addr, Board, State, Tuple};
 use headwater_host::process;
 use headwater_sockets::link;
-
-const CLIENT: u32 = 65_001;
-const SERVER: u32 = 65_002;
-const STRANGER: u32 = 65_003;
-const GROUP: u32 = 65_010;
-const PEERS: &str = "uid:65001,uid:65002,uid:65003";
 
 struct World {
     stage: AtomicU32,
@@ -61,27 +55,12 @@ impl World {
     }
 }
 
-/// Runs a worker with a runtime folder that a group shares.
+/// Without a spin, so that each wait ends by a bell.
 fn run(worker: &str) {
-    // SAFETY: no arguments.
-    if unsafe { libc::geteuid() } != 0 {
+    if !users::possible() {
         return eprintln!("not tested: becoming other users needs root");
     }
-    let outer = tempfile::tempdir().unwrap();
-    let folder = outer.path().join("run");
-    std::fs::create_dir(&folder).unwrap();
-    std::os::unix::fs::chown(&folder, Some(0), Some(GROUP)).unwrap();
-    for (path, mode) in [(outer.path(), 0o755), (folder.as_path(), 0o770)] {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    }
-    let folder = folder.to_str().unwrap();
-    let env = [
-        ("HEADWATER_DIR", folder),
-        ("HEADWATER_PEERS", PEERS),
-        // So that each wait ends by a bell.
-        ("HEADWATER_SPIN", "0"),
-    ];
-    assert!(run_workers(worker, 1, &env));
+    users::run(worker, &[("HEADWATER_SPIN", "0")]);
 }
 
 #[test]
@@ -103,20 +82,6 @@ fn world() -> Option<&'static World> {
     common::world::share()?;
     load();
     Some(shared())
-}
-
-fn as_user(uid: u32, work: impl FnOnce()) -> Child {
-    Child::run(|| {
-        // SAFETY: integers, and no supplementary groups.
-        let done = unsafe {
-            libc::setgroups(0, core::ptr::null()) == 0
-                && libc::setresgid(GROUP, GROUP, GROUP) == 0
-                && libc::setresuid(uid, uid, uid) == 0
-        };
-        assert!(done);
-        work();
-        leave(0);
-    })
 }
 
 fn rounds(socket: Socket, client: bool, count: u8) {
@@ -180,8 +145,8 @@ fn between_users() {
     let Some(world) = world() else { return };
     world.reached(3);
     world.stage.store(0, Ordering::Release);
-    let server = as_user(SERVER, || serve(world, false));
-    let client = as_user(CLIENT, || {
+    let server = users::child(FRIEND, || serve(world, false));
+    let client = users::child(VICTIM, || {
         world.await_stage(1);
         world.reached(3);
         call(world, false);
@@ -194,9 +159,9 @@ fn between_users() {
 #[ignore = "started by a test above"]
 fn offered_by_a_stranger() {
     let Some(world) = world() else { return };
-    let server = as_user(SERVER, || serve(world, false));
-    let client = as_user(CLIENT, || call(world, true));
-    let stranger = as_user(STRANGER, || {
+    let server = users::child(FRIEND, || serve(world, false));
+    let client = users::child(VICTIM, || call(world, true));
+    let stranger = users::child(ENEMY, || {
         world.await_stage(2);
         let board = Board::open(&board::folder(), true).unwrap();
         assert!(link::open_mailbox());
@@ -223,9 +188,9 @@ fn offered_by_a_stranger() {
 #[ignore = "started by a test above"]
 fn claimed_by_a_stranger() {
     let Some(world) = world() else { return };
-    let server = as_user(SERVER, || serve(world, true));
-    let client = as_user(CLIENT, || call(world, false));
-    let stranger = as_user(STRANGER, || {
+    let server = users::child(FRIEND, || serve(world, true));
+    let client = users::child(VICTIM, || call(world, false));
+    let stranger = users::child(ENEMY, || {
         world.await_stage(2);
         let board = Board::open(&board::folder(), true).unwrap();
         let until = soon();

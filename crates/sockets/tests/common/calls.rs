@@ -281,18 +281,32 @@ pub fn accept(listener: i32) -> Socket {
 }
 
 pub fn connect(v6: bool, port: u16, buffers: i32) -> Socket {
+    connect_with(v6, port, buffers).unwrap_or_else(|e| panic!("connect: {e}"))
+}
+
+/// `None`: nobody listens there (any more).
+pub fn try_connect(port: u16) -> Option<Socket> {
+    connect_with(false, port, 0).ok()
+}
+
+fn connect_with(v6: bool, port: u16, buffers: i32) -> Result<Socket, Errno> {
     let fd = tcp(v6);
     limit_buffers(fd, buffers);
     let (sa, len) = address(v6, port);
     let watched = life::connecting(fd, &sa).is_some();
-    // SAFETY: the address is valid for its length.
-    let ok = unsafe { libc::connect(fd, &sa as *const _ as *const libc::sockaddr, len) } == 0;
-    assert!(ok, "connect: {}", errno());
+    // SAFETY: the address is valid for its length, and fd is ours.
+    unsafe {
+        if libc::connect(fd, &sa as *const _ as *const libc::sockaddr, len) != 0 {
+            let e = errno();
+            libc::close(fd);
+            return Err(e);
+        }
+    }
     at_once(fd);
     if watched {
         life::connected(fd);
     }
-    Socket { fd, bare: false }
+    Ok(Socket { fd, bare: false })
 }
 
 /// What both ends wrote into a segment, for a report of a hang.

@@ -3,6 +3,7 @@
 //! ```text
 //!   calls    a small C library: socket calls through the crate where it looks after the descriptor
 //!   stream   reproducible random choices, and bytes that know their position
+//!   users    processes of several users
 //!   world    worker processes with an environment of their own, and children with a deadline
 //! ```
 
@@ -10,4 +11,5 @@
 
 pub mod calls;
 pub mod stream;
+pub mod users;
 pub mod world;
