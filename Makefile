@@ -47,13 +47,14 @@ endif
 endif
 endif
 
-.PHONY: help build test loom fuzz lint bench demo install uninstall clean
+.PHONY: help build test loom fuzz soak lint bench demo install uninstall clean
 
 help:
 	@echo 'make build     target/release/headwater and target/release/libheadwater.so'
 	@echo 'make test      every test; installs what they use; STRICT=1 fails where something is missing'
 	@echo 'make loom      the memory-model checks of the channel'
 	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each'
+	@echo 'make soak      what takes long: ten million mutations by a hostile peer, under AddressSanitizer'
 	@echo 'make lint      formatting and clippy'
 	@echo 'make demo      what acceleration does, in a minute or two'
 	@echo 'make bench     the measurements in full; BENCH="sockets --quick" chooses'
@@ -86,6 +87,12 @@ fuzz:
 	else \
 		HEADWATER_FUZZ_SECONDS=$(SECONDS) $(CARGO) test -p headwater-fuzz --profile testing $(CARGOFLAGS); \
 	fi
+
+# RUSTC_BOOTSTRAP: the sanitizer's option is not stable, its runtime comes with the toolchain.
+ENEMY := HEADWATER_MUTATIONS=10000000 ASAN_OPTIONS=detect_leaks=0 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
+	CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/asan $(CARGO) test --target x86_64-unknown-linux-gnu
+soak: build
+	$(ENEMY) -p headwater-sockets --test enemy $(CARGOFLAGS) -- --nocapture
 
 lint:
 	$(CARGO) fmt --all --check
