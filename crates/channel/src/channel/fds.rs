@@ -52,8 +52,8 @@ impl Channel {
         for bell in [&fds.bell, &fds.peer_bell] {
             let bell = bell.as_raw_fd();
             // A bell that could block would hang us.
-            let nonblocking = sys::fcntl(bell, libc::F_GETFL, 0)? & libc::O_NONBLOCK != 0;
-            if !bell::is_guarded(bell) && !(nonblocking && bell::may_be_eventfd(bell)) {
+            let blocking = sys::fcntl(bell, libc::F_GETFL, 0)? & libc::O_NONBLOCK == 0;
+            if !bell::is_guarded(bell) && (blocking || !bell::may_be_eventfd(bell)) {
                 return Err(OpenError::NotAChannel);
             }
         }

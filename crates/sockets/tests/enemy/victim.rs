@@ -80,9 +80,12 @@ fn suffer(socket: Socket) {
                     Ok(_) | Err(libc::EAGAIN) => {}
                     Err(_) => return,
                 }
-                let drop_some = turn % 4 == 3;
-                let flags = if drop_some { libc::MSG_TRUNC } else { 0 };
-                match socket.recv(&[piece(&mut buf)], flags) {
+                let taken = if turn % 4 == 3 {
+                    socket.recv(&[piece(&buf)], libc::MSG_TRUNC)
+                } else {
+                    socket.read(&mut buf)
+                };
+                match taken {
                     Ok(0) | Err(_) => return,
                     Ok(_) => {}
                 }
