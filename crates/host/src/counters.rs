@@ -55,6 +55,7 @@ reasons! {
     Option: "option",
     Corrupt: "corrupt",
     Uncounted: "uncounted",
+    Kept: "kept",
     EpollExclusive: "epoll-exclusive",
     SharedSet: "shared-set",
     Panic: "panic",

@@ -165,8 +165,7 @@ pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     let Some(h) = table::socket(fd).filter(|_| known) else {
         return real::shutdown(fd, how);
     };
-    life::shutting(h, how);
-    let r = real::shutdown(fd, how);
+    let r = life::shutting(h, how).map_or(0, |how| real::shutdown(fd, how));
     let errno = headwater_host::next::errno();
     life::shut(h);
     headwater_host::next::set_errno(errno);

@@ -12,14 +12,16 @@ use libc::{EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec};
 
 use crate::buffers::{Buffers, ROOM};
 use crate::conn::{self, Conn, Phase};
+use crate::keeper::Then;
 use crate::record::BARRED;
 use crate::recv::{self, Own, Step, partial};
 use crate::segment::View;
-use crate::{life, switch, takeover};
+use crate::{keeper, life, switch, takeover};
 
 /// Bytes that one look takes out of a ring, or out of the kernel before it.
 const PIECE: usize = 64 << 10;
-/// How long kernel bytes are waited for that stand before those of the ring: they are on the loopback device.
+/// How long kernel bytes are waited for that stand before those of the ring: they are on the loopback device. And how long a
+/// peer has that wants what we have sent by the kernel, and reads nothing.
 const PATIENCE: u64 = 1_000_000_000;
 
 /// What is left of the rings of one connection, and the error that came after it (0: none).
@@ -78,7 +80,10 @@ fn connection(c: &'static Conn, fd: i32) {
 
 fn leave_ring(c: &'static Conn, v: &View<'static>) {
     counters::fallback(Reason::Confined);
-    switch::finish_withdrawal(c, v, c.fd());
+    // Later writes go round us, and should not overtake it.
+    if !switch::finish_withdrawal(c, v, c.fd(), PATIENCE) {
+        keeper::leave(c, v, c.fd(), Then::Close);
+    }
     switch::tcp_only(v);
     switch::unswitch(v);
     let mut rest = Rest {

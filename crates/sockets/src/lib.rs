@@ -22,6 +22,7 @@ pub mod buffers;
 pub mod confine;
 pub mod conn;
 pub mod handover;
+pub mod keeper;
 pub mod life;
 pub mod link;
 pub mod look;

@@ -8,9 +8,10 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, epoll, process, sys};
 
 use crate::conn::{self, Closed, Conn, Phase, Role};
+use crate::keeper::Then;
 use crate::record::{BARRED, SHUT_WR, Takeover};
 use crate::segment::View;
-use crate::{boards, link, look, switch, takeover};
+use crate::{boards, keeper, link, look, switch, takeover};
 
 // ---- coming ----
 
@@ -280,9 +281,9 @@ impl AfterClose {
 }
 
 fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
-    let last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
+    let mut last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
+    last = last && !leaves_keeper(c, &v, fd);
     if last {
-        end_sending(c, &v, fd);
         reset_if_unread(&v, fd);
         if !sys::is_single_threaded() {
             // A thread that came upon the number after we had left it, and before the kernel closes it, must not wait there for
@@ -321,14 +322,50 @@ fn recall_sleepers(c: &Conn, v: &View<'_>) {
     }
 }
 
-/// Nothing more is sent by this end: what the peer wants by the kernel goes there first.
-fn end_sending(c: &Conn, v: &View<'_>, fd: i32) {
+/// Nothing more is sent by this end: what the peer wants by the kernel goes there first. False: the kernel has no room for
+/// all of it now.
+fn end_sending(c: &Conn, v: &View<'_>, fd: i32) -> bool {
     while !switch::begin_close(v) {
-        switch::finish_withdrawal(c, v, fd);
+        if !switch::withdraw_to(c, v, fd) {
+            return false;
+        }
         if look::events_of(fd) & (libc::POLLERR | libc::POLLHUP) != 0 {
             break;
         }
     }
+    true
+}
+
+/// Before the last close of an end: is there something left to send, for which a keeper stays?
+fn leaves_keeper(c: &'static Conn, v: &View<'static>, fd: i32) -> bool {
+    if end_sending(c, v, fd) || keeper::is_reset_by_close(v, fd) {
+        return false;
+    }
+    match sys::sockopt::<[i32; 2]>(fd, libc::SOL_SOCKET, libc::SO_LINGER) {
+        // The program wants no more of it, or to wait itself.
+        Ok([on, 0]) if on != 0 => return false,
+        Ok([on, seconds]) if on != 0 => {
+            let patience = seconds.max(0) as u64 * 1_000_000_000;
+            if switch::finish_withdrawal(c, v, fd, patience) {
+                end_sending(c, v, fd);
+                return false;
+            }
+        }
+        _ => {}
+    }
+    keeper::leave(c, v, fd, Then::Close)
+}
+
+/// The keeper of an end has sent what there was.
+pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
+    if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
+        switch::begin_close(v);
+        reset_if_unread(v, fd);
+    }
+    c.abandon();
+    let _ = sys::close(fd);
+    v.own().look.fetch_add(1, Ordering::Release);
+    headwater_channel::bell::ring(v.peer_bell());
 }
 
 /// TCP resets a connection that is closed with unread data.
@@ -342,17 +379,21 @@ fn reset_if_unread(v: &View<'_>, fd: i32) {
     }
 }
 
-/// Before shutdown(2) on a carried socket.
-pub fn shutting(h: Handle, how: i32) {
-    let Some(c) = conn::get(h) else { return };
-    if how != libc::SHUT_RD {
-        c.record().set(SHUT_WR, true);
-        if let Some(v) = c.view() {
-            end_sending(c, &v, c.fd());
-            // Who was publishing then has done so; who comes later goes to the kernel, after the shutdown.
-            drop(v.lock_out());
-        }
+/// Before shutdown(2) on a carried socket: what is left of it for the kernel to do.
+pub fn shutting(h: Handle, how: i32) -> Option<i32> {
+    let Some(c) = conn::get(h).filter(|_| how != libc::SHUT_RD) else {
+        return Some(how);
+    };
+    let before = c.record().has(SHUT_WR);
+    c.record().set(SHUT_WR, true);
+    let Some(v) = c.view() else { return Some(how) };
+    let left = !end_sending(c, &v, c.fd());
+    // Who was publishing then has done so; who comes later goes to the kernel, after the shutdown.
+    drop(v.lock_out());
+    if left && (before || keeper::leave(c, &v, c.fd(), Then::ShutWrite)) {
+        return (how == libc::SHUT_RDWR).then_some(libc::SHUT_RD);
     }
+    Some(how)
 }
 
 /// After shutdown(2).
@@ -471,6 +512,13 @@ pub fn fork_failed() {
 /// This process gives up its holds of all ends (before an exec), or takes them back (when the exec failed).
 pub fn change_holds(change: i32) {
     for c in conn::all() {
+        if change < 0
+            && let Some(v) = c.view()
+            && switch::help_withdraw(c, &v)
+        {
+            // The image to come knows nothing of it.
+            keeper::leave(c, &v, c.fd(), Then::Close);
+        }
         let own = c.view().map(|v| &v.own().holders);
         for count in [Some(&c.record().holders), own].into_iter().flatten() {
             if change < 0 {
@@ -553,8 +601,9 @@ pub fn exiting() {
         c.record().holders.fetch_sub(1, Ordering::AcqRel);
         if let Some(v) = c.view() {
             if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
-                end_sending(c, &v, c.fd());
-                reset_if_unread(&v, c.fd());
+                if !leaves_keeper(c, &v, c.fd()) {
+                    reset_if_unread(&v, c.fd());
+                }
                 takeover::withdraw_offer(c);
             }
             v.own().look.fetch_add(1, Ordering::Release);

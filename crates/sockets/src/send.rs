@@ -276,6 +276,9 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
         }
         if w.by_ring() {
             if w.has(PIN) {
+                if c.record().has(SHUT_WR) {
+                    return broken_pipe(flags);
+                }
                 if !switch::withdraw(c, v) {
                     return Step::Full;
                 }
@@ -312,6 +315,15 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
             Err(Corrupt) => return corrupt(),
         }
     }
+}
+
+/// The program has shut this direction, which a keeper still has to end in the kernel.
+fn broken_pipe(flags: i32) -> Step<'static> {
+    if flags & libc::MSG_NOSIGNAL == 0 {
+        // SAFETY: as the kernel would.
+        unsafe { libc::raise(libc::SIGPIPE) };
+    }
+    Step::Error(libc::EPIPE)
 }
 
 fn corrupt() -> Step<'static> {

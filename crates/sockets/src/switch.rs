@@ -10,6 +10,7 @@ use headwater_host::sync::{AtomicU32, Ordering, fence};
 use headwater_host::sys;
 
 use crate::conn::{Conn, Role};
+use crate::keeper::{self, Then};
 use crate::record;
 use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View};
 use crate::truth;
@@ -200,10 +201,20 @@ pub fn pin(c: &Conn, v: &View<'_>) -> bool {
 /// when the kernel is full for now.
 pub fn withdraw(c: &Conn, v: &View<'_>) -> bool {
     c.shadow()
-        .is_none_or(|shadow| withdraw_by(c, v, shadow.fd()))
+        .is_none_or(|shadow| withdraw_to(c, v, shadow.fd()))
 }
 
-fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32) -> bool {
+/// The same by a number of the caller's.
+pub fn withdraw_to(c: &Conn, v: &View<'_>, shadow: i32) -> bool {
+    if !must_withdraw(v) {
+        return true;
+    }
+    // Signal handlers may have little stack.
+    withdraw_by(c, v, shadow, &mut vec![0u8; 16384])
+}
+
+/// The same by way of `buf`.
+pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool {
     let d = v.out();
     let done = {
         let _section = v.lock_out();
@@ -224,11 +235,9 @@ fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32) -> bool {
                 .withdrawn
                 .store(written.wrapping_sub(by_kernel), Ordering::Release);
         }
-        // Signal handlers may have little stack.
-        let mut buf = vec![0u8; 16384];
         let done = loop {
             let skip = progress.withdrawn.load(Ordering::Relaxed) as usize;
-            let Ok(n) = ring.copy_peek(&mut buf, skip, None) else {
+            let Ok(n) = ring.copy_peek(buf, skip, None) else {
                 break true;
             };
             if n == 0 {
@@ -287,12 +296,14 @@ pub fn begin_close(v: &View<'_>) -> bool {
 
 /// Takes a connection off the rings for good, as far as this end can: before exec of an image without the library, or
 /// before its descriptor is passed on.
-pub fn freeze(c: &Conn, v: &View<'_>, reason: Reason) {
+pub fn freeze(c: &'static Conn, v: &View<'static>, reason: Reason) {
     let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
     if Tx(v.out().send.tx.load(Ordering::Acquire)).has(TCPONLY) && w.has(PIN) {
         return;
     }
-    finish_withdrawal(c, v, c.fd());
+    if help_withdraw(c, v) {
+        keeper::leave(c, v, c.fd(), Then::Close);
+    }
     tcp_only(v);
     unswitch(v);
     if !pin(c, v) {
@@ -366,19 +377,25 @@ pub fn must_withdraw(v: &View<'_>) -> bool {
     w.by_ring() && w.has(PIN)
 }
 
-/// The same, to the end: before something after which nothing can be sent in its place.
-pub fn finish_withdrawal(c: &Conn, v: &View<'_>, shadow: i32) {
-    while must_withdraw(v) && !withdraw_by(c, v, shadow) {
+/// The same for as long as `patience` at most: where nobody else can. True when nothing is left.
+pub fn finish_withdrawal(c: &Conn, v: &View<'_>, shadow: i32, patience: u64) -> bool {
+    let begun = sys::now();
+    while must_withdraw(v) && !withdraw_to(c, v, shadow) {
+        let left = patience.saturating_sub(sys::now() - begun);
         let mut p = [libc::pollfd {
             fd: shadow,
             events: libc::POLLOUT,
             revents: 0,
         }];
-        let _ = sys::ppoll(&mut p, Some(100_000_000));
+        let _ = sys::ppoll(&mut p, Some(left.min(100_000_000)));
         if p[0].revents & (libc::POLLERR | libc::POLLHUP) != 0 {
             break;
         }
+        if left == 0 {
+            return false;
+        }
     }
+    true
 }
 
 /// The own bell was consumed by one of several sleepers: arm again for the others, and ring if there is something already.

@@ -1,0 +1,219 @@
+//! What the kernel does not take at once of a direction whose peer reads only the kernel is sent by a *keeper*: a process that has
+//! nothing of the program but the shadow. So no close, shutdown, exit or exec waits for a peer to read, as none does with TCP.
+//!
+//! A keeper is a child of a child that has ended at once, and neither tells the program of its end. Everything here is a bare
+//! system call, without allocation: a close may stand in a signal handler, and other threads' locks are held in the child for ever.
+
+use headwater_channel::bell;
+use headwater_host::counters::{self, Reason};
+use headwater_host::sync::Ordering;
+use headwater_host::{process, sys};
+use syscalls::{Sysno, syscall};
+
+use crate::conn::Conn;
+use crate::segment::View;
+use crate::{life, look, switch};
+
+/// A keeper whose peer takes nothing for so long gives up, as the kernel does with a connection that nobody owns.
+const PATIENCE: u64 = 120_000_000_000;
+/// Where no keeper can be made the peer has this long.
+const LAST_RESORT: u64 = 1_000_000_000;
+const BUFFER: usize = 32 << 10;
+const SLICE: u64 = 1_000_000_000;
+
+/// What the keeper does when all is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Then {
+    /// Gives up its hold, which may be the last.
+    Close,
+    /// Ends the sending direction first, in the place of the program's shutdown(2).
+    ShutWrite,
+}
+
+/// Leaves the rest of what this end sends to a keeper. False: there can't be one, and the peer had its last moment to read.
+pub fn leave(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) -> bool {
+    let left = fork(c, v, || keep(c, v, shadow, then));
+    if left {
+        counters::note(Reason::Kept);
+    } else {
+        switch::finish_withdrawal(c, v, shadow, LAST_RESORT);
+    }
+    left
+}
+
+/// Runs `work` in a process of its own that holds this end of the connection too.
+fn fork(c: &Conn, v: &View<'_>, work: impl FnOnce()) -> bool {
+    // Its other holder is seen by peers and siblings, and the segment is not used again.
+    v.header.shared.store(1, Ordering::Release);
+    v.own().holders.fetch_add(1, Ordering::AcqRel);
+    c.record().holders.fetch_add(1, Ordering::AcqRel);
+    bell::ring(v.peer_bell());
+    bell::ring(v.own_bell());
+    let mask = block_signals();
+    // SAFETY: as fork(2); the child makes bare system calls only, and ends.
+    let child = unsafe { syscall!(Sysno::clone, 0, 0, 0, 0, 0) }.map(|pid| pid as i32);
+    if child == Ok(0) {
+        // SAFETY: as above.
+        if !matches!(
+            unsafe { syscall!(Sysno::clone, libc::SIGCHLD, 0, 0, 0, 0) },
+            Ok(0)
+        ) {
+            end();
+        }
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        end();
+    }
+    let forked = match child {
+        Ok(pid) => {
+            // Without a signal at its end no other wait of the program sees it.
+            // SAFETY: nothing is to be told.
+            while unsafe { syscall!(Sysno::wait4, pid, 0, libc::__WCLONE, 0) }
+                .is_err_and(|e| e.into_raw() == libc::EINTR)
+            {}
+            true
+        }
+        Err(_) => {
+            v.own().holders.fetch_sub(1, Ordering::AcqRel);
+            c.record().holders.fetch_sub(1, Ordering::AcqRel);
+            false
+        }
+    };
+    restore_signals(mask);
+    forked
+}
+
+fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
+    let Some(fd) = become_nobody(c, v, shadow) else {
+        return;
+    };
+    let Some(buf) = memory(BUFFER) else { return };
+    let mut withdrawn = 0;
+    let mut since = sys::now();
+    while switch::must_withdraw(v) && !switch::withdraw_by(c, v, fd, buf) {
+        let now = v.record.sending.withdrawn.load(Ordering::Relaxed);
+        if now != withdrawn {
+            (withdrawn, since) = (now, sys::now());
+        }
+        let mut p = [libc::pollfd {
+            fd,
+            events: libc::POLLOUT,
+            revents: 0,
+        }];
+        let _ = sys::ppoll(&mut p, Some(SLICE));
+        let gone = p[0].revents & (libc::POLLERR | libc::POLLHUP) != 0;
+        if gone || sys::now() - since > PATIENCE {
+            break;
+        }
+    }
+    if then == Then::ShutWrite {
+        switch::begin_close(v);
+        // SAFETY: plain numbers.
+        let _ = unsafe { syscall!(Sysno::shutdown, fd, libc::SHUT_WR) };
+    }
+    life::kept(c, v, fd);
+}
+
+/// None of the program's descriptors, signals and terminal; the shadow's number here.
+fn become_nobody(c: &Conn, v: &View<'_>, shadow: i32) -> Option<i32> {
+    let shadow = sys::dup_above(shadow, 3).ok()?;
+    c.fd.store(shadow, Ordering::Relaxed);
+    c.forget_calls();
+    process::identify();
+    // SAFETY: plain numbers and C strings; the actions and the set are zeroes.
+    unsafe {
+        let _ = syscall!(Sysno::setsid);
+        let _ = syscall!(Sysno::chdir, c"/".as_ptr());
+        let _ = syscall!(Sysno::prctl, libc::PR_SET_NAME, c"headwater-keep".as_ptr());
+        let usual = [0u64; 4];
+        let none = 0u64;
+        for n in 1..=64 {
+            let _ = syscall!(Sysno::rt_sigaction, n, usual.as_ptr(), 0, 8);
+        }
+        let _ = syscall!(
+            Sysno::rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const none,
+            0,
+            8
+        );
+    }
+    let mut kept = [shadow, v.own_bell(), v.peer_bell()];
+    kept.sort_unstable();
+    let mut from = 3;
+    for fd in kept {
+        if fd > from {
+            close(from as u32, fd as u32 - 1);
+        }
+        from = from.max(fd + 1);
+    }
+    close(from as u32, u32::MAX);
+    let null = sys::open(c"/dev/null", libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap_or(-1);
+    for fd in 0..3 {
+        if null < 0 {
+            let _ = sys::close(fd);
+        } else {
+            let _ = sys::dup3(null, fd, 0);
+        }
+    }
+    Some(shadow)
+}
+
+/// Of our own, whoever held the allocator when we were forked.
+fn memory(size: usize) -> Option<&'static mut [u8]> {
+    let (rw, private) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    );
+    // SAFETY: a fresh mapping, never unmapped.
+    unsafe {
+        let at = sys::mmap(0, size, rw, private, -1, 0).ok()?;
+        Some(core::slice::from_raw_parts_mut(at, size))
+    }
+}
+
+fn close(first: u32, last: u32) {
+    // SAFETY: none of them is needed.
+    let _ = unsafe { syscall!(Sysno::close_range, first, last, 0) };
+}
+
+fn block_signals() -> u64 {
+    let (all, mut before) = (u64::MAX, 0u64);
+    // SAFETY: sets of the kernel's size.
+    let _ = unsafe {
+        syscall!(
+            Sysno::rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const all,
+            &raw mut before,
+            8
+        )
+    };
+    before
+}
+
+fn restore_signals(mask: u64) {
+    // SAFETY: as in `block_signals`.
+    let _ = unsafe {
+        syscall!(
+            Sysno::rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const mask,
+            0,
+            8
+        )
+    };
+}
+
+fn end() -> ! {
+    loop {
+        // SAFETY: nothing of the process is needed any more.
+        let _ = unsafe { syscall!(Sysno::exit_group, 0) };
+    }
+}
+
+/// Does a close of the connection reset it, because there is something that the program has not read?
+pub fn is_reset_by_close(v: &View<'_>, shadow: i32) -> bool {
+    (switch::readable(v) && v.in_ring().unread() > 0)
+        || sys::ioctl_int(shadow, libc::FIONREAD).is_ok_and(|n| n > 0)
+        || look::events_of(shadow) & (libc::POLLERR | libc::POLLHUP) != 0
+}
