@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 /// Ends the calling test, as one that was not run, unless everything named is there: packages of `programs.txt`, `root`
-/// (network devices, other users), `namespaces` (networks of one's own, by root or user namespaces) or `go` (a toolchain that
-/// compiles the peers).
+/// (network devices, other users), `namespaces` (networks of one's own, by root or user namespaces), `go` (a toolchain that
+/// compiles the peers) or `node` (with a current libuv).
 #[macro_export]
 macro_rules! needs {
     ($($name:expr),+ $(,)?) => {{
@@ -28,7 +28,10 @@ const PROGRAMS: &str = include_str!("../programs.txt");
 /// Where Debian has programs that only root has in the path.
 const ALSO_IN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 /// The oldest that compiles what `peers` of the end-to-end tests depend on.
+/// A toolchain since then fetches the one that a module asks for.
 const GO: (u32, u32) = (1, 21);
+/// The oldest whose libuv knows io_uring.
+const NODE: (u32, u32) = (20, 3);
 
 /// Is all of it there? If not, it is noted that `test` was not run.
 ///
@@ -73,7 +76,8 @@ fn look(name: &str) -> bool {
     match name {
         "root" => is_user_zero() && makes_networks(&[]),
         "namespaces" => makes_networks(&[]) || makes_networks(&["--map-root-user"]),
-        "go" => go_version().is_some_and(|found| found >= GO),
+        "go" => version(&["go", "version"]).is_some_and(|found| found >= GO),
+        "node" => version(&["node", "--version"]).is_some_and(|found| found >= NODE),
         package => present(probe(package)),
     }
 }
@@ -127,12 +131,12 @@ fn is_user_zero() -> bool {
     ids.is_some_and(|ids| ids.split_whitespace().nth(1) == Some("0"))
 }
 
-/// Of `go version go1.24.1 linux/amd64`, the first two numbers. A toolchain since 1.21 fetches the one that a module asks for.
-fn go_version() -> Option<(u32, u32)> {
-    let output = Command::new("go").arg("version").output().ok()?;
+/// The first two numbers of what a program says of itself, as `go version go1.24.1 linux/amd64` or `v20.20.2`.
+fn version(words: &[&str]) -> Option<(u32, u32)> {
+    let output = Command::new(words[0]).args(&words[1..]).output().ok()?;
     let said = String::from_utf8(output.stdout).ok()?;
-    let number = said.split_whitespace().nth(2)?.strip_prefix("go")?;
-    let mut parts = number.split('.').map(|part| part.parse().ok());
+    let from = said.find(|c: char| c.is_ascii_digit())?;
+    let mut parts = said[from..].split('.').map(|part| part.parse().ok());
     Some((parts.next()??, parts.next()??))
 }
 

@@ -1,0 +1,33 @@
+//! Node, whose libuv waits by epoll and, where it may, hands its changes to io_uring.
+
+use headwater_e2e::{both, lab, network};
+use headwater_testkit::needs;
+
+fn talk(uring: &str) {
+    let lab = both(|lab| {
+        let port = network::free_port();
+        let command = |words: &[&str]| {
+            let mut c = lab.command("node");
+            c.arg(lab::source("js/echo.js")).args(words);
+            c.env("UV_USE_IO_URING", uring);
+            c
+        };
+        let server = lab.serve(command(&["serve", &port.to_string()]), port);
+        let said = lab.run(command(&["call", &port.to_string()])).text();
+        server.stop(libc::SIGTERM);
+        said
+    });
+    lab.assert_carried(8 * (2 << 20));
+}
+
+#[test]
+fn connections_by_epoll() {
+    needs!("node");
+    talk("0");
+}
+
+#[test]
+fn connections_by_io_uring() {
+    needs!("node");
+    talk("1");
+}
