@@ -60,7 +60,9 @@ struct ListenerSlot {
     port: AtomicU64,
     /// The same process's owner bits, to be shown.
     owner: AtomicU64,
-    reserved: [u64; 2],
+    /// What taking over its connections has brought in, for sockets' `worth`.
+    account: AtomicU64,
+    reserved: u64,
 }
 
 /// State of an offer; the low byte of [`OfferSlot::st`]. Above it are the generation, 32 bits, and the number of the seat of
@@ -239,11 +241,15 @@ impl Board {
 
     /// Is somebody with the library listening where a connection to `addr` of this network namespace would end?
     pub fn has_listener(&self, addr: Addr) -> bool {
+        self.account(addr).is_some()
+    }
+
+    /// The account of the listener where a connection to `addr` would end; siblings at one address have one.
+    pub fn account(&self, addr: Addr) -> Option<&'static AtomicU64> {
         let netns = process::netns();
-        listener_probes(addr.port).any(|i| {
-            let slot = &self.at.listeners[i];
-            slot.seat().bits() != 0 && slot.serves(addr, netns)
-        })
+        let slots = listener_probes(addr.port).map(|i| &self.at.listeners[i]);
+        let mut serving = slots.filter(|slot| slot.seat().bits() != 0 && slot.serves(addr, netns));
+        serving.next().map(|slot| &slot.account)
     }
 
     // ---- offers ----
@@ -416,6 +422,7 @@ impl ListenerSlot {
         split(&self.ip, addr.ip);
         self.netns.store(netns, Ordering::Relaxed);
         self.owner.store(process::owner().bits(), Ordering::Relaxed);
+        self.account.store(0, Ordering::Relaxed);
         self.port.store(addr.port as u64, Ordering::Release);
         true
     }

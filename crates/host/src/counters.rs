@@ -39,6 +39,7 @@ reasons! {
     NoOffer: "no-offer",
     NotClaimed: "not-claimed",
     ShortLived: "short-lived",
+    NotWorth: "not-worth",
     Denied: "denied",
     NoBoard: "no-board",
     BoardFull: "board-full",

@@ -13,6 +13,7 @@ use headwater_host::{process, sys};
 use crate::confine::Rest;
 use crate::record::{self, Record};
 use crate::segment::{Mapped, View};
+use crate::worth;
 
 const CONNS: usize = 1 << 16;
 /// Waits without a message in the other direction, after which a connection counts as a one-way stream.
@@ -126,6 +127,8 @@ pub struct Conn {
     sent_at_wait: AtomicU64,
     waits_unanswered: AtomicU32,
     next_free: AtomicU32,
+    /// Listener, and what it accepted: its account on the board (see worth.rs), if it has one.
+    account: AtomicPtr<AtomicU64>,
     /// Listener: the process that posted it.
     pub posted_by: AtomicU64,
     rest: AtomicPtr<Rest>,
@@ -218,6 +221,7 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
     for word in &c.moved {
         word.store(0, Ordering::Relaxed);
     }
+    c.account.store(core::ptr::null_mut(), Ordering::Relaxed);
     c.next_try.store(0, Ordering::Relaxed);
     c.error.store(0, Ordering::Relaxed);
     c.offer_generation.store(0, Ordering::Relaxed);
@@ -361,6 +365,31 @@ impl Conn {
 
     pub fn tuple(&self) -> [u64; 6] {
         self.tuple.each_ref().map(|w| w.load(Ordering::Relaxed))
+    }
+
+    pub fn set_account(&self, account: Option<&'static AtomicU64>) {
+        let at = account.map_or(core::ptr::null_mut(), |a| {
+            a as *const AtomicU64 as *mut AtomicU64
+        });
+        self.account.store(at, Ordering::Relaxed);
+    }
+
+    pub fn account(&self) -> Option<&'static AtomicU64> {
+        // SAFETY: null, or a word of a board, which stays for as long as the process lives.
+        unsafe { self.account.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// A carried connection ends here, before its traffic is counted: what it was worth is known.
+    pub fn settle_account(&self) {
+        let Some(account) = self.account() else {
+            return;
+        };
+        self.set_account(None);
+        let [bytes_out, out, bytes_in, incoming] =
+            [0, 1, 2, 3].map(|i| self.moved[i].load(Ordering::Relaxed));
+        // Generations of a segment count its connections.
+        let fresh = self.segment_generation.load(Ordering::Relaxed) == 1;
+        worth::ended(account, out + incoming, bytes_out + bytes_in, fresh);
     }
 
     /// From now on the connection has rings.

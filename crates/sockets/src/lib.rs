@@ -4,6 +4,7 @@
 //! ```text
 //!   life        listen, connect, accept, close, dup, fork, exec
 //!   takeover    offer (client), claim (server), attach (client): by the board, nobody waits
+//!   worth       which listeners it pays for
 //!   boards      the board, and what becomes of it when the runtime folder is deleted
 //!   link        how segment and doorbells reach the other process; pools
 //!   handover    the messages that bring them
@@ -38,6 +39,7 @@ pub mod splice;
 pub mod switch;
 pub mod takeover;
 pub mod truth;
+pub mod worth;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -3,7 +3,7 @@
 use headwater_host::board::{self, Addr, Posting};
 use headwater_host::counters::{self, Reason};
 use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicU32, Ordering, fence};
+use headwater_host::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, epoll, process, sys};
 
@@ -11,7 +11,7 @@ use crate::conn::{self, Closed, Conn, Phase, Role};
 use crate::keeper::Then;
 use crate::record::{BARRED, SHUT_WR, Takeover};
 use crate::segment::View;
-use crate::{boards, keeper, link, look, switch, takeover};
+use crate::{boards, keeper, link, look, switch, takeover, worth};
 
 // ---- coming ----
 
@@ -76,15 +76,29 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
     if l.posted_by.load(Ordering::Relaxed) != me {
         // Inherited: who posted it may be gone.
         l.posted_by.store(me, Ordering::Relaxed);
+        l.set_account(None);
         local(on).map(post);
     }
     if boards::look_again() {
         post_again(me);
     }
     link::tidy();
-    if conn::adopt(fd, Phase::Tracked, Role::Server).is_none() {
-        counters::fallback(Reason::TableFull);
+    if l.account().is_none() {
+        l.set_account(account_of(on));
     }
+    let account = l.account();
+    if account.is_some_and(|a| !worth::accepted(a)) {
+        return counters::fallback(Reason::NotWorth);
+    }
+    match conn::adopt(fd, Phase::Tracked, Role::Server) {
+        Some(c) => c.set_account(account),
+        None => counters::fallback(Reason::TableFull),
+    }
+}
+
+/// Of the listener `fd`, as its clients find it on the board.
+fn account_of(fd: i32) -> Option<&'static AtomicU64> {
+    boards::board()?.account(local(fd)?)
 }
 
 /// Before connect(2): where it would lead, if that is worth looking after.
@@ -281,6 +295,7 @@ impl AfterClose {
 }
 
 fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
+    c.settle_account();
     let mut last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
     last = last && !leaves_keeper(c, &v, fd);
     if last {
@@ -584,6 +599,7 @@ pub fn count_open() {
                 }
             }
             Phase::Carried => {
+                c.settle_account();
                 takeover::count_kernel(c);
                 c.count_traffic();
             }

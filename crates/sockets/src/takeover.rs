@@ -11,7 +11,7 @@ use crate::conn::{self, Conn, Phase, Role};
 use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::truth::{self, Truth, Unknown};
-use crate::{link, options, proof};
+use crate::{link, options, proof, worth};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
 /// and its answer is left alone.
@@ -364,5 +364,6 @@ fn tuple_of(fd: i32, role: Role) -> Option<Tuple> {
 
 /// Is a connection to `to` worth looking after?
 pub fn worth_offering(to: Addr) -> bool {
-    config::get().port_allowed(to.port) && board().is_some_and(|b| b.has_listener(to))
+    config::get().port_allowed(to.port)
+        && board().and_then(|b| b.account(to)).is_some_and(worth::pays)
 }
