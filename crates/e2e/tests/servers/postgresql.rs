@@ -148,7 +148,7 @@ fn postgresql_answers_the_same() {
 #[test]
 fn a_connection_for_each_transaction() {
     needs!("postgresql", "openssl");
-    both(|lab| {
+    let lab = both(|lab| {
         let (database, server) = Database::start(lab, &[]);
         database.client("pgbench", &["-i", "-q"]);
         let load = ["-n", "-C", "-S", "-c", "4", "-t", "50"];
@@ -156,6 +156,11 @@ fn a_connection_for_each_transaction() {
         server.stop(libc::SIGINT).ok();
         said
     });
+    // Two hundred connections, each over before its takeover has paid: it learns that after a few.
+    let lines = lab.lines();
+    let clients = lines.iter().filter(|l| l.comm == "pgbench");
+    let carried: u64 = clients.map(|l| l.accelerated).sum();
+    assert!((1..60).contains(&carried), "{}", lab.lines_text());
 }
 
 #[test]

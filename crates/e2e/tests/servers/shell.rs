@@ -1,6 +1,6 @@
 //! A shell with everything that one does in it, under the library from the first process to the last.
 
-use headwater_e2e::{both, lab};
+use headwater_e2e::{PATIENCE, both, lab};
 use headwater_testkit::needs;
 
 /// A program's whole way from its sources: configure scripts are hundreds of short processes.
@@ -17,7 +17,8 @@ fn configure_and_make() {
             "set -e; cd built; autoreconf -i; ./configure; make; make check; ./hello; echo done";
         let mut c = lab.command("bash");
         c.args(["-c", script]);
-        let said = lab.run(c).text();
+        // Hundreds of processes after one another: longer than anything else here where the machine is busy.
+        let said = lab.start(c).wait_within(8 * PATIENCE).text();
         let last: Vec<_> = said.lines().rev().take(2).map(str::to_string).collect();
         let header = std::fs::read_to_string(lab.path("built/config.h")).expect("it was made");
         (last, header)
