@@ -1,10 +1,10 @@
 //! Node, whose libuv waits by epoll and, where it may, hands its changes to io_uring.
 
-use headwater_e2e::{both, lab, network};
+use headwater_e2e::{Lab, both, lab, network};
 use headwater_testkit::needs;
 
-fn talk(uring: &str) {
-    let lab = both(|lab| {
+fn talk(uring: &str) -> Lab {
+    both(|lab| {
         let port = network::free_port();
         let command = |words: &[&str]| {
             let mut c = lab.command("node");
@@ -16,14 +16,13 @@ fn talk(uring: &str) {
         let said = lab.run(command(&["call", &port.to_string()])).text();
         server.stop(libc::SIGTERM);
         said
-    });
-    lab.assert_carried(8 * (2 << 20));
+    })
 }
 
 #[test]
 fn connections_by_epoll() {
     needs!("node");
-    talk("0");
+    talk("0").assert_carried(8 * (2 << 20));
 }
 
 #[test]
