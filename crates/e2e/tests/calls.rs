@@ -26,7 +26,7 @@ macro_rules! cases {
         mod $file {
             $(#[test]
             fn $case() {
-                super::same(stringify!($file), stringify!($case), &[]);
+                crate::same(stringify!($file), stringify!($case), &[]);
             })*
         }
     };
@@ -79,6 +79,68 @@ fn handlers() {
         false => "small_stack",
     };
     same("handlers", case, &[]);
+}
+
+/// Connections in images that their holder starts.
+mod exec {
+    use headwater_e2e::{Lab, both, compile};
+
+    /// Runs a case both ways: the connection stays carried, whatever was started.
+    fn stays(case: &str) -> Lab {
+        let program = compile::program("exec", &[]);
+        let lab = both(|lab: &Lab| {
+            let mut command = lab.command(&program);
+            command.arg(case);
+            lab.run(command).text()
+        });
+        let text = lab.lines_text();
+        assert!(lab.lines().iter().any(|l| l.shm_rx > 0), "{text}");
+        for reason in ["exec", "passed-on"] {
+            assert!(
+                !text.contains(&format!("\"{reason}\":")),
+                "{reason}\n{text}"
+            );
+        }
+        lab
+    }
+
+    macro_rules! staying {
+        ($($case:ident),* $(,)?) => {
+            $(#[test]
+            fn $case() {
+                stays(stringify!($case));
+            })*
+        };
+    }
+
+    staying!(
+        untouched,
+        untouched_busy,
+        shell_number,
+        unread,
+        unread_poll,
+        unread_epoll,
+        unread_select,
+        unread_again,
+        unread_closing,
+        in_place,
+        turns,
+        heir,
+        killed
+    );
+
+    #[test]
+    fn cold() {
+        // Both ends of a connection in one process, which were Tracked when it started a program.
+        let lab = stays("cold");
+        let most = lab.lines().iter().map(|l| l.shm_rx).max();
+        assert!(most > Some(400_000), "{}", lab.lines_text());
+    }
+}
+
+/// Those that go on by the kernel: the image has no library, or standard input and output.
+mod exec_by_kernel {
+    cases!(exec: served, served_bare, served_vfork, shell, shell_bare, shell_stdio, unread_stdio, unread_bare);
 }
 
 /// The aliases that check lengths, as distributions build their programs.

@@ -87,7 +87,7 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
         // The program's own data looks like one of our tags: this set goes without us.
         set.refused.store(1, Ordering::Relaxed);
     }
-    let tracked = table::lookup(fd).and_then(|h| Some((h, table::descriptor(h)?)));
+    let tracked = table::used(fd).and_then(|h| Some((h, table::descriptor(h)?)));
     if known.is_none() && tracked.is_none() {
         return sys::epoll_ctl(ep, op, fd, event);
     }

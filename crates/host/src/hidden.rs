@@ -22,6 +22,19 @@ pub fn hide_needed(fd: i32) -> sys::Result<i32> {
     hidden
 }
 
+/// As [`hide`], for what we can do without: below the numbers that [`hide`] gives, so that those stay for what we can't.
+pub fn hide_spare(fd: i32) -> sys::Result<i32> {
+    let first = floor();
+    let hidden = sys::dup_above(fd, first / 6 * 5);
+    let _ = sys::close(fd);
+    let hidden = hidden?;
+    if hidden >= first || !table::set_hidden(hidden) {
+        let _ = sys::close(hidden);
+        return Err(libc::EMFILE);
+    }
+    Ok(hidden)
+}
+
 fn move_up(fd: i32, floor: i32) -> sys::Result<i32> {
     let mut moved = sys::dup_above(fd, floor);
     let stale = match moved {

@@ -8,6 +8,7 @@
 //!   signal        handlers wrapped, so that none runs inside a locked section
 //!   process       identity, sections
 //!   hidden        the library's own descriptors
+//!   image         what an exec is about to start
 //!   memory        the library's own memory, safe in handlers
 //!   counters, log, config, sys
 //! ```
@@ -18,6 +19,7 @@ pub mod counters;
 pub mod epoll;
 pub mod hidden;
 pub mod idle;
+pub mod image;
 pub mod log;
 pub mod memory;
 pub mod next;

@@ -357,7 +357,7 @@ fn merge(p: &mut pollfd, revents: i16) -> bool {
 }
 
 fn tracked(fd: i32) -> Option<(Handle, &'static dyn Descriptor)> {
-    let h = table::lookup(fd)?;
+    let h = table::used(fd)?;
     Some((h, table::descriptor(h)?))
 }
 

@@ -143,6 +143,16 @@ impl Drop for Brief<'_> {
     }
 }
 
+/// Holds a lock of this process over a fork, so that no child finds it held by its parent.
+pub fn hold_over_fork(lock: &Lock) {
+    core::mem::forget(self::lock(lock));
+}
+
+pub fn let_go_after_fork(lock: &Lock) {
+    lock.unlock();
+    leave();
+}
+
 /// Ends a section whose guard was forgotten on purpose (around fork).
 pub fn end_section() {
     leave();

@@ -224,6 +224,18 @@ pub fn open(path: &core::ffi::CStr, flags: i32, mode: u32) -> Result<i32> {
     unsafe { call!(openat, libc::AT_FDCWD, path.as_ptr(), flags, mode) }.map(|n| n as i32)
 }
 
+/// access(2), by the real user.
+pub fn access(path: &core::ffi::CStr, mode: i32) -> Result<()> {
+    // SAFETY: path is a C string.
+    unsafe { call!(faccessat, libc::AT_FDCWD, path.as_ptr(), mode) }.map(drop)
+}
+
+/// Has the file this extended attribute?
+pub fn has_attribute(fd: i32, name: &core::ffi::CStr) -> bool {
+    // SAFETY: name is a C string, and a size of 0 asks for the length only.
+    unsafe { call!(fgetxattr, fd, name.as_ptr(), 0, 0) }.is_ok_and(|n| n > 0)
+}
+
 pub fn mkdir(path: &core::ffi::CStr, mode: u32) -> Result<()> {
     // SAFETY: path is a C string.
     unsafe { call!(mkdirat, libc::AT_FDCWD, path.as_ptr(), mode) }.map(drop)
@@ -323,6 +335,18 @@ pub fn is_single_threaded() -> bool {
 pub struct Cursor<'a> {
     pub buf: &'a mut [u8],
     pub len: usize,
+}
+
+impl Cursor<'_> {
+    /// Adds all of `bytes`; false, with nothing added, if they do not fit.
+    pub fn push(&mut self, bytes: &[u8]) -> bool {
+        let Some(room) = self.buf[self.len..].get_mut(..bytes.len()) else {
+            return false;
+        };
+        room.copy_from_slice(bytes);
+        self.len += bytes.len();
+        true
+    }
 }
 
 impl core::fmt::Write for Cursor<'_> {

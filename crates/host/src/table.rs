@@ -30,6 +30,8 @@ pub enum Kind {
     Endpoint = 5,
     /// An SCTP socket of our own.
     Sctp = 6,
+    /// A socket that the former image looked after, and this one not yet.
+    Inherited = 7,
 }
 
 impl Handle {
@@ -46,6 +48,7 @@ impl Handle {
             4 => Kind::Stream,
             5 => Kind::Endpoint,
             6 => Kind::Sctp,
+            7 => Kind::Inherited,
             _ => Kind::Hidden,
         }
     }
@@ -131,7 +134,7 @@ pub fn register(kind: Kind, d: &'static dyn Descriptor) {
         Kind::Stream => &STREAMS,
         Kind::Endpoint => &ENDPOINTS,
         Kind::Sctp => &SCTP,
-        Kind::Hidden => return,
+        Kind::Hidden | Kind::Inherited => return,
     };
     let _ = slot.set(d);
 }
@@ -144,8 +147,22 @@ pub fn descriptor(h: Handle) -> Option<&'static dyn Descriptor> {
         Kind::Stream => STREAMS.get().copied(),
         Kind::Endpoint => ENDPOINTS.get().copied(),
         Kind::Sctp => SCTP.get().copied(),
-        Kind::Hidden => None,
+        Kind::Hidden | Kind::Inherited => None,
     }
+}
+
+/// Makes sockets of inherited descriptors, when they are used first.
+static ADOPT: OnceLock<fn(i32, Handle) -> Option<Handle>> = OnceLock::new();
+
+/// Names what adopts inherited descriptors; once, at start.
+pub fn on_inherited(adopt: fn(i32, Handle) -> Option<Handle>) {
+    let _ = ADOPT.set(adopt);
+}
+
+/// What an inherited descriptor becomes with its first use; `None`: foreign.
+#[cold]
+fn adopted(fd: i32, h: Handle) -> Option<Handle> {
+    ADOPT.get().and_then(|adopt| adopt(fd, h))
 }
 
 /// What `fd` is to us; `None`: foreign.
@@ -155,10 +172,20 @@ pub fn lookup(fd: i32) -> Option<Handle> {
     if word == 0 { None } else { Some(Handle(word)) }
 }
 
+/// As [`lookup`], for a use of the descriptor: an inherited one is adopted.
+#[inline(always)]
+pub fn used(fd: i32) -> Option<Handle> {
+    let h = lookup(fd)?;
+    if h.kind() == Kind::Inherited {
+        return adopted(fd, h);
+    }
+    Some(h)
+}
+
 /// The socket behind `fd`, if we look after it.
 #[inline(always)]
 pub fn socket(fd: i32) -> Option<Handle> {
-    lookup(fd).filter(|h| h.kind() == Kind::Socket)
+    used(fd).filter(|h| h.kind() == Kind::Socket)
 }
 
 /// The stream behind `fd`.
@@ -214,6 +241,14 @@ pub fn clear_if(fd: i32, h: Handle) -> bool {
 /// Makes `fd` one of the library's own if it still is `h`; was it?
 pub fn hide_if(fd: i32, h: Handle) -> bool {
     swap_if(fd, h, Handle::new(Kind::Hidden, 0, 0).0)
+}
+
+/// Makes `fd` a socket if it still is `h`, which is inherited; was it?
+pub fn adopt_if(fd: i32, h: Handle, new: Handle) -> bool {
+    TABLE.get(fd as usize).is_some_and(|word| {
+        word.compare_exchange(h.0, new.0, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    })
 }
 
 fn swap_if(fd: i32, h: Handle, new: u64) -> bool {

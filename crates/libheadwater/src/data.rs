@@ -76,7 +76,8 @@ fn is_ours(fd: c_int) -> bool {
 }
 
 fn is_socket(fd: c_int) -> bool {
-    table::lookup(fd).is_some_and(|h| matches!(h.kind(), Kind::Socket | Kind::Sctp))
+    table::lookup(fd)
+        .is_some_and(|h| matches!(h.kind(), Kind::Socket | Kind::Sctp | Kind::Inherited))
 }
 
 fn one(buf: *const c_void, n: size_t) -> [iovec; 1] {

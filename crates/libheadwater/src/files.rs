@@ -2,7 +2,7 @@
 
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{next, process, sys};
-use headwater_sockets::{life, options};
+use headwater_sockets::{inherit, lend, life, options};
 use headwater_transport::endpoint;
 use libc::{c_int, c_uint, c_ulong};
 
@@ -12,12 +12,12 @@ use crate::{real, sctp, streams};
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     match table::lookup(fd) {
         None => real::close(fd),
-        Some(_) if process::is_borrowed() => real::close(fd),
-        // The program closes numbers that it does not know: ours stay.
+        // The program closes numbers that it does not know: ours stay, for the image that a child of vfork becomes too.
         Some(h) if is_hidden(h) => {
             next::set_errno(libc::EBADF);
             -1
         }
+        Some(_) if process::is_borrowed() => real::close(fd),
         Some(h) if h.kind() == Kind::Stream => {
             streams::close(fd, h);
             0
@@ -64,9 +64,10 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
     const UNSHARE: c_uint = 2;
     const CLOEXEC: c_uint = 4;
     let refused = flags & !(UNSHARE | CLOEXEC) != 0 || first > last;
-    if refused || !process::present() || flags & CLOEXEC != 0 || process::is_borrowed() {
+    if refused || !process::present() || flags & CLOEXEC != 0 {
         return real::close_range(first, last, flags);
     }
+    let borrowed = process::is_borrowed();
     let mut from = first;
     for (fd, h) in table::entries() {
         let fd = fd as c_uint;
@@ -78,7 +79,7 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
                 return -1;
             }
             from = fd + 1;
-        } else {
+        } else if !borrowed {
             close(fd as c_int);
         }
     }
@@ -130,6 +131,7 @@ fn forget(fd: c_int, h: Handle) {
             table::clear(fd);
         }
         Kind::Socket | Kind::Epoll => life::lost(fd),
+        Kind::Inherited => inherit::closing(fd, h),
         Kind::Stream => {
             if let Some(after) = streams::closing(fd, h) {
                 after.finish();
@@ -176,8 +178,11 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
     }
     if process::is_borrowed() {
         // The copy is for the image that this child of vfork is about to become.
-        life::passing_on(fd);
-        return real();
+        let new = real();
+        if new >= 0 {
+            keep_errno(|| lend::copied(fd, to));
+        }
+        return new;
     }
     if process::is_confined() {
         life::closing(to);
@@ -235,6 +240,12 @@ fn beyond_limit(fd: c_int) -> bool {
     fd as u64 >= limit.rlim_cur
 }
 
+fn keep_errno(does: impl FnOnce()) {
+    let errno = next::errno();
+    does();
+    next::set_errno(errno);
+}
+
 /// Has a standard number just become something else than a stream?
 fn stream_went(to: c_int) -> bool {
     (0..=2).contains(&to) && table::stream(to).is_none() && !sctp::is_one(to)
@@ -245,7 +256,7 @@ fn note_dup(fd: c_int, new: c_int) {
         && let Some(h) = table::lookup(fd)
     {
         if process::is_borrowed() {
-            life::passing_on(fd);
+            lend::copied(fd, new);
         } else if h.kind() == Kind::Stream {
             streams::duplicated(h, new);
             // SAFETY: the program's own call changes the number.
@@ -308,6 +319,7 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
                 sctp::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
             }
             libc::F_SETFL => {
+                let Some(h) = table::used(fd) else { return r };
                 options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
                 if arg as c_int & libc::O_ASYNC != 0 {
                     // SIGIO is raised for what the kernel sees.

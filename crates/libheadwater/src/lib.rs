@@ -23,6 +23,7 @@
 mod aliases;
 mod confine;
 mod data;
+mod environment;
 mod files;
 mod jump;
 mod makers;

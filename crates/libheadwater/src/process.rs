@@ -1,12 +1,16 @@
 //! fork, exec, spawn, end, signals, and descriptors that leave the process.
 
-use headwater_host::{process, signal, table};
-use headwater_sockets::life;
+use core::ffi::CStr;
+
+use headwater_host::image::{self, Image};
+use headwater_host::sync::{AtomicBool, Ordering};
+use headwater_host::{process, signal, sys, table};
+use headwater_sockets::{inherit, lend, life};
 use headwater_streams::head::exec as streams;
 use headwater_transport::sctp::socket::{face, remote};
 use libc::{c_char, c_int, c_void, msghdr, pid_t};
 
-use crate::{real, start};
+use crate::{environment, real, start};
 
 /// Descriptors in a control message are about to go to somebody else.
 ///
@@ -55,33 +59,77 @@ pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
     real::_exit(status)
 }
 
-/// The image is about to be replaced, or a copy of our descriptors to be given to another image.
-fn before_exec() {
-    if headwater_sockets::started() && table::any_tracked() && !process::is_confined() {
-        life::before_exec();
+/// What an image that is about to be started has of ours, until it is there or was not started.
+struct Handed {
+    inheritance: Option<streams::Inheritance>,
+    /// Taken back when dropped.
+    _lending: lend::Lending,
+}
+
+impl Handed {
+    fn environment(&self, envp: *const *const c_char) -> *const *const c_char {
+        self.inheritance.as_ref().map_or(envp, |i| i.environment())
     }
 }
 
-/// The C library starts it, with the program's own environment.
-fn before_shell() {
-    if table::any_tracked() && !process::is_confined() {
+/// Before an image is started with the environment `envp`, `here` or in another process. `judge` says what image it is.
+unsafe fn hand_over(
+    envp: *const *const c_char,
+    here: bool,
+    judge: impl FnOnce() -> Image,
+) -> Option<Handed> {
+    if !table::any_tracked() || process::is_confined() {
+        return None;
+    }
+    let lending = lend::before(judge);
+    let sockets = remote::save(here);
+    if sockets.is_empty() {
         face::note_lost(face::lost_by_exec());
     }
-    before_exec();
+    let endpoints = headwater_transport::endpoint::save();
+    let inheritance = streams::prepare(
+        envp,
+        &[
+            (headwater_transport::endpoint::VARIABLE, &endpoints),
+            (remote::VARIABLE, &sockets),
+            (inherit::VARIABLE, &lending.text),
+        ],
+    );
+    Some(Handed {
+        inheritance,
+        _lending: lending,
+    })
+}
+
+/// The C library starts a shell with the program's own environment.
+unsafe fn by_shell<T>(start: impl FnOnce() -> T) -> T {
+    if !table::any_tracked() || process::is_confined() {
+        return start();
+    }
+    let envp = environment::current();
+    let lending = lend::before(|| image::of(c"/bin/sh", envp));
+    face::note_lost(face::lost_by_exec());
+    if lending.text.is_empty() {
+        return start();
+    }
+    match streams::with_variables(envp, &[(inherit::VARIABLE, &lending.text)]) {
+        Some(theirs) => environment::replaced(theirs, start),
+        None => start(),
+    }
 }
 
 /// Around an exec of this process with the environment `envp`, which comes back only if it failed. `exec` gets the
 /// environment to use.
 unsafe fn replacing(
     envp: *const *const c_char,
+    judge: impl FnOnce() -> Image,
     exec: impl FnOnce(*const *const c_char) -> c_int,
 ) -> c_int {
     if process::is_confined() {
         return exec(envp);
     }
-    before_exec();
-    let inheritance = inheritance(envp, true);
-    let envp = inheritance.as_ref().map_or(envp, |i| i.environment());
+    let handed = hand_over(envp, true, judge);
+    let envp = handed.as_ref().map_or(envp, |h| h.environment(envp));
     start::ended("exec");
     let ours = headwater_sockets::started() && !process::is_borrowed();
     if ours {
@@ -92,40 +140,39 @@ unsafe fn replacing(
     if ours {
         keeps_errno(|| life::change_holds(1));
     }
+    keeps_errno(move || drop(handed));
     failed
 }
 
-fn keeps_errno(does: fn()) {
+/// What execvp(3) finds by the name `file`.
+unsafe fn found(file: *const c_char, envp: *const *const c_char) -> Image {
+    let path = libc::getenv(c"PATH".as_ptr());
+    let path = (!path.is_null()).then(|| CStr::from_ptr(path));
+    image::found(CStr::from_ptr(file), path, envp)
+}
+
+/// What a path below a descriptor, or the descriptor itself, leads to.
+unsafe fn below(dir: c_int, path: &CStr, envp: *const *const c_char) -> Image {
+    if dir == libc::AT_FDCWD || path.to_bytes().starts_with(b"/") {
+        return image::of(path, envp);
+    }
+    let mut room = [0u8; 512];
+    let mut text = sys::Cursor {
+        buf: &mut room[..511],
+        len: 0,
+    };
+    let fits = core::fmt::write(&mut text, format_args!("/proc/self/fd/{dir}")).is_ok()
+        && (path.is_empty() || text.push(b"/") && text.push(path.to_bytes()));
+    match CStr::from_bytes_until_nul(&room) {
+        Ok(path) if fits => image::of(path, envp),
+        _ => Image::Stranger,
+    }
+}
+
+fn keeps_errno(does: impl FnOnce()) {
     let errno = headwater_host::next::errno();
     does();
     headwater_host::next::set_errno(errno);
-}
-
-/// What the new image is to have: `here`, in this process.
-unsafe fn inheritance(envp: *const *const c_char, here: bool) -> Option<streams::Inheritance> {
-    if !table::any_tracked() || process::is_confined() {
-        return None;
-    }
-    let sockets = remote::save(here);
-    if sockets.is_empty() {
-        face::note_lost(face::lost_by_exec());
-    }
-    let endpoints = headwater_transport::endpoint::save();
-    streams::prepare(
-        envp,
-        &[
-            (headwater_transport::endpoint::VARIABLE, endpoints),
-            (remote::VARIABLE, sockets),
-        ],
-    )
-}
-
-/// The program's environment, for the calls that take none.
-unsafe fn environment() -> *const *const c_char {
-    unsafe extern "C" {
-        static environ: *const *const c_char;
-    }
-    environ
 }
 
 #[unsafe(no_mangle)]
@@ -134,17 +181,18 @@ pub unsafe extern "C-unwind" fn execve(
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    replacing(envp, |envp| real::execve(path, argv, envp))
+    let judge = || image::of(CStr::from_ptr(path), envp);
+    replacing(envp, judge, |envp| real::execve(path, argv, envp))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execv(path: *const c_char, argv: *const *const c_char) -> c_int {
-    replacing(environment(), |envp| real::execve(path, argv, envp))
+    execve(path, argv, environment::current())
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execvp(file: *const c_char, argv: *const *const c_char) -> c_int {
-    replacing(environment(), |envp| real::execvpe(file, argv, envp))
+    execvpe(file, argv, environment::current())
 }
 
 #[unsafe(no_mangle)]
@@ -153,7 +201,11 @@ pub unsafe extern "C-unwind" fn execvpe(
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    replacing(envp, |envp| real::execvpe(file, argv, envp))
+    replacing(
+        envp,
+        || found(file, envp),
+        |envp| real::execvpe(file, argv, envp),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -162,7 +214,8 @@ pub unsafe extern "C-unwind" fn fexecve(
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    replacing(envp, |envp| real::fexecve(fd, argv, envp))
+    let judge = || below(fd, c"", envp);
+    replacing(envp, judge, |envp| real::fexecve(fd, argv, envp))
 }
 
 #[unsafe(no_mangle)]
@@ -173,7 +226,10 @@ pub unsafe extern "C-unwind" fn execveat(
     envp: *const *const c_char,
     flags: c_int,
 ) -> c_int {
-    replacing(envp, |envp| real::execveat(dir, path, argv, envp, flags))
+    let judge = || below(dir, CStr::from_ptr(path), envp);
+    replacing(envp, judge, |envp| {
+        real::execveat(dir, path, argv, envp, flags)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -185,13 +241,19 @@ pub unsafe extern "C-unwind" fn posix_spawn(
     argv: *const *mut c_char,
     envp: *const *mut c_char,
 ) -> c_int {
-    before_exec();
-    let inheritance = inheritance(envp.cast(), false);
-    let envp = inheritance
+    let judge = || {
+        if may_move(path, actions) {
+            return Image::Stranger;
+        }
+        image::of(CStr::from_ptr(path), envp.cast())
+    };
+    let handed = hand_over(envp.cast(), false, judge);
+    let envp = handed
         .as_ref()
-        .map_or(envp, |i| i.environment().cast());
+        .map_or(envp, |h| h.environment(envp.cast()).cast());
     let failed = real::posix_spawn(pid, path, actions, attr, argv, envp);
     keeps_errno(remote::spawned);
+    keeps_errno(move || drop(handed));
     failed
 }
 
@@ -204,14 +266,38 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
     argv: *const *mut c_char,
     envp: *const *mut c_char,
 ) -> c_int {
-    before_exec();
-    let inheritance = inheritance(envp.cast(), false);
-    let envp = inheritance
+    let judge = || {
+        if may_move(file, actions) {
+            return Image::Stranger;
+        }
+        found(file, envp.cast())
+    };
+    let handed = hand_over(envp.cast(), false, judge);
+    let envp = handed
         .as_ref()
-        .map_or(envp, |i| i.environment().cast());
+        .map_or(envp, |h| h.environment(envp.cast()).cast());
     let failed = real::posix_spawnp(pid, file, actions, attr, argv, envp);
     keeps_errno(remote::spawned);
+    keeps_errno(move || drop(handed));
     failed
+}
+
+/// May the actions lead to another file than the path does here, or close what the image is to have?
+unsafe fn may_move(path: *const c_char, actions: *const c_void) -> bool {
+    let relative = *path != b'/' as c_char && CStr::from_ptr(path).to_bytes().contains(&b'/');
+    !actions.is_null() && (relative || CLOSE_FROM.load(Ordering::Relaxed))
+}
+
+/// Has the program ever asked for such an action?
+static CLOSE_FROM: AtomicBool = AtomicBool::new(false);
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
+    actions: *mut c_void,
+    from: c_int,
+) -> c_int {
+    CLOSE_FROM.store(true, Ordering::Relaxed);
+    real::posix_spawn_file_actions_addclosefrom_np(actions, from)
 }
 
 /// The new image gets a copy whatever the descriptor's own close-on-exec flag says.
@@ -227,14 +313,12 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
-    before_shell();
-    real::system(command)
+    by_shell(|| real::system(command))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void {
-    before_shell();
-    real::popen(command, mode)
+    by_shell(|| real::popen(command, mode))
 }
 
 /// The C library's streams reach the kernel by ways of their own.

@@ -7,6 +7,8 @@ use headwater_streams::head::life as streams;
 use headwater_transport::endpoint;
 use headwater_transport::sctp::socket::{face, remote};
 
+use crate::environment;
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
@@ -31,6 +33,7 @@ extern "C" fn start() {
         headwater_streams::start();
         headwater_transport::start();
         remote::start();
+        headwater_sockets::inherit::begin();
         crate::variadic::start();
         process::arrive();
         for fd in 0..=2 {
@@ -90,6 +93,7 @@ unsafe extern "C" fn before_fork() {
     if process::is_confined() {
         return;
     }
+    environment::before_fork();
     streams::before_fork();
     life::before_fork();
 }
@@ -100,6 +104,7 @@ unsafe extern "C" fn in_parent() {
     }
     life::after_fork_in_parent();
     streams::after_fork(false);
+    environment::after_fork();
 }
 
 unsafe extern "C" fn in_child() {
@@ -108,4 +113,5 @@ unsafe extern "C" fn in_child() {
     }
     life::after_fork_in_child();
     streams::after_fork(true);
+    environment::after_fork();
 }

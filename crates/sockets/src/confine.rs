@@ -16,7 +16,7 @@ use crate::keeper::Then;
 use crate::record::BARRED;
 use crate::recv::{self, Own, Step, partial};
 use crate::segment::View;
-use crate::{keeper, life, switch, takeover};
+use crate::{keeper, lend, life, switch, takeover};
 
 /// Bytes that one look takes out of a ring, or out of the kernel before it.
 const PIECE: usize = 64 << 10;
@@ -33,10 +33,8 @@ pub struct Rest {
 
 /// Every connection goes back to the kernel, and out of the program's epoll sets.
 pub fn leave_rings() {
-    for (fd, h) in table::entries() {
-        if h.kind() == Kind::Socket
-            && let Some(c) = conn::get(h)
-        {
+    for (fd, _) in table::entries() {
+        if let Some(c) = table::socket(fd).and_then(conn::get) {
             connection(c, fd);
         }
     }
@@ -52,7 +50,7 @@ pub fn forget() {
     for (fd, h) in table::entries() {
         let gone = match h.kind() {
             Kind::Socket => !has_rest(h),
-            Kind::Epoll | Kind::Hidden => !more,
+            Kind::Epoll | Kind::Hidden | Kind::Inherited => !more,
             Kind::Stream | Kind::Endpoint | Kind::Sctp => false,
         };
         if gone {
@@ -92,7 +90,8 @@ fn leave_ring(c: &'static Conn, v: &View<'static>) {
         error: AtomicI32::new(0),
     };
     let holders = [&c.record().holders, &v.own().holders];
-    if holders.iter().all(|n| n.load(Ordering::Acquire) <= 1) {
+    let shared = holders.iter().any(|n| n.load(Ordering::Acquire) > 1);
+    if !shared && !lend::is_out(c.record()) {
         drain(c, v, &mut rest);
     }
     let end = sys::now() + PATIENCE;

@@ -11,6 +11,7 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, sys};
 
 use crate::confine::Rest;
+use crate::lend;
 use crate::record::{self, Record};
 use crate::segment::{Mapped, View};
 use crate::worth;
@@ -136,6 +137,8 @@ pub struct Conn {
     pub ours: AtomicU32,
     /// Client: the connection that was offered.
     tuple: [AtomicU64; 6],
+    /// The shadow's inode, once it is carried.
+    pub inode: AtomicU64,
 }
 
 /// Yields; false once that has gone on for long.
@@ -191,12 +194,54 @@ pub fn get(h: Handle) -> Option<&'static Conn> {
 
 /// Begins to look after `fd`. `None`: no room, the socket stays foreign.
 pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
+    lend::prepare();
     let _section = process::lock(&ADOPTING);
     let record = record::allocate()?;
-    let Some((index, c)) = take() else {
+    let Some((index, c)) = fresh(fd, role, record) else {
         record::free(record);
         return None;
     };
+    c.phase.store(phase as u32, Ordering::Release);
+    let h = Handle::new(Kind::Socket, c.generation.load(Ordering::Relaxed), index);
+    if !table::set(fd, h) {
+        c.abandon();
+        return None;
+    }
+    Some(c)
+}
+
+/// An entry for a connection that another image has carried; its numbers are the caller's to enter.
+pub fn take_over(
+    fd: i32,
+    role: Role,
+    record: u32,
+    mapped: &'static Mapped,
+    generation: u32,
+) -> Option<&'static Conn> {
+    lend::prepare();
+    let _section = process::lock(&ADOPTING);
+    let (_, c) = fresh(fd, role, record)?;
+    c.segment_generation.store(generation, Ordering::Relaxed);
+    c.mapped
+        .store(mapped as *const Mapped as *mut Mapped, Ordering::Release);
+    c.phase.store(Phase::Carried as u32, Ordering::Release);
+    counters::add(Counter::Accelerated, 1);
+    Some(c)
+}
+
+/// What stands in the table for an entry.
+pub fn handle(c: &Conn) -> Handle {
+    Handle::new(Kind::Socket, c.generation.load(Ordering::Relaxed), place(c))
+}
+
+fn place(c: &Conn) -> u32 {
+    let first = slab().map_or(0, |slab| slab.conns.as_ptr() as usize);
+    ((c as *const Conn as usize - first) / size_of::<Conn>()) as u32
+}
+
+/// An unused entry, as a new connection's; its phase is still the caller's to set.
+fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
+    let (index, c) = take()?;
     for word in [
         &c.operations,
         &c.look_seen,
@@ -230,13 +275,7 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
     c.refs.store(1, Ordering::Relaxed);
     c.record.store(record, Ordering::Relaxed);
     c.role.store(role as u32, Ordering::Relaxed);
-    c.phase.store(phase as u32, Ordering::Release);
-    let h = Handle::new(Kind::Socket, c.generation.load(Ordering::Relaxed), index);
-    if !table::set(fd, h) {
-        c.abandon();
-        return None;
-    }
-    Some(c)
+    Some((index, c))
 }
 
 fn take() -> Option<(u32, &'static Conn)> {
@@ -298,6 +337,10 @@ impl Conn {
     #[inline]
     pub fn record(&self) -> &'static Record {
         record::get(self.record.load(Ordering::Relaxed))
+    }
+
+    pub fn record_index(&self) -> u32 {
+        self.record.load(Ordering::Relaxed)
     }
 
     #[inline(always)]
@@ -516,12 +559,12 @@ impl Conn {
             generation + 1
         };
         self.generation.store(next, Ordering::Release);
-        if r.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if lend::is_out(r) {
+            lend::leave_record(record);
+        } else if r.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
             record::free(record);
         }
-        let Some(slab) = slab() else { return };
-        let offset = (self as *const Conn as usize) - (slab.conns.as_ptr() as usize);
-        let index = (offset / size_of::<Conn>()) as u32;
+        let index = place(self);
         loop {
             let free = FREE.load(Ordering::Acquire);
             self.next_free.store(free as u32, Ordering::Relaxed);

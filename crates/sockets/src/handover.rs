@@ -153,8 +153,10 @@ impl Came {
             counters::note(Reason::NoDescriptors);
             return None;
         };
+        let memory = hidden::hide_spare(core::mem::replace(&mut self.fds[0], -1));
         Some(Mapped {
             segment,
+            memory: memory.unwrap_or(-1),
             bells: [a, b],
             link: self.hello.link,
             index: self.hello.index,

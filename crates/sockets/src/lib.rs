@@ -6,6 +6,8 @@
 //!   takeover    offer (client), claim (server), attach (client): by the board, nobody waits
 //!   worth       which listeners it pays for
 //!   boards      the board, and what becomes of it when the runtime folder is deleted
+//!   lend        what images that are started may have of our connections
+//!   inherit     the same seen from such an image
 //!   link        how segment and doorbells reach the other process; pools
 //!   handover    the messages that bring them
 //!   proof       that who brings them holds the other end, where that is another user
@@ -23,7 +25,9 @@ pub mod buffers;
 pub mod confine;
 pub mod conn;
 pub mod handover;
+pub mod inherit;
 pub mod keeper;
+pub mod lend;
 pub mod life;
 pub mod link;
 pub mod look;

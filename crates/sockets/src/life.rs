@@ -9,9 +9,9 @@ use headwater_host::{config, epoll, process, sys};
 
 use crate::conn::{self, Closed, Conn, Phase, Role};
 use crate::keeper::Then;
-use crate::record::{BARRED, SHUT_WR, Takeover};
+use crate::record::{self, BARRED, SHUT_WR, Takeover};
 use crate::segment::View;
-use crate::{boards, keeper, link, look, switch, takeover, worth};
+use crate::{boards, inherit, keeper, lend, link, look, switch, takeover, worth};
 
 // ---- coming ----
 
@@ -83,6 +83,7 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
         post_again(me);
     }
     link::tidy();
+    lend::sweep();
     if l.account().is_none() {
         l.set_account(account_of(on));
     }
@@ -110,6 +111,7 @@ pub fn connecting(fd: i32, to: &libc::sockaddr_storage) -> Option<Addr> {
 
 /// After connect(2) succeeded or is in progress.
 pub fn connected(fd: i32) {
+    lend::sweep();
     match conn::adopt(fd, Phase::Tracked, Role::Client) {
         Some(_) => epoll::adopted(fd),
         None => counters::fallback(Reason::TableFull),
@@ -130,6 +132,7 @@ pub fn duplicated(h: Handle, fd: i32) {
             }
         }
         Kind::Epoll => epoll::duplicated_set(h, fd),
+        Kind::Inherited => inherit::duplicated(h, fd),
         Kind::Hidden | Kind::Stream | Kind::Endpoint | Kind::Sctp => {}
     }
 }
@@ -170,6 +173,10 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
         Kind::Epoll => {
             table::clear(fd);
             epoll::closed_set(h);
+            return None;
+        }
+        Kind::Inherited => {
+            inherit::closing(fd, h);
             return None;
         }
         Kind::Socket => {}
@@ -299,8 +306,11 @@ fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     let mut last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
     last = last && !leaves_keeper(c, &v, fd);
     if last {
-        reset_if_unread(&v, fd);
-        if !sys::is_single_threaded() {
+        let alone = !lend::is_out(v.record);
+        if alone {
+            reset_if_unread(&v, fd);
+        }
+        if alone && !sys::is_single_threaded() {
             // A thread that came upon the number after we had left it, and before the kernel closes it, must not wait there for
             // what comes by the ring.
             let _ = sys::shutdown(fd, libc::SHUT_RD);
@@ -353,6 +363,10 @@ fn end_sending(c: &Conn, v: &View<'_>, fd: i32) -> bool {
 
 /// Before the last close of an end: is there something left to send, for which a keeper stays?
 fn leaves_keeper(c: &'static Conn, v: &View<'static>, fd: i32) -> bool {
+    if lend::is_out(v.record) && !switch::must_withdraw(v) {
+        // An image that was started may go on with it.
+        return false;
+    }
     if end_sending(c, v, fd) || keeper::is_reset_by_close(v, fd) {
         return false;
     }
@@ -375,7 +389,9 @@ fn leaves_keeper(c: &'static Conn, v: &View<'static>, fd: i32) -> bool {
 pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
     if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
         switch::begin_close(v);
-        reset_if_unread(v, fd);
+        if !lend::is_out(v.record) {
+            reset_if_unread(v, fd);
+        }
     }
     c.abandon();
     let _ = sys::close(fd);
@@ -461,6 +477,7 @@ pub fn hold_sets() {
 }
 
 pub fn before_fork() {
+    inherit::before_fork();
     conn::before_fork();
     for c in conn::all() {
         if c.phase() == Phase::Tracked {
@@ -495,18 +512,25 @@ pub fn before_fork() {
     }
     epoll::before_fork();
     link::before_fork();
+    record::before_fork();
+    lend::before_fork();
+}
+
+fn after_fork() {
+    lend::after_fork();
+    record::after_fork();
+    conn::after_fork();
+    link::after_fork();
+    epoll::after_fork();
+    inherit::after_fork();
 }
 
 pub fn after_fork_in_parent() {
-    conn::after_fork();
-    link::after_fork();
-    epoll::after_fork();
+    after_fork();
 }
 
 pub fn after_fork_in_child() {
-    conn::after_fork();
-    link::after_fork();
-    epoll::after_fork();
+    after_fork();
     process::identify();
     counters::reset();
     link::in_child();
@@ -545,15 +569,6 @@ pub fn change_holds(change: i32) {
     }
 }
 
-/// Before an image without the library takes over descriptors: exec, posix_spawn, system, popen.
-pub fn before_exec() {
-    for (fd, h) in table::entries() {
-        if h.kind() == Kind::Socket && !closes_on_exec(fd) {
-            leave_to_others(fd, h, Reason::Exec);
-        }
-    }
-}
-
 /// The program asks for something that rings can't do.
 pub fn needs_kernel(fd: i32) {
     if let Some(h) = table::socket(fd) {
@@ -568,7 +583,8 @@ pub fn passing_on(fd: i32) {
     }
 }
 
-fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
+/// Somebody who goes round us may have the descriptor from here on.
+pub fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
     let Some(c) = conn::get(h) else { return };
     if c.phase() == Phase::Tracked {
         c.take_step_surely(|| {
@@ -582,10 +598,6 @@ fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
     if let Some(v) = c.view() {
         switch::freeze(c, &v, reason);
     }
-}
-
-fn closes_on_exec(fd: i32) -> bool {
-    sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC != 0)
 }
 
 /// Adds what is still open to the counters, before they are written.
@@ -617,7 +629,7 @@ pub fn exiting() {
         c.record().holders.fetch_sub(1, Ordering::AcqRel);
         if let Some(v) = c.view() {
             if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
-                if !leaves_keeper(c, &v, c.fd()) {
+                if !leaves_keeper(c, &v, c.fd()) && !lend::is_out(v.record) {
                     reset_if_unread(&v, c.fd());
                 }
                 takeover::withdraw_offer(c);

@@ -399,8 +399,8 @@ impl Links {
         let now = sys::now();
         let is_old = |m: &Mapped| now - m.released_at.load(Ordering::Relaxed) >= RETIREMENT;
         for old in self.retired.extract_if(.., |m| is_old(m)) {
-            for bell in old.bells {
-                hidden::close(bell);
+            for fd in [old.bells[0], old.bells[1], old.memory] {
+                hidden::close(fd);
             }
             // SAFETY: made by Box::leak in `keep`, out of every list, and old enough for late calls to be over.
             drop(unsafe { Box::from_raw(old as *const Mapped as *mut Mapped) });
@@ -473,6 +473,7 @@ fn create(link_fd: i32, link: u64, index: u32, side: Side) -> Result<&'static Ma
         [Ok(a), Ok(b)] => {
             let m = Mapped {
                 segment,
+                memory: -1,
                 bells: [a, b],
                 link,
                 index,
@@ -481,7 +482,7 @@ fn create(link_fd: i32, link: u64, index: u32, side: Side) -> Result<&'static Ma
             };
             m.renew();
             match handover::send(link_fd, &Hello::new(link, index), [memfd, a, b]) {
-                Ok(()) => Ok(keep(m)),
+                Ok(()) => Ok(m),
                 Err(_) => {
                     hidden::close(a);
                     hidden::close(b);
@@ -496,11 +497,17 @@ fn create(link_fd: i32, link: u64, index: u32, side: Side) -> Result<&'static Ma
             Err(Reason::NoDescriptors)
         }
     };
-    let _ = sys::close(memfd);
-    if let Err(reason) = result {
-        counters::note(reason);
+    match result {
+        Ok(mut m) => {
+            m.memory = hidden::hide_spare(memfd).unwrap_or(-1);
+            Ok(keep(m))
+        }
+        Err(reason) => {
+            let _ = sys::close(memfd);
+            counters::note(reason);
+            Err(reason)
+        }
     }
-    result
 }
 
 fn keep(m: Mapped) -> &'static Mapped {

@@ -1,12 +1,13 @@
-//! What the processes that share an end know of it, whether or not it is carried: an arena that forked processes share.
-
-use std::sync::OnceLock;
+//! What the processes that share an end know of it, whether or not it is carried: an arena that forked processes share, and
+//! that an image started by exec maps with the first connection that it adopts.
 
 use headwater_channel::lock::Lock;
-use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
-use headwater_host::sys;
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::{hidden, process, sys};
 
 const RECORDS: usize = 1 << 16;
+/// Arenas that a process may have: that of its own connections and those of connections that it inherited besides.
+const ARENAS: usize = 8;
 
 /// Progress of the takeover at this end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,9 +52,13 @@ pub struct Record {
     pub send_timeout: AtomicU64,
     pub low_water: AtomicU32,
     next_free: AtomicU32,
+    /// Raised when the record is freed: who was told of it by an exec finds it gone.
+    lives: AtomicU32,
     /// Bytes by the kernel, all holders' together; a takeover compares them with the kernel's own counts.
     pub sent: AtomicU64,
     pub received: AtomicU64,
+    /// Who let an image that it started have the descriptor, see lend.rs; 0: nobody.
+    pub lender: AtomicU64,
     /// How much of `sent` and `received` stands in the statistics of some holder.
     pub counted: [AtomicU64; 2],
     /// The end's writers and readers exclude each other here, out of the peer's reach.
@@ -78,34 +83,108 @@ struct Arena {
     records: [Record; RECORDS],
 }
 
-static ARENA: OnceLock<Option<&'static Arena>> = OnceLock::new();
+/// An index is {arena: 16, place: 16}. The first arena is the process's own.
+static MAPPED: [AtomicPtr<Arena>; ARENAS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; ARENAS];
+/// Their memory's descriptors; 0: none.
+static MEMORY: [AtomicI32; ARENAS] = [const { AtomicI32::new(0) }; ARENAS];
+static MAPPING: Lock = Lock::new();
+
+pub fn before_fork() {
+    process::hold_over_fork(&MAPPING);
+}
+
+pub fn after_fork() {
+    process::let_go_after_fork(&MAPPING);
+}
 
 /// Maps the arena; before the first fork that could matter, so at start.
 pub fn prepare() {
-    arena();
+    if MAPPED[0].load(Ordering::Acquire).is_null() {
+        let _section = process::lock(&MAPPING);
+        if !MAPPED[0].load(Ordering::Acquire).is_null() {
+            return;
+        }
+        let memory = create();
+        if let Some(arena) = map(memory.unwrap_or(-1)) {
+            MEMORY[0].store(memory.unwrap_or(0), Ordering::Relaxed);
+            MAPPED[0].store(arena, Ordering::Release);
+        }
+    }
 }
 
-fn arena() -> Option<&'static Arena> {
-    *ARENA.get_or_init(|| {
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let rw = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh mapping, never unmapped; all zeroes is a valid Arena.
-        unsafe {
-            sys::mmap(0, size_of::<Arena>(), rw, flags, -1, 0)
-                .ok()
-                .map(|at| &*(at as *const Arena))
+/// Memory that an image which inherits connections can map; `None`: what forked children share must do.
+fn create() -> Option<i32> {
+    let fd = sys::memfd_create(c"headwater", libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING).ok()?;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    let sized = sys::ftruncate(fd, size_of::<Arena>() as u64)
+        .and_then(|()| sys::fcntl(fd, libc::F_ADD_SEALS, seals as usize));
+    if sized.is_err() {
+        let _ = sys::close(fd);
+        return None;
+    }
+    hidden::hide_spare(fd).ok()
+}
+
+fn map(memory: i32) -> Option<*mut Arena> {
+    let mut flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+    if memory < 0 {
+        flags |= libc::MAP_ANONYMOUS;
+    }
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh mapping, never unmapped; all zeroes is a valid Arena.
+    let at = unsafe { sys::mmap(0, size_of::<Arena>(), rw, flags, memory, 0) };
+    at.ok().map(|at| at as *mut Arena)
+}
+
+/// The arena of another image, by its memory's descriptor, which stays open; returns its number here.
+pub fn join(memory: i32) -> Option<u32> {
+    let st = sys::fstat(memory).ok()?;
+    let seals = sys::fcntl(memory, libc::F_GET_SEALS, 0).ok()?;
+    if st.st_size as usize != size_of::<Arena>() || seals & libc::F_SEAL_SHRINK == 0 {
+        return None;
+    }
+    let _section = process::lock(&MAPPING);
+    for (i, (arena, known)) in MAPPED.iter().zip(&MEMORY).enumerate() {
+        if arena.load(Ordering::Acquire).is_null() {
+            arena.store(map(memory)?, Ordering::Release);
+            known.store(memory, Ordering::Relaxed);
+            return Some(i as u32);
         }
-    })
+        let same = |fd: i32| sys::fstat(fd).is_ok_and(|k| k.st_ino == st.st_ino);
+        let fd = known.load(Ordering::Relaxed);
+        if fd > 0 && same(fd) {
+            return Some(i as u32);
+        }
+    }
+    None
+}
+
+/// The memory that a record is in; `None`: no other image can map it.
+pub fn memory_of(index: u32) -> Option<i32> {
+    let fd = MEMORY[arena_number(index)].load(Ordering::Relaxed);
+    (fd > 0).then_some(fd)
+}
+
+fn arena_number(index: u32) -> usize {
+    (index >> 16) as usize % ARENAS
+}
+
+#[inline]
+fn arena(number: usize) -> Option<&'static Arena> {
+    // SAFETY: mapped by `map`, and never unmapped.
+    unsafe { MAPPED[number].load(Ordering::Acquire).as_ref() }
 }
 
 /// Takes a record. `None`: all are in use.
 pub fn allocate() -> Option<u32> {
-    let arena = arena()?;
+    prepare();
+    let arena = arena(0)?;
     loop {
         let free = arena.free.load(Ordering::Acquire);
         let index = match (free as u32).checked_sub(1) {
             Some(index) => {
-                let next = arena.records[index as usize]
+                let next = arena.records[index as usize % RECORDS]
                     .next_free
                     .load(Ordering::Relaxed);
                 let new = ((free >> 32).wrapping_add(1)) << 32 | next as u64;
@@ -127,7 +206,7 @@ pub fn allocate() -> Option<u32> {
                 top
             }
         };
-        arena.records[index as usize].clear();
+        arena.records[index as usize % RECORDS].clear();
         return Some(index);
     }
 }
@@ -135,13 +214,27 @@ pub fn allocate() -> Option<u32> {
 /// Gives a record back. Operations that are still in the kernel are those of a number that was closed, and find another
 /// generation here.
 pub fn free(index: u32) {
-    let Some(arena) = arena() else { return };
+    free_life(index, get(index).life());
+}
+
+/// The same, unless somebody else has done so since `life`.
+pub fn free_life(index: u32, life: u32) {
+    let Some(arena) = arena(arena_number(index)) else {
+        return;
+    };
+    let place = index & 0xffff;
+    let record = &arena.records[place as usize];
+    let next = life.wrapping_add(1);
+    let ended = record
+        .lives
+        .compare_exchange(life, next, Ordering::AcqRel, Ordering::Relaxed);
+    if ended.is_err() {
+        return;
+    }
     loop {
         let free = arena.free.load(Ordering::Acquire);
-        arena.records[index as usize]
-            .next_free
-            .store(free as u32, Ordering::Relaxed);
-        let new = ((free >> 32).wrapping_add(1)) << 32 | (index as u64 + 1);
+        record.next_free.store(free as u32, Ordering::Relaxed);
+        let new = ((free >> 32).wrapping_add(1)) << 32 | (place as u64 + 1);
         if arena
             .free
             .compare_exchange(free, new, Ordering::AcqRel, Ordering::Relaxed)
@@ -152,11 +245,11 @@ pub fn free(index: u32) {
     }
 }
 
-/// The record behind an index from [`allocate`].
+/// The record behind an index from [`allocate`], or of an arena that was joined.
 #[inline]
 pub fn get(index: u32) -> &'static Record {
-    let arena = arena().expect("allocated from it");
-    &arena.records[index as usize]
+    let arena = arena(arena_number(index)).expect("allocated from it");
+    &arena.records[(index & 0xffff) as usize]
 }
 
 impl Record {
@@ -167,6 +260,7 @@ impl Record {
         self.send_timeout.store(0, Ordering::Relaxed);
         self.low_water.store(1, Ordering::Relaxed);
         self.sent.store(0, Ordering::Relaxed);
+        self.lender.store(0, Ordering::Relaxed);
         self.received.store(0, Ordering::Relaxed);
         for word in &self.counted {
             word.store(0, Ordering::Relaxed);
@@ -178,6 +272,21 @@ impl Record {
         let before = self.state.load(Ordering::Relaxed);
         let next = before.wrapping_add(ONE_GENERATION) & GENERATION;
         self.state.store(next, Ordering::Release);
+    }
+
+    /// Which of the connections that have it one after the other this is.
+    pub fn life(&self) -> u32 {
+        self.lives.load(Ordering::Acquire)
+    }
+
+    /// Holds the record for an image that was told of this life of it. False: it was freed meanwhile.
+    pub fn hold(&self, life: u32) -> bool {
+        self.holders.fetch_add(1, Ordering::AcqRel);
+        let holds = self.life() == life;
+        if !holds {
+            self.holders.fetch_sub(1, Ordering::AcqRel);
+        }
+        holds
     }
 
     /// Counts an operation that enters the kernel. `Err`: the takeover has got past `Open`; look again.

@@ -132,6 +132,8 @@ const _: () = assert!(size_of::<Header>() == 128 + 2 * 128 + 2 * 640);
 /// A segment in this process, with the two ends' doorbells.
 pub struct Mapped {
     pub segment: Segment,
+    /// The segment's descriptor, for images that inherit the connection; -1: none.
+    pub memory: i32,
     pub bells: [i32; 2],
     pub link: u64,
     pub index: u32,

@@ -294,11 +294,16 @@ pub fn begin_close(v: &View<'_>) -> bool {
     }
 }
 
+/// Has this end left the rings for good in both directions?
+pub fn is_frozen(v: &View<'_>) -> bool {
+    Tx(v.out().send.tx.load(Ordering::Acquire)).has(TCPONLY)
+        && Tx(v.inn().send.tx.load(Ordering::Acquire)).has(PIN)
+}
+
 /// Takes a connection off the rings for good, as far as this end can: before exec of an image without the library, or
 /// before its descriptor is passed on.
 pub fn freeze(c: &'static Conn, v: &View<'static>, reason: Reason) {
-    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
-    if Tx(v.out().send.tx.load(Ordering::Acquire)).has(TCPONLY) && w.has(PIN) {
+    if is_frozen(v) {
         return;
     }
     if help_withdraw(c, v) {

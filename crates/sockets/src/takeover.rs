@@ -11,7 +11,7 @@ use crate::conn::{self, Conn, Phase, Role};
 use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::truth::{self, Truth, Unknown};
-use crate::{link, options, proof, worth};
+use crate::{lend, link, options, proof, worth};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
 /// and its answer is left alone.
@@ -99,7 +99,8 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
     if !record.begin(Takeover::Changing) {
         return;
     }
-    if record.holders.load(Ordering::SeqCst) != 1 || record.has(BARRED) || epoll::is_held() {
+    let alone = record.holders.load(Ordering::SeqCst) == 1 && !lend::is_out(record);
+    if !alone || record.has(BARRED) || epoll::is_held() {
         return record.finish(Takeover::Open);
     }
     let claimed = (|| {
@@ -139,7 +140,8 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
     if !record.begin(Takeover::Changing) {
         return;
     }
-    if record.holders.load(Ordering::SeqCst) != 1 || record.has(BARRED) || epoll::is_held() {
+    let alone = record.holders.load(Ordering::SeqCst) == 1 && !lend::is_out(record);
+    if !alone || record.has(BARRED) || epoll::is_held() {
         return record.finish(Takeover::Open);
     }
     let attached = (|| {
@@ -184,6 +186,7 @@ fn finish(c: &Conn, fd: i32, result: Result<&'static Mapped, Reason>, offer: Opt
     match result {
         Ok(mapped) => {
             c.set_offer(offer);
+            c.inode.store(lend::identity(fd), Ordering::Relaxed);
             c.carry(mapped);
             record.finish(Takeover::Done);
             epoll::carried(fd);

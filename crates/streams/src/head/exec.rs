@@ -19,14 +19,11 @@ pub struct Inheritance {
     opened: Vec<i32>,
 }
 
-/// Before an exec with this environment. Without streams that it would inherit nothing changes.
+/// Before an exec with this environment. Without anything that it would inherit nothing changes.
 ///
 /// # Safety
 /// `envp` is null or a null-terminated array of C strings.
-pub unsafe fn prepare(
-    envp: *const *const c_char,
-    others: &[(&str, String)],
-) -> Option<Inheritance> {
+pub unsafe fn prepare(envp: *const *const c_char, others: &[(&str, &str)]) -> Option<Inheritance> {
     let mut text = String::new();
     let mut opened = Vec::new();
     for (fd, h) in table::entries().filter(|(_, h)| h.kind() == Kind::Stream) {
@@ -52,11 +49,21 @@ pub unsafe fn prepare(
         }
         head.words().shared.store(1, super::Ordering::SeqCst);
     }
-    let ours = others.iter().map(|(name, text)| (*name, text.as_str()));
-    let ours: Vec<_> = ours
-        .chain([(VARIABLE, text.as_str())])
-        .filter(|(_, text)| !text.is_empty())
-        .collect();
+    let ours = [others, &[(VARIABLE, text.as_str())]].concat();
+    let mut inheritance = with_variables(envp, &ours)?;
+    inheritance.opened = opened;
+    Some(inheritance)
+}
+
+/// An environment with these variables in place of others of their names; `None`: all are empty.
+///
+/// # Safety
+/// `envp` is null or a null-terminated array of C strings.
+pub unsafe fn with_variables(
+    envp: *const *const c_char,
+    ours: &[(&str, &str)],
+) -> Option<Inheritance> {
+    let ours: Vec<_> = ours.iter().filter(|(_, text)| !text.is_empty()).collect();
     if ours.is_empty() {
         return None;
     }
@@ -68,7 +75,7 @@ pub unsafe fn prepare(
     let mut at = envp;
     while !at.is_null() && !(*at).is_null() {
         let old = CStr::from_ptr(*at).to_bytes();
-        let is_ours = |(name, _): &(&str, &str)| {
+        let is_ours = |(name, _): &&(&str, &str)| {
             old.strip_prefix(name.as_bytes())
                 .is_some_and(|rest| rest.starts_with(b"="))
         };
@@ -82,7 +89,7 @@ pub unsafe fn prepare(
     Some(Inheritance {
         _variables: variables,
         pointers,
-        opened,
+        opened: Vec::new(),
     })
 }
 

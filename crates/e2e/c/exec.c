@@ -1,0 +1,440 @@
+/* Images that a process starts, and what they have of its connection: most never touch it, some go on with it. */
+#include "common.h"
+#include <spawn.h>
+#include <sys/epoll.h>
+
+extern char **environ;
+
+static void echo(int fd) {
+    char buf[4096];
+    ssize_t r;
+    while ((r = must(read(fd, buf, sizeof buf))) > 0)
+        send_all(fd, buf, r);
+}
+
+/* The peer of most cases. */
+static void echo_client(int fd) {
+    echo(fd);
+    say("end");
+}
+
+static uint64_t sent;
+
+static void exchange(int fd, int rounds) {
+    for (int i = 0; i < rounds; i++) {
+        send_noise(fd, sent, 777);
+        recv_noise(fd, sent, 777);
+        sent += 777;
+    }
+}
+
+static int ended_well(pid_t pid) {
+    int status = -1;
+    must(waitpid(pid, &status, 0));
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* This program again, as another image that works on `fd`. */
+static pid_t start(const char *work, int fd, char **env) {
+    char number[12];
+    snprintf(number, sizeof number, "%d", fd);
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        execve("/proc/self/exe", (char *[]){"exec", "image", (char *)work, number, NULL}, env);
+        _exit(9);
+    }
+    return pid;
+}
+
+static char *bare[] = {"PATH=/bin:/usr/bin", NULL};
+
+/* What programs start all day. */
+static void everything(int fd) {
+    pid_t pid;
+    char word[10] = "";
+    char *argv[] = {"true", NULL};
+    say("system: %d", system("exit 3"));
+    exchange(fd, 5);
+    FILE *f = popen("echo word", "r");
+    say("popen: %s", fgets(word, sizeof word, f) ? "word" : "nothing");
+    pclose(f);
+    exchange(fd, 5);
+    say("posix_spawn: %d", posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ));
+    say("child: %d", ended_well(pid));
+    exchange(fd, 5);
+    say("posix_spawnp: %d", posix_spawnp(&pid, "true", NULL, NULL, argv, environ));
+    say("child: %d", ended_well(pid));
+    exchange(fd, 5);
+    pid = must(fork());
+    if (pid == 0) {
+        execlp("true", "true", NULL);
+        _exit(9);
+    }
+    say("child: %d", ended_well(pid));
+    exchange(fd, 5);
+    pid = vfork();
+    if (pid == 0) {
+        execl("/bin/true", "true", NULL);
+        _exit(9);
+    }
+    say("child: %d", ended_well(pid));
+    exchange(fd, 5);
+    /* As a search along PATH does. */
+    say_result("execve", execve("/no/such/program", argv, environ));
+    exchange(fd, 5);
+}
+static void untouched_server(int fd) {
+    everything(fd);
+    everything(fd);
+}
+#define untouched_client echo_client
+
+/* The same beside a thread that keeps the connection busy. */
+static void *busy(void *arg) {
+    exchange(*(int *)arg, 3000);
+    return NULL;
+}
+static void untouched_busy_server(int fd) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, busy, &fd);
+    for (int i = 0; i < 10; i++) {
+        say("system: %d", system("/bin/true; exit 2"));
+        pid_t pid;
+        char *argv[] = {"true", NULL};
+        posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ);
+        say("child: %d", ended_well(pid));
+    }
+    pthread_join(thread, NULL);
+}
+#define untouched_busy_client echo_client
+
+/* Connections that are not carried yet when a program is started are carried afterwards. */
+static void cold_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), a, b;
+    (void)fd;
+    a = connect_to(&at);
+    b = must(accept(l, NULL, NULL));
+    say("system: %d", system("true"));
+    for (int i = 0; i < 40; i++) {
+        send_noise(a, i, 6400);
+        recv_noise(b, i, 6400);
+        send_noise(b, i, 6400);
+        recv_noise(a, i, 6400);
+    }
+    close(a), close(b), close(l);
+}
+#define cold_client echo_client
+
+/* A child that serves the connection, as its standard input and output. */
+static pid_t serve(int fd, char **env) {
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        must(dup2(fd, 0)), must(dup2(fd, 1));
+        close(fd);
+        execve("/proc/self/exe", (char *[]){"exec", "image", "cat", NULL}, env);
+        _exit(9);
+    }
+    return pid;
+}
+static void asker_client(int fd) {
+    exchange(fd, 300);
+    shutdown(fd, SHUT_WR);
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+static void served_server(int fd) {
+    pid_t pid = serve(fd, environ);
+    close(fd);
+    say("child: %d", ended_well(pid));
+}
+#define served_client asker_client
+
+static void served_bare_server(int fd) {
+    pid_t pid = serve(fd, bare);
+    close(fd);
+    say("child: %d", ended_well(pid));
+}
+#define served_bare_client asker_client
+
+/* By a child of vfork, which has copies that its parent does not have. */
+static void served_vfork_server(int fd) {
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    pid_t pid = vfork();
+    if (pid == 0) {
+        int copy = dup(fd);
+        dup2(copy, 0), dup2(0, 1);
+        close(copy);
+        execve("/proc/self/exe", (char *[]){"exec", "image", "cat", NULL}, environ);
+        _exit(9);
+    }
+    close(fd);
+    say("child: %d", ended_well(pid));
+}
+#define served_vfork_client asker_client
+
+/* The shell hands it on, never using it itself. */
+static void shell_number_server(int fd) {
+    char command[200];
+    snprintf(command, sizeof command, "true; /proc/%d/exe image echo %d", getpid(), fd);
+    say("system: %d", system(command));
+}
+#define shell_number_client asker_client
+
+static void shell_stdio_server(int fd) {
+    char command[200];
+    snprintf(command, sizeof command, "true; /proc/%d/exe image getchar <&%d >&%d", getpid(), fd, fd);
+    say("system: %d", system(command));
+}
+#define shell_stdio_client asker_client
+
+static void shell_server(int fd) {
+    char command[200];
+    snprintf(command, sizeof command, "true; /proc/%d/exe image cat <&%d >&%d", getpid(), fd, fd);
+    int before = dup(1);
+    say("system: %d", system(command));
+    close(before);
+}
+#define shell_client asker_client
+
+/* ... to a program without the library. */
+static void shell_bare_server(int fd) {
+    char command[200];
+    snprintf(command, sizeof command, "true; env -i cat <&%d >&%d", fd, fd);
+    say("system: %d", system(command));
+}
+#define shell_bare_client asker_client
+
+/* With bytes unread, some of them taken by the former image. */
+static void unread(int fd, char **env, const char *work) {
+    await_peer();
+    await_bytes(fd, 20000);
+    recv_noise(fd, 0, 1000);
+    pid_t pid = start(work, fd, env);
+    close(fd);
+    say("child: %d", ended_well(pid));
+}
+static void unread_server(int fd) { unread(fd, environ, "echo"); }
+static void unread_client(int fd) {
+    send_noise(fd, 0, 20000);
+    tell_peer();
+    recv_noise(fd, 1000, 19000);
+    send_noise(fd, 20000, 5000);
+    recv_noise(fd, 20000, 5000);
+    shutdown(fd, SHUT_WR);
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+static void unread_poll_server(int fd) { unread(fd, environ, "poll"); }
+#define unread_poll_client unread_client
+static void unread_epoll_server(int fd) { unread(fd, environ, "epoll"); }
+#define unread_epoll_client unread_client
+static void unread_select_server(int fd) { unread(fd, environ, "select"); }
+#define unread_select_client unread_client
+static void unread_stdio_server(int fd) { unread(fd, environ, "stdio"); }
+#define unread_stdio_client unread_client
+static void unread_again_server(int fd) { unread(fd, environ, "again"); }
+#define unread_again_client unread_client
+static void unread_bare_server(int fd) { unread(fd, environ, "bare"); }
+#define unread_bare_client unread_client
+static void unread_closing_server(int fd) { unread(fd, environ, "closing"); }
+#define unread_closing_client unread_client
+
+/* The same image goes on as another one, its other threads wherever they are. */
+static void *reader(void *arg) {
+    char c;
+    for (;;)
+        recv(*(int *)arg, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+    return NULL;
+}
+static void in_place_server(int fd) {
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        pthread_t thread;
+        await_peer();
+        await_bytes(fd, 20000);
+        recv_noise(fd, 0, 1000);
+        pthread_create(&thread, NULL, reader, &fd);
+        usleep(2000);
+        char number[12];
+        snprintf(number, sizeof number, "%d", fd);
+        execl("/proc/self/exe", "exec", "image", "echo", number, NULL);
+        _exit(9);
+    }
+    close(fd);
+    say("child: %d", ended_well(pid));
+}
+#define in_place_client unread_client
+
+/* Parent and image use the connection in turn. */
+static void turns_server(int fd) {
+    for (int i = 0; i < 4; i++) {
+        exchange(fd, 20);
+        say("child: %d", ended_well(start("turn", fd, environ)));
+    }
+    exchange(fd, 20);
+}
+#define turns_client echo_client
+
+/* The parent closes first: the connection goes on with an image that has not used it yet. */
+static void heir_server(int fd) {
+    int p[2];
+    must(pipe(p));
+    must(dup2(p[0], 30));
+    close(p[0]);
+    fcntl(p[1], F_SETFD, FD_CLOEXEC);
+    pid_t pid = start("late", fd, environ);
+    close(fd);
+    await_peer();
+    /* New connections come and go meanwhile. */
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), a, b;
+    for (int i = 0; i < 5; i++) {
+        warm_pair(&at, l, &a, &b);
+        close(a), close(b);
+    }
+    must(write(p[1], "", 1));
+    say("child: %d", ended_well(pid));
+}
+static void heir_client(int fd) {
+    send_noise(fd, 0, 30000);
+    tell_peer();
+    recv_noise(fd, 0, 30000);
+    shutdown(fd, SHUT_WR);
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+
+/* Images that use the connection, taking nothing, are killed at any moment; parent and peer notice nothing. */
+static void killed_server(int fd) {
+    unsigned seed = 1;
+    for (int i = 0; i < 30; i++) {
+        pid_t pid = start("pest", fd, environ);
+        uint64_t end = now() + rand_r(&seed) % 20000 * 1000ull;
+        do
+            exchange(fd, 3);
+        while (now() < end);
+        kill(pid, SIGKILL);
+        int status;
+        must(waitpid(pid, &status, 0));
+        if (!WIFSIGNALED(status))
+            say("child: %d", status);
+        exchange(fd, 3);
+    }
+}
+#define killed_client echo_client
+
+static void bounded(int fd) {
+    struct pollfd p = {fd, POLLIN, 0};
+    if (poll(&p, 1, 10000) != 1)
+        fail("poll");
+}
+
+static int image(const char *work, int fd) {
+    char buf[4096];
+    ssize_t n;
+    if (strcmp(work, "cat") == 0) {
+        while ((n = must(read(0, buf, sizeof buf))) > 0)
+            send_all(1, buf, n);
+        return 0;
+    }
+    if (strcmp(work, "getchar") == 0) {
+        for (int c; (c = getchar()) != EOF;) {
+            putchar(c);
+            fflush(stdout);
+        }
+        return 0;
+    }
+    if (strcmp(work, "poll") == 0)
+        bounded(fd);
+    if (strcmp(work, "select") == 0) {
+        fd_set set;
+        FD_ZERO(&set);
+        FD_SET(fd, &set);
+        struct timeval t = {10, 0};
+        if (select(fd + 1, &set, NULL, NULL, &t) != 1)
+            fail("select");
+    }
+    if (strcmp(work, "epoll") == 0) {
+        int ep = must(epoll_create1(EPOLL_CLOEXEC));
+        struct epoll_event e = {.events = EPOLLIN, .data.u64 = 7};
+        nonblocking(fd, 1);
+        must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+        for (;;) {
+            if (epoll_wait(ep, &e, 1, 10000) != 1 || e.data.u64 != 7)
+                fail("epoll_wait");
+            n = read(fd, buf, sizeof buf);
+            if (n == 0)
+                return 0;
+            for (ssize_t done = 0; done < n;) {
+                ssize_t r = write(fd, buf + done, n - done);
+                if (r < 0 && errno != EAGAIN)
+                    fail("write");
+                done += r > 0 ? r : 0;
+            }
+        }
+    }
+    if (strcmp(work, "stdio") == 0) {
+        FILE *f = fdopen(fd, "r+");
+        for (int c, i = 0; (c = fgetc(f)) != EOF; i++) {
+            if (i == 0)
+                fseek(f, 0, SEEK_CUR);
+            ungetc(c, f);
+            break;
+        }
+        n = fread(buf, 1, 1, f);
+        send_all(fd, buf, n);
+        while ((n = fread(buf, 1, 1, f)) > 0)
+            send_all(fd, buf, n);
+        return 0;
+    }
+    if (strcmp(work, "again") == 0) {
+        /* Another image after this one, by another number. */
+        int other = must(fcntl(fd, F_DUPFD, 50));
+        close(fd);
+        pid_t pid = start("poll", other, environ);
+        close(other);
+        return !ended_well(pid);
+    }
+    if (strcmp(work, "bare") == 0) {
+        pid_t pid = start("echo", fd, bare);
+        close(fd);
+        return !ended_well(pid);
+    }
+    if (strcmp(work, "closing") == 0) {
+        /* As daemons do, and descriptors of the library are in the way. */
+        for (int i = 3; i < 1024; i++)
+            if (i != fd)
+                close(i);
+    }
+    if (strcmp(work, "turn") == 0) {
+        sent = 1 << 20;
+        exchange(fd, 20);
+        return 0;
+    }
+    if (strcmp(work, "late") == 0) {
+        must(read(30, buf, 1));
+        close(30);
+    }
+    if (strcmp(work, "pest") == 0) {
+        nonblocking(fd, 0);
+        for (;;) {
+            struct pollfd p = {fd, POLLIN, 0};
+            recv(fd, buf, sizeof buf, MSG_PEEK | MSG_DONTWAIT);
+            poll(&p, 1, 1);
+        }
+    }
+    echo(fd);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    static const struct end_case cases[] = {
+        CASE(untouched), CASE(untouched_busy), CASE(cold), CASE(served), CASE(served_bare), CASE(served_vfork), CASE(shell),
+        CASE(shell_bare), CASE(shell_number), CASE(shell_stdio),
+         CASE(unread), CASE(unread_poll), CASE(unread_epoll), CASE(unread_select), CASE(unread_stdio),
+        CASE(unread_again), CASE(unread_bare), CASE(unread_closing), CASE(in_place), CASE(turns), CASE(heir), CASE(killed)};
+    if (argc > 2 && strcmp(argv[1], "image") == 0)
+        return image(argv[2], argc > 3 ? atoi(argv[3]) : 0);
+    return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}

@@ -1,0 +1,109 @@
+//! The program's environment, and another one for the calls of the C library that start a process with it.
+
+use headwater_channel::lock::Lock;
+use headwater_host::{process, sys};
+use headwater_streams::head::exec::Inheritance;
+use libc::c_char;
+
+type Environment = *const *const c_char;
+
+unsafe extern "C" {
+    static mut environ: Environment;
+}
+
+/// The program's environment.
+pub fn current() -> Environment {
+    // SAFETY: reads a pointer; who changes it while others use it is wrong by environ(7).
+    unsafe { environ }
+}
+
+/// An environment that stands in the program's place, or did a moment ago.
+struct Standing {
+    theirs: Inheritance,
+    /// What it was when it was made, to see whether the program has changed it since.
+    before: Vec<*const c_char>,
+    /// What it stands for.
+    program: Environment,
+    ended: bool,
+    /// When it was taken away: somebody may still be reading it.
+    retired: u64,
+}
+
+struct All {
+    lock: Lock,
+    list: core::cell::UnsafeCell<Vec<Standing>>,
+}
+
+// SAFETY: the list is only reached under the lock.
+unsafe impl Sync for All {}
+
+static ALL: All = All {
+    lock: Lock::new(),
+    list: core::cell::UnsafeCell::new(Vec::new()),
+};
+const RETIREMENT: u64 = 2_000_000_000;
+
+/// Calls `start` with `theirs` as the environment.
+///
+/// # Safety
+/// `start` does nothing with the environment that other threads could not do at any time.
+pub unsafe fn replaced<T>(theirs: Inheritance, start: impl FnOnce() -> T) -> T {
+    let at = theirs.environment();
+    with(|list| {
+        let now = sys::now();
+        list.retain(|s| s.retired == 0 || now - s.retired < RETIREMENT);
+        list.push(Standing {
+            before: content(at),
+            theirs,
+            program: environ,
+            ended: false,
+            retired: 0,
+        });
+        environ = at;
+    });
+    let result = start();
+    let errno = headwater_host::next::errno();
+    with(|list| {
+        for s in list.iter_mut().filter(|s| s.theirs.environment() == at) {
+            s.ended = true;
+        }
+        take_away(list);
+    });
+    headwater_host::next::set_errno(errno);
+    result
+}
+
+pub fn before_fork() {
+    process::hold_over_fork(&ALL.lock);
+}
+
+pub fn after_fork() {
+    process::let_go_after_fork(&ALL.lock);
+}
+
+/// Puts the program's environment back as far as calls have ended. One that the program has changed, or copied, stays.
+unsafe fn take_away(list: &mut [Standing]) {
+    let stands = |s: &&mut Standing| {
+        let at = s.theirs.environment();
+        s.ended && s.retired == 0 && at == environ && content(at) == s.before
+    };
+    while let Some(s) = list.iter_mut().find(stands) {
+        environ = s.program;
+        s.retired = sys::now();
+    }
+}
+
+unsafe fn content(mut at: Environment) -> Vec<*const c_char> {
+    let mut content = Vec::new();
+    while !(*at).is_null() {
+        content.push(*at);
+        at = at.add(1);
+    }
+    content
+}
+
+fn with<T>(f: impl FnOnce(&mut Vec<Standing>) -> T) -> T {
+    let _section = process::lock(&ALL.lock);
+    // SAFETY: under the lock, and f does not come here again.
+    f(unsafe { &mut *ALL.list.get() })
+}

@@ -1,0 +1,365 @@
+//! Connections that the former image left to this one, which has not used them yet: see lend.rs.
+//!
+//! At start their numbers get an entry in the table, which costs no system call. With the first use of a number its
+//! connection is adopted: this process becomes another holder of the end, as a child of fork is. What was not carried then
+//! (the image that lent it may still take it over) is used round us, so it stays with the kernel.
+
+use core::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+use headwater_channel::bell;
+use headwater_channel::lock::Lock;
+use headwater_channel::segment::Segment;
+use headwater_host::board;
+use headwater_host::counters::{self, Reason};
+use headwater_host::log::{self, Level};
+use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::table::{self, Handle, Kind};
+use headwater_host::{hidden, process, sys};
+
+use crate::conn::{self, Conn, Role};
+use crate::lend::identity;
+use crate::record::{self, ATTACHED, BARRED};
+use crate::segment::Mapped;
+
+pub const VARIABLE: &str = "HEADWATER_CONNECTIONS";
+
+/// What an image is told of one descriptor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Heir {
+    pub fd: i32,
+    /// The shadow's.
+    pub inode: u64,
+    /// The segment's descriptor; -1: the connection is not carried.
+    pub memory: i32,
+    pub bells: [i32; 2],
+    pub arena: i32,
+    pub record: u32,
+    /// Which of the record's connections.
+    pub life: u32,
+    pub end: u32,
+    pub generation: u32,
+    pub presence: i32,
+}
+
+impl Heir {
+    /// The library's own descriptors that belong to it, and those that it shares with others.
+    pub fn hidden(&self) -> impl Iterator<Item = i32> {
+        self.own().chain([self.arena, self.presence])
+    }
+
+    fn own(&self) -> impl Iterator<Item = i32> {
+        let own = [self.memory, self.bells[0], self.bells[1]];
+        own.into_iter().filter(|&fd| fd >= 0)
+    }
+
+    pub fn text(&self) -> String {
+        let Heir {
+            fd,
+            inode,
+            memory,
+            bells: [first, second],
+            arena,
+            record,
+            life,
+            end,
+            generation,
+            presence,
+        } = self;
+        format!(
+            "{fd},{inode},{memory},{first},{second},{arena},{record},{life},{end},{generation},{presence};"
+        )
+    }
+
+    fn parse(text: &str) -> Option<Heir> {
+        let mut numbers = text.split(',').map(str::parse::<i64>);
+        let mut next = || numbers.next()?.ok();
+        let heir = Heir {
+            fd: next()? as i32,
+            inode: next()? as u64,
+            memory: next()? as i32,
+            bells: [next()? as i32, next()? as i32],
+            arena: next()? as i32,
+            record: next()? as u32 & 0xffff,
+            life: next()? as u32,
+            end: next()? as u32 & 1,
+            generation: next()? as u32,
+            presence: next()? as i32,
+        };
+        let hidden = heir
+            .hidden()
+            .all(|fd| (0..table::SIZE as i32).contains(&fd));
+        (hidden && numbers.next().is_none()).then_some(heir)
+    }
+
+    /// Numbers that stand for one open description have this in common.
+    fn is_of(&self, other: &Heir) -> bool {
+        self.inode == other.inode && self.memory == other.memory && self.record == other.record
+    }
+}
+
+struct Entry {
+    heir: Heir,
+    /// Numbers of this process that stand for it, until it is adopted.
+    numbers: AtomicU32,
+    /// Room for the mapping: nothing is allocated when it is adopted, in a signal handler perhaps.
+    room: AtomicPtr<MaybeUninit<Mapped>>,
+}
+
+static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+static ADOPTING: Lock = Lock::new();
+
+/// At start, before the program runs: takes in what the former image said.
+pub fn begin() {
+    let Ok(text) = std::env::var(VARIABLE) else {
+        return;
+    };
+    // SAFETY: nobody else reads the environment yet.
+    unsafe { std::env::remove_var(VARIABLE) };
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut numbers = Vec::new();
+    for heir in text.split(';').filter_map(Heir::parse) {
+        let known = entries.iter().position(|e| e.heir.is_of(&heir));
+        let at = known.unwrap_or(entries.len());
+        if known.is_none() {
+            let room = Box::into_raw(Box::new(MaybeUninit::uninit()));
+            entries.push(Entry {
+                heir,
+                numbers: AtomicU32::new(0),
+                room: AtomicPtr::new(room),
+            });
+        }
+        entries[at].numbers.fetch_add(1, Ordering::Relaxed);
+        numbers.push((heir.fd, at));
+        for fd in heir.hidden() {
+            table::set_hidden(fd);
+        }
+    }
+    let _ = ENTRIES.set(entries);
+    table::on_inherited(adopt);
+    for (fd, at) in numbers {
+        table::set(fd, Handle::new(Kind::Inherited, 0, at as u32));
+    }
+}
+
+pub fn before_fork() {
+    process::hold_over_fork(&ADOPTING);
+}
+
+pub fn after_fork() {
+    process::let_go_after_fork(&ADOPTING);
+}
+
+fn entry(h: Handle) -> Option<&'static Entry> {
+    ENTRIES.get()?.get(h.index())
+}
+
+/// What the next image is told of a descriptor that this one has not used.
+pub fn pass_on(fd: i32, h: Handle) -> String {
+    entry(h).map_or(String::new(), |e| Heir { fd, ..e.heir }.text())
+}
+
+/// Another number for the same open description.
+pub fn duplicated(h: Handle, fd: i32) {
+    if let Some(e) = entry(h)
+        && table::set(fd, h)
+    {
+        e.numbers.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Before the program closes such a number without having used it.
+pub fn closing(fd: i32, h: Handle) {
+    let _section = process::lock(&ADOPTING);
+    if !table::clear_if(fd, h) {
+        return;
+    }
+    if let Some(e) = entry(h)
+        && e.numbers.fetch_sub(1, Ordering::AcqRel) == 1
+    {
+        e.heir.own().for_each(hidden::close);
+        leave_others();
+    }
+}
+
+/// Once nothing is left to adopt, who lent the connections may know.
+fn leave_others() {
+    let waiting = |e: &Entry| e.numbers.load(Ordering::Acquire) > 0;
+    if let Some(entries) = ENTRIES.get().filter(|e| !e.iter().any(waiting)) {
+        for e in entries {
+            if table::lookup(e.heir.presence).is_some() {
+                hidden::close(e.heir.presence);
+            }
+        }
+    }
+}
+
+/// The first use of an inherited descriptor; returns what it is now. `None`: foreign.
+pub fn adopt(fd: i32, h: Handle) -> Option<Handle> {
+    let errno = headwater_host::next::errno();
+    let adopted = adopt_locked(fd, h);
+    headwater_host::next::set_errno(errno);
+    adopted
+}
+
+fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
+    crate::start();
+    let _section = process::lock(&ADOPTING);
+    // Another thread may have been faster, or have closed it.
+    let now = table::lookup(fd)?;
+    if now != h {
+        return (now.kind() == Kind::Socket).then_some(now);
+    }
+    let e = entry(h)?;
+    if identity(fd) != e.heir.inode {
+        // An image in between, without the library, may have used the number for something else; or a child of vfork has.
+        if !process::is_borrowed() {
+            table::clear_if(fd, h);
+        }
+        return None;
+    }
+    let c = connection(e);
+    if c.is_none() && e.heir.memory >= 0 {
+        counters::note(Reason::NoSegment);
+        let text = format_args!("inherited descriptor {fd}: its shared memory can't be had");
+        log::write(Level::Error, text);
+    }
+    let new = c.map(conn::handle);
+    let numbers = table::entries().filter(|&(_, other)| other == h);
+    let mut count = 0;
+    for (number, _) in numbers {
+        count += match new {
+            Some(new) => table::adopt_if(number, h, new),
+            None => table::clear_if(number, h),
+        } as u32;
+    }
+    e.numbers.store(0, Ordering::Release);
+    if let Some(c) = c {
+        c.refs.store(count, Ordering::Release);
+        join(c);
+    }
+    leave_others();
+    new
+}
+
+/// Makes this process a holder of the connection. `None`: it is the kernel's alone.
+fn connection(e: &Entry) -> Option<&'static Conn> {
+    let heir = &e.heir;
+    let arena = record::join(heir.arena);
+    let known = arena.map(|arena| arena << 16 | heir.record);
+    if heir.memory < 0 {
+        // Not carried yet, and this image's calls are not counted.
+        if let Some(r) = known.map(record::get)
+            && r.life() == heir.life
+        {
+            r.set(BARRED, true);
+        }
+        return None;
+    }
+    let segment = Segment::open(heir.memory, board::ABI).ok()?;
+    let index = match known.filter(|&index| record::get(index).hold(heir.life)) {
+        Some(index) => index,
+        // Nobody else has it any more.
+        None => {
+            let index = record::allocate()?;
+            record::get(index).set(ATTACHED, true);
+            index
+        }
+    };
+    let room = e.room.swap(core::ptr::null_mut(), Ordering::AcqRel);
+    let mapped = Mapped {
+        segment,
+        memory: heir.memory,
+        bells: heir.bells,
+        link: 0,
+        index: 0,
+        in_use: AtomicU32::new(1),
+        released_at: AtomicU64::new(0),
+    };
+    // SAFETY: room for one, from a box, and taken by nobody else: the entry is adopted once.
+    let mapped: &'static Mapped = unsafe {
+        room.cast::<Mapped>().write(mapped);
+        &*room.cast::<Mapped>()
+    };
+    let role = if heir.end == 0 {
+        Role::Client
+    } else {
+        Role::Server
+    };
+    let c = conn::take_over(heir.fd, role, index, mapped, heir.generation)?;
+    c.inode.store(heir.inode, Ordering::Relaxed);
+    Some(c)
+}
+
+/// From here on there is one holder more, in a process of its own.
+fn join(c: &Conn) {
+    let Some(v) = c.view() else { return };
+    v.header.shared.store(1, Ordering::Release);
+    v.own().holders.fetch_add(1, Ordering::AcqRel);
+    // An exec ends all threads but one, wherever they are: nobody of this process is in a section yet.
+    let me = process::owner();
+    let (out, inn) = (&v.record.sending.lock, &v.record.receiving.lock);
+    if out.owner() == me {
+        out.unlock();
+        let _ = v.out_ring().recover_producer();
+    }
+    if inn.owner() == me {
+        inn.unlock();
+        let _ = v.in_ring().recover_consumer();
+        crate::switch::recover_reader(c, &v);
+    }
+    for fd in [v.mapped.memory, v.own_bell(), v.peer_bell()] {
+        let _ = sys::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC as usize);
+    }
+    // Sleepers learn that their sleeps are bounded from now on.
+    bell::ring(v.own_bell());
+    bell::ring(v.peer_bell());
+    c.look_now.store(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEIR: Heir = Heir {
+        fd: 3,
+        inode: 1 << 40,
+        memory: 700,
+        bells: [800, 801],
+        arena: 650,
+        record: 17,
+        life: 4_000_000_000,
+        end: 1,
+        generation: 5,
+        presence: 651,
+    };
+
+    #[test]
+    fn what_is_said_is_understood() {
+        let cold = Heir {
+            memory: -1,
+            bells: [-1; 2],
+            ..HEIR
+        };
+        let text = HEIR.text() + &cold.text();
+        let heard: Vec<Heir> = text.split(';').filter_map(Heir::parse).collect();
+        assert_eq!(heard, [HEIR, cold]);
+        assert_eq!(cold.hidden().collect::<Vec<_>>(), [650, 651]);
+    }
+
+    #[test]
+    fn nonsense_is_left_alone() {
+        let text = HEIR.text();
+        let text = text.trim_end_matches(';');
+        for wrong in [
+            "",
+            "1,2,3",
+            &format!("{text},1"),
+            &text.replace("700", "x"),
+            &text.replace("651", "-5"),
+            &text.replace("651", "99999999"),
+        ] {
+            assert_eq!(Heir::parse(wrong), None, "{wrong}");
+        }
+    }
+}

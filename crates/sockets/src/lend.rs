@@ -1,0 +1,359 @@
+//! Connections that go into images which this process starts: exec, posix_spawn, system, popen.
+//!
+//! Such an image is rarely meant to use them. One that has the library is *lent* them: a variable names the descriptors of
+//! segment, bells and record, and it adopts a connection when it uses it first (inherit.rs). Until then nothing changes for
+//! those who hold it. An image without the library would go round the rings, so its connections are frozen before.
+//!
+//! Who was lent a connection need not say when it goes, and may be killed: it has the writing end of a pipe, whose reading
+//! end stays here and hangs up when the last such image has gone.
+
+use headwater_channel::lock::Lock;
+use headwater_host::counters::Reason;
+use headwater_host::image::Image;
+use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use headwater_host::table::{self, Handle, Kind};
+use headwater_host::{hidden, process, sys};
+
+use crate::conn::{self, Conn, Phase};
+use crate::inherit::{self, Heir};
+use crate::record::{self, Record, Takeover};
+use crate::segment::View;
+use crate::{life, switch, takeover};
+
+/// The pipe's reading end, and its inode: 0 before the first connection.
+static PRESENCE: AtomicI32 = AtomicI32::new(0);
+static IDENTITY: AtomicU64 = AtomicU64::new(0);
+static PREPARING: Lock = Lock::new();
+
+/// With the first connection: what is needed in a child of fork or vfork must be there before.
+pub fn prepare() {
+    if PRESENCE.load(Ordering::Acquire) != 0 {
+        return;
+    }
+    let _section = process::lock(&PREPARING);
+    if PRESENCE.load(Ordering::Acquire) != 0 {
+        return;
+    }
+    let made = sys::pipe(libc::O_CLOEXEC | libc::O_NONBLOCK).and_then(|[read, write]| {
+        let _ = sys::close(write);
+        hidden::hide_spare(read)
+    });
+    if let Ok(fd) = made {
+        IDENTITY.store(identity(fd), Ordering::Relaxed);
+    }
+    PRESENCE.store(made.unwrap_or(-1), Ordering::Release);
+}
+
+pub fn before_fork() {
+    process::hold_over_fork(&PREPARING);
+    process::hold_over_fork(&COPYING);
+}
+
+pub fn after_fork() {
+    process::let_go_after_fork(&COPYING);
+    process::let_go_after_fork(&PREPARING);
+}
+
+/// May an image have the connection that has not adopted it?
+pub fn is_out(r: &Record) -> bool {
+    match r.lender.load(Ordering::SeqCst) {
+        0 => false,
+        id if id == IDENTITY.load(Ordering::Relaxed) => is_present(),
+        // Lent by somebody else, who can tell.
+        _ => true,
+    }
+}
+
+fn is_present() -> bool {
+    let mut p = [libc::pollfd {
+        fd: PRESENCE.load(Ordering::Acquire),
+        events: 0,
+        revents: 0,
+    }];
+    !(sys::ppoll(&mut p, Some(0)).is_ok() && p[0].revents & libc::POLLHUP != 0)
+}
+
+/// What tells a descriptor from another file that has its number.
+pub fn identity(fd: i32) -> u64 {
+    sys::fstat(fd).map_or(0, |st| st.st_ino)
+}
+
+/// What was made ready for an image; taken back when dropped: the exec failed, or the image is another process.
+pub struct Lending {
+    /// The writing end.
+    presence: i32,
+    opened: Vec<i32>,
+    /// For [`inherit::VARIABLE`].
+    pub text: String,
+}
+
+/// Before an image takes over descriptors. `judge` says what kind of image, if that matters.
+pub fn before(judge: impl FnOnce() -> Image) -> Lending {
+    let mut lending = Lending {
+        presence: -1,
+        opened: Vec::new(),
+        text: String::new(),
+    };
+    let mut judge = Some(judge);
+    let mut image = Image::None;
+    for (fd, h) in table::entries().chain(copies()) {
+        if !is_connection(&h) || !stays_open(fd) {
+            continue;
+        }
+        if let Some(judge) = judge.take() {
+            image = judge();
+        }
+        match image {
+            Image::None => break,
+            // Its C library reads and writes the standard numbers by ways of its own.
+            Image::Ours if fd > 2 => lending.lend(fd, h),
+            Image::Ours => leave(fd, h, Reason::Exec),
+            Image::Stranger => leave(fd, h, Reason::Exec),
+        }
+    }
+    lending
+}
+
+fn stays_open(fd: i32) -> bool {
+    sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)
+}
+
+fn is_connection(h: &Handle) -> bool {
+    matches!(h.kind(), Kind::Socket | Kind::Inherited)
+}
+
+/// The kernel's alone from here on.
+fn leave(fd: i32, h: Handle, reason: Reason) {
+    let h = match h.kind() {
+        Kind::Inherited => inherit::adopt(fd, h),
+        _ => Some(h),
+    };
+    if let Some(h) = h {
+        life::leave_to_others(fd, h, reason);
+    }
+}
+
+impl Lending {
+    fn lend(&mut self, fd: i32, h: Handle) {
+        if h.kind() == Kind::Inherited {
+            // Its descriptors were never closed to exec.
+            return self.text.push_str(&inherit::pass_on(fd, h));
+        }
+        let Some(c) = conn::get(h) else { return };
+        if c.phase() == Phase::Listener {
+            return;
+        }
+        // In a child of vfork the number may stand for something else than here.
+        let inode = identity(fd);
+        if c.phase() == Phase::Carried && c.inode.load(Ordering::Relaxed) != inode {
+            return;
+        }
+        if !self.announce() {
+            return leave(fd, h, Reason::Exec);
+        }
+        // In this order: a takeover that does not see it is seen here.
+        let id = IDENTITY.load(Ordering::Relaxed);
+        let lender = &c.record().lender;
+        let _ = lender.compare_exchange(0, id, Ordering::SeqCst, Ordering::Relaxed);
+        while c.record().takeover() == Takeover::Changing {
+            std::thread::yield_now();
+        }
+        let v = c.view();
+        if let Some(v) = &v {
+            // The image does not look at the board.
+            takeover::see_attached(c, v);
+        }
+        let lent = v.is_some_and(|v| switch::is_frozen(&v)) || self.hand_over(fd, inode, c, v);
+        if !lent {
+            leave(fd, h, Reason::Exec);
+        }
+    }
+
+    /// Names the connection's descriptors to the image, and lets it have them.
+    fn hand_over(&mut self, fd: i32, inode: u64, c: &Conn, v: Option<View<'_>>) -> bool {
+        let index = c.record_index();
+        let Some(arena) = record::memory_of(index) else {
+            return false;
+        };
+        let heir = Heir {
+            fd,
+            inode,
+            memory: v.map_or(-1, |v| v.mapped.memory),
+            bells: v.map_or([-1; 2], |v| v.mapped.bells),
+            arena,
+            record: index & 0xffff,
+            life: c.record().life(),
+            end: c.role() as u32,
+            generation: v.map_or(0, |v| v.generation as u32),
+            presence: self.presence,
+        };
+        if v.is_some() && heir.memory < 0 || !heir.hidden().all(|fd| self.open(fd)) {
+            return false;
+        }
+        if let Some(v) = v {
+            v.header.shared.store(1, Ordering::Release);
+        }
+        self.text.push_str(&heir.text());
+        true
+    }
+
+    fn open(&mut self, fd: i32) -> bool {
+        if fd == self.presence || self.opened.contains(&fd) {
+            return true;
+        }
+        let opened = sys::fcntl(fd, libc::F_SETFD, 0).is_ok();
+        if opened {
+            self.opened.push(fd);
+        }
+        opened
+    }
+
+    /// Makes the end of the pipe that the image is to have.
+    fn announce(&mut self) -> bool {
+        if self.presence < 0 {
+            self.presence = presence().unwrap_or(-1);
+        }
+        self.presence >= 0
+    }
+}
+
+/// A writing end of the pipe, open in the image, out of the program's way.
+fn presence() -> Option<i32> {
+    let reading = PRESENCE.load(Ordering::Acquire);
+    if reading <= 0 {
+        return None;
+    }
+    let mut room = [0u8; 32];
+    let mut path = sys::Cursor {
+        buf: &mut room[..31],
+        len: 0,
+    };
+    core::fmt::write(&mut path, format_args!("/proc/self/fd/{reading}")).ok()?;
+    let path = core::ffi::CStr::from_bytes_until_nul(&room).ok()?;
+    let fd = sys::open(path, libc::O_WRONLY | libc::O_NONBLOCK | libc::O_CLOEXEC, 0).ok()?;
+    let moved = sys::fcntl(fd, libc::F_DUPFD, reading as usize);
+    let _ = sys::close(fd);
+    let moved = moved.ok()?;
+    if identity(moved) != IDENTITY.load(Ordering::Relaxed) {
+        // A chroot with some other /proc, or none of the kernel's.
+        let _ = sys::close(moved);
+        return None;
+    }
+    Some(moved)
+}
+
+impl Drop for Lending {
+    fn drop(&mut self) {
+        for &fd in &self.opened {
+            let _ = sys::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC as usize);
+        }
+        if self.presence >= 0 {
+            let _ = sys::close(self.presence);
+        }
+    }
+}
+
+// ---- records of connections that an image may still adopt when all who knew them have closed them ----
+
+/// {life: 32, index + 1: 32}; 0: free.
+static LEFT: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+static WAITING: AtomicU32 = AtomicU32::new(0);
+
+/// Gives up a hold of a record that an image may have been told of: it is freed when that image has gone.
+pub fn leave_record(index: u32) {
+    let r = record::get(index);
+    let left = (r.life() as u64) << 32 | (index as u64 + 1);
+    r.holders.fetch_sub(1, Ordering::AcqRel);
+    let free = |w: &&AtomicU64| {
+        w.compare_exchange(0, left, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    };
+    // With no room for it the record is not used again.
+    if LEFT.iter().any(|w| free(&w)) {
+        WAITING.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Frees the records of connections whose images have gone.
+pub fn sweep() {
+    if WAITING.load(Ordering::Relaxed) == 0 || is_present() {
+        return;
+    }
+    for word in &LEFT {
+        let left = word.swap(0, Ordering::AcqRel);
+        if left != 0 {
+            WAITING.fetch_sub(1, Ordering::AcqRel);
+            let index = left as u32 - 1;
+            let r = record::get(index);
+            if r.holders.load(Ordering::Acquire) == 0 && !r.is_busy() {
+                record::free_life(index, (left >> 32) as u32);
+            }
+        }
+    }
+}
+
+// ---- copies that children of vfork make ----
+
+/// A child of vfork shares our memory but not our descriptors: copies that it makes are noted here, not in the table.
+struct Copy {
+    /// The child; 0: free.
+    pid: AtomicI32,
+    fd: AtomicI32,
+    of: AtomicU64,
+}
+
+static COPIES: [Copy; 64] = [const {
+    Copy {
+        pid: AtomicI32::new(0),
+        fd: AtomicI32::new(0),
+        of: AtomicU64::new(0),
+    }
+}; 64];
+static COPYING: Lock = Lock::new();
+
+/// A child of vfork made `to` a copy of `fd`, for the image that it is about to become.
+pub fn copied(fd: i32, to: i32) {
+    let Some(h) = table::lookup(fd)
+        .filter(is_connection)
+        .or_else(|| copy_of(fd))
+    else {
+        return;
+    };
+    let section = process::lock(&COPYING);
+    let me = sys::getpid();
+    let mine =
+        |c: &&Copy| c.pid.load(Ordering::Relaxed) == me && c.fd.load(Ordering::Relaxed) == to;
+    // Those of children that have gone are nobody's.
+    let free = |c: &&Copy| match c.pid.load(Ordering::Relaxed) {
+        0 => true,
+        pid => !sys::process_exists(pid),
+    };
+    let place = COPIES
+        .iter()
+        .find(mine)
+        .or_else(|| COPIES.iter().find(free));
+    if let Some(copy) = place {
+        copy.pid.store(me, Ordering::Relaxed);
+        copy.fd.store(to, Ordering::Relaxed);
+        copy.of.store(h.bits(), Ordering::Relaxed);
+        return;
+    }
+    drop(section);
+    leave(fd, h, Reason::PassedOn);
+}
+
+fn copies() -> impl Iterator<Item = (i32, Handle)> {
+    let me = if process::is_borrowed() {
+        sys::getpid()
+    } else {
+        -1
+    };
+    COPIES.iter().filter_map(move |c| {
+        let of = Handle::from_bits(c.of.load(Ordering::Relaxed))?;
+        (c.pid.load(Ordering::Relaxed) == me).then(|| (c.fd.load(Ordering::Relaxed), of))
+    })
+}
+
+fn copy_of(fd: i32) -> Option<Handle> {
+    copies().find(|&(copy, _)| copy == fd).map(|(_, h)| h)
+}
