@@ -5,7 +5,7 @@
 //! past, a look takes it back, and no holder can make either of them wait. It costs a few microseconds more.
 
 #[cfg(not(loom))]
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::{self, Result};
 
 /// Has this process ever had a guarded bell? Until then no kind needs to be told from the other.
@@ -47,14 +47,32 @@ pub fn is_guarded(fd: i32) -> bool {
 
 /// Could this be an eventfd? No for pipes, sockets and files, which would take a ring for data, or raise SIGPIPE.
 pub fn may_be_eventfd(fd: i32) -> bool {
-    let known = create().and_then(|own| {
-        let st = sys::fstat(own);
-        let _ = sys::close(own);
-        st
-    });
     // What has no name has one inode in common.
-    let same = |a: libc::stat, b: libc::stat| (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
-    matches!((known, sys::fstat(fd)), (Ok(known), Ok(st)) if same(known, st))
+    let nameless = nameless_inode();
+    let inode = sys::fstat(fd).map(|st| (st.st_dev, st.st_ino));
+    nameless.is_ok() && nameless == inode
+}
+
+fn nameless_inode() -> Result<(libc::dev_t, libc::ino_t)> {
+    #[cfg(not(loom))]
+    static DEVICE: AtomicU64 = AtomicU64::new(0);
+    #[cfg(not(loom))]
+    static INODE: AtomicU64 = AtomicU64::new(0);
+    #[cfg(not(loom))]
+    match INODE.load(Ordering::Acquire) {
+        0 => {}
+        inode => return Ok((DEVICE.load(Ordering::Relaxed), inode)),
+    }
+    let own = create()?;
+    let st = sys::fstat(own);
+    let _ = sys::close(own);
+    let st = st?;
+    #[cfg(not(loom))]
+    {
+        DEVICE.store(st.st_dev, Ordering::Relaxed);
+        INODE.store(st.st_ino, Ordering::Release);
+    }
+    Ok((st.st_dev, st.st_ino))
 }
 
 /// Rings. Async-signal-safe. A full counter (EAGAIN) is as good as a ring.

@@ -350,7 +350,11 @@ fn recall_sleepers(c: &Conn, v: &View<'_>) {
 /// Nothing more is sent by this end: what the peer wants by the kernel goes there first. False: the kernel has no room for
 /// all of it now.
 fn end_sending(c: &Conn, v: &View<'_>, fd: i32) -> bool {
-    while !switch::begin_close(v) {
+    // Once, unless the peer asks for it over and over.
+    for _ in 0..4 {
+        if switch::begin_close(v) {
+            break;
+        }
         if !switch::withdraw_to(c, v, fd) {
             return false;
         }

@@ -212,7 +212,9 @@ impl Pipe {
             count: 3,
         };
         let segment = Segment::open(parts.memfd, ABI)?;
-        if segment.ring_size() != RING {
+        // Numbers that an image before this one told may be something else by now, which is not to be written to.
+        let bells = &made.fds[1..if parts.fifo { 2 } else { 3 }];
+        if segment.ring_size() != RING || !bells.iter().all(|&fd| bell::may_be_eventfd(fd)) {
             return Err(libc::EPROTO);
         }
         made.count = 0;
@@ -397,4 +399,33 @@ fn socketpair(flags: i32) -> sys::Result<[i32; 2]> {
         let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_PASSCRED, &1i32);
     }
     Ok(pair)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What opening a pipe with this as its second bell comes to.
+    fn opened_with(bell: i32) -> Option<sys::Errno> {
+        let (_segment, memfd) = Segment::create(RING, ABI).unwrap();
+        let parts = Parts {
+            side: 0,
+            fifo: false,
+            shadow: -1,
+            memfd,
+            bells: [bell::create().unwrap(), bell],
+        };
+        Pipe::open(&parts).err()
+    }
+
+    #[test]
+    fn a_number_that_is_no_bell_is_refused() {
+        let mut ends = [0; 2];
+        // SAFETY: room for two descriptors.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        for other in ends {
+            assert_eq!(opened_with(other), Some(libc::EPROTO));
+        }
+        assert_eq!(opened_with(bell::create().unwrap()), None);
+    }
 }
