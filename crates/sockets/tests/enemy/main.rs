@@ -114,10 +114,10 @@ fn until(event: impl Fn() -> bool, victim: &Child) {
     }
 }
 
-/// Some rounds, so that the connection is taken over, with content that is checked.
+/// Rounds with content that is checked: enough for the takeover to pay, or the listener would be left alone.
 pub fn exchange(socket: Socket, client: bool) -> Result<(), calls::Errno> {
     let mut buf = [0u8; 300];
-    for i in 0..8u8 {
+    for i in 0..64u8 {
         if client {
             socket.write_all(&[i; 300])?;
         }
