@@ -48,13 +48,14 @@ unsafe impl Sync for Segment {}
 
 impl Segment {
     /// Makes a sealed memfd with two rings of `ring` bytes (a power of two) and maps it. The descriptor is the caller's to
-    /// hand over and to close. Errors: those of memfd_create(2), ftruncate(2) and mmap(2).
+    /// hand over and to close. Errors: those of memfd_create(2), ftruncate(2), fallocate(2) and mmap(2).
     pub fn create(ring: usize, abi: u32) -> Result<(Segment, i32)> {
         if !valid_ring(ring) {
             return Err(libc::EINVAL);
         }
         let fd = sys::memfd_create(c"headwater", libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)?;
         let made = sys::ftruncate(fd, file_size(ring) as u64)
+            .and_then(|()| sys::reserve(fd, 0, file_size(ring)))
             .and_then(|()| sys::fcntl(fd, libc::F_ADD_SEALS, SEALS as usize))
             .and_then(|_| Segment::map_unchecked(fd, ring));
         match made {
@@ -235,6 +236,18 @@ mod tests {
         let (_segment, fd) = Segment::create(MIN_RING, ABI).unwrap();
         assert!(sys::ftruncate(fd, 0).is_err());
         assert!(sys::ftruncate(fd, 1 << 30).is_err());
+        sys::close(fd).unwrap();
+    }
+
+    #[test]
+    fn reserved_memory_is_there_before_it_is_touched() {
+        let (_segment, fd) = Segment::create(RING, ABI).unwrap();
+        let there = |fd| sys::fstat(fd).unwrap().st_blocks as usize * 512;
+        assert!(
+            there(fd) < SIZE || std::fs::read("/proc/sys/vm/overcommit_memory").unwrap() == b"2\n"
+        );
+        sys::allocate(fd, 0, SIZE).unwrap();
+        assert_eq!(there(fd), SIZE.next_multiple_of(4096));
         sys::close(fd).unwrap();
     }
 

@@ -4,7 +4,8 @@
 use syscalls::{Sysno, syscall};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-use crate::sync::{AtomicIsize, Ordering};
+use crate::sync::AtomicIsize;
+use crate::sync::{AtomicU32, Ordering};
 
 /// An errno value, as in errno(3).
 pub type Errno = i32;
@@ -35,6 +36,41 @@ pub fn largest_file() -> u64 {
     let none = core::ptr::null::<u64>();
     let _ = call!(prlimit64, 0, libc::RLIMIT_FSIZE, none, limit.as_mut_ptr());
     limit[0]
+}
+
+/// Makes sure that bytes of a memfd have memory behind them. Where the kernel hands out no more than it has
+/// (vm.overcommit_memory=2) a page that is touched first may find none left, which is SIGBUS: there they are allocated now.
+/// Elsewhere memory that runs out is the affair of the kernel's OOM killer, as with any other. Errors: ENOMEM, ENOSPC.
+pub fn reserve(fd: i32, at: usize, len: usize) -> Result<()> {
+    if is_overcommit_strict() {
+        allocate(fd, at, len)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn allocate(fd: i32, at: usize, len: usize) -> Result<()> {
+    call!(fallocate, fd, 0, at, len).map(drop)
+}
+
+/// vm.overcommit_memory, asked once.
+fn is_overcommit_strict() -> bool {
+    static KNOWN: AtomicU32 = AtomicU32::new(0);
+    const STRICT: u32 = 2;
+    let known = KNOWN.load(Ordering::Relaxed);
+    if known != 0 {
+        return known == STRICT;
+    }
+    let path = c"/proc/sys/vm/overcommit_memory".as_ptr();
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    let mut digit = 0u8;
+    if let Ok(fd) = call!(openat, libc::AT_FDCWD, path, flags) {
+        // SAFETY: a byte that is writable.
+        let _ = unsafe { read(fd as i32, &mut digit, 1) };
+        let _ = close(fd as i32);
+    }
+    let now = if digit == b'2' { STRICT } else { 1 };
+    KNOWN.store(now, Ordering::Relaxed);
+    now == STRICT
 }
 
 pub fn fcntl(fd: i32, cmd: i32, arg: usize) -> Result<i32> {

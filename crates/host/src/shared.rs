@@ -22,8 +22,16 @@ pub enum OpenError {
     Failed(&'static str, sys::Errno),
     /// Folder or file belongs to somebody else, is a link, or lets others in.
     Unsafe(&'static str),
-    /// Another version of Headwater made it.
-    OtherVersion,
+}
+
+impl OpenError {
+    /// As a call would say it.
+    pub fn errno(self) -> sys::Errno {
+        match self {
+            OpenError::Failed(_, e) => e,
+            OpenError::Unsafe(_) => libc::EPERM,
+        }
+    }
 }
 
 /// The runtime folder of this user: `/dev/shm/headwater-UID`, or what HEADWATER_DIR names.

@@ -1,5 +1,5 @@
-//! This process's streams, for `headwater streams list`: a mapped file `streams.PID` in the runtime folder, with a slot for
-//! each stream head. What waits in a pipe's rings is in its segment, which the reader maps by the number of its memfd; what
+//! This process's streams, for `headwater streams list`: a sealed memfd with a slot for each stream head, whose number a file
+//! `streams.PID` in the runtime folder tells. What waits in a pipe's rings is in its segment, which the reader maps by the number of its memfd; what
 //! waits in queues is put into the slot with [`note`].
 //!
 //! Without a runtime folder there is no listing, and nothing else is lost.
@@ -10,8 +10,8 @@ pub mod read;
 use headwater_channel::lock::{Lock, Owner};
 use headwater_channel::shm::SharedSafe;
 use headwater_host::process::{self, Quiet};
-use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
-use headwater_host::{sys, table};
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use headwater_host::{hidden, sys, table};
 
 use crate::head::{self, MOST};
 use crate::tunables;
@@ -66,6 +66,9 @@ static BOARD: AtomicPtr<Layout> = AtomicPtr::new(core::ptr::null_mut());
 /// Which process tried to make [`BOARD`]: a fork's child makes its own.
 static MAKER: AtomicU64 = AtomicU64::new(0);
 static MAKING: Lock = Lock::new();
+/// What this process's board lies in; -1: nothing.
+static MEMFD: AtomicI32 = AtomicI32::new(-1);
+const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 /// What waits in a stream's queues; for a driver's stream also what became of its flow control.
 #[derive(Clone, Copy, Debug, Default)]
@@ -141,6 +144,8 @@ impl Layout {
     /// The slot for a new stream.
     fn slot(&self, index: u32) -> Option<&Slot> {
         let slot = self.slots.get(index as usize)?;
+        let at = core::mem::offset_of!(Layout, slots) + index as usize * size_of::<Slot>();
+        sys::reserve(MEMFD.load(Relaxed), at, size_of::<Slot>()).ok()?;
         if self.top.load(Relaxed) <= index {
             self.top.fetch_max(index + 1, AcqRel);
         }
@@ -188,16 +193,33 @@ fn make(me: Owner) {
 }
 
 fn map(me: Owner) -> sys::Result<&'static Layout> {
-    let name = file(me.pid());
-    // An earlier program of this number may have left one.
-    folder::remove(&name);
-    let board: &Layout = folder::map(&name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    let memfd = sys::memfd_create(c"headwater-streams", flags).and_then(hidden::hide)?;
+    // A parent's, if there is one.
+    hidden::close(MEMFD.swap(memfd, Relaxed));
+    let board = map_sealed(memfd)?;
     board.owner.store(me.bits(), Relaxed);
     board.abi.store(ABI, Relaxed);
     board.magic.store(MAGIC, Release);
+    // In the place of what an earlier program of this number may have left.
+    let entry = format!("{memfd} {}", me.bits());
+    folder::replace(&file(me.pid()), entry.as_bytes())?;
     // SAFETY: a function that may run at any exit.
     unsafe { libc::atexit(remove) };
     Ok(board)
+}
+
+fn map_sealed(memfd: i32) -> sys::Result<&'static Layout> {
+    let (size, header) = (size_of::<Layout>(), core::mem::offset_of!(Layout, slots));
+    sys::ftruncate(memfd, size as u64)?;
+    sys::reserve(memfd, 0, header)?;
+    sys::fcntl(memfd, libc::F_ADD_SEALS, SEALS as usize)?;
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh shared mapping of a file of that size, which it keeps; never unmapped, and any bits are valid.
+    unsafe {
+        let at = sys::mmap(0, size, rw, libc::MAP_SHARED, memfd, 0)?;
+        Ok(&*(at as *const Layout))
+    }
 }
 
 fn file(pid: u32) -> String {

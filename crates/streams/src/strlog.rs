@@ -1,5 +1,6 @@
 //! strlog(9F): to the log streams of this process, and for `headwater streams strace` and `strerr`, which are other
-//! processes, into a ring of the last lines: the file `log` in the runtime folder, mapped by all processes of the user.
+//! processes, into a ring of the last lines, in memory that all processes of the user share. It is there for as long as one of
+//! them has it.
 //!
 //! A line's slot says in `state` whose it is: twice its number plus one while it is written, plus two when it is there. A
 //! reader looks again after reading; a writer that finds the slot busy drops its line.
@@ -8,10 +9,10 @@ use core::ffi::c_int;
 use std::time::Duration;
 
 use headwater_channel::shm::SharedSafe;
+use headwater_host::shared::{self, OpenError, Shared};
 use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, fence};
 use headwater_host::{process, sys};
 
-use crate::board::folder;
 use crate::drivers;
 
 pub const SL_FATAL: u16 = 0x01;
@@ -25,20 +26,19 @@ pub const SL_NOTE: u16 = 0x40;
 /// Longest text, NUL included (LOGMSGSZ).
 pub const LOGMSGSZ: usize = 1024;
 
-const FILE: &str = "log.1";
-const MAGIC: u64 = u64::from_le_bytes(*b"HWSTRLOG");
+/// The layout's version is part of the file's name.
+const FILE: &str = "log.2";
 const SLOTS: u64 = 256;
 const WORDS: usize = LOGMSGSZ / 8;
 
 #[derive(SharedSafe)]
 #[repr(C)]
 struct Ring {
-    magic: AtomicU64,
     /// The number of the next line.
     next: AtomicU64,
     /// Numbers given to errors, traces and console lines.
     kinds: [AtomicU64; 3],
-    reserved: [u64; 3],
+    reserved: [u64; 4],
     slots: [Slot; SLOTS as usize],
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn seconds() -> u64 {
 fn ring() -> Option<&'static Ring> {
     let ring = RING.load(Acquire);
     if ring.is_null() && TRIED.swap(1, AcqRel) == 0 {
-        let opened = Ring::open(libc::O_RDWR | libc::O_CREAT).ok();
+        let opened = Ring::open().ok();
         let opened = opened.map_or(core::ptr::null_mut(), |r| core::ptr::from_ref(r).cast_mut());
         RING.store(opened, Release);
     }
@@ -143,15 +143,11 @@ fn ring() -> Option<&'static Ring> {
 }
 
 impl Ring {
-    fn open(flags: i32) -> sys::Result<&'static Ring> {
-        let ring: &Ring = folder::map(FILE, flags)?;
-        if ring.magic.load(Acquire) == 0 && flags & libc::O_CREAT != 0 {
-            ring.magic.store(MAGIC, Release);
-        }
-        if ring.magic.load(Acquire) != MAGIC {
-            return Err(libc::EPROTO);
-        }
-        Ok(ring)
+    fn open() -> sys::Result<&'static Ring> {
+        let opened = Shared::open(&shared::folder(), FILE, size_of::<Ring>(), true);
+        let at = opened.map_err(OpenError::errno)?.without_file();
+        // SAFETY: attached for as long as the process lives, aligned to 64 bytes, long enough, and any bits are valid.
+        Ok(unsafe { &*(at as *const Ring) })
     }
 
     fn append(&self, line: &Line, text: &[u8]) {
@@ -257,9 +253,8 @@ pub struct Lines {
 /// The lines from number `after` on, as far as they are kept; waits for more, for ever. Errors: those of the runtime
 /// folder's file.
 pub fn follow(after: u64) -> sys::Result<Lines> {
-    let flags = libc::O_RDWR | libc::O_CREAT;
     Ok(Lines {
-        ring: Ring::open(flags)?,
+        ring: Ring::open()?,
         at: after,
         looks: 0,
     })

@@ -14,8 +14,8 @@ use headwater_host::config;
 use super::Check;
 
 const TMPFS: i64 = 0x0102_1994;
-/// Below this many free bytes even the board may not fit.
-const LITTLE_SPACE: u64 = 16 << 20;
+/// Below this many free bytes the small files there may not fit.
+const LITTLE_SPACE: u64 = 64 << 10;
 
 pub fn checks() -> Vec<Check> {
     vec![
@@ -55,11 +55,6 @@ fn folder() -> Check {
             NAME,
             format!("{detail}: the {what} is another user's, or lets others in"),
             format!("chmod 0700 {shown} if it is yours, else name another folder in HEADWATER_DIR"),
-        ),
-        Err(OpenError::OtherVersion) => Check::fail(
-            NAME,
-            format!("{detail}: the board is not of this version"),
-            format!("remove the files in {shown} while no program runs with Headwater"),
         ),
         Err(OpenError::Failed(what, errno)) => Check::fail(
             NAME,
@@ -108,7 +103,7 @@ fn on_filesystem(name: &'static str, path: &Path, detail: String) -> Check {
         return Check::warn(
             name,
             format!("{detail}; {} KiB free", free >> 10),
-            "the board needs a few MiB: make room, or enlarge it (--shm-size of a container)",
+            "connections stay on kernel TCP where it is full: make room, or enlarge it (--shm-size of a container)",
         );
     }
     Check::ok(name, detail)

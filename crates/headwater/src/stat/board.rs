@@ -61,7 +61,6 @@ fn explain(folder: &str, problem: &OpenError) -> String {
         OpenError::Unsafe(what) => {
             format!("{what} in {folder}: not this user's, or open to others; see headwater doctor")
         }
-        OpenError::OtherVersion => format!("the board in {folder} is of another version"),
     }
 }
 

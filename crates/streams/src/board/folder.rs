@@ -1,12 +1,8 @@
 //! Small files in the user's runtime folder: made, read, replaced. By raw system calls, since this runs inside programs whose
-//! calls are ours.
-//!
-//! # Contract
-//! Mappings are shared, never unmapped, and only reached through atomics.
+//! calls are ours. None is mapped: whoever may write to a file could truncate it.
 
 use std::ffi::CString;
 
-use headwater_channel::shm::SharedSafe;
 use headwater_host::board::folder;
 use headwater_host::sys::{self, Errno};
 use syscalls::{Sysno, syscall};
@@ -96,32 +92,4 @@ pub fn locked<T>(name: &str, f: impl FnOnce() -> Result<T, Errno>) -> Result<T, 
         .and_then(|_| f());
     let _ = sys::close(fd);
     done
-}
-
-/// Maps a file as a `T` for as long as the process lives. `flags` as for [`open`].
-pub fn map<T: SharedSafe>(name: &str, flags: i32) -> Result<&'static T, Errno> {
-    let fd = open(name, flags)?;
-    let mapped = map_file(fd, flags & libc::O_ACCMODE == libc::O_RDWR);
-    let _ = sys::close(fd);
-    mapped
-}
-
-fn map_file<T: SharedSafe>(fd: i32, writable: bool) -> Result<&'static T, Errno> {
-    let size = size_of::<T>();
-    let st = sys::fstat(fd)?;
-    if st.st_uid != sys::getuid() {
-        return Err(libc::EPERM);
-    }
-    if (st.st_size as usize) < size {
-        if !writable {
-            return Err(libc::ENODATA);
-        }
-        sys::ftruncate(fd, size as u64)?;
-    }
-    let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
-    // SAFETY: a fresh shared mapping of a file at least that long, never unmapped; T says that any bits are valid.
-    unsafe {
-        let at = sys::mmap(0, size, protection, libc::MAP_SHARED, fd, 0)?;
-        Ok(&*(at as *const T))
-    }
 }

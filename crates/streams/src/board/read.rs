@@ -70,24 +70,34 @@ pub fn all() -> std::io::Result<Vec<Listed>> {
 
 fn read(pid: u32, all: &mut Vec<Listed>) {
     let name = super::file(pid);
-    let Ok(board) = folder::map::<Layout>(&name, libc::O_RDONLY) else {
+    let entry = folder::read(&name).unwrap_or_default();
+    let Some((memfd, owner)) = parse(&entry) else {
         return;
     };
-    if board.magic.load(Acquire) == MAGIC && board.abi.load(Relaxed) == ABI {
-        let owner = Owner::from_bits(board.owner.load(Relaxed));
-        if owner.namespace() != process::owner().namespace() {
-            // Its numbers mean nothing here.
-        } else if owner.pid() != pid || process::dead(owner) || !is_mapped(pid, &name) {
+    if owner.namespace() != process::owner().namespace() {
+        // Its numbers mean nothing here.
+        return;
+    }
+    let board = if owner.pid() == pid && !process::dead(owner) {
+        open_board(pid, memfd)
+    } else {
+        Err(libc::ENOENT)
+    };
+    let Ok(board) = board else {
+        // After exec the process is another program, whose number and start are the same.
+        if board.is_err_and(|e| e == libc::ENOENT) {
             folder::remove(&name);
-        } else {
-            let now = sys::now() / 1_000_000_000;
-            let top = (board.top.load(Acquire) as usize).min(MOST);
-            all.extend(
-                board.slots[..top]
-                    .iter()
-                    .filter_map(|s| listed(pid, s, now)),
-            );
         }
+        return;
+    };
+    if board.owner.load(Relaxed) == owner.bits() {
+        let now = sys::now() / 1_000_000_000;
+        let top = (board.top.load(Acquire) as usize).min(MOST);
+        all.extend(
+            board.slots[..top]
+                .iter()
+                .filter_map(|s| listed(pid, s, now)),
+        );
     }
     // SAFETY: mapped just now with this size; nothing refers to it any more.
     let _ = unsafe {
@@ -98,12 +108,46 @@ fn read(pid: u32, all: &mut Vec<Listed>) {
     };
 }
 
-/// After exec the process is another program, whose number and start are the same.
-fn is_mapped(pid: u32, name: &str) -> bool {
-    match fs::read_to_string(format!("/proc/{pid}/maps")) {
-        Ok(maps) => maps.lines().any(|line| line.ends_with(&format!("/{name}"))),
-        Err(_) => true,
+/// What `streams.PID` says: the number of the memfd, and the process's owner bits.
+fn parse(entry: &[u8]) -> Option<(u32, Owner)> {
+    let (memfd, owner) = core::str::from_utf8(entry).ok()?.split_once(' ')?;
+    Some((memfd.parse().ok()?, Owner::from_bits(owner.parse().ok()?)))
+}
+
+/// Another process's board. ENOENT: the process has none any more.
+fn open_board(pid: u32, memfd: u32) -> sys::Result<&'static Layout> {
+    let size = size_of::<Layout>();
+    let fd = open_of(pid, memfd)?;
+    let mapped = map_sealed(fd, size);
+    let _ = sys::close(fd);
+    // SAFETY: a mapping of that size, and any bits are valid.
+    let board = unsafe { &*(mapped.ok_or(libc::ENOENT)? as *const Layout) };
+    if board.magic.load(Acquire) == MAGIC && board.abi.load(Relaxed) == ABI {
+        return Ok(board);
     }
+    // SAFETY: as in `read`.
+    let _ = unsafe { sys::munmap(core::ptr::from_ref(board).cast_mut().cast(), size) };
+    Err(libc::EPROTO)
+}
+
+fn open_of(pid: u32, fd: u32) -> sys::Result<i32> {
+    let path = std::ffi::CString::new(format!("/proc/{pid}/fd/{fd}")).map_err(|_| libc::EINVAL)?;
+    sys::open(
+        &path,
+        libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK,
+        0,
+    )
+}
+
+/// Maps a file for reading, if it has that size and keeps it.
+fn map_sealed(fd: i32, size: usize) -> Option<*mut u8> {
+    let st = sys::fstat(fd).ok()?;
+    let seals = sys::fcntl(fd, libc::F_GET_SEALS, 0).ok()?;
+    if st.st_size as usize != size || seals & libc::F_SEAL_SHRINK == 0 {
+        return None;
+    }
+    // SAFETY: a fresh mapping of a file that can't shrink.
+    unsafe { sys::mmap(0, size, libc::PROT_READ, libc::MAP_SHARED, fd, 0) }.ok()
 }
 
 fn listed(pid: u32, slot: &Slot, now: u64) -> Option<Listed> {
@@ -141,8 +185,7 @@ fn listed(pid: u32, slot: &Slot, now: u64) -> Option<Listed> {
 
 /// What a pipe's segment says.
 fn look_into(listed: &mut Listed, memfd: u32, slot: &Slot) -> Option<()> {
-    let path = std::ffi::CString::new(format!("/proc/{}/fd/{memfd}", listed.pid)).ok()?;
-    let fd = sys::open(&path, libc::O_RDONLY | libc::O_CLOEXEC, 0).ok()?;
+    let fd = open_of(listed.pid, memfd).ok()?;
     let found = map_segment(fd, slot.inode.load(Relaxed));
     let _ = sys::close(fd);
     let (base, size) = found?;
@@ -182,14 +225,10 @@ unsafe fn waits(base: *mut u8, ring: u32) -> Waits {
 
 fn map_segment(fd: i32, inode: u64) -> Option<(*mut u8, usize)> {
     let size = HEADER_SIZE + 2 * RING;
-    let st = sys::fstat(fd).ok()?;
-    let seals = sys::fcntl(fd, libc::F_GET_SEALS, 0).ok()?;
-    if st.st_ino != inode || st.st_size as usize != size || seals & libc::F_SEAL_SHRINK == 0 {
-        return None;
-    }
-    // SAFETY: a fresh mapping of a file that can't shrink.
-    let at = unsafe { sys::mmap(0, size, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
-    Some((at.ok()?.cast(), size))
+    let same = sys::fstat(fd).is_ok_and(|st| st.st_ino == inode);
+    same.then(|| map_sealed(fd, size))
+        .flatten()
+        .map(|at| (at, size))
 }
 
 fn text(words: &[AtomicU64]) -> String {
