@@ -17,6 +17,8 @@ ROOT := $(DESTDIR)$(PREFIX)
 
 HEADERS := headwater.h stropts.h xti.h xti_inet.h tiuser.h netconfig.h netdir.h
 SYS_HEADERS := sad.h strlog.h stropts.h tihdr.h timod.h tiuser.h tpicommon.h xti_sctp.h
+# What `headwater bench` starts.
+TOOLS := headwater-echo headwater-raw headwater-perftest headwater-xtiperf headwater-sctpperf headwater-speed headwater-lan
 # Other names by which programs link the library.
 LINKS := libstreams.so libxti.so
 MAN1 := headwater.1 headwater-streams.1
@@ -111,13 +113,16 @@ demo: build
 $(BUILT)/headwater $(BUILT)/libheadwater.so:
 	$(MAKE) build
 
+# Programs run and start all the while: what they load is there whole at every moment, and what they have mapped stays.
+put = install -D -m 755 $(1) $(2).new && mv -f $(2).new $(2)
+lead = ln -sf $(1) $(2).new && mv -fT $(2).new $(2)
+
 install: $(BUILT)/headwater $(BUILT)/libheadwater.so
-	install -D -m 755 $(BUILT)/headwater $(ROOT)/bin/headwater
-	install -D -m 755 -t $(ROOT)/libexec/headwater $(BUILT)/headwater-echo $(BUILT)/headwater-raw $(BUILT)/headwater-perftest $(BUILT)/headwater-xtiperf $(BUILT)/headwater-sctpperf $(BUILT)/headwater-speed $(BUILT)/headwater-lan
-	install -D -m 755 $(BUILT)/libheadwater.so $(ROOT)/lib/libheadwater.so.$(VERSION)
-	ln -sf libheadwater.so.$(VERSION) $(ROOT)/lib/$(SONAME)
-	ln -sf $(SONAME) $(ROOT)/lib/libheadwater.so
-	for link in $(LINKS); do ln -sf $(SONAME) $(ROOT)/lib/$$link; done
+	$(call put,$(BUILT)/headwater,$(ROOT)/bin/headwater)
+	for tool in $(TOOLS); do $(call put,$(BUILT)/$$tool,$(ROOT)/libexec/headwater/$$tool) || exit 1; done
+	$(call put,$(BUILT)/libheadwater.so,$(ROOT)/lib/libheadwater.so.$(VERSION))
+	$(call lead,libheadwater.so.$(VERSION),$(ROOT)/lib/$(SONAME))
+	for link in libheadwater.so $(LINKS); do $(call lead,$(SONAME),$(ROOT)/lib/$$link) || exit 1; done
 	install -D -m 644 -t $(ROOT)/include $(addprefix include/,$(HEADERS))
 	install -D -m 644 -t $(ROOT)/include/sys $(addprefix include/sys/,$(SYS_HEADERS))
 	install -d $(ROOT)/lib/pkgconfig

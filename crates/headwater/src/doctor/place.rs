@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use headwater_host::board::{self, Board, OpenError};
-use headwater_host::config;
+use headwater_host::{config, sys};
 
 use super::Check;
 
@@ -24,6 +24,7 @@ pub fn checks() -> Vec<Check> {
         cpus(),
         congestion(),
         network(),
+        memory(),
         processes(),
         configuration(),
     ]
@@ -178,6 +179,21 @@ fn lo_is_up() -> bool {
     std::net::UdpSocket::bind(("127.0.0.1", 0))
         .and_then(|socket| socket.connect(("127.0.0.1", 9)))
         .is_ok()
+}
+
+fn memory() -> Check {
+    let shown = namespace("ipc");
+    match sys::shmget(1, 0o600).and_then(sys::shm_remove) {
+        Ok(()) => Check::ok(
+            "ipc-namespace",
+            format!("{shown}: both programs must be in the same one"),
+        ),
+        Err(errno) => Check::fail(
+            "ipc-namespace",
+            format!("{shown}: {}", io::Error::from_raw_os_error(errno)),
+            "connections stay on kernel TCP: allow shmget, shmat and shmctl in the seccomp profile, or raise kernel.shmmni",
+        ),
+    }
 }
 
 fn processes() -> Check {

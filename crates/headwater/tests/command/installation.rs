@@ -1,8 +1,10 @@
 //! An installation of its own: the command, and in the library's place a tiny one that reports what a test expects.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Leaves one line of statistics when a process ends, as the library would.
 const STAND_IN: &str = r#"
@@ -116,43 +118,103 @@ fn make_installs_and_takes_back() {
         "share/man/man7/headwater.7",
         "share/man/man7/streams.7",
     ];
-    let folder = tempfile::Builder::new()
-        .prefix("headwater-test-")
-        .tempdir()
-        .unwrap();
-    let (built, root) = (folder.path().join("built"), folder.path().join("root"));
-    fs::create_dir(&built).unwrap();
-    // What is built does not matter here, so nothing is.
-    for name in [
-        "headwater",
-        "headwater-echo",
-        "headwater-raw",
-        "headwater-perftest",
-        "headwater-xtiperf",
-        "headwater-sctpperf",
-        "headwater-speed",
-        "headwater-lan",
-    ] {
-        fs::write(built.join(name), "").unwrap();
+    let site = Site::new();
+    let there = |name: &&&str| site.usr().join(name).exists();
+    site.make("install");
+    let missing: Vec<_> = INSTALLED.iter().filter(|n| !there(n)).collect();
+    assert!(missing.is_empty(), "not installed: {missing:?}");
+    site.make("uninstall");
+    let left: Vec<_> = INSTALLED.iter().filter(there).collect();
+    assert!(left.is_empty(), "not taken back: {left:?}");
+}
+
+/// Another version is installed while programs start and run.
+#[test]
+fn an_installed_library_is_replaced_at_once() {
+    let site = Site::new();
+    let library = site.usr().join("lib/libheadwater.so.0");
+    let sizes = [8 << 20, 9 << 20];
+    fs::write(site.built.join("libheadwater.so"), vec![1; sizes[0]]).unwrap();
+    site.make("install");
+    let mut running = fs::File::open(&library).unwrap();
+    let done = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let look = scope.spawn(|| {
+            let mut seen = Vec::new();
+            while !done.load(Ordering::Acquire) {
+                seen.push(fs::metadata(&library).map_or(0, |m| m.len() as usize));
+            }
+            seen
+        });
+        for turn in [1, 0, 1] {
+            let new = vec![turn as u8 + 1; sizes[turn]];
+            fs::write(site.built.join("libheadwater.so"), new).unwrap();
+            site.make("install");
+        }
+        done.store(true, Ordering::Release);
+        look.join().unwrap()
+    });
+    assert!(seen.iter().all(|size| sizes.contains(size)), "half there");
+    let mut mapped = Vec::new();
+    running.read_to_end(&mut mapped).unwrap();
+    assert!(mapped == vec![1; sizes[0]], "changed under who runs");
+    let files = fs::read_dir(library.parent().unwrap()).unwrap();
+    let left = files.flatten().map(|f| f.file_name());
+    let left: Vec<_> = left
+        .filter(|n| n.to_string_lossy().contains("new"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// What was built, as far as it matters here, and where it is installed.
+struct Site {
+    _folder: tempfile::TempDir,
+    built: PathBuf,
+    root: PathBuf,
+}
+
+impl Site {
+    fn new() -> Site {
+        let folder = tempfile::Builder::new()
+            .prefix("headwater-test-")
+            .tempdir()
+            .unwrap();
+        let (built, root) = (folder.path().join("built"), folder.path().join("root"));
+        fs::create_dir(&built).unwrap();
+        for name in [
+            "headwater",
+            "headwater-echo",
+            "headwater-raw",
+            "headwater-perftest",
+            "headwater-xtiperf",
+            "headwater-sctpperf",
+            "headwater-speed",
+            "headwater-lan",
+            "libheadwater.so",
+        ] {
+            fs::write(built.join(name), "").unwrap();
+        }
+        Site {
+            _folder: folder,
+            built,
+            root,
+        }
     }
-    fs::write(built.join("libheadwater.so"), "").unwrap();
-    let make = |target: &str| {
+
+    fn usr(&self) -> PathBuf {
+        self.root.join("usr")
+    }
+
+    fn make(&self, target: &str) {
         let output = Command::new("make")
             .args(["-s", target, "PREFIX=/usr"])
-            .arg(format!("BUILT={}", built.display()))
-            .arg(format!("DESTDIR={}", root.display()))
+            .arg(format!("BUILT={}", self.built.display()))
+            .arg(format!("DESTDIR={}", self.root.display()))
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
             .output()
             .expect("make");
         assert!(output.status.success(), "{}", stderr(&output));
-    };
-    let there = |name: &&&str| root.join("usr").join(name).exists();
-    make("install");
-    let missing: Vec<_> = INSTALLED.iter().filter(|n| !there(n)).collect();
-    assert!(missing.is_empty(), "not installed: {missing:?}");
-    make("uninstall");
-    let left: Vec<_> = INSTALLED.iter().filter(there).collect();
-    assert!(left.is_empty(), "not taken back: {left:?}");
+    }
 }
 
 pub fn stdout(output: &Output) -> String {
