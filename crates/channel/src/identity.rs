@@ -101,7 +101,7 @@ fn process(pid: i32) -> Option<Process> {
     let mut path = [0u8; 32];
     write!(&mut path[..], "/proc/{pid}/stat\0").ok()?;
     let path = CStr::from_bytes_until_nul(&path).ok()?;
-    let mut text = [0u8; 1024];
+    let mut text = [0u8; 512];
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
     // SAFETY: path is a C string, text is writable.
     let n = unsafe {

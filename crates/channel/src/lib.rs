@@ -4,6 +4,7 @@
 //!   channel   Channel::pair(): messages and bytes; blocking, non-blocking and with a deadline; copied or in place
 //!   wait      spin, then timed yields, then sleep; budgets learnt at run time
 //!   ring      one direction: frames {length, kind, band, flags, control} in a bounded byte ring
+//!   copy      copies that survive a wrong pointer
 //!   lock      writer and reader locks that survive the death of their owner
 //!   identity  who we are as a lock's owner, and whether another owner lives
 //!   bell      eventfd doorbells
@@ -23,6 +24,7 @@ extern crate self as headwater_channel;
 pub mod bell;
 #[cfg(not(loom))]
 pub mod channel;
+pub mod copy;
 #[cfg(not(loom))]
 pub mod identity;
 pub mod lock;

@@ -515,5 +515,61 @@ static void nodefer_server(int fd) {
 }
 static void nodefer_client(int fd) { recv_noise(fd, 0, 10); }
 
+/* A wrong pointer is EFAULT, whatever the program does about SIGSEGV, and nothing is lost by it. */
+static sigjmp_buf out_of_fault;
+static void leave_fault(int n) {
+    signals++;
+    siglongjmp(out_of_fault, n);
+}
+static int ends_by(void (*f)(void)) {
+    int status;
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        f();
+        _exit(0);
+    }
+    must(waitpid(pid, &status, 0));
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+static int *volatile nowhere;
+static void fault(void) { *nowhere = 1; }
+static void raise_fault(void) { raise(SIGSEGV); }
+static void wrong_pointers(int fd, char *wrong) {
+    char buf[100];
+    await_bytes(fd, 100);
+    say_result("read", read(fd, wrong, 100));
+    say_result("recv", recv(fd, wrong, 100, MSG_PEEK));
+    recv_noise(fd, 0, 100);
+    say_result("write", write(fd, wrong, 100));
+    say_result("send", send(fd, wrong, 1 << 20, MSG_DONTWAIT));
+    say_result("writev", writev(fd, (struct iovec[]){{wrong, 50}, {buf, 50}}, 2));
+    send_noise(fd, 0, 100);
+}
+static void wrong_pointer_server(int fd) {
+    char *wrong = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct sigaction a;
+    must(sigaction(SIGSEGV, NULL, &a));
+    say("before: default %d, flags %x", a.sa_handler == SIG_DFL, a.sa_flags);
+    wrong_pointers(fd, wrong);
+    say("a fault ends it by %d, raise by %d", ends_by(fault), ends_by(raise_fault));
+    handle(SIGSEGV, leave_fault, SA_NODEFER);
+    must(sigaction(SIGSEGV, NULL, &a));
+    say("then: own %d, flags %x", a.sa_handler == leave_fault, a.sa_flags & ~0x04000000);
+    wrong_pointers(fd, wrong);
+    for (volatile int i = 0; i < 3; i++)
+        if (sigsetjmp(out_of_fault, 1) == 0)
+            fault();
+    say("own faults: %d", signals);
+    say("default again: %d", signal(SIGSEGV, SIG_DFL) == leave_fault);
+    say("a fault ends it by %d", ends_by(fault));
+    wrong_pointers(fd, wrong);
+}
+static void wrong_pointer_client(int fd) {
+    for (int i = 0; i < 3; i++) {
+        send_noise(fd, 0, 100);
+        recv_noise(fd, 0, 100);
+    }
+}
+
 CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(jump), CASE(jump_close), CASE(jump_inside), CASE(jump_busy), CASE(storm),
-      CASE(sigio), CASE(handlers), CASE(resethand), CASE(nodefer))
+      CASE(sigio), CASE(handlers), CASE(resethand), CASE(nodefer), CASE(wrong_pointer))

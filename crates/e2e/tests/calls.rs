@@ -33,7 +33,7 @@ macro_rules! cases {
 }
 
 cases!(epoll: level, edge, oneshot, oneshot_taken, exclusive, out_full, rdhup, rdhup_edge, two_sets, nested, dup, dup_stays, fork_set, stall, stall_level,
-    short_read);
+    short_read, pwait2);
 cases!(epoll_threads: add_while_asleep, change_while_asleep, pool, others, errors, ends, closed, many, early);
 cases!(poll: polls, ppolls, selects, room, ends, large, directions);
 cases!(transfer: peek, waitall, peek_all, trunc, dontwait, timeouts, counts, vectors, file, urgent, pieces, empty);
@@ -46,7 +46,7 @@ cases!(splice: half_closed, stalled, stalled_nonblocking, waits, narrow, into, p
 cases!(keeper: close, shutdown, exit, exec, linger);
 cases!(options: inquiry, peek_offset, peek_offset_before, repair, encryption);
 cases!(signals: eintr, restart, interrupt, partial, jump, jump_close, jump_inside, jump_busy, storm, sigio, handlers, resethand,
-    nodefer);
+    nodefer, wrong_pointer);
 cases!(takeover: handler, close, file, shutdown);
 cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
     fork_busy);

@@ -61,7 +61,9 @@ impl Tag {
 /// A number that no pointer and no small integer begins with, different in each family of processes.
 fn secret() -> u64 {
     static SECRET: OnceLock<u64> = OnceLock::new();
-    *SECRET.get_or_init(|| 0x80000 | (sys::now() >> 8 ^ process::owner().bits()) & 0x7ffff)
+    *process::once(&SECRET, || {
+        0x80000 | (sys::now() >> 8 ^ process::owner().bits()) & 0x7ffff
+    })
 }
 
 /// epoll_ctl(2). Returns what it returns, with errno set.
@@ -105,7 +107,15 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
     }
 }
 
-/// epoll_wait(2) and its relatives: timeout in nanoseconds.
+/// How long a wait may last, in nanoseconds, for ever without; and whether it was given to the nanosecond: the kernel's call that
+/// takes it so is made only for a program that makes it too.
+#[derive(Clone, Copy)]
+pub struct Timeout {
+    pub ns: Option<u64>,
+    pub exact: bool,
+}
+
+/// epoll_wait(2) and its relatives.
 ///
 /// # Safety
 /// `events` is writable for `max` entries; `mask` is null or valid.
@@ -113,7 +123,7 @@ pub unsafe fn wait(
     ep: i32,
     events: *mut epoll_event,
     max: i32,
-    timeout: Option<u64>,
+    timeout: Timeout,
     mask: *const libc::sigset_t,
 ) -> Option<i32> {
     let set = set_of(ep)?;

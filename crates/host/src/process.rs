@@ -4,6 +4,7 @@
 //! block; signal handlers of the program are put off until the section ends (see [`crate::signal`]).
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 
 use headwater_channel::identity;
 use headwater_channel::lock::{Lock, Owner, Taken};
@@ -158,6 +159,32 @@ pub fn end_section() {
     leave();
 }
 
+/// Held while something is made that a process has one of.
+static MAKING: Lock = Lock::new();
+
+/// What a process has one of, made when it is first wanted: also in a handler, or in another thread, and whole after a fork.
+/// `make` asks for no other.
+#[inline]
+pub fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+    match cell.get() {
+        Some(made) => made,
+        None => {
+            let _section = lock(&MAKING);
+            cell.get_or_init(make)
+        }
+    }
+}
+
+/// Around fork: nobody is making anything.
+pub fn before_fork() {
+    core::mem::forget(lock(&MAKING));
+}
+
+pub fn after_fork() {
+    MAKING.unlock();
+    end_section();
+}
+
 /// Inside a section of this thread?
 pub fn in_section() -> bool {
     SECTIONS.with(|s| s.get() > 0)
@@ -165,8 +192,13 @@ pub fn in_section() -> bool {
 
 #[inline]
 fn leave() {
+    leave_by(1);
+}
+
+#[inline]
+fn leave_by(counts: u32) {
     let left = SECTIONS.with(|s| {
-        s.set(s.get() - 1);
+        s.set(s.get() - counts);
         s.get()
     });
     if left == 0 {
@@ -175,22 +207,43 @@ fn leave() {
 }
 
 /// Keeps signal handlers out, without a lock, for as long as it lives.
-pub struct Quiet(());
+pub struct Quiet {
+    counts: u32,
+}
+
+/// Counted beside the sections: somebody catches what a wrong pointer in a copy makes of it.
+const CATCHING: u32 = 1 << 16;
 
 impl Quiet {
     #[inline]
     #[expect(clippy::new_without_default, reason = "it is an action, not a value")]
     pub fn new() -> Quiet {
-        SECTIONS.with(|s| s.set(s.get() + 1));
-        Quiet(())
+        Quiet::counting(1)
+    }
+
+    #[inline]
+    fn counting(counts: u32) -> Quiet {
+        SECTIONS.with(|s| s.set(s.get() + counts));
+        Quiet { counts }
     }
 }
 
 impl Drop for Quiet {
     #[inline]
     fn drop(&mut self) {
-        leave();
+        leave_by(self.counts);
     }
+}
+
+/// As [`without_handlers`]; the caller catches a panic that stands for a [`Fault`](headwater_channel::copy::Fault).
+pub fn catching_faults<T>(f: impl FnOnce() -> T) -> T {
+    let _quiet = Quiet::counting(1 + CATCHING);
+    f()
+}
+
+/// Is this thread inside [`catching_faults`]?
+pub fn catches_faults() -> bool {
+    SECTIONS.with(|s| s.get() >= CATCHING)
 }
 
 /// Keeps signal handlers out until what was published has been rung for.

@@ -10,7 +10,7 @@
 use std::cell::Cell;
 
 use crate::process;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use syscalls::{Sysno, syscall};
 
 const SIGNALS: usize = 65;
@@ -31,11 +31,14 @@ const NODEFER: u64 = 1 << 51;
 const MASKS_ITSELF: u64 = 1 << 52;
 /// SA_RESETHAND, and it has not run yet.
 const ARMED: u64 = 1 << 53;
-const FLAGS: [(i32, u64); 4] = [
+/// It runs on the alternate stack.
+const ONSTACK: u64 = 1 << 54;
+const FLAGS: [(i32, u64); 5] = [
     (libc::SA_RESTART, RESTART),
     (libc::SA_SIGINFO, SIGINFO),
     (libc::SA_RESETHAND, RESETHAND | ARMED),
     (libc::SA_NODEFER, NODEFER),
+    (libc::SA_ONSTACK, ONSTACK),
 ];
 /// What the kernel is not told.
 const EMULATED: i32 = libc::SA_RESETHAND | libc::SA_NODEFER;
@@ -115,11 +118,17 @@ pub unsafe fn sigaction(
         return real(signal, new, old);
     }
     let before = Action::of(signal);
-    let handles =
-        |a: &libc::sigaction| a.sa_sigaction != libc::SIG_DFL && a.sa_sigaction != libc::SIG_IGN;
-    let result = if !new.is_null() && handles(&*new) {
+    let wraps = |a: &libc::sigaction| match a.sa_sigaction {
+        libc::SIG_DFL => is_guarded(signal),
+        libc::SIG_IGN => false,
+        _ => true,
+    };
+    let result = if !new.is_null() && wraps(&*new) {
         let mut action = *new;
         ACTIONS[n].store(Action::new(signal, &action).0, Ordering::Release);
+        if action.sa_sigaction == libc::SIG_DFL {
+            action.sa_flags |= libc::SA_ONSTACK;
+        }
         action.sa_sigaction = wrapper as *const () as usize;
         action.sa_flags = action.sa_flags & !EMULATED | libc::SA_SIGINFO;
         let result = real(signal, &action, old);
@@ -132,9 +141,59 @@ pub unsafe fn sigaction(
     };
     if result == 0 && !old.is_null() && (*old).sa_sigaction == wrapper as *const () as usize {
         (*old).sa_sigaction = before.handler();
-        (*old).sa_flags = before.flags((*old).sa_flags);
+        (*old).sa_flags = match before.0 {
+            // Never set by the program.
+            0 => 0,
+            _ => before.flags((*old).sa_flags),
+        };
     }
     result
+}
+
+/// The faults that a copy may have.
+const GUARDED: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+static GUARDING: AtomicBool = AtomicBool::new(false);
+
+fn is_guarded(signal: i32) -> bool {
+    GUARDED.contains(&signal) && GUARDING.load(Ordering::Acquire)
+}
+
+/// From now on a copy in which a wrong pointer of the program's faults ends in a panic that its caller catches. The program sees
+/// nothing of the handler that this takes.
+pub fn guard_copies() {
+    static NEXT: crate::next::Next = crate::next::Next::new(c"sigaction");
+    if GUARDING.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    for signal in GUARDED {
+        if Kernels::of(signal).handler != libc::SIG_DFL {
+            continue;
+        }
+        ACTIONS[signal as usize].store(0, Ordering::Release);
+        // SAFETY: the C library's own, which knows how handlers return; all zeroes is a valid action.
+        unsafe {
+            let real: Sigaction = core::mem::transmute(NEXT.address());
+            let mut action: libc::sigaction = core::mem::zeroed();
+            action.sa_sigaction = wrapper as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            real(signal, &action, core::ptr::null_mut());
+        }
+    }
+}
+
+/// A fault in a copy goes on where the copy panics. False: it was none.
+unsafe fn recovered(context: *mut libc::c_void) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if process::catches_faults() {
+        let registers = &mut (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs;
+        let stack = registers[libc::REG_RSP as usize] as usize;
+        if let Some((at, stack)) = headwater_channel::copy::recovery(stack) {
+            registers[libc::REG_RIP as usize] = at as i64;
+            registers[libc::REG_RSP as usize] = stack as i64;
+            return true;
+        }
+    }
+    false
 }
 
 /// What a call that knows nothing of the wrapper says was the handler before.
@@ -158,7 +217,18 @@ unsafe extern "C-unwind" fn wrapper(
     if process::in_section() && !synchronous {
         return postpone(signal, info, context);
     }
+    if synchronous && is_guarded(signal) && recovered(context) {
+        return;
+    }
     let action = Action::of(signal);
+    if action.handler() == libc::SIG_DFL {
+        // Ours alone, to guard copies. The fault comes again once we return, with nobody in its way.
+        Kernels::of(signal).set_default(signal, action);
+        if !synchronous {
+            hand_back(signal, info);
+        }
+        return;
+    }
     if action.has(RESETHAND) && !reset(signal, action) {
         // Another thread has run it. What has come here meets what there is now, most likely the default.
         return hand_back(signal, info);
@@ -185,6 +255,47 @@ unsafe extern "C-unwind" fn wrapper(
     interrupts();
 }
 
+/// struct sigaction as the kernel has it.
+#[repr(C)]
+struct Kernels {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+impl Kernels {
+    fn of(signal: i32) -> Kernels {
+        let mut k = Kernels {
+            handler: 0,
+            flags: 0,
+            restorer: 0,
+            mask: 0,
+        };
+        let none = core::ptr::null::<Kernels>();
+        // SAFETY: k is writable.
+        let _ = unsafe { syscall!(Sysno::rt_sigaction, signal, none, &mut k as *mut Kernels, 8) };
+        k
+    }
+
+    /// The default action, with the flags that the program gave.
+    fn set_default(mut self, signal: i32, action: Action) {
+        self.handler = libc::SIG_DFL;
+        self.flags = self.flags & !0xffff_ffff | action.flags(self.flags as i32) as u32 as u64;
+        let none = core::ptr::null_mut::<Kernels>();
+        // SAFETY: self is readable.
+        let _ = unsafe {
+            syscall!(
+                Sysno::rt_sigaction,
+                signal,
+                &self as *const Kernels,
+                none,
+                8
+            )
+        };
+    }
+}
+
 /// SA_RESETHAND: the default action from now on. False when that has been done for this handler.
 unsafe fn reset(signal: i32, action: Action) -> bool {
     let first = action.has(ARMED)
@@ -197,26 +308,7 @@ unsafe fn reset(signal: i32, action: Action) -> bool {
             )
             .is_ok();
     if first {
-        /// As the kernel has it.
-        #[repr(C)]
-        struct Kernels {
-            handler: usize,
-            flags: u64,
-            restorer: usize,
-            mask: u64,
-        }
-        let mut k = Kernels {
-            handler: 0,
-            flags: 0,
-            restorer: 0,
-            mask: 0,
-        };
-        let none = core::ptr::null::<Kernels>();
-        let _ = syscall!(Sysno::rt_sigaction, signal, none, &mut k as *mut Kernels, 8);
-        k.handler = libc::SIG_DFL;
-        k.flags = k.flags & !0xffff_ffff | action.flags(k.flags as i32) as u32 as u64;
-        let none = core::ptr::null_mut::<Kernels>();
-        let _ = syscall!(Sysno::rt_sigaction, signal, &k as *const Kernels, none, 8);
+        Kernels::of(signal).set_default(signal, action);
     }
     first
 }

@@ -17,16 +17,20 @@ impl ThreadEnd {
         }
     }
 
-    /// This thread asks for it. Once is enough.
-    pub fn ask(&self) {
-        let key = self.key.get_or_init(|| {
+    /// Before the program runs: the first keys of a process are those that asking takes no memory for.
+    pub fn prepare(&self) -> Option<libc::pthread_key_t> {
+        *self.key.get_or_init(|| {
             let mut key = 0;
             // SAFETY: key is writable; the destructor is never unloaded.
             (unsafe { libc::pthread_key_create(&mut key, Some(self.run)) } == 0).then_some(key)
-        });
-        if let Some(key) = key {
+        })
+    }
+
+    /// This thread asks for it. Once is enough.
+    pub fn ask(&self) {
+        if let Some(key) = self.prepare() {
             // SAFETY: a key of ours; any value but null has the destructor run.
-            unsafe { libc::pthread_setspecific(*key, core::ptr::dangling()) };
+            unsafe { libc::pthread_setspecific(key, core::ptr::dangling()) };
         }
     }
 }

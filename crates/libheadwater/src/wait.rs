@@ -14,8 +14,26 @@ fn from_ms(timeout: c_int) -> Option<u64> {
     (timeout >= 0).then(|| timeout as u64 * 1_000_000)
 }
 
+fn in_ms(timeout: c_int) -> epoll::Timeout {
+    epoll::Timeout {
+        ns: from_ms(timeout),
+        exact: false,
+    }
+}
+
 unsafe fn from_timespec(t: *const timespec) -> Option<u64> {
-    (!t.is_null()).then(|| (*t).tv_sec as u64 * 1_000_000_000 + (*t).tv_nsec as u64)
+    let ns = |t: &timespec| {
+        (t.tv_sec as u64)
+            .saturating_mul(1_000_000_000)
+            .saturating_add(t.tv_nsec as u64)
+    };
+    t.as_ref().map(ns)
+}
+
+/// A time that only the kernel is to have, which says EINVAL.
+unsafe fn is_wrong(t: *const timespec) -> bool {
+    t.as_ref()
+        .is_some_and(|t| t.tv_sec < 0 || !(0..1_000_000_000).contains(&t.tv_nsec))
 }
 
 unsafe fn ours<'a>(fds: *mut pollfd, n: nfds_t) -> Option<&'a mut [pollfd]> {
@@ -53,9 +71,11 @@ pub unsafe extern "C-unwind" fn ppoll(
     mask: *const sigset_t,
 ) -> c_int {
     match ours(fds, n) {
-        Some(set) => confine::poll(fds, set.len(), || real::ppoll(fds, n, &NOW, mask))
-            .unwrap_or_else(|| polling::poll(set, from_timespec(timeout), mask)),
-        None => real::ppoll(fds, n, timeout, mask),
+        Some(set) if !is_wrong(timeout) => {
+            confine::poll(fds, set.len(), || real::ppoll(fds, n, &NOW, mask))
+                .unwrap_or_else(|| polling::poll(set, from_timespec(timeout), mask))
+        }
+        _ => real::ppoll(fds, n, timeout, mask),
     }
 }
 
@@ -123,7 +143,7 @@ pub unsafe extern "C-unwind" fn pselect(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    if !select_concerns(n, [r, w, e]) {
+    if !select_concerns(n, [r, w, e]) || is_wrong(timeout) {
         return real::pselect(n, r, w, e, timeout, mask);
     }
     confine::select(n, r, || real::pselect(n, r, w, e, &NOW, mask))
@@ -171,7 +191,7 @@ pub unsafe extern "C-unwind" fn epoll_wait(
     max: c_int,
     timeout: c_int,
 ) -> c_int {
-    match epoll::wait(ep, events, max, from_ms(timeout), core::ptr::null()) {
+    match epoll::wait(ep, events, max, in_ms(timeout), core::ptr::null()) {
         Some(n) => n,
         None => confine::epoll(ep, events, max, || real::epoll_wait(ep, events, max, 0))
             .unwrap_or_else(|| real::epoll_wait(ep, events, max, timeout)),
@@ -186,7 +206,7 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    match epoll::wait(ep, events, max, from_ms(timeout), mask) {
+    match epoll::wait(ep, events, max, in_ms(timeout), mask) {
         Some(n) => n,
         None => confine::epoll(ep, events, max, || {
             real::epoll_pwait(ep, events, max, 0, mask)
@@ -203,7 +223,14 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    match epoll::wait(ep, events, max, from_timespec(timeout), mask) {
+    let within = epoll::Timeout {
+        ns: from_timespec(timeout),
+        exact: true,
+    };
+    match (!is_wrong(timeout))
+        .then(|| epoll::wait(ep, events, max, within, mask))
+        .flatten()
+    {
         Some(n) => n,
         None => confine::epoll(ep, events, max, || {
             real::epoll_pwait2(ep, events, max, &NOW, mask)

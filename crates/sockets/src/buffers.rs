@@ -10,6 +10,8 @@ pub struct Buffers<'a> {
     skip: usize,
     pub left: usize,
     pub done: usize,
+    /// How far the ring had been read before the last piece was taken from it.
+    pub mark: Option<u64>,
 }
 
 impl<'a> Buffers<'a> {
@@ -21,6 +23,7 @@ impl<'a> Buffers<'a> {
             skip: 0,
             left,
             done: 0,
+            mark: None,
         }
     }
 

@@ -159,12 +159,14 @@ struct Slab {
 static ADOPTING: Lock = Lock::new();
 
 pub fn before_fork() {
+    process::before_fork();
     core::mem::forget(process::lock(&ADOPTING));
 }
 
 pub fn after_fork() {
     ADOPTING.unlock();
     process::end_section();
+    process::after_fork();
 }
 
 static SLAB: OnceLock<Option<&'static Slab>> = OnceLock::new();
@@ -443,6 +445,7 @@ impl Conn {
             .store(mapped as *const Mapped as *mut Mapped, Ordering::Release);
         self.phase.store(Phase::Carried as u32, Ordering::Release);
         counters::add(Counter::Accelerated, 1);
+        headwater_host::signal::guard_copies();
     }
 
     /// Is this still the connection that `v` is of, and not ended?

@@ -47,6 +47,7 @@ pub mod worth;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use headwater_channel::copy::Fault;
 use headwater_host::counters::{self, Reason};
 use headwater_host::log::{self, Level};
 use headwater_host::process;
@@ -71,23 +72,25 @@ pub fn start() {
     headwater_channel::wait::set_limit(spin);
     record::prepare();
     headwater_host::idle::register(link::tidy);
+    pins::prepare();
     register(Kind::Socket, &readiness::Sockets);
     register(Kind::Epoll, &headwater_host::epoll::Sets);
     STARTED.store(true, Ordering::Release);
 }
 
-/// Runs a step; a panic in it costs the connection, not the program.
+/// Runs a step; a panic in it costs the connection, not the program, and a wrong pointer of the program's neither.
 #[inline]
-fn guard<T>(c: &conn::Conn, f: impl FnOnce() -> T) -> Option<T> {
-    match catch_unwind(AssertUnwindSafe(|| process::without_handlers(f))) {
-        Ok(value) => Some(value),
+fn guard<T>(c: &conn::Conn, f: impl FnOnce() -> T) -> Result<T, i32> {
+    match catch_unwind(AssertUnwindSafe(|| process::catching_faults(f))) {
+        Ok(value) => Ok(value),
+        Err(what) if what.is::<Fault>() => Err(libc::EFAULT),
         Err(_) => {
             counters::note(Reason::Panic);
             log::write(
                 Level::Error,
                 format_args!("internal error on descriptor {}: connection reset", c.fd()),
             );
-            None
+            Err(libc::ECONNRESET)
         }
     }
 }

@@ -82,7 +82,7 @@ static ANY: AtomicU32 = AtomicU32::new(0);
 static HELD: AtomicU32 = AtomicU32::new(0);
 
 fn with<T>(f: impl FnOnce(&mut Links) -> T) -> T {
-    let guarded = LINKS.get_or_init(|| Guarded {
+    let guarded = process::once(&LINKS, || Guarded {
         lock: Lock::new(),
         links: core::cell::UnsafeCell::new(Links {
             list: Vec::new(),

@@ -11,7 +11,7 @@ use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::{next, signal, sys};
 use libc::{
-    EAGAIN, EBADF, ECONNRESET, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec,
+    EAGAIN, EBADF, ECONNRESET, EFAULT, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec,
 };
 
 use crate::buffers::{Buffers, EMPTY, ROOM};
@@ -192,7 +192,7 @@ unsafe fn attempt(
         } else {
             0
         };
-        match guard(c, || step(c, v, buffers, flags)).unwrap_or(Step::Error(ECONNRESET)) {
+        match guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error) {
             // A short read must mean that all was taken: edge-triggered programs rely on it.
             Step::Data(_) if buffers.left > 0 && switch::behind(v) && flags & MSG_PEEK == 0 => {}
             Step::Data(_) => {
@@ -217,6 +217,14 @@ unsafe fn attempt(
                 }
             }
             Step::Eof => return Some(Ok(())),
+            Step::Error(EFAULT) => {
+                // What was taken before it came to the wrong pointer.
+                if let Some(mark) = buffers.mark.take() {
+                    let taken = v.in_ring().consumed().0.wrapping_sub(mark) as usize;
+                    buffers.advance(taken.min(buffers.left));
+                }
+                return Some(Err(EFAULT));
+            }
             Step::Error(e) => {
                 if buffers.done > 0 {
                     // Told by the next call.
@@ -567,6 +575,7 @@ fn take_ring(
     }
     while buffers.left > 0 {
         let skip = buffers.done - before;
+        buffers.mark = Some(ring.consumed().0);
         let piece = buffers.piece(usize::MAX);
         let n = if flags & MSG_PEEK != 0 {
             ring.copy_peek(piece, skip, end)?

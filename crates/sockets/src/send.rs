@@ -204,7 +204,7 @@ unsafe fn attempt(
     let patient = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
     let mut end = None;
     while buffers.left > 0 {
-        let step = guard(c, || step(c, v, buffers, flags)).unwrap_or(Step::Error(ECONNRESET));
+        let step = guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error);
         if pinned.is_none() && patient && matches!(step, Step::ByTcp(_) | Step::Full) {
             *pinned = pins::pin(c, v, &raw const *pinned as usize);
             if pinned.is_none() {
@@ -407,9 +407,7 @@ fn publish(ring: &Ring<'_>, buffers: &mut Buffers<'_>, most: usize) -> Result<us
     while filled < room.len {
         let piece = buffers.piece(room.len - filled);
         // SAFETY: the reservation has room for this piece, and the program's buffers are outside it.
-        unsafe {
-            core::ptr::copy_nonoverlapping(piece.as_ptr(), room.ptr.add(filled), piece.len())
-        };
+        unsafe { headwater_channel::copy::copy(piece.as_ptr(), room.ptr.add(filled), piece.len()) };
         filled += piece.len();
         buffers.advance(piece.len());
     }

@@ -36,6 +36,7 @@ pub fn start() {
         set_alarm: background::alarm,
     });
     headwater_host::signal::unmask_by(head::signals::unmask);
+    head::sleepers::prepare();
     modules::register();
     drivers::register();
     head::exec::inherit();

@@ -69,7 +69,7 @@ impl<'a> Data<'a> {
             return;
         }
         // SAFETY: the caller found room for buf.len() <= capacity bytes; the double mapping makes them contiguous.
-        unsafe { core::ptr::copy_nonoverlapping(buf.as_ptr(), self.at(pos), buf.len()) }
+        unsafe { crate::copy::copy(buf.as_ptr(), self.at(pos), buf.len()) }
     }
 
     /// As [`copy_in`](Data::copy_in), with whole lines stored around the caches: where a consumer on a distant CPU holds
@@ -106,7 +106,7 @@ impl<'a> Data<'a> {
             return;
         }
         // SAFETY: callers checked that the frame fits the ring, which is mapped twice in a row.
-        unsafe { core::ptr::copy_nonoverlapping(self.at(pos), buf.as_mut_ptr(), buf.len()) }
+        unsafe { crate::copy::copy(self.at(pos), buf.as_mut_ptr(), buf.len()) }
     }
 }
 

@@ -389,7 +389,8 @@ fn has_fired(ep: i32, fd: i32) -> bool {
     let Ok(file) = sys::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
         return false;
     };
-    let mut buf = [0u8; 4096];
+    // Signal handlers may have little stack.
+    let mut buf = vec![0u8; 4096];
     let mut have = 0;
     let mut fired = false;
     // SAFETY: the rest of the buffer is writable.

@@ -5,7 +5,7 @@ use libc::{epoll_event, sigset_t};
 
 use super::regs::Inner;
 use super::set::Set;
-use super::{Tag, sys};
+use super::{Tag, Timeout, sys};
 use crate::counters::{self, Counter};
 use crate::sync::Ordering;
 use crate::table::Kind;
@@ -48,12 +48,13 @@ impl Set {
     pub unsafe fn wait(
         &self,
         out: &mut [epoll_event],
-        timeout: Option<u64>,
+        within: Timeout,
         mask: *const sigset_t,
     ) -> i32 {
+        let timeout = within.ns;
         let deadline = timeout.map(|t| sys::now().saturating_add(t));
         if self.concerned.load(Ordering::SeqCst) == 0
-            && let Some(n) = self.wait_plain(out, timeout, mask)
+            && let Some(n) = self.wait_plain(out, within, mask)
         {
             return n;
         }
@@ -72,7 +73,11 @@ impl Set {
                 next::set_errno(libc::EINTR);
                 return self.leave(-1);
             }
-            let n = self.sleep(out, deadline.map(|d| d.saturating_sub(sys::now())), mask);
+            let left = Timeout {
+                ns: deadline.map(|d| d.saturating_sub(sys::now())),
+                ..within
+            };
+            let n = self.sleep(out, left, mask);
             if n != 0 {
                 return self.leave(n);
             }
@@ -86,10 +91,10 @@ impl Set {
     unsafe fn wait_plain(
         &self,
         out: &mut [epoll_event],
-        timeout: Option<u64>,
+        timeout: Timeout,
         mask: *const sigset_t,
     ) -> Option<i32> {
-        if timeout != Some(0) {
+        if timeout.ns != Some(0) {
             idle::about_to_sleep();
         }
         self.waiters.fetch_add(1, Ordering::SeqCst);
@@ -98,13 +103,7 @@ impl Set {
             return None;
         }
         let ep = self.ep.load(Ordering::Relaxed);
-        let n = next::epoll_pwait(
-            ep,
-            out.as_mut_ptr(),
-            out.len() as i32,
-            milliseconds(timeout),
-            mask,
-        );
+        let n = kernel_wait(ep, out, timeout, mask);
         if self.concerned.load(Ordering::SeqCst) == 0 {
             self.waiter_leaves();
             return Some(n);
@@ -206,7 +205,7 @@ impl Set {
     unsafe fn sleep(
         &self,
         out: &mut [epoll_event],
-        timeout: Option<u64>,
+        timeout: Timeout,
         mask: *const sigset_t,
     ) -> i32 {
         idle::about_to_sleep();
@@ -219,13 +218,12 @@ impl Set {
             let mut inner = self.wake();
             return scan(&mut inner, out, false);
         }
-        let bound = match (timeout, slice) {
+        let ns = match (timeout.ns, slice) {
             (Some(t), Some(s)) => Some(t.min(s)),
             (t, s) => t.or(s),
         };
-        let ms = milliseconds(bound);
         let begun = sys::now();
-        let n = next::epoll_pwait(ep, out.as_mut_ptr(), out.len() as i32, ms, mask);
+        let n = kernel_wait(ep, out, Timeout { ns, ..timeout }, mask);
         let errno = next::errno();
         let mut inner = self.wake();
         if n < 0 {
@@ -254,6 +252,35 @@ impl Set {
         }
         inner
     }
+}
+
+/// The C library's own wait, a cancellation point.
+unsafe fn kernel_wait(
+    ep: i32,
+    out: &mut [epoll_event],
+    timeout: Timeout,
+    mask: *const sigset_t,
+) -> i32 {
+    type Exactly = unsafe extern "C-unwind" fn(
+        i32,
+        *mut epoll_event,
+        i32,
+        *const libc::timespec,
+        *const sigset_t,
+    ) -> i32;
+    static EXACTLY: next::Next = next::Next::new(c"epoll_pwait2");
+    let (events, max) = (out.as_mut_ptr(), out.len() as i32);
+    if let Some(ns) = timeout.ns
+        && timeout.exact
+        && EXACTLY.address() != 0
+    {
+        let exactly: Exactly = core::mem::transmute(EXACTLY.address());
+        let n = exactly(ep, events, max, &sys::timespec(ns), mask);
+        if n >= 0 || next::errno() != libc::ENOSYS {
+            return n;
+        }
+    }
+    next::epoll_pwait(ep, events, max, milliseconds(timeout.ns), mask)
 }
 
 /// Up to the next millisecond, as epoll counts in them; a wait that ends early is made again.

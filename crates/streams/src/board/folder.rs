@@ -39,7 +39,7 @@ fn path(name: &str) -> Result<CString, Errno> {
 pub fn read(name: &str) -> Result<Vec<u8>, Errno> {
     let fd = open(name, libc::O_RDONLY)?;
     let mut all = Vec::new();
-    let mut part = [0; 4096];
+    let mut part = vec![0; 4096];
     let done = loop {
         // SAFETY: part is writable.
         match unsafe { sys::read(fd, part.as_mut_ptr(), part.len()) } {

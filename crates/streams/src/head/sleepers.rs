@@ -88,12 +88,19 @@ pub fn unwound_to(target: usize) {
     });
 }
 
+unsafe extern "C" fn ended(_: *mut libc::c_void) {
+    unwound_to(usize::MAX);
+}
+
+static END: ThreadEnd = ThreadEnd::new(ended);
+
+/// At start.
+pub fn prepare() {
+    END.prepare();
+}
+
 /// Has the sleeps of this thread taken back when it ends, however it ends.
 fn see_thread_end() {
-    unsafe extern "C" fn ended(_: *mut libc::c_void) {
-        unwound_to(usize::MAX);
-    }
-    static END: ThreadEnd = ThreadEnd::new(ended);
     if !ENDS_WITH_US.with(|e| e.replace(true)) {
         END.ask();
     }
