@@ -49,11 +49,6 @@ pub struct Lock(AtomicU64);
 /// Turns of spinning before the waiter begins to yield, and yields before it suspects the owner.
 const SPINS: u32 = if cfg!(loom) { 1 } else { 200 };
 const YIELDS: u32 = if cfg!(loom) { 1 } else { 50 };
-/// Nanoseconds of a nap: short beside what such a wait has lasted already, long beside a section.
-#[cfg(not(loom))]
-const NAP: u64 = 50_000;
-#[cfg(not(loom))]
-const LONGEST_NAP: u64 = 1_000_000;
 
 impl Lock {
     #[cfg(not(loom))]
@@ -104,6 +99,8 @@ impl Lock {
         mut give_up: impl FnMut() -> bool,
     ) -> Option<Taken> {
         let mut turns = 0u32;
+        #[cfg(not(loom))]
+        let mut waited = crate::sys::Turns::default();
         loop {
             let seen = self.0.load(Ordering::Relaxed);
             if seen == 0 {
@@ -118,10 +115,7 @@ impl Lock {
                 continue;
             }
             #[cfg(not(loom))]
-            match turns.saturating_sub(SPINS + YIELDS) as u64 {
-                0 => crate::sys::sched_yield(),
-                late => crate::sys::nap((late * NAP / 8).clamp(NAP, LONGEST_NAP)),
-            }
+            waited.give_way();
             #[cfg(loom)]
             relax();
             if turns.is_multiple_of(YIELDS)

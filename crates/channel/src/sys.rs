@@ -171,10 +171,29 @@ pub fn sched_yield() {
     let _ = call!(sched_yield);
 }
 
-/// Sleeps for so many nanoseconds, or until a signal comes.
-pub fn nap(ns: u64) {
-    let ts = timespec(ns);
-    let _ = call!(nanosleep, &ts as *const libc::timespec, 0);
+/// The turns of a wait for another thread that is about to be ready: yields at first, then naps. One of lower priority on the
+/// same CPU would not be let on by yields, and one that was stopped is not to cost a CPU.
+#[derive(Default)]
+pub struct Turns(u32);
+
+impl Turns {
+    const YIELDS: u32 = 50;
+    /// Nanoseconds: short beside what such a wait has lasted already, long beside what is waited for.
+    const NAP: u64 = 50_000;
+    const LONGEST: u64 = 1_000_000;
+
+    /// Lets others on.
+    pub fn give_way(&mut self) {
+        self.0 = self.0.saturating_add(1);
+        match u64::from(self.0.saturating_sub(Turns::YIELDS)) {
+            0 => sched_yield(),
+            late => {
+                let ns = (late * Turns::NAP / 8).clamp(Turns::NAP, Turns::LONGEST);
+                let ts = timespec(ns);
+                let _ = call!(nanosleep, &ts as *const libc::timespec, 0);
+            }
+        }
+    }
 }
 
 pub fn getpid() -> i32 {

@@ -494,11 +494,12 @@ impl Conn {
     }
 
     fn move_on(&self, to: Closed) -> bool {
+        let mut turns = sys::Turns::default();
         while !self.close_step(Closed::Open, to) {
             if self.closed.load(Ordering::SeqCst) != Closed::Taking as u32 {
                 return false;
             }
-            std::thread::yield_now();
+            turns.give_way();
         }
         true
     }

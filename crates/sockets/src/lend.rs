@@ -155,8 +155,9 @@ impl Lending {
         let id = IDENTITY.load(Ordering::Relaxed);
         let lender = &c.record().lender;
         let _ = lender.compare_exchange(0, id, Ordering::SeqCst, Ordering::Relaxed);
+        let mut turns = sys::Turns::default();
         while c.record().takeover() == Takeover::Changing {
-            std::thread::yield_now();
+            turns.give_way();
         }
         let v = c.view();
         if let Some(v) = &v {

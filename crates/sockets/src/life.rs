@@ -273,8 +273,9 @@ fn await_sections(v: &View<'_>) {
     let me = process::owner();
     fence(Ordering::SeqCst);
     for lock in [&v.record.sending.lock, &v.record.receiving.lock] {
+        let mut turns = sys::Turns::default();
         while lock.owner() == me {
-            std::thread::yield_now();
+            turns.give_way();
         }
     }
 }
@@ -469,6 +470,7 @@ pub fn disconnected(fd: i32, h: Handle) {
 /// Before a fork whose handlers hold what a thread inside an epoll set may wait for: the sets first. A takeover that has begun
 /// looks at sets, so it must be over.
 pub fn hold_sets() {
+    let mut turns = sys::Turns::default();
     loop {
         epoll::before_fork();
         let changing = |c: &Conn| c.record().takeover() == Takeover::Changing;
@@ -476,7 +478,7 @@ pub fn hold_sets() {
             return;
         }
         epoll::after_fork();
-        std::thread::yield_now();
+        turns.give_way();
     }
 }
 
@@ -488,8 +490,9 @@ pub fn before_fork() {
             takeover::withdraw_if_offered(c);
             c.record().holders.fetch_add(1, Ordering::SeqCst);
             // A takeover that began before sees its end; a later one sees two holders.
+            let mut turns = sys::Turns::default();
             while c.record().takeover() == Takeover::Changing {
-                std::thread::yield_now();
+                turns.give_way();
             }
             if c.phase() == Phase::Tracked {
                 continue;

@@ -304,9 +304,10 @@ impl Record {
 
     /// The same, once a takeover that is under way has ended. `Err`: it is done.
     pub fn enter_settled(&self) -> Result<Ticket, Takeover> {
+        let mut turns = sys::Turns::default();
         loop {
             match self.enter() {
-                Err(Takeover::Changing) => std::thread::yield_now(),
+                Err(Takeover::Changing) => turns.give_way(),
                 other => return other,
             }
         }

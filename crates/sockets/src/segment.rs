@@ -344,6 +344,7 @@ mod tests {
         headwater_host::sys::close(fd).unwrap();
         let m = Mapped {
             segment,
+            memory: -1,
             bells: [-1; 2],
             link: 1,
             index: 1,
