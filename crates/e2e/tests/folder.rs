@@ -168,3 +168,23 @@ fn meets_again(lab: &Lab, port: u16) {
         chat(lab, port);
     }
 }
+
+#[test]
+fn a_full_board_is_said_once() {
+    needs!("python3");
+    let lab = Lab::new(Mode::Accelerated);
+    let log = lab.path("log");
+    lab.set("HEADWATER_LOG_FILE", log.to_str().expect("a path"));
+    // All of them have their places near each other.
+    let listen = format!(
+        "import socket\nall = [socket.create_server((f'127.0.0.{{i}}', {})) for i in range(1, 41)]",
+        network::free_port()
+    );
+    let mut c = lab.command(PYTHON);
+    c.args(["-c", &listen]);
+    lab.run(c).ok();
+    let counted = lab.lines_text();
+    assert!(counted.contains("\"board-full\":24"), "{counted}");
+    let log = std::fs::read_to_string(log).expect("a log");
+    assert_eq!(log.matches("too many listeners").count(), 1, "{log}");
+}

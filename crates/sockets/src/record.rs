@@ -117,7 +117,9 @@ pub fn prepare() {
 fn create() -> Option<i32> {
     let fd = sys::memfd_create(c"headwater", libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING).ok()?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    let header = core::mem::offset_of!(Arena, records);
     let sized = sys::ftruncate(fd, size_of::<Arena>() as u64)
+        .and_then(|()| sys::reserve(fd, 0, header))
         .and_then(|()| sys::fcntl(fd, libc::F_ADD_SEALS, seals as usize));
     if sized.is_err() {
         let _ = sys::close(fd);
@@ -199,7 +201,7 @@ pub fn allocate() -> Option<u32> {
             }
             None => {
                 let top = arena.top.fetch_add(1, Ordering::Relaxed);
-                if top as usize >= RECORDS {
+                if top as usize >= RECORDS || !has_memory(top) {
                     arena.top.fetch_sub(1, Ordering::Relaxed);
                     return None;
                 }
@@ -209,6 +211,12 @@ pub fn allocate() -> Option<u32> {
         arena.records[index as usize % RECORDS].clear();
         return Some(index);
     }
+}
+
+/// Is there memory for a record that was never used, or need nobody ask?
+fn has_memory(index: u32) -> bool {
+    let at = core::mem::offset_of!(Arena, records) + index as usize * size_of::<Record>();
+    memory_of(index).is_none_or(|fd| sys::reserve(fd, at, size_of::<Record>()).is_ok())
 }
 
 /// Gives a record back. Operations that are still in the kernel are those of a number that was closed, and find another
