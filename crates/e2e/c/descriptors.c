@@ -292,6 +292,70 @@ static void pass_keep_client(int fd) { exec_unread_client(fd); }
 static void pass_known_server(int fd) { pass_to_stranger(fd, environ, 0); }
 static void pass_known_client(int fd) { exec_unread_client(fd); }
 
+/* The same, where the ring holds bytes that the peer can't take back now: it has ended its sending, is busy elsewhere, or has gone
+ * on by TCP behind them. A stranger that reads `n` bytes and checks them, says so to who started it, and sends them back if
+ * they are not too many. */
+static int reader(size_t n) {
+    static char buf[1 << 20];
+    int fd = receive(0);
+    recv_all(fd, buf, n);
+    check(buf, 0, n);
+    must(write(0, "", 1));
+    if (n < 100000)
+        send_all(fd, buf, n);
+    char c;
+    return read(fd, &c, 1) != 0;
+}
+static void pass_to_reader(int fd, const char *n) {
+    int s[2];
+    char c;
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s));
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        must(dup2(s[0], 0));
+        execve("/proc/self/exe", (char *[]){"descriptors", "reader", (char *)n, NULL}, bare_environment);
+        _exit(9);
+    }
+    close(s[0]);
+    pass(s[1], fd);
+    close(fd);
+    say("read: %zd", read(s[1], &c, 1));
+    tell_peer();
+    say("reader: %d", ended_well(pid));
+}
+static void pass_half_closed_server(int fd) {
+    wait_for(fd, POLLRDHUP);
+    pass_to_reader(fd, "5000");
+}
+static void pass_half_closed_client(int fd) {
+    send_noise(fd, 0, 5000);
+    must(shutdown(fd, SHUT_WR));
+    say("back: %llu", (unsigned long long)recv_noise_to_end(fd, 0));
+}
+static void pass_busy_server(int fd) {
+    await_bytes(fd, 5000);
+    pass_to_reader(fd, "5000");
+}
+static void pass_busy_client(int fd) {
+    send_noise(fd, 0, 5000);
+    await_peer();
+    recv_noise(fd, 0, 5000);
+    must(shutdown(fd, SHUT_WR));
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+static void pass_stalled_server(int fd) {
+    usleep(400000);
+    pass_to_reader(fd, "1000000");
+}
+static void pass_stalled_client(int fd) {
+    send_noise(fd, 0, 1000000);
+    must(shutdown(fd, SHUT_WR));
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+
 /* The C library's streams on a connection. */
 static void stdio_server(int fd) {
     FILE *f = fdopen(fd, "r+");
@@ -427,9 +491,12 @@ int main(int argc, char **argv) {
     static const struct end_case cases[] = {
         CASE(dups), CASE(fork), CASE(fork_per_connection), CASE(vfork), CASE(system), CASE(spawn), CASE(spawn_bare),
       CASE(spawn_bare_cloexec), CASE(exec), CASE(exec_bare), CASE(execl_bare), CASE(vfork_exec), CASE(vfork_exec_bare),
-      CASE(exec_unread), CASE(exec_fails), CASE(pass), CASE(pass_keep), CASE(pass_known), CASE(stdio), CASE(dprintf),
+      CASE(exec_unread), CASE(exec_fails), CASE(pass), CASE(pass_keep), CASE(pass_known), CASE(pass_half_closed),
+      CASE(pass_busy), CASE(pass_stalled), CASE(stdio), CASE(dprintf),
       CASE(stdio_later), CASE(close_all), CASE(dup2_high), CASE(few)};
     if (argc > 1 && strcmp(argv[1], "stranger") == 0)
         return stranger();
+    if (argc > 2 && strcmp(argv[1], "reader") == 0)
+        return reader(atoi(argv[2]));
     return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

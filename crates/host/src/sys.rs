@@ -394,3 +394,12 @@ pub fn splice(from: i32, to: i32, n: usize, flags: u32) -> Result<usize> {
     // SAFETY: plain numbers.
     unsafe { call!(splice, from, 0, to, 0, n, flags) }
 }
+
+/// A pair of connected UNIX stream sockets, close-on-exec.
+pub fn socket_pair() -> Result<[i32; 2]> {
+    let mut fds = [-1i32; 2];
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: two numbers of room.
+    unsafe { call!(socketpair, libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) }?;
+    Ok(fds)
+}

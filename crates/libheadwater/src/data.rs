@@ -11,6 +11,7 @@ use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
+use crate::passed::Passed;
 use crate::{real, result, sctp, streams};
 
 /// Foreign descriptors leave at once, by a tail call: this is every `read` of every file of the program.
@@ -348,14 +349,13 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
         if sctp::refuses_passing(msg) {
             return -1;
         }
-        crate::process::before_passing(msg);
+        if table::socket(fd).is_some() {
+            // What a control message asks of TCP (time stamps, zero-copy) only the kernel can do.
+            headwater_sockets::life::passing_on(fd);
+        }
+        return pass(fd, msg, flags);
     }
     if table::socket(fd).is_none() {
-        return real::sendmsg(fd, msg, flags);
-    }
-    // What a control message asks of TCP (time stamps, zero-copy) only the kernel can do.
-    if (*msg).msg_controllen > 0 {
-        headwater_sockets::life::passing_on(fd);
         return real::sendmsg(fd, msg, flags);
     }
     match many((*msg).msg_iov, (*msg).msg_iovlen) {
@@ -436,6 +436,19 @@ pub unsafe extern "C-unwind" fn sendmmsg(
         }
     }
     n.min(1024) as c_int
+}
+
+/// Sends a message with control messages.
+#[inline(never)]
+unsafe fn pass(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
+    let mut passed = Passed::new(msg);
+    let r = real::sendmsg(fd, passed.message(msg), flags);
+    let errno = headwater_host::next::errno();
+    if r >= 0 {
+        passed.sent();
+    }
+    headwater_host::next::set_errno(errno);
+    r
 }
 
 /// What a message asks to be sent.

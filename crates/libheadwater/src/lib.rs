@@ -29,6 +29,7 @@ mod jump;
 mod makers;
 mod netconfig;
 mod netdir;
+mod passed;
 mod process;
 mod real;
 mod round;

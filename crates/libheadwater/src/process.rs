@@ -25,13 +25,21 @@ pub unsafe fn before_passing(msg: *const msghdr) {
 /// # Safety
 /// `msg` is a valid message header.
 pub unsafe fn each_passed(msg: *const msghdr, mut f: impl FnMut(c_int)) {
+    each_place(msg, |at| f(at.read_unaligned()));
+}
+
+/// Where they stand.
+///
+/// # Safety
+/// `msg` is a valid message header.
+pub unsafe fn each_place(msg: *const msghdr, mut f: impl FnMut(*mut c_int)) {
     let mut c = libc::CMSG_FIRSTHDR(msg);
     while !c.is_null() {
         if (*c).cmsg_level == libc::SOL_SOCKET && (*c).cmsg_type == libc::SCM_RIGHTS {
             let bytes = ((*c).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
-            let fds = libc::CMSG_DATA(c) as *const c_int;
+            let fds = libc::CMSG_DATA(c) as *mut c_int;
             for i in 0..bytes / 4 {
-                f(core::ptr::read_unaligned(fds.add(i)));
+                f(fds.add(i));
             }
         }
         c = libc::CMSG_NXTHDR(msg as *mut msghdr, c);
@@ -133,7 +141,7 @@ unsafe fn replacing(
     start::ended("exec");
     let ours = headwater_sockets::started() && !process::is_borrowed();
     if ours {
-        life::change_holds(-1);
+        life::replaced();
     }
     let failed = exec(envp);
     keeps_errno(remote::stays);

@@ -42,7 +42,7 @@ pub fn leave(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) -> bo
 }
 
 /// Runs `work` in a process of its own that holds this end of the connection too.
-fn fork(c: &Conn, v: &View<'_>, work: impl FnOnce()) -> bool {
+pub fn fork(c: &Conn, v: &View<'_>, work: impl FnOnce()) -> bool {
     // Its other holder is seen by peers and siblings, and the segment is not used again.
     v.header.shared.store(1, Ordering::Release);
     v.own().holders.fetch_add(1, Ordering::AcqRel);
@@ -83,7 +83,7 @@ fn fork(c: &Conn, v: &View<'_>, work: impl FnOnce()) -> bool {
 }
 
 fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
-    let Some(fd) = become_nobody(c, v, shadow) else {
+    let Some([fd]) = become_nobody(c, v, [shadow]) else {
         return;
     };
     let Some(buf) = memory(BUFFER) else { return };
@@ -113,10 +113,18 @@ fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
     life::kept(c, v, fd);
 }
 
-/// None of the program's descriptors, signals and terminal; the shadow's number here.
-fn become_nobody(c: &Conn, v: &View<'_>, shadow: i32) -> Option<i32> {
-    let shadow = sys::dup_above(shadow, 3).ok()?;
-    c.fd.store(shadow, Ordering::Relaxed);
+/// None of the program's descriptors, signals and terminal, but the shadow, which comes first of `needed`, and others; their
+/// numbers here.
+pub fn become_nobody<const N: usize>(c: &Conn, v: &View<'_>, needed: [i32; N]) -> Option<[i32; N]> {
+    let mut kept = [v.own_bell(); 8];
+    kept[0] = v.peer_bell();
+    let mut numbers = needed;
+    for (at, fd) in needed.into_iter().enumerate() {
+        numbers[at] = sys::dup_above(fd, 3).ok()?;
+        kept[at + 1] = numbers[at];
+    }
+    kept.sort_unstable();
+    c.fd.store(numbers[0], Ordering::Relaxed);
     c.forget_calls();
     process::identify();
     // SAFETY: plain numbers and C strings; the actions and the set are zeroes.
@@ -137,8 +145,6 @@ fn become_nobody(c: &Conn, v: &View<'_>, shadow: i32) -> Option<i32> {
             8
         );
     }
-    let mut kept = [shadow, v.own_bell(), v.peer_bell()];
-    kept.sort_unstable();
     let mut from = 3;
     for fd in kept {
         if fd > from {
@@ -155,11 +161,11 @@ fn become_nobody(c: &Conn, v: &View<'_>, shadow: i32) -> Option<i32> {
             let _ = sys::dup3(null, fd, 0);
         }
     }
-    Some(shadow)
+    Some(numbers)
 }
 
 /// Of our own, whoever held the allocator when we were forked.
-fn memory(size: usize) -> Option<&'static mut [u8]> {
+pub fn memory(size: usize) -> Option<&'static mut [u8]> {
     let (rw, private) = (
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,

@@ -37,6 +37,7 @@ pub mod proof;
 pub mod readiness;
 pub mod record;
 pub mod recv;
+pub mod relay;
 pub mod segment;
 pub mod send;
 pub mod splice;

@@ -10,6 +10,7 @@ use headwater_host::{config, epoll, process, sys};
 use crate::conn::{self, Closed, Conn, Phase, Role};
 use crate::keeper::Then;
 use crate::record::{self, BARRED, SHUT_WR, Takeover};
+use crate::relay::{self, Relay};
 use crate::segment::View;
 use crate::{boards, inherit, keeper, lend, link, look, switch, takeover, worth};
 
@@ -555,16 +556,22 @@ pub fn fork_failed() {
     change_holds(-1);
 }
 
-/// This process gives up its holds of all ends (before an exec), or takes them back (when the exec failed).
-pub fn change_holds(change: i32) {
+/// Before an exec of this process.
+pub fn replaced() {
     for c in conn::all() {
-        if change < 0
-            && let Some(v) = c.view()
+        if let Some(v) = c.view()
             && switch::help_withdraw(c, &v)
         {
             // The image to come knows nothing of it.
             keeper::leave(c, &v, c.fd(), Then::Close);
         }
+    }
+    change_holds(-1);
+}
+
+/// This process gives up its holds of all ends (before an exec), or takes them back (when the exec failed).
+pub fn change_holds(change: i32) {
+    for c in conn::all() {
         let own = c.view().map(|v| &v.own().holders);
         for count in [Some(&c.record().holders), own].into_iter().flatten() {
             if change < 0 {
@@ -580,6 +587,18 @@ pub fn change_holds(change: i32) {
 pub fn needs_kernel(fd: i32) {
     if let Some(h) = table::socket(fd) {
         leave_to_others(fd, h, Reason::Option);
+    }
+}
+
+/// Before a descriptor goes to somebody else in a message: what is to go in its place, if it can't go itself.
+pub fn passing(fd: i32) -> Option<Relay> {
+    let c = conn::get(table::socket(fd)?)?;
+    match c.view() {
+        Some(v) => relay::prepare(c, v, Reason::PassedOn),
+        None => {
+            passing_on(fd);
+            None
+        }
     }
 }
 

@@ -154,6 +154,15 @@ pub unsafe fn by_kernel(c: &'static Conn, call: impl Fn() -> isize) -> isize {
     n
 }
 
+/// Begins a send by the kernel. False: what comes before it finds no room there; `None`: the connection has ended.
+pub fn begins_by_kernel(c: &Conn, v: &View<'_>) -> Option<bool> {
+    match guard(c, || leave_ring(c, v)).ok()? {
+        Step::Sent | Step::ByTcp(_) => Some(true),
+        Step::Full => Some(false),
+        Step::Error(_) => None,
+    }
+}
+
 /// Brings the direction to the kernel; a send there is counted as begun.
 fn leave_ring(c: &Conn, v: &View<'_>) -> Step<'static> {
     let d = v.out();

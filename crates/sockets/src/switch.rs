@@ -311,7 +311,7 @@ pub fn freeze(c: &'static Conn, v: &View<'static>, reason: Reason) {
     }
     tcp_only(v);
     unswitch(v);
-    if !pin(c, v) {
+    if !pin(c, v) && v.in_ring().unread() > 0 {
         headwater_host::log::write(
             headwater_host::log::Level::Warn,
             format_args!(

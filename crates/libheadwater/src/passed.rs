@@ -1,0 +1,74 @@
+//! Descriptors in control messages.
+
+use headwater_sockets::life;
+use headwater_sockets::relay::Relay;
+use libc::msghdr;
+
+use crate::process::{before_passing, each_place};
+
+/// Relays that one message may need; the connections beyond them go themselves.
+const MOST: usize = 8;
+const ROOM: usize = 128;
+
+/// A message whose descriptors are about to go to somebody else, whom we do not know. What stands for a connection that can't
+/// go itself is in a copy of the control messages.
+pub struct Passed {
+    relays: [Option<Relay>; MOST],
+    control: [u64; ROOM],
+    msg: msghdr,
+}
+
+impl Passed {
+    /// # Safety
+    /// `msg` is a valid message header.
+    pub unsafe fn new(msg: *const msghdr) -> Passed {
+        let mut passed = Passed {
+            relays: [const { None }; MOST],
+            control: [0; ROOM],
+            msg: *msg,
+        };
+        let n = (*msg).msg_controllen;
+        if n > size_of_val(&passed.control) || (*msg).msg_control.is_null() {
+            if !(*msg).msg_control.is_null() {
+                before_passing(msg);
+            }
+            return passed;
+        }
+        let copy = passed.control.as_mut_ptr().cast::<u8>();
+        core::ptr::copy_nonoverlapping((*msg).msg_control.cast::<u8>(), copy, n);
+        let mut copied = *msg;
+        copied.msg_control = copy.cast();
+        let relays = &mut passed.relays;
+        let mut count = 0;
+        each_place(&copied, |at| {
+            let fd = at.read_unaligned();
+            match relays.get_mut(count) {
+                None => life::passing_on(fd),
+                Some(place) => {
+                    *place = life::passing(fd);
+                    if let Some(relay) = place {
+                        at.write_unaligned(relay.end());
+                        count += 1;
+                    }
+                }
+            }
+        });
+        passed
+    }
+
+    /// The message to send in the place of `original`.
+    pub fn message(&mut self, original: *const msghdr) -> *const msghdr {
+        if self.relays[0].is_none() {
+            return original;
+        }
+        self.msg.msg_control = self.control.as_mut_ptr().cast();
+        &self.msg
+    }
+
+    /// It has been sent.
+    pub fn sent(self) {
+        for relay in self.relays.into_iter().flatten() {
+            relay.start();
+        }
+    }
+}

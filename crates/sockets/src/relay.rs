@@ -1,0 +1,301 @@
+//! A descriptor goes to a process that knows nothing of rings, and the ring holds bytes that come before any of the kernel's.
+//! Where the peer is asleep in a call of ours it takes them back when its bell wakes it. Where it is busy elsewhere, or has ended
+//! its sending, the stranger gets an end of a UNIX socket pair instead, and a process like a [keeper](crate::keeper) serves the
+//! other: it receives as this end would, and sends by the kernel, until both directions have ended.
+
+use headwater_channel::bell;
+use headwater_host::counters::{self, Reason};
+use headwater_host::sync::{Ordering, fence};
+use headwater_host::sys;
+use libc::{
+    EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, POLLERR, POLLHUP, POLLIN, POLLOUT,
+    POLLRDHUP, iovec,
+};
+
+use crate::buffers::Buffers;
+use crate::conn::Conn;
+use crate::recv::{self, Step};
+use crate::segment::{CLOSING, PIN, Tx, View};
+use crate::{guard, keeper, life, send, switch};
+
+/// How long a peer that sleeps in a call of ours may take to wake and send what is unread.
+const WAKING: u64 = 100_000_000;
+const PIECE: usize = 32 << 10;
+const SLICE: u64 = 500_000_000;
+
+/// A pair that is to go in place of a connection's descriptor. Dropped, it never was.
+pub struct Relay {
+    c: &'static Conn,
+    v: View<'static>,
+    pair: [i32; 2],
+}
+
+/// Brings a carried connection into the state in which its descriptor can be passed to anybody; else a relay for it.
+pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Option<Relay> {
+    catch_up(c, &v);
+    if !has_unread(&v) || may_pin(&v) && sleeps(&v) {
+        switch::freeze(c, &v, reason);
+        await_withdrawal(c, &v);
+        return None;
+    }
+    let Ok(pair) = sys::socket_pair() else {
+        switch::freeze(c, &v, reason);
+        return None;
+    };
+    Some(Relay { c, v, pair })
+}
+
+impl Relay {
+    /// What the stranger is to get.
+    pub fn end(&self) -> i32 {
+        self.pair[1]
+    }
+
+    /// It has got it.
+    pub fn start(self) {
+        let (c, v, ours) = (self.c, self.v, self.pair[0]);
+        switch::tcp_only(&v);
+        if keeper::fork(c, &v, || serve(c, &v, ours)) {
+            counters::fallback(Reason::PassedOn);
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        for fd in self.pair {
+            let _ = sys::close(fd);
+        }
+    }
+}
+
+/// Follows the sender as far as nothing has to be taken for it.
+fn catch_up(c: &Conn, v: &View<'_>) {
+    let mut byte = 0u8;
+    let iov = [iovec {
+        iov_base: (&raw mut byte).cast(),
+        iov_len: 1,
+    }];
+    let _ = guard(c, || {
+        recv::step(c, v, &mut Buffers::new(&iov), MSG_PEEK | MSG_DONTWAIT)
+    });
+}
+
+/// Are there bytes of the ring that come before some of the kernel's?
+fn has_unread(v: &View<'_>) -> bool {
+    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    !w.has(PIN) && v.in_ring().unread() > 0
+}
+
+fn may_pin(v: &View<'_>) -> bool {
+    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    !w.has(CLOSING) && (w.by_ring() || !switch::behind(v))
+}
+
+/// Is the peer asleep in a call of ours, so that a ring of its bell is heard?
+fn sleeps(v: &View<'_>) -> bool {
+    let (reads, writes) = (&v.out().ring.sleep, &v.inn().ring.sleep);
+    reads.readers_asleep.load(Ordering::SeqCst) > 0
+        || writes.writers_asleep.load(Ordering::SeqCst) > 0
+}
+
+fn await_withdrawal(c: &Conn, v: &View<'_>) {
+    let until = sys::now() + WAKING;
+    let by_ring = || Tx(v.inn().send.tx.load(Ordering::Acquire)).by_ring();
+    while by_ring() && v.in_ring().unread() > 0 && sys::now() < until {
+        if crate::look::events(c) != 0 {
+            return;
+        }
+        let _ = sys::ppoll(&mut [], Some(50_000));
+    }
+}
+
+// ---- the process that serves ----
+
+/// Bytes on their way in one direction.
+struct Piece {
+    buf: &'static mut [u8],
+    from: usize,
+    to: usize,
+    ended: bool,
+    /// The other side has been told of the end.
+    told: bool,
+}
+
+impl Piece {
+    fn new() -> Option<Piece> {
+        Some(Piece {
+            buf: keeper::memory(PIECE)?,
+            from: 0,
+            to: 0,
+            ended: false,
+            told: false,
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.from == self.to
+    }
+
+    fn wants(&self) -> bool {
+        self.is_empty() && !self.ended
+    }
+
+    fn filled(&mut self, n: usize) {
+        (self.from, self.to) = (0, n);
+        self.ended |= n == 0;
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.buf[self.from..self.to]
+    }
+}
+
+fn serve(c: &'static Conn, v: &View<'static>, pair: i32) {
+    let Some([shadow, pair]) = keeper::become_nobody(c, v, [c.fd(), pair]) else {
+        return;
+    };
+    if let (Some(mut down), Some(mut up)) = (Piece::new(), Piece::new()) {
+        while turn(c, v, shadow, pair, &mut down, &mut up).is_some() {}
+    }
+    let _ = sys::close(pair);
+    life::kept(c, v, shadow);
+}
+
+/// Moves what can be moved, then waits for more. `None`: both directions have ended, or one end is gone.
+fn turn(
+    c: &'static Conn,
+    v: &View<'static>,
+    shadow: i32,
+    pair: i32,
+    down: &mut Piece,
+    up: &mut Piece,
+) -> Option<()> {
+    if down.wants() {
+        receive(c, v, shadow, down)?;
+    }
+    if !down.is_empty() {
+        // SAFETY: what is left of the piece.
+        let rest = down.rest();
+        match unsafe { sys::send(pair, rest.as_ptr(), rest.len(), MSG_DONTWAIT | MSG_NOSIGNAL) } {
+            Ok(n) => down.from += n,
+            Err(EAGAIN | EINTR) => {}
+            Err(_) => return None,
+        }
+    } else if down.ended && !down.told {
+        down.told = true;
+        let _ = sys::shutdown(pair, libc::SHUT_WR);
+    }
+    if up.wants() {
+        // SAFETY: the whole piece.
+        match unsafe { sys::recv(pair, up.buf.as_mut_ptr(), up.buf.len(), MSG_DONTWAIT) } {
+            Ok(n) => up.filled(n),
+            Err(EAGAIN | EINTR) => {}
+            Err(_) => return None,
+        }
+    }
+    let mut full = false;
+    if !up.is_empty() {
+        full = !forward(c, v, shadow, up)?;
+    } else if up.ended && !up.told {
+        up.told = true;
+        switch::begin_close(v);
+        let _ = sys::shutdown(shadow, libc::SHUT_WR);
+    }
+    if down.told && up.told {
+        return None;
+    }
+    wait(c, v, shadow, pair, down, up, full)
+}
+
+fn receive(c: &'static Conn, v: &View<'static>, shadow: i32, down: &mut Piece) -> Option<()> {
+    let iov = [iovec {
+        iov_base: down.buf.as_mut_ptr().cast(),
+        iov_len: down.buf.len(),
+    }];
+    match recv::take_now(c, v, &iov) {
+        Step::Data(n) => down.filled(n),
+        Step::Eof => down.filled(0),
+        Step::Again => {}
+        Step::Error(_) => return None,
+        // SAFETY: the whole piece.
+        Step::Kernel => {
+            match unsafe { sys::recv(shadow, down.buf.as_mut_ptr(), down.buf.len(), MSG_DONTWAIT) }
+            {
+                Ok(n) => down.filled(n),
+                Err(EAGAIN | EINTR) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+    Some(())
+}
+
+/// Sends by the kernel. False: it is full.
+fn forward(c: &Conn, v: &View<'_>, shadow: i32, up: &mut Piece) -> Option<bool> {
+    if !send::begins_by_kernel(c, v)? {
+        return Some(false);
+    }
+    let rest = up.rest();
+    // SAFETY: what is left of the piece.
+    let sent = unsafe {
+        sys::send(
+            shadow,
+            rest.as_ptr(),
+            rest.len(),
+            MSG_DONTWAIT | MSG_NOSIGNAL,
+        )
+    };
+    switch::end_kernel_send(v.out(), sent.unwrap_or(0));
+    match sent {
+        Ok(n) => {
+            up.from += n;
+            Some(true)
+        }
+        Err(EAGAIN | EINTR) => Some(false),
+        Err(_) => None,
+    }
+}
+
+fn wait(
+    c: &'static Conn,
+    v: &View<'static>,
+    shadow: i32,
+    pair: i32,
+    down: &Piece,
+    up: &Piece,
+    full: bool,
+) -> Option<()> {
+    let when = |it: bool, events: i16| if it { events } else { 0 };
+    let mut p = [
+        (
+            shadow,
+            when(down.wants(), POLLIN | POLLRDHUP) | when(full, POLLOUT),
+        ),
+        (v.own_bell(), POLLIN),
+        (
+            pair,
+            when(!down.is_empty(), POLLOUT) | when(up.wants(), POLLIN),
+        ),
+    ]
+    .map(|(fd, events)| libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    });
+    v.in_ring().reader_sleeps();
+    fence(Ordering::SeqCst);
+    if !(down.wants() && switch::readable(v)) {
+        let _ = sys::ppoll(&mut p, Some(SLICE));
+    }
+    switch::stop_reading(v);
+    if bell::take(v.own_bell()) {
+        switch::settle(c, v);
+    }
+    if p[0].revents != 0 {
+        c.look_now.store(1, Ordering::Relaxed);
+    }
+    // The stranger has closed its end, and all that it sent has gone on.
+    let closed = p[2].revents & (POLLHUP | POLLERR) != 0 && up.is_empty() && up.ended;
+    (!closed).then_some(())
+}
