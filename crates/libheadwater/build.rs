@@ -1,13 +1,18 @@
-//! The shared object's name, and the C functions with variable arguments.
+//! The shared object's name, and its parts in C: functions with variable arguments, and the way to the unwinder.
 
 fn main() {
-    println!("cargo::rerun-if-changed=src/variadic.c");
-    cc::Build::new()
-        .file("src/variadic.c")
-        .warnings(true)
+    let mut c = cc::Build::new();
+    for file in ["src/variadic.c", "src/unwind.c"] {
+        println!("cargo::rerun-if-changed={file}");
+        c.file(file);
+    }
+    c.warnings(true)
         .extra_warnings(true)
         .warnings_into_errors(std::env::var_os("CI").is_some())
-        .compile("headwater_variadic");
+        // Frames of unwind.c are unwound.
+        .flag_if_supported("-fexceptions")
+        .link_lib_modifier("+whole-archive")
+        .compile("headwater_c");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libheadwater.so.0");
     // Its handlers and exit hooks outlive a dlclose.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");

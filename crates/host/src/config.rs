@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use crate::env;
 use crate::log::Level;
 
 #[derive(Debug, Default, Clone)]
@@ -53,7 +54,14 @@ static CONFIG: OnceLock<Config> = OnceLock::new();
 
 /// The process's configuration; the environment is read at the first call.
 pub fn get() -> &'static Config {
-    CONFIG.get_or_init(|| Config::from(|name| std::env::var(name).ok()))
+    CONFIG.get_or_init(|| {
+        let mut config = Config::from(env::var);
+        if env::was_too_long() {
+            let told = "HEADWATER_ variables of more than 16 KiB together: some are ignored";
+            config.complaints.push(told.to_string());
+        }
+        config
+    })
 }
 
 /// The name of the program's file.
@@ -151,6 +159,12 @@ impl Config {
             })
         };
         self.programs.as_deref().is_none_or(within) && !within(&self.deny_programs)
+    }
+
+    /// May this program's connections be carried?
+    pub fn this_program_allowed(&self) -> bool {
+        let any = self.programs.is_none() && self.deny_programs.is_empty();
+        any || self.program_allowed(&program())
     }
 
     pub fn uid_allowed(&self, mine: u32, uid: u32, gid: u32) -> bool {

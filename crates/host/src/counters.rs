@@ -62,6 +62,7 @@ reasons! {
     Panic: "panic",
     Stalled: "stalled",
     Confined: "confined",
+    NotNow: "not-now",
 }
 
 static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
@@ -89,38 +90,65 @@ pub fn read(c: Counter) -> u64 {
 
 /// A forked child starts at nothing.
 pub fn reset() {
+    // What is nothing already is not written: it may be on a page that a fork has shared.
     for word in COUNTS.iter().chain(&FALLBACKS) {
-        word.store(0, Ordering::Relaxed);
+        if word.load(Ordering::Relaxed) != 0 {
+            word.store(0, Ordering::Relaxed);
+        }
     }
 }
 
+#[unsafe(link_section = ".data")]
 static FILE: AtomicI32 = AtomicI32::new(-1);
 
-/// Opens the statistics file, if one is configured: now, since a program may give up its user or its root later.
+/// Is a line to be written when the process ends?
+pub fn is_wanted() -> bool {
+    FILE.load(Ordering::Relaxed) >= 0 || crate::env::is_set("HEADWATER_STATS_FILE", &[])
+}
+
+/// What [`FILE`] is, as fstat(2) tells: its number may be another file's one day.
+static IDENTITY: AtomicU64 = AtomicU64::new(0);
+
+/// Opens the statistics file, if one is configured: with the first socket or stream, since a program may give up its user or
+/// its root later.
 pub fn open_file() {
-    let Some(path) = &config::get().stats_file else {
-        return;
-    };
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-    let opened = std::ffi::CString::new(path.as_str())
-        .map_err(|_| libc::EINVAL)
-        .and_then(|path| sys::open(&path, flags, 0o666))
-        .and_then(crate::hidden::hide);
+    let opened = open().and_then(crate::hidden::hide);
     match opened {
-        Ok(fd) => FILE.store(fd, Ordering::Relaxed),
+        Ok(fd) => {
+            IDENTITY.store(sys::identity(fd), Ordering::Relaxed);
+            FILE.store(fd, Ordering::Relaxed);
+        }
+        Err(0) => {}
         Err(e) => log::write(
             log::Level::Warn,
-            format_args!("statistics file {path}: errno {e}"),
+            format_args!("the statistics file can't be opened: errno {e}"),
         ),
     }
 }
 
+/// Errors: 0 if there is to be none.
+fn open() -> sys::Result<i32> {
+    let path = config::get().stats_file.as_ref().ok_or(0)?;
+    let path = std::ffi::CString::new(path.as_str()).map_err(|_| libc::EINVAL)?;
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+    sys::open(&path, flags, 0o666)
+}
+
 /// Appends the line to the statistics file, if one is configured. Async-signal-safe.
 pub fn write_line(end: &str) {
-    let fd = FILE.load(Ordering::Relaxed);
+    let known = FILE.load(Ordering::Relaxed);
+    let is_it = known >= 0 && sys::identity(known) == IDENTITY.load(Ordering::Relaxed);
+    let fd = if is_it { known } else { open().unwrap_or(-1) };
     if fd < 0 {
         return;
     }
+    write_line_to(fd, end);
+    if !is_it {
+        let _ = sys::close(fd);
+    }
+}
+
+fn write_line_to(fd: i32, end: &str) {
     // Not on the stack, of which a handler that calls _exit may have little.
     let mut buf = vec![0u8; 2048];
     let mut line = sys::Cursor {

@@ -30,6 +30,7 @@ const MAX_SETS: usize = 4096;
 
 static SETS: [AtomicPtr<Set>; MAX_SETS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_SETS];
+#[unsafe(link_section = ".data")]
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// What our registrations carry in the kernel instead of the program's data:
@@ -62,7 +63,7 @@ impl Tag {
 fn secret() -> u64 {
     static SECRET: OnceLock<u64> = OnceLock::new();
     *process::once(&SECRET, || {
-        0x80000 | (sys::now() >> 8 ^ process::owner().bits()) & 0x7ffff
+        0x80000 | (sys::now() >> 8 ^ process::pid() as u64) & 0x7ffff
     })
 }
 
@@ -146,6 +147,11 @@ pub fn adopted(fd: i32) {
     {
         for_sets(|set| set.adopted(fd, h, d));
     }
+}
+
+/// Have there been sets?
+pub fn any() -> bool {
+    COUNT.load(Ordering::Acquire) > 0
 }
 
 /// May the connection behind `fd` be taken over, as far as its registrations go?
@@ -250,7 +256,7 @@ fn by_handle(h: Handle) -> Option<&'static Set> {
 
 /// Begins to look after an epoll descriptor that takes a tracked descriptor for the first time.
 fn new_set(ep: i32) -> Option<&'static Set> {
-    if !process::present() || ep < 0 || table::lookup(ep).is_some() {
+    if ep < 0 || table::lookup(ep).is_some() {
         return None;
     }
     let claim = |i: usize| {

@@ -10,12 +10,14 @@
 //!   hidden        the library's own descriptors
 //!   image         what an exec is about to start
 //!   memory        the library's own memory, safe in handlers
+//!   env         the variables that configure us
 //!   counters, log, config, sys
 //! ```
 
 pub mod board;
 pub mod config;
 pub mod counters;
+pub mod env;
 pub mod epoll;
 pub mod hidden;
 pub mod idle;

@@ -12,21 +12,49 @@ use headwater_channel::lock::{Lock, Owner, Taken};
 use crate::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::{signal, sys};
 
+// What every process reads or writes at start, fork and exit stands among the initialised data, on pages that the loader has
+// written to anyway: a page more of zeroes costs each of them some microseconds.
+#[unsafe(link_section = ".data")]
 static PID: AtomicI32 = AtomicI32::new(0);
+#[unsafe(link_section = ".data")]
 static NETNS: AtomicU64 = AtomicU64::new(0);
+#[unsafe(link_section = ".data")]
 static ENABLED: AtomicBool = AtomicBool::new(false);
-static PRESENT: AtomicBool = AtomicBool::new(false);
+#[unsafe(link_section = ".data")]
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Learns who we are; at start, and in the child of a fork.
+/// Learns who we are. The rest is learnt when somebody asks.
 pub fn identify() {
-    PID.store(sys::getpid(), Ordering::Relaxed);
-    NETNS.store(sys::inode(c"/proc/self/ns/net"), Ordering::Relaxed);
-    identity::me();
+    identified(sys::getpid());
+}
+
+/// When the library is loaded: as [`identify`], without a system call where the C library knows. `alone` says that there is no
+/// other thread.
+pub fn loaded(alone: bool) {
+    // A thread is the process's only one if it is the first.
+    match sys::thread_id().filter(|_| alone) {
+        Some(first) => identified(first),
+        None => identify(),
+    }
+}
+
+/// In the child of fork(3), whose only thread is its first.
+pub fn forked() {
+    match sys::thread_id() {
+        Some(first) => identified(first),
+        None => identify(),
+    }
+}
+
+fn identified(pid: i32) {
+    PID.store(pid, Ordering::Relaxed);
+    if NETNS.load(Ordering::Relaxed) != 0 {
+        NETNS.store(0, Ordering::Relaxed);
+    }
 }
 
 pub fn enable(on: bool) {
@@ -39,15 +67,9 @@ pub fn enabled() -> bool {
     ENABLED.load(Ordering::Acquire)
 }
 
-/// The library is at work in this process, for streams at least.
-pub fn arrive() {
-    PRESENT.store(true, Ordering::Release);
-}
-
 /// The program has confined itself: none of its calls passes through us from here on, but for what it must be given first.
 pub fn confine() {
     CONFINED.store(true, Ordering::Release);
-    PRESENT.store(false, Ordering::Release);
     enable(false);
 }
 
@@ -56,15 +78,21 @@ pub fn is_confined() -> bool {
     CONFINED.load(Ordering::Acquire)
 }
 
-/// May there be descriptors that are not foreign?
+/// May there be, or come to be, descriptors that are not foreign?
 #[inline]
 pub fn present() -> bool {
-    PRESENT.load(Ordering::Acquire)
+    !is_confined()
 }
 
 #[inline]
 pub fn pid() -> i32 {
-    PID.load(Ordering::Relaxed)
+    match PID.load(Ordering::Relaxed) {
+        0 => {
+            identify();
+            PID.load(Ordering::Relaxed)
+        }
+        known => known,
+    }
 }
 
 /// The process as a lock owner; also its identity on the board.
@@ -73,9 +101,16 @@ pub fn owner() -> Owner {
     identity::me()
 }
 
-/// Identity of the network namespace; never zero once known.
+/// Identity of the network namespace; 0 where /proc does not tell.
 pub fn netns() -> u64 {
-    NETNS.load(Ordering::Relaxed)
+    match NETNS.load(Ordering::Relaxed) {
+        0 => {
+            let learnt = sys::inode(c"/proc/self/ns/net");
+            NETNS.store(learnt, Ordering::Relaxed);
+            learnt
+        }
+        known => known,
+    }
 }
 
 /// Is this the child of a vfork (or of a raw clone), which shares our memory but is not us?
@@ -96,6 +131,15 @@ pub struct Section<'a> {
 pub fn lock(lock: &Lock) -> Section<'_> {
     SECTIONS.with(|s| s.set(s.get() + 1));
     let taken = lock.lock(owner(), dead);
+    Section { lock, taken }
+}
+
+/// Enters a section of a lock that no other process sees: it need not name this one, which costs system calls to learn.
+#[inline]
+pub fn lock_own(lock: &Lock) -> Section<'_> {
+    const HERE: Owner = Owner::new(1, 0, 0);
+    SECTIONS.with(|s| s.set(s.get() + 1));
+    let taken = lock.lock(HERE, |_| false);
     Section { lock, taken }
 }
 
@@ -250,4 +294,31 @@ pub fn catches_faults() -> bool {
 pub fn without_handlers<T>(f: impl FnOnce() -> T) -> T {
     let _quiet = Quiet::new();
     f()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_know_their_numbers_without_the_kernel() {
+        assert_eq!(sys::thread_id(), Some(sys::gettid()));
+        std::thread::spawn(|| assert_eq!(sys::thread_id(), Some(sys::gettid())))
+            .join()
+            .unwrap();
+    }
+
+    #[test]
+    fn a_child_of_fork_knows_its_number() {
+        // SAFETY: the child makes system calls only, and leaves.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::_exit((sys::thread_id() != Some(sys::getpid())) as i32);
+            }
+            let mut status = -1;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            assert_eq!(status, 0);
+        }
+    }
 }

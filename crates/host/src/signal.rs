@@ -76,8 +76,21 @@ impl Action {
 thread_local! {
     /// Signals that wait for the section's end, as the kernel's mask has them.
     static POSTPONED: Cell<u64> = const { Cell::new(0) };
+    /// Handlers of the program that have not returned.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
     /// A handler without SA_RESTART ran: a wait in progress ends with EINTR.
     static INTERRUPTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does this thread run a signal handler of the program? It may have interrupted anything, an allocation for one.
+pub fn in_handler() -> bool {
+    INSIDE.with(|i| i.get() > 0)
+}
+
+/// A longjmp(3) may leave handlers. One inside a handler ends what is known of it too soon.
+#[inline]
+pub fn jumped() {
+    INSIDE.with(|i| i.set(0));
 }
 
 /// Clears the mark before a call that may wait.
@@ -250,7 +263,9 @@ unsafe extern "C-unwind" fn wrapper(
     // As the kernel calls all handlers, also those that take the number alone.
     let handler: unsafe extern "C-unwind" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
         core::mem::transmute(action.handler());
+    let depth = INSIDE.with(|i| i.replace(i.get() + 1));
     handler(signal, info, context);
+    INSIDE.with(|i| i.set(depth));
     // A wait inside the handler has cleared it.
     interrupts();
 }

@@ -323,6 +323,24 @@ pub fn shm_remove(id: i32) -> Result<()> {
     unsafe { call!(shmctl, id, libc::IPC_RMID, 0) }.map(drop)
 }
 
+/// What tells an open file from another that has its number: a hash of device and inode; 0 if it is closed.
+pub fn identity(fd: i32) -> u64 {
+    let hash = |st: libc::stat| {
+        (st.st_dev.rotate_left(32) ^ st.st_rdev.rotate_left(48) ^ st.st_ino) | 1 << 63
+    };
+    fstat(fd).map_or(0, hash)
+}
+
+/// The calling thread's number as the C library knows it: not a system call. Right in the child of fork(3) too, but not in one
+/// of vfork(2) or of clone(2) by number, where it is the parent's.
+pub fn thread_id() -> Option<i32> {
+    let mut clock = 0;
+    // SAFETY: clock is writable.
+    let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) };
+    // The kernel's clock of a thread: its number inverted, above three bits of kind (CLOCK_THREAD_CPUTIME_ID by number).
+    (failed == 0 && clock < 0).then_some(!(clock >> 3))
+}
+
 /// Has this process one thread only? False where the C library does not tell.
 pub fn is_single_threaded() -> bool {
     static NEXT: crate::next::Next = crate::next::Next::new(c"__libc_single_threaded");

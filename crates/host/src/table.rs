@@ -9,8 +9,10 @@ pub const SIZE: usize = 1 << 20;
 
 static TABLE: [AtomicU64; SIZE] = [const { AtomicU64::new(0) }; SIZE];
 /// Descriptors that are ours in some way (hidden ones not counted): while zero, sets need not be searched.
+#[unsafe(link_section = ".data")]
 static TRACKED: AtomicU32 = AtomicU32::new(0);
 /// One past the highest number ever tracked.
+#[unsafe(link_section = ".data")]
 static TOP: AtomicU32 = AtomicU32::new(0);
 
 /// What stands in the table: {kind: 8, generation: 24, tag: 16, index: 16}, a socket's or set's index having all of 32 bits;
@@ -121,20 +123,18 @@ pub trait Descriptor: Sync {
 }
 
 static SOCKETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
-static SETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 static STREAMS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 static ENDPOINTS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 static SCTP: OnceLock<&'static dyn Descriptor> = OnceLock::new();
 
-/// Names the implementation of a kind; once, at start.
+/// Names the implementation of a kind that is above this crate; before the first of that kind.
 pub fn register(kind: Kind, d: &'static dyn Descriptor) {
     let slot = match kind {
         Kind::Socket => &SOCKETS,
-        Kind::Epoll => &SETS,
         Kind::Stream => &STREAMS,
         Kind::Endpoint => &ENDPOINTS,
         Kind::Sctp => &SCTP,
-        Kind::Hidden | Kind::Inherited => return,
+        Kind::Hidden | Kind::Epoll | Kind::Inherited => return,
     };
     let _ = slot.set(d);
 }
@@ -143,7 +143,7 @@ pub fn register(kind: Kind, d: &'static dyn Descriptor) {
 pub fn descriptor(h: Handle) -> Option<&'static dyn Descriptor> {
     match h.kind() {
         Kind::Socket => SOCKETS.get().copied(),
-        Kind::Epoll => SETS.get().copied(),
+        Kind::Epoll => Some(&crate::epoll::Sets),
         Kind::Stream => STREAMS.get().copied(),
         Kind::Endpoint => ENDPOINTS.get().copied(),
         Kind::Sctp => SCTP.get().copied(),
@@ -266,6 +266,11 @@ fn swap_if(fd: i32, h: Handle, new: u64) -> bool {
 #[inline(always)]
 pub fn any_tracked() -> bool {
     TRACKED.load(Ordering::Relaxed) > 0
+}
+
+/// Has any descriptor ever been more than foreign? The library's own count too.
+pub fn any() -> bool {
+    TOP.load(Ordering::Relaxed) > 0
 }
 
 /// All entries, lowest number first.

@@ -64,7 +64,8 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
     const UNSHARE: c_uint = 2;
     const CLOEXEC: c_uint = 4;
     let refused = flags & !(UNSHARE | CLOEXEC) != 0 || first > last;
-    if refused || !process::present() || flags & CLOEXEC != 0 {
+    let foreign = !table::any() || !process::present();
+    if refused || foreign || flags & CLOEXEC != 0 {
         return real::close_range(first, last, flags);
     }
     let borrowed = process::is_borrowed();

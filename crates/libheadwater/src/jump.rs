@@ -25,6 +25,7 @@ unsafe fn target(_env: *const c_void) -> usize {
 }
 
 unsafe fn leaving(env: *const c_void) {
+    headwater_host::signal::jumped();
     if pins::any() {
         pins::unwound_to(target(env));
     }

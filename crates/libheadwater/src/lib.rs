@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   stdio    FILEs and dprintf on streams
-//!   start    constructor, end of the process
+//!   start    loading, what begins with the first socket or stream, end of the process
 //!   data     read, write, send, recv and their families
 //!   sockets  socket, bind, listen, accept, connect, shutdown, options
 //!   sctp     all of that, for SCTP sockets of our own
 //!   files    close, dup, fcntl, ioctl
 //!   wait     poll, select, epoll
+//!   names    which paths open(2) has to look up
 //!   streams  getmsg, putmsg and what else <stropts.h> has
 //!   xti      the t_ calls of <xti.h>; tli: what <tiuser.h> adds
 //!   netconfig, netdir   <netconfig.h>, <netdir.h>
@@ -27,6 +28,7 @@ mod environment;
 mod files;
 mod jump;
 mod makers;
+mod names;
 mod netconfig;
 mod netdir;
 mod passed;

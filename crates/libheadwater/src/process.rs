@@ -49,7 +49,7 @@ pub unsafe fn each_place(msg: *const msghdr, mut f: impl FnMut(*mut c_int)) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fork() -> pid_t {
     let pid = real::fork();
-    if pid < 0 && process::present() {
+    if pid < 0 && headwater_sockets::started() {
         life::fork_failed();
     }
     pid

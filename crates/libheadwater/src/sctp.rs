@@ -5,12 +5,12 @@ use std::sync::Arc;
 use headwater_host::config::{self, Sctp};
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{next, process, sys};
+use headwater_host::{next, sys};
 use headwater_transport::sctp::socket::face::{self, Closing, Number, Open};
 use headwater_transport::sctp::socket::{Receiving, Sending, Socket, control};
 use libc::{c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, sockaddr, socklen_t, timespec};
 
-use crate::real;
+use crate::{real, start};
 
 /// What a name may be at most: sockaddr_storage.
 const LONGEST_NAME: usize = size_of::<libc::sockaddr_storage>();
@@ -48,7 +48,7 @@ fn on(h: Handle, call: impl FnOnce(&Open) -> sys::Result<usize>) -> isize {
 /// socket(2). `None`: it is for the kernel, and its answer is final.
 #[cold]
 pub unsafe fn socket(domain: c_int, kind: c_int) -> Option<c_int> {
-    let asked = face::serves(domain, kind).filter(|_| process::enabled())?;
+    let asked = face::serves(domain, kind).filter(|_| start::sockets() && start::streams())?;
     match config::get().sctp {
         Sctp::Never => return None,
         Sctp::Always => {}

@@ -1,12 +1,12 @@
 //! Calls that make and shape connections.
 
-use headwater_host::{process, table};
+use headwater_host::{board, table};
 use headwater_sockets::options::Effect;
 use headwater_sockets::{life, options};
 use libc::{c_int, c_void, sockaddr, socklen_t};
 
 use crate::files::fresh;
-use crate::{real, sctp};
+use crate::{real, sctp, start};
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
@@ -80,7 +80,7 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
         return sctp::listen(h, backlog);
     }
     let r = real::listen(fd, backlog);
-    if r == 0 && process::enabled() {
+    if r == 0 && start::wants_sockets() && life::is_tcp(fd) && start::sockets() {
         life::listening(fd);
     }
     r
@@ -139,21 +139,29 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, addr: *const sockaddr, len: s
         }
         return r;
     }
-    let to = if process::enabled() && !addr.is_null() && len >= 16 {
-        let mut to: libc::sockaddr_storage = core::mem::zeroed();
-        let n = (len as usize).min(size_of::<libc::sockaddr_storage>());
-        core::ptr::copy_nonoverlapping(addr as *const u8, &mut to as *mut _ as *mut u8, n);
-        life::connecting(fd, &to)
-    } else {
-        None
-    };
+    let looked_after = start::wants_sockets() && leads_to_us(fd, addr, len);
     let r = real::connect(fd, addr, len);
-    if to.is_some() && (r == 0 || headwater_host::next::errno() == libc::EINPROGRESS) {
+    if looked_after && (r == 0 || headwater_host::next::errno() == libc::EINPROGRESS) {
         let errno = headwater_host::next::errno();
         life::connected(fd);
         headwater_host::next::set_errno(errno);
     }
     r
+}
+
+/// Is a connection to this address worth looking after?
+unsafe fn leads_to_us(fd: c_int, addr: *const sockaddr, len: socklen_t) -> bool {
+    if addr.is_null() || len < 16 {
+        return false;
+    }
+    let mut to: libc::sockaddr_storage = core::mem::zeroed();
+    let n = (len as usize).min(size_of::<libc::sockaddr_storage>());
+    core::ptr::copy_nonoverlapping(addr as *const u8, &mut to as *mut _ as *mut u8, n);
+    let Some(to) = board::addr_of(&to) else {
+        return false;
+    };
+    // UDP and the like are no reason to begin.
+    (start::has_sockets() || life::is_tcp(fd) && start::sockets()) && life::connecting(fd, to)
 }
 
 #[unsafe(no_mangle)]

@@ -1,7 +1,15 @@
-//! Loading and ending.
+//! Loading, beginning, ending.
+//!
+//! Most programs that the library is loaded into never have a socket or stream of ours, and are to pay nothing for it: loading makes no
+//! system call and allocates nothing. What each kind of descriptor needs is got ready by the first call that may make one
+//! ([`sockets`], [`streams`]), so fork and exit have nothing to do before that.
 
+use std::cell::Cell;
+
+use headwater_channel::lock::Lock;
 use headwater_host::log::{self, Level};
-use headwater_host::{config, counters, process};
+use headwater_host::sync::{AtomicBool, AtomicU32, Ordering};
+use headwater_host::{config, counters, env, epoll, process, signal};
 use headwater_sockets::life;
 use headwater_streams::head::life as streams;
 use headwater_transport::endpoint;
@@ -11,66 +19,204 @@ use crate::environment;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static START: extern "C" fn() = start;
+static LOADED: extern "C" fn() = loaded;
 
-extern "C" fn start() {
-    let _ = std::panic::catch_unwind(|| {
-        let c = config::get();
-        std::panic::set_hook(Box::new(|info| {
-            log::write(Level::Error, format_args!("{info}"));
-        }));
-        log::start();
-        for complaint in &c.complaints {
-            log::write(Level::Warn, format_args!("{complaint}"));
-        }
-        counters::open_file();
-        process::identify();
-        // SAFETY: plain functions; the handlers are registered before any of the program's.
-        unsafe {
-            libc::atexit(at_exit);
-            libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
-        }
-        headwater_streams::start();
-        headwater_transport::start();
-        remote::start();
+extern "C" fn loaded() {
+    env::remember();
+    process::loaded(crate::variadic::is_single_threaded());
+    crate::variadic::start();
+    // SAFETY: plain functions; the handlers are registered before any of the program's.
+    unsafe {
+        libc::atexit(at_exit);
+        libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
+    }
+    if env::was_handed_over() {
+        streams();
+        sockets();
         headwater_sockets::inherit::begin();
-        crate::variadic::start();
-        process::arrive();
         for fd in 0..=2 {
             // SAFETY: before the program runs.
             unsafe { crate::stdio::follow(fd) };
         }
-        if c.sockets && c.program_allowed(&config::program()) {
-            headwater_sockets::start();
-            process::enable(true);
-        }
-    });
+    }
 }
 
+// ---- beginning ----
+
+/// Of [`SOCKETS`]: not asked yet, what the program's sockets are to be, and once it is so.
+const UNKNOWN: u32 = 0;
+const KERNELS: u32 = 1;
+const OURS: u32 = 2;
+
+#[unsafe(link_section = ".data")]
+static SOCKETS: AtomicU32 = AtomicU32::new(UNKNOWN);
+#[unsafe(link_section = ".data")]
+static STREAMS: AtomicBool = AtomicBool::new(false);
+/// Held by whoever gets something ready, and over fork.
+#[unsafe(link_section = ".data")]
+static BEGINNING: Lock = Lock::new();
+
+unsafe extern "C" {
+    /// In unwind.c: false if there is none.
+    fn hw_load_unwinder() -> libc::c_int;
+}
+
+thread_local! {
+    static BEGINS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// May the program's sockets be ours, as far as is known without asking further?
+#[inline]
+pub fn wants_sockets() -> bool {
+    match SOCKETS.load(Ordering::Acquire) {
+        UNKNOWN => env::is_set("HEADWATER_SOCKETS", &["0"]),
+        known => known == OURS,
+    }
+}
+
+/// Are they, without any doubt?
+#[inline]
+pub fn has_sockets() -> bool {
+    SOCKETS.load(Ordering::Acquire) == OURS
+}
+
+/// Are the program's sockets ours? The first call that comes here makes it so. Not in a signal handler, which may have
+/// interrupted an allocation, nor in a child of vfork, which has its parent's memory: what they make stays the kernel's.
+pub fn sockets() -> bool {
+    if SOCKETS.load(Ordering::Acquire) == UNKNOWN {
+        if !wants_sockets() {
+            SOCKETS.store(KERNELS, Ordering::Release);
+            return false;
+        }
+        let asked = || SOCKETS.load(Ordering::Acquire) != UNKNOWN;
+        if !once(asked, begin_sockets) {
+            counters::note(counters::Reason::NotNow);
+        }
+    }
+    has_sockets()
+}
+
+fn begin_sockets() {
+    begin_any();
+    let c = config::get();
+    let ours = c.sockets && c.this_program_allowed();
+    if ours {
+        headwater_sockets::start();
+        process::enable(true);
+    }
+    SOCKETS.store(if ours { OURS } else { KERNELS }, Ordering::Release);
+}
+
+/// Are streams and transports possible? The first call that comes here makes them so; false where [`sockets`] would be.
+#[inline]
+pub fn streams() -> bool {
+    let begun = || STREAMS.load(Ordering::Acquire);
+    begun() || once(begun, begin_streams)
+}
+
+/// Have there been, or could there have been, streams or endpoints?
+#[inline]
+pub fn has_streams() -> bool {
+    STREAMS.load(Ordering::Acquire)
+}
+
+fn begin_streams() {
+    begin_any();
+    headwater_streams::start();
+    headwater_transport::start();
+    remote::start();
+    STREAMS.store(true, Ordering::Release);
+}
+
+/// What all kinds need.
+fn begin_any() {
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    if BEGUN.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    std::panic::set_hook(Box::new(|info| {
+        log::write(Level::Error, format_args!("{info}"));
+    }));
+    log::start();
+    for complaint in &config::get().complaints {
+        log::write(Level::Warn, format_args!("{complaint}"));
+    }
+    counters::open_file();
+}
+
+/// Runs `begin`, unless it is `done`. False: that can't be now.
+#[cold]
+fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
+    // Calls of our own on the way, which are the kernel's.
+    if process::is_confined() || BEGINS.get() || signal::in_handler() || process::is_borrowed() {
+        return false;
+    }
+    let errno = headwater_host::next::errno();
+    // Not under the lock: the loader has one of its own, and runs others' constructors.
+    // SAFETY: no arguments. Where it fails there may be no such library; then a panic of ours is the process's end.
+    unsafe { hw_load_unwinder() };
+    let beginning = process::lock_own(&BEGINNING);
+    if !done() {
+        BEGINS.set(true);
+        let _ = std::panic::catch_unwind(begin);
+        BEGINS.set(false);
+    }
+    drop(beginning);
+    headwater_host::next::set_errno(errno);
+    done()
+}
+
+// ---- ending ----
+
 extern "C" fn at_exit() {
+    if has_streams() {
+        remote::exiting();
+    }
     ended("exit");
 }
 
 /// The process (or its image) ends: tell the peers and write the line.
 pub fn ended(how: &str) {
-    if process::is_confined() || process::pid() == 0 || process::is_borrowed() {
+    if process::is_confined() {
         return;
     }
-    face::tell_counts();
-    remote::ended(how == "exec");
-    endpoint::flush_all();
-    life::count_open();
+    let sockets = headwater_sockets::started();
+    if !sockets && !has_streams() && !counters::is_wanted() || process::is_borrowed() {
+        return;
+    }
+    if has_streams() {
+        face::tell_counts();
+        remote::ended(how == "exec");
+        endpoint::flush_all();
+    }
+    if sockets {
+        life::count_open();
+    }
     if how != "exec" {
         // What stands on something else goes first.
-        face::exiting();
-        streams::exiting();
-        endpoint::exiting();
-        life::exiting();
+        if has_streams() {
+            face::exiting();
+            streams::exiting();
+            endpoint::exiting();
+        }
+        if sockets {
+            life::exiting();
+        }
     }
     counters::write_line(how);
     // An exec may fail, and the process go on.
     counters::reset();
 }
+
+// ---- fork ----
+
+/// What is held over a fork under way: changed by the thread that forks, while the C library keeps others from forking.
+#[unsafe(link_section = ".data")]
+static HELD: AtomicU32 = AtomicU32::new(0);
+const BEGINNING_HELD: u32 = 1;
+const STREAMS_HELD: u32 = 2;
+const SOCKETS_HELD: u32 = 4;
+const SETS_HELD: u32 = 8;
 
 /// A fork that the C library does not make.
 pub unsafe fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
@@ -78,10 +224,12 @@ pub unsafe fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
     let pid = fork();
     let errno = headwater_host::next::errno();
     if pid == 0 {
-        in_child();
+        // The C library's own number of the thread is the parent's.
+        process::identify();
+        after_fork(true);
     } else {
         in_parent();
-        if pid < 0 && process::present() {
+        if pid < 0 && headwater_sockets::started() && process::present() {
             life::fork_failed();
         }
     }
@@ -93,25 +241,68 @@ unsafe extern "C" fn before_fork() {
     if process::is_confined() {
         return;
     }
-    environment::before_fork();
-    streams::before_fork();
-    life::before_fork();
+    let mut held = 0;
+    // With a single thread nobody else begins; and what this one interrupts goes on in both processes.
+    if !crate::variadic::is_single_threaded() && !BEGINS.get() {
+        core::mem::forget(process::lock_own(&BEGINNING));
+        held |= BEGINNING_HELD;
+    }
+    if has_streams() {
+        remote::before_fork();
+        streams::before_fork();
+        held |= STREAMS_HELD;
+    }
+    if headwater_sockets::started() || env::was_handed_over() {
+        environment::before_fork();
+        life::before_fork();
+        held |= SOCKETS_HELD;
+    } else if epoll::any() {
+        epoll::before_fork();
+        held |= SETS_HELD;
+    }
+    if held != 0 {
+        HELD.store(held, Ordering::Relaxed);
+    }
 }
 
 unsafe extern "C" fn in_parent() {
-    if process::is_confined() {
-        return;
-    }
-    life::after_fork_in_parent();
-    streams::after_fork(false);
-    environment::after_fork();
+    after_fork(false);
 }
 
 unsafe extern "C" fn in_child() {
-    if process::is_confined() {
+    process::forked();
+    after_fork(true);
+}
+
+fn after_fork(in_child: bool) {
+    if in_child {
+        counters::reset();
+    }
+    let held = HELD.load(Ordering::Relaxed);
+    if held == 0 {
         return;
     }
-    life::after_fork_in_child();
-    streams::after_fork(true);
-    environment::after_fork();
+    HELD.store(0, Ordering::Relaxed);
+    if held & SETS_HELD != 0 {
+        epoll::after_fork();
+        if in_child {
+            epoll::in_child();
+        }
+    }
+    if held & SOCKETS_HELD != 0 {
+        if in_child {
+            life::after_fork_in_child();
+        } else {
+            life::after_fork_in_parent();
+        }
+        environment::after_fork();
+    }
+    if held & STREAMS_HELD != 0 {
+        streams::after_fork(in_child);
+        remote::after_fork(in_child);
+    }
+    if held & BEGINNING_HELD != 0 {
+        BEGINNING.unlock();
+        process::end_section();
+    }
 }

@@ -4,14 +4,14 @@
 use core::ffi::CStr;
 
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{epoll, next, process, sys};
+use headwater_host::{config, env, epoll, next, sys};
 use headwater_streams::head::message::{self, Choice, Got, Priority};
 use headwater_streams::head::{self, Head, control, life, opening};
 use headwater_streams::{attach, strlog as logging};
 use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
 
 use crate::files::fresh;
-use crate::{real, result};
+use crate::{names, real, result, start};
 
 /// struct strbuf of `<stropts.h>`.
 #[repr(C)]
@@ -174,16 +174,25 @@ unsafe fn make_pipe(fds: *mut c_int, flags: c_int) -> c_int {
         next::set_errno(libc::EFAULT);
         return -1;
     }
+    if !start::streams() {
+        next::set_errno(libc::ENOSYS);
+        return -1;
+    }
     status(life::pipe(flags).map(|pair| {
         fds.write(pair[0]);
         fds.add(1).write(pair[1]);
     }))
 }
 
+/// HEADWATER_PIPE=streams
+fn makes_streams() -> bool {
+    env::is_set("HEADWATER_PIPE", &[]) && config::get().stream_pipes && start::streams()
+}
+
 /// The kernel's, unless HEADWATER_PIPE=streams.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pipe(fds: *mut c_int) -> c_int {
-    if process::present() && headwater_host::config::get().stream_pipes {
+    if makes_streams() {
         return make_pipe(fds, 0);
     }
     both_fresh(fds, real::pipe(fds))
@@ -192,7 +201,7 @@ pub unsafe extern "C-unwind" fn pipe(fds: *mut c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
     const KNOWN: c_int = libc::O_CLOEXEC | libc::O_NONBLOCK;
-    if process::present() && headwater_host::config::get().stream_pipes && flags & !KNOWN == 0 {
+    if flags & !KNOWN == 0 && makes_streams() {
         return make_pipe(fds, flags);
     }
     both_fresh(fds, real::pipe2(fds, flags))
@@ -482,10 +491,14 @@ unsafe fn name<'a>(path: *const c_char) -> sys::Result<&'a CStr> {
 
 /// A device of ours, or a file that a stream is attached to; `None`: the kernel's to open.
 unsafe fn open_stream(path: *const c_char, flags: c_int) -> Option<c_int> {
-    if control::is_bad(path) || !process::present() {
+    if control::is_bad(path) {
         return None;
     }
-    let opened = headwater_streams::open::open(CStr::from_ptr(path), flags)?;
+    let path = CStr::from_ptr(path);
+    if !names::may_be_stream(path, flags) {
+        return None;
+    }
+    let opened = headwater_streams::open::open(path, flags)?;
     Some(result(opened.map(|fd| fd as usize)) as c_int)
 }
 
@@ -556,6 +569,7 @@ pub unsafe extern "C-unwind" fn __openat64_2(
 pub extern "C" fn log(mid: i16, sid: i16, level: c_char, flags: u16, text: *const c_char) -> c_int {
     // SAFETY: a C string of variadic.c's.
     let text = unsafe { CStr::from_ptr(text) };
+    start::streams();
     logging::submit(mid, sid, level, flags, text.to_bytes());
     1
 }

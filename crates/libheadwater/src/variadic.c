@@ -6,6 +6,17 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* What stands among the initialised data costs no page of its own in each process. */
+#define LOADED __attribute__((section(".data")))
+
+/* glibc 2.32 and later tell. By reference, so that nothing is looked up by name when the library is loaded. */
+extern char __libc_single_threaded __attribute__((weak));
+
+int hw_is_single_threaded(void)
+{
+	return &__libc_single_threaded && __libc_single_threaded;
+}
+
 int hw_dprintf(int fd, const char *format, ...)
 {
 	va_list args;
@@ -72,7 +83,7 @@ int hw_execle(const char *path, const char *arg, ...)
 }
 
 /* Where strlog() leaves its formatted text; set at start. */
-static int (*submit)(short mid, short sid, char level, unsigned short flags, const char *text);
+LOADED static int (*submit)(short mid, short sid, char level, unsigned short flags, const char *text);
 
 void hw_on_strlog(int (*f)(short, short, char, unsigned short, const char *))
 {

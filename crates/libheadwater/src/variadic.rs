@@ -11,6 +11,7 @@ unsafe extern "C" {
     fn hw_execle();
     fn hw_strlog();
     fn hw_on_strlog(f: extern "C" fn(i16, i16, c_char, u16, *const c_char) -> c_int);
+    fn hw_is_single_threaded() -> c_int;
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -44,6 +45,12 @@ names! {
     execlp = hw_execlp,
     execle = hw_execle,
     strlog = hw_strlog,
+}
+
+/// Has the process one thread only? False where the C library does not tell.
+pub fn is_single_threaded() -> bool {
+    // SAFETY: looks at a variable of the C library's.
+    unsafe { hw_is_single_threaded() != 0 }
 }
 
 /// Hooks up variadic.c, once at start.

@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use core::ffi::CStr;
 
-use headwater_host::{next, process};
+use headwater_host::next;
 use headwater_streams::head::control::is_bad;
 use headwater_tpi::state::Call;
 use headwater_tpi::{Refusal, error, prim};
@@ -215,7 +215,7 @@ unsafe fn open(path: *const c_char, oflag: c_int, info: *mut TInfo) -> Outcome<c
     if oflag & libc::O_ACCMODE != libc::O_RDWR || oflag & !known != 0 {
         return Err(Refusal::new(error::TBADFLAG));
     }
-    if !process::present() {
+    if !crate::start::streams() {
         return Err(Refusal::system(libc::ENOSYS));
     }
     let info = optional(info)?;

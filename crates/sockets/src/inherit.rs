@@ -111,11 +111,9 @@ static ADOPTING: Lock = Lock::new();
 
 /// At start, before the program runs: takes in what the former image said.
 pub fn begin() {
-    let Ok(text) = std::env::var(VARIABLE) else {
+    let Some(text) = headwater_host::env::take(VARIABLE) else {
         return;
     };
-    // SAFETY: nobody else reads the environment yet.
-    unsafe { std::env::remove_var(VARIABLE) };
     let mut entries: Vec<Entry> = Vec::new();
     let mut numbers = Vec::new();
     for heir in text.split(';').filter_map(Heir::parse) {

@@ -54,6 +54,7 @@ use headwater_host::log::{self, Level};
 use headwater_host::process;
 use headwater_host::sync::{AtomicBool, Ordering};
 
+#[unsafe(link_section = ".data")]
 static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// May sockets be carried in this process? Those of the program are if it is [enabled](process::enabled) too.
@@ -75,7 +76,6 @@ pub fn start() {
     headwater_host::idle::register(link::tidy);
     pins::prepare();
     register(Kind::Socket, &readiness::Sockets);
-    register(Kind::Epoll, &headwater_host::epoll::Sets);
     STARTED.store(true, Ordering::Release);
 }
 

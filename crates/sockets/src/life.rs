@@ -16,9 +16,9 @@ use crate::{boards, inherit, keeper, lend, link, look, switch, takeover, worth};
 
 // ---- coming ----
 
-/// After a successful listen(2): TCP listeners go on the board.
+/// After a successful listen(2) of a TCP socket: it goes on the board.
 pub fn listening(fd: i32) {
-    if table::lookup(fd).is_some() || !is_tcp(fd) {
+    if table::lookup(fd).is_some() {
         return;
     }
     let Some(addr) = local(fd) else { return };
@@ -103,11 +103,10 @@ fn account_of(fd: i32) -> Option<&'static AtomicU64> {
     boards::board()?.account(local(fd)?)
 }
 
-/// Before connect(2): where it would lead, if that is worth looking after.
-pub fn connecting(fd: i32, to: &libc::sockaddr_storage) -> Option<Addr> {
-    let to = board::addr_of(to)?;
+/// Before connect(2): is the connection worth looking after?
+pub fn connecting(fd: i32, to: Addr) -> bool {
     boards::look_again();
-    (table::lookup(fd).is_none() && takeover::worth_offering(to) && is_tcp(fd)).then_some(to)
+    table::lookup(fd).is_none() && takeover::worth_offering(to) && is_tcp(fd)
 }
 
 /// After connect(2) succeeded or is in progress.
@@ -143,7 +142,7 @@ pub fn is_ours(h: Handle) -> bool {
     h.kind() == Kind::Socket && conn::get(h).is_some_and(|c| c.ours.load(Ordering::Relaxed) != 0)
 }
 
-fn is_tcp(fd: i32) -> bool {
+pub fn is_tcp(fd: i32) -> bool {
     sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP)
 }
 
@@ -537,9 +536,9 @@ pub fn after_fork_in_parent() {
     after_fork();
 }
 
+/// Who the process is was told to [`process`] before.
 pub fn after_fork_in_child() {
     after_fork();
-    process::identify();
     counters::reset();
     link::in_child();
     epoll::in_child();

@@ -370,11 +370,7 @@ pub fn poll(set: &mut [libc::pollfd], timeout: Option<Duration>) -> Result<usize
 pub fn start() {
     static START: Once = Once::new();
     START.call_once(|| {
-        if process::pid() == 0 {
-            process::identify();
-        }
         crate::start();
-        process::arrive();
         // SAFETY: plain functions.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
     });
@@ -389,6 +385,6 @@ unsafe extern "C" fn in_parent() {
 }
 
 unsafe extern "C" fn in_child() {
-    process::identify();
+    process::forked();
     life::after_fork(true);
 }

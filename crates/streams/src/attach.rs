@@ -118,14 +118,25 @@ pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
     }
 }
 
+/// Does the path have a stream, for an open(2) with these flags?
+pub fn is_attached(path: &CStr, flags: c_int) -> bool {
+    may_have_stream(flags) && registry::any_files() && key_of(path, flags).is_some()
+}
+
+/// A file that is new has none.
+fn may_have_stream(flags: c_int) -> bool {
+    const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
+    flags & NEW != NEW && flags & (libc::O_PATH | libc::O_DIRECTORY) == 0
+}
+
+fn key_of(path: &CStr, flags: c_int) -> Option<Key> {
+    let key = Key::of_file(&stat(path, flags & libc::O_NOFOLLOW != 0)?);
+    registry::find(key).map(|_| key)
+}
+
 #[cold]
 fn open_attached(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
-    const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
-    if flags & NEW == NEW || flags & (libc::O_PATH | libc::O_DIRECTORY) != 0 {
-        return None;
-    }
-    let key = Key::of_file(&stat(path, flags & libc::O_NOFOLLOW != 0)?);
-    registry::find(key)?;
+    let key = may_have_stream(flags).then(|| key_of(path, flags))??;
     let mode = match flags & libc::O_ACCMODE {
         libc::O_RDONLY => libc::R_OK,
         libc::O_WRONLY => libc::W_OK,

@@ -25,18 +25,31 @@ pub(crate) mod testing;
 
 use crate::exec::registry::{register_device, register_mux};
 
+/// Their names below /dev.
+pub const NAMES: [&str; 9] = [
+    "echo",
+    "nuls",
+    "loop",
+    "mux",
+    "log",
+    "sad",
+    "sad/admin",
+    "sad/user",
+    "clone",
+];
+
 /// Puts them into the registry; what has a name already stays. Major numbers follow this order.
 pub fn register() {
     let registered = [
-        register_device::<echo::Echo>("echo"),
-        register_device::<nuls::Nuls>("nuls"),
-        register_device::<loopback::Loop>("loop"),
-        register_mux::<mux::Mux>("mux"),
-        register_device::<log::Log>("log"),
-        register_device::<sad::Sad>("sad"),
-        register_device::<sad::Sad>("sad/admin"),
-        register_device::<sad::Sad>("sad/user"),
-        register_device::<clone::Clone>("clone"),
+        register_device::<echo::Echo>(NAMES[0]),
+        register_device::<nuls::Nuls>(NAMES[1]),
+        register_device::<loopback::Loop>(NAMES[2]),
+        register_mux::<mux::Mux>(NAMES[3]),
+        register_device::<log::Log>(NAMES[4]),
+        register_device::<sad::Sad>(NAMES[5]),
+        register_device::<sad::Sad>(NAMES[6]),
+        register_device::<sad::Sad>(NAMES[7]),
+        register_device::<clone::Clone>(NAMES[8]),
     ];
     debug_assert!(
         registered

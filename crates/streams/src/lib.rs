@@ -30,7 +30,6 @@ pub use api::{Choice, Error, Priority, Received, Stream, poll};
 pub fn start() {
     use headwater_host::table::{Kind, register};
     register(Kind::Stream, &head::poll::Streams);
-    register(Kind::Epoll, &headwater_host::epoll::Sets);
     exec::timer::install(exec::timer::Hooks {
         now: headwater_host::sys::now,
         set_alarm: background::alarm,

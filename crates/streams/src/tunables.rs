@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use headwater_host::env;
 use headwater_host::log::{self, Level};
 
 /// All sizes in bytes.
@@ -40,13 +41,13 @@ static TUNABLES: OnceLock<Tunables> = OnceLock::new();
 #[inline]
 pub fn get() -> &'static Tunables {
     TUNABLES.get_or_init(|| {
-        let file = std::env::var("HEADWATER_STREAMS_FILE").unwrap_or_else(|_| FILE.to_string());
+        let file = env::var("HEADWATER_STREAMS_FILE").unwrap_or_else(|| FILE.to_string());
         let mut complaints = Vec::new();
         let mut tunables = DEFAULT;
         if let Ok(text) = std::fs::read_to_string(&file) {
             tunables.read(&text, &file, &mut complaints);
         }
-        if let Ok(text) = std::env::var("HEADWATER_STREAMS") {
+        if let Some(text) = env::var("HEADWATER_STREAMS") {
             tunables.read(&text, "HEADWATER_STREAMS", &mut complaints);
         }
         for complaint in complaints {

@@ -36,9 +36,7 @@ pub fn start() {
     register(Kind::Sctp, &sctp::socket::face::Sctps);
     headwater_streams::head::life::around_fork(endpoint::before_fork, endpoint::after_fork);
     stream::register();
-    if let Ok(text) = std::env::var(endpoint::VARIABLE) {
-        // SAFETY: before the program runs; nobody else reads the environment yet.
-        unsafe { std::env::remove_var(endpoint::VARIABLE) };
+    if let Some(text) = headwater_host::env::take(endpoint::VARIABLE) {
         endpoint::inherit(&text);
     }
 }

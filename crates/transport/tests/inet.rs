@@ -814,7 +814,6 @@ fn held_data_goes_out_without_another_call() {
 fn start_fast_sockets() {
     headwater_host::process::identify();
     headwater_sockets::start();
-    headwater_host::process::arrive();
     headwater_host::process::enable(true);
 }
 

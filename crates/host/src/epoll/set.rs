@@ -77,7 +77,7 @@ impl Set {
 
     pub fn held(&self) -> Held<'_> {
         Held {
-            _section: process::lock(&self.lock),
+            _section: process::lock_own(&self.lock),
             set: self,
         }
     }
@@ -136,7 +136,7 @@ impl Set {
     }
 
     pub fn hold(&self) {
-        core::mem::forget(process::lock(&self.lock));
+        core::mem::forget(process::lock_own(&self.lock));
     }
 
     pub fn let_go(&self) {

@@ -55,6 +55,7 @@ pub fn load() {
         life::after_fork_in_parent();
     }
     extern "C" fn in_child() {
+        process::forked();
         life::after_fork_in_child();
     }
     headwater_host::log::start();

@@ -129,11 +129,9 @@ impl Drop for Inheritance {
 
 /// At start: takes over what the former image left. What makes no sense is left alone.
 pub fn inherit() {
-    let Ok(text) = std::env::var(VARIABLE) else {
+    let Some(text) = headwater_host::env::take(VARIABLE) else {
         return;
     };
-    // SAFETY: before the program runs; nobody else reads the environment yet.
-    unsafe { std::env::remove_var(VARIABLE) };
     let mut known: Vec<(i32, &'static Pipe)> = Vec::new();
     for entry in text.split(';').filter(|e| !e.is_empty()) {
         let numbers: Vec<u64> = entry.split(':').filter_map(|n| n.parse().ok()).collect();

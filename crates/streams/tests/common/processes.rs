@@ -34,7 +34,6 @@ pub fn alone() -> MutexGuard<'static, ()> {
             libc::atexit(tidy);
         }
         headwater_streams::start();
-        process::arrive();
     });
     turn
 }

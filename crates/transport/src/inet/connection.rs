@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
-use headwater_host::{hidden, sys};
+use headwater_host::{board, hidden, sys};
 use headwater_sockets::segment::Tx;
 use headwater_sockets::{conn, life, options, recv, send};
 use libc::iovec;
@@ -147,9 +147,9 @@ impl Socket {
             return begin();
         }
         self.offer(|fd| {
-            let led = life::connecting(fd, &to.storage());
+            let led = board::addr_of(&to.storage()).is_some_and(|to| life::connecting(fd, to));
             began = begin();
-            if led.is_some() && began.is_ok() {
+            if led && began.is_ok() {
                 life::connected(fd);
             }
         });

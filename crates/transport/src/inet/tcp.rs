@@ -53,7 +53,7 @@ fn start_fast_sockets() {
     static ASKED: Once = Once::new();
     ASKED.call_once(|| {
         let config = config::get();
-        if !config.sockets_denied && config.program_allowed(&config::program()) {
+        if !config.sockets_denied && config.this_program_allowed() {
             headwater_sockets::start();
         }
     });

@@ -130,7 +130,7 @@ impl Rules {
 pub fn rules() -> &'static Rules {
     static RULES: OnceLock<Rules> = OnceLock::new();
     RULES.get_or_init(|| {
-        let text = std::env::var("HEADWATER_SCTP_LINK").unwrap_or_default();
+        let text = headwater_host::env::var("HEADWATER_SCTP_LINK").unwrap_or_default();
         Rules::parse(&text).unwrap_or_else(|rule| {
             let wanted = "want [DESTINATION=]auto, shm, udp[:PORT] or raw";
             log::write(

@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 use std::sync::OnceLock;
 
+use headwater_host::env;
 use headwater_host::log::{self, Level};
 
 use super::choice::{self, UDP_PORT};
@@ -13,10 +14,7 @@ use super::link::raw::{Raw, Unusable};
 pub fn udp_port() -> u16 {
     static PORT: OnceLock<u16> = OnceLock::new();
     *PORT.get_or_init(|| {
-        let Some(text) = std::env::var("HEADWATER_SCTP_UDP_PORT")
-            .ok()
-            .filter(|v| !v.is_empty())
-        else {
+        let Some(text) = env::var("HEADWATER_SCTP_UDP_PORT").filter(|v| !v.is_empty()) else {
             return UDP_PORT;
         };
         text.parse()
@@ -34,9 +32,7 @@ pub fn udp_port() -> u16 {
 pub fn largest_packet() -> usize {
     static LARGEST: OnceLock<usize> = OnceLock::new();
     *LARGEST.get_or_init(|| {
-        let Some(text) = std::env::var("HEADWATER_SCTP_MTU")
-            .ok()
-            .filter(|v| !v.is_empty())
+        let Some(text) = env::var("HEADWATER_SCTP_MTU").filter(|v| !v.is_empty())
         else {
             return usize::MAX;
         };

@@ -27,7 +27,8 @@ mod life;
 
 pub use leading::Leading;
 pub use life::{
-    current, existing, exiting, flush_all, flush_due, go_on_in_child, watch_fork_and_exit,
+    after_fork, before_fork, current, existing, exiting, flush_all, flush_due, go_on_in_child,
+    is_watched,
 };
 
 /// Pumps in a row without anything from a link but the first, after which it is looked at only every so often.

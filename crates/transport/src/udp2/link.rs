@@ -22,7 +22,7 @@ impl Link {
     pub fn chosen() -> Link {
         static CHOSEN: OnceLock<Link> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
-            let said = std::env::var("HEADWATER_UDP2_LINK").unwrap_or_default();
+            let said = headwater_host::env::var("HEADWATER_UDP2_LINK").unwrap_or_default();
             Link::read(&said).unwrap_or_else(|| {
                 log::write(
                     Level::Warn,

@@ -22,7 +22,6 @@ pub fn alone() -> MutexGuard<'static, ()> {
         }
         headwater_streams::start();
         headwater_transport::start();
-        process::arrive();
     });
     turn
 }

@@ -109,7 +109,8 @@ pub fn is_usable() -> bool {
 
 /// The module makes a folder for each network namespace. (A socket of it would load the module.)
 fn kernel_has_sctp() -> bool {
-    let insists = std::env::var_os("HEADWATER_SCTP_BESIDE_KERNEL").is_some_and(|v| v == "1");
+    let insists =
+        headwater_host::env::var("HEADWATER_SCTP_BESIDE_KERNEL").is_some_and(|v| v == "1");
     !insists && std::path::Path::new("/proc/thread-self/net/sctp").exists()
 }
 

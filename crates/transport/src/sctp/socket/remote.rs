@@ -18,7 +18,7 @@
 use std::cell::Cell;
 
 use headwater_host::process;
-use headwater_host::sync::{AtomicBool, Ordering};
+use headwater_host::sync::Ordering;
 
 use super::{Socket, face};
 use crate::sctp::stack;
@@ -53,42 +53,36 @@ fn has_left() -> bool {
     keeper::has_left()
 }
 
-/// Once, at start, before anything asks for the stack.
+/// Once, before anything asks for the stack, where somebody calls [`before_fork`], [`after_fork`] and [`exiting`].
 pub fn start() {
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if DONE.swap(true, Ordering::Relaxed) {
-        return;
-    }
-    stack::watch_fork_and_exit();
-    // SAFETY: plain functions of a library that is never unloaded. They come before those of the stack.
-    unsafe {
-        libc::pthread_atfork(
-            Some(forking::before),
-            Some(forking::in_parent),
-            Some(forking::in_child),
-        );
-        libc::atexit(at_exit);
-    }
-    if let Ok(text) = std::env::var(VARIABLE) {
-        // SAFETY: before the program runs; nobody else reads the environment yet.
-        unsafe { std::env::remove_var(VARIABLE) };
+    stack::is_watched();
+    if let Some(text) = headwater_host::env::take(VARIABLE) {
         exec::inherit(&text);
     }
 }
 
-/// Before the stack ends.
-extern "C" fn at_exit() {
+/// Sockets before the stack.
+pub fn before_fork() {
+    forking::before();
+    stack::before_fork();
+}
+
+pub fn after_fork(in_child: bool) {
+    stack::after_fork(in_child);
+    forking::after(in_child);
+}
+
+/// The process ends by exit(3): sockets before the stack.
+pub fn exiting() {
     if !process::is_borrowed() {
         ended(false);
         let _ = std::panic::catch_unwind(face::exiting);
     }
+    let _ = std::panic::catch_unwind(stack::exiting);
 }
 
 /// The process ends, or its image by an exec, before anything of it is let go.
 pub fn ended(exec: bool) {
-    if process::pid() == 0 {
-        return;
-    }
     let _ = std::panic::catch_unwind(|| {
         keeper::leave();
         if exec {

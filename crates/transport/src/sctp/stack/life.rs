@@ -79,19 +79,37 @@ fn flush_holders() {
     }
 }
 
-/// Installs what a fork and the process's end ask for, once. Who installs more after this comes before it there.
-pub fn watch_fork_and_exit() {
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if !DONE.swap(true, Ordering::Relaxed) {
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Somebody calls [`before_fork`], [`after_fork`] and [`exiting`].
+pub fn is_watched() {
+    WATCHED.store(true, Ordering::Relaxed);
+}
+
+/// Installs what a fork and the process's end ask for, unless somebody sees to it.
+fn watch_fork_and_exit() {
+    if !WATCHED.swap(true, Ordering::Relaxed) {
         // SAFETY: plain functions of a library that is never unloaded.
         unsafe {
-            libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
+            libc::pthread_atfork(Some(at_fork), Some(in_parent), Some(in_child));
             libc::atexit(at_exit);
         }
     }
 }
 
-unsafe extern "C" fn before_fork() {
+unsafe extern "C" fn at_fork() {
+    before_fork();
+}
+
+unsafe extern "C" fn in_parent() {
+    after_fork(false);
+}
+
+unsafe extern "C" fn in_child() {
+    after_fork(true);
+}
+
+pub fn before_fork() {
     if process::is_confined() {
         return;
     }
@@ -108,10 +126,20 @@ pub fn go_on_in_child(on: bool) {
     GOES_ON.set(on);
 }
 
-unsafe extern "C" fn in_parent() {
+pub fn after_fork(in_child: bool) {
     if process::is_confined() {
         return;
     }
+    if in_child {
+        settle_in_child();
+    } else {
+        settle_in_parent();
+    }
+    MAKING.unlock();
+    process::end_section();
+}
+
+fn settle_in_parent() {
     if let Some(stack) = copied() {
         if GOES_ON.get() && stack.is_ours() {
             // Not a packet more is taken here.
@@ -119,15 +147,10 @@ unsafe extern "C" fn in_parent() {
         }
         stack.reopen();
     }
-    MAKING.unlock();
-    process::end_section();
 }
 
 /// Nobody else may use the child's copies; a stack of its own is made when it asks for one.
-unsafe extern "C" fn in_child() {
-    if process::is_confined() {
-        return;
-    }
+fn settle_in_child() {
     if let Some(stack) = copied() {
         stack.reopen();
         // Else it is still the parent's, until the child takes it over.
@@ -136,8 +159,6 @@ unsafe extern "C" fn in_child() {
             stack.forked();
         }
     }
-    MAKING.unlock();
-    process::end_section();
 }
 
 extern "C" fn at_exit() {

@@ -42,21 +42,15 @@ enum Kept {
     Theirs,
 }
 
-pub unsafe extern "C" fn before() {
+pub fn before() {
     if !process::is_confined() {
         let _ = std::panic::catch_unwind(prepare);
     }
 }
 
-pub unsafe extern "C" fn in_parent() {
+pub fn after(in_child: bool) {
     if !process::is_confined() {
-        let _ = std::panic::catch_unwind(|| settle(false));
-    }
-}
-
-pub unsafe extern "C" fn in_child() {
-    if !process::is_confined() {
-        let _ = std::panic::catch_unwind(|| settle(true));
+        let _ = std::panic::catch_unwind(|| settle(in_child));
     }
 }
 

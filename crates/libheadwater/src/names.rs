@@ -1,0 +1,100 @@
+//! Which paths may be those of streams, as far as that is known without a system call. Every open(2) of every program comes by here.
+
+use core::ffi::CStr;
+
+use headwater_host::env;
+use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_streams::{attach, drivers};
+use headwater_transport::device;
+use libc::c_int;
+
+use crate::start;
+
+/// May open(2) of this path make a stream? Gets ready for it, then.
+#[inline]
+pub fn may_be_stream(path: &CStr, flags: c_int) -> bool {
+    start::has_streams() || begins(path, flags)
+}
+
+#[cold]
+fn begins(path: &CStr, flags: c_int) -> bool {
+    let bytes = path.to_bytes();
+    let stream = match bytes.strip_prefix(b"/dev/") {
+        Some(name) if !name.starts_with(b"shm/") => is_device(name),
+        _ => {
+            let kernels = bytes.starts_with(b"/proc/") || bytes.starts_with(b"/sys/");
+            !kernels && sees_attached() && attach::is_attached(path, flags)
+        }
+    };
+    stream && start::streams()
+}
+
+/// A name of ours below /dev?
+fn is_device(name: &[u8]) -> bool {
+    if name == b"fifo" || name.starts_with(b"fifo.") || name.starts_with(b"streams/") {
+        return true;
+    }
+    let transport = name.strip_prefix(b"inet/").unwrap_or(name);
+    drivers::NAMES.iter().any(|n| n.as_bytes() == name)
+        || device::ALL.iter().any(|(n, _)| n.as_bytes() == transport)
+}
+
+const UNKNOWN: u32 = 0;
+const NO: u32 = 1;
+const YES: u32 = 2;
+
+/// Does this process look for names that other processes have attached to files? To ask for them takes system calls, which a
+/// program that was preloaded for its sockets' sake is spared: it is to be linked with the library, or HEADWATER_NAMES=1.
+fn sees_attached() -> bool {
+    static SEES: AtomicU32 = AtomicU32::new(UNKNOWN);
+    match SEES.load(Ordering::Relaxed) {
+        UNKNOWN => {
+            let sees = env::is_set("HEADWATER_NAMES", &["0"]) || is_needed();
+            SEES.store(if sees { YES } else { NO }, Ordering::Relaxed);
+            sees
+        }
+        known => known == YES,
+    }
+}
+
+/// The names by which programs are linked with the library, up to their versions.
+const OURS: [&[u8]; 3] = [b"libheadwater.so", b"libstreams.so", b"libxti.so"];
+
+/// Is the library needed by the program, or by another library of it, rather than preloaded?
+fn is_needed() -> bool {
+    // SAFETY: calls the function below for each object while the loader keeps them in place.
+    unsafe { libc::dl_iterate_phdr(Some(needs_us), core::ptr::null_mut()) != 0 }
+}
+
+unsafe extern "C" fn needs_us(
+    object: *mut libc::dl_phdr_info,
+    _: usize,
+    _: *mut libc::c_void,
+) -> c_int {
+    let object = &*object;
+    let headers = core::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum as usize);
+    let Some(dynamic) = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC) else {
+        return 0;
+    };
+    const NULL: u64 = 0;
+    const NEEDED: u64 = 1;
+    const STRTAB: u64 = 5;
+    let entries = || {
+        let at = (object.dlpi_addr + dynamic.p_vaddr) as *const [u64; 2];
+        (0..).map(move |i| *at.add(i)).take_while(|e| e[0] != NULL)
+    };
+    let Some([_, strings]) = entries().find(|e| e[0] == STRTAB) else {
+        return 0;
+    };
+    // The loader has made it an address, except where the object is read-only (the vDSO).
+    let strings = match strings < object.dlpi_addr {
+        true => strings + object.dlpi_addr,
+        false => strings,
+    };
+    let names_us = |e: [u64; 2]| {
+        let needed = CStr::from_ptr((strings + e[1]) as *const libc::c_char).to_bytes();
+        let file = needed.rsplit(|&c| c == b'/').next().unwrap_or(needed);
+        OURS.iter().any(|ours| file.starts_with(ours))
+    };
+    entries().filter(|e| e[0] == NEEDED).any(names_us) as c_int
+}

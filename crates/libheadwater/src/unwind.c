@@ -1,0 +1,137 @@
+/* The unwinder, which panics and cancelled threads need: libgcc_s.so.1, loaded with the first socket or stream instead of with every
+ * program that the library is preloaded into, where it cost more than all the rest of it. It must be the same one that the C
+ * library loads for pthread_cancel(3), for its contexts go through our frames; so a static copy will not do.
+ *
+ * Rust's standard library calls these names; hidden ones here are found before those of the shared object. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#pragma GCC visibility push(hidden)
+
+enum name {
+	BACKTRACE, DELETE, ENCLOSING, CFA, DATA_BASE, IP, IP_INFO, SPECIFIC, REGION, TEXT_BASE, RAISE, RESUME, SET_REGISTER, SET_IP, NAMES
+};
+
+static const char names[NAMES][32] = {
+	[BACKTRACE] = "_Unwind_Backtrace",
+	[DELETE] = "_Unwind_DeleteException",
+	[ENCLOSING] = "_Unwind_FindEnclosingFunction",
+	[CFA] = "_Unwind_GetCFA",
+	[DATA_BASE] = "_Unwind_GetDataRelBase",
+	[IP] = "_Unwind_GetIP",
+	[IP_INFO] = "_Unwind_GetIPInfo",
+	[SPECIFIC] = "_Unwind_GetLanguageSpecificData",
+	[REGION] = "_Unwind_GetRegionStart",
+	[TEXT_BASE] = "_Unwind_GetTextRelBase",
+	[RAISE] = "_Unwind_RaiseException",
+	[RESUME] = "_Unwind_Resume",
+	[SET_REGISTER] = "_Unwind_SetGR",
+	[SET_IP] = "_Unwind_SetIP",
+};
+
+static void *found[NAMES];
+
+/* Finds all of them. Nonzero: they are there. Twice at once does no harm. */
+int hw_load_unwinder(void)
+{
+	if (__atomic_load_n(&found[NAMES - 1], __ATOMIC_ACQUIRE))
+		return 1;
+	void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
+	if (!library)
+		return 0;
+	for (int i = 0; i < NAMES; i++) {
+		void *at = dlsym(library, names[i]);
+		if (!at)
+			return 0;
+		__atomic_store_n(&found[i], at, __ATOMIC_RELEASE);
+	}
+	return 1;
+}
+
+static void *find(enum name name)
+{
+	if (!hw_load_unwinder()) {
+		/* As the C library does when it can't load it for pthread_cancel(3). */
+		static const char told[] = "headwater: libgcc_s.so.1 is needed to unwind\n";
+		if (isatty(2) && write(2, told, sizeof told - 1) < 0)
+			abort();
+		abort();
+	}
+	return found[name];
+}
+
+#define CALL(name, type, ...) ((__typeof__(&type))find(name))(__VA_ARGS__)
+
+_Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn f, void *argument)
+{
+	return CALL(BACKTRACE, _Unwind_Backtrace, f, argument);
+}
+
+void _Unwind_DeleteException(struct _Unwind_Exception *e)
+{
+	CALL(DELETE, _Unwind_DeleteException, e);
+}
+
+void *_Unwind_FindEnclosingFunction(void *pc)
+{
+	return CALL(ENCLOSING, _Unwind_FindEnclosingFunction, pc);
+}
+
+_Unwind_Word _Unwind_GetCFA(struct _Unwind_Context *c)
+{
+	return CALL(CFA, _Unwind_GetCFA, c);
+}
+
+_Unwind_Ptr _Unwind_GetDataRelBase(struct _Unwind_Context *c)
+{
+	return CALL(DATA_BASE, _Unwind_GetDataRelBase, c);
+}
+
+_Unwind_Ptr _Unwind_GetIP(struct _Unwind_Context *c)
+{
+	return CALL(IP, _Unwind_GetIP, c);
+}
+
+_Unwind_Ptr _Unwind_GetIPInfo(struct _Unwind_Context *c, int *before)
+{
+	return CALL(IP_INFO, _Unwind_GetIPInfo, c, before);
+}
+
+void *_Unwind_GetLanguageSpecificData(struct _Unwind_Context *c)
+{
+	return CALL(SPECIFIC, _Unwind_GetLanguageSpecificData, c);
+}
+
+_Unwind_Ptr _Unwind_GetRegionStart(struct _Unwind_Context *c)
+{
+	return CALL(REGION, _Unwind_GetRegionStart, c);
+}
+
+_Unwind_Ptr _Unwind_GetTextRelBase(struct _Unwind_Context *c)
+{
+	return CALL(TEXT_BASE, _Unwind_GetTextRelBase, c);
+}
+
+/* The frame of this function, and of the next, is one more that is unwound, and has nothing to clean up. */
+_Unwind_Reason_Code _Unwind_RaiseException(struct _Unwind_Exception *e)
+{
+	return CALL(RAISE, _Unwind_RaiseException, e);
+}
+
+void _Unwind_Resume(struct _Unwind_Exception *e)
+{
+	CALL(RESUME, _Unwind_Resume, e);
+	abort();
+}
+
+void _Unwind_SetGR(struct _Unwind_Context *c, int n, _Unwind_Word value)
+{
+	CALL(SET_REGISTER, _Unwind_SetGR, c, n, value);
+}
+
+void _Unwind_SetIP(struct _Unwind_Context *c, _Unwind_Ptr ip)
+{
+	CALL(SET_IP, _Unwind_SetIP, c, ip);
+}
