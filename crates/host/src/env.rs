@@ -115,6 +115,11 @@ pub fn is_set(name: &str, not: &[&str]) -> bool {
         && remembered(name).is_some_and(|v| !v.is_empty() && !not.iter().any(|n| n.as_bytes() == v))
 }
 
+/// Is this the shared object, rather than a program in Rust that uses the crates alone?
+pub fn is_remembered() -> bool {
+    STATE.load(Ordering::Acquire) & REMEMBERED != 0
+}
+
 /// Did the variables that were remembered not all have room?
 pub fn was_too_long() -> bool {
     STATE.load(Ordering::Acquire) & TOO_LONG != 0

@@ -24,6 +24,7 @@ static LOADED: extern "C" fn() = loaded;
 extern "C" fn loaded() {
     env::remember();
     process::loaded(crate::variadic::is_single_threaded());
+    log::loaded();
     crate::variadic::start();
     // SAFETY: plain functions; the handlers are registered before any of the program's.
     unsafe {
