@@ -350,7 +350,6 @@ mod tests {
             index: 1,
             in_use: AtomicU32::new(0),
             released_at: AtomicU64::new(0),
-            memory: -1,
         };
         m.renew();
         assert!(!m.is_for(tuple(1).words()));
