@@ -114,11 +114,6 @@ pub fn begin() {
     let Some(text) = headwater_host::env::take(VARIABLE) else {
         return;
     };
-    // SAFETY: a number.
-    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-        // Who started it has fewer rights, and must not choose the memory that it believes.
-        return;
-    }
     let mut entries: Vec<Entry> = Vec::new();
     let mut numbers = Vec::new();
     for heir in text.split(';').filter_map(Heir::parse) {
