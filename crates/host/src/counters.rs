@@ -63,6 +63,7 @@ reasons! {
     Stalled: "stalled",
     Confined: "confined",
     NotNow: "not-now",
+    Sanitizer: "sanitizer",
 }
 
 static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];

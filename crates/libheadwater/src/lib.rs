@@ -35,6 +35,7 @@ mod passed;
 mod process;
 mod real;
 mod round;
+mod sanitizer;
 mod sctp;
 mod sockets;
 mod start;

@@ -15,7 +15,7 @@ use headwater_streams::head::life as streams;
 use headwater_transport::endpoint;
 use headwater_transport::sctp::socket::{face, remote};
 
-use crate::environment;
+use crate::{environment, sanitizer};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -100,7 +100,15 @@ pub fn sockets() -> bool {
 fn begin_sockets() {
     begin_any();
     let c = config::get();
-    let ours = c.sockets && c.this_program_allowed();
+    let sanitized = sanitizer::is_here();
+    if sanitized {
+        counters::note(counters::Reason::Sanitizer);
+        log::write(
+            Level::Warn,
+            format_args!("built with a sanitizer: its sockets stay with the kernel"),
+        );
+    }
+    let ours = c.sockets && c.this_program_allowed() && !sanitized;
     if ours {
         headwater_sockets::start();
         process::enable(true);
