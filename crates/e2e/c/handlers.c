@@ -203,9 +203,12 @@ static void life(void) {
     WORKS(close(fds[0]));
 }
 
-/* All of it twice: first of all in a program that has just begun, then in one that has everything. */
+/* All of it three times: in a program whose first listener a handler makes, in one that has just made one elsewhere, as the library
+ * begins, and in one that has everything. */
 static void lives(const char *room) {
     take_room(atoi(room));
+    life();
+    close(listen_somewhere(&place));
     life();
     life();
     if (getenv("DEPTHS"))
