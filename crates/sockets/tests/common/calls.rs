@@ -293,7 +293,7 @@ fn connect_with(v6: bool, port: u16, buffers: i32) -> Result<Socket, Errno> {
     let fd = tcp(v6);
     limit_buffers(fd, buffers);
     let (sa, len) = address(v6, port);
-    let watched = life::connecting(fd, &sa).is_some();
+    let watched = headwater_host::board::addr_of(&sa).is_some_and(|to| life::connecting(fd, to));
     // SAFETY: the address is valid for its length, and fd is ours.
     unsafe {
         if libc::connect(fd, &sa as *const _ as *const libc::sockaddr, len) != 0 {
