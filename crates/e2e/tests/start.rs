@@ -144,3 +144,42 @@ fn a_number_that_became_a_file_is_not_standard_error() {
     let (said, data) = listens("reused", &[("HEADWATER_LOG", "debug")]);
     assert_eq!((said.as_str(), data.as_str()), ("", "mine"));
 }
+
+/// A copy that belongs to somebody else and is set-user-ID, which root can make; anybody else skips this.
+#[test]
+fn a_set_user_id_program_trusts_no_variable() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let at = |name: &str| folder.path().join(name);
+    let open = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode));
+    open(folder.path(), 0o777).expect("our own folder");
+    std::fs::copy(library(), at("libheadwater.so.0")).expect("a copy of the library");
+    let built = Command::new("cc")
+        .arg("-o")
+        .args([
+            at("own"),
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("c/start.c"),
+        ])
+        .arg(at("libheadwater.so.0"))
+        .arg(format!(
+            "-Wl,-rpath,{},--no-as-needed",
+            folder.path().display()
+        ))
+        .status();
+    assert!(built.expect("cc is installed").success());
+    let lines = at("lines");
+    let variables = [(
+        "HEADWATER_STATS_FILE",
+        lines.to_str().expect("a plain name"),
+    )];
+    let program = at("own");
+    let name = program.to_str().expect("a plain name");
+    let output = run("env", &[name, "listen"], &variables, folder.path());
+    assert!(output.status.success() && lines.exists(), "{output:?}");
+    std::fs::remove_file(&lines).expect("our own file");
+    if chown(&program, Some(65534), None).is_err() || open(&program, 0o4755).is_err() {
+        return;
+    }
+    let output = run("env", &[name, "listen"], &variables, folder.path());
+    assert!(output.status.success() && !lines.exists(), "{output:?}");
+}
