@@ -171,10 +171,16 @@ fn is_guarded(signal: i32) -> bool {
     GUARDED.contains(&signal) && GUARDING.load(Ordering::Acquire)
 }
 
+static REAL: crate::next::Next = crate::next::Next::new(c"sigaction");
+
+/// Before [`guard_copies`], which may come in a handler: looking names up may allocate.
+pub fn prepare() {
+    REAL.address();
+}
+
 /// From now on a copy in which a wrong pointer of the program's faults ends in a panic that its caller catches. The program sees
 /// nothing of the handler that this takes.
 pub fn guard_copies() {
-    static NEXT: crate::next::Next = crate::next::Next::new(c"sigaction");
     if GUARDING.swap(true, Ordering::AcqRel) {
         return;
     }
@@ -185,7 +191,7 @@ pub fn guard_copies() {
         ACTIONS[signal as usize].store(0, Ordering::Release);
         // SAFETY: the C library's own, which knows how handlers return; all zeroes is a valid action.
         unsafe {
-            let real: Sigaction = core::mem::transmute(NEXT.address());
+            let real: Sigaction = core::mem::transmute(REAL.address());
             let mut action: libc::sigaction = core::mem::zeroed();
             action.sa_sigaction = wrapper as *const () as usize;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;

@@ -75,6 +75,7 @@ pub fn start() {
     record::prepare();
     headwater_host::idle::register(link::tidy);
     pins::prepare();
+    headwater_host::signal::prepare();
     register(Kind::Socket, &readiness::Sockets);
     STARTED.store(true, Ordering::Release);
 }
