@@ -45,10 +45,9 @@ static void names_server(int fd) {
     char buf[100];
     fill(buf, 0, 100);
     must(__write(fd, buf, 50)), must(__send(fd, buf + 50, 50, 0));
-    for (int n = 0; n < 100; n += must(__read(fd, buf + n, 100 - n))) {
-        struct pollfd p = {fd, POLLIN, 0};
-        say("poll %d", __poll(&p, 1, 10000));
-    }
+    await_bytes(fd, 100);
+    struct pollfd p = {fd, POLLIN, 0};
+    say("poll %d, %zd", __poll(&p, 1, 10000), __read(fd, buf, 100));
     check(buf, 0, 100);
     must(__write(fd, buf, 10));
     fd_set r;

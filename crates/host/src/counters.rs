@@ -64,6 +64,8 @@ reasons! {
     Confined: "confined",
     NotNow: "not-now",
     Sanitizer: "sanitizer",
+    UnseenWaits: "unseen-waits",
+    Uring: "io-uring",
 }
 
 static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];

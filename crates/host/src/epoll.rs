@@ -161,6 +161,20 @@ pub fn allows(fd: i32) -> bool {
     allowed
 }
 
+/// Are all sets that `fd` is in waited for by calls of ours?
+pub fn is_waited_for(fd: i32) -> bool {
+    let mut all = true;
+    for_sets(|set| all &= set.is_waited() || !set.has(fd));
+    all
+}
+
+/// Is `fd` in a set that is waited for by calls of ours, for `event`?
+pub fn covers(fd: i32, event: u32) -> bool {
+    let mut covered = false;
+    for_sets(|set| covered |= set.is_waited() && set.asks(fd, event));
+    covered
+}
+
 /// `fd` is about to be closed (or replaced) by the program.
 pub fn closing(fd: i32) {
     for_sets(|set| set.forget(fd));
@@ -178,6 +192,7 @@ pub fn created(ep: i32) {
 
 fn arm_set(h: Handle) {
     if let Some(set) = by_handle(h) {
+        set.see_wait();
         set.arm_hot();
     }
 }
@@ -306,7 +321,10 @@ fn for_those(which: core::ops::Range<u32>, mut f: impl FnMut(&'static Set)) {
 /// A set as a member of another set, or of poll's: readable when something hot is ready.
 impl Descriptor for Sets {
     fn ready(&self, h: Handle, want: u32) -> u32 {
-        let ready = by_handle(h).is_some_and(|set| set.any_ready());
+        let ready = by_handle(h).is_some_and(|set| {
+            set.see_wait();
+            set.any_ready()
+        });
         if ready { want & libc::POLLIN as u32 } else { 0 }
     }
     fn arm(&self, h: Handle, _want: u32) {

@@ -133,6 +133,8 @@ pub struct Conn {
     /// Listener: the process that posted it.
     pub posted_by: AtomicU64,
     rest: AtomicPtr<Rest>,
+    /// Directions for which a wait of the program was seen (see unseen.rs).
+    pub waited: AtomicU32,
     /// The number is one of the library's own (a transport endpoint's), not the program's.
     pub ours: AtomicU32,
     /// Client: the connection that was offered.
@@ -251,6 +253,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         &c.gone,
         &c.closed,
         &c.ours,
+        &c.waited,
     ] {
         word.store(0, Ordering::Relaxed);
     }

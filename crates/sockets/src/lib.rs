@@ -16,6 +16,7 @@
 //!   switch      the protocol: each direction moves between kernel and ring, byte-exactly, any number of times
 //!   readiness   poll, select, epoll
 //!   confine     before seccomp: everything goes back to the kernel
+//!   unseen      waits that do not pass through us
 //!   truth, look what the kernel counted; how the shadow ended
 //!   conn, record, segment   state: of a process, of an end, of both ends
 //! ```
@@ -44,6 +45,7 @@ pub mod splice;
 pub mod switch;
 pub mod takeover;
 pub mod truth;
+pub mod unseen;
 pub mod worth;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -24,6 +24,9 @@ impl Descriptor for Sockets {
     #[inline]
     fn ready(&self, h: Handle, want: u32) -> u32 {
         let Some((c, v)) = carried(h) else {
+            if let Some(c) = conn::get(h) {
+                c.see_wait(want);
+            }
             return if confine::has_rest(h) { want & IN } else { 0 };
         };
         switch::help_withdraw(c, &v);
@@ -43,6 +46,7 @@ impl Descriptor for Sockets {
 
     fn arm(&self, h: Handle, want: u32) {
         let Some((c, v)) = carried(h) else { return };
+        c.see_wait(want);
         if want & IN != 0 {
             v.in_ring().reader_sleeps();
         }

@@ -20,7 +20,7 @@ use crate::look::Shown;
 use crate::pins::{Pin, Sleep};
 use crate::record::NONBLOCK;
 use crate::segment::{PIN, Tx, View};
-use crate::{confine, guard, link, look, pins, switch, takeover};
+use crate::{confine, guard, link, look, pins, switch, takeover, unseen};
 
 /// Pauses, a fraction of a microsecond together, for which a reader of a one-way stream leaves the writer alone.
 const GATHER: u32 = 16;
@@ -255,8 +255,13 @@ unsafe fn attempt(
             }
             Step::Again => {
                 if flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
+                    // A look by the way is not followed by a wait.
+                    if flags & MSG_PEEK == 0 && !unseen::nothing_to_read(c, v) {
+                        continue;
+                    }
                     return Some(Err(EAGAIN));
                 }
+                c.see_blocking(unseen::IN);
                 if !pin(c, v, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }

@@ -14,7 +14,7 @@ use crate::pins::{Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR};
 use crate::recv::{self, Outcome1, Own, partial};
 use crate::segment::{CLOSING, PIN, TCPONLY, Tx, View};
-use crate::{guard, look, pins, switch, takeover};
+use crate::{guard, look, pins, switch, takeover, unseen};
 
 /// A large write is published in pieces, so that the reader copies one while the writer copies the next.
 const CHUNK: usize = 16 << 10;
@@ -257,9 +257,13 @@ unsafe fn attempt(
             }
             Step::Full => {
                 if !patient {
+                    if !unseen::no_room(c, v) {
+                        continue;
+                    }
                     c.full.fetch_add(1, Ordering::Relaxed);
                     return Err(EAGAIN);
                 }
+                c.see_blocking(unseen::OUT);
                 wait(c, v, buffers.left, end)?;
             }
         }
@@ -392,6 +396,10 @@ fn by_ring(
         return Ok(Some(Step::Full));
     }
     switch::ring_reader(v);
+    // A reader that went to the kernel meanwhile sees nothing of what was just published.
+    if Tx(d.send.tx.load(Ordering::Acquire)).has(PIN) {
+        switch::help_withdraw(c, v);
+    }
     Ok(Some(Step::Sent))
 }
 

@@ -197,6 +197,12 @@ pub fn pin(c: &Conn, v: &View<'_>) -> bool {
     pinned
 }
 
+/// Pinned, and the peer has not yet sent by the kernel what was in the ring then?
+pub fn behind_pin(v: &View<'_>) -> bool {
+    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    w.has(PIN) && w.by_ring() && !v.in_ring().is_empty()
+}
+
 /// The peer reads only the kernel from here on: send what it has not read by the kernel, then go on there for good. False
 /// when the kernel is full for now.
 pub fn withdraw(c: &Conn, v: &View<'_>) -> bool {

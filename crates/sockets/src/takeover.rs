@@ -11,7 +11,7 @@ use crate::conn::{self, Conn, Phase, Role};
 use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::truth::{self, Truth, Unknown};
-use crate::{lend, link, options, proof, worth};
+use crate::{lend, link, options, proof, unseen, worth};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
 /// and its answer is left alone.
@@ -66,6 +66,12 @@ fn post(c: &Conn, fd: i32, board: &Board) {
     if c.record().holders.load(Ordering::Acquire) != 1 {
         return decline(c, fd, Reason::PassedOn);
     }
+    if !unseen::may_carry(c, fd) {
+        if unseen_or_young(c) == Reason::UnseenWaits {
+            decline(c, fd, Reason::UnseenWaits);
+        }
+        return;
+    }
     let Some(tuple) = tuple_of(fd, Role::Client) else {
         return;
     };
@@ -78,6 +84,15 @@ fn post(c: &Conn, fd: i32, board: &Board) {
             c.set_offer(Some(offer));
         }
         None => decline(c, fd, Reason::BoardFull),
+    }
+}
+
+/// A wait may be seen yet, until a connection is older.
+fn unseen_or_young(c: &Conn) -> Reason {
+    if c.operations.load(Ordering::Relaxed) < unseen::GIVES_UP {
+        Reason::Stalled
+    } else {
+        Reason::UnseenWaits
     }
 }
 
@@ -106,6 +121,9 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
     let claimed = (|| {
         if !epoll::allows(fd) {
             return Err(Reason::EpollExclusive);
+        }
+        if !unseen::may_carry(c, fd) {
+            return Err(unseen_or_young(c));
         }
         if !options::allow(fd) {
             return Err(Reason::Option);
@@ -147,6 +165,9 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
     let attached = (|| {
         if !epoll::allows(fd) {
             return Err(Reason::EpollExclusive);
+        }
+        if !unseen::may_carry(c, fd) {
+            return Err(unseen_or_young(c));
         }
         if !options::allow(fd) {
             return Err(Reason::Option);

@@ -33,6 +33,9 @@ pub struct Set {
     pub waiters: AtomicU32,
     /// Takes no carried connections: inherited over fork, or data that looks like tags.
     pub refused: AtomicU32,
+    /// It was waited for by a call of ours. Until then the program may wait by system calls of its own, to which the kernel
+    /// would tell our tags.
+    waited: AtomicU32,
     pub learner: Learner,
 }
 
@@ -71,6 +74,7 @@ impl Set {
             concerned: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             refused: AtomicU32::new(0),
+            waited: AtomicU32::new(0),
             learner: Learner::new(),
         }
     }
@@ -101,6 +105,7 @@ impl Set {
         self.ep.store(ep, Ordering::Relaxed);
         self.refused.store(0, Ordering::Relaxed);
         self.concerned.store(0, Ordering::Relaxed);
+        self.waited.store(0, Ordering::Relaxed);
         // Not the waiters: somebody may still wait on the closed one, and too many cost nothing but rings.
         true
     }
@@ -145,6 +150,51 @@ impl Set {
         process::end_section();
     }
 
+    pub fn is_waited(&self) -> bool {
+        self.waited.load(Ordering::Acquire) != 0
+    }
+
+    /// A wait begins. What was put in carried before the first one is told by us from now on.
+    #[inline]
+    pub fn see_wait(&self) {
+        if !self.is_waited() {
+            self.first_wait();
+        }
+    }
+
+    #[cold]
+    fn first_wait(&self) {
+        if self.waited.swap(1, Ordering::AcqRel) != 0 {
+            return;
+        }
+        let plain: Vec<(i32, Handle)> = {
+            let inner = self.held();
+            let plain = inner.regs.iter().filter(|r| {
+                !r.carried
+                    && r.h.kind() == Kind::Socket
+                    && r.d.is_some_and(|d| d.bell(r.h).is_some())
+            });
+            plain.map(|r| (r.fd, r.h)).collect()
+        };
+        for (fd, h) in plain {
+            if self.takes(h) {
+                self.carry(fd);
+            }
+        }
+    }
+
+    pub fn has(&self, fd: i32) -> bool {
+        self.held().find(fd).is_some()
+    }
+
+    /// Does the program ask for `event` of it here?
+    pub fn asks(&self, fd: i32, event: u32) -> bool {
+        let inner = self.held();
+        inner
+            .find(fd)
+            .is_some_and(|i| !inner.regs[i].parked && inner.regs[i].events & event != 0)
+    }
+
     pub fn allows(&self, fd: i32) -> bool {
         let inner = self.held();
         match inner.find(fd) {
@@ -160,7 +210,7 @@ impl Set {
     /// of it.
     fn takes(&self, h: Handle) -> bool {
         match self.refused.load(Ordering::Relaxed) {
-            0 => true,
+            0 => h.kind() != Kind::Socket || self.is_waited(),
             INHERITED => h.kind() == Kind::Sctp,
             _ => false,
         }

@@ -51,6 +51,7 @@ impl Set {
         within: Timeout,
         mask: *const sigset_t,
     ) -> i32 {
+        self.see_wait();
         let timeout = within.ns;
         let deadline = timeout.map(|t| sys::now().saturating_add(t));
         if self.concerned.load(Ordering::SeqCst) == 0

@@ -1,0 +1,146 @@
+/* Programs that wait by system calls of their own, and read and write by the C library's functions: Rust's rustix is so. */
+#include "common.h"
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
+/* A system call that passes through no function. */
+static long inline_call(long n, long a, long b, long c, long d) {
+    long r;
+    register long fourth __asm__("r10") = d;
+    __asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(fourth) : "rcx", "r11", "memory");
+    return r;
+}
+
+static int inline_set(int fd, uint32_t events) {
+    struct epoll_event e = {events, {.u64 = 42}};
+    int ep = inline_call(SYS_epoll_create1, 0, 0, 0, 0);
+    must((int)inline_call(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, fd, (long)&e));
+    return ep;
+}
+
+static void inline_wait(int ep) {
+    struct epoll_event e = {0, {0}};
+    int n = inline_call(SYS_epoll_wait, ep, (long)&e, 1, 20000);
+    if (n != 1 || e.data.u64 != 42) {
+        errno = n == 0 ? ETIMEDOUT : EPROTO;
+        fail("inline wait");
+    }
+}
+
+/* Reads what there is, as an event loop does: first the call, then the wait. */
+static void loop_recv(int fd, int ep, uint64_t at, size_t n) {
+    char buf[4096];
+    while (n > 0) {
+        ssize_t r = recv(fd, buf, n < sizeof buf ? n : sizeof buf, 0);
+        if (r < 0 && errno == EAGAIN) {
+            inline_wait(ep);
+            continue;
+        }
+        check(buf, at, must(r));
+        at += r, n -= r;
+    }
+}
+
+/* As a loop that is told first. */
+static void told_recv(int fd, int ep, uint64_t at, size_t n) {
+    char buf[4096];
+    while (n > 0) {
+        inline_wait(ep);
+        ssize_t r = must(recv(fd, buf, sizeof buf, 0));
+        check(buf, at, r);
+        at += r, n -= r;
+    }
+}
+
+static void loop_send(int fd, int ep, uint64_t at, size_t n) {
+    char buf[4096];
+    while (n > 0) {
+        size_t k = n < sizeof buf ? n : sizeof buf;
+        fill(buf, at, k);
+        ssize_t r = send(fd, buf, k, 0);
+        if (r < 0 && errno == EAGAIN) {
+            inline_wait(ep);
+            continue;
+        }
+        at += must(r), n -= r;
+    }
+}
+
+/* The peer answers each message after a while, so that it is waited for. */
+static void slow_echo(int fd, int rounds) {
+    char buf[100];
+    for (int i = 0; i < rounds; i++) {
+        recv_all(fd, buf, sizeof buf);
+        usleep(1000);
+        send_all(fd, buf, sizeof buf);
+    }
+}
+
+/* A connection that has been carried before anybody waits so. */
+static void carried_server(int fd) {
+    int ep = inline_set(fd, EPOLLIN | EPOLLET);
+    nonblocking(fd, 1);
+    for (int i = 0; i < 100; i++) {
+        loop_send(fd, ep, 0, 100);
+        loop_recv(fd, ep, 0, 100);
+    }
+    say("done");
+}
+static void carried_client(int fd) { slow_echo(fd, 100); }
+
+/* One that begins so, on either end. */
+static void young(int edge, int told) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    pid_t pid = must(fork());
+    int client = pid == 0;
+    int fd = client ? connect_to(&at) : must(accept(l, NULL, NULL));
+    int ep = inline_set(fd, EPOLLIN | (edge ? EPOLLET : 0));
+    int both = inline_set(fd, EPOLLOUT);
+    nonblocking(fd, 1);
+    for (int i = 0; i < 200; i++) {
+        if (client)
+            loop_send(fd, both, 0, 100);
+        (told ? told_recv : loop_recv)(fd, ep, 0, 100);
+        if (!client)
+            usleep(500), loop_send(fd, both, 0, 100);
+    }
+    if (client)
+        _exit(0);
+    int status = -1;
+    must(waitpid(pid, &status, 0));
+    say("status %x", status);
+}
+static void edges_server(int fd) { young(1, 0), exit(fd < 0); }
+static void edges_client(int fd) { recv(fd, &fd, 1, 0); }
+static void levels_server(int fd) { young(0, 1), exit(fd < 0); }
+static void levels_client(int fd) { recv(fd, &fd, 1, 0); }
+
+/* Room, where it is waited for so. */
+static void room_server(int fd) {
+    int ep = inline_set(fd, EPOLLOUT | EPOLLET);
+    nonblocking(fd, 1);
+    loop_send(fd, ep, 0, 8 << 20);
+    say("sent");
+}
+static void room_client(int fd) {
+    usleep(300000);
+    recv_noise(fd, 0, 8 << 20);
+    say("all there");
+}
+
+/* A set that is made by the C library's functions gives the program's own data, whoever waits. */
+static void tags_server(int fd) {
+    struct epoll_event e = {EPOLLIN, {.u64 = 42}};
+    int ep = must(epoll_create1(0));
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    nonblocking(fd, 1);
+    for (int i = 0; i < 100; i++) {
+        send_noise(fd, 0, 100);
+        loop_recv(fd, ep, 0, 100);
+    }
+    say("done");
+}
+static void tags_client(int fd) { slow_echo(fd, 100); }
+
+CASES(CASE(carried), CASE(edges), CASE(levels), CASE(room), CASE(tags))

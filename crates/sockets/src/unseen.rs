@@ -1,0 +1,95 @@
+//! Waits that do not pass through us: a program may wait for a connection by system calls of its own (inline assembly, as
+//! Rust's rustix makes them). The kernel then knows nothing of what is in a ring, and the program would wait for ever.
+//!
+//! A connection that does not block is taken over only once a wait for it was *seen*: in a set of poll or select, or in an epoll
+//! set that is waited for by a call of ours. Before a carried one says EAGAIN in a direction for which none was seen, that direction goes
+//! to the kernel for good.
+
+use headwater_host::counters::{self, Reason};
+use headwater_host::sync::Ordering;
+use headwater_host::{epoll, sys};
+
+use crate::conn::Conn;
+use crate::segment::View;
+use crate::switch;
+
+pub const IN: u32 = libc::POLLIN as u32;
+pub const OUT: u32 = libc::POLLOUT as u32;
+/// The same of waits in a call that blocks are this much higher.
+const BLOCKING: u32 = 16;
+
+/// Operations after which a connection for which no wait was seen is left to the kernel.
+pub const GIVES_UP: u32 = 64;
+/// How long a peer that has just published is given to see that it is to send by the kernel.
+const PATIENCE: u64 = 20_000_000;
+
+impl Conn {
+    /// A wait for `events` passes through us.
+    #[inline]
+    pub fn see_wait(&self, events: u32) {
+        self.see_bits(events & (IN | OUT));
+    }
+
+    /// A call of the program waits in it, as those of a connection that blocks do.
+    pub fn see_blocking(&self, event: u32) {
+        self.see_bits(event << BLOCKING);
+    }
+
+    #[inline]
+    fn see_bits(&self, bits: u32) {
+        if self.waited.load(Ordering::Relaxed) & bits != bits {
+            self.waited.fetch_or(bits, Ordering::Relaxed);
+        }
+    }
+
+    /// Will whoever waits for `event` be told by us? Where calls block by themselves, who has waited in one will do so again.
+    fn is_covered(&self, event: u32) -> bool {
+        let mut seen = self.waited.load(Ordering::Relaxed);
+        if !self.is_nonblocking() {
+            seen |= seen >> BLOCKING;
+        }
+        if seen & event != 0 || self.ours.load(Ordering::Relaxed) != 0 {
+            return true;
+        }
+        let covered = epoll::covers(self.fd(), event);
+        if covered {
+            self.see_wait(event);
+        }
+        covered
+    }
+}
+
+/// May the connection be taken over, as far as its waits go?
+pub fn may_carry(c: &Conn, fd: i32) -> bool {
+    if !epoll::is_waited_for(fd) {
+        return false;
+    }
+    let flags = sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
+    flags & libc::O_NONBLOCK == 0 || c.is_covered(IN) || c.is_covered(OUT)
+}
+
+/// There is nothing to read. True: the program may be told so; else look again.
+pub fn nothing_to_read(c: &Conn, v: &View<'_>) -> bool {
+    if c.is_covered(IN) || !switch::pin(c, v) {
+        return true;
+    }
+    counters::fallback(Reason::UnseenWaits);
+    // What was published just before is the peer's to send again; it was rung.
+    let end = sys::now() + PATIENCE;
+    while switch::behind_pin(v) && sys::now() < end {
+        std::thread::yield_now();
+    }
+    false
+}
+
+/// There is no room to write. True: the program may be told so; else look again.
+pub fn no_room(c: &Conn, v: &View<'_>) -> bool {
+    if c.is_covered(OUT) {
+        return true;
+    }
+    counters::fallback(Reason::UnseenWaits);
+    switch::tcp_only(v);
+    switch::unswitch(v);
+    // Pinned by the peer, it is on its way to the kernel already.
+    switch::must_withdraw(v)
+}
