@@ -40,6 +40,7 @@ fn build(name: &str, flags: &[&str]) -> PathBuf {
         .arg("-o")
         .arg(&to)
         .arg(&source)
+        .args(flags.iter().filter(|f| f.starts_with("-l")))
         .output()
         .expect("cc is installed");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -3,7 +3,7 @@
 use headwater_e2e::{Lab, both, compile};
 
 /// Runs a case of `c/FILE.c` both ways; both of its processes carried traffic, unless they were killed.
-fn same(file: &str, case: &str, flags: &[&str]) {
+fn same(file: &str, case: &str, flags: &[&str]) -> Lab {
     let program = compile::program(file, flags);
     let lab = both(|lab: &Lab| {
         let mut command = lab.command(&program);
@@ -19,6 +19,7 @@ fn same(file: &str, case: &str, flags: &[&str]) {
         "the case began on the kernel path\n{}",
         lab.lines_text()
     );
+    lab
 }
 
 macro_rules! cases {
@@ -142,6 +143,31 @@ mod exec {
 /// Those that go on by the kernel: the image has no library, or standard input and output.
 mod exec_by_kernel {
     cases!(exec: served, served_bare, served_vfork, shell, shell_bare, shell_stdio, unread_stdio, unread_bare);
+}
+
+/// io_uring, by liburing and by numbers; where the kernel has none or liburing is not there, these are left out.
+mod uring {
+    use headwater_testkit::needs;
+
+    macro_rules! rings {
+        ($($case:ident),*) => {$(
+            #[test]
+            fn $case() {
+                needs!("liburing-dev");
+                super::same("uring", stringify!($case), &["-O1", "-luring"]);
+            }
+        )*};
+    }
+
+    rings!(liburing, later, named);
+
+    #[test]
+    fn sets() {
+        needs!("liburing-dev");
+        let lab = super::same("uring", "sets", &["-O1", "-luring"]);
+        let most = lab.lines().iter().map(|l| l.shm_tx).max();
+        assert!(most > Some(200_000), "{}", lab.lines_text());
+    }
 }
 
 /// The aliases that check lengths, as distributions build their programs.

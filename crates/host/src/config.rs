@@ -24,6 +24,8 @@ pub struct Config {
     pub programs: Option<Vec<String>>,
     pub deny_programs: Vec<String>,
     pub peers: Vec<Peer>,
+    /// io_uring is not to be had: HEADWATER_URING=refuse.
+    pub uring_refused: bool,
     pub log: Level,
     pub log_file: Option<String>,
     /// What could not be understood, to be said once in the log.
@@ -132,6 +134,13 @@ impl Config {
                 "always" => c.sctp = Sctp::Always,
                 "never" => c.sctp = Sctp::Never,
                 _ => complain("HEADWATER_SCTP", &v, "want auto, always or never"),
+            }
+        }
+        if let Some(v) = set("HEADWATER_URING") {
+            match v.as_str() {
+                "refuse" => c.uring_refused = true,
+                "allow" => {}
+                _ => complain("HEADWATER_URING", &v, "want allow or refuse"),
             }
         }
         if let Some(v) = set("HEADWATER_PIPE")

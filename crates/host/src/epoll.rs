@@ -108,6 +108,13 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
     }
 }
 
+/// What the program took out is gone from the kernel's set too.
+pub fn take_out(ep: i32, fd: i32) {
+    if let Some(set) = set_of(ep) {
+        set.take_out(fd);
+    }
+}
+
 /// How long a wait may last, in nanoseconds, for ever without; and whether it was given to the nanosecond: the kernel's call that
 /// takes it so is made only for a program that makes it too.
 #[derive(Clone, Copy)]
@@ -245,7 +252,10 @@ pub fn before_fork() {
     };
     let count = COUNT.load(Ordering::Acquire);
     HELD.store(count, Ordering::Relaxed);
-    for_those(held..count, |set| set.hold());
+    for_those(held..count, |set| {
+        set.before_fork();
+        set.hold();
+    });
     fence(Ordering::SeqCst);
 }
 

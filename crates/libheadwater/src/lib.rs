@@ -16,6 +16,7 @@
 //!   jump     longjmp
 //!   process  fork, exec, spawn, signals
 //!   round    syscall; aliases: second names, aio
+//!   uring    io_uring
 //!   variadic dprintf, execl, by way of variadic.c
 //! ```
 //!
@@ -42,6 +43,7 @@ mod start;
 mod stdio;
 mod streams;
 mod tli;
+mod uring;
 mod variadic;
 mod wait;
 mod xti;

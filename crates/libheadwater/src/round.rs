@@ -16,7 +16,7 @@ use headwater_host::{process, sys};
 use headwater_sockets::life;
 use libc::*;
 
-use crate::{confine, data, files, process as ending, real, sockets, start, streams, wait};
+use crate::{confine, data, files, process as ending, real, sockets, start, streams, uring, wait};
 
 /// The arguments of a call, of which each takes as many as it has.
 struct Arguments([c_long; 6]);
@@ -259,13 +259,19 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
             let [a, b, c, d, e, _] = a.0.map(|x| x as c_ulong);
             confine::prctl(a as c_int, b, c, d, e)
         }
-        SYS_io_uring_enter | SYS_io_uring_setup | SYS_io_uring_register => {
-            // Its requests go round us: what is open now goes back to the kernel.
-            if table::any_tracked() {
-                for (fd, _) in table::entries() {
-                    life::passing_on(fd);
-                }
-            }
+        SYS_io_uring_setup => {
+            let params = a.at(1);
+            let r = uring::setting_up(params)
+                .unwrap_or_else(|| real::syscall(number, a.0[0], a.0[1], 0, 0, 0, 0));
+            uring::set_up(r, params);
+            return Some(r);
+        }
+        SYS_io_uring_register => {
+            uring::registering(a.0[1]);
+            return None;
+        }
+        SYS_io_uring_enter => {
+            uring::entering(a.int(0), a.0[1] as c_uint, a.0[3] as c_uint);
             return None;
         }
         _ => return None,

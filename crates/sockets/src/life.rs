@@ -589,6 +589,13 @@ pub fn needs_kernel(fd: i32) {
     }
 }
 
+/// The kernel alone serves it from here on, for this reason.
+pub fn to_kernel(fd: i32, reason: Reason) {
+    if let Some(h) = table::socket(fd) {
+        leave_to_others(fd, h, reason);
+    }
+}
+
 /// Before a descriptor goes to somebody else in a message: what is to go in its place, if it can't go itself.
 pub fn passing(fd: i32) -> Option<Relay> {
     let c = conn::get(table::socket(fd)?)?;

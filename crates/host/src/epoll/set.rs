@@ -164,22 +164,33 @@ impl Set {
 
     #[cold]
     fn first_wait(&self) {
-        if self.waited.swap(1, Ordering::AcqRel) != 0 {
+        if self.waited.swap(1, Ordering::AcqRel) == 0 {
+            self.carry_all();
+        }
+    }
+
+    /// A child of fork shares the kernel's set, in which nothing can be changed then: it has our tags from now on.
+    pub fn before_fork(&self) {
+        if !self.is_waited() {
+            self.carry_all();
+        }
+    }
+
+    fn carry_all(&self) {
+        if self.refused.load(Ordering::Relaxed) != 0 {
             return;
         }
-        let plain: Vec<(i32, Handle)> = {
+        let plain: Vec<i32> = {
             let inner = self.held();
             let plain = inner.regs.iter().filter(|r| {
                 !r.carried
                     && r.h.kind() == Kind::Socket
                     && r.d.is_some_and(|d| d.bell(r.h).is_some())
             });
-            plain.map(|r| (r.fd, r.h)).collect()
+            plain.map(|r| r.fd).collect()
         };
-        for (fd, h) in plain {
-            if self.takes(h) {
-                self.carry(fd);
-            }
+        for fd in plain {
+            self.carry(fd);
         }
     }
 
@@ -252,6 +263,15 @@ impl Set {
         {
             let reg = &mut inner.regs[i];
             (reg.h, reg.d) = (h, Some(d));
+        }
+    }
+
+    pub fn take_out(&self, fd: i32) {
+        let mut inner = self.held();
+        if let Some(i) = inner.find(fd)
+            && inner.regs[i].parked
+        {
+            inner.narrow(i);
         }
     }
 
