@@ -21,6 +21,7 @@ static NETNS: AtomicU64 = AtomicU64::new(0);
 #[unsafe(link_section = ".data")]
 static ENABLED: AtomicBool = AtomicBool::new(false);
 #[unsafe(link_section = ".data")]
+static NEVER: AtomicBool = AtomicBool::new(false);
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -58,7 +59,13 @@ fn identified(pid: i32) {
 }
 
 pub fn enable(on: bool) {
-    ENABLED.store(on, Ordering::Release);
+    ENABLED.store(on && !NEVER.load(Ordering::Acquire), Ordering::Release);
+}
+
+/// Sockets are not accelerated in this process from here on, whether it has begun to do so or not.
+pub fn never_enable() {
+    NEVER.store(true, Ordering::Release);
+    enable(false);
 }
 
 /// Are sockets accelerated in this process?

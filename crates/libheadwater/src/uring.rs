@@ -77,8 +77,8 @@ static RINGS: Mutex<Vec<Ring>> = Mutex::new(Vec::new());
 fn unseen() {
     if process::enabled() {
         counters::note(Reason::Uring);
-        process::enable(false);
     }
+    process::never_enable();
     for (fd, _) in table::entries() {
         life::to_kernel(fd, Reason::Uring);
     }
