@@ -10,6 +10,7 @@ use std::path::Path;
 use headwater_host::board::{ABI, Addr, Board, Tuple};
 use headwater_host::config::Config;
 use headwater_sctp::wire::Packet;
+use headwater_streams::tunables::Tunables;
 use headwater_tpi::option::Options;
 use headwater_tpi::{Indication, Request};
 use headwater_transport::sctp::socket::control;
@@ -40,6 +41,17 @@ pub fn primitive(bytes: &[u8]) {
 /// Control data of a message that a program sends by an SCTP socket.
 pub fn control(bytes: &[u8]) {
     let _ = control::read(bytes, &control::SendInfo::default());
+    for room in [0, 20, 64, bytes.len()] {
+        let mut cut = bytes.to_vec();
+        control::fit(&mut cut, room);
+        assert!(cut.len() <= room.min(bytes.len()));
+    }
+}
+
+/// The file that the administrator writes numbers of STREAMS into.
+pub fn tunables(bytes: &[u8]) {
+    let (tunables, _) = Tunables::parse(&String::from_utf8_lossy(bytes));
+    assert!(tunables.nband >= 1 && tunables.nband <= 256 && tunables.strmsgsz > 0);
 }
 
 /// Values of HEADWATER_ variables, a line for each.

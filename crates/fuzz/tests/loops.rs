@@ -69,6 +69,26 @@ fn settings() {
 }
 
 #[test]
+fn tunables() {
+    run(20_000, headwater_fuzz::tunables);
+    // Words that mean something are rare among bytes by chance.
+    run(5000, |bytes| {
+        const WORDS: [&[u8]; 8] = [
+            b"hiwat=",
+            b"nband=",
+            b"cltime",
+            b"=",
+            b"#",
+            b" ",
+            b"\n",
+            b"99999999999",
+        ];
+        let text = bytes.iter().map(|byte| WORDS[usize::from(byte % 8)]);
+        headwater_fuzz::tunables(&text.collect::<Vec<_>>().concat());
+    });
+}
+
+#[test]
 fn boards() {
     let folder = tempfile::tempdir().expect("a folder");
     let board = headwater_fuzz::ForeignBoard::new(folder.path());

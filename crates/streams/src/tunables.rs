@@ -58,6 +58,13 @@ pub fn get() -> &'static Tunables {
 }
 
 impl Tunables {
+    /// What a file with this text makes of the defaults, and the complaints about it.
+    pub fn parse(text: &str) -> (Tunables, Vec<String>) {
+        let (mut tunables, mut complaints) = (DEFAULT, Vec::new());
+        tunables.read(text, "text", &mut complaints);
+        (tunables, complaints)
+    }
+
     /// Takes `name=value` words, separated by blanks, commas or lines; from `#` to the end of a line is a comment.
     fn read(&mut self, text: &str, source: &str, complaints: &mut Vec<String>) {
         let words = text
@@ -107,16 +114,10 @@ impl Tunables {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Tunables, Vec<String>) {
-        let mut tunables = DEFAULT;
-        let mut complaints = Vec::new();
-        tunables.read(text, "test", &mut complaints);
-        (tunables, complaints)
-    }
-
     #[test]
     fn values_come_in_words_and_lines() {
-        let (t, complaints) = read("hiwat=8192 lowat=2048\n# cltime=1\ncltime=500, nband=8");
+        let (t, complaints) =
+            Tunables::parse("hiwat=8192 lowat=2048\n# cltime=1\ncltime=500, nband=8");
         assert_eq!(
             (t.hiwat, t.lowat, t.close_time_ms, t.nband),
             (8192, 2048, 500, 8)
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_named_and_ignored() {
-        let (t, complaints) = read("hiwat=many nband=0 hiwait=3 lowat");
+        let (t, complaints) = Tunables::parse("hiwat=many nband=0 hiwait=3 lowat");
         assert_eq!(t, DEFAULT);
         assert_eq!(complaints.len(), 4);
         assert!(complaints[0].contains("hiwat=many"));

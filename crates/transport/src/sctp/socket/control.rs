@@ -375,10 +375,15 @@ pub fn fit(control: &mut Vec<u8>, room: usize) -> bool {
             control.truncate(at + keep);
             return true;
         }
+        // No control message: there is none after it either.
+        if len < HEAD || len > control.len() - at {
+            break;
+        }
         at += align(len);
     }
+    let cut = control.len() > room && at < room;
     control.truncate(room);
-    false
+    cut
 }
 
 fn usize_at(bytes: &[u8], at: usize) -> Option<usize> {

@@ -284,10 +284,30 @@ fn too_little_room_cuts_the_last_message_but_no_header() {
     assert_eq!(usize_at(&control, 48), Some(16));
 }
 
+#[test]
+fn what_is_no_control_message_is_cut_where_the_room_ends() {
+    for len in [0, 15, 33] {
+        let mut control = message(1, &[7; 16]);
+        control[..LEN].copy_from_slice(&usize::to_ne_bytes(len));
+        let before = control.clone();
+        assert!(!fit(&mut control, usize::MAX), "length {len}");
+        assert_eq!(control, before);
+        fit(&mut control, 20);
+        assert!(control.len() <= 20);
+    }
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(control in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = read(&control, &SendInfo::default());
+    }
+
+    #[test]
+    fn any_bytes_are_cut(control in proptest::collection::vec(any::<u8>(), 0..200), room in 0usize..220) {
+        let mut cut = control.clone();
+        fit(&mut cut, room);
+        prop_assert!(cut.len() <= room.min(control.len()));
     }
 
     #[test]
