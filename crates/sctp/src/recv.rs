@@ -171,7 +171,9 @@ impl Receiver {
             self.acks.duplicate(data.tsn);
             return Ok(Placed::Duplicate);
         }
-        if !self.map.can_hold(tsn) || !self.make_room(tsn, data.payload.len()) {
+        if !self.map.can_hold(tsn)
+            || !(self.make_room(tsn, data.payload.len()) || self.waits_for(tsn, data))
+        {
             self.acks.hurry();
             return Ok(Placed::NoRoom);
         }
@@ -360,7 +362,7 @@ impl Receiver {
             return;
         }
         match list {
-            None => self.discard(Slot::ALL, |head| !head.unordered),
+            None => self.discard(Slot::ORDERED, |_| true),
             Some(list) => list.iter().for_each(|stream| {
                 self.discard(Slot::of_messages(*stream, false, 0..=u32::MAX), |_| true);
             }),

@@ -74,8 +74,9 @@ fn tsns_wrap_and_begin_anew_under_messages_given_up_and_loss() {
             .each(|config| {
                 config.outbound = STREAMS;
                 config.interleave = interleave;
-                // Else a message whose end comes late keeps all others from being read, until nothing can come any more.
-                config.interleaved_delivery = interleave;
+                // Else, where a message's end comes late, its delivery holds back more others than so small a window lets in, and the
+                // peer, which may send but one chunk into a shut window, can't send that end before them.
+                config.interleaved_delivery = interleave && window == 4_000;
                 config.initial_tsn = Some(initial);
                 config.receive_window = window;
                 config.association_retransmissions = 1000;

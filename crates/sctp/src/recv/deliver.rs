@@ -62,17 +62,7 @@ impl Receiver {
     }
 
     fn place_fragment(&mut self, tsn: u64, head: Head, data: &Data) -> Result<(), &'static str> {
-        let slot = if self.config.interleave {
-            let index = if data.begin { 0 } else { u64::from(data.fsn) };
-            Slot {
-                stream: head.stream,
-                unordered: head.unordered,
-                number: head.number,
-                index,
-            }
-        } else {
-            Slot::of_tsn(tsn)
-        };
+        let slot = Slot::of_data(tsn, data);
         let Data {
             begin,
             end,

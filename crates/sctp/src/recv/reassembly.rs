@@ -5,6 +5,7 @@ use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
 
 use crate::serial::Tsn;
+use crate::wire::Data;
 
 /// What is the same in all fragments of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,11 +19,12 @@ pub struct Head {
     pub tsn: Tsn,
 }
 
-/// A fragment's place: in its message (I-DATA: FSN), or among all fragments (DATA: TSN, all else 0).
+/// A fragment's place: in its message (I-DATA: FSN), or among all fragments (DATA: TSN, all else 0). Those of ordered messages lie
+/// side by side, and so do those of a stream among them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Slot {
-    pub stream: u16,
     pub unordered: bool,
+    pub stream: u16,
     pub number: u32,
     pub index: u64,
 }
@@ -35,6 +37,14 @@ impl Slot {
         index: u64::MAX,
     };
 
+    /// All places of ordered messages.
+    pub const ORDERED: RangeInclusive<Slot> = Slot::of_tsn(0)..=Slot {
+        unordered: false,
+        stream: u16::MAX,
+        number: u32::MAX,
+        index: u64::MAX,
+    };
+
     /// Of a fragment of DATA.
     pub const fn of_tsn(tsn: u64) -> Slot {
         Slot {
@@ -42,6 +52,19 @@ impl Slot {
             unordered: false,
             number: 0,
             index: tsn,
+        }
+    }
+
+    /// Of this chunk.
+    pub fn of_data(tsn: u64, data: &Data) -> Slot {
+        match data.interleaved {
+            true => Slot {
+                unordered: data.unordered,
+                stream: data.stream,
+                number: data.mid.0,
+                index: if data.begin { 0 } else { u64::from(data.fsn) },
+            },
+            false => Slot::of_tsn(tsn),
         }
     }
 

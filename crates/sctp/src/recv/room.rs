@@ -1,6 +1,8 @@
 //! How much more may come.
 
+use super::reassembly::Slot;
 use super::{OVERHEAD, Receiver, SILLY};
+use crate::wire::Data;
 
 impl Receiver {
     #[inline]
@@ -36,6 +38,17 @@ impl Receiver {
             }
         }
         true
+    }
+
+    /// The user has nothing to read but what comes after this chunk, of the message that is being delivered: it is taken however much
+    /// is held back for that message's end.
+    pub(super) fn waits_for(&mut self, tsn: u64, data: &Data) -> bool {
+        if self.delivering == 0 || !self.ready.is_empty() || data.begin {
+            return false;
+        }
+        let slot = Slot::of_data(tsn, data);
+        let message = self.pieces.open_mut(slot);
+        message.is_some_and(|message| message.delivering)
     }
 
     fn drop_highest_above(&mut self, tsn: u64) -> bool {

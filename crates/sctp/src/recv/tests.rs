@@ -898,3 +898,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_a_message_that_is_being_delivered_waits_for_is_taken_however_much_is_held_back() {
+    let mut receiver = with(|config| {
+        config.interleave = true;
+        config.window = 4000;
+        config.partial_delivery_point = 1;
+    });
+    let mut buffer = [0; 1000];
+    take(&mut receiver, &idata(0, 0, 0, 0, "B", b"begun"));
+    let begun = receiver.read(&mut buffer).expect("a part");
+    assert!(!begun.end && !receiver.readable());
+    let mut nth = 1;
+    while receiver.on_data(NOW, &idata(nth, 1, nth - 1, 0, "BE", &[1; 500])) == Ok(Placed::New) {
+        assert!(!receiver.readable() && nth < 100);
+        nth += 1;
+    }
+    // Another message's end is not, nor another message.
+    let refused = [
+        idata(nth + 1, 2, 0, 1, "E", b"end"),
+        idata(nth + 1, 0, 1, 0, "BE", b"whole"),
+    ];
+    for chunk in refused {
+        assert_eq!(receiver.on_data(NOW, &chunk), Ok(Placed::NoRoom));
+    }
+    take(&mut receiver, &idata(nth + 1, 0, 0, 1, "E", b"end"));
+    let mut read = 0;
+    while let Some(part) = receiver.read(&mut buffer) {
+        assert!(part.end);
+        read += 1;
+    }
+    assert_eq!(read, nth);
+    take(&mut receiver, &idata(nth, 1, nth - 1, 0, "BE", &[1; 500]));
+    receiver.check();
+}

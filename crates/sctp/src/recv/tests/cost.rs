@@ -128,3 +128,20 @@ fn small_parts_of_a_message_that_is_delivered_early() {
         }
     });
 }
+
+#[test]
+fn resets_of_all_streams_where_unordered_fragments_wait() {
+    assert_linear(MANY, |count| {
+        let mut receiver = with(|config| {
+            config.interleave = true;
+            config.window = 1 << 24;
+        });
+        for nth in 1..count {
+            taken(&mut receiver, &idata(nth, 0, nth, 1, "U", b"x"));
+        }
+        for _ in 1..count {
+            receiver.reset_streams(&[]);
+        }
+        assert_eq!(receiver.pieces.len(), count as usize - 1);
+    });
+}
