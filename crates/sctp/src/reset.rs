@@ -546,11 +546,10 @@ impl Request {
 
     /// Nothing that it has to wait for is on its way.
     fn is_ready(&self, sender: &Sender) -> bool {
-        let all_idle = || (0..sender.streams()).all(|stream| sender.stream_is_idle(stream));
         match &self.ask {
-            Ask::Outgoing(streams) if streams.is_empty() => all_idle(),
+            Ask::Outgoing(streams) if streams.is_empty() => sender.all_streams_are_idle(),
             Ask::Outgoing(streams) => streams.iter().all(|stream| sender.stream_is_idle(*stream)),
-            Ask::Association => sender.all_acknowledged() && all_idle(),
+            Ask::Association => sender.all_streams_are_idle(),
             _ => true,
         }
     }

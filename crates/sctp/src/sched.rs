@@ -51,17 +51,18 @@ pub struct Ended {
 }
 
 pub trait Scheduler: Debug + Send {
-    /// A message, or a part of one, was queued; `first`: the stream had nothing queued before.
-    fn queued(&mut self, stream: u16, first: bool);
+    /// A message, or a part of one, was queued; `first`: the stream had nothing queued before. Hands back a ticket that it will be
+    /// known by.
+    fn queued(&mut self, stream: u16, first: bool) -> u64;
 
     /// The stream whose turn it is.
     fn next(&self) -> Option<u16>;
 
     /// A chunk of `bytes` user data has left: the stream's that `next` gave, or of one whose message had to go on.
-    fn sent(&mut self, stream: u16, bytes: usize, ended: Ended);
+    fn sent(&mut self, stream: u16, ticket: u64, bytes: usize, ended: Ended);
 
     /// A message, or a part of one, was taken back unsent; `last`: nothing of the stream is queued any more.
-    fn removed(&mut self, stream: u16, last: bool);
+    fn removed(&mut self, stream: u16, ticket: u64, last: bool);
 
     /// A packet is full.
     fn packet_done(&mut self) {}
@@ -80,22 +81,21 @@ mod tests {
         for (stream, value) in values {
             scheduler.set_value(*stream, *value);
         }
-        let mut queues: Vec<Vec<usize>> = vec![Vec::new(); 8];
+        let mut queues: Vec<Vec<(u64, usize)>> = vec![Vec::new(); 8];
         for (stream, bytes) in messages {
             let queue = &mut queues[usize::from(*stream)];
-            scheduler.queued(*stream, queue.is_empty());
-            queue.push(*bytes);
+            queue.push((scheduler.queued(*stream, queue.is_empty()), *bytes));
         }
         let mut left = Vec::new();
         while let Some(stream) = scheduler.next() {
             let queue = &mut queues[usize::from(stream)];
-            let bytes = queue.remove(0);
+            let (ticket, bytes) = queue.remove(0);
             let ended = Ended {
                 part: true,
                 turn: true,
                 queue: queue.is_empty(),
             };
-            scheduler.sent(stream, bytes, ended);
+            scheduler.sent(stream, ticket, bytes, ended);
             left.push(stream);
         }
         left
@@ -127,12 +127,11 @@ mod tests {
             queue: true,
             ..more
         };
-        scheduler.queued(1, true);
-        scheduler.queued(1, false);
-        scheduler.queued(2, true);
-        scheduler.sent(1, 10, more);
+        let tickets = [(1, true), (1, false), (2, true)];
+        let tickets = tickets.map(|(stream, first)| scheduler.queued(stream, first));
+        scheduler.sent(1, tickets[0], 10, more);
         assert_eq!(scheduler.next(), Some(1));
-        scheduler.sent(1, 10, last);
+        scheduler.sent(1, tickets[1], 10, last);
         assert_eq!(scheduler.next(), None, "the packet stays as it is");
         scheduler.packet_done();
         assert_eq!(scheduler.next(), Some(2));
@@ -157,7 +156,7 @@ mod tests {
             };
             while sent[1] < 200 {
                 let stream = scheduler.next().unwrap();
-                scheduler.sent(stream, if stream == 1 { 1000 } else { 100 }, goes_on);
+                scheduler.sent(stream, 0, if stream == 1 { 1000 } else { 100 }, goes_on);
                 sent[usize::from(stream) - 1] += 1;
             }
             assert!((sent[0] - expected).abs() <= 1, "{kind:?}: {sent:?}");
@@ -174,14 +173,51 @@ mod tests {
             SchedulerKind::WeightedFair,
         ] {
             let mut scheduler = kind.make();
-            scheduler.queued(1, true);
-            scheduler.queued(2, true);
-            scheduler.queued(1, false);
-            scheduler.removed(1, false);
-            scheduler.removed(1, true);
+            let tickets = [(1, true), (2, true), (1, false)];
+            let tickets = tickets.map(|(stream, first)| scheduler.queued(stream, first));
+            scheduler.removed(1, tickets[2], false);
+            scheduler.removed(1, tickets[0], true);
             assert_eq!(scheduler.next(), Some(2), "{kind:?}");
-            scheduler.removed(2, true);
+            scheduler.removed(2, tickets[1], true);
             assert_eq!(scheduler.next(), None, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn streams_and_messages_that_come_and_go_cost_no_more_where_there_are_many() {
+        use SchedulerKind::*;
+        let kinds = [Fcfs, RoundRobin, RoundRobinPacket, Priority, WeightedFair];
+        for kind in kinds {
+            crate::work::assert_linear(4000, |count| {
+                let mut scheduler = kind.make();
+                let streams = 1..count.min(60_000) as u16;
+                let tickets: Vec<_> = streams.map(|s| (s, scheduler.queued(s, true))).collect();
+                let ended = Ended {
+                    part: true,
+                    turn: true,
+                    queue: true,
+                };
+                for (nth, (stream, ticket)) in tickets.into_iter().rev().enumerate() {
+                    match nth % 2 {
+                        0 => scheduler.removed(stream, ticket, true),
+                        _ => scheduler.sent(stream, ticket, 10, ended),
+                    }
+                    scheduler.next();
+                    scheduler.packet_done();
+                }
+                assert_eq!(scheduler.next(), None, "{kind:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn first_come_first_served_knows_whose_message_was_taken_back() {
+        let mut scheduler = SchedulerKind::Fcfs.make();
+        let tickets = [(1, true), (2, true), (1, false), (3, true)];
+        let tickets = tickets.map(|(stream, first)| scheduler.queued(stream, first));
+        scheduler.removed(1, tickets[0], false);
+        assert_eq!(scheduler.next(), Some(2));
+        scheduler.removed(2, tickets[1], true);
+        assert_eq!(scheduler.next(), Some(1));
     }
 }

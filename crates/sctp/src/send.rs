@@ -158,6 +158,8 @@ pub struct GivenUp {
 
 /// TSNs beyond the cumulative acknowledgement: gap blocks have 16 bits.
 const MOST_OUTSTANDING: usize = 1 << 15;
+/// A peer that has taken back more chunks than these, beyond as many as it has acknowledged for good, is not believed.
+const MOST_TAKEN_BACK: u64 = 2 * MOST_OUTSTANDING as u64;
 
 #[derive(Debug)]
 pub struct Sender {
@@ -190,12 +192,15 @@ pub struct Sender {
     /// Whole packets that had no room for a message that should have fitted.
     misfits: u32,
     deadlines: BTreeSet<(Time, Slot)>,
+    /// The parts that there are of messages that were handed over in parts: (message, order, slot).
+    parts: BTreeSet<(u64, u64, Slot)>,
     /// Messages of limited worth: (priority, order, slot).
     priorities: BTreeSet<(u32, u64, Slot)>,
     failed: VecDeque<Failed>,
     failed_bytes: usize,
     forward: partial::Forwarding,
     gaps: Vec<(u64, u64)>,
+    taken_back: u64,
     missing: Vec<u64>,
 }
 
@@ -223,10 +228,12 @@ impl Sender {
             counts: Counts::default(),
             misfits: 0,
             deadlines: BTreeSet::new(),
+            parts: BTreeSet::new(),
             priorities: BTreeSet::new(),
             failed: VecDeque::new(),
             failed_bytes: 0,
             gaps: Vec::new(),
+            taken_back: 0,
             missing: Vec::new(),
         }
     }
@@ -288,6 +295,7 @@ impl Sender {
                 _ => NEVER,
             },
             discarding: false,
+            held: NONE,
         });
         let key = (about.stream, about.unordered);
         if more {
@@ -310,8 +318,8 @@ impl Sender {
             previous: NONE,
             next: NONE,
             sent: 0,
+            ticket: 0,
             chunks: 0,
-            first: 0,
             last: 0,
             number: 0,
             begin,
@@ -321,6 +329,9 @@ impl Sender {
             abandoned: false,
         };
         let slot = self.store.add(part);
+        if more || !begin {
+            self.parts.insert((open.message, order, slot));
+        }
         self.buffered += data.len();
         if open.deadline != NEVER {
             self.deadlines.insert((open.deadline, slot));
@@ -328,7 +339,8 @@ impl Sender {
         if let Reliability::Prio(priority) = open.about.reliability {
             self.priorities.insert((priority, order, slot));
         }
-        self.queues.push(&mut self.store, about.stream, slot);
+        self.queues
+            .push(&mut self.store, about.stream, slot, open.held);
         if !begin && !more {
             self.queues.go_on(&mut self.store, about.stream);
         }
@@ -395,7 +407,7 @@ impl Sender {
     }
 
     pub fn set_scheduler(&mut self, kind: SchedulerKind) {
-        self.queues.set_scheduler(&self.store, kind);
+        self.queues.set_scheduler(&mut self.store, kind);
     }
 
     pub fn scheduler(&self) -> SchedulerKind {
@@ -572,6 +584,10 @@ impl Sender {
     #[inline]
     fn forget(&mut self, slot: Slot) {
         self.unlist(slot);
+        let part = &self.store[slot];
+        if !(part.begin && part.end) {
+            self.parts.remove(&(part.message, part.order, slot));
+        }
         self.store.remove(slot);
     }
 

@@ -85,17 +85,18 @@ impl Keyed {
 }
 
 impl Scheduler for Keyed {
-    fn queued(&mut self, stream: u16, first: bool) {
+    fn queued(&mut self, stream: u16, first: bool) -> u64 {
         if first {
             self.put(stream);
         }
+        0
     }
 
     fn next(&self) -> Option<u16> {
         self.waiting.first().map(|(.., stream)| *stream)
     }
 
-    fn sent(&mut self, stream: u16, bytes: usize, ended: Ended) {
+    fn sent(&mut self, stream: u16, _ticket: u64, bytes: usize, ended: Ended) {
         if self.rule == Rule::Priority && !ended.turn && !ended.queue {
             return;
         }
@@ -108,7 +109,7 @@ impl Scheduler for Keyed {
         }
     }
 
-    fn removed(&mut self, stream: u16, last: bool) {
+    fn removed(&mut self, stream: u16, _ticket: u64, last: bool) {
         if last {
             self.take(stream);
         }

@@ -1,13 +1,15 @@
 //! Round robin, by messages or by packets.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{Ended, Scheduler};
 
 #[derive(Debug)]
 pub(super) struct RoundRobin {
-    /// Streams with data; the first has its turn.
-    ring: VecDeque<u16>,
+    /// Streams with data, by their turn, and the other way round.
+    ring: BTreeMap<u64, u16>,
+    places: HashMap<u16, u64>,
+    turns: u64,
     by_packet: bool,
     /// The stream of the packet that is being filled, and whether its turn is over.
     packet: Option<(u16, bool)>,
@@ -16,38 +18,47 @@ pub(super) struct RoundRobin {
 impl RoundRobin {
     pub(super) fn new(by_packet: bool) -> RoundRobin {
         RoundRobin {
-            ring: VecDeque::new(),
+            ring: BTreeMap::new(),
+            places: HashMap::new(),
+            turns: 0,
             by_packet,
             packet: None,
         }
     }
 
+    fn push(&mut self, stream: u16) {
+        self.turns += 1;
+        self.ring.insert(self.turns, stream);
+        self.places.insert(stream, self.turns);
+    }
+
     /// The stream's turn is over.
     fn pass(&mut self, stream: u16, leaves: bool) {
-        if let Some(at) = self.ring.iter().position(|s| *s == stream) {
-            self.ring.remove(at);
+        if let Some(turn) = self.places.remove(&stream) {
+            self.ring.remove(&turn);
             if !leaves {
-                self.ring.push_back(stream);
+                self.push(stream);
             }
         }
     }
 }
 
 impl Scheduler for RoundRobin {
-    fn queued(&mut self, stream: u16, first: bool) {
+    fn queued(&mut self, stream: u16, first: bool) -> u64 {
         if first {
-            self.ring.push_back(stream);
+            self.push(stream);
         }
+        0
     }
 
     fn next(&self) -> Option<u16> {
         match self.packet {
-            Some((stream, _)) => self.ring.contains(&stream).then_some(stream),
-            None => self.ring.front().copied(),
+            Some((stream, _)) => self.places.contains_key(&stream).then_some(stream),
+            None => self.ring.first_key_value().map(|(_, stream)| *stream),
         }
     }
 
-    fn sent(&mut self, stream: u16, _bytes: usize, ended: Ended) {
+    fn sent(&mut self, stream: u16, _ticket: u64, _bytes: usize, ended: Ended) {
         if self.by_packet {
             self.packet = Some((stream, ended.turn));
             if ended.queue {
@@ -58,7 +69,7 @@ impl Scheduler for RoundRobin {
         }
     }
 
-    fn removed(&mut self, stream: u16, last: bool) {
+    fn removed(&mut self, stream: u16, _ticket: u64, last: bool) {
         if last {
             self.pass(stream, true);
         }

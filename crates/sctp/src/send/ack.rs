@@ -5,7 +5,7 @@
 use core::time::Duration;
 
 use super::outstanding::{Chunk, State, difference, normalize};
-use super::{Acked, SackError, Sender};
+use super::{Acked, MOST_TAKEN_BACK, SackError, Sender};
 use crate::path::{PathId, Paths};
 use crate::serial::Tsn;
 use crate::time::Time;
@@ -131,6 +131,7 @@ impl Sender {
         if upto == from {
             return;
         }
+        self.taken_back = self.taken_back.saturating_sub(upto - from);
         for place in from..upto {
             let Some(chunk) = self.out.pop() else { break };
             if matches!(chunk.state, State::InFlight | State::Lost) {
@@ -203,7 +204,8 @@ impl Sender {
         }
     }
 
-    /// Compares the gap blocks with those of the SACK before.
+    /// Compares the gap blocks with those of the SACK before. Those of a peer that takes back without end are as good as none: each
+    /// change of its mind would cost as much as all that is outstanding.
     fn take_gaps(
         &mut self,
         now: Time,
@@ -212,6 +214,9 @@ impl Sender {
         paths: &mut Paths,
         timers: &mut Timers,
     ) {
+        if self.taken_back > MOST_TAKEN_BACK {
+            gaps.clear();
+        }
         let mut earliest = [u64::MAX; PATHS];
         for (id, path) in paths.iter() {
             if path.flight > 0 {
@@ -237,6 +242,7 @@ impl Sender {
             }
         });
         difference(&old, gaps, |from, to| {
+            self.taken_back += to - from;
             for place in from..to {
                 self.renege(now, place, paths, timers);
             }
@@ -313,25 +319,9 @@ impl Sender {
         };
         let mut missing = core::mem::take(&mut self.missing);
         missing.clear();
-        let mut hole = self.out.first();
-        for at in 0..self.out.sacked.len() {
-            let (from, to) = self.out.sacked[at];
-            if hole >= limit {
-                break;
-            }
-            for place in hole..from.min(limit) {
-                let chunk = self.out.get_mut(place);
-                // RFC 9260 lets a lost retransmission wait for T3. That the peer has what was sent later says as much, much sooner.
-                let counts = !chunk.fast || tally.newest_first > chunk.after;
-                if chunk.state == State::InFlight && counts {
-                    chunk.missing += 1;
-                    if chunk.missing >= MISSES {
-                        missing.push(place);
-                    }
-                }
-            }
-            hole = to;
-        }
+        // RFC 9260 lets a lost retransmission wait for T3. That the peer has what was sent later says as much, much sooner.
+        let newest = tally.newest_first;
+        self.out.missing(limit, newest, MISSES, &mut missing);
         if !missing.is_empty() {
             self.fast_retransmit(now, &missing, paths);
         }
@@ -341,10 +331,7 @@ impl Sender {
     fn fast_retransmit(&mut self, now: Time, missing: &[u64], paths: &mut Paths) {
         let mut hit = 0_u64;
         for place in missing {
-            let chunk = self.out.get_mut(*place);
-            chunk.fast = true;
-            chunk.timed_out = false;
-            hit |= 1 << chunk.path.0;
+            hit |= 1 << self.out.get(*place).path.0;
         }
         if self.recovery.is_none() {
             self.recovery = Some(self.out.next());
@@ -359,6 +346,9 @@ impl Sender {
         }
         for place in missing {
             self.lose(now, *place, paths);
+            let chunk = self.out.get_mut(*place);
+            chunk.fast = true;
+            chunk.timed_out = false;
         }
     }
 

@@ -39,11 +39,14 @@ impl Sender {
             }
             assert!(part.chunks > 0, "a chunk whose message is forgotten");
             assert_eq!(chunk.abandoned, part.abandoned, "given up in part");
-            let at = part.first..=part.last;
+            let back = u64::from(chunk.back);
+            let before = place.checked_sub(back).filter(|at| *at >= self.out.first());
+            let same = before.is_none_or(|at| self.out.get(at).slot == chunk.slot);
             assert!(
-                chunk.len == 0 || at.contains(&place),
+                place <= part.last || chunk.len == 0,
                 "a chunk that its message does not know"
             );
+            assert!(same, "the chunk before is another part's");
             if !chunk.abandoned {
                 bytes += len;
                 assert!(chunk.at as usize + len <= part.data.len());
@@ -59,6 +62,7 @@ impl Sender {
             self.forward_point() >= self.out.first(),
             "Advanced.Peer.Ack.Point is behind"
         );
+        self.out.check();
         self.check_queues();
     }
 

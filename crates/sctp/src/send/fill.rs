@@ -155,13 +155,7 @@ impl Sender {
                 self.probe = Some(place);
             }
             let earlier = chunk.path;
-            self.out.fly(place, id, paths);
-            let next = self.out.next();
-            let again = self.out.get_mut(place);
-            again.sends = again.sends.saturating_add(1);
-            again.missing = 0;
-            again.after = next;
-            let again = *again;
+            let again = self.out.send_again(place, id, paths);
             self.put(place, &again, packet);
             paths[id].retransmissions += 1;
             self.counts.again += 1;
@@ -254,9 +248,8 @@ impl Sender {
         let at = self.store[slot].sent;
         let fragment = self.queues.take(&mut self.store, stream, size);
         let part = &mut self.store[slot];
-        if at == 0 {
-            part.first = place;
-        }
+        // A message may go on after TSNs began anew.
+        let back = u32::try_from(place - part.last).unwrap_or(0);
         part.last = place;
         part.chunks += 1;
         let chunk = Chunk {
@@ -265,6 +258,7 @@ impl Sender {
             len: size as u16,
             sends: 1,
             fragment,
+            back: if at == 0 { 0 } else { back },
             after: place,
             path: id,
             state: State::InFlight,

@@ -58,12 +58,13 @@ impl Sender {
             if chunk.path != id {
                 continue;
             }
-            chunk.fast = false;
-            chunk.missing = 0;
             if chunk.state == State::InFlight {
                 chunk.timed_out = true;
                 self.lose(now, place, paths);
             }
+            let chunk = self.out.get_mut(place);
+            chunk.fast = false;
+            chunk.missing = 0;
         }
         self.advance();
     }

@@ -1,6 +1,9 @@
 //! Chunks that were sent and are not cumulatively acknowledged.
 //!
 //! Chunks have places: numbers that do not wrap, and whose lower half is the TSN.
+//!
+//! From the frontier on nothing has happened to chunks since they were sent. Those before it that are in flight stand in lists of their
+//! own, so that what a SACK or a retransmission costs does not grow with what was acknowledged or lost around them.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -29,6 +32,8 @@ pub(super) struct Chunk {
     pub len: u16,
     pub sends: u16,
     pub fragment: u32,
+    /// So many places before this one is the chunk before it of the same part; 0: it is the first.
+    pub back: u32,
     /// The place of the first new chunk after its last retransmission.
     pub after: u64,
     pub path: PathId,
@@ -55,8 +60,10 @@ pub(super) struct Side {
     /// The flight after data was last sent, and when.
     pub peak: usize,
     pub last_sent: Time,
-    /// No chunk before this one is in flight here.
-    earliest: u64,
+    /// No chunk from the frontier on and before this one is in flight here.
+    untouched: u64,
+    /// What is in flight here before the frontier.
+    flying: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -70,18 +77,27 @@ pub(super) struct Outstanding {
     /// Bytes in flight, of all paths.
     pub flight: usize,
     sides: Vec<Side>,
+    frontier: u64,
+    /// In flight before the frontier: the chunks that any acknowledgement of a later one reports missing, and those that were fast
+    /// retransmitted, by what has to be acknowledged for that.
+    holes: BTreeSet<u64>,
+    again: BTreeSet<(u64, u64)>,
 }
 
 impl Outstanding {
     pub fn new(initial: Tsn) -> Outstanding {
+        // Places before the first one exist, for old SACKs.
+        let first = (1 << 32) + u64::from(initial.0);
         Outstanding {
-            // Places before the first one exist, for old SACKs.
-            first: (1 << 32) + u64::from(initial.0),
+            first,
             chunks: VecDeque::new(),
             lost: BTreeSet::new(),
             sacked: Vec::new(),
             flight: 0,
             sides: Vec::new(),
+            frontier: first,
+            holes: BTreeSet::new(),
+            again: BTreeSet::new(),
         }
     }
 
@@ -137,7 +153,12 @@ impl Outstanding {
     pub fn pop(&mut self) -> Option<Chunk> {
         let chunk = self.chunks.pop_front()?;
         match chunk.state {
-            State::InFlight => self.flight -= usize::from(chunk.len),
+            State::InFlight => {
+                self.flight -= usize::from(chunk.len);
+                if self.first < self.frontier {
+                    self.unlist(self.first, &chunk);
+                }
+            }
             State::Lost => {
                 self.lost.remove(&self.first);
             }
@@ -155,6 +176,8 @@ impl Outstanding {
         self.sacked.clear();
         self.flight = 0;
         self.sides.clear();
+        self.holes.clear();
+        self.again.clear();
     }
 
     pub fn trim(&mut self) {
@@ -172,9 +195,15 @@ impl Outstanding {
 
     /// The chunk is no more in flight; it becomes `state`.
     pub fn land(&mut self, place: u64, state: State, paths: &mut Paths) {
-        let chunk = self.get_mut(place);
+        let chunk = *self.get(place);
         debug_assert_eq!(chunk.state, State::InFlight);
-        chunk.state = state;
+        if place < self.frontier {
+            self.unlist(place, &chunk);
+        } else {
+            self.move_frontier(place);
+            self.frontier = place + 1;
+        }
+        self.get_mut(place).state = state;
         let (id, len) = (chunk.path, usize::from(chunk.len));
         self.flight -= len;
         if let Some(path) = paths.get_mut(id) {
@@ -190,20 +219,74 @@ impl Outstanding {
 
     /// The chunk is in flight again, on `path`.
     pub fn fly(&mut self, place: u64, path: PathId, paths: &mut Paths) {
-        let chunk = self.get_mut(place);
-        let len = usize::from(chunk.len);
-        if chunk.state == State::Lost {
+        if self.get(place).state == State::Lost {
             self.lost.remove(&place);
         }
         let chunk = self.get_mut(place);
         chunk.state = State::InFlight;
         chunk.path = path;
+        let chunk = *chunk;
+        let len = usize::from(chunk.len);
         self.flight += len;
         if let Some(path) = paths.get_mut(path) {
             path.flight += len;
         }
-        let side = self.side(path);
-        side.earliest = side.earliest.min(place);
+        debug_assert!(place < self.frontier, "it was in flight before");
+        self.list(place, &chunk);
+    }
+
+    /// Sends again what was lost, on `path`.
+    pub fn send_again(&mut self, place: u64, path: PathId, paths: &mut Paths) -> Chunk {
+        let next = self.next();
+        let chunk = self.get_mut(place);
+        chunk.sends = chunk.sends.saturating_add(1);
+        chunk.missing = 0;
+        chunk.after = next;
+        self.fly(place, path, paths);
+        *self.get(place)
+    }
+
+    /// Counts a missing report for each chunk in flight before `limit`; for one that was fast retransmitted only where chunks arrived
+    /// that were first sent after that, the last of them before `newest`. Hands out those that have had `most`.
+    pub fn missing(&mut self, limit: u64, newest: u64, most: u8, into: &mut Vec<u64>) {
+        self.move_frontier(limit);
+        let again = self.again.range(..(newest, 0));
+        let again = again.map(|(_, place)| *place).filter(|at| *at < limit);
+        for place in self.holes.range(..limit).copied().chain(again) {
+            let chunk = &mut self.chunks[(place - self.first) as usize];
+            chunk.missing = chunk.missing.saturating_add(1);
+            if chunk.missing >= most {
+                into.push(place);
+            }
+        }
+        into.sort_unstable();
+    }
+
+    /// What happened before this place may have left chunks in flight there.
+    fn move_frontier(&mut self, to: u64) {
+        for place in self.frontier.max(self.first)..to {
+            let chunk = *self.get(place);
+            if chunk.state == State::InFlight {
+                self.list(place, &chunk);
+            }
+        }
+        self.frontier = self.frontier.max(to);
+    }
+
+    fn list(&mut self, place: u64, chunk: &Chunk) {
+        self.side(chunk.path).flying.insert(place);
+        match chunk.fast {
+            true => self.again.insert((chunk.after, place)),
+            false => self.holes.insert(place),
+        };
+    }
+
+    fn unlist(&mut self, place: u64, chunk: &Chunk) {
+        self.side(chunk.path).flying.remove(&place);
+        match chunk.fast {
+            true => self.again.remove(&(chunk.after, place)),
+            false => self.holes.remove(&place),
+        };
     }
 
     #[inline]
@@ -222,13 +305,41 @@ impl Outstanding {
 
     /// The first chunk that is in flight on the path.
     pub fn earliest(&mut self, path: PathId) -> u64 {
-        let (first, next) = (self.first, self.next());
-        let mut at = self.side(path).earliest.max(first);
+        let (from, next) = (self.frontier.max(self.first), self.next());
+        let side = self.side(path);
+        if let Some(place) = side.flying.first() {
+            return *place;
+        }
+        let mut at = side.untouched.max(from);
         while at < next && (self.get(at).state != State::InFlight || self.get(at).path != path) {
             at += 1;
         }
-        self.side(path).earliest = at;
+        self.side(path).untouched = at;
         at
+    }
+
+    /// The lists have what they should have.
+    pub fn check(&self) {
+        let old = self.iter().filter(|(place, chunk)| {
+            assert!(
+                *place < self.frontier || matches!(chunk.state, State::InFlight | State::Skipped),
+                "something has happened behind the frontier"
+            );
+            *place < self.frontier && chunk.state == State::InFlight
+        });
+        let mut count = 0;
+        for (place, chunk) in old {
+            let listed = match chunk.fast {
+                true => self.again.contains(&(chunk.after, place)),
+                false => self.holes.contains(&place),
+            };
+            let side = &self.sides[usize::from(chunk.path.0)];
+            assert!(listed && side.flying.contains(&place), "not listed");
+            count += 1;
+        }
+        let flying = self.sides.iter().map(|side| side.flying.len());
+        assert_eq!(flying.sum::<usize>(), count, "listed, and not in flight");
+        assert_eq!(self.holes.len() + self.again.len(), count);
     }
 
     /// A chunk does not time a round trip any more (Karn).

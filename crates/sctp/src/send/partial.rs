@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use super::outstanding::{Chunk, State};
-use super::store::Slot;
+use super::store::{NONE, Slot};
 use super::{Reliability, Sender};
 use crate::path::{PathId, Paths};
 use crate::serial::{Mid, Ssn, Tsn};
@@ -33,6 +33,8 @@ pub(super) struct Forwarding {
     pub path: Option<PathId>,
     /// It is to be told again.
     again: bool,
+    /// By stream, and unordered or not, what was given up last before the point: its number, and its place.
+    skipped: BTreeMap<(u16, bool), (u32, u64)>,
 }
 
 impl Forwarding {
@@ -44,6 +46,7 @@ impl Forwarding {
             at: Time(0),
             path: None,
             again: false,
+            skipped: BTreeMap::new(),
         }
     }
 }
@@ -78,19 +81,12 @@ impl Sender {
         if self.forward.advanced <= first || most == 0 {
             return None;
         }
-        let mut streams = BTreeMap::new();
-        let mut end = first;
-        for place in first..self.forward.advanced {
-            let part = &self.store[self.out.get(place).slot];
-            if self.config.interleave || !part.about.unordered {
-                let key = (part.about.stream, part.about.unordered);
-                if streams.len() == most && !streams.contains_key(&key) {
-                    break;
-                }
-                // Numbers of a stream come in order, so the last one is the greatest.
-                streams.insert(key, part.number);
-            }
-            end = place + 1;
+        let waits = |skipped: &(_, &(u32, u64))| skipped.1.1 >= first;
+        let streams = self.forward.skipped.iter().filter(waits);
+        let mut streams: BTreeMap<_, u32> = streams.map(|(key, last)| (*key, last.0)).collect();
+        let mut end = self.forward.advanced;
+        if streams.len() > most {
+            (streams, end) = self.first_skipped(most);
         }
         let skipped = streams
             .into_iter()
@@ -114,6 +110,31 @@ impl Sender {
         })
     }
 
+    /// What was given up of so many streams, and the place where another one begins.
+    fn first_skipped(&self, most: usize) -> (BTreeMap<(u16, bool), u32>, u64) {
+        let mut streams = BTreeMap::new();
+        let mut end = self.out.first();
+        while end < self.forward.advanced {
+            let (key, number) = self.skipped_at(end);
+            if let Some(key) = key {
+                if streams.len() == most && !streams.contains_key(&key) {
+                    break;
+                }
+                streams.insert(key, number);
+            }
+            end += 1;
+        }
+        (streams, end)
+    }
+
+    /// What a FORWARD-TSN that passes over this place has to name. Numbers of a stream come in order, so the last one is the greatest.
+    fn skipped_at(&self, place: u64) -> (Option<(u16, bool)>, u32) {
+        let part = &self.store[self.out.get(place).slot];
+        let named = self.config.interleave || !part.about.unordered;
+        let key = named.then_some((part.about.stream, part.about.unordered));
+        (key, part.number)
+    }
+
     /// Puts the FORWARD-TSN into the packet if there is room; T3 sees to it that it arrives.
     pub fn write_forward(
         &mut self,
@@ -123,6 +144,8 @@ impl Sender {
         timers: &mut Timers,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
+        let first = self.out.first();
+        self.forward.skipped.retain(|_, last| last.1 >= first);
         let each = if self.config.interleave { 8 } else { 4 };
         let most = packet.room().saturating_sub(8) / each;
         let Some(plan) = self.forward_plan(most) else {
@@ -165,9 +188,15 @@ impl Sender {
             if !chunk.abandoned || chunk.state == State::Acked {
                 break;
             }
+            if let (Some(key), number) = self.skipped_at(at) {
+                self.forward.skipped.insert(key, (number, at));
+            }
             at += 1;
         }
         self.forward.advanced = at;
+        if at == self.out.first() && !self.forward.skipped.is_empty() {
+            self.forward.skipped = BTreeMap::new();
+        }
     }
 
     /// A SACK has come that does not answer all of the FORWARD-TSN: it is repeated, but not more than once in a round trip.
@@ -229,24 +258,23 @@ impl Sender {
             counts.sent += u64::from(begun);
         }
         let (stream, message, single) = (part.about.stream, part.message, part.begin && part.end);
-        let (first, last) = match single {
-            true => (part.first, part.last),
-            false => (self.out.first(), self.out.next()),
+        let unordered = part.about.unordered;
+        let of_message = (message, 0, 0)..=(message, u64::MAX, Slot::MAX);
+        let parts: Vec<Slot> = match single {
+            true => vec![slot],
+            false => self.parts.range(of_message).map(|part| part.2).collect(),
         };
-        let unsent: Vec<Slot> = match single {
-            true => part.queued.then_some(slot).into_iter().collect(),
-            false => self.queues.queued(&self.store, stream),
-        };
-        let unsent: Vec<Slot> = unsent
-            .into_iter()
-            .filter(|s| self.store[*s].message == message)
+        let unsent: Vec<Slot> = parts
+            .iter()
+            .copied()
+            .filter(|s| self.store[*s].queued)
             .collect();
         let mut goes_on = !unsent.is_empty();
-        let unordered = part.about.unordered;
         if let Some(open) = self.queues.open.get_mut(&(stream, unordered))
             && open.message == message
         {
             open.discarding = true;
+            open.held = NONE;
             goes_on = true;
         }
         if begun && goes_on {
@@ -255,10 +283,8 @@ impl Sender {
             part.chunks += 1;
             part.number = number;
         }
-        if begun {
-            for place in first.max(self.out.first())..self.out.next().min(last.saturating_add(1)) {
-                self.abandon_chunk(place, message);
-            }
+        for part in parts {
+            self.abandon_chunks(part);
         }
         for slot in unsent {
             self.buffered -= self.store[slot].unsent();
@@ -276,20 +302,27 @@ impl Sender {
         self.advance();
     }
 
-    fn abandon_chunk(&mut self, place: u64, message: u64) {
-        let chunk = *self.out.get(place);
-        if chunk.abandoned || self.store[chunk.slot].message != message {
-            return;
-        }
-        self.buffered -= usize::from(chunk.len);
-        self.out.get_mut(place).abandoned = true;
-        if chunk.state == State::Lost {
-            self.out.lost.remove(&place);
-            self.out.get_mut(place).state = State::Skipped;
+    /// From the part's last chunk back to the first one that is outstanding.
+    fn abandon_chunks(&mut self, slot: Slot) {
+        let mut place = self.store[slot].last;
+        let mut any = false;
+        while place >= self.out.first() {
+            let chunk = *self.out.get(place);
+            any = true;
+            self.buffered -= usize::from(chunk.len);
+            self.out.get_mut(place).abandoned = true;
+            if chunk.state == State::Lost {
+                self.out.lost.remove(&place);
+                self.out.get_mut(place).state = State::Skipped;
+            }
+            if chunk.back == 0 {
+                break;
+            }
+            place -= u64::from(chunk.back);
         }
         // A part that is queued too is taken from there first, while it still has its data.
-        if !self.store[chunk.slot].queued {
-            self.report(chunk.slot);
+        if any && !self.store[slot].queued {
+            self.report(slot);
         }
     }
 }
@@ -303,6 +336,7 @@ impl Chunk {
             len: 0,
             sends: 0,
             fragment: 0,
+            back: 0,
             after: 0,
             path: PathId(0),
             state: State::Skipped,

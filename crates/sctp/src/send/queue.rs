@@ -21,6 +21,10 @@ pub(super) struct Queues {
     pub open: BTreeMap<(u16, bool), Open>,
     /// New messages of streams that are held back.
     held: BTreeMap<u16, Held>,
+    /// New messages of all streams wait until all are released.
+    holds_all: bool,
+    /// How often all streams' numbers began at 0 again.
+    generation: u32,
     /// What may be sent: bytes and parts.
     pub bytes: usize,
     pub parts: usize,
@@ -32,7 +36,8 @@ pub(super) struct Queues {
 #[derive(Clone, Debug)]
 struct Stream {
     list: List,
-    /// The next SSN or MID, and the next MID of unordered messages.
+    /// The next SSN or MID, and the next MID of unordered messages; of this generation.
+    generation: u32,
     ordered: u32,
     unordered: u32,
     /// The number of the message that was begun, and its next fragment's.
@@ -51,6 +56,8 @@ pub(super) struct Open {
     pub deadline: Time,
     /// It was abandoned: what comes is thrown away.
     pub discarding: bool,
+    /// The last part that has come, if the message is held back; else `NONE`.
+    pub held: Slot,
 }
 
 /// What waits for the stream to be released, or for the end of the stream's message that goes on: chunks of one message are not
@@ -79,6 +86,8 @@ impl Queues {
             interleave,
             open: BTreeMap::new(),
             held: BTreeMap::new(),
+            holds_all: false,
+            generation: 0,
             bytes: 0,
             parts: 0,
             held_bytes: 0,
@@ -105,36 +114,46 @@ impl Queues {
             && self.open.contains_key(&(stream, unordered))
     }
 
-    pub fn push(&mut self, store: &mut Store, stream: u16, slot: Slot) {
+    /// `after`: the last part of the same message, if that is held back.
+    pub fn push(&mut self, store: &mut Store, stream: u16, slot: Slot, after: Slot) {
         store[slot].queued = true;
-        if self.held.is_empty() && self.open.is_empty() {
+        if self.held.is_empty() && self.open.is_empty() && !self.holds_all {
             self.push_ready(store, stream, slot);
             return;
         }
-        let part = &store[slot];
+        let (begin, unordered, message) = {
+            let part = &store[slot];
+            (part.begin, part.about.unordered, part.message)
+        };
         let goes_on = |other: &Open| !other.discarding;
-        let other = self.open.get(&(stream, !part.about.unordered));
-        if part.begin && other.is_some_and(goes_on) {
+        let other = self.open.get(&(stream, !unordered));
+        if begin && (self.holds_all || other.is_some_and(goes_on)) {
             self.held.entry(stream).or_insert(Held::NEW);
         }
-        let after = match self.held.get(&stream) {
-            Some(held) if part.begin => Some(held.list.tail),
-            Some(held) => held.list.last_of(store, part.message),
-            None => None,
-        };
-        match (after, self.held.get_mut(&stream)) {
-            (Some(after), Some(held)) => {
+        match self.held.get_mut(&stream) {
+            Some(held) if begin || after != NONE => {
                 store[slot].held = true;
                 self.held_bytes += store[slot].data.len();
+                let after = if begin { held.list.tail } else { after };
                 held.list.insert_after(store, after, slot);
+                self.note_held(stream, unordered, message, slot);
             }
             _ => self.push_ready(store, stream, slot),
         }
     }
 
+    fn note_held(&mut self, stream: u16, unordered: bool, message: u64, last: Slot) {
+        if let Some(open) = self.open.get_mut(&(stream, unordered))
+            && open.message == message
+        {
+            open.held = last;
+        }
+    }
+
     /// A message of the stream has its end, or was given up: others that waited for that may go on.
     pub fn go_on(&mut self, store: &mut Store, stream: u16) {
-        if !self.held.is_empty() && self.held.get(&stream).is_some_and(|held| !held.on_request) {
+        let waits = |held: &Held| !held.on_request && !self.holds_all;
+        if !self.held.is_empty() && self.held.get(&stream).is_some_and(waits) {
             self.release(store, stream);
         }
     }
@@ -147,15 +166,24 @@ impl Queues {
     }
 
     /// An open message that is not held back: the one that those of its stream wait for.
-    fn goes_on(&self, store: &Store, stream: u16) -> bool {
-        let held = |open: &Open| {
-            let held = self.held.get(&stream);
-            held.is_some_and(|held| held.list.last_of(store, open.message).is_some())
-        };
-        [false, true].iter().any(|unordered| {
-            let open = self.open.get(&(stream, *unordered));
-            open.is_some_and(|open| !open.discarding && !held(open))
-        })
+    fn goes_on(&self, stream: u16) -> bool {
+        self.open_of(stream)
+            .any(|open| !open.discarding && open.held == NONE)
+    }
+
+    /// A message was begun, and its end is not known. One that was held back as a whole does not count.
+    pub fn is_broken_in(&self, stream: u16) -> bool {
+        self.open_of(stream).any(|open| open.held == NONE)
+    }
+
+    fn open_of(&self, stream: u16) -> impl Iterator<Item = &Open> {
+        let kinds = [false, true].into_iter();
+        kinds.filter_map(move |unordered| self.open.get(&(stream, unordered)))
+    }
+
+    /// Nothing that is not held back is queued, and no message that is not is half there.
+    pub fn is_idle(&self) -> bool {
+        self.parts == 0 && self.open.values().all(|open| open.held != NONE)
     }
 
     #[inline]
@@ -165,7 +193,7 @@ impl Queues {
         let list = &mut self.streams[usize::from(stream)].list;
         let first = list.head == NONE;
         list.push(store, slot);
-        self.scheduler.queued(stream, first);
+        store[slot].ticket = self.scheduler.queued(stream, first);
     }
 
     /// What is sent next.
@@ -192,7 +220,7 @@ impl Queues {
         let begins = part.sent == 0 && part.begin;
         if part.sent == 0 {
             if begins {
-                stream.begin(part.about.unordered, self.interleave);
+                stream.begin(part.about.unordered, self.interleave, self.generation);
             }
             part.number = stream.current;
         }
@@ -201,6 +229,7 @@ impl Queues {
         stream.outstanding += 1;
         part.sent += size as u32;
         self.bytes -= size;
+        let ticket = part.ticket;
         let done = part.unsent() == 0;
         let message_done = done && part.end;
         self.begun += usize::from(begins);
@@ -216,6 +245,7 @@ impl Queues {
         }
         self.scheduler.sent(
             number,
+            ticket,
             size,
             Ended {
                 part: done,
@@ -247,7 +277,7 @@ impl Queues {
         let last = list.head == NONE;
         self.bytes -= unsent;
         self.parts -= 1;
-        self.scheduler.removed(number, last);
+        self.scheduler.removed(number, store[slot].ticket, last);
     }
 
     /// The message that was begun on this stream will not go on; its number.
@@ -281,7 +311,7 @@ impl Queues {
         self.values.get(&stream).copied().unwrap_or(0)
     }
 
-    pub fn set_scheduler(&mut self, store: &Store, kind: SchedulerKind) {
+    pub fn set_scheduler(&mut self, store: &mut Store, kind: SchedulerKind) {
         self.kind = kind;
         self.scheduler = kind.make();
         for (stream, value) in &self.values {
@@ -291,11 +321,12 @@ impl Queues {
         for (number, stream) in self.streams.iter().enumerate() {
             let head = stream.list.head;
             let parts = stream.list.iter(store);
-            queued.extend(parts.map(|slot| (store[slot].order, number as u16, slot == head)));
+            let parts = parts.map(|slot| (store[slot].order, number as u16, slot, slot == head));
+            queued.extend(parts);
         }
         queued.sort_unstable();
-        for (_, stream, first) in queued {
-            self.scheduler.queued(stream, first);
+        for (_, stream, slot, first) in queued {
+            store[slot].ticket = self.scheduler.queued(stream, first);
         }
     }
 
@@ -308,24 +339,39 @@ impl Queues {
         self.held.entry(stream).or_insert(Held::NEW).on_request = true;
     }
 
+    /// Those of all streams, with no work for any of them: a peer may ask for it again and again.
+    pub fn hold_all(&mut self) {
+        self.holds_all = true;
+    }
+
+    pub fn release_all(&mut self, store: &mut Store) {
+        self.holds_all = false;
+        let held: Vec<u16> = self.held.keys().copied().collect();
+        for stream in held {
+            self.release(store, stream);
+        }
+    }
+
     pub fn release(&mut self, store: &mut Store, stream: u16) {
+        let mut goes_on = self.goes_on(stream);
+        let mut message = None;
         let Some(held) = self.held.get_mut(&stream) else {
             return;
         };
         held.on_request = false;
-        let slots: Vec<Slot> = held.list.iter(store).collect();
-        let mut goes_on = self.goes_on(store, stream);
-        let mut message = None;
-        for slot in slots {
-            let of = store[slot].message;
+        while let Some(held) = self.held.get_mut(&stream)
+            && held.list.head != NONE
+        {
+            let slot = held.list.head;
+            let (of, unordered) = (store[slot].message, store[slot].about.unordered);
             if goes_on && message != Some(of) {
                 return;
             }
+            held.list.unlink(store, slot);
             message = Some(of);
-            goes_on |= self.open.values().any(|open| open.message == of);
-            if let Some(held) = self.held.get_mut(&stream) {
-                held.list.unlink(store, slot);
-            }
+            let open = self.open.get(&(stream, unordered));
+            goes_on |= open.is_some_and(|open| open.message == of);
+            self.note_held(stream, unordered, of, NONE);
             let part = &mut store[slot];
             part.held = false;
             self.held_bytes -= part.data.len();
@@ -340,6 +386,11 @@ impl Queues {
             stream.ordered = 0;
             stream.unordered = 0;
         }
+    }
+
+    /// Those of all streams.
+    pub fn renumber_all(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
     }
 
     /// Everything queued for this stream, held back or not.
@@ -361,6 +412,7 @@ impl Queues {
 impl Stream {
     const NEW: Stream = Stream {
         list: List::EMPTY,
+        generation: 0,
         ordered: 0,
         unordered: 0,
         current: 0,
@@ -370,7 +422,10 @@ impl Stream {
     };
 
     #[inline]
-    fn begin(&mut self, unordered: bool, interleave: bool) {
+    fn begin(&mut self, unordered: bool, interleave: bool, generation: u32) {
+        if self.generation != generation {
+            (self.generation, self.ordered, self.unordered) = (generation, 0, 0);
+        }
         self.fragment = 0;
         self.current_unordered = unordered;
         self.current = match (unordered, interleave) {
@@ -410,15 +465,6 @@ impl List {
             tail => store[tail].next = slot,
         }
         self.tail = slot;
-    }
-
-    /// The last part of a message.
-    fn last_of(&self, store: &Store, message: u64) -> Option<Slot> {
-        let mut at = self.tail;
-        while at != NONE && store[at].message != message {
-            at = store[at].previous;
-        }
-        (at != NONE).then_some(at)
     }
 
     /// `NONE`: into the empty list.

@@ -1,20 +1,25 @@
 //! What re-configuration of streams needs (RFC 6525).
 
 use super::Sender;
-use super::queue::Open;
 use crate::serial::Tsn;
 
 impl Sender {
     /// New messages for these streams (none named: all) wait, while what was handed over before is sent and acknowledged.
     pub fn hold_streams(&mut self, streams: &[u16]) {
-        for stream in self.named(streams) {
+        if streams.is_empty() {
+            return self.queues.hold_all();
+        }
+        for stream in self.known(streams) {
             self.queues.hold(stream);
         }
     }
 
     /// They need not wait any longer.
     pub fn release_streams(&mut self, streams: &[u16]) {
-        for stream in self.named(streams) {
+        if streams.is_empty() {
+            return self.queues.release_all(&mut self.store);
+        }
+        for stream in self.known(streams) {
             self.queues.release(&mut self.store, stream);
         }
     }
@@ -24,31 +29,23 @@ impl Sender {
         usize::from(stream) >= self.queues.streams()
             || self.queues.outstanding(stream) == 0
                 && self.queues.head(stream) == super::NONE
-                && !self.is_broken_in(stream)
+                && !self.queues.is_broken_in(stream)
     }
 
-    /// A message was begun, and its end is not known. One that was held back as a whole does not count.
-    fn is_broken_in(&self, stream: u16) -> bool {
-        let broken = |open: &Open| {
-            let queued = self.queues.queued(&self.store, stream);
-            !queued.iter().any(|slot| {
-                let part = &self.store[*slot];
-                part.message == open.message && part.begin && part.held
-            })
-        };
-        let mut kinds = [false, true].iter();
-        kinds.any(|unordered| {
-            let open = self.queues.open.get(&(stream, *unordered));
-            open.is_some_and(broken)
-        })
+    /// The same of all streams.
+    pub fn all_streams_are_idle(&self) -> bool {
+        self.out.is_empty() && self.queues.is_idle()
     }
 
     /// SSNs and MIDs of these streams (none named: all) begin at 0 again; they are held no longer.
     pub fn reset_streams(&mut self, streams: &[u16]) {
-        for stream in self.named(streams) {
-            self.queues.renumber(stream);
-            self.queues.release(&mut self.store, stream);
+        if streams.is_empty() {
+            self.queues.renumber_all();
         }
+        for stream in self.known(streams) {
+            self.queues.renumber(stream);
+        }
+        self.release_streams(streams);
     }
 
     pub fn add_streams(&mut self, more: u16) {
@@ -75,13 +72,8 @@ impl Sender {
         self.queues.begun > 0
     }
 
-    fn named(&self, streams: &[u16]) -> Vec<u16> {
-        match streams.is_empty() {
-            true => (0..self.streams()).collect(),
-            false => {
-                let known = |stream: &u16| *stream < self.streams();
-                streams.iter().copied().filter(known).collect()
-            }
-        }
+    fn known(&self, streams: &[u16]) -> Vec<u16> {
+        let known = |stream: &u16| *stream < self.streams();
+        streams.iter().copied().filter(known).collect()
     }
 }

@@ -27,9 +27,10 @@ pub(super) struct Part {
     pub next: Slot,
     /// Bytes that were sent.
     pub sent: u32,
-    /// Chunks of it that are outstanding; the first and the last one's place.
+    /// The scheduler's own.
+    pub ticket: u64,
+    /// Chunks of it that are outstanding, and the place of the last one that was sent.
     pub chunks: u32,
-    pub first: u64,
     pub last: u64,
     /// SSN or MID, once something was sent.
     pub number: u32,

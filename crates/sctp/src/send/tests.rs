@@ -1,5 +1,6 @@
 //! The sender by itself, and against a tiny receiver over a network that loses.
 
+mod cost;
 mod partial;
 mod random;
 mod rates;
