@@ -7,7 +7,7 @@ mod association;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
-use headwater_host::board::{ABI, Addr, Board, Tuple};
+use headwater_host::board::{Addr, Board, Tuple};
 use headwater_host::config::Config;
 use headwater_sctp::wire::Packet;
 use headwater_streams::tunables::Tunables;
@@ -84,7 +84,8 @@ pub fn settings(bytes: &[u8]) {
 /// A board on which somebody else has written. It lies in `folder`, which becomes this user's alone.
 pub struct ForeignBoard {
     board: Board,
-    file: std::fs::File,
+    memory: std::fs::File,
+    start: u64,
     len: u64,
 }
 
@@ -94,12 +95,23 @@ impl ForeignBoard {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
             .expect("a folder of our own");
         let board = Board::open(text, true).expect("a board");
-        let file = std::fs::OpenOptions::new()
+        // The board is System V memory, which lies in this process too.
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+        let line = maps.lines().find(|line| line.contains("/SYSV"));
+        let range = line.and_then(|line| line.split(' ').next()?.split_once('-'));
+        let (from, to) = range.expect("the board's memory");
+        let number = |text| u64::from_str_radix(text, 16).expect("an address");
+        let (start, len) = (number(from), number(to) - number(from));
+        let memory = std::fs::OpenOptions::new()
             .write(true)
-            .open(folder.join(format!("board.{ABI}")))
-            .expect("the board's file");
-        let len = file.metadata().expect("its size").len();
-        ForeignBoard { board, file, len }
+            .open("/proc/self/mem")
+            .expect("this process's memory");
+        ForeignBoard {
+            board,
+            memory,
+            start,
+            len,
+        }
     }
 
     /// Eight bytes choose the place, the rest is written there.
@@ -109,9 +121,9 @@ impl ForeignBoard {
         };
         let place = u64::from_le_bytes(*place) % self.len;
         let room = (self.len - place).min(rest.len() as u64) as usize;
-        self.file
-            .write_all_at(&rest[..room], place)
-            .expect("room in the file");
+        self.memory
+            .write_all_at(&rest[..room], self.start + place)
+            .expect("room in the board");
         let port = u16::from_le_bytes([place as u8, (place >> 8) as u8]);
         let addr = Addr {
             ip: u128::from(place),
