@@ -106,6 +106,7 @@ fn account_of(fd: i32) -> Option<&'static AtomicU64> {
 /// Before connect(2): is the connection worth looking after?
 pub fn connecting(fd: i32, to: Addr) -> bool {
     boards::look_again();
+    link::tidy();
     table::lookup(fd).is_none() && takeover::worth_offering(to) && is_tcp(fd)
 }
 

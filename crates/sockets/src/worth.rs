@@ -9,13 +9,13 @@ use headwater_host::sync::{AtomicU64, Ordering};
 /// What a message by the ring saves is the unit; so many bytes copied once less are worth as much.
 const BYTES: u64 = 4096;
 /// A segment with its bells made, sent and mapped, and the rest of a takeover; and one from the pool.
-const FRESH: i32 = 64;
-const POOLED: i32 = 8;
+const FRESH: i32 = 24;
+const POOLED: i32 = 4;
 /// No single connection brings in more, no account holds more.
 const MOST: i32 = 4096;
 /// Debt from which a listener is left alone, and where it stands when it is tried again: a few connections from there.
-const DEBT: i32 = -512;
-const RETRY: i32 = -384;
+const DEBT: i32 = -192;
+const RETRY: i32 = -144;
 /// Connections that are left alone the first time, and how often that doubles.
 const PAUSE: u16 = 32;
 const DOUBLINGS: u8 = 6;

@@ -28,5 +28,5 @@ fn connections_by_epoll() {
 #[test]
 fn connections_by_io_uring() {
     needs!("node");
-    talk("1");
+    talk("1").assert_carried(8 * (2 << 20));
 }

@@ -255,11 +255,12 @@ impl<'a> Sink<'a> {
             && let Some(v) = self.iov.first()
         {
             let some = (v.iov_len - self.skip).min(n);
-            // SAFETY: the program's buffer, as readv(2) wants it.
-            let to = unsafe {
-                core::slice::from_raw_parts_mut((v.iov_base as *mut u8).add(self.skip), some)
-            };
+            // An empty piece may have any address.
             if some > 0 {
+                // SAFETY: the program's buffer, as readv(2) wants it.
+                let to = unsafe {
+                    core::slice::from_raw_parts_mut((v.iov_base as *mut u8).add(self.skip), some)
+                };
                 inlet.copy(skip, to);
             }
             n -= some;
