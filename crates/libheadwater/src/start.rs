@@ -97,10 +97,13 @@ pub fn sockets() -> bool {
     has_sockets()
 }
 
+/// Looked up before the lock is taken.
+static SANITIZED: AtomicBool = AtomicBool::new(false);
+
 fn begin_sockets() {
     begin_any();
     let c = config::get();
-    let sanitized = sanitizer::is_here();
+    let sanitized = SANITIZED.load(Ordering::Acquire);
     if sanitized {
         counters::note(counters::Reason::Sanitizer);
         log::write(
@@ -164,6 +167,8 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
     // Not under the lock: the loader has one of its own, and runs others' constructors.
     // SAFETY: no arguments. Where it fails there may be no such library; then a panic of ours is the process's end.
     unsafe { hw_load_unwinder() };
+    signal::prepare();
+    SANITIZED.store(sanitizer::is_here(), Ordering::Release);
     let beginning = process::lock_own(&BEGINNING);
     if !done() {
         BEGINS.set(true);

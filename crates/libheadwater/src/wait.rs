@@ -114,7 +114,8 @@ pub unsafe extern "C-unwind" fn select(
     e: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    if !select_concerns(n, [r, w, e]) {
+    let wrong = !timeout.is_null() && ((*timeout).tv_sec < 0 || (*timeout).tv_usec < 0);
+    if !select_concerns(n, [r, w, e]) || wrong {
         return real::select(n, r, w, e, timeout);
     }
     let mut now: timeval = core::mem::zeroed();

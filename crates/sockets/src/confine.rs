@@ -13,7 +13,6 @@ use libc::{EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec};
 use crate::buffers::{Buffers, ROOM};
 use crate::conn::{self, Conn, Phase};
 use crate::keeper::Then;
-use crate::record::BARRED;
 use crate::recv::{self, Own, Step, partial};
 use crate::segment::View;
 use crate::{keeper, lend, life, switch, takeover};
@@ -62,11 +61,8 @@ pub fn forget() {
 fn connection(c: &'static Conn, fd: i32) {
     match c.phase() {
         Phase::Listener => life::unlist(c, fd),
-        Phase::Tracked => {
-            c.record().set(BARRED, true);
-            takeover::decline(c, fd, Reason::Confined);
-        }
-        Phase::Carried => {
+        Phase::Tracked | Phase::Carried => {
+            life::decline_surely(c, fd, Reason::Confined);
             if let Some(v) = c.view() {
                 leave_ring(c, &v);
             }

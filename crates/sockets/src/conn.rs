@@ -161,14 +161,12 @@ struct Slab {
 static ADOPTING: Lock = Lock::new();
 
 pub fn before_fork() {
-    process::before_fork();
     core::mem::forget(process::lock(&ADOPTING));
 }
 
 pub fn after_fork() {
     ADOPTING.unlock();
     process::end_section();
-    process::after_fork();
 }
 
 static SLAB: OnceLock<Option<&'static Slab>> = OnceLock::new();

@@ -159,10 +159,21 @@ pub fn pass_on(fd: i32, h: Handle) -> String {
 
 /// Another number for the same open description.
 pub fn duplicated(h: Handle, fd: i32) {
-    if let Some(e) = entry(h)
-        && table::set(fd, h)
-    {
-        e.numbers.fetch_add(1, Ordering::AcqRel);
+    let _section = process::lock(&ADOPTING);
+    let Some(e) = entry(h) else { return };
+    if e.numbers.load(Ordering::Acquire) > 0 {
+        if table::set(fd, h) {
+            e.numbers.fetch_add(1, Ordering::AcqRel);
+        }
+        return;
+    }
+    // Another thread has used it meanwhile.
+    let adopted = |h: &Handle| {
+        let inode = |c: &Conn| c.inode.load(Ordering::Relaxed);
+        h.kind() == Kind::Socket && conn::get(*h).is_some_and(|c| inode(c) == e.heir.inode)
+    };
+    if let Some((_, h)) = table::entries().find(|(_, h)| adopted(h)) {
+        crate::life::duplicated(h, fd);
     }
 }
 
@@ -175,7 +186,8 @@ pub fn closing(fd: i32, h: Handle) {
     if let Some(e) = entry(h)
         && e.numbers.fetch_sub(1, Ordering::AcqRel) == 1
     {
-        e.heir.own().for_each(hidden::close);
+        let ours = |&fd: &i32| table::lookup(fd).is_some_and(|h| h.kind() == Kind::Hidden);
+        e.heir.own().filter(ours).for_each(hidden::close);
         leave_others();
     }
 }
@@ -270,6 +282,9 @@ fn connection(e: &Entry) -> Option<&'static Conn> {
         }
     };
     let room = e.room.swap(core::ptr::null_mut(), Ordering::AcqRel);
+    if room.is_null() {
+        return None;
+    }
     let mapped = Mapped {
         segment,
         memory: heir.memory,

@@ -120,7 +120,9 @@ pub fn become_nobody<const N: usize>(c: &Conn, v: &View<'_>, needed: [i32; N]) -
     kept[0] = v.peer_bell();
     let mut numbers = needed;
     for (at, fd) in needed.into_iter().enumerate() {
-        numbers[at] = sys::dup_above(fd, 3).ok()?;
+        if fd < 3 {
+            numbers[at] = sys::dup_above(fd, 3).ok()?;
+        }
         kept[at + 1] = numbers[at];
     }
     kept.sort_unstable();

@@ -75,6 +75,7 @@ pub fn start() {
     let spin = headwater_host::config::get().spin_ns;
     headwater_channel::wait::set_limit(spin);
     record::prepare();
+    link::prepare();
     headwater_host::idle::register(link::tidy);
     pins::prepare();
     headwater_host::signal::prepare();

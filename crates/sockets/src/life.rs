@@ -399,6 +399,7 @@ pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
             reset_if_unread(v, fd);
         }
     }
+    takeover::withdraw_offer(c);
     c.abandon();
     let _ = sys::close(fd);
     v.own().look.fetch_add(1, Ordering::Release);
@@ -522,9 +523,12 @@ pub fn before_fork() {
     link::before_fork();
     record::before_fork();
     lend::before_fork();
+    // The last: what others make, they may make with any of these in their hands.
+    process::before_fork();
 }
 
 fn after_fork() {
+    process::after_fork();
     lend::after_fork();
     record::after_fork();
     conn::after_fork();
@@ -619,6 +623,14 @@ pub fn passing_on(fd: i32) {
 /// Somebody who goes round us may have the descriptor from here on.
 pub fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
     let Some(c) = conn::get(h) else { return };
+    decline_surely(c, fd, reason);
+    if let Some(v) = c.view() {
+        switch::freeze(c, &v, reason);
+    }
+}
+
+/// A connection that is not carried yet is left to the kernel; afterwards it is that, or carried.
+pub fn decline_surely(c: &Conn, fd: i32, reason: Reason) {
     if c.phase() == Phase::Tracked {
         c.take_step_surely(|| {
             // Another thread may have taken it over just now.
@@ -627,9 +639,6 @@ pub fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
                 takeover::decline(c, fd, reason);
             }
         });
-    }
-    if let Some(v) = c.view() {
-        switch::freeze(c, &v, reason);
     }
 }
 

@@ -96,6 +96,11 @@ fn with<T>(f: impl FnOnce(&mut Links) -> T) -> T {
     f(unsafe { &mut *guarded.links.get() })
 }
 
+/// At start: the links are there before a takeover asks for them.
+pub fn prepare() {
+    with(|_| ());
+}
+
 /// Opens this process's mailbox, if it is not open yet.
 pub fn open_mailbox() -> bool {
     with(|links| {

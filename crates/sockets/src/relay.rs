@@ -42,6 +42,10 @@ pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Option<Rel
         switch::freeze(c, &v, reason);
         return None;
     };
+    if c.is_nonblocking() {
+        // That was the description's, whoever has it.
+        let _ = sys::fcntl(pair[1], libc::F_SETFL, libc::O_NONBLOCK as usize);
+    }
     Some(Relay { c, v, pair })
 }
 
@@ -180,7 +184,11 @@ fn turn(
         match unsafe { sys::send(pair, rest.as_ptr(), rest.len(), MSG_DONTWAIT | MSG_NOSIGNAL) } {
             Ok(n) => down.from += n,
             Err(EAGAIN | EINTR) => {}
-            Err(_) => return None,
+            // The stranger has closed its end: what it sent goes on all the same.
+            Err(_) => {
+                down.from = down.to;
+                (down.ended, down.told) = (true, true);
+            }
         }
     } else if down.ended && !down.told {
         down.told = true;
@@ -198,9 +206,13 @@ fn turn(
     if !up.is_empty() {
         full = !forward(c, v, shadow, up)?;
     } else if up.ended && !up.told {
-        up.told = true;
-        switch::begin_close(v);
-        let _ = sys::shutdown(shadow, libc::SHUT_WR);
+        // What was sent before comes first, where the peer wants it by the kernel.
+        if !switch::help_withdraw(c, v) && switch::begin_close(v) {
+            up.told = true;
+            let _ = sys::shutdown(shadow, libc::SHUT_WR);
+        } else {
+            full = true;
+        }
     }
     if down.told && up.told {
         return None;
@@ -278,11 +290,16 @@ fn wait(
             when(!down.is_empty(), POLLOUT) | when(up.wants(), POLLIN),
         ),
     ]
+    // An end is told whatever is asked for, and of one that is not wanted now it would be told for ever.
     .map(|(fd, events)| libc::pollfd {
-        fd,
+        fd: if events == 0 { -1 } else { fd },
         events,
         revents: 0,
     });
+    if up.is_empty() && up.ended {
+        // Is its other direction closed too?
+        p[2].fd = pair;
+    }
     v.in_ring().reader_sleeps();
     fence(Ordering::SeqCst);
     if !(down.wants() && switch::readable(v)) {

@@ -118,6 +118,8 @@ impl Sink for Pipe {
 pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
+    let waits = sys::fcntl(to, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_NONBLOCK == 0);
+    let flags = flags | if waits { 0 } else { libc::SPLICE_F_NONBLOCK };
     let mut pipe = Pipe {
         fd: to,
         flags,
