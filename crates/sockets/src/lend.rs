@@ -47,11 +47,21 @@ pub fn prepare() {
 pub fn before_fork() {
     process::hold_over_fork(&PREPARING);
     process::hold_over_fork(&COPYING);
+    process::hold_over_fork(&UNDER_WAY.lock);
 }
 
 pub fn after_fork() {
+    process::let_go_after_fork(&UNDER_WAY.lock);
     process::let_go_after_fork(&COPYING);
     process::let_go_after_fork(&PREPARING);
+}
+
+/// In the child of a fork: the lendings of other threads are the parent's.
+pub fn in_child() {
+    let _section = process::lock(&UNDER_WAY.lock);
+    UNDER_WAY.lendings.store(0, Ordering::Relaxed);
+    // SAFETY: under the lock.
+    unsafe { &mut *UNDER_WAY.opened.get() }.clear();
 }
 
 /// May an image have the connection that has not adopted it?
@@ -83,15 +93,41 @@ pub struct Lending {
     /// The writing end.
     presence: i32,
     opened: Vec<i32>,
+    /// Is it one of those [`UNDER_WAY`]?
+    counted: bool,
     /// For [`inherit::VARIABLE`].
     pub text: String,
 }
 
+/// Lendings of this process under way, and what those have opened that are over: the last one takes all of it back, since
+/// several may have opened the same.
+struct UnderWay {
+    lock: Lock,
+    lendings: AtomicU32,
+    opened: core::cell::UnsafeCell<Vec<i32>>,
+}
+
+// SAFETY: `opened` is only reached under the lock.
+unsafe impl Sync for UnderWay {}
+
+static UNDER_WAY: UnderWay = UnderWay {
+    lock: Lock::new(),
+    lendings: AtomicU32::new(0),
+    opened: core::cell::UnsafeCell::new(Vec::new()),
+};
+
 /// Before an image takes over descriptors. `judge` says what kind of image, if that matters.
 pub fn before(judge: impl FnOnce() -> Image) -> Lending {
+    // A child of vfork has descriptors of its own.
+    let counted = !process::is_borrowed();
+    if counted {
+        let _section = process::lock(&UNDER_WAY.lock);
+        UNDER_WAY.lendings.fetch_add(1, Ordering::Relaxed);
+    }
     let mut lending = Lending {
         presence: -1,
         opened: Vec::new(),
+        counted,
         text: String::new(),
     };
     let mut judge = Some(judge);
@@ -245,8 +281,16 @@ fn presence() -> Option<i32> {
 
 impl Drop for Lending {
     fn drop(&mut self) {
-        for &fd in &self.opened {
-            let _ = sys::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC as usize);
+        if self.counted {
+            let _section = process::lock(&UNDER_WAY.lock);
+            // SAFETY: under the lock.
+            let all = unsafe { &mut *UNDER_WAY.opened.get() };
+            all.append(&mut self.opened);
+            if UNDER_WAY.lendings.fetch_sub(1, Ordering::Relaxed) == 1 {
+                for fd in all.drain(..) {
+                    let _ = sys::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC as usize);
+                }
+            }
         }
         if self.presence >= 0 {
             let _ = sys::close(self.presence);

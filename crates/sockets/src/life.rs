@@ -546,6 +546,7 @@ pub fn after_fork_in_child() {
     after_fork();
     counters::reset();
     link::in_child();
+    lend::in_child();
     epoll::in_child();
     for c in conn::all() {
         c.forget_calls();
