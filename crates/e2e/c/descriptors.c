@@ -332,6 +332,7 @@ static void pass_half_closed_client(int fd) {
     send_noise(fd, 0, 5000);
     must(shutdown(fd, SHUT_WR));
     say("back: %llu", (unsigned long long)recv_noise_to_end(fd, 0));
+    await_peer();
 }
 static void pass_busy_server(int fd) {
     await_bytes(fd, 5000);
@@ -354,6 +355,7 @@ static void pass_stalled_client(int fd) {
     must(shutdown(fd, SHUT_WR));
     char c;
     say_result("end", read(fd, &c, 1));
+    await_peer();
 }
 
 /* The C library's streams on a connection. */
