@@ -14,6 +14,8 @@ fn main() {
         .link_lib_modifier("+whole-archive")
         .compile("headwater_c");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libheadwater.so.0");
+    // A program may define names of ours for itself, and call the C library's by others, which are ours too.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
     // Its handlers and exit hooks outlive a dlclose.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
 }

@@ -143,6 +143,7 @@ fn usrsctp_talks_to_our_echo() {
 #[test]
 fn pion_echoes_what_we_send() {
     needs!("tshark", "go");
+    sctp_peers::compiled_pion();
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
     let server = serve_udp(
@@ -177,6 +178,7 @@ fn pion_echoes_what_we_send() {
 #[test]
 fn pion_talks_to_our_echo() {
     needs!("tshark", "go");
+    sctp_peers::compiled_pion();
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
     let server = serve_udp(

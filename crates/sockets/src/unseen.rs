@@ -43,7 +43,9 @@ impl Conn {
     }
 
     /// Will whoever waits for `event` be told by us? Where calls block by themselves, who has waited in one will do so again.
+    /// Room is mostly waited for only after a write has failed, in the way in which the same program waits for data.
     fn is_covered(&self, event: u32) -> bool {
+        let event = if event == OUT { IN | OUT } else { event };
         let mut seen = self.waited.load(Ordering::Relaxed);
         if !self.is_nonblocking() {
             seen |= seen >> BLOCKING;

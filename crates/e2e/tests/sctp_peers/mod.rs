@@ -67,10 +67,10 @@ pub fn usrsctp(lab: &Lab, program: &str, words: &[&str]) -> Command {
     command
 }
 
-/// pion/sctp, compiled when a test first wants it.
-pub fn pion(lab: &Lab, words: &[&str]) -> Command {
+/// pion/sctp, compiled when a test first wants it: before that test leaves the machine's network.
+pub fn compiled_pion() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let program = BUILT.get_or_init(|| {
+    BUILT.get_or_init(|| {
         let exe = std::env::current_exe().expect("a test has a path");
         let to = exe.with_extension("pion");
         let output = Command::new("go")
@@ -86,8 +86,11 @@ pub fn pion(lab: &Lab, words: &[&str]) -> Command {
             String::from_utf8_lossy(&output.stderr)
         );
         to
-    });
-    let mut command = lab.plain(program);
+    })
+}
+
+pub fn pion(lab: &Lab, words: &[&str]) -> Command {
+    let mut command = lab.plain(compiled_pion());
     command.args(words);
     command
 }
