@@ -20,7 +20,7 @@ use crate::segment::Mapped;
 
 /// Free segments kept per link while crowds come and go, and once no new one was needed for a while.
 const POOL: usize = 256;
-const QUIET_POOL: usize = 64;
+const QUIET_POOL: usize = 48;
 const QUIET: u64 = 1_000_000_000;
 /// Links from other users' processes at most, and connections that wait in the mailbox.
 const FOREIGN_LINKS: usize = 64;
