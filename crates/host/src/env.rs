@@ -48,7 +48,7 @@ pub fn is_secure() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Copies our variables as they are now; later changes go unseen. Once, when the shared object is loaded.
+/// Copies our variables as they are now, for when they are gone. Once, when the shared object is loaded.
 pub fn remember() {
     let state = if is_secure() { 0 } else { copy() };
     STATE.store(state | REMEMBERED, Ordering::Release);
@@ -100,10 +100,14 @@ fn remembered(name: &str) -> Option<&'static [u8]> {
         .map(|value| &value[..value.len() - 1])
 }
 
-/// The value of a variable, if it is UTF-8 and may be trusted.
+/// The value of a variable, if it is UTF-8 and may be trusted: what the program has set it to by now, else what it was.
 pub fn var(name: &str) -> Option<String> {
+    let now = || std::env::var(name).ok().filter(|_| !is_secure());
+    if let Some(text) = now() {
+        return Some(text);
+    }
     if STATE.load(Ordering::Acquire) & REMEMBERED == 0 {
-        return (!is_secure()).then(|| std::env::var(name).ok()).flatten();
+        return None;
     }
     let text = core::str::from_utf8(remembered(name)?).ok()?;
     Some(text.to_owned())
