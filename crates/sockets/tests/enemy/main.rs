@@ -50,6 +50,7 @@ fn fight() {
     let only = number("HEADWATER_TEST_SEED");
     let wanted = number("HEADWATER_MUTATIONS").unwrap_or(MUTATIONS);
     let mut victim = users::child(VICTIM, || victim::live(world));
+    until(|| world.port.load(Ordering::Acquire) != 0, &victim);
     let mut attacks = 0;
     for seed in only.unwrap_or(0).. {
         let mut enemy = users::child(ENEMY, || attack::case(world, seed));
