@@ -78,7 +78,10 @@ fn what_is_missing_is_said() {
     let folder = folder();
     let ping = build("xti_ping", folder.path());
     // Into a file or a pipe the library says only what was asked for.
-    let line = format!("HEADWATER_LOG=warn {ORDINARY} {} -c 1 127.0.0.1", ping.display());
+    let line = format!(
+        "HEADWATER_LOG=warn {ORDINARY} {} -c 1 127.0.0.1",
+        ping.display()
+    );
     let output = in_network(folder.path(), &line);
     assert_eq!(output.status.code(), Some(2));
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -5,7 +5,7 @@
 #[path = "common/processes.rs"]
 mod processes;
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::{MutexGuard, Once, OnceLock};
 
 use headwater_streams::ddi::owned::Message;
 use headwater_streams::exec::{Info, Module, OpenFlag, Queue, registry};
@@ -92,24 +92,32 @@ fn register() {
     });
 }
 
+/// One test at a time, with a log of its own: standard error gets nothing that nobody asked for.
+fn alone() -> MutexGuard<'static, ()> {
+    static START: Once = Once::new();
+    // SAFETY: no other thread of this test program reads the environment now.
+    START.call_once(|| unsafe { std::env::set_var("HEADWATER_LOG_FILE", log_file()) });
+    let turn = processes::alone();
+    static LOG: Once = Once::new();
+    LOG.call_once(headwater_host::log::start);
+    turn
+}
+
+fn log_file() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| {
+        // SAFETY: a C string. It stays open.
+        let file = unsafe { libc::memfd_create(c"log".as_ptr(), 0) };
+        format!("/proc/self/fd/{file}")
+    })
+}
+
 /// Runs `f`, and gives back the lines that the log got meanwhile.
 fn logged(f: impl FnOnce()) -> Vec<String> {
-    // SAFETY: standard error is put aside and back; one test runs at a time.
-    unsafe {
-        let file = libc::memfd_create(c"log".as_ptr(), 0);
-        let (file, kept) = (
-            OwnedFd::from_raw_fd(file),
-            OwnedFd::from_raw_fd(libc::dup(2)),
-        );
-        libc::dup2(file.as_raw_fd(), 2);
-        f();
-        libc::dup2(kept.as_raw_fd(), 2);
-        let mut text = vec![0; 1 << 16];
-        let n = libc::pread(file.as_raw_fd(), text.as_mut_ptr().cast(), text.len(), 0);
-        text.truncate(n as usize);
-        let text = String::from_utf8(text).unwrap();
-        text.lines().map(str::to_owned).collect()
-    }
+    let text = || std::fs::read_to_string(log_file()).unwrap();
+    let before = text().len();
+    f();
+    text()[before..].lines().map(str::to_owned).collect()
 }
 
 fn try_push(fd: i32, place: u8) -> Result<i32, Errno> {
