@@ -1,8 +1,8 @@
 //! The environment: the one place in the library that reads HEADWATER_ variables.
 //!
-//! The shared object remembers them when it is loaded, with neither a system call nor an allocation, since programs change and
-//! overwrite their environment (setproctitle) before the library is first needed. Rust programs that use the crates alone are
-//! read from whenever something asks. A program that runs with more rights than its caller's (AT_SECURE, see getauxval(3))
+//! The shared object remembers them when it is loaded, with neither a system call nor an allocation, since programs lose their
+//! environment before the library is first needed; what they set themselves until then holds instead. Rust programs that use
+//! the crates alone are read from whenever something asks. A program that runs with more rights than its caller's (AT_SECURE, see getauxval(3))
 //! has no such variables at all: its caller must not say where it writes, or whom it trusts.
 
 use core::cell::UnsafeCell;
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_remembered_stays_as_it_was() {
+    fn what_a_program_sets_holds_and_what_it_loses_is_remembered() {
         // Names that nothing else asks for: the environment is the whole process's.
         let [a, b, long] = ["HEADWATER_T_A", "HEADWATER_T_B", "HEADWATER_T_LONG"];
         let set = |name: &str, value: &str| {
@@ -162,6 +162,11 @@ mod tests {
         set(HANDED_OVER[1], "3");
         remember();
         set(a, "128K");
+        assert_eq!(var(a).as_deref(), Some("128K"));
+        for lost in [a, long] {
+            // SAFETY: as above.
+            unsafe { std::env::remove_var(lost) };
+        }
         assert_eq!(var(a).as_deref(), Some("64K"));
         assert_eq!(var("HEADWATER_T_"), None);
         assert!(is_set(b, &[]) && !is_set(b, &["0"]));
