@@ -62,8 +62,9 @@ help:
 	@echo 'make bench     the measurements in full; BENCH="sockets --quick" chooses'
 	@echo 'make install   into PREFIX (/usr/local) below DESTDIR; uninstall takes it back'
 
+# What ships; the examples' long links are not waited for.
 build:
-	$(CARGO) build --release $(CARGOFLAGS)
+	$(CARGO) build --release -p headwater -p libheadwater -p headwater-bench $(CARGOFLAGS)
 	ln -sf libheadwater.so $(BUILT)/$(SONAME)
 
 # End-to-end tests use what `build` left in target/release. What can't run for want of a program or of root is in a table at
