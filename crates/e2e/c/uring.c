@@ -188,4 +188,27 @@ static void named_server(int fd) {
 }
 WITH_ECHO(named)
 
-CASES(CASE(liburing), CASE(later), CASE(sets), CASE(named))
+/* A program that does without where there is none: HEADWATER_URING=refuse says that. */
+static void without_server(int fd) {
+    struct io_uring ring;
+    struct io_uring_params p = {0};
+    char buf[777];
+    int refused = getenv("HEADWATER_URING") != NULL, r = io_uring_queue_init(8, &ring, 0), n = syscall(SYS_io_uring_setup, 8, &p);
+    if (refused ? r != -ENOSYS || n != -1 || errno != ENOSYS : r != 0 || n < 0)
+        fail("a ring, or none");
+    for (int i = 0; i < 300; i++) {
+        if (refused) {
+            exchange(fd, 1);
+            continue;
+        }
+        fill(buf, 0, 777);
+        io_uring_prep_send(io_uring_get_sqe(&ring), fd, buf, 777, 0);
+        must(finish(&ring));
+        for (int got = 0; got < 777; got += must(finish(&ring)))
+            io_uring_prep_recv(io_uring_get_sqe(&ring), fd, buf + got, 777 - got, 0);
+        check(buf, 0, 777);
+    }
+}
+WITH_ECHO(without)
+
+CASES(CASE(liburing), CASE(later), CASE(sets), CASE(named), CASE(without))

@@ -147,6 +147,7 @@ mod exec_by_kernel {
 
 /// io_uring, by liburing and by numbers; where the kernel has none or liburing is not there, these are left out.
 mod uring {
+    use headwater_e2e::{Lab, both, compile};
     use headwater_testkit::needs;
 
     macro_rules! rings {
@@ -168,6 +169,85 @@ mod uring {
         let most = lab.lines().iter().map(|l| l.shm_tx).max();
         assert!(most > Some(200_000), "{}", lab.lines_text());
     }
+
+    /// liburing comes with a module of the program, as something that nobody else sees.
+    #[test]
+    fn of_a_module() {
+        needs!("liburing-dev");
+        let module = compile::program(
+            "plugin",
+            &["-O1", "-DMODULE", "-shared", "-fPIC", "-luring"],
+        );
+        let program = compile::program("plugin", &[]);
+        let lab = both(|lab: &Lab| {
+            let mut command = lab.command(&program);
+            command.arg("loaded").env("MODULE", &module);
+            lab.run(command).text()
+        });
+        assert!(
+            lab.lines_text().contains("io-uring"),
+            "{}",
+            lab.lines_text()
+        );
+    }
+
+    /// HEADWATER_URING=refuse.
+    #[test]
+    fn without() {
+        needs!("liburing-dev");
+        let program = compile::program("uring", &["-O1", "-luring"]);
+        let lab = both(|lab: &Lab| {
+            lab.set("HEADWATER_URING", "refuse");
+            let mut command = lab.command(&program);
+            command.arg("without");
+            lab.run(command).text()
+        });
+        lab.assert_carried(2 * 300 * 777);
+        assert!(
+            !lab.lines_text().contains("io-uring"),
+            "{}",
+            lab.lines_text()
+        );
+    }
+}
+
+/// Requests of libaio: of the installed one, which makes its system calls by a function, and of older ones, which don't.
+mod libaio {
+    use headwater_e2e::{Lab, Mode, both, compile, lab};
+    use headwater_testkit::needs;
+
+    fn requests(case: &str) {
+        super::same("libaio", case, &["-O1", "-laio"]);
+        let program = compile::program("libaio", &["-O1", "-laio"]);
+        let inline = compile::program("io_submit", &["-O1", "-shared", "-fPIC"]);
+        let lab = both(|lab: &Lab| {
+            let mut command = lab.command(&program);
+            let ours = match lab.mode() {
+                Mode::Native => String::new(),
+                Mode::Accelerated => lab::library().display().to_string(),
+            };
+            let preloaded = format!("{ours} {}", inline.display());
+            command.arg(case).env("LD_PRELOAD", preloaded);
+            lab.run(command).text()
+        });
+        assert!(
+            lab.lines_text().contains("\"option\":1"),
+            "{}",
+            lab.lines_text()
+        );
+    }
+
+    macro_rules! cases {
+        ($($case:ident),*) => {$(
+            #[test]
+            fn $case() {
+                needs!("libaio-dev");
+                requests(stringify!($case));
+            }
+        )*};
+    }
+
+    cases!(reads, writes, polls);
 }
 
 /// The aliases that check lengths, as distributions build their programs.

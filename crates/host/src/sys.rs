@@ -24,6 +24,12 @@ pub unsafe fn sendmsg(fd: i32, msg: *const libc::msghdr, flags: i32) -> Result<u
 }
 
 /// # Safety
+/// As io_submit(2).
+pub unsafe fn io_submit(context: *mut libc::c_void, n: i64, list: *const *const u8) -> Result<i32> {
+    call!(io_submit, context, n, list).map(|n| n as i32)
+}
+
+/// # Safety
 /// `buf` is valid for `len` bytes.
 pub unsafe fn recv(fd: i32, buf: *mut u8, len: usize, flags: i32) -> Result<usize> {
     call!(recvfrom, fd, buf, len, flags, 0, 0)

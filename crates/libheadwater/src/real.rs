@@ -81,11 +81,6 @@ headwater_host::next_fns! {
     fn aio_write64(request: *mut c_void) -> c_int;
     fn lio_listio(mode: c_int, list: *const *mut c_void, n: c_int, event: *mut c_void) -> c_int;
     fn lio_listio64(mode: c_int, list: *const *mut c_void, n: c_int, event: *mut c_void) -> c_int;
-    fn io_uring_queue_init(entries: libc::c_uint, ring: *mut c_void, flags: libc::c_uint) -> c_int;
-    fn io_uring_queue_init_params(entries: libc::c_uint, ring: *mut c_void, params: *mut c_void) -> c_int;
-    fn io_uring_queue_init_mem(entries: libc::c_uint, ring: *mut c_void, params: *mut c_void, at: *mut c_void, size: usize) -> c_int;
-    fn io_uring_queue_mmap(fd: c_int, params: *mut c_void, ring: *mut c_void) -> c_int;
-    fn io_uring_setup(entries: libc::c_uint, params: *mut c_void) -> c_int;
     fn prctl(option: c_int, a: libc::c_ulong, b: libc::c_ulong, c: libc::c_ulong, d: libc::c_ulong) -> c_int;
     fn fork() -> pid_t;
     fn _exit(status: c_int) -> !;

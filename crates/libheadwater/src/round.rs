@@ -9,7 +9,7 @@
     reason = "the numbers' names are the C library's"
 )]
 
-use core::ffi::{c_int, c_long, c_uint, c_ulong};
+use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 
 use headwater_host::table::{self, Kind};
 use headwater_host::{process, sys};
@@ -70,7 +70,7 @@ unsafe fn moves_data(number: c_long, a: &Arguments) -> Option<c_long> {
         SYS_sendfile => a.is_known(0) || a.is_known(1),
         SYS_splice => a.is_known(0) || a.is_known(2),
         SYS_io_submit => {
-            submitted(a);
+            submitted(a.0[1], a.at(2));
             false
         }
         _ => false,
@@ -118,18 +118,34 @@ unsafe fn moves_data(number: c_long, a: &Arguments) -> Option<c_long> {
 }
 
 /// io_submit(2): its requests are served by the kernel alone.
-unsafe fn submitted(a: &Arguments) {
+unsafe fn submitted(n: c_long, list: *const *const u8) {
     /// Where struct iocb of `<linux/aio_abi.h>` has its descriptor.
     const DESCRIPTOR: usize = 20;
-    let list: *const *const u8 = a.at(2);
     if list.is_null() {
         return;
     }
-    for i in 0..a.0[1].max(0) as usize {
+    for i in 0..n.max(0) as usize {
         let request = *list.add(i);
         if !request.is_null() {
             life::needs_kernel(request.add(DESCRIPTOR).cast::<c_int>().read_unaligned());
         }
+    }
+}
+
+/// libaio's. Made here as it makes it: older ones do so without syscall(2), and ours may be the only one in sight, where a
+/// module has libaio to itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn io_submit(
+    context: *mut c_void,
+    n: c_long,
+    list: *const *const u8,
+) -> c_int {
+    if table::any_tracked() {
+        submitted(n, list);
+    }
+    match sys::io_submit(context, n, list) {
+        Ok(n) => n,
+        Err(e) => -e,
     }
 }
 

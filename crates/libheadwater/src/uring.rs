@@ -2,14 +2,12 @@
 //! called, and a socket that is named goes to TCP. Where requests can't be seen (liburing's functions, which make system calls
 //! of their own, and rings that the kernel polls) all sockets of the process go to the kernel, and stay there.
 
-use core::ffi::{c_int, c_long, c_uint, c_void};
+use core::ffi::{CStr, c_int, c_long, c_uint, c_void};
 use std::sync::Mutex;
 
 use headwater_host::counters::Reason;
 use headwater_host::{config, counters, epoll, next, process, table};
 use headwater_sockets::life;
-
-use crate::real;
 
 const SETUP_SQPOLL: u32 = 1 << 1;
 const SETUP_SQE128: u32 = 1 << 10;
@@ -251,18 +249,45 @@ unsafe fn change_set(r: &mut Request) {
     }
 }
 
+/// liburing's own function. A module that brings liburing may have it to itself: then it does not come after us.
+fn of_liburing(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: C strings; a library that is loaded stays so while its function is called.
+    unsafe {
+        let next = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
+        if !next.is_null() {
+            return Some(next);
+        }
+        [c"liburing.so.2", c"liburing.so.1"]
+            .iter()
+            .find_map(|library| {
+                let library = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+                if library.is_null() {
+                    return None;
+                }
+                let found = libc::dlsym(library, name.as_ptr());
+                libc::dlclose(library);
+                (!found.is_null()).then_some(found)
+            })
+    }
+}
+
 macro_rules! liburing {
     ($($name:ident($($arg:ident: $type:ty),*);)*) => {$(
         /// liburing's: from its first ring on requests are not seen.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> c_int {
-            if is_refused() {
+            const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("name"),
+            };
+            let (false, Some(at)) = (is_refused(), of_liburing(NAME)) else {
                 return -libc::ENOSYS;
-            }
+            };
             if process::present() {
                 unseen();
             }
-            real::$name($($arg),*)
+            let f: unsafe extern "C-unwind" fn($($type),*) -> c_int = core::mem::transmute(at);
+            f($($arg),*)
         }
     )*};
 }
