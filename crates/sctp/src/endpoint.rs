@@ -92,6 +92,8 @@ pub enum Unreachable {
     Host,
     /// Nobody there understands SCTP, or listens to the UDP port.
     Port,
+    /// Nobody listened to the UDP port for a moment, which has passed: worth another try at once.
+    Passing,
     /// Packets have to be no longer than this, SCTP header included.
     TooBig(usize),
 }
@@ -489,6 +491,7 @@ impl Endpoint {
                 Unreachable::TooBig(mtu) if ours => association.too_big(to, mtu),
                 Unreachable::Port if ours || init => association.unreachable(now, to, true),
                 Unreachable::Host if ours || init => association.unreachable(now, to, false),
+                Unreachable::Passing if init => association.init_missed(),
                 _ => {}
             }
         });

@@ -141,6 +141,63 @@ CASE(two_processes, "RFC 6458 4") {
     }
     join(child);
 }
+/* Processes share what is there once on a host: the first to come sees to the packets of all, until it ends. */
+static pid_t first_to_come(void) {
+    struct turn here = turn_new();
+    pid_t first = must(fork());
+    if (first == 0) {
+        listening(SOCK_STREAM);
+        turn_give(here);
+        for (;;)
+            pause();
+    }
+    turn_take(here);
+    return first;
+}
+CASE(first_to_come_is_killed, "RFC 6458 4.1.5") {
+    pid_t first = first_to_come();
+    int listener = listening(SOCK_STREAM), client = socket_of(SOCK_STREAM);
+    slay(first);
+    struct pair p = pair_of(listener, client);
+    check_send(p.client, "question");
+    check_receive(p.server, "question");
+}
+CASE(first_to_come_is_killed_between_others, "RFC 6458 4.1.5") {
+    pid_t first = first_to_come();
+    int pipes[2];
+    check_eq(pipe(pipes), 0);
+    pid_t child = spawn(bind_and_serve, &pipes[1]);
+    struct address a;
+    check_eq(read(pipes[0], &a, sizeof a), sizeof a);
+    /* From here on this process may receive packets. */
+    listening(SOCK_STREAM);
+    slay(first);
+    for (int i = 0; i < 5; i++) {
+        int fd = socket_of(SOCK_STREAM);
+        check_eq(connect(fd, &a.sa, a.len), 0);
+        check_send(fd, "question");
+        check_receive(fd, "answer");
+        check_end(fd);
+        check_eq(close(fd), 0);
+    }
+    join(child);
+}
+CASE(first_to_come_is_killed_before_a_message, "RFC 6458 3.1.2") {
+    pid_t first = first_to_come();
+    int b = listening(SOCK_SEQPACKET), a = socket_of(SOCK_SEQPACKET);
+    struct address to = name_of(b);
+    slay(first);
+    check_eq(sendto(a, "question", 8, 0, &to.sa, to.len), 8);
+    check_receive(b, "question");
+}
+CASE(nobody_is_refused_when_the_first_to_come_is_killed, "RFC 6458 4.1.5") {
+    pid_t first = first_to_come();
+    listening(SOCK_STREAM);
+    int client = socket_of(SOCK_STREAM);
+    struct address a = nobody();
+    slay(first);
+    check_errno(connect(client, &a.sa, a.len), ECONNREFUSED);
+}
 static void many_client(void *server) {
     int fd = socket_of(SOCK_SEQPACKET);
     struct address to = name_of(*(int *)server);
@@ -372,7 +429,8 @@ CASE(close_range_closes, "close_range(2)") {
 }
 
 SUITE(ENTRY(dup_shares), ENTRY(dup2_replaces), ENTRY(dup_shares_flags), ENTRY(dup_of_a_listener), BOTH(fork_child_serves),
-      ENTRY(fork_both_have_it), ENTRY(fork_child_closes), BOTH(fork_per_connection), ENTRY(prefork), BOTH(two_processes),
+      ENTRY(fork_both_have_it), ENTRY(fork_child_closes), BOTH(fork_per_connection), ENTRY(prefork), BOTH(two_processes), BOTH(first_to_come_is_killed), BOTH(first_to_come_is_killed_between_others),
+      ENTRY(first_to_come_is_killed_before_a_message), ENTRY(nobody_is_refused_when_the_first_to_come_is_killed),
       ENTRY(many_clients_are_processes), ENTRY(big_between_processes), ENTRY(exec_keeps_or_not), ENTRY(exec_goes_on),
       ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_are_shut), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
       ENTRY(threads_accept), ENTRY(threads_connect), ENTRY(passed_to_another), ENTRY(stdio_on_it), ENTRY(close_range_closes))

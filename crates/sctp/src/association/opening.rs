@@ -285,6 +285,22 @@ impl Association {
         self.next_address();
     }
 
+    /// Our INIT came to where nobody was for a moment. It goes again at once, though not for ever.
+    pub(crate) fn init_missed(&mut self) {
+        let limit = self.config.init_retransmissions;
+        let Some(opening) = self.opening.as_mut() else {
+            return;
+        };
+        if self.state != State::CookieWait || opening.wanted {
+            return;
+        }
+        opening.retransmissions += 1;
+        opening.wanted = true;
+        if opening.retransmissions > limit {
+            self.end(Down::SetupFailed { refused: true });
+        }
+    }
+
     /// Another of the peer's addresses is tried, though none that only its INIT ACK has named (5.4).
     fn next_address(&mut self) {
         let known = |path: &Path| path.state != PathState::Unconfirmed;

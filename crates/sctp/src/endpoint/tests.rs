@@ -245,6 +245,28 @@ fn an_icmp_message_that_quotes_no_initiate_tag_ends_no_handshake() {
 }
 
 #[test]
+fn an_init_that_met_nobody_for_a_moment_goes_again_at_once_but_not_for_ever() {
+    let limit = AssocConfig::default().init_retransmissions;
+    let mut pair = Pair::new(1, AssocConfig::default());
+    let id = pair.connect();
+    for _ in 0..=limit {
+        let mut init = Vec::new();
+        let sent = pair.ends[0].transmit(START, &mut init, 1);
+        assert!(sent.is_some(), "an INIT, though no time has passed");
+        let to = addr(THERE[0]);
+        pair.ends[0].unreachable(START, to, Unreachable::Passing, &init);
+        // Of the same one, told twice.
+        pair.ends[0].unreachable(START, to, Unreachable::Passing, &init);
+    }
+    assert_eq!(pair.ends[0].association(id).unwrap().state(), State::Closed);
+    let refused = true;
+    assert!(
+        pair.events(0)
+            .contains(&Event::Down(Down::SetupFailed { refused }))
+    );
+}
+
+#[test]
 fn a_shut_window_is_no_error_of_the_path() {
     let config = AssocConfig {
         receive_window: 4000,

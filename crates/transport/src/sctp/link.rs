@@ -40,6 +40,8 @@ pub enum Trouble {
     Host,
     /// Nobody there speaks the protocol (ICMP: protocol unreachable; with encapsulation, UDP port unreachable).
     Protocol,
+    /// The UDP port of this host was nobody's for a moment, and is somebody's again.
+    Passing,
     /// The largest IP packet that the path takes, as told.
     TooBig(u32),
 }

@@ -407,6 +407,7 @@ pub fn unreachable(trouble: Trouble, headers: usize) -> Unreachable {
     match trouble {
         Trouble::Host => Unreachable::Host,
         Trouble::Protocol => Unreachable::Port,
+        Trouble::Passing => Unreachable::Passing,
         Trouble::TooBig(mtu) => Unreachable::TooBig((mtu as usize).saturating_sub(headers)),
     }
 }

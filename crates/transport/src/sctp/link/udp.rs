@@ -3,7 +3,7 @@
 //!
 //! The first process to come has the well-known port, and forwards what comes there for ports of others (see
 //! [`registry`](crate::sctp::registry)). Those send from a port that the kernel chooses, where answers reach them at once; when
-//! the holder of the well-known port is gone, one that listens takes it over.
+//! the holder of the well-known port is gone, one that listens takes it over, or whoever notices first.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
@@ -21,6 +21,7 @@ use crate::inet::batch::{Control, Incoming, controls, put_control};
 use crate::ip::batch::put_source;
 use crate::ip::socket::{fragment, fragmenting};
 use crate::ip::{errors, icmp};
+use crate::sctp::environment;
 use crate::sctp::guarded::Guarded;
 use crate::sctp::registry::Registry;
 
@@ -145,6 +146,16 @@ impl Udp {
         self.late.store(fd, Ordering::Release);
         self.holds.store(true, Ordering::Release);
         watch(self.epoll, fd)
+    }
+
+    /// A packet came to this host's well-known port when one holder had ended, and no other had taken its place. Since that says
+    /// nothing of who has which SCTP port, we take the place, so that the packet reaches whom it is for when it is sent again.
+    fn was_between_holders(&self, failure: &errors::Failure) -> bool {
+        let nobody = matches!(failure.trouble, Some(icmp::Trouble::Port));
+        nobody
+            && failure.to.port() == self.port
+            && environment::is_here(failure.to.ip().to_canonical())
+            && (self.holds_port() || matches!(self.take_over(), Ok(()) | Err(libc::EADDRINUSE)))
     }
 
     /// As many runs, cut as needed, as fit one call: how many runs were taken whole.
@@ -336,7 +347,11 @@ impl Link for Udp {
                 let Some(failure) = errors::next(fd, &mut quote) else {
                     break;
                 };
-                if let Some(trouble) = trouble(&failure) {
+                let trouble = match self.was_between_holders(&failure) {
+                    true => Some(Trouble::Passing),
+                    false => trouble(&failure),
+                };
+                if let Some(trouble) = trouble {
                     each(&Returned {
                         to: failure.to.ip().to_canonical(),
                         trouble,
