@@ -143,4 +143,35 @@ static void tags_server(int fd) {
 }
 static void tags_client(int fd) { slow_echo(fd, 100); }
 
-CASES(CASE(carried), CASE(edges), CASE(levels), CASE(room), CASE(tags))
+static void set_inline(int fd, int on) { must((int)inline_call(SYS_fcntl, fd, F_SETFL, O_RDWR | (on ? O_NONBLOCK : 0), 0)); }
+
+/* O_NONBLOCK that nobody sees set, after calls that blocked. */
+static void silent_server(int fd) {
+    char buf[100];
+    for (int i = 0; i < 20; i++) {
+        send_noise(fd, 0, 100);
+        recv_noise(fd, 0, 100);
+    }
+    int ep = inline_set(fd, EPOLLIN | EPOLLET);
+    set_inline(fd, 1);
+    say_result("nothing", recv(fd, buf, sizeof buf, 0));
+    for (int i = 0; i < 50; i++) {
+        loop_send(fd, ep, 0, 100);
+        loop_recv(fd, ep, 0, 100);
+    }
+}
+static void silent_client(int fd) { slow_echo(fd, 70); }
+
+/* And cleared, before any call. */
+static void blocks_server(int fd) {
+    nonblocking(fd, 1);
+    set_inline(fd, 0);
+    for (int i = 0; i < 50; i++) {
+        send_noise(fd, 0, 100);
+        recv_noise(fd, 0, 100);
+    }
+    say("done");
+}
+static void blocks_client(int fd) { slow_echo(fd, 50); }
+
+CASES(CASE(silent), CASE(blocks), CASE(carried), CASE(edges), CASE(levels), CASE(room), CASE(tags))

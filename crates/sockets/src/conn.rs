@@ -135,6 +135,9 @@ pub struct Conn {
     rest: AtomicPtr<Rest>,
     /// Directions for which a wait of the program was seen (see unseen.rs).
     pub waited: AtomicU32,
+    /// When a wait last asked whether the connection still blocks, and how many have asked.
+    pub asked_at: AtomicU64,
+    pub asked: AtomicU32,
     /// The number is one of the library's own (a transport endpoint's), not the program's.
     pub ours: AtomicU32,
     /// Client: the connection that was offered.
@@ -252,6 +255,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         &c.closed,
         &c.ours,
         &c.waited,
+        &c.asked,
     ] {
         word.store(0, Ordering::Relaxed);
     }

@@ -642,7 +642,8 @@ pub unsafe fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -
     result
 }
 
-/// The kernel wait on shadow and own bell that readers and writers share.
+/// The kernel wait on shadow and own bell that readers and writers share. It ends at once where the program has made the
+/// connection non-blocking by a call that nobody saw.
 pub unsafe fn sleep(
     c: &'static Conn,
     v: &View<'_>,
@@ -668,13 +669,16 @@ pub unsafe fn sleep(
         },
     ];
     link::tidy();
+    let begun = sys::now();
+    if c.stopped_blocking(begun) {
+        return Ok(());
+    }
     let mut bound = left(deadline);
     if v.is_shared() {
         bound = Some(bound.map_or(SHARED_SLICE, |b| b.min(SHARED_SLICE)));
     }
     let ts = bound.map(sys::timespec);
     let tsp = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
-    let begun = sys::now();
     let n = next::ppoll(fds.as_mut_ptr(), 2, tsp, core::ptr::null());
     let errno = next::errno();
     counters::add(Counter::Sleeps, 1);

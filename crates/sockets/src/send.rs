@@ -210,9 +210,9 @@ unsafe fn attempt(
     pinned: &mut Option<Pin>,
 ) -> Result<(), i32> {
     let r = c.record();
-    let patient = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
     let mut end = None;
     while buffers.left > 0 {
+        let patient = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
         let step = guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error);
         if pinned.is_none() && patient && matches!(step, Step::ByTcp(_) | Step::Full) {
             *pinned = pins::pin(c, v, &raw const *pinned as usize);

@@ -4,12 +4,15 @@
 //! A connection that does not block is taken over only once a wait for it was *seen*: in a set of poll or select, or in an epoll
 //! set that is waited for by a call of ours. Before a carried one says EAGAIN in a direction for which none was seen, that direction goes
 //! to the kernel for good.
+//!
+//! Such a program makes the connection non-blocking by a system call of its own, too: a call that is about to wait asks the kernel.
 
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::Ordering;
 use headwater_host::{epoll, sys};
 
 use crate::conn::Conn;
+use crate::record::NONBLOCK;
 use crate::segment::View;
 use crate::switch;
 
@@ -23,7 +26,29 @@ pub const GIVES_UP: u32 = 64;
 /// How long a peer that has just published is given to see that it is to send by the kernel.
 const PATIENCE: u64 = 20_000_000;
 
+/// So many waits ask whether the connection still blocks; later ones do so where the last that asked is so long ago, in ns:
+/// a program does not change its ways in the middle of a quick exchange.
+const ASKING: u32 = 256;
+const ASK_AGAIN: u64 = 50_000;
+
 impl Conn {
+    /// Before a call waits, at the time `now`: does the connection not block any more? Known from then on.
+    pub fn stopped_blocking(&self, now: u64) -> bool {
+        let asked = self.asked.load(Ordering::Relaxed);
+        let recently = now.saturating_sub(self.asked_at.load(Ordering::Relaxed)) < ASK_AGAIN;
+        if asked >= ASKING && recently {
+            return false;
+        }
+        self.asked.store(asked.saturating_add(1), Ordering::Relaxed);
+        self.asked_at.store(now, Ordering::Relaxed);
+        let flags = sys::fcntl(self.fd(), libc::F_GETFL, 0).unwrap_or(0);
+        let stopped = flags & libc::O_NONBLOCK != 0;
+        if stopped {
+            self.record().set(NONBLOCK, true);
+        }
+        stopped
+    }
+
     /// A wait for `events` passes through us.
     #[inline]
     pub fn see_wait(&self, events: u32) {

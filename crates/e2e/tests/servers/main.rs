@@ -7,6 +7,7 @@ mod node;
 mod openssh;
 mod postgresql;
 mod shell;
+mod smol;
 mod vsftpd;
 
 use std::path::Path;
