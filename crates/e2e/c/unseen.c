@@ -143,6 +143,43 @@ static void tags_server(int fd) {
 }
 static void tags_client(int fd) { slow_echo(fd, 100); }
 
+/* Both ends change to such waits at once, in the middle of an exchange, on many connections: what one publishes just before the other
+ * stops looking comes through. */
+static void crossing_end(int fd, int client) {
+    int yes = 1;
+    must(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes));
+    for (int i = 0; i < 30; i++) {
+        if (client)
+            send_noise(fd, 0, 100);
+        recv_noise(fd, 0, 100);
+        if (!client)
+            send_noise(fd, 0, 100);
+    }
+    int ep = inline_set(fd, EPOLLIN | EPOLLET);
+    nonblocking(fd, 1);
+    for (int i = 0; i < 5; i++) {
+        if (client)
+            loop_send(fd, ep, 0, 100);
+        loop_recv(fd, ep, 0, 100);
+        if (!client)
+            loop_send(fd, ep, 0, 100);
+    }
+    close(ep), close(fd);
+}
+static void crossing_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), status = -1;
+    pid_t pid = must(fork());
+    for (int i = 0; i < 300; i++)
+        crossing_end(pid == 0 ? connect_to(&at) : must(accept(l, NULL, NULL)), pid == 0);
+    if (pid == 0)
+        _exit(0);
+    must(waitpid(pid, &status, 0));
+    say("status %x", status);
+    exit(fd < 0);
+}
+static void crossing_client(int fd) { recv(fd, &fd, 1, 0); }
+
 static void set_inline(int fd, int on) { must((int)inline_call(SYS_fcntl, fd, F_SETFL, O_RDWR | (on ? O_NONBLOCK : 0), 0)); }
 
 /* O_NONBLOCK that nobody sees set, after calls that blocked. */
@@ -174,4 +211,4 @@ static void blocks_server(int fd) {
 }
 static void blocks_client(int fd) { slow_echo(fd, 50); }
 
-CASES(CASE(silent), CASE(blocks), CASE(carried), CASE(edges), CASE(levels), CASE(room), CASE(tags))
+CASES(CASE(crossing), CASE(silent), CASE(blocks), CASE(carried), CASE(edges), CASE(levels), CASE(room), CASE(tags))

@@ -22,6 +22,8 @@ pub const PIN: u64 = 1 << 49;
 pub const CLOSING: u64 = 1 << 50;
 /// The sender never switches again.
 pub const TCPONLY: u64 = 1 << 51;
+/// The sender withdraws what is in the ring: the receiver can't take its pin back any more.
+pub const WITHDRAWS: u64 = 1 << 52;
 const INFLIGHT: u64 = 0xffff << 16;
 pub const ONE_INFLIGHT: u64 = 1 << 16;
 

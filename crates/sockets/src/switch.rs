@@ -12,7 +12,7 @@ use headwater_host::sys;
 use crate::conn::{Conn, Role};
 use crate::keeper::{self, Then};
 use crate::record;
-use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View};
+use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::truth;
 
 /// Looks at a reader that is in the kernel, each with a pause: as long as its call takes, which is not to block.
@@ -169,32 +169,80 @@ pub fn kernel_stretch_is_whole(c: &Conn, n: u64) -> bool {
 
 /// The receiver reads only the kernel from here on. False where that is not allowed: ring bytes stand before kernel bytes.
 pub fn pin(c: &Conn, v: &View<'_>) -> bool {
-    let d = v.inn();
     let pinned = {
         let _section = v.lock_in(|| recover_reader(c, v));
-        loop {
-            let w = Tx(d.send.tx.load(Ordering::Acquire));
-            if w.has(PIN) {
-                break true;
-            }
-            let re = d.receive.re.load(Ordering::Relaxed) as u16;
-            if w.has(CLOSING) || !w.by_ring() && w.epoch() != re {
-                break false;
-            }
-            if d.send
-                .tx
-                .compare_exchange(w.0, w.0 | PIN, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-            {
-                break true;
-            }
-        }
+        set_pin(v.inn())
     };
     if pinned {
         bell::ring(v.peer_bell());
         bell::ring(v.own_bell());
     }
     pinned
+}
+
+/// The same unless the ring holds what the next call reads: a sender that published it before it could see the pin may make no
+/// call any more. `None`: there is something.
+pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
+    let d = v.inn();
+    let pinned = {
+        let _section = v.lock_in(|| recover_reader(c, v));
+        let mine = !Tx(d.send.tx.load(Ordering::Acquire)).has(PIN);
+        let pinned = set_pin(d);
+        // Senders publish, fence, look.
+        fence(Ordering::SeqCst);
+        if pinned && mine && !v.in_ring().is_empty() && take_pin_back(d) {
+            None
+        } else {
+            Some(pinned)
+        }
+    };
+    if pinned == Some(true) {
+        bell::ring(v.peer_bell());
+    }
+    if pinned != Some(false) {
+        // Others who wait for this end may have seen a pin that is gone again.
+        bell::ring(v.own_bell());
+    }
+    pinned
+}
+
+/// Under the reader lock.
+fn set_pin(d: &Direction) -> bool {
+    loop {
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if w.has(PIN) {
+            return true;
+        }
+        let re = d.receive.re.load(Ordering::Relaxed) as u16;
+        if w.has(CLOSING) || !w.by_ring() && w.epoch() != re {
+            return false;
+        }
+        if d.send
+            .tx
+            .compare_exchange(w.0, w.0 | PIN, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            return true;
+        }
+    }
+}
+
+/// Under the reader lock. False: the sender has begun to act on it, or kernel bytes are to be read first.
+fn take_pin_back(d: &Direction) -> bool {
+    loop {
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let re = d.receive.re.load(Ordering::Relaxed) as u16;
+        if w.has(WITHDRAWS) || !w.by_ring() || w.epoch() != re {
+            return false;
+        }
+        if d.send
+            .tx
+            .compare_exchange(w.0, w.0 & !PIN, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            return true;
+        }
+    }
 }
 
 /// Pinned, and the peer has not yet sent by the kernel what was in the ring then?
@@ -224,9 +272,19 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
     let d = v.out();
     let done = {
         let _section = v.lock_out();
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
-        if !(w.by_ring() && w.has(PIN) && w.generation() == v.generation) {
-            return true;
+        loop {
+            let w = Tx(d.send.tx.load(Ordering::Acquire));
+            if !(w.by_ring() && w.has(PIN) && w.generation() == v.generation) {
+                return true;
+            }
+            let begun = w.0 | WITHDRAWS;
+            if d.send
+                .tx
+                .compare_exchange(w.0, begun, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                break;
+            }
         }
         let ring = v.out_ring();
         // Out of the peer's reach: it could have the same bytes sent over and over.

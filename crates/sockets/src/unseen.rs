@@ -97,8 +97,13 @@ pub fn may_carry(c: &Conn, fd: i32) -> bool {
 
 /// There is nothing to read. True: the program may be told so; else look again.
 pub fn nothing_to_read(c: &Conn, v: &View<'_>) -> bool {
-    if c.is_covered(IN) || !switch::pin(c, v) {
+    if c.is_covered(IN) {
         return true;
+    }
+    match switch::pin_if_empty(c, v) {
+        Some(true) => {}
+        Some(false) => return true,
+        None => return false,
     }
     counters::fallback(Reason::UnseenWaits);
     // What was published just before is the peer's to send again; it was rung.

@@ -6,6 +6,7 @@ mod haproxy;
 mod node;
 mod openssh;
 mod postgresql;
+mod rings;
 mod shell;
 mod smol;
 mod vsftpd;
