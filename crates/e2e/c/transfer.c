@@ -415,5 +415,44 @@ static void empty_client(int fd) {
     tell_peer();
 }
 
-CASES(CASE(fortified), CASE(peek), CASE(waitall), CASE(peek_all), CASE(trunc), CASE(dontwait), CASE(timeouts), CASE(low_water),
+/* A message after the other, as long as there are bytes. */
+static void say_messages(const char *what, int fd, unsigned n, int flags, struct timespec *timeout) {
+    char room[4][100];
+    struct iovec v[4];
+    struct mmsghdr m[4] = {0};
+    for (int i = 0; i < 4; i++)
+        v[i] = (struct iovec){room[i], 100}, m[i].msg_hdr.msg_iov = &v[i], m[i].msg_hdr.msg_iovlen = 1;
+    int got = recvmmsg(fd, m, n, flags, timeout);
+    say_result(what, got);
+    for (int i = 0; i < got; i++)
+        say("  %u, first %d", m[i].msg_len, m[i].msg_len ? (unsigned char)room[i][0] : -1);
+}
+
+static void messages_server(int fd) {
+    struct timespec none = {0, 0}, long_one = {20, 0};
+    await_bytes(fd, 250);
+    say_messages("three", fd, 3, MSG_WAITFORONE, NULL);
+    together();
+    await_bytes(fd, 250);
+    say_messages("no more", fd, 4, MSG_WAITFORONE, NULL);
+    say_messages("nothing", fd, 4, MSG_DONTWAIT, NULL);
+    together();
+    await_bytes(fd, 250);
+    say_messages("one", fd, 3, 0, &none);
+    say_messages("two", fd, 2, 0, &long_one);
+    tell_peer();
+    say_messages("ends", fd, 4, 0, NULL);
+}
+static void messages_client(int fd) {
+    send_noise(fd, 0, 250);
+    together();
+    send_noise(fd, 1000, 250);
+    together();
+    send_noise(fd, 2000, 250);
+    await_peer();
+    send_noise(fd, 3000, 150);
+    shutdown(fd, SHUT_WR);
+}
+
+CASES(CASE(messages), CASE(fortified), CASE(peek), CASE(waitall), CASE(peek_all), CASE(trunc), CASE(dontwait), CASE(timeouts), CASE(low_water),
       CASE(counts), CASE(vectors), CASE(file), CASE(urgent), CASE(pieces), CASE(empty))

@@ -182,6 +182,11 @@ impl Board {
         self.seats.file().is_replaced()
     }
 
+    /// After another board was opened, which may be by the same file.
+    pub fn hold_seat(&self) {
+        self.seats.hold();
+    }
+
     // ---- listeners ----
 
     /// Posts a listener of this process, unless it is there already.

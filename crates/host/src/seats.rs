@@ -4,7 +4,8 @@
 //!
 //! These are the locks of fcntl(2) that belong to a process: a child of fork has none of its parent's, but may take some by
 //! the descriptor that it inherited, after chroot too. A process drops its locks when it closes *any* descriptor of the file,
-//! so there is one, which stays open.
+//! so there is one, which stays open; where another had to be opened, because the file leads to other memory by now, the seat is
+//! taken again.
 
 use headwater_channel::lock::{Lock, Owner};
 use headwater_channel::shm::SharedSafe;
@@ -103,6 +104,23 @@ impl Seats {
             self.of.store(me.bits(), Ordering::Release);
         }
         self.taking.unlock();
+    }
+
+    /// This process has closed another descriptor of the file, which drops its locks there: takes its seat again. If another has
+    /// taken it meanwhile, the next call of [`mine`](Seats::mine) looks for a new one.
+    pub fn hold(&self) {
+        let me = process::owner();
+        let seat = Seat(self.seat.load(Ordering::Relaxed));
+        let (true, Some(index)) = (self.of.load(Ordering::Acquire) == me.bits(), seat.index())
+        else {
+            return;
+        };
+        let locked = self.file.has_file()
+            && sys::lock_byte(self.file.file, libc::F_SETLK, libc::F_WRLCK, index as u64).is_ok();
+        let generation = self.table.generations[index].load(Ordering::Acquire);
+        if !locked || Seat::new(index, generation) != seat {
+            self.of.store(0, Ordering::Release);
+        }
     }
 
     fn find(&self, me: Owner) -> Option<Seat> {

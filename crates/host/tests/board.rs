@@ -74,6 +74,28 @@ fn slots_of_dead_processes_in_other_pid_namespaces_are_used_again() {
     assert_eq!(b.listeners().len(), 1);
 }
 
+/// The file leads to other memory by now; closing its second descriptor drops the locks of this process.
+#[test]
+fn a_seat_is_held_where_the_file_was_opened_again() {
+    let (dir, b) = board();
+    assert_eq!(b.post_listener(addr(80)), Posting::Done);
+    let folder = dir.path().join("run");
+    for file in std::fs::read_dir(&folder).unwrap() {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(file.unwrap().path());
+        file.unwrap().set_len(0).unwrap();
+    }
+    assert!(b.is_replaced());
+    let next = Board::open(folder.to_str().unwrap(), true).unwrap();
+    b.hold_seat();
+    let lives = |b: &Board| in_child(0, || b.has_listener(addr(80)) && !b.listeners().is_empty());
+    assert_eq!(lives(&b), Some(CHILD_DONE));
+    assert_eq!(next.post_listener(addr(80)), Posting::Done);
+    assert_eq!(lives(&next), Some(CHILD_DONE));
+    assert_eq!(lives(&b), Some(CHILD_DONE));
+}
+
 #[test]
 fn a_listener_lives_as_long_as_its_process_and_no_longer() {
     let (_dir, b) = board();

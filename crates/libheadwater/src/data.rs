@@ -3,8 +3,9 @@
 use core::cell::Cell;
 use core::ptr::{null, null_mut};
 
-use headwater_host::process;
+use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle, Kind};
+use headwater_host::{next, process, sys};
 use headwater_sockets::recv::Own;
 use headwater_sockets::{conn, recv as receiving, send as sending, splice as splicing};
 use libc::{
@@ -27,7 +28,7 @@ macro_rules! unless_foreign {
 macro_rules! no_stream {
     ($fd:expr) => {
         if crate::streams::is_one($fd) {
-            headwater_host::next::set_errno(libc::ENOTSOCK);
+            next::set_errno(libc::ENOTSOCK);
             return -1;
         }
     };
@@ -384,13 +385,44 @@ pub unsafe extern "C-unwind" fn recvmmsg(
             return received as c_int;
         }
     }
-    // On a stream the first message takes what there is; asking for more would only split it.
-    let r = recvmsg(fd, &mut (*msgs).msg_hdr, flags & !libc::MSG_WAITFORONE);
-    if r < 0 {
-        return -1;
+    let end = (!timeout.is_null()).then(|| sys::now().saturating_add(nanoseconds(&*timeout)));
+    let mut each = flags & !libc::MSG_WAITFORONE;
+    let mut done = 0;
+    while done < n.min(1024) {
+        let m = &mut *msgs.add(done as usize);
+        let r = recvmsg(fd, &mut m.msg_hdr, each);
+        if r < 0 {
+            let e = next::errno();
+            if done == 0 {
+                return -1;
+            }
+            // The next call tells it.
+            if let (Some(c), false) = (conn::get(h), matches!(e, libc::EAGAIN | libc::EINTR)) {
+                c.error.store(e, Ordering::Relaxed);
+            }
+            break;
+        }
+        m.msg_len = r as c_uint;
+        done += 1;
+        if flags & libc::MSG_WAITFORONE != 0 {
+            each |= libc::MSG_DONTWAIT;
+        }
+        // The time is looked at between messages alone, as the kernel does.
+        if let Some(end) = end {
+            let left = end.saturating_sub(sys::now());
+            *timeout = sys::timespec(left);
+            if left == 0 {
+                break;
+            }
+        }
     }
-    (*msgs).msg_len = r as c_uint;
-    1
+    done as c_int
+}
+
+fn nanoseconds(t: &timespec) -> u64 {
+    (t.tv_sec as u64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(t.tv_nsec as u64)
 }
 
 #[unsafe(no_mangle)]
@@ -443,11 +475,11 @@ pub unsafe extern "C-unwind" fn sendmmsg(
 unsafe fn pass(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
     let mut passed = Passed::new(msg);
     let r = real::sendmsg(fd, passed.message(msg), flags);
-    let errno = headwater_host::next::errno();
+    let errno = next::errno();
     if r >= 0 {
         passed.sent();
     }
-    headwater_host::next::set_errno(errno);
+    next::set_errno(errno);
     r
 }
 
@@ -465,7 +497,7 @@ pub unsafe extern "C-unwind" fn sendfile(
 ) -> ssize_t {
     if is_ours(out) || is_ours(from) {
         // The caller copies, as with any descriptor that cannot do it.
-        headwater_host::next::set_errno(libc::EINVAL);
+        next::set_errno(libc::EINVAL);
         return -1;
     }
     match table::socket(out).and_then(conn::get) {
@@ -546,7 +578,7 @@ unsafe fn send_piece(
         *offset
     };
     if at < 0 {
-        return Err(headwater_host::next::errno());
+        return Err(next::errno());
     }
     let buf = room.as_mut_ptr() as *mut u8;
     let got = headwater_host::sys::pread(from, buf, room.len(), at)?;
@@ -555,7 +587,7 @@ unsafe fn send_piece(
     }
     let sent = send(out, buf as *const c_void, got, flags);
     if sent < 0 {
-        return Err(headwater_host::next::errno());
+        return Err(next::errno());
     }
     if offset.is_null() {
         libc::lseek(from, sent as off_t, libc::SEEK_CUR);
@@ -576,7 +608,7 @@ pub unsafe extern "C-unwind" fn splice(
 ) -> ssize_t {
     let has_rest = table::socket(from).is_some_and(headwater_sockets::confine::has_rest);
     if is_ours(from) || is_ours(to) || has_rest {
-        headwater_host::next::set_errno(libc::EINVAL);
+        next::set_errno(libc::EINVAL);
         return -1;
     }
     let call = || real::splice(from, off_from, to, off_to, n, flags);

@@ -65,6 +65,7 @@ pub fn look_again() -> bool {
     }
     if (n as usize) < MOST && at(n - 1).is_some_and(Board::is_replaced) {
         add(n);
+        all().for_each(Board::hold_seat);
     }
     true
 }
