@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use crate::sync::{AtomicI32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::{config, log, process, sys};
 
 macro_rules! counters {
@@ -68,33 +68,44 @@ reasons! {
     Uring: "io-uring",
 }
 
-static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
-static FALLBACKS: [AtomicU64; REASONS.len()] = [const { AtomicU64::new(0) }; REASONS.len()];
+/// On cache lines of their own.
+#[repr(align(128))]
+struct Counts {
+    counts: [AtomicU64; NAMES.len()],
+    fallbacks: [AtomicU64; REASONS.len()],
+}
+
+/// Among the initialised data, as [`process`] says: each child of fork looks at it.
+#[unsafe(link_section = ".data")]
+static HERE: Counts = Counts {
+    counts: [const { AtomicU64::new(0) }; NAMES.len()],
+    fallbacks: [const { AtomicU64::new(0) }; REASONS.len()],
+};
 
 #[inline]
 pub fn add(c: Counter, n: u64) {
-    COUNTS[c as usize].fetch_add(n, Ordering::Relaxed);
+    HERE.counts[c as usize].fetch_add(n, Ordering::Relaxed);
 }
 
 /// Counts a connection that stays on, or goes back to, the kernel path.
 pub fn fallback(r: Reason) {
     add(Counter::Fallback, 1);
-    FALLBACKS[r as usize].fetch_add(1, Ordering::Relaxed);
+    note(r);
 }
 
 /// Counts a reason beside a connection that is counted elsewhere.
 pub fn note(r: Reason) {
-    FALLBACKS[r as usize].fetch_add(1, Ordering::Relaxed);
+    HERE.fallbacks[r as usize].fetch_add(1, Ordering::Relaxed);
 }
 
 pub fn read(c: Counter) -> u64 {
-    COUNTS[c as usize].load(Ordering::Relaxed)
+    HERE.counts[c as usize].load(Ordering::Relaxed)
 }
 
 /// A forked child starts at nothing.
 pub fn reset() {
     // What is nothing already is not written: it may be on a page that a fork has shared.
-    for word in COUNTS.iter().chain(&FALLBACKS) {
+    for word in HERE.counts.iter().chain(&HERE.fallbacks) {
         if word.load(Ordering::Relaxed) != 0 {
             word.store(0, Ordering::Relaxed);
         }
@@ -103,10 +114,20 @@ pub fn reset() {
 
 #[unsafe(link_section = ".data")]
 static FILE: AtomicI32 = AtomicI32::new(-1);
+/// Was a file asked for when the library was loaded?
+#[unsafe(link_section = ".data")]
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// When the library is loaded.
+pub fn loaded() {
+    if crate::env::is_set("HEADWATER_STATS_FILE", &[]) {
+        ASKED.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Is a line to be written when the process ends?
 pub fn is_wanted() -> bool {
-    FILE.load(Ordering::Relaxed) >= 0 || crate::env::is_set("HEADWATER_STATS_FILE", &[])
+    FILE.load(Ordering::Relaxed) >= 0 || ASKED.load(Ordering::Relaxed)
 }
 
 /// What [`FILE`] is, as fstat(2) tells: its number may be another file's one day.
@@ -185,14 +206,14 @@ fn format_line(line: &mut sys::Cursor<'_>, end: &str) -> core::fmt::Result {
         "\",\"end\":\"{end}\",\"version\":\"{}\"",
         env!("CARGO_PKG_VERSION")
     )?;
-    for (name, value) in NAMES.iter().zip(&COUNTS) {
+    for (name, value) in NAMES.iter().zip(&HERE.counts) {
         write!(line, ",\"{name}\":{}", value.load(Ordering::Relaxed))?;
     }
     let [spin, yielding] = headwater_channel::wait::bans();
     write!(line, ",\"spin_bans\":{spin},\"yield_bans\":{yielding}")?;
     line.write_str(",\"fallback_reasons\":{")?;
     let mut first = true;
-    for (name, value) in REASONS.iter().zip(&FALLBACKS) {
+    for (name, value) in REASONS.iter().zip(&HERE.fallbacks) {
         let n = value.load(Ordering::Relaxed);
         if n > 0 {
             write!(line, "{}\"{name}\":{n}", if first { "" } else { "," })?;

@@ -26,10 +26,9 @@ const CLASSES: usize = class_of(LARGEST) + 1;
 static FREE: [AtomicU64; CLASSES] = [const { AtomicU64::new(0) }; CLASSES];
 const ADDRESS: u64 = (1 << 44) - 1;
 
-#[repr(C, align(4096))]
-struct First([u8; FIRST]);
 const FIRST: usize = 128 << 10;
-static mut ROOM: First = First([0; FIRST]);
+/// Aligned by [`room`]: if it were by the linker, all zeroed data would begin a page of its own, which each process pays for.
+static mut ROOM: [u8; FIRST + PAGE] = [0; FIRST + PAGE];
 
 /// What is cut up just now: {page: 36, bytes taken / 16: 28}; 0: the first room, untouched.
 static CUT: AtomicU64 = AtomicU64::new(0);
@@ -182,19 +181,19 @@ fn fresh(class: usize) -> *mut u8 {
     first
 }
 
+fn room() -> usize {
+    (&raw mut ROOM as usize).next_multiple_of(PAGE)
+}
+
 /// Pages of the current region.
 fn cut(bytes: usize) -> *mut u8 {
     loop {
         let now = CUT.load(Ordering::Acquire);
         let (base, taken) = match now {
-            0 => (&raw mut ROOM as usize, 0),
+            0 => (room(), 0),
             _ => ((now >> 28) as usize * PAGE, (now & TAKEN) as usize * UNIT),
         };
-        let whole = if base == &raw mut ROOM as usize {
-            FIRST
-        } else {
-            REGION
-        };
+        let whole = if base == room() { FIRST } else { REGION };
         let entered =
             |base: usize, taken: usize| ((base / PAGE) as u64) << 28 | (taken / UNIT) as u64;
         let exchange = |new: u64| {

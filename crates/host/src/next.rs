@@ -27,6 +27,7 @@ impl Next {
     }
 
     #[cold]
+    #[unsafe(link_section = ".text.life")]
     fn resolve(&self) -> usize {
         // SAFETY: a C string; RTLD_NEXT finds the definition after this object.
         let at = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) } as usize;
@@ -35,23 +36,32 @@ impl Next {
     }
 }
 
-/// Declares `fn name(args) -> ret` as the next definition of that C function.
+/// Declares `fn name(args) -> ret` as the next definition of that C function, and `nexts::name`.
 #[macro_export]
 macro_rules! next_fns {
-    ($($(#[$m:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {$(
-        $(#[$m])*
-        #[inline(always)]
-        pub unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
-            static NEXT: $crate::next::Next = $crate::next::Next::new(
-                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => panic!("name"),
-                },
-            );
-            let f: unsafe extern "C-unwind" fn($($ty),*) $(-> $ret)? = core::mem::transmute(NEXT.address());
-            f($($arg),*)
+    ($($(#[$m:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {
+        $(
+            $(#[$m])*
+            #[inline(always)]
+            pub unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
+                let at = nexts::$name.address();
+                let f: unsafe extern "C-unwind" fn($($ty),*) $(-> $ret)? = core::mem::transmute(at);
+                f($($arg),*)
+            }
+        )*
+        #[allow(non_upper_case_globals)]
+        pub mod nexts {
+            use $crate::next::Next;
+            $(
+                pub static $name: Next = Next::new(
+                    match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                        Ok(name) => name,
+                        Err(_) => panic!("name"),
+                    },
+                );
+            )*
         }
-    )*};
+    };
 }
 
 next_fns! {

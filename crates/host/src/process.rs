@@ -22,6 +22,7 @@ static NETNS: AtomicU64 = AtomicU64::new(0);
 static ENABLED: AtomicBool = AtomicBool::new(false);
 #[unsafe(link_section = ".data")]
 static NEVER: AtomicBool = AtomicBool::new(false);
+#[unsafe(link_section = ".data")]
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {

@@ -16,6 +16,7 @@ use syscalls::{Sysno, syscall};
 const SIGNALS: usize = 65;
 
 /// [`Action`]s, by signal.
+#[unsafe(link_section = ".data")]
 static ACTIONS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
 
 /// The program's handler and what it asked for, in one word: {bits: 16, address: 48}.
@@ -120,6 +121,7 @@ type Sigaction = unsafe extern "C" fn(i32, *const libc::sigaction, *mut libc::si
 ///
 /// # Safety
 /// As sigaction(2).
+#[unsafe(link_section = ".text.life")]
 pub unsafe fn sigaction(
     real: Sigaction,
     signal: i32,

@@ -9,6 +9,7 @@ use libc::{c_int, c_uint, c_ulong};
 use crate::{real, sctp, streams};
 
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     match table::lookup(fd) {
         None => real::close(fd),
@@ -161,6 +162,7 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
     replace(fd, to, || real::dup2(fd, to))
 }

@@ -47,7 +47,11 @@ pub unsafe fn each_place(msg: *const msghdr, mut f: impl FnMut(*mut c_int)) {
 }
 
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn fork() -> pid_t {
+    // What nearly every child calls is looked up here: each of them would do it again, over pages that it does not have yet.
+    real::nexts::execve.address();
+    real::nexts::_exit.address();
     let pid = real::fork();
     if pid < 0 && headwater_sockets::started() {
         life::fork_failed();
@@ -56,12 +60,14 @@ pub unsafe extern "C-unwind" fn fork() -> pid_t {
 }
 
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
     start::ended("_exit");
     real::_exit(status)
 }
 
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
     start::ended("_exit");
     real::_exit(status)
@@ -128,6 +134,7 @@ unsafe fn by_shell<T>(start: impl FnOnce() -> T) -> T {
 
 /// Around an exec of this process with the environment `envp`, which comes back only if it failed. `exec` gets the
 /// environment to use.
+#[unsafe(link_section = ".text.life")]
 unsafe fn replacing(
     envp: *const *const c_char,
     judge: impl FnOnce() -> Image,
@@ -184,6 +191,7 @@ fn keeps_errno(does: impl FnOnce()) {
 }
 
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn execve(
     path: *const c_char,
     argv: *const *const c_char,
@@ -362,6 +370,7 @@ unsafe extern "C" fn real_sigaction(
 }
 
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn sigaction(
     n: c_int,
     new: *const libc::sigaction,

@@ -21,10 +21,12 @@ use crate::{environment, sanitizer};
 #[unsafe(link_section = ".init_array")]
 static LOADED: extern "C" fn() = loaded;
 
+#[unsafe(link_section = ".text.life")]
 extern "C" fn loaded() {
     env::remember();
     process::loaded(crate::variadic::is_single_threaded());
     log::loaded();
+    counters::loaded();
     crate::variadic::start();
     // SAFETY: plain functions; the handlers are registered before any of the program's.
     unsafe {
@@ -182,6 +184,7 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
 
 // ---- ending ----
 
+#[unsafe(link_section = ".text.life")]
 extern "C" fn at_exit() {
     if has_streams() {
         remote::exiting();
@@ -190,6 +193,7 @@ extern "C" fn at_exit() {
 }
 
 /// The process (or its image) ends: tell the peers and write the line.
+#[unsafe(link_section = ".text.life")]
 pub fn ended(how: &str) {
     if process::is_confined() {
         return;
@@ -251,6 +255,7 @@ pub unsafe fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
     pid
 }
 
+#[unsafe(link_section = ".text.life")]
 unsafe extern "C" fn before_fork() {
     if process::is_confined() {
         return;
@@ -279,15 +284,18 @@ unsafe extern "C" fn before_fork() {
     }
 }
 
+#[unsafe(link_section = ".text.life")]
 unsafe extern "C" fn in_parent() {
     after_fork(false);
 }
 
+#[unsafe(link_section = ".text.life")]
 unsafe extern "C" fn in_child() {
     process::forked();
     after_fork(true);
 }
 
+#[unsafe(link_section = ".text.life")]
 fn after_fork(in_child: bool) {
     if in_child {
         counters::reset();

@@ -1,5 +1,5 @@
 //! What acceleration costs where it does not help: calls on other descriptors, connections that idle, a server with little
-//! to do, and starting.
+//! to do, starting and forking.
 
 mod calls;
 mod conclusion;
@@ -18,9 +18,12 @@ const ARMS: [Arm; 2] = [NATIVE, ACCELERATED];
 /// How much longer than others a sample is that waits for most of its time.
 const LONGER: u32 = 5;
 /// The most telling first.
-const QUICK: [&str; 5] = [
+const QUICK: [&str; 8] = [
     "foreign-call",
     "start",
+    "fork",
+    "first-connect",
+    "fork-carried",
     "1000-requests-epoll",
     "1000-requests",
     "idle",
@@ -35,8 +38,8 @@ pub fn experiment() -> Asked {
             works: quick_first(works.into_iter().flatten().collect(), &QUICK),
         },
         question: "What does the library cost where there is nothing to be gained?",
-        method: "Calls on descriptors that it does not look after, connections that wait, a server with little to do, and a program \
-                 that does nothing, each with the library preloaded and without. What counts are differences within a round.",
+        method: "Calls on descriptors that it does not look after, connections that wait, a server with little to do, a program \
+                 that does nothing or connects once, and forks, each with the library preloaded and without. What counts are differences within a round.",
         conclude: conclusion::conclude,
     }
 }

@@ -8,10 +8,11 @@ use super::{ET, ONESHOT};
 use crate::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::table;
 
+/// All zeroes to begin with, so that a process that never confines itself has no page of it.
 struct Left {
-    /// -1: free.
-    fd: AtomicI32,
-    ep: AtomicI32,
+    /// One more than the numbers; 0: free.
+    fd_and_one: AtomicI32,
+    ep_and_one: AtomicI32,
     events: AtomicU32,
     data: AtomicU64,
     /// It was told, and is not to be told again.
@@ -21,8 +22,8 @@ struct Left {
 /// A process that confines itself has few connections; beyond these, the kernel alone says that something can be read.
 static LEFT: [Left; 256] = [const {
     Left {
-        fd: AtomicI32::new(-1),
-        ep: AtomicI32::new(-1),
+        fd_and_one: AtomicI32::new(0),
+        ep_and_one: AtomicI32::new(0),
         events: AtomicU32::new(0),
         data: AtomicU64::new(0),
         silent: AtomicU32::new(0),
@@ -40,16 +41,26 @@ pub(super) fn note(ep: i32, reg: &Reg) {
 
 fn add(ep: i32, fd: i32, event: &epoll_event) {
     let free = LEFT.iter().find(|l| {
-        l.fd.compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Relaxed)
+        l.fd_and_one
+            .compare_exchange(0, fd + 1, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     });
     if let Some(l) = free {
         l.set(event);
-        l.ep.store(ep, Ordering::Release);
+        l.ep_and_one.store(ep + 1, Ordering::Release);
     }
 }
 
 impl Left {
+    /// -1 if free.
+    fn fd(&self) -> i32 {
+        self.fd_and_one.load(Ordering::Acquire) - 1
+    }
+
+    fn ep(&self) -> i32 {
+        self.ep_and_one.load(Ordering::Acquire) - 1
+    }
+
     fn set(&self, event: &epoll_event) {
         self.events.store(event.events, Ordering::Relaxed);
         self.data.store(event.u64, Ordering::Relaxed);
@@ -58,7 +69,7 @@ impl Left {
 
     /// What is to be told of it now.
     fn ready(&self) -> u32 {
-        let fd = self.fd.load(Ordering::Acquire);
+        let fd = self.fd();
         if fd < 0 || self.silent.load(Ordering::Acquire) != 0 {
             return 0;
         }
@@ -79,15 +90,13 @@ pub unsafe fn changed(ep: i32, op: i32, fd: i32, event: *const epoll_event) {
     if table::socket(fd).is_none() {
         return;
     }
-    let known = LEFT
-        .iter()
-        .find(|l| l.fd.load(Ordering::Acquire) == fd && l.ep.load(Ordering::Acquire) == ep);
+    let known = LEFT.iter().find(|l| l.fd() == fd && l.ep() == ep);
     match (op, known) {
         (EPOLL_CTL_ADD, None) if !event.is_null() => add(ep, fd, &*event),
         (EPOLL_CTL_ADD | EPOLL_CTL_MOD, Some(l)) if !event.is_null() => l.set(&*event),
         (EPOLL_CTL_DEL, Some(l)) => {
-            l.ep.store(-1, Ordering::Release);
-            l.fd.store(-1, Ordering::Release);
+            l.ep_and_one.store(0, Ordering::Release);
+            l.fd_and_one.store(0, Ordering::Release);
         }
         _ => {}
     }
@@ -99,8 +108,7 @@ pub fn any_ready(ep: i32) -> bool {
 }
 
 fn of(ep: i32) -> impl Iterator<Item = &'static Left> {
-    LEFT.iter()
-        .filter(move |l| l.ep.load(Ordering::Acquire) == ep)
+    LEFT.iter().filter(move |l| l.ep() == ep)
 }
 
 /// The kernel has told of `n` events without waiting: adds ours, and returns how many there are.

@@ -9,14 +9,18 @@ use crate::pace::Pace;
 use crate::pattern::{Pattern, Place};
 use crate::result::Measured;
 use crate::sys::{self, Usage};
-use crate::{fan, idle, memcached};
+use crate::{fan, forks, idle, memcached};
 
 pub fn run(options: &Options) -> io::Result<()> {
+    if options.mode == "once" {
+        return Stream::connect(options).map(drop);
+    }
     let measured = match options.mode.as_str() {
         "rtt" => round_trips(options),
         "stream" => one_way(options),
         "connect" => connections(options),
         "fan" => fan::run(options),
+        "forks" => forks::connected(options),
         "idle" => idle::run(options),
         "memcached-get" => memcached::run(options, memcached::Op::Get),
         "memcached-set" => memcached::run(options, memcached::Op::Set),

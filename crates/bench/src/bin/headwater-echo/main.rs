@@ -6,8 +6,11 @@
 //!   headwater-echo client rtt|stream|connect|fan ADDR   one connection ping-pong, one-way writes, a connection per
 //!                                                   request, many connections from one epoll loop
 //!   headwater-echo client idle ADDR                 some messages on many connections, then nothing until its input ends
+//!   headwater-echo client once ADDR                 connects, and ends
+//!   headwater-echo client forks ADDR                some messages, then children that end at once
 //!   headwater-echo client memcached-get|memcached-set ADDR
 //!   headwater-echo calls                            reads of /dev/zero and writes to /dev/null, a byte each
+//!   headwater-echo forks                            children that end at once
 //!   headwater-echo nothing                          ends at once
 //!   headwater-echo spin                             a loop that keeps its CPU busy
 //! ```
@@ -17,6 +20,7 @@
 mod calls;
 mod client;
 mod fan;
+mod forks;
 mod idle;
 mod memcached;
 mod net;
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         "server" => server::run(&options),
         "client" => client::run(&options),
         "calls" => calls::run(&options),
+        "forks" => forks::alone(&options),
         "nothing" => Ok(()),
         _ => spin(),
     };

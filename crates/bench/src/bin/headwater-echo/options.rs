@@ -4,9 +4,9 @@ use std::time::Duration;
 
 pub const USAGE: &str =
     "usage: headwater-echo server echo|epoll|sink ADDR [--until-eof] [--connections N]
-       headwater-echo client rtt|stream|connect|fan|idle|memcached-get|memcached-set ADDR
+       headwater-echo client rtt|stream|connect|once|forks|fan|idle|memcached-get|memcached-set ADDR
                       [--size BYTES] [--seconds S | --count N] [--connections N] [--rate N]
-       headwater-echo calls [--seconds S | --count N]
+       headwater-echo calls|forks [--seconds S | --count N]
        headwater-echo nothing | spin
        with any: [--cpu N] [--nodelay] [--cubic]";
 
@@ -71,8 +71,8 @@ impl Options {
                 options.mode = words.next().ok_or("which mode?")?;
                 options.address = words.next().ok_or("which address?")?;
             }
-            "calls" | "nothing" | "spin" => {}
-            _ => return Err("server, client, calls, nothing or spin?".to_string()),
+            "calls" | "forks" | "nothing" | "spin" => {}
+            _ => return Err("server, client, calls, forks, nothing or spin?".to_string()),
         }
         while let Some(word) = words.next() {
             let mut number = || -> Result<f64, String> {

@@ -46,6 +46,26 @@ impl Usage {
     }
 }
 
+/// Makes a child that ends at once, and waits for its end.
+pub fn fork_and_wait() -> io::Result<()> {
+    // SAFETY: the child does nothing but end, and the status is writable.
+    let (child, status) = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::_exit(0);
+        }
+        let mut status = 0;
+        (libc::waitpid(child, &mut status, 0), status)
+    };
+    match (child, status) {
+        (1.., 0) => Ok(()),
+        (..=0, _) => Err(io::Error::last_os_error()),
+        _ => Err(io::Error::other(
+            "a child ended otherwise than it was told to",
+        )),
+    }
+}
+
 /// Keeps this process on one CPU.
 pub fn pin(cpu: usize) -> io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as usize {

@@ -14,6 +14,9 @@ const fn over_native(label: &'static str, cell: &'static str) -> Pair {
 
 const CALL: Pair = over_native("a call on a descriptor of no concern", "foreign-call");
 const START: Pair = over_native("starting and ending a program", "start");
+const CONNECT: Pair = over_native("starting a program that connects", "first-connect");
+const FORK: Pair = over_native("forking", "fork");
+const FORK_CARRIED: Pair = over_native("forking with a carried connection", "fork-carried");
 const REQUESTS: Pair = over_native(
     "1000 requests a second, CPU time of both ends",
     "1000-requests",
@@ -25,9 +28,11 @@ const EPOLL: Pair = over_native(
 )
 .of(Metric::Cpu);
 
+const PAIRS: [Pair; 7] = [CALL, START, CONNECT, FORK, FORK_CARRIED, REQUESTS, EPOLL];
+
 pub fn conclude(cells: &[CellReport]) -> Conclusion {
     let of = "with the library preloaded, over without it";
-    let headlines = [CALL, START, EPOLL].map(|pair| pair.headline(cells, &[Same, Apart], of));
+    let headlines = [CALL, START, FORK, EPOLL].map(|pair| pair.headline(cells, &[Same, Apart], of));
     let beside = |titles, metric| {
         let arms = (ACCELERATED, NATIVE);
         conclude::costs(titles, metric, arms, cells)
@@ -35,7 +40,7 @@ pub fn conclude(cells: &[CellReport]) -> Conclusion {
     let time = (
         "time",
         "Costs: time",
-        "Of one call, and of a program from fork to its end.",
+        "Of one call, of a program from fork to its end, and of a fork to the child's end.",
     );
     let cpu = (
         "cpu",
@@ -58,7 +63,7 @@ pub fn conclude(cells: &[CellReport]) -> Conclusion {
             "With the library preloaded, over without it",
             "Above 1 is cheaper, below dearer; with intervals of 95 %.",
         ),
-        &[CALL, START, REQUESTS, EPOLL],
+        &PAIRS,
         &[Apart, Same, Free],
         cells,
     );
@@ -78,7 +83,6 @@ mod tests {
     #[test]
     fn what_is_compared_is_measured() {
         let cells = crate::experiments::costs::experiment().cells();
-        let pairs = [[CALL, START, REQUESTS, EPOLL].as_slice()].concat();
-        conclude::assert_known(&pairs, &cells);
+        conclude::assert_known(&PAIRS, &cells);
     }
 }
