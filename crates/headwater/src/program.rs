@@ -23,7 +23,7 @@ pub struct Program {
     pub obstacle: Option<Obstacle>,
 }
 
-/// What keeps the library out of a program.
+/// What keeps the library out of a program, or from doing anything in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
     /// No dynamic loader, so nothing can be preloaded.
@@ -42,6 +42,9 @@ pub enum Obstacle {
     Loader(String),
     Bits32,
     Machine,
+    /// Its runtime checks by its own versions of the C library's functions what a program reads and writes, and knows nothing of
+    /// what comes by a ring.
+    Sanitizer(&'static str),
 }
 
 impl fmt::Display for Obstacle {
@@ -63,6 +66,12 @@ impl fmt::Display for Obstacle {
             Obstacle::Loader(loader) => write!(f, "is loaded by {loader}, not by glibc"),
             Obstacle::Bits32 => f.write_str("is a 32-bit program, the library is 64-bit"),
             Obstacle::Machine => f.write_str("is a program for another kind of CPU"),
+            Obstacle::Sanitizer(name) => {
+                write!(
+                    f,
+                    "is built with {name}, so its sockets stay with the kernel"
+                )
+            }
         }
     }
 }
@@ -85,6 +94,7 @@ impl Obstacle {
                 "use a build for glibc, such as a Debian image instead of an Alpine one"
             }
             Obstacle::Bits32 | Obstacle::Machine => "use a build for this machine",
+            Obstacle::Sanitizer(_) => "use a build without it where speed matters",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::elf::{FileHeader, ProgramHeader, Sym};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
 use super::Obstacle;
@@ -33,7 +33,7 @@ pub fn obstacle(path: &Path) -> Option<Obstacle> {
         // A loader called as a program preloads for what it loads.
         None if is_glibc_loader(&file_name(path)) => None,
         None => Some(Obstacle::Static),
-        Some(loader) => of_loader(loader),
+        Some(loader) => of_loader(loader).or(image.sanitizer.map(Obstacle::Sanitizer)),
     }
 }
 
@@ -41,7 +41,17 @@ struct Image {
     machine: elf::Machine,
     interpreter: Option<String>,
     is_go: bool,
+    sanitizer: Option<&'static str>,
 }
+
+/// What each sanitizer's runtime defines and its programs ask for, whether it is linked into them or a library of its own. The
+/// library looks for the same names (sanitizer.rs there).
+const SANITIZERS: [(&[u8], &str); 4] = [
+    (b"__asan_init", "AddressSanitizer"),
+    (b"__hwasan_init", "HWAddressSanitizer"),
+    (b"__msan_init", "MemorySanitizer"),
+    (b"__tsan_init", "ThreadSanitizer"),
+];
 
 impl Image {
     fn parse<'data>(data: impl ReadRef<'data>) -> object::read::Result<Image> {
@@ -63,8 +73,26 @@ impl Image {
             machine: header.e_machine(endian),
             interpreter,
             is_go: has(b".go.buildinfo") || has(b".note.go.buildid"),
+            sanitizer: sanitizer(header, endian, data).unwrap_or_default(),
         })
     }
+}
+
+/// By the names that the loader sees.
+fn sanitizer<'data>(
+    header: &FileHeader64<Endianness>,
+    endian: Endianness,
+    data: impl ReadRef<'data>,
+) -> object::read::Result<Option<&'static str>> {
+    let sections = header.sections(endian, data)?;
+    let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
+    for symbol in symbols.iter() {
+        let name = symbol.name(endian, symbols.strings())?;
+        if let Some((_, sanitizer)) = SANITIZERS.iter().find(|(init, _)| *init == name) {
+            return Ok(Some(sanitizer));
+        }
+    }
+    Ok(None)
 }
 
 fn of_loader(loader: &str) -> Option<Obstacle> {

@@ -79,6 +79,31 @@ fn a_program_is_judged() {
 }
 
 #[test]
+fn a_program_with_a_sanitizer_is_named() {
+    headwater_testkit::needs!("gcc");
+    let it = Installation::new();
+    let cases = [
+        ("address", "AddressSanitizer"),
+        ("thread", "ThreadSanitizer"),
+    ];
+    for (flag, name) in cases {
+        let path = it.path().join(flag);
+        let flag = format!("-fsanitize={flag}");
+        assert!(it.compile("int main(void) { return 0; }", &[&flag], &path));
+        let path = path.display().to_string();
+        let (report, code) = json(&it, &["doctor", "--json", &path]);
+        assert_eq!((&report["program"]["status"], code), (&"fail".into(), 1));
+        let detail = report["program"]["detail"].as_str().unwrap();
+        assert!(detail.contains(name), "{detail}");
+        let output = it.output(&["run", "--", &path]);
+        // What comes after that is the runtime's, to which the stand-in is a stranger.
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let first = said.lines().next().unwrap_or_default();
+        assert!(first.contains(name), "{said}");
+    }
+}
+
+#[test]
 fn a_program_for_musl_is_named() {
     let it = Installation::new();
     let path = it.path().join("musl");
