@@ -16,6 +16,10 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libheadwater.so.0");
     // A program may define names of ours for itself, and call the C library's by others, which are ours too.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
+    // What is written to begins a page, and does not share two with what is not.
+    if std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64") {
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-z,separate-loadable-segments");
+    }
     // Its handlers and exit hooks outlive a dlclose.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
 }

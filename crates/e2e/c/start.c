@@ -1,8 +1,13 @@
 /* Programs that are asked of what the library does before and beside their sockets. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int listens(void)
@@ -12,8 +17,63 @@ static int listens(void)
 	return fd < 0 || bind(fd, (struct sockaddr *)&here, sizeof here) || listen(fd, 1);
 }
 
+static int connects(const char *port)
+{
+	struct sockaddr_in there = { .sin_family = AF_INET, .sin_port = htons(atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	return fd < 0 || connect(fd, (struct sockaddr *)&there, sizeof there);
+}
+
+/* How many pages a child needs that ends at once: the fewest of some children. */
+static int forks(void)
+{
+	long fewest = -1;
+	for (int i = 0; i < 20; i++) {
+		struct rusage before, after;
+		int status;
+		getrusage(RUSAGE_CHILDREN, &before);
+		pid_t child = fork();
+		if (child == 0)
+			_exit(0);
+		if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+			return 3;
+		getrusage(RUSAGE_CHILDREN, &after);
+		long faults = after.ru_minflt - before.ru_minflt;
+		if (fewest < 0 || faults < fewest)
+			fewest = faults;
+	}
+	return printf("%ld\n", fewest) < 0;
+}
+
+/* The highest descriptor of a server that may have as many as it can get. */
+static int highest(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return 3;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) || listens())
+		return 4;
+	DIR *fds = opendir("/proc/self/fd");
+	if (!fds)
+		return 5;
+	int highest = -1;
+	for (struct dirent *d; (d = readdir(fds));)
+		if (atoi(d->d_name) > highest)
+			highest = atoi(d->d_name);
+	return printf("%d\n", highest) < 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 2 && !strcmp(argv[1], "connect"))
+		return connects(argv[2]);
+	if (argc > 1 && !strcmp(argv[1], "forks"))
+		return forks();
+	if (argc > 1 && !strcmp(argv[1], "highest"))
+		return highest();
+	if (argc > 1 && !strcmp(argv[1], "wait"))
+		return write(1, "w", 1) != 1 || read(0, argv[1], 1) != 0;
 	if (argc > 1 && !strcmp(argv[1], "reused")) {
 		/* As a daemon does that has no use for standard error. */
 		close(2);

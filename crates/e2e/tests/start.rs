@@ -1,8 +1,10 @@
 //! What the library costs programs that have no socket or stream of ours: it is loaded, and that is all.
 
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use headwater_e2e::compile;
 use headwater_e2e::lab::library;
@@ -20,20 +22,8 @@ fn run(command: &str, arguments: &[&str], variables: &[(&str, &str)], folder: &P
         .unwrap_or_else(|e| panic!("{command} is needed for this test and does not start: {e}"))
 }
 
-/// How often the processes of `program` make each system call, with `preload` in them. What the loader calls for each library is
-/// left out.
-fn calls(program: &[&str], preload: Option<&Path>) -> BTreeMap<String, usize> {
-    const LOADERS: [&str; 9] = [
-        "openat",
-        "read",
-        "pread64",
-        "newfstatat",
-        "fstat",
-        "mmap",
-        "mprotect",
-        "munmap",
-        "close",
-    ];
+/// What the processes of `program` do, with `preload` in them, as strace(1) tells.
+fn trace(program: &[&str], preload: Option<&Path>) -> String {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let trace = folder.path().join("trace");
     let mut arguments = vec!["-f", "-qq", "-o", trace.to_str().expect("a plain name")];
@@ -48,7 +38,23 @@ fn calls(program: &[&str], preload: Option<&Path>) -> BTreeMap<String, usize> {
         output.status.success(),
         "strace is needed for this test and does not start: {said}"
     );
-    let text = std::fs::read_to_string(&trace).expect("strace wrote it");
+    std::fs::read_to_string(&trace).expect("strace wrote it")
+}
+
+/// How often each system call is made. What the loader calls for each library is left out.
+fn calls(program: &[&str], preload: Option<&Path>) -> BTreeMap<String, usize> {
+    const LOADERS: [&str; 9] = [
+        "openat",
+        "read",
+        "pread64",
+        "newfstatat",
+        "fstat",
+        "mmap",
+        "mprotect",
+        "munmap",
+        "close",
+    ];
+    let text = trace(program, preload);
     let mut counts = BTreeMap::new();
     for line in text.lines() {
         let call = line
@@ -97,6 +103,121 @@ fn the_library_needs_the_c_library_alone() {
     let needed: Vec<&str> = text.lines().filter(|l| l.contains("(NEEDED)")).collect();
     let known = |l: &&str| l.contains("[libc.so") || l.contains("[ld-linux");
     assert!(!needed.is_empty() && needed.iter().all(known), "{needed:?}");
+}
+
+/// Is the library built as it is installed? Without optimisation it has several times as much of everything.
+fn is_optimised() -> bool {
+    let exe = std::env::current_exe().expect("a test has a path");
+    !exe.components().any(|c| c.as_os_str() == "debug")
+}
+
+/// Where a bound is passed, it was something new that every process pays for, most often a table with addresses in it.
+#[test]
+fn loading_has_little_to_relocate() {
+    if !is_optimised() {
+        return;
+    }
+    let output = Command::new("readelf").arg("-rW").arg(library()).output();
+    let output = output.expect("readelf, from the package binutils");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let of_kind = |kind: &str| text.lines().filter(|l| l.contains(kind)).count();
+    let (relative, all) = (of_kind(" R_X86_64_RELATIVE"), of_kind(" R_X86_64_"));
+    let (relative, symbols) = match all {
+        0 => (of_kind(" R_AARCH64_RELATIVE"), of_kind(" R_AARCH64_")),
+        _ => (relative, all),
+    };
+    let symbols = symbols - relative;
+    assert!((1..=2400).contains(&relative), "{relative} addresses");
+    assert!((1..=120).contains(&symbols), "{symbols} names to look up");
+}
+
+/// KiB that this process has written to, in mappings of the library and the zeroes behind it.
+fn dirtied(pid: u32, library: &Path) -> usize {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("it still waits");
+    let (mut ours, mut end, mut sum) = (false, "", 0);
+    for line in maps.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [range, _, _, _, _, ref file @ ..] if range.contains('-') => {
+                let (start, its_end) = range.split_once('-').unwrap_or_default();
+                ours = match file {
+                    [] => ours && start == end,
+                    [file, ..] => Path::new(file) == library,
+                };
+                end = its_end;
+            }
+            ["Anonymous:", kib, _] if ours => sum += kib.parse::<usize>().unwrap_or(0),
+            _ => {}
+        }
+    }
+    sum
+}
+
+#[test]
+fn loading_writes_to_few_pages() {
+    let program = compile::program("start", &[]);
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let preload = library().canonicalize().expect("it was built");
+    let mut child = Command::new(program)
+        .arg("wait")
+        .env("LD_PRELOAD", &preload)
+        .env("HEADWATER_SOCKETS", "1")
+        .env("HEADWATER_DIR", folder.path().join("runtime"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a program of ours");
+    let said = child.stdout.as_mut().map(|s| s.read_exact(&mut [0]));
+    let dirtied = dirtied(child.id(), &preload);
+    drop(child.stdin.take());
+    let status = child.wait().expect("it was started");
+    assert!(
+        said.is_some_and(|s| s.is_ok()) && status.success(),
+        "{status}"
+    );
+    let most = if is_optimised() { 64 } else { 512 };
+    assert!((1..=most).contains(&dirtied), "{dirtied} KiB");
+}
+
+/// The number that the program `start` prints.
+fn number(case: &str, preload: Option<&Path>) -> i64 {
+    let program = compile::program("start", &[]);
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let program = program.to_str().expect("a plain name");
+    let preload = preload.map_or("", |p| p.to_str().expect("a plain name"));
+    let variables = [("LD_PRELOAD", preload), ("HEADWATER_SOCKETS", "1")];
+    let output = run("env", &[program, case], &variables, folder.path());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    said.trim().parse().expect("a number")
+}
+
+#[test]
+fn a_child_of_fork_needs_few_pages_of_the_library() {
+    let (ours, none) = (number("forks", Some(&library())), number("forks", None));
+    let most = if is_optimised() { 5 } else { 12 };
+    assert!(ours <= none + most, "{ours} faults, without it {none}");
+}
+
+/// The kernel's table of descriptors is copied by each fork, up to the highest.
+#[test]
+fn descriptors_of_the_library_are_not_the_highest_there_can_be() {
+    let highest = number("highest", Some(&library()));
+    assert!(highest < 2048, "{highest}");
+}
+
+#[test]
+fn a_first_connection_brings_in_no_more_than_it_needs() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let program = compile::program("start", &[]);
+    let program = program.to_str().expect("a plain name");
+    let program = [program, "connect", &port.to_string()];
+    let count = |text: &str| text.lines().count();
+    let (ours, none) = (trace(&program, Some(&library())), trace(&program, None));
+    assert!(!ours.contains("libgcc_s"), "{ours}");
+    assert!(!ours.contains("memfd_create"), "{ours}");
+    assert!(count(&ours) <= count(&none) + 60, "{ours}");
 }
 
 #[test]

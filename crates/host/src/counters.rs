@@ -66,6 +66,7 @@ reasons! {
     Sanitizer: "sanitizer",
     UnseenWaits: "unseen-waits",
     Uring: "io-uring",
+    NoUnwinder: "no-unwinder",
 }
 
 /// On cache lines of their own.

@@ -234,7 +234,9 @@ pub fn surrender(has_rest: impl Fn(Handle) -> bool) {
     for_sets(|set| set.surrender(&has_rest));
 }
 
+#[unsafe(link_section = ".data")]
 static HELD: AtomicU32 = AtomicU32::new(0);
+#[unsafe(link_section = ".data")]
 static HOLDING: AtomicBool = AtomicBool::new(false);
 
 /// Does a fork hold the sets?

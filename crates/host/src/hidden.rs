@@ -3,8 +3,14 @@
 use crate::sync::{AtomicI32, Ordering};
 use crate::{sys, table};
 
-/// First number for hidden descriptors, and the first that is too high; -1 before the limits were read.
+/// Where looking for numbers begins at most. The kernel's table of descriptors is as long as the highest number, and a fork copies
+/// it: a process that may have a million would pay for a million.
+const HIGHEST_FLOOR: i32 = 1536;
+
+/// Where looking for numbers begins, the first that is too high for what we can do without, and for all; -1 before the limits
+/// were read.
 static FLOOR: AtomicI32 = AtomicI32::new(-1);
+static SPARE_CEILING: AtomicI32 = AtomicI32::new(-1);
 static CEILING: AtomicI32 = AtomicI32::new(-1);
 
 /// Moves a fresh descriptor of ours out of the program's way. EMFILE, with `fd` closed, when too few are left: a tenth
@@ -22,13 +28,12 @@ pub fn hide_needed(fd: i32) -> sys::Result<i32> {
     hidden
 }
 
-/// As [`hide`], for what we can do without: below the numbers that [`hide`] gives, so that those stay for what we can't.
+/// As [`hide`], for what we can do without: some numbers that [`hide`] gives stay for what we can't.
 pub fn hide_spare(fd: i32) -> sys::Result<i32> {
-    let first = floor();
-    let hidden = sys::dup_above(fd, first / 6 * 5);
+    let hidden = sys::dup_above(fd, floor() / 6 * 5);
     let _ = sys::close(fd);
     let hidden = hidden?;
-    if hidden >= first || !table::set_hidden(hidden) {
+    if hidden >= SPARE_CEILING.load(Ordering::Relaxed) || !table::set_hidden(hidden) {
         let _ = sys::close(hidden);
         return Err(libc::EMFILE);
     }
@@ -78,6 +83,8 @@ fn floor() -> i32 {
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
     let soft = limit.rlim_cur.min(table::SIZE as u64) as i32;
     CEILING.store(soft - soft / 10, Ordering::Relaxed);
-    FLOOR.store(soft / 4 * 3, Ordering::Relaxed);
-    soft / 4 * 3
+    SPARE_CEILING.store(soft / 4 * 3, Ordering::Relaxed);
+    let floor = (soft / 4 * 3).min(HIGHEST_FLOOR);
+    FLOOR.store(floor, Ordering::Relaxed);
+    floor
 }

@@ -9,6 +9,7 @@
 //!   process       identity, sections
 //!   hidden        the library's own descriptors
 //!   image         what an exec is about to start
+//!   unwinder      what panics need, loaded when something is carried
 //!   memory        the library's own memory, safe in handlers
 //!   env         the variables that configure us
 //!   counters, log, config, sys
@@ -34,5 +35,6 @@ pub mod sys;
 pub mod table;
 pub mod thread;
 pub mod thread_end;
+pub mod unwinder;
 
 pub use headwater_channel::sync;

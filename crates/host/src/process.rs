@@ -12,8 +12,8 @@ use headwater_channel::lock::{Lock, Owner, Taken};
 use crate::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::{signal, sys};
 
-// What every process reads or writes at start, fork and exit stands among the initialised data, on pages that the loader has
-// written to anyway: a page more of zeroes costs each of them some microseconds.
+// What every process reads or writes at start, fork and exit, and what is held over a fork, stands among the initialised data, on a
+// page that the loader has written to anyway: each page more costs each of them some microseconds.
 #[unsafe(link_section = ".data")]
 static PID: AtomicI32 = AtomicI32::new(0);
 #[unsafe(link_section = ".data")]
@@ -142,7 +142,8 @@ pub fn lock(lock: &Lock) -> Section<'_> {
     Section { lock, taken }
 }
 
-/// Enters a section of a lock that no other process sees: it need not name this one, which costs system calls to learn.
+/// Enters a section of a lock that no other process sees: it need not name this one, which costs system calls to learn, in each
+/// child of fork anew.
 #[inline]
 pub fn lock_own(lock: &Lock) -> Section<'_> {
     const HERE: Owner = Owner::new(1, 0, 0);
@@ -198,7 +199,7 @@ impl Drop for Brief<'_> {
 
 /// Holds a lock of this process over a fork, so that no child finds it held by its parent.
 pub fn hold_over_fork(lock: &Lock) {
-    core::mem::forget(self::lock(lock));
+    core::mem::forget(lock_own(lock));
 }
 
 pub fn let_go_after_fork(lock: &Lock) {
@@ -212,6 +213,7 @@ pub fn end_section() {
 }
 
 /// Held while something is made that a process has one of.
+#[unsafe(link_section = ".data")]
 static MAKING: Lock = Lock::new();
 
 /// What a process has one of, made when it is first wanted: also in a handler, or in another thread, and whole after a fork.
@@ -221,7 +223,7 @@ pub fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
     match cell.get() {
         Some(made) => made,
         None => {
-            let _section = lock(&MAKING);
+            let _section = lock_own(&MAKING);
             cell.get_or_init(make)
         }
     }
@@ -229,12 +231,11 @@ pub fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
 
 /// Around fork: nobody is making anything.
 pub fn before_fork() {
-    core::mem::forget(lock(&MAKING));
+    hold_over_fork(&MAKING);
 }
 
 pub fn after_fork() {
-    MAKING.unlock();
-    end_section();
+    let_go_after_fork(&MAKING);
 }
 
 /// Inside a section of this thread?

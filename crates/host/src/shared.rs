@@ -202,14 +202,15 @@ impl Shared {
 fn enter(folder: &str, create: bool) -> Result<Access, OpenError> {
     let failed = |e| OpenError::Failed("folder", e);
     let dir = CString::new(folder).map_err(|_| failed(libc::EINVAL))?;
-    if create
-        && let Err(e) = sys::mkdir(&dir, 0o700)
-        && e != libc::EEXIST
-    {
-        return Err(failed(e));
-    }
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    let fd = sys::open(&dir, flags, 0).map_err(failed)?;
+    let mut opened = sys::open(&dir, flags, 0);
+    if create && opened == Err(libc::ENOENT) {
+        match sys::mkdir(&dir, 0o700) {
+            Err(e) if e != libc::EEXIST => return Err(failed(e)),
+            _ => opened = sys::open(&dir, flags, 0),
+        }
+    }
+    let fd = opened.map_err(failed)?;
     let st = sys::fstat(fd);
     let _ = sys::close(fd);
     Access::of_file(&st.map_err(failed)?).ok_or(OpenError::Unsafe("folder"))

@@ -37,6 +37,7 @@ struct All {
 // SAFETY: the list is only reached under the lock.
 unsafe impl Sync for All {}
 
+#[unsafe(link_section = ".data")]
 static ALL: All = All {
     lock: Lock::new(),
     list: core::cell::UnsafeCell::new(Vec::new()),
@@ -103,7 +104,7 @@ unsafe fn content(mut at: Environment) -> Vec<*const c_char> {
 }
 
 fn with<T>(f: impl FnOnce(&mut Vec<Standing>) -> T) -> T {
-    let _section = process::lock(&ALL.lock);
+    let _section = process::lock_own(&ALL.lock);
     // SAFETY: under the lock, and f does not come here again.
     f(unsafe { &mut *ALL.list.get() })
 }

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use headwater_channel::lock::Lock;
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicBool, AtomicU32, Ordering};
-use headwater_host::{config, counters, env, epoll, process, signal};
+use headwater_host::{config, counters, env, epoll, process, signal, unwinder};
 use headwater_sockets::life;
 use headwater_streams::head::life as streams;
 use headwater_transport::endpoint;
@@ -28,12 +28,15 @@ extern "C" fn loaded() {
     log::loaded();
     counters::loaded();
     crate::variadic::start();
+    // SAFETY: no arguments.
+    unwinder::register(|| unsafe { hw_load_unwinder() != 0 });
     // SAFETY: plain functions; the handlers are registered before any of the program's.
     unsafe {
         libc::atexit(at_exit);
         libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
     }
     if env::was_handed_over() {
+        unwinder::load();
         streams();
         sockets();
         headwater_sockets::inherit::begin();
@@ -125,7 +128,11 @@ fn begin_sockets() {
 #[inline]
 pub fn streams() -> bool {
     let begun = || STREAMS.load(Ordering::Acquire);
-    begun() || once(begun, begin_streams)
+    begun() || {
+        // Modules are others' code, and panic as they like.
+        unwinder::load();
+        once(begun, begin_streams)
+    }
 }
 
 /// Have there been, or could there have been, streams or endpoints?
@@ -166,9 +173,6 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
         return false;
     }
     let errno = headwater_host::next::errno();
-    // Not under the lock: the loader has one of its own, and runs others' constructors.
-    // SAFETY: no arguments. Where it fails there may be no such library; then a panic of ours is the process's end.
-    unsafe { hw_load_unwinder() };
     signal::prepare();
     SANITIZED.store(sanitizer::is_here(), Ordering::Release);
     let beginning = process::lock_own(&BEGINNING);
@@ -221,7 +225,9 @@ pub fn ended(how: &str) {
             life::exiting();
         }
     }
-    counters::write_line(how);
+    if counters::is_wanted() {
+        counters::write_line(how);
+    }
     // An exec may fail, and the process go on.
     counters::reset();
 }

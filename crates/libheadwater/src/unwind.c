@@ -1,5 +1,5 @@
-/* The unwinder, which panics and cancelled threads need: libgcc_s.so.1, loaded with the first socket or stream instead of with every
- * program that the library is preloaded into, where it cost more than all the rest of it. It must be the same one that the C
+/* The unwinder, which panics and cancelled threads need: libgcc_s.so.1, loaded with the first listener, takeover or stream instead of
+ * with every program that the library is preloaded into, where it cost more than all the rest of it. It must be the same one that the C
  * library loads for pthread_cancel(3), for its contexts go through our frames; so a static copy will not do.
  *
  * Rust's standard library calls these names; hidden ones here are found before those of the shared object. */

@@ -161,15 +161,15 @@ struct Slab {
 }
 
 /// Held over fork, so that no child sees half an adoption.
+#[unsafe(link_section = ".data")]
 static ADOPTING: Lock = Lock::new();
 
 pub fn before_fork() {
-    core::mem::forget(process::lock(&ADOPTING));
+    process::hold_over_fork(&ADOPTING);
 }
 
 pub fn after_fork() {
-    ADOPTING.unlock();
-    process::end_section();
+    process::let_go_after_fork(&ADOPTING);
 }
 
 static SLAB: OnceLock<Option<&'static Slab>> = OnceLock::new();
@@ -200,7 +200,7 @@ pub fn get(h: Handle) -> Option<&'static Conn> {
 /// Begins to look after `fd`. `None`: no room, the socket stays foreign.
 pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
     lend::prepare();
-    let _section = process::lock(&ADOPTING);
+    let _section = process::lock_own(&ADOPTING);
     let record = record::allocate()?;
     let Some((index, c)) = fresh(fd, role, record) else {
         record::free(record);
@@ -224,7 +224,7 @@ pub fn take_over(
     generation: u32,
 ) -> Option<&'static Conn> {
     lend::prepare();
-    let _section = process::lock(&ADOPTING);
+    let _section = process::lock_own(&ADOPTING);
     let (_, c) = fresh(fd, role, record)?;
     c.segment_generation.store(generation, Ordering::Relaxed);
     c.mapped
@@ -315,8 +315,9 @@ fn take() -> Option<(u32, &'static Conn)> {
 /// All entries in use.
 pub fn all() -> impl Iterator<Item = &'static Conn> {
     let top = (TOP.load(Ordering::Acquire) as usize).min(CONNS);
-    slab()
-        .map_or(&[][..], |s| &s.conns[..top])
+    // Not made for this, if there is none.
+    let slab = SLAB.get().copied().flatten();
+    slab.map_or(&[][..], |s| &s.conns[..top])
         .iter()
         .filter(|c| c.phase() != Phase::Free)
 }

@@ -107,6 +107,7 @@ struct Entry {
 }
 
 static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+#[unsafe(link_section = ".data")]
 static ADOPTING: Lock = Lock::new();
 
 /// At start, before the program runs: takes in what the former image said.
@@ -159,7 +160,7 @@ pub fn pass_on(fd: i32, h: Handle) -> String {
 
 /// Another number for the same open description.
 pub fn duplicated(h: Handle, fd: i32) {
-    let _section = process::lock(&ADOPTING);
+    let _section = process::lock_own(&ADOPTING);
     let Some(e) = entry(h) else { return };
     if e.numbers.load(Ordering::Acquire) > 0 {
         if table::set(fd, h) {
@@ -179,7 +180,7 @@ pub fn duplicated(h: Handle, fd: i32) {
 
 /// Before the program closes such a number without having used it.
 pub fn closing(fd: i32, h: Handle) {
-    let _section = process::lock(&ADOPTING);
+    let _section = process::lock_own(&ADOPTING);
     if !table::clear_if(fd, h) {
         return;
     }
@@ -214,7 +215,7 @@ pub fn adopt(fd: i32, h: Handle) -> Option<Handle> {
 
 fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
     crate::start();
-    let _section = process::lock(&ADOPTING);
+    let _section = process::lock_own(&ADOPTING);
     // Another thread may have been faster, or have closed it.
     let now = table::lookup(fd)?;
     if now != h {

@@ -23,6 +23,7 @@ use crate::{life, switch, takeover};
 /// The pipe's reading end, and its inode: 0 before the first connection.
 static PRESENCE: AtomicI32 = AtomicI32::new(0);
 static IDENTITY: AtomicU64 = AtomicU64::new(0);
+#[unsafe(link_section = ".data")]
 static PREPARING: Lock = Lock::new();
 
 /// With the first connection: what is needed in a child of fork or vfork must be there before.
@@ -30,7 +31,7 @@ pub fn prepare() {
     if PRESENCE.load(Ordering::Acquire) != 0 {
         return;
     }
-    let _section = process::lock(&PREPARING);
+    let _section = process::lock_own(&PREPARING);
     if PRESENCE.load(Ordering::Acquire) != 0 {
         return;
     }
@@ -58,7 +59,7 @@ pub fn after_fork() {
 
 /// In the child of a fork: the lendings of other threads are the parent's.
 pub fn in_child() {
-    let _section = process::lock(&UNDER_WAY.lock);
+    let _section = process::lock_own(&UNDER_WAY.lock);
     UNDER_WAY.lendings.store(0, Ordering::Relaxed);
     // SAFETY: under the lock.
     unsafe { &mut *UNDER_WAY.opened.get() }.clear();
@@ -110,6 +111,7 @@ struct UnderWay {
 // SAFETY: `opened` is only reached under the lock.
 unsafe impl Sync for UnderWay {}
 
+#[unsafe(link_section = ".data")]
 static UNDER_WAY: UnderWay = UnderWay {
     lock: Lock::new(),
     lendings: AtomicU32::new(0),
@@ -121,7 +123,7 @@ pub fn before(judge: impl FnOnce() -> Image) -> Lending {
     // A child of vfork has descriptors of its own.
     let counted = !process::is_borrowed();
     if counted {
-        let _section = process::lock(&UNDER_WAY.lock);
+        let _section = process::lock_own(&UNDER_WAY.lock);
         UNDER_WAY.lendings.fetch_add(1, Ordering::Relaxed);
     }
     let mut lending = Lending {
@@ -282,7 +284,7 @@ fn presence() -> Option<i32> {
 impl Drop for Lending {
     fn drop(&mut self) {
         if self.counted {
-            let _section = process::lock(&UNDER_WAY.lock);
+            let _section = process::lock_own(&UNDER_WAY.lock);
             // SAFETY: under the lock.
             let all = unsafe { &mut *UNDER_WAY.opened.get() };
             all.append(&mut self.opened);
@@ -354,6 +356,7 @@ static COPIES: [Copy; 64] = [const {
         of: AtomicU64::new(0),
     }
 }; 64];
+#[unsafe(link_section = ".data")]
 static COPYING: Lock = Lock::new();
 
 /// A child of vfork made `to` a copy of `fd`, for the image that it is about to become.
@@ -364,7 +367,7 @@ pub fn copied(fd: i32, to: i32) {
     else {
         return;
     };
-    let section = process::lock(&COPYING);
+    let section = process::lock_own(&COPYING);
     let me = sys::getpid();
     let mine =
         |c: &&Copy| c.pid.load(Ordering::Relaxed) == me && c.fd.load(Ordering::Relaxed) == to;

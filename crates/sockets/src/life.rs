@@ -5,7 +5,7 @@ use headwater_host::counters::{self, Reason};
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{config, epoll, process, sys};
+use headwater_host::{config, epoll, process, sys, unwinder};
 
 use crate::conn::{self, Closed, Conn, Phase, Role};
 use crate::keeper::Then;
@@ -25,6 +25,8 @@ pub fn listening(fd: i32) {
     if !config::get().port_allowed(addr.port) {
         return counters::note(Reason::Denied);
     }
+    // A server gives up its root or its rights later.
+    unwinder::load();
     if !post(addr) {
         return;
     }
@@ -484,6 +486,7 @@ pub fn hold_sets() {
     }
 }
 
+#[unsafe(link_section = ".text.life")]
 pub fn before_fork() {
     inherit::before_fork();
     conn::before_fork();
@@ -527,6 +530,7 @@ pub fn before_fork() {
     process::before_fork();
 }
 
+#[unsafe(link_section = ".text.life")]
 fn after_fork() {
     process::after_fork();
     lend::after_fork();
@@ -542,6 +546,7 @@ pub fn after_fork_in_parent() {
 }
 
 /// Who the process is was told to [`process`] before.
+#[unsafe(link_section = ".text.life")]
 pub fn after_fork_in_child() {
     after_fork();
     counters::reset();
@@ -664,6 +669,7 @@ pub fn count_open() {
 }
 
 /// The process ends: peers are told, as the kernel tells theirs.
+#[unsafe(link_section = ".text.life")]
 pub fn exiting() {
     for c in conn::all() {
         if c.phase() == Phase::Tracked {

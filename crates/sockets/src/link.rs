@@ -79,6 +79,7 @@ const INTERVAL: u64 = 200_000_000;
 static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
 /// Is there a link, or anything left of one?
 static ANY: AtomicU32 = AtomicU32::new(0);
+#[unsafe(link_section = ".data")]
 static HELD: AtomicU32 = AtomicU32::new(0);
 
 fn with<T>(f: impl FnOnce(&mut Links) -> T) -> T {
@@ -91,7 +92,7 @@ fn with<T>(f: impl FnOnce(&mut Links) -> T) -> T {
             next: 0,
         }),
     });
-    let _section = process::lock(&guarded.lock);
+    let _section = process::lock_own(&guarded.lock);
     // SAFETY: under the lock, and f cannot re-enter (handlers are put off in a section).
     f(unsafe { &mut *guarded.links.get() })
 }
@@ -247,7 +248,7 @@ pub fn in_child() {
 /// Around fork: nobody is changing the links.
 pub fn before_fork() {
     if let Some(g) = LINKS.get() {
-        core::mem::forget(process::lock(&g.lock));
+        process::hold_over_fork(&g.lock);
         HELD.store(1, Ordering::Relaxed);
     }
 }
@@ -256,8 +257,7 @@ pub fn after_fork() {
     if HELD.swap(0, Ordering::Relaxed) == 1
         && let Some(g) = LINKS.get()
     {
-        g.lock.unlock();
-        process::end_section();
+        process::let_go_after_fork(&g.lock);
     }
 }
 

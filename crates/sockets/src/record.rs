@@ -88,6 +88,7 @@ static MAPPED: [AtomicPtr<Arena>; ARENAS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; ARENAS];
 /// Their memory's descriptors; 0: none.
 static MEMORY: [AtomicI32; ARENAS] = [const { AtomicI32::new(0) }; ARENAS];
+#[unsafe(link_section = ".data")]
 static MAPPING: Lock = Lock::new();
 
 pub fn before_fork() {
@@ -98,10 +99,10 @@ pub fn after_fork() {
     process::let_go_after_fork(&MAPPING);
 }
 
-/// Maps the arena; before the first fork that could matter, so at start.
-pub fn prepare() {
+/// Maps the process's own arena, with the first record.
+fn prepare() {
     if MAPPED[0].load(Ordering::Acquire).is_null() {
-        let _section = process::lock(&MAPPING);
+        let _section = process::lock_own(&MAPPING);
         if !MAPPED[0].load(Ordering::Acquire).is_null() {
             return;
         }
@@ -146,7 +147,8 @@ pub fn join(memory: i32) -> Option<u32> {
     if st.st_size as usize != size_of::<Arena>() || seals & libc::F_SEAL_SHRINK == 0 {
         return None;
     }
-    let _section = process::lock(&MAPPING);
+    prepare();
+    let _section = process::lock_own(&MAPPING);
     for (i, (arena, known)) in MAPPED.iter().zip(&MEMORY).enumerate() {
         if arena.load(Ordering::Acquire).is_null() {
             arena.store(map(memory)?, Ordering::Release);

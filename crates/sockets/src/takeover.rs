@@ -4,6 +4,7 @@
 use headwater_host::board::{self, Addr, Board, Offer, State, Tuple};
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::Ordering;
+use headwater_host::unwinder::{self, Unwinder};
 use headwater_host::{config, epoll, process, sys, table};
 
 use crate::boards::{self, board};
@@ -31,6 +32,12 @@ pub fn progress(c: &Conn, fd: i32) {
         Role::Client if c.offer().is_some() || done >= OFFER_AFTER => client_step,
         Role::Server if done >= CLAIM_AFTER && done >= due => server_step,
         _ => return,
+    };
+    // What is carried is copied by us, where a wrong pointer of the program's is a panic.
+    let step = match unwinder::load() {
+        Unwinder::Loaded => step,
+        Unwinder::NotNow => return,
+        Unwinder::Missing => |c: &Conn, fd: i32, _: u32| decline(c, fd, Reason::NoUnwinder),
     };
     c.take_step(|| {
         let at_fd = table::socket(fd).and_then(conn::get);

@@ -1,0 +1,56 @@
+//! The unwinder, without which a panic ends the program. The shared object does not load it with itself, nor with the first socket,
+//! which most often is not carried: it costs more than all the rest.
+
+use core::mem::transmute;
+use core::ptr::null_mut;
+
+use crate::sync::{AtomicPtr, AtomicU32, Ordering};
+use crate::{next, process, signal};
+
+/// What is known of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Unwinder {
+    /// It can't be loaded now: in a signal handler, or in a child of vfork.
+    NotNow = 0,
+    Loaded = 1,
+    /// There is none, or none in reach any more, as after a chroot.
+    Missing = 2,
+}
+
+static LOAD: AtomicPtr<()> = AtomicPtr::new(null_mut());
+static KNOWN: AtomicU32 = AtomicU32::new(Unwinder::NotNow as u32);
+
+/// `load` may allocate, and enters the loader; it tells whether the unwinder is there. A program in Rust has its own, and
+/// registers none.
+pub fn register(load: fn() -> bool) {
+    LOAD.store(load as *mut (), Ordering::Release);
+}
+
+/// Loads it, unless that was done. With no lock held.
+#[inline]
+pub fn load() -> Unwinder {
+    match KNOWN.load(Ordering::Acquire) {
+        1 => Unwinder::Loaded,
+        2 => Unwinder::Missing,
+        _ => first(),
+    }
+}
+
+#[cold]
+fn first() -> Unwinder {
+    if signal::in_handler() || process::is_confined() || process::is_borrowed() {
+        return Unwinder::NotNow;
+    }
+    let load = LOAD.load(Ordering::Acquire);
+    let errno = next::errno();
+    // SAFETY: `register` stored it.
+    let there = load.is_null() || unsafe { transmute::<*mut (), fn() -> bool>(load)() };
+    next::set_errno(errno);
+    let known = match there {
+        true => Unwinder::Loaded,
+        false => Unwinder::Missing,
+    };
+    KNOWN.store(known as u32, Ordering::Release);
+    known
+}
