@@ -52,6 +52,13 @@ macro_rules! next_fns {
         #[allow(non_upper_case_globals)]
         pub mod nexts {
             use $crate::next::Next;
+
+            /// Looks all of them up, before a signal handler may want one: the loader has a lock.
+            #[allow(dead_code, reason = "where no handler calls them")]
+            pub fn resolve() {
+                $($name.address();)*
+            }
+
             $(
                 pub static $name: Next = Next::new(
                     match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {

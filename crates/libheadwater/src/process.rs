@@ -50,8 +50,8 @@ pub unsafe fn each_place(msg: *const msghdr, mut f: impl FnMut(*mut c_int)) {
 #[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn fork() -> pid_t {
     // What nearly every child calls is looked up here: each of them would do it again, over pages that it does not have yet.
-    real::nexts::execve.address();
-    real::nexts::_exit.address();
+    real::in_handlers::nexts::execve.address();
+    real::in_handlers::nexts::_exit.address();
     let pid = real::fork();
     if pid < 0 && headwater_sockets::started() {
         life::fork_failed();

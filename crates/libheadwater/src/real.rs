@@ -5,35 +5,14 @@ use libc::{
     sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
+pub use in_handlers::*;
+
 headwater_host::next_fns! {
-    fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t;
-    fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t;
-    fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t;
-    fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t;
-    fn recv(fd: c_int, buf: *mut c_void, n: size_t, flags: c_int) -> ssize_t;
-    fn send(fd: c_int, buf: *const c_void, n: size_t, flags: c_int) -> ssize_t;
-    fn recvfrom(fd: c_int, buf: *mut c_void, n: size_t, flags: c_int, from: *mut sockaddr, len: *mut socklen_t) -> ssize_t;
-    fn sendto(fd: c_int, buf: *const c_void, n: size_t, flags: c_int, to: *const sockaddr, len: socklen_t) -> ssize_t;
-    fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t;
-    fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t;
     fn recvmmsg(fd: c_int, msgs: *mut libc::mmsghdr, n: libc::c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
     fn sendmmsg(fd: c_int, msgs: *mut libc::mmsghdr, n: libc::c_uint, flags: c_int) -> c_int;
     fn sendfile(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> ssize_t;
     fn splice(from: c_int, off_from: *mut i64, to: c_int, off_to: *mut i64, n: size_t, flags: libc::c_uint) -> ssize_t;
-    fn __read_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t) -> ssize_t;
-    fn __recv_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t, flags: c_int) -> ssize_t;
     fn __recvfrom_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t, flags: c_int, from: *mut sockaddr, len: *mut socklen_t) -> ssize_t;
-    fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
-    fn bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
-    fn getsockname(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
-    fn getpeername(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
-    fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int;
-    fn listen(fd: c_int, backlog: c_int) -> c_int;
-    fn accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
-    fn accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
-    fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
-    fn shutdown(fd: c_int, how: c_int) -> c_int;
-    fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
     fn socketpair(domain: c_int, kind: c_int, protocol: c_int, fds: *mut c_int) -> c_int;
     fn creat(path: *const c_char, mode: libc::mode_t) -> c_int;
     fn creat64(path: *const c_char, mode: libc::mode_t) -> c_int;
@@ -44,35 +23,17 @@ headwater_host::next_fns! {
     fn timerfd_create(clock: c_int, flags: c_int) -> c_int;
     fn signalfd(fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int;
     fn inotify_init1(flags: c_int) -> c_int;
-    fn pipe(fds: *mut c_int) -> c_int;
     fn pipe2(fds: *mut c_int, flags: c_int) -> c_int;
-    fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
-    fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
-    fn openat(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
-    fn openat64(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
     fn __open_2(path: *const c_char, flags: c_int) -> c_int;
     fn __open64_2(path: *const c_char, flags: c_int) -> c_int;
     fn __openat_2(dir: c_int, path: *const c_char, flags: c_int) -> c_int;
-    fn close(fd: c_int) -> c_int;
-    fn dup(fd: c_int) -> c_int;
-    fn dup2(fd: c_int, to: c_int) -> c_int;
-    fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int;
-    fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_int;
-    fn ioctl(fd: c_int, request: libc::c_ulong, arg: usize) -> c_int;
     fn close_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint) -> c_int;
-    fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int;
-    fn ppoll(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int;
     fn __poll_chk(fds: *mut pollfd, n: nfds_t, timeout: c_int, size: size_t) -> c_int;
     fn __ppoll_chk(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t, size: size_t) -> c_int;
-    fn select(n: c_int, r: *mut fd_set, w: *mut fd_set, e: *mut fd_set, timeout: *mut timeval) -> c_int;
-    fn pselect(n: c_int, r: *mut fd_set, w: *mut fd_set, e: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int;
     fn epoll_create(size: c_int) -> c_int;
     fn epoll_create1(flags: c_int) -> c_int;
-    fn epoll_ctl(ep: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> c_int;
-    fn epoll_wait(ep: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int;
     fn epoll_pwait(ep: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
     fn epoll_pwait2(ep: c_int, events: *mut epoll_event, max: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int;
-    fn syscall(number: libc::c_long, a: libc::c_long, b: libc::c_long, c: libc::c_long, d: libc::c_long, e: libc::c_long, f: libc::c_long) -> libc::c_long;
     fn preadv2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t;
     fn pwritev2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t;
     fn aio_read(request: *mut c_void) -> c_int;
@@ -82,9 +43,6 @@ headwater_host::next_fns! {
     fn lio_listio(mode: c_int, list: *const *mut c_void, n: c_int, event: *mut c_void) -> c_int;
     fn lio_listio64(mode: c_int, list: *const *mut c_void, n: c_int, event: *mut c_void) -> c_int;
     fn prctl(option: c_int, a: libc::c_ulong, b: libc::c_ulong, c: libc::c_ulong, d: libc::c_ulong) -> c_int;
-    fn fork() -> pid_t;
-    fn _exit(status: c_int) -> !;
-    fn execve(path: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn execvpe(file: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn fexecve(fd: c_int, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn execveat(dir: c_int, path: *const c_char, argv: *const *const c_char, envp: *const *const c_char, flags: c_int) -> c_int;
@@ -97,8 +55,60 @@ headwater_host::next_fns! {
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void;
     fn vdprintf(fd: c_int, format: *const c_char, args: *mut c_void) -> c_int;
     fn sigset(signal: c_int, handler: usize) -> usize;
-    fn longjmp(env: *mut c_void, value: c_int) -> !;
-    fn _longjmp(env: *mut c_void, value: c_int) -> !;
-    fn siglongjmp(env: *mut c_void, value: c_int) -> !;
-    fn __longjmp_chk(env: *mut c_void, value: c_int) -> !;
+}
+
+/// Those that a signal handler may call, and more of the kind (signal-safety(7)): looked up before.
+pub mod in_handlers {
+    use super::*;
+
+    headwater_host::next_fns! {
+        fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t;
+        fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t;
+        fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t;
+        fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t;
+        fn recv(fd: c_int, buf: *mut c_void, n: size_t, flags: c_int) -> ssize_t;
+        fn send(fd: c_int, buf: *const c_void, n: size_t, flags: c_int) -> ssize_t;
+        fn recvfrom(fd: c_int, buf: *mut c_void, n: size_t, flags: c_int, from: *mut sockaddr, len: *mut socklen_t) -> ssize_t;
+        fn sendto(fd: c_int, buf: *const c_void, n: size_t, flags: c_int, to: *const sockaddr, len: socklen_t) -> ssize_t;
+        fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t;
+        fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t;
+        fn __read_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t) -> ssize_t;
+        fn __recv_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t, flags: c_int) -> ssize_t;
+        fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
+        fn bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
+        fn getsockname(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
+        fn getpeername(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
+        fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int;
+        fn listen(fd: c_int, backlog: c_int) -> c_int;
+        fn accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
+        fn accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
+        fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
+        fn shutdown(fd: c_int, how: c_int) -> c_int;
+        fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
+        fn pipe(fds: *mut c_int) -> c_int;
+        fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
+        fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
+        fn openat(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
+        fn openat64(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
+        fn close(fd: c_int) -> c_int;
+        fn dup(fd: c_int) -> c_int;
+        fn dup2(fd: c_int, to: c_int) -> c_int;
+        fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int;
+        fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_int;
+        fn ioctl(fd: c_int, request: libc::c_ulong, arg: usize) -> c_int;
+        fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int;
+        fn ppoll(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+        fn select(n: c_int, r: *mut fd_set, w: *mut fd_set, e: *mut fd_set, timeout: *mut timeval) -> c_int;
+        fn pselect(n: c_int, r: *mut fd_set, w: *mut fd_set, e: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+        fn epoll_ctl(ep: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> c_int;
+        fn epoll_wait(ep: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int;
+        fn syscall(number: libc::c_long, a: libc::c_long, b: libc::c_long, c: libc::c_long, d: libc::c_long, e: libc::c_long, f: libc::c_long) -> libc::c_long;
+        fn fork() -> pid_t;
+        fn _exit(status: c_int) -> !;
+        fn execve(path: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
+        fn longjmp(env: *mut c_void, value: c_int) -> !;
+        fn _longjmp(env: *mut c_void, value: c_int) -> !;
+        fn siglongjmp(env: *mut c_void, value: c_int) -> !;
+        fn __longjmp_chk(env: *mut c_void, value: c_int) -> !;
+    }
 }

@@ -174,6 +174,8 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
     }
     let errno = headwater_host::next::errno();
     signal::prepare();
+    headwater_host::next::nexts::resolve();
+    crate::real::in_handlers::nexts::resolve();
     SANITIZED.store(sanitizer::is_here(), Ordering::Release);
     let beginning = process::lock_own(&BEGINNING);
     if !done() {
