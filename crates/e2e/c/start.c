@@ -1,5 +1,6 @@
 /* Programs that are asked of what the library does before and beside their sockets. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -22,6 +23,37 @@ static int connects(const char *port)
 	struct sockaddr_in there = { .sin_family = AF_INET, .sin_port = htons(atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	return fd < 0 || connect(fd, (struct sockaddr *)&there, sizeof there);
+}
+
+/* Tells its port, and sends back what a client sends. */
+static int echoes(void)
+{
+	struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof here;
+	char byte;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&here, len) || listen(fd, 1) || getsockname(fd, (struct sockaddr *)&here, &len))
+		return 3;
+	printf("%d\n", ntohs(here.sin_port));
+	fflush(stdout);
+	for (fd = accept(fd, NULL, NULL); read(fd, &byte, 1) == 1;)
+		if (write(fd, &byte, 1) != 1)
+			return 4;
+	return 0;
+}
+
+/* A client that gives up its root, as many do, and has a wrong pointer. */
+static int confined(const char *port, const char *root)
+{
+	struct sockaddr_in there = { .sin_family = AF_INET, .sin_port = htons(atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	char byte = 'b', *volatile wrong = (char *)8;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&there, sizeof there) || chroot(root) || chdir("/"))
+		return 3;
+	for (int i = 0; i < 100; i++)
+		if (write(fd, &byte, 1) != 1 || read(fd, &byte, 1) != 1)
+			return 4;
+	return write(fd, wrong, 4096) != -1 || errno != EFAULT;
 }
 
 /* How many pages a child needs that ends at once: the fewest of some children. */
@@ -68,6 +100,10 @@ int main(int argc, char **argv)
 {
 	if (argc > 2 && !strcmp(argv[1], "connect"))
 		return connects(argv[2]);
+	if (argc > 1 && !strcmp(argv[1], "echo"))
+		return echoes();
+	if (argc > 3 && !strcmp(argv[1], "confined"))
+		return confined(argv[2], argv[3]);
 	if (argc > 1 && !strcmp(argv[1], "forks"))
 		return forks();
 	if (argc > 1 && !strcmp(argv[1], "highest"))

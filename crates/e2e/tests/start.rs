@@ -1,7 +1,7 @@
 //! What the library costs programs that have no socket or stream of ours: it is loaded, and that is all.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -218,6 +218,42 @@ fn a_first_connection_brings_in_no_more_than_it_needs() {
     assert!(!ours.contains("libgcc_s"), "{ours}");
     assert!(!ours.contains("memfd_create"), "{ours}");
     assert!(count(&ours) <= count(&none) + 60, "{ours}");
+}
+
+/// What a takeover needs is looked for when there is one. A program that can't reach it any more goes on by the kernel.
+#[test]
+fn a_client_that_gave_up_its_root_stays_with_the_kernel() {
+    headwater_testkit::needs!("root");
+    let program = compile::program("start", &[]);
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let preload = library();
+    let start = |arguments: &[&str]| {
+        Command::new(&program)
+            .args(arguments)
+            .env("LD_PRELOAD", &preload)
+            .env("HEADWATER_SOCKETS", "1")
+            .env("HEADWATER_DIR", folder.path().join("runtime"))
+            .env("HEADWATER_STATS_FILE", folder.path().join("lines"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a program of ours")
+    };
+    let mut server = start(&["echo"]);
+    let mut port = String::new();
+    let said = server.stdout.as_mut().expect("it is piped");
+    BufReader::new(said).read_line(&mut port).expect("a line");
+    let root = folder.path().join("root");
+    std::fs::create_dir(&root).expect("our own folder");
+    let root = root.to_str().expect("a plain name");
+    let client = start(&["confined", port.trim(), root]).wait();
+    let client = client.expect("it was started");
+    if !client.success() {
+        let _ = server.kill();
+    }
+    let server = server.wait().expect("it was started");
+    assert!(client.success() && server.success(), "{client} {server}");
+    let lines = std::fs::read_to_string(folder.path().join("lines")).expect("they were written");
+    assert!(lines.contains("\"no-unwinder\":1"), "{lines}");
 }
 
 #[test]
