@@ -39,6 +39,9 @@ const SILLY: usize = 2 * 1452;
 const KEPT_PARTS: usize = 64;
 /// Bytes of a SACK without gap blocks and duplicates.
 const SACK_HEAD: usize = 16;
+/// Gap blocks of a SACK at most, as a packet of ordinary length holds them: each chunk behind many gaps would else be answered by
+/// as long a packet as the path takes.
+const MOST_GAPS: usize = 356;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiveConfig {
@@ -231,13 +234,13 @@ impl Receiver {
         self.release_held_back();
     }
 
-    /// Writes a SACK with as many gap blocks and duplicates as there is room for; not even one without fits: `false`.
+    /// Writes a SACK with as many gap blocks and duplicates as there is room for, within reason; not even one without fits: `false`.
     pub fn write_sack(&mut self, packet: &mut PacketBuilder) -> bool {
         let Some(room) = packet.room().checked_sub(SACK_HEAD) else {
             return false;
         };
         let window = self.window();
-        let gaps: Vec<(u16, u16)> = self.map.gaps().take(room / 4).collect();
+        let gaps: Vec<(u16, u16)> = self.map.gaps().take(MOST_GAPS.min(room / 4)).collect();
         let duplicates = self.acks.duplicates();
         let duplicates = &duplicates[..duplicates.len().min(room / 4 - gaps.len())];
         packet.sack(self.cumulative(), window, &gaps, duplicates);

@@ -120,27 +120,14 @@ impl Association {
         if self.last_from == id {
             self.last_from = self.primary;
         }
-        let to = self.data_path_without(id);
         self.sender
-            .remove_path(now, id, to, &mut self.paths, &mut self.timers);
+            .remove_path(now, id, &mut self.paths, &mut self.timers);
         self.control.retain(|(path, _)| *path != Some(id));
         self.paths.remove(id);
         self.tell(Event::Path {
             addr,
             change: PathChange::Removed,
         });
-    }
-
-    fn data_path_without(&self, id: PathId) -> PathId {
-        let usual = self.data_path();
-        if usual != id {
-            return usual;
-        }
-        self.paths
-            .iter()
-            .map(|(other, _)| other)
-            .find(|other| *other != id)
-            .unwrap_or(usual)
     }
 
     /// A HEARTBEAT or data was not answered in time.

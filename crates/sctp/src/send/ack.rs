@@ -19,7 +19,9 @@ const MISSES: u8 = 3;
 #[derive(Default)]
 struct Tally {
     bytes: [usize; PATHS],
-    /// Of these, what was in flight until now and is cumulatively acknowledged.
+    /// What was sent on paths that are gone.
+    elsewhere: usize,
+    /// Of the bytes of paths what was in flight until now and is cumulatively acknowledged.
     landed: [usize; PATHS],
     /// Paths on which something arrived, and those whose earliest chunk did.
     paths: u64,
@@ -167,16 +169,21 @@ impl Sender {
 
     #[inline]
     fn tally(&mut self, now: Time, place: u64, chunk: &Chunk, tally: &mut Tally) {
-        let id = usize::from(chunk.path.0);
-        tally.paths |= 1 << chunk.path.0;
         tally.newest = place + 1;
         if chunk.sends == 1 {
             tally.newest_first = place + 1;
         }
         // What was given up may never have arrived: it must not open the window.
-        if !chunk.abandoned {
-            tally.bytes[id] += usize::from(chunk.len);
-        }
+        let bytes = match chunk.abandoned {
+            false => usize::from(chunk.len),
+            true => 0,
+        };
+        let Some(id) = self.out.path_of(chunk) else {
+            tally.elsewhere += bytes;
+            return;
+        };
+        tally.paths |= 1 << id.0;
+        tally.bytes[usize::from(id.0)] += bytes;
         let side = self.out.side(chunk.path);
         if let Some((timed, since)) = side.timed
             && timed == place
@@ -261,10 +268,14 @@ impl Sender {
             self.out.get_mut(place).state = State::Skipped;
             return;
         }
-        self.out.fly(place, chunk.path, paths);
+        let any = || paths.iter().next().map(|(id, _)| id);
+        let Some(id) = self.out.path_of(&chunk).or_else(any) else {
+            return;
+        };
+        self.out.fly(place, id, paths);
         self.out.get_mut(place).missing = 1;
-        if let Some(path) = paths.get(chunk.path) {
-            timers.set_if_stopped(Timer::T3(chunk.path), now + path.rto.current());
+        if let Some(path) = paths.get(id) {
+            timers.set_if_stopped(Timer::T3(id), now + path.rto.current());
         }
     }
 
@@ -276,7 +287,7 @@ impl Sender {
         recovering: bool,
         paths: &mut Paths,
     ) -> Acked {
-        let mut bytes = 0;
+        let mut bytes = tally.elsewhere;
         let mut left = tally.paths;
         while left != 0 {
             let id = PathId(left.trailing_zeros() as u8);

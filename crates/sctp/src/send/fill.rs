@@ -104,7 +104,7 @@ impl Sender {
     /// Fast retransmissions go where the data went.
     pub fn lost_on(&self) -> Option<PathId> {
         let chunk = self.out.get(*self.out.lost.first()?);
-        chunk.timed_out.then_some(chunk.path)
+        self.out.path_of(chunk).filter(|_| chunk.timed_out)
     }
 
     /// Where the chunk went that probes the peer's shut window.
@@ -154,12 +154,12 @@ impl Sender {
             if usize::from(chunk.len) > self.peer_window() {
                 self.probe = Some(place);
             }
-            let earlier = chunk.path;
+            let earlier = self.out.path_of(&chunk);
             let again = self.out.send_again(place, id, paths);
             self.put(place, &again, packet);
             paths[id].retransmissions += 1;
             self.counts.again += 1;
-            moved |= earlier != id;
+            moved |= earlier.is_some_and(|earlier| earlier != id);
             count += 1;
             if self.out.earliest(id) == place {
                 timers.set(Timer::T3(id), now + paths[id].rto.current());
@@ -261,6 +261,7 @@ impl Sender {
             back: if at == 0 { 0 } else { back },
             after: place,
             path: id,
+            round: 0,
             state: State::InFlight,
             missing: 0,
             begin: part.begin && at == 0,

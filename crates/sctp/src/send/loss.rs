@@ -22,26 +22,12 @@ impl Sender {
         self.debug_check(paths);
     }
 
-    /// The path is about to go: what is in flight there is to be sent again, on `to`.
-    pub fn remove_path(
-        &mut self,
-        now: Time,
-        id: PathId,
-        to: PathId,
-        paths: &mut Paths,
-        timers: &mut Timers,
-    ) {
+    /// The path is about to go: what is in flight there is to be sent again, on another.
+    pub fn remove_path(&mut self, now: Time, id: PathId, paths: &mut Paths, timers: &mut Timers) {
         timers.stop(Timer::T3(id));
         self.forward_timed_out(id);
         self.lose_all(now, id, paths);
-        for place in self.out.first()..self.out.next() {
-            let chunk = self.out.get_mut(place);
-            if chunk.path == id {
-                chunk.path = to;
-                chunk.timed_out = false;
-            }
-        }
-        *self.out.side(id) = Default::default();
+        self.out.forget_path(id);
         self.debug_check(paths);
     }
 
@@ -53,19 +39,15 @@ impl Sender {
         side.timed = None;
         side.ceiling = 0;
         // What is given up meanwhile may add chunks at the end, which are not in flight.
-        for place in self.out.first()..self.out.next() {
-            let chunk = self.out.get_mut(place);
-            if chunk.path != id {
-                continue;
+        loop {
+            let place = self.out.earliest(id);
+            if place >= self.out.next() {
+                break;
             }
-            if chunk.state == State::InFlight {
-                chunk.timed_out = true;
-                self.lose(now, place, paths);
-            }
-            let chunk = self.out.get_mut(place);
-            chunk.fast = false;
-            chunk.missing = 0;
+            self.out.get_mut(place).timed_out = true;
+            self.lose(now, place, paths);
         }
+        self.out.next_round(id);
         self.advance();
     }
 

@@ -37,12 +37,14 @@ pub(super) struct Chunk {
     /// The place of the first new chunk after its last retransmission.
     pub after: u64,
     pub path: PathId,
+    /// The round of its path in which it came out of flight.
+    pub round: u32,
     pub state: State,
     /// Missing reports.
     pub missing: u8,
     pub begin: bool,
     pub end: bool,
-    /// Was fast retransmitted. It is so again only if chunks that were first sent after that arrive, and it does not.
+    /// Was fast retransmitted in its round. It is so again only if chunks that were first sent after that arrive, and it does not.
     pub fast: bool,
     /// Lost by T3.
     pub timed_out: bool,
@@ -64,6 +66,10 @@ pub(super) struct Side {
     untouched: u64,
     /// What is in flight here before the frontier.
     flying: BTreeSet<u64>,
+    /// T3 and the end of a path begin a new round, so that neither has to look at all that was ever sent here. Chunks of earlier
+    /// rounds than `since` were on another path, which had this number and is gone.
+    round: u32,
+    since: u32,
 }
 
 #[derive(Debug)]
@@ -203,8 +209,10 @@ impl Outstanding {
             self.move_frontier(place);
             self.frontier = place + 1;
         }
-        self.get_mut(place).state = state;
         let (id, len) = (chunk.path, usize::from(chunk.len));
+        let round = self.side(id).round;
+        let landed = self.get_mut(place);
+        (landed.state, landed.round) = (state, round);
         self.flight -= len;
         if let Some(path) = paths.get_mut(id) {
             path.flight -= len;
@@ -222,7 +230,10 @@ impl Outstanding {
         if self.get(place).state == State::Lost {
             self.lost.remove(&place);
         }
+        let before = *self.get(place);
+        let fast = before.fast && before.round == self.side(before.path).round;
         let chunk = self.get_mut(place);
+        chunk.fast = fast;
         chunk.state = State::InFlight;
         chunk.path = path;
         let chunk = *chunk;
@@ -233,6 +244,31 @@ impl Outstanding {
         }
         debug_assert!(place < self.frontier, "it was in flight before");
         self.list(place, &chunk);
+    }
+
+    /// The path that a chunk was sent on last, unless that is gone.
+    #[inline]
+    pub fn path_of(&self, chunk: &Chunk) -> Option<PathId> {
+        let here = |side: &Side| chunk.round >= side.since;
+        let stays = chunk.state == State::InFlight || self.side_of(chunk.path).is_none_or(here);
+        stays.then_some(chunk.path)
+    }
+
+    /// Nothing is in flight on the path any more, and what was there may again be fast retransmitted.
+    pub fn next_round(&mut self, path: PathId) {
+        self.side(path).round += 1;
+    }
+
+    /// The path is gone, and nothing in flight there.
+    pub fn forget_path(&mut self, path: PathId) {
+        let side = self.side(path);
+        debug_assert!(side.flying.is_empty());
+        let round = side.round + 1;
+        *side = Side {
+            round,
+            since: round,
+            ..Side::default()
+        };
     }
 
     /// Sends again what was lost, on `path`.

@@ -339,6 +339,7 @@ impl Chunk {
             back: 0,
             after: 0,
             path: PathId(0),
+            round: 0,
             state: State::Skipped,
             missing: 0,
             begin: false,

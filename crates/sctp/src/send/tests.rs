@@ -519,7 +519,7 @@ fn a_path_that_goes_leaves_its_chunks_to_another() {
     desk.flush();
     desk.sack(0, WIDE, &[(2, 2)]).unwrap();
     desk.sender
-        .remove_path(desk.now, A, B, &mut desk.paths, &mut desk.timers);
+        .remove_path(desk.now, A, &mut desk.paths, &mut desk.timers);
     desk.paths.remove(A);
     desk.check();
     assert_eq!(tsns(&world::data_of(&desk.packet_on(B))), [1]);
@@ -529,6 +529,51 @@ fn a_path_that_goes_leaves_its_chunks_to_another() {
     desk.t3(B);
     while !desk.packet_on(B).is_empty() {}
     assert!(desk.sack(3, WIDE, &[]).unwrap().all);
+}
+
+#[test]
+fn what_was_sent_on_a_path_that_is_gone_says_nothing_of_another_of_its_number() {
+    let mut desk = Desk::new(config(), 1);
+    for _ in 0..3 {
+        desk.send(0, 1000);
+    }
+    desk.flush();
+    desk.t3(A);
+    assert_eq!(desk.sender.lost_on(), Some(A));
+    desk.sender
+        .remove_path(desk.now, A, &mut desk.paths, &mut desk.timers);
+    assert_eq!((desk.sender.lost_on(), desk.sender.lost()), (None, 3));
+    // It had arrived all the same.
+    let acked = desk.sack(2, WIDE, &[]).unwrap();
+    assert_eq!((acked.bytes, acked.paths), (2000, 0));
+    assert_eq!(tsns(&world::data_of(&desk.packet_on(B))), [3]);
+    assert_eq!(desk.sack(3, WIDE, &[]).unwrap().paths, 1 << B.0);
+}
+
+#[test]
+fn a_second_timeout_lets_chunks_be_fast_retransmitted_again() {
+    let mut settings = config();
+    settings.max_burst = 0;
+    let mut desk = Desk::new(settings, 1);
+    desk.paths[A]
+        .window
+        .on_ack(Time(0), 1 << 20, 1 << 20, true, false);
+    for _ in 0..8 {
+        desk.send(0, 1000);
+    }
+    desk.flush();
+    // Each time it is reported missing by three SACKs.
+    for last in [2, 3, 4] {
+        desk.sack(0, WIDE, &[(2, last)]).unwrap();
+    }
+    assert_eq!(desk.sender.lost(), 1);
+    assert_eq!(tsns(&world::data_of(&desk.packet_on(A))), [1]);
+    desk.t3(A);
+    assert_eq!(tsns(&world::data_of(&desk.packet_on(A))), [1]);
+    for last in [5, 6, 7] {
+        desk.sack(0, WIDE, &[(2, last)]).unwrap();
+    }
+    assert_eq!(tsns(&world::data_of(&desk.packet_on(A))), [1]);
 }
 
 #[test]

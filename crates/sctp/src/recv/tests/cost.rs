@@ -130,6 +130,23 @@ fn small_parts_of_a_message_that_is_delivered_early() {
 }
 
 #[test]
+fn sacks_of_many_gaps_in_packets_of_any_length() {
+    assert_linear(MANY, |count| {
+        let mut receiver = with(|config| config.window = 1 << 24);
+        let mut bytes = Vec::new();
+        for nth in 1..count {
+            taken(&mut receiver, &data(2 * nth, 0, 0, "BEU", &[1; 16]));
+            bytes.clear();
+            let mut packet = crate::wire::PacketBuilder::begin(&mut bytes, 1, 2, 3, 65_000);
+            assert!(receiver.write_sack(&mut packet));
+            packet.finish(None, false);
+        }
+        // As many as a packet of an ordinary length would have had.
+        assert!(bytes.len() > 1300 && bytes.len() < 1500);
+    });
+}
+
+#[test]
 fn resets_of_all_streams_where_unordered_fragments_wait() {
     assert_linear(MANY, |count| {
         let mut receiver = with(|config| {

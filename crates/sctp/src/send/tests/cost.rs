@@ -142,6 +142,26 @@ fn parts_of_messages_that_are_held_back() {
 }
 
 #[test]
+fn timeouts_and_lost_paths_where_much_is_outstanding() {
+    for goes in [false, true] {
+        assert_linear(MANY, |count| {
+            let mut desk = wide(1, false);
+            (0..count).for_each(|_| desk.send(0, 4));
+            flush(&mut desk);
+            for _ in 0..count {
+                let (paths, timers) = (&mut desk.paths, &mut desk.timers);
+                match goes {
+                    true => desk.sender.remove_path(desk.now, A, paths, timers),
+                    false => desk.sender.on_t3(desk.now, A, paths, timers),
+                }
+            }
+            assert_eq!(desk.sender.lost(), count as usize);
+            desk.check();
+        });
+    }
+}
+
+#[test]
 fn streams_that_are_all_held_and_reset_again_and_again() {
     assert_linear(4000, |count| {
         let mut desk = wide(count as u16, false);

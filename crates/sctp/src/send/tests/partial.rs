@@ -1,6 +1,6 @@
 //! Partial reliability.
 
-use super::world::{A, B, Desk, World, config, ms, on_stream};
+use super::world::{A, Desk, World, config, ms, on_stream};
 use super::*;
 use crate::wire::{Chunk, Packet, Skipped};
 
@@ -226,7 +226,7 @@ fn what_was_given_up_counts_until_it_is_lost() {
     desk.sender.expire(desk.now);
     assert_eq!(desk.paths[A].flight, 1000);
     desk.sender
-        .remove_path(desk.now, A, B, &mut desk.paths, &mut desk.timers);
+        .remove_path(desk.now, A, &mut desk.paths, &mut desk.timers);
     assert_eq!(desk.paths[A].flight, 0);
     assert!(desk.sender.forward_due(desk.now));
 }
