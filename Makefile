@@ -56,7 +56,7 @@ help:
 	@echo 'make test      every test; installs what they use; STRICT=1 fails where something is missing'
 	@echo 'make loom      the memory-model checks of the channel'
 	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each'
-	@echo 'make soak      what takes long: ten million mutations by a hostile peer, under AddressSanitizer'
+	@echo 'make soak      what takes long: ten million mutations by a hostile peer, under AddressSanitizer; every call of ours failing'
 	@echo 'make lint      formatting and clippy'
 	@echo 'make demo      what acceleration does, in a minute or two'
 	@echo 'make bench     the measurements in full; BENCH="sockets --quick" chooses'
@@ -95,6 +95,7 @@ fuzz:
 ENEMY := HEADWATER_MUTATIONS=10000000 ASAN_OPTIONS=detect_leaks=0 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
 	CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/asan $(CARGO) test --target x86_64-unknown-linux-gnu
 soak: build
+	HEADWATER_FAULTS=all $(CARGO) test --profile testing -p headwater-e2e --test faults $(CARGOFLAGS)
 	$(ENEMY) -p headwater-sockets --test enemy $(CARGOFLAGS) -- --nocapture
 
 lint:

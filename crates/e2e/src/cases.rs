@@ -154,6 +154,17 @@ impl Area {
         // The program has an alarm of its own; this is for one that is deaf to it.
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", "30", "env"]);
+        self.complete(command, folder, arguments)
+            .output()
+            .expect("timeout, of coreutils")
+    }
+
+    /// For the program to be run by somebody else.
+    pub fn command(&self, folder: &Path, case: &str) -> Command {
+        self.complete(Command::new("env"), folder, &[case])
+    }
+
+    fn complete(&self, mut command: Command, folder: &Path, arguments: &[&str]) -> Command {
         if let Library::Preloaded(variables) = self.library {
             let preload = self.folder.path().join("libheadwater.so");
             command
@@ -176,13 +187,16 @@ impl Area {
             .current_dir(folder)
             .env("HEADWATER_DIR", folder.join("runtime"))
             .env_remove("LD_PRELOAD")
-            .stdin(Stdio::null())
-            .output()
-            .expect("timeout, of coreutils")
+            .stdin(Stdio::null());
+        command
     }
 }
 
 impl Case {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     fn listed(line: &str) -> Case {
         let (name, page) = line.split_once('\t').expect("name, tab, page");
         let (name, page) = (name.to_string(), page.to_string());

@@ -12,6 +12,7 @@
 pub mod cases;
 pub mod compile;
 pub mod disk;
+pub mod inject;
 pub mod lab;
 pub mod network;
 pub mod program;

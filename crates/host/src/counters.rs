@@ -67,6 +67,7 @@ reasons! {
     UnseenWaits: "unseen-waits",
     Uring: "io-uring",
     NoUnwinder: "no-unwinder",
+    NoMemory: "no-memory",
 }
 
 /// On cache lines of their own.

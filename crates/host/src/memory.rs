@@ -3,11 +3,14 @@
 //!
 //! No locks, so that handlers, threads and forks find it whole at any moment. Blocks come in classes of size, four to each
 //! doubling; what is freed goes on its class's list and stays there. Blocks too large for that are mapped one by one.
+//!
+//! Where the kernel gives no more, there is a *reserve*, since an allocation that fails is the end of the program. It is for what exists
+//! already: nothing new is begun while memory [is scarce](is_scarce).
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::null_mut;
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::sys;
 
 pub struct Memory;
@@ -29,6 +32,32 @@ const ADDRESS: u64 = (1 << 44) - 1;
 const FIRST: usize = 128 << 10;
 /// Aligned by [`room`]: if it were by the linker, all zeroed data would begin a page of its own, which each process pays for.
 static mut ROOM: [u8; FIRST + PAGE] = [0; FIRST + PAGE];
+
+/// Cut up where no other region is to be had; not touched before, so it costs nothing but addresses.
+#[repr(C, align(4096))]
+struct Reserve([u8; REGION]);
+static mut RESERVE: Reserve = Reserve([0; REGION]);
+static RESERVE_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Did the kernel give no memory when it was last asked?
+static SCARCE: AtomicBool = AtomicBool::new(false);
+
+/// Is there too little memory to begin anything new? Asks the kernel whether that is still so.
+#[inline]
+pub fn is_scarce() -> bool {
+    SCARCE.load(Ordering::Relaxed) && is_still_scarce()
+}
+
+#[cold]
+fn is_still_scarce() -> bool {
+    let region = map(REGION);
+    if region.is_null() {
+        return true;
+    }
+    // SAFETY: just mapped, and nobody knows it.
+    unsafe { unmap(region, REGION) };
+    false
+}
 
 /// What is cut up just now: {page: 36, bytes taken / 16: 28}; 0: the first room, untouched.
 static CUT: AtomicU64 = AtomicU64::new(0);
@@ -161,7 +190,9 @@ unsafe fn push(class: usize, first: *mut u8, last: *mut u8) {
 fn fresh(class: usize) -> *mut u8 {
     let size = size_of_class(class);
     if size > PIECE {
-        return map(size.next_multiple_of(PAGE));
+        let whole = size.next_multiple_of(PAGE);
+        let mapped = map(whole);
+        return if mapped.is_null() { cut(whole) } else { mapped };
     }
     let count = (PAGE / size).max(1);
     // What is aligned to itself stays so in whole pages.
@@ -208,7 +239,16 @@ fn cut(bytes: usize) -> *mut u8 {
         }
         let region = map(REGION);
         if region.is_null() {
-            return region;
+            // Once: what is left of the region that was cut up before is lost.
+            if RESERVE_TAKEN.load(Ordering::Acquire) {
+                return region;
+            }
+            let reserve = &raw mut RESERVE as *mut u8;
+            if exchange(entered(reserve as usize, bytes)) {
+                RESERVE_TAKEN.store(true, Ordering::Release);
+                return reserve;
+            }
+            continue;
         }
         if exchange(entered(region as usize, bytes)) {
             return region;
@@ -222,7 +262,11 @@ fn map(bytes: usize) -> *mut u8 {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let rw = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a fresh mapping.
-    unsafe { sys::mmap(0, bytes, rw, flags, -1, 0) }.unwrap_or(null_mut())
+    let mapped = unsafe { sys::mmap(0, bytes, rw, flags, -1, 0) };
+    if mapped.is_err() != SCARCE.load(Ordering::Relaxed) {
+        SCARCE.store(mapped.is_err(), Ordering::Relaxed);
+    }
+    mapped.unwrap_or(null_mut())
 }
 
 fn map_aligned(layout: Layout) -> *mut u8 {

@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use headwater_channel::lock::Lock;
 use headwater_channel::wait::Learner;
 use headwater_host::board::{Offer, Tuple};
-use headwater_host::counters::{self, Counter};
+use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{process, sys};
+use headwater_host::{memory, process, sys};
 
 use crate::confine::Rest;
 use crate::lend;
@@ -199,6 +199,9 @@ pub fn get(h: Handle) -> Option<&'static Conn> {
 
 /// Begins to look after `fd`. `None`: no room, the socket stays foreign.
 pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
+    if memory::is_scarce() {
+        return None;
+    }
     lend::prepare();
     let _section = process::lock_own(&ADOPTING);
     let record = record::allocate()?;
@@ -213,6 +216,15 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
         return None;
     }
     Some(c)
+}
+
+/// Why [`adopt`] had none.
+pub fn no_room() -> Reason {
+    if memory::is_scarce() {
+        Reason::NoMemory
+    } else {
+        Reason::TableFull
+    }
 }
 
 /// An entry for a connection that another image has carried; its numbers are the caller's to enter.

@@ -229,11 +229,22 @@ fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
         }
         return None;
     }
-    let c = connection(e);
+    // What is wanting may be there a moment later.
+    let mut tries = 3;
+    let c = loop {
+        let c = connection(e);
+        tries -= 1;
+        if c.is_some() || e.heir.memory < 0 || tries == 0 {
+            break c;
+        }
+        std::thread::yield_now();
+    };
     if c.is_none() && e.heir.memory >= 0 {
-        counters::note(Reason::NoSegment);
+        counters::fallback(Reason::NoSegment);
         let text = format_args!("inherited descriptor {fd}: its shared memory can't be had");
         log::write(Level::Error, text);
+        let numbers = table::entries().filter(|&(_, other)| other == h);
+        break_off(numbers.map(|(number, _)| number));
     }
     let new = c.map(conn::handle);
     let numbers = table::entries().filter(|&(_, other)| other == h);
@@ -251,6 +262,36 @@ fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
     }
     leave_others();
     new
+}
+
+/// What the ring holds can't be had by this image: its calls get an error rather than wait for ever. These numbers become those
+/// of a connection that was reset; others who hold this one go on.
+fn break_off(numbers: impl Iterator<Item = i32>) {
+    let pair = sys::socket_pair();
+    if let Ok([other, end]) = pair {
+        // It is closed with something unread.
+        // SAFETY: one readable byte.
+        let _ = unsafe { sys::send(end, [0].as_ptr(), 1, libc::MSG_NOSIGNAL) };
+        let _ = sys::close(other);
+    }
+    for fd in numbers {
+        let flags = sys::fcntl(fd, libc::F_GETFD, 0).unwrap_or(0);
+        let keeps = if flags & libc::FD_CLOEXEC == 0 {
+            0
+        } else {
+            libc::O_CLOEXEC
+        };
+        if pair.is_ok_and(|[_, end]| sys::dup3(end, fd, keeps).is_ok()) {
+            continue;
+        }
+        // SAFETY: all zeroes is a valid sockaddr: that of no family, which undoes the connection.
+        let nobody: libc::sockaddr = unsafe { core::mem::zeroed() };
+        // SAFETY: the address is readable.
+        let _ = unsafe { sys::connect(fd, &nobody, size_of_val(&nobody) as u32) };
+    }
+    if let Ok([_, end]) = pair {
+        let _ = sys::close(end);
+    }
 }
 
 /// Makes this process a holder of the connection. `None`: it is the kernel's alone.

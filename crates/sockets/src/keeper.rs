@@ -16,9 +16,9 @@ use crate::{life, look, switch};
 
 /// A keeper whose peer takes nothing for so long gives up, as the kernel does with a connection that nobody owns.
 const PATIENCE: u64 = 120_000_000_000;
-/// Where no keeper can be made the peer has this long.
-const LAST_RESORT: u64 = 1_000_000_000;
-const BUFFER: usize = 32 << 10;
+/// Where no keeper can be made the call waits for the peer after all, for so long at most.
+const LAST_RESORT: u64 = 30_000_000_000;
+pub const BUFFER: usize = 32 << 10;
 const SLICE: u64 = 1_000_000_000;
 
 /// What the keeper does when all is sent.
@@ -30,12 +30,17 @@ pub enum Then {
     ShutWrite,
 }
 
-/// Leaves the rest of what this end sends to a keeper. False: there can't be one, and the peer had its last moment to read.
+/// Leaves the rest of what this end sends to a keeper. False: there can't be one, and the kernel has all of it, or the peer did
+/// not read for long.
 pub fn leave(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) -> bool {
     let left = fork(c, v, || keep(c, v, shadow, then));
     if left {
         counters::note(Reason::Kept);
     } else {
+        counters::note(Reason::NoMemory);
+        // A ring's worth mostly fits into the largest buffer that the kernel gives. What it got is as much as ever now, but nothing
+        // else is sent.
+        let _ = sys::set_sockopt(shadow, libc::SOL_SOCKET, libc::SO_SNDBUF, &(1 << 20));
         switch::finish_withdrawal(c, v, shadow, LAST_RESORT);
     }
     left
@@ -54,39 +59,39 @@ pub fn fork(c: &Conn, v: &View<'_>, work: impl FnOnce()) -> bool {
     let child = unsafe { syscall!(Sysno::clone, 0, 0, 0, 0, 0) }.map(|pid| pid as i32);
     if child == Ok(0) {
         // SAFETY: as above.
-        if !matches!(
-            unsafe { syscall!(Sysno::clone, libc::SIGCHLD, 0, 0, 0, 0) },
-            Ok(0)
-        ) {
-            end();
+        match unsafe { syscall!(Sysno::clone, libc::SIGCHLD, 0, 0, 0, 0) } {
+            Ok(0) => {}
+            Ok(_) => end(0),
+            Err(_) => end(NONE),
         }
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        end();
+        end(0);
     }
-    let forked = match child {
-        Ok(pid) => {
-            // Without a signal at its end no other wait of the program sees it.
-            // SAFETY: nothing is to be told.
-            while unsafe { syscall!(Sysno::wait4, pid, 0, libc::__WCLONE, 0) }
-                .is_err_and(|e| e.into_raw() == libc::EINTR)
-            {}
-            true
-        }
-        Err(_) => {
-            v.own().holders.fetch_sub(1, Ordering::AcqRel);
-            c.record().holders.fetch_sub(1, Ordering::AcqRel);
-            false
-        }
-    };
+    let mut status = NONE << 8;
+    if let Ok(pid) = child {
+        // Without a signal at its end no other wait of the program sees it.
+        // SAFETY: status is writable.
+        while unsafe { syscall!(Sysno::wait4, pid, &raw mut status, libc::__WCLONE, 0) }
+            .is_err_and(|e| e.into_raw() == libc::EINTR)
+        {}
+    }
+    let forked = status != NONE << 8;
+    if !forked {
+        v.own().holders.fetch_sub(1, Ordering::AcqRel);
+        c.record().holders.fetch_sub(1, Ordering::AcqRel);
+    }
     restore_signals(mask);
     forked
 }
+
+/// How the child ends that could make no other.
+const NONE: i32 = 1;
 
 fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
     let Some([fd]) = become_nobody(c, v, [shadow]) else {
         return;
     };
-    let Some(buf) = memory(BUFFER) else { return };
+    let buf = buffer(0);
     let mut withdrawn = 0;
     let mut since = sys::now();
     while switch::must_withdraw(v) && !switch::withdraw_by(c, v, fd, buf) {
@@ -166,17 +171,13 @@ pub fn become_nobody<const N: usize>(c: &Conn, v: &View<'_>, needed: [i32; N]) -
     Some(numbers)
 }
 
-/// Of our own, whoever held the allocator when we were forked.
-pub fn memory(size: usize) -> Option<&'static mut [u8]> {
-    let (rw, private) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-    );
-    // SAFETY: a fresh mapping, never unmapped.
-    unsafe {
-        let at = sys::mmap(0, size, rw, private, -1, 0).ok()?;
-        Some(core::slice::from_raw_parts_mut(at, size))
-    }
+/// One of two buffers of a process that [`fork`] has made: there from the beginning, whoever held the allocator when it was
+/// forked, and whatever memory is left.
+pub fn buffer(which: usize) -> &'static mut [u8] {
+    static mut BUFFERS: [[u8; BUFFER]; 2] = [[0; BUFFER]; 2];
+    let all = &raw mut BUFFERS;
+    // SAFETY: that process has one thread, which asks once for each; in others nobody does.
+    unsafe { &mut (*all)[which] }
 }
 
 fn close(first: u32, last: u32) {
@@ -212,10 +213,10 @@ fn restore_signals(mask: u64) {
     };
 }
 
-fn end() -> ! {
+fn end(status: i32) -> ! {
     loop {
         // SAFETY: nothing of the process is needed any more.
-        let _ = unsafe { syscall!(Sysno::exit_group, 0) };
+        let _ = unsafe { syscall!(Sysno::exit_group, status) };
     }
 }
 

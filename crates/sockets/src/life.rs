@@ -96,7 +96,7 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
     }
     match conn::adopt(fd, Phase::Tracked, Role::Server) {
         Some(c) => c.set_account(account),
-        None => counters::fallback(Reason::TableFull),
+        None => counters::fallback(conn::no_room()),
     }
 }
 
@@ -117,7 +117,7 @@ pub fn connected(fd: i32) {
     lend::sweep();
     match conn::adopt(fd, Phase::Tracked, Role::Client) {
         Some(_) => epoll::adopted(fd),
-        None => counters::fallback(Reason::TableFull),
+        None => counters::fallback(conn::no_room()),
     }
 }
 
@@ -146,11 +146,22 @@ pub fn is_ours(h: Handle) -> bool {
 }
 
 pub fn is_tcp(fd: i32) -> bool {
-    sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP)
+    match sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) {
+        Err(libc::EBADF | libc::ENOTSOCK) => false,
+        Err(_) => {
+            counters::note(Reason::NoMemory);
+            false
+        }
+        Ok(protocol) => protocol == libc::IPPROTO_TCP,
+    }
 }
 
 fn local(fd: i32) -> Option<Addr> {
-    board::addr_of(&sys::sock_name(fd, false).ok()?)
+    let name = sys::sock_name(fd, false);
+    let name = name
+        .inspect_err(|_| counters::note(Reason::NoMemory))
+        .ok()?;
+    board::addr_of(&name)
 }
 
 // ---- going ----

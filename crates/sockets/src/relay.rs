@@ -20,7 +20,6 @@ use crate::{guard, keeper, life, send, switch};
 
 /// How long a peer that sleeps in a call of ours may take to wake and send what is unread.
 const WAKING: u64 = 100_000_000;
-const PIECE: usize = 32 << 10;
 const SLICE: u64 = 500_000_000;
 
 /// A pair that is to go in place of a connection's descriptor. Dropped, it never was.
@@ -59,9 +58,18 @@ impl Relay {
     pub fn start(self) {
         let (c, v, ours) = (self.c, self.v, self.pair[0]);
         switch::tcp_only(&v);
-        if keeper::fork(c, &v, || serve(c, &v, ours)) {
-            counters::fallback(Reason::PassedOn);
+        let mut tries = 20;
+        while !keeper::fork(c, &v, || serve(c, &v, ours)) {
+            tries -= 1;
+            if tries == 0 {
+                // Closed with something unread, the pair tells the stranger of an error rather than of an end.
+                // SAFETY: one readable byte.
+                let _ = unsafe { sys::send(self.pair[1], [0].as_ptr(), 1, MSG_NOSIGNAL) };
+                return counters::fallback(Reason::NoMemory);
+            }
+            let _ = sys::ppoll(&mut [], Some(5_000_000));
         }
+        counters::fallback(Reason::PassedOn);
     }
 }
 
@@ -127,14 +135,14 @@ struct Piece {
 }
 
 impl Piece {
-    fn new() -> Option<Piece> {
-        Some(Piece {
-            buf: keeper::memory(PIECE)?,
+    fn new(which: usize) -> Piece {
+        Piece {
+            buf: keeper::buffer(which),
             from: 0,
             to: 0,
             ended: false,
             told: false,
-        })
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -159,9 +167,8 @@ fn serve(c: &'static Conn, v: &View<'static>, pair: i32) {
     let Some([shadow, pair]) = keeper::become_nobody(c, v, [c.fd(), pair]) else {
         return;
     };
-    if let (Some(mut down), Some(mut up)) = (Piece::new(), Piece::new()) {
-        while turn(c, v, shadow, pair, &mut down, &mut up).is_some() {}
-    }
+    let (mut down, mut up) = (Piece::new(0), Piece::new(1));
+    while turn(c, v, shadow, pair, &mut down, &mut up).is_some() {}
     let _ = sys::close(pair);
     life::kept(c, v, shadow);
 }

@@ -33,9 +33,10 @@ impl Pipe {
     fn put(&mut self, from: *const u8, n: usize) -> Result<usize, i32> {
         let own = match self.own {
             Some(own) => own,
-            None => *self
-                .own
-                .insert(sys::pipe(libc::O_CLOEXEC | libc::O_NONBLOCK)?),
+            None => match sys::pipe(libc::O_CLOEXEC | libc::O_NONBLOCK) {
+                Ok(own) => *self.own.insert(own),
+                Err(_) => return self.put_little(from, n),
+            },
         };
         // SAFETY: the frame is readable for n bytes.
         let n = unsafe { sys::write(own[1], from, n) }?;
@@ -44,6 +45,15 @@ impl Pipe {
             self.give_up_own();
         }
         moved
+    }
+
+    /// There is no pipe to be had: a write of what a pipe that says that it has room takes at once.
+    fn put_little(&mut self, from: *const u8, n: usize) -> Result<usize, i32> {
+        if !is(self.fd, libc::POLLOUT) {
+            return Err(EAGAIN);
+        }
+        // SAFETY: the frame is readable for n bytes.
+        unsafe { sys::write(self.fd, from, n.min(libc::PIPE_BUF)) }
     }
 
     /// What is left in our own pipe is still in the ring.

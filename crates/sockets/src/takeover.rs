@@ -5,7 +5,7 @@ use headwater_host::board::{self, Addr, Board, Offer, State, Tuple};
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::Ordering;
 use headwater_host::unwinder::{self, Unwinder};
-use headwater_host::{config, epoll, process, sys, table};
+use headwater_host::{config, epoll, memory, process, sys, table};
 
 use crate::boards::{self, board};
 use crate::conn::{self, Conn, Phase, Role};
@@ -126,6 +126,9 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
         return record.finish(Takeover::Open);
     }
     let claimed = (|| {
+        if memory::is_scarce() {
+            return Err(Reason::NoMemory);
+        }
         if !epoll::allows(fd) {
             return Err(Reason::EpollExclusive);
         }
@@ -170,6 +173,9 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         return record.finish(Takeover::Open);
     }
     let attached = (|| {
+        if memory::is_scarce() {
+            return Err(Reason::NoMemory);
+        }
         if !epoll::allows(fd) {
             return Err(Reason::EpollExclusive);
         }

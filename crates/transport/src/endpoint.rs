@@ -139,6 +139,9 @@ fn restore(
 }
 
 fn settle(device: Device, provider: Box<dyn Provider>, state: State) -> Outcome<&'static Endpoint> {
+    if headwater_host::memory::is_scarce() {
+        return Err(Refusal::system(libc::ENOMEM));
+    }
     let e = fresh().ok_or(Refusal::system(libc::ENOSR))?;
     let shadow = provider.descriptor();
     e.note_inner(&*provider);

@@ -3,6 +3,7 @@
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
 use super::{ET, MODES, ONESHOT, Tag};
+use crate::counters::{self, Reason};
 use crate::sync::{Ordering, fence};
 use crate::sys;
 use crate::table::{Descriptor, Handle};
@@ -28,6 +29,8 @@ pub struct Inner {
     pub waits_for_room: bool,
     /// One description may be in it under several numbers.
     pub duplicates: bool,
+    /// Some are mute: they are looked at again and again.
+    pub mutes: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -54,12 +57,17 @@ pub struct Reg {
     pub bell: i32,
     /// The bell is registered under this registration's tag (not under that of a duplicate in the same set).
     pub rings: bool,
+    /// The kernel had no room for the bell.
+    pub mute: bool,
     /// Its descriptor number is closed while the description lives on by another: the kernel keeps it, out of reach.
     pub orphan: bool,
     pub generation: u32,
     /// Index of the event of the current batch, and which batch.
     pub batch: (u32, u32),
 }
+
+/// How long a sleep lasts where the kernel has no room for a bell.
+const MUTE_SLICE: u64 = 5_000_000;
 
 impl Reg {
     pub fn new(
@@ -84,6 +92,7 @@ impl Reg {
             reported: (u64::MAX, u64::MAX),
             bell: -1,
             rings: false,
+            mute: false,
             orphan: false,
             generation: 0,
             batch: (0, 0),
@@ -123,6 +132,7 @@ impl Inner {
             calls: 0,
             waits_for_room: false,
             duplicates: false,
+            mutes: false,
         }
     }
 
@@ -255,6 +265,10 @@ impl Inner {
         match unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_ADD, bell, &mut event) } {
             Ok(()) => reg.rings = true,
             Err(libc::EEXIST) => self.duplicates = true,
+            Err(libc::ENOMEM | libc::ENOSPC) => {
+                (reg.mute, self.mutes) = (true, true);
+                counters::note(Reason::NoMemory);
+            }
             Err(e) => return Err(e),
         }
         Ok(())
@@ -468,6 +482,9 @@ impl Inner {
     pub fn slice(&mut self) -> Option<u64> {
         let hot = self.hot.iter().map(|&i| i as usize);
         let shared = hot.filter_map(|i| self.regs[i].slice()).min();
+        if self.mutes {
+            return Some(MUTE_SLICE);
+        }
         if !self.waits_for_room {
             return shared;
         }
@@ -496,6 +513,27 @@ impl Inner {
     pub fn disarm_hot(&mut self) {
         for n in 0..self.hot.len() {
             self.disarm(self.hot[n] as usize);
+        }
+    }
+
+    /// Those who sleep already, without knowing that nothing will tell of this one, come back: its room is an event for the kernel.
+    pub fn wake_sleepers(&mut self, i: usize) {
+        let needed = self.needed(i);
+        let _ = self.register(i, EPOLL_CTL_MOD, needed | libc::EPOLLOUT as u32);
+    }
+
+    /// Whoever waits looks at those itself that nothing tells of.
+    pub fn heat_mutes(&mut self) {
+        self.mutes = false;
+        for i in 0..self.regs.len() {
+            let reg = &self.regs[i];
+            if !reg.mute || reg.d.is_none() {
+                continue;
+            }
+            self.mutes = true;
+            if reg.is_live() {
+                self.heat(i);
+            }
         }
     }
 

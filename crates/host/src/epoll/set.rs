@@ -427,6 +427,9 @@ impl Set {
             inner.heat(i);
         } else {
             inner.cool(i);
+            if inner.regs[i].mute {
+                inner.wake_sleepers(i);
+            }
         }
     }
 

@@ -136,6 +136,9 @@ impl Set {
     fn look(&self, out: &mut [epoll_event], kernel: bool) -> i32 {
         let mut inner = self.held();
         inner.calls = inner.calls.wrapping_add(1);
+        if inner.mutes {
+            inner.heat_mutes();
+        }
         let due = inner.calls.is_multiple_of(KERNEL_EVERY);
         if due || kernel && inner.hot.is_empty() {
             let n = look_kernel(&mut inner, out);
@@ -213,6 +216,9 @@ impl Set {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let (ep, ready, slice) = {
             let mut inner = self.held();
+            if inner.mutes {
+                inner.heat_mutes();
+            }
             (inner.ep(), inner.arm_and_look(), inner.slice())
         };
         if ready {

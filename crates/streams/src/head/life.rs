@@ -58,6 +58,9 @@ fn with<T>(f: impl FnOnce(&mut Lists) -> T) -> T {
 /// streams_pipe(3): two new ends. Errors: EMFILE, ENFILE, ENOMEM, ENOSR (too many streams).
 pub fn pipe(flags: i32) -> Result<[i32; 2], Errno> {
     bury();
+    if headwater_host::memory::is_scarce() {
+        return Err(libc::ENOMEM);
+    }
     let (pipe, fds) = Pipe::create(false, flags)?;
     for (side, fd) in fds.into_iter().enumerate() {
         if let Err(e) = adopt(pipe, side as u32, fd) {

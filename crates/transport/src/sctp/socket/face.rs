@@ -96,6 +96,9 @@ pub fn serves(domain: i32, kind: i32) -> Option<(bool, Style)> {
 
 /// socket(2), for what [`serves`] has said. `kind` has the flags. EMFILE, ENFILE, ENOMEM.
 pub fn open((v6, style): (bool, Style), kind: i32) -> sys::Result<i32> {
+    if headwater_host::memory::is_scarce() {
+        return Err(libc::ENOMEM);
+    }
     let number = Number::new(kind)?;
     let socket = Socket::open(v6, style, kind & libc::SOCK_NONBLOCK != 0);
     number.stands_for(Arc::new(socket))

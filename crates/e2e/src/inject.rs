@@ -1,0 +1,408 @@
+//! Programs under the library, with one of the library's own system calls made to fail.
+//!
+//! The program is traced (ptrace(2)). Where a call is made from within the library's text, it is the library's own: what it passes
+//! through for the program, it passes to the C library. Of those that may fail ([`faults`]) the `n`th in all processes of the
+//! program is not made, and gives the error instead; with [`Plan::lasting`], so do all later ones of its kind, as where something
+//! has run out.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use syscalls::Sysno;
+
+mod faults;
+mod memory;
+mod stop;
+
+pub use memory::Starved;
+use stop::Call;
+
+/// Which call fails, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Counted from 1; 0: none.
+    pub at: u64,
+    /// Picks among the errors that are possible there.
+    pub error: u64,
+    /// All later calls of the same kind fail too.
+    pub lasting: bool,
+    /// From that call on there is no memory to be had either, and nothing of what the library has in store is left.
+    pub starved: Option<Starved>,
+}
+
+impl Plan {
+    pub const NONE: Plan = Plan {
+        at: 0,
+        error: 0,
+        lasting: false,
+        starved: None,
+    };
+}
+
+/// A call that was made to fail.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    call: Call,
+    errno: i32,
+    pid: i32,
+    /// What on the stack looks like the library's.
+    stack: Vec<u64>,
+}
+
+#[derive(Debug)]
+pub struct Ran {
+    /// None: it did not end within the bound.
+    pub status: Option<ExitStatus>,
+    pub out: String,
+    pub err: String,
+    /// Calls that may fail.
+    pub calls: u64,
+    pub fault: Option<Fault>,
+    /// Signals that ended a process of it or would have.
+    pub fatal: Vec<i32>,
+}
+
+impl Ran {
+    pub fn ended_with(&self) -> String {
+        match self.status {
+            None => "did not end".to_string(),
+            Some(status) => status.to_string(),
+        }
+    }
+}
+
+/// Runs `command`, which has the library preloaded or linked, to its end.
+pub fn run(
+    mut command: Command,
+    folder: &Path,
+    library: &Path,
+    plan: Plan,
+    bound: Duration,
+) -> Ran {
+    let file = |kind: &str| folder.join(format!("injected.{kind}"));
+    let create = |kind: &str| File::create(file(kind)).expect("the lab's folder is writable");
+    command
+        .process_group(0)
+        .stdout(create("out"))
+        .stderr(create("err"));
+    // SAFETY: both are system calls.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    let mut child = command.spawn().expect("it starts");
+    let pid = child.id() as i32;
+    let watch = Watch::start(pid, bound);
+    let mut tracer = Tracer {
+        library: library.canonicalize().expect("the library is there"),
+        plan,
+        tasks: HashMap::from([(pid, Task::default())]),
+        spaces: HashMap::from([(pid, Space::default())]),
+        calls: 0,
+        fault: None,
+        fatal: Vec::new(),
+    };
+    let status = tracer.follow(pid, &watch);
+    // Reaped above; this only forgets it.
+    let _ = child.try_wait();
+    let late = watch.end();
+    let read =
+        |kind| String::from_utf8_lossy(&std::fs::read(file(kind)).unwrap_or_default()).into_owned();
+    Ran {
+        status: status.filter(|_| !late),
+        out: read("out"),
+        err: read("err"),
+        calls: tracer.calls,
+        fault: tracer.fault,
+        fatal: tracer.fatal,
+    }
+}
+
+/// Ends the program when its time is over.
+struct Watch {
+    over: Arc<AtomicBool>,
+    done: Arc<(Mutex<bool>, Condvar)>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Watch {
+    fn start(pid: i32, bound: Duration) -> Watch {
+        let over = Arc::new(AtomicBool::new(false));
+        let done = Arc::new((Mutex::new(false), Condvar::new()));
+        let (over2, done2) = (over.clone(), done.clone());
+        let thread = std::thread::spawn(move || {
+            let (lock, wake) = &*done2;
+            let guard = lock.lock().expect("nobody panics with it");
+            let (guard, _) = wake
+                .wait_timeout_while(guard, bound, |done| !*done)
+                .expect("nobody panics with it");
+            if !*guard {
+                over2.store(true, Ordering::SeqCst);
+                // SAFETY: the group is the program's, and not reaped while it is traced.
+                unsafe { libc::kill(-pid, libc::SIGKILL) };
+            }
+        });
+        Watch { over, done, thread }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    /// Was it over?
+    fn end(self) -> bool {
+        *self.done.0.lock().expect("nobody panics with it") = true;
+        self.done.1.notify_all();
+        let _ = self.thread.join();
+        self.over.load(Ordering::SeqCst)
+    }
+}
+
+/// A traced thread.
+#[derive(Default)]
+struct Task {
+    /// The error that the call under way is to end with.
+    failing: Option<i32>,
+    /// The library's call under way, where its result is wanted.
+    ours: Option<Call>,
+    /// The call maps code.
+    maps: bool,
+    known: bool,
+}
+
+/// A traced process, by its first thread's number.
+#[derive(Default, Clone)]
+struct Space {
+    /// Where the library's text is.
+    text: Option<(u64, u64)>,
+    /// Where its first byte is.
+    base: u64,
+    /// Descriptors that the library has made.
+    made: HashSet<i32>,
+    starving: bool,
+}
+
+struct Tracer {
+    library: PathBuf,
+    plan: Plan,
+    tasks: HashMap<i32, Task>,
+    spaces: HashMap<i32, Space>,
+    calls: u64,
+    fault: Option<Fault>,
+    fatal: Vec<i32>,
+}
+
+impl Tracer {
+    /// Until all of it has ended. The status of the first process.
+    fn follow(&mut self, first: i32, watch: &Watch) -> Option<ExitStatus> {
+        let mut status = None;
+        loop {
+            let mut word = 0;
+            let how = libc::__WALL | libc::__WNOTHREAD;
+            // SAFETY: word is writable.
+            let pid = unsafe { libc::waitpid(-1, &mut word, how) };
+            if pid < 0 {
+                return status;
+            }
+            if watch.is_over() {
+                for &task in self.tasks.keys() {
+                    // SAFETY: traced by us, so not reaped.
+                    unsafe { libc::kill(task, libc::SIGKILL) };
+                }
+            }
+            if !libc::WIFSTOPPED(word) {
+                self.tasks.remove(&pid);
+                self.spaces.remove(&pid);
+                if pid == first {
+                    status = Some(ExitStatus::from_raw(word));
+                }
+                continue;
+            }
+            let signal = self.stopped(pid, word);
+            stop::go_on(pid, signal);
+        }
+    }
+
+    /// What a stop is about; the signal to go on with.
+    fn stopped(&mut self, pid: i32, word: i32) -> i32 {
+        let task = self.tasks.entry(pid).or_default();
+        if !task.known {
+            task.known = true;
+            stop::trace_all(pid);
+            // The first one's is of its exec, the others' are of the tracing.
+            return 0;
+        }
+        match (libc::WSTOPSIG(word), word >> 16) {
+            (libc::SIGTRAP, libc::PTRACE_EVENT_EXEC) => {
+                self.spaces.insert(pid, Space::default());
+            }
+            (_, event) if event != 0 => self.begun(pid, event),
+            (stop::CALL, _) => self.at_call(pid),
+            (signal, _) => {
+                if matches!(
+                    signal,
+                    libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT | libc::SIGILL | libc::SIGFPE
+                ) {
+                    self.fatal.push(signal);
+                }
+                return signal;
+            }
+        }
+        0
+    }
+
+    fn begun(&mut self, parent: i32, event: i32) {
+        if !matches!(
+            event,
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE
+        ) {
+            return;
+        }
+        let new = stop::message(parent) as i32;
+        let group = stop::group(new);
+        if group == new {
+            let space = self.space(parent).cloned().unwrap_or_default();
+            self.spaces.insert(new, space);
+        }
+    }
+
+    fn space(&mut self, task: i32) -> Option<&mut Space> {
+        let group = match self.spaces.contains_key(&task) {
+            true => task,
+            false => stop::group(task),
+        };
+        self.spaces.get_mut(&group)
+    }
+
+    fn at_call(&mut self, pid: i32) {
+        match stop::at(pid) {
+            stop::At::Entry(call) => self.entered(pid, call),
+            stop::At::Exit(result) => self.left(pid, result),
+            stop::At::Elsewhere => {}
+        }
+    }
+
+    fn entered(&mut self, pid: i32, call: Call) {
+        let plan = self.plan;
+        let counted = self.calls;
+        let failed = self.fault.clone();
+        let Some(space) = self.space(pid) else { return };
+        if call.nr == libc::SYS_close || call.nr == libc::SYS_dup2 || call.nr == libc::SYS_dup3 {
+            let last = if call.nr == libc::SYS_close { 0 } else { 1 };
+            space.made.remove(&(call.args[last] as i32));
+        }
+        let inside = space
+            .text
+            .is_some_and(|(from, to)| (from..to).contains(&call.ip));
+        let mut failing = None;
+        let mut is_counted = false;
+        if inside {
+            let errors = faults::of(&call, &space.made);
+            is_counted = !errors.is_empty();
+            if is_counted && counted + 1 == plan.at {
+                failing = Some(errors[(plan.error % errors.len() as u64) as usize]);
+            } else if plan.lasting && is_counted {
+                failing = failed
+                    .as_ref()
+                    .filter(|f| faults::same_kind(&f.call, &call))
+                    .map(|f| f.errno);
+            }
+        }
+        let at_fault = inside && is_counted && counted + 1 == plan.at;
+        let begins = at_fault || failed.is_some();
+        let mut starving = space.starving;
+        if let Some(starved) = &plan.starved
+            && begins
+            && space.text.is_some()
+        {
+            if !starving {
+                starved.take_all(pid, space.base);
+                space.starving = true;
+                starving = true;
+            }
+            failing = (inside && starving && memory::asks(&call)).then_some(libc::ENOMEM);
+        }
+        let maps = call.nr == libc::SYS_mmap && call.args[2] & libc::PROT_EXEC as u64 != 0;
+        let base = space.base;
+        let text = space.text;
+        if is_counted {
+            self.calls += 1;
+        }
+        if at_fault {
+            self.fault = Some(Fault {
+                call: Call {
+                    ip: call.ip - base,
+                    ..call
+                },
+                errno: failing.unwrap_or(libc::ENOMEM),
+                pid,
+                stack: stop::stack(pid, call.sp, text.unwrap_or_default(), base),
+            });
+        }
+        let task = self.tasks.entry(pid).or_default();
+        task.failing = failing;
+        task.ours = inside.then_some(call);
+        task.maps = maps;
+        if failing.is_some() {
+            stop::skip(pid);
+        }
+    }
+
+    fn left(&mut self, pid: i32, result: i64) {
+        let task = self.tasks.entry(pid).or_default();
+        let (failing, ours, maps) = (task.failing.take(), task.ours.take(), task.maps);
+        task.maps = false;
+        if let Some(errno) = failing {
+            stop::give(pid, -(errno as i64));
+            return;
+        }
+        let library = self.library.clone();
+        let Some(space) = self.space(pid) else { return };
+        if maps
+            && space.text.is_none()
+            && let Some((base, text)) = stop::text_of(pid, &library)
+        {
+            (space.base, space.text) = (base, Some(text));
+        }
+        if let Some(call) = ours
+            && result >= 0
+        {
+            space.made.extend(faults::made(pid, &call, result));
+        }
+    }
+}
+
+impl Fault {
+    /// The call and, where addr2line(1) is there, who made it.
+    pub fn describe(&self, library: &Path) -> String {
+        let mut text = format!(
+            "{} ({:#x}, {:#x}, {:#x}, {:#x}) of process {} fails with errno {}\n",
+            Sysno::new(self.call.nr as usize).map_or("a call", |nr| nr.name()),
+            self.call.args[0],
+            self.call.args[1],
+            self.call.args[2],
+            self.call.args[3],
+            self.pid,
+            self.errno
+        );
+        let mut command = Command::new("addr2line");
+        command.arg("-Cfpe").arg(library);
+        let addresses = std::iter::once(self.call.ip).chain(self.stack.iter().copied());
+        command.args(addresses.map(|a| format!("{:#x}", a.saturating_sub(1))));
+        if let Ok(said) = command.output() {
+            text += &String::from_utf8_lossy(&said.stdout);
+        }
+        text
+    }
+}

@@ -1,0 +1,114 @@
+//! Which of the library's system calls may fail, and with what.
+
+#![allow(
+    non_upper_case_globals,
+    reason = "the C library's names of calls, as patterns"
+)]
+
+use std::collections::HashSet;
+
+use libc::*;
+
+use super::stop::{self, Call};
+
+/// The errors that a call of the library's may give where the program would have got none. Empty: it is not made to fail, since
+/// the kernel's can't (a write to a doorbell, getpid), or since it may be the program's own that is passed on by number.
+pub fn of(call: &Call, made: &HashSet<i32>) -> &'static [i32] {
+    let fd = call.args[0] as i32;
+    let ours = made.contains(&fd);
+    match call.nr {
+        SYS_memfd_create => &[EMFILE, ENOMEM, ENFILE, ENOSYS],
+        SYS_eventfd2 | SYS_timerfd_create | SYS_epoll_create1 | SYS_inotify_init1 => {
+            &[EMFILE, ENOMEM, ENFILE]
+        }
+        SYS_pipe2 | SYS_socketpair | SYS_signalfd4 | SYS_pidfd_open => &[EMFILE, ENFILE, ENOMEM],
+        SYS_socket => &[EMFILE, ENOBUFS, EACCES, EAFNOSUPPORT],
+        SYS_accept4 if ours => &[EMFILE, ENOMEM, ECONNABORTED],
+        SYS_bind if ours => &[EADDRINUSE, ENOMEM, EACCES],
+        SYS_listen if ours => &[EADDRINUSE, ENOBUFS],
+        SYS_connect if ours => &[ECONNREFUSED, EAGAIN, ENOMEM, EPERM],
+        SYS_mmap => &[ENOMEM, EAGAIN],
+        SYS_mremap => &[ENOMEM],
+        SYS_madvise => &[EINVAL, ENOMEM],
+        SYS_shmget => &[ENOSPC, ENOMEM, ENOSYS],
+        SYS_shmat => &[ENOMEM, EACCES, EINVAL],
+        SYS_shmctl => &[EPERM, EINVAL],
+        SYS_ftruncate | SYS_fallocate if ours => &[ENOSPC, EINTR, EIO],
+        SYS_fcntl => match call.args[1] as i32 {
+            F_DUPFD | F_DUPFD_CLOEXEC => &[EMFILE, EINVAL],
+            F_ADD_SEALS | F_GET_SEALS => &[EPERM, EINVAL],
+            F_SETLK | F_GETLK | F_OFD_SETLK | F_OFD_GETLK => &[ENOLCK, EAGAIN, EINTR],
+            _ => &[],
+        },
+        SYS_flock => &[ENOLCK, EINTR],
+        SYS_open | SYS_openat => &[EMFILE, ENOENT, EACCES, ENFILE],
+        SYS_mkdirat | SYS_mkdir => &[EACCES, ENOSPC, EROFS],
+        SYS_newfstatat | SYS_statx => &[ENOENT, EACCES],
+        SYS_getrandom => &[EINTR, ENOSYS],
+        SYS_pread64 | SYS_pwrite64 if ours => &[EIO, ENOSPC, EINTR],
+        SYS_read if ours && !is_bell(call) => &[EIO, EINTR],
+        SYS_sendmsg | SYS_sendto if ours => &[EAGAIN, ENOBUFS, EPIPE, ETOOMANYREFS],
+        SYS_recvmsg | SYS_recvfrom if ours => &[EAGAIN, ENOMEM, ECONNRESET],
+        SYS_getsockopt => match (call.args[1] as i32, call.args[2] as i32) {
+            (SOL_SOCKET, SO_ERROR) => &[],
+            _ => &[ENOPROTOOPT, ENOBUFS],
+        },
+        SYS_setsockopt if ours => &[ENOPROTOOPT, ENOMEM],
+        SYS_getsockname | SYS_getpeername => &[ENOBUFS],
+        SYS_ioctl => &[EINVAL],
+        SYS_epoll_ctl if made.contains(&(call.args[2] as i32)) => &[ENOMEM, ENOSPC],
+        SYS_timerfd_settime | SYS_timer_create => &[EAGAIN, ENOMEM],
+        SYS_clone | SYS_clone3 | SYS_fork => &[EAGAIN, ENOMEM],
+        SYS_prlimit64 | SYS_sched_getaffinity | SYS_readlinkat | SYS_readlink | SYS_getdents64 => {
+            &[EPERM]
+        }
+        SYS_membarrier => &[EPERM, ENOSYS],
+        _ => &[],
+    }
+}
+
+/// A doorbell's word: eight bytes; or one from a file of the kernel's, which may fail.
+fn is_bell(call: &Call) -> bool {
+    call.args[2] == 8
+}
+
+/// Does what makes one fail for lack of something make the other fail too?
+pub fn same_kind(one: &Call, other: &Call) -> bool {
+    let makes = |c: &Call| {
+        matches!(
+            c.nr,
+            SYS_memfd_create
+                | SYS_eventfd2
+                | SYS_timerfd_create
+                | SYS_pipe2
+                | SYS_socketpair
+                | SYS_socket
+        )
+    };
+    let request = |c: &Call| match c.nr {
+        SYS_fcntl => c.args[1],
+        SYS_ioctl => c.args[1],
+        SYS_getsockopt => c.args[1] << 32 | c.args[2],
+        _ => 0,
+    };
+    makes(one) && makes(other) || one.nr == other.nr && request(one) == request(other)
+}
+
+/// The descriptors that a call has made.
+pub fn made(pid: i32, call: &Call, result: i64) -> Vec<i32> {
+    match call.nr {
+        SYS_memfd_create | SYS_eventfd2 | SYS_timerfd_create | SYS_socket | SYS_accept4
+        | SYS_openat | SYS_pidfd_open | SYS_epoll_create1 | SYS_inotify_init1 => {
+            vec![result as i32]
+        }
+        SYS_fcntl if matches!(call.args[1] as i32, F_DUPFD | F_DUPFD_CLOEXEC) => {
+            vec![result as i32]
+        }
+        SYS_pipe2 | SYS_socketpair => {
+            let at = call.args[if call.nr == SYS_pipe2 { 0 } else { 3 }];
+            let two = stop::peek(pid, at).unwrap_or(u64::MAX);
+            vec![two as i32, (two >> 32) as i32]
+        }
+        _ => Vec::new(),
+    }
+}

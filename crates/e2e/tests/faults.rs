@@ -1,0 +1,286 @@
+//! Each system call of the library's own that may fail does, in turn: programs end as they do natively, and what could not be carried
+//! is counted.
+//!
+//! Runs a share of all of them; `HEADWATER_FAULTS=all`, all. Which ones is told by a seed, which failures name and
+//! `HEADWATER_SEED` sets.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use headwater_e2e::cases::{Area, Library};
+use headwater_e2e::inject::{self, Plan, Ran, Starved};
+use headwater_e2e::{Lab, Mode, compile, lab, network, stats};
+
+/// Nothing takes a tenth of it unless it hangs.
+const BOUND: Duration = Duration::from_secs(20);
+/// Of each program, unless all are asked for.
+const SHARE: u64 = 6;
+
+struct Chance(u64);
+
+impl Chance {
+    fn new() -> Chance {
+        let given = std::env::var("HEADWATER_SEED").ok();
+        let now = || {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            since.map_or(1, |d| d.as_nanos() as u64)
+        };
+        Chance(given.and_then(|s| s.parse().ok()).unwrap_or_else(now))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+}
+
+/// How many runs of each program: all, or a share.
+fn share() -> Option<u64> {
+    match std::env::var("HEADWATER_FAULTS") {
+        Ok(all) if all == "all" => None,
+        Ok(some) => Some(some.parse().expect("HEADWATER_FAULTS is a number, or all")),
+        Err(_) => Some(SHARE),
+    }
+}
+
+struct Work {
+    program: PathBuf,
+    case: &'static str,
+    lab: Lab,
+}
+
+impl Work {
+    fn of_sockets(file: &str, case: &'static str) -> Work {
+        Work {
+            program: compile::program(file, &[]),
+            case,
+            lab: Lab::new(Mode::Accelerated),
+        }
+    }
+
+    fn run(&self, label: &str, plan: Plan) -> (Ran, Vec<stats::Line>) {
+        let folder = self.lab.path(label);
+        std::fs::create_dir(&folder).expect("the lab's folder is writable");
+        let mut command: Command = self.lab.command(&self.program);
+        command
+            .arg(self.case)
+            .current_dir(&folder)
+            .env("HEADWATER_DIR", folder.join("run"))
+            .env("HEADWATER_STATS_FILE", folder.join("stats"));
+        let ran = inject::run(command, &folder, &lab::library(), plan, BOUND);
+        let lines = stats::read(&folder.join("stats"));
+        let _ = std::fs::remove_dir_all(&folder);
+        (ran, lines)
+    }
+
+    fn natively(&self) -> String {
+        let mut command = self.lab.plain(&self.program);
+        command.arg(self.case);
+        self.lab.run(command).text()
+    }
+}
+
+/// What is wrong with a run.
+fn wrong(ran: &Ran, lines: &[stats::Line], native: &str, gives_up: &str) -> Option<String> {
+    let carried: u64 = lines.iter().map(|l| l.accelerated).sum();
+    let reasons = |l: &stats::Line| !l.text.contains("\"fallback_reasons\":{}");
+    let gives_up = !gives_up.is_empty() && lines.iter().any(|l| l.text.contains(gives_up));
+    if gives_up && ran.status.is_some_and(|s| s.code().is_some()) {
+        // Who can't have what is in the ring gets an error, and so does who waits for it.
+        return None;
+    }
+    if !ran.status.is_some_and(|s| s.success()) || !ran.fatal.is_empty() {
+        return Some(format!("{}, signals {:?}", ran.ended_with(), ran.fatal));
+    }
+    if ran.out != native {
+        return Some("says something else".to_string());
+    }
+    if lines.iter().any(|l| l.text.contains("\"panic\"")) {
+        return Some("a panic".to_string());
+    }
+    (carried == 0 && !lines.is_empty() && !lines.iter().any(reasons))
+        .then(|| "not carried, and no reason counted".to_string())
+}
+
+/// Which calls fail, and how: a share of all.
+fn plans(calls: u64, share: Option<u64>, chance: &mut Chance) -> Vec<Plan> {
+    if calls == 0 {
+        return Vec::new();
+    }
+    let starved = Starved::learn(&lab::library());
+    let with = |at, kind, error| Plan {
+        at,
+        error,
+        lasting: kind == 1,
+        starved: starved.filter(|_| kind == 2),
+    };
+    let Some(some) = share else {
+        let each = (1..=calls).flat_map(|at| [0, 1, 2].map(|kind| (at, kind)));
+        return each
+            .map(|(at, kind)| with(at, kind, chance.next() >> 32))
+            .collect();
+    };
+    let some = some.min(calls);
+    let first = chance.next() % calls;
+    let at = |i| (first + i * calls / some) % calls + 1;
+    (0..some)
+        .map(|i| with(at(i), chance.next() % 3, chance.next() >> 32))
+        .collect()
+}
+
+/// Runs a program with one call after the other failing.
+fn survives(
+    name: &str,
+    share: Option<u64>,
+    run: impl Fn(&str, Plan) -> (Ran, Vec<stats::Line>),
+    wrong: impl Fn(&Ran, &[stats::Line]) -> Option<String>,
+) {
+    let (ran, lines) = run("first", Plan::NONE);
+    let plain = wrong(&ran, &lines);
+    assert!(
+        plain.is_none() && ran.status.is_some_and(|s| s.success()),
+        "without a fault: {ran:?}"
+    );
+    let mut chance = Chance::new();
+    let seed = chance.0;
+    let plans = plans(ran.calls, share, &mut chance);
+    let mut failures = Vec::new();
+    for (i, &plan) in plans.iter().enumerate() {
+        let (ran, lines) = run(&i.to_string(), plan);
+        if let Some(what) = wrong(&ran, &lines) {
+            failures.push(tell(&what, plan, &ran, &lines));
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "{name}: {} of {} runs, {} calls, HEADWATER_SEED={seed}\n{}",
+        failures.len(),
+        plans.len(),
+        ran.calls,
+        failures.join("\n")
+    );
+}
+
+fn sockets_survive(file: &str, case: &'static str) {
+    let work = Work::of_sockets(file, case);
+    let native = work.natively();
+    // What a connection that can neither be carried nor go by the kernel alone counts: in an image that can't map its memory, or
+    // passed on where no process can be made that serves it.
+    let gives_up = match (file, case) {
+        ("exec", _) | (_, "exec") => "\"no-segment\"",
+        (_, "pass" | "pass_busy") => "\"no-memory\"",
+        _ => "",
+    };
+    survives(
+        &format!("{file} {case}"),
+        share(),
+        |label, plan| work.run(label, plan),
+        |ran, lines| wrong(ran, lines, &native, gives_up),
+    );
+}
+
+/// Streams, endpoints and SCTP sockets have no kernel to fall back to: their calls fail, and what matters is that nothing else does.
+fn area_survives(suite: &str, name: &'static str, library: Library) {
+    network::isolate();
+    let area = Area::build(suite, name, library);
+    let share = share().map(|some| some.div_ceil(6));
+    let all = area.cases();
+    let step = if share.is_none() {
+        1
+    } else {
+        all.len().div_ceil(2)
+    };
+    let failures: Vec<String> = all
+        .iter()
+        .step_by(step)
+        .filter_map(|case| {
+            let run = |_: &str, plan| {
+                let folder = tempfile::tempdir().expect("a folder for the test");
+                let command = area.command(folder.path(), case.name());
+                (
+                    inject::run(command, folder.path(), &lab::library(), plan, BOUND),
+                    Vec::new(),
+                )
+            };
+            let wrong = |ran: &Ran, _: &[stats::Line]| {
+                let died = ran.status.is_none_or(|s| s.code().is_none());
+                let late = ran.out.contains("alarm") || ran.err.contains("alarm");
+                let bad = died || late || ran.err.contains("panicked") || !ran.fatal.is_empty();
+                bad.then(|| format!("{}, signals {:?}", ran.ended_with(), ran.fatal))
+            };
+            let run = || {
+                survives(
+                    &format!("{suite} {name} {}", case.name()),
+                    share,
+                    run,
+                    wrong,
+                )
+            };
+            let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).err()?;
+            Some(failed.downcast_ref::<String>().cloned().unwrap_or_default())
+        })
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn tell(what: &str, plan: Plan, ran: &Ran, lines: &[stats::Line]) -> String {
+    let library: &Path = &lab::library();
+    let fault = ran.fault.as_ref();
+    format!(
+        "---- {what}\n{plan:?}\n{}{}{}\n{}",
+        fault.map_or(String::new(), |f| f.describe(library)),
+        ran.out,
+        ran.err,
+        lines
+            .iter()
+            .map(|l| format!("{}\n", l.text))
+            .collect::<String>()
+    )
+}
+
+macro_rules! sockets {
+    ($($file:ident: $($case:ident),*;)*) => {$(
+        mod $file {
+            $(#[test]
+            fn $case() {
+                super::sockets_survive(stringify!($file), stringify!($case));
+            })*
+        }
+    )*};
+}
+
+sockets! {
+    descriptors: fork, pass, pass_busy, exec, system;
+    epoll: level, edge, fork_set;
+    poll: polls, selects;
+    transfer: file, peek;
+    splice: proxy;
+    ends: half, unread_exit;
+    keeper: close, exec;
+    exec: unread, served;
+    confine: filter;
+    threads: duplex;
+}
+
+macro_rules! areas {
+    ($($suite:ident, $library:expr => $($area:ident),*;)*) => {$(
+        mod $suite {
+            use headwater_e2e::cases::Library;
+
+            $(#[test]
+            fn $area() {
+                super::area_survives(stringify!($suite), stringify!($area), $library);
+            })*
+        }
+    )*};
+}
+
+areas! {
+    streams, Library::Linked => pipes, fifos, mux, opening, messages;
+    xti, Library::Linked => connect, accept, transfer, udp2, interop, modules;
+    sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking, processes;
+}
