@@ -282,5 +282,5 @@ macro_rules! areas {
 areas! {
     streams, Library::Linked => pipes, fifos, mux, opening, messages;
     xti, Library::Linked => connect, accept, transfer, udp2, interop, modules;
-    sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking, processes;
+    sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking;
 }
