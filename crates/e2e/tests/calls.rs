@@ -140,6 +140,57 @@ mod exec {
     }
 }
 
+/// Images without the library, after which the connection comes back to shared memory.
+mod comeback {
+    use headwater_e2e::{Lab, both, compile};
+
+    fn run(case: &str, end: &str) -> Lab {
+        let program = compile::program("comeback", &[]);
+        both(|lab: &Lab| {
+            let mut command = lab.command(&program);
+            command.arg(format!("{case}_{end}"));
+            lab.run(command).text()
+        })
+    }
+
+    macro_rules! returning {
+        ($($case:ident),* $(,)?) => {
+            $(mod $case {
+                #[test]
+                fn accepted() {
+                    super::comes_back(stringify!($case), "accepted");
+                }
+                #[test]
+                fn connected() {
+                    super::comes_back(stringify!($case), "connected");
+                }
+            })*
+        };
+    }
+
+    /// Most of what goes last, 25 MB each way, goes by the rings, at both ends.
+    fn comes_back(case: &str, end: &str) {
+        let lab = run(case, end);
+        let lines = lab.lines();
+        let carried = lines.iter().filter(|l| l.shm_rx > 12 << 20 && l.shm_tx > 12 << 20);
+        assert_eq!(carried.count(), 2, "{}", lab.lines_text());
+    }
+
+    returning!(
+        untouched, shell, spawned, reads, writes, unread, waiting, used, flowing, both, polled, released, shared,
+    );
+
+    /// As long as somebody has it who goes round the library, nothing goes by the rings.
+    #[test]
+    fn kept() {
+        for end in ["accepted", "connected"] {
+            let lab = run("kept", end);
+            let most = lab.lines().iter().map(|l| l.shm_rx.max(l.shm_tx)).max();
+            assert!(most < Some(100_000), "{}", lab.lines_text());
+        }
+    }
+}
+
 /// Those that go on by the kernel: the image has no library, or standard input and output.
 mod exec_by_kernel {
     cases!(exec: served, served_bare, served_vfork, shell, shell_bare, shell_stdio, unread_stdio, unread_bare);

@@ -268,6 +268,69 @@ pub fn stat(path: &core::ffi::CStr) -> Result<libc::stat> {
     }
 }
 
+/// openat(2), close-on-exec, read-only.
+pub fn open_at(dir: i32, path: &core::ffi::CStr, flags: i32) -> Result<i32> {
+    let flags = flags | libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: path is a C string.
+    unsafe { call!(openat, dir, path.as_ptr(), flags, 0) }.map(|fd| fd as i32)
+}
+
+/// What an entry of a folder is, behind its links.
+pub fn stat_at(dir: i32, path: &core::ffi::CStr) -> Result<libc::stat> {
+    let mut st = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: path is a C string, st is writable, and filled on success.
+    unsafe {
+        call!(newfstatat, dir, path.as_ptr(), st.as_mut_ptr(), 0).map(|_| st.assume_init())
+    }
+}
+
+/// Calls `each` with the names of a folder that are numbers, until it says false. Allocates nothing.
+pub fn each_number(dir: i32, mut each: impl FnMut(i32) -> bool) -> Result<()> {
+    /// Where a name stands in struct linux_dirent64, and before it the length of the entry.
+    const LENGTH: usize = 16;
+    const NAME: usize = 19;
+    let mut buf = [0u64; 64];
+    // SAFETY: integers only.
+    unsafe { call!(lseek, dir, 0, libc::SEEK_SET) }?;
+    loop {
+        // SAFETY: buf is writable for its length.
+        let n = unsafe { call!(getdents64, dir, buf.as_mut_ptr(), size_of_val(&buf)) }?;
+        if n == 0 {
+            return Ok(());
+        }
+        // SAFETY: plain integers, and the kernel filled so many bytes.
+        let mut left =
+            unsafe { core::slice::from_raw_parts(buf.as_ptr().cast::<u8>(), n.min(size_of_val(&buf))) };
+        while left.len() > NAME {
+            let length = u16::from_ne_bytes([left[LENGTH], left[LENGTH + 1]]) as usize;
+            let entry = &left[..length.clamp(NAME, left.len())];
+            let name = entry[NAME..].split(|&b| b == 0).next().unwrap_or_default();
+            let number = core::str::from_utf8(name).ok().and_then(|s| s.parse().ok());
+            if number.is_some_and(|number| !each(number)) {
+                return Ok(());
+            }
+            left = &left[entry.len()..];
+        }
+    }
+}
+
+/// What the calling thread has had of the processor, in nanoseconds.
+pub fn thread_time() -> u64 {
+    let mut ts = timespec(0);
+    // SAFETY: ts is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
+    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+}
+
+/// The time since the machine started, in the ticks in which /proc says when processes did.
+pub fn boot_ticks() -> u64 {
+    let mut ts = timespec(0);
+    // SAFETY: ts is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut ts) };
+    // USER_HZ, which never changes.
+    ts.tv_sec as u64 * 100 + ts.tv_nsec as u64 / 10_000_000
+}
+
 /// Inode of a path (following links), for namespace identities.
 pub fn inode(path: &core::ffi::CStr) -> u64 {
     stat(path).map_or(0, |st| st.st_ino)

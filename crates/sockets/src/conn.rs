@@ -144,6 +144,8 @@ pub struct Conn {
     tuple: [AtomicU64; 6],
     /// The shadow's inode, once it is carried.
     pub inode: AtomicU64,
+    /// When a way back to the ring was last looked for (see comeback.rs): out, in.
+    pub tried: [AtomicU64; 2],
 }
 
 /// Yields; false once that has gone on for long.

@@ -158,6 +158,11 @@ pub fn pass_on(fd: i32, h: Handle) -> String {
     entry(h).map_or(String::new(), |e| Heir { fd, ..e.heir }.text())
 }
 
+/// The writing end by which the lender knows that an image has the connection.
+pub fn presence(h: Handle) -> Option<i32> {
+    entry(h).map(|e| e.heir.presence)
+}
+
 /// Another number for the same open description.
 pub fn duplicated(h: Handle, fd: i32) {
     let _section = process::lock_own(&ADOPTING);

@@ -18,7 +18,7 @@ use crate::conn::{self, Conn, Phase};
 use crate::inherit::{self, Heir};
 use crate::record::{self, Record, Takeover};
 use crate::segment::View;
-use crate::{life, switch, takeover};
+use crate::{comeback, life, switch, takeover};
 
 /// The pipe's reading end, and its inode: 0 before the first connection.
 static PRESENCE: AtomicI32 = AtomicI32::new(0);
@@ -75,7 +75,13 @@ pub fn is_out(r: &Record) -> bool {
     }
 }
 
-fn is_present() -> bool {
+/// Whose pipe it is that an image which this process starts has the writing end of. 0: there is none.
+pub fn family() -> u64 {
+    IDENTITY.load(Ordering::Relaxed)
+}
+
+/// Is there any image yet that this process, or one that it shares the pipe with, gave a connection to?
+pub fn is_present() -> bool {
     let mut p = [libc::pollfd {
         fd: PRESENCE.load(Ordering::Acquire),
         events: 0,
@@ -93,6 +99,8 @@ pub fn identity(fd: i32) -> u64 {
 pub struct Lending {
     /// The writing end.
     presence: i32,
+    /// The writing ends of others, for images without the library.
+    kept: Vec<i32>,
     opened: Vec<i32>,
     /// Is it one of those [`UNDER_WAY`]?
     counted: bool,
@@ -128,6 +136,7 @@ pub fn before(judge: impl FnOnce() -> Image) -> Lending {
     }
     let mut lending = Lending {
         presence: -1,
+        kept: Vec::new(),
         opened: Vec::new(),
         counted,
         text: String::new(),
@@ -146,7 +155,7 @@ pub fn before(judge: impl FnOnce() -> Image) -> Lending {
             // Its C library reads and writes the standard numbers by ways of its own.
             Image::Ours if fd > 2 => lending.lend(fd, h),
             Image::Ours => leave(fd, h, Reason::Exec),
-            Image::Stranger => leave(fd, h, Reason::Exec),
+            Image::Stranger => lending.let_out(fd, h),
         }
     }
     lending
@@ -172,6 +181,24 @@ fn leave(fd: i32, h: Handle, reason: Reason) {
 }
 
 impl Lending {
+    /// The kernel's alone as long as the image may use it.
+    fn let_out(&mut self, fd: i32, h: Handle) {
+        let (h, family) = match h.kind() {
+            // In the name of who lent it: this process never used it, and may go before the image does.
+            Kind::Inherited => {
+                let family = self.announce_for(h);
+                (inherit::adopt(fd, h), family)
+            }
+            _ => (Some(h), self.announce().then(family)),
+        };
+        let Some(h) = h else { return };
+        let carried = conn::get(h).and_then(|c| Some((c, c.view()?)));
+        match (carried, family) {
+            (Some((c, v)), Some(family)) => comeback::let_out(c, &v, family),
+            _ => life::leave_to_others(fd, h, Reason::Exec),
+        }
+    }
+
     fn lend(&mut self, fd: i32, h: Handle) {
         if h.kind() == Kind::Inherited {
             // Its descriptors were never closed to exec.
@@ -202,7 +229,7 @@ impl Lending {
             // The image does not look at the board.
             takeover::see_attached(c, v);
         }
-        let lent = v.is_some_and(|v| switch::is_frozen(&v)) || self.hand_over(fd, inode, c, v);
+        let lent = v.is_some_and(|v| switch::is_frozen_for_good(&v)) || self.hand_over(fd, inode, c, v);
         if !lent {
             leave(fd, h, Reason::Exec);
         }
@@ -245,6 +272,17 @@ impl Lending {
             self.opened.push(fd);
         }
         opened
+    }
+
+    /// Has the image keep the end of the lender's pipe, which adoption gives up.
+    fn announce_for(&mut self, h: Handle) -> Option<u64> {
+        let theirs = inherit::presence(h)?;
+        let copy = sys::fcntl(theirs, libc::F_DUPFD, theirs as usize).ok()?;
+        self.kept.push(copy);
+        match identity(copy) {
+            0 => None,
+            family => Some(family),
+        }
     }
 
     /// Makes the end of the pipe that the image is to have.
@@ -294,8 +332,10 @@ impl Drop for Lending {
                 }
             }
         }
-        if self.presence >= 0 {
-            let _ = sys::close(self.presence);
+        for fd in self.kept.drain(..).chain([self.presence]) {
+            if fd >= 0 {
+                let _ = sys::close(fd);
+            }
         }
     }
 }

@@ -23,9 +23,11 @@
 
 pub mod boards;
 pub mod buffers;
+pub mod comeback;
 pub mod confine;
 pub mod conn;
 pub mod handover;
+pub mod holders;
 pub mod inherit;
 pub mod keeper;
 pub mod lend;

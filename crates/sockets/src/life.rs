@@ -12,7 +12,7 @@ use crate::keeper::Then;
 use crate::record::{self, BARRED, SHUT_WR, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
-use crate::{boards, inherit, keeper, lend, link, look, switch, takeover, worth};
+use crate::{boards, holders, inherit, keeper, lend, link, look, switch, takeover, worth};
 
 // ---- coming ----
 
@@ -537,6 +537,7 @@ pub fn before_fork() {
     link::before_fork();
     record::before_fork();
     lend::before_fork();
+    holders::before_fork();
     // The last: what others make, they may make with any of these in their hands.
     process::before_fork();
 }
@@ -544,6 +545,7 @@ pub fn before_fork() {
 #[unsafe(link_section = ".text.life")]
 fn after_fork() {
     process::after_fork();
+    holders::after_fork();
     lend::after_fork();
     record::after_fork();
     conn::after_fork();

@@ -40,6 +40,9 @@ pub const ATTACHED: u32 = 2;
 pub const BARRED: u32 = 8;
 /// This end shut its sending direction.
 pub const SHUT_WR: u32 = 4;
+/// What this end sends, and what it receives, stays with the kernel for good (see comeback.rs).
+pub const OUT_STAYS: u32 = 16;
+pub const IN_STAYS: u32 = 32;
 
 #[repr(C, align(64))]
 pub struct Record {
@@ -59,6 +62,14 @@ pub struct Record {
     pub received: AtomicU64,
     /// Who let an image that it started have the descriptor, see lend.rs; 0: nobody.
     pub lender: AtomicU64,
+    /// When the connection came, in ticks since the machine started.
+    pub born: AtomicU64,
+    /// Whose presence says that images without the library have the descriptor; 0: none ever had it. See comeback.rs.
+    pub strangers: AtomicU64,
+    /// How often it was let out to such images, and up to which time they are all known to be gone. These go on through the
+    /// record's lives.
+    pub lettings: AtomicU32,
+    pub cleared: AtomicU32,
     /// How much of `sent` and `received` stands in the statistics of some holder.
     pub counted: [AtomicU64; 2],
     /// The end's writers and readers exclude each other here, out of the peer's reach.
@@ -69,7 +80,8 @@ pub struct Record {
 #[repr(C, align(64))]
 pub struct OwnLine {
     pub lock: Lock,
-    /// Sending: progress of a withdrawal, as a ring position plus bytes of the frame there, and that one is on.
+    /// Sending: progress of a withdrawal, as a ring position plus bytes of the frame there, and that one is on:
+    /// {epoch: 16, 1 while it sends, 2 when it has sent all: 16}.
     pub withdrawn: AtomicU64,
     pub withdrawing: AtomicU32,
 }
@@ -168,6 +180,15 @@ pub fn join(memory: i32) -> Option<u32> {
 pub fn memory_of(index: u32) -> Option<i32> {
     let fd = MEMORY[arena_number(index)].load(Ordering::Relaxed);
     (fd > 0).then_some(fd)
+}
+
+/// Is a file the memory of an arena that this process has mapped?
+pub fn is_memory(st: &libc::stat) -> bool {
+    let same = |k: libc::stat| (k.st_dev, k.st_ino) == (st.st_dev, st.st_ino);
+    MEMORY
+        .iter()
+        .map(|fd| fd.load(Ordering::Relaxed))
+        .any(|fd| fd > 0 && sys::fstat(fd).is_ok_and(same))
 }
 
 fn arena_number(index: u32) -> usize {
@@ -271,6 +292,8 @@ impl Record {
         self.low_water.store(1, Ordering::Relaxed);
         self.sent.store(0, Ordering::Relaxed);
         self.lender.store(0, Ordering::Relaxed);
+        self.strangers.store(0, Ordering::Relaxed);
+        self.born.store(sys::boot_ticks(), Ordering::Relaxed);
         self.received.store(0, Ordering::Relaxed);
         for word in &self.counted {
             word.store(0, Ordering::Relaxed);

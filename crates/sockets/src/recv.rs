@@ -20,7 +20,7 @@ use crate::look::Shown;
 use crate::pins::{Pin, Sleep};
 use crate::record::NONBLOCK;
 use crate::segment::{PIN, Tx, View};
-use crate::{confine, guard, link, look, pins, switch, takeover, unseen};
+use crate::{comeback, confine, guard, link, look, pins, switch, takeover, unseen};
 
 /// Pauses, a fraction of a microsecond together, for which a reader of a one-way stream leaves the writer alone.
 const GATHER: u32 = 16;
@@ -376,10 +376,43 @@ pub fn step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Ste
     if took_ring {
         switch::ring_writer(v);
     }
+    if result == Ok(Step::Kernel) && comeback::may_receive(v) {
+        return pinned_step(c, v, buffers, flags);
+    }
     result.unwrap_or_else(|Corrupt| {
         counters::note(Reason::Corrupt);
         Step::Error(ECONNRESET)
     })
+}
+
+/// Takes what the kernel has, as long as images without the library keep the connection there.
+#[cold]
+fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Step {
+    let took = {
+        let _section = v.lock_in(|| switch::recover_reader(c, v));
+        let d = v.inn();
+        if !c.serves(v) {
+            return Step::Error(EBADF);
+        }
+        if !Tx(d.send.tx.load(Ordering::Acquire)).has(PIN) {
+            None
+        } else {
+            switch::follow_withdrawn(v);
+            match c.error.swap(0, Ordering::Relaxed) {
+                0 => Some(kernel_step(c, d, buffers, flags, usize::MAX)),
+                e => Some(Step::Error(e)),
+            }
+        }
+    };
+    match took {
+        Some(Step::Data(n)) => {
+            comeback::receiving(c, v);
+            Step::Data(n)
+        }
+        Some(Step::Again) if !comeback::receiving(c, v) => Step::Again,
+        Some(Step::Again) | None => step(c, v, buffers, flags),
+        Some(other) => other,
+    }
 }
 
 #[inline]

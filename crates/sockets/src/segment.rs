@@ -51,6 +51,10 @@ impl Tx {
     pub fn idle(self) -> bool {
         self.0 & (INFLIGHT | KREAD | PIN | CLOSING | TCPONLY) == 0
     }
+    /// Kernel sends between their beginning and their count.
+    pub fn sends(self) -> u64 {
+        (self.0 & INFLIGHT) / ONE_INFLIGHT
+    }
     pub fn inflight_full(self) -> bool {
         self.0 & INFLIGHT == INFLIGHT
     }

@@ -14,7 +14,7 @@ use crate::pins::{Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR};
 use crate::recv::{self, Outcome1, Own, partial};
 use crate::segment::{CLOSING, PIN, TCPONLY, Tx, View};
-use crate::{guard, look, pins, switch, takeover, unseen};
+use crate::{comeback, guard, look, pins, switch, takeover, unseen};
 
 /// A large write is published in pieces, so that the reader copies one while the writer copies the next.
 const CHUNK: usize = 16 << 10;
@@ -316,6 +316,9 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
             && !must_leave_ring(c, v, flags)
             && switch::try_switch(v)
         {
+            continue;
+        }
+        if w.has(TCPONLY) && comeback::sending(c, v) {
             continue;
         }
         // Held over the count, so that nobody makes the segment another connection's in between.

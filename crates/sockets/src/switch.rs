@@ -11,7 +11,7 @@ use headwater_host::sys;
 
 use crate::conn::{Conn, Role};
 use crate::keeper::{self, Then};
-use crate::record;
+use crate::record::{self, IN_STAYS, OUT_STAYS};
 use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::truth;
 
@@ -109,6 +109,13 @@ pub fn end_stall(c: &Conn, v: &View<'_>) {
 
 /// Never switch this end's sending direction again.
 pub fn tcp_only(v: &View<'_>) {
+    v.record.set(OUT_STAYS, true);
+    tcp_only_for_now(v);
+}
+
+/// Not before comeback.rs allows it. Whoever does so just now holds the lock.
+fn tcp_only_for_now(v: &View<'_>) {
+    let _section = v.lock_out();
     v.out().send.tx.fetch_or(TCPONLY, Ordering::AcqRel);
 }
 
@@ -169,6 +176,12 @@ pub fn kernel_stretch_is_whole(c: &Conn, n: u64) -> bool {
 
 /// The receiver reads only the kernel from here on. False where that is not allowed: ring bytes stand before kernel bytes.
 pub fn pin(c: &Conn, v: &View<'_>) -> bool {
+    v.record.set(IN_STAYS, true);
+    pin_for_now(c, v)
+}
+
+/// The same until comeback.rs allows the ring.
+fn pin_for_now(c: &Conn, v: &View<'_>) -> bool {
     let pinned = {
         let _section = v.lock_in(|| recover_reader(c, v));
         set_pin(v.inn())
@@ -180,7 +193,7 @@ pub fn pin(c: &Conn, v: &View<'_>) -> bool {
     pinned
 }
 
-/// The same unless the ring holds what the next call reads: a sender that published it before it could see the pin may make no
+/// As [`pin`], unless the ring holds what the next call reads: a sender that published it before it could see the pin may make no
 /// call any more. `None`: there is something.
 pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
     let d = v.inn();
@@ -193,6 +206,7 @@ pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
         if pinned && mine && !v.in_ring().is_empty() && take_pin_back(d) {
             None
         } else {
+            v.record.set(IN_STAYS, true);
             Some(pinned)
         }
     };
@@ -245,6 +259,24 @@ fn take_pin_back(d: &Direction) -> bool {
     }
 }
 
+/// The own readers, pinned, follow the sender to the kernel: what it withdrew is not read from the ring. False: it has not done
+/// so yet. Under the reader lock.
+pub fn follow_withdrawn(v: &View<'_>) -> bool {
+    let d = v.inn();
+    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    if w.by_ring() {
+        return false;
+    }
+    let epoch = w.epoch() as u64;
+    if d.receive.re.load(Ordering::Relaxed) != epoch {
+        if v.in_ring().skip_until(usize::MAX, None).is_err() {
+            return false;
+        }
+        d.receive.re.store(epoch, Ordering::Release);
+    }
+    true
+}
+
 /// Pinned, and the peer has not yet sent by the kernel what was in the ring then?
 pub fn behind_pin(v: &View<'_>) -> bool {
     let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
@@ -289,9 +321,13 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
         let ring = v.out_ring();
         // Out of the peer's reach: it could have the same bytes sent over and over.
         let progress = &v.record.sending;
-        if progress.withdrawing.load(Ordering::Relaxed) == 0 {
+        let [sending, sent_all] = [1, 2].map(|phase| (w.epoch() as u32) << 16 | phase);
+        let phase = progress.withdrawing.load(Ordering::Relaxed);
+        if phase == sent_all {
+            // Only its count may be missing.
+        } else if phase != sending {
             progress.withdrawn.store(0, Ordering::Relaxed);
-            progress.withdrawing.store(1, Ordering::Release);
+            progress.withdrawing.store(sending, Ordering::Release);
         } else if let Ok(written) = truth::written(shadow, v.end == 0) {
             // Who began it may have been killed between a send and its count.
             let by_kernel = d.send.ksent.load(Ordering::Relaxed);
@@ -299,7 +335,7 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
                 .withdrawn
                 .store(written.wrapping_sub(by_kernel), Ordering::Release);
         }
-        let done = loop {
+        let done = phase == sent_all || loop {
             let skip = progress.withdrawn.load(Ordering::Relaxed) as usize;
             let Ok(n) = ring.copy_peek(buf, skip, None) else {
                 break true;
@@ -326,6 +362,15 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
             }
         };
         if done {
+            // What was sent counts among the kernel's bytes from here on.
+            progress.withdrawing.store(sent_all, Ordering::Release);
+            if phase != sent_all {
+                let sent = progress.withdrawn.load(Ordering::Relaxed);
+                d.send.ksent.fetch_add(sent, Ordering::Release);
+            } else if let Ok(written) = truth::written(shadow, v.end == 0) {
+                // Who had come so far was killed, before the count or after it.
+                d.send.ksent.store(written, Ordering::Release);
+            }
             d.send.tx.fetch_add(1, Ordering::AcqRel);
             progress.withdrawing.store(0, Ordering::Release);
             counters::add(Counter::Unswitches, 1);
@@ -358,24 +403,35 @@ pub fn begin_close(v: &View<'_>) -> bool {
     }
 }
 
-/// Has this end left the rings for good in both directions?
-pub fn is_frozen(v: &View<'_>) -> bool {
+/// Has this end left the rings in both directions?
+fn is_frozen(v: &View<'_>) -> bool {
     Tx(v.out().send.tx.load(Ordering::Acquire)).has(TCPONLY)
         && Tx(v.inn().send.tx.load(Ordering::Acquire)).has(PIN)
 }
 
-/// Takes a connection off the rings for good, as far as this end can: before exec of an image without the library, or
-/// before its descriptor is passed on.
+/// Has it done so for good?
+pub fn is_frozen_for_good(v: &View<'_>) -> bool {
+    v.record.has(OUT_STAYS) && v.record.has(IN_STAYS) && is_frozen(v)
+}
+
+/// Takes a connection off the rings for good, as far as this end can: before its descriptor is passed on, for example.
 pub fn freeze(c: &'static Conn, v: &View<'static>, reason: Reason) {
-    if is_frozen(v) {
+    if is_frozen_for_good(v) {
         return;
     }
+    v.record.set(OUT_STAYS | IN_STAYS, true);
+    freeze_for_now(c, v, reason);
+}
+
+/// The same until those who go round us are gone (see comeback.rs), unless there is another reason.
+pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, reason: Reason) {
     if help_withdraw(c, v) {
         keeper::leave(c, v, c.fd(), Then::Close);
     }
-    tcp_only(v);
+    let frozen = is_frozen(v);
+    tcp_only_for_now(v);
     unswitch(v);
-    if !pin(c, v) && v.in_ring().unread() > 0 {
+    if !pin_for_now(c, v) && v.in_ring().unread() > 0 {
         headwater_host::log::write(
             headwater_host::log::Level::Warn,
             format_args!(
@@ -384,7 +440,9 @@ pub fn freeze(c: &'static Conn, v: &View<'static>, reason: Reason) {
             ),
         );
     }
-    counters::fallback(reason);
+    if !frozen {
+        counters::fallback(reason);
+    }
 }
 
 /// The kernel's connection was undone by this end. What its own ring holds the peer may still read, before the reset; what
@@ -395,6 +453,7 @@ pub fn disconnect(c: &Conn, v: &View<'_>) {
     withdraw(c, v);
     unswitch(v);
     {
+        v.record.set(IN_STAYS, true);
         let _section = v.lock_in(|| recover_reader(c, v));
         let d = v.inn();
         let w = Tx(d.send.tx.fetch_or(PIN, Ordering::AcqRel));

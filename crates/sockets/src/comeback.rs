@@ -1,0 +1,144 @@
+//! Connections that were frozen because an image without the library had them, and that come back to the ring when it is gone.
+//!
+//! Such an image may have read and written bytes that nobody counted. So an end first has all counts that are its own agree
+//! with the kernel's, and waits, from call to call, for a moment in which nothing is under way: what one end has sent is what
+//! the other has read. Then it lowers the bit that it had set, PIN in what it receives and TCPONLY in what it sends; the
+//! sender's next switch finds the counts as after any un-switch. Neither end waits for the other, and the peer need not know.
+//!
+//! That the image is gone is said by the pipe whose writing end it had (lend.rs). It may have closed that, and kept the
+//! connection; so /proc is asked too who has it (holders.rs).
+
+use headwater_host::counters::Reason;
+use headwater_host::sync::{AtomicU64, Ordering};
+
+use crate::conn::Conn;
+use crate::look::coarse_ms;
+use crate::record::{IN_STAYS, OUT_STAYS, Record};
+use crate::segment::{CLOSING, Direction, PIN, TCPONLY, Tx, View};
+use crate::{holders, lend, switch, truth};
+
+/// Before an image without the library gets the connection. It has the writing end of `family`'s pipe already.
+pub fn let_out(c: &'static Conn, v: &View<'static>, family: u64) {
+    let r = v.record;
+    let before = r
+        .strangers
+        .compare_exchange(0, family, Ordering::SeqCst, Ordering::SeqCst);
+    if before.is_err_and(|other| other != family) {
+        // Nobody could tell of both.
+        r.set(OUT_STAYS | IN_STAYS, true);
+    }
+    // Before the bits: whoever lowers them looks at it under the lock under which they are set.
+    r.lettings.fetch_add(1, Ordering::SeqCst);
+    switch::freeze_for_now(c, v, Reason::Exec);
+}
+
+/// May what this end receives come by the ring again? Its readers then wait for either way.
+pub fn may_receive(v: &View<'_>) -> bool {
+    v.record.strangers.load(Ordering::SeqCst) != 0 && !v.record.has(IN_STAYS)
+}
+
+/// Is it time for another try? A try costs some system calls, so there is one in a tick of the clock.
+fn is_time(last: &AtomicU64) -> bool {
+    let now = coarse_ms();
+    last.swap(now, Ordering::Relaxed) != now
+}
+
+/// The letting after which, as is known, nobody has the connection that goes round us.
+fn gone(v: &View<'_>, stays: u32) -> Option<u32> {
+    let r = v.record;
+    if r.has(stays) || r.strangers.load(Ordering::SeqCst) != lend::family() {
+        return None;
+    }
+    let letting = r.lettings.load(Ordering::SeqCst);
+    let clear = || r.cleared.load(Ordering::SeqCst) == letting;
+    if !clear() {
+        if lend::is_present() {
+            return None;
+        }
+        holders::look();
+    }
+    clear().then_some(letting)
+}
+
+/// Has nothing happened since [`gone`] said so that keeps the direction with the kernel? Under the direction's lock.
+fn still(r: &Record, letting: u32, stays: u32) -> bool {
+    r.lettings.load(Ordering::SeqCst) == letting && !r.has(stays)
+}
+
+/// Lets this end send by the ring again, if that can be. True: look again.
+#[cold]
+pub fn sending(c: &Conn, v: &View<'_>) -> bool {
+    if !is_time(&c.tried[0]) {
+        return false;
+    }
+    let Some(letting) = gone(v, OUT_STAYS) else {
+        return false;
+    };
+    let Some(shadow) = c.shadow() else {
+        return false;
+    };
+    let d = v.out();
+    let _section = v.lock_out();
+    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    if w.by_ring() || w.has(CLOSING) || w.generation() != v.generation {
+        return false;
+    }
+    let active = v.end == 0;
+    let written = || truth::counts(shadow.fd(), active).ok().map(|t| t.written);
+    let Some(sent) = recount(d, written) else {
+        return false;
+    };
+    let idle = d.receive.krecv.load(Ordering::Acquire) == sent;
+    if !idle || !still(v.record, letting, OUT_STAYS) {
+        return false;
+    }
+    d.send.tx.fetch_and(!TCPONLY, Ordering::AcqRel);
+    true
+}
+
+/// Has `ksent` be what the kernel says. Others may send meanwhile, and add their bytes to it: `None` if one of them could be
+/// counted twice, until the next time.
+fn recount(d: &Direction, written: impl FnOnce() -> Option<u64>) -> Option<u64> {
+    let idle = || Tx(d.send.tx.load(Ordering::SeqCst)).sends() == 0;
+    let before = d.send.ksent.load(Ordering::SeqCst);
+    let sent = idle().then(written)??;
+    d.send
+        .ksent
+        .compare_exchange(before, sent, Ordering::SeqCst, Ordering::Relaxed)
+        .ok()?;
+    // Whose bytes the kernel had counted has added them by now, if nobody is in a send.
+    (idle() && d.send.ksent.load(Ordering::SeqCst) == sent).then_some(sent)
+}
+
+/// After a read: lets this end receive by the ring again, if that can be. True: look again.
+#[cold]
+pub fn receiving(c: &Conn, v: &View<'_>) -> bool {
+    if !is_time(&c.tried[1]) {
+        return false;
+    }
+    let Some(letting) = gone(v, IN_STAYS) else {
+        return false;
+    };
+    let Some(shadow) = c.shadow() else {
+        return false;
+    };
+    let d = v.inn();
+    let _section = v.lock_in(|| switch::recover_reader(c, v));
+    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    if !w.has(PIN) {
+        return true;
+    }
+    if w.has(CLOSING) || w.generation() != v.generation || !switch::follow_withdrawn(v) {
+        return false;
+    }
+    let Ok(t) = truth::counts(shadow.fd(), v.end == 0) else {
+        return false;
+    };
+    d.receive.krecv.store(t.read, Ordering::Release);
+    let idle = d.send.ksent.load(Ordering::Acquire) == t.read;
+    if !idle || !still(v.record, letting, IN_STAYS) {
+        return false;
+    }
+    d.send.tx.fetch_and(!PIN, Ordering::AcqRel);
+    true
+}

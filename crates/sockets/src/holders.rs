@@ -1,0 +1,349 @@
+//! Who else has a connection, as /proc tells: before one that an image without the library had comes back to the ring.
+//!
+//! Each process has to be one that has not got it, or that has the library too. Where we may not look, it is one that can't
+//! have inherited it: it is older than the connection, or was started by one that is, and that is not above us.
+
+use core::cell::UnsafeCell;
+use core::ffi::CStr;
+
+use headwater_channel::lock::Lock;
+use headwater_host::sync::{AtomicU64, Ordering};
+use headwater_host::{process, sys};
+
+use crate::conn::{self, Conn};
+use crate::record::{self, Record};
+use crate::lend;
+
+/// Connections looked for at once.
+const MOST: usize = 128;
+/// A look may take this long, and looks no more than a part of the time.
+const BOUND: u64 = 50_000_000;
+const SHARE: u64 = 20;
+/// Times that a process whose descriptors move is looked at.
+const TRIES: u32 = 8;
+
+/// PF_KTHREAD among the flags in /proc/PID/stat.
+const KERNEL_THREAD: u64 = 0x20_0000;
+
+#[derive(Clone, Copy)]
+struct Wanted {
+    record: &'static Record,
+    letting: u32,
+    inode: u64,
+    found: bool,
+}
+
+struct Search {
+    lock: Lock,
+    /// When the next look may begin.
+    next: AtomicU64,
+    wanted: UnsafeCell<[Option<Wanted>; MOST]>,
+}
+
+// SAFETY: `wanted` is only reached under the lock.
+unsafe impl Sync for Search {}
+
+static SEARCH: Search = Search {
+    lock: Lock::new(),
+    next: AtomicU64::new(0),
+    wanted: UnsafeCell::new([None; MOST]),
+};
+
+pub fn before_fork() {
+    process::hold_over_fork(&SEARCH.lock);
+}
+
+pub fn after_fork() {
+    process::let_go_after_fork(&SEARCH.lock);
+}
+
+/// Looks who has the connections that images without the library were given, now that the pipe says that these are gone. For
+/// each that only processes with the library have, its record says so afterwards.
+#[cold]
+pub fn look() {
+    if sys::now() < SEARCH.next.load(Ordering::Relaxed) {
+        return;
+    }
+    let Some(_section) = process::try_lock(&SEARCH.lock) else {
+        return;
+    };
+    let begun = sys::thread_time();
+    // SAFETY: under the lock.
+    let wanted = unsafe { &mut *SEARCH.wanted.get() };
+    let mut count = 0;
+    for w in conn::all().filter_map(wanting).take(MOST) {
+        wanted[count] = Some(w);
+        count += 1;
+    }
+    let wanted = &mut wanted[..count];
+    if count > 0 && search(wanted).is_some() {
+        for w in wanted.iter().flatten().filter(|w| !w.found) {
+            w.record.cleared.store(w.letting, Ordering::SeqCst);
+        }
+    }
+    let took = sys::thread_time() - begun;
+    let next = sys::now() + took * SHARE;
+    SEARCH.next.store(next, Ordering::Relaxed);
+}
+
+fn wanting(c: &'static Conn) -> Option<Wanted> {
+    let v = c.view()?;
+    let record = c.record();
+    let letting = record.lettings.load(Ordering::SeqCst);
+    let ours = record.strangers.load(Ordering::SeqCst) == lend::family();
+    let open = record.cleared.load(Ordering::SeqCst) != letting;
+    (ours && open && c.serves(&v) && record::memory_of(c.record_index()).is_some()).then(|| Wanted {
+        record,
+        letting,
+        inode: c.inode.load(Ordering::Relaxed),
+        found: false,
+    })
+}
+
+/// `None`: there may be a holder that can't be seen.
+type Told = Option<()>;
+
+/// A folder of /proc.
+struct Folder(i32);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = sys::close(self.0);
+    }
+}
+
+impl Folder {
+    fn open(parent: i32, path: &CStr) -> Result<Folder, i32> {
+        sys::open_at(parent, path, libc::O_DIRECTORY).map(Folder)
+    }
+}
+
+/// Looks through all processes.
+fn search(wanted: &mut [Option<Wanted>]) -> Told {
+    let proc = Folder::open(libc::AT_FDCWD, c"/proc").ok()?;
+    // One that does not show the first process hides others too.
+    sys::stat_at(proc.0, c"1/stat").ok()?;
+    let until = sys::now() + BOUND;
+    let me = sys::getpid();
+    let mut told = Some(());
+    sys::each_number(proc.0, |pid| {
+        if pid != me {
+            told = process(&proc, pid, wanted).filter(|()| sys::now() < until);
+        }
+        told.is_some()
+    })
+    .ok()?;
+    told
+}
+
+fn process(proc: &Folder, pid: i32, wanted: &mut [Option<Wanted>]) -> Told {
+    let mut room = [0u8; 32];
+    let descriptors = match Folder::open(proc.0, name(&mut room, pid, "/fd")?) {
+        Ok(folder) => folder,
+        Err(e) => return unseen(e, proc, pid, wanted),
+    };
+    let mut hits = [0u8; MOST / 8];
+    let mut any = false;
+    let mut look = || {
+        each_file(&descriptors, |st| {
+            for (i, w) in wanted.iter().flatten().enumerate() {
+                if st.st_mode & libc::S_IFMT == libc::S_IFSOCK && st.st_ino == w.inode {
+                    hits[i / 8] |= 1 << (i % 8);
+                    any = true;
+                }
+            }
+        })
+    };
+    let mut seen = look();
+    for _ in 1..TRIES {
+        if seen != Err(libc::EAGAIN) {
+            break;
+        }
+        seen = look();
+    }
+    if let Err(e) = seen {
+        return unseen(e, proc, pid, wanted);
+    }
+    if any && !has_library(&descriptors)? {
+        for (i, w) in wanted.iter_mut().flatten().enumerate() {
+            w.found |= hits[i / 8] & 1 << (i % 8) != 0;
+        }
+    }
+    Some(())
+}
+
+/// A descriptor that was not seen because it has just been closed may be open by another number: EAGAIN.
+fn each_file(descriptors: &Folder, mut each: impl FnMut(&libc::stat)) -> Result<(), i32> {
+    let mut seen = Ok(());
+    sys::each_number(descriptors.0, |fd| {
+        let mut room = [0u8; 32];
+        let st = name(&mut room, fd, "")
+            .ok_or(libc::EAGAIN)
+            .and_then(|name| sys::stat_at(descriptors.0, name));
+        match st {
+            Ok(st) => each(&st),
+            Err(libc::ENOENT) => seen = Err(libc::EAGAIN),
+            Err(e) => seen = Err(e),
+        }
+        seen.is_ok()
+    })?;
+    seen
+}
+
+/// What can be told of a process that could not be looked at.
+fn unseen(e: i32, proc: &Folder, pid: i32, wanted: &[Option<Wanted>]) -> Told {
+    match e {
+        // It has ended.
+        libc::ENOENT | libc::ESRCH => Some(()),
+        libc::EACCES | libc::EPERM => {
+            let born = |w: &Wanted| w.record.born.load(Ordering::Relaxed);
+            let oldest = wanted.iter().flatten().map(born).min()?;
+            is_no_heir(proc, pid, oldest)
+        }
+        _ => None,
+    }
+}
+
+/// Has it the memory in which the holders with the library know of each other?
+fn has_library(descriptors: &Folder) -> Option<bool> {
+    let mut found = false;
+    each_file(descriptors, |st| found |= record::is_memory(st)).ok()?;
+    Some(found)
+}
+
+/// Generations that are followed upwards.
+const DEPTH: u32 = 64;
+
+/// Can a process not have what came when the machine was `born` ticks old? It would descend from one that had it: from this
+/// one, from one above, to whom orphans go, or from one that is younger and does so in turn.
+fn is_no_heir(proc: &Folder, pid: i32, born: u64) -> Told {
+    let mut p = match Process::read(proc, pid) {
+        Err(libc::ENOENT | libc::ESRCH) => return Some(()),
+        read => read.ok()?,
+    };
+    if p.has_no_files || p.began < born {
+        return Some(());
+    }
+    for _ in 0..DEPTH {
+        let parent = p.parent;
+        p = Process::read(proc, parent).ok()?;
+        if p.began < born {
+            return (!is_above(proc, parent)?).then_some(());
+        }
+    }
+    None
+}
+
+/// Is it this process, or has it started one that has ... started this one?
+fn is_above(proc: &Folder, pid: i32) -> Option<bool> {
+    let mut above = sys::getpid();
+    for _ in 0..DEPTH {
+        if above == pid {
+            return Some(true);
+        }
+        above = match Process::read(proc, above).ok()?.parent {
+            0 => return Some(false),
+            parent => parent,
+        };
+    }
+    None
+}
+
+/// What /proc/PID/stat says of a process.
+#[derive(PartialEq, Eq, Debug)]
+struct Process {
+    has_no_files: bool,
+    /// 0: none, or none that is seen here.
+    parent: i32,
+    began: u64,
+}
+
+impl Process {
+    fn read(proc: &Folder, pid: i32) -> Result<Process, i32> {
+        let mut room = [0u8; 32];
+        let name = name(&mut room, pid, "/stat").ok_or(libc::EINVAL)?;
+        let file = sys::open_at(proc.0, name, 0).map(Folder)?;
+        let mut text = [0u8; 512];
+        // SAFETY: text is writable for its length.
+        let n = unsafe { sys::pread(file.0, text.as_mut_ptr(), text.len(), 0) }?;
+        Process::parse(&text[..n]).ok_or(libc::EINVAL)
+    }
+
+    fn parse(text: &[u8]) -> Option<Process> {
+        // The name before it may hold anything.
+        let after_name = text.iter().rposition(|&b| b == b')')? + 1;
+        let mut fields = text[after_name..]
+            .split(|b| b.is_ascii_whitespace())
+            .filter(|field| !field.is_empty());
+        let state = fields.next()?;
+        let mut number = |skip: usize| -> Option<u64> {
+            core::str::from_utf8(fields.nth(skip)?).ok()?.parse().ok()
+        };
+        // The 4th, the 9th and the 22nd of all.
+        let (parent, flags, began) = (number(0)?, number(4)?, number(12)?);
+        Some(Process {
+            has_no_files: matches!(state, b"Z" | b"X") || flags & KERNEL_THREAD != 0,
+            parent: parent as i32,
+            began,
+        })
+    }
+}
+
+fn name<'a>(room: &'a mut [u8; 32], number: i32, rest: &str) -> Option<&'a CStr> {
+    let mut text = sys::Cursor {
+        buf: &mut room[..31],
+        len: 0,
+    };
+    core::fmt::write(&mut text, format_args!("{number}{rest}")).ok()?;
+    CStr::from_bytes_until_nul(room).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_says_of_a_process_is_understood() {
+        let said = b"7 (a ) b (c) S 1 7 7 0 -1 4194560 160 0 0 0 0 0 0 0 20 0 1 0 8123 2 0";
+        let lives = Process {
+            has_no_files: false,
+            parent: 1,
+            began: 8123,
+        };
+        assert_eq!(Process::parse(said), Some(lives));
+        let text = String::from_utf8_lossy(said).replace(") S", ") Z");
+        assert!(Process::parse(text.as_bytes()).is_some_and(|p| p.has_no_files));
+        let text = String::from_utf8_lossy(said).replace("4194560", "2129984");
+        assert!(Process::parse(text.as_bytes()).is_some_and(|p| p.has_no_files));
+        assert_eq!(Process::parse(b"7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn this_process_began_before_now() {
+        let text = std::fs::read("/proc/self/stat").unwrap();
+        let p = Process::parse(&text).unwrap();
+        assert!(!p.has_no_files && p.began > 0 && p.began <= sys::boot_ticks());
+        assert_eq!(p.parent, sys::getppid());
+    }
+
+    #[test]
+    fn heirs_are_those_that_came_later_and_by_us() {
+        let proc = Folder::open(libc::AT_FDCWD, c"/proc").unwrap();
+        let me = sys::getpid();
+        assert_eq!(is_above(&proc, me), Some(true));
+        assert_eq!(is_above(&proc, sys::getppid()), Some(true));
+        let began = Process::read(&proc, me).unwrap().began;
+        // What came after this process and before its children.
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id() as i32;
+        assert_eq!(is_above(&proc, pid), Some(false));
+        let theirs = Process::read(&proc, pid).unwrap().began;
+        assert_eq!(is_no_heir(&proc, pid, theirs + 1), Some(()));
+        if began < theirs {
+            assert_eq!(is_no_heir(&proc, pid, theirs), None);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(is_no_heir(&proc, pid, 0), Some(()));
+    }
+}
