@@ -172,12 +172,15 @@ mod comeback {
     fn comes_back(case: &str, end: &str) {
         let lab = run(case, end);
         let lines = lab.lines();
-        let carried = lines.iter().filter(|l| l.shm_rx > 12 << 20 && l.shm_tx > 12 << 20);
+        let carried = lines
+            .iter()
+            .filter(|l| l.shm_rx > 12 << 20 && l.shm_tx > 12 << 20);
         assert_eq!(carried.count(), 2, "{}", lab.lines_text());
     }
 
     returning!(
-        untouched, shell, spawned, reads, writes, unread, waiting, used, flowing, both, polled, released, shared,
+        untouched, shell, spawned, reads, writes, unread, waiting, used, flowing, both, polled,
+        released, shared,
     );
 
     /// As long as somebody has it who goes round the library, nothing goes by the rings.

@@ -279,9 +279,7 @@ pub fn open_at(dir: i32, path: &core::ffi::CStr, flags: i32) -> Result<i32> {
 pub fn stat_at(dir: i32, path: &core::ffi::CStr) -> Result<libc::stat> {
     let mut st = core::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: path is a C string, st is writable, and filled on success.
-    unsafe {
-        call!(newfstatat, dir, path.as_ptr(), st.as_mut_ptr(), 0).map(|_| st.assume_init())
-    }
+    unsafe { call!(newfstatat, dir, path.as_ptr(), st.as_mut_ptr(), 0).map(|_| st.assume_init()) }
 }
 
 /// Calls `each` with the names of a folder that are numbers, until it says false. Allocates nothing.
@@ -299,8 +297,9 @@ pub fn each_number(dir: i32, mut each: impl FnMut(i32) -> bool) -> Result<()> {
             return Ok(());
         }
         // SAFETY: plain integers, and the kernel filled so many bytes.
-        let mut left =
-            unsafe { core::slice::from_raw_parts(buf.as_ptr().cast::<u8>(), n.min(size_of_val(&buf))) };
+        let mut left = unsafe {
+            core::slice::from_raw_parts(buf.as_ptr().cast::<u8>(), n.min(size_of_val(&buf)))
+        };
         while left.len() > NAME {
             let length = u16::from_ne_bytes([left[LENGTH], left[LENGTH + 1]]) as usize;
             let entry = &left[..length.clamp(NAME, left.len())];

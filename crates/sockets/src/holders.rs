@@ -11,8 +11,8 @@ use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::{process, sys};
 
 use crate::conn::{self, Conn};
-use crate::record::{self, Record};
 use crate::lend;
+use crate::record::{self, Record};
 
 /// Connections looked for at once.
 const MOST: usize = 128;
@@ -92,11 +92,13 @@ fn wanting(c: &'static Conn) -> Option<Wanted> {
     let letting = record.lettings.load(Ordering::SeqCst);
     let ours = record.strangers.load(Ordering::SeqCst) == lend::family();
     let open = record.cleared.load(Ordering::SeqCst) != letting;
-    (ours && open && c.serves(&v) && record::memory_of(c.record_index()).is_some()).then(|| Wanted {
-        record,
-        letting,
-        inode: c.inode.load(Ordering::Relaxed),
-        found: false,
+    (ours && open && c.serves(&v) && record::memory_of(c.record_index()).is_some()).then(|| {
+        Wanted {
+            record,
+            letting,
+            inode: c.inode.load(Ordering::Relaxed),
+            found: false,
+        }
     })
 }
 
@@ -334,7 +336,10 @@ mod tests {
         assert_eq!(is_above(&proc, sys::getppid()), Some(true));
         let began = Process::read(&proc, me).unwrap().began;
         // What came after this process and before its children.
-        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
         let pid = child.id() as i32;
         assert_eq!(is_above(&proc, pid), Some(false));
         let theirs = Process::read(&proc, pid).unwrap().began;

@@ -229,7 +229,8 @@ impl Lending {
             // The image does not look at the board.
             takeover::see_attached(c, v);
         }
-        let lent = v.is_some_and(|v| switch::is_frozen_for_good(&v)) || self.hand_over(fd, inode, c, v);
+        let lent =
+            v.is_some_and(|v| switch::is_frozen_for_good(&v)) || self.hand_over(fd, inode, c, v);
         if !lent {
             leave(fd, h, Reason::Exec);
         }

@@ -335,32 +335,33 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
                 .withdrawn
                 .store(written.wrapping_sub(by_kernel), Ordering::Release);
         }
-        let done = phase == sent_all || loop {
-            let skip = progress.withdrawn.load(Ordering::Relaxed) as usize;
-            let Ok(n) = ring.copy_peek(buf, skip, None) else {
-                break true;
-            };
-            if n == 0 {
-                break true;
-            }
-            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-            // SAFETY: buf is readable for n bytes.
-            match unsafe { sys::send(shadow, buf.as_ptr(), n, flags) } {
-                Ok(sent) => {
-                    progress.withdrawn.fetch_add(sent as u64, Ordering::Release);
-                }
-                Err(libc::EAGAIN) => break false,
-                Err(libc::EINTR) => {}
-                // Nobody is there to read: the program's next send learns it from the kernel, the next receive from here,
-                // since the kernel tells a reset but once.
-                Err(e) => {
-                    if e != libc::EPIPE {
-                        c.error.store(e, Ordering::Relaxed);
-                    }
+        let done = phase == sent_all
+            || loop {
+                let skip = progress.withdrawn.load(Ordering::Relaxed) as usize;
+                let Ok(n) = ring.copy_peek(buf, skip, None) else {
+                    break true;
+                };
+                if n == 0 {
                     break true;
                 }
-            }
-        };
+                let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+                // SAFETY: buf is readable for n bytes.
+                match unsafe { sys::send(shadow, buf.as_ptr(), n, flags) } {
+                    Ok(sent) => {
+                        progress.withdrawn.fetch_add(sent as u64, Ordering::Release);
+                    }
+                    Err(libc::EAGAIN) => break false,
+                    Err(libc::EINTR) => {}
+                    // Nobody is there to read: the program's next send learns it from the kernel, the next receive from here,
+                    // since the kernel tells a reset but once.
+                    Err(e) => {
+                        if e != libc::EPIPE {
+                            c.error.store(e, Ordering::Relaxed);
+                        }
+                        break true;
+                    }
+                }
+            };
         if done {
             // What was sent counts among the kernel's bytes from here on.
             progress.withdrawing.store(sent_all, Ordering::Release);

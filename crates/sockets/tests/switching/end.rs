@@ -1,8 +1,10 @@
 //! One end of a case: two transfers, and what happens to it on the way.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use headwater_host::counters::{self, Counter};
+use headwater_host::image::Image;
+use headwater_sockets::lend;
 
 use crate::common::stream::Random;
 use crate::common::world::{Child, End, soon};
@@ -105,6 +107,7 @@ fn read_blocking(side: Side, mut reader: Reader) {
             return join(&side, &mut child);
         }
         freeze_if_due(&side, reader.pos);
+        start_image_if_due(&side, reader.pos);
         if read_is_over(&side, &reader) || reader.step(&side, true) == Flow::End {
             return;
         }
@@ -146,6 +149,7 @@ fn poll(side: Side, reader: Option<&mut Reader>, writer: Option<&mut Writer>) ->
         );
         let both = reader.is_some() && writer.is_some();
         freeze_if_due(&side, read);
+        start_image_if_due(&side, read);
         if child.is_none() && both && due(&side, read, &[Sibling::DoesAll]) {
             let (r, w) = (reader.take(), writer.take());
             in_child_after(
@@ -228,6 +232,34 @@ fn freeze_if_due(side: &Side, pos: u64) {
         && !side.socket.bare
     {
         side.socket.freeze();
+    }
+}
+
+fn start_image_if_due(side: &Side, pos: u64) {
+    static STARTED: AtomicU64 = AtomicU64::new(0);
+    let every = side.plan.images[side.end];
+    let started = STARTED.load(Ordering::Relaxed);
+    if every == 0 || side.socket.bare || side.forked || pos / every <= started {
+        return;
+    }
+    STARTED.store(pos / every, Ordering::Relaxed);
+    let lasts = [c"0", c"0.003"][started as usize % 2];
+    // SAFETY: the child makes what a program with the library makes before exec, and execs.
+    unsafe {
+        let pid = libc::fork();
+        if pid == 0 {
+            let _lending = lend::before(|| Image::Stranger);
+            libc::execl(
+                c"/bin/sleep".as_ptr(),
+                c"sleep".as_ptr(),
+                lasts.as_ptr(),
+                core::ptr::null::<libc::c_char>(),
+            );
+            libc::_exit(1);
+        }
+        if started % 2 == 0 {
+            libc::waitpid(pid, core::ptr::null_mut(), 0);
+        }
     }
 }
 

@@ -69,6 +69,9 @@ pub struct Plan {
     pub fork: Option<Event<Sibling>>,
     pub freeze: Option<Event<()>>,
     pub kill: Option<Event<Victim>>,
+    /// Each time that the end has read so many bytes more it starts an image without the library, which inherits the
+    /// connection, and is waited for or not; 0: never.
+    pub images: [u64; 2],
 }
 
 impl Plan {
@@ -93,6 +96,7 @@ impl Plan {
             fork: None,
             freeze: None,
             kill: None,
+            images: [0; 2],
         };
         match r.below(10) {
             0..3 => {}
@@ -104,6 +108,10 @@ impl Plan {
                 plan.fork = Some(plan.sibling(&mut r));
                 plan.freeze = Some(plan.event(&mut r, ()));
             }
+        }
+        if r.one_in(3) {
+            let read = [plan.total[1], plan.total[0]];
+            plan.images = read.map(|n| r.pick(&[0, n / 2, n / 4, n / 8]));
         }
         plan
     }
