@@ -14,7 +14,7 @@ use headwater_host::sync::{AtomicU64, Ordering};
 use crate::conn::Conn;
 use crate::look::coarse_ms;
 use crate::record::{IN_STAYS, OUT_STAYS, Record};
-use crate::segment::{CLOSING, Direction, PIN, TCPONLY, Tx, View};
+use crate::segment::{CLOSING, Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::{holders, lend, switch, truth};
 
 /// Before an image without the library gets the connection. It has the writing end of `family`'s pipe already.
@@ -139,6 +139,6 @@ pub fn receiving(c: &Conn, v: &View<'_>) -> bool {
     if !idle || !still(v.record, letting, IN_STAYS) {
         return false;
     }
-    d.send.tx.fetch_and(!PIN, Ordering::AcqRel);
+    d.send.tx.fetch_and(!(PIN | WITHDRAWS), Ordering::AcqRel);
     true
 }

@@ -33,8 +33,11 @@ struct Wanted {
     found: bool,
 }
 
+// Every fork touches it: see process.rs.
+#[unsafe(link_section = ".data")]
+static LOOKING: Lock = Lock::new();
+
 struct Search {
-    lock: Lock,
     /// When the next look may begin.
     next: AtomicU64,
     wanted: UnsafeCell<[Option<Wanted>; MOST]>,
@@ -44,17 +47,16 @@ struct Search {
 unsafe impl Sync for Search {}
 
 static SEARCH: Search = Search {
-    lock: Lock::new(),
     next: AtomicU64::new(0),
     wanted: UnsafeCell::new([None; MOST]),
 };
 
 pub fn before_fork() {
-    process::hold_over_fork(&SEARCH.lock);
+    process::hold_over_fork(&LOOKING);
 }
 
 pub fn after_fork() {
-    process::let_go_after_fork(&SEARCH.lock);
+    process::let_go_after_fork(&LOOKING);
 }
 
 /// Looks who has the connections that images without the library were given, now that the pipe says that these are gone. For
@@ -64,7 +66,7 @@ pub fn look() {
     if sys::now() < SEARCH.next.load(Ordering::Relaxed) {
         return;
     }
-    let Some(_section) = process::try_lock(&SEARCH.lock) else {
+    let Some(_section) = process::try_lock(&LOOKING) else {
         return;
     };
     let begun = sys::thread_time();

@@ -206,7 +206,9 @@ pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
         if pinned && mine && !v.in_ring().is_empty() && take_pin_back(d) {
             None
         } else {
-            v.record.set(IN_STAYS, true);
+            if pinned {
+                v.record.set(IN_STAYS, true);
+            }
             Some(pinned)
         }
     };
@@ -304,7 +306,7 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
     let d = v.out();
     let done = {
         let _section = v.lock_out();
-        loop {
+        let w = loop {
             let w = Tx(d.send.tx.load(Ordering::Acquire));
             if !(w.by_ring() && w.has(PIN) && w.generation() == v.generation) {
                 return true;
@@ -315,9 +317,9 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
                 .compare_exchange(w.0, begun, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
             {
-                break;
+                break w;
             }
-        }
+        };
         let ring = v.out_ring();
         // Out of the peer's reach: it could have the same bytes sent over and over.
         let progress = &v.record.sending;
