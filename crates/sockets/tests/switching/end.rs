@@ -257,7 +257,7 @@ fn start_image_if_due(side: &Side, pos: u64) {
             );
             libc::_exit(1);
         }
-        if started % 2 == 0 {
+        if started.is_multiple_of(2) {
             libc::waitpid(pid, core::ptr::null_mut(), 0);
         }
     }
