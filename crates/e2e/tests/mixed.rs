@@ -2,8 +2,9 @@
 //! kernel's path.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use headwater_e2e::{Lab, Mode, accelerated, lab, native, network};
+use headwater_e2e::{Lab, Mode, PATIENCE, accelerated, lab, native, network};
 use headwater_testkit::needs;
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -341,4 +342,100 @@ fn garbage_in_the_segment_costs_one_connection() {
         .arg(port.to_string());
     lab.run(c).ok();
     server.stop(libc::SIGTERM);
+}
+
+/// A library that differs from the one under test in the version of what processes share.
+fn other_version() -> Vec<u8> {
+    const MARK: &[u8] = b"headwater's ABI:";
+    let mut bytes = std::fs::read(lab::library()).expect("the library is there");
+    let find = |from: usize| {
+        let rest = &bytes[from..];
+        // SAFETY: two slices.
+        let at = unsafe {
+            libc::memmem(
+                rest.as_ptr().cast(),
+                rest.len(),
+                MARK.as_ptr().cast(),
+                MARK.len(),
+            )
+        };
+        (!at.is_null()).then(|| at as usize - bytes.as_ptr() as usize + MARK.len())
+    };
+    let at = find(0).expect("the version stands in the file");
+    assert_eq!(find(at), None, "once");
+    bytes[at] += 100;
+    bytes
+}
+
+/// Connects, exchanges messages, says so by a file, waits for another and goes on.
+const LONG_CLIENT: &str = "
+import os, socket, sys, time
+port, half, go = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+end = socket.create_connection(('127.0.0.1', port))
+def exchange():
+    for i in range(500):
+        end.sendall(bytes([i % 256]) * 300)
+        back = b''
+        while len(back) < 300:
+            back += end.recv(300 - len(back))
+        assert back == bytes([i % 256]) * 300
+exchange()
+open(half, 'w').close()
+while not os.path.exists(go):
+    time.sleep(0.002)
+exchange()
+";
+
+/// As `make install` does it, by rename: who runs goes on, the new meet the new in shared memory, and the old by the kernel's path.
+#[test]
+fn a_new_version_is_installed_under_running_programs() {
+    needs!("python3");
+    let (lab, pids) = accelerated(|lab: &Lab| {
+        let installed = lab.path("libheadwater.so");
+        std::fs::copy(lab::library(), &installed).expect("the lab's folder");
+        let serve = || {
+            let port = network::free_port();
+            let mut c = lab.command(PYTHON);
+            c.arg(lab::source("py/echo_server.py"))
+                .args(["threads", &port.to_string()])
+                .env("LD_PRELOAD", &installed);
+            (lab.serve(c, port), port)
+        };
+        let call = |port: u16, name: &str, go: &str| {
+            let mut c = lab.command(PYTHON);
+            c.args(["-c", LONG_CLIENT, &port.to_string(), name, go])
+                .env("LD_PRELOAD", &installed);
+            lab.start(c)
+        };
+        let (old_server, old_port) = serve();
+        let old = call(old_port, "half", "go");
+        let begun = Instant::now();
+        while !lab.path("half").exists() {
+            assert!(begun.elapsed() < PATIENCE, "{}", old.said());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+
+        let new = lab.path("libheadwater.so.new");
+        std::fs::write(&new, other_version()).expect("the lab's folder");
+        std::fs::rename(&new, &installed).expect("the lab's folder");
+        let (new_server, new_port) = serve();
+        let between = call(old_port, "between", "half");
+        let among = call(new_port, "among", "half");
+        let pids = [old.pid(), between.pid(), among.pid()];
+        between.finish().ok();
+        among.finish().ok();
+        std::fs::write(lab.path("go"), "").expect("the lab's folder");
+        old.finish().ok();
+        old_server.stop(libc::SIGTERM);
+        new_server.stop(libc::SIGTERM);
+        pids
+    });
+    let carried = pids.map(|pid| {
+        let lines = lab.lines();
+        let line = lines.iter().find(|l| l.pid == u64::from(pid));
+        line.unwrap_or_else(|| panic!("{}", lab.lines_text()))
+            .shm_tx
+            > 290_000
+    });
+    assert_eq!(carried, [true, false, true], "{}", lab.lines_text());
 }

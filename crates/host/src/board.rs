@@ -15,7 +15,27 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::{process, sys};
 
 /// Changes with every change of any shared layout: board, segment header, link messages.
-pub const ABI: u32 = 2;
+const ABI: u32 = 2;
+
+/// As the library's file has it: what is changed there (by a test) is another version.
+#[repr(C)]
+struct Stamp {
+    mark: [u8; 16],
+    abi: u32,
+}
+
+#[used]
+static STAMP: Stamp = Stamp {
+    mark: *b"headwater's ABI:",
+    abi: ABI,
+};
+
+/// The version of the layouts that this process shares with others.
+pub fn abi() -> u32 {
+    // SAFETY: a static; read where the file has it, whatever the compiler knows of it.
+    unsafe { (&raw const STAMP.abi).read_volatile() }
+}
+
 const LISTENERS: usize = 4096;
 const OFFERS: usize = 16384;
 const PROBES: usize = 16;
@@ -161,7 +181,7 @@ pub struct Listener {
 impl Board {
     /// Opens the user's board, making folder and board when `create` and they are not there.
     pub fn open(folder: &str, create: bool) -> Result<Board, OpenError> {
-        Board::open_version(folder, ABI, create)
+        Board::open_version(folder, abi(), create)
     }
 
     /// The layout's version is part of the name: different versions simply do not meet.

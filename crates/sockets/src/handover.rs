@@ -30,7 +30,7 @@ impl Hello {
     pub fn new(link: u64, index: u32) -> Hello {
         Hello {
             magic: MAGIC,
-            abi: board::ABI,
+            abi: board::abi(),
             link,
             index,
             reserved: 0,
@@ -38,7 +38,7 @@ impl Hello {
     }
 
     fn is_ours(&self) -> bool {
-        self.magic == MAGIC && self.abi == board::ABI
+        self.magic == MAGIC && self.abi == board::abi()
     }
 }
 
@@ -140,7 +140,7 @@ impl Came {
     pub fn mapped(mut self, guarded: bool) -> Option<Mapped> {
         let proper = self.whole && self.hello.is_ours() && self.fds.iter().all(|&fd| fd >= 0);
         let proper = proper && (!guarded || self.fds[1..].iter().all(|&fd| bell::is_guarded(fd)));
-        let segment = proper.then(|| Segment::open(self.fds[0], board::ABI).ok());
+        let segment = proper.then(|| Segment::open(self.fds[0], board::abi()).ok());
         let Some(segment) = segment.flatten() else {
             counters::note(Reason::OtherVersion);
             return None;
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn bells_of_a_stranger_are_such_as_cannot_keep_us_waiting() {
         let [from, to] = pair();
-        let (_segment, memfd) = Segment::create(4096, board::ABI).unwrap();
+        let (_segment, memfd) = Segment::create(4096, board::abi()).unwrap();
         let mut pipe = [0; 2];
         // SAFETY: room for two descriptors.
         assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);

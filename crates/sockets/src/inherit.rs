@@ -313,7 +313,7 @@ fn connection(e: &Entry) -> Option<&'static Conn> {
         }
         return None;
     }
-    let segment = Segment::open(heir.memory, board::ABI).ok()?;
+    let segment = Segment::open(heir.memory, board::abi()).ok()?;
     // Of which kind they are has to be learnt, and what was told may be something else by now.
     let is_bell = |&fd: &i32| bell::is_guarded(fd) || bell::may_be_eventfd(fd);
     if !heir.bells.iter().all(is_bell) {

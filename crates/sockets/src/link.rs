@@ -441,7 +441,7 @@ fn name(owner: Owner) -> (libc::sockaddr_un, u32) {
     };
     let _ = core::fmt::write(
         &mut cursor,
-        format_args!("headwater.{}.{:016x}", board::ABI, owner.bits()),
+        format_args!("headwater.{}.{:016x}", board::abi(), owner.bits()),
     );
     let len = cursor.len;
     for (to, from) in addr.sun_path[1..].iter_mut().zip(&text[..len]) {
@@ -468,7 +468,7 @@ fn side_of(fd: i32) -> Option<Side> {
 /// Makes a segment and sends it down the link.
 fn create(link_fd: i32, link: u64, index: u32, side: Side) -> Result<&'static Mapped, Reason> {
     let ring = config::get().ring;
-    let (segment, memfd) = Segment::create(ring, board::ABI).map_err(|_| Reason::NoSegment)?;
+    let (segment, memfd) = Segment::create(ring, board::abi()).map_err(|_| Reason::NoSegment)?;
     let make = match side {
         Side::Ours => bell::create,
         Side::Foreign(_) => bell::create_guarded,

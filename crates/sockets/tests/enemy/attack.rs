@@ -161,7 +161,7 @@ fn strange() -> Vec<i32> {
         let memfd = sys::memfd_create(c"strange", libc::MFD_CLOEXEC);
         fds.push(memfd.inspect(|&fd| sys::ftruncate(fd, size).unwrap_or(())));
     }
-    let segment = Segment::create(65536, board::ABI);
+    let segment = Segment::create(65536, board::abi());
     fds.push(segment.map(|(_, fd)| fd));
     fds.push(sys::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0));
     let mut fds: Vec<i32> = fds.into_iter().flatten().collect();
@@ -229,7 +229,7 @@ fn send_raw(to: i32, bytes: *const u8, len: usize, fds: &[i32]) {
 
 /// Connects to all mailboxes there are, known by the list of abstract names.
 fn open_letters() -> Vec<i32> {
-    let prefix = format!("@headwater.{}.", board::ABI);
+    let prefix = format!("@headwater.{}.", board::abi());
     let names = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let names = names.lines().filter_map(|l| l.split_whitespace().last());
     let mut found: Vec<i32> = Vec::new();
@@ -266,7 +266,7 @@ struct Board {
 
 impl Board {
     fn map() -> Option<Board> {
-        let path = format!("{}/board.{}\0", board::folder(), board::ABI);
+        let path = format!("{}/board.{}\0", board::folder(), board::abi());
         let path = core::ffi::CStr::from_bytes_with_nul(path.as_bytes()).ok()?;
         let fd = sys::open(path, libc::O_RDWR | libc::O_CLOEXEC, 0).ok()?;
         let size = sys::fstat(fd).ok()?.st_size as usize;
