@@ -74,7 +74,7 @@ test: export STRICT := $(STRICT)
 test: build
 	scripts/programs install
 	rm -f "$$HEADWATER_NOT_RUN"
-	$(CARGO) test --workspace --profile testing $(CARGOFLAGS)
+	$(CARGO) test --workspace --profile testing --no-fail-fast $(CARGOFLAGS)
 	@scripts/programs table "$$HEADWATER_NOT_RUN"
 
 loom:
