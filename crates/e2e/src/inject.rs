@@ -10,8 +10,7 @@ use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use syscalls::Sysno;
@@ -131,41 +130,34 @@ pub fn run(
 
 /// Ends the program when its time is over.
 struct Watch {
-    over: Arc<AtomicBool>,
-    done: Arc<(Mutex<bool>, Condvar)>,
-    thread: std::thread::JoinHandle<()>,
+    /// Gone when the program has ended.
+    runs: Sender<()>,
+    /// Was it over?
+    thread: std::thread::JoinHandle<bool>,
 }
 
 impl Watch {
     fn start(pid: i32, bound: Duration) -> Watch {
-        let over = Arc::new(AtomicBool::new(false));
-        let done = Arc::new((Mutex::new(false), Condvar::new()));
-        let (over2, done2) = (over.clone(), done.clone());
+        let (runs, ended) = channel::<()>();
         let thread = std::thread::spawn(move || {
-            let (lock, wake) = &*done2;
-            let guard = lock.lock().expect("nobody panics with it");
-            let (guard, _) = wake
-                .wait_timeout_while(guard, bound, |done| !*done)
-                .expect("nobody panics with it");
-            if !*guard {
-                over2.store(true, Ordering::SeqCst);
+            let over = ended.recv_timeout(bound) == Err(RecvTimeoutError::Timeout);
+            if over {
                 // SAFETY: the group is the program's, and not reaped while it is traced.
                 unsafe { libc::kill(-pid, libc::SIGKILL) };
             }
+            over
         });
-        Watch { over, done, thread }
+        Watch { runs, thread }
     }
 
     fn is_over(&self) -> bool {
-        self.over.load(Ordering::SeqCst)
+        self.thread.is_finished()
     }
 
     /// Was it over?
     fn end(self) -> bool {
-        *self.done.0.lock().expect("nobody panics with it") = true;
-        self.done.1.notify_all();
-        let _ = self.thread.join();
-        self.over.load(Ordering::SeqCst)
+        drop(self.runs);
+        self.thread.join().expect("it does not panic")
     }
 }
 
