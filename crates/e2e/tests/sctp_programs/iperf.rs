@@ -80,6 +80,7 @@ fn in_containers() {
         "iperf3",
         "libsctp-dev",
         "root",
+        "containers",
         "iproute2",
         "nftables",
         "ethtool",

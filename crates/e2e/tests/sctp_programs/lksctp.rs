@@ -209,6 +209,7 @@ fn sctp_test_in_containers() {
     needs!(
         "lksctp-tools",
         "root",
+        "containers",
         "iproute2",
         "nftables",
         "ethtool",
