@@ -4,7 +4,8 @@
 -include_lib("kernel/include/inet_sctp.hrl").
 
 -define(STREAMS, 8).
--define(PATIENCE, 20000).
+%% Through loss, a timer that has backed off four times is one of 31 s.
+-define(PATIENCE, 60000).
 
 main(["serve", Address, Port, Mode, Callers]) ->
     serve(open(Address, list_to_integer(Port)), list_to_atom(Mode), list_to_integer(Callers));
