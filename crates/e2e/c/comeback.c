@@ -17,7 +17,7 @@ static void exchange(int fd, int rounds) {
 }
 
 /* Enough for a way back, and for much more than that by it. */
-static void much(int fd) { exchange(fd, 4000); }
+static void much(int fd) { exchange(fd, 10000); }
 
 static void echo(int fd) {
     char buf[6400];
@@ -226,7 +226,7 @@ static void polled(int fd) {
         nothing(fd);
         polled_exchange(fd, 1000);
     }
-    polled_exchange(fd, 4000);
+    polled_exchange(fd, 10000);
 }
 #define polled_peer echo
 

@@ -25,9 +25,21 @@ macro_rules! areas {
         pub const AREAS: &[&str] = &[$(stringify!($area)),*];
         $(#[test]
         fn $area() {
-            $crate::cases::Area::build($suite, stringify!($area), $library).run();
+            let test = concat!($suite, "::", stringify!($area));
+            if headwater_testkit::are_there($crate::cases::needed($suite, stringify!($area)), test) {
+                $crate::cases::Area::build($suite, stringify!($area), $library).run();
+            }
         })*
     };
+}
+
+/// What an area uses beside the C compiler, as `headwater_testkit::needs!` names it.
+pub fn needed(suite: &str, area: &str) -> &'static [&'static str] {
+    match (suite, area) {
+        ("sctp_sockets", _) => &["libsctp-dev"],
+        ("xti", "interop") => &["python3"],
+        _ => &[],
+    }
 }
 
 /// The cases of these areas.

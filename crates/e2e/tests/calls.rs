@@ -168,7 +168,7 @@ mod comeback {
         };
     }
 
-    /// Most of what goes last, 25 MB each way, goes by the rings, at both ends.
+    /// Of what goes last, 64 MB each way, much goes by the rings, at both ends: how soon depends on the load.
     fn comes_back(case: &str, end: &str) {
         let lab = run(case, end);
         let lines = lab.lines();

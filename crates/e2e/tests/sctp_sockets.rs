@@ -33,6 +33,7 @@ over!(packets, "udp");
 
 #[test]
 fn there_are_at_least_400_cases() {
+    headwater_testkit::needs!("libsctp-dev");
     let count = cases::count("sctp_sockets", Library::Preloaded(&[]), packets::AREAS);
     assert!(count >= 400, "{count} cases");
 }

@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use headwater_e2e::compile;
 use headwater_e2e::lab::library;
+use headwater_testkit::needs;
 
 const PATIENCE: &str = "30";
 
@@ -82,12 +83,14 @@ fn says_nothing_of_ours(program: &[&str]) {
 
 #[test]
 fn a_program_without_sockets_makes_its_own_calls_only() {
+    needs!("strace");
     says_nothing_of_ours(&["/bin/true"]);
     says_nothing_of_ours(&["cat", "/etc/passwd"]);
 }
 
 #[test]
 fn forks_signals_and_pipes_of_a_shell_cost_no_call() {
+    needs!("strace");
     says_nothing_of_ours(&["sh", "-c", "trap : USR1; x=$(:); (:); (:); kill -USR1 $$"]);
 }
 
@@ -208,6 +211,7 @@ fn descriptors_of_the_library_are_not_the_highest_there_can_be() {
 
 #[test]
 fn a_first_connection_brings_in_no_more_than_it_needs() {
+    needs!("strace");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
     let program = compile::program("start", &[]);
