@@ -1,6 +1,6 @@
 /* Processes that forbid themselves system calls: each of their calls makes its own and no other, and what was on its way
  * arrives. A call too many kills the process. */
-#include "common.h"
+#include "echo.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -41,24 +41,9 @@ static struct sock_fprog filter_of(const int *calls) {
 
 /* Sends what the other end finds unread when it confines itself, then answers, until the end. */
 static void feed(int fd) {
-    char buf[4096];
-    ssize_t r;
-    uint64_t n = 0;
     send_noise(fd, 0, MANY);
     tell_peer();
-    while ((r = read(fd, buf, sizeof buf)) > 0) {
-        send_all(fd, buf, r);
-        n += r;
-    }
-    say_result("end", r);
-    say("echoed %llu", (unsigned long long)n);
-}
-
-static void exchange(int fd, int rounds) {
-    for (int i = 0; i < rounds; i++) {
-        send_noise(fd, i * 777, 777);
-        recv_noise(fd, i * 777, 777);
-    }
+    echo(fd);
 }
 
 #define FED(name)                                                                                                      \

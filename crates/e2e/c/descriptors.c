@@ -1,40 +1,11 @@
 /* Descriptors of a connection that are copied, inherited, passed on, closed in bulk or run out. */
-#include "common.h"
+#include "echo.h"
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/un.h>
 #include <dirent.h>
 
 extern char **environ;
-
-/* The peer of most cases: echoes until the end, then says how much. */
-static void echo(int fd) {
-    char buf[4096];
-    uint64_t n = 0;
-    ssize_t r;
-    while ((r = read(fd, buf, sizeof buf)) > 0) {
-        send_all(fd, buf, r);
-        n += r;
-    }
-    say_result("end", r);
-    say("echoed %llu", (unsigned long long)n);
-}
-
-static void exchange(int fd, int rounds) {
-    for (int i = 0; i < rounds; i++) {
-        send_noise(fd, i * 777, 777);
-        recv_noise(fd, i * 777, 777);
-    }
-}
-
-static int ended_well(pid_t pid) {
-    int status = -1;
-    must(waitpid(pid, &status, 0));
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-#define WITH_ECHO(name)                                                                                                \
-    static void name##_client(int fd) { echo(fd); }
 
 /* A number is as good as another, and the connection ends with the last. */
 static void dups_server(int fd) {
@@ -218,16 +189,7 @@ static void exec_unread_server(int fd) {
     recv_noise(fd, 0, 1000);
     exec_cat(fd, EXECVE, bare_environment);
 }
-static void exec_unread_client(int fd) {
-    send_noise(fd, 0, 20000);
-    tell_peer();
-    recv_noise(fd, 1000, 19000);
-    send_noise(fd, 20000, 5000);
-    recv_noise(fd, 20000, 5000);
-    shutdown(fd, SHUT_WR);
-    char c;
-    say_result("end", read(fd, &c, 1));
-}
+#define exec_unread_client left_unread
 
 /* A failed exec changes nothing. */
 static void exec_fails_server(int fd) {

@@ -1,38 +1,9 @@
 /* Images that a process starts, and what they have of its connection: most never touch it, some go on with it. */
-#include "common.h"
+#include "echo.h"
 #include <spawn.h>
 #include <sys/epoll.h>
 
 extern char **environ;
-
-static void echo(int fd) {
-    char buf[4096];
-    ssize_t r;
-    while ((r = must(read(fd, buf, sizeof buf))) > 0)
-        send_all(fd, buf, r);
-}
-
-/* The peer of most cases. */
-static void echo_client(int fd) {
-    echo(fd);
-    say("end");
-}
-
-static uint64_t sent;
-
-static void exchange(int fd, int rounds) {
-    for (int i = 0; i < rounds; i++) {
-        send_noise(fd, sent, 777);
-        recv_noise(fd, sent, 777);
-        sent += 777;
-    }
-}
-
-static int ended_well(pid_t pid) {
-    int status = -1;
-    must(waitpid(pid, &status, 0));
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 /* This program again, as another image that works on `fd`. */
 static pid_t start(const char *work, int fd, char **env) {
@@ -87,7 +58,7 @@ static void untouched_server(int fd) {
     everything(fd);
     everything(fd);
 }
-#define untouched_client echo_client
+WITH_ECHO(untouched)
 
 /* The same beside a thread that keeps the connection busy. */
 static void *busy(void *arg) {
@@ -106,7 +77,7 @@ static void untouched_busy_server(int fd) {
     }
     pthread_join(thread, NULL);
 }
-#define untouched_busy_client echo_client
+WITH_ECHO(untouched_busy)
 
 /* Connections that are not carried yet when a program is started are carried afterwards. */
 static void cold_server(int fd) {
@@ -124,7 +95,7 @@ static void cold_server(int fd) {
     }
     close(a), close(b), close(l);
 }
-#define cold_client echo_client
+WITH_ECHO(cold)
 
 /* A child that serves the connection, as its standard input and output. */
 static pid_t serve(int fd, char **env) {
@@ -215,30 +186,21 @@ static void unread(int fd, char **env, const char *work) {
     say("child: %d", ended_well(pid));
 }
 static void unread_server(int fd) { unread(fd, environ, "echo"); }
-static void unread_client(int fd) {
-    send_noise(fd, 0, 20000);
-    tell_peer();
-    recv_noise(fd, 1000, 19000);
-    send_noise(fd, 20000, 5000);
-    recv_noise(fd, 20000, 5000);
-    shutdown(fd, SHUT_WR);
-    char c;
-    say_result("end", read(fd, &c, 1));
-}
+#define unread_client left_unread
 static void unread_poll_server(int fd) { unread(fd, environ, "poll"); }
-#define unread_poll_client unread_client
+#define unread_poll_client left_unread
 static void unread_epoll_server(int fd) { unread(fd, environ, "epoll"); }
-#define unread_epoll_client unread_client
+#define unread_epoll_client left_unread
 static void unread_select_server(int fd) { unread(fd, environ, "select"); }
-#define unread_select_client unread_client
+#define unread_select_client left_unread
 static void unread_stdio_server(int fd) { unread(fd, environ, "stdio"); }
-#define unread_stdio_client unread_client
+#define unread_stdio_client left_unread
 static void unread_again_server(int fd) { unread(fd, environ, "again"); }
-#define unread_again_client unread_client
+#define unread_again_client left_unread
 static void unread_bare_server(int fd) { unread(fd, environ, "bare"); }
-#define unread_bare_client unread_client
+#define unread_bare_client left_unread
 static void unread_closing_server(int fd) { unread(fd, environ, "closing"); }
-#define unread_closing_client unread_client
+#define unread_closing_client left_unread
 
 /* The same image goes on as another one, its other threads wherever they are. */
 static void *reader(void *arg) {
@@ -274,7 +236,7 @@ static void turns_server(int fd) {
     }
     exchange(fd, 20);
 }
-#define turns_client echo_client
+WITH_ECHO(turns)
 
 /* The parent closes first: the connection goes on with an image that has not used it yet. */
 static void heir_server(int fd) {
@@ -322,7 +284,7 @@ static void killed_server(int fd) {
         exchange(fd, 3);
     }
 }
-#define killed_client echo_client
+static void killed_client(int fd) { echo_some(fd); }
 
 static void bounded(int fd) {
     struct pollfd p = {fd, POLLIN, 0};

@@ -1,28 +1,6 @@
 /* The kernel's asynchronous interface by libaio, whose functions make system calls of their own. */
-#include "common.h"
+#include "echo.h"
 #include <libaio.h>
-
-static void exchange(int fd, int rounds) {
-    for (int i = 0; i < rounds; i++) {
-        send_noise(fd, i * 777, 777);
-        recv_noise(fd, i * 777, 777);
-    }
-}
-
-static void echo(int fd) {
-    char buf[4096];
-    uint64_t n = 0;
-    ssize_t r;
-    while ((r = read(fd, buf, sizeof buf)) > 0) {
-        send_all(fd, buf, r);
-        n += r;
-    }
-    say_result("end", r);
-    say("echoed %llu", (unsigned long long)n);
-}
-
-#define WITH_ECHO(name)                                                                                                \
-    static void name##_client(int fd) { echo(fd); }
 
 static io_context_t context;
 

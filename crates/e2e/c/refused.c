@@ -1,37 +1,15 @@
 /* Calls that the kernel refuses, or does in part: what they leave undone is left as it was. And connect() to nobody, which undoes
  * what there was. */
-#include "common.h"
+#include "echo.h"
 #include <sys/resource.h>
-
-static void echo(int fd) {
-    char buf[4096];
-    ssize_t r;
-    uint64_t n = 0;
-    while ((r = read(fd, buf, sizeof buf)) > 0) {
-        send_all(fd, buf, r);
-        n += r;
-    }
-    say_result("end", r);
-    say("echoed %llu", (unsigned long long)n);
-}
-
-static void exchange(int fd) {
-    for (int i = 0; i < 20; i++) {
-        send_noise(fd, i * 777, 777);
-        recv_noise(fd, i * 777, 777);
-    }
-}
-
-#define WITH_ECHO(name)                                                                                                \
-    static void name##_client(int fd) { echo(fd); }
 
 static void dup3_server(int fd) {
     say_result("dup3 with unknown flags", dup3(1, fd, 0x40000));
-    exchange(fd);
+    exchange(fd, 20);
     say_result("dup3 with O_NONBLOCK", dup3(1, fd, O_NONBLOCK));
-    exchange(fd);
+    exchange(fd, 20);
     say_result("dup3 onto itself", dup3(fd, fd, 0));
-    exchange(fd);
+    exchange(fd, 20);
 }
 WITH_ECHO(dup3)
 
@@ -39,30 +17,30 @@ WITH_ECHO(dup3)
 static void dup2_server(int fd) {
     struct rlimit limit;
     say_result("from nothing", dup2(999, fd));
-    exchange(fd);
+    exchange(fd, 20);
     must(getrlimit(RLIMIT_NOFILE, &limit));
     int high = must(dup2(fd, 60));
     close(fd);
     limit.rlim_cur = 50;
     must(setrlimit(RLIMIT_NOFILE, &limit));
     say_result("beyond the limit", dup2(1, high));
-    exchange(high);
+    exchange(high, 20);
     say_result("close", close(high));
 }
 WITH_ECHO(dup2)
 
 static void close_range_server(int fd) {
     say_result("unknown flags", close_range(fd, fd, 0x100));
-    exchange(fd);
+    exchange(fd, 20);
     say_result("an empty range", close_range(fd, fd - 1, 0));
-    exchange(fd);
+    exchange(fd, 20);
 }
 WITH_ECHO(close_range)
 
 static void shutdown_server(int fd) {
     say_result("which half?", shutdown(fd, 17));
     say_result("which half?", shutdown(fd, -1));
-    exchange(fd);
+    exchange(fd, 20);
 }
 WITH_ECHO(shutdown)
 

@@ -1,5 +1,5 @@
 /* Ways round the functions of a carried connection: other names, other functions, calls by number. */
-#include "common.h"
+#include "echo.h"
 #include <aio.h>
 #include <linux/aio_abi.h>
 #include <sched.h>
@@ -14,29 +14,6 @@ extern ssize_t __read(int, void *, size_t), __write(int, const void *, size_t), 
 extern int __close(int), __poll(struct pollfd *, nfds_t, int), __select(int, fd_set *, fd_set *, fd_set *, struct timeval *);
 extern int __fcntl(int, int, ...), __dup2(int, int), __connect(int, const struct sockaddr *, socklen_t);
 extern int __vdprintf_chk(int, int, const char *, va_list);
-
-/* The peer of most cases: echoes until the end, then says how much. */
-static void echo(int fd) {
-    char buf[4096];
-    uint64_t n = 0;
-    ssize_t r;
-    while ((r = read(fd, buf, sizeof buf)) > 0) {
-        send_all(fd, buf, r);
-        n += r;
-    }
-    say_result("end", r);
-    say("echoed %llu", (unsigned long long)n);
-}
-
-#define WITH_ECHO(name)                                                                                                \
-    static void name##_client(int fd) { echo(fd); }
-
-static void exchange(int fd, int rounds) {
-    for (int i = 0; i < rounds; i++) {
-        send_noise(fd, i * 777, 777);
-        recv_noise(fd, i * 777, 777);
-    }
-}
 
 /* Takes back `n` bytes that went round, whatever their way was. */
 static void back(int fd, int n) { recv_noise(fd, 0, n); }

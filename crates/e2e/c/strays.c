@@ -1,6 +1,6 @@
 /* Bytes that reach the kernel round the library. The kernel alone delivers them; where a direction is in shared memory their place
  * in the stream is unknown, and the reader is told of a reset. What it must not do is wait for ever, or spin. */
-#include "common.h"
+#include "echo.h"
 #include <sys/syscall.h>
 
 /* write(2) that no library sees. */
@@ -67,20 +67,6 @@ static void bare_close(int fd) {
     (void)r;
 }
 
-static void echo(int fd) {
-    char buf[4096];
-    ssize_t r;
-    while ((r = read(fd, buf, sizeof buf)) > 0)
-        send_all(fd, buf, r);
-    say_result("end", r);
-}
-static void exchange(int fd) {
-    for (int i = 0; i < 20; i++) {
-        send_noise(fd, i * 777, 777);
-        recv_noise(fd, i * 777, 777);
-    }
-}
-
 /* A number that was a connection's is a file's now. */
 static void use_file(int number, int fd) {
     char word[6] = "";
@@ -105,9 +91,9 @@ static void closed_by_stdio_server(int fd) {
     say_result("fileno", fileno(f) == copy);
     must(fclose(f));
     use_file(copy, fresh_file());
-    exchange(fd);
+    exchange(fd, 20);
 }
-static void closed_by_stdio_client(int fd) { echo(fd); }
+WITH_ECHO(closed_by_stdio)
 
 /* A duplicate is closed by a system call that the library does not see. */
 static void closed_round_server(int fd) {
@@ -142,10 +128,10 @@ static void closed_round_server(int fd) {
             close(again);
         }
         }
-        exchange(fd);
+        exchange(fd, 20);
     }
 }
-static void closed_round_client(int fd) { echo(fd); }
+WITH_ECHO(closed_round)
 
 /* So is the last number, of a connection in shared memory and of one that is not there yet. */
 static void closed_round_last_server(int fd) {

@@ -1,30 +1,8 @@
 /* io_uring: by liburing, whose system calls nobody sees, and by syscall(2), as libuv makes them. */
-#include "common.h"
+#include "echo.h"
 #include <liburing.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-
-static void echo(int fd) {
-    char buf[4096];
-    uint64_t n = 0;
-    ssize_t r;
-    while ((r = read(fd, buf, sizeof buf)) > 0) {
-        send_all(fd, buf, r);
-        n += r;
-    }
-    say_result("end", r);
-    say("echoed %llu", (unsigned long long)n);
-}
-
-#define WITH_ECHO(name)                                                                                                \
-    static void name##_client(int fd) { echo(fd); }
-
-static void exchange(int fd, int rounds) {
-    for (int i = 0; i < rounds; i++) {
-        send_noise(fd, i * 777, 777);
-        recv_noise(fd, i * 777, 777);
-    }
-}
 
 static int finish(struct io_uring *ring) {
     struct io_uring_cqe *cqe;
