@@ -174,10 +174,8 @@ mod tests {
         let mut fds = [0; 2];
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
         // SAFETY: room for two descriptors.
-        assert_eq!(
-            unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) },
-            0
-        );
+        let result = unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) };
+        assert_eq!(result, 0);
         fds
     }
 

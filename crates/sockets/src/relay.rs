@@ -186,8 +186,8 @@ fn turn(
         receive(c, v, shadow, down)?;
     }
     if !down.is_empty() {
-        // SAFETY: what is left of the piece.
         let rest = down.rest();
+        // SAFETY: what is left of the piece.
         match unsafe { sys::send(pair, rest.as_ptr(), rest.len(), MSG_DONTWAIT | MSG_NOSIGNAL) } {
             Ok(n) => down.from += n,
             Err(EAGAIN | EINTR) => {}
@@ -237,8 +237,8 @@ fn receive(c: &'static Conn, v: &View<'static>, shadow: i32, down: &mut Piece) -
         Step::Eof => down.filled(0),
         Step::Again => {}
         Step::Error(_) => return None,
-        // SAFETY: the whole piece.
         Step::Kernel => {
+            // SAFETY: the whole piece.
             match unsafe { sys::recv(shadow, down.buf.as_mut_ptr(), down.buf.len(), MSG_DONTWAIT) }
             {
                 Ok(n) => down.filled(n),

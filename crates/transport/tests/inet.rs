@@ -229,8 +229,8 @@ fn urgent_bytes_overtake_and_are_told_apart() {
     let (mut tcp, mut peer) = connected();
     tcp.send(&io(b"!"), EXPEDITED).unwrap();
     let mut byte = [0u8];
-    // SAFETY: one writable byte.
     until("urgent byte", || {
+        // SAFETY: one writable byte.
         let n = unsafe {
             libc::recv(
                 std::os::fd::AsRawFd::as_raw_fd(&peer),

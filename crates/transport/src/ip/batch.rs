@@ -76,8 +76,8 @@ fn send_some(fd: i32, v6: bool, packets: &[Packet<'_>]) -> sys::Result<usize> {
         }
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: the messages have valid parts.
     let sent = again(|| {
+        // SAFETY: the messages have valid parts.
         unsafe {
             syscall!(
                 Sysno::sendmmsg,
@@ -200,8 +200,8 @@ impl Inbox {
             header.msg_control = slot.control.0.as_mut_ptr() as *mut _;
             header.msg_controllen = size_of::<Control>() as _;
         }
-        // SAFETY: the messages have valid parts.
         let got = again(|| {
+            // SAFETY: the messages have valid parts.
             unsafe {
                 syscall!(
                     Sysno::recvmmsg,

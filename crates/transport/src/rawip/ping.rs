@@ -125,9 +125,9 @@ fn ip_header(arrival: &Arrival<'_>) -> [u8; IP_HEADER] {
 pub fn gather(data: &[iovec], into: &mut [u8]) -> usize {
     let mut done = 0;
     for part in data {
-        // SAFETY: the user's buffer.
         let bytes = match part.iov_len {
             0 => &[][..],
+            // SAFETY: the user's buffer.
             n => unsafe { core::slice::from_raw_parts(part.iov_base as *const u8, n) },
         };
         let room = [iovec {
