@@ -56,7 +56,8 @@ help:
 	@echo 'make test      every test; installs what they use; STRICT=1 fails where something is missing'
 	@echo 'make loom      the memory-model checks of the channel'
 	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each'
-	@echo 'make soak      what takes long: ten million mutations by a hostile peer, under AddressSanitizer; every call of ours failing'
+	@echo 'make soak      what takes long: ten thousand kills under load; a million connections through a server that reloads; every'
+	@echo '               call of ours failing; ten million mutations by a hostile peer, under AddressSanitizer'
 	@echo 'make lint      formatting and clippy'
 	@echo 'make demo      what acceleration does, in a minute or two'
 	@echo 'make bench     the measurements in full; BENCH="sockets --quick" chooses'
@@ -94,8 +95,18 @@ fuzz:
 # RUSTC_BOOTSTRAP: the sanitizer's option is not stable, its runtime comes with the toolchain.
 ENEMY := HEADWATER_MUTATIONS=10000000 ASAN_OPTIONS=detect_leaks=0 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
 	CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/asan $(CARGO) test --target x86_64-unknown-linux-gnu
+SOAK := $(CARGO) test --profile testing -p headwater-e2e $(CARGOFLAGS)
 soak: build
-	HEADWATER_FAULTS=all $(CARGO) test --profile testing -p headwater-e2e --test faults $(CARGOFLAGS)
+	scripts/programs install nginx
+	@echo 'Ten thousand kills under load: 3 minutes. What is left goes on, and holds no more.'
+	HEADWATER_ROUNDS=10000 $(SOAK) --test kills -- --nocapture
+	@echo 'A million connections through an nginx that reloads after each ten thousand: 4 minutes.'
+	HEADWATER_CONNECTIONS=1000000 $(SOAK) --test reloads -- --nocapture
+	@echo 'What a connection takes.'
+	$(SOAK) --test memory -- --nocapture
+	@echo 'Each system call of ours failing, in turn.'
+	HEADWATER_FAULTS=all $(SOAK) --test faults -- --nocapture
+	@echo 'Ten million mutations by a hostile peer.'
 	$(ENEMY) -p headwater-sockets --test enemy $(CARGOFLAGS) -- --nocapture
 
 lint:

@@ -3,73 +3,8 @@
  * The server echoes, from one epoll set, until SIGTERM. The client makes COUNT connections in sequence, each with another
  * pattern of exchanges, then CONCURRENT ones at once, and says how many descriptors and segments it and the server have
  * after half of the sequence and at the end. */
-#include "common.h"
+#include "serve.h"
 #include <dirent.h>
-#include <sys/epoll.h>
-
-static volatile sig_atomic_t over;
-static void stop(int n) {
-    (void)n;
-    over = 1;
-}
-
-struct peer {
-    char *waiting;
-    size_t n, room;
-    int ended;
-};
-
-static void serve_ready(int ep, int fd, struct peer *p, uint32_t events) {
-    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && !p->ended) {
-        if (p->room < p->n + 65536)
-            p->waiting = realloc(p->waiting, p->room = p->n + 65536);
-        ssize_t r = recv(fd, p->waiting + p->n, 65536, MSG_DONTWAIT);
-        if (r == 0 || (r < 0 && errno != EAGAIN))
-            p->ended = 1;
-        else if (r > 0)
-            p->n += r;
-    }
-    ssize_t w = p->n ? send(fd, p->waiting, p->n, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
-    if (w > 0)
-        memmove(p->waiting, p->waiting + w, p->n -= w);
-    if ((w < 0 && errno != EAGAIN) || (p->ended && !p->n)) {
-        free(p->waiting);
-        memset(p, 0, sizeof *p);
-        close(fd);
-        return;
-    }
-    struct epoll_event e = {(p->ended ? 0 : EPOLLIN) | (p->n ? EPOLLOUT : 0), {.fd = fd}};
-    must(epoll_ctl(ep, EPOLL_CTL_MOD, fd, &e));
-}
-
-static int server(int port) {
-    static struct peer peers[65536];
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int on = 1, l = must(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)), ep = must(epoll_create1(0));
-    must(setsockopt(l, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
-    must(bind(l, (struct sockaddr *)&at, sizeof at));
-    struct epoll_event e = {EPOLLIN, {.fd = l}};
-    must(epoll_ctl(ep, EPOLL_CTL_ADD, l, &e));
-    struct sigaction a = {.sa_handler = stop};
-    must(sigaction(SIGTERM, &a, NULL));
-    must(listen(l, 512));
-    while (!over) {
-        struct epoll_event ready[64];
-        int n = epoll_wait(ep, ready, 64, -1);
-        for (int i = 0; i < n; i++) {
-            int fd = ready[i].data.fd;
-            if (fd != l) {
-                serve_ready(ep, fd, &peers[fd], ready[i].events);
-                continue;
-            }
-            while ((fd = accept4(l, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-                e = (struct epoll_event){EPOLLIN, {.fd = fd}};
-                must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
-            }
-        }
-    }
-    return 0;
-}
 
 static int descriptors(int pid) {
     char path[64];
@@ -167,5 +102,5 @@ int main(int argc, char **argv) {
     int n[6] = {0};
     for (int i = 2; i < argc && i < 7; i++)
         n[i - 2] = atoi(argv[i]);
-    return argc > 1 && argv[1][0] == 's' ? server(n[0]) : client(n[0], n[1], n[2], n[3], n[4]);
+    return argc > 1 && argv[1][0] == 's' ? serve(listen_at(n[0])) : client(n[0], n[1], n[2], n[3], n[4]);
 }

@@ -87,6 +87,11 @@ impl Lab {
         self.folder.path().join(name)
     }
 
+    /// Has this lab a network of its own?
+    pub fn isolated(&self) -> bool {
+        self.isolated
+    }
+
     /// A file of `n` bytes that look random and are the same each time.
     pub fn payload(&self, name: &str, n: usize) -> PathBuf {
         let path = self.path(name);

@@ -10,6 +10,7 @@
 //! ports are free and the kernel's loopback counters belong to one test. Programs die with their lab.
 
 pub mod cases;
+pub mod census;
 pub mod compile;
 pub mod disk;
 pub mod inject;

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 use std::time::Instant;
 
 use crate::PATIENCE;
@@ -26,6 +27,31 @@ pub fn isolate() -> bool {
         assert_eq!(up, 0, "the loopback device comes up");
     }
     true
+}
+
+/// Moves the calling thread, and the programs that it starts from then on, away from the machine's System V memory. False where
+/// that is not permitted.
+pub fn isolate_memory() -> bool {
+    // SAFETY: affects this thread alone.
+    unsafe { libc::unshare(libc::CLONE_NEWIPC) == 0 }
+}
+
+/// How many System V segments there are where this thread is.
+pub fn memory_segments() -> usize {
+    let text = std::fs::read_to_string("/proc/sysvipc/shm").expect("procfs");
+    text.lines().count() - 1
+}
+
+/// The processes in this thread's network, but for its own.
+pub fn processes() -> Vec<u32> {
+    let network = |path: &Path| std::fs::read_link(path.join("ns/net")).ok();
+    let here = network(Path::new("/proc/thread-self"));
+    let entries = std::fs::read_dir("/proc").expect("procfs").flatten();
+    let numbered = entries.filter_map(|e| Some((e.path(), e.file_name().to_str()?.parse().ok()?)));
+    numbered
+        .filter(|(path, pid)| *pid != std::process::id() && network(path) == here)
+        .map(|(_, pid)| pid)
+        .collect()
 }
 
 /// A port that nobody listens on.

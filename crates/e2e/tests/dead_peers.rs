@@ -2,17 +2,14 @@
 
 use std::time::Instant;
 
+use headwater_e2e::census::Holds;
 use headwater_e2e::{Lab, Mode, PATIENCE, lab, network};
 use headwater_testkit::needs;
 
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Descriptors, and mapped segments.
-fn holds(pid: u32) -> (usize, usize) {
-    let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("it runs");
-    let segments = maps.lines().filter(|l| l.contains("memfd:headwater"));
-    (fds.count(), segments.count())
+fn holds(pid: u32) -> Holds {
+    Holds::of(pid).expect("it runs")
 }
 
 fn until(what: &str, holds: impl Fn() -> bool) {
@@ -36,17 +33,20 @@ fn a_server_that_only_waits_gives_up_what_it_shared_with_the_dead() {
         c
     };
     let server = lab.serve(command("serve"), port);
-    let (fds, mapped) = holds(server.pid());
+    let before = holds(server.pid());
     for _ in 0..3 {
         let crowd = lab.start(command("crowd"));
         until("the crowd is served", || crowd.said().contains("ready"));
-        let (most_fds, segments) = holds(server.pid());
-        assert!(most_fds > fds + 100 && segments >= mapped + 50, "carried");
+        let most = holds(server.pid());
+        assert!(
+            most.descriptors > before.descriptors + 100 && most.segments > before.segments + 40,
+            "carried"
+        );
         drop(crowd);
         // One descriptor for the process's place on the board.
         until("nothing is left", || {
-            let (now, segments) = holds(server.pid());
-            now <= fds + 1 && segments <= mapped
+            let now = holds(server.pid());
+            now.descriptors <= before.descriptors + 1 && now.segments <= before.segments
         });
     }
     drop(server);

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use headwater_e2e::cases::{Area, Library};
 use headwater_e2e::inject::{self, Plan, Ran, Starved};
@@ -149,7 +149,12 @@ fn survives(
     let seed = chance.0;
     let plans = plans(ran.calls, share, &mut chance);
     let mut failures = Vec::new();
+    let mut told = Instant::now();
     for (i, &plan) in plans.iter().enumerate() {
+        if told.elapsed() > Duration::from_secs(2) {
+            told = Instant::now();
+            println!("{name}: {i} of {} runs", plans.len());
+        }
         let (ran, lines) = run(&i.to_string(), plan);
         if let Some(what) = wrong(&ran, &lines) {
             failures.push(tell(&what, plan, &ran, &lines));

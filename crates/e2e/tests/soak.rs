@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use headwater_e2e::census::{self, Holds};
 use headwater_e2e::{Lab, PATIENCE, Running, accelerated, compile, native, network};
 
 fn command(lab: &Lab, args: &[u32]) -> std::process::Command {
@@ -26,15 +27,8 @@ fn numbers(said: &str, when: &str) -> [usize; 4] {
     numbers.try_into().unwrap()
 }
 
-fn open_descriptors(pid: u32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd"))
-        .unwrap()
-        .count()
-}
-
-fn bytes_in(folder: &std::path::Path) -> u64 {
-    let entries = std::fs::read_dir(folder).unwrap().flatten();
-    entries.map(|e| e.metadata().unwrap().len()).sum()
+fn open_descriptors(pid: u32) -> u64 {
+    Holds::of(pid).expect("it runs").descriptors
 }
 
 #[test]
@@ -66,7 +60,7 @@ fn ten_thousand_connections_and_two_hundred_at_once() {
         assert!(crowds <= crowd + 20, "grows with each crowd: {said}");
     }
     assert!(after[0] < 180 && after[1] < 180, "{said}");
-    let folder = bytes_in(&lab.path("run"));
+    let (_, folder) = census::files(&lab.path("run"));
     assert!(folder < 64 << 20, "{folder} bytes in the runtime folder");
     let lines = lab.lines();
     let carried: u64 = lines.iter().map(|l| l.accelerated).min().unwrap();

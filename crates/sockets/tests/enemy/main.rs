@@ -12,7 +12,7 @@ mod common;
 mod victim;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use common::calls::{self, Socket};
 use common::users::{self, ENEMY, VICTIM};
@@ -52,6 +52,7 @@ fn fight() {
     let mut victim = users::child(VICTIM, || victim::live(world));
     until(|| world.port.load(Ordering::Acquire) != 0, &victim);
     let mut attacks = 0;
+    let mut told = Instant::now();
     for seed in only.unwrap_or(0).. {
         let mut enemy = users::child(ENEMY, || attack::case(world, seed));
         until(|| world.done.load(Ordering::Acquire) > attacks, &victim);
@@ -68,6 +69,11 @@ fn fight() {
         );
         attacks += 1;
         until(|| world.done.load(Ordering::Acquire) >= attacks, &victim);
+        if told.elapsed() > Duration::from_secs(10) {
+            told = Instant::now();
+            let made = world.mutations.load(Ordering::Relaxed);
+            eprintln!("{made} of {wanted} mutations in {} cases", attacks / 2);
+        }
         if only.is_some() || world.mutations.load(Ordering::Relaxed) >= wanted {
             break;
         }
@@ -76,7 +82,7 @@ fn fight() {
     // Until what was shared with the dead is gone. The victim may end while it is called.
     let end = loop {
         call_honestly(world);
-        let moment = Instant::now() + std::time::Duration::from_millis(300);
+        let moment = Instant::now() + Duration::from_millis(300);
         if let Some(end) = victim.wait(moment) {
             break end;
         }
@@ -111,7 +117,7 @@ fn until(event: impl Fn() -> bool, victim: &Child) {
     let end = soon();
     while !event() {
         assert!(Instant::now() < end, "the victim hangs ({})", victim.pid);
-        std::thread::sleep(std::time::Duration::from_micros(200));
+        std::thread::sleep(Duration::from_micros(200));
     }
 }
 
