@@ -142,15 +142,15 @@ CASE(two_processes, "RFC 6458 4") {
     join(child);
 }
 /* Processes share what is there once on a host: the first to come sees to the packets of all, until it ends. */
+static void come_first(void *here) {
+    listening(SOCK_STREAM);
+    turn_give(*(struct turn *)here);
+    for (;;)
+        pause();
+}
 static pid_t first_to_come(void) {
     struct turn here = turn_new();
-    pid_t first = must(fork());
-    if (first == 0) {
-        listening(SOCK_STREAM);
-        turn_give(here);
-        for (;;)
-            pause();
-    }
+    pid_t first = spawn(come_first, &here);
     turn_take(here);
     return first;
 }

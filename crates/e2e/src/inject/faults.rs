@@ -24,7 +24,7 @@ pub fn of(call: &Call, made: &HashSet<i32>) -> &'static [i32] {
         SYS_pipe2 | SYS_socketpair | SYS_signalfd4 | SYS_pidfd_open => &[EMFILE, ENFILE, ENOMEM],
         SYS_socket => &[EMFILE, ENOBUFS, EACCES, EAFNOSUPPORT],
         SYS_accept4 if ours => &[EMFILE, ENOMEM, ECONNABORTED],
-        SYS_bind if ours => &[EADDRINUSE, ENOMEM],
+        SYS_bind if ours => &[EADDRINUSE, ENOMEM, EACCES],
         SYS_listen if ours => &[EADDRINUSE, ENOBUFS],
         SYS_connect if ours => &[ECONNREFUSED, EAGAIN, ENOMEM, EPERM],
         SYS_mmap => &[ENOMEM, EAGAIN],
