@@ -376,6 +376,20 @@ impl Tracer {
 }
 
 impl Fault {
+    /// May others wait for what never comes, as they would where the network has lost it? A connection that seems to have been refused
+    /// or reset, a datagram that has seemed to leave.
+    pub fn loses(&self) -> bool {
+        matches!(
+            self.call.nr,
+            libc::SYS_connect
+                | libc::SYS_accept4
+                | libc::SYS_sendto
+                | libc::SYS_sendmsg
+                | libc::SYS_recvmsg
+                | libc::SYS_recvfrom
+        )
+    }
+
     /// The call and, where addr2line(1) is there, who made it.
     pub fn describe(&self, library: &Path) -> String {
         let mut text = format!(

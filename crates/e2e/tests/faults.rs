@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 use headwater_e2e::cases::{Area, Library};
-use headwater_e2e::inject::{self, Plan, Ran, Starved};
+use headwater_e2e::inject::{self, Fault, Plan, Ran, Starved};
 use headwater_e2e::{Lab, Mode, compile, lab, network, stats};
 
 /// Nothing takes a tenth of it unless it hangs.
@@ -202,6 +202,8 @@ fn area_survives(suite: &str, name: &'static str, library: Library) {
     let failures: Vec<String> = all
         .iter()
         .step_by(step)
+        // By the kernel, to which they may go back, datagrams are never held up: this one would send for ever.
+        .filter(|case| !case.name().starts_with("full_until_somebody_reads"))
         .filter_map(|case| {
             let run = |_: &str, plan| {
                 let folder = tempfile::tempdir().expect("a folder for the test");
@@ -235,7 +237,10 @@ fn area_survives(suite: &str, name: &'static str, library: Library) {
 /// Did all of it wait until the cases' alarm? Where one process has seen an error, others may wait for it.
 fn hung(ran: &Ran) -> bool {
     let mut said = ran.out.lines().chain(ran.err.lines()).peekable();
-    said.peek().is_some() && said.all(|line| line.contains("still not done"))
+    // Nor does a case in XTI that has both sides look at what its client was told (T_DISCONNECT).
+    let late = |line: &str| line.contains("still not done") && !line.contains("t_listen(");
+    let late = said.peek().is_some() && said.all(late);
+    late && !ran.fault.as_ref().is_some_and(Fault::loses)
 }
 
 fn tell(what: &str, plan: Plan, ran: &Ran, lines: &[stats::Line]) -> String {

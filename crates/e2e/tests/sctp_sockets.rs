@@ -23,6 +23,7 @@ macro_rules! over {
                 processes,
                 forking,
                 addresses,
+                limits,
             );
         }
     };

@@ -1,5 +1,7 @@
 //! The library's own descriptors: above those of the program, close-on-exec, and not to be closed by it.
 
+use syscalls::{Sysno, syscall};
+
 use crate::sync::{AtomicI32, Ordering};
 use crate::{sys, table};
 
@@ -54,12 +56,26 @@ fn move_up(fd: i32, floor: i32) -> sys::Result<i32> {
         let known = FLOOR.swap(-1, Ordering::Relaxed).max(1);
         moved = sys::dup_above(fd, self::floor() / (known / floor.max(1)).max(1));
     }
-    let hidden = moved?;
+    // EINVAL: the limit is below where we look.
+    let hidden = moved.map_err(|e| if e == libc::EINVAL { libc::EMFILE } else { e })?;
     if hidden >= CEILING.load(Ordering::Relaxed) || !table::set_hidden(hidden) {
         let _ = sys::close(hidden);
         return Err(libc::EMFILE);
     }
     Ok(hidden)
+}
+
+/// Are there numbers for so many that are needed? EMFILE.
+pub fn room(count: usize) -> sys::Result<()> {
+    let mut held = Vec::with_capacity(count);
+    let taken = (0..count).try_for_each(|_| {
+        // SAFETY: plain numbers.
+        let fd = unsafe { syscall!(Sysno::eventfd2, 0, libc::EFD_CLOEXEC) };
+        held.push(hide_needed(fd.map_err(|e| e.into_raw())? as i32)?);
+        Ok(())
+    });
+    held.into_iter().for_each(close);
+    taken
 }
 
 /// Closes a hidden descriptor.

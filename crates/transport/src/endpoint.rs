@@ -590,6 +590,11 @@ impl Endpoint {
         event
     }
 
+    /// Why nobody is told of a peer that has come: EMFILE, ENFILE, ENOMEM.
+    pub fn lacks(&self) -> Option<Errno> {
+        self.enter().as_ref()?.provider.lacks()
+    }
+
     pub fn take(&self) -> Option<Arrived> {
         let mut taken = None;
         let _ = self.changing(|c| {

@@ -181,6 +181,11 @@ pub trait Provider: Send {
     /// Both directions were released, or the peer disconnected and the user took that: the connection is over.
     fn connection_over(&mut self) {}
 
+    /// With an endpoint that listens: why nobody is told of a peer that has come. EMFILE, ENFILE, ENOMEM.
+    fn lacks(&self) -> Option<headwater_host::sys::Errno> {
+        None
+    }
+
     /// The event in front, if any; nothing is taken.
     fn peek(&mut self) -> Option<Event>;
     /// Takes the event in front, unless it is data.

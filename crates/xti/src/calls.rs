@@ -58,6 +58,9 @@ fn next_event(port: &dyn Port, none: i32) -> Outcome<Event> {
         if let Some(event) = port.peek() {
             return Ok(event);
         }
+        if let Some(errno) = port.lacks() {
+            return Err(Refusal::system(errno));
+        }
         if port.is_nonblocking() {
             return fails(none);
         }

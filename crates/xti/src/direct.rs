@@ -53,6 +53,9 @@ impl Port for Direct {
     fn peek(&self) -> Option<Event> {
         self.0.peek()
     }
+    fn lacks(&self) -> Option<Errno> {
+        self.0.lacks()
+    }
     fn take(&self) -> Option<Arrived> {
         self.0.take()
     }

@@ -30,6 +30,10 @@ pub trait Port {
     fn requests(&self) -> (usize, u32);
 
     fn peek(&self) -> Option<Event>;
+    /// Nothing is in front, and this is why: a peer has come, and there is nothing to let it in with. EMFILE, ENFILE, ENOMEM.
+    fn lacks(&self) -> Option<Errno> {
+        None
+    }
     fn take(&self) -> Option<Arrived>;
 
     fn send(&self, data: &[iovec], how: Sending) -> Outcome<usize>;

@@ -1,5 +1,6 @@
 /* Named streams: fattach and fdetach, connld, and the FIFO driver; in one process and between several. */
 #include "peers.h"
+#include <sys/resource.h>
 
 #define PATH "door"
 
@@ -526,6 +527,38 @@ CASE(open_waits_for_the_servers_recvfd, "connld(7M)") {
 	finish(t);
 }
 
+static void open_in_turn(void *turns) {
+	struct turn *t = turns;
+	for (;;) {
+		turn_take(t[0]);
+		int f = open(PATH, O_RDWR | O_NONBLOCK);
+		if (f < 0)
+			check_eq(errno, ENXIO);
+		turn_give(t[1]);
+	}
+}
+CASE(a_server_without_descriptors, "streamio(7I) I_RECVFD EMFILE") {
+	struct turn turns[2] = {turn_new(), turn_new()};
+	struct strrecvfd r;
+	struct rlimit limit;
+	int n = 0;
+	serve();
+	pid_t child = spawn(open_in_turn, turns);
+	check_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = 200;
+	check_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (;; n++) {
+		check(n < 200);
+		turn_give(turns[0]);
+		if (ioctl(fd[0], I_RECVFD, &r) < 0)
+			break;
+		turn_take(turns[1]);
+	}
+	check_eq(errno, EMFILE);
+	check(n > 0);
+	slay(child);
+}
+
 CASE(a_server_without_clients_is_eagain, "streamio(7I) I_RECVFD") {
 	struct strrecvfd r;
 	serve();
@@ -700,7 +733,7 @@ CASES(ENTRY(an_attached_file_opens_as_the_stream), ENTRY(every_open_is_of_the_sa
       ENTRY(another_holder_takes_over_from_a_killed_one), ENTRY(the_name_lives_on_with_its_other_holder), ENTRY(another_process_detaches),
       ENTRY(another_process_attaches_the_same_file), ENTRY(a_killed_client_leaves_the_others),
       ENTRY(connld_gives_a_client_its_own_pipe), ENTRY(connld_with_several_clients_at_once), ENTRY(connld_with_a_program),
-      ENTRY(connld_in_one_process), ENTRY(open_waits_for_the_servers_recvfd), ENTRY(a_server_without_clients_is_eagain),
+      ENTRY(connld_in_one_process), ENTRY(open_waits_for_the_servers_recvfd), ENTRY(a_server_without_clients_is_eagain), ENTRY(a_server_without_descriptors),
       ENTRY(a_signal_ends_a_waiting_open), ENTRY(a_server_that_dies_ends_the_waiting_open), ENTRY(connections_outlive_the_name),
       ENTRY(a_fifo_gives_back_what_was_written), ENTRY(unnamed_fifos_are_separate), ENTRY(a_fifo_fills),
       ENTRY(a_named_fifo_is_one_stream), ENTRY(a_named_fifo_between_processes), ENTRY(a_named_fifo_between_programs),

@@ -465,6 +465,10 @@ impl Provider for Tcp {
         }
     }
 
+    fn lacks(&self) -> Option<sys::Errno> {
+        self.listener.lacking
+    }
+
     fn peek(&mut self) -> Option<Event> {
         if self.phase == Phase::Connecting {
             self.look_for_answer();

@@ -1,5 +1,6 @@
 //! ticots and ticotsord: endpoints for connections.
 
+use headwater_host::sys;
 use headwater_host::table::Handle;
 use headwater_tpi::error::{
     TADDRBUSY, TBADSEQ, TLOOK, TNODATA, TNOTSUPPORT, TOUTSTATE, TPROVMISMATCH,
@@ -260,6 +261,10 @@ impl Provider for Circuit {
         }
         let (listening, name) = self.listener()?;
         listening.event(name)
+    }
+
+    fn lacks(&self) -> Option<sys::Errno> {
+        self.listening.as_ref()?.lacks()
     }
 
     fn take(&mut self) -> Option<Arrived> {

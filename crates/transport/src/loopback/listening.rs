@@ -32,6 +32,8 @@ pub const INODE: usize = 4;
 
 const READABLE: u32 = libc::EPOLLIN as u32;
 const ENDED: u32 = libc::EPOLLRDHUP as u32;
+/// Descriptors that a request takes: its socket, memfd, bells, and those that are on their way to their numbers.
+const PARTS: usize = 8;
 /// For a socket that may stay in the set for another request: what happens is told once.
 const ONCE: u32 = READABLE | ENDED | libc::EPOLLET as u32;
 
@@ -63,9 +65,14 @@ pub enum Brought {
 }
 
 impl Brought {
+    /// EPROTO: it is none. EMFILE: there was no room for what has come.
     fn with(mut parts: rights::Received) -> sys::Result<Brought> {
         if !parts.has(3) {
-            return Err(libc::EPROTO);
+            return Err(if parts.cut {
+                libc::EMFILE
+            } else {
+                libc::EPROTO
+            });
         }
         let fds = [0, 1, 2].map(|i| parts.take(i));
         let inode = identity(fds[0]);
@@ -211,6 +218,8 @@ pub struct Listening {
     attentive: bool,
     /// A request is one although its maker has gone: what it sent can still be received.
     pub keeps_departed: bool,
+    /// Why somebody who has come could not be let in when it was last looked: EMFILE, ENFILE, ENOMEM.
+    lacking: Option<sys::Errno>,
     home: Arc<Home>,
 }
 
@@ -243,6 +252,7 @@ impl Listening {
             next: 1,
             attentive: true,
             keeps_departed: false,
+            lacking: None,
             home: Arc::new(Home::new(false)),
         }
     }
@@ -281,6 +291,12 @@ impl Listening {
     /// Something is known that the set may not tell of.
     pub fn has_news(&self) -> bool {
         !self.lost.is_empty() || !self.waiting.is_empty() && self.outstanding.len() < self.qlen
+    }
+
+    /// Somebody has come, and there is nothing to let him in with. Who would wait for a request is to be told that, since nothing
+    /// wakes him when there is.
+    pub fn lacks(&self) -> Option<sys::Errno> {
+        self.lacking.filter(|_| !self.has_news())
     }
 
     pub fn take(&mut self, names: &[Owned]) -> Option<Arrived> {
@@ -368,10 +384,17 @@ impl Listening {
     }
 
     fn gather(&mut self, names: &[Owned]) {
+        let lacked = self.lacking.take().is_some();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
         let n = sys::epoll_poll(self.set.number(), &mut events).unwrap_or(0);
         for event in &events[..n] {
-            self.attend_to(event.u64 as i32, names);
+            let fd = event.u64 as i32;
+            // Whoever could be taken out of the kernel's queue and not be let in would be lost.
+            let room = if lacked { hidden::room(PARTS) } else { Ok(()) };
+            match room {
+                Err(errno) if names.iter().any(|name| name.number() == fd) => self.could_not(errno),
+                _ => self.attend_to(fd, names),
+            }
         }
     }
 
@@ -379,10 +402,13 @@ impl Listening {
     fn attend_to(&mut self, fd: i32, names: &[Owned]) {
         if names.iter().any(|name| name.number() == fd) {
             // One after the other: the rest waits in the kernel.
-            if self.waiting.is_empty()
-                && let Ok(Some(socket)) = name::accept(fd)
-            {
-                self.hear(socket, false);
+            if !self.waiting.is_empty() {
+                return;
+            }
+            match name::accept(fd) {
+                Ok(Some(socket)) => self.hear(socket, false),
+                Ok(None) => {}
+                Err(errno) => self.could_not(errno),
             }
         } else if let Some(line) = self.home.take(fd) {
             match Request::read_again(line, self.space) {
@@ -422,8 +448,12 @@ impl Listening {
                 }
                 self.silent.extend(socket);
             }
-            Err(_) => {}
+            Err(errno) => self.could_not(errno),
         }
+    }
+
+    fn could_not(&mut self, errno: sys::Errno) {
+        self.lacking = Some(errno).filter(|&errno| is_lack(errno));
     }
 
     fn find_lost(&mut self, fd: i32) {
@@ -468,6 +498,14 @@ impl Listening {
         // SAFETY: event is valid.
         unsafe { sys::epoll_ctl(self.set.number(), what, fd, &mut event) }
     }
+}
+
+/// Something has run out here, which is no fault of the peer's.
+pub fn is_lack(errno: sys::Errno) -> bool {
+    matches!(
+        errno,
+        libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS
+    )
 }
 
 /// What is told of a request whose maker has gone.

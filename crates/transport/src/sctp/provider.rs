@@ -6,6 +6,7 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
+use headwater_host::sys;
 use headwater_host::table::Handle;
 use headwater_tpi::error::{
     TADDRBUSY, TBADADDR, TBADDATA, TBADSEQ, TLOOK, TNOADDR, TNODATA, TOUTSTATE, TPROVMISMATCH,
@@ -349,6 +350,10 @@ impl Provider for Sctp {
         }
         let (waiting, names) = self.listener()?;
         waiting.event(names)
+    }
+
+    fn lacks(&self) -> Option<sys::Errno> {
+        self.waiting.as_ref()?.lacks()
     }
 
     fn take(&mut self) -> Option<Arrived> {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use headwater_host::sys;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TBADSEQ};
 
@@ -135,6 +136,10 @@ impl Waiting {
         };
         let (seq, _) = self.outstanding.remove(at);
         self.lose(seq);
+    }
+
+    pub fn lacks(&self) -> Option<sys::Errno> {
+        self.near.lacks()
     }
 
     pub fn take(&mut self, names: &[Owned]) -> Option<Arrived> {

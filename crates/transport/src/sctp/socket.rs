@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64};
+use headwater_host::sys;
 use headwater_sctp::endpoint::AssocId;
 use headwater_sctp::event::Down;
 
@@ -131,6 +132,8 @@ pub struct Core {
     pub hurries: u32,
     /// When peers that use shared memory were looked for.
     pub sought_at: u64,
+    /// Why a peer of this host that has come could not be let in: EMFILE, ENFILE, ENOMEM.
+    pub lacking: Option<sys::Errno>,
     /// One-to-many: associations of which a call that does not wait was told that there is no room.
     pub full: Vec<AssocT>,
 }

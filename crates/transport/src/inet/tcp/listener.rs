@@ -11,6 +11,7 @@ use headwater_tpi::error::TBADSEQ;
 use super::super::address::Address;
 use super::super::connection::Socket;
 use super::super::poll;
+use crate::loopback::listening::is_lack;
 use crate::provider::{Arrived, Outcome};
 
 /// A connection that a peer has made and the user has not accepted; refused when dropped.
@@ -64,6 +65,8 @@ pub struct Listener {
     pub waiting: VecDeque<Request>,
     /// Told of, not answered.
     outstanding: Vec<Request>,
+    /// Why the kernel's next could not be taken: EMFILE, ENFILE, ENOMEM.
+    pub lacking: Option<sys::Errno>,
 }
 
 impl Listener {
@@ -81,14 +84,18 @@ impl Listener {
 
     /// Takes a request from the kernel, if the user may be told of one.
     pub fn look(&mut self, socket: &Socket) -> bool {
+        self.lacking = None;
         if self.is_full() {
             return false;
         }
         while self.waiting.is_empty() {
-            let Ok(socket) = socket.accept() else {
-                return false;
-            };
-            self.add(socket);
+            match socket.accept() {
+                Ok(socket) => self.add(socket),
+                Err(errno) => {
+                    self.lacking = Some(errno).filter(|&errno| is_lack(errno));
+                    return false;
+                }
+            }
         }
         true
     }

@@ -18,6 +18,7 @@ use super::notice::{self, About};
 use super::options::{AssocOptions, Options};
 use super::sink::Sink;
 use super::{Assoc, AssocT, Core, FIRST, Notice, State, Style};
+use crate::loopback::listening;
 use crate::provider::Arrived;
 use crate::sctp::addresses::Addresses;
 use crate::sctp::choice::plain;
@@ -74,6 +75,7 @@ impl Core {
             looked_at: 0,
             hurries: 0,
             sought_at: 0,
+            lacking: None,
             full: Vec::new(),
         }
     }
@@ -159,6 +161,7 @@ impl Core {
     }
 
     fn take_near_requests(&mut self) {
+        self.lacking = None;
         if self.near.is_some() {
             self.sought_at = sys::now();
         }
@@ -167,14 +170,23 @@ impl Core {
             let request = match near.take(&self.names) {
                 Some(Arrived::Request { seq, .. }) => near.take_out(seq),
                 Some(_) => continue,
-                None => return,
+                None => {
+                    self.lacking = near.lacks();
+                    return;
+                }
             };
             let Ok(request) = request else { continue };
             let own = self.options.greeting();
             let bound = self.local.as_ref().map_or(&[][..], |local| &local.hosts);
             let buffer = self.options.config.send_buffer;
-            if let Ok(near) = Near::accept(request, own, bound, buffer) {
-                self.take_up(Body::Near(Box::new(near)));
+            match Near::accept(request, own, bound, buffer) {
+                Ok(near) => self.take_up(Body::Near(Box::new(near))),
+                Err(errno) if listening::is_lack(errno) => {
+                    self.lacking = Some(errno);
+                    return;
+                }
+                // Nobody who keeps to the rules.
+                Err(_) => {}
             }
         }
     }

@@ -151,7 +151,7 @@ impl Socket {
         }
     }
 
-    /// EINVAL: it does not listen; EOPNOTSUPP; EAGAIN; EINTR.
+    /// EINVAL: it does not listen; EOPNOTSUPP; EAGAIN; EINTR; EMFILE, ENFILE, ENOMEM.
     pub fn accept(&self) -> sys::Result<Arc<Socket>> {
         if let Some(remote) = self.remote.get() {
             return remote.accept(self);
@@ -165,8 +165,10 @@ impl Socket {
                 return Some(Err(libc::EINVAL));
             }
             core.gather();
-            let id = core.waiting.pop_front()?;
-            Some(Ok(Arc::new(core.part_with(id)?)))
+            match core.waiting.pop_front() {
+                Some(id) => Some(Ok(Arc::new(core.part_with(id)?))),
+                None => core.lacking.map(Err),
+            }
         })
     }
 

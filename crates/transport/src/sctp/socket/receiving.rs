@@ -221,7 +221,7 @@ impl Core {
         if !self.notices.is_empty() {
             return Some(Ok(self.take_notice(what)));
         }
-        self.end(what)
+        self.end(what).or_else(|| self.lacking.map(Err))
     }
 
     /// From those that are known to have something, without a look for anything else, which is dear: so often in a row.

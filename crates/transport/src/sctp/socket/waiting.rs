@@ -358,9 +358,10 @@ impl Core {
             events |= ERR | IN | OUT;
         }
         if self.listening && self.style == Style::One {
-            return events | if self.waiting.is_empty() { 0 } else { IN };
+            let nobody = self.waiting.is_empty() && self.lacking.is_none();
+            return events | if nobody { 0 } else { IN };
         }
-        if self.has_something() || self.read_shut {
+        if self.has_something() || self.read_shut || self.lacking.is_some() {
             events |= IN;
         }
         if self.style == Style::Many {
