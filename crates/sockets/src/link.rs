@@ -81,6 +81,9 @@ static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
 static ANY: AtomicU32 = AtomicU32::new(0);
 #[unsafe(link_section = ".data")]
 static HELD: AtomicU32 = AtomicU32::new(0);
+/// The links are those of the process that forked this one; their descriptors are closed.
+#[unsafe(link_section = ".data")]
+static INHERITED: AtomicU32 = AtomicU32::new(0);
 
 fn with<T>(f: impl FnOnce(&mut Links) -> T) -> T {
     let guarded = process::once(&LINKS, || Guarded {
@@ -94,7 +97,12 @@ fn with<T>(f: impl FnOnce(&mut Links) -> T) -> T {
     });
     let _section = process::lock_own(&guarded.lock);
     // SAFETY: under the lock, and f cannot re-enter (handlers are put off in a section).
-    f(unsafe { &mut *guarded.links.get() })
+    let links = unsafe { &mut *guarded.links.get() };
+    if INHERITED.load(Ordering::Relaxed) != 0 {
+        INHERITED.store(0, Ordering::Relaxed);
+        links.disown();
+    }
+    f(links)
 }
 
 /// At start: the links are there before a takeover asks for them.
@@ -231,18 +239,20 @@ fn look_after_peers() {
     }
 }
 
-/// In the child of a fork: links, mailbox and pools are the parent's.
+/// In the child of a fork, whose only thread this is: links, mailbox and pools are the parent's. They are closed now, and forgotten when
+/// the child comes to use its own: most children never do, and each page that is written to is copied for them.
+#[unsafe(link_section = ".text.life")]
 pub fn in_child() {
-    with(|links| {
-        for link in core::mem::take(&mut links.list) {
-            // Segments of live connections stay mapped.
-            links.drop_link(link);
-        }
-        if links.mailbox >= 0 {
-            hidden::close(links.mailbox);
-            links.mailbox = -1;
-        }
-    });
+    let Some(guarded) = LINKS.get() else { return };
+    if INHERITED.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    // SAFETY: nobody else is there.
+    let links = unsafe { &*guarded.links.get() };
+    for fd in links.list.iter().map(|link| link.fd).chain([links.mailbox]) {
+        hidden::close(fd);
+    }
+    INHERITED.store(1, Ordering::Relaxed);
 }
 
 /// Around fork: nobody is changing the links.
@@ -362,8 +372,20 @@ impl Links {
         }
     }
 
+    /// Forgets links whose descriptors are closed. Segments of live connections stay mapped.
+    fn disown(&mut self) {
+        for link in core::mem::take(&mut self.list) {
+            self.retire(link);
+        }
+        self.mailbox = -1;
+    }
+
     fn drop_link(&mut self, link: Link) {
         hidden::close(link.fd);
+        self.retire(link);
+    }
+
+    fn retire(&mut self, link: Link) {
         // In use here: its own release finds no link and retires it.
         let unused = |m: &&Mapped| m.in_use.load(Ordering::Acquire) == 0;
         self.retired
