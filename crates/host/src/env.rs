@@ -35,8 +35,10 @@ struct Copied(UnsafeCell<[u8; ROOM]>);
 // SAFETY: written once, before STATE says so and before there are threads that could ask.
 unsafe impl Sync for Copied {}
 
-/// NAME=value, each with its final zero byte; an empty one ends them.
-static COPIED: Copied = Copied(UnsafeCell::new([0; ROOM]));
+crate::large! {
+    /// NAME=value, each with its final zero byte; an empty one ends them.
+    static COPIED: Copied = Copied(UnsafeCell::new([0; ROOM]));
+}
 
 unsafe extern "C" {
     static environ: *const *const libc::c_char;

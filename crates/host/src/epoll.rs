@@ -28,8 +28,10 @@ const ET: u32 = libc::EPOLLET as u32;
 const ONESHOT: u32 = libc::EPOLLONESHOT as u32;
 const MAX_SETS: usize = 4096;
 
-static SETS: [AtomicPtr<Set>; MAX_SETS] =
-    [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_SETS];
+crate::large! {
+    static SETS: [AtomicPtr<Set>; MAX_SETS] =
+        [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_SETS];
+}
 #[unsafe(link_section = ".data")]
 static COUNT: AtomicU32 = AtomicU32::new(0);
 

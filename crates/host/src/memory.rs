@@ -13,6 +13,18 @@ use core::ptr::null_mut;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::sys;
 
+/// Tables of many pages, apart from all other zeroed data: the little that a process touches then stands on a page or two, each of
+/// which costs it a fault, and each of its forks a copy.
+#[macro_export]
+macro_rules! large {
+    ($($item:item)*) => {
+        $(
+            #[cfg_attr(target_arch = "x86_64", unsafe(link_section = ".bss.headwater_large"))]
+            $item
+        )*
+    };
+}
+
 pub struct Memory;
 
 /// Blocks are multiples of this.
@@ -30,13 +42,17 @@ static FREE: [AtomicU64; CLASSES] = [const { AtomicU64::new(0) }; CLASSES];
 const ADDRESS: u64 = (1 << 44) - 1;
 
 const FIRST: usize = 128 << 10;
-/// Aligned by [`room`]: if it were by the linker, all zeroed data would begin a page of its own, which each process pays for.
-static mut ROOM: [u8; FIRST + PAGE] = [0; FIRST + PAGE];
+crate::large! {
+    /// Aligned by [`room`].
+    static mut ROOM: [u8; FIRST + PAGE] = [0; FIRST + PAGE];
+}
 
 /// Cut up where no other region is to be had; not touched before, so it costs nothing but addresses.
 #[repr(C, align(4096))]
 struct Reserve([u8; REGION]);
-static mut RESERVE: Reserve = Reserve([0; REGION]);
+crate::large! {
+    static mut RESERVE: Reserve = Reserve([0; REGION]);
+}
 static RESERVE_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Did the kernel give no memory when it was last asked?
@@ -186,7 +202,17 @@ unsafe fn push(class: usize, first: *mut u8, last: *mut u8) {
     }
 }
 
-/// A block that was never used. Small ones are made by the page.
+/// Bytes of blocks of a class that are made at a time. What is aligned to itself stays so in them; and a process that needs a few blocks of
+/// several classes touches few pages.
+const fn run_of(size: usize) -> usize {
+    match size {
+        0..=128 => 512,
+        129..=512 => 2048,
+        _ => size.next_multiple_of(PAGE),
+    }
+}
+
+/// A block that was never used. Small ones are made several at a time.
 fn fresh(class: usize) -> *mut u8 {
     let size = size_of_class(class);
     if size > PIECE {
@@ -194,9 +220,8 @@ fn fresh(class: usize) -> *mut u8 {
         let mapped = map(whole);
         return if mapped.is_null() { cut(whole) } else { mapped };
     }
-    let count = (PAGE / size).max(1);
-    // What is aligned to itself stays so in whole pages.
-    let run = (count * size).next_multiple_of(PAGE);
+    let run = run_of(size);
+    let count = (run / size).max(1);
     let first = cut(run);
     if first.is_null() || count == 1 {
         return first;
@@ -216,7 +241,7 @@ fn room() -> usize {
     (&raw mut ROOM as usize).next_multiple_of(PAGE)
 }
 
-/// Pages of the current region.
+/// Bytes of the current region, whole pages or a power of two, aligned to themselves up to a page.
 fn cut(bytes: usize) -> *mut u8 {
     loop {
         let now = CUT.load(Ordering::Acquire);
@@ -224,6 +249,7 @@ fn cut(bytes: usize) -> *mut u8 {
             0 => (room(), 0),
             _ => ((now >> 28) as usize * PAGE, (now & TAKEN) as usize * UNIT),
         };
+        let taken = taken.next_multiple_of(bytes.min(PAGE));
         let whole = if base == room() { FIRST } else { REGION };
         let entered =
             |base: usize, taken: usize| ((base / PAGE) as u64) << 28 | (taken / UNIT) as u64;

@@ -7,7 +7,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// Numbers at and beyond this are always foreign.
 pub const SIZE: usize = 1 << 20;
 
-static TABLE: [AtomicU64; SIZE] = [const { AtomicU64::new(0) }; SIZE];
+crate::large! {
+    static TABLE: [AtomicU64; SIZE] = [const { AtomicU64::new(0) }; SIZE];
+}
 /// Descriptors that are ours in some way (hidden ones not counted): while zero, sets need not be searched.
 #[unsafe(link_section = ".data")]
 static TRACKED: AtomicU32 = AtomicU32::new(0);

@@ -33,6 +33,9 @@ static const char names[NAMES][32] = {
 
 static void *found[NAMES];
 
+/* What exit hooks of this object are known by; usually from the C compiler's files. */
+void *const __dso_handle = (void *)&__dso_handle;
+
 /* Finds all of them. Nonzero: they are there. Twice at once does no harm. */
 int hw_load_unwinder(void)
 {

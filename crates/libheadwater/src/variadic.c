@@ -12,7 +12,8 @@
 /* glibc 2.32 and later tell. By reference, so that nothing is looked up by name when the library is loaded. */
 extern char __libc_single_threaded __attribute__((weak));
 
-int hw_is_single_threaded(void)
+/* Called when the library is loaded: on the page of all that is. */
+__attribute__((section(".text.life"))) int hw_is_single_threaded(void)
 {
 	return &__libc_single_threaded && __libc_single_threaded;
 }

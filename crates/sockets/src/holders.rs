@@ -5,6 +5,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
+use core::mem::MaybeUninit;
 
 use headwater_channel::lock::Lock;
 use headwater_host::sync::{AtomicU64, Ordering};
@@ -40,16 +41,18 @@ static LOOKING: Lock = Lock::new();
 struct Search {
     /// When the next look may begin.
     next: AtomicU64,
-    wanted: UnsafeCell<[Option<Wanted>; MOST]>,
+    wanted: UnsafeCell<[MaybeUninit<Wanted>; MOST]>,
 }
 
 // SAFETY: `wanted` is only reached under the lock.
 unsafe impl Sync for Search {}
 
-static SEARCH: Search = Search {
-    next: AtomicU64::new(0),
-    wanted: UnsafeCell::new([None; MOST]),
-};
+headwater_host::large! {
+    static SEARCH: Search = Search {
+        next: AtomicU64::new(0),
+        wanted: UnsafeCell::new([MaybeUninit::uninit(); MOST]),
+    };
+}
 
 pub fn before_fork() {
     process::hold_over_fork(&LOOKING);
@@ -74,12 +77,13 @@ pub fn look() {
     let wanted = unsafe { &mut *SEARCH.wanted.get() };
     let mut count = 0;
     for w in conn::all().filter_map(wanting).take(MOST) {
-        wanted[count] = Some(w);
+        wanted[count].write(w);
         count += 1;
     }
-    let wanted = &mut wanted[..count];
+    // SAFETY: so many were written.
+    let wanted = unsafe { wanted[..count].assume_init_mut() };
     if count > 0 && search(wanted).is_some() {
-        for w in wanted.iter().flatten().filter(|w| !w.found) {
+        for w in wanted.iter().filter(|w| !w.found) {
             w.record.cleared.store(w.letting, Ordering::SeqCst);
         }
     }
@@ -123,7 +127,7 @@ impl Folder {
 }
 
 /// Looks through all processes.
-fn search(wanted: &mut [Option<Wanted>]) -> Told {
+fn search(wanted: &mut [Wanted]) -> Told {
     let proc = Folder::open(libc::AT_FDCWD, c"/proc").ok()?;
     // One that does not show the first process hides others too.
     sys::stat_at(proc.0, c"1/stat").ok()?;
@@ -140,7 +144,7 @@ fn search(wanted: &mut [Option<Wanted>]) -> Told {
     told
 }
 
-fn process(proc: &Folder, pid: i32, wanted: &mut [Option<Wanted>]) -> Told {
+fn process(proc: &Folder, pid: i32, wanted: &mut [Wanted]) -> Told {
     let mut room = [0u8; 32];
     let descriptors = match Folder::open(proc.0, name(&mut room, pid, "/fd")?) {
         Ok(folder) => folder,
@@ -150,7 +154,7 @@ fn process(proc: &Folder, pid: i32, wanted: &mut [Option<Wanted>]) -> Told {
     let mut any = false;
     let mut look = || {
         each_file(&descriptors, |st| {
-            for (i, w) in wanted.iter().flatten().enumerate() {
+            for (i, w) in wanted.iter().enumerate() {
                 if st.st_mode & libc::S_IFMT == libc::S_IFSOCK && st.st_ino == w.inode {
                     hits[i / 8] |= 1 << (i % 8);
                     any = true;
@@ -169,7 +173,7 @@ fn process(proc: &Folder, pid: i32, wanted: &mut [Option<Wanted>]) -> Told {
         return unseen(e, proc, pid, wanted);
     }
     if any && !has_library(&descriptors)? {
-        for (i, w) in wanted.iter_mut().flatten().enumerate() {
+        for (i, w) in wanted.iter_mut().enumerate() {
             w.found |= hits[i / 8] & 1 << (i % 8) != 0;
         }
     }
@@ -195,13 +199,13 @@ fn each_file(descriptors: &Folder, mut each: impl FnMut(&libc::stat)) -> Result<
 }
 
 /// What can be told of a process that could not be looked at.
-fn unseen(e: i32, proc: &Folder, pid: i32, wanted: &[Option<Wanted>]) -> Told {
+fn unseen(e: i32, proc: &Folder, pid: i32, wanted: &[Wanted]) -> Told {
     match e {
         // It has ended.
         libc::ENOENT | libc::ESRCH => Some(()),
         libc::EACCES | libc::EPERM => {
             let born = |w: &Wanted| w.record.born.load(Ordering::Relaxed);
-            let oldest = wanted.iter().flatten().map(born).min()?;
+            let oldest = wanted.iter().map(born).min()?;
             is_no_heir(proc, pid, oldest)
         }
         _ => None,

@@ -174,7 +174,9 @@ pub fn become_nobody<const N: usize>(c: &Conn, v: &View<'_>, needed: [i32; N]) -
 /// One of two buffers of a process that [`fork`] has made: there from the beginning, whoever held the allocator when it was
 /// forked, and whatever memory is left.
 pub fn buffer(which: usize) -> &'static mut [u8] {
-    static mut BUFFERS: [[u8; BUFFER]; 2] = [[0; BUFFER]; 2];
+    headwater_host::large! {
+        static mut BUFFERS: [[u8; BUFFER]; 2] = [[0; BUFFER]; 2];
+    }
     let all = &raw mut BUFFERS;
     // SAFETY: that process has one thread, which asks once for each; in others nobody does.
     unsafe { &mut (*all)[which] }

@@ -343,8 +343,10 @@ impl Drop for Lending {
 
 // ---- records of connections that an image may still adopt when all who knew them have closed them ----
 
-/// {life: 32, index + 1: 32}; 0: free.
-static LEFT: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+headwater_host::large! {
+    /// {life: 32, index + 1: 32}; 0: free.
+    static LEFT: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+}
 static WAITING: AtomicU32 = AtomicU32::new(0);
 
 /// Gives up a hold of a record that an image may have been told of: it is freed when that image has gone.
@@ -390,13 +392,15 @@ struct Copy {
     of: AtomicU64,
 }
 
-static COPIES: [Copy; 64] = [const {
-    Copy {
-        pid: AtomicI32::new(0),
-        fd: AtomicI32::new(0),
-        of: AtomicU64::new(0),
-    }
-}; 64];
+headwater_host::large! {
+    static COPIES: [Copy; 64] = [const {
+        Copy {
+            pid: AtomicI32::new(0),
+            fd: AtomicI32::new(0),
+            of: AtomicU64::new(0),
+        }
+    }; 64];
+}
 #[unsafe(link_section = ".data")]
 static COPYING: Lock = Lock::new();
 

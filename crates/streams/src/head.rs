@@ -50,7 +50,9 @@ use local::Local;
 /// Streams of a process at most.
 pub const MOST: usize = 1 << 16;
 
-static SLAB: [AtomicPtr<Head>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
+headwater_host::large! {
+    static SLAB: [AtomicPtr<Head>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
+}
 /// One past the highest index ever used.
 static TOP: AtomicU32 = AtomicU32::new(0);
 

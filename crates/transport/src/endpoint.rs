@@ -34,7 +34,9 @@ pub const VARIABLE: &str = "HEADWATER_ENDPOINTS";
 /// Endpoints of a process at most.
 const MOST: usize = 1 << 16;
 
-static SLAB: [AtomicPtr<Endpoint>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
+headwater_host::large! {
+    static SLAB: [AtomicPtr<Endpoint>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
+}
 /// One past the highest index ever used, under the lock.
 static TOP: AtomicU32 = AtomicU32::new(0);
 static SLAB_LOCK: Lock = Lock::new();

@@ -19,16 +19,18 @@ struct Left {
     silent: AtomicU32,
 }
 
-/// A process that confines itself has few connections; beyond these, the kernel alone says that something can be read.
-static LEFT: [Left; 256] = [const {
-    Left {
-        fd_and_one: AtomicI32::new(0),
-        ep_and_one: AtomicI32::new(0),
-        events: AtomicU32::new(0),
-        data: AtomicU64::new(0),
-        silent: AtomicU32::new(0),
-    }
-}; 256];
+crate::large! {
+    /// A process that confines itself has few connections; beyond these, the kernel alone says that something can be read.
+    static LEFT: [Left; 256] = [const {
+        Left {
+            fd_and_one: AtomicI32::new(0),
+            ep_and_one: AtomicI32::new(0),
+            events: AtomicU32::new(0),
+            data: AtomicU64::new(0),
+            silent: AtomicU32::new(0),
+        }
+    }; 256];
+}
 
 /// While the process confines itself: this registration has a rest.
 pub(super) fn note(ep: i32, reg: &Reg) {

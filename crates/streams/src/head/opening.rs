@@ -12,8 +12,10 @@ use super::Head;
 /// Opens of names at one time; what is beyond shares O_NONBLOCK with the end.
 const MOST: usize = 4096;
 
-/// {descriptors: 31, O_NONBLOCK: 1} of each open; entry 0 stands for none.
-static OPENINGS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
+headwater_host::large! {
+    /// {descriptors: 31, O_NONBLOCK: 1} of each open; entry 0 stands for none.
+    static OPENINGS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
+}
 const NONBLOCK: u32 = 1;
 const ONE: u32 = 2;
 

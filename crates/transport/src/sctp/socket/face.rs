@@ -26,7 +26,9 @@ use watch::Watch;
 /// Sockets of a process at most.
 const MOST: usize = 1 << 16;
 
-static SLOTS: [AtomicPtr<Slot>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
+headwater_host::large! {
+    static SLOTS: [AtomicPtr<Slot>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
+}
 /// One past the highest slot ever used; under the lock of `FREE`.
 static TOP: AtomicU32 = AtomicU32::new(0);
 static FREE: Guarded<Vec<u32>> = Guarded::new(Vec::new());
