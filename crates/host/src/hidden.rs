@@ -91,13 +91,8 @@ fn floor() -> i32 {
     if known >= 0 {
         return known;
     }
-    let mut limit = libc::rlimit {
-        rlim_cur: 1024,
-        rlim_max: 1024,
-    };
-    // SAFETY: limit is writable. getrlimit is not interposed.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    let soft = limit.rlim_cur.min(table::SIZE as u64) as i32;
+    let limit = sys::limit(libc::RLIMIT_NOFILE, 1024);
+    let soft = limit.min(table::SIZE as u64) as i32;
     CEILING.store(soft - soft / 10, Ordering::Relaxed);
     SPARE_CEILING.store(soft / 4 * 3, Ordering::Relaxed);
     let floor = (soft / 4 * 3).min(HIGHEST_FLOOR);

@@ -128,8 +128,7 @@ fn of_script(line: &[u8], depth: u32) -> Image {
 
 /// Would it run with other rights than ours, or do we with others than our user's? The loader then ignores preloading.
 fn gains_rights(fd: i32, st: &libc::stat) -> bool {
-    // SAFETY: no arguments.
-    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let [_, uid, _, gid] = sys::users_and_groups();
     let setgid = libc::S_ISGID | libc::S_IXGRP;
     changed_user()
         || st.st_mode & libc::S_ISUID != 0 && st.st_uid != uid
@@ -138,8 +137,8 @@ fn gains_rights(fd: i32, st: &libc::stat) -> bool {
 }
 
 fn changed_user() -> bool {
-    // SAFETY: no arguments.
-    unsafe { libc::getuid() != libc::geteuid() || libc::getgid() != libc::getegid() }
+    let [uid, effective_uid, gid, effective_gid] = sys::users_and_groups();
+    uid != effective_uid || gid != effective_gid
 }
 
 /// Is it a program for this machine that glibc's loader loads? Go's run time makes its system calls itself in those, too.

@@ -81,6 +81,26 @@ next_fns! {
     fn sendmsg(fd: i32, msg: *const libc::msghdr, flags: i32) -> isize;
 }
 
+/// Not interposed, but few processes call them: a name that is linked costs each process a search when it starts.
+pub mod seldom {
+    use core::ffi::{c_char, c_int, c_void};
+
+    next_fns! {
+        fn vasprintf(text: *mut *mut c_char, format: *const c_char, args: *mut c_void) -> c_int;
+        fn setvbuf(file: *mut c_void, buf: *mut c_char, mode: c_int, size: usize) -> c_int;
+        fn getnameinfo(addr: *const libc::sockaddr, len: libc::socklen_t, host: *mut c_char, host_size: libc::socklen_t, serv: *mut c_char, serv_size: libc::socklen_t, flags: c_int) -> c_int;
+        fn getifaddrs(all: *mut *mut libc::ifaddrs) -> c_int;
+        fn freeifaddrs(all: *mut libc::ifaddrs);
+        fn strerror(errno: c_int) -> *const c_char;
+        fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+        fn pthread_attr_init(attributes: *mut libc::pthread_attr_t) -> c_int;
+        fn pthread_attr_setdetachstate(attributes: *mut libc::pthread_attr_t, state: c_int) -> c_int;
+        fn pthread_attr_setstacksize(attributes: *mut libc::pthread_attr_t, size: usize) -> c_int;
+        fn pthread_attr_destroy(attributes: *mut libc::pthread_attr_t) -> c_int;
+        fn pthread_create(thread: *mut libc::pthread_t, attributes: *const libc::pthread_attr_t, run: extern "C" fn(*mut c_void) -> *mut c_void, with: *mut c_void) -> c_int;
+    }
+}
+
 /// The calling thread's errno.
 #[inline]
 pub fn errno() -> i32 {

@@ -9,8 +9,8 @@
 
 use std::cell::Cell;
 
-use crate::process;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::{process, sys};
 use syscalls::{Sysno, syscall};
 
 const SIGNALS: usize = 65;
@@ -52,8 +52,7 @@ impl Action {
     fn new(signal: i32, action: &libc::sigaction) -> Action {
         let asked = FLAGS.iter().filter(|(flag, _)| action.sa_flags & flag != 0);
         let bits = asked.fold(0, |bits, (_, bit)| bits | bit);
-        // SAFETY: a valid set.
-        let masks_itself = unsafe { libc::sigismember(&action.sa_mask, signal) } == 1;
+        let masks_itself = sys::signals(&action.sa_mask) & sys::signal_bit(signal) != 0;
         let masks_itself = if masks_itself { MASKS_ITSELF } else { 0 };
         Action(action.sa_sigaction as u64 & ADDRESS | bits | masks_itself)
     }
@@ -350,7 +349,7 @@ unsafe fn postpone(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::
 
 /// Queues a signal to this thread again. The kernel lets a process send any siginfo to itself.
 unsafe fn hand_back(signal: i32, info: *mut libc::siginfo_t) {
-    let (pid, tid) = (crate::sys::getpid(), crate::sys::gettid());
+    let (pid, tid) = (sys::getpid(), sys::gettid());
     let queue = |info: *mut libc::siginfo_t| {
         syscall!(Sysno::rt_tgsigqueueinfo, pid, tid, signal, info).is_ok()
     };

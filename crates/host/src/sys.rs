@@ -180,6 +180,17 @@ pub fn sock_name(fd: i32, peer: bool) -> Result<libc::sockaddr_storage> {
     Ok(addr)
 }
 
+/// Real and effective user and group.
+pub fn users_and_groups() -> [u32; 4] {
+    // SAFETY: no arguments.
+    let ids = unsafe { [call!(getuid), call!(geteuid), call!(getgid), call!(getegid)] };
+    ids.map(|id| id.map_or(u32::MAX, |n| n as u32))
+}
+
+pub fn getgid() -> u32 {
+    users_and_groups()[3]
+}
+
 pub fn getuid() -> u32 {
     // SAFETY: no arguments.
     unsafe { call!(geteuid) }.map_or(u32::MAX, |n| n as u32)
@@ -207,6 +218,44 @@ pub fn random() -> Result<u64> {
     // SAFETY: eight writable bytes; fewer than 256 are given whole.
     unsafe { call!(getrandom, bytes.as_mut_ptr(), bytes.len(), 0) }?;
     Ok(u64::from_ne_bytes(bytes))
+}
+
+/// A signal to the calling thread.
+pub fn raise(signal: i32) {
+    // SAFETY: plain numbers.
+    let _ = unsafe { call!(tgkill, getpid(), gettid(), signal) };
+}
+
+/// A set of signals as the kernel and the C library have it: from the lowest bit on.
+pub fn signals(of: &libc::sigset_t) -> u64 {
+    // SAFETY: it is larger.
+    unsafe { (&raw const *of).cast::<u64>().read() }
+}
+
+pub fn signal_set(signals: u64) -> libc::sigset_t {
+    // SAFETY: words, of which the first is written.
+    unsafe {
+        let mut set: libc::sigset_t = core::mem::zeroed();
+        (&raw mut set).cast::<u64>().write(signals);
+        set
+    }
+}
+
+pub const fn signal_bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// The soft limit of a resource, as getrlimit(2).
+pub fn limit(resource: u32, unknown: u64) -> u64 {
+    let mut limit = [unknown; 2];
+    // SAFETY: the new limit is null, the old one writable.
+    let _ = unsafe { call!(prlimit64, 0, resource, 0, limit.as_mut_ptr()) };
+    limit[0]
+}
+
+pub fn lseek(fd: i32, offset: i64, whence: i32) -> Result<i64> {
+    // SAFETY: plain numbers.
+    unsafe { call!(lseek, fd, offset, whence) }.map(|n| n as i64)
 }
 
 pub fn gettid() -> i32 {

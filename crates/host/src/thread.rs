@@ -1,5 +1,6 @@
 //! Threads of the library's own: detached, with all signals blocked, and with a small stack where that is possible.
 
+use crate::next::seldom;
 use crate::sys;
 
 const STACK: usize = 256 << 10;
@@ -19,19 +20,18 @@ fn start(
 ) -> sys::Result<()> {
     // SAFETY: a thread that owns nothing of the program's; the mask is restored.
     unsafe {
-        let mut all: libc::sigset_t = core::mem::zeroed();
+        let all = sys::signal_set(u64::MAX);
         let mut old: libc::sigset_t = core::mem::zeroed();
-        libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
-        libc::pthread_attr_init(&mut attributes);
-        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        seldom::pthread_attr_init(&mut attributes);
+        seldom::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
         if let Some(stack) = stack {
-            libc::pthread_attr_setstacksize(&mut attributes, stack);
+            seldom::pthread_attr_setstacksize(&mut attributes, stack);
         }
         let mut thread: libc::pthread_t = core::mem::zeroed();
-        let failed = libc::pthread_create(&mut thread, &attributes, run, core::ptr::null_mut());
-        libc::pthread_attr_destroy(&mut attributes);
+        let failed = seldom::pthread_create(&mut thread, &attributes, run, core::ptr::null_mut());
+        seldom::pthread_attr_destroy(&mut attributes);
         libc::pthread_sigmask(libc::SIG_SETMASK, &old, core::ptr::null_mut());
         if failed == 0 { Ok(()) } else { Err(failed) }
     }

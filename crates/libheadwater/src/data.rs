@@ -522,9 +522,6 @@ pub unsafe extern "C-unwind" fn sendfile64(
 }
 
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
-}
 
 /// A file through a carried socket: read and sent in pieces, until a short piece. Large pieces go without waiting; where there
 /// is no room for one, a small one waits for it, which needs no memory but a little stack.
@@ -535,11 +532,11 @@ unsafe fn send_file(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> s
         let want = n - done;
         let large = process::without_handlers(|| {
             let mut before = 0;
-            pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before);
+            next::seldom::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before);
             // Not cleared: that would cost more than a small file.
             let mut room = Box::<[u8]>::new_uninit_slice(want.min(LARGE));
             let piece = send_piece(out, from, offset, &mut room, libc::MSG_DONTWAIT);
-            pthread_setcancelstate(before, null_mut());
+            next::seldom::pthread_setcancelstate(before, null_mut());
             piece
         });
         let (piece, may_be_short) = match large {
@@ -573,12 +570,12 @@ unsafe fn send_piece(
     flags: c_int,
 ) -> Result<(usize, usize), i32> {
     let at = if offset.is_null() {
-        libc::lseek(from, 0, libc::SEEK_CUR)
+        sys::lseek(from, 0, libc::SEEK_CUR)?
     } else {
         *offset
     };
     if at < 0 {
-        return Err(next::errno());
+        return Err(libc::EINVAL);
     }
     let buf = room.as_mut_ptr() as *mut u8;
     let got = headwater_host::sys::pread(from, buf, room.len(), at)?;
@@ -590,7 +587,7 @@ unsafe fn send_piece(
         return Err(next::errno());
     }
     if offset.is_null() {
-        libc::lseek(from, sent as off_t, libc::SEEK_CUR);
+        sys::lseek(from, sent as off_t, libc::SEEK_CUR)?;
     } else {
         *offset += sent as off_t;
     }

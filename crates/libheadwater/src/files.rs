@@ -234,13 +234,7 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
 
 /// Is the number one that was given before the program lowered its limit?
 fn beyond_limit(fd: c_int) -> bool {
-    let mut limit = libc::rlimit {
-        rlim_cur: libc::RLIM_INFINITY,
-        rlim_max: libc::RLIM_INFINITY,
-    };
-    // SAFETY: limit is writable. getrlimit is not interposed.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    fd as u64 >= limit.rlim_cur
+    fd as u64 >= sys::limit(libc::RLIMIT_NOFILE, libc::RLIM_INFINITY)
 }
 
 fn keep_errno(does: impl FnOnce()) {

@@ -239,7 +239,7 @@ fn names_of(sockaddr: &[u8], udp: bool) -> Result<(CString, CString)> {
         (&raw mut storage)
             .cast::<u8>()
             .copy_from_nonoverlapping(sockaddr.as_ptr(), sockaddr.len());
-        let said = libc::getnameinfo(
+        let said = next::seldom::getnameinfo(
             (&raw const storage).cast(),
             sockaddr.len() as _,
             host.as_mut_ptr(),

@@ -426,11 +426,10 @@ pub unsafe extern "C-unwind" fn sigset(n: c_int, handler: usize) -> usize {
     if before == libc::SIG_ERR {
         return before;
     }
-    let mut set: libc::sigset_t = core::mem::zeroed();
+    let set = sys::signal_set(sys::signal_bit(n));
     let mut masked: libc::sigset_t = core::mem::zeroed();
-    libc::sigaddset(&mut set, n);
     libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, &mut masked);
-    if libc::sigismember(&masked, n) == 1 {
+    if sys::signals(&masked) & sys::signal_bit(n) != 0 {
         SIG_HOLD
     } else {
         before

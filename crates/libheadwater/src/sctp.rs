@@ -274,8 +274,7 @@ fn send_slowly(h: Handle, what: &Sending<'_>) -> isize {
         outcome
     });
     if outcome == Err(libc::EPIPE) && what.flags & libc::MSG_NOSIGNAL == 0 {
-        // SAFETY: a signal to this thread.
-        unsafe { libc::raise(libc::SIGPIPE) };
+        sys::raise(libc::SIGPIPE);
     }
     answer(outcome, before)
 }

@@ -21,7 +21,6 @@ struct Functions {
 
 unsafe extern "C-unwind" {
     fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut c_void;
-    fn vasprintf(text: *mut *mut c_char, format: *const c_char, args: *mut c_void) -> c_int;
 }
 
 unsafe extern "C-unwind" fn read(cookie: *mut c_void, buf: *mut c_char, n: size_t) -> ssize_t {
@@ -86,7 +85,7 @@ pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
 pub unsafe fn vdprintf(fd: c_int, format: *const c_char, args: *mut c_void) -> Option<c_int> {
     is_known(fd).then_some(())?;
     let mut text = null_mut();
-    let n = vasprintf(&mut text, format, args);
+    let n = next::seldom::vasprintf(&mut text, format, args);
     if n < 0 {
         return Some(n);
     }
@@ -99,7 +98,6 @@ unsafe extern "C" {
     static mut stdin: *mut c_void;
     static mut stdout: *mut c_void;
     static mut stderr: *mut c_void;
-    fn setvbuf(file: *mut c_void, buf: *mut c_char, mode: c_int, size: size_t) -> c_int;
 }
 
 /// The C library's own, while a stream's stands in its place.
@@ -149,7 +147,7 @@ pub unsafe fn follow(fd: c_int) {
     }
     tell_number(file, fd);
     if fd == 2 {
-        setvbuf(file, null_mut(), UNBUFFERED, 0);
+        next::seldom::setvbuf(file, null_mut(), UNBUFFERED, 0);
     }
     original.store(*at, Ordering::Release);
     *at = file;

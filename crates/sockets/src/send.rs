@@ -336,8 +336,7 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
 /// The program has shut this direction, which a keeper still has to end in the kernel.
 fn broken_pipe(flags: i32) -> Step<'static> {
     if flags & libc::MSG_NOSIGNAL == 0 {
-        // SAFETY: as the kernel would.
-        unsafe { libc::raise(libc::SIGPIPE) };
+        sys::raise(libc::SIGPIPE);
     }
     Step::Error(libc::EPIPE)
 }

@@ -44,7 +44,7 @@ pub unsafe extern "C-unwind" fn t_error(message: *const c_char) -> c_int {
     line.extend_from_slice(error::strerror(code).as_bytes());
     if code == error::TSYSERR {
         line.extend_from_slice(b": ");
-        line.extend_from_slice(CStr::from_ptr(libc::strerror(errno)).to_bytes());
+        line.extend_from_slice(CStr::from_ptr(next::seldom::strerror(errno)).to_bytes());
     }
     line.push(b'\n');
     headwater_host::sys::write_all(libc::STDERR_FILENO, &line);

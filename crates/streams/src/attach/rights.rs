@@ -122,8 +122,8 @@ pub fn send_with(
         if credentials {
             let me = libc::ucred {
                 pid: sys::getpid(),
-                uid: libc::geteuid(),
-                gid: libc::getegid(),
+                uid: sys::getuid(),
+                gid: sys::getgid(),
             };
             add(
                 libc::SCM_CREDENTIALS,

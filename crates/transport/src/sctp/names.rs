@@ -3,6 +3,7 @@
 
 use core::net::{IpAddr, Ipv6Addr};
 
+use headwater_host::next::seldom;
 use headwater_host::{process, sys};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TADDRBUSY;
@@ -81,7 +82,7 @@ fn own_addresses() -> Vec<IpAddr> {
     let mut all: *mut libc::ifaddrs = core::ptr::null_mut();
     // SAFETY: the list is read as getifaddrs(3) says, and freed once.
     unsafe {
-        if libc::getifaddrs(&mut all) != 0 {
+        if seldom::getifaddrs(&mut all) != 0 {
             return Vec::new();
         }
         let mut found = Vec::new();
@@ -101,7 +102,7 @@ fn own_addresses() -> Vec<IpAddr> {
                 found.push(plain(addr.ip()));
             }
         }
-        libc::freeifaddrs(all);
+        seldom::freeifaddrs(all);
         found
     }
 }

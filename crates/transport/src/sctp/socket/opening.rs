@@ -566,6 +566,5 @@ fn may_have_low_ports() -> bool {
         .ok()
         .and_then(|t| t.trim().parse().ok())
         .unwrap_or(1024);
-    // SAFETY: asks for a number.
-    first <= 1 || unsafe { libc::geteuid() } == 0
+    first <= 1 || sys::getuid() == 0
 }

@@ -92,16 +92,18 @@ struct NoChild {
     pending: bool,
 }
 
+const CHILD: u64 = sys::signal_bit(libc::SIGCHLD);
+
 impl NoChild {
     fn new() -> NoChild {
         // SAFETY: zeroes are valid sets, and the pointers too.
         unsafe {
-            let [mut child, mut before, mut pending]: [libc::sigset_t; 3] = core::mem::zeroed();
-            libc::sigemptyset(&mut child);
-            libc::sigaddset(&mut child, libc::SIGCHLD);
+            let child = sys::signal_set(CHILD);
+            let mut before: libc::sigset_t = core::mem::zeroed();
             libc::pthread_sigmask(libc::SIG_BLOCK, &child, &mut before);
-            libc::sigpending(&mut pending);
-            let pending = libc::sigismember(&pending, libc::SIGCHLD) == 1;
+            let mut pending = 0u64;
+            let _ = syscall!(Sysno::rt_sigpending, &raw mut pending, size_of::<u64>());
+            let pending = pending & CHILD != 0;
             NoChild { before, pending }
         }
     }
@@ -113,14 +115,17 @@ impl NoChild {
             .is_err_and(|error| error.into_raw() == libc::EINTR)
         {}
         if !self.pending {
-            let now = sys::timespec(0);
-            // SAFETY: as in `new`.
-            unsafe {
-                let mut child: libc::sigset_t = core::mem::zeroed();
-                libc::sigemptyset(&mut child);
-                libc::sigaddset(&mut child, libc::SIGCHLD);
-                libc::sigtimedwait(&child, core::ptr::null_mut(), &now);
-            }
+            let (child, now) = (CHILD, sys::timespec(0));
+            // SAFETY: as in `new`; who it was is not asked.
+            let _ = unsafe {
+                syscall!(
+                    Sysno::rt_sigtimedwait,
+                    &raw const child,
+                    0,
+                    &raw const now,
+                    size_of::<u64>()
+                )
+            };
         }
     }
 }
@@ -152,6 +157,9 @@ fn become_orphan() {
     process::identify();
 }
 
+/// SIGRTMAX: signal(7).
+const HIGHEST: i32 = 64;
+
 /// None of the program's terminal, signals and descriptors.
 fn become_nobody() {
     // SAFETY: plain numbers, and C strings; the one thread of the program that is left is this one.
@@ -159,8 +167,7 @@ fn become_nobody() {
         let _ = syscall!(Sysno::setsid);
         let _ = syscall!(Sysno::chdir, c"/".as_ptr());
         libc::prctl(libc::PR_SET_NAME, c"headwater-keep".as_ptr());
-        let mut none: libc::sigset_t = core::mem::zeroed();
-        for n in 1..libc::SIGRTMAX() {
+        for n in 1..=HIGHEST {
             let usual = if n == libc::SIGPIPE {
                 libc::SIG_IGN
             } else {
@@ -168,7 +175,7 @@ fn become_nobody() {
             };
             libc::signal(n, usual);
         }
-        libc::sigemptyset(&mut none);
+        let none = sys::signal_set(0);
         libc::pthread_sigmask(libc::SIG_SETMASK, &none, core::ptr::null_mut());
     }
     close_descriptors();
