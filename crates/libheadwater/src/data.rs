@@ -15,11 +15,20 @@ use libc::{
 use crate::passed::Passed;
 use crate::{real, result, sctp, streams};
 
-/// Foreign descriptors leave at once, by a tail call: this is every `read` of every file of the program.
+/// Defines a call on a descriptor by what it does for ours. A foreign one is passed on first, without the registers that the rest
+/// needs, which would cost it more than all else.
 macro_rules! unless_foreign {
-    ($fd:expr, $pass:expr) => {
-        if table::lookup($fd).is_none() {
-            return $pass;
+    ($(#[$m:meta])* fn $name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty $body:block) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
+            #[inline(never)]
+            $(#[$m])*
+            unsafe extern "C-unwind" fn ours($fd: c_int $(, $arg: $ty)*) -> $ret $body
+
+            if table::lookup($fd).is_none() {
+                return real::$name($fd $(, $arg)*);
+            }
+            ours($fd $(, $arg)*)
         }
     };
 }
@@ -93,124 +102,122 @@ unsafe fn many<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
     (n > 0 && n <= 1024 && !iov.is_null()).then(|| core::slice::from_raw_parts(iov, n))
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
-    unless_foreign!(fd, real::read(fd, buf, n));
-    if let Some(h) = streams::at(fd) {
-        return streams::read(h, buf, n);
-    }
-    if let Some(h) = sctp::at(fd) {
-        return sctp::readv(h, one(buf, n).as_ptr(), 1);
-    }
-    // Unlike recv(2) of nothing, read(2) of nothing never waits.
-    if n == 0 {
-        return real::read(fd, buf, n);
-    }
-    take(fd, &one(buf, n), 0, &|fd, v| {
-        real::read(fd, v[0].iov_base, v[0].iov_len)
-    })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
-    unless_foreign!(fd, real::write(fd, buf, n));
-    if let Some(h) = streams::at(fd) {
-        return streams::write(h, buf, n);
-    }
-    if let Some(h) = sctp::at(fd) {
-        return sctp::sendv(h, one(buf, n).as_ptr(), 1, 0);
-    }
-    give(fd, &one(buf, n), 0, &|fd, v| {
-        real::write(fd, v[0].iov_base, v[0].iov_len)
-    })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
-    unless_foreign!(fd, real::readv(fd, iov, n));
-    if let Some(h) = streams::at(fd) {
-        return streams::readv(h, iov, n);
-    }
-    if let Some(h) = sctp::at(fd) {
-        return sctp::readv(h, iov, n as usize);
-    }
-    let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
-    match some {
-        Some(v) => take(fd, v, 0, &|fd, v| {
-            real::readv(fd, v.as_ptr(), v.len() as c_int)
-        }),
-        None => real::readv(fd, iov, n),
+unless_foreign! {
+    fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
+        if let Some(h) = streams::at(fd) {
+            return streams::read(h, buf, n);
+        }
+        if let Some(h) = sctp::at(fd) {
+            return sctp::readv(h, one(buf, n).as_ptr(), 1);
+        }
+        // Unlike recv(2) of nothing, read(2) of nothing never waits.
+        if n == 0 {
+            return real::read(fd, buf, n);
+        }
+        take(fd, &one(buf, n), 0, &|fd, v| {
+            real::read(fd, v[0].iov_base, v[0].iov_len)
+        })
     }
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
-    unless_foreign!(fd, real::writev(fd, iov, n));
-    if let Some(h) = streams::at(fd) {
-        return streams::writev(h, iov, n);
-    }
-    if let Some(h) = sctp::at(fd) {
-        return sctp::sendv(h, iov, n as usize, 0);
-    }
-    match many(iov, n as usize) {
-        Some(v) => give(fd, v, 0, &|fd, v| {
-            real::writev(fd, v.as_ptr(), v.len() as c_int)
-        }),
-        None => real::writev(fd, iov, n),
+unless_foreign! {
+    fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
+        if let Some(h) = streams::at(fd) {
+            return streams::write(h, buf, n);
+        }
+        if let Some(h) = sctp::at(fd) {
+            return sctp::sendv(h, one(buf, n).as_ptr(), 1, 0);
+        }
+        give(fd, &one(buf, n), 0, &|fd, v| {
+            real::write(fd, v[0].iov_base, v[0].iov_len)
+        })
     }
 }
 
-/// At no position it is readv(2) with flags, which mean nothing to a socket but for RWF_NOWAIT; at one, the kernel refuses it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn preadv2(
-    fd: c_int,
-    iov: *const iovec,
-    n: c_int,
-    at: off_t,
-    flags: c_int,
-) -> ssize_t {
-    unless_foreign!(fd, real::preadv2(fd, iov, n, at, flags));
-    if at != -1 || flags & !(RWF_NOWAIT | RWF_HIPRI) != 0 {
-        return real::preadv2(fd, iov, n, at, flags);
-    }
-    if let Some(h) = streams::at(fd) {
-        return streams::readv(h, iov, n);
-    }
-    if let Some(h) = sctp::at(fd) {
-        return sctp::readv(h, iov, n as usize);
-    }
-    let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
-    match some {
-        Some(v) => take(fd, v, dontwait(flags), &|fd, v| {
-            real::preadv2(fd, v.as_ptr(), v.len() as c_int, -1, flags)
-        }),
-        None => real::preadv2(fd, iov, n, at, flags),
+unless_foreign! {
+    fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
+        if let Some(h) = streams::at(fd) {
+            return streams::readv(h, iov, n);
+        }
+        if let Some(h) = sctp::at(fd) {
+            return sctp::readv(h, iov, n as usize);
+        }
+        let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
+        match some {
+            Some(v) => take(fd, v, 0, &|fd, v| {
+                real::readv(fd, v.as_ptr(), v.len() as c_int)
+            }),
+            None => real::readv(fd, iov, n),
+        }
     }
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pwritev2(
-    fd: c_int,
-    iov: *const iovec,
-    n: c_int,
-    at: off_t,
-    flags: c_int,
-) -> ssize_t {
-    unless_foreign!(fd, real::pwritev2(fd, iov, n, at, flags));
-    if at != -1 || flags & !(RWF_NOWAIT | RWF_HIPRI) != 0 {
-        return real::pwritev2(fd, iov, n, at, flags);
+unless_foreign! {
+    fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
+        if let Some(h) = streams::at(fd) {
+            return streams::writev(h, iov, n);
+        }
+        if let Some(h) = sctp::at(fd) {
+            return sctp::sendv(h, iov, n as usize, 0);
+        }
+        match many(iov, n as usize) {
+            Some(v) => give(fd, v, 0, &|fd, v| {
+                real::writev(fd, v.as_ptr(), v.len() as c_int)
+            }),
+            None => real::writev(fd, iov, n),
+        }
     }
-    if let Some(h) = streams::at(fd) {
-        return streams::writev(h, iov, n);
+}
+
+unless_foreign! {
+    /// At no position it is readv(2) with flags, which mean nothing to a socket but for RWF_NOWAIT; at one, the kernel refuses it.
+    fn preadv2(
+        fd: c_int,
+        iov: *const iovec,
+        n: c_int,
+        at: off_t,
+        flags: c_int) -> ssize_t {
+        if at != -1 || flags & !(RWF_NOWAIT | RWF_HIPRI) != 0 {
+            return real::preadv2(fd, iov, n, at, flags);
+        }
+        if let Some(h) = streams::at(fd) {
+            return streams::readv(h, iov, n);
+        }
+        if let Some(h) = sctp::at(fd) {
+            return sctp::readv(h, iov, n as usize);
+        }
+        let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
+        match some {
+            Some(v) => take(fd, v, dontwait(flags), &|fd, v| {
+                real::preadv2(fd, v.as_ptr(), v.len() as c_int, -1, flags)
+            }),
+            None => real::preadv2(fd, iov, n, at, flags),
+        }
     }
-    if let Some(h) = sctp::at(fd) {
-        return sctp::sendv(h, iov, n as usize, dontwait(flags));
-    }
-    match many(iov, n as usize) {
-        Some(v) => give(fd, v, dontwait(flags), &|fd, v| {
-            real::pwritev2(fd, v.as_ptr(), v.len() as c_int, -1, flags)
-        }),
-        None => real::pwritev2(fd, iov, n, at, flags),
+}
+
+unless_foreign! {
+    fn pwritev2(
+        fd: c_int,
+        iov: *const iovec,
+        n: c_int,
+        at: off_t,
+        flags: c_int) -> ssize_t {
+        if at != -1 || flags & !(RWF_NOWAIT | RWF_HIPRI) != 0 {
+            return real::pwritev2(fd, iov, n, at, flags);
+        }
+        if let Some(h) = streams::at(fd) {
+            return streams::writev(h, iov, n);
+        }
+        if let Some(h) = sctp::at(fd) {
+            return sctp::sendv(h, iov, n as usize, dontwait(flags));
+        }
+        match many(iov, n as usize) {
+            Some(v) => give(fd, v, dontwait(flags), &|fd, v| {
+                real::pwritev2(fd, v.as_ptr(), v.len() as c_int, -1, flags)
+            }),
+            None => real::pwritev2(fd, iov, n, at, flags),
+        }
     }
 }
 
@@ -225,116 +232,112 @@ fn dontwait(flags: c_int) -> c_int {
     }
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn recv(
-    fd: c_int,
-    buf: *mut c_void,
-    n: size_t,
-    flags: c_int,
-) -> ssize_t {
-    unless_foreign!(fd, real::recv(fd, buf, n, flags));
-    no_stream!(fd);
-    if let Some(h) = sctp::at(fd) {
-        return sctp::recvfrom(h, &one(buf, n), flags, null_mut(), null_mut());
+unless_foreign! {
+    fn recv(
+        fd: c_int,
+        buf: *mut c_void,
+        n: size_t,
+        flags: c_int) -> ssize_t {
+        no_stream!(fd);
+        if let Some(h) = sctp::at(fd) {
+            return sctp::recvfrom(h, &one(buf, n), flags, null_mut(), null_mut());
+        }
+        take(fd, &one(buf, n), flags, &|fd, v| {
+            real::recv(fd, v[0].iov_base, v[0].iov_len, flags)
+        })
     }
-    take(fd, &one(buf, n), flags, &|fd, v| {
-        real::recv(fd, v[0].iov_base, v[0].iov_len, flags)
-    })
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn send(
-    fd: c_int,
-    buf: *const c_void,
-    n: size_t,
-    flags: c_int,
-) -> ssize_t {
-    unless_foreign!(fd, real::send(fd, buf, n, flags));
-    no_stream!(fd);
-    if let Some(h) = sctp::at(fd) {
-        return sctp::sendto(h, &one(buf, n), flags, null(), 0);
+unless_foreign! {
+    fn send(
+        fd: c_int,
+        buf: *const c_void,
+        n: size_t,
+        flags: c_int) -> ssize_t {
+        no_stream!(fd);
+        if let Some(h) = sctp::at(fd) {
+            return sctp::sendto(h, &one(buf, n), flags, null(), 0);
+        }
+        give(fd, &one(buf, n), flags, &|fd, v| {
+            real::send(fd, v[0].iov_base, v[0].iov_len, flags)
+        })
     }
-    give(fd, &one(buf, n), flags, &|fd, v| {
-        real::send(fd, v[0].iov_base, v[0].iov_len, flags)
-    })
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn recvfrom(
-    fd: c_int,
-    buf: *mut c_void,
-    n: size_t,
-    flags: c_int,
-    from: *mut sockaddr,
-    len: *mut socklen_t,
-) -> ssize_t {
-    unless_foreign!(fd, real::recvfrom(fd, buf, n, flags, from, len));
-    no_stream!(fd);
-    if let Some(h) = sctp::at(fd) {
-        return sctp::recvfrom(h, &one(buf, n), flags, from, len);
-    }
-    let by_kernel = Cell::new(false);
-    let r = take(fd, &one(buf, n), flags, &|fd, v| {
-        by_kernel.set(true);
-        real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len)
-    });
-    // A connected stream names no sender.
-    if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
-        *len = 0;
-    }
-    r
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sendto(
-    fd: c_int,
-    buf: *const c_void,
-    n: size_t,
-    flags: c_int,
-    to: *const sockaddr,
-    len: socklen_t,
-) -> ssize_t {
-    unless_foreign!(fd, real::sendto(fd, buf, n, flags, to, len));
-    no_stream!(fd);
-    if let Some(h) = sctp::at(fd) {
-        return sctp::sendto(h, &one(buf, n), flags, to, len);
-    }
-    give(fd, &one(buf, n), flags, &|fd, v| {
-        real::sendto(fd, v[0].iov_base, v[0].iov_len, flags, to, len)
-    })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
-    unless_foreign!(fd, real::recvmsg(fd, msg, flags));
-    no_stream!(fd);
-    if let Some(h) = sctp::at(fd) {
-        return sctp::recvmsg(h, msg, flags);
-    }
-    if table::socket(fd).is_none() || msg.is_null() {
-        return real::recvmsg(fd, msg, flags);
-    }
-    let Some(v) = many((*msg).msg_iov, (*msg).msg_iovlen) else {
-        return real::recvmsg(fd, msg, flags);
-    };
-    let by_kernel = Cell::new(false);
-    // By the kernel come control messages too.
-    let r = take(fd, v, flags, &|fd, v| {
-        by_kernel.set(true);
-        let mut own = *msg;
-        (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
-        let r = real::recvmsg(fd, &mut own, flags);
-        (*msg).msg_namelen = own.msg_namelen;
-        (*msg).msg_controllen = own.msg_controllen;
-        (*msg).msg_flags = own.msg_flags;
+unless_foreign! {
+    fn recvfrom(
+        fd: c_int,
+        buf: *mut c_void,
+        n: size_t,
+        flags: c_int,
+        from: *mut sockaddr,
+        len: *mut socklen_t) -> ssize_t {
+        no_stream!(fd);
+        if let Some(h) = sctp::at(fd) {
+            return sctp::recvfrom(h, &one(buf, n), flags, from, len);
+        }
+        let by_kernel = Cell::new(false);
+        let r = take(fd, &one(buf, n), flags, &|fd, v| {
+            by_kernel.set(true);
+            real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len)
+        });
+        // A connected stream names no sender.
+        if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
+            *len = 0;
+        }
         r
-    });
-    if r >= 0 && !by_kernel.get() {
-        (*msg).msg_namelen = 0;
-        (*msg).msg_controllen = 0;
-        (*msg).msg_flags = 0;
     }
-    r
+}
+
+unless_foreign! {
+    fn sendto(
+        fd: c_int,
+        buf: *const c_void,
+        n: size_t,
+        flags: c_int,
+        to: *const sockaddr,
+        len: socklen_t) -> ssize_t {
+        no_stream!(fd);
+        if let Some(h) = sctp::at(fd) {
+            return sctp::sendto(h, &one(buf, n), flags, to, len);
+        }
+        give(fd, &one(buf, n), flags, &|fd, v| {
+            real::sendto(fd, v[0].iov_base, v[0].iov_len, flags, to, len)
+        })
+    }
+}
+
+unless_foreign! {
+    fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+        no_stream!(fd);
+        if let Some(h) = sctp::at(fd) {
+            return sctp::recvmsg(h, msg, flags);
+        }
+        if table::socket(fd).is_none() || msg.is_null() {
+            return real::recvmsg(fd, msg, flags);
+        }
+        let Some(v) = many((*msg).msg_iov, (*msg).msg_iovlen) else {
+            return real::recvmsg(fd, msg, flags);
+        };
+        let by_kernel = Cell::new(false);
+        // By the kernel come control messages too.
+        let r = take(fd, v, flags, &|fd, v| {
+            by_kernel.set(true);
+            let mut own = *msg;
+            (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
+            let r = real::recvmsg(fd, &mut own, flags);
+            (*msg).msg_namelen = own.msg_namelen;
+            (*msg).msg_controllen = own.msg_controllen;
+            (*msg).msg_flags = own.msg_flags;
+            r
+        });
+        if r >= 0 && !by_kernel.get() {
+            (*msg).msg_namelen = 0;
+            (*msg).msg_controllen = 0;
+            (*msg).msg_flags = 0;
+        }
+        r
+    }
 }
 
 #[unsafe(no_mangle)]
