@@ -1,4 +1,5 @@
-/* Processes that are killed at any moment, and those that see it: kills server PORT WORKERS | kills client KIND READY SEED PORT...
+/* Processes that are killed at any moment, and those that see it:
+ * kills server PORT WORKERS | kills client KIND READY SEED PORT... | kills pair
  *
  * The server keeps so many workers at one listener, and starts another for each one that is killed. A client exchanges what it can
  * check with all ports; of an end that is killed it may see what TCP shows, which is the end of file or a reset, and
@@ -268,8 +269,63 @@ static int shared_client(int ready, int port) {
     return 0;
 }
 
+/* What the ends of a pair do, each in a third of which another process has the server's end; false when the other end has gone. */
+enum { THIRD = 20, EACH = 64 };
+
+static int answer(struct link *l) {
+    unsigned char buf[EACH];
+    for (int i = 0; i < THIRD; i++) {
+        for (size_t n = 0; n < EACH;) {
+            ssize_t r = recv(l->fd, buf + n, EACH - n, 0);
+            if (r <= 0 && is_loss(r))
+                return 0;
+            check(buf + n, l->got, must(r));
+            l->got += r, n += r;
+        }
+        ssize_t w = send(l->fd, buf, EACH, MSG_NOSIGNAL);
+        if (w < 0 && is_loss(w))
+            return 0;
+        l->sent += must(w);
+    }
+    return 1;
+}
+
+/* Two processes and a connection, later three, any of which may be killed: the others end, with what they have. */
+static int pair(void) {
+    struct link l = {0};
+    int listener = listen_somewhere(&l.at);
+    pid_t client = must(fork());
+    if (client == 0) {
+        close(listener);
+        l.fd = must(socket(AF_INET, SOCK_STREAM, 0));
+        if (connect(l.fd, (struct sockaddr *)&l.at, sizeof l.at) == 0)
+            for (int i = 0; i < 3 * THIRD && exchange_blocking(&l, EACH); i++) {
+            }
+        exit(0);
+    }
+    struct pollfd p[2] = {{listener, POLLIN, 0}, {must(syscall(SYS_pidfd_open, client, 0)), POLLIN, 0}};
+    must(poll(p, 2, -1));
+    if (p[0].revents) {
+        l.fd = must(accept(listener, NULL, NULL));
+        int status = 0, lives = answer(&l);
+        pid_t sharing = must(fork());
+        if (sharing == 0)
+            exit(!lives || !answer(&l));
+        must(waitpid(sharing, &status, 0));
+        l.got += THIRD * EACH, l.sent += THIRD * EACH;
+        if (status == 0)
+            answer(&l);
+        close(l.fd);
+    }
+    close(listener);
+    must(waitpid(client, NULL, 0));
+    return 0;
+}
+
 int main(int argc, char **argv) {
     int n[8] = {0};
+    if (argc == 2)
+        return pair();
     if (argc < 4)
         return 2;
     for (int i = 2; i < argc && i < 10; i++)

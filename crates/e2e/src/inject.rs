@@ -3,7 +3,7 @@
 //! The program is traced (ptrace(2)). Where a call is made from within the library's text, it is the library's own: what it passes
 //! through for the program, it passes to the C library. Of those that may fail ([`faults`]) the `n`th in all processes of the
 //! program is not made, and gives the error instead; with [`Plan::lasting`], so do all later ones of its kind, as where something
-//! has run out.
+//! has run out. With [`Plan::kills`] its process is killed there.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -31,6 +31,8 @@ pub struct Plan {
     pub error: u64,
     /// All later calls of the same kind fail too.
     pub lasting: bool,
+    /// All of the library's own calls count, and instead of making that one its process is killed.
+    pub kills: bool,
     /// From that call on there is no memory to be had either, and nothing of what the library has in store is left.
     pub starved: Option<Starved>,
 }
@@ -40,6 +42,7 @@ impl Plan {
         at: 0,
         error: 0,
         lasting: false,
+        kills: false,
         starved: None,
     };
 }
@@ -301,8 +304,8 @@ impl Tracer {
         let mut is_counted = false;
         if inside {
             let errors = faults::of(&call, &space.made);
-            is_counted = !errors.is_empty();
-            if is_counted && counted + 1 == plan.at {
+            is_counted = plan.kills || !errors.is_empty();
+            if !errors.is_empty() && counted + 1 == plan.at {
                 failing = Some(errors[(plan.error % errors.len() as u64) as usize]);
             } else if plan.lasting && is_counted {
                 failing = failed
@@ -341,6 +344,11 @@ impl Tracer {
                 pid,
                 stack: stop::stack(pid, call.sp, text.unwrap_or_default(), base),
             });
+        }
+        if at_fault && plan.kills {
+            // SAFETY: traced by us, so not reaped.
+            unsafe { libc::kill(stop::group(pid), libc::SIGKILL) };
+            return;
         }
         let task = self.tasks.entry(pid).or_default();
         task.failing = failing;

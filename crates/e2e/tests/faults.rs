@@ -116,6 +116,7 @@ fn plans(calls: u64, share: Option<u64>, chance: &mut Chance) -> Vec<Plan> {
         at,
         error,
         lasting: kind == 1,
+        kills: false,
         starved: starved.filter(|_| kind == 2),
     };
     let Some(some) = share else {

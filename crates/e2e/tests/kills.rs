@@ -12,10 +12,14 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use headwater_e2e::census::{self, Holds, Series};
-use headwater_e2e::{Lab, Mode, PATIENCE, compile, network};
+use headwater_e2e::inject::{self, Plan, Ran};
+use headwater_e2e::{Lab, Mode, PATIENCE, compile, lab, network};
+use headwater_testkit::needs;
 
 /// Rounds of an ordinary run of the tests.
 const ROUNDS: u64 = 500;
+/// Nothing that is traced takes a tenth of it unless it hangs.
+const BOUND: Duration = Duration::from_secs(10);
 /// Workers of the server that is killed.
 const WORKERS: usize = 2;
 /// Ups and downs of the same work: what was shared with the dead is kept for up to a second, so it depends on how fast they die.
@@ -407,4 +411,62 @@ fn await_no_more_than(name: &str, pid: u32, bound: Holds) {
         assert!(waited < PATIENCE, "{name} keeps {holds}; bound: {bound}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Kills the process that is about to make the `at`th of the library's own calls; what is wrong then, with those who are left or
+/// with the same program afterwards.
+fn wrong_after_a_kill(run: impl Fn(Plan) -> Ran, at: u64) -> Option<String> {
+    let before = network::memory_segments();
+    let plan = Plan { at, ..KILLED };
+    let ran = run(plan);
+    let call = ran.fault.as_ref().map(|f| f.describe(&lab::library()));
+    let tell = |what: String| Some(format!("{what}\n{}{}", call.unwrap_or_default(), ran.err));
+    if ran.status.is_none() || !ran.fatal.is_empty() || !ran.err.is_empty() {
+        return tell(format!("{}, signals {:?}", ran.ended_with(), ran.fatal));
+    }
+    let again = run(Plan::NONE);
+    if !again.status.is_some_and(|s| s.success()) {
+        return tell(format!("{} afterwards: {}", again.ended_with(), again.err));
+    }
+    match network::memory_segments().saturating_sub(before) {
+        0 => None,
+        left => tell(format!("{left} segments of System V are left")),
+    }
+}
+
+const KILLED: Plan = Plan {
+    kills: true,
+    ..Plan::NONE
+};
+
+/// Two ends, one of which is shared for a while, and one process is killed before each of the library's own system calls: those
+/// who are left end, and whoever comes afterwards finds nothing in the way and leaves nothing.
+#[test]
+fn killed_at_any_call() {
+    needs!("root");
+    assert!(network::isolate_memory(), "root may");
+    let rounds = variable("HEADWATER_ROUNDS").unwrap_or(ROUNDS);
+    let seed = variable("HEADWATER_SEED").unwrap_or(std::process::id() as u64);
+    let lab = Lab::new(Mode::Accelerated);
+    let run = |plan| {
+        let mut c = lab.command(compile::program("kills", &[]));
+        c.arg("pair");
+        inject::run(c, &lab.path(""), &lab::library(), plan, BOUND)
+    };
+    let plain = run(KILLED);
+    assert!(plain.status.is_some_and(|s| s.success()), "{plain:?}");
+    // All, or a share of them from anywhere on.
+    let calls = plain.calls;
+    let share = calls.min(rounds / 25);
+    let (first, begun) = (Chance(seed).below(calls), Instant::now());
+    let at = |i| (first + i * calls / share) % calls + 1;
+    let failures: Vec<String> = (0..share)
+        .filter_map(|i| wrong_after_a_kill(run, at(i)))
+        .collect();
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("killed at {share} of {calls} calls in {seconds:.1} s");
+    let (n, all) = (failures.len(), failures.join("\n"));
+    assert!(n == 0, "HEADWATER_SEED={seed}, {n} failures\n{all}");
+    let carried = lab.lines().iter().filter(|l| l.accelerated > 0).count() as u64;
+    assert!(carried >= share, "{}", lab.lines_text());
 }

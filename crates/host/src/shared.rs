@@ -3,7 +3,8 @@
 //! It is a System V segment, and the file says which one. A mapped file would be simpler, but whoever may write to a file may
 //! truncate it, and on a full file system it has holes: either is SIGBUS at the next access. A segment can't shrink, and takes
 //! nothing from the folder's file system. It is marked for removal as soon as it is made, so it lasts for as long as some
-//! process has it attached: nothing is left behind, and a folder that is deleted under running programs (RemoveIPC= of
+//! process has it attached: nothing is left behind (whoever is killed before that has left its key in the file, by which the next
+//! removes it), and a folder that is deleted under running programs (RemoveIPC= of
 //! logind.conf(5)) takes nothing away from them. Programs that come later make another.
 //!
 //! Segments belong to an IPC namespace, so each of these has a file of its own.
@@ -85,11 +86,13 @@ struct Header {
 }
 
 const MAGIC: u64 = u64::from_le_bytes(*b"HWSHARED");
+/// In the file while a segment is made.
+const MAKING: u64 = u64::from_le_bytes(*b"HWMAKING");
 const HEADER: usize = size_of::<Header>();
 /// Marked for removal, in `shm_perm.mode`: shmctl(2).
 const REMOVED: u32 = 0o1000;
 
-/// What the file holds.
+/// What the file holds: which segment it leads to, or the key of one that is just made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct Record {
@@ -234,7 +237,7 @@ fn attach_by(
     if Access::of_file(&st) != Some(access) {
         return Err(OpenError::Unsafe("file"));
     }
-    if let Some(at) = recorded(file).and_then(|r| attach(&r, access, size)) {
+    if let Some(at) = recorded(file, MAGIC).and_then(|r| attach(&r, access, size)) {
         return Ok(Some(at));
     }
     if !create {
@@ -247,16 +250,19 @@ fn attach_by(
     // Others may have been here first, or the file may have been deleted meanwhile: looked at once more.
     let current =
         sys::stat(path).is_ok_and(|now| (now.st_dev, now.st_ino) == (st.st_dev, st.st_ino));
-    let attached = match recorded(file).and_then(|r| attach(&r, access, size)) {
+    let attached = match recorded(file, MAGIC).and_then(|r| attach(&r, access, size)) {
         _ if !current => Ok(None),
         Some(at) => Ok(Some(at)),
-        None => make(file, access, st.st_gid, size).map(Some),
+        None => {
+            recorded(file, MAKING).inspect(|r| remove_unfinished(r, size));
+            make(file, access, st.st_gid, size).map(Some)
+        }
     };
     let _ = sys::flock(file, libc::LOCK_UN);
     attached
 }
 
-fn recorded(file: i32) -> Option<Record> {
+fn recorded(file: i32, magic: u64) -> Option<Record> {
     let mut r = Record {
         magic: 0,
         token: 0,
@@ -264,7 +270,7 @@ fn recorded(file: i32) -> Option<Record> {
     };
     // SAFETY: r is writable, and any bits are a valid Record.
     let n = unsafe { sys::pread(file, (&raw mut r).cast(), size_of::<Record>(), 0) };
-    (n == Ok(size_of::<Record>()) && r.magic == MAGIC).then_some(r)
+    (n == Ok(size_of::<Record>()) && r.magic == magic).then_some(r)
 }
 
 /// Attaches a segment, if it is there, of the right kind, and of somebody who may use the folder.
@@ -294,10 +300,43 @@ fn attach(record: &Record, access: Access, size: usize) -> Option<*mut u8> {
     None
 }
 
-/// Makes a segment, and the file lead to it.
+/// Removes what a process has made that was killed before it could mark it for removal. The file is locked, so nobody is at it.
+fn remove_unfinished(record: &Record, size: usize) {
+    let key = record.segment as i32;
+    if key == libc::IPC_PRIVATE {
+        return;
+    }
+    let Ok(id) = sys::shmget_made(key) else {
+        return;
+    };
+    // Whoever may write the file may name any key: nothing else looks like this.
+    let is_unfinished = |st: libc::shmid_ds| {
+        let p = &st.shm_perm;
+        let uids = [p.uid, p.cuid];
+        st.shm_segsz == HEADER + size
+            && st.shm_nattch == 0
+            && p.mode as u32 & REMOVED == 0
+            && uids == [sys::getuid(); 2]
+    };
+    if sys::shm_stat(id).is_ok_and(is_unfinished) {
+        let _ = sys::shm_remove(id);
+    }
+}
+
+/// Makes a segment, and the file lead to it. Its key is in the file before there is one, so that it is found whenever this
+/// process is killed.
 fn make(file: i32, access: Access, gid: u32, size: usize) -> Result<*mut u8, OpenError> {
     let failed = |e| OpenError::Failed("memory", e);
-    let id = sys::shmget(HEADER + size, access.mode()).map_err(failed)?;
+    let token = (process::owner().bits()).rotate_left(32) ^ sys::now();
+    let key = (token ^ token >> 32) as i32 | 1;
+    let mut record = Record {
+        magic: MAKING,
+        token,
+        segment: key as u32 as u64,
+    };
+    let written = |e| OpenError::Failed("file", e);
+    write_record(file, &record).map_err(written)?;
+    let id = sys::shmget_new(key, HEADER + size, access.mode()).map_err(failed)?;
     let attached = sys::shmat(id).and_then(|at| {
         if access == Access::Peers {
             sys::shm_set_group(id, gid)?;
@@ -307,17 +346,12 @@ fn make(file: i32, access: Access, gid: u32, size: usize) -> Result<*mut u8, Ope
     // From here on it is gone with the last process that has it.
     let removed = sys::shm_remove(id);
     let at = attached.map_err(failed)?;
-    let token = (process::owner().bits()).rotate_left(32) ^ sys::now();
     // SAFETY: attached, and zero: valid for a Header.
     let h = unsafe { &*(at as *const Header) };
     h.token.store(token, Ordering::Relaxed);
     h.size.store(size as u64, Ordering::Relaxed);
     h.magic.store(MAGIC, Ordering::Release);
-    let record = Record {
-        magic: MAGIC,
-        token,
-        segment: id as u64,
-    };
+    (record.magic, record.segment) = (MAGIC, id as u64);
     match removed.and_then(|()| write_record(file, &record)) {
         Ok(()) => Ok(at.wrapping_add(HEADER)),
         Err(e) => {
@@ -415,6 +449,27 @@ mod tests {
         assert_eq!(first_word(&opened.unwrap()).load(Ordering::Relaxed), 0);
         let st = sys::shm_stat(id).unwrap();
         assert_eq!(st.shm_nattch, 0);
+        sys::shm_remove(id).unwrap();
+    }
+
+    #[test]
+    fn what_was_killed_while_it_made_a_segment_left_it_to_the_next() {
+        let (_dir, folder) = folder();
+        drop(Shared::open(&folder, "a", SIZE, true).unwrap());
+        let left = |size| {
+            let key = sys::now() as i32 | 1;
+            let id = sys::shmget_new(key, size, 0o600).unwrap();
+            let record = [MAKING, 1, key as u32 as u64].map(u64::to_le_bytes);
+            std::fs::write(only_file(&folder), record.concat()).unwrap();
+            id
+        };
+        let id = left(HEADER + SIZE);
+        drop(Shared::open(&folder, "a", SIZE, true).unwrap());
+        assert!(sys::shm_stat(id).is_err());
+        // Nothing of ours looks like that.
+        let id = left(HEADER + SIZE + 1);
+        drop(Shared::open(&folder, "a", SIZE, true).unwrap());
+        assert!(sys::shm_stat(id).is_ok());
         sys::shm_remove(id).unwrap();
     }
 

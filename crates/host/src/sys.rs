@@ -403,9 +403,20 @@ pub fn lock_byte(fd: i32, cmd: i32, kind: i32, at: u64) -> Result<libc::flock> {
 
 /// shmget(2) of a private segment.
 pub fn shmget(size: usize, mode: u32) -> Result<i32> {
-    let flags = libc::IPC_CREAT | mode as i32;
+    shmget_new(libc::IPC_PRIVATE, size, mode)
+}
+
+/// shmget(2) of a segment that nobody has made by this key.
+pub fn shmget_new(key: i32, size: usize, mode: u32) -> Result<i32> {
+    let flags = libc::IPC_CREAT | libc::IPC_EXCL | mode as i32;
     // SAFETY: integers only.
-    unsafe { call!(shmget, libc::IPC_PRIVATE, size, flags) }.map(|id| id as i32)
+    unsafe { call!(shmget, key, size, flags) }.map(|id| id as i32)
+}
+
+/// shmget(2) of a segment that somebody has made by this key.
+pub fn shmget_made(key: i32) -> Result<i32> {
+    // SAFETY: integers only.
+    unsafe { call!(shmget, key, 0, 0) }.map(|id| id as i32)
 }
 
 /// shmat(2), readable and writable, anywhere.
