@@ -101,9 +101,19 @@ fn drop_watches(which: impl Fn(&Watch) -> bool) {
 /// The thread is to run [`local::tick`] and the executive's timers at `at` (CLOCK_MONOTONIC, nanoseconds), or earlier.
 pub fn alarm(at: u64) {
     let before = BACKGROUND.alarm.fetch_min(at, Ordering::SeqCst);
-    if at < before && start().is_ok() {
-        headwater_channel::bell::ring(BACKGROUND.wake.load(Ordering::Acquire));
+    if at >= before {
+        return;
     }
+    match start() {
+        Ok(()) => headwater_channel::bell::ring(BACKGROUND.wake.load(Ordering::Acquire)),
+        // The next alarm is another try.
+        Err(_) => BACKGROUND.alarm.store(u64::MAX, Ordering::SeqCst),
+    }
+}
+
+/// For what works by the background thread alone: it runs, or why it can't.
+pub fn begin() -> sys::Result<()> {
+    start()
 }
 
 /// A head was closed.
@@ -178,6 +188,7 @@ fn start() -> sys::Result<()> {
     }
     BACKGROUND.wake.store(wake, Ordering::Release);
     headwater_host::thread::spawn(run).inspect_err(|_| {
+        BACKGROUND.wake.store(-1, Ordering::Release);
         BACKGROUND.epoll.store(-1, Ordering::Release);
         hidden::close(wake);
         hidden::close(ep);

@@ -8,6 +8,7 @@ use headwater_host::{next, table};
 
 use super::requests::{self, ioctl_message};
 use super::{Head, life, local};
+use crate::background;
 use crate::ddi::*;
 use crate::exec::attach::{Above, link_lower, unlink_lower};
 use crate::exec::guarded::{Entered, Guarded};
@@ -77,6 +78,8 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
         .filter(|tab| !tab.st_muxwinit.is_null())
         .ok_or(libc::EINVAL)?;
     local::begin(lower)?;
+    // Who waits above is woken for what comes below.
+    background::begin()?;
     let keep = headwater_host::hidden::hide_needed(sys::dup_above(fd, 0)?)?;
     let id = {
         let mut table = LINKS.enter();

@@ -81,7 +81,13 @@ pub fn save(here: bool) -> String {
     let own = |socket: &Socket| socket.remote.get().is_none().then(|| owner::id(socket));
     if let Some(text) = sockets_of(&open, &all, own) {
         let mine = all.iter().filter(|socket| own(socket).is_some());
-        if let Some(presence) = share(mine.cloned().collect()) {
+        // Of one that is spawned this process is the owner, by a thread of its own.
+        let served = here || serving::start();
+        let shared = match served {
+            true => share(mine.cloned().collect()),
+            false => nobody(),
+        };
+        if let Some(presence) = shared {
             links.push(describe(presence, &text));
         }
     }
@@ -143,6 +149,15 @@ fn share(sockets: Vec<Arc<Socket>>) -> Option<i32> {
     Some(images)
 }
 
+/// A presence at nobody: each call of the new image says so at once.
+fn nobody() -> Option<i32> {
+    let [none, images] = wire::pair(libc::SOCK_SEQPACKET).ok()?;
+    hidden::close(none);
+    let _ = sys::fcntl(images, libc::F_SETFD, 0);
+    PASSED.enter().own = Some((images, Vec::new()));
+    Some(images)
+}
+
 /// The image goes, and with it what is not passed on: other holders of ends in shared memory are to know that.
 pub fn let_go() {
     let mut passed = PASSED.enter();
@@ -168,7 +183,6 @@ pub fn spawned() {
         return;
     }
     made.into_iter().for_each(hidden::close);
-    serving::start();
     if let Some(owner) = OWNER.enter().as_ref() {
         bell::ring(owner.bell);
     }

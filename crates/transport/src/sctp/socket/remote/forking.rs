@@ -116,6 +116,10 @@ fn share(owner: &mut Option<Owner>, sockets: &[(Arc<Socket>, Kept)]) -> i32 {
         *owner = Owner::new().ok();
     }
     let Some(owner) = owner else { return -1 };
+    // A child whose calls nobody serves is not to wait for an answer.
+    if !serving::start() {
+        return -1;
+    }
     let Ok([mine, childs]) = wire::pair(libc::SOCK_SEQPACKET) else {
         return -1;
     };
@@ -124,7 +128,6 @@ fn share(owner: &mut Option<Owner>, sockets: &[(Arc<Socket>, Kept)]) -> i32 {
         .map(|(socket, _)| owner.share(socket, true))
         .collect();
     owner.adopt(mine, ids.into_iter());
-    serving::start();
     bell::ring(owner.bell);
     childs
 }

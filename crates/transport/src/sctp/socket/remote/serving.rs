@@ -22,16 +22,18 @@ const REST: u64 = 2_000_000;
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// Starts the thread if there is none.
-pub fn start() {
+/// Starts the thread if there is none. False: there can't be one.
+pub fn start() -> bool {
     if RUNNING.swap(true, Ordering::AcqRel) {
-        return;
+        return true;
     }
-    if let Err(errno) = headwater_host::thread::spawn(run) {
+    let started = headwater_host::thread::spawn(run);
+    if let Err(errno) = started {
         RUNNING.store(false, Ordering::Release);
         let told = format_args!("no thread for the sockets of children (errno {errno})");
         log::write(Level::Warn, told);
     }
+    started.is_ok()
 }
 
 /// In a child: the thread is the parent's.
