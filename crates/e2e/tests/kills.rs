@@ -17,19 +17,23 @@ use headwater_e2e::{Lab, Mode, PATIENCE, compile, lab, network};
 use headwater_testkit::needs;
 
 /// Rounds of an ordinary run of the tests.
-const ROUNDS: u64 = 500;
+const ROUNDS: u64 = 400;
 /// Nothing that is traced takes a tenth of it unless it hangs.
 const BOUND: Duration = Duration::from_secs(10);
 /// Workers of the server that is killed.
 const WORKERS: usize = 2;
-/// Ups and downs of the same work: what was shared with the dead is kept for up to a second, so it depends on how fast they die.
-const UNDER_WAY: Holds = Holds {
-    descriptors: 120,
-    segments: 35,
-    attached: 0,
-    mappings: 110,
-    memory: 16 << 10,
-};
+/// Ups and downs of the same work for each kill of a second: what was shared with the dead is kept for up to a second, a segment with
+/// its three descriptors for each, and something for what is under way.
+fn under_way(kills: u64) -> Holds {
+    let segments = 32 + 2 * kills;
+    Holds {
+        descriptors: 3 * segments,
+        segments,
+        attached: 0,
+        mappings: 3 * segments,
+        memory: (4 << 10) + 256 * segments,
+    }
+}
 /// What may be more when nobody has died for a while: a segment or two that each of the clients has used and may use again,
 /// with its three descriptors, and memory in pieces.
 const SETTLED: Holds = Holds {
@@ -379,7 +383,9 @@ fn play(lab: &Lab, seed: u64, rounds: u64) {
         "{rounds} rounds took {:.1} s",
         begun.elapsed().as_secs_f64()
     );
-    series.iter().for_each(|s| s.assert_flat(UNDER_WAY));
+    let kills = rounds as f64 / begun.elapsed().as_secs_f64();
+    let slack = under_way(kills.ceil() as u64);
+    series.iter().for_each(|s| s.assert_flat(slack));
     for (name, (pid, before)) in names.into_iter().zip(stays.into_iter().zip(before)) {
         await_no_more_than(name, pid, before.plus(SETTLED));
     }
