@@ -3,19 +3,26 @@
 #![forbid(unsafe_code)]
 
 mod association;
+mod options;
 
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
 use headwater_host::board::{Addr, Board, Tuple};
 use headwater_host::config::Config;
+use headwater_host::image;
 use headwater_sctp::wire::Packet;
+use headwater_sockets::inherit::Heir;
 use headwater_streams::tunables::Tunables;
 use headwater_tpi::option::Options;
 use headwater_tpi::{Indication, Request};
+use headwater_transport::ip::icmp;
 use headwater_transport::sctp::socket::control;
 
 pub use association::association;
+pub use options::Endpoints;
 
 /// SCTP packets by themselves.
 pub fn packet(bytes: &[u8]) {
@@ -46,6 +53,51 @@ pub fn control(bytes: &[u8]) {
         control::fit(&mut cut, room);
         assert!(cut.len() <= room.min(bytes.len()));
     }
+}
+
+/// Errors of ICMP, and what they quote.
+pub fn icmp(bytes: &[u8]) {
+    let Some((first, message)) = bytes.split_first() else {
+        return;
+    };
+    if let Some(report) = icmp::report(first & 1 != 0, message) {
+        assert!(report.quoted.len() <= message.len());
+        report.ports();
+    }
+    icmp::ipv4(message);
+}
+
+/// What an image is told of the connections that it inherits.
+pub fn heirs(bytes: &[u8]) {
+    for text in String::from_utf8_lossy(bytes).split(';') {
+        if let Some(heir) = Heir::parse(text) {
+            let again = Heir::parse(heir.text().trim_end_matches(';'));
+            assert_eq!(again, Some(heir));
+        }
+    }
+}
+
+/// A program that is about to be started: a file in `folder`. The first byte chooses what its beginning says that it is.
+pub fn program(folder: &Path, bytes: &[u8]) {
+    let Some((first, rest)) = bytes.split_first() else {
+        return;
+    };
+    let mut text = rest.to_vec();
+    match first % 4 {
+        0 => {}
+        1 => text.splice(..0, *b"#! /").for_each(drop),
+        _ if text.len() < 64 => {}
+        _ => {
+            // The class is 64 bits, the machine x86-64.
+            text[..5].copy_from_slice(b"\x7fELF\x02");
+            text[18..20].copy_from_slice(&[62, 0]);
+        }
+    }
+    let path = folder.join("program");
+    std::fs::write(&path, text).expect("a file of our own");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("as above");
+    let path = CString::new(path.as_os_str().as_bytes()).expect("a plain name");
+    image::of_program(&path);
 }
 
 /// The file that the administrator writes numbers of STREAMS into.

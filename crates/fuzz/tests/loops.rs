@@ -94,3 +94,35 @@ fn boards() {
     let board = headwater_fuzz::ForeignBoard::new(folder.path());
     run(500, |bytes| board.feed(bytes));
 }
+
+#[test]
+fn errors_of_icmp() {
+    run(20_000, headwater_fuzz::icmp);
+}
+
+#[test]
+fn options_and_addresses() {
+    let endpoints = std::cell::RefCell::new(headwater_fuzz::Endpoints::default());
+    run(3000, |bytes| endpoints.borrow_mut().feed(bytes));
+}
+
+#[test]
+fn inherited_connections() {
+    // Digits and commas, among them numbers that are too large.
+    run(20_000, |bytes| {
+        const WORDS: [&str; 8] = ["0", "7", "-1", "12", ",", ",", "99999999999", ";"];
+        let text = bytes.iter().map(|byte| WORDS[usize::from(byte % 8)]);
+        headwater_fuzz::heirs(text.collect::<String>().as_bytes());
+        let ten = bytes
+            .iter()
+            .map(|byte| WORDS[usize::from(byte % 4)])
+            .take(11);
+        headwater_fuzz::heirs(ten.collect::<Vec<_>>().join(",").as_bytes());
+    });
+}
+
+#[test]
+fn programs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(2000, |bytes| headwater_fuzz::program(folder.path(), bytes));
+}

@@ -37,7 +37,7 @@ const PROGRAM_HEADERS: usize = 64;
 /// # Safety
 /// `envp` is null or a null-terminated array of C strings.
 pub unsafe fn of(path: &CStr, envp: *const *const c_char) -> Image {
-    let image = of_file(path, DEPTH);
+    let image = of_program(path);
     if image == Image::Ours && !preloads_us(envp) {
         return Image::Stranger;
     }
@@ -73,6 +73,11 @@ pub unsafe fn found(file: &CStr, path: Option<&CStr>, envp: *const *const c_char
         }
     }
     Image::None
+}
+
+/// The file alone: what it is if the environment preloads the library.
+pub fn of_program(path: &CStr) -> Image {
+    of_file(path, DEPTH)
 }
 
 fn of_file(path: &CStr, depth: u32) -> Image {

@@ -5,6 +5,7 @@
 //! (the image that lent it may still take it over) is used round us, so it stays with the kernel.
 
 use core::mem::MaybeUninit;
+use core::str::{FromStr, Split};
 use std::sync::OnceLock;
 
 use headwater_channel::bell;
@@ -71,20 +72,24 @@ impl Heir {
         )
     }
 
-    fn parse(text: &str) -> Option<Heir> {
-        let mut numbers = text.split(',').map(str::parse::<i64>);
-        let mut next = || numbers.next()?.ok();
+    /// What [`text`](Heir::text) gave, without its semicolon.
+    pub fn parse(text: &str) -> Option<Heir> {
+        fn next<T: FromStr>(numbers: &mut Split<'_, char>) -> Option<T> {
+            numbers.next()?.parse().ok()
+        }
+        let mut numbers = text.split(',');
+        let from = &mut numbers;
         let heir = Heir {
-            fd: next()? as i32,
-            inode: next()? as u64,
-            memory: next()? as i32,
-            bells: [next()? as i32, next()? as i32],
-            arena: next()? as i32,
-            record: next()? as u32 & 0xffff,
-            life: next()? as u32,
-            end: next()? as u32 & 1,
-            generation: next()? as u32,
-            presence: next()? as i32,
+            fd: next(from)?,
+            inode: next(from)?,
+            memory: next(from)?,
+            bells: [next(from)?, next(from)?],
+            arena: next(from)?,
+            record: next::<u16>(from)?.into(),
+            life: next(from)?,
+            end: next::<u32>(from)? & 1,
+            generation: next(from)?,
+            presence: next(from)?,
         };
         let hidden = heir
             .hidden()
