@@ -42,6 +42,12 @@ pub fn needed(suite: &str, area: &str) -> &'static [&'static str] {
     }
 }
 
+/// Is this, and so most likely the library too, built without optimisation? Then calls need more stack than they may.
+pub fn is_unoptimised() -> bool {
+    let us = std::env::current_exe().expect("a path");
+    us.components().any(|c| c.as_os_str() == "debug")
+}
+
 /// The cases of these areas.
 pub fn count(suite: &str, library: Library, areas: &[&'static str]) -> usize {
     let cases = |area: &&'static str| Area::build(suite, area, library).cases().len();
@@ -189,6 +195,9 @@ impl Area {
                 );
         }
         command.arg(self.program());
+        if is_unoptimised() {
+            command.env("STACK", "262144");
+        }
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("HEADWATER_") {
                 command.env_remove(name);

@@ -75,8 +75,7 @@ fn encryption_is_the_programs_own() {
 /// itself, needs more stack than the 8 KiB that have to do.
 #[test]
 fn handlers() {
-    let us = std::env::current_exe().expect("a path");
-    let case = match us.components().any(|c| c.as_os_str() == "debug") {
+    let case = match headwater_e2e::cases::is_unoptimised() {
         true => "roomy",
         false => "small_stack",
     };

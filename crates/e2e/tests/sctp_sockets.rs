@@ -24,6 +24,7 @@ macro_rules! over {
                 forking,
                 addresses,
                 limits,
+                handlers,
             );
         }
     };

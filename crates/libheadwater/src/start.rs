@@ -176,6 +176,8 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
     signal::prepare();
     headwater_host::next::nexts::resolve();
     crate::real::in_handlers::nexts::resolve();
+    // Asks the loader the first time, which frees memory by malloc's rules: later calls may be made in handlers.
+    headwater_host::sys::cpu();
     SANITIZED.store(sanitizer::is_here(), Ordering::Release);
     let beginning = process::lock_own(&BEGINNING);
     if !done() {

@@ -100,7 +100,7 @@ pub struct Core {
     pub port: Option<Port>,
     pub listening: bool,
     pub backlog: usize,
-    pub assocs: BTreeMap<AssocT, Assoc>,
+    pub assocs: BTreeMap<AssocT, Box<Assoc>>,
     /// By the peer's addresses and port; by port and number in the stack; those in shared memory.
     pub peers: HashMap<(IpAddr, u16), AssocT>,
     pub fars: HashMap<(u16, AssocId), AssocT>,

@@ -61,6 +61,8 @@ pub struct Udp {
     /// There may be something in the error queue.
     complained: AtomicBool,
     arriving: Guarded<Arriving>,
+    /// Too large for the stack of a signal handler. Empty while a thread uses it.
+    outgoing: Guarded<Option<Box<Outgoing>>>,
     troubles: Guarded<Vec<Known>>,
     routes: Guarded<HashMap<IpAddr, usize>>,
 }
@@ -112,6 +114,7 @@ impl Udp {
                 incoming: Incoming::new(),
                 turn: 0,
             }),
+            outgoing: Guarded::new(Some(Outgoing::new())),
             troubles: Guarded::new(Vec::new()),
             routes: Guarded::new(HashMap::new()),
         })
@@ -159,8 +162,8 @@ impl Udp {
     }
 
     /// As many runs, cut as needed, as fit one call: how many runs were taken whole.
-    fn send_some(&self, runs: &[Run<'_>]) -> sys::Result<usize> {
-        let mut outgoing = Outgoing::new();
+    fn send_some(&self, outgoing: &mut Outgoing, runs: &[Run<'_>]) -> sys::Result<usize> {
+        outgoing.count = 0;
         let mut ends = [0; MESSAGES];
         for (i, run) in runs.iter().enumerate() {
             let whole = self.pieces(run).count();
@@ -199,16 +202,16 @@ impl Udp {
     }
 
     /// The front run can't leave as it is: packet by packet then. How many runs were dealt with.
-    fn send_singly(&self, run: &Run<'_>, errno: i32) -> usize {
+    fn send_singly(&self, outgoing: &mut Outgoing, run: &Run<'_>, errno: i32) -> usize {
         if errno == libc::EIO {
             self.uncut.store(true, Ordering::Relaxed);
         }
         for bytes in run.bytes.chunks(run.segment.max(1)) {
             let mut tries = 0;
             loop {
-                let mut one = Outgoing::new();
-                one.push(self.v6, run, bytes);
-                match one.send(self.fd) {
+                outgoing.count = 0;
+                outgoing.push(self.v6, run, bytes);
+                match outgoing.send(self.fd) {
                     Ok(_) => break,
                     Err(libc::EAGAIN) => return 0,
                     // Of an earlier packet: the error queue has it.
@@ -295,17 +298,21 @@ impl Link for Udp {
     }
 
     fn send(&self, runs: &[Run<'_>]) -> usize {
+        let kept = self.outgoing.enter().take();
+        let mut outgoing = kept.unwrap_or_else(Outgoing::new);
         let mut done = 0;
         while done < runs.len() {
-            done += match self.send_some(&runs[done..]) {
+            let some = match self.send_some(&mut outgoing, &runs[done..]) {
+                Err(libc::EAGAIN) => 0,
+                Err(errno) => self.send_singly(&mut outgoing, &runs[done], errno),
                 Ok(n) => n,
-                Err(libc::EAGAIN) => return done,
-                Err(errno) => match self.send_singly(&runs[done], errno) {
-                    0 => return done,
-                    n => n,
-                },
             };
+            if some == 0 {
+                break;
+            }
+            done += some;
         }
+        *self.outgoing.enter() = Some(outgoing);
         done
     }
 
@@ -420,20 +427,16 @@ struct Outgoing {
     parts: [iovec; MESSAGES],
     controls: [Control; MESSAGES],
     control_lens: [usize; MESSAGES],
+    messages: [mmsghdr; MESSAGES],
 }
 
+// SAFETY: its pointers are set before each call of the kernel, and mean nothing after it.
+unsafe impl Send for Outgoing {}
+
 impl Outgoing {
-    fn new() -> Outgoing {
-        Outgoing {
-            count: 0,
-            to: [Address::any(false); MESSAGES],
-            parts: [iovec {
-                iov_base: core::ptr::null_mut(),
-                iov_len: 0,
-            }; MESSAGES],
-            controls: [const { Control([0; 128]) }; MESSAGES],
-            control_lens: [0; MESSAGES],
-        }
+    fn new() -> Box<Outgoing> {
+        // SAFETY: all of it is plain numbers and pointers.
+        unsafe { Box::new_zeroed().assume_init() }
     }
 
     /// The bytes stay where they are until it is sent.
@@ -458,31 +461,27 @@ impl Outgoing {
     }
 
     fn send(&mut self, fd: i32) -> sys::Result<usize> {
-        // SAFETY: zeroes are valid.
-        let mut messages: [mmsghdr; MESSAGES] = unsafe { core::mem::zeroed() };
-        for (i, message) in messages[..self.count].iter_mut().enumerate() {
-            let header = &mut message.msg_hdr;
+        for i in 0..self.count {
+            let header = &mut self.messages[i].msg_hdr;
             header.msg_name = self.to[i].pointer() as *mut _;
             header.msg_namelen = self.to[i].len();
             header.msg_iov = &mut self.parts[i];
             header.msg_iovlen = 1;
-            if self.control_lens[i] > 0 {
-                header.msg_control = self.controls[i].0.as_mut_ptr() as *mut _;
-                header.msg_controllen = self.control_lens[i] as _;
-            }
+            header.msg_control = self.controls[i].0.as_mut_ptr() as *mut _;
+            header.msg_controllen = self.control_lens[i] as _;
         }
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         let sent = again(|| {
             if self.count == 1 {
                 // SAFETY: the message's parts are valid.
-                return unsafe { sys::sendmsg(fd, &messages[0].msg_hdr, flags) }.map(|_| 1);
+                return unsafe { sys::sendmsg(fd, &self.messages[0].msg_hdr, flags) }.map(|_| 1);
             }
             // SAFETY: as above, for each.
             unsafe {
                 syscall!(
                     Sysno::sendmmsg,
                     fd,
-                    messages.as_mut_ptr(),
+                    self.messages.as_mut_ptr(),
                     self.count,
                     flags
                 )

@@ -18,7 +18,7 @@ use super::notice::{self, About};
 use super::options::{AssocOptions, Options};
 use super::sink::Sink;
 use super::{Assoc, AssocT, Core, FIRST, Notice, State, Style};
-use crate::loopback::listening;
+use crate::loopback::listening::{self, Request};
 use crate::provider::Arrived;
 use crate::sctp::addresses::Addresses;
 use crate::sctp::choice::plain;
@@ -175,20 +175,30 @@ impl Core {
                     return;
                 }
             };
-            let Ok(request) = request else { continue };
-            let own = self.options.greeting();
-            let bound = self.local.as_ref().map_or(&[][..], |local| &local.hosts);
-            let buffer = self.options.config.send_buffer;
-            match Near::accept(request, own, bound, buffer) {
-                Ok(near) => self.take_up(Body::Near(Box::new(near))),
-                Err(errno) if listening::is_lack(errno) => {
-                    self.lacking = Some(errno);
-                    return;
-                }
-                // Nobody who keeps to the rules.
-                Err(_) => {}
+            if let Ok(request) = request
+                && !self.accept_near(request)
+            {
+                return;
             }
         }
+    }
+
+    /// False: there is nothing to let the peer in with. Apart from its caller, since it needs more stack than all else there.
+    #[inline(never)]
+    fn accept_near(&mut self, request: Request) -> bool {
+        let own = self.options.greeting();
+        let bound = self.local.as_ref().map_or(&[][..], |local| &local.hosts);
+        let buffer = self.options.config.send_buffer;
+        match Near::accept(request, own, bound, buffer) {
+            Ok(near) => self.take_up(Body::Near(Box::new(near))),
+            Err(errno) if listening::is_lack(errno) => {
+                self.lacking = Some(errno);
+                return false;
+            }
+            // Nobody who keeps to the rules.
+            Err(_) => {}
+        }
+        true
     }
 
     fn take_arrivals(&mut self) {
@@ -212,7 +222,7 @@ impl Core {
 
     pub fn add(&mut self, body: Body, state: State) -> AssocT {
         let id = next_number();
-        let mut assoc = Assoc {
+        let mut assoc = Box::new(Assoc {
             id,
             body,
             options: AssocOptions::of(&self.options),
@@ -226,7 +236,7 @@ impl Core {
             awaited: false,
             names: Vec::new(),
             peer: (core::net::Ipv4Addr::UNSPECIFIED.into(), 0),
-        };
+        });
         if matches!(assoc.body, Body::Near(_)) {
             assoc.body.tune(&self.options.config);
         }
@@ -238,7 +248,7 @@ impl Core {
     }
 
     /// It belongs to this socket from now on.
-    pub fn put(&mut self, mut assoc: Assoc) {
+    pub fn put(&mut self, mut assoc: Box<Assoc>) {
         let id = assoc.id;
         assoc.listed = false;
         if assoc.options.events.has(abi::SCTP_SENDER_DRY_EVENT) {
@@ -264,7 +274,7 @@ impl Core {
     }
 
     /// It does not any more.
-    pub fn remove(&mut self, id: AssocT) -> Option<Assoc> {
+    pub fn remove(&mut self, id: AssocT) -> Option<Box<Assoc>> {
         let assoc = self.assocs.remove(&id)?;
         match &assoc.body {
             Body::Near(_) => self.nears.retain(|&near| near != id),
@@ -288,7 +298,8 @@ impl Core {
     /// The one association of a one-to-one socket.
     #[inline]
     pub fn only(&mut self) -> Option<&mut Assoc> {
-        self.assocs.values_mut().next().filter(|_| !self.listening)
+        let first = self.assocs.values_mut().next();
+        first.filter(|_| !self.listening).map(|assoc| &mut **assoc)
     }
 
     pub fn by_peer(&self, host: IpAddr, port: u16) -> Option<AssocT> {

@@ -141,7 +141,7 @@ impl Core {
     fn assoc_of(&mut self, id: AssocT) -> sys::Result<&mut Assoc> {
         match self.style {
             Style::One => self.only(),
-            Style::Many => self.assocs.get_mut(&id),
+            Style::Many => self.assocs.get_mut(&id).map(|assoc| &mut **assoc),
         }
         .ok_or(libc::EINVAL)
     }

@@ -18,6 +18,7 @@ use super::options::Options;
 use super::{AssocT, Core, Socket, State, Style, remote};
 use crate::loopback::name;
 use crate::sctp::port::until;
+use crate::sctp::signal::readable;
 use crate::sctp::stack;
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
@@ -217,13 +218,10 @@ impl Socket {
     }
 
     fn sleep_in_kernel(&self, fds: &[i32], until: u64) -> sys::Result<()> {
-        let mut set = [pollfd(-1); MOST + 1];
-        set[0] = pollfd(self.sink.descriptor()?);
-        for (place, &fd) in set[1..].iter_mut().zip(fds) {
-            *place = pollfd(fd);
-        }
+        let sink = [self.sink.descriptor()?];
+        let mut set = readable(sink.into_iter().chain(fds.iter().copied()));
         let left = (until != u64::MAX).then(|| until.saturating_sub(sys::now()));
-        sys::ppoll(&mut set[..fds.len() + 1], left).map(drop)
+        sys::ppoll(&mut set, left).map(drop)
     }
 
     /// poll(2) events among `want` that hold.

@@ -4,7 +4,7 @@
 use headwater_host::sys;
 
 use super::*;
-use crate::sctp::socket::{Assoc, AssocT, State, Style};
+use crate::sctp::socket::{AssocT, State, Style};
 
 /// Those to come, and these.
 pub(super) struct Whom {
@@ -22,13 +22,14 @@ impl Core {
         match self.style {
             Style::One if self.listening => None,
             Style::One => {
-                let up = |assoc: &&Assoc| assoc.state == State::Up;
-                self.assocs.values().find(up).map(|assoc| assoc.id)
+                let mut all = self.assocs.values();
+                all.find(|assoc| assoc.state == State::Up)
+                    .map(|assoc| assoc.id)
             }
             Style::Many if id <= SCTP_ALL_ASSOC => None,
             Style::Many => {
-                let live = |assoc: &&Assoc| assoc.state != State::Over;
-                self.assocs.get(&id).filter(live).map(|assoc| assoc.id)
+                let assoc = self.assocs.get(&id)?;
+                (assoc.state != State::Over).then_some(assoc.id)
             }
         }
     }

@@ -197,7 +197,7 @@ pub fn let_go_of_shared(socket: &Socket) {
         Body::Far(_) => false,
     };
     let mut core = socket.core.enter();
-    let gone: Vec<Assoc> = core
+    let gone: Vec<Box<Assoc>> = core
         .assocs
         .extract_if(.., |_, assoc| shared(assoc))
         .map(|(_, assoc)| assoc)
