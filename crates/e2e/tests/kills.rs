@@ -425,8 +425,10 @@ fn wrong_after_a_kill(run: impl Fn(Plan) -> Ran, at: u64) -> Option<String> {
     let before = network::memory_segments();
     let plan = Plan { at, ..KILLED };
     let ran = run(plan);
-    let call = ran.fault.as_ref().map(|f| f.describe(&lab::library()));
-    let tell = |what: String| Some(format!("{what}\n{}{}", call.unwrap_or_default(), ran.err));
+    let tell = |what: String| {
+        let call = ran.fault.as_ref().map(|f| f.describe(&lab::library()));
+        Some(format!("{what}\n{}{}", call.unwrap_or_default(), ran.err))
+    };
     if ran.status.is_none() || !ran.fatal.is_empty() || !ran.err.is_empty() {
         return tell(format!("{}, signals {:?}", ran.ended_with(), ran.fatal));
     }
@@ -465,10 +467,16 @@ fn killed_at_any_call() {
     let calls = plain.calls;
     let share = calls.min(rounds / 25);
     let (first, begun) = (Chance(seed).below(calls), Instant::now());
-    let at = |i| (first + i * calls / share) % calls + 1;
-    let failures: Vec<String> = (0..share)
-        .filter_map(|i| wrong_after_a_kill(run, at(i)))
-        .collect();
+    let at = |i: u64| (first + i * calls / share) % calls + 1;
+    let mut failures = Vec::new();
+    let mut told = Instant::now();
+    for i in 0..share {
+        failures.extend(wrong_after_a_kill(run, at(i)));
+        if told.elapsed() > Duration::from_secs(2) {
+            told = Instant::now();
+            println!("killed at {} calls, {} failures", i + 1, failures.len());
+        }
+    }
     let seconds = begun.elapsed().as_secs_f64();
     println!("killed at {share} of {calls} calls in {seconds:.1} s");
     let (n, all) = (failures.len(), failures.join("\n"));
