@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool as Flag, Ordering::Relaxed as Plain};
 
 use loom::sync::Mutex;
 use loom::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -297,9 +296,10 @@ const BOTH: Begin = Begin {
 /// The values up to 4 arrive in order; was the ring used in some run?
 fn comes_back(begin: &'static Begin, but: But, unswitches: bool) -> bool {
     static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    static BACK: Flag = Flag::new(false);
+    // No part of the model.
+    static BACK: std::sync::Mutex<bool> = std::sync::Mutex::new(false);
     let _one = LOCK.lock().unwrap_or_else(|e| e.into_inner());
-    BACK.store(false, Plain);
+    *BACK.lock().unwrap() = false;
     explore(2, move || {
         let direction = Direction::new(begin, but);
         let sender = {
@@ -308,7 +308,7 @@ fn comes_back(begin: &'static Begin, but: But, unswitches: bool) -> bool {
                 for value in 2..=4 {
                     d.sender_returns();
                     if d.switch() {
-                        BACK.store(true, Plain);
+                        *BACK.lock().unwrap() = true;
                     }
                     d.send(value);
                     if unswitches && value == 3 {
@@ -322,7 +322,7 @@ fn comes_back(begin: &'static Begin, but: But, unswitches: bool) -> bool {
         }
         sender.join().unwrap();
     });
-    BACK.load(Plain)
+    *BACK.lock().unwrap()
 }
 
 #[test]
