@@ -152,6 +152,13 @@ impl Lock {
         self.0.store(0, Ordering::Release);
     }
 
+    /// Names `to` as the owner in place of `from`, if that is still so.
+    pub fn rename(&self, from: Owner, to: Owner) {
+        let _ = self
+            .0
+            .compare_exchange(from.0, to.0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// Who holds it; zero bits when free. A hint.
     pub fn owner(&self) -> Owner {
         Owner(self.0.load(Ordering::Relaxed))

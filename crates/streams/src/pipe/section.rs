@@ -6,6 +6,7 @@ use headwater_host::sys;
 
 /// Linux's PID_MAX_LIMIT.
 const LAST_PID: u32 = 1 << 22;
+const NOBODY: Owner = Owner::from_bits(u32::MAX as u64);
 /// How long an owner is believed whose life can't be asked for, since it is in another pid namespace, in nanoseconds.
 const BELIEF: u64 = 2_000_000_000;
 
@@ -22,7 +23,7 @@ pub fn enter(lock: &Lock) -> Option<Section<'_>> {
     let quiet = Quiet::new();
     let mut doubted = 0;
     let taken = lock.lock_unless(process::owner(), process::dead, || {
-        is_nonsense(lock.owner(), &mut doubted)
+        is_nonsense(lock, &mut doubted)
     })?;
     Some(Section {
         lock,
@@ -31,9 +32,11 @@ pub fn enter(lock: &Lock) -> Option<Section<'_>> {
     })
 }
 
-/// `doubted`: since when a foreign owner has been seen.
+/// `doubted`: since when a foreign owner has been seen. One that is not believed any more is nobody from then on, so that each lock is
+/// waited for once.
 #[cold]
-fn is_nonsense(owner: Owner, doubted: &mut u64) -> bool {
+fn is_nonsense(lock: &Lock, doubted: &mut u64) -> bool {
+    let owner = lock.owner();
     if owner.bits() == 0 {
         return false;
     }
@@ -48,7 +51,11 @@ fn is_nonsense(owner: Owner, doubted: &mut u64) -> bool {
     if *doubted == 0 {
         *doubted = now;
     }
-    now - *doubted > BELIEF
+    let is_nonsense = now - *doubted > BELIEF;
+    if is_nonsense {
+        lock.rename(owner, NOBODY);
+    }
+    is_nonsense
 }
 
 impl Drop for Section<'_> {
