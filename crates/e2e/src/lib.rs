@@ -11,6 +11,7 @@
 
 pub mod cases;
 pub mod census;
+pub mod chance;
 pub mod compile;
 pub mod disk;
 pub mod inject;

@@ -6,9 +6,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use headwater_e2e::cases::{Area, Library};
+use headwater_e2e::chance::{self, Chance};
 use headwater_e2e::inject::{self, Fault, Plan, Ran, Starved};
 use headwater_e2e::{Lab, Mode, compile, lab, network, stats};
 
@@ -16,27 +17,6 @@ use headwater_e2e::{Lab, Mode, compile, lab, network, stats};
 const BOUND: Duration = Duration::from_secs(20);
 /// Of each program, unless all are asked for.
 const SHARE: u64 = 6;
-
-struct Chance(u64);
-
-impl Chance {
-    fn new() -> Chance {
-        let given = std::env::var("HEADWATER_SEED").ok();
-        let now = || {
-            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            since.map_or(1, |d| d.as_nanos() as u64)
-        };
-        Chance(given.and_then(|s| s.parse().ok()).unwrap_or_else(now))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-}
 
 /// How many runs of each program: all, or a share.
 fn share() -> Option<u64> {
@@ -122,14 +102,14 @@ fn plans(calls: u64, share: Option<u64>, chance: &mut Chance) -> Vec<Plan> {
     let Some(some) = share else {
         let each = (1..=calls).flat_map(|at| [0, 1, 2].map(|kind| (at, kind)));
         return each
-            .map(|(at, kind)| with(at, kind, chance.next() >> 32))
+            .map(|(at, kind)| with(at, kind, chance.number() >> 32))
             .collect();
     };
     let some = some.min(calls);
-    let first = chance.next() % calls;
+    let first = chance.number() % calls;
     let at = |i| (first + i * calls / some) % calls + 1;
     (0..some)
-        .map(|i| with(at(i), chance.next() % 3, chance.next() >> 32))
+        .map(|i| with(at(i), chance.number() % 3, chance.number() >> 32))
         .collect()
 }
 
@@ -146,8 +126,8 @@ fn survives(
         plain.is_none() && ran.status.is_some_and(|s| s.success()),
         "without a fault: {ran:?}"
     );
-    let mut chance = Chance::new();
-    let seed = chance.0;
+    let seed = chance::seed();
+    let mut chance = Chance::new(seed);
     let plans = plans(ran.calls, share, &mut chance);
     let mut failures = Vec::new();
     let mut told = Instant::now();

@@ -12,6 +12,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use headwater_e2e::census::{self, Holds, Series};
+use headwater_e2e::chance::{self, Chance, variable};
 use headwater_e2e::inject::{self, Plan, Ran};
 use headwater_e2e::{Lab, Mode, PATIENCE, compile, lab, network};
 use headwater_testkit::needs;
@@ -43,22 +44,6 @@ const SETTLED: Holds = Holds {
     mappings: 28,
     memory: 4 << 10,
 };
-
-fn variable(name: &str) -> Option<u64> {
-    let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
-}
-
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % n
-    }
-}
 
 /// A process of the play, which says by lines what has happened.
 struct Player {
@@ -244,7 +229,7 @@ const SHARING: u64 = 2;
 
 impl<'a> Play<'a> {
     fn start(lab: &'a Lab, seed: u64) -> Play<'a> {
-        let mut chance = Chance(seed);
+        let mut chance = Chance::new(seed);
         let ports = [(); 2].map(|()| network::free_port() as u64);
         let server = Player::start(lab, "server", &[ports[0], 0]);
         network::await_listener(ports[0] as u16, || true);
@@ -330,7 +315,7 @@ fn start_client(lab: &Lab, chance: &mut Chance, kind: u64, ports: [u64; 2]) -> P
 #[test]
 fn whoever_is_left_goes_on_and_holds_no_more() {
     let rounds = variable("HEADWATER_ROUNDS").unwrap_or(ROUNDS);
-    let seed = variable("HEADWATER_SEED").unwrap_or(std::process::id() as u64);
+    let seed = chance::seed();
     println!("HEADWATER_SEED={seed}, {rounds} rounds");
     let own_memory = network::isolate_memory();
     let lab = Lab::new(Mode::Accelerated);
@@ -454,7 +439,7 @@ fn killed_at_any_call() {
     needs!("root");
     assert!(network::isolate_memory(), "root may");
     let rounds = variable("HEADWATER_ROUNDS").unwrap_or(ROUNDS);
-    let seed = variable("HEADWATER_SEED").unwrap_or(std::process::id() as u64);
+    let seed = chance::seed();
     let lab = Lab::new(Mode::Accelerated);
     let run = |plan| {
         let mut c = lab.command(compile::program("kills", &[]));
@@ -466,7 +451,7 @@ fn killed_at_any_call() {
     // All, or a share of them from anywhere on.
     let calls = plain.calls;
     let share = calls.min(rounds / 25);
-    let (first, begun) = (Chance(seed).below(calls), Instant::now());
+    let (first, begun) = (Chance::new(seed).below(calls), Instant::now());
     let at = |i: u64| (first + i * calls / share) % calls + 1;
     let mut failures = Vec::new();
     let mut told = Instant::now();

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use headwater_e2e::census::{self, Holds, Series};
+use headwater_e2e::chance::variable;
 use headwater_e2e::{Lab, Mode, PATIENCE, Running, compile, network};
 use headwater_testkit::needs;
 
@@ -121,8 +122,7 @@ fn made(said: &str) -> u64 {
 #[test]
 fn connections_without_end_through_a_server_that_reloads() {
     needs!("nginx");
-    let count = std::env::var("HEADWATER_CONNECTIONS")
-        .map_or(CONNECTIONS, |n| n.parse().expect("a number"));
+    let count = variable("HEADWATER_CONNECTIONS").unwrap_or(CONNECTIONS);
     let own_memory = network::isolate_memory();
     let lab = Lab::new(Mode::Accelerated);
     let ports = [network::free_port(), network::free_port()];

@@ -1,7 +1,5 @@
 //! The library's own descriptors: above those of the program, close-on-exec, and not to be closed by it.
 
-use syscalls::{Sysno, syscall};
-
 use crate::sync::{AtomicI32, Ordering};
 use crate::{sys, table};
 
@@ -69,9 +67,7 @@ fn move_up(fd: i32, floor: i32) -> sys::Result<i32> {
 pub fn room(count: usize) -> sys::Result<()> {
     let mut held = Vec::with_capacity(count);
     let taken = (0..count).try_for_each(|_| {
-        // SAFETY: plain numbers.
-        let fd = unsafe { syscall!(Sysno::eventfd2, 0, libc::EFD_CLOEXEC) };
-        held.push(hide_needed(fd.map_err(|e| e.into_raw())? as i32)?);
+        held.push(hide_needed(sys::eventfd(0, libc::EFD_CLOEXEC)?)?);
         Ok(())
     });
     held.into_iter().for_each(close);
