@@ -185,6 +185,7 @@ pub fn covers(fd: i32, event: u32) -> bool {
 }
 
 /// `fd` is about to be closed (or replaced) by the program.
+#[unsafe(link_section = ".text.life")]
 pub fn closing(fd: i32) {
     for_sets(|set| set.forget(fd));
 }

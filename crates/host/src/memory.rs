@@ -14,9 +14,16 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::sys;
 
 /// Tables of many pages, apart from all other zeroed data: the little that a process touches then stands on a page or two, each of
-/// which costs it a fault, and each of its forks a copy.
+/// which costs it a fault, and each of its forks a copy. A fork also looks through all of a page table (2 MiB) of which a page was
+/// touched: what few processes touch is named `rarely`, and stands behind the rest.
 #[macro_export]
 macro_rules! large {
+    (rarely: $($item:item)*) => {
+        $(
+            #[cfg_attr(target_arch = "x86_64", unsafe(link_section = ".bss.headwater_rare"))]
+            $item
+        )*
+    };
     ($($item:item)*) => {
         $(
             #[cfg_attr(target_arch = "x86_64", unsafe(link_section = ".bss.headwater_large"))]
@@ -51,6 +58,7 @@ crate::large! {
 #[repr(C, align(4096))]
 struct Reserve([u8; REGION]);
 crate::large! {
+    rarely:
     static mut RESERVE: Reserve = Reserve([0; REGION]);
 }
 static RESERVE_TAKEN: AtomicBool = AtomicBool::new(false);

@@ -19,6 +19,15 @@ const SIGNALS: usize = 65;
 #[unsafe(link_section = ".data")]
 static ACTIONS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
 
+/// Has the program a handler?
+#[unsafe(link_section = ".data")]
+static HANDLES: AtomicBool = AtomicBool::new(false);
+
+/// Has the program installed a handler of its own, which may call us anywhere?
+pub fn handles() -> bool {
+    HANDLES.load(Ordering::Acquire)
+}
+
 /// The program's handler and what it asked for, in one word: {bits: 16, address: 48}.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Action(u64);
@@ -140,6 +149,9 @@ pub unsafe fn sigaction(
     let result = if !new.is_null() && wraps(&*new) {
         let mut action = *new;
         ACTIONS[n].store(Action::new(signal, &action).0, Ordering::Release);
+        if action.sa_sigaction != libc::SIG_DFL && !handles() {
+            HANDLES.store(true, Ordering::Release);
+        }
         if action.sa_sigaction == libc::SIG_DFL {
             action.sa_flags |= libc::SA_ONSTACK;
         }

@@ -7,9 +7,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// Numbers at and beyond this are always foreign.
 pub const SIZE: usize = 1 << 20;
 
-crate::large! {
-    static TABLE: [AtomicU64; SIZE] = [const { AtomicU64::new(0) }; SIZE];
-}
+/// Between the tables that most processes touch and the others, since its beginning is touched, and the most of it not.
+#[cfg_attr(target_arch = "x86_64", unsafe(link_section = ".bss.headwater_table"))]
+static TABLE: [AtomicU64; SIZE] = [const { AtomicU64::new(0) }; SIZE];
 /// Descriptors that are ours in some way (hidden ones not counted): while zero, sets need not be searched.
 #[unsafe(link_section = ".data")]
 static TRACKED: AtomicU32 = AtomicU32::new(0);

@@ -376,7 +376,11 @@ pub unsafe extern "C-unwind" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    signal::sigaction(real_sigaction, n, new, old)
+    let result = signal::sigaction(real_sigaction, n, new, old);
+    if result == 0 {
+        start::handler_installed();
+    }
+    result
 }
 
 #[unsafe(no_mangle)]

@@ -165,6 +165,17 @@ fn begin_any() {
     counters::open_file();
 }
 
+/// A handler of the program's was installed: what it may call is looked up before, as soon as any of it is ours.
+#[inline]
+pub fn handler_installed() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    let begun = headwater_sockets::started() || has_streams();
+    if begun && !DONE.load(Ordering::Relaxed) && signal::handles() {
+        crate::real::in_handlers::nexts::resolve();
+        DONE.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Runs `begin`, unless it is `done`. False: that can't be now.
 #[cold]
 fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
@@ -175,7 +186,9 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
     let errno = headwater_host::next::errno();
     signal::prepare();
     headwater_host::next::nexts::resolve();
-    crate::real::in_handlers::nexts::resolve();
+    if signal::handles() {
+        crate::real::in_handlers::nexts::resolve();
+    }
     // Asks the loader the first time, which frees memory by malloc's rules: later calls may be made in handlers.
     headwater_host::sys::cpu();
     SANITIZED.store(sanitizer::is_here(), Ordering::Release);
@@ -282,6 +295,9 @@ unsafe extern "C" fn before_fork() {
         held |= STREAMS_HELD;
     }
     if headwater_sockets::started() || env::was_handed_over() {
+        if life::listens() {
+            look_names_up();
+        }
         environment::before_fork();
         life::before_fork();
         held |= SOCKETS_HELD;
@@ -291,6 +307,17 @@ unsafe extern "C" fn before_fork() {
     }
     if held != 0 {
         HELD.store(held, Ordering::Relaxed);
+    }
+}
+
+/// Once in a server, what each of its children would look up for itself.
+#[unsafe(link_section = ".text.life")]
+fn look_names_up() {
+    #[unsafe(link_section = ".data")]
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if !DONE.load(Ordering::Relaxed) {
+        crate::real::nexts::resolve();
+        DONE.store(true, Ordering::Relaxed);
     }
 }
 

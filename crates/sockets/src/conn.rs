@@ -1,5 +1,6 @@
 //! The sockets that this process looks after: process-local, one entry per open description, never freed.
 
+use core::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 use headwater_channel::lock::Lock;
@@ -17,6 +18,8 @@ use crate::segment::{Mapped, View};
 use crate::worth;
 
 const CONNS: usize = 1 << 16;
+/// Those that are there from the beginning: most programs have no more.
+const NEAR: usize = 64;
 /// Waits without a message in the other direction, after which a connection counts as a one-way stream.
 const UNANSWERED: u32 = 8;
 
@@ -148,6 +151,13 @@ pub struct Conn {
     pub tried: [AtomicU64; 2],
 }
 
+/// Writes only what changes: in a child of fork the first write to a page copies it.
+fn clear(word: &AtomicU32) {
+    if word.load(Ordering::Relaxed) != 0 {
+        word.store(0, Ordering::Relaxed);
+    }
+}
+
 /// Yields; false once that has gone on for long.
 fn patient(begun: &mut u64) -> bool {
     let now = sys::now();
@@ -156,10 +166,6 @@ fn patient(begun: &mut u64) -> bool {
     }
     std::thread::yield_now();
     now - *begun < PATIENCE
-}
-
-struct Slab {
-    conns: [Conn; CONNS],
 }
 
 /// Held over fork, so that no child sees half an adoption.
@@ -174,28 +180,47 @@ pub fn after_fork() {
     process::let_go_after_fork(&ADOPTING);
 }
 
-static SLAB: OnceLock<Option<&'static Slab>> = OnceLock::new();
+headwater_host::large! {
+    static FIRST: MaybeUninit<[Conn; NEAR]> = MaybeUninit::zeroed();
+}
+static REST: OnceLock<Option<&'static [Conn; CONNS - NEAR]>> = OnceLock::new();
 static TOP: AtomicU32 = AtomicU32::new(0);
 /// {tag: 32, index + 1: 32}
 static FREE: AtomicU64 = AtomicU64::new(0);
 
-fn slab() -> Option<&'static Slab> {
-    *SLAB.get_or_init(|| {
+#[inline(always)]
+fn first() -> &'static [Conn; NEAR] {
+    // SAFETY: all zeroes is a valid entry.
+    unsafe { FIRST.assume_init_ref() }
+}
+
+#[cold]
+fn rest() -> Option<&'static [Conn; CONNS - NEAR]> {
+    *REST.get_or_init(|| {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let rw = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh mapping, never unmapped; all zeroes is a valid Slab.
+        let size = size_of::<[Conn; CONNS - NEAR]>();
+        // SAFETY: a fresh mapping, never unmapped; all zeroes is a valid entry.
         unsafe {
-            sys::mmap(0, size_of::<Slab>(), rw, flags, -1, 0)
+            sys::mmap(0, size, rw, flags, -1, 0)
                 .ok()
-                .map(|at| &*(at as *const Slab))
+                .map(|at| &*at.cast())
         }
     })
+}
+
+#[inline(always)]
+fn at(index: usize) -> Option<&'static Conn> {
+    match first().get(index) {
+        Some(c) => Some(c),
+        None => rest()?.get(index - NEAR),
+    }
 }
 
 /// The entry behind a handle; `None` when it has gone to another socket.
 #[inline(always)]
 pub fn get(h: Handle) -> Option<&'static Conn> {
-    let c = &slab()?.conns[h.index() & (CONNS - 1)];
+    let c = at(h.index())?;
     (c.generation.load(Ordering::Acquire) == h.generation()).then_some(c)
 }
 
@@ -254,8 +279,15 @@ pub fn handle(c: &Conn) -> Handle {
 }
 
 fn place(c: &Conn) -> u32 {
-    let first = slab().map_or(0, |slab| slab.conns.as_ptr() as usize);
-    ((c as *const Conn as usize - first) / size_of::<Conn>()) as u32
+    let within = |all: &[Conn]| {
+        let range = all.as_ptr_range();
+        range.contains(&(c as *const Conn)).then(|| {
+            let bytes = c as *const Conn as usize - range.start as usize;
+            bytes / size_of::<Conn>()
+        })
+    };
+    let of_rest = || Some(NEAR + within(rest()?)?);
+    within(first()).or_else(of_rest).unwrap_or(CONNS) as u32
 }
 
 /// An unused entry, as a new connection's; its phase is still the caller's to set.
@@ -300,13 +332,12 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
 }
 
 fn take() -> Option<(u32, &'static Conn)> {
-    let slab = slab()?;
     loop {
         let free = FREE.load(Ordering::Acquire);
         let Some(index) = (free as u32).checked_sub(1) else {
             break;
         };
-        let c = &slab.conns[index as usize];
+        let c = at(index as usize)?;
         let next = c.next_free.load(Ordering::Relaxed);
         let new = ((free >> 32).wrapping_add(1)) << 32 | next as u64;
         if FREE
@@ -317,11 +348,10 @@ fn take() -> Option<(u32, &'static Conn)> {
         }
     }
     let top = TOP.fetch_add(1, Ordering::Relaxed);
-    if top as usize >= CONNS {
+    let Some(c) = at(top as usize) else {
         TOP.fetch_sub(1, Ordering::Relaxed);
         return None;
-    }
-    let c = &slab.conns[top as usize];
+    };
     c.generation.store(1, Ordering::Relaxed);
     Some((top, c))
 }
@@ -330,9 +360,11 @@ fn take() -> Option<(u32, &'static Conn)> {
 pub fn all() -> impl Iterator<Item = &'static Conn> {
     let top = (TOP.load(Ordering::Acquire) as usize).min(CONNS);
     // Not made for this, if there is none.
-    let slab = SLAB.get().copied().flatten();
-    slab.map_or(&[][..], |s| &s.conns[..top])
+    let rest = REST.get().copied().flatten();
+    let beyond = rest.map_or(&[][..], |all| &all[..top.saturating_sub(NEAR)]);
+    first()[..top.min(NEAR)]
         .iter()
+        .chain(beyond)
         .filter(|c| c.phase() != Phase::Free)
 }
 
@@ -509,10 +541,12 @@ impl Conn {
     }
 
     /// The program closes its last number: no step of the takeover is under way, and none begins. False: somebody else did.
+    #[unsafe(link_section = ".text.life")]
     pub fn begin_close(&self) -> bool {
         self.move_on(Closed::Closing)
     }
 
+    #[unsafe(link_section = ".text.life")]
     fn move_on(&self, to: Closed) -> bool {
         let mut turns = sys::Turns::default();
         while !self.close_step(Closed::Open, to) {
@@ -522,6 +556,11 @@ impl Conn {
             turns.give_way();
         }
         true
+    }
+
+    /// Has the program closed it while calls were waiting?
+    pub fn is_left(&self) -> bool {
+        self.closed.load(Ordering::SeqCst) == Closed::Left as u32
     }
 
     /// Moves on from `from`; one of several callers succeeds.
@@ -559,9 +598,11 @@ impl Conn {
 
     /// After fork, in the child: the calls of other threads are the parent's.
     pub fn forget_calls(&self) {
-        self.pins.store(0, Ordering::Relaxed);
-        self.using.store(0, Ordering::Relaxed);
-        self.close_step(Closed::Taking, Closed::Open);
+        clear(&self.pins);
+        clear(&self.using);
+        if self.closed.load(Ordering::Relaxed) == Closed::Taking as u32 {
+            self.close_step(Closed::Taking, Closed::Open);
+        }
     }
 
     pub fn is_nonblocking(&self) -> bool {
@@ -569,6 +610,7 @@ impl Conn {
     }
 
     /// The last descriptor of this process is gone: the entry is free for another socket.
+    #[unsafe(link_section = ".text.life")]
     pub fn abandon(&self) {
         self.count_traffic();
         let record = self.record.load(Ordering::Relaxed);
@@ -641,7 +683,9 @@ impl Conn {
     /// After fork, in the child: what was moved before is the parent's.
     pub fn restart_counts(&self) {
         for word in &self.moved {
-            word.store(0, Ordering::Relaxed);
+            if word.load(Ordering::Relaxed) != 0 {
+                word.store(0, Ordering::Relaxed);
+            }
         }
     }
 }

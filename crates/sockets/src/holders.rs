@@ -48,6 +48,7 @@ struct Search {
 unsafe impl Sync for Search {}
 
 headwater_host::large! {
+    rarely:
     static SEARCH: Search = Search {
         next: AtomicU64::new(0),
         wanted: UnsafeCell::new([MaybeUninit::uninit(); MOST]),

@@ -175,6 +175,7 @@ pub fn become_nobody<const N: usize>(c: &Conn, v: &View<'_>, needed: [i32; N]) -
 /// forked, and whatever memory is left.
 pub fn buffer(which: usize) -> &'static mut [u8] {
     headwater_host::large! {
+        rarely:
         static mut BUFFERS: [[u8; BUFFER]; 2] = [[0; BUFFER]; 2];
     }
     let all = &raw mut BUFFERS;

@@ -1,5 +1,6 @@
 //! How sockets come to be looked after and how they go: listen, connect, accept, close, dup, shutdown, fork, exec, exit.
 
+use headwater_channel::lock::Owner;
 use headwater_host::board::{self, Addr, Posting};
 use headwater_host::counters::{self, Reason};
 use headwater_host::log::{self, Level};
@@ -179,6 +180,7 @@ pub fn lost(fd: i32) {
 }
 
 /// The number `fd` goes; the shadow can be reached by `shadow` still, if that is not negative.
+#[unsafe(link_section = ".text.life")]
 fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     let h = table::lookup(fd)?;
     match h.kind() {
@@ -256,8 +258,12 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
 }
 
 /// Takes a listener off the board, if this process has put it there.
+#[unsafe(link_section = ".text.life")]
 pub fn unlist(c: &Conn, fd: i32) {
-    if c.posted_by.load(Ordering::Relaxed) == process::owner().bits()
+    let posted_by = Owner::from_bits(c.posted_by.load(Ordering::Relaxed));
+    // The number first: a child of fork that closes its parent's listeners need not ask the kernel who it is.
+    if posted_by.pid() == process::pid() as u32
+        && posted_by == process::owner()
         && let Some(addr) = local(fd)
     {
         boards::all().for_each(|board| board.remove_listener(addr));
@@ -265,8 +271,9 @@ pub fn unlist(c: &Conn, fd: i32) {
 }
 
 /// The last waiting call is over: it ends a connection that the program closed meanwhile.
+#[unsafe(link_section = ".text.life")]
 pub fn last_pin_gone(c: &'static Conn) {
-    if !c.close_step(Closed::Left, Closed::Ended) {
+    if !c.is_left() || !c.close_step(Closed::Left, Closed::Ended) {
         return;
     }
     let errno = headwater_host::next::errno();
@@ -481,7 +488,11 @@ pub fn disconnected(fd: i32, h: Handle) {
 
 // ---- fork, exec, exit ----
 
-/// In the parent, before fork.
+/// Does this process listen? Its children then serve.
+pub fn listens() -> bool {
+    conn::all().any(|c| c.phase() == Phase::Listener)
+}
+
 /// Before a fork whose handlers hold what a thread inside an epoll set may wait for: the sets first. A takeover that has begun
 /// looks at sets, so it must be over.
 pub fn hold_sets() {
@@ -520,11 +531,12 @@ pub fn before_fork() {
             Phase::Carried => {
                 c.record().holders.fetch_add(1, Ordering::AcqRel);
                 if let Some(v) = c.view() {
-                    v.header.shared.store(1, Ordering::Release);
                     v.own().holders.fetch_add(1, Ordering::AcqRel);
-                    // Sleepers learn that their sleeps are bounded from now on.
-                    headwater_channel::bell::ring(v.own_bell());
-                    headwater_channel::bell::ring(v.peer_bell());
+                    if v.header.shared.swap(1, Ordering::AcqRel) == 0 {
+                        // Sleepers learn that their sleeps are bounded from now on.
+                        headwater_channel::bell::ring(v.own_bell());
+                        headwater_channel::bell::ring(v.peer_bell());
+                    }
                 }
             }
             Phase::Listener => {
@@ -662,6 +674,7 @@ pub fn decline_surely(c: &Conn, fd: i32, reason: Reason) {
 }
 
 /// Adds what is still open to the counters, before they are written.
+#[unsafe(link_section = ".text.life")]
 pub fn count_open() {
     for c in conn::all() {
         match c.phase() {

@@ -51,6 +51,7 @@ use local::Local;
 pub const MOST: usize = 1 << 16;
 
 headwater_host::large! {
+    rarely:
     static SLAB: [AtomicPtr<Head>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
 }
 /// One past the highest index ever used.

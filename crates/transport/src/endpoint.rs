@@ -35,6 +35,7 @@ pub const VARIABLE: &str = "HEADWATER_ENDPOINTS";
 const MOST: usize = 1 << 16;
 
 headwater_host::large! {
+    rarely:
     static SLAB: [AtomicPtr<Endpoint>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
 }
 /// One past the highest index ever used, under the lock.

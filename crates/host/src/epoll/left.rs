@@ -20,6 +20,7 @@ struct Left {
 }
 
 crate::large! {
+    rarely:
     /// A process that confines itself has few connections; beyond these, the kernel alone says that something can be read.
     static LEFT: [Left; 256] = [const {
         Left {

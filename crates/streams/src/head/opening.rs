@@ -13,6 +13,7 @@ use super::Head;
 const MOST: usize = 4096;
 
 headwater_host::large! {
+    rarely:
     /// {descriptors: 31, O_NONBLOCK: 1} of each open; entry 0 stands for none.
     static OPENINGS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
 }

@@ -27,6 +27,7 @@ use watch::Watch;
 const MOST: usize = 1 << 16;
 
 headwater_host::large! {
+    rarely:
     static SLOTS: [AtomicPtr<Slot>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
 }
 /// One past the highest slot ever used; under the lock of `FREE`.
