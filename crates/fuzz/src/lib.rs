@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod association;
+mod handed;
 mod options;
 
 use std::ffi::CString;
@@ -20,8 +21,10 @@ use headwater_tpi::option::Options;
 use headwater_tpi::{Indication, Request};
 use headwater_transport::ip::icmp;
 use headwater_transport::sctp::socket::control;
+use headwater_xti::netaddr::{Address, Family};
 
 pub use association::association;
+pub use handed::{Image, Variable};
 pub use options::Endpoints;
 
 /// SCTP packets by themselves.
@@ -75,6 +78,27 @@ pub fn heirs(bytes: &[u8]) {
             assert_eq!(again, Some(heir));
         }
     }
+}
+
+/// Addresses of `<netdir.h>`, as bytes and as text. True: there was one.
+pub fn universal(bytes: &[u8]) -> bool {
+    let mut any = false;
+    for family in [Family::Inet, Family::Inet6, Family::Loopback] {
+        for address in [
+            Address::decode(family, bytes),
+            Address::from_universal(family, bytes),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            any |= family != Family::Loopback;
+            let text = address.to_universal();
+            let again = Address::from_universal(family, text.as_bytes()).expect("our own text");
+            assert_eq!(again.to_universal(), text);
+            assert_eq!(Address::decode(family, &again.encode()), Some(again));
+        }
+    }
+    any
 }
 
 /// A program that is about to be started: a file in `folder`. The first byte chooses what its beginning says that it is.

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use headwater_fuzz::{Image, Variable};
+
 /// Splitmix64.
 struct Chance(u64);
 
@@ -26,6 +28,20 @@ impl Chance {
         };
         (0..len).map(|_| byte(self.word())).collect()
     }
+}
+
+/// Nothing is tested by a body that understands nothing.
+fn run_some(count: u64, body: impl Fn(&[u8]) -> bool) {
+    let (all, understood) = (std::cell::Cell::new(0u64), std::cell::Cell::new(0u64));
+    run(count, |bytes| {
+        all.set(all.get() + 1);
+        understood.set(understood.get() + u64::from(body(bytes)));
+    });
+    let (all, understood) = (all.get(), understood.get());
+    assert!(
+        understood > all / 20,
+        "{understood} of {all} are understood"
+    );
 }
 
 fn run(count: u64, body: impl Fn(&[u8])) {
@@ -125,4 +141,53 @@ fn inherited_connections() {
 fn programs() {
     let folder = tempfile::tempdir().expect("a folder");
     run(2000, |bytes| headwater_fuzz::program(folder.path(), bytes));
+}
+
+#[test]
+fn universal_addresses() {
+    const WORDS: [&[u8]; 16] = [
+        b"1", b"127", b"255", b"256", b".", b".", b".", b".", b"0", b":", b"::1", b"fe80", b"\\",
+        b"\\0", b"77", b"\xff",
+    ];
+    run_some(20_000, |bytes| {
+        let pick = |mask: u8| move |byte: &u8| WORDS[usize::from(byte & mask)];
+        let text: Vec<_> = bytes.iter().take(24).map(pick(15)).collect();
+        // Numbers with points between.
+        let points: Vec<_> = bytes.iter().take(6).map(pick(3)).collect();
+        let mut address = bytes.to_vec();
+        if let [first, second, ..] = &mut address[..] {
+            [*first, *second] = [[2, 0], [10, 0]][usize::from(*first & 1)];
+        }
+        let texts = [text.concat(), points.join(&b'.'), address, bytes.to_vec()];
+        texts.iter().any(|text| headwater_fuzz::universal(text))
+    });
+}
+
+fn inherited(variable: Variable) {
+    let image = std::cell::RefCell::new(Image::default());
+    // As they are, each is understood.
+    for which in 0..13 {
+        let taken = image.borrow_mut().feed(variable, &[which]);
+        assert!(taken > 0, "{variable:?} {which}");
+    }
+    run_some(1500, |bytes| image.borrow_mut().feed(variable, bytes) > 0);
+    run(500, |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        image.borrow_mut().begin(variable, &text);
+    });
+}
+
+#[test]
+fn inherited_streams() {
+    inherited(Variable::Streams);
+}
+
+#[test]
+fn inherited_endpoints() {
+    inherited(Variable::Endpoints);
+}
+
+#[test]
+fn inherited_sctp_sockets() {
+    inherited(Variable::Sctp);
 }

@@ -7,7 +7,7 @@
 //!   shared, seats memory that they share, and whose slots in it are whose
 //!   signal        handlers wrapped, so that none runs inside a locked section
 //!   process       identity, sections
-//!   hidden        the library's own descriptors
+//!   hidden        the library's own descriptors; handed: those that an earlier image has left
 //!   image         what an exec is about to start
 //!   unwinder      what panics need, loaded when something is carried
 //!   memory        the library's own memory, safe in handlers
@@ -20,6 +20,7 @@ pub mod config;
 pub mod counters;
 pub mod env;
 pub mod epoll;
+pub mod handed;
 pub mod hidden;
 pub mod idle;
 pub mod image;

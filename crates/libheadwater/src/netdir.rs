@@ -2,7 +2,6 @@
 //! library; a loop-back address is the service's name. What is handed out is malloc'ed, part by part; the symbols begin with
 //! hw_, since libtirpc has functions of the C names.
 
-mod address;
 mod memory;
 mod options;
 
@@ -15,10 +14,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use headwater_host::next;
+use headwater_xti::netaddr::{Address, Family};
 use libc::{c_char, c_int};
 
 use crate::netconfig::{Netconfig, complain};
-use address::{Address, Family};
 use memory::{
     AddrList, HostServ, HostServList, Netbuf, address_list, fill, host_list, malloced,
     malloced_string,

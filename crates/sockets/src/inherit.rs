@@ -13,6 +13,7 @@ use headwater_channel::lock::Lock;
 use headwater_channel::segment::Segment;
 use headwater_host::board;
 use headwater_host::counters::{self, Reason};
+use headwater_host::handed::{self, Sort};
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
@@ -97,6 +98,28 @@ impl Heir {
         (hidden && numbers.next().is_none()).then_some(heir)
     }
 
+    /// Takes the library's own descriptors, if they are all there still. Others have `taken` those that are everybody's.
+    fn take(&self, taken: &mut Vec<i32>) -> bool {
+        let is = |fd: &i32, sort| taken.contains(fd) || handed::is_ours(*fd, sort);
+        let own: Vec<i32> = self.own().collect();
+        let sorts = [Sort::Memory, Sort::Bell, Sort::Bell];
+        let whole = is(&self.arena, Sort::Memory)
+            && is(&self.presence, Sort::Pipe)
+            && (own.is_empty() || own.len() == sorts.len())
+            && own
+                .iter()
+                .zip(sorts)
+                .all(|(&fd, sort)| handed::is_ours(fd, sort));
+        if whole {
+            taken.extend(self.hidden());
+            for fd in self.hidden() {
+                table::set_hidden(fd);
+            }
+            self.own().for_each(handed::never_blocks);
+        }
+        whole
+    }
+
     /// Numbers that stand for one open description have this in common.
     fn is_of(&self, other: &Heir) -> bool {
         self.inode == other.inode && self.memory == other.memory && self.record == other.record
@@ -105,6 +128,8 @@ impl Heir {
 
 struct Entry {
     heir: Heir,
+    /// Are the library's own descriptors what they were?
+    whole: bool,
     /// Numbers of this process that stand for it, until it is adopted.
     numbers: AtomicU32,
     /// Room for the mapping: nothing is allocated when it is adopted, in a signal handler perhaps.
@@ -122,12 +147,16 @@ pub fn begin() {
     };
     let mut entries: Vec<Entry> = Vec::new();
     let mut numbers = Vec::new();
-    for heir in text.split(';').filter_map(Heir::parse) {
+    let mut taken = Vec::new();
+    // A number of the program's that is anything to us already is not what was said.
+    let is_free = |heir: &Heir| table::lookup(heir.fd).is_none();
+    for heir in text.split(';').filter_map(Heir::parse).filter(is_free) {
         let known = entries.iter().position(|e| e.heir.is_of(&heir));
         let at = known.unwrap_or(entries.len());
         if known.is_none() {
             let room = Box::into_raw(Box::new(MaybeUninit::uninit()));
             entries.push(Entry {
+                whole: heir.take(&mut taken),
                 heir,
                 numbers: AtomicU32::new(0),
                 room: AtomicPtr::new(room),
@@ -135,13 +164,15 @@ pub fn begin() {
         }
         entries[at].numbers.fetch_add(1, Ordering::Relaxed);
         numbers.push((heir.fd, at));
-        for fd in heir.hidden() {
-            table::set_hidden(fd);
-        }
     }
-    let _ = ENTRIES.set(entries);
+    let entries = ENTRIES.get_or_init(|| entries);
     table::on_inherited(adopt);
     for (fd, at) in numbers {
+        // It may have been named twice.
+        if table::lookup(fd).is_some() {
+            entries[at].numbers.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
         table::set(fd, Handle::new(Kind::Inherited, 0, at as u32));
     }
 }
@@ -165,7 +196,7 @@ pub fn pass_on(fd: i32, h: Handle) -> String {
 
 /// The writing end by which the lender knows that an image has the connection.
 pub fn presence(h: Handle) -> Option<i32> {
-    entry(h).map(|e| e.heir.presence)
+    entry(h).filter(|e| e.whole).map(|e| e.heir.presence)
 }
 
 /// Another number for the same open description.
@@ -198,7 +229,8 @@ pub fn closing(fd: i32, h: Handle) {
         && e.numbers.fetch_sub(1, Ordering::AcqRel) == 1
     {
         let ours = |&fd: &i32| table::lookup(fd).is_some_and(|h| h.kind() == Kind::Hidden);
-        e.heir.own().filter(ours).for_each(hidden::close);
+        let own = e.heir.own().filter(|_| e.whole);
+        own.filter(ours).for_each(hidden::close);
         leave_others();
     }
 }
@@ -208,7 +240,7 @@ fn leave_others() {
     let waiting = |e: &Entry| e.numbers.load(Ordering::Acquire) > 0;
     if let Some(entries) = ENTRIES.get().filter(|e| !e.iter().any(waiting)) {
         for e in entries {
-            if table::lookup(e.heir.presence).is_some() {
+            if e.whole && table::lookup(e.heir.presence).is_some() {
                 hidden::close(e.heir.presence);
             }
         }
@@ -232,7 +264,7 @@ fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
         return (now.kind() == Kind::Socket).then_some(now);
     }
     let e = entry(h)?;
-    if identity(fd) != e.heir.inode {
+    if identity(fd) != e.heir.inode || !crate::life::is_tcp(fd) {
         // An image in between, without the library, may have used the number for something else; or a child of vfork has.
         if !process::is_borrowed() {
             table::clear_if(fd, h);
@@ -307,6 +339,9 @@ fn break_off(numbers: impl Iterator<Item = i32>) {
 /// Makes this process a holder of the connection. `None`: it is the kernel's alone.
 fn connection(e: &Entry) -> Option<&'static Conn> {
     let heir = &e.heir;
+    if !e.whole {
+        return None;
+    }
     let arena = record::join(heir.arena);
     let known = arena.map(|arena| arena << 16 | heir.record);
     if heir.memory < 0 {

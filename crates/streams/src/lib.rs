@@ -38,5 +38,7 @@ pub fn start() {
     head::sleepers::prepare();
     modules::register();
     drivers::register();
-    head::exec::inherit();
+    if let Some(text) = headwater_host::env::take(head::exec::VARIABLE) {
+        head::exec::inherit(&text);
+    }
 }

@@ -7,6 +7,7 @@ use core::cell::UnsafeCell;
 
 use headwater_channel::bell;
 use headwater_channel::lock::Lock;
+use headwater_host::handed::{self, identity};
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle, Kind};
@@ -134,6 +135,7 @@ fn restore(
     qlen: u32,
     saved: &str,
 ) -> Option<&'static Endpoint> {
+    handed::never_blocks(fd);
     let provider = device.restore(fd, saved)?;
     let e = settle(device, provider, state).ok()?;
     e.enter().as_mut()?.qlen = qlen;
@@ -1148,14 +1150,21 @@ pub fn exiting() {
     crate::sctp::stack::exiting();
 }
 
-/// What the next image needs to know of the endpoints that it inherits: for HEADWATER_ENDPOINTS.
+/// What the next image needs to know of the endpoints that it inherits: for HEADWATER_ENDPOINTS. Of numbers that are the same
+/// endpoint's the second says which is the first.
 pub fn save() -> String {
     let mut text = String::new();
+    let mut known: Vec<(i32, Handle)> = Vec::new();
     for (fd, h) in table::entries().filter(|(_, h)| h.kind() == Kind::Endpoint) {
         let stays = sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC == 0);
         let Some(e) = get(h).filter(|_| stays) else {
             continue;
         };
+        let is = identity(fd);
+        if let Some((first, _)) = known.iter().find(|(_, other)| *other == h) {
+            text.push_str(&format!("{fd}:{is}:={first};"));
+            continue;
+        }
         let Some(core) = &mut *e.enter() else {
             continue;
         };
@@ -1164,30 +1173,36 @@ pub fn save() -> String {
             let nonblocking = e.is_nonblocking() as u32;
             let (name, qlen) = (core.device.name(), core.qlen);
             text.push_str(&format!(
-                "{fd}:{name}:{state}:{nonblocking}:{qlen}:{saved};"
+                "{fd}:{is}:{name}:{state}:{nonblocking}:{qlen}:{saved};"
             ));
+            known.push((fd, h));
         }
     }
     text
 }
 
-/// At start: takes over what [`save`] said.
+/// At start: takes over what [`save`] said. What makes no sense is left alone.
 pub fn inherit(text: &str) {
     for entry in text.split(';') {
-        let mut parts = entry.splitn(6, ':');
-        let mut next = || parts.next();
-        let (Some(fd), Some(device), Some(state), Some(nonblocking), Some(qlen), Some(saved)) =
-            (next(), next(), next(), next(), next(), next())
-        else {
-            continue;
-        };
-        let (Ok(fd), Ok(state), Ok(qlen)) = (fd.parse(), state.parse(), qlen.parse()) else {
-            continue;
-        };
-        let device = Device::find(format!("/dev/{device}").as_bytes());
-        if let (Some(device), Some(state)) = (device, State::from_number(state)) {
-            restore(device, fd, state, qlen, saved)
-                .inspect(|e| e.set_nonblocking(nonblocking == "1"));
-        }
+        let _ = inherit_entry(entry);
     }
+}
+
+fn inherit_entry(entry: &str) -> Option<()> {
+    let mut parts = entry.splitn(7, ':');
+    let mut next = || parts.next();
+    let fd = next()?.parse().ok()?;
+    if !handed::is_here(fd, next()?.parse().ok()?) {
+        return None;
+    }
+    let device = next()?;
+    if let Some(first) = device.strip_prefix('=') {
+        at(first.parse().ok()?)?.duplicated(fd);
+        return Some(());
+    }
+    let device = Device::find(format!("/dev/{device}").as_bytes())?;
+    let state = State::from_number(next()?.parse().ok()?)?;
+    let (nonblocking, qlen) = (next()? == "1", next()?.parse().ok()?);
+    restore(device, fd, state, qlen, next()?)?.set_nonblocking(nonblocking);
+    Some(())
 }

@@ -115,21 +115,6 @@ impl Drop for Owned {
     }
 }
 
-/// A hidden number of an earlier image, if it is still what it was.
-pub(crate) fn inherited(fd: i32, is: u64) -> Option<i32> {
-    let known = sys::fstat(fd).is_ok_and(|st| st.st_ino == is);
-    if !known || !headwater_host::table::set_hidden(fd) {
-        return None;
-    }
-    let _ = sys::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC as usize);
-    Some(fd)
-}
-
-/// What tells a descriptor from another file that has its number.
-pub(crate) fn identity(fd: i32) -> u64 {
-    sys::fstat(fd).map_or(0, |st| st.st_ino)
-}
-
 fn check_address(addr: &[u8]) -> Outcome<()> {
     if addr.is_empty() || addr.len() > MOST {
         Err(Refusal::new(TBADADDR))

@@ -84,7 +84,6 @@ impl Rawip {
     }
 
     pub fn restore(fd: i32, saved: &str) -> Option<Rawip> {
-        let fd = hidden_copy(fd)?;
         let ask = |name| sys::sockopt::<i32>(fd, libc::SOL_SOCKET, name).ok();
         let v6 = ask(libc::SO_DOMAIN)? == libc::AF_INET6;
         let protocol = u8::try_from(ask(libc::SO_PROTOCOL)?).ok()?;
@@ -93,7 +92,7 @@ impl Rawip {
             _ if protocol == icmp(v6) => Way::Ping(Ping::restore(v6, saved)),
             _ => Way::None,
         };
-        Some(Rawip::with(fd, v6, way, protocol))
+        Some(Rawip::with(hidden_copy(fd)?, v6, way, protocol))
     }
 
     /// Goes on with another socket, with the options that the user has set.

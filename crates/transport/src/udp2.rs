@@ -19,6 +19,7 @@ mod names;
 pub mod raw;
 mod ways;
 
+use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sync::Ordering;
 use headwater_host::table::Handle;
 use headwater_host::{hidden, sys};
@@ -33,7 +34,7 @@ use crate::inet::udp::{LARGEST, Udp};
 use crate::inet::{length, poll};
 use crate::ip::options::PacketOptions;
 use crate::loopback::connectionless::{Own, Pulled, pull, push};
-use crate::loopback::{Space, identity, inherited, name};
+use crate::loopback::{Space, name};
 use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter};
 use link::Link;
 use merging::{Merging, Side};
@@ -100,7 +101,7 @@ impl Udp2 {
         let held = saved.strip_prefix(HELD);
         let mut endpoint = match held.and_then(|held| held.split_once('/')) {
             Some((holder, is)) => {
-                let holder = inherited(holder.parse().ok()?, is.parse().ok()?)?;
+                let holder = handed::take(holder.parse().ok()?, is.parse().ok()?, Sort::Inet)?;
                 let kernel = Udp::restore(holder, "");
                 hidden::close(holder);
                 Udp2::with(kernel?, Link::Raw)

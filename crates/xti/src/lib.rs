@@ -3,13 +3,14 @@
 //! ```text
 //!   calls      what each call does, checks and answers (XNS 5.2)
 //!   port       what they need of an endpoint      direct, messages   the two ways to have one
-//!   api        endpoints for programs in Rust
+//!   api        endpoints for programs in Rust         netaddr    addresses of <netdir.h>, as bytes and as text
 //! ```
 
 pub mod api;
 pub mod calls;
 pub mod direct;
 pub mod messages;
+pub mod netaddr;
 pub mod port;
 
 use headwater_host::table::{self, Kind};

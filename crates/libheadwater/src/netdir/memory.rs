@@ -4,8 +4,8 @@ use core::ffi::CStr;
 
 use libc::{c_char, c_int, c_uint, c_void};
 
-use super::address::Address;
 use super::{Result, Trouble};
+use headwater_xti::netaddr::Address;
 
 /// struct netbuf.
 #[repr(C)]

@@ -5,9 +5,9 @@ use core::ptr::null_mut;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use headwater_xti::netaddr::{Address, Family};
 use libc::{c_char, c_int, c_uint};
 
-use super::address::{Address, Family};
 use super::memory::{Netbuf, malloced_string};
 use super::{HOST_ANY, Result, Trouble, decoded, family, hosts, status, universal};
 use crate::netconfig::Netconfig;

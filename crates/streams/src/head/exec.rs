@@ -3,13 +3,14 @@
 
 use std::ffi::{CStr, CString, c_char};
 
+use headwater_host::handed::{self, Sort, identity};
 use headwater_host::table::{self, Kind};
 use headwater_host::{process, sys};
 
 use super::life;
 use crate::pipe::{Parts, Pipe};
 
-const VARIABLE: &str = "HEADWATER_INHERIT";
+pub const VARIABLE: &str = "HEADWATER_INHERIT";
 
 /// The environment for a new image, and the descriptors that it inherits besides the program's.
 pub struct Inheritance {
@@ -106,11 +107,6 @@ fn bells(pipe: &Pipe) -> sys::Result<[i32; 2]> {
     Ok([bell(0)?, bell(1)?])
 }
 
-/// What tells a descriptor from another file that has its number.
-fn identity(fd: i32) -> u64 {
-    sys::fstat(fd).map_or(0, |st| st.st_ino)
-}
-
 impl Inheritance {
     /// What the new image gets for an environment.
     pub fn environment(&self) -> *const *const c_char {
@@ -128,25 +124,33 @@ impl Drop for Inheritance {
 }
 
 /// At start: takes over what the former image left. What makes no sense is left alone.
-pub fn inherit() {
-    let Some(text) = headwater_host::env::take(VARIABLE) else {
-        return;
-    };
+pub fn inherit(text: &str) {
     let mut known: Vec<(i32, &'static Pipe)> = Vec::new();
     for entry in text.split(';').filter(|e| !e.is_empty()) {
-        let numbers: Vec<u64> = entry.split(':').filter_map(|n| n.parse().ok()).collect();
-        let [fd, side, fifo, memfd, first, second, shadow, memory] = numbers[..] else {
+        let Some(numbers) = numbers(entry) else {
             continue;
         };
-        let [fd, memfd, first, second] = [fd, memfd, first, second].map(|n| n as i32);
-        // An image in between that does not have the library may have used the numbers for something else.
-        let taken = known.iter().any(|(m, _)| *m == memfd);
-        if identity(fd) != shadow || !taken && identity(memfd) != memory {
+        let [fd, side, fifo, memfd, first, second] = numbers.0;
+        let [shadow, memory] = numbers.1;
+        if !handed::is_here(fd, shadow) {
             continue;
         }
         let pipe = match known.iter().find(|(m, _)| *m == memfd) {
             Some((_, pipe)) => *pipe,
             None => {
+                let bells = if fifo != 0 {
+                    &[first][..]
+                } else {
+                    &[first, second]
+                };
+                let whole = identity(memfd) == memory
+                    && handed::is_ours(memfd, Sort::Memory)
+                    && bells.iter().all(|&bell| handed::is_ours(bell, Sort::Bell))
+                    && (fifo != 0 || first != second);
+                if !whole {
+                    continue;
+                }
+                bells.iter().for_each(|&bell| handed::never_blocks(bell));
                 let parts = Parts {
                     side: side as u32,
                     fifo: fifo != 0,
@@ -163,4 +167,15 @@ pub fn inherit() {
         };
         let _ = life::adopt(pipe, side as u32 & 1, fd);
     }
+}
+
+/// Six descriptors and flags, and the identities of two files.
+fn numbers(entry: &str) -> Option<([i32; 6], [u64; 2])> {
+    let mut fields = entry.split(':');
+    let mut small = [0; 6];
+    for number in &mut small {
+        *number = fields.next()?.parse().ok()?;
+    }
+    let large = [fields.next()?.parse().ok()?, fields.next()?.parse().ok()?];
+    fields.next().is_none().then_some((small, large))
 }

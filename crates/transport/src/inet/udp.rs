@@ -61,8 +61,8 @@ impl Udp {
     }
 
     pub fn restore(fd: i32, _saved: &str) -> Option<Udp> {
-        let fd = super::hidden_copy(fd)?;
-        Some(Udp::with(fd, local(fd)?.is_v6()))
+        let v6 = local(fd)?.is_v6();
+        Some(Udp::with(super::hidden_copy(fd)?, v6))
     }
 
     /// Has the network said something that was read and not told?

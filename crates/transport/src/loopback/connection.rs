@@ -1,5 +1,6 @@
 //! ticots and ticotsord: endpoints for connections.
 
+use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sys;
 use headwater_host::table::Handle;
 use headwater_tpi::error::{
@@ -10,9 +11,7 @@ use libc::iovec;
 
 use super::link::{Call, End, Link, from_hex, to_hex};
 use super::listening::{self, Listening, Request};
-use super::{
-    Owned, Space, check_address, check_options, check_user_data, identity, inherited, name,
-};
+use super::{Owned, Space, check_address, check_options, check_user_data, name};
 use crate::options::{self, GENERIC, Remembered};
 use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter};
 
@@ -109,7 +108,7 @@ impl Circuit {
         circuit.local = Some(from_hex(local)?).filter(|local| !local.is_empty());
         let name: i32 = name.parse().ok()?;
         if name >= 0 {
-            circuit.name = Some(Owned(inherited(name, is.parse().ok()?)?));
+            circuit.name = Some(Owned(handed::take(name, is.parse().ok()?, Sort::Local)?));
         }
         let qlen: u32 = qlen.parse().ok()?;
         if !link.is_empty() {

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use headwater_channel::ring::{Corrupt, Frame, Meta, Ring};
+use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use headwater_host::table::Handle;
@@ -19,7 +20,7 @@ use libc::iovec;
 use super::buffers::{self, Sink, Source};
 use super::directory::{Entry, Lost, Route, map_ring};
 use super::link::{from_hex, to_hex};
-use super::{MOST_DATAGRAM, Owned, Space, check_address, check_options, identity, inherited, name};
+use super::{MOST_DATAGRAM, Owned, Space, check_address, check_options, name};
 use crate::options::{self, GENERIC_CONNECTIONLESS, Remembered};
 use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, Waiter};
 
@@ -91,9 +92,13 @@ impl Own {
         let [addr, name, name_is, memfd, memfd_is, bell, bell_is] = fields[..] else {
             return None;
         };
-        let take = |fd: &str, is: &str| inherited(fd.parse().ok()?, is.parse().ok()?);
-        let name = Owned(take(name, name_is)?);
-        let pipe = map_ring(take(memfd, memfd_is)?, take(bell, bell_is)?).ok()?;
+        let take = |fd: &str, is: &str, sort| {
+            handed::take(fd.parse().ok()?, is.parse().ok()?, sort).map(Owned)
+        };
+        let name = take(name, name_is, Sort::Local)?;
+        let memfd = take(memfd, memfd_is, Sort::Memory)?;
+        let bell = take(bell, bell_is, Sort::Bell)?;
+        let pipe = map_ring(memfd.into_number(), bell.into_number()).ok()?;
         let head = life::adopt_hidden(pipe, 0, -1).ok()?;
         Own::new(name, from_hex(addr)?, head).ok()
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use headwater_host::handed::identity;
 use headwater_host::sync::{AtomicBool, Ordering};
 use headwater_host::{process, sys, table};
 use headwater_streams::attach::private::Private;
@@ -14,7 +15,7 @@ use headwater_streams::head::{Head, life};
 use headwater_streams::pipe::words::state;
 use headwater_streams::pipe::{Parts, Pipe};
 
-use super::{MOST, Owned, Space, identity, name};
+use super::{MOST, Owned, Space, name};
 
 const MAGIC: u64 = 0x4857_434c_5453;
 /// How long a sender waits for an answer, and between two looks, in nanoseconds.

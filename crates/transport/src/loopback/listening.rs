@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use headwater_host::{hidden, process, sys};
+use headwater_host::{handed, hidden, process, sys};
 use headwater_streams::attach::rights::{self, Body};
 use headwater_streams::background;
 use headwater_tpi::Refusal;
@@ -20,7 +20,7 @@ use syscalls::{Sysno, syscall};
 use super::home::{Home, Line};
 use super::link::{Call, maker};
 use super::pool::{self, Mapped};
-use super::{MOST, Owned, Space, identity, name};
+use super::{MOST, Owned, Space, name};
 use crate::provider::{Arrived, Event, Outcome};
 
 const MAGIC: u64 = 0x4857_5452_4c42;
@@ -75,7 +75,7 @@ impl Brought {
             });
         }
         let fds = [0, 1, 2].map(|i| parts.take(i));
-        let inode = identity(fds[0]);
+        let inode = handed::identity(fds[0]);
         let is_local = parts.body[3] == process::owner().bits();
         if !is_local && let Some(mapped) = pool::known(inode) {
             fds.into_iter().for_each(hidden::close);

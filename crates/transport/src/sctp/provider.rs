@@ -6,6 +6,7 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
+use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sys;
 use headwater_host::table::Handle;
 use headwater_tpi::error::{
@@ -27,8 +28,8 @@ use super::option::orders::Order;
 use super::requests::{Accepted, Asking, Waiting};
 use super::shm::{Greeting, Shm};
 use super::values::Settings;
+use crate::loopback::Owned;
 use crate::loopback::link::{from_hex, to_hex};
-use crate::loopback::{Owned, identity, inherited};
 use crate::options;
 use crate::provider::{
     Arrived, Event, Outcome, Pending, Provider, Received, Sending, Sleep, Waiter,
@@ -165,7 +166,7 @@ impl Sctp {
         sctp.bound = Addresses::read(&from_hex(bound)?).ok();
         for name in names.split(',').filter(|name| !name.is_empty()) {
             let (name, is) = name.split_once('.')?;
-            let name = inherited(name.parse().ok()?, is.parse().ok()?)?;
+            let name = handed::take(name.parse().ok()?, is.parse().ok()?, Sort::Local)?;
             sctp.names.push(Owned::of_hidden(name));
         }
         if !body.is_empty() {

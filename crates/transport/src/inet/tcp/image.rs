@@ -1,6 +1,7 @@
 //! A TCP endpoint on its way to the next image of the process.
 
-use headwater_host::{hidden, sys};
+use headwater_host::handed::{self, Sort, identity};
+use headwater_host::sys;
 
 use super::super::ahead::Ahead;
 use super::super::connection::Socket;
@@ -31,7 +32,7 @@ impl Tcp {
             | flag(self.told_end, TOLD_END)
             | flag(self.released, RELEASED)
             | flag(self.bound.is_some(), BOUND);
-        let aside = self.aside.as_ref().map_or(-1, pass_on);
+        let aside = self.aside.as_ref().map_or("-".into(), pass_on);
         let mut text = format!(
             "{} {} {flags} {} {aside}",
             self.phase as u32,
@@ -55,7 +56,7 @@ impl Tcp {
         let mut word = || words.next()?.parse::<u32>().ok();
         let (phase, qlen, flags) = (word()?, word()?, word()?);
         let ahead = Ahead::from_hex(words.next()?)?;
-        let mut passed = words.map(|word| word.parse().ok().and_then(passed_on));
+        let mut passed = words.map(passed_on);
         let socket = Socket::of(hidden_copy(fd)?);
         let own = local(socket.fd())?;
         let mut tcp = Tcp::with(socket, own.is_v6());
@@ -77,16 +78,15 @@ impl Tcp {
 }
 
 /// It stays open over the exec.
-fn pass_on(socket: &Socket) -> i32 {
+fn pass_on(socket: &Socket) -> String {
     socket.leave_to_kernel();
-    let _ = sys::fcntl(socket.fd(), libc::F_SETFD, 0);
-    socket.fd()
+    let fd = socket.fd();
+    let _ = sys::fcntl(fd, libc::F_SETFD, 0);
+    format!("{fd}.{}", identity(fd))
 }
 
-fn passed_on(fd: i32) -> Option<Socket> {
-    let is_socket = fd >= 0 && local(fd).is_some();
-    is_socket
-        .then(|| hidden::hide_needed(fd).ok())
-        .flatten()
-        .map(Socket::of)
+fn passed_on(text: &str) -> Option<Socket> {
+    let (fd, is) = text.split_once('.')?;
+    let fd = fd.parse().ok().filter(|&fd| local(fd).is_some())?;
+    handed::take(fd, is.parse().ok()?, Sort::Inet).map(Socket::of)
 }

@@ -1,11 +1,12 @@
 //! A connection goes on in the image after exec(2).
 
+use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use headwater_streams::head::life;
 
 use super::{Link, Phase, take_end};
-use crate::loopback::{Owned, identity, inherited};
+use crate::loopback::Owned;
 
 impl Link {
     /// Fields for [`Link::restore`], joined by colons.
@@ -54,12 +55,15 @@ impl Link {
                 head.ok()?
             }
             None => {
-                let memfd = inherited(memfd, is)?;
-                let bells = [number(first)?, number(second)?];
-                let bells = [
-                    inherited(bells[0], identity(bells[0]))?,
-                    inherited(bells[1], identity(bells[1]))?,
-                ];
+                let take = |fd, is, sort| handed::take(fd, is, sort).map(Owned);
+                // Bells are all one file to fstat.
+                let bell = |text| {
+                    let fd = number(text)?;
+                    take(fd, identity(fd), Sort::Bell)
+                };
+                let memfd = take(memfd, is, Sort::Memory)?;
+                let bells = [bell(first)?, bell(second)?].map(Owned::into_number);
+                let memfd = memfd.into_number();
                 take_end(memfd, bells, number(side)? as u32 & 1, socket.number()).ok()?
             }
         };

@@ -32,7 +32,7 @@ mod serving;
 mod verbs;
 mod wire;
 
-pub use exec::{VARIABLE, save, spawned};
+pub use exec::{VARIABLE, inherit, save, spawned};
 pub use verbs::Remote;
 
 thread_local! {
@@ -57,7 +57,7 @@ fn has_left() -> bool {
 pub fn start() {
     stack::is_watched();
     if let Some(text) = headwater_host::env::take(VARIABLE) {
-        exec::inherit(&text);
+        inherit(&text);
     }
 }
 

@@ -3,13 +3,14 @@
 //! image, it leaves a keeper for them.
 //!
 //! ```text
-//!   HEADWATER_SCTP_INHERIT = link / link ...      link = PRESENCE , INODE { ; NUMBER , ID , V6 , MANY }
+//!   HEADWATER_SCTP_INHERIT = link / link ...      link = PRESENCE , INODE { ; NUMBER , INODE , ID , V6 , MANY }
 //! ```
 //! A number of -1 stands for a socket that the new image has no number of: it is let go there.
 
 use std::sync::Arc;
 
 use headwater_channel::bell;
+use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Kind};
 use headwater_host::{hidden, process, sys};
@@ -20,7 +21,6 @@ use super::link::Link;
 use super::owner::{self, OWNER};
 use super::verbs::Remote;
 use super::{serving, wire};
-use crate::loopback;
 use crate::sctp::guarded::Guarded;
 use crate::sctp::socket::face::{self, Number};
 use crate::sctp::socket::{Body, Socket, Style};
@@ -114,7 +114,8 @@ fn sockets_of(
     for (fd, socket) in open {
         if let Some(id) = name(socket) {
             let many = socket.style == Style::Many;
-            text += &format!(";{fd},{id},{},{}", u32::from(socket.v6), u32::from(many));
+            let [v6, many] = [socket.v6, many].map(u32::from);
+            text += &format!(";{fd},{},{id},{v6},{many}", identity(*fd));
         }
     }
     if text.is_empty() {
@@ -123,14 +124,14 @@ fn sockets_of(
     for socket in all {
         let stays = open.iter().any(|(_, other)| Arc::ptr_eq(other, socket));
         if let Some(id) = name(socket).filter(|_| !stays) {
-            text += &format!(";-1,{id},0,0");
+            text += &format!(";-1,0,{id},0,0");
         }
     }
     Some(text)
 }
 
 fn describe(presence: i32, sockets: &str) -> String {
-    format!("{presence},{}{sockets}", loopback::identity(presence))
+    format!("{presence},{}{sockets}", identity(presence))
 }
 
 /// The new image's presence at the keeper that this process will leave.
@@ -231,17 +232,15 @@ pub fn inherit(text: &str) {
 fn inherit_link(text: &str) -> Option<()> {
     let mut parts = text.split(';');
     let (presence, inode) = parts.next()?.split_once(',')?;
-    let presence = loopback::inherited(presence.parse().ok()?, inode.parse().ok()?)?;
+    let presence = handed::take(presence.parse().ok()?, inode.parse().ok()?, Sort::Local)?;
     let link = Link::new(presence);
     LINKS.enter().push(link.clone());
     let mut known: Vec<(u64, i32)> = Vec::new();
     for part in parts {
-        let values: Vec<i64> = part.split(',').filter_map(|v| v.parse().ok()).collect();
-        let &[fd, id, v6, many] = &values[..] else {
+        let Some((fd, [inode, id, v6, many])) = words(part) else {
             continue;
         };
-        let (fd, id) = (fd as i32, id as u64);
-        if sys::fcntl(fd, libc::F_GETFD, 0).is_err() {
+        if !handed::is_here(fd, inode) {
             Remote::new(link.clone(), id).close();
         } else if let Some(&(_, first)) = known.iter().find(|known| known.0 == id) {
             table::lookup(first)
@@ -258,4 +257,15 @@ fn inherit_link(text: &str) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// A number of the program's, and four words about it.
+fn words(text: &str) -> Option<(i32, [u64; 4])> {
+    let mut fields = text.split(',');
+    let fd = fields.next()?.parse().ok()?;
+    let mut words = [0; 4];
+    for word in &mut words {
+        *word = fields.next()?.parse().ok()?;
+    }
+    fields.next().is_none().then_some((fd, words))
 }

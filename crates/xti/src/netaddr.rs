@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// nc_protofmly.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     Inet,
     Inet6,
@@ -26,7 +26,7 @@ impl Family {
 const INET: usize = 16;
 const INET6: usize = 28;
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     Inet(SocketAddr),
     Loopback(Vec<u8>),
