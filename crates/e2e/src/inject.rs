@@ -5,7 +5,7 @@
 //! program is not made, and gives the error instead; with [`Plan::lasting`], so do all later ones of its kind, as where something
 //! has run out. With [`Plan::kills`] its process is killed there.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -113,6 +113,7 @@ pub fn run(
         spaces: HashMap::from([(pid, Space::default())]),
         calls: 0,
         fault: None,
+        failed: 0,
         fatal: Vec::new(),
     };
     let status = tracer.follow(pid, &watch);
@@ -183,8 +184,7 @@ struct Space {
     text: Option<(u64, u64)>,
     /// Where its first byte is.
     base: u64,
-    /// Descriptors that the library has made.
-    made: HashSet<i32>,
+    made: faults::Made,
     starving: bool,
 }
 
@@ -195,6 +195,8 @@ struct Tracer {
     spaces: HashMap<i32, Space>,
     calls: u64,
     fault: Option<Fault>,
+    /// How often it has come.
+    failed: u64,
     fatal: Vec<i32>,
 }
 
@@ -292,6 +294,9 @@ impl Tracer {
         let plan = self.plan;
         let counted = self.calls;
         let failed = self.fault.clone();
+        let goes_on = failed
+            .as_ref()
+            .is_some_and(|f| self.failed < faults::times(&f.call, f.errno));
         let Some(space) = self.space(pid) else { return };
         if call.nr == libc::SYS_close || call.nr == libc::SYS_dup2 || call.nr == libc::SYS_dup3 {
             let last = if call.nr == libc::SYS_close { 0 } else { 1 };
@@ -307,7 +312,7 @@ impl Tracer {
             is_counted = plan.kills || !errors.is_empty();
             if !errors.is_empty() && counted + 1 == plan.at {
                 failing = Some(errors[(plan.error % errors.len() as u64) as usize]);
-            } else if plan.lasting && is_counted {
+            } else if plan.lasting && is_counted && goes_on {
                 failing = failed
                     .as_ref()
                     .filter(|f| faults::same_kind(&f.call, &call))
@@ -331,9 +336,8 @@ impl Tracer {
         let maps = call.nr == libc::SYS_mmap && call.args[2] & libc::PROT_EXEC as u64 != 0;
         let base = space.base;
         let text = space.text;
-        if is_counted {
-            self.calls += 1;
-        }
+        self.calls += u64::from(is_counted);
+        self.failed += u64::from(failing.is_some());
         if at_fault {
             self.fault = Some(Fault {
                 call: Call {
@@ -378,7 +382,14 @@ impl Tracer {
         if let Some(call) = ours
             && result >= 0
         {
-            space.made.extend(faults::made(pid, &call, result));
+            // A copy is what it is a copy of.
+            let of = match call.nr {
+                libc::SYS_fcntl => space.made.get(&(call.args[0] as i32)),
+                _ => None,
+            };
+            let of = of.copied().unwrap_or(call.nr);
+            let made = faults::made(pid, &call, result);
+            space.made.extend(made.into_iter().map(|fd| (fd, of)));
         }
     }
 }

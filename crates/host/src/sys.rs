@@ -542,6 +542,13 @@ pub fn splice(from: i32, to: i32, n: usize, flags: u32) -> Result<usize> {
     unsafe { call!(splice, from, 0, to, 0, n, flags) }
 }
 
+/// Does a send or receive that fails so only have to be made again later? ENOBUFS and ENOMEM are the kernel's lack of memory, not
+/// the connection's end; a flight of descriptors that is too long (ETOOMANYREFS) lands.
+pub fn passes(error: i32) -> bool {
+    use libc::{EAGAIN, EINTR, ENOBUFS, ENOMEM, ETOOMANYREFS};
+    matches!(error, EAGAIN | EINTR | ENOBUFS | ENOMEM | ETOOMANYREFS)
+}
+
 /// A pair of connected UNIX stream sockets, close-on-exec.
 pub fn socket_pair() -> Result<[i32; 2]> {
     let mut fds = [-1i32; 2];

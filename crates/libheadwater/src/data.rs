@@ -476,7 +476,10 @@ pub unsafe extern "C-unwind" fn sendmmsg(
 /// Sends a message with control messages.
 #[inline(never)]
 unsafe fn pass(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
-    let mut passed = Passed::new(msg);
+    let mut passed = match Passed::new(msg) {
+        Ok(passed) => passed,
+        Err(e) => return result(Err(e)),
+    };
     let r = real::sendmsg(fd, passed.message(msg), flags);
     let errno = next::errno();
     if r >= 0 {

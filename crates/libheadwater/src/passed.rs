@@ -19,9 +19,11 @@ pub struct Passed {
 }
 
 impl Passed {
+    /// Fails with the error of the call where there is nothing that could go in a connection's place.
+    ///
     /// # Safety
     /// `msg` is a valid message header.
-    pub unsafe fn new(msg: *const msghdr) -> Passed {
+    pub unsafe fn new(msg: *const msghdr) -> Result<Passed, i32> {
         let mut passed = Passed {
             relays: [const { None }; MOST],
             control: [0; ROOM],
@@ -32,7 +34,7 @@ impl Passed {
             if !(*msg).msg_control.is_null() {
                 before_passing(msg);
             }
-            return passed;
+            return Ok(passed);
         }
         let copy = passed.control.as_mut_ptr().cast::<u8>();
         core::ptr::copy_nonoverlapping((*msg).msg_control.cast::<u8>(), copy, n);
@@ -40,12 +42,16 @@ impl Passed {
         copied.msg_control = copy.cast();
         let relays = &mut passed.relays;
         let mut count = 0;
+        let mut error = None;
         each_place(&copied, |at| {
             let fd = at.read_unaligned();
             match relays.get_mut(count) {
                 None => life::passing_on(fd),
                 Some(place) => {
-                    *place = life::passing(fd);
+                    *place = life::passing(fd).unwrap_or_else(|e| {
+                        error = Some(e);
+                        None
+                    });
                     if let Some(relay) = place {
                         at.write_unaligned(relay.end());
                         count += 1;
@@ -53,7 +59,7 @@ impl Passed {
                 }
             }
         });
-        passed
+        error.map_or(Ok(passed), Err)
     }
 
     /// The message to send in the place of `original`.

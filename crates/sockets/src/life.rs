@@ -632,14 +632,16 @@ pub fn to_kernel(fd: i32, reason: Reason) {
     }
 }
 
-/// Before a descriptor goes to somebody else in a message: what is to go in its place, if it can't go itself.
-pub fn passing(fd: i32) -> Option<Relay> {
-    let c = conn::get(table::socket(fd)?)?;
+/// Before a descriptor goes to somebody else in a message: what is to go in its place, if it can't go itself. ENOBUFS: nothing can.
+pub fn passing(fd: i32) -> Result<Option<Relay>, i32> {
+    let Some(c) = table::socket(fd).and_then(conn::get) else {
+        return Ok(None);
+    };
     match c.view() {
         Some(v) => relay::prepare(c, v, Reason::PassedOn),
         None => {
             passing_on(fd);
-            None
+            Ok(None)
         }
     }
 }

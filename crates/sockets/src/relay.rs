@@ -21,6 +21,7 @@ use crate::{guard, keeper, life, send, switch};
 /// How long a peer that sleeps in a call of ours may take to wake and send what is unread.
 const WAKING: u64 = 100_000_000;
 const SLICE: u64 = 500_000_000;
+const PAUSE: u64 = 5_000_000;
 
 /// A pair that is to go in place of a connection's descriptor. Dropped, it never was.
 pub struct Relay {
@@ -29,23 +30,30 @@ pub struct Relay {
     pair: [i32; 2],
 }
 
-/// Brings a carried connection into the state in which its descriptor can be passed to anybody; else a relay for it.
-pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Option<Relay> {
+/// Brings a carried connection into the state in which its descriptor can be passed to anybody; else a relay for it. ENOBUFS: it
+/// can't be passed now, since there is no relay to be had for what is unread.
+pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Option<Relay>, i32> {
     catch_up(c, &v);
     if !has_unread(&v) || may_pin(&v) && sleeps(&v) {
         switch::freeze(c, &v, reason);
         await_withdrawal(c, &v);
-        return None;
+        return Ok(None);
     }
     let Ok(pair) = sys::socket_pair() else {
         switch::freeze(c, &v, reason);
-        return None;
+        await_withdrawal(c, &v);
+        if has_unread(&v) || switch::behind_pin(&v) {
+            // Who gets it would wait for the peer's next call, which may never come, and the passer would not know why.
+            counters::note(Reason::NoMemory);
+            return Err(libc::ENOBUFS);
+        }
+        return Ok(None);
     };
     if c.is_nonblocking() {
         // That was the description's, whoever has it.
         let _ = sys::fcntl(pair[1], libc::F_SETFL, libc::O_NONBLOCK as usize);
     }
-    Some(Relay { c, v, pair })
+    Ok(Some(Relay { c, v, pair }))
 }
 
 impl Relay {
@@ -67,7 +75,7 @@ impl Relay {
                 let _ = unsafe { sys::send(self.pair[1], [0].as_ptr(), 1, MSG_NOSIGNAL) };
                 return counters::fallback(Reason::NoMemory);
             }
-            let _ = sys::ppoll(&mut [], Some(5_000_000));
+            let _ = sys::ppoll(&mut [], Some(PAUSE));
         }
         counters::fallback(Reason::PassedOn);
     }
@@ -190,7 +198,7 @@ fn turn(
         // SAFETY: what is left of the piece.
         match unsafe { sys::send(pair, rest.as_ptr(), rest.len(), MSG_DONTWAIT | MSG_NOSIGNAL) } {
             Ok(n) => down.from += n,
-            Err(EAGAIN | EINTR) => {}
+            Err(e) if passes(e) => {}
             // The stranger has closed its end: what it sent goes on all the same.
             Err(_) => {
                 down.from = down.to;
@@ -205,7 +213,7 @@ fn turn(
         // SAFETY: the whole piece.
         match unsafe { sys::recv(pair, up.buf.as_mut_ptr(), up.buf.len(), MSG_DONTWAIT) } {
             Ok(n) => up.filled(n),
-            Err(EAGAIN | EINTR) => {}
+            Err(e) if passes(e) => {}
             Err(_) => return None,
         }
     }
@@ -242,7 +250,7 @@ fn receive(c: &'static Conn, v: &View<'static>, shadow: i32, down: &mut Piece) -
             match unsafe { sys::recv(shadow, down.buf.as_mut_ptr(), down.buf.len(), MSG_DONTWAIT) }
             {
                 Ok(n) => down.filled(n),
-                Err(EAGAIN | EINTR) => {}
+                Err(e) if passes(e) => {}
                 Err(_) => return None,
             }
         }
@@ -271,9 +279,18 @@ fn forward(c: &Conn, v: &View<'_>, shadow: i32, up: &mut Piece) -> Option<bool> 
             up.from += n;
             Some(true)
         }
-        Err(EAGAIN | EINTR) => Some(false),
+        Err(e) if passes(e) => Some(false),
         Err(_) => None,
     }
+}
+
+/// Is what failed so made again at the next turn?
+fn passes(error: i32) -> bool {
+    if !matches!(error, EAGAIN | EINTR) && sys::passes(error) {
+        // There is no event that says when the kernel has memory again.
+        let _ = sys::ppoll(&mut [], Some(PAUSE));
+    }
+    sys::passes(error)
 }
 
 fn wait(

@@ -352,8 +352,8 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
                     Ok(sent) => {
                         progress.withdrawn.fetch_add(sent as u64, Ordering::Release);
                     }
-                    Err(libc::EAGAIN) => break false,
                     Err(libc::EINTR) => {}
+                    Err(e) if sys::passes(e) => break false,
                     // Nobody is there to read: the program's next send learns it from the kernel, the next receive from here,
                     // since the kernel tells a reset but once.
                     Err(e) => {

@@ -5,17 +5,21 @@
     reason = "the C library's names of calls, as patterns"
 )]
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use libc::*;
 
 use super::stop::{self, Call};
 
+/// Descriptors of the library's own, and the calls that have made them.
+pub type Made = HashMap<i32, i64>;
+
 /// The errors that a call of the library's may give where the program would have got none. Empty: it is not made to fail, since
 /// the kernel's can't (a write to a doorbell, getpid), or since it may be the program's own that is passed on by number.
-pub fn of(call: &Call, made: &HashSet<i32>) -> &'static [i32] {
+pub fn of(call: &Call, made: &Made) -> &'static [i32] {
     let fd = call.args[0] as i32;
-    let ours = made.contains(&fd);
+    let ours = made.contains_key(&fd);
+    let is_pair = made.get(&fd) == Some(&SYS_socketpair);
     match call.nr {
         SYS_memfd_create => &[EMFILE, ENOMEM, ENFILE, ENOSYS],
         SYS_eventfd2 | SYS_timerfd_create | SYS_epoll_create1 | SYS_inotify_init1 => {
@@ -47,7 +51,17 @@ pub fn of(call: &Call, made: &HashSet<i32>) -> &'static [i32] {
         SYS_getrandom => &[EINTR, ENOSYS],
         SYS_pread64 | SYS_pwrite64 if ours => &[EIO, ENOSPC, EINTR],
         SYS_read if ours && !is_bell(call) => &[EIO, EINTR],
-        SYS_sendmsg | SYS_sendto if ours => &[EAGAIN, ENOBUFS, EPIPE, ETOOMANYREFS],
+        // EPIPE and ECONNRESET say that the other end of a connection has gone (send(2), unix(7)), which that of a pair has not.
+        // ETOOMANYREFS concerns descriptors.
+        SYS_sendmsg if is_pair => &[EAGAIN, ENOBUFS, ETOOMANYREFS],
+        SYS_sendmsg if ours => &[EAGAIN, ENOBUFS, EPIPE, ETOOMANYREFS],
+        SYS_sendto if is_pair => &[EAGAIN, ENOBUFS, ENOMEM],
+        SYS_sendto if ours => &[EAGAIN, ENOBUFS, EPIPE],
+        // What a ring held goes by the program's connection.
+        SYS_sendto if call.args[3] as i32 == MSG_DONTWAIT | MSG_NOSIGNAL => {
+            &[EAGAIN, ENOBUFS, ENOMEM]
+        }
+        SYS_recvmsg | SYS_recvfrom if is_pair => &[EAGAIN, ENOMEM],
         SYS_recvmsg | SYS_recvfrom if ours => &[EAGAIN, ENOMEM, ECONNRESET],
         SYS_getsockopt => match (call.args[1] as i32, call.args[2] as i32) {
             (SOL_SOCKET, SO_ERROR) => &[],
@@ -56,7 +70,7 @@ pub fn of(call: &Call, made: &HashSet<i32>) -> &'static [i32] {
         SYS_setsockopt if ours => &[ENOPROTOOPT, ENOMEM],
         SYS_getsockname | SYS_getpeername => &[ENOBUFS],
         SYS_ioctl => &[EINVAL],
-        SYS_epoll_ctl if made.contains(&(call.args[2] as i32)) => &[ENOMEM, ENOSPC],
+        SYS_epoll_ctl if made.contains_key(&(call.args[2] as i32)) => &[ENOMEM, ENOSPC],
         SYS_timerfd_settime | SYS_timer_create => &[EAGAIN, ENOMEM],
         SYS_clone | SYS_clone3 | SYS_fork => &[EAGAIN, ENOMEM],
         SYS_prlimit64 | SYS_sched_getaffinity | SYS_readlinkat | SYS_readlink | SYS_getdents64 => {
@@ -92,6 +106,18 @@ pub fn same_kind(one: &Call, other: &Call) -> bool {
         _ => 0,
     };
     makes(one) && makes(other) || one.nr == other.nr && request(one) == request(other)
+}
+
+/// How often a lasting error comes. What sends and receives wait for comes some time: else they wait for ever, as in the kernel.
+pub fn times(call: &Call, errno: i32) -> u64 {
+    let moves = matches!(
+        call.nr,
+        SYS_sendmsg | SYS_sendto | SYS_recvmsg | SYS_recvfrom
+    );
+    match moves && matches!(errno, EAGAIN | ENOBUFS | ENOMEM | ETOOMANYREFS) {
+        true => 100,
+        false => u64::MAX,
+    }
 }
 
 /// The descriptors that a call has made.
