@@ -16,6 +16,8 @@ use syscalls::{Sysno, syscall};
 use crate::endpoint::{Endpoint, Endpoints};
 
 const IN: u32 = libc::POLLIN as u32;
+/// How often the driver looks by the clock where the kernel has no memory for a watch, in nanoseconds.
+const BLIND: u64 = 10_000_000;
 
 /// What other threads reach.
 pub struct Wake {
@@ -163,7 +165,9 @@ impl Watch {
             return None;
         }
         self.disarm(end);
-        let epoll = wake.epoll()?;
+        let Some(epoll) = wake.epoll() else {
+            return Some(BLIND).filter(|_| want != 0);
+        };
         if want == 0 {
             remove(epoll, now.shadow);
             return None;
@@ -172,10 +176,14 @@ impl Watch {
         // Arming may have made the bell.
         let bell = Endpoints.bell(h).unwrap_or(-1);
         self.armed.set(Armed { bell, ..now });
-        set(epoll, now.shadow, now.kernel);
-        set(epoll, bell, IN);
+        let mut sees = set(epoll, now.shadow, now.kernel);
+        sees &= set(epoll, bell, IN);
         if Endpoints.ready(h, want) != 0 {
-            wake.kick();
+            sees &= set(epoll, ready_fd(), IN);
+        }
+        if !sees {
+            self.disarm(end);
+            return Some(BLIND);
         }
         Endpoints.slice(h, want)
     }
@@ -188,10 +196,11 @@ impl Watch {
     }
 }
 
-/// Has `fd` in the set, for one event: of `events` (poll(2) and epoll(7) bits are the same), an error or a hangup.
-fn set(epoll: i32, fd: i32, events: u32) {
+/// Has `fd`, if there is one, in the set, for one event: of `events` (poll(2) and epoll(7) bits are the same), an error or a hangup.
+/// False: the kernel does not take it.
+fn set(epoll: i32, fd: i32, events: u32) -> bool {
     if fd < 0 {
-        return;
+        return true;
     }
     let mut event = libc::epoll_event {
         events: events | libc::EPOLLONESHOT as u32,
@@ -199,8 +208,9 @@ fn set(epoll: i32, fd: i32, events: u32) {
     };
     // SAFETY: event is valid.
     unsafe {
-        if sys::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, fd, &mut event) == Err(libc::ENOENT) {
-            let _ = sys::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event);
+        match sys::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, fd, &mut event) {
+            Err(libc::ENOENT) => sys::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event).is_ok(),
+            modified => modified.is_ok(),
         }
     }
 }
