@@ -86,7 +86,7 @@ loom:
 fuzz:
 	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then \
 		for target in $$(cd fuzz && $(CARGO) +nightly fuzz list); do \
-			$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(SECONDS) || exit 1; \
+			ASAN_OPTIONS=detect_leaks=0 $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(SECONDS) || exit 1; \
 		done; \
 	else \
 		HEADWATER_FUZZ_SECONDS=$(SECONDS) $(CARGO) test -p headwater-fuzz --profile testing $(CARGOFLAGS); \

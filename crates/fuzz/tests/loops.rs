@@ -77,6 +77,16 @@ fn primitives() {
 #[test]
 fn control_messages() {
     run(20_000, headwater_fuzz::control);
+    // Messages of lengths that mean something, one after the other.
+    run(20_000, |bytes| {
+        let mut control = Vec::new();
+        for len in bytes.iter().take(4) {
+            let len = usize::from(len % 64);
+            control.extend_from_slice(&len.to_ne_bytes());
+            control.resize(control.len() + len.saturating_sub(8).next_multiple_of(8), 1);
+        }
+        headwater_fuzz::control(&control);
+    });
 }
 
 #[test]

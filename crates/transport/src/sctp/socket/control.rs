@@ -372,7 +372,8 @@ pub fn fit(control: &mut Vec<u8>, room: usize) -> bool {
             if keep > 0 {
                 control[at..at + LEN].copy_from_slice(&keep.to_ne_bytes());
             }
-            control.truncate(at + keep);
+            // The padding before it may have no room either.
+            control.truncate(room.min(at + keep));
             return true;
         }
         // No control message: there is none after it either.

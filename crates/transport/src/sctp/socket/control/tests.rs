@@ -285,6 +285,16 @@ fn too_little_room_cuts_the_last_message_but_no_header() {
 }
 
 #[test]
+fn padding_has_room_too_or_is_cut() {
+    let whole = [message(3, &[8; 28]), message(1, &[7; 32])].concat();
+    for room in 44..=48 {
+        let mut control = whole.clone();
+        assert!(fit(&mut control, room), "room for {room}");
+        assert_eq!(control.len(), room);
+    }
+}
+
+#[test]
 fn what_is_no_control_message_is_cut_where_the_room_ends() {
     for len in [0, 15, 33] {
         let mut control = message(1, &[7; 16]);
