@@ -1,8 +1,10 @@
 //! What the library costs programs that have no socket or stream of ours: it is loaded, and that is all.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -343,4 +345,80 @@ fn a_set_user_id_program_trusts_no_variable() {
     }
     let output = run("env", &[name, "listen"], &variables, folder.path());
     assert!(output.status.success() && !lines.exists(), "{output:?}");
+}
+
+/// Whoever starts a program says what it inherits, and may say anything: its own descriptors stay its own.
+#[test]
+fn what_is_said_to_be_inherited_takes_nothing_from_the_program() {
+    const TEXT: &str = "read from one, written to the other\n";
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let [input, output] = ["input", "output"].map(|name| folder.path().join(name));
+    std::fs::write(&input, TEXT).expect("a file of our own");
+    std::fs::write(&output, "").expect("as above");
+    let inode = |path: &Path| path.metadata().expect("it is there").ino();
+    let (r, w) = (inode(&input), inode(&output));
+    let said = [
+        ("CONNECTIONS", format!("0,{r},0,0,0,0,0,1,0,1,0;")),
+        (
+            "CONNECTIONS",
+            format!("1,{w},1,1,1,0,0,1,0,1,2;0,{r},-1,-1,-1,1,0,1,0,1,1;"),
+        ),
+        (
+            "CONNECTIONS",
+            "9,5,0,1,2,0,0,0,0,0,1;700,1,701,702,703,0,0,0,0,0,1;".into(),
+        ),
+        (
+            "INHERIT",
+            format!("0:0:0:1:2:2:{r}:{w};1:0:0:0:1:2:{w}:{r};"),
+        ),
+        (
+            "INHERIT",
+            format!("0:1:1:1:0:0:{r}:{w};-1:0:0:-1:-1:-1:0:0;"),
+        ),
+        (
+            "ENDPOINTS",
+            format!("0:{r}:ticlts:0:0:0:;1:{w}:ticots:0:0:0:///0/;"),
+        ),
+        (
+            "ENDPOINTS",
+            format!("9:1:udp2:1:0:0:held1/{w};0:{r}:tcp:1:0:5:1 5 0  0.{r} 1.{w};"),
+        ),
+        (
+            "ENDPOINTS",
+            format!("1:{w}:ticots:6:0:0:61/0/{r}/0/0:1:{w}:0:0:1:61:62;"),
+        ),
+        (
+            "SCTP_INHERIT",
+            format!("1,{w};0,{r},5,0,1;-1,0,6,0,0/0,{r};1,{w},5,0,0"),
+        ),
+    ];
+    let all: Vec<(&str, &str)> = said.iter().map(|(name, text)| (*name, &text[..])).collect();
+    let each = all.iter().map(std::slice::from_ref);
+    for variables in each.chain([&all[..]]) {
+        std::fs::write(&output, "").expect("as above");
+        let status = Command::new("timeout")
+            .args(["-s", "KILL", PATIENCE, "cat"])
+            .env("LD_PRELOAD", library())
+            .env("HEADWATER_SOCKETS", "1")
+            .env("HEADWATER_DIR", folder.path().join("runtime"))
+            .envs(
+                variables
+                    .iter()
+                    .map(|(name, text)| (format!("HEADWATER_{name}"), text)),
+            )
+            .stdin(File::open(&input).expect("it is there"))
+            .stdout(
+                File::options()
+                    .write(true)
+                    .open(&output)
+                    .expect("it is there"),
+            )
+            .status()
+            .expect("cat");
+        let copied = std::fs::read_to_string(&output).expect("it is there");
+        assert!(
+            status.success() && copied == TEXT,
+            "{variables:?}: {status}, {copied:?}"
+        );
+    }
 }
