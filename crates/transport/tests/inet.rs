@@ -733,8 +733,10 @@ fn requests_not_yet_told_of_are_there_in_the_next_image() {
     let fd = unsafe { libc::dup(tcp.descriptor()) };
     let mut words: Vec<String> = saved.split(' ').map(str::to_string).collect();
     let passed = words.last_mut().unwrap();
+    let (number, is) = passed.split_once('.').unwrap();
     // SAFETY: as above.
-    *passed = unsafe { libc::dup(passed.parse().unwrap()) }.to_string();
+    let copied = unsafe { libc::dup(number.parse().unwrap()) };
+    *passed = format!("{copied}.{is}");
     let mut copy = Tcp::restore(fd, &words.join(" ")).unwrap();
     let froms: Vec<Vec<u8>> = (0..2)
         .map(|_| {
