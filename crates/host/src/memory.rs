@@ -42,6 +42,8 @@ const LARGEST: usize = 1 << 20;
 const PIECE: usize = 64 << 10;
 /// What small blocks are cut from: first room that is there from the beginning, then regions of this size.
 const REGION: usize = 1 << 20;
+/// The reserve. A process that serves sockets for its children may want a message of several hundred KiB from it.
+const SPARE: usize = 4 << 20;
 const CLASSES: usize = class_of(LARGEST) + 1;
 
 /// {changes: 20, address / 16: 44} of the first free block of a class. A free block begins with the address of the next.
@@ -56,10 +58,10 @@ crate::large! {
 
 /// Cut up where no other region is to be had; not touched before, so it costs nothing but addresses.
 #[repr(C, align(4096))]
-struct Reserve([u8; REGION]);
+struct Reserve([u8; SPARE]);
 crate::large! {
     rarely:
-    static mut RESERVE: Reserve = Reserve([0; REGION]);
+    static mut RESERVE: Reserve = Reserve([0; SPARE]);
 }
 static RESERVE_TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -258,7 +260,11 @@ fn cut(bytes: usize) -> *mut u8 {
             _ => ((now >> 28) as usize * PAGE, (now & TAKEN) as usize * UNIT),
         };
         let taken = taken.next_multiple_of(bytes.min(PAGE));
-        let whole = if base == room() { FIRST } else { REGION };
+        let whole = match base {
+            _ if base == room() => FIRST,
+            _ if base == &raw mut RESERVE as usize => SPARE,
+            _ => REGION,
+        };
         let entered =
             |base: usize, taken: usize| ((base / PAGE) as u64) << 28 | (taken / UNIT) as u64;
         let exchange = |new: u64| {

@@ -1,7 +1,7 @@
 //! Datagrams on their way: consecutive ones of one size to one place leave in one call (UDP_SEGMENT), and many arrive in
 //! one (UDP_GRO).
 
-use headwater_host::sys;
+use headwater_host::{memory, sys};
 use libc::{cmsghdr, iovec, msghdr};
 
 use super::address::Address;
@@ -380,8 +380,8 @@ impl Incoming {
 
     /// Takes what the kernel has, when all has been handed out.
     pub fn fill(&mut self, fd: i32) -> sys::Result<()> {
-        let ask = self.ask;
-        while self.slots.len() < ask {
+        // The reserve is not for datagrams that can be taken one by one.
+        while self.slots.len() < self.ask && (self.slots.is_empty() || !memory::is_scarce()) {
             // SAFETY: zeroes are a valid sockaddr_storage.
             let from = unsafe { core::mem::zeroed() };
             self.slots.push(Slot {
@@ -391,6 +391,7 @@ impl Incoming {
                 control_len: 0,
             });
         }
+        let ask = self.ask.min(self.slots.len());
         // SAFETY: zeroes are valid.
         let mut messages: [libc::mmsghdr; MESSAGES] = unsafe { core::mem::zeroed() };
         let mut parts = [iovec {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use headwater_host::sys;
+use headwater_host::{memory, sys};
 use libc::{iovec, mmsghdr, msghdr};
 use syscalls::{Sysno, syscall};
 
@@ -177,10 +177,11 @@ impl Inbox {
     /// has left.
     pub fn fill(&mut self, fd: i32) -> sys::Result<usize> {
         (self.filled, self.next) = (0, 0);
-        let ask = self.ask;
-        while self.slots.len() < ask {
+        // The reserve is not for packets that can be taken one by one.
+        while self.slots.len() < self.ask && (self.slots.is_empty() || !memory::is_scarce()) {
             self.slots.push(Slot::new());
         }
+        let ask = self.ask.min(self.slots.len());
         // SAFETY: zeroes are valid.
         let mut messages: [mmsghdr; MOST] = unsafe { core::mem::zeroed() };
         let mut parts = [iovec {

@@ -470,7 +470,8 @@ fn receive(socket: &Socket, values: &mut Reader<'_>, answer: &mut Writer) -> sys
     let room = (values.long()? as usize).min(LARGEST);
     let flags = values.word()? as i32;
     let wants = values.word()?;
-    let mut data: Vec<u8> = Vec::with_capacity(room);
+    let mut data: Vec<u8> = Vec::new();
+    data.try_reserve_exact(room).map_err(|_| libc::ENOMEM)?;
     let into = [iovec {
         iov_base: data.as_mut_ptr() as *mut _,
         iov_len: room,
