@@ -277,14 +277,20 @@ fn cut(bytes: usize) -> *mut u8 {
             }
             continue;
         }
+        let reserve = &raw mut RESERVE as *mut u8;
+        if base == reserve as usize {
+            // Whoever took it has not said so yet; nobody may take it again once it is replaced.
+            RESERVE_TAKEN.store(true, Ordering::Release);
+        }
         let region = map(REGION);
         if region.is_null() {
             // Once: what is left of the region that was cut up before is lost.
             if RESERVE_TAKEN.load(Ordering::Acquire) {
-                return region;
-            }
-            let reserve = &raw mut RESERVE as *mut u8;
-            if exchange(entered(reserve as usize, bytes)) {
+                if CUT.load(Ordering::Acquire) == now {
+                    return region;
+                }
+                // Another thread has taken it since we looked.
+            } else if exchange(entered(reserve as usize, bytes)) {
                 RESERVE_TAKEN.store(true, Ordering::Release);
                 return reserve;
             }
@@ -401,6 +407,45 @@ mod tests {
         for (at, layout, _) in held {
             // SAFETY: as above.
             unsafe { Memory.dealloc(at, layout) };
+        }
+    }
+
+    /// Takes all that is left, by pages, as several threads do at once; false: was refused while there was more.
+    fn takes_all(start: &std::sync::Barrier) -> bool {
+        if start.wait().is_leader() {
+            let none = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: libc::RLIM_INFINITY,
+            };
+            // SAFETY: a valid limit.
+            unsafe { libc::setrlimit(libc::RLIMIT_AS, &none) };
+        }
+        start.wait();
+        while !cut(PAGE).is_null() {}
+        let left = CUT.load(Ordering::Acquire);
+        let taken = (left & TAKEN) as usize * UNIT;
+        (left >> 28) as usize * PAGE == &raw const RESERVE as usize && taken + PAGE > SPARE
+    }
+
+    #[test]
+    fn no_thread_is_refused_while_there_is_a_reserve() {
+        for _ in 0..100 {
+            // SAFETY: the child makes threads of its own, and leaves.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    let start = std::sync::Barrier::new(4);
+                    let all = std::thread::scope(|s| {
+                        [0; 4]
+                            .map(|_| s.spawn(|| takes_all(&start)))
+                            .map(|t| t.join())
+                    });
+                    libc::_exit(!all.iter().all(|all| matches!(all, Ok(true))) as i32);
+                }
+                let mut status = -1;
+                assert_eq!(libc::waitpid(child, &mut status, 0), child);
+                assert_eq!(status, 0);
+            }
         }
     }
 
