@@ -22,6 +22,8 @@ const RMSGN: usize = 2;
 const HEADER: usize = 4096;
 /// Whatever hangs is ended by SIGALRM, which fails the test.
 const PATIENCE: u32 = 120;
+/// Messages in a band, each of which fills it.
+const BANDED: usize = 20_000;
 
 /// xorshift64*
 struct Random(u64);
@@ -314,4 +316,33 @@ fn of_a_killed_peer_only_whole_messages_come_and_then_the_end() {
         close(ours);
     }
     set_alarm(0);
+}
+
+/// A reader that takes a message as soon as it is there, and counts it out of its band, before its writer goes on.
+#[test]
+fn a_band_takes_messages_again_when_all_of_it_was_read() {
+    let _turn = alone();
+    set_alarm(PATIENCE);
+    let [ours, theirs] = pipe();
+    let child = Child::run(|| {
+        close(ours);
+        // Each fills the band.
+        let bytes = vec![1; 20_000];
+        for _ in 0..BANDED {
+            let sent = stream(theirs).put_message(None, Some(&bytes), Priority::Band(1), None);
+            if sent.is_err() {
+                return false;
+            }
+        }
+        true
+    });
+    close(theirs);
+    let mut buf = vec![0; 20_000];
+    for _ in 0..BANDED {
+        let got = stream(ours).get_message(None, Some(&mut buf), Choice::Any, None);
+        assert_eq!(got.map(|got| got.data), Ok(20_000));
+    }
+    assert!(child.succeeded());
+    set_alarm(0);
+    close(ours);
 }

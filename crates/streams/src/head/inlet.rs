@@ -204,7 +204,7 @@ fn weight(len: usize) -> u32 {
     len.max(1) as u32
 }
 
-/// A message went into a band.
+/// A message goes into a band. Before it is published: a reader may take it, and count it out, at once.
 pub fn enter_band(word: &AtomicU32, len: usize) {
     word.fetch_add(weight(len), Relaxed);
 }
@@ -221,15 +221,12 @@ pub fn leave_band(word: &AtomicU32, len: usize) {
 
 /// Is a band full? It is from the high-water mark on, until it has fallen to the low one.
 pub fn is_full(word: &AtomicU32) -> bool {
-    let now = word.load(Relaxed);
-    if now & BAND_FULL != 0 {
-        return true;
-    }
-    if (now as usize) < tunables::get().hiwat {
-        return false;
-    }
-    word.fetch_or(BAND_FULL, Relaxed);
-    true
+    let high = tunables::get().hiwat;
+    // Said of the count that was seen: on one that has fallen meanwhile it would stay, with nothing left to take it back.
+    let marked = word.fetch_update(Relaxed, Relaxed, |now| {
+        (now & BAND_FULL == 0 && now as usize >= high).then_some(now | BAND_FULL)
+    });
+    marked.map_or_else(|now| now & BAND_FULL != 0, |_| true)
 }
 
 /// The program's buffers, filled one after the other.
@@ -276,3 +273,30 @@ impl<'a> Sink<'a> {
 }
 
 use headwater_host::sync::Ordering::Relaxed;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_band_that_is_empty_is_never_full() {
+        let word = AtomicU32::new(0);
+        let over = AtomicU32::new(0);
+        let len = tunables::get().hiwat;
+        let mut stuck = 0;
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                while over.load(Relaxed) == 0 {
+                    is_full(&word);
+                }
+            });
+            for _ in 0..2_000_000 {
+                enter_band(&word, len);
+                leave_band(&word, len);
+                stuck += (word.load(Relaxed) != 0) as u32;
+            }
+            over.store(1, Relaxed);
+        });
+        assert_eq!(stuck, 0);
+    }
+}

@@ -187,7 +187,7 @@ impl Head {
         let ring = self.outgoing();
         let section = section::enter(&ring.state.writer.lock).ok_or_else(|| self.spoiled())?;
         if section.taken == Taken::Stolen {
-            ring.recover_producer().map_err(|_| self.spoiled())?;
+            self.recover_writing()?;
         }
         let high = meta.kind == kind::M_PCPROTO;
         if high && self.peer_has_high_message() {
@@ -200,31 +200,55 @@ impl Head {
             return Ok(false);
         }
         let plain = meta == Meta::default() && !external;
+        let len = control.len() + data.len();
+        let band = (meta.band > 0).then(|| &self.band_bytes(true)[meta.band as usize]);
+        if let Some(band) = band {
+            inlet::enter_band(band, len);
+        }
         let sent = if plain && data.is_empty() {
-            ring.push_empty(meta)
+            ring.push_empty(meta).map_err(|_| self.spoiled())
         } else if plain {
-            ring.push(data, meta).map(|n| n > 0)
+            let pushed = ring.push(data, meta);
+            pushed.map(|n| n > 0).map_err(|_| self.spoiled())
         } else if external {
-            let ticket = passing::send_body(self, data)?;
-            let Some(ticket) = ticket else {
-                return Ok(false);
-            };
-            let meta = Meta {
-                flags: meta.flags | flag::EXTERNAL,
-                ..meta
-            };
-            ring.push_special(control, &ticket, meta)
+            match passing::send_body(self, data) {
+                Ok(Some(ticket)) => {
+                    let meta = Meta {
+                        flags: meta.flags | flag::EXTERNAL,
+                        ..meta
+                    };
+                    ring.push_special(control, &ticket, meta)
+                        .map_err(|_| self.spoiled())
+                }
+                Ok(None) => Ok(false),
+                Err(e) => Err(e),
+            }
         } else {
             ring.push_special(control, data, meta)
+                .map_err(|_| self.spoiled())
         };
-        let sent = sent.map_err(|_| self.spoiled())?;
-        if sent && meta.band > 0 {
-            let word = &self.band_bytes(true)[meta.band as usize];
-            inlet::enter_band(word, control.len() + data.len());
+        if let Some(band) = band
+            && sent != Ok(true)
+        {
+            inlet::leave_band(band, len);
         }
+        let sent = sent?;
         drop(section);
         self.ring_peer_for_data();
         Ok(sent)
+    }
+
+    /// After the death of a writer inside its section. It may have counted a message in a band that it never published, so the
+    /// bands count nothing from here on: what lies there yet is counted out of nothing.
+    #[cold]
+    pub(super) fn recover_writing(&self) -> Result<(), Errno> {
+        self.outgoing()
+            .recover_producer()
+            .map_err(|_| self.spoiled())?;
+        for band in self.band_bytes(true) {
+            band.store(0, Relaxed);
+        }
+        Ok(())
     }
 
     /// Under the writer lock: room for a frame of this kind?

@@ -21,7 +21,7 @@ impl Head {
         let ring = self.outgoing();
         let section = section::enter(&ring.state.writer.lock).ok_or_else(|| self.spoiled())?;
         if section.taken == Taken::Stolen {
-            ring.recover_producer().map_err(|_| self.spoiled())?;
+            self.recover_writing()?;
         }
         let done = f(&ring);
         drop(section);

@@ -47,7 +47,7 @@ impl Head {
         let ring = self.outgoing();
         let section = section::enter(&ring.state.writer.lock)?;
         if section.taken == Taken::Stolen {
-            ring.recover_producer().ok()?;
+            self.recover_writing().ok()?;
         }
         if !ring.may_send(buf.len(), LIMIT, LOW) {
             return None;
@@ -136,7 +136,7 @@ impl Head {
         let ring = self.outgoing();
         let section = section::enter(&ring.state.writer.lock).ok_or_else(|| self.spoiled())?;
         if section.taken == Taken::Stolen {
-            ring.recover_producer().map_err(|_| self.spoiled())?;
+            self.recover_writing()?;
         }
         let (limit, low) = self.marks();
         if !ring.may_send(n, limit, low) {
