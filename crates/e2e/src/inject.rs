@@ -398,15 +398,20 @@ impl Fault {
     /// May others wait for what never comes, as they would where the network has lost it? A connection that seems to have been refused
     /// or reset, a datagram that has seemed to leave.
     pub fn loses(&self) -> bool {
-        matches!(
-            self.call.nr,
-            libc::SYS_connect
-                | libc::SYS_accept4
-                | libc::SYS_sendto
-                | libc::SYS_sendmsg
-                | libc::SYS_recvmsg
-                | libc::SYS_recvfrom
-        )
+        // A connection is refused too where nobody can tell whose it is.
+        let asks_whose = self.call.nr == libc::SYS_getsockopt
+            && self.call.args[1] as i32 == libc::SOL_SOCKET
+            && self.call.args[2] as i32 == libc::SO_PEERCRED;
+        asks_whose
+            || matches!(
+                self.call.nr,
+                libc::SYS_connect
+                    | libc::SYS_accept4
+                    | libc::SYS_sendto
+                    | libc::SYS_sendmsg
+                    | libc::SYS_recvmsg
+                    | libc::SYS_recvfrom
+            )
     }
 
     /// The call and, where addr2line(1) is there, who made it.
