@@ -329,6 +329,22 @@ CASE(threads_are_shut, "shutdown(2)") {
     for (int i = 0; i < 5; i++)
         finish(t[i]);
 }
+/* Each is told, though the first to come takes up what has happened for all of them. */
+CASE(threads_are_shut_many_times, "shutdown(2)") {
+    int listener = listening(SOCK_STREAM);
+    for (int round = 0; round < 300; round++) {
+        struct pair p = pair_of(listener, socket_of(SOCK_STREAM));
+        pthread_t t[5];
+        for (int i = 0; i < 5; i++)
+            t[i] = start(receive_until_end, &p.server);
+        sleep_ms(1);
+        check_eq(shutdown(p.server, SHUT_RDWR), 0);
+        for (int i = 0; i < 5; i++)
+            finish(t[i]);
+        check_eq(close(p.server), 0);
+        check_eq(close(p.client), 0);
+    }
+}
 CASE(threads_echo, "pthreads(7)") {
     struct pair p = pair();
     for (int i = 0; i < 5; i++) {
@@ -432,5 +448,5 @@ SUITE(ENTRY(dup_shares), ENTRY(dup2_replaces), ENTRY(dup_shares_flags), ENTRY(du
       ENTRY(fork_both_have_it), ENTRY(fork_child_closes), BOTH(fork_per_connection), ENTRY(prefork), BOTH(two_processes), BOTH(first_to_come_is_killed), BOTH(first_to_come_is_killed_between_others),
       ENTRY(first_to_come_is_killed_before_a_message), ENTRY(nobody_is_refused_when_the_first_to_come_is_killed),
       ENTRY(many_clients_are_processes), ENTRY(big_between_processes), ENTRY(exec_keeps_or_not), ENTRY(exec_goes_on),
-      ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_are_shut), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
+      ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_are_shut), ENTRY(threads_are_shut_many_times), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
       ENTRY(threads_accept), ENTRY(threads_connect), ENTRY(passed_to_another), ENTRY(stdio_on_it), ENTRY(close_range_closes))

@@ -30,6 +30,29 @@ struct News {
     /// Something in the list is more than room to send.
     loud: bool,
     kicked: bool,
+    /// Kicks so far, threads that sleep at the descriptor, and how many of these slept at the last kick already: it stays readable
+    /// until they have left, since poll(2) looks again before it returns, and another may have taken the news by then.
+    kicks: u64,
+    asleep: usize,
+    owed: usize,
+}
+
+/// A thread that sleeps at the descriptor.
+pub struct Asleep<'a> {
+    sink: &'a Sink,
+    /// Kicks before.
+    kicks: u64,
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        let mut news = self.sink.news.enter();
+        news.asleep -= 1;
+        if news.kicks != self.kicks {
+            news.owed -= 1;
+            self.sink.settle(&news);
+        }
+    }
 }
 
 /// The sink of one association.
@@ -106,15 +129,27 @@ impl Sink {
         }
     }
 
+    /// Before a thread looks whether it has to sleep at the descriptor; for as long as it does.
+    pub fn sleeps(&self) -> Asleep<'_> {
+        let mut news = self.news.enter();
+        news.asleep += 1;
+        Asleep {
+            sink: self,
+            kicks: news.kicks,
+        }
+    }
+
     /// The socket has changed: wakes everybody who waits for its signal or its descriptor.
     pub fn kick(&self) {
+        // Counted first: who comes to sleep at the descriptor from here on sees that; who does already is owed a look.
+        let leads = self.signal.notify();
         let mut news = self.news.enter();
         news.kicked = true;
+        news.kicks += 1;
+        news.owed = news.asleep;
         self.settle(&news);
         drop(news);
-        if self.signal.notify()
-            && let Some(stack) = stack::existing()
-        {
+        if leads && let Some(stack) = stack::existing() {
             stack.leading.ring();
         }
     }
@@ -136,7 +171,8 @@ impl Sink {
     /// Puts the descriptor right.
     fn settle(&self, news: &News) {
         let told = !news.list.is_empty() && (news.loud || self.signal.wants_room());
-        self.signal.raise(told || news.kicked || self.arrivals());
+        let kicked = news.kicked || news.owed > 0;
+        self.signal.raise(told || kicked || self.arrivals());
     }
 }
 

@@ -170,6 +170,7 @@ impl Socket {
         let room = want == Want::ROOM;
         let events = if room { OUT } else { IN };
         let changed = || self.sink.signal.changes() != seen || signal::interrupted();
+        let _asleep = self.sink.sleeps();
         match bed {
             Bed::Ring(head) => {
                 let mut beside = [pollfd(self.sink.descriptor()?)];
