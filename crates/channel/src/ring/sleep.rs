@@ -56,6 +56,11 @@ impl Ring<'_> {
         armed.load(Ordering::Relaxed) != 0 && self.below_low_water() && disarm(armed)
     }
 
+    /// As [`wakes_writer`](Ring::wakes_writer), whatever is in the ring.
+    pub fn wakes_any_writer(&self) -> bool {
+        disarm(&self.state.sleep.writer_armed)
+    }
+
     /// For a reading end that took a ring of its bell: must it ring again for readers still asleep?
     pub fn settle_readers(&self) -> bool {
         let s = &self.state.sleep;

@@ -435,6 +435,41 @@ CASE(a_putpmsg_in_another_process_is_woken, "putmsg(2) putpmsg") {
 	join(child);
 }
 
+/* Band 0 lies unread, so that the ring as a whole has no more room than before. */
+static void beside_a_full_band_0(void (*waits)(void *), int flushed) {
+	struct message m;
+	two_ends(O_NONBLOCK);
+	fill_band(fd[1], 0);
+	int n = fill_band(fd[1], 1);
+	set_nonblock(fd[1], 0);
+	pthread_t t = start(waits, NULL);
+	stays_false(done);
+	if (flushed)
+		check_eq(flush_band(fd[0], 1, FLUSHR), 0);
+	else
+		for (int i = 0; i < n; i++)
+			check_eq(get_flags(fd[0], &m, 1, MSG_BAND), 0);
+	await(done);
+	finish(t);
+}
+static void poll_for_room(void *unused) {
+	(void)unused;
+	check_eq(events(fd[1], POLLWRBAND, 20000), POLLWRBAND);
+	done = 1;
+}
+
+CASE(a_putpmsg_is_woken_beside_a_full_band_0, "putmsg(2) putpmsg") {
+	beside_a_full_band_0(put_banded, 0);
+	check_message(fd[0], NULL, "at last", 1);
+}
+
+CASE(a_putpmsg_is_woken_by_a_flush_of_its_band, "streamio(7I) I_FLUSHBAND") {
+	beside_a_full_band_0(put_banded, 1);
+	check_message(fd[0], NULL, "at last", 1);
+}
+
+CASE(a_poll_for_room_is_woken_beside_a_full_band_0, "poll(2) POLLWRBAND") { beside_a_full_band_0(poll_for_room, 0); }
+
 CASE(full_bands_do_not_stop_high_priority, "putmsg(2) putpmsg") {
 	two_ends(O_NONBLOCK);
 	for (int band = 0; band < 8; band++)
@@ -617,7 +652,8 @@ CASES(ENTRY(higher_bands_come_first), ENTRY(within_a_band_the_order_stays), ENTR
       ENTRY(flushband_wants_a_direction), ENTRY(flush_takes_every_band), ENTRY(flushband_on_a_driver_stream),
       ENTRY(a_full_band_leaves_other_bands_alone), ENTRY(a_full_band_0_leaves_bands_alone), ENTRY(canput_speaks_of_one_band),
       ENTRY(a_band_has_room_again_once_it_was_read), ENTRY(a_putpmsg_blocks_for_its_band),
-      ENTRY(a_putpmsg_in_another_process_is_woken), ENTRY(full_bands_do_not_stop_high_priority), ENTRY(poll_of_band_0),
+      ENTRY(a_putpmsg_in_another_process_is_woken), ENTRY(a_putpmsg_is_woken_beside_a_full_band_0),
+      ENTRY(a_putpmsg_is_woken_by_a_flush_of_its_band), ENTRY(a_poll_for_room_is_woken_beside_a_full_band_0), ENTRY(full_bands_do_not_stop_high_priority), ENTRY(poll_of_band_0),
       ENTRY(poll_of_a_band), ENTRY(poll_of_high_priority), ENTRY(pollwrband_once_a_band_was_used),
       ENTRY(poll_for_a_band_is_woken), ENTRY(poll_for_a_band_sleeps_through_band_0),
       ENTRY(getpmsg_of_a_band_sleeps_through_lower_ones), ENTRY(the_order_through_nullmod), ENTRY(the_order_through_bufmod),

@@ -84,17 +84,18 @@ unsafe fn pump_in(head: &Head, q: *mut queue_t) -> bool {
             return moved;
         }
         head.pumped.store(ring.tail(), Relaxed);
-        let Some(mp) = next_message(head, q) else {
+        let mut opened = false;
+        let Some(mp) = next_message(head, q, &mut opened) else {
             return moved;
         };
-        head.ring_peer_for_room();
+        head.ring_peer_for_band(opened);
         moved = true;
         putnext(q, mp);
     }
 }
 
-/// The next frame that may go up, as a message.
-unsafe fn next_message(head: &Head, q: *mut queue_t) -> Option<*mut mblk_t> {
+/// The next frame that may go up, as a message. `opened`: its band was full, and has room again.
+unsafe fn next_message(head: &Head, q: *mut queue_t, opened: &mut bool) -> Option<*mut mblk_t> {
     let _quiet = process::Quiet::new();
     let ring = head.incoming();
     let Some(section) = section::enter(&ring.state.reader.lock) else {
@@ -133,7 +134,7 @@ unsafe fn next_message(head: &Head, q: *mut queue_t) -> Option<*mut mblk_t> {
     let mp = message_of(head, &frame);
     if frame.meta.band > 0 {
         let word = &head.band_bytes(false)[frame.meta.band as usize];
-        leave_band(word, weight(&frame, mp));
+        *opened = leave_band(word, weight(&frame, mp));
     }
     ring.take(&frame);
     drop(section);
@@ -261,7 +262,7 @@ unsafe extern "C-unwind" fn wput(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
                 }
                 // Our writing is the other end's reading: what waits in the ring goes too.
                 let band = (what & FLUSHBAND != 0 && length(mp) > 1).then(|| *(*mp).b_rptr.add(1));
-                super::control::flush_ring(head_of(q), true, band);
+                let _ = super::control::flush_ring(head_of(q), true, band);
             }
             let swapped = what & !(FLUSHR | FLUSHW)
                 | if what & FLUSHR != 0 { FLUSHW } else { 0 }

@@ -7,7 +7,7 @@ use headwater_host::process;
 use headwater_host::sync::Ordering::{Relaxed, Release};
 use headwater_host::sys::Errno;
 
-use super::inlet::{Front, Inlet, RingInlet, Trouble};
+use super::inlet::{Front, Inlet, RingInlet, Trouble, empty_band};
 use super::message::{Choice, Priority, RS_HIPRI};
 use super::read::{RMODEMASK, RPROTDAT, RPROTDIS, RPROTNORM};
 use super::{Head, linking, local, passing, requests, signals, write};
@@ -435,18 +435,18 @@ fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<c_int, Errno> {
         return Ok(0);
     }
     if what & FLUSHR != 0 {
-        flush_ring(head, false, band);
-        head.ring_peer_for_room();
+        let opened = flush_ring(head, false, band);
+        head.ring_peer_for_band(opened);
     }
     if what & FLUSHW != 0 {
-        flush_ring(head, true, band);
+        let _ = flush_ring(head, true, band);
         head.notify();
     }
     Ok(0)
 }
 
-/// Takes every message that can be flushed out of a ring.
-pub fn flush_ring(head: &Head, out: bool, band: Option<u8>) {
+/// Takes every message that can be flushed out of a ring. True if a band that was full has room again.
+pub fn flush_ring(head: &Head, out: bool, band: Option<u8>) -> bool {
     let _quiet = process::Quiet::new();
     let ring = if out {
         head.outgoing()
@@ -454,26 +454,28 @@ pub fn flush_ring(head: &Head, out: bool, band: Option<u8>) {
         head.incoming()
     };
     let Some(section) = section::enter(&ring.state.reader.lock) else {
-        return;
+        return false;
     };
     if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-        return;
+        return false;
     }
     let counts = head.band_bytes(out);
+    let mut opened = false;
     while let Ok(Some(frame)) = ring.find(|f| {
         // Band 0 has the high-priority messages too, as flushband(9F) says.
         f.meta.kind != M_PASSFP && band.is_none_or(|b| f.meta.band == b)
     }) {
         if frame.meta.band > 0 {
-            counts[frame.meta.band as usize].store(0, Relaxed);
+            opened |= empty_band(&counts[frame.meta.band as usize]);
         }
         ring.take(&frame);
     }
     drop(section);
-    if out && ring.wakes_writer() {
+    if out && (ring.wakes_writer() || opened && ring.wakes_any_writer()) {
         // Whoever holds our end and waits for room.
         head.ring_own();
     }
+    opened
 }
 
 unsafe fn peek(head: &Head, peek: *mut StrPeek) -> Result<c_int, Errno> {
@@ -577,9 +579,11 @@ impl Head {
             // Since we looked.
             return Err(Trouble::NeedsQueue);
         }
-        let found = f(&mut RingInlet::new(ring, self.band_bytes(false)));
+        let mut inlet = RingInlet::new(ring, self.band_bytes(false));
+        let found = f(&mut inlet);
+        let opened = inlet.opened;
         drop(section);
-        self.ring_peer_for_room();
+        self.ring_peer_for_band(opened);
         self.tell_local_peer();
         found
     }

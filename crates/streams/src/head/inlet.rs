@@ -69,6 +69,8 @@ pub struct RingInlet<'a> {
     ring: Ring<'a>,
     bands: &'a [AtomicU32; 256],
     frame: Option<Frame>,
+    /// A band that was full has room again.
+    pub opened: bool,
 }
 
 impl<'a> RingInlet<'a> {
@@ -77,6 +79,7 @@ impl<'a> RingInlet<'a> {
             ring,
             bands,
             frame: None,
+            opened: false,
         }
     }
 
@@ -182,7 +185,7 @@ impl Inlet for RingInlet<'_> {
             && (front.data.is_none() || data == front.data);
         if whole {
             if f.special && f.meta.band > 0 {
-                leave_band(&self.bands[f.meta.band as usize], front.total());
+                self.opened |= leave_band(&self.bands[f.meta.band as usize], front.total());
             }
             self.ring.take(&f);
             return Ok(());
@@ -209,14 +212,24 @@ pub fn enter_band(word: &AtomicU32, len: usize) {
     word.fetch_add(weight(len), Relaxed);
 }
 
-/// A message was taken out of a band.
-pub fn leave_band(word: &AtomicU32, len: usize) {
+/// A message was taken out of a band. True if the band was full and has room again: who waits for that is to be woken, however
+/// full the ring is of other bands.
+#[must_use]
+pub fn leave_band(word: &AtomicU32, len: usize) -> bool {
     let low = tunables::get().lowat as u32;
-    let _ = word.fetch_update(Relaxed, Relaxed, |old| {
+    let left = |old: u32| {
         let left = (old & !BAND_FULL).saturating_sub(weight(len));
         let full = if left > low { old & BAND_FULL } else { 0 };
-        Some(left | full)
-    });
+        left | full
+    };
+    let old = word.fetch_update(Relaxed, Relaxed, |old| Some(left(old)));
+    old.is_ok_and(|old| old & BAND_FULL != 0 && left(old) & BAND_FULL == 0)
+}
+
+/// A band was emptied. True as of [`leave_band`].
+#[must_use]
+pub fn empty_band(word: &AtomicU32) -> bool {
+    word.swap(0, Relaxed) & BAND_FULL != 0
 }
 
 /// Is a band full? It is from the high-water mark on, until it has fallen to the low one.
@@ -292,7 +305,7 @@ mod tests {
             });
             for _ in 0..2_000_000 {
                 enter_band(&word, len);
-                leave_band(&word, len);
+                let _ = leave_band(&word, len);
                 stuck += (word.load(Relaxed) != 0) as u32;
             }
             over.store(1, Relaxed);

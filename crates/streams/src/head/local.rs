@@ -557,8 +557,8 @@ pub fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<(), Errno> {
         }
     });
     if flushed.is_some() && head.has_pipe() && what & FLUSHR != 0 {
-        super::control::flush_ring(head, false, band);
-        head.ring_peer_for_room();
+        let opened = super::control::flush_ring(head, false, band);
+        head.ring_peer_for_band(opened);
     }
     inside(head, |local| relax(head, local));
     finish(head);

@@ -121,7 +121,7 @@ impl Head {
                     self.pause(deadline)?;
                     continue;
                 }
-                self.wait(Want::ROOM, deadline, || {
+                self.wait(Want::room_in(band), deadline, || {
                     self.may_put(band, need) || self.is_upset() || self.is_queued()
                 })?;
             }
@@ -230,7 +230,8 @@ impl Head {
         if let Some(band) = band
             && sent != Ok(true)
         {
-            inlet::leave_band(band, len);
+            // Not published: whoever else waits for the band looks again by the clock.
+            let _ = inlet::leave_band(band, len);
         }
         let sent = sent?;
         drop(section);

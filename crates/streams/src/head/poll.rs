@@ -192,12 +192,12 @@ impl Descriptor for Streams {
         true
     }
 
-    fn slice(&self, h: Handle, _: u32) -> Option<u64> {
+    fn slice(&self, h: Handle, want: u32) -> Option<u64> {
         let head = super::get(h)?;
         if head.known_bell() < 0 {
             return Some(WITHOUT_BELL);
         }
-        if head.is_blocked() {
+        if head.is_blocked() || want & WRBAND != 0 && head.words().has(state::BANDED) {
             // What waits for room in the ring is moved by whoever looks.
             return Some(BLOCKED_SLICE);
         }

@@ -29,10 +29,22 @@ const GATHER: u32 = 128;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Want(pub u32);
 
+/// In a [`Want`]: the room is that of a band.
+const BANDED: u32 = 4;
+
 impl Want {
     pub const DATA: Want = Want(1);
     pub const ROOM: Want = Want(2);
     pub const EITHER: Want = Want(3);
+
+    /// Room for a message of a band.
+    pub fn room_in(band: u8) -> Want {
+        if band > 0 {
+            Want(Want::ROOM.0 | BANDED)
+        } else {
+            Want::ROOM
+        }
+    }
 
     /// Who waits for nothing waits for the hangup, which may come by the ring.
     fn or_hangup(self) -> Want {
@@ -44,6 +56,9 @@ impl Want {
     }
     fn room(self) -> bool {
         self.0 & 2 != 0
+    }
+    fn banded(self) -> bool {
+        self.0 & BANDED != 0
     }
 }
 
@@ -205,7 +220,7 @@ impl Head {
         let mut fds = [bell_poll, shadow_poll, shadow_poll, shadow_poll];
         let count = 2 + beside.len().min(BESIDE);
         fds[2..count].copy_from_slice(&beside[..count - 2]);
-        let slice = if own_bell < 0 {
+        let slice = if own_bell < 0 || want.banded() {
             WITHOUT_BELL
         } else if self.is_shared() {
             SHARED_SLICE
@@ -265,6 +280,14 @@ impl Head {
     #[inline(always)]
     pub fn ring_peer_for_room(&self) {
         if self.incoming().wakes_writer() {
+            self.ring_peer();
+        }
+    }
+
+    /// As [`ring_peer_for_room`](Head::ring_peer_for_room), where `opened` says that a band has room again. The ring may be as
+    /// full as before, of other bands: the low-water mark says nothing then.
+    pub fn ring_peer_for_band(&self, opened: bool) {
+        if self.incoming().wakes_writer() || opened && self.incoming().wakes_any_writer() {
             self.ring_peer();
         }
     }
