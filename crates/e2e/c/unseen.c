@@ -1,6 +1,8 @@
 /* Programs that wait by system calls of their own, and read and write by the C library's functions: Rust's rustix is so. */
 #include "common.h"
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 /* A system call that passes through no function. */
@@ -87,6 +89,33 @@ static void carried_server(int fd) {
     say("done");
 }
 static void carried_client(int fd) { slow_echo(fd, 100); }
+
+/* Requests go by the kernel then, answers need not: what has been read is acknowledged without them, or a sender that asks for
+   no TCP_NODELAY would wait for that. */
+static void acknowledged_server(int fd) {
+    char buf[100];
+    for (int i = 0; i < 50; i++) {
+        recv_all(fd, buf, sizeof buf);
+        send_all(fd, buf, sizeof buf);
+    }
+    int ep = inline_set(fd, EPOLLIN);
+    nonblocking(fd, 1);
+    for (int i = 0; i < 50; i++) {
+        loop_recv(fd, ep, 0, 100);
+        send_noise(fd, 0, 100);
+    }
+}
+static void acknowledged_client(int fd) {
+    int late = 0;
+    for (int i = 0; i < 100; i++) {
+        int n = 0;
+        send_noise(fd, 0, 100);
+        recv_noise(fd, 0, 100);
+        must(ioctl(fd, SIOCOUTQ, &n));
+        late += n > 0;
+    }
+    say("answered and not acknowledged: %d", late);
+}
 
 /* One that begins so, on either end. */
 static void young(int edge, int told) {
@@ -211,4 +240,4 @@ static void blocks_server(int fd) {
 }
 static void blocks_client(int fd) { slow_echo(fd, 50); }
 
-CASES(CASE(crossing), CASE(silent), CASE(blocks), CASE(carried), CASE(edges), CASE(levels), CASE(room), CASE(tags))
+CASES(CASE(crossing), CASE(silent), CASE(blocks), CASE(carried), CASE(acknowledged), CASE(edges), CASE(levels), CASE(room), CASE(tags))

@@ -55,7 +55,7 @@ cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn
     execl_bare, vfork_exec, vfork_exec_bare, exec_unread, exec_fails, pass, pass_keep, pass_known, pass_half_closed, pass_busy, pass_stalled, stdio, dprintf,
     stdio_later, close_all, dup2_high, few);
 cases!(round: names, vectors, prints, passes, asynchronous, submitted, standard, standard_by_dup, numbers, waits, made, cloned);
-cases!(unseen: crossing, silent, blocks, carried, edges, levels, room, tags);
+cases!(unseen: crossing, silent, blocks, carried, acknowledged, edges, levels, room, tags);
 cases!(confine: strict, filter, by_number, receives, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,
     closed, unseen, accepts);
 

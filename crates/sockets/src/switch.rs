@@ -182,10 +182,15 @@ pub fn pin(c: &Conn, v: &View<'_>) -> bool {
 
 /// The same until comeback.rs allows the ring.
 fn pin_for_now(c: &Conn, v: &View<'_>) -> bool {
-    let pinned = {
+    let (pinned, new) = {
         let _section = v.lock_in(|| recover_reader(c, v));
-        set_pin(v.inn())
+        let new = !is_pinned(v.inn());
+        let pinned = set_pin(v.inn());
+        (pinned, pinned && new)
     };
+    if new {
+        acknowledge(c);
+    }
     if pinned {
         bell::ring(v.peer_bell());
         bell::ring(v.own_bell());
@@ -199,7 +204,7 @@ pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
     let d = v.inn();
     let pinned = {
         let _section = v.lock_in(|| recover_reader(c, v));
-        let mine = !Tx(d.send.tx.load(Ordering::Acquire)).has(PIN);
+        let mine = !is_pinned(d);
         let pinned = set_pin(d);
         // Senders publish, fence, look.
         fence(Ordering::SeqCst);
@@ -213,6 +218,7 @@ pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
         }
     };
     if pinned == Some(true) {
+        acknowledge(c);
         bell::ring(v.peer_bell());
     }
     if pinned != Some(false) {
@@ -220,6 +226,17 @@ pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
         bell::ring(v.own_bell());
     }
     pinned
+}
+
+/// Acknowledges what the kernel has brought. It puts that off to send it with an answer, which went by the ring; and until then a
+/// sender without TCP_NODELAY would not send what it withdraws.
+fn acknowledge(c: &Conn) {
+    // Already acknowledged where it fails.
+    let _ = sys::set_sockopt(c.fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, &1i32);
+}
+
+fn is_pinned(d: &Direction) -> bool {
+    Tx(d.send.tx.load(Ordering::Acquire)).has(PIN)
 }
 
 /// Under the reader lock.
