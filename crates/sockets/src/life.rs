@@ -326,7 +326,11 @@ impl AfterClose {
 fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     c.settle_account();
     let mut last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
-    last = last && !leaves_keeper(c, &v, fd);
+    if last {
+        last = !leaves_keeper(c, &v, fd);
+    } else {
+        withdraw_for_others(c, &v, fd);
+    }
     if last {
         let alone = !lend::is_out(v.record);
         if alone {
@@ -409,6 +413,17 @@ fn leaves_keeper(c: &'static Conn, v: &View<'static>, fd: i32) -> bool {
         _ => {}
     }
     keeper::leave(c, v, fd, Then::Close)
+}
+
+/// Others are said to hold this end still. They may make no call on it that would send what the peer wants by the kernel, and
+/// may have been killed.
+fn withdraw_for_others(c: &'static Conn, v: &View<'static>, fd: i32) {
+    if switch::must_withdraw(v)
+        && !switch::withdraw_to(c, v, fd)
+        && !keeper::is_reset_by_close(v, fd)
+    {
+        keeper::leave(c, v, fd, Then::Close);
+    }
 }
 
 /// The keeper of an end has sent what there was.
@@ -531,8 +546,10 @@ pub fn before_fork() {
             Phase::Carried => {
                 c.record().holders.fetch_add(1, Ordering::AcqRel);
                 if let Some(v) = c.view() {
+                    let was_shared = v.is_shared();
                     v.own().holders.fetch_add(1, Ordering::AcqRel);
-                    if v.header.shared.swap(1, Ordering::AcqRel) == 0 {
+                    v.header.shared.store(1, Ordering::Release);
+                    if !was_shared {
                         // Sleepers learn that their sleeps are bounded from now on.
                         headwater_channel::bell::ring(v.own_bell());
                         headwater_channel::bell::ring(v.peer_bell());
@@ -710,6 +727,8 @@ pub fn exiting() {
                     reset_if_unread(&v, c.fd());
                 }
                 takeover::withdraw_offer(c);
+            } else {
+                withdraw_for_others(c, &v, c.fd());
             }
             v.own().look.fetch_add(1, Ordering::Release);
         }

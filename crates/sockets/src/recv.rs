@@ -239,19 +239,33 @@ unsafe fn attempt(
             {
                 return Some(Ok(()));
             }
-            Step::Kernel if buffers.done > 0 => return Some(Ok(())),
+            Step::Kernel if buffers.done > 0 && flags & (MSG_WAITALL | MSG_PEEK) != MSG_WAITALL => {
+                return Some(Ok(()));
+            }
             Step::Kernel => {
                 // By the shadow's own number: the program's may be gone by now.
                 if !pin(c, v, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
-                let n = own(c.fd(), buffers.whole());
+                let mut room = [EMPTY; ROOM];
+                let rest = if buffers.done == 0 {
+                    buffers.whole()
+                } else {
+                    buffers.rest(&mut room)
+                };
+                let asked: usize = rest.iter().map(|v| v.iov_len).sum();
+                let n = own(c.fd(), rest);
                 let errno = next::errno();
                 if n < 0 {
                     return Some(Err(errno));
                 }
+                if n == 0 && switch::behind_pin(v) {
+                    continue;
+                }
                 buffers.advance((n as usize).min(buffers.left));
-                return Some(Ok(()));
+                if buffers.left == 0 || (n as usize) < asked {
+                    return Some(Ok(()));
+                }
             }
             Step::Again => {
                 if flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
@@ -376,7 +390,8 @@ pub fn step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Ste
     if took_ring {
         switch::ring_writer(v);
     }
-    if result == Ok(Step::Kernel) && comeback::may_receive(v) {
+    // As long as the peer has not sent by the kernel what the ring holds, the kernel's end of file is not the stream's.
+    if result == Ok(Step::Kernel) && (comeback::may_receive(v) || switch::behind_pin(v)) {
         return pinned_step(c, v, buffers, flags);
     }
     result.unwrap_or_else(|Corrupt| {
@@ -385,7 +400,8 @@ pub fn step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Ste
     })
 }
 
-/// Takes what the kernel has, as long as images without the library keep the connection there.
+/// Takes what the kernel has, as long as images without the library keep the connection there, or the peer has not yet sent by it
+/// what was in the ring.
 #[cold]
 fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Step {
     let took = {
@@ -411,7 +427,16 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
         }
         Some(Step::Again) if !comeback::receiving(c, v) => Step::Again,
         Some(Step::Again) | None => step(c, v, buffers, flags),
-        Some(other) => other,
+        Some(end) => {
+            if !switch::take_pin_back_at_end(c, v) {
+                return end;
+            }
+            if let Step::Error(e) = end {
+                // It comes after what the ring holds.
+                c.error.store(e, Ordering::Relaxed);
+            }
+            step(c, v, buffers, flags)
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Relay {
 /// can't be passed now, since there is no relay to be had for what is unread.
 pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Option<Relay>, i32> {
     catch_up(c, &v);
-    if !has_unread(&v) || may_pin(&v) && sleeps(&v) {
+    if !has_unread(&v) || may_pin(c, &v) && sleeps(&v) {
         switch::freeze(c, &v, reason);
         await_withdrawal(c, &v);
         return Ok(None);
@@ -107,9 +107,9 @@ fn has_unread(v: &View<'_>) -> bool {
     !w.has(PIN) && v.in_ring().unread() > 0
 }
 
-fn may_pin(v: &View<'_>) -> bool {
+fn may_pin(c: &Conn, v: &View<'_>) -> bool {
     let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
-    !w.has(CLOSING) && (w.by_ring() || !switch::behind(v))
+    !w.has(CLOSING) && (w.by_ring() || !switch::behind(v)) && crate::look::events(c) == 0
 }
 
 /// Is the peer asleep in a call of ours, so that a ring of its bell is heard?

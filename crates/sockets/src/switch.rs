@@ -13,7 +13,7 @@ use crate::conn::{Conn, Role};
 use crate::keeper::{self, Then};
 use crate::record::{self, IN_STAYS, OUT_STAYS};
 use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View, WITHDRAWS};
-use crate::truth;
+use crate::{look, truth};
 
 /// Looks at a reader that is in the kernel, each with a pause: as long as its call takes, which is not to block.
 const LOOKS: u32 = 64;
@@ -185,7 +185,7 @@ fn pin_for_now(c: &Conn, v: &View<'_>) -> bool {
     let (pinned, new) = {
         let _section = v.lock_in(|| recover_reader(c, v));
         let new = !is_pinned(v.inn());
-        let pinned = set_pin(v.inn());
+        let pinned = set_pin(c, v);
         (pinned, pinned && new)
     };
     if new {
@@ -205,7 +205,7 @@ pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
     let pinned = {
         let _section = v.lock_in(|| recover_reader(c, v));
         let mine = !is_pinned(d);
-        let pinned = set_pin(d);
+        let pinned = set_pin(c, v);
         // Senders publish, fence, look.
         fence(Ordering::SeqCst);
         if pinned && mine && !v.in_ring().is_empty() && take_pin_back(d) {
@@ -240,7 +240,8 @@ fn is_pinned(d: &Direction) -> bool {
 }
 
 /// Under the reader lock.
-fn set_pin(d: &Direction) -> bool {
+fn set_pin(c: &Conn, v: &View<'_>) -> bool {
+    let d = v.inn();
     loop {
         let w = Tx(d.send.tx.load(Ordering::Acquire));
         if w.has(PIN) {
@@ -250,12 +251,15 @@ fn set_pin(d: &Direction) -> bool {
         if w.has(CLOSING) || !w.by_ring() && w.epoch() != re {
             return false;
         }
+        // Who has ended the stream, and said so to the kernel alone, sends by it no more.
+        let ended = w.by_ring() && !v.in_ring().is_empty() && look::events(c) != 0;
+        let bit = if ended { CLOSING } else { PIN };
         if d.send
             .tx
-            .compare_exchange(w.0, w.0 | PIN, Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(w.0, w.0 | bit, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
         {
-            return true;
+            return !ended;
         }
     }
 }
@@ -273,6 +277,44 @@ fn take_pin_back(d: &Direction) -> bool {
             .compare_exchange(w.0, w.0 & !PIN, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
         {
+            return true;
+        }
+    }
+}
+
+/// The kernel's stream has ended behind the own pin. A sender that was killed before it saw the pin left in the ring what it had sent,
+/// as did one that was wrong in taking its close for not the last: that is to be read there. True: look again.
+pub fn take_pin_back_at_end(c: &Conn, v: &View<'_>) -> bool {
+    let drained = |shadow: i32| {
+        look::events_of(shadow) != 0 && sys::ioctl_int(shadow, libc::FIONREAD) == Ok(0)
+    };
+    if !behind_pin(v) || !c.shadow().is_some_and(|s| drained(s.fd())) {
+        return false;
+    }
+    c.look_now.store(1, Ordering::Relaxed);
+    let d = v.inn();
+    let _section = v.lock_in(|| recover_reader(c, v));
+    loop {
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if !w.has(PIN) {
+            return true;
+        }
+        // Some of it has gone by the kernel, or all.
+        if w.has(WITHDRAWS) || !w.by_ring() {
+            return false;
+        }
+        let sent = d.send.ksent.load(Ordering::Acquire);
+        if !kernel_stretch_is_whole(c, sent) {
+            return false;
+        }
+        let back = w.0 & !PIN | CLOSING;
+        if d.send
+            .tx
+            .compare_exchange(w.0, back, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            d.receive.krecv.store(sent, Ordering::Release);
+            d.receive.re.store(w.epoch() as u64, Ordering::Release);
             return true;
         }
     }

@@ -111,7 +111,8 @@ pub fn nothing_to_read(c: &Conn, v: &View<'_>) -> bool {
     while switch::behind_pin(v) && sys::now() < end {
         std::thread::yield_now();
     }
-    false
+    // The kernel says when it comes.
+    switch::behind_pin(v)
 }
 
 /// There is no room to write. True: the program may be told so; else look again.

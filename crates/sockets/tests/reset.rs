@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use common::calls::{self, Socket, piece};
 use common::stream::Stream;
-use common::world::{Child, End, leave, load, run_workers, shared, soon};
+use common::world::{Child, End, Stage, leave, load, run_workers, shared, soon};
 use headwater_sockets::segment::Tx;
 
 const STREAM: Stream = Stream { seed: 7 };
@@ -14,24 +14,9 @@ const BEHIND: usize = 100;
 
 struct World {
     port: AtomicU32,
-    /// How far the two ends have come.
-    stage: AtomicU32,
+    stage: Stage,
     /// Bytes that the kernel took from the server.
     by_kernel: AtomicU64,
-}
-
-impl World {
-    fn reached(&self, stage: u32) {
-        self.stage.store(stage, Ordering::Release);
-    }
-
-    fn await_stage(&self, stage: u32) {
-        let waiting = soon();
-        while self.stage.load(Ordering::Acquire) < stage {
-            assert!(std::time::Instant::now() < waiting, "stage {stage}");
-            std::thread::yield_now();
-        }
-    }
 }
 
 #[test]
@@ -59,12 +44,12 @@ fn worker() {
 fn serve(world: &World) {
     let (listener, port) = calls::listen(false, 8_000);
     world.port.store(port as u32, Ordering::Relaxed);
-    world.reached(1);
+    world.stage.reached(1);
     let socket = calls::accept(listener);
-    talk(socket, false);
+    calls::talk(socket, false);
     socket.unswitch();
-    world.reached(2);
-    world.await_stage(3);
+    world.stage.reached(2);
+    world.stage.wait(3);
     let mut pos = 0;
     while let Ok(n) = send(socket, pos, 10_000, libc::MSG_ZEROCOPY) {
         pos += n as u64;
@@ -74,7 +59,7 @@ fn serve(world: &World) {
     let v = socket.view().expect("carried");
     assert!(Tx(v.out().send.tx.load(Ordering::Relaxed)).by_ring());
     assert_eq!(send(socket, pos, BEHIND, 0), Ok(BEHIND));
-    world.reached(4);
+    world.stage.reached(4);
     // SAFETY: ends this process at once, with the descriptors as they are.
     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
 }
@@ -88,11 +73,11 @@ fn send(socket: Socket, pos: u64, n: usize, flags: i32) -> Result<usize, calls::
 
 /// Reads what has come. `told`: the program asks for the error first, so that its reads show an end of file.
 fn call(world: &World, told: bool) {
-    world.await_stage(1);
+    world.stage.wait(1);
     let port = world.port.load(Ordering::Relaxed) as u16;
     let socket = calls::connect(false, port, 8_000);
-    talk(socket, true);
-    world.await_stage(2);
+    calls::talk(socket, true);
+    world.stage.wait(2);
     // Follows the server to the kernel.
     let early = socket.recv(&[piece(&[0; 10])], libc::MSG_DONTWAIT);
     assert_eq!(early, Err(libc::EAGAIN));
@@ -101,8 +86,8 @@ fn call(world: &World, told: bool) {
         ..socket
     };
     assert_eq!(bare.write(b"x"), Ok(1));
-    world.reached(3);
-    world.await_stage(4);
+    world.stage.reached(3);
+    world.stage.wait(4);
     assert!(bare.poll(libc::POLLRDHUP, 10_000) & libc::POLLHUP != 0);
     if told {
         assert_eq!(error_of(socket), libc::ECONNRESET);
@@ -141,19 +126,4 @@ fn error_of(socket: Socket) -> i32 {
     let r = unsafe { libc::getsockopt(socket.fd, libc::SOL_SOCKET, libc::SO_ERROR, at, &mut len) };
     assert_eq!(r, 0);
     error
-}
-
-/// Within this the connection is taken over.
-fn talk(socket: Socket, client: bool) {
-    let mut byte = [0u8];
-    for _ in 0..8 {
-        if client {
-            socket.write_all(b"?").expect("a question");
-            socket.read_exact(&mut byte).expect("an answer");
-        } else {
-            socket.read_exact(&mut byte).expect("a question");
-            socket.write_all(b"!").expect("an answer");
-        }
-    }
-    assert!(socket.view().is_some(), "carried");
 }

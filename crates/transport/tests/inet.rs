@@ -7,8 +7,12 @@ mod waiting;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use headwater_sockets::conn::{self, Conn};
+use headwater_sockets::segment::{Tx, View, WITHDRAWS};
+use headwater_sockets::{life, switch};
 use headwater_tpi::error::*;
 use headwater_tpi::option::{
     INET_IP, INET_TCP, List, T_CURRENT, T_IP_TOS, T_NEGOTIATE, T_SUCCESS, T_TCP_NODELAY,
@@ -835,19 +839,47 @@ fn helper(name: &str, folder: &std::path::Path, port: &str) -> std::process::Chi
         .unwrap()
 }
 
-#[test]
-fn a_connection_between_two_of_ours_is_taken_over_by_shared_memory() {
+/// The two ends of a test, which learns the port by a file.
+fn both(server: &str, client: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("port");
-    let mut server = helper("carried_server", folder.path(), file.to_str().unwrap());
+    let mut server = helper(server, folder.path(), file.to_str().unwrap());
     let port = until("port", || {
         std::fs::read_to_string(&file)
             .ok()
             .filter(|t| t.ends_with('\n'))
     });
-    let mut client = helper("carried_client", folder.path(), port.trim());
+    let mut client = helper(client, folder.path(), port.trim());
     assert!(client.wait().unwrap().success());
     assert!(server.wait().unwrap().success());
+}
+
+/// Tells the port by `file`, and accepts.
+fn serve(file: String) -> Tcp {
+    start_fast_sockets();
+    let (mut listener, port) = listener(1);
+    std::fs::write(file, format!("{port}\n")).unwrap();
+    let seq = request(&mut listener);
+    let pending = listener.take_request(seq).unwrap();
+    let mut tcp = Tcp::open(false).unwrap();
+    tcp.adopt(pending, &[], &[]).map_err(|e| e.0).unwrap();
+    tcp
+}
+
+fn call(port: String) -> Tcp {
+    start_fast_sockets();
+    let mut tcp = Tcp::open(false).unwrap();
+    tcp.bind(None, 0).unwrap();
+    tcp.connect(&loopback(port.parse().unwrap()), &[], &[])
+        .unwrap();
+    event(&mut tcp, Event::Connect);
+    tcp.take();
+    tcp
+}
+
+#[test]
+fn a_connection_between_two_of_ours_is_taken_over_by_shared_memory() {
+    both("carried_server", "carried_client");
 }
 
 #[test]
@@ -856,13 +888,7 @@ fn carried_server() {
     let Ok(file) = std::env::var("XTI_TEST_PORT") else {
         return;
     };
-    start_fast_sockets();
-    let (mut listener, port) = listener(1);
-    std::fs::write(file, format!("{port}\n")).unwrap();
-    let seq = request(&mut listener);
-    let pending = listener.take_request(seq).unwrap();
-    let mut tcp = Tcp::open(false).unwrap();
-    tcp.adopt(pending, &[], &[]).map_err(|e| e.0).unwrap();
+    let mut tcp = serve(file);
     for _ in 0..ROUNDS {
         let got = receive(&mut tcp, 1);
         tcp.send(&io(&got), PUSH).unwrap();
@@ -897,13 +923,7 @@ fn carried_client() {
     let Ok(port) = std::env::var("XTI_TEST_PORT") else {
         return;
     };
-    start_fast_sockets();
-    let mut tcp = Tcp::open(false).unwrap();
-    tcp.bind(None, 0).unwrap();
-    tcp.connect(&loopback(port.parse().unwrap()), &[], &[])
-        .unwrap();
-    event(&mut tcp, Event::Connect);
-    tcp.take();
+    let mut tcp = call(port);
     let begun = Instant::now();
     for i in 0..ROUNDS {
         tcp.send(&io(&[i as u8]), PUSH).unwrap();
@@ -923,6 +943,70 @@ fn carried_client() {
     tcp.take();
     tcp.connection_over();
     assert!(!is_carried(&tcp));
+    tcp.close();
+}
+
+#[test]
+fn a_release_comes_behind_what_the_peer_wants_by_the_kernel() {
+    both("releasing_server", "late_client");
+}
+
+/// More than the kernel takes, and less than a ring does.
+const MUCH: usize = 200_000;
+
+fn carried(tcp: &Tcp) -> (&'static Conn, View<'static>) {
+    let c = conn::get(tcp.inner().unwrap()).unwrap();
+    (c, c.view().unwrap())
+}
+
+#[test]
+#[ignore = "run by another test"]
+fn releasing_server() {
+    let Ok(file) = std::env::var("XTI_TEST_PORT") else {
+        return;
+    };
+    let mut tcp = serve(file);
+    for _ in 0..10 {
+        let got = receive(&mut tcp, 1);
+        tcp.send(&io(&got), PUSH).unwrap();
+    }
+    let (c, v) = carried(&tcp);
+    let _ = headwater_host::sys::set_sockopt(c.fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, &4096);
+    let mut left = MUCH;
+    until("room", || {
+        left -= tcp.send(&io(&vec![7; left]), PUSH).unwrap_or(0);
+        (left == 0).then_some(())
+    });
+    until("the peer's wish", || {
+        switch::must_withdraw(&v).then_some(())
+    });
+    tcp.release().unwrap();
+    event(&mut tcp, Event::OrdRel);
+    tcp.take();
+    tcp.connection_over();
+    tcp.close();
+}
+
+#[test]
+#[ignore = "run by another test"]
+fn late_client() {
+    let Ok(port) = std::env::var("XTI_TEST_PORT") else {
+        return;
+    };
+    let mut tcp = call(port);
+    for i in 0..10 {
+        tcp.send(&io(&[i]), PUSH).unwrap();
+        assert_eq!(receive(&mut tcp, 1), [i]);
+    }
+    let (c, v) = carried(&tcp);
+    until("all of it", || (v.in_ring().unread() == MUCH).then_some(()));
+    life::passing_on(c.fd());
+    let begun = || Tx(v.inn().send.tx.load(Ordering::Acquire)).has(WITHDRAWS);
+    until("the release", || begun().then_some(()));
+    assert_eq!(receive_all(&mut tcp), MUCH);
+    tcp.take();
+    tcp.release().unwrap();
+    tcp.connection_over();
     tcp.close();
 }
 

@@ -106,11 +106,11 @@ impl Socket {
 
     pub fn shut_down_writing(&self) {
         let h = self.handle();
-        if let Some(h) = h {
-            life::shutting(h, libc::SHUT_WR);
+        // A keeper may do it later.
+        if let Some(how) = h.map_or(Some(libc::SHUT_WR), |h| life::shutting(h, libc::SHUT_WR)) {
+            // SAFETY: integers only.
+            unsafe { libc::shutdown(self.fd, how) };
         }
-        // SAFETY: integers only.
-        unsafe { libc::shutdown(self.fd, libc::SHUT_WR) };
         if let Some(h) = h {
             life::shut(h);
         }
@@ -307,6 +307,21 @@ fn connect_with(v6: bool, port: u16, buffers: i32) -> Result<Socket, Errno> {
         life::connected(fd);
     }
     Ok(Socket { fd, bare: false })
+}
+
+/// A few words back and forth, within which the connection is taken over.
+pub fn talk(socket: Socket, client: bool) {
+    let mut byte = [0u8];
+    for _ in 0..8 {
+        if client {
+            socket.write_all(b"?").expect("a question");
+            socket.read_exact(&mut byte).expect("an answer");
+        } else {
+            socket.read_exact(&mut byte).expect("a question");
+            socket.write_all(b"!").expect("an answer");
+        }
+    }
+    assert!(socket.view().is_some(), "carried");
 }
 
 /// What both ends wrote into a segment, for a report of a hang.

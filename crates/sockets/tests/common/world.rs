@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use headwater_host::process;
@@ -174,6 +175,23 @@ impl Drop for Child {
 /// Far enough that only a lost wake-up reaches it.
 pub fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
+}
+
+/// How far processes that share it have come.
+pub struct Stage(AtomicU32);
+
+impl Stage {
+    pub fn reached(&self, stage: u32) {
+        self.0.store(stage, Ordering::Release);
+    }
+
+    pub fn wait(&self, stage: u32) {
+        let waiting = soon();
+        while self.0.load(Ordering::Acquire) < stage {
+            assert!(Instant::now() < waiting, "stage {stage}");
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// Memory that forks share, all zeroes.

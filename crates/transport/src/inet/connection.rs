@@ -188,11 +188,11 @@ impl Socket {
 
     pub fn shut_writing(&self) {
         let h = self.handle();
-        if let Some(h) = h {
-            life::shutting(h, libc::SHUT_WR);
+        // A keeper may do it later.
+        if let Some(how) = h.map_or(Some(libc::SHUT_WR), |h| life::shutting(h, libc::SHUT_WR)) {
+            // SAFETY: plain numbers.
+            let _ = unsafe { syscalls::syscall!(syscalls::Sysno::shutdown, self.fd, how) };
         }
-        // SAFETY: plain numbers.
-        let _ = unsafe { syscalls::syscall!(syscalls::Sysno::shutdown, self.fd, libc::SHUT_WR) };
         if let Some(h) = h {
             life::shut(h);
         }
