@@ -41,6 +41,8 @@ enum But {
     Epoch,
     /// It leaves in the ring what was withdrawn.
     Skip,
+    /// It takes the end of the kernel's stream for that of the direction.
+    End,
 }
 
 #[derive(Default)]
@@ -284,6 +286,14 @@ const READ: Begin = Begin {
     queue: &[],
     read: 1,
 };
+/// 1 is in the ring.
+const RING: Begin = Begin {
+    tx: 1,
+    ksent: 0,
+    in_ring: &[1],
+    queue: &[],
+    read: 0,
+};
 /// Images at both ends: one has sent 1, the other has read what was sent before.
 const BOTH: Begin = Begin {
     tx: TCPONLY | PIN,
@@ -357,6 +367,58 @@ fn a_sender_that_trusts_its_count_loses_the_order() {
 #[should_panic = "assertion"]
 fn a_receiver_that_leaves_what_was_withdrawn_reads_it_twice() {
     comes_back(&READ, But::Skip, false);
+}
+
+/// The end that receives pins itself while the other sends, and is gone after that, whatever it has seen of the pin.
+fn sender_goes(but: But) {
+    explore(3, move || {
+        let direction = Direction::new(&RING, but);
+        let gone = Arc::new(AtomicU64::new(0));
+        let sender = {
+            let (d, gone) = (direction.clone(), gone.clone());
+            thread::spawn(move || {
+                d.send(2);
+                gone.store(1, Release);
+            })
+        };
+        let d = &direction;
+        d.tx.fetch_or(PIN, AcqRel);
+        let mut expected = 1;
+        loop {
+            let ended = gone.load(Acquire) == 1;
+            match d.read() {
+                Some(value) => {
+                    assert_eq!(value, expected);
+                    expected += 1;
+                }
+                None if ended => break,
+                None => thread::yield_now(),
+            }
+        }
+        // switch::take_pin_back_at_end
+        let w = d.tx.load(Acquire);
+        if but != But::End && by_ring(w) && w & WITHDRAWS == 0 {
+            let back = d.tx.compare_exchange(w, w & !PIN, AcqRel, Relaxed);
+            assert!(back.is_ok());
+            while let Some(value) = d.pop(d.tail.load(Acquire)) {
+                assert_eq!(value, expected);
+                expected += 1;
+            }
+        }
+        assert_eq!(expected, 3);
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn what_a_sender_that_has_gone_left_behind_a_pin_is_read() {
+    sender_goes(But::Nothing);
+}
+
+#[test]
+#[should_panic = "assertion"]
+fn a_receiver_that_believes_the_kernels_end_loses_what_was_left() {
+    sender_goes(But::End);
 }
 
 /// Another process sends by the kernel while one end comes back: nothing is counted twice.
