@@ -970,8 +970,14 @@ fn releasing_server() {
         let got = receive(&mut tcp, 1);
         tcp.send(&io(&got), PUSH).unwrap();
     }
+    // All answers have been read.
+    receive(&mut tcp, 1);
     let (c, v) = carried(&tcp);
     let _ = headwater_host::sys::set_sockopt(c.fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, &4096);
+    let by_ring = || Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
+    until("the ring", || {
+        (by_ring() || switch::try_switch(&v)).then_some(())
+    });
     let mut left = MUCH;
     until("room", || {
         left -= tcp.send(&io(&vec![7; left]), PUSH).unwrap_or(0);
@@ -998,6 +1004,7 @@ fn late_client() {
         tcp.send(&io(&[i]), PUSH).unwrap();
         assert_eq!(receive(&mut tcp, 1), [i]);
     }
+    tcp.send(&io(b"."), PUSH).unwrap();
     let (c, v) = carried(&tcp);
     until("all of it", || (v.in_ring().unread() == MUCH).then_some(()));
     life::passing_on(c.fd());
