@@ -253,6 +253,14 @@ CASE(exit_delivers, "exit(3)") {
     check_receive(server, "two");
     check_end(server);
 }
+CASE(exit_delivers_before_accept, "exit(3)") {
+    int listener = listening(SOCK_STREAM);
+    join(spawn(connect_and_exit, &listener));
+    int server = must(accept(listener, NULL, NULL));
+    check_receive(server, "one");
+    check_receive(server, "two");
+    check_end(server);
+}
 CASE(server_killed_then_again, "kill(2)") {
     for (int i = 0; i < 3; i++) {
         int listener = listening(SOCK_STREAM);
@@ -284,4 +292,5 @@ SUITE(BOTH(close_ends), BOTH(close_delivers_first), ENTRY(close_delivers_big), E
       ENTRY(send_to_the_gone_is_sigpipe), ENTRY(send_before_connect), ENTRY(send_on_a_listener), ENTRY(receive_before_connect),
       BOTH(linger_zero_aborts), ENTRY(linger_zero_forgets_what_was_sent), ENTRY(linger_waits), ENTRY(abort_by_the_peer_is_so_error),
       ENTRY(abort_then_send), ENTRY(abort_of_one_not_accepted), ENTRY(both_close), ENTRY(reader_wakes), ENTRY(peer_killed),
-      ENTRY(peer_killed_many), ENTRY(exit_delivers), ENTRY(server_killed_then_again), ENTRY(descriptors_do_not_leak))
+      ENTRY(peer_killed_many), ENTRY(exit_delivers), ENTRY(exit_delivers_before_accept), ENTRY(server_killed_then_again),
+      ENTRY(descriptors_do_not_leak))

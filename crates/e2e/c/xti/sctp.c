@@ -414,30 +414,62 @@ BY_BOTH(connect_data_is_refused, "docs/sctp.md") {
     check_t(t_connect(fd, &call, NULL), TBADDATA);
     check_state(fd, T_IDLE);
 }
+enum { MANY = 300 };
+/* Connects, sends, and leaves: by exit alone, or with the endpoint closed or released before. */
+static pid_t sends_and_leaves(const struct address *at, int how) {
+    pid_t child = branch();
+    if (child == 0) {
+        int fd = connect_new(at);
+        for (int i = 0; i < MANY; i++)
+            snd(fd, "a piece", 0);
+        if (how == 1)
+            check_ok(t_close(fd));
+        if (how == 2)
+            check_ok(t_sndrel(fd));
+        _exit(0);
+    }
+    return child;
+}
+static void receives_all(int server) {
+    for (int i = 0; i < MANY; i++)
+        rcv(server, "a piece", 0);
+    check_event(server, T_ORDREL);
+}
 BY_BOTH(what_was_sent_survives_the_process, "XNS 5.2 t_close()") {
-    enum { MANY = 300 };
     for (int how = 0; how < 3; how++) {
         struct address at;
         int listener = listener_at(&at, 1);
-        pid_t child = branch();
-        if (child == 0) {
-            int fd = connect_new(&at);
-            for (int i = 0; i < MANY; i++)
-                snd(fd, "a piece", 0);
-            if (how == 1)
-                check_ok(t_close(fd));
-            if (how == 2)
-                check_ok(t_sndrel(fd));
-            _exit(0);
-        }
+        pid_t child = sends_and_leaves(&at, how);
         int server = serve(listener);
-        for (int i = 0; i < MANY; i++)
-            rcv(server, "a piece", 0);
-        check_event(server, T_ORDREL);
+        receives_all(server);
         join(child);
         check_ok(t_close(server));
         check_ok(t_close(listener));
     }
+}
+/* By packets an association is there before it is accepted: who began it may have sent everything, and left. */
+CASE(what_was_sent_waits_to_be_accepted, "XNS 5.2 t_listen()") {
+    by("udp");
+    for (int how = 0; how < 3; how++)
+        for (int told = 0; told < 2; told++) {
+            struct address at;
+            int listener = listener_at(&at, 1), sequence = 0;
+            pid_t child = sends_and_leaves(&at, how);
+            if (told)
+                sequence = listen_for(listener);
+            join(child);
+            if (told)
+                check_look(listener, 0);
+            else
+                sequence = listen_for(listener);
+            int server = accepted(listener, sequence);
+            receives_all(server);
+            check_ok(t_rcvrel(server));
+            check_ok(t_sndrel(server));
+            check_state(server, T_IDLE);
+            check_ok(t_close(server));
+            check_ok(t_close(listener));
+        }
 }
 CASE(killed_peers_disconnect, "docs/sctp.md") {
     by("shm");
@@ -581,7 +613,8 @@ SUITE(FOR(SCTP, options_have_defaults), FOR(SCTP, options_keep_what_was_set), BO
       BOTH(empty_messages_are_refused), BOTH(great_messages), BOTH(receivers_hold_senders_back), BOTH(threads_wake_each_other),
       BOTH(options_go_with_messages), BOTH(streams_are_agreed_on), BOTH(streams_begin_anew), BOTH(streams_are_added),
       BOTH(shutdown_ends_both_directions), BOTH(aborts_are_told), BOTH(nobody_refuses), BOTH(connects_again),
-      BOTH(connect_data_is_refused), BOTH(what_was_sent_survives_the_process), FOR(SCTP, killed_peers_disconnect),
+      BOTH(connect_data_is_refused), BOTH(what_was_sent_survives_the_process),
+      FOR(SCTP, what_was_sent_waits_to_be_accepted), FOR(SCTP, killed_peers_disconnect),
       BOTH(several_addresses), FOR(SCTP, addresses_have_one_port), BOTH(ports_belong_to_one), BOTH(ipv6),
       FOR(SCTP, has_another_name), BOTH(status_is_told), FOR(SCTP, rules_go_by_destination),
       FOR(SCTP, rules_of_others_do_not_count), FOR(SCTP, rules_that_make_no_sense_do_not_count),

@@ -147,9 +147,14 @@ impl Association {
     }
 
     pub(super) fn on_abort(&mut self, causes: Causes<'_>) {
-        self.end(Down::Aborted {
-            by_peer: true,
-            causes: causes.to_owned(),
+        self.end(match self.state {
+            // Both have shut down, and everything was acknowledged: there is nothing to take back. The peer has not heard of our
+            // SHUTDOWN ACK in the time that it had left.
+            State::ShutdownAckSent => Down::Shutdown,
+            _ => Down::Aborted {
+                by_peer: true,
+                causes: causes.to_owned(),
+            },
         });
     }
 

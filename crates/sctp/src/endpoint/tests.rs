@@ -393,6 +393,21 @@ fn a_shutdown_that_acknowledges_what_was_never_sent_is_still_a_shutdown() {
 }
 
 #[test]
+fn an_abort_takes_nothing_back_once_both_have_shut_down() {
+    for shut_down in [false, true] {
+        let mut pair = Pair::connected(1, AssocConfig::default());
+        let tag = pair.association(0).local_tag();
+        let next = pair.association(0).local_tsn();
+        if shut_down {
+            pair.forge(0, tag, |packet| packet.shutdown(Tsn(next.0.wrapping_sub(1))));
+        }
+        pair.forge(0, tag, |packet| packet.abort(false, |_| {}));
+        let peaceful = pair.events(0).contains(&Event::Down(Down::Shutdown));
+        assert_eq!(peaceful, shut_down);
+    }
+}
+
+#[test]
 fn unknown_parameters_are_not_reflected_without_bound() {
     let mut pair = Pair::new(1, AssocConfig::default());
     let head = crate::wire::InitHead {

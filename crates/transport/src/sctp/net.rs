@@ -306,10 +306,11 @@ impl Net {
         }
     }
 
-    /// There is nothing to be accepted any more.
-    pub fn is_over(&mut self) -> bool {
+    /// There is nothing to be accepted any more: it was taken back. One that has ended in peace is there as before, with all that
+    /// its peer has sent and knows to be acknowledged.
+    pub fn is_withdrawn(&mut self) -> bool {
         self.listen();
-        self.down.is_some()
+        self.down.as_ref().is_some_and(|why| !is_peaceful(why))
     }
 
     // ---- data ----

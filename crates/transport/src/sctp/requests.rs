@@ -126,11 +126,11 @@ impl Waiting {
             self.arrived
                 .extend(core::iter::from_fn(|| far.next()).map(Box::new));
         }
-        self.arrived.retain_mut(|net| !net.is_over());
+        self.arrived.retain_mut(|net| !net.is_withdrawn());
         let Some(at) = self
             .outstanding
             .iter_mut()
-            .position(|(_, net)| net.is_over())
+            .position(|(_, net)| net.is_withdrawn())
         else {
             return;
         };
