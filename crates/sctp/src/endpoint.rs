@@ -275,6 +275,11 @@ impl Endpoint {
         None
     }
 
+    /// The one that [`accept`](Endpoint::accept) gives next.
+    pub fn first_waiting(&self) -> Option<AssocId> {
+        self.waiting.front().copied()
+    }
+
     /// How many wait to be accepted.
     pub fn waiting(&self) -> usize {
         self.waiting.len()

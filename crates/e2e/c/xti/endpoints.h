@@ -499,6 +499,18 @@ static UNUSED size_t fill_endpoint(int fd, unsigned piece) {
     }
 }
 
+/* For packets of SCTP: processes of other cases have the usual port, and the kernel gives those above 32768 to who asks for any. */
+static UNUSED int udp_port(void) { return 10000 + getpid() % 22000; }
+/* How associations of SCTP go; before anything is opened. */
+static UNUSED void by(const char *link) {
+    char port[20];
+    snprintf(port, sizeof port, "%d", udp_port());
+    setenv("HEADWATER_SCTP_UDP_PORT", port, 1);
+    if (!strcmp(link, "udp"))
+        snprintf(port, sizeof port, "udp:%d", udp_port());
+    setenv("HEADWATER_SCTP_LINK", !strcmp(link, "udp") ? port : link, 1);
+}
+
 /* fork; the child dies with this process, or when it is late. */
 static UNUSED pid_t branch(void) {
     pid_t parent = getpid(), child = must(fork());

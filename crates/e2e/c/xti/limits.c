@@ -59,7 +59,7 @@ static int listen_at_last(int listener) {
     struct call call;
     return t_listen(listener, roomy(&call)) == 0 || t_errno == TLOOK;
 }
-CASE(listen_without_any_left, "XNS 5.2 t_listen() TSYSERR") {
+static void listens_without_any_left(void) {
     int listener = listener_with_callers(), held[LIMIT], n = 0, fd;
     limit(LIMIT);
     while ((fd = t_open(device(), O_RDWR, NULL)) >= 0) {
@@ -81,4 +81,10 @@ CASE(listen_without_any_left, "XNS 5.2 t_listen() TSYSERR") {
     await(listen_at_last(listener));
 }
 
-SUITE(FOR(COTS, listen_and_accept), FOR(COTS, listen_without_any_left))
+CASE(listen_without_any_left, "XNS 5.2 t_listen() TSYSERR") { listens_without_any_left(); }
+CASE(listen_without_any_left_by_packets, "XNS 5.2 t_listen() TSYSERR") {
+    by("udp");
+    listens_without_any_left();
+}
+
+SUITE(FOR(COTS, listen_and_accept), FOR(COTS, listen_without_any_left), FOR(SCTP, listen_without_any_left_by_packets))

@@ -11,16 +11,6 @@
     static void NAME(void)
 #define BOTH(NAME) FOR(SCTP, NAME##_shm), FOR(SCTP, NAME##_udp)
 
-/* Before anything is opened: processes of other cases have the usual port. */
-static void by(const char *link) {
-    char port[20];
-    snprintf(port, sizeof port, "%d", 20000 + getpid() % 30000);
-    setenv("HEADWATER_SCTP_UDP_PORT", port, 1);
-    if (!strcmp(link, "udp"))
-        snprintf(port, sizeof port, "udp:%d", 20000 + getpid() % 30000);
-    setenv("HEADWATER_SCTP_LINK", !strcmp(link, "udp") ? port : link, 1);
-}
-
 /* --- options --- */
 
 struct answer {
@@ -581,7 +571,7 @@ static unsigned link_with(const char *rules) {
 }
 CASE(rules_go_by_destination, "HEADWATER_SCTP_LINK") {
     char rules[100];
-    snprintf(rules, sizeof rules, "10.0.0.0/8=shm,127.0.0.0/8=udp:%d,*=shm", 20000 + getpid() % 30000);
+    snprintf(rules, sizeof rules, "10.0.0.0/8=shm,127.0.0.0/8=udp:%d,*=shm", udp_port());
     check_eq(link_with(rules), T_SCTP_LINK_UDP);
 }
 CASE(rules_of_others_do_not_count, "HEADWATER_SCTP_LINK") { check_eq(link_with("10.0.0.0/8=udp,*=auto"), T_SCTP_LINK_SHM); }
@@ -591,7 +581,7 @@ CASE(rules_that_make_no_sense_do_not_count, "HEADWATER_SCTP_LINK") {
 CASE(listeners_take_both_kinds, "docs/sctp.md") {
     char rules[100];
     by("shm");
-    snprintf(rules, sizeof rules, "127.0.0.1=shm,127.0.0.2=udp:%d", 20000 + getpid() % 30000);
+    snprintf(rules, sizeof rules, "127.0.0.1=shm,127.0.0.2=udp:%d", udp_port());
     setenv("HEADWATER_SCTP_LINK", rules, 1);
     int listener = open_endpoint();
     struct address at = bind_at(listener, inet_address("0.0.0.0", 0), 4);

@@ -399,7 +399,9 @@ fn an_abort_takes_nothing_back_once_both_have_shut_down() {
         let tag = pair.association(0).local_tag();
         let next = pair.association(0).local_tsn();
         if shut_down {
-            pair.forge(0, tag, |packet| packet.shutdown(Tsn(next.0.wrapping_sub(1))));
+            pair.forge(0, tag, |packet| {
+                packet.shutdown(Tsn(next.0.wrapping_sub(1)))
+            });
         }
         pair.forge(0, tag, |packet| packet.abort(false, |_| {}));
         let peaceful = pair.events(0).contains(&Event::Down(Down::Shutdown));

@@ -67,12 +67,16 @@ impl Listener {
         self.descriptor
     }
 
-    pub fn next(&mut self) -> Option<Net> {
+    /// EMFILE, ENFILE, ENOMEM: there is no descriptor for the next.
+    pub fn next(&mut self) -> sys::Result<Option<Net>> {
         if self.foreign {
-            return None;
+            return Ok(None);
         }
-        let association = self.port.accept().ok()?;
-        Net::new(association, &self.at, Phase::Open).ok()
+        match self.port.accept_with_descriptor() {
+            Ok(association) => Ok(Net::new(association, &self.at, Phase::Open).ok()),
+            Err(libc::EAGAIN | libc::EBADF) => Ok(None),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// The program is about to wait for the descriptor.

@@ -148,10 +148,20 @@ impl Port {
 
     /// Takes an association that a peer has begun. EAGAIN: there is none; EBADF.
     pub fn accept(&self) -> sys::Result<Association> {
-        let mut id = self.take()?;
+        self.accept_one(false)
+    }
+
+    /// As [`Port::accept`], one whose [`Association::descriptor`] is there. EMFILE, ENFILE, ENOMEM: there is none for it, and it
+    /// waits on.
+    pub(super) fn accept_with_descriptor(&self) -> sys::Result<Association> {
+        self.accept_one(true)
+    }
+
+    fn accept_one(&self, described: bool) -> sys::Result<Association> {
+        let mut id = self.take(described)?;
         if id.is_none() {
             self.stack().pump();
-            id = self.take()?;
+            id = self.take(described)?;
         }
         let id = id.ok_or(libc::EAGAIN)?;
         let mut inner = self.served.enter()?;
@@ -173,8 +183,11 @@ impl Port {
         entry.signal.clone()
     }
 
-    fn take(&self) -> sys::Result<Option<AssocId>> {
+    fn take(&self, described: bool) -> sys::Result<Option<AssocId>> {
         let mut inner = self.served.enter()?;
+        if described && let Some(next) = inner.engine.first_waiting() {
+            inner.entries.entry(next).or_default().signal.descriptor()?;
+        }
         let id = inner.engine.accept();
         let _ = self.served.tell_arrivals(&mut inner);
         Ok(id)

@@ -47,6 +47,8 @@ pub struct Waiting {
     outstanding: Vec<(i32, Box<Net>)>,
     lost: VecDeque<Arrived>,
     arrived: VecDeque<Box<Net>>,
+    /// Why another that has come by packets could not be taken: EMFILE, ENFILE, ENOMEM.
+    lacking: Option<sys::Errno>,
     next: i32,
 }
 
@@ -84,6 +86,7 @@ impl Waiting {
             outstanding: Vec::new(),
             lost: VecDeque::new(),
             arrived: VecDeque::new(),
+            lacking: None,
             next: BY_PACKETS,
         })
     }
@@ -122,9 +125,16 @@ impl Waiting {
     }
 
     fn gather(&mut self) {
-        if let Some(far) = &mut self.far {
-            self.arrived
-                .extend(core::iter::from_fn(|| far.next()).map(Box::new));
+        self.lacking = None;
+        while let Some(far) = &mut self.far {
+            match far.next() {
+                Ok(Some(net)) => self.arrived.push_back(Box::new(net)),
+                Ok(None) => break,
+                Err(errno) => {
+                    self.lacking = Some(errno);
+                    break;
+                }
+            }
         }
         self.arrived.retain_mut(|net| !net.is_withdrawn());
         let Some(at) = self
@@ -139,7 +149,7 @@ impl Waiting {
     }
 
     pub fn lacks(&self) -> Option<sys::Errno> {
-        self.near.lacks()
+        self.near.lacks().or(self.lacking)
     }
 
     pub fn take(&mut self, names: &[Owned]) -> Option<Arrived> {
