@@ -9,7 +9,7 @@ use headwater_host::{config, epoll, memory, process, sys, table};
 
 use crate::boards::{self, board};
 use crate::conn::{self, Conn, Phase, Role};
-use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
+use crate::record::{ATTACHED, BARRED, NONBLOCK, Record, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::truth::{self, Truth, Unknown};
 use crate::{lend, link, options, proof, unseen, worth};
@@ -115,15 +115,23 @@ fn server_step(c: &Conn, fd: i32, done: u32) {
     }
 }
 
+/// Begins a takeover, if nobody shares the end: who were killed in one would leave it under way for the others, who wait for it.
+fn begin(record: &Record) -> bool {
+    let alone = || record.holders.load(Ordering::SeqCst) == 1 && !lend::is_out(record);
+    if !alone() || !record.begin(Takeover::Changing) {
+        return false;
+    }
+    let may = alone() && !record.has(BARRED) && !epoll::is_held();
+    if !may {
+        record.finish(Takeover::Open);
+    }
+    may
+}
+
 /// The accepting end's step: OFFERED -> ACCEPTED.
 fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
-    let record = c.record();
-    if !record.begin(Takeover::Changing) {
+    if !begin(c.record()) {
         return;
-    }
-    let alone = record.holders.load(Ordering::SeqCst) == 1 && !lend::is_out(record);
-    if !alone || record.has(BARRED) || epoll::is_held() {
-        return record.finish(Takeover::Open);
     }
     let claimed = (|| {
         if memory::is_scarce() {
@@ -164,13 +172,8 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
 
 /// The connecting end's step: ACCEPTED -> ATTACHED.
 fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
-    let record = c.record();
-    if !record.begin(Takeover::Changing) {
+    if !begin(c.record()) {
         return;
-    }
-    let alone = record.holders.load(Ordering::SeqCst) == 1 && !lend::is_out(record);
-    if !alone || record.has(BARRED) || epoll::is_held() {
-        return record.finish(Takeover::Open);
     }
     let attached = (|| {
         if memory::is_scarce() {

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use common::calls::{self, Socket};
 use common::stream::Stream;
 use common::world::{Child, End, Stage, leave, load, run_workers, shared, soon};
+use headwater_host::board::State;
 use headwater_host::counters::{self, Counter};
 use headwater_host::image::Image;
-use headwater_sockets::lend;
+use headwater_sockets::record::Takeover;
 use headwater_sockets::segment::Tx;
+use headwater_sockets::{boards, lend, takeover};
 
 const STREAM: Stream = Stream { seed: 11 };
 /// Less than the ring holds, and more than a kernel with small buffers does.
@@ -55,6 +57,11 @@ fn what_the_ring_holds_is_read_however_its_sender_goes() {
 #[test]
 fn who_sleeps_hears_of_every_fork_that_makes_its_end_a_shared_one() {
     assert!(run_workers("forks", 1, &[]));
+}
+
+#[test]
+fn who_shares_an_end_begins_no_takeover_that_its_death_would_leave_under_way() {
+    assert!(run_workers("shares", 1, &[]));
 }
 
 #[test]
@@ -214,6 +221,71 @@ fn sleep(world: &World) {
     });
     world.stage.reached(5);
     assert_eq!(reader.join().expect("the reader"), Ok(1));
+    leave(0);
+}
+
+// ---- takeovers ----
+
+#[test]
+#[ignore = "started by the test above"]
+fn shares() {
+    if common::world::share().is_none() {
+        return;
+    }
+    load();
+    let world: &'static World = shared();
+    let mut server = Child::run(|| {
+        let (listener, port) = calls::listen(false, 0);
+        world.port.store(port as u32, Ordering::Relaxed);
+        world.stage.reached(1);
+        let socket = calls::accept(listener);
+        world.stage.wait(2);
+        for _ in 0..4 {
+            socket.read_exact(&mut [0]).expect("a word");
+        }
+        world.stage.reached(3);
+        world.stage.wait(4);
+        leave(0);
+    });
+    let mut client = Child::run(|| attach_in_vain(world));
+    assert_eq!(client.wait(soon()), Some(End::Exit(0)));
+    assert_eq!(server.wait(soon()), Some(End::Exit(0)));
+}
+
+/// A takeover is due, and the end shared: however often it is tried, an onlooker sees none under way.
+fn attach_in_vain(world: &World) {
+    world.stage.wait(1);
+    let port = world.port.load(Ordering::Relaxed) as u16;
+    let socket = calls::connect(false, port, 0);
+    let c = socket.conn().expect("looked after");
+    for _ in 0..4 {
+        socket.write_all(b"?").expect("room");
+    }
+    world.stage.reached(2);
+    world.stage.wait(3);
+    let offer = c.offer().expect("made");
+    let state = boards::of(offer).expect("its board").state(offer);
+    assert!(state == State::Accepted);
+    let _sibling = Child::run(sleep_for_ever);
+    let (looks, over) = (AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        let onlooker = scope.spawn(|| {
+            let mut seen = 0;
+            while over.load(Ordering::Relaxed) == 0 {
+                seen += (c.record().takeover() == Takeover::Changing) as u32;
+                looks.fetch_add(1, Ordering::Relaxed);
+            }
+            seen
+        });
+        let mut tries = 0;
+        while tries < 100_000 || looks.load(Ordering::Relaxed) < 2_000_000 {
+            takeover::progress(c, socket.fd);
+            tries += 1;
+        }
+        over.store(1, Ordering::Relaxed);
+        assert_eq!(onlooker.join().expect("the onlooker"), 0);
+    });
+    world.stage.reached(4);
     leave(0);
 }
 
