@@ -81,6 +81,10 @@ pub fn look() {
         wanted[count].write(w);
         count += 1;
     }
+    // One that was let out just now may be with a child of ours still, which has the library until its exec.
+    if lend::is_present() {
+        return;
+    }
     // SAFETY: so many were written.
     let wanted = unsafe { wanted[..count].assume_init_mut() };
     if count > 0 && search(wanted).is_some() {
