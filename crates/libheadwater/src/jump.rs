@@ -2,6 +2,7 @@
 
 use headwater_sockets::pins;
 use headwater_streams::head::sleepers;
+use headwater_transport::sctp::left;
 use libc::{c_int, c_void};
 
 use crate::real;
@@ -28,6 +29,9 @@ unsafe fn leaving(env: *const c_void) {
     headwater_host::signal::jumped();
     if pins::any() {
         pins::unwound_to(target(env));
+    }
+    if left::any() {
+        left::unwound_to(target(env));
     }
     if sleepers::any() {
         sleepers::unwound_to(target(env));

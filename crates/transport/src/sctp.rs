@@ -15,6 +15,7 @@ pub mod background;
 pub mod clock;
 pub mod environment;
 pub mod guarded;
+pub mod left;
 pub mod link;
 pub mod on_host;
 pub mod port;

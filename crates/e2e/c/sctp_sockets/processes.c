@@ -1,5 +1,8 @@
 /* Sockets shared by descriptors, processes and threads. */
 #include "associations.h"
+#include <setjmp.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/syscall.h>
 
 CASE(dup_shares, "dup(2)") {
@@ -345,6 +348,73 @@ CASE(threads_are_shut_many_times, "shutdown(2)") {
         check_eq(close(p.client), 0);
     }
 }
+/* Microseconds of CPU that the process has used. */
+static long used(void) {
+    struct rusage u;
+    must(getrusage(RUSAGE_SELF, &u));
+    return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000L + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
+}
+/* Whoever waits at a socket sleeps, whatever other waits were left without a return. */
+static void sleeps_soundly(int fd) {
+    struct timeval short_time = {0, 300000};
+    check_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &short_time, sizeof short_time), 0);
+    char c;
+    long before = used();
+    check_errno(recv(fd, &c, 1, 0), EAGAIN);
+    check(used() - before < 150000);
+    struct timeval none = {0, 0};
+    check_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none), 0);
+}
+static sigjmp_buf back;
+static void jump_back(int signo) { siglongjmp(back, signo); }
+CASE(jumps_out_of_a_wait, "siglongjmp(3)") {
+    char buf[100];
+    int listener = listening(SOCK_STREAM);
+    for (int round = 0; round < 5; round++) {
+        struct pair p = pair_of(listener, socket_of(SOCK_STREAM));
+        signal(SIGALRM, jump_back);
+        if (sigsetjmp(back, 1) == 0) {
+            struct itimerval soon = {{0, 0}, {0, 30000}};
+            must(setitimer(ITIMER_REAL, &soon, NULL));
+            recv(p.server, buf, sizeof buf, 0);
+            check(0);
+        }
+        sleeps_soundly(p.server);
+        check_send(p.client, "question");
+        check_receive(p.server, "question");
+        check_send(p.server, "answer");
+        check_receive(p.client, "answer");
+        pthread_t t = start(receive_until_end, &p.server);
+        check_eq(shutdown(p.client, SHUT_RDWR), 0);
+        finish(t);
+        long before = used();
+        sleep_ms(300);
+        check(used() - before < 150000);
+        check_eq(close(p.server), 0);
+        check_eq(close(p.client), 0);
+    }
+}
+/* What the child does with its copy wakes nobody here for nothing. */
+CASE(a_fork_beside_a_wait, "fork(2)") {
+    struct pair p = pair();
+    pthread_t t = start(receive_until_end, &p.server);
+    sleep_ms(50);
+    pid_t child = must(fork());
+    if (child == 0) {
+        sleeps_soundly(p.server);
+        check_eq(close(p.server), 0);
+        check_eq(close(p.client), 0);
+        _exit(0);
+    }
+    join(child);
+    long before = used();
+    sleep_ms(300);
+    check(used() - before < 150000);
+    struct job job = {p.client, 0, 1};
+    send_numbers(&job);
+    check_eq(shutdown(p.client, SHUT_WR), 0);
+    finish(t);
+}
 CASE(threads_echo, "pthreads(7)") {
     struct pair p = pair();
     for (int i = 0; i < 5; i++) {
@@ -448,5 +518,5 @@ SUITE(ENTRY(dup_shares), ENTRY(dup2_replaces), ENTRY(dup_shares_flags), ENTRY(du
       ENTRY(fork_both_have_it), ENTRY(fork_child_closes), BOTH(fork_per_connection), ENTRY(prefork), BOTH(two_processes), BOTH(first_to_come_is_killed), BOTH(first_to_come_is_killed_between_others),
       ENTRY(first_to_come_is_killed_before_a_message), ENTRY(nobody_is_refused_when_the_first_to_come_is_killed),
       ENTRY(many_clients_are_processes), ENTRY(big_between_processes), ENTRY(exec_keeps_or_not), ENTRY(exec_goes_on),
-      ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_are_shut), ENTRY(threads_are_shut_many_times), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
+      ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_are_shut), ENTRY(threads_are_shut_many_times), ENTRY(jumps_out_of_a_wait), ENTRY(a_fork_beside_a_wait), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
       ENTRY(threads_accept), ENTRY(threads_connect), ENTRY(passed_to_another), ENTRY(stdio_on_it), ENTRY(close_range_closes))

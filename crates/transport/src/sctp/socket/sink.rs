@@ -11,6 +11,7 @@ use headwater_host::sys;
 use headwater_sctp::endpoint::AssocId;
 
 use crate::sctp::guarded::Guarded;
+use crate::sctp::left::{self, Held};
 use crate::sctp::signal::Signal;
 use crate::sctp::stack;
 
@@ -46,12 +47,7 @@ pub struct Asleep<'a> {
 
 impl Drop for Asleep<'_> {
     fn drop(&mut self) {
-        let mut news = self.sink.news.enter();
-        news.asleep -= 1;
-        if news.kicks != self.kicks {
-            news.owed -= 1;
-            self.sink.settle(&news);
-        }
+        left::give_back(|| self.sink.sleeper_left(self.kicks));
     }
 }
 
@@ -131,11 +127,23 @@ impl Sink {
 
     /// Before a thread looks whether it has to sleep at the descriptor; for as long as it does.
     pub fn sleeps(&self) -> Asleep<'_> {
+        let mut kicks = 0;
+        left::take(|| {
+            let mut news = self.news.enter();
+            news.asleep += 1;
+            kicks = news.kicks;
+            Some(Held::Sleep(self, kicks))
+        });
+        Asleep { sink: self, kicks }
+    }
+
+    /// A sleep of [`Sink::sleeps`] is over. In the child of a fork the counts have begun anew.
+    pub fn sleeper_left(&self, kicks: u64) {
         let mut news = self.news.enter();
-        news.asleep += 1;
-        Asleep {
-            sink: self,
-            kicks: news.kicks,
+        news.asleep = news.asleep.saturating_sub(1);
+        if news.kicks != kicks {
+            news.owed = news.owed.saturating_sub(1);
+            self.settle(&news);
         }
     }
 
@@ -152,6 +160,16 @@ impl Sink {
         if leads && let Some(stack) = stack::existing() {
             stack.leading.ring();
         }
+    }
+
+    /// In the child of a fork, for a socket that is the child's own too: those who slept are the parent's, as is whoever was in
+    /// the middle of a change.
+    ///
+    /// # Safety
+    /// No other thread uses it.
+    pub unsafe fn begin_anew(&self) {
+        // SAFETY: the caller's promise. Such a socket has no associations by packets, so the list is empty.
+        unsafe { self.news.begin_anew(News::default()) };
     }
 
     /// So many more associations wait, or fewer. True: the leader is to be woken.

@@ -17,6 +17,7 @@ use super::body::Body;
 use super::options::Options;
 use super::{AssocT, Core, Socket, State, Style, remote};
 use crate::loopback::name;
+use crate::sctp::left::{self, Held};
 use crate::sctp::port::until;
 use crate::sctp::signal::readable;
 use crate::sctp::stack;
@@ -55,17 +56,17 @@ struct Waiter<'a>(&'a Socket);
 
 impl<'a> Waiter<'a> {
     fn of(socket: &'a Socket) -> Waiter<'a> {
-        socket.waiters.fetch_add(1, Ordering::SeqCst);
+        left::take(|| {
+            socket.waiters.fetch_add(1, Ordering::SeqCst);
+            Some(Held::Socket(socket))
+        });
         Waiter(socket)
     }
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        let last = self.0.waiters.fetch_sub(1, Ordering::SeqCst) == 1;
-        if last && self.0.abandoned.swap(false, Ordering::SeqCst) {
-            self.0.close();
-        }
+        left::give_back(|| self.0.call_left());
     }
 }
 
@@ -77,6 +78,14 @@ enum Bed {
 }
 
 impl Socket {
+    /// A call that held it open is over.
+    pub(in crate::sctp) fn call_left(&self) {
+        let last = self.waiters.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && self.abandoned.swap(false, Ordering::SeqCst) {
+            self.close();
+        }
+    }
+
     /// May a call with these flags wait?
     pub(super) fn may_wait(&self, flags: i32) -> bool {
         flags & libc::MSG_DONTWAIT == 0

@@ -10,6 +10,7 @@ use headwater_host::{hidden, sys};
 
 use super::Stack;
 use crate::sctp::guarded::Guarded;
+use crate::sctp::left::{self, Held};
 use crate::sctp::signal::{Signal, readable};
 
 const FREE: u32 = 0;
@@ -163,11 +164,14 @@ impl Stack {
             if now >= until {
                 break Ok(false);
             }
-            if self.leading.begin() {
+            let lead = || {
+                self.leading
+                    .begin()
+                    .then_some(Held::Lead(Arc::as_ptr(signal)))
+            };
+            if left::take(lead) {
                 let done = self.lead(signal, until, others, &mut ready);
-                self.leading.leader.store(FREE, Ordering::SeqCst);
-                self.leading.promote();
-                self.caller_left();
+                left::give_back(|| self.leader_left());
                 return done;
             }
             followed = true;
@@ -189,6 +193,14 @@ impl Stack {
             self.leading.promote();
         }
         done
+    }
+
+    /// The caller that led does so no more.
+    pub fn leader_left(&self) {
+        self.leading.caller.until.store(0, Ordering::SeqCst);
+        self.leading.leader.store(FREE, Ordering::SeqCst);
+        self.leading.promote();
+        self.caller_left();
     }
 
     fn lead(

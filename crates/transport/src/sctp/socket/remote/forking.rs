@@ -154,7 +154,13 @@ fn settle(in_child: bool) {
         socket.core.reopen();
         let core = &mut socket.core.enter();
         match kept {
-            Kept::Both => survive(core, in_child),
+            Kept::Both => {
+                if in_child {
+                    // SAFETY: there is no other thread yet.
+                    unsafe { socket.sink.begin_anew() };
+                }
+                survive(core, in_child)
+            }
             Kept::Other => {}
             _ if in_child && keeper::is_forking() => survive(core, true),
             _ if in_child => strip(core),
