@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use headwater_channel::lock::Lock;
 use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicBool, AtomicU32, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use headwater_host::{config, counters, env, epoll, process, signal, unwinder};
 use headwater_sockets::life;
 use headwater_streams::head::life as streams;
@@ -169,9 +169,13 @@ fn begin_any() {
 #[inline]
 pub fn handler_installed() {
     static DONE: AtomicBool = AtomicBool::new(false);
+    // Who begins meanwhile looks whether there are handlers after it has begun: one of the two sees the other.
+    fence(Ordering::SeqCst);
     let begun = headwater_sockets::started() || has_streams();
     if begun && !DONE.load(Ordering::Relaxed) && signal::handles() {
+        let errno = headwater_host::next::errno();
         crate::real::in_handlers::nexts::resolve();
+        headwater_host::next::set_errno(errno);
         DONE.store(true, Ordering::Relaxed);
     }
 }
@@ -186,9 +190,6 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
     let errno = headwater_host::next::errno();
     signal::prepare();
     headwater_host::next::nexts::resolve();
-    if signal::handles() {
-        crate::real::in_handlers::nexts::resolve();
-    }
     // Asks the loader the first time, which frees memory by malloc's rules: later calls may be made in handlers.
     headwater_host::sys::cpu();
     SANITIZED.store(sanitizer::is_here(), Ordering::Release);
@@ -199,6 +200,7 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
         BEGINS.set(false);
     }
     drop(beginning);
+    handler_installed();
     headwater_host::next::set_errno(errno);
     done()
 }
@@ -283,6 +285,8 @@ unsafe extern "C" fn before_fork() {
     if process::is_confined() {
         return;
     }
+    // Asks the loader: before anything is held that a constructor of a library may wait for.
+    look_names_up();
     let mut held = 0;
     // With a single thread nobody else begins; and what this one interrupts goes on in both processes.
     if !crate::variadic::is_single_threaded() && !BEGINS.get() {
@@ -295,9 +299,6 @@ unsafe extern "C" fn before_fork() {
         held |= STREAMS_HELD;
     }
     if headwater_sockets::started() || env::was_handed_over() {
-        if life::listens() {
-            look_names_up();
-        }
         environment::before_fork();
         life::before_fork();
         held |= SOCKETS_HELD;
@@ -315,7 +316,10 @@ unsafe extern "C" fn before_fork() {
 fn look_names_up() {
     #[unsafe(link_section = ".data")]
     static DONE: AtomicBool = AtomicBool::new(false);
-    if !DONE.load(Ordering::Relaxed) {
+    if DONE.load(Ordering::Relaxed) || !headwater_sockets::started() {
+        return;
+    }
+    if life::listens() && !signal::in_handler() {
         crate::real::nexts::resolve();
         DONE.store(true, Ordering::Relaxed);
     }

@@ -78,17 +78,19 @@ pub fn unwound_to(target: usize) {
             Some(note)
         };
         while let Some(note) = NOTES.with(last) {
-            match note {
-                // SAFETY: of all three: alive, since the call that kept it so has not returned.
-                Some((Held::Lead(signal), _)) => unsafe {
-                    (*signal).set_led(false);
-                    if let Some(stack) = stack::existing() {
-                        stack.leader_left();
+            let Some((held, _)) = note else { continue };
+            // SAFETY: of all three: alive, since the call that kept it so has not returned.
+            unsafe {
+                match held {
+                    Held::Lead(signal) => {
+                        (*signal).set_led(false);
+                        if let Some(stack) = stack::existing() {
+                            stack.leader_left();
+                        }
                     }
-                },
-                Some((Held::Socket(socket), _)) => unsafe { (*socket).call_left() },
-                Some((Held::Sleep(sink, kicks), _)) => unsafe { (*sink).sleeper_left(kicks) },
-                None => {}
+                    Held::Socket(socket) => (*socket).call_left(),
+                    Held::Sleep(sink, kicks) => (*sink).sleeper_left(kicks),
+                }
             }
         }
     });
