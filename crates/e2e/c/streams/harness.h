@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECONDS 10
+#define SECONDS 30
 #define UNUSED __attribute__((unused))
 
 struct test {
@@ -312,11 +312,11 @@ static UNUSED void sleep_ms(int ms) {
 /* Waits, not for ever, until EXPR is so. */
 #define await(EXPR) \
     do { \
-        long until_ = now_ms() + 5000; \
+        long until_ = now_ms() + SECONDS * 1000; \
         AT(#EXPR); \
         while (!(EXPR)) { \
             if (now_ms() > until_) \
-                fail("line %d: not so within 5 s: %s", __LINE__, #EXPR); \
+                fail("line %d: not so within %d s: %s", __LINE__, SECONDS, #EXPR); \
             sleep_ms(1); \
         } \
     } while (0)
