@@ -2,6 +2,7 @@
 
 use headwater_host::board::{Addr, Board, Posting, State, Tuple};
 use headwater_host::process;
+use headwater_testkit::needs;
 
 const CHILD_DONE: i32 = 0;
 
@@ -27,8 +28,7 @@ fn tuple(port: u16) -> Tuple {
 }
 
 /// Runs `work` in a child without fork's handlers, in namespaces of its own as `flags` say; what waitpid(2) tells of it.
-/// `None`: not permitted.
-fn in_child(flags: i32, work: impl FnOnce() -> bool) -> Option<i32> {
+fn in_child(flags: i32, work: impl FnOnce() -> bool) -> i32 {
     // SAFETY: no thread of this process holds anything that `work` needs; the child ends by _exit.
     unsafe {
         let pid = libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) as i32;
@@ -36,12 +36,10 @@ fn in_child(flags: i32, work: impl FnOnce() -> bool) -> Option<i32> {
             libc::alarm(20);
             libc::_exit(if work() { CHILD_DONE } else { 1 });
         }
-        if pid < 0 {
-            return None;
-        }
+        assert!(pid > 0, "{}", std::io::Error::last_os_error());
         let mut status = 0;
         assert_eq!(libc::waitpid(pid, &mut status, 0), pid);
-        Some(status)
+        status
     }
 }
 
@@ -53,6 +51,7 @@ fn kill_myself() -> bool {
 
 #[test]
 fn slots_of_dead_processes_in_other_pid_namespaces_are_used_again() {
+    needs!("root");
     let (_dir, b) = board();
     // More listeners than there are slots, each sixteen by another process.
     for n in 0..400u16 {
@@ -61,13 +60,8 @@ fn slots_of_dead_processes_in_other_pid_namespaces_are_used_again() {
             let posted = ports.map(|port| b.post_listener(addr(port)));
             posted.filter(|p| *p == Posting::Done).count() == 16
         };
-        match in_child(libc::CLONE_NEWPID, all) {
-            None => {
-                eprintln!("not permitted to make pid namespaces: left out");
-                return;
-            }
-            Some(status) => assert_eq!(status, CHILD_DONE, "process {n} finds places"),
-        }
+        let status = in_child(libc::CLONE_NEWPID, all);
+        assert_eq!(status, CHILD_DONE, "process {n} finds places");
     }
     assert!(b.listeners().is_empty());
     assert_eq!(b.post_listener(addr(80)), Posting::Done);
@@ -90,10 +84,10 @@ fn a_seat_is_held_where_the_file_was_opened_again() {
     let next = Board::open(folder.to_str().unwrap(), true).unwrap();
     b.hold_seat();
     let lives = |b: &Board| in_child(0, || b.has_listener(addr(80)) && !b.listeners().is_empty());
-    assert_eq!(lives(&b), Some(CHILD_DONE));
+    assert_eq!(lives(&b), CHILD_DONE);
     assert_eq!(next.post_listener(addr(80)), Posting::Done);
-    assert_eq!(lives(&next), Some(CHILD_DONE));
-    assert_eq!(lives(&b), Some(CHILD_DONE));
+    assert_eq!(lives(&next), CHILD_DONE);
+    assert_eq!(lives(&b), CHILD_DONE);
 }
 
 #[test]
@@ -106,7 +100,7 @@ fn a_listener_lives_as_long_as_its_process_and_no_longer() {
         let kept = b.has_listener(addr(80)) && b.listeners().len() == 1;
         kept && b.post_listener(addr(81)) == Posting::Done && b.listeners().len() == 2
     });
-    assert_eq!(in_child, Some(CHILD_DONE));
+    assert_eq!(in_child, CHILD_DONE);
     assert_eq!(b.listeners().len(), 1);
     assert!(b.has_listener(addr(81)), "a hint, until somebody asks");
     b.forget_dead_listeners(addr(81));
@@ -119,7 +113,7 @@ fn a_process_that_takes_a_dead_ones_seat_does_not_inherit_its_slots() {
     let (_dir, b) = board();
     for port in 100..110 {
         let posted = in_child(0, || b.post_listener(addr(port)) == Posting::Done);
-        assert_eq!(posted, Some(CHILD_DONE));
+        assert_eq!(posted, CHILD_DONE);
     }
     assert!(b.listeners().is_empty());
 }
@@ -134,7 +128,7 @@ fn offers_of_killed_processes_are_used_again() {
             assert!(kept && b.state(offer) == State::Accepted);
             b.advance(offer, State::Accepted, State::Attached) && kill_myself()
         });
-        assert_eq!(offered, Some(libc::SIGKILL));
+        assert_eq!(offered, libc::SIGKILL);
     }
     assert!(b.connections().is_empty());
     let offer = b.offer(tuple(1000)).unwrap();

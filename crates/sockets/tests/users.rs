@@ -1,5 +1,5 @@
 //! Connections between users that name each other: they are carried, and nobody else gets between two ends. Needs root, for
-//! three users; elsewhere nothing is tested.
+//! three users.
 
 mod common;
 
@@ -12,6 +12,7 @@ use common::world::{Child, End, load, shared, soon};
 use headwater_host::board::{self, Addr, Board, State, Tuple};
 use headwater_host::process;
 use headwater_sockets::link;
+use headwater_testkit::needs;
 
 struct World {
     stage: AtomicU32,
@@ -57,24 +58,24 @@ impl World {
 
 /// Without a spin, so that each wait ends by a bell.
 fn run(worker: &str) {
-    if !users::possible() {
-        return eprintln!("not tested: becoming other users needs root");
-    }
     users::run(worker, &[("HEADWATER_SPIN", "0")]);
 }
 
 #[test]
 fn users_that_name_each_other_are_carried() {
+    needs!("root");
     run("between_users");
 }
 
 #[test]
 fn who_offers_a_connection_of_others_gets_nothing() {
+    needs!("root");
     run("offered_by_a_stranger");
 }
 
 #[test]
 fn who_claims_a_connection_of_others_gets_nothing() {
+    needs!("root");
     run("claimed_by_a_stranger");
 }
 

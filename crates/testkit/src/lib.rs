@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 /// Ends the calling test, as one that was not run, unless everything named is there: packages of `programs.txt`, `root`
-/// (network devices, other users), `namespaces` (networks of one's own, by root or user namespaces), `containers` (user
-/// namespaces too, which a chroot has not), `go` (a toolchain that compiles the peers) or `node` (with a current libuv).
+/// (network devices, other users), `ipv6` (its loop-back address), `namespaces` (networks of one's own, by root or user
+/// namespaces), `containers` (user namespaces too, which a chroot has not), `go` (a toolchain that compiles the peers) or
+/// `node` (with a current libuv).
 #[macro_export]
 macro_rules! needs {
     ($($name:expr),+ $(,)?) => {{
@@ -76,6 +77,7 @@ fn look(name: &str) -> bool {
     match name {
         "root" => is_user_zero() && makes_networks(&[]),
         "namespaces" => makes_networks(&[]) || makes_networks(&["--map-root-user"]),
+        "ipv6" => std::net::UdpSocket::bind("[::1]:0").is_ok(),
         "containers" => makes_networks(&["--user"]),
         "go" => version(&["go", "version"]).is_some_and(|found| found >= GO),
         "node" => version(&["node", "--version"]).is_some_and(|found| found >= NODE),
