@@ -52,6 +52,7 @@ pub fn experiment() -> Asked {
         postgres::select(8),
         postgres::standard(1),
         postgres::standard(8),
+        postgres::connecting(4),
         iperf("iperf3-p1", 1),
         iperf("iperf3-p8", 8),
     ];

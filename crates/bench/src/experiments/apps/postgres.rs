@@ -6,8 +6,11 @@ mod log;
 use super::rates::{COLD, Rates};
 use super::{Work, ends, number_after};
 use crate::exchange::{Exchange, Outcome};
-use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Sample, TCP, UNIX, Unit};
+use crate::experiment::{
+    ACCELERATED, Against, Carrier, Cell, Goal, Job, Metric, Proof, Sample, TCP, UNIX, Unit,
+};
 use crate::failure::{Failure, Result};
+use crate::placement::Placement;
 use cluster::Cluster;
 
 /// Transactions of the first run.
@@ -23,26 +26,59 @@ pub fn standard(clients: u32) -> Box<dyn Work> {
     pgbench("pgbench-standard", &[], clients)
 }
 
-fn pgbench(name: &'static str, words: &'static [&'static str], clients: u32) -> Box<dyn Work> {
+/// A connection, and with it a process of the server, for each query.
+pub fn connecting(clients: u32) -> Box<dyn Work> {
+    let words = &["--no-vacuum", "--select-only", "--connect"];
     Box::new(Pgbench {
-        name,
-        words,
-        clients,
-        rates: Rates::default(),
+        keeps: false,
+        ..Pgbench::new("pgbench-connect", words, clients)
     })
 }
+
+fn pgbench(name: &'static str, words: &'static [&'static str], clients: u32) -> Box<dyn Work> {
+    Box::new(Pgbench::new(name, words, clients))
+}
+
+/// Connections that are too short to gain anything are to cost nothing either.
+const NO_SLOWER: Goal = Goal {
+    arm: ACCELERATED.name,
+    against: Against::Arm(TCP.name),
+    metric: Metric::Rate,
+    placements: &Placement::ALL,
+    must: 0.97,
+    aim: Some(1.0),
+};
 
 struct Pgbench {
     name: &'static str,
     words: &'static [&'static str],
     clients: u32,
+    /// A client has one connection for all that it asks.
+    keeps: bool,
     rates: Rates,
+}
+
+impl Pgbench {
+    fn new(name: &'static str, words: &'static [&'static str], clients: u32) -> Pgbench {
+        Pgbench {
+            name,
+            words,
+            clients,
+            keeps: true,
+            rates: Rates::default(),
+        }
+    }
 }
 
 impl Work for Pgbench {
     fn cell(&self) -> Cell {
+        let (proof, goals) = match self.keeps {
+            true => (ends(self.clients), Vec::new()),
+            false => (Proof::Loaded, vec![NO_SLOWER]),
+        };
         Cell {
-            proof: ends(self.clients),
+            proof,
+            goals,
             // Starting and ending the server.
             stretch: 1.5 * COLD,
             ..Cell::new(
