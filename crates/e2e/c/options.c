@@ -37,7 +37,7 @@ static int second_client(int fd, int option, int value) {
     return s;
 }
 
-/* Control messages come with what the kernel delivers. (Time stamps do too, but for the first ones of a machine.) */
+/* Control messages come with what the kernel delivers. */
 static void inquiry_server(int fd) {
     int one = 1, s = second_server(fd);
     say_result("TCP_INQ", setsockopt(s, IPPROTO_TCP, INQ, &one, sizeof one));
@@ -64,6 +64,84 @@ static void inquiry_client(int fd) {
     send_noise(s, 0, 100);
     exchange(s, 0);
     close(s);
+}
+
+/* Each byte is answered by itself, to the end. */
+static void bounce(int fd) {
+    char c;
+    while (read(fd, &c, 1) == 1)
+        send_all(fd, &c, 1);
+}
+
+/* Does a message come with the time of its arrival? */
+static int is_stamped(int fd) {
+    char c = 'x', control[200];
+    struct iovec v = {&c, 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    send_all(fd, &c, 1);
+    if (must(recvmsg(fd, &m, 0)) != 1)
+        fail("early end");
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h))
+        if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_TIMESTAMPNS)
+            return 1;
+    return 0;
+}
+
+/* The first ones of a machine lack it: the kernel begins to look at the clock when somebody asks. */
+static void stamps(int fd) {
+    int n = 0;
+    for (uint64_t end = now() + 10000 * MS; !is_stamped(fd) && now() < end;) {
+    }
+    for (int i = 0; i < 40; i++)
+        n += is_stamped(fd);
+    say("with the time: %d of 40", n);
+}
+static void stamps_server(int fd) {
+    int s = second_server(fd);
+    bounce(s);
+    close(s);
+}
+static void stamps_client(int fd) {
+    int s = second_client(fd, SO_TIMESTAMPNS, 1);
+    stamps(s);
+    close(s);
+}
+
+static void stamps_late_server(int fd) { bounce(fd); }
+static void stamps_late_client(int fd) {
+    int one = 1;
+    say_result("SO_TIMESTAMPNS", setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one));
+    stamps(fd);
+}
+
+/* The kernel may map what it has got into the program; the rest, and it says how much that is, is to be read by copying. */
+static void mapped(int fd, void *at, size_t room, size_t n, int tell) {
+    struct tcp_zerocopy_receive z = {.address = (uintptr_t)at, .length = room};
+    socklen_t len = sizeof z;
+    await_bytes(fd, n);
+    say_result("TCP_ZEROCOPY_RECEIVE", getsockopt(fd, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, &z, &len));
+    if (tell)
+        say("%u mapped, %u to be read", z.length, z.recv_skip_hint);
+    check(at, 0, z.length);
+    recv_noise(fd, z.length, n - z.length);
+}
+static void zerocopy_server(int fd) {
+    size_t room = 1 << 16;
+    void *at = mmap(NULL, room, PROT_READ, MAP_SHARED, fd, 0);
+    say("room: %d", at != MAP_FAILED);
+    /* Less than a page is not mapped; of more it depends on where it lies. */
+    mapped(fd, at, room, 100, 1);
+    tell_peer();
+    mapped(fd, at, room, 50000, 0);
+    tell_peer();
+    exchange(fd, 1);
+}
+static void zerocopy_client(int fd) {
+    send_noise(fd, 0, 100);
+    await_peer();
+    send_noise(fd, 0, 50000);
+    await_peer();
+    exchange(fd, 0);
 }
 
 /* A peek goes on where the last one stopped. */
@@ -140,4 +218,4 @@ static void encryption_client(int fd) {
     close(s);
 }
 
-CASES(CASE(inquiry), CASE(peek_offset), CASE(peek_offset_before), CASE(repair), CASE(encryption))
+CASES(CASE(inquiry), CASE(stamps), CASE(stamps_late), CASE(zerocopy), CASE(peek_offset), CASE(peek_offset_before), CASE(repair), CASE(encryption))

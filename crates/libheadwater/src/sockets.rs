@@ -65,10 +65,17 @@ pub unsafe extern "C-unwind" fn getsockopt(
         && name == libc::TCP_ZEROCOPY_RECEIVE
         && let Some(h) = table::socket(fd)
     {
-        life::needs_kernel(fd);
-        if options::ring_first(h) {
-            headwater_host::next::set_errno(libc::ENOPROTOOPT);
-            return -1;
+        if !options::is_carried(h) {
+            life::needs_kernel(fd);
+        }
+        if options::is_carried(h) {
+            return match options::map_nothing(h, fd, value, len) {
+                Ok(()) => 0,
+                Err(e) => {
+                    headwater_host::next::set_errno(e);
+                    -1
+                }
+            };
         }
     }
     real::getsockopt(fd, level, name, value, len)
@@ -199,6 +206,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
         match options::effect(level, name, number) {
             Effect::None => {}
             Effect::Kernel => life::needs_kernel(fd),
+            Effect::Arrivals => life::receives_by_kernel(fd),
             Effect::Unknown => {
                 headwater_host::next::set_errno(libc::ENOENT);
                 return -1;

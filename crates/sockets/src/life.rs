@@ -642,6 +642,20 @@ pub fn needs_kernel(fd: i32) {
     }
 }
 
+/// What it receives comes by the kernel from here on, unless there is something unread in its ring: the sender of that may make no
+/// call any more, and what comes late is worse than what comes without a control message.
+pub fn receives_by_kernel(fd: i32) {
+    let Some(c) = table::socket(fd).and_then(conn::get) else {
+        return;
+    };
+    decline_surely(c, fd, Reason::Option);
+    if let Some(v) = c.view()
+        && switch::pin_if_empty(c, &v) == Some(true)
+    {
+        counters::fallback(Reason::Option);
+    }
+}
+
 /// The kernel alone serves it from here on, for this reason.
 pub fn to_kernel(fd: i32, reason: Reason) {
     if let Some(h) = table::socket(fd) {

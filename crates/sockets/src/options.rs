@@ -1,8 +1,10 @@
 //! fcntl(2), ioctl(2) and setsockopt(2) as far as they concern us: modes that our own waits obey, and counts of bytes.
 
+use headwater_channel::copy::copy;
 use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use headwater_host::table::Handle;
+use libc::c_void;
 
 use crate::conn::{self, Phase};
 use crate::record::NONBLOCK;
@@ -23,6 +25,8 @@ pub enum Effect {
     None,
     /// The connection goes to TCP before it acts.
     Kernel,
+    /// What it receives has to come by the kernel.
+    Arrivals,
     /// It is answered as by a kernel that does not have it: the program does the same by itself.
     Unknown,
 }
@@ -39,6 +43,7 @@ pub fn effect(level: i32, name: i32, value: Option<i32>) -> Effect {
         (libc::SOL_SOCKET, libc::SO_TIMESTAMPING, Some(of)) if of & TELLS_OF_SENDING != 0 => {
             Effect::Kernel
         }
+        (libc::SOL_SOCKET, name, Some(of)) if STAMPS.contains(&name) && of != 0 => Effect::Arrivals,
         (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF, _) => Effect::Kernel,
         (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, _) => Effect::Kernel,
         _ => Effect::None,
@@ -48,13 +53,20 @@ pub fn effect(level: i32, name: i32, value: Option<i32>) -> Effect {
 /// Flags of SO_TIMESTAMPING: on transmission, by hardware, software, the scheduler, and on acknowledgement.
 const TELLS_OF_SENDING: i32 = 1 | 1 << 1 | 1 << 8 | 1 << 9;
 
+/// The time comes with what is received.
+const STAMPS: [i32; 3] = [
+    libc::SO_TIMESTAMP,
+    libc::SO_TIMESTAMPNS,
+    libc::SO_TIMESTAMPING,
+];
+
 /// May a socket be carried, by the options that it came with?
 pub fn allow(fd: i32) -> bool {
     let is = |name| {
         let value = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, name).ok();
         effect(libc::SOL_SOCKET, name, value) != Effect::None
     };
-    !is(libc::SO_PEEK_OFF) && !is(libc::SO_TIMESTAMPING)
+    !is(libc::SO_PEEK_OFF) && !STAMPS.into_iter().any(is)
 }
 
 /// Is it a connection, not a listener?
@@ -62,18 +74,44 @@ pub fn is_connection(h: Handle) -> bool {
     conn::get(h).is_some_and(|c| matches!(c.phase(), Phase::Tracked | Phase::Carried))
 }
 
-/// Are there bytes in the ring that come before any of the kernel's?
-pub fn ring_first(h: Handle) -> bool {
-    conn::get(h)
-        .and_then(|c| c.view())
-        .is_some_and(|v| switch::readable(&v) || switch::behind(&v))
+/// TCP_ZEROCOPY_RECEIVE on a carried connection: nothing is mapped, and what there is is to be read by copying, as the kernel answers
+/// where it has less than a page.
+///
+/// # Safety
+/// `len` and as many bytes of `value` as it says are the program's to be written, or wrong pointers of its.
+pub unsafe fn map_nothing(
+    h: Handle,
+    fd: i32,
+    value: *mut c_void,
+    len: *const u32,
+) -> Result<(), i32> {
+    let c = conn::get(h).ok_or(libc::EBADF)?;
+    let ring = c.view().map_or(0, |v| v.in_ring().unread());
+    // What its sender has withdrawn is in both.
+    let kernel = sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0);
+    let unread = (ring as u32).max(kernel as u32);
+    // Of `struct tcp_zerocopy_receive`: what is mapped, what is to be read, what waits, the error; and what was copied.
+    let words: [(usize, &[u32]); 2] = [(8, &[0, unread, unread, 0]), (32, &[0])];
+    crate::guard(c, || {
+        let mut room = 0u32;
+        copy(len.cast(), (&raw mut room).cast(), size_of_val(&room));
+        if room < 16 {
+            return Err(libc::EINVAL);
+        }
+        for (at, words) in words {
+            let n = (room as usize).saturating_sub(at);
+            let n = n.min(size_of_val(words));
+            copy(words.as_ptr().cast(), value.cast::<u8>().add(at), n);
+        }
+        Ok(())
+    })?
 }
 
 /// After a successful setsockopt(2) of SOL_SOCKET.
 ///
 /// # Safety
 /// `value` is readable for `len` bytes.
-pub unsafe fn set_option(h: Handle, name: i32, value: *const libc::c_void, len: u32) {
+pub unsafe fn set_option(h: Handle, name: i32, value: *const c_void, len: u32) {
     let Some(c) = conn::get(h) else { return };
     let r = c.record();
     match name {
@@ -140,7 +178,10 @@ mod tests {
         let socket = |name, value| effect(libc::SOL_SOCKET, name, Some(value));
         assert_eq!(socket(libc::SO_PEEK_OFF, 0), Effect::Kernel);
         assert_eq!(socket(libc::SO_PEEK_OFF, -1), Effect::None);
-        assert_eq!(socket(libc::SO_TIMESTAMPING, 1 << 4 | 1 << 3), Effect::None);
+        for name in STAMPS {
+            assert_eq!(socket(name, 1 << 4), Effect::Arrivals);
+            assert_eq!(socket(name, 0), Effect::None);
+        }
         assert_eq!(socket(libc::SO_TIMESTAMPING, 1 << 9), Effect::Kernel);
         assert_eq!(socket(libc::SO_KEEPALIVE, 1), Effect::None);
         let tcp = |name| effect(libc::IPPROTO_TCP, name, Some(1));
