@@ -41,8 +41,7 @@ cases!(transfer: messages, peek, waitall, peek_all, trunc, dontwait, timeouts, c
 cases!(ends: half, both_halves, read_half, wake_by_shutdown, close_after_write, unread, unread_rest, unread_exit, pipe,
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
 cases!(refused: dup3, dup2, close_range, shutdown, sendmmsg, disconnect, disconnect_full);
-cases!(strays: byte, byte_polled, byte_and_end, closed_by_stdio, closed_round,
-    closed_round_last);
+cases!(strays: closed_by_stdio, closed_round, closed_round_last);
 cases!(splice: half_closed, stalled, stalled_nonblocking, waits, narrow, into, proxy, stdio_half_closed, stdio_stalled);
 cases!(keeper: close, shutdown, exit, exec, linger);
 cases!(options: inquiry, stamps, stamps_late, zerocopy, peek_offset, peek_offset_before, repair, encryption);
@@ -58,6 +57,15 @@ cases!(round: names, vectors, prints, passes, asynchronous, submitted, standard,
 cases!(unseen: crossing, silent, blocks, carried, acknowledged, edges, levels, room, tags);
 cases!(confine: strict, filter, by_number, receives, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,
     closed, unseen, accepts);
+
+/// Why a reader was told of a reset stands in its line.
+#[test]
+fn strays_are_counted() {
+    for case in ["byte", "byte_polled", "byte_and_end"] {
+        let said = same("strays", case, &[]).lines_text();
+        assert!(said.contains("\"uncounted\":1"), "{case}\n{said}");
+    }
+}
 
 /// A program that encrypts by itself where the kernel does not stays in shared memory.
 #[test]

@@ -277,9 +277,12 @@ fn a_program_with_address_sanitizer_runs() {
     assert!(output.stderr.is_empty(), "{output:?}");
 }
 
-/// The runtime folder can't be had, of which the log tells.
-fn listens(case: &str, variables: &[(&str, &str)]) -> (String, String) {
-    let program = compile::program("start", &[]);
+/// Starts a program where the runtime folder can't be had, of which the log tells. What came of it, and what it wrote to `data`.
+fn without_folder(
+    command: &str,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> (Output, String) {
     let folder = tempfile::tempdir().expect("a folder for the test");
     std::fs::write(folder.path().join("runtime"), "no folder").expect("our own folder");
     let preload = library();
@@ -288,10 +291,16 @@ fn listens(case: &str, variables: &[(&str, &str)]) -> (String, String) {
         ("HEADWATER_SOCKETS", "1"),
     ];
     all.extend(variables);
-    let program = program.to_str().expect("a plain name");
-    let output = run("env", &[program, case], &all, folder.path());
+    let output = run(command, arguments, &all, folder.path());
     assert!(output.status.success(), "{output:?}");
     let data = std::fs::read_to_string(folder.path().join("data")).unwrap_or_default();
+    (output, data)
+}
+
+fn listens(case: &str, variables: &[(&str, &str)]) -> (String, String) {
+    let program = compile::program("start", &[]);
+    let program = program.to_str().expect("a plain name");
+    let (output, data) = without_folder("env", &[program, case], variables);
     (String::from_utf8_lossy(&output.stderr).into_owned(), data)
 }
 
@@ -300,6 +309,17 @@ fn standard_error_is_left_to_the_program() {
     assert_eq!(listens("listen", &[]).0, "");
     let asked = listens("listen", &[("HEADWATER_LOG", "warn")]).0;
     assert!(asked.starts_with("headwater["), "{asked:?}");
+}
+
+/// script(1) has the program at a terminal of its own, and tells what comes there.
+#[test]
+fn a_person_at_a_terminal_is_told() {
+    needs!("bsdutils");
+    let program = compile::program("start", &[]);
+    let command = format!("{} listen", program.display());
+    let (output, _) = without_folder("script", &["-qec", &command, "/dev/null"], &[]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.starts_with("headwater["), "{output:?}");
 }
 
 #[test]
