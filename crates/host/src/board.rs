@@ -36,6 +36,12 @@ pub fn abi() -> u32 {
     unsafe { (&raw const STAMP.abi).read_volatile() }
 }
 
+/// The name in the runtime folder, as [`Shared::open`] takes it. The layout's version is part of it: different versions simply do
+/// not meet.
+pub fn file(abi: u32) -> String {
+    format!("board.{abi}")
+}
+
 const LISTENERS: usize = 4096;
 const OFFERS: usize = 16384;
 const PROBES: usize = 16;
@@ -129,6 +135,9 @@ struct Layout {
     offers: [OfferSlot; OFFERS],
 }
 
+/// Of the memory that the board's file leads to.
+pub const SIZE: usize = size_of::<Layout>();
+
 const _: () = assert!(size_of::<ListenerSlot>() == 64);
 const _: () = assert!(size_of::<OfferSlot>() == 128);
 
@@ -184,10 +193,8 @@ impl Board {
         Board::open_version(folder, abi(), create)
     }
 
-    /// The layout's version is part of the name: different versions simply do not meet.
     fn open_version(folder: &str, abi: u32, create: bool) -> Result<Board, OpenError> {
-        let file = format!("board.{abi}");
-        let shared = Shared::open(folder, &file, size_of::<Layout>(), create)?;
+        let shared = Shared::open(folder, &file(abi), SIZE, create)?;
         // SAFETY: attached for the life of the process, and any bits are valid.
         let at = unsafe { &*(shared.at as *const Layout) };
         Ok(Board {

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::common::calls::{self, Socket, piece};
 use super::common::stream::Random;
 use super::common::users;
-use super::{World, exchange};
+use super::{Kind, World, exchange};
 use headwater_channel::bell;
 use headwater_channel::segment::Segment;
+use headwater_host::shared::Shared;
 use headwater_host::{board, sys};
 use headwater_sockets::handover::{self, Hello};
 use headwater_sockets::segment::{Header, View};
@@ -26,7 +27,7 @@ pub fn case(world: &World, seed: u64) {
     let (listener, port) = calls::listen(false, 0);
     world.enemy_port.store(port as u32, Ordering::Release);
     let mut reach = Reach {
-        board: random.one_in(4).then(Board::map).flatten(),
+        board: random.one_in(4).then(Board::attach),
         letters: Vec::new(),
         strange: strange(),
     };
@@ -60,9 +61,9 @@ fn attack(world: &World, socket: Socket, role: usize, reach: &mut Reach, random:
     for _ in 0..random.scale(1, 2000) {
         let count = random.scale(1, 8);
         for _ in 0..count {
-            mutate(&v, reach, random);
+            let kind = mutate(&v, reach, random);
+            world.mutations[kind as usize].fetch_add(1, Ordering::Relaxed);
         }
-        world.mutations.fetch_add(count as u64, Ordering::Relaxed);
         bell::ring(v.peer_bell());
         if polite {
             let _ = socket.send(&[piece(&buf[..random.below(3000)])], libc::MSG_DONTWAIT);
@@ -74,15 +75,19 @@ fn attack(world: &World, socket: Socket, role: usize, reach: &mut Reach, random:
     }
 }
 
-fn mutate(v: &View<'_>, reach: &mut Reach, random: &mut Random) {
+/// Says what it has changed.
+fn mutate(v: &View<'_>, reach: &mut Reach, random: &mut Random) -> Kind {
     match random.below(64) {
-        0 => reach.write_letter(random),
-        1..4 => abuse_bells(v, random),
-        4..16 => match &reach.board {
-            Some(board) => board.scribble(random),
-            None => scribble(v, random),
-        },
-        _ => scribble(v, random),
+        0 if reach.write_letter(random) => Kind::Mailbox,
+        1..4 => {
+            abuse_bells(v, random);
+            Kind::Bells
+        }
+        4..16 if reach.scribble_board(random) => Kind::Board,
+        _ => {
+            scribble(v, random);
+            Kind::Segment
+        }
     }
 }
 
@@ -174,19 +179,28 @@ fn strange() -> Vec<i32> {
 }
 
 impl Reach {
-    fn write_letter(&mut self, random: &mut Random) {
+    /// False: this case leaves it alone.
+    fn scribble_board(&self, random: &mut Random) -> bool {
+        self.board
+            .as_ref()
+            .inspect(|b| b.scribble(random))
+            .is_some()
+    }
+
+    /// False: there is no mailbox that it could be for.
+    fn write_letter(&mut self, random: &mut Random) -> bool {
         if self.letters.is_empty() || self.letters.len() < 8 && random.one_in(16) {
             self.letters.extend(open_letters());
         }
         if self.letters.is_empty() {
-            return;
+            return false;
         }
         let to = random.pick(&self.letters);
         let mut hello = Hello::new(random.next(), random.below(4) as u32);
         if random.one_in(3) {
             let fds = [(); 3].map(|()| random.pick(&self.strange));
             let _ = handover::send(to, &hello, fds);
-            return;
+            return true;
         }
         // SAFETY: plain integers, of which any may be changed.
         let words = unsafe { &mut *(&raw mut hello).cast::<[AtomicU32; 6]>() };
@@ -196,6 +210,7 @@ impl Reach {
             .collect();
         let len = size_of::<Hello>() - random.pick(&[0, 0, 1, 8, size_of::<Hello>()]);
         send_raw(to, &raw const hello as *const u8, len, &fds);
+        true
     }
 }
 
@@ -265,24 +280,20 @@ struct Board {
 }
 
 impl Board {
-    fn map() -> Option<Board> {
-        let path = format!("{}/board.{}\0", board::folder(), board::abi());
-        let path = core::ffi::CStr::from_bytes_with_nul(path.as_bytes()).ok()?;
-        let fd = sys::open(path, libc::O_RDWR | libc::O_CLOEXEC, 0).ok()?;
-        let size = sys::fstat(fd).ok()?.st_size as usize;
-        let rw = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh mapping of a file of that size, never unmapped.
-        let words = unsafe {
-            let at = sys::mmap(0, size, rw, libc::MAP_SHARED, fd, 0).ok()?;
-            core::slice::from_raw_parts(at.cast::<AtomicU32>(), size / 4)
-        };
+    /// Attached as anybody does who opens the board.
+    fn attach() -> Board {
+        let file = board::file(board::abi());
+        let shared = Shared::open(&board::folder(), &file, board::SIZE, false);
+        let at = shared.expect("the victim has made it").without_file();
+        // SAFETY: attached for the life of the process, that long, aligned to a line, and any bits are valid.
+        let words = unsafe { core::slice::from_raw_parts(at as *const AtomicU32, board::SIZE / 4) };
         let before: Vec<u32> = words.iter().map(|w| w.load(Ordering::Relaxed)).collect();
         let used = (0..before.len()).filter(|&i| before[i] != 0).collect();
-        Some(Board {
+        Board {
             words,
             before,
             used,
-        })
+        }
     }
 
     fn scribble(&self, random: &mut Random) {

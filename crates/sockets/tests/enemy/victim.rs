@@ -8,11 +8,47 @@ use super::common::world::{leave, soon};
 use super::{World, exchange};
 
 static PANICKED: AtomicBool = AtomicBool::new(false);
-/// Descriptors that a few dead peers may still cost.
-const SLACK: usize = 64;
 
-fn descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").map_or(0, |d| d.count())
+/// What this process holds.
+#[derive(Clone, Copy, Debug)]
+struct Holds {
+    descriptors: usize,
+    mappings: usize,
+    /// KiB, of its own and shared; a page that two have counts half.
+    memory: usize,
+}
+
+/// What a few dead peers may still cost.
+const SLACK: Holds = Holds {
+    descriptors: 64,
+    mappings: 128,
+    memory: 16 << 10,
+};
+/// Cases after which what is made once has been made.
+const WARM: u64 = 100;
+
+impl Holds {
+    fn now() -> Holds {
+        let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+        let rollup = read("/proc/self/smaps_rollup");
+        let kib = |line: &str| -> usize {
+            let number = line.split_whitespace().nth(1);
+            number.and_then(|n| n.parse().ok()).unwrap_or(0)
+        };
+        let counted = |l: &&str| l.starts_with("Pss_Anon:") || l.starts_with("Pss_Shmem:");
+        Holds {
+            descriptors: std::fs::read_dir("/proc/self/fd").map_or(0, |d| d.count()),
+            mappings: read("/proc/self/maps").lines().count(),
+            memory: rollup.lines().filter(counted).map(kib).sum(),
+        }
+    }
+
+    /// Has it grown since?
+    fn is_above(self, before: Holds) -> bool {
+        self.descriptors > before.descriptors + SLACK.descriptors
+            || self.mappings > before.mappings + SLACK.mappings
+            || self.memory > before.memory + SLACK.memory
+    }
 }
 
 pub fn live(world: &World) {
@@ -22,8 +58,8 @@ pub fn live(world: &World) {
     }));
     let (listener, port) = calls::listen(false, 0);
     world.port.store(port as u32, Ordering::Release);
-    let before = descriptors();
-    loop {
+    let mut before = Holds::now();
+    for cases in 1.. {
         let socket = calls::accept(listener);
         if world.over.load(Ordering::Acquire) != 0 {
             serve(socket);
@@ -38,15 +74,17 @@ pub fn live(world: &World) {
         world.done.fetch_add(1, Ordering::AcqRel);
         serve(calls::accept(listener));
         world.done.fetch_add(1, Ordering::AcqRel);
+        if cases == WARM {
+            before.mappings = Holds::now().mappings;
+            before.memory = Holds::now().memory;
+        }
     }
     // What was shared with the dead goes with later calls, after a while.
     let until = soon();
-    while descriptors() > before + SLACK {
+    eprintln!("victim: {before:?} at first, {:?} at last", Holds::now());
+    while Holds::now().is_above(before) {
         if Instant::now() > until {
-            eprintln!(
-                "victim: {before} descriptors at first, {} at last",
-                descriptors()
-            );
+            eprintln!("victim: {before:?} at first, {:?} at last", Holds::now());
             leave(1);
         }
         serve(calls::accept(listener));
