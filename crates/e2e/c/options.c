@@ -183,6 +183,34 @@ static void peek_offset_before_client(int fd) {
     close(s);
 }
 
+/* What is unread when an option is set comes all the same, though its sender makes no call any more. */
+static void unread_server(int fd) {
+    static const int options[] = {SO_TIMESTAMPNS, SO_MAX_PACING_RATE, SO_PEEK_OFF};
+    int values[] = {1, 100000000, 0};
+    for (int i = 0; i < 3; i++) {
+        int s = second_server(fd);
+        exchange(s, 1);
+        await_bytes(s, 100);
+        int r = setsockopt(s, SOL_SOCKET, options[i], &values[i], sizeof values[i]);
+        /* As by kernels before 6.9. */
+        say("set: %d", r == 0 || (options[i] == SO_PEEK_OFF && errno == EOPNOTSUPP));
+        recv_noise(s, 0, 100);
+        tell_peer();
+        exchange(s, 1);
+        close(s);
+    }
+}
+static void unread_client(int fd) {
+    for (int i = 0; i < 3; i++) {
+        int s = second_client(fd, 0, 0);
+        exchange(s, 0);
+        send_noise(s, 0, 100);
+        await_peer();
+        exchange(s, 0);
+        close(s);
+    }
+}
+
 /* Looking at a connection's inside for a moment, where that is permitted, leaves it whole. */
 static void repair_server(int fd) {
     int on = 1, off = -1;
@@ -218,4 +246,4 @@ static void encryption_client(int fd) {
     close(s);
 }
 
-CASES(CASE(inquiry), CASE(stamps), CASE(stamps_late), CASE(zerocopy), CASE(peek_offset), CASE(peek_offset_before), CASE(repair), CASE(encryption))
+CASES(CASE(inquiry), CASE(stamps), CASE(stamps_late), CASE(zerocopy), CASE(peek_offset), CASE(peek_offset_before), CASE(unread), CASE(repair), CASE(encryption))

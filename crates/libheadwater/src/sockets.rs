@@ -205,8 +205,12 @@ pub unsafe extern "C-unwind" fn setsockopt(
         let number = (len >= 4).then(|| (value as *const i32).read_unaligned());
         match options::effect(level, name, number) {
             Effect::None => {}
-            Effect::Kernel => life::needs_kernel(fd),
-            Effect::Arrivals => life::receives_by_kernel(fd),
+            Effect::Segments => _ = life::option_needs_kernel(fd),
+            Effect::Kernel if life::option_needs_kernel(fd) => {}
+            Effect::Kernel => {
+                headwater_host::next::set_errno(libc::EOPNOTSUPP);
+                return -1;
+            }
             Effect::Unknown => {
                 headwater_host::next::set_errno(libc::ENOENT);
                 return -1;

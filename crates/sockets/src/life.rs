@@ -642,18 +642,15 @@ pub fn needs_kernel(fd: i32) {
     }
 }
 
-/// What it receives comes by the kernel from here on, unless there is something unread in its ring: the sender of that may make no
-/// call any more, and what comes late is worse than what comes without a control message.
-pub fn receives_by_kernel(fd: i32) {
+/// The same for an option, whose connection stays with this process. False: what is unread in its ring comes from there, and so does what
+/// follows.
+pub fn option_needs_kernel(fd: i32) -> bool {
     let Some(c) = table::socket(fd).and_then(conn::get) else {
-        return;
+        return true;
     };
     decline_surely(c, fd, Reason::Option);
-    if let Some(v) = c.view()
-        && switch::pin_if_empty(c, &v) == Some(true)
-    {
-        counters::fallback(Reason::Option);
-    }
+    c.view()
+        .is_none_or(|v| switch::freeze_if_read(c, &v, Reason::Option))
 }
 
 /// The kernel alone serves it from here on, for this reason.

@@ -23,10 +23,10 @@ pub fn set_nonblocking(h: Handle, on: bool) {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     None,
-    /// The connection goes to TCP before it acts.
+    /// The connection goes to TCP before it acts; it does not act on one that has something unread in its ring.
     Kernel,
-    /// What it receives has to come by the kernel.
-    Arrivals,
+    /// It says something of segments: the connection goes to TCP, but for what is unread in its ring.
+    Segments,
     /// It is answered as by a kernel that does not have it: the program does the same by itself.
     Unknown,
 }
@@ -39,21 +39,14 @@ pub fn effect(level: i32, name: i32, value: Option<i32>) -> Effect {
         (libc::IPPROTO_TCP, libc::TCP_ULP, _) => Effect::Unknown,
         (libc::IPPROTO_TCP, libc::TCP_REPAIR, _) => Effect::Kernel,
         (libc::SOL_SOCKET, PEEK_AT, Some(at)) if at >= 0 => Effect::Kernel,
-        // The program waits for what the kernel tells of each segment that it sends.
-        (libc::SOL_SOCKET, libc::SO_TIMESTAMPING, Some(of)) if of & TELLS_OF_SENDING != 0 => {
-            Effect::Kernel
-        }
-        (libc::SOL_SOCKET, name, Some(of)) if STAMPS.contains(&name) && of != 0 => Effect::Arrivals,
-        (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF, _) => Effect::Kernel,
-        (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, _) => Effect::Kernel,
+        (libc::SOL_SOCKET, name, Some(of)) if STAMPS.contains(&name) && of != 0 => Effect::Segments,
+        (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF, _) => Effect::Segments,
+        (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, _) => Effect::Segments,
         _ => Effect::None,
     }
 }
 
-/// Flags of SO_TIMESTAMPING: on transmission, by hardware, software, the scheduler, and on acknowledgement.
-const TELLS_OF_SENDING: i32 = 1 | 1 << 1 | 1 << 8 | 1 << 9;
-
-/// The time comes with what is received.
+/// The time comes with what is received, or in the error queue for what was sent.
 const STAMPS: [i32; 3] = [
     libc::SO_TIMESTAMP,
     libc::SO_TIMESTAMPNS,
@@ -179,10 +172,9 @@ mod tests {
         assert_eq!(socket(libc::SO_PEEK_OFF, 0), Effect::Kernel);
         assert_eq!(socket(libc::SO_PEEK_OFF, -1), Effect::None);
         for name in STAMPS {
-            assert_eq!(socket(name, 1 << 4), Effect::Arrivals);
+            assert_eq!(socket(name, 1 << 4), Effect::Segments);
             assert_eq!(socket(name, 0), Effect::None);
         }
-        assert_eq!(socket(libc::SO_TIMESTAMPING, 1 << 9), Effect::Kernel);
         assert_eq!(socket(libc::SO_KEEPALIVE, 1), Effect::None);
         let tcp = |name| effect(libc::IPPROTO_TCP, name, Some(1));
         assert_eq!(tcp(libc::TCP_REPAIR), Effect::Kernel);

@@ -507,6 +507,20 @@ pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, reason: Reason) {
     }
 }
 
+/// As [`freeze`] for good, for what this process itself asks of the kernel. But while something is unread in the ring, that direction
+/// stays: its sender may make no call any more, and what comes late may never come. False then.
+pub fn freeze_if_read(c: &Conn, v: &View<'_>, reason: Reason) -> bool {
+    let frozen = is_frozen(v);
+    help_withdraw(c, v);
+    tcp_only(v);
+    unswitch(v);
+    let pinned = pin_if_empty(c, v) == Some(true);
+    if !frozen {
+        counters::fallback(reason);
+    }
+    pinned || v.in_ring().is_empty()
+}
+
 /// The kernel's connection was undone by this end. What its own ring holds the peer may still read, before the reset; what
 /// the other holds is dropped. Whatever the descriptor is connected to later goes by the kernel.
 pub fn disconnect(c: &Conn, v: &View<'_>) {
