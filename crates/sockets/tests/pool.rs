@@ -16,6 +16,8 @@ struct World {
     port: AtomicU32,
     /// Carried at the server's end.
     carried: AtomicU64,
+    /// Connections that were closed under a call.
+    closed: AtomicU64,
 }
 
 #[test]
@@ -26,6 +28,11 @@ fn late_readers_of_pooled_segments_get_their_own_connection_and_nothing_leaks() 
 #[test]
 fn a_reader_whose_socket_is_closed_by_another_thread_never_gets_bytes_of_the_next_connection() {
     assert!(run_workers("closed_under", 1, &[]));
+}
+
+#[test]
+fn what_is_known_of_a_connection_that_was_closed_under_a_call_is_forgotten() {
+    assert!(run_workers("forgotten", 1, &[]));
 }
 
 /// Rounds of one byte each way; after a few the connection is taken over.
@@ -256,4 +263,79 @@ fn wait_for_a_caller(socket: Socket, asleep: bool) {
     while !inside() && std::time::Instant::now() < deadline {
         std::thread::yield_now();
     }
+}
+
+// ---- many connections, each closed while another thread is inside a call on it ----
+
+const CLOSED: usize = 300;
+
+#[test]
+#[ignore = "started by the test above"]
+fn forgotten() {
+    if common::world::share().is_none() {
+        return;
+    }
+    load();
+    let world: &'static World = shared();
+    let mut server = Child::run(|| outlast(world));
+    let mut client = Child::run(|| close_under_calls(world));
+    let deadline = soon() + std::time::Duration::from_secs(20);
+    assert_eq!(client.wait(deadline), Some(End::Exit(0)));
+    assert_eq!(server.wait(deadline), Some(End::Exit(0)));
+}
+
+/// In every other connection few enough that it is not carried: the call is one in the kernel.
+fn rounds_of(i: usize) -> usize {
+    if i.is_multiple_of(2) { 1 } else { 6 }
+}
+
+fn outlast(world: &World) {
+    let (listener, port) = listen(false, 0);
+    world.port.store(port as u32, Ordering::Release);
+    for i in 0..CLOSED {
+        let socket = calls::accept(listener);
+        talk(socket, false, rounds_of(i)).expect("greeting");
+        // The kernel keeps a connection for as long as a call is inside it, so this end is the one that ends it.
+        let deadline = soon();
+        while world.closed.load(Ordering::Acquire) <= i as u64 {
+            assert!(std::time::Instant::now() < deadline, "closed");
+            std::thread::yield_now();
+        }
+        socket.close();
+    }
+}
+
+fn close_under_calls(world: &World) {
+    let deadline = soon();
+    while world.port.load(Ordering::Acquire) == 0 && std::time::Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    let mut records = std::collections::HashSet::new();
+    let mut entries = std::collections::HashSet::new();
+    let mut busy = [0; 2];
+    for i in 0..CLOSED {
+        let socket = calls::connect(false, world.port.load(Ordering::Relaxed) as u16, 0);
+        talk(socket, true, rounds_of(i)).expect("greeting");
+        let c = socket.conn().expect("looked after");
+        records.insert(core::ptr::from_ref(c.record()).addr());
+        entries.insert(core::ptr::from_ref(c).addr());
+        busy[socket.view().is_some() as usize] += 1;
+        let reader = std::thread::spawn(move || {
+            let _ = socket.read(&mut [0; 256]);
+        });
+        wait_for_a_caller(socket, true);
+        socket.close();
+        world.closed.store(i as u64 + 1, Ordering::Release);
+        reader.join().expect("the reader");
+    }
+    // A few at a time are there: one that was freed is the next one's.
+    let used = [records.len(), entries.len()];
+    assert!(
+        used.iter().all(|&n| n <= 8),
+        "{used:?} for {CLOSED} connections"
+    );
+    assert!(
+        busy.iter().all(|&n| n > CLOSED / 4),
+        "carried or not: {busy:?}"
+    );
 }
