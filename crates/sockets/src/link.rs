@@ -77,7 +77,7 @@ const RETIREMENT: u64 = 750_000_000;
 /// So often, in nanoseconds, a process looks whether its peers live.
 const INTERVAL: u64 = 200_000_000;
 static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
-/// Is there a link, or anything left of one?
+/// Is there a mailbox or a link, or anything left of one?
 static ANY: AtomicU32 = AtomicU32::new(0);
 #[unsafe(link_section = ".data")]
 static HELD: AtomicU32 = AtomicU32::new(0);
@@ -117,6 +117,7 @@ pub fn open_mailbox() -> bool {
             && let Ok(fd) = listen(process::owner())
         {
             links.mailbox = fd;
+            ANY.store(1, Ordering::Relaxed);
         }
         links.mailbox >= 0
     })
@@ -233,6 +234,8 @@ fn look_after_peers() {
             .is_ok()
     {
         with(|links| {
+            // Before its own peers say that something has come: a mailbox that others have filled lets none of them in.
+            links.collect();
             links.sweep();
             links.prune();
         });
@@ -432,7 +435,7 @@ impl Links {
             // SAFETY: made by Box::leak in `keep`, out of every list, and old enough for late calls to be over.
             drop(unsafe { Box::from_raw(old as *const Mapped as *mut Mapped) });
         }
-        let any = !self.list.is_empty() || !self.retired.is_empty();
+        let any = self.mailbox >= 0 || !self.list.is_empty() || !self.retired.is_empty();
         ANY.store(any as u32, Ordering::Relaxed);
     }
 }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use common::calls::{self, Socket};
-use common::users::{self, ENEMY, FRIEND, VICTIM};
+use common::users::{self, ANYBODY, ENEMY, FRIEND, VICTIM};
 use common::world::{Child, End, load, shared, soon};
 use headwater_host::board::{self, Addr, Board, State, Tuple};
 use headwater_host::process;
-use headwater_sockets::link;
+use headwater_sockets::{handover, link};
 use headwater_testkit::needs;
 
 struct World {
@@ -77,6 +77,13 @@ fn who_offers_a_connection_of_others_gets_nothing() {
 fn who_claims_a_connection_of_others_gets_nothing() {
     needs!("root");
     run("claimed_by_a_stranger");
+}
+
+#[test]
+fn who_floods_the_mailbox_keeps_nobody_out_for_long() {
+    needs!("root");
+    run("flooded_by_a_friend");
+    run("flooded_by_anybody");
 }
 
 fn world() -> Option<&'static World> {
@@ -213,4 +220,113 @@ fn claimed_by_a_stranger() {
     world.reached(4);
     finish(vec![stranger]);
     assert_eq!(world.carried(), [0, 0]);
+}
+
+/// Serves until the client says that it has seen enough.
+fn serve_new_links(world: &World) {
+    let (listener, port) = calls::listen(false, 0);
+    world.ports[0].store(port as u32, Ordering::Release);
+    world.reached(1);
+    while world.stage.load(Ordering::Acquire) < 5 {
+        let socket = calls::accept(listener);
+        rounds(socket, false, 64);
+        // The client says it before it closes.
+        assert_eq!(socket.read(&mut [0]), Ok(0));
+        socket.close();
+    }
+}
+
+fn connect_to_mailboxes() -> Vec<i32> {
+    let prefix = format!("@headwater.{}.", board::abi());
+    let list = std::fs::read_to_string("/proc/net/unix").unwrap();
+    let names = list.lines().filter_map(|l| l.split_whitespace().last());
+    let mut made = Vec::new();
+    for name in names.filter(|n| n.starts_with(&prefix)) {
+        // SAFETY: zeroes are a valid address; it is valid for its length.
+        unsafe {
+            let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+            let fd = libc::socket(libc::AF_UNIX, kind, 0);
+            let mut addr: libc::sockaddr_un = core::mem::zeroed();
+            addr.sun_family = libc::AF_UNIX as u16;
+            for (to, from) in addr.sun_path[1..].iter_mut().zip(&name.as_bytes()[1..]) {
+                *to = *from as libc::c_char;
+            }
+            if libc::connect(fd, (&raw const addr).cast(), 2 + name.len() as u32) == 0 {
+                made.push(fd);
+            } else {
+                libc::close(fd);
+            }
+        }
+    }
+    made
+}
+
+/// What the victim may keep of it: the links of others, and those that it has itself.
+const KEPT: usize = 64 + 32;
+const FLOOD: usize = 500;
+
+fn flood(world: &World) {
+    world.await_stage(2);
+    let memory = headwater_host::sys::memfd_create(c"letter", 0).unwrap();
+    let mut made = Vec::new();
+    let until = soon();
+    // Full, until the victim looks; then goes on until all is said.
+    while world.stage.load(Ordering::Acquire) < 5 && Instant::now() < until {
+        if made.len() < FLOOD {
+            made.extend(connect_to_mailboxes());
+        }
+        for &fd in &made {
+            let hello = handover::Hello::new(1, 2);
+            let _ = handover::send(fd, &hello, [memory; 3]);
+        }
+        match made.len() {
+            ..128 => {}
+            128..FLOOD => world.reached(3),
+            _ => world.reached(4),
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn be_flooded(world: &World) {
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    assert!(link::open_mailbox());
+    let before = descriptors();
+    world.await_stage(1);
+    world.reached(2);
+    world.await_stage(3);
+    let until = soon();
+    let mut most = 0;
+    while world.stage.load(Ordering::Acquire) < 5 {
+        let socket = calls::connect(false, world.port(0), 0);
+        rounds(socket, true, 64);
+        let carried = socket.view().is_some();
+        most = most.max(descriptors());
+        if carried && world.stage.load(Ordering::Acquire) == 4 {
+            world.reached(5);
+        }
+        assert!(Instant::now() < until, "carried: {carried}");
+        socket.close();
+    }
+    assert!(most <= before + KEPT, "{before} descriptors, then {most}");
+}
+
+fn flooded_by(uid: u32) {
+    let Some(world) = world() else { return };
+    let server = users::child(VICTIM, || serve_new_links(world));
+    let client = users::child(VICTIM, || be_flooded(world));
+    let stranger = users::child(uid, || flood(world));
+    finish(vec![client, server, stranger]);
+}
+
+#[test]
+#[ignore = "started by a test above"]
+fn flooded_by_a_friend() {
+    flooded_by(ENEMY);
+}
+
+#[test]
+#[ignore = "started by a test above"]
+fn flooded_by_anybody() {
+    flooded_by(ANYBODY);
 }

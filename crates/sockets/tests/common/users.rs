@@ -7,6 +7,8 @@ use super::world::{Child, leave, run_workers};
 pub const VICTIM: u32 = 65_001;
 pub const FRIEND: u32 = 65_002;
 pub const ENEMY: u32 = 65_003;
+/// Whom none of them names.
+pub const ANYBODY: u32 = 65_004;
 const GROUP: u32 = 65_010;
 const PEERS: &str = "uid:65001,uid:65002,uid:65003";
 
