@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The program's malloc knows when it must not be entered. */
@@ -79,6 +80,8 @@ UNUSED static void in_a_handler(const char *name, void (*f)(void)) {
         in_a_handler(#call, f_);                                                                                       \
         result;                                                                                                        \
     })
+/* In a function that a handler runs: for those who look for what is called there. */
+#define INSIDE(call) (call)
 #define WORKS(call) (DO(call) < 0 ? fail(#call) : (void)0)
 
 /* STACK in the environment: room for a library that was built without optimisation. */
@@ -99,4 +102,16 @@ UNUSED static void take_room(size_t room) {
 UNUSED static void tell_deepest(void) {
     if (getenv("DEPTHS"))
         fprintf(stderr, "%zu bytes in %s\n", most, deepest);
+}
+
+/* This program from its start, with other arguments; its status. */
+UNUSED static int run_fresh(const char *what, const char *room) {
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        execl("/proc/self/exe", "handlers", what, room, NULL);
+        fail("execl");
+    }
+    int status;
+    must(waitpid(pid, &status, 0));
+    return status;
 }

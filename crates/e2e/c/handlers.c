@@ -1,9 +1,29 @@
 /* What signal-safety(7) allows in a signal handler: the calls of a connection's whole life. */
 #include "common.h"
 #include "handler.h"
+#include <setjmp.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+
+/* Other names, of which no header speaks, of those that are called with checks. */
+ssize_t __read_chk(int, void *, size_t, size_t);
+ssize_t __recv_chk(int, void *, size_t, size_t, int);
+ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
+int __poll_chk(struct pollfd *, nfds_t, int, size_t);
+int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
+int __open_2(const char *, int);
+int __open64_2(const char *, int);
+int __openat_2(int, const char *, int);
+int __openat64_2(int, const char *, int);
+__sighandler_t bsd_signal(int, __sighandler_t);
+void __longjmp_chk(struct __jmp_buf_tag *, int) __attribute__((noreturn));
 
 /* One thing to do in the handler, on what is in these. */
 static int fds[8];
@@ -30,7 +50,7 @@ static void sets(void) {
 static pid_t child(void) {
     pid_t pid = fork();
     if (pid == 0)
-        _exit(0);
+        INSIDE(_exit(0));
     return pid;
 }
 static void life(void) {
@@ -121,6 +141,140 @@ static void life(void) {
     WORKS(close(fds[0]));
 }
 
+/* What a connection may meet beside that; the names that differ for it are all of them called. */
+static struct mmsghdr several[2] = {{.msg_hdr = {.msg_iov = halves, .msg_iovlen = 1}},
+                                    {.msg_hdr = {.msg_iov = halves + 1, .msg_iovlen = 1}}};
+static int two[2];
+static void drain(int fd) {
+    two[1] = fd;
+    while (DO(recv(two[1], bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+    }
+}
+/* Between two descriptors that bytes go through: a connection's ends, or what only looks like them. */
+static void exchange_all_ways(int a, int b) {
+    two[0] = a, two[1] = b;
+    length = sizeof number;
+    WORKS(getsockopt(two[0], SOL_SOCKET, SO_ERROR, &number, &length));
+    WORKS(sendmmsg(two[0], several, 2, 0));
+    WORKS(recvmmsg(two[1], several, 2, MSG_WAITFORONE, NULL));
+    drain(b);
+    WORKS(pwritev2(two[0], halves, 2, -1, 0));
+    WORKS(preadv2(two[1], halves, 2, -1, 0));
+    WORKS(write(two[0], bytes, 900));
+    WORKS(__read_chk(two[1], bytes, 100, sizeof bytes));
+    WORKS(__recv_chk(two[1], bytes, 100, sizeof bytes, 0));
+    WORKS(__recvfrom_chk(two[1], bytes, 100, sizeof bytes, 0, NULL, NULL));
+    WORKS(syscall(SYS_read, two[1], bytes, 100));
+    WORKS(syscall(SYS_readv, two[1], halves, 2));
+    WORKS(syscall(SYS_recvfrom, two[1], bytes, 100, 0, NULL, NULL));
+    WORKS(syscall(SYS_recvmsg, two[1], &message, 0));
+    WORKS(syscall(SYS_write, two[0], bytes, 100));
+    WORKS(syscall(SYS_writev, two[0], halves, 2));
+    WORKS(syscall(SYS_sendto, two[0], bytes, 100, 0, NULL, 0));
+    WORKS(syscall(SYS_sendmsg, two[0], &message, 0));
+    many[0] = (struct pollfd){b, POLLIN, 0};
+    WORKS(syscall(SYS_poll, many, 1, 1));
+    WORKS(__poll_chk(many, 1, 1, sizeof many));
+    WORKS(__ppoll_chk(many, 1, &soon, NULL, sizeof many));
+    WORKS(number = syscall(SYS_dup, two[0]));
+    WORKS(syscall(SYS_close, number));
+    WORKS(fds[3] = epoll_create(1));
+    events[0] = (struct epoll_event){EPOLLIN, {.u64 = 7}};
+    WORKS(syscall(SYS_epoll_ctl, fds[3], EPOLL_CTL_ADD, two[1], events));
+    WORKS(syscall(SYS_epoll_wait, fds[3], events, 20, 1));
+    WORKS(epoll_pwait2(fds[3], events, 20, &soon, NULL));
+    drain(b);
+    WORKS(epoll_pwait2(fds[3], events, 20, &soon, NULL));
+    WORKS(close(fds[3]));
+    WORKS(fds[6] = openat(AT_FDCWD, "/proc/self/exe", O_RDONLY | O_CLOEXEC));
+    at = 0;
+    WORKS(syscall(SYS_sendfile, two[0], fds[6], &at, 4000));
+    WORKS(close(fds[6]));
+    drain(b);
+    WORKS(dup3(two[0], 60, O_CLOEXEC));
+    WORKS(syscall(SYS_dup2, two[0], 60));
+    WORKS(close_range(60, 70, 0));
+    WORKS(dup2(two[0], 60));
+    DO((closefrom(60), 0));
+    WORKS(write(two[0], bytes, 10));
+    WORKS(read(two[1], bytes, 10));
+}
+
+/* Descriptors of other kinds, which may get the number of a connection that was closed. */
+static sigset_t none;
+static void others(void) {
+    number = 0;
+#define MAKES(call) (WORKS(number = call), WORKS(close(number)))
+    MAKES(eventfd(0, EFD_CLOEXEC));
+    MAKES(timerfd_create(CLOCK_MONOTONIC, 0));
+    MAKES(signalfd(-1, &none, 0));
+    MAKES(inotify_init1(0));
+    MAKES(memfd_create("x", 0));
+    MAKES(open("/dev/null", O_RDWR));
+    MAKES(open64("/dev/null", O_RDWR));
+    MAKES(openat64(AT_FDCWD, "/dev/null", O_RDWR));
+    MAKES(creat("/dev/null", 0600));
+    MAKES(creat64("/dev/null", 0600));
+    MAKES(__open_2("/dev/null", O_RDWR));
+    MAKES(__open64_2("/dev/null", O_RDWR));
+    MAKES(__openat_2(AT_FDCWD, "/dev/null", O_RDWR));
+    MAKES(__openat64_2(AT_FDCWD, "/dev/null", O_RDWR));
+    WORKS(pipe(two));
+    WORKS(close(two[0]));
+    WORKS(close(two[1]));
+    WORKS(pipe2(two, O_CLOEXEC));
+    WORKS(close(two[0]));
+    WORKS(close(two[1]));
+    WORKS(prctl(PR_GET_DUMPABLE));
+}
+
+/* What handlers do to signals, and where they go by a jump. */
+/* sigset and siginterrupt are out of fashion. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static struct sigaction old;
+static sigjmp_buf here;
+static void sighandler(int n) { (void)n; }
+#define JUMPS(name, jump)                                                                                              \
+    static int name(void) {                                                                                            \
+        if (sigsetjmp(here, 0) == 0)                                                                                   \
+            INSIDE(jump(here, 1));                                                                                     \
+        return 0;                                                                                                      \
+    }
+JUMPS(by_longjmp, longjmp)
+JUMPS(by_plain, _longjmp)
+JUMPS(by_siglongjmp, siglongjmp)
+JUMPS(by_checked, __longjmp_chk)
+static void signals(void) {
+    old.sa_handler = sighandler;
+    WORKS(sigaction(SIGUSR2, &old, NULL));
+    WORKS(sigaction(SIGUSR2, NULL, &old));
+#define SETS(call) (DO((call) == SIG_ERR) ? fail(#call) : (void)0)
+    SETS(signal(SIGUSR2, sighandler));
+    SETS(ssignal(SIGUSR2, sighandler));
+    SETS(bsd_signal(SIGUSR2, sighandler));
+    SETS(sysv_signal(SIGUSR2, sighandler));
+    SETS(sigset(SIGUSR2, sighandler));
+    SETS(signal(SIGUSR2, SIG_IGN));
+    WORKS(siginterrupt(SIGUSR2, 1));
+    WORKS(by_longjmp());
+    WORKS(by_plain());
+    WORKS(by_siglongjmp());
+    WORKS(by_checked());
+}
+
+static void all_ways(void) {
+    int l = listen_somewhere(&place);
+    warm_pair(&place, l, &fds[1], &fds[2]);
+    exchange_all_ways(fds[1], fds[2]);
+    exchange_all_ways(fds[2], fds[1]);
+    close(fds[1]), close(fds[2]), close(l);
+    WORKS(socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+    exchange_all_ways(fds[0], fds[1]);
+    close(fds[0]), close(fds[1]);
+    others();
+    signals();
+}
+
 /* All of it three times: in a program whose first listener a handler makes, in one that has just made one elsewhere, as the library
  * begins, and in one that has everything. */
 static void lives(const char *room) {
@@ -129,26 +283,17 @@ static void lives(const char *room) {
     close(listen_somewhere(&place));
     life();
     life();
+    all_ways();
     tell_deepest();
 }
-static void run_fresh(const char *room) {
-    pid_t pid = must(fork());
-    if (pid == 0) {
-        execl("/proc/self/exe", "handlers", "fresh", room, NULL);
-        fail("execl");
-    }
-    int status;
-    must(waitpid(pid, &status, 0));
-    say("status %x", status);
-}
 static void small_stack_server(int fd) {
-    run_fresh("8192");
+    say("status %x", run_fresh("lives", "8192"));
     send_noise(fd, 0, 100);
 }
 static void small_stack_client(int fd) { recv_noise(fd, 0, 100); }
 /* For a library that was built without optimisation. */
 static void roomy_server(int fd) {
-    run_fresh("65536");
+    say("status %x", run_fresh("lives", "65536"));
     send_noise(fd, 0, 100);
 }
 static void roomy_client(int fd) { recv_noise(fd, 0, 100); }

@@ -88,6 +88,7 @@ fn handlers() {
         false => "small_stack",
     };
     same("handlers", case, &[]);
+    same("handlers_peers", case, &[]);
 }
 
 /// Connections in images that their holder starts.

@@ -476,10 +476,10 @@ pub unsafe extern "C-unwind" fn sendmmsg(
 /// Sends a message with control messages.
 #[inline(never)]
 unsafe fn pass(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
-    let mut passed = match Passed::new(msg) {
-        Ok(passed) => passed,
-        Err(e) => return result(Err(e)),
-    };
+    let mut passed = Passed::new(msg);
+    if let Err(e) = passed.prepare(msg) {
+        return result(Err(e));
+    }
     let r = real::sendmsg(fd, passed.message(msg), flags);
     let errno = next::errno();
     if r >= 0 {

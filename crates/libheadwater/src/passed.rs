@@ -19,28 +19,34 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// Fails with the error of the call where there is nothing that could go in a connection's place.
-    ///
     /// # Safety
     /// `msg` is a valid message header.
-    pub unsafe fn new(msg: *const msghdr) -> Result<Passed, i32> {
-        let mut passed = Passed {
+    pub unsafe fn new(msg: *const msghdr) -> Passed {
+        Passed {
             relays: [const { None }; MOST],
             control: [0; ROOM],
             msg: *msg,
-        };
+        }
+    }
+
+    /// Fails with the error of the call where there is nothing that could go in a connection's place. In its place, as is `sent`:
+    /// the stack of a signal handler has no room for copies of all this.
+    ///
+    /// # Safety
+    /// `msg` is a valid message header.
+    pub unsafe fn prepare(&mut self, msg: *const msghdr) -> Result<(), i32> {
         let n = (*msg).msg_controllen;
-        if n > size_of_val(&passed.control) || (*msg).msg_control.is_null() {
+        if n > size_of_val(&self.control) || (*msg).msg_control.is_null() {
             if !(*msg).msg_control.is_null() {
                 before_passing(msg);
             }
-            return Ok(passed);
+            return Ok(());
         }
-        let copy = passed.control.as_mut_ptr().cast::<u8>();
+        let copy = self.control.as_mut_ptr().cast::<u8>();
         core::ptr::copy_nonoverlapping((*msg).msg_control.cast::<u8>(), copy, n);
         let mut copied = *msg;
         copied.msg_control = copy.cast();
-        let relays = &mut passed.relays;
+        let relays = &mut self.relays;
         let mut count = 0;
         let mut error = None;
         each_place(&copied, |at| {
@@ -59,7 +65,7 @@ impl Passed {
                 }
             }
         });
-        error.map_or(Ok(passed), Err)
+        error.map_or(Ok(()), Err)
     }
 
     /// The message to send in the place of `original`.
@@ -72,8 +78,8 @@ impl Passed {
     }
 
     /// It has been sent.
-    pub fn sent(self) {
-        for relay in self.relays.into_iter().flatten() {
+    pub fn sent(&mut self) {
+        for relay in self.relays.iter_mut().filter_map(Option::take) {
             relay.start();
         }
     }
