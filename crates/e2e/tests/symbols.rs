@@ -125,8 +125,8 @@ fn libc_path() -> PathBuf {
 }
 
 /// "reason: names", an indented line going on with the names.
-fn reasons() -> BTreeMap<String, String> {
-    let text = std::fs::read_to_string(folder().join("not-interposed.txt")).unwrap();
+fn reasons(file: &str) -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(folder().join(file)).unwrap();
     let text = text.replace("\n    ", " ");
     let lines = text
         .lines()
@@ -155,7 +155,7 @@ fn every_function_that_takes_a_descriptor_is_interposed_or_has_a_reason_not_to_b
         .collect();
     let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
     let exported: BTreeSet<&str> = pinned.lines().collect();
-    let reasons = reasons();
+    let reasons = reasons("not-interposed.txt");
 
     let declared = declarations();
     let declared: String = declared.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -197,4 +197,39 @@ fn every_function_that_takes_a_descriptor_is_interposed_or_has_a_reason_not_to_b
         .filter(|n| exported.contains(n.as_str()))
         .collect();
     assert!(both.is_empty(), "interposed after all: {both:?}");
+}
+
+/// The words within the parentheses that `rest` begins inside of.
+fn words_within(rest: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 1;
+    let end = rest.find(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth == 0
+    });
+    let within = &rest[..end.expect("balanced")];
+    within.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
+#[test]
+fn every_export_is_called_on_a_small_stack_or_has_a_reason_not_to_be() {
+    let c = Path::new(env!("CARGO_MANIFEST_DIR")).join("c");
+    let programs = ["handlers.c", "handlers_peers.c"];
+    let text = programs.map(|f| std::fs::read_to_string(c.join(f)).unwrap());
+    let text = text.concat();
+    let callers = [
+        "DO(", "WORKS(", "INSIDE(", "MAKES(", "SETS(", "JUMPS(", "STARTS(",
+    ];
+    let called: BTreeSet<&str> = callers
+        .iter()
+        .flat_map(|m| text.split(m).skip(1).flat_map(words_within))
+        .collect();
+    let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
+    let exported: BTreeSet<&str> = pinned.lines().collect();
+    let reasons = reasons("not-in-handlers.txt");
+    let explained: BTreeSet<&str> = reasons.keys().map(String::as_str).collect();
+    let uncalled: BTreeSet<&str> = exported.difference(&called).copied().collect();
+    assert_eq!(
+        uncalled, explained,
+        "what is not called in handlers.c is explained in crates/libheadwater/not-in-handlers.txt"
+    );
 }
