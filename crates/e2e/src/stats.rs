@@ -25,6 +25,15 @@ pub fn read(file: &Path) -> Vec<Line> {
     text.lines().map(parse).collect()
 }
 
+/// The same where processes are killed at any moment: what one had written of its line stands before the next.
+pub fn read_of_killed(file: &Path) -> Vec<Line> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let whole = text.lines().filter(|l| l.ends_with('}'));
+    whole
+        .filter_map(|l| l.rfind("{\"pid\"").map(|at| parse(&l[at..])))
+        .collect()
+}
+
 fn parse(text: &str) -> Line {
     let v: Value = serde_json::from_str(text).unwrap_or_else(|e| panic!("not JSON ({e}): {text}"));
     let count = |name: &str| {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use headwater_e2e::census::{self, Holds, Series};
 use headwater_e2e::chance::{self, Chance, variable};
 use headwater_e2e::inject::{self, Plan, Ran};
-use headwater_e2e::{Lab, Mode, PATIENCE, compile, lab, network};
+use headwater_e2e::{Lab, Mode, PATIENCE, compile, lab, network, stats};
 use headwater_testkit::needs;
 
 /// Rounds of an ordinary run of the tests.
@@ -379,7 +379,7 @@ fn play(lab: &Lab, seed: u64, rounds: u64) {
     play.staying.into_iter().for_each(Player::stop);
     drop((play.clients, play.master));
     play.server.stop();
-    let lines = lab.lines();
+    let lines = stats::read_of_killed(&lab.path("stats"));
     for (name, pid) in names.into_iter().zip(stays) {
         let line = lines.iter().find(|l| l.pid == pid as u64);
         let line = line.unwrap_or_else(|| panic!("{name} left no line"));
@@ -466,6 +466,7 @@ fn killed_at_any_call() {
     println!("killed at {share} of {calls} calls in {seconds:.1} s");
     let (n, all) = (failures.len(), failures.join("\n"));
     assert!(n == 0, "HEADWATER_SEED={seed}, {n} failures\n{all}");
-    let carried = lab.lines().iter().filter(|l| l.accelerated > 0).count() as u64;
+    let lines = stats::read_of_killed(&lab.path("stats"));
+    let carried = lines.iter().filter(|l| l.accelerated > 0).count() as u64;
     assert!(carried >= share, "{}", lab.lines_text());
 }

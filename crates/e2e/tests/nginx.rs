@@ -111,14 +111,17 @@ impl<'a> Nginx<'a> {
     }
 
     fn stop(self) {
+        // wrk goes with requests under way, and so does the end of one worker before that of another that still asks it.
+        let left = |l: &str| l.contains("upstream prematurely closed connection");
+        let read = || std::fs::read_to_string(self.lab.path("error.log")).unwrap();
+        let before = read().lines().count();
         self.server.stop(libc::SIGQUIT).ok();
-        let log = std::fs::read_to_string(self.lab.path("error.log")).unwrap();
-        let alert = |l: &&str| {
-            ["[alert]", "[crit]", "[emerg]", "[error]"]
-                .iter()
-                .any(|k| l.contains(k))
+        let log = read();
+        let alert = |(at, l): &(usize, &str)| {
+            let grave = ["[alert]", "[crit]", "[emerg]", "[error]"];
+            grave.iter().any(|k| l.contains(k)) && !(*at >= before && left(l))
         };
-        assert_eq!(log.lines().find(alert), None);
+        assert_eq!(log.lines().enumerate().find(alert), None);
     }
 }
 
