@@ -58,7 +58,8 @@ static int serve(int l) {
     must(sigaction(SIGTERM, &a, NULL));
     while (!over) {
         struct epoll_event ready[64];
-        int n = epoll_wait(ep, ready, 64, -1);
+        /* Looks again: SIGTERM may come just before the call. */
+        int n = epoll_wait(ep, ready, 64, 1000);
         for (int i = 0; i < n; i++) {
             int fd = ready[i].data.fd;
             if (fd != l) {

@@ -23,17 +23,27 @@ static void send_plainly(int s, const struct address *to, const char *text) {
     check_eq(sendto(s, text, strlen(text), 0, (struct sockaddr *)to->at, to->len), strlen(text));
 }
 
-/* A process that sends by both ways, in turn and with pauses. */
+/* A process that sends by both ways, in turn, each when it is asked to, a little later: the two know no order between them. */
+static int asking[2];
+static void ask(void) { check_eq(write(asking[1], "?", 1), 1); }
+static void await_asking(void) {
+    char c;
+    check_eq(read(asking[0], &c, 1), 1);
+    sleep_ms(2);
+}
 static pid_t send_by_both(const struct address *to, int rounds) {
+    must(pipe(asking));
     pid_t child = branch();
-    if (child)
+    if (child) {
+        ask();
         return child;
+    }
     struct address own;
     int fd = endpoint(&own), s = plain();
     for (int i = 0; i < rounds; i++) {
-        sleep_ms(2);
+        await_asking();
         must_t(send_to(fd, to, "ring", 4));
-        sleep_ms(2);
+        await_asking();
         send_plainly(s, to, "kernel");
     }
     _exit(0);
@@ -49,8 +59,10 @@ CASE(blocked_reader_wakes_for_both, "XNS 5.2 t_rcvudata()") {
     int fd = endpoint(&at);
     pid_t child = send_by_both(&at, 30);
     char data[100];
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < 60; i++) {
         check_eq(must_t(receive(fd, data, sizeof data)), i % 2 ? 6 : 4);
+        ask();
+    }
     reap(child);
 }
 CASE(poll_sees_both, "XNS 5.2 poll()") {
@@ -64,6 +76,7 @@ CASE(poll_sees_both, "XNS 5.2 poll()") {
         check_eq(poll(&p, 1, 5000), 1);
         check_eq(p.revents, POLLIN);
         check_eq(must_t(receive(fd, data, sizeof data)), i % 2 ? 6 : 4);
+        ask();
     }
     check_t(receive(fd, data, sizeof data), TNODATA);
     reap(child);
@@ -80,8 +93,8 @@ static void epoll_sees_both(unsigned mode) {
     while (seen < 60) {
         check_eq(epoll_wait(set, &event, 1, 5000), 1);
         check_eq(event.data.fd, fd);
-        while (receive(fd, data, sizeof data) > 0)
-            seen++;
+        for (; receive(fd, data, sizeof data) > 0; seen++)
+            ask();
         check_eq(t_errno, TNODATA);
     }
     reap(child);
