@@ -142,6 +142,8 @@ pub fn fstat(fd: i32) -> Result<libc::stat> {
     Ok(unsafe { st.assume_init() })
 }
 
+/// EAGAIN, of too much locked memory, is ENOMEM here: to callers it would say that there is nothing yet.
+///
 /// # Safety
 /// As mmap(2): with MAP_FIXED the caller owns the range.
 pub unsafe fn mmap(
@@ -152,7 +154,10 @@ pub unsafe fn mmap(
     fd: i32,
     off: usize,
 ) -> Result<*mut u8> {
-    call!(mmap, addr, len, prot, flags, fd, off).map(|p| p as *mut u8)
+    match call!(mmap, addr, len, prot, flags, fd, off) {
+        Err(libc::EAGAIN) => Err(libc::ENOMEM),
+        done => done.map(|p| p as *mut u8),
+    }
 }
 
 /// # Safety
