@@ -7,7 +7,8 @@
 //! removes it), and a folder that is deleted under running programs (RemoveIPC= of
 //! logind.conf(5)) takes nothing away from them. Programs that come later make another.
 //!
-//! Segments belong to an IPC namespace, so each of these has a file of its own.
+//! Segments belong to an IPC namespace, so each of these has a file of its own. One of them has a second name without the
+//! namespace's, which those who come later try first: to learn one's namespace takes longer than all the rest.
 
 use std::ffi::CString;
 
@@ -134,20 +135,57 @@ impl Shared {
     /// made when `create` and they are not there; otherwise ENOENT.
     pub fn open(folder: &str, file: &str, size: usize, create: bool) -> Result<Shared, OpenError> {
         let _quiet = process::Quiet::new();
+        let path =
+            |text: String| CString::new(text).map_err(|_| OpenError::Failed("file", libc::EINVAL));
+        let short = path(format!("{folder}/{file}"))?;
+        if let Some(shared) = Shared::known(&short, size) {
+            return Ok(shared);
+        }
         let access = enter(folder, create)?;
         let namespace = sys::inode(c"/proc/self/ns/ipc");
         if namespace == 0 {
             return Err(OpenError::Failed("/proc", libc::ENOENT));
         }
-        let path = CString::new(format!("{folder}/{file}.{namespace}"))
-            .map_err(|_| OpenError::Failed("file", libc::EINVAL))?;
+        let path = path(format!("{folder}/{file}.{namespace}"))?;
         for _ in 0..PATIENCE {
             if let Some(shared) = Shared::try_open(&path, access, size, create)? {
+                if create && access == Access::Own {
+                    // It may be another namespace's already.
+                    let _ = sys::link(&path, &short);
+                }
                 return Ok(shared);
             }
             let _ = sys::ppoll(&mut [], Some(1_000_000));
         }
         Err(OpenError::Failed("file", libc::EAGAIN))
+    }
+
+    /// The memory that the name without a namespace leads to, if it is this user's own and in this namespace: another's
+    /// segments have other tokens. Nobody else can have put a file of this user's there, so the folder is not looked at.
+    fn known(path: &CString, size: usize) -> Option<Shared> {
+        let file = sys::open(path, libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC, 0).ok()?;
+        let found = sys::fstat(file).ok().and_then(|st| {
+            let ours = Access::of_file(&st) == Some(Access::Own);
+            let record = recorded(file, MAGIC).filter(|_| ours)?;
+            Some((attach(&record, Access::Own, size)?, Version::of(&st)))
+        });
+        let Some((at, version)) = found else {
+            let _ = sys::close(file);
+            return None;
+        };
+        match hidden::hide(file) {
+            Ok(file) => Some(Shared {
+                at,
+                file,
+                path: path.clone(),
+                version,
+            }),
+            Err(_) => {
+                // SAFETY: nobody has seen it.
+                unsafe { sys::shmdt(at.wrapping_sub(HEADER)) };
+                None
+            }
+        }
     }
 
     /// `None`: somebody else is just writing the file.
@@ -393,9 +431,9 @@ mod tests {
         unsafe { &*(s.at as *const AtomicU64) }
     }
 
-    fn only_file(folder: &str) -> std::path::PathBuf {
-        let mut files = std::fs::read_dir(folder).unwrap();
-        files.next().unwrap().unwrap().path()
+    /// By its name without a namespace's.
+    fn file(folder: &str) -> std::path::PathBuf {
+        std::path::Path::new(folder).join("a")
     }
 
     #[test]
@@ -417,13 +455,30 @@ mod tests {
         let old = Shared::open(&folder, "a", SIZE, true).unwrap();
         let file = std::fs::OpenOptions::new()
             .write(true)
-            .open(only_file(&folder))
+            .open(file(&folder))
             .unwrap();
         file.set_len(0).unwrap();
         first_word(&old).store(7, Ordering::Relaxed);
         let new = Shared::open(&folder, "a", SIZE, true).unwrap();
         assert_eq!(first_word(&new).load(Ordering::Relaxed), 0);
         assert!(old.is_replaced() && !new.is_replaced());
+    }
+
+    #[test]
+    fn a_name_that_leads_to_memory_of_another_namespace_is_passed_over() {
+        let (_dir, folder) = folder();
+        let one = Shared::open(&folder, "a", SIZE, true).unwrap();
+        let mut record = std::fs::read(file(&folder)).unwrap();
+        record[8] ^= 1;
+        std::fs::remove_file(file(&folder)).unwrap();
+        std::fs::write(file(&folder), &record).unwrap();
+        let private = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(file(&folder), private).unwrap();
+        let two = Shared::open(&folder, "a", SIZE, true).unwrap();
+        first_word(&one).store(7, Ordering::Relaxed);
+        assert_eq!(first_word(&two).load(Ordering::Relaxed), 7);
+        // Its namespace may live.
+        assert_eq!(std::fs::read(file(&folder)).unwrap(), record);
     }
 
     #[test]
@@ -444,7 +499,7 @@ mod tests {
         drop(Shared::open(&folder, "a", SIZE, true).unwrap());
         let id = sys::shmget(1 << 20, 0o600).unwrap();
         let record = [MAGIC, 1, id as u64].map(u64::to_le_bytes).concat();
-        std::fs::write(only_file(&folder), record).unwrap();
+        std::fs::write(file(&folder), record).unwrap();
         let opened = Shared::open(&folder, "a", SIZE, true);
         assert_eq!(first_word(&opened.unwrap()).load(Ordering::Relaxed), 0);
         let st = sys::shm_stat(id).unwrap();
@@ -460,7 +515,7 @@ mod tests {
             let key = sys::now() as i32 | 1;
             let id = sys::shmget_new(key, size, 0o600).unwrap();
             let record = [MAKING, 1, key as u32 as u64].map(u64::to_le_bytes);
-            std::fs::write(only_file(&folder), record.concat()).unwrap();
+            std::fs::write(file(&folder), record.concat()).unwrap();
             id
         };
         let id = left(HEADER + SIZE);

@@ -297,6 +297,13 @@ pub fn mkdir(path: &core::ffi::CStr, mode: u32) -> Result<()> {
     unsafe { call!(mkdirat, libc::AT_FDCWD, path.as_ptr(), mode) }.map(drop)
 }
 
+/// link(2): another name of a file.
+pub fn link(old: &core::ffi::CStr, new: &core::ffi::CStr) -> Result<()> {
+    let (old, new, here) = (old.as_ptr(), new.as_ptr(), libc::AT_FDCWD);
+    // SAFETY: both are C strings.
+    unsafe { call!(linkat, here, old, here, new, 0) }.map(drop)
+}
+
 pub fn fchmod(fd: i32, mode: u32) -> Result<()> {
     // SAFETY: integers only.
     unsafe { call!(fchmod, fd, mode) }.map(drop)

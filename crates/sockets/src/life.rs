@@ -110,6 +110,7 @@ fn account_of(fd: i32) -> Option<&'static AtomicU64> {
 pub fn connecting(fd: i32, to: Addr) -> bool {
     boards::look_again();
     link::tidy();
+    process::learn_netns(fd);
     table::lookup(fd).is_none() && takeover::worth_offering(to) && is_tcp(fd)
 }
 
@@ -158,6 +159,7 @@ pub fn is_tcp(fd: i32) -> bool {
 }
 
 fn local(fd: i32) -> Option<Addr> {
+    process::learn_netns(fd);
     let name = sys::sock_name(fd, false);
     let name = name
         .inspect_err(|_| counters::note(Reason::NoMemory))

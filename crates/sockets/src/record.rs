@@ -6,6 +6,8 @@ use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering}
 use headwater_host::{hidden, process, sys};
 
 const RECORDS: usize = 1 << 16;
+/// The smallest there is.
+const PAGE: usize = 4096;
 /// Arenas that a process may have: that of its own connections and those of connections that it inherited besides.
 const ARENAS: usize = 8;
 
@@ -130,9 +132,8 @@ fn prepare() {
 fn create() -> Option<i32> {
     let fd = sys::memfd_create(c"headwater", libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING).ok()?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    let header = core::mem::offset_of!(Arena, records);
     let sized = sys::ftruncate(fd, size_of::<Arena>() as u64)
-        .and_then(|()| sys::reserve(fd, 0, header))
+        .and_then(|()| sys::reserve(fd, 0, PAGE))
         .and_then(|()| sys::fcntl(fd, libc::F_ADD_SEALS, seals as usize));
     if sized.is_err() {
         let _ = sys::close(fd);
@@ -223,10 +224,17 @@ pub fn allocate() -> Option<u32> {
                 index
             }
             None => {
-                let top = arena.top.fetch_add(1, Ordering::Relaxed);
+                let top = arena.top.load(Ordering::Relaxed);
                 if top as usize >= RECORDS || !has_memory(top) {
-                    arena.top.fetch_sub(1, Ordering::Relaxed);
                     return None;
+                }
+                let next = top + 1;
+                let taken =
+                    arena
+                        .top
+                        .compare_exchange(top, next, Ordering::Relaxed, Ordering::Relaxed);
+                if taken.is_err() {
+                    continue;
                 }
                 top
             }
@@ -236,10 +244,11 @@ pub fn allocate() -> Option<u32> {
     }
 }
 
-/// Is there memory for a record that was never used, or need nobody ask?
+/// Is there memory for a record that was never used, or need nobody ask? The kernel gives it by the page; the first is there.
 fn has_memory(index: u32) -> bool {
     let at = core::mem::offset_of!(Arena, records) + index as usize * size_of::<Record>();
-    memory_of(index).is_none_or(|fd| sys::reserve(fd, at, size_of::<Record>()).is_ok())
+    let last = (at + size_of::<Record>() - 1) / PAGE * PAGE;
+    last < at.max(PAGE) || memory_of(index).is_none_or(|fd| sys::reserve(fd, last, PAGE).is_ok())
 }
 
 /// Gives a record back. Operations that are still in the kernel are those of a number that was closed, and find another

@@ -47,6 +47,7 @@ pub fn of(call: &Call, made: &Made) -> &'static [i32] {
         SYS_flock => &[ENOLCK, EINTR],
         SYS_open | SYS_openat => &[EMFILE, ENOENT, EACCES, ENFILE],
         SYS_mkdirat | SYS_mkdir => &[EACCES, ENOSPC, EROFS],
+        SYS_linkat => &[EACCES, EPERM, ENOSPC],
         SYS_newfstatat | SYS_statx => &[ENOENT, EACCES],
         SYS_getrandom => &[EINTR, ENOSYS],
         SYS_pread64 | SYS_pwrite64 if ours => &[EIO, ENOSPC, EINTR],
