@@ -86,8 +86,13 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     if let Some(h) = sctp::at(fd) {
         return sctp::listen(h, backlog);
     }
+    // What takes long comes first: clients may be there as soon as the kernel listens.
+    let ours = start::wants_sockets() && life::is_tcp(fd) && start::sockets();
+    if ours {
+        life::before_listening();
+    }
     let r = real::listen(fd, backlog);
-    if r == 0 && start::wants_sockets() && life::is_tcp(fd) && start::sockets() {
+    if r == 0 && ours {
         life::listening(fd);
     }
     r

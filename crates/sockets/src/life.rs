@@ -17,6 +17,13 @@ use crate::{boards, holders, inherit, keeper, lend, link, look, switch, takeover
 
 // ---- coming ----
 
+/// Before listen(2) of a TCP socket.
+pub fn before_listening() {
+    // A server gives up its root or its rights later.
+    unwinder::load();
+    boards::board();
+}
+
 /// After a successful listen(2) of a TCP socket: it goes on the board.
 pub fn listening(fd: i32) {
     if table::lookup(fd).is_some() {
@@ -26,8 +33,6 @@ pub fn listening(fd: i32) {
     if !config::get().port_allowed(addr.port) {
         return counters::note(Reason::Denied);
     }
-    // A server gives up its root or its rights later.
-    unwinder::load();
     if !post(addr) {
         return;
     }
