@@ -399,6 +399,42 @@ CASE(jumps_out_of_a_wait, "siglongjmp(3)") {
         check_eq(close(p.client), 0);
     }
 }
+static void *wait_for_ever(void *fd) {
+    char c;
+    recv(*(int *)fd, &c, 1, 0);
+    return NULL;
+}
+static void cancel_one(int *fd) {
+    pthread_t t;
+    void *r;
+    must(-pthread_create(&t, NULL, wait_for_ever, fd));
+    sleep_ms(30);
+    check_eq(pthread_cancel(t), 0);
+    check_eq(pthread_join(t, &r), 0);
+    check(r == PTHREAD_CANCELED);
+}
+/* Whoever waited is as if it had never been there. */
+CASE(is_cancelled_in_a_wait, "pthreads(7)") {
+    int listener = listening(SOCK_STREAM);
+    for (int round = 0; round < 2; round++) {
+        struct pair p = pair_of(listener, socket_of(SOCK_STREAM));
+        for (int i = 0; i < 10; i++)
+            cancel_one(&p.server);
+        sleeps_soundly(p.server);
+        check_send(p.client, "question");
+        check_receive(p.server, "question");
+        check_send(p.server, "answer");
+        check_receive(p.client, "answer");
+        pthread_t t = start(receive_until_end, &p.server);
+        check_eq(shutdown(p.client, SHUT_RDWR), 0);
+        finish(t);
+        long before = used();
+        sleep_ms(300);
+        check(used() - before < 150000);
+        check_eq(close(p.server), 0);
+        check_eq(close(p.client), 0);
+    }
+}
 /* What the child does with its copy wakes nobody here for nothing. */
 CASE(a_fork_beside_a_wait, "fork(2)") {
     struct pair p = pair();
@@ -523,5 +559,5 @@ SUITE(ENTRY(dup_shares), ENTRY(dup2_replaces), ENTRY(dup_shares_flags), ENTRY(du
       ENTRY(fork_both_have_it), ENTRY(fork_child_closes), BOTH(fork_per_connection), ENTRY(prefork), BOTH(two_processes), BOTH(first_to_come_is_killed), BOTH(first_to_come_is_killed_between_others),
       ENTRY(first_to_come_is_killed_before_a_message), ENTRY(nobody_is_refused_when_the_first_to_come_is_killed),
       ENTRY(many_clients_are_processes), ENTRY(big_between_processes), ENTRY(exec_keeps_or_not), ENTRY(exec_goes_on),
-      ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_are_shut), ENTRY(threads_are_shut_many_times), ENTRY(jumps_out_of_a_wait), ENTRY(a_fork_beside_a_wait), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
+      ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_are_shut), ENTRY(threads_are_shut_many_times), ENTRY(jumps_out_of_a_wait), ENTRY(is_cancelled_in_a_wait), ENTRY(a_fork_beside_a_wait), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
       ENTRY(threads_accept), ENTRY(threads_connect), ENTRY(passed_to_another), ENTRY(stdio_on_it), ENTRY(close_range_closes))
