@@ -41,7 +41,7 @@ pub fn concerns(fds: &[pollfd]) -> bool {
 /// `mask` is null or valid.
 pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
     let deadline = timeout.map(|t| sys::now().saturating_add(t));
-    signal::begin_wait();
+    signal::begin_wait_for_any();
     loop {
         let ready = look(fds);
         if ready > 0 {
@@ -240,8 +240,16 @@ unsafe fn sleep_with(
     let ts = (bound < u64::MAX).then(|| sys::timespec(bound));
     let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
     let begun = sys::now();
+    // Without a bell it is but a slice.
+    let bell = kernel.get(fds.len()..n).and_then(|bells| bells.first());
+    if !signal::begin_nap(signal::ring, bell.map_or(-1, |p| p.fd) as usize) {
+        stand_down(who, fds);
+        next::set_errno(libc::EINTR);
+        return -1;
+    }
     let result = next::ppoll(kernel.as_mut_ptr(), n as libc::nfds_t, ts, mask);
     let errno = next::errno();
+    signal::end_nap();
     crate::counters::add(crate::counters::Counter::Sleeps, 1);
     LEARNER.with(|l| l.slept(sys::now() - begun));
     stand_down(who, fds);

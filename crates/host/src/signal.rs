@@ -9,7 +9,7 @@
 
 use std::cell::Cell;
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, compiler_fence};
 use crate::{process, sys};
 use syscalls::{Sysno, syscall};
 
@@ -87,9 +87,16 @@ thread_local! {
     static POSTPONED: Cell<u64> = const { Cell::new(0) };
     /// Handlers of the program that have not returned.
     static INSIDE: Cell<u32> = const { Cell::new(0) };
-    /// A handler without SA_RESTART ran: a wait in progress ends with EINTR.
+    /// A handler ran that ends a wait in progress with EINTR.
     static INTERRUPTED: Cell<bool> = const { Cell::new(false) };
+    /// One with SA_RESTART ends it too.
+    static RESTARTED_ENDS: Cell<bool> = const { Cell::new(false) };
+    /// How this thread is kept from a sleep that it is about to begin.
+    static NAP: Cell<Option<(Wake, usize)>> = const { Cell::new(None) };
 }
+
+/// Has a sleep end at once, whether it has begun or is about to. Async-signal-safe.
+pub type Wake = fn(usize);
 
 /// Does this thread run a signal handler of the program? It may have interrupted anything, an allocation for one.
 pub fn in_handler() -> bool {
@@ -100,15 +107,48 @@ pub fn in_handler() -> bool {
 #[inline]
 pub fn jumped() {
     INSIDE.with(|i| i.set(0));
+    end_nap();
 }
 
 /// Clears the mark before a call that may wait.
 #[inline]
 pub fn begin_wait() {
+    RESTARTED_ENDS.with(|e| e.set(false));
     INTERRUPTED.with(|i| i.set(false));
 }
 
-/// Did a handler without SA_RESTART run since `begin_wait`?
+/// As [`begin_wait`], for a call that any handler ends: poll(2) and its like, signal(7).
+#[inline]
+pub fn begin_wait_for_any() {
+    RESTARTED_ENDS.with(|e| e.set(true));
+    INTERRUPTED.with(|i| i.set(false));
+}
+
+/// Right before this thread sleeps in the kernel. False: it was interrupted, and is not to. A handler that interrupts from here on
+/// has `wake(at)` called, since the kernel may not have begun yet. Until [`end_nap`], `at` stays valid.
+#[inline]
+pub fn begin_nap(wake: Wake, at: usize) -> bool {
+    NAP.with(|n| n.set(Some((wake, at))));
+    compiler_fence(Ordering::SeqCst);
+    if interrupted() {
+        end_nap();
+        return false;
+    }
+    true
+}
+
+#[inline]
+pub fn end_nap() {
+    NAP.with(|n| n.set(None));
+    compiler_fence(Ordering::SeqCst);
+}
+
+/// Wakes who sleeps at a bell.
+pub fn ring(bell: usize) {
+    headwater_channel::bell::ring(bell as i32);
+}
+
+/// Did a handler run since `begin_wait` that ends the call?
 #[inline]
 pub fn interrupted() -> bool {
     INTERRUPTED.with(|i| i.get())
@@ -265,12 +305,13 @@ unsafe extern "C-unwind" fn wrapper(
         // Another thread has run it. What has come here meets what there is now, most likely the default.
         return hand_back(signal, info);
     }
-    let interrupts = || {
-        if !action.has(RESTART) {
-            INTERRUPTED.with(|i| i.set(true));
-        }
-    };
-    interrupts();
+    // A wait inside the handler has others.
+    let nap = NAP.with(Cell::take);
+    let restarted_ends = RESTARTED_ENDS.with(Cell::get);
+    let interrupts = !action.has(RESTART) || restarted_ends;
+    if interrupts {
+        INTERRUPTED.with(|i| i.set(true));
+    }
     if matches!(signal, libc::SIGPOLL | libc::SIGURG)
         && let Some(unmask) = UNMASK.get()
     {
@@ -285,8 +326,18 @@ unsafe extern "C-unwind" fn wrapper(
     let depth = INSIDE.with(|i| i.replace(i.get() + 1));
     handler(signal, info, context);
     INSIDE.with(|i| i.set(depth));
-    // A wait inside the handler has cleared it.
-    interrupts();
+    RESTARTED_ENDS.with(|e| e.set(restarted_ends));
+    NAP.with(|n| n.set(nap));
+    if interrupts {
+        INTERRUPTED.with(|i| i.set(true));
+        if let Some((wake, at)) = nap
+            && !process::is_confined()
+        {
+            let errno = crate::next::errno();
+            wake(at);
+            crate::next::set_errno(errno);
+        }
+    }
 }
 
 /// struct sigaction as the kernel has it.
@@ -397,4 +448,95 @@ pub fn deliver_postponed() {
 #[cold]
 fn deliver_slow() {
     unblock(POSTPONED.with(|p| p.take()));
+}
+
+#[cfg(test)]
+mod tests {
+    use headwater_channel::bell;
+
+    use super::*;
+
+    fn handle(handler: extern "C" fn(i32), flags: i32) {
+        // SAFETY: a valid action; the handlers are async-signal-safe.
+        unsafe {
+            let mut action: libc::sigaction = core::mem::zeroed();
+            action.sa_sigaction = handler as *const () as usize;
+            action.sa_flags = flags;
+            let done = sigaction(
+                libc::sigaction,
+                libc::SIGUSR1,
+                &action,
+                core::ptr::null_mut(),
+            );
+            assert_eq!(done, 0);
+        }
+    }
+
+    fn interrupt() {
+        // SAFETY: no arguments that matter.
+        unsafe { libc::raise(libc::SIGUSR1) };
+    }
+
+    extern "C" fn nothing(_: i32) {}
+
+    /// A handler that waits itself.
+    extern "C" fn naps(_: i32) {
+        let other = bell::create().unwrap();
+        begin_wait();
+        assert!(begin_nap(ring, other as usize));
+        end_nap();
+        sys::close(other).unwrap();
+    }
+
+    /// Does a sleep at `bell` end at once?
+    fn is_woken(bell: i32) -> bool {
+        let mut p = [libc::pollfd {
+            fd: bell,
+            events: libc::POLLIN,
+            revents: 0,
+        }];
+        let woken = sys::ppoll(&mut p, Some(0)) == Ok(1);
+        bell::take(bell);
+        woken
+    }
+
+    // One test, since handlers are the process's.
+    #[test]
+    fn a_signal_between_the_last_look_and_the_sleep_ends_it() {
+        let bell = bell::create().unwrap();
+        let nap = || begin_nap(ring, bell as usize);
+        for (handler, flags, ends, any_ends) in [
+            (nothing as extern "C" fn(i32), 0, true, true),
+            (nothing, libc::SA_RESTART, false, true),
+            (naps, 0, true, true),
+            (naps, libc::SA_RESTART, false, true),
+        ] {
+            handle(handler, flags);
+            for (begin, ends) in [
+                (begin_wait as fn(), ends),
+                (begin_wait_for_any as fn(), any_ends),
+            ] {
+                begin();
+                assert!(nap());
+                interrupt();
+                assert_eq!((is_woken(bell), interrupted()), (ends, ends));
+                end_nap();
+                interrupt();
+                assert!(!is_woken(bell));
+
+                begin();
+                interrupt();
+                assert_eq!(nap(), !ends);
+                assert!(!is_woken(bell));
+                end_nap();
+            }
+        }
+        // Who leaves a handler for good naps no more.
+        begin_wait();
+        handle(nothing, 0);
+        assert!(nap());
+        jumped();
+        interrupt();
+        assert!(!is_woken(bell));
+    }
 }

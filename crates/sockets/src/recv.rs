@@ -737,8 +737,12 @@ pub unsafe fn sleep(
     }
     let ts = bound.map(sys::timespec);
     let tsp = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
+    if !signal::begin_nap(signal::ring, v.own_bell() as usize) {
+        return Err(EINTR);
+    }
     let n = next::ppoll(fds.as_mut_ptr(), 2, tsp, core::ptr::null());
     let errno = next::errno();
+    signal::end_nap();
     counters::add(Counter::Sleeps, 1);
     learner.slept(sys::now() - begun);
     if fds[0].revents != 0 {

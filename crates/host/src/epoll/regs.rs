@@ -23,6 +23,8 @@ pub struct Inner {
     pub free: Vec<u32>,
     /// Slots that are hot.
     pub hot: Vec<u32>,
+    /// The latest slot whose bell was registered.
+    pub belled: Option<u32>,
     pub next_generation: u32,
     pub calls: u32,
     /// Something armed in it waits for room.
@@ -128,6 +130,7 @@ impl Inner {
             regs: Vec::new(),
             free: Vec::new(),
             hot: Vec::new(),
+            belled: None,
             next_generation: 1,
             calls: 0,
             waits_for_room: false,
@@ -263,7 +266,10 @@ impl Inner {
         reg.bell = bell;
         // SAFETY: event is valid.
         match unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_ADD, bell, &mut event) } {
-            Ok(()) => reg.rings = true,
+            Ok(()) => {
+                reg.rings = true;
+                self.belled = Some(i as u32);
+            }
             Err(libc::EEXIST) => self.duplicates = true,
             Err(libc::ENOMEM | libc::ENOSPC) => {
                 (reg.mute, self.mutes) = (true, true);
@@ -476,6 +482,22 @@ impl Inner {
         }
         fence(Ordering::SeqCst);
         (0..self.hot.len()).any(|n| self.evaluate(self.hot[n] as usize, false) != 0)
+    }
+
+    /// A bell whose ring ends a sleep; -1: there is none.
+    pub fn any_bell(&mut self) -> i32 {
+        let bell = |i: u32| {
+            let reg = self.regs.get(i as usize)?;
+            (reg.carried && reg.rings).then_some(reg.bell)
+        };
+        if let Some(bell) = self.belled.and_then(bell) {
+            return bell;
+        }
+        self.belled = match self.belled {
+            None => None,
+            Some(_) => (0..self.regs.len() as u32).find(|&i| bell(i).is_some()),
+        };
+        self.belled.map_or(-1, |i| self.regs[i as usize].bell)
     }
 
     /// How long a sleep may last. Hot registrations whose end is shared, and those that wait for room anywhere in the set.

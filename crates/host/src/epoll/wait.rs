@@ -59,7 +59,7 @@ impl Set {
         {
             return n;
         }
-        signal::begin_wait();
+        signal::begin_wait_for_any();
         self.arm_nested();
         let n = self.look(out, timeout == Some(0));
         if n > 0 || timeout == Some(0) {
@@ -214,12 +214,13 @@ impl Set {
     ) -> i32 {
         idle::about_to_sleep();
         self.waiters.fetch_add(1, Ordering::SeqCst);
-        let (ep, ready, slice) = {
+        let (ep, ready, slice, bell) = {
             let mut inner = self.held();
             if inner.mutes {
                 inner.heat_mutes();
             }
-            (inner.ep(), inner.arm_and_look(), inner.slice())
+            let ready = inner.arm_and_look();
+            (inner.ep(), ready, inner.slice(), inner.any_bell())
         };
         if ready {
             let mut inner = self.wake();
@@ -230,8 +231,14 @@ impl Set {
             (t, s) => t.or(s),
         };
         let begun = sys::now();
-        let n = kernel_wait(ep, out, Timeout { ns, ..timeout }, mask);
-        let errno = next::errno();
+        let (n, errno) = match signal::begin_nap(signal::ring, bell as usize) {
+            true => {
+                let n = kernel_wait(ep, out, Timeout { ns, ..timeout }, mask);
+                (n, next::errno())
+            }
+            false => (-1, libc::EINTR),
+        };
+        signal::end_nap();
         let mut inner = self.wake();
         if n < 0 {
             drop(inner);

@@ -231,6 +231,10 @@ impl Head {
         let ts = (bound < u64::MAX).then(|| sys::timespec(bound));
         let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
         let begun = sys::now();
+        // Without a bell it is but a slice.
+        if !signal::begin_nap(signal::ring, own_bell as usize) {
+            return Err(libc::EINTR);
+        }
         // SAFETY: fds and ts are valid; a cancelled thread leaves here and owns nothing.
         let slept = unsafe {
             next::ppoll(
@@ -240,6 +244,7 @@ impl Head {
                 core::ptr::null(),
             )
         };
+        signal::end_nap();
         counters::add(counters::Counter::Sleeps, 1);
         self.learner(want).slept(sys::now() - begun);
         if slept < 0 && next::errno() == libc::EINTR && signal::interrupted() {

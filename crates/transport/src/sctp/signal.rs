@@ -3,7 +3,7 @@
 use headwater_channel::bell;
 use headwater_channel::wait::Learner;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
-use headwater_host::{hidden, sys};
+use headwater_host::{hidden, signal, sys};
 use syscalls::{Sysno, syscall};
 
 /// Longest sleep beside other descriptors, in nanoseconds.
@@ -26,6 +26,12 @@ pub struct Signal {
     poke: AtomicI32,
     /// Whether it pays to look for a while before sleeping.
     pub learner: Learner,
+}
+
+/// Has who is about to sleep at the word see that it must not.
+fn change(word: usize) {
+    // SAFETY: a word that somebody is about to sleep at.
+    unsafe { &*(word as *const AtomicU32) }.fetch_add(1, Ordering::SeqCst);
 }
 
 impl Default for Signal {
@@ -73,10 +79,15 @@ impl Signal {
             .as_ref()
             .map_or(core::ptr::null(), |t| t as *const libc::timespec);
         let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the word lives as long as self; the time is null or valid.
-        let slept = unsafe { syscall!(Sysno::futex, self.word.as_ptr(), wait, seen, ts) };
+        let slept = match signal::begin_nap(change, (&raw const self.word).addr()) {
+            // SAFETY: the word lives as long as self; the time is null or valid.
+            true => unsafe { syscall!(Sysno::futex, self.word.as_ptr(), wait, seen, ts) }
+                .map_err(|e| e.into_raw()),
+            false => Err(libc::EINTR),
+        };
+        signal::end_nap();
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
-        match slept.map_err(|e| e.into_raw()) {
+        match slept {
             Err(errno @ (libc::EINTR | libc::ETIMEDOUT)) => Err(errno),
             _ => Ok(()),
         }

@@ -206,6 +206,8 @@ impl Socket {
                 let slice = match (all, has_port) {
                     (false, _) => SLICE,
                     (true, true) => CANCEL,
+                    // A handler may run right before.
+                    (true, false) if signal::handles() => CANCEL,
                     (true, false) => u64::MAX,
                 };
                 let until = until.min(sys::now().saturating_add(slice));

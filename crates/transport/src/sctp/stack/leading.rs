@@ -6,7 +6,7 @@ use std::sync::Arc;
 use headwater_channel::bell;
 use headwater_channel::wait::Outcome;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
-use headwater_host::{hidden, sys};
+use headwater_host::{hidden, signal, sys};
 
 use super::Stack;
 use crate::sctp::guarded::Guarded;
@@ -259,7 +259,12 @@ impl Stack {
         // Who lowers it from here on rings.
         let slept = if self.deadline.load(Ordering::SeqCst) >= until {
             let ns = (until != u64::MAX).then(|| until.saturating_sub(sys::now()));
-            sys::ppoll(&mut set, ns)
+            let slept = match signal::begin_nap(signal::ring, sleeper.bell as usize) {
+                true => sys::ppoll(&mut set, ns),
+                false => Err(libc::EINTR),
+            };
+            signal::end_nap();
+            slept
         } else {
             Ok(0)
         };
