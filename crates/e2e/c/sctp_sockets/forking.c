@@ -399,6 +399,27 @@ CASE(an_owner_execs_and_goes_on, "execve(2)") {
     become("an_owner_execs_and_goes_on", "image");
 }
 
+static void connect_and_see_the_end(void *with) {
+    struct address *to = with;
+    check_end(connected(*to));
+}
+
+/* The client comes to look when all is over. */
+CASE(a_connect_to_one_that_closes_at_once_succeeds, "connect(2)") {
+    int listener = listening(SOCK_STREAM);
+    struct address at = name_of(listener);
+    for (int i = 0; i < 5; i++) {
+        pid_t client = spawn(connect_and_see_the_end, &at);
+        struct pollfd p = {listener, POLLIN, 0};
+        check_eq(poll(&p, 1, 10000), 1);
+        check_eq(kill(client, SIGSTOP), 0);
+        check_eq(close(must(accept(listener, NULL, NULL))), 0);
+        sleep_ms(20);
+        check_eq(kill(client, SIGCONT), 0);
+        join(client);
+    }
+}
+
 CASE(a_spawned_program_has_the_socket, "posix_spawn(3)") {
     if (role()) {
         echo(70);
@@ -611,7 +632,7 @@ SUITE(BOTH(a_child_serves_what_the_parent_accepted), ENTRY(a_child_serves_while_
       ENTRY(calls_of_a_child_fail_when_the_owner_is_killed), ENTRY(system_in_between), ENTRY(a_grandchild_serves),
       ENTRY(an_exec_lets_go), ENTRY(a_worker_goes_on_when_its_parent_execs),
       ENTRY(what_is_not_shared_ends_with_the_process), ENTRY(an_exec_keeps_a_socket_that_only_this_process_has),
-      ENTRY(an_owner_execs_and_goes_on), ENTRY(a_spawned_program_has_the_socket), ENTRY(large_messages_to_and_from_a_child), ENTRY(a_child_polls),
+      ENTRY(an_owner_execs_and_goes_on), ENTRY(a_connect_to_one_that_closes_at_once_succeeds), ENTRY(a_spawned_program_has_the_socket), ENTRY(large_messages_to_and_from_a_child), ENTRY(a_child_polls),
       ENTRY(signals_and_timeouts_end_a_childs_wait), ENTRY(options_and_names_in_a_child),
       ENTRY(a_child_connects_a_bound_socket_of_the_parents), ENTRY(a_child_that_does_nothing_disturbs_nothing),
       ENTRY(a_child_has_sockets_of_its_own_too), ENTRY(a_fork_server_keeps_no_descriptors))

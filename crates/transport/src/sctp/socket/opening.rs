@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64};
 use headwater_host::sys;
+use headwater_sctp::event::Down;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
 
@@ -134,6 +135,10 @@ impl Socket {
             match core.assocs.get(&id) {
                 Some(assoc) if assoc.state == State::Calling => None,
                 Some(assoc) if assoc.state == State::Up => Some(Ok(())),
+                // It was there, and has ended in peace before we looked.
+                Some(assoc) if matches!(assoc.down, Some(Down::Shutdown | Down::Autoclose)) => {
+                    Some(Ok(()))
+                }
                 Some(assoc) => {
                     let errno = match (one, core.error) {
                         (true, told) if told != 0 => core::mem::take(&mut core.error),
