@@ -78,7 +78,14 @@ fn programs_run(lab: &Lab) {
 
 #[test]
 fn a_full_folder_costs_the_acceleration_only() {
-    needs!("root", "python3", "git", "redis-server", "redis-tools");
+    needs!(
+        "root",
+        "mounts",
+        "python3",
+        "git",
+        "redis-server",
+        "redis-tools"
+    );
     for there_before in [false, true] {
         let lab = Lab::new(Mode::Accelerated);
         let disk = lab.path("disk");
@@ -108,7 +115,14 @@ fn a_full_folder_costs_the_acceleration_only() {
 
 #[test]
 fn a_folder_that_fills_up_later_is_no_concern_of_those_who_run() {
-    needs!("root", "python3", "git", "redis-server", "redis-tools");
+    needs!(
+        "root",
+        "mounts",
+        "python3",
+        "git",
+        "redis-server",
+        "redis-tools"
+    );
     let lab = Lab::new(Mode::Accelerated);
     let disk = lab.path("disk");
     disk::small(&disk);

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 /// Ends the calling test, as one that was not run, unless everything named is there: packages of `programs.txt`, `root`
-/// (network devices, other users), `ipv6` (its loop-back address), `namespaces` (networks of one's own, by root or user
+/// (network devices, other users), `mounts` (file systems of one's own below the temporary folder, which a chroot may not allow), `ipv6` (its loop-back address), `namespaces` (networks of one's own, by root or user
 /// namespaces), `containers` (user namespaces too, which a chroot has not), `go` (a toolchain that compiles the peers) or
 /// `node` (with a current libuv).
 #[macro_export]
@@ -76,6 +76,7 @@ fn is_there(name: &str) -> bool {
 fn look(name: &str) -> bool {
     match name {
         "root" => is_user_zero() && makes_networks(&[]),
+        "mounts" => is_user_zero() && mounts_below(&env::temp_dir()),
         "namespaces" => makes_networks(&[]) || makes_networks(&["--map-root-user"]),
         "ipv6" => std::net::UdpSocket::bind("[::1]:0").is_ok(),
         "containers" => makes_networks(&["--user"]),
@@ -125,6 +126,18 @@ fn succeeds(program: &str, words: &[&str]) -> bool {
 /// Is a network of one's own permitted, with these words for unshare(1)?
 fn makes_networks(how: &[&str]) -> bool {
     succeeds("unshare", &[&["--net"], how, &["true"]].concat())
+}
+
+/// Can what is mounted below a folder be kept from everybody else? Some folder above it must be where something is mounted, which in a
+/// chroot(2) not even its root may be.
+fn mounts_below(folder: &Path) -> bool {
+    let mounted = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let points: Vec<&str> = mounted
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .collect();
+    let is_point = |at: &Path| points.iter().any(|point| Path::new(point) == at);
+    folder.ancestors().any(is_point)
 }
 
 /// Not told by who makes networks: that may be the root of a namespace of its own.

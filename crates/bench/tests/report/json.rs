@@ -130,7 +130,7 @@ fn samples_are_exported_by_arm_and_round() {
 /// A disk of its own that is too small, which root may have.
 #[test]
 fn a_full_disk_leaves_the_old_results_intact() {
-    headwater_testkit::needs!("root");
+    headwater_testkit::needs!("mounts");
     let folder = tempfile::tempdir().unwrap();
     assert!(small_disk(folder.path()));
     let path = folder.path().join("results.json");
@@ -162,20 +162,22 @@ fn a_full_disk_leaves_the_old_results_intact() {
 
 /// Mounts 64 KiB of memory on `folder`, for this thread alone; it goes when the thread ends.
 fn small_disk(folder: &Path) -> bool {
-    let folder = std::ffi::CString::new(folder.to_str().unwrap()).unwrap();
+    let path = |folder: &Path| std::ffi::CString::new(folder.to_str().unwrap()).unwrap();
+    // Of where something is mounted.
+    let makes_private = |at: &Path| {
+        let (at, none) = (path(at), std::ptr::null());
+        let how = libc::MS_REC | libc::MS_PRIVATE;
+        // SAFETY: the string ends with NUL and outlives the call.
+        unsafe { libc::mount(c"none".as_ptr(), at.as_ptr(), none, how, none.cast()) == 0 }
+    };
+    let at = path(folder);
     // SAFETY: the strings end with NUL and outlive the calls; a namespace of its own keeps the mount from everybody else.
     unsafe {
         libc::unshare(libc::CLONE_NEWNS) == 0
-            && libc::mount(
-                c"none".as_ptr(),
-                c"/".as_ptr(),
-                std::ptr::null(),
-                libc::MS_REC | libc::MS_PRIVATE,
-                std::ptr::null(),
-            ) == 0
+            && folder.ancestors().any(makes_private)
             && libc::mount(
                 c"tmpfs".as_ptr(),
-                folder.as_ptr(),
+                at.as_ptr(),
                 c"tmpfs".as_ptr(),
                 0,
                 c"size=64k".as_ptr().cast(),
