@@ -75,8 +75,8 @@ test: export STRICT := $(STRICT)
 test: build
 	scripts/programs install
 	rm -f "$$HEADWATER_NOT_RUN"
-	$(CARGO) test --workspace --profile testing --no-fail-fast $(CARGOFLAGS)
-	@scripts/programs table "$$HEADWATER_NOT_RUN"
+	$(CARGO) test --workspace --profile testing --no-fail-fast $(CARGOFLAGS); status=$$?; \
+		scripts/programs table "$$HEADWATER_NOT_RUN"; exit $$status
 
 loom:
 	RUSTFLAGS='--cfg loom' CARGO_PROFILE_RELEASE_LTO=off CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom \

@@ -78,7 +78,7 @@ fn show() -> Result<()> {
         }
     }
     if missing {
-        println!("\nFor redis and nginx too: apt-get install redis nginx wrk");
+        println!("\nFor redis and nginx too: apt-get install redis-server redis-tools nginx wrk");
     }
     Ok(())
 }

@@ -33,14 +33,24 @@ impl Sort {
             Sort::Bell => bell::may_be_eventfd(fd),
             Sort::Pipe => has_type(fd, libc::S_IFIFO),
             Sort::Local => {
-                let ask = |name| sys::sockopt::<i32>(fd, libc::SOL_SOCKET, name);
-                ask(libc::SO_DOMAIN) == Ok(libc::AF_UNIX)
-                    && ask(libc::SO_TYPE) == Ok(libc::SOCK_SEQPACKET)
+                is_of(fd, &[libc::AF_UNIX])
+                    && match sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_TYPE) {
+                        Err(libc::EBADF | libc::ENOTSOCK) => false,
+                        // One of UNIX it is, and nothing says that it is another.
+                        Err(_) => true,
+                        Ok(kind) => kind == libc::SOCK_SEQPACKET,
+                    }
             }
-            Sort::Inet => sys::sockopt(fd, libc::SOL_SOCKET, libc::SO_DOMAIN)
-                .is_ok_and(|domain| [libc::AF_INET, libc::AF_INET6].contains(&domain)),
+            Sort::Inet => is_of(fd, &[libc::AF_INET, libc::AF_INET6]),
         }
     }
+}
+
+/// Is it a socket of one of these families? Its own name tells too.
+fn is_of(fd: i32, families: &[i32]) -> bool {
+    let family = sys::sockopt(fd, libc::SOL_SOCKET, libc::SO_DOMAIN)
+        .or_else(|_| sys::sock_name(fd, false).map(|name| name.ss_family as i32));
+    family.is_ok_and(|family| families.contains(&family))
 }
 
 fn has_type(fd: i32, kind: libc::mode_t) -> bool {

@@ -124,13 +124,26 @@ pub fn netns() -> u64 {
     }
 }
 
-/// Learns it from a socket, which is far quicker than asking /proc. Kernels before 5.14 don't tell.
+/// Learns it from a socket, which is far quicker than asking /proc.
 pub fn learn_netns(socket: i32) {
     if NETNS.load(Ordering::Relaxed) == 0 {
-        let told = sys::sockopt::<u64>(socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE);
-        let learnt = told.unwrap_or_else(|_| sys::inode(c"/proc/self/ns/net"));
+        let learnt = match cookie(socket) {
+            Err(libc::EBADF | libc::ENOTSOCK) => return,
+            Err(_) => sys::inode(c"/proc/self/ns/net"),
+            Ok(told) => told,
+        };
         NETNS.store(learnt, Ordering::Relaxed);
     }
+}
+
+/// The one that a socket is in, which may have been made elsewhere.
+pub fn netns_of(socket: i32) -> u64 {
+    cookie(socket).unwrap_or_else(|_| netns())
+}
+
+/// Kernels before 5.14 don't tell: ENOPROTOOPT.
+fn cookie(socket: i32) -> sys::Result<u64> {
+    sys::sockopt(socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE)
 }
 
 /// Is this the child of a vfork (or of a raw clone), which shares our memory but is not us?

@@ -112,6 +112,9 @@ impl Version {
     }
 }
 
+/// How the file is opened. Somebody else's may have a lease, which is not waited for: fcntl(2), F_SETLEASE.
+const OPEN: i32 = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
+
 /// How often somebody else is waited for who is just writing the file, a millisecond each time.
 const PATIENCE: u32 = 50;
 
@@ -138,7 +141,10 @@ impl Shared {
         let path =
             |text: String| CString::new(text).map_err(|_| OpenError::Failed("file", libc::EINVAL));
         let short = path(format!("{folder}/{file}"))?;
-        if let Some(shared) = Shared::known(&short, size) {
+        let c = config::get();
+        // Where peers are named, a folder that was this user's own may have become a group's.
+        let may_be_shared = !c.peers.is_empty() && c.dir.is_some();
+        if !may_be_shared && let Some(shared) = Shared::known(&short, size) {
             return Ok(shared);
         }
         let access = enter(folder, create)?;
@@ -163,7 +169,7 @@ impl Shared {
     /// The memory that the name without a namespace leads to, if it is this user's own and in this namespace: another's
     /// segments have other tokens. Nobody else can have put a file of this user's there, so the folder is not looked at.
     fn known(path: &CString, size: usize) -> Option<Shared> {
-        let file = sys::open(path, libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC, 0).ok()?;
+        let file = sys::open(path, OPEN, 0).ok()?;
         let found = sys::fstat(file).ok().and_then(|st| {
             let ours = Access::of_file(&st) == Some(Access::Own);
             let record = recorded(file, MAGIC).filter(|_| ours)?;
@@ -196,8 +202,7 @@ impl Shared {
         create: bool,
     ) -> Result<Option<Shared>, OpenError> {
         let failed = |e| OpenError::Failed("file", e);
-        let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let flags = if create { flags | libc::O_CREAT } else { flags };
+        let flags = if create { OPEN | libc::O_CREAT } else { OPEN };
         let file = sys::open(path, flags, access.mode())
             .and_then(hidden::hide)
             .map_err(failed)?;
@@ -479,6 +484,27 @@ mod tests {
         assert_eq!(first_word(&two).load(Ordering::Relaxed), 7);
         // Its namespace may live.
         assert_eq!(std::fs::read(file(&folder)).unwrap(), record);
+    }
+
+    #[test]
+    fn a_lease_on_the_file_keeps_nobody_waiting() {
+        use std::os::fd::AsRawFd;
+        let (_dir, folder) = folder();
+        let made = Shared::open(&folder, "a", SIZE, true).unwrap();
+        hidden::close(made.file);
+        let held = std::fs::File::open(file(&folder)).unwrap();
+        /// Of <fcntl.h>.
+        const F_SETSIG: i32 = 10;
+        // SAFETY: integers only; SIGURG does nothing by default.
+        let leased = unsafe {
+            libc::fcntl(held.as_raw_fd(), F_SETSIG, libc::SIGURG) == 0
+                && libc::fcntl(held.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) == 0
+        };
+        assert!(leased, "{}", std::io::Error::last_os_error());
+        let opened = Shared::open(&folder, "a", SIZE, true);
+        assert_eq!(opened.err(), Some(OpenError::Failed("file", libc::EAGAIN)));
+        drop(held);
+        assert!(Shared::open(&folder, "a", SIZE, true).is_ok());
     }
 
     #[test]

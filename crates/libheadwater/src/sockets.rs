@@ -1,6 +1,6 @@
 //! Calls that make and shape connections.
 
-use headwater_host::{board, table};
+use headwater_host::{board, process, table};
 use headwater_sockets::options::Effect;
 use headwater_sockets::{life, options};
 use libc::{c_int, c_void, sockaddr, socklen_t};
@@ -87,9 +87,10 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
         return sctp::listen(h, backlog);
     }
     // What takes long comes first: clients may be there as soon as the kernel listens.
-    let ours = start::wants_sockets() && life::is_tcp(fd) && start::sockets();
+    let ours =
+        !process::is_confined() && start::wants_sockets() && life::is_tcp(fd) && start::sockets();
     if ours {
-        life::before_listening();
+        life::before_listening(fd);
     }
     let r = real::listen(fd, backlog);
     if r == 0 && ours {

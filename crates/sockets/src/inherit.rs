@@ -264,7 +264,7 @@ fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
         return (now.kind() == Kind::Socket).then_some(now);
     }
     let e = entry(h)?;
-    if identity(fd) != e.heir.inode || !crate::life::is_tcp(fd) {
+    if identity(fd) != e.heir.inode || crate::life::is_other(fd) {
         // An image in between, without the library, may have used the number for something else; or a child of vfork has.
         if !process::is_borrowed() {
             table::clear_if(fd, h);

@@ -18,7 +18,10 @@ use crate::{boards, holders, inherit, keeper, lend, link, look, switch, takeover
 // ---- coming ----
 
 /// Before listen(2) of a TCP socket.
-pub fn before_listening() {
+pub fn before_listening(fd: i32) {
+    if local(fd).is_some_and(|at| at.port != 0 && !config::get().port_allowed(at.port)) {
+        return;
+    }
     // A server gives up its root or its rights later.
     unwinder::load();
     boards::board();
@@ -153,13 +156,22 @@ pub fn is_ours(h: Handle) -> bool {
 }
 
 pub fn is_tcp(fd: i32) -> bool {
+    is_of_tcp(fd).unwrap_or_else(|_| {
+        counters::note(Reason::NoMemory);
+        false
+    })
+}
+
+/// Is it seen to be anything but a TCP socket?
+pub fn is_other(fd: i32) -> bool {
+    is_of_tcp(fd) == Ok(false)
+}
+
+/// Errors: the kernel does not tell.
+fn is_of_tcp(fd: i32) -> sys::Result<bool> {
     match sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) {
-        Err(libc::EBADF | libc::ENOTSOCK) => false,
-        Err(_) => {
-            counters::note(Reason::NoMemory);
-            false
-        }
-        Ok(protocol) => protocol == libc::IPPROTO_TCP,
+        Err(libc::EBADF | libc::ENOTSOCK) => Ok(false),
+        told => told.map(|protocol| protocol == libc::IPPROTO_TCP),
     }
 }
 

@@ -248,7 +248,11 @@ pub fn allocate() -> Option<u32> {
 fn has_memory(index: u32) -> bool {
     let at = core::mem::offset_of!(Arena, records) + index as usize * size_of::<Record>();
     let last = (at + size_of::<Record>() - 1) / PAGE * PAGE;
-    last < at.max(PAGE) || memory_of(index).is_none_or(|fd| sys::reserve(fd, last, PAGE).is_ok())
+    last < at.max(PAGE)
+        || memory_of(index).is_none_or(|fd| {
+            let len = PAGE.min(size_of::<Arena>() - last);
+            sys::reserve(fd, last, len).is_ok()
+        })
 }
 
 /// Gives a record back. Operations that are still in the kernel are those of a number that was closed, and find another

@@ -398,7 +398,7 @@ fn tuple_of(fd: i32, role: Role) -> Option<Tuple> {
     Some(Tuple {
         client,
         server,
-        netns: process::netns(),
+        netns: process::netns_of(fd),
     })
 }
 

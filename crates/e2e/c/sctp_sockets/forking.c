@@ -157,7 +157,7 @@ static void be_daemon(void *with) {
     struct pipeline *p = with;
     int listener = listening(SOCK_STREAM);
     struct address at = name_of(listener);
-    pid_t child = must(fork());
+    pid_t child = forked();
     if (child)
         _exit(0);
     setsid();
@@ -183,7 +183,7 @@ static void end_with_an_association(void *with) {
     check_eq(write(p->turn.fd[1], &at, sizeof at), (ssize_t)sizeof at);
     int fd = must(accept(listener, NULL, NULL));
     check_receive(fd, "before");
-    pid_t child = must(fork());
+    pid_t child = forked();
     if (child)
         exit(0);
     echo(fd);
@@ -239,7 +239,7 @@ CASE(a_parent_goes_on_when_the_child_is_killed, "fork(2)") {
 static void be_owner(void *with) {
     struct pipeline *p = with;
     int listener = listening(SOCK_STREAM);
-    pid_t child = must(fork());
+    pid_t child = forked();
     if (child)
         wait_for_death(NULL);
     turn_give(p->turn);
@@ -313,7 +313,7 @@ static void exec_with_a_worker(void *with) {
     struct pipeline *p = with;
     int listener = listening(SOCK_STREAM);
     struct address at = name_of(listener);
-    pid_t child = must(fork());
+    pid_t child = forked();
     if (!child) {
         check_eq(write(p->turn.fd[1], &at, sizeof at), (ssize_t)sizeof at);
         work(&listener);
@@ -337,7 +337,7 @@ static void end_with_a_client(void *with) {
     int listener = *(int *)with;
     int own = listening(SOCK_STREAM), fd = connected(name_of(listener));
     say(fd, "last words");
-    if (must(fork()))
+    if (forked())
         exit(0);
     sleep_ms(200);
     check_eq(close(own), 0);
@@ -383,7 +383,7 @@ CASE(an_owner_execs_and_goes_on, "execve(2)") {
     int listener = listening(SOCK_STREAM);
     struct address at = name_of(listener);
     check_eq(dup2(listener, 71), 71);
-    pid_t other = must(fork());
+    pid_t other = forked();
     if (other == 0) {
         close(listener), close(71);
         int fd = connected(at);

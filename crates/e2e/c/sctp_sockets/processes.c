@@ -52,7 +52,7 @@ CASE(fork_child_serves, "fork(2)") {
 CASE(fork_both_have_it, "fork(2)") {
     struct pair p = pair();
     struct turn turn = turn_new();
-    pid_t child = must(fork());
+    pid_t child = forked();
     if (child == 0) {
         check_send(p.client, "child");
         turn_take(turn);
@@ -70,7 +70,7 @@ CASE(fork_both_have_it, "fork(2)") {
 }
 CASE(fork_child_closes, "fork(2)") {
     struct pair p = pair();
-    pid_t child = must(fork());
+    pid_t child = forked();
     if (child == 0) {
         close(p.client), close(p.server), close(p.listener);
         _exit(0);
@@ -221,7 +221,7 @@ CASE(many_clients_are_processes, "RFC 6458 3") {
 }
 CASE(big_between_processes, "RFC 6458 3.1.4") {
     struct pair p = pair();
-    pid_t child = must(fork());
+    pid_t child = forked();
     if (child == 0) {
         close(p.server);
         char *text = patterned(180000, 9);
@@ -440,7 +440,7 @@ CASE(a_fork_beside_a_wait, "fork(2)") {
     struct pair p = pair();
     pthread_t t = start(receive_until_end, &p.server);
     sleep_ms(50);
-    pid_t child = must(fork());
+    pid_t child = forked();
     if (child == 0) {
         sleeps_soundly(p.server);
         check_eq(close(p.server), 0);

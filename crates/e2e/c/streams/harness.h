@@ -275,6 +275,14 @@ static UNUSED pid_t spawn(void (*run)(void *), void *with) {
     return child;
 }
 
+/* fork(2) for who goes on alone: no child is left behind that hangs. */
+static UNUSED pid_t forked(void) {
+    pid_t child = must(fork());
+    if (child == 0)
+        alarm(SECONDS);
+    return child;
+}
+
 /* The child has ended well; what it said is ours to say. */
 #define join(CHILD) \
     do { \

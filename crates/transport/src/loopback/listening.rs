@@ -443,10 +443,15 @@ impl Listening {
                 self.waiting.push_back(request);
             }
             Err(libc::EAGAIN) => {
-                if !watched {
-                    let _ = self.watch(fd, READABLE);
+                let heard_later = match watched {
+                    true => Ok(()),
+                    false => self.watch(fd, READABLE),
+                };
+                match heard_later {
+                    Ok(()) => self.silent.extend(socket),
+                    // It would never be heard.
+                    Err(errno) => self.could_not(errno),
                 }
-                self.silent.extend(socket);
             }
             Err(errno) => self.could_not(errno),
         }
@@ -504,7 +509,7 @@ impl Listening {
 pub fn is_lack(errno: sys::Errno) -> bool {
     matches!(
         errno,
-        libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS
+        libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS | libc::ENOSPC
     )
 }
 

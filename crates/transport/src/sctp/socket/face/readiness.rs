@@ -129,7 +129,7 @@ impl Descriptor for Sctps {
 
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {
         let open = get(h)?;
-        if open.watch.bell(&open.socket).is_none() {
+        if open.watch.bell(&open.socket).is_none() || open.watch.is_blind() {
             return Some(WITHOUT_BELL);
         }
         let mut slice = None;

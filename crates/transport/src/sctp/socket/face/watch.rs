@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use headwater_channel::bell;
-use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle};
 use headwater_host::{hidden, process, sys};
 use headwater_streams::head::wait::Want;
@@ -26,6 +26,8 @@ const WRITING: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u3
 pub struct Watch {
     /// The set; -1: nobody has asked for it.
     set: AtomicI32,
+    /// The kernel had no memory to watch a source: whoever waits looks by the clock.
+    blind: AtomicBool,
     /// The socket's changes when its sources were last looked at.
     seen: AtomicU64,
     inside: Guarded<Inside>,
@@ -115,6 +117,7 @@ impl Watch {
     pub fn new() -> Watch {
         Watch {
             set: AtomicI32::new(-1),
+            blind: AtomicBool::new(false),
             seen: AtomicU64::new(0),
             inside: Guarded::new(Inside {
                 own: -1,
@@ -145,10 +148,23 @@ impl Watch {
         };
         inside.own = own;
         inside.maker = process::pid();
-        add(set, own, ONCE);
-        inside.follow(set, socket);
+        if !add(set, own, ONCE) {
+            self.blind.store(true, Ordering::Relaxed);
+        }
+        self.follow(&mut inside, set, socket);
         self.set.store(set, Ordering::Release);
         Some(set)
+    }
+
+    /// Is there a source that the set does not tell of?
+    pub fn is_blind(&self) -> bool {
+        self.blind.load(Ordering::Relaxed)
+    }
+
+    fn follow(&self, inside: &mut Inside, set: i32, socket: &Socket) {
+        if !inside.follow(set, socket) {
+            self.blind.store(true, Ordering::Relaxed);
+        }
     }
 
     pub fn arm(&self, socket: &Socket, want: u32) {
@@ -156,7 +172,7 @@ impl Watch {
         inside.armed.change(want, 1);
         let set = self.set.load(Ordering::Relaxed);
         if set >= 0 {
-            inside.follow(set, socket);
+            self.follow(&mut inside, set, socket);
         }
         inside.settle(socket);
     }
@@ -179,7 +195,7 @@ impl Watch {
             return false;
         }
         let mut inside = self.inside.enter();
-        inside.follow(set, socket);
+        self.follow(&mut inside, set, socket);
         inside.settle(socket);
         true
     }
@@ -258,16 +274,14 @@ const READABLE: u32 = libc::EPOLLIN as u32;
 const ENDED: u32 = (libc::POLLERR | libc::POLLHUP) as u32;
 
 impl Inside {
-    /// Brings the set in line with the socket's sources.
-    fn follow(&mut self, set: i32, socket: &Socket) {
+    /// Brings the set in line with the socket's sources. False: there are some that it does not tell of.
+    fn follow(&mut self, set: i32, socket: &Socket) -> bool {
         let mut keys = Vec::with_capacity(self.keys.len() + 1);
         socket.sources(&mut |source| keys.push(key(&source)));
         if keys == self.keys {
-            return;
+            return true;
         }
-        if self.maker != process::pid() {
-            self.part(set);
-        }
+        let mut all = self.maker == process::pid() || self.part(set);
         let now: HashSet<Key> = keys.iter().copied().collect();
         self.members.retain_mut(|member| {
             let stays = now.contains(&member.key);
@@ -279,13 +293,16 @@ impl Inside {
         });
         let known: HashSet<Key> = self.keys.iter().copied().collect();
         for &key in keys.iter().filter(|key| !known.contains(key)) {
-            self.members.push(join(set, key));
+            let (member, told) = join(set, key);
+            self.members.push(member);
+            all &= told;
         }
         self.keys = keys;
+        all
     }
 
-    /// In a child: a set of its own, by the same number.
-    fn part(&mut self, set: i32) {
+    /// In a child: a set of its own, by the same number. False as for [`Inside::follow`].
+    fn part(&mut self, set: i32) -> bool {
         let replace = |fresh: sys::Result<i32>, number: i32| {
             if let Ok(fresh) = fresh {
                 let _ = sys::dup3(fresh, number, libc::O_CLOEXEC);
@@ -295,10 +312,11 @@ impl Inside {
         replace(new_set(), set);
         replace(bell::create(), self.own);
         self.maker = process::pid();
-        add(set, self.own, ONCE);
+        let mut all = add(set, self.own, ONCE);
         for member in self.members.iter().map(|m| m.key) {
-            join(set, member);
+            all &= join(set, member).1;
         }
+        all
     }
 
     fn settle(&mut self, socket: &Socket) {
@@ -346,23 +364,23 @@ fn key(source: &Source) -> Key {
     }
 }
 
-fn join(set: i32, key: Key) -> Member {
+/// Also: does the set tell of it?
+fn join(set: i32, key: Key) -> (Member, bool) {
     let mut member = Member {
         key,
         head: None,
         bell: -1,
         armed: Want(0),
     };
-    match key {
+    let told = match key {
         Key::Fd(fd) => add(set, fd, ONCE),
         Key::Near(_, shadow) => {
             member.head = member.near().and_then(head::get);
             member.bell = member.head.map_or(-1, Head::bell);
-            add(set, member.bell, ONCE);
-            add(set, shadow, END);
+            add(set, member.bell, ONCE) & add(set, shadow, END)
         }
-    }
-    member
+    };
+    (member, told)
 }
 
 fn leave(set: i32, member: &Member) {
@@ -376,9 +394,10 @@ fn leave(set: i32, member: &Member) {
     }
 }
 
-fn add(set: i32, fd: i32, events: u32) {
+/// False: the kernel does not take it.
+fn add(set: i32, fd: i32, events: u32) -> bool {
     if fd < 0 {
-        return;
+        return true;
     }
     let mut event = epoll_event {
         events,
@@ -389,8 +408,10 @@ fn add(set: i32, fd: i32, events: u32) {
     if added == Err(libc::EEXIST) {
         // Left from an earlier association by the same pipe: registering it anew makes an edge of what there is.
         // SAFETY: as above.
-        let _ = unsafe { sys::epoll_ctl(set, libc::EPOLL_CTL_MOD, fd, &mut event) };
+        return unsafe { sys::epoll_ctl(set, libc::EPOLL_CTL_MOD, fd, &mut event) }.is_ok();
     }
+    // What is closed already tells nothing.
+    !matches!(added, Err(libc::ENOMEM | libc::ENOSPC))
 }
 
 fn new_set() -> sys::Result<i32> {
