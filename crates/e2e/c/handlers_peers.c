@@ -48,26 +48,37 @@ static char control[CMSG_SPACE(sizeof(int))];
 static struct iovec letter = {bytes, 1};
 static struct msghdr rights = {.msg_iov = &letter, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
 static pid_t third;
-static void start_third(void) {
+static void start_third(void (*does)(void)) {
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, over));
     third = must(fork());
     if (third != 0)
         return;
     WORKS(recvmsg(over[1], &rights, 0));
     memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&rights)), sizeof fd);
-    for (int i = 0; i < WARM; i++)
-        exchange(0);
+    does();
     WORKS(close(fd));
     _exit(0);
 }
-static void pass_here(void) {
+static void exchange_all(void) {
+    for (int i = 0; i < WARM; i++)
+        exchange(0);
+}
+static struct mmsghdr letters;
+static void hand_over(int many) {
     struct cmsghdr *c = CMSG_FIRSTHDR(&rights);
     c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    WORKS(sendmsg(over[0], &rights, 0));
+    letters.msg_hdr = rights;
+    if (many)
+        WORKS(sendmmsg(over[0], &letters, 1, 0));
+    else
+        WORKS(sendmsg(over[0], &rights, 0));
     WORKS(close(fd));
+    close(over[0]), close(over[1]);
     await_child(third);
 }
+static void pass_here(void) { hand_over(0); }
+static void pass_many_here(void) { hand_over(1); }
 static void pass_there(void) {
     for (int i = 0; i < WARM; i++)
         exchange(1);
@@ -188,6 +199,23 @@ static void unread_there(void) {
     WORKS(close(fd));
 }
 
+/* To a third process with bytes unread, of a peer that is busy elsewhere. */
+static void read_what_was_left(void) {
+    for (number = 0; number < 1000; number += result)
+        if (DO(read(fd, bytes, 1000 - number)) <= 0)
+            fail("not the whole");
+}
+static void relay_here(void) {
+    await_peer();
+    hand_over(0);
+    tell_peer();
+}
+static void relay_there(void) {
+    WORKS(write(fd, bytes, 1000));
+    together();
+    expect_end();
+}
+
 /* The peer is killed with bytes in shared memory. */
 static void killed_here(void) {
     await_peer();
@@ -207,7 +235,7 @@ static void killed_there(void) {
 
 static const struct {
     void (*here)(void), (*there)(void);
-} acts[] = {{whole_here, whole_there}, {pass_here, pass_there},     {images_here, images_there}, {full_here, full_there},
+} acts[] = {{whole_here, whole_there}, {pass_here, pass_there}, {pass_many_here, pass_there}, {relay_here, relay_there}, {images_here, images_there}, {full_here, full_there},
             {shut_here, shut_there},   {left_here, left_there},     {other_here, other_there},   {unread_here, unread_there},
             {killed_here, killed_there}};
 enum { ACTS = sizeof acts / sizeof acts[0] };
@@ -235,8 +263,10 @@ static void play(const char *room) {
     close(up[1]), close(down[0]);
     to_peer = down[1], from_peer = up[0];
     for (int i = 0; i < ACTS; i++) {
-        if (acts[i].here == pass_here)
-            start_third();
+        if (acts[i].there == pass_there)
+            start_third(exchange_all);
+        if (acts[i].here == relay_here)
+            start_third(read_what_was_left);
         meet_here();
         acts[i].here();
     }

@@ -149,6 +149,7 @@ fn search(wanted: &mut [Wanted]) -> Told {
     told
 }
 
+#[inline(never)]
 fn process(proc: &Folder, pid: i32, wanted: &mut [Wanted]) -> Told {
     let mut room = [0u8; 32];
     let descriptors = match Folder::open(proc.0, name(&mut room, pid, "/fd")?) {
@@ -272,6 +273,8 @@ struct Process {
 }
 
 impl Process {
+    // Apart: signal handlers may have little stack.
+    #[inline(never)]
     fn read(proc: &Folder, pid: i32) -> Result<Process, i32> {
         let mut room = [0u8; 32];
         let name = name(&mut room, pid, "/stat").ok_or(libc::EINVAL)?;
