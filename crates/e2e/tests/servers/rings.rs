@@ -1,5 +1,8 @@
 //! Servers over liburing and libuv.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use headwater_e2e::{Lab, both, compile, network};
 use headwater_testkit::needs;
 
@@ -41,6 +44,74 @@ for end in ends:
     end.shutdown(socket.SHUT_WR)
     assert end.recv(1) == b''
 print(sums)
+";
+
+/// liburing's own example for TCP: it sends for a second, with and without copies.
+#[test]
+fn liburings_own_example_sends() {
+    needs!("liburing-dev", "python3");
+    for zero_copy in ["-z0", "-z1"] {
+        let lab = both(|lab: &Lab| {
+            let program = lab.path("send-zerocopy");
+            let mut cc = Command::new("cc");
+            cc.args(["-O1", "-o"]).arg(&program).arg(example(lab));
+            let built = cc.args(["-luring", "-pthread"]).status();
+            assert!(built.expect("a C compiler").success());
+            let port = network::free_port();
+            let mut server = lab.command("/usr/bin/python3");
+            server.args(["-c", COUNT, &port.to_string()]);
+            let server = lab.serve(server, port);
+            let mut client = lab.command(&program);
+            client.args(["-4", "-D127.0.0.1", "-t1", "-n4", "-s4000", zero_copy]);
+            client.arg(format!("-p{port}")).arg("tcp");
+            let client = lab.run(client);
+            // tx=PACKETS (MB=..), ...
+            let said = client.err.trim().to_string();
+            let sent: u64 = said
+                .split_once("MB=")
+                .and_then(|(_, rest)| rest.split_once(')')?.0.parse().ok())
+                .expect(&said);
+            let heard = server.finish().text();
+            let (count, letters) = heard.trim().split_once(' ').expect(&heard);
+            let count: u64 = count.parse().expect("a number");
+            assert_eq!(count >> 20, sent, "{said}: {heard}");
+            assert!(sent > 0);
+            letters.to_string()
+        });
+        lab.assert_not_carried();
+        let text = lab.lines_text();
+        assert!(text.contains("\"io-uring\":"), "{text}");
+    }
+}
+
+/// As the package brings it; where documents are not installed with packages, out of the package.
+fn example(lab: &Lab) -> PathBuf {
+    let name = "usr/share/doc/liburing-dev/examples/send-zerocopy.c";
+    let installed = Path::new("/").join(name);
+    if installed.exists() {
+        return installed;
+    }
+    let folder = lab.path("package");
+    std::fs::create_dir(&folder).expect("the lab's folder is writable");
+    let mut fetch = Command::new("sh");
+    fetch.args(["-c", "apt-get download liburing-dev && dpkg -x *.deb ."]);
+    let fetched = fetch.current_dir(&folder).status();
+    assert!(
+        fetched.expect("a shell").success(),
+        "the package's examples"
+    );
+    folder.join(name)
+}
+
+/// Counts what one connection brings, and says which letters there were.
+const COUNT: &str = "
+import socket, sys
+end, _ = socket.create_server(('127.0.0.1', int(sys.argv[1]))).accept()
+count, letters = 0, set()
+while piece := end.recv(1 << 16):
+    count += len(piece)
+    letters.update(piece)
+print(count, bytes(sorted(letters)))
 ";
 
 /// libuv as the distribution has it. Debian 12's is 1.44, which waits by epoll alone; later ones have a ring for their changes of
