@@ -92,7 +92,27 @@ thread_local! {
     /// One with SA_RESTART ends it too.
     static RESTARTED_ENDS: Cell<bool> = const { Cell::new(false) };
     /// How this thread is kept from a sleep that it is about to begin.
-    static NAP: Cell<Option<(Wake, usize)>> = const { Cell::new(None) };
+    static NAP: Cell<Option<Nap>> = const { Cell::new(None) };
+}
+
+#[derive(Clone, Copy)]
+struct Nap {
+    wake: Wake,
+    at: usize,
+    /// An address in the stack frame of who sleeps.
+    frame: usize,
+}
+
+impl Nap {
+    /// Does whoever sleeps stand on the stack still? A cancelled thread, or a C++ exception, leaves without a word.
+    unsafe fn stands(&self, context: *mut libc::c_void) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        let stack = (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs[libc::REG_RSP as usize]
+            as usize;
+        #[cfg(not(target_arch = "x86_64"))]
+        let stack = (context, 0).1;
+        stack < self.frame
+    }
 }
 
 /// Has a sleep end at once, whether it has begun or is about to. Async-signal-safe.
@@ -126,9 +146,12 @@ pub fn begin_wait_for_any() {
 
 /// Right before this thread sleeps in the kernel. False: it was interrupted, and is not to. A handler that interrupts from here on
 /// has `wake(at)` called, since the kernel may not have begun yet. Until [`end_nap`], `at` stays valid.
-#[inline]
+// Inlined: the frame is the caller's.
+#[inline(always)]
 pub fn begin_nap(wake: Wake, at: usize) -> bool {
-    NAP.with(|n| n.set(Some((wake, at))));
+    let here = 0u8;
+    let frame = (&raw const here).addr();
+    NAP.with(|n| n.set(Some(Nap { wake, at, frame })));
     compiler_fence(Ordering::SeqCst);
     if interrupted() {
         end_nap();
@@ -306,7 +329,7 @@ unsafe extern "C-unwind" fn wrapper(
         return hand_back(signal, info);
     }
     // A wait inside the handler has others.
-    let nap = NAP.with(Cell::take);
+    let nap = NAP.with(Cell::take).filter(|nap| nap.stands(context));
     let restarted_ends = RESTARTED_ENDS.with(Cell::get);
     let interrupts = !action.has(RESTART) || restarted_ends;
     if interrupts {
@@ -330,11 +353,11 @@ unsafe extern "C-unwind" fn wrapper(
     NAP.with(|n| n.set(nap));
     if interrupts {
         INTERRUPTED.with(|i| i.set(true));
-        if let Some((wake, at)) = nap
+        if let Some(nap) = nap
             && !process::is_confined()
         {
             let errno = crate::next::errno();
-            wake(at);
+            (nap.wake)(nap.at);
             crate::next::set_errno(errno);
         }
     }
@@ -504,7 +527,6 @@ mod tests {
     #[test]
     fn a_signal_between_the_last_look_and_the_sleep_ends_it() {
         let bell = bell::create().unwrap();
-        let nap = || begin_nap(ring, bell as usize);
         for (handler, flags, ends, any_ends) in [
             (nothing as extern "C" fn(i32), 0, true, true),
             (nothing, libc::SA_RESTART, false, true),
@@ -517,7 +539,7 @@ mod tests {
                 (begin_wait_for_any as fn(), any_ends),
             ] {
                 begin();
-                assert!(nap());
+                assert!(begin_nap(ring, bell as usize));
                 interrupt();
                 assert_eq!((is_woken(bell), interrupted()), (ends, ends));
                 end_nap();
@@ -526,7 +548,7 @@ mod tests {
 
                 begin();
                 interrupt();
-                assert_eq!(nap(), !ends);
+                assert_eq!(begin_nap(ring, bell as usize), !ends);
                 assert!(!is_woken(bell));
                 end_nap();
             }
@@ -534,9 +556,26 @@ mod tests {
         // Who leaves a handler for good naps no more.
         begin_wait();
         handle(nothing, 0);
-        assert!(nap());
+        assert!(begin_nap(ring, bell as usize));
         jumped();
         interrupt();
         assert!(!is_woken(bell));
+        // Nor who is cancelled, or left by an exception.
+        leaves_without_a_word(bell);
+        interrupt();
+        assert!(!cfg!(target_arch = "x86_64") || !is_woken(bell));
+    }
+
+    #[inline(never)]
+    fn leaves_without_a_word(bell: i32) {
+        let deep = core::hint::black_box([0u8; 16384]);
+        leaves_deeply(bell);
+        core::hint::black_box(&deep);
+    }
+
+    #[inline(never)]
+    fn leaves_deeply(bell: i32) {
+        begin_wait();
+        assert!(begin_nap(ring, bell as usize));
     }
 }

@@ -128,6 +128,7 @@ impl Sink for Pipe {
 pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
+    signal::begin_wait();
     let waits = sys::fcntl(to, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_NONBLOCK == 0);
     let flags = flags | if waits { 0 } else { libc::SPLICE_F_NONBLOCK };
     let mut pipe = Pipe {
@@ -195,14 +196,27 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
     })
 }
 
+/// How long a wait lasts in which a signal may be missed, in nanoseconds.
+const AWAKE: u64 = 100_000_000;
+
 unsafe fn await_room(pipe: i32) -> Result<(), i32> {
     let mut p = libc::pollfd {
         fd: pipe,
         events: libc::POLLOUT,
         revents: 0,
     };
-    let n = next::ppoll(&mut p, 1, core::ptr::null(), core::ptr::null());
-    if n < 0 && (next::errno() != EINTR || signal::interrupted()) {
+    // A handler may run right before.
+    let slice = sys::timespec(AWAKE);
+    let slice = if signal::handles() {
+        &raw const slice
+    } else {
+        core::ptr::null()
+    };
+    let n = next::ppoll(&mut p, 1, slice, core::ptr::null());
+    if signal::interrupted() {
+        return Err(EINTR);
+    }
+    if n < 0 && next::errno() != EINTR {
         return Err(next::errno());
     }
     Ok(())

@@ -79,6 +79,7 @@ impl Remote {
     }
 
     pub fn connect(&self, socket: &Socket, addr: &[u8]) -> sys::Result<()> {
+        signal::begin_wait();
         let begin = || self.ask(self.asking(Verb::Connect).bytes(addr)).map(drop);
         match begin() {
             Err(libc::EINPROGRESS) if socket.may_wait(0) => {}
@@ -101,6 +102,7 @@ impl Remote {
     }
 
     fn await_connection(&self, socket: &Socket) -> sys::Result<()> {
+        signal::begin_wait();
         let until = self.until(socket, libc::SO_SNDTIMEO);
         match self.wait(socket, OUT, until) {
             Err(libc::EAGAIN) => return Err(libc::EINPROGRESS),
@@ -320,6 +322,7 @@ impl Remote {
         mut attempt: impl FnMut() -> sys::Result<T>,
     ) -> sys::Result<T> {
         let mut until = None;
+        signal::begin_wait();
         loop {
             match attempt() {
                 Err(libc::EAGAIN) if socket.may_wait(flags) => {}
@@ -334,9 +337,8 @@ impl Remote {
         }
     }
 
-    /// EAGAIN: the time is over; EINTR.
+    /// EAGAIN: the time is over; EINTR: a handler that ends the call ran since `begin_wait`.
     fn wait(&self, socket: &Socket, want: u32, until: u64) -> sys::Result<()> {
-        signal::begin_wait();
         loop {
             if self.look(socket, want)? != 0 {
                 return Ok(());
@@ -352,7 +354,9 @@ impl Remote {
             }];
             // Another thread may take a ring that was for this one.
             match sys::ppoll(&mut set, Some((until - now).min(SLICE))) {
-                Err(libc::EINTR) if !signal::interrupted() => {}
+                // A handler may have run right before.
+                _ if signal::interrupted() => return Err(libc::EINTR),
+                Err(libc::EINTR) => {}
                 slept => slept.map(drop)?,
             }
         }
@@ -394,7 +398,8 @@ fn connects(level: i32, name: i32) -> bool {
 
 fn nap(ns: u64) -> sys::Result<()> {
     match sys::ppoll(&mut [], Some(ns)) {
-        Err(libc::EINTR) if !signal::interrupted() => Ok(()),
+        _ if signal::interrupted() => Err(libc::EINTR),
+        Err(libc::EINTR) => Ok(()),
         slept => slept.map(drop),
     }
 }
