@@ -55,7 +55,7 @@ help:
 	@echo 'make build     target/release/headwater and target/release/libheadwater.so'
 	@echo 'make test      every test; installs what they use; STRICT=1 fails where something is missing'
 	@echo 'make loom      the memory-model checks of the channel'
-	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each'
+	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each; sequences of calls, natively and with the library, as long'
 	@echo 'make soak      what takes long: ten thousand kills under load; a million connections through a server that reloads; every'
 	@echo '               call of ours failing; ten million mutations by a hostile peer, under AddressSanitizer'
 	@echo 'make lint      formatting and clippy'
@@ -82,15 +82,18 @@ loom:
 	RUSTFLAGS='--cfg loom' CARGO_PROFILE_RELEASE_LTO=off CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom \
 		$(CARGO) test -p headwater-channel --release --lib $(CARGOFLAGS) loom
 
-# With cargo-fuzz and a nightly compiler where they are installed, else by plain loops over bytes by chance.
-fuzz:
+# With cargo-fuzz and a nightly compiler where they are installed, else by plain loops over bytes by chance. Then sequences of calls.
+fuzz: build
 	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then \
 		for target in $$(cd fuzz && $(CARGO) +nightly fuzz list); do \
 			ASAN_OPTIONS=detect_leaks=0 $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(SECONDS) || exit 1; \
 		done; \
 	else \
-		HEADWATER_FUZZ_SECONDS=$(SECONDS) $(CARGO) test -p headwater-fuzz --profile testing $(CARGOFLAGS); \
+		HEADWATER_FUZZ_SECONDS=$(SECONDS) $(CARGO) test -p headwater-fuzz --profile testing $(CARGOFLAGS) || exit 1; \
 	fi
+	for mix in transfer ready blocked processes all; do \
+		$(CARGO) run -q -p headwater-differential --profile testing $(CARGOFLAGS) -- --mix $$mix --seconds $(SECONDS) || exit 1; \
+	done
 
 # RUSTC_BOOTSTRAP: the sanitizer's option is not stable, its runtime comes with the toolchain. It keeps what was freed for a while:
 # little, since the test looks whether memory grows.

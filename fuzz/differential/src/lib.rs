@@ -1,0 +1,18 @@
+//! Sequences of calls by chance, run on the plain kernel and under Headwater. What differs is a fault.
+//!
+//! ```text
+//!   script::generate ── Script ─┬─ natively, as often as its answers vary ─ the answers there may be ─┐
+//!                               └─ with the library preloaded ───────────── an answer ───────────────┴─ compare
+//!                                                                                                          │ differs, also when slow
+//!                                                              shrink ── a script, and a program in C ─────┘
+//! ```
+//!
+//! `c/steps.c` runs the scripts.
+
+pub mod machine;
+pub mod program;
+pub mod script;
+pub mod shrink;
+
+pub use machine::{Machine, Verdict};
+pub use script::{Mix, Script};

@@ -1,0 +1,168 @@
+//! `make fuzz`: sequences of calls by chance, natively and under Headwater.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use headwater_differential::{Machine, Mix, Script, Verdict, program, script, shrink};
+use headwater_e2e::{chance, network};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Runs sequences of calls natively and under Headwater, and tells where they differ
+#[derive(Parser)]
+struct Arguments {
+    /// How long
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// What the sequences are made of
+    #[arg(long, value_enum, default_value_t = Mix::All)]
+    mix: Mix,
+    /// The first sequence's number; HEADWATER_SEED, or the time, where it is not given
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Sequences at a time
+    #[arg(long, default_value_t = 4)]
+    jobs: usize,
+    /// Folder for what differs: a script and a program in C each
+    #[arg(long, default_value = "differences")]
+    out: PathBuf,
+    /// Stop after so many differences
+    #[arg(long, default_value_t = 1)]
+    most: usize,
+    /// Scripts to run instead of sequences by chance
+    scripts: Vec<PathBuf>,
+}
+
+fn main() -> std::process::ExitCode {
+    let arguments = Arguments::parse();
+    network::isolate();
+    let found = match arguments.scripts.is_empty() {
+        true => search(&arguments),
+        false => replay(&arguments.scripts),
+    };
+    match found {
+        0 => std::process::ExitCode::SUCCESS,
+        _ => std::process::ExitCode::FAILURE,
+    }
+}
+
+fn replay(scripts: &[PathBuf]) -> usize {
+    let machine = Machine::new();
+    let differs = scripts.iter().filter(|file| {
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(e) => {
+                eprintln!("{}: {e}", file.display());
+                return true;
+            }
+        };
+        let script: Script = match text.parse() {
+            Ok(script) => script,
+            Err(e) => {
+                eprintln!("{}: {e}", file.display());
+                return true;
+            }
+        };
+        let verdict = machine.judge(&script);
+        match &verdict {
+            Verdict::Differs { .. } => println!("{} differs:\n{}", file.display(), verdict.tell()),
+            other => println!("{}: {other:?}", file.display()),
+        }
+        verdict.differs()
+    });
+    differs.count()
+}
+
+fn search(arguments: &Arguments) -> usize {
+    let seed = arguments.seed.unwrap_or_else(chance::seed);
+    println!("mix {:?}, from seed {seed} on", arguments.mix);
+    let bar = ProgressBar::new(arguments.seconds);
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} s  {msg}").expect("a template");
+    bar.set_style(style);
+    let begun = Instant::now();
+    let over = || begun.elapsed() > Duration::from_secs(arguments.seconds);
+    let next = AtomicU64::new(seed);
+    let [run, varied, carried] = [const { AtomicU64::new(0) }; 3];
+    let found = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.jobs {
+            scope.spawn(|| {
+                network::isolate();
+                let machine = Machine::new();
+                while !over() && found.lock().expect("not poisoned").len() < arguments.most {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let script = script::generate(arguments.mix, seed);
+                    let verdict = machine.judge(&script);
+                    run.fetch_add(1, Ordering::Relaxed);
+                    carried.fetch_add(machine.carried(), Ordering::Relaxed);
+                    machine.forget_statistics();
+                    match verdict {
+                        Verdict::Same => {}
+                        Verdict::Varies => {
+                            varied.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Verdict::Differs { .. } => {
+                            let name = format!("{seed}");
+                            found.lock().expect("not poisoned").push(seed);
+                            say(&bar, &format!("seed {seed} differs, making it shorter"));
+                            keep(arguments, &machine, &name, &script, &bar);
+                        }
+                    }
+                    let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
+                    bar.set_position(begun.elapsed().as_secs().min(arguments.seconds));
+                    bar.set_message(format!(
+                        "{} sequences, {} of them not the same natively, {} ends carried",
+                        count(&run),
+                        count(&varied),
+                        count(&carried)
+                    ));
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let found = found.into_inner().expect("not poisoned");
+    println!(
+        "{} sequences in {} s, {} of them not the same natively, {} ends carried, {} differ",
+        run.into_inner(),
+        begun.elapsed().as_secs(),
+        varied.into_inner(),
+        carried.into_inner(),
+        found.len()
+    );
+    found.len()
+}
+
+/// Makes it shorter, and writes it down.
+fn keep(arguments: &Arguments, machine: &Machine, name: &str, whole: &Script, bar: &ProgressBar) {
+    let short = shrink::shrink(machine, whole, |steps| {
+        bar.set_message(format!("seed {name}: {steps} steps"));
+    });
+    let verdict = machine.look(&short, true);
+    if !verdict.differs() {
+        say(bar, &format!("seed {name}: not seen again"));
+        return;
+    }
+    let told = verdict.tell();
+    say(
+        bar,
+        &format!("seed {name}, mix {:?}:\n{told}", arguments.mix),
+    );
+    let write = |extension: &str, text: String| {
+        let file = arguments.out.join(format!("{name}.{extension}"));
+        if let Err(e) =
+            std::fs::create_dir_all(&arguments.out).and_then(|()| std::fs::write(&file, text))
+        {
+            say(bar, &format!("{}: {e}", file.display()));
+        }
+    };
+    write("script", short.to_string());
+    write("c", program::of(&short, &told));
+}
+
+/// The bar itself says nothing where there is no terminal.
+fn say(bar: &ProgressBar, text: &str) {
+    bar.suspend(|| println!("{text}"));
+}
