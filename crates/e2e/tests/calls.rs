@@ -34,9 +34,9 @@ macro_rules! cases {
 }
 
 cases!(epoll: level, edge, oneshot, oneshot_taken, exclusive, out_full, rdhup, rdhup_edge, two_sets, nested, dup, dup_stays, fork_set, stall, stall_level,
-    short_read, pwait2);
+    short_read, pwait2, beside);
 cases!(epoll_threads: add_while_asleep, change_while_asleep, pool, others, errors, ends, closed, many, early);
-cases!(poll: polls, ppolls, selects, room, ends, large, directions);
+cases!(poll: polls, beside, ppolls, selects, room, ends, large, directions);
 cases!(transfer: messages, peek, waitall, peek_all, trunc, dontwait, timeouts, counts, vectors, file, urgent, pieces, empty);
 cases!(ends: half, both_halves, read_half, wake_by_shutdown, close_after_write, unread, unread_rest, unread_exit, pipe,
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);

@@ -24,6 +24,7 @@ use crate::{next, process, sys};
 /// epoll's bits for behaviour rather than readiness.
 const MODES: u32 =
     (libc::EPOLLET | libc::EPOLLONESHOT | libc::EPOLLEXCLUSIVE | libc::EPOLLWAKEUP) as u32;
+const IN: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 const ET: u32 = libc::EPOLLET as u32;
 const ONESHOT: u32 = libc::EPOLLONESHOT as u32;
 const MAX_SETS: usize = 4096;
@@ -340,7 +341,7 @@ impl Descriptor for Sets {
             set.see_wait();
             set.any_ready()
         });
-        if ready { want & libc::POLLIN as u32 } else { 0 }
+        if ready { want & IN } else { 0 }
     }
     fn arm(&self, h: Handle, _want: u32) {
         arm_set(h);

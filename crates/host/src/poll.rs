@@ -3,17 +3,19 @@
 //! One look at the shared memory; if nothing is ready, a spin while it pays; then arm, fence, look again, and wait in the
 //! kernel on shadows and doorbells. Functions that wait own nothing that needs dropping: a cancelled thread may leave them.
 
+use core::cell::Cell;
+
 use headwater_channel::wait::{Learner, Outcome};
 use libc::{pollfd, sigset_t};
 
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sync::{Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
 use crate::{idle, next, signal, sys};
 
 /// Sets up to this size are handled on the stack.
 const SMALL: usize = 64;
-/// A set in which shared memory had something is still shown to the kernel every so many calls.
-const KERNEL_EVERY: u32 = 16;
+/// A set in which shared memory had something is shown to the kernel too if it was not for so long, in nanoseconds.
+const KERNEL_AFTER: u64 = 4_000;
 /// Looks at shared memory between two looks at the kernel while spinning.
 const KERNEL_SPIN: u32 = 400;
 /// Longest sleep on a descriptor whose end other processes share.
@@ -21,7 +23,32 @@ pub const SHARED_SLICE: u64 = 500_000_000;
 
 thread_local! {
     static LEARNER: Learner = const { Learner::new() };
-    static CALLS: AtomicU32 = const { AtomicU32::new(0) };
+    static SHOWN: Cell<Shown> = const { Cell::new(Shown { set: 0, at: 0 }) };
+}
+
+/// Which set this thread showed to the kernel last, and when.
+#[derive(Clone, Copy)]
+struct Shown {
+    set: u64,
+    at: u64,
+}
+
+impl Shown {
+    /// Notes that `fds` are shown to the kernel, if they have not been for a while.
+    fn is_due(fds: &[pollfd]) -> bool {
+        let mix = |h: u64, p: &pollfd| {
+            let entry = (p.fd as u32 as u64) << 16 | p.events as u16 as u64;
+            (h.rotate_left(23) ^ entry).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        };
+        let set = fds.iter().fold(fds.len() as u64, mix);
+        let at = sys::now();
+        let last = SHOWN.with(Cell::get);
+        let due = last.set != set || at.saturating_sub(last.at) >= KERNEL_AFTER;
+        if due {
+            SHOWN.with(|s| s.set(Shown { set, at }));
+        }
+        due
+    }
 }
 
 struct Carried {
@@ -45,11 +72,7 @@ pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset
     loop {
         let ready = look(fds);
         if ready > 0 {
-            let due = CALLS.with(|c| {
-                let n = c.load(Ordering::Relaxed).wrapping_add(1);
-                c.store(n, Ordering::Relaxed);
-                n.is_multiple_of(KERNEL_EVERY)
-            }) || has_stream(fds);
+            let due = has_stream(fds) || Shown::is_due(fds);
             return if due { ready + look_kernel(fds) } else { ready };
         }
         if timeout == Some(0) {
@@ -77,7 +100,7 @@ pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset
     }
 }
 
-/// Streams promise what poll(2) says of sets: all that is ready is reported. Sockets only promise not to forget any.
+/// Streams promise what poll(2) says of sets: all that is ready is reported. Of sockets all that was ready a little before.
 fn has_stream(fds: &[pollfd]) -> bool {
     let is_stream = |p: &pollfd| {
         table::lookup(p.fd).is_some_and(|h| matches!(h.kind(), Kind::Stream | Kind::Sctp))
@@ -108,8 +131,11 @@ fn look_kernel(fds: &mut [pollfd]) -> i32 {
         for (k, p) in kernel.iter_mut().zip(chunk.iter()) {
             *k = kernel_side(p);
         }
-        if sys::ppoll(&mut kernel[..chunk.len()], Some(0)).is_err() {
-            continue;
+        match sys::ppoll(&mut kernel[..chunk.len()], Some(0)) {
+            Err(_) => continue,
+            Ok(0) => {}
+            // It holds at the next call too, as like as not.
+            Ok(_) => SHOWN.with(|s| s.set(Shown { set: 0, at: 0 })),
         }
         for (k, p) in kernel.iter().zip(chunk) {
             more += merge(p, k.revents) as i32;

@@ -74,6 +74,16 @@ fn is_stale(fd: c_int, h: Handle, r: Result<usize, i32>) -> bool {
     matches!(r, Err(libc::ENOTSOCK | libc::EBADF)) && crate::files::is_stale(fd, h)
 }
 
+fn refuse(errno: c_int) -> ssize_t {
+    next::set_errno(errno);
+    -1
+}
+
+/// The length of an address that is no length.
+fn is_negative<T>(name: *const T, len: socklen_t) -> bool {
+    !name.is_null() && (len as i32) < 0
+}
+
 /// What a call for many messages has moved.
 unsafe fn bytes_of(msgs: *const libc::mmsghdr, n: ssize_t) -> usize {
     (0..n as usize)
@@ -283,6 +293,9 @@ unless_foreign! {
         });
         // A connected stream names no sender.
         if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
+            if is_negative(from, *len) {
+                return refuse(libc::EINVAL);
+            }
             *len = 0;
         }
         r
@@ -301,6 +314,9 @@ unless_foreign! {
         if let Some(h) = sctp::at(fd) {
             return sctp::sendto(h, &one(buf, n), flags, to, len);
         }
+        if !to.is_null() && len as usize > size_of::<libc::sockaddr_storage>() && is_socket(fd) {
+            return refuse(libc::EINVAL);
+        }
         give(fd, &one(buf, n), flags, &|fd, v| {
             real::sendto(fd, v[0].iov_base, v[0].iov_len, flags, to, len)
         })
@@ -316,9 +332,16 @@ unless_foreign! {
         if table::socket(fd).is_none() || msg.is_null() {
             return real::recvmsg(fd, msg, flags);
         }
-        let Some(v) = many((*msg).msg_iov, (*msg).msg_iovlen) else {
-            return real::recvmsg(fd, msg, flags);
+        let v = match (*msg).msg_iovlen {
+            0 => &[],
+            n => match many((*msg).msg_iov, n) {
+                Some(v) => v,
+                None => return real::recvmsg(fd, msg, flags),
+            },
         };
+        if is_negative((*msg).msg_name, (*msg).msg_namelen) {
+            return refuse(libc::EINVAL);
+        }
         let by_kernel = Cell::new(false);
         // By the kernel come control messages too.
         let r = take(fd, v, flags, &|fd, v| {
@@ -334,7 +357,7 @@ unless_foreign! {
         if r >= 0 && !by_kernel.get() {
             (*msg).msg_namelen = 0;
             (*msg).msg_controllen = 0;
-            (*msg).msg_flags = 0;
+            (*msg).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
         }
         r
     }
@@ -362,6 +385,9 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
     if table::socket(fd).is_none() {
         return real::sendmsg(fd, msg, flags);
     }
+    if is_negative((*msg).msg_name, (*msg).msg_namelen) {
+        return refuse(libc::EINVAL);
+    }
     match many((*msg).msg_iov, (*msg).msg_iovlen) {
         Some(v) => give(fd, v, flags, &|fd, _| real::sendmsg(fd, msg, flags)),
         None => real::sendmsg(fd, msg, flags),
@@ -386,6 +412,13 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
         if let Some(received) = receiving::counted(c, fd, call, |n| bytes_of(msgs, n)) {
             return received as c_int;
+        }
+        if !timeout.is_null() && !(0..1_000_000_000).contains(&(*timeout).tv_nsec) {
+            return refuse(libc::EINVAL) as c_int;
+        }
+        // Unlike recv(2), which gives what came before it first.
+        if let Some(e) = headwater_sockets::look::take_error(c) {
+            return refuse(e) as c_int;
         }
     }
     let end = (!timeout.is_null()).then(|| sys::now().saturating_add(nanoseconds(&*timeout)));

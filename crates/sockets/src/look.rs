@@ -103,6 +103,18 @@ pub fn shown(c: &Conn) -> Shown {
     }
 }
 
+/// Takes the error that the kernel keeps for the next call, or that a look has found there.
+pub fn take_error(c: &Conn) -> Option<i32> {
+    let known = match c.error.swap(0, Ordering::Relaxed) {
+        0 if events(c) & libc::POLLERR != 0 => {
+            let shadow = c.shadow()?;
+            sys::sockopt::<i32>(shadow.fd(), libc::SOL_SOCKET, libc::SO_ERROR).unwrap_or(0)
+        }
+        e => e,
+    };
+    (known != 0).then_some(known)
+}
+
 /// Is nobody left to read what this end sends? Then only the kernel can say so as TCP does.
 pub fn peer_gone(c: &Conn) -> bool {
     let gone = events(c) != 0;
@@ -116,6 +128,12 @@ pub fn peer_gone(c: &Conn) -> bool {
 /// What the kernel reports of the end of the peer's stream: RDHUP, HUP, ERR.
 pub fn events(c: &Conn) -> i16 {
     c.shadow().map_or(0, |shadow| events_of(shadow.fd()))
+}
+
+/// Which of these events the kernel reports, and HUP and ERR.
+pub fn told(c: &Conn, events: u32) -> u32 {
+    c.shadow()
+        .map_or(0, |shadow| poll(shadow.fd(), events as i16) as u16 as u32)
 }
 
 /// The same of a descriptor.

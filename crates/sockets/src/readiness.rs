@@ -5,12 +5,13 @@ use headwater_host::sync::Ordering;
 use headwater_host::table::{Descriptor, Handle};
 
 use crate::conn::{self, Phase};
+use crate::record::SHUT_WR;
 use crate::segment::{Tx, View};
 use crate::{confine, look, switch, takeover};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
-const RDHUP: u32 = libc::POLLRDHUP as u32;
+const ALWAYS: u32 = (libc::POLLHUP | libc::POLLERR) as u32;
 const GONE: u32 = (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) as u32;
 
 pub struct Sockets;
@@ -18,6 +19,15 @@ pub struct Sockets;
 fn carried(h: Handle) -> Option<(&'static conn::Conn, View<'static>)> {
     let c = conn::get(h)?;
     Some((c, c.view()?))
+}
+
+/// May the kernel have to tell more than shared memory does? The peer has shut or closed something, this end has, or part of what
+/// is asked for is the kernel's.
+fn has_more(c: &conn::Conn, v: &View<'_>, want: u32) -> bool {
+    look::peer_was_here(v)
+        || c.record().has(SHUT_WR)
+        || want & libc::POLLPRI as u32 != 0
+        || want & OUT != 0 && switch::writable(c, v).is_none()
 }
 
 impl Descriptor for Sockets {
@@ -37,9 +47,10 @@ impl Descriptor for Sockets {
         if want & OUT != 0 && switch::writable(c, &v) == Some(true) {
             ready |= want & OUT;
         }
-        if ready & IN != 0 && want & RDHUP != 0 && look::peer_was_here(&v) {
-            // It has shut or closed something: data and end are told together, as the kernel does.
-            ready |= look::events(c) as u32 & want & RDHUP;
+        if ready != 0 && has_more(c, &v, want) {
+            // What holds is told together, as the kernel does.
+            let told = look::told(c, self.kernel_events(h, want));
+            ready |= self.kernel_reported(h, told) & (want | ALWAYS);
         }
         ready
     }

@@ -412,6 +412,11 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
         }
         if !Tx(d.send.tx.load(Ordering::Acquire)).has(PIN) {
             None
+        } else if buffers.left() == 0 {
+            return match look::arrived(c) {
+                true => Step::Data(0),
+                false => Step::Again,
+            };
         } else {
             switch::follow_withdrawn(v);
             match c.error.swap(0, Ordering::Relaxed) {
@@ -448,10 +453,11 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
     }
     if buffers.left() == 0 {
         // recv(2) of nothing waits all the same, and takes nothing.
-        return Ok(if switch::readable(v) || look::arrived(c) {
-            Step::Data(0)
-        } else {
-            Step::Again
+        let pinned = Tx(d.send.tx.load(Ordering::Acquire)).has(PIN);
+        return Ok(match pinned {
+            true => Step::Kernel,
+            false if switch::readable(v) || look::arrived(c) => Step::Data(0),
+            false => Step::Again,
         });
     }
     // A few where the sender moves just now; a hostile one could keep us here.
@@ -633,8 +639,10 @@ fn take_ring(
     end: Option<u64>,
 ) -> Result<usize, Corrupt> {
     let before = buffers.done;
-    if flags & (MSG_PEEK | MSG_TRUNC) == MSG_TRUNC {
-        return discard(ring, buffers, end);
+    match flags & (MSG_PEEK | MSG_TRUNC) {
+        MSG_TRUNC => return discard(ring, buffers, end),
+        flags if flags & MSG_TRUNC != 0 => return count(ring, buffers, end),
+        _ => {}
     }
     while buffers.left > 0 {
         let skip = buffers.done - before;
@@ -658,6 +666,21 @@ fn discard(ring: &Ring<'_>, buffers: &mut Buffers<'_>, end: Option<u64>) -> Resu
     let n = ring.skip_until(buffers.left, end)?;
     buffers.advance(n);
     Ok(n)
+}
+
+/// MSG_PEEK with MSG_TRUNC: says how much there is, and touches nothing.
+#[inline(never)]
+fn count(ring: &Ring<'_>, buffers: &mut Buffers<'_>, end: Option<u64>) -> Result<usize, Corrupt> {
+    let before = buffers.done;
+    while buffers.left > 0 {
+        let mut piece = [0u8; 512];
+        let room = buffers.left.min(piece.len());
+        match ring.copy_peek(&mut piece[..room], buffers.done - before, end)? {
+            0 => break,
+            n => buffers.advance(n),
+        }
+    }
+    Ok(buffers.done - before)
 }
 
 /// Waits until there may be something: spin, then arm, look again, sleep.

@@ -129,7 +129,12 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
     let v = c.view()?;
     v.publish_cpu();
     signal::begin_wait();
-    let waits = sys::fcntl(to, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_NONBLOCK == 0);
+    let mode = sys::fcntl(to, libc::F_GETFL, 0).unwrap_or(0);
+    if mode & libc::O_ACCMODE == libc::O_RDONLY {
+        // The kernel says so.
+        return None;
+    }
+    let waits = mode & libc::O_NONBLOCK == 0;
     let flags = flags | if waits { 0 } else { libc::SPLICE_F_NONBLOCK };
     let mut pipe = Pipe {
         fd: to,

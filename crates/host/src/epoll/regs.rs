@@ -9,6 +9,8 @@ use crate::sys;
 use crate::table::{Descriptor, Handle};
 
 pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
+/// What speaks of room.
+const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
 /// Registered with every shadow, whatever the program asks for: asking again then needs no system call.
 const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
 
@@ -26,7 +28,11 @@ pub struct Inner {
     /// The latest slot whose bell was registered.
     pub belled: Option<u32>,
     pub next_generation: u32,
-    pub calls: u32,
+    /// Which look at the set this is: a registration has one event in each.
+    pub batch: u32,
+    /// When the kernel was asked last.
+    pub looked: u64,
+    kernel_first: bool,
     /// Something armed in it waits for room.
     pub waits_for_room: bool,
     /// One description may be in it under several numbers.
@@ -68,6 +74,8 @@ pub struct Reg {
     pub batch: (u32, u32),
 }
 
+/// The kernel is asked, even when shared memory has something, if it was not for so long, in nanoseconds.
+const KERNEL_AFTER: u64 = 4_000;
 /// How long a sleep lasts where the kernel has no room for a bell.
 const MUTE_SLICE: u64 = 5_000_000;
 
@@ -132,7 +140,9 @@ impl Inner {
             hot: Vec::new(),
             belled: None,
             next_generation: 1,
-            calls: 0,
+            batch: 0,
+            looked: 0,
+            kernel_first: false,
             waits_for_room: false,
             duplicates: false,
             mutes: false,
@@ -141,6 +151,23 @@ impl Inner {
 
     pub fn ep(&self) -> i32 {
         self.ep
+    }
+
+    /// Before a look.
+    pub fn begin(&mut self) {
+        // Registrations begin with 0.
+        self.batch = self.batch.wrapping_add(1).max(1);
+    }
+
+    /// Was the kernel not asked for a while?
+    pub fn is_due(&self) -> bool {
+        sys::now().saturating_sub(self.looked) >= KERNEL_AFTER
+    }
+
+    /// Does the kernel come before the hot registrations this time?
+    pub fn comes_first(&mut self) -> bool {
+        self.kernel_first = !self.kernel_first;
+        self.kernel_first
     }
 
     pub fn find(&self, fd: i32) -> Option<usize> {
@@ -312,9 +339,9 @@ impl Inner {
     pub fn needed(&self, i: usize) -> u32 {
         let reg = &self.regs[i];
         let needed = reg.descriptor().kernel_events(reg.h, reg.want());
-        // The kernel refuses RDHUP beside EXCLUSIVE, which only the program itself may then have asked for.
+        // The kernel refuses all but these two beside EXCLUSIVE; what the program itself asked for it has judged.
         if reg.events & EXCLUSIVE != 0 {
-            needed & (reg.want() | !(libc::EPOLLRDHUP as u32))
+            needed & (reg.want() | (libc::EPOLLIN | libc::EPOLLOUT) as u32)
         } else {
             needed
         }
@@ -398,32 +425,30 @@ impl Inner {
         }
     }
 
-    /// Events that hold by shared memory alone. Taking them counts as reporting, for edge-triggered registrations.
-    pub fn evaluate(&mut self, i: usize, take: bool) -> u32 {
+    /// Events that hold by shared memory alone. Taking them counts as reporting, for edge-triggered registrations: with an edge, of
+    /// shared memory or `kernel`'s, all that holds is reported, as epoll(7) does.
+    pub fn evaluate(&mut self, i: usize, take: bool, kernel: bool) -> u32 {
         let reg = &mut self.regs[i];
         if reg.disabled || reg.parked || !reg.carried {
             return 0;
         }
         let d = reg.descriptor();
-        let mut ready = d.ready(reg.h, reg.want());
-        if ready != 0 && reg.events & ET != 0 {
-            let edges = d.edges(reg.h);
-            if edges.0 == reg.reported.0 {
-                ready &= !(libc::EPOLLIN as u32 | libc::EPOLLRDNORM as u32);
-            }
-            if edges.1 == reg.reported.1 {
-                ready &= !(libc::EPOLLOUT as u32 | libc::EPOLLWRNORM as u32);
-            }
-            if ready & libc::EPOLLIN as u32 == 0 {
-                // The kernel reports that edge itself.
-                ready &= !(libc::EPOLLRDHUP as u32);
-            }
-            if take && ready & libc::EPOLLIN as u32 != 0 {
-                reg.reported.0 = edges.0;
-            }
-            if take && ready & libc::EPOLLOUT as u32 != 0 {
-                reg.reported.1 = edges.1;
-            }
+        let ready = d.ready(reg.h, reg.want());
+        if ready == 0 || reg.events & ET == 0 {
+            return ready;
+        }
+        let edges = d.edges(reg.h);
+        let (incoming, outgoing) = (ready & !OUT != 0, ready & OUT != 0);
+        let arrived = incoming && edges.0 != reg.reported.0;
+        let emptied = outgoing && edges.1 != reg.reported.1;
+        if !arrived && !emptied && !kernel {
+            return 0;
+        }
+        if take && incoming {
+            reg.reported.0 = edges.0;
+        }
+        if take && outgoing {
+            reg.reported.1 = edges.1;
         }
         ready
     }
@@ -469,7 +494,7 @@ impl Inner {
     pub fn cool(&mut self, i: usize) {
         self.arm(i);
         fence(Ordering::SeqCst);
-        if self.evaluate(i, false) != 0 {
+        if self.evaluate(i, false, false) != 0 {
             let reg = &self.regs[i];
             reg.descriptor().ring(reg.h, reg.bell);
         }
@@ -481,7 +506,7 @@ impl Inner {
             self.arm_only(self.hot[n] as usize);
         }
         fence(Ordering::SeqCst);
-        (0..self.hot.len()).any(|n| self.evaluate(self.hot[n] as usize, false) != 0)
+        (0..self.hot.len()).any(|n| self.evaluate(self.hot[n] as usize, false, false) != 0)
     }
 
     /// A bell whose ring ends a sleep; -1: there is none.

@@ -437,7 +437,8 @@ impl Set {
     pub fn any_ready(&self) -> bool {
         let mut inner = self.held();
         let hot = inner.hot.clone();
-        hot.iter().any(|&i| inner.evaluate(i as usize, false) != 0)
+        hot.iter()
+            .any(|&i| inner.evaluate(i as usize, false, false) != 0)
     }
 
     /// Leaves nothing hot; whatever is ready rings its own bell.

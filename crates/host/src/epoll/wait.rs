@@ -11,32 +11,13 @@ use crate::sync::Ordering;
 use crate::table::Kind;
 use crate::{idle, next, signal};
 
-/// The kernel is asked every so many calls even when shared memory has something.
-const KERNEL_EVERY: u32 = 16;
 /// Looks at shared memory between two looks at the kernel while spinning.
 const KERNEL_SPIN: u32 = 200;
 
 /// Events that the kernel may always report.
 const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 
-/// Makes one event of two for the same data, of which the later came from the kernel. Returns how many are left.
-fn merge(events: &mut [epoll_event], known: usize, more: usize) -> usize {
-    let mut end = known;
-    for i in known..known + more {
-        let event = events[i];
-        let data = event.u64;
-        match events[..known].iter_mut().find(|e| { e.u64 } == data) {
-            Some(earlier) => earlier.events |= event.events,
-            None => {
-                events[end] = event;
-                end += 1;
-            }
-        }
-    }
-    end
-}
-
-/// Streams promise that all that is ready is reported; sockets only that none is forgotten.
+/// Streams promise that all that is ready is reported; sockets, all that was ready a little before.
 fn has_stream(inner: &Inner) -> bool {
     let is_stream = |&i: &u32| matches!(inner.regs[i as usize].h.kind(), Kind::Stream | Kind::Sctp);
     inner.hot.iter().any(is_stream)
@@ -116,10 +97,11 @@ impl Set {
             next::set_errno(errno);
             return Some(n);
         }
-        let told = translate(&mut inner, out, n as usize);
+        inner.begin();
+        let told = translate(&mut inner, out, 0, n as usize);
         drop(inner);
         // Events that tell the program nothing don't end its wait.
-        (told > 0 || n == 0).then(|| self.leave(told))
+        (told > 0 || n == 0).then(|| self.leave(told as i32))
     }
 
     /// While other threads sleep on the set, nothing stays hot: they rely on bells.
@@ -135,24 +117,26 @@ impl Set {
     /// Looks without waiting: at the hot registrations, and at the kernel when it is due or `kernel`.
     fn look(&self, out: &mut [epoll_event], kernel: bool) -> i32 {
         let mut inner = self.held();
-        inner.calls = inner.calls.wrapping_add(1);
+        inner.begin();
         if inner.mutes {
             inner.heat_mutes();
         }
-        let due = inner.calls.is_multiple_of(KERNEL_EVERY);
-        if due || kernel && inner.hot.is_empty() {
-            let n = look_kernel(&mut inner, out);
-            if n > 0 {
-                return n;
-            }
+        let due = match inner.hot.is_empty() {
+            true => kernel,
+            false => inner.is_due(),
+        };
+        // Where there is no room for all, each comes first in turn.
+        let first = due && inner.comes_first();
+        let mut n = 0;
+        if first {
+            n = look_kernel(&mut inner, out, 0);
         }
-        let n = scan(&mut inner, out, true);
-        let room = &mut out[n as usize..];
-        if !room.is_empty() && (n == 0 && kernel && !due || n > 0 && has_stream(&inner)) {
-            let more = look_kernel(&mut inner, room);
-            return merge(out, n as usize, more as usize) as i32;
+        n = scan(&mut inner, out, n, true);
+        let due = due || n == 0 && kernel || n > 0 && has_stream(&inner);
+        if due && !first {
+            n = look_kernel(&mut inner, out, n);
         }
-        n
+        n as i32
     }
 
     fn spin(&self, out: &mut [epoll_event]) -> i32 {
@@ -188,9 +172,10 @@ impl Set {
                 return true;
             }
             let mut inner = self.held();
-            n = scan(&mut inner, out, false);
+            inner.begin();
+            n = scan(&mut inner, out, 0, false);
             if n == 0 && turns.is_multiple_of(KERNEL_SPIN) {
-                n = look_kernel(&mut inner, out);
+                n = look_kernel(&mut inner, out, 0);
             }
             if n == 0 {
                 for _ in 0..inner.hot.len().min(16) {
@@ -202,7 +187,7 @@ impl Set {
         if outcome == Outcome::Ready {
             counters::add(Counter::Spins, 1);
         }
-        n
+        n as i32
     }
 
     /// Arms what is hot and waits in the kernel. 0: nothing yet.
@@ -224,7 +209,8 @@ impl Set {
         };
         if ready {
             let mut inner = self.wake();
-            return scan(&mut inner, out, false);
+            inner.begin();
+            return scan(&mut inner, out, 0, false) as i32;
         }
         let ns = match (timeout.ns, slice) {
             (Some(t), Some(s)) => Some(t.min(s)),
@@ -250,11 +236,10 @@ impl Set {
         }
         counters::add(Counter::Sleeps, 1);
         self.learner.slept(sys::now() - begun);
-        let n = translate(&mut inner, out, n as usize);
-        if n == 0 {
-            scan(&mut inner, out, false)
-        } else {
-            n
+        inner.begin();
+        match translate(&mut inner, out, 0, n as usize) {
+            0 => scan(&mut inner, out, 0, false) as i32,
+            told => told as i32,
         }
     }
 
@@ -302,55 +287,75 @@ fn milliseconds(timeout: Option<u64>) -> i32 {
     timeout.map_or(-1, |ns| ns.div_ceil(1_000_000).min(i32::MAX as u64) as i32)
 }
 
-fn look_kernel(inner: &mut Inner, out: &mut [epoll_event]) -> i32 {
+/// Adds what the kernel knows to `known` events; returns how many there are then.
+fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usize {
+    if known == out.len() {
+        return known;
+    }
+    inner.looked = sys::now();
     // Where stale bells fill the room, what lies behind them is asked for again.
     for _ in 0..4 {
-        let n = sys::epoll_poll(inner.ep(), out).unwrap_or(0);
-        let told = translate(inner, out, n);
-        if told > 0 || n < out.len() {
+        let n = sys::epoll_poll(inner.ep(), &mut out[known..]).unwrap_or(0);
+        if n > 0 {
+            // It holds at the next call too, as like as not.
+            inner.looked = 0;
+        }
+        let told = translate(inner, out, known, n);
+        if told > known || n < out.len() - known {
             return told;
         }
     }
-    0
+    known
 }
 
-/// Reports the hot registrations that are ready, round-robin when there are more than fit. With `age`, those that have had
-/// nothing for many calls while others had are left to their bells.
-fn scan(inner: &mut Inner, out: &mut [epoll_event], age: bool) -> i32 {
-    let mut n = 0;
+/// Adds the hot registrations that are ready to `known` events, round-robin when there are more than fit; returns how many there
+/// are then. With `age`, those that have had nothing for many calls while others had are left to their bells.
+fn scan(inner: &mut Inner, out: &mut [epoll_event], known: usize, age: bool) -> usize {
+    let mut n = known;
     let mut k = 0;
     let count = inner.hot.len();
     let first = if count > out.len() {
-        inner.calls as usize % count
+        inner.batch as usize % count
     } else {
         0
     };
     while k < count.min(inner.hot.len()) && n < out.len() {
         let i = inner.hot[(first + k) % inner.hot.len()] as usize;
-        let ready = inner.evaluate(i, true);
+        let ready = inner.evaluate(i, true, false);
         if ready != 0 {
             inner.hit(i);
             inner.fired(i, false);
-            out[n] = epoll_event {
-                events: ready,
-                u64: inner.regs[i].data,
-            };
-            n += 1;
+            n = enter(inner, i, ready, out, n);
         } else if age && inner.missed(i) {
             inner.cool(i);
             continue;
         }
         k += 1;
     }
-    n as i32
+    n
 }
 
-/// Turns kernel events in place into what the program is told: bells into their connection's readiness, tags into data.
-fn translate(inner: &mut Inner, out: &mut [epoll_event], count: usize) -> i32 {
-    inner.calls = inner.calls.wrapping_add(1);
-    let batch = inner.calls;
-    let mut n = 0;
-    for k in 0..count {
+/// Tells of a registration: in its event of this batch, or in a new one, the `n`th. Returns how many there are then.
+fn enter(inner: &mut Inner, i: usize, events: u32, out: &mut [epoll_event], n: usize) -> usize {
+    let batch = inner.batch;
+    let reg = &mut inner.regs[i];
+    if reg.batch.0 == batch {
+        out[reg.batch.1 as usize].events |= events;
+        return n;
+    }
+    reg.batch = (batch, n as u32);
+    out[n] = epoll_event {
+        events,
+        u64: reg.data,
+    };
+    n + 1
+}
+
+/// Turns `count` kernel events behind `known` ones in place into what the program is told: bells into their connection's readiness,
+/// tags into data. Returns how many events there are then.
+fn translate(inner: &mut Inner, out: &mut [epoll_event], known: usize, count: usize) -> usize {
+    let mut n = known;
+    for k in known..known + count {
         let event = out[k];
         let Some(tag) = Tag::of(event.u64) else {
             out[n] = event;
@@ -385,7 +390,7 @@ fn translate(inner: &mut Inner, out: &mut [epoll_event], count: usize) -> i32 {
             }
             continue;
         }
-        events |= inner.evaluate(i, true);
+        events |= inner.evaluate(i, true, events != 0);
         if events == 0 {
             if !tag.is_bell() {
                 inner.narrow(i);
@@ -393,17 +398,7 @@ fn translate(inner: &mut Inner, out: &mut [epoll_event], count: usize) -> i32 {
             continue;
         }
         inner.fired(i, !tag.is_bell());
-        let reg = &mut inner.regs[i];
-        if reg.batch.0 == batch {
-            out[reg.batch.1 as usize].events |= events;
-            continue;
-        }
-        reg.batch = (batch, n as u32);
-        out[n] = epoll_event {
-            events,
-            u64: reg.data,
-        };
-        n += 1;
+        n = enter(inner, i, events, out, n);
     }
-    n as i32
+    n
 }
