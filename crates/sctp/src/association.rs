@@ -175,6 +175,11 @@ impl Association {
         self.state != State::Closed
     }
 
+    /// The handshake is not over.
+    pub(crate) fn is_opening(&self) -> bool {
+        matches!(self.state, State::CookieWait | State::CookieEchoed)
+    }
+
     pub(crate) fn local_tsn(&self) -> Tsn {
         self.local_tsn
     }

@@ -100,8 +100,8 @@ pub struct AssocConfig {
     pub zero_checksum: Option<u32>,
     pub autoclose: Option<Duration>,
     pub adaptation: Option<u32>,
-    /// T5-shutdown-guard.
-    pub guard: Duration,
+    /// T5-shutdown-guard; `None`: five times RTO.Max (RFC 9260 9.2).
+    pub guard: Option<Duration>,
     pub window: MakeWindow,
     /// The first TSN; `None`: one that can't be guessed. For tests.
     pub initial_tsn: Option<u32>,
@@ -145,7 +145,7 @@ impl Default for AssocConfig {
             zero_checksum: None,
             autoclose: None,
             adaptation: None,
-            guard: Duration::from_secs(300),
+            guard: None,
             window: |mtu| Box::new(Rfc9260::new(mtu)),
             initial_tsn: None,
         }

@@ -303,6 +303,7 @@ impl Endpoint {
             && packet.header.tag == association.local_tag()
             && association.is_open()
             && !opens(&packet)
+            && !(association.is_opening() && ends_another(&packet))
         {
             if let Some(path) = association.paths().find(arrived.from) {
                 association.handle(now, &packet, arrived, path);
@@ -606,6 +607,11 @@ fn opens(packet: &Packet<'_>) -> bool {
         first
     };
     matches!(first, Some(Ok(Chunk::Init(_) | Chunk::CookieEcho(_))))
+}
+
+/// Has a SHUTDOWN ACK, which an association that has only begun did not ask for (8.5.1 E).
+fn ends_another(packet: &Packet<'_>) -> bool {
+    matches!(packet.chunks().next(), Some(Ok(Chunk::ShutdownAck)))
 }
 
 /// An address that a host may have.

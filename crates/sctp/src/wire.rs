@@ -90,6 +90,12 @@ impl<'a> Packet<'a> {
         }
     }
 
+    /// One chunk and no more: INIT, INIT ACK and SHUTDOWN COMPLETE are bundled with nothing (RFC 9260 6.10).
+    pub fn has_one_chunk(&self) -> bool {
+        let mut chunks = self.chunks();
+        matches!(chunks.next(), Some(Ok(_))) && chunks.next().is_none()
+    }
+
     /// The chunks in order. An error is the last item: what follows a malformed chunk cannot be trusted.
     #[inline]
     pub fn chunks(&self) -> Chunks<'a> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use headwater_sctp::association::State;
 use headwater_sctp::config::AssocConfig;
-use headwater_sctp::endpoint::Arrived;
+use headwater_sctp::endpoint::{Arrived, AssocId, Peer};
 use headwater_sctp::event::{Down, Event};
 use headwater_sctp::send::Reliability;
 use sim::chance::{Chance, for_seeds};
@@ -487,4 +487,147 @@ fn packets_out_of_the_blue_are_answered_as_they_must() {
         None
     );
     assert_eq!(answer(&[craft::chunk(craft::COOKIE_ACK, 0, &[])], 5), None);
+}
+
+/// An endpoint that has begun an association with a puppet, which has not heard of it yet.
+fn begun(seed: u64, opening: Opening) -> (Puppet, AssocId) {
+    let mut puppet = puppet(seed, opening);
+    let peer = Peer {
+        addresses: &[puppet.here],
+        port: puppet.port,
+        encap: None,
+    };
+    let id = puppet
+        .endpoint
+        .connect(puppet.now, &peer, &AssocConfig::default());
+    (puppet, id.expect("an association"))
+}
+
+/// RFC 9260 3.3.3.1: the value of "unrecognized parameter" is the parameter as it came, so there is one for each; 3.2.1: no length
+/// counts padding.
+#[test]
+fn each_unknown_parameter_is_reported_by_itself() {
+    let opening = || Opening {
+        params: vec![craft::param(0xfabc, b"what?"), craft::param(0xfabd, b"")],
+        ..Opening::default()
+    };
+    let whole: [&[u8]; 2] = [b"\xfa\xbc\0\x09what?", b"\xfa\xbd\0\x04"];
+    let mut puppet = puppet(1, opening());
+    puppet.say(&[puppet.opening.chunk(craft::INIT)]);
+    let heard = puppet.hear();
+    let (_, _, value) = &heard[0];
+    let reported: Vec<Vec<u8>> = craft::params(&value[16..])
+        .into_iter()
+        .filter_map(|(kind, value)| (kind == 8).then_some(value))
+        .collect();
+    assert_eq!(reported, whole);
+
+    let (mut puppet, _) = begun(1, opening());
+    let heard = puppet.answer();
+    let (_, _, value) = heard
+        .iter()
+        .find(|(kind, ..)| *kind == craft::ERROR)
+        .expect("an ERROR with the COOKIE ECHO");
+    let reported = craft::params(value);
+    assert_eq!(reported, whole.map(|whole| (8, whole.to_vec())));
+}
+
+/// RFC 9260 6.10: INIT ACK and SHUTDOWN COMPLETE are alone in their packets.
+#[test]
+fn what_may_not_be_bundled_is_not_acted_on_in_company() {
+    let company = craft::chunk(craft::PAD, 0, &[0; 4]);
+    let (mut one, id) = begun(1, Opening::default());
+    let state = |puppet: &Puppet| puppet.endpoint.association(id).map(|a| a.state());
+    let init = one.packets().pop().expect("an INIT");
+    one.their_tag = craft::word(&init, 16);
+    let cookie = craft::param(craft::COOKIE_PARAM, b"the puppet's own");
+    one.opening.params.push(cookie);
+    let init_ack = one.opening.chunk(craft::INIT_ACK);
+    for chunks in [
+        [init_ack.clone(), company.clone()],
+        [company.clone(), init_ack.clone()],
+    ] {
+        one.say(&chunks);
+        assert_eq!(state(&one), Some(State::CookieWait));
+        assert_eq!(one.hear(), []);
+    }
+    one.say(&[init_ack]);
+    assert_eq!(state(&one), Some(State::CookieEchoed));
+
+    let mut one = puppet(1, Opening::default());
+    one.open();
+    let id = one.endpoint.accept().expect("an association");
+    let state = |puppet: &Puppet| puppet.endpoint.association(id).map(|a| a.state());
+    let last = one.their_tsn.wrapping_sub(1).to_be_bytes();
+    one.say(&[craft::chunk(craft::SHUTDOWN, 0, &last)]);
+    assert_eq!(state(&one), Some(State::ShutdownAckSent));
+    for reflected in [0, 1] {
+        let complete = craft::chunk(craft::SHUTDOWN_COMPLETE, reflected, &[]);
+        let right = one.their_tag;
+        if reflected == 1 {
+            one.their_tag = one.opening.tag;
+        }
+        one.say(&[complete.clone(), company.clone()]);
+        one.say(&[company.clone(), complete]);
+        assert_eq!(state(&one), Some(State::ShutdownAckSent));
+        one.their_tag = right;
+    }
+    one.say(&[craft::chunk(craft::SHUTDOWN_COMPLETE, 0, &[])]);
+    assert_eq!(state(&one), Some(State::Closed));
+}
+
+/// RFC 9260 8.5.1 E: while an association begins, a SHUTDOWN ACK is one out of the blue, whatever its tag.
+#[test]
+fn a_shutdown_ack_for_an_association_that_begins_is_out_of_the_blue() {
+    for echoed in [false, true] {
+        for right in [false, true] {
+            let (mut puppet, id) = begun(1, Opening::default());
+            let waits = match echoed {
+                true => State::CookieEchoed,
+                false => State::CookieWait,
+            };
+            if echoed {
+                puppet.answer_init();
+            } else {
+                let init = puppet.packets().pop().expect("an INIT");
+                puppet.their_tag = craft::word(&init, 16);
+            }
+            let tag = puppet.their_tag ^ u32::from(!right);
+            let ack = craft::chunk(craft::SHUTDOWN_ACK, 0, &[]);
+            let packet = craft::packet(puppet.port, puppet.their_port, tag, &[ack]);
+            puppet.raw(&packet);
+            let packets = puppet.packets();
+            let answers: Vec<_> = packets
+                .iter()
+                .map(|packet| (packet[12], packet[13] & 1, craft::tag(packet)))
+                .collect();
+            assert_eq!(answers, [(craft::SHUTDOWN_COMPLETE, 1, tag)]);
+            let state = puppet.endpoint.association(id).map(|a| a.state());
+            assert_eq!(state, Some(waits));
+        }
+    }
+}
+
+/// RFC 9260 5.1: DATA may come with the COOKIE ECHO.
+#[test]
+fn data_that_comes_with_the_cookie_is_received() {
+    let mut puppet = puppet(1, Opening::default());
+    puppet.say(&[puppet.opening.chunk(craft::INIT)]);
+    let heard = puppet.hear();
+    let (_, _, value) = &heard[0];
+    puppet.their_tag = craft::word(value, 0);
+    let cookie = craft::chunk(craft::COOKIE_ECHO, 0, &craft::cookie(value));
+    let data = craft::data(puppet.opening.tsn, 0, 0, 3, b"early");
+    for _ in 0..2 {
+        // The second time the COOKIE ACK and the SACK were lost.
+        puppet.say(&[cookie.clone(), data.clone()]);
+        let kinds: Vec<u8> = puppet.hear().iter().map(|(kind, ..)| *kind).collect();
+        assert_eq!(kinds[0], craft::COOKIE_ACK);
+    }
+    let id = puppet.endpoint.accept().expect("an association");
+    let mut into = [0; 16];
+    let received = puppet.endpoint.receive(puppet.now, id, &mut into);
+    assert_eq!(received.map(|r| r.len), Some(5));
+    assert_eq!(&into[..5], b"early");
+    assert!(puppet.endpoint.receive(puppet.now, id, &mut into).is_none());
 }

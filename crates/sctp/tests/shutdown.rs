@@ -181,6 +181,29 @@ fn a_dead_peer_ends_the_association_after_its_retransmissions() {
     });
 }
 
+/// RFC 9260 9.2: T5-shutdown-guard is five times RTO.Max.
+#[test]
+fn a_shutdown_that_nobody_answers_takes_five_times_the_longest_timeout() {
+    let mut pair = Setup::new(1)
+        .each(|config| {
+            config.guard = None;
+            config.rto.max = Duration::from_secs(2);
+            config.association_retransmissions = 1000;
+            config.path_retransmissions = 1000;
+        })
+        .together();
+    pair.net.cut(pair.ends[1].addresses[0]);
+    pair.shutdown(0);
+    pair.run_for(Duration::from_millis(9_900));
+    assert_eq!(pair.down(0), None);
+    pair.run_for(Duration::from_millis(200));
+    assert!(
+        matches!(pair.down(0), Some(Down::Aborted { by_peer: false, .. })),
+        "{:?}",
+        pair.down(0)
+    );
+}
+
 #[test]
 fn who_lets_go_of_an_open_association_aborts_it() {
     let mut pair = Setup::new(3).together();

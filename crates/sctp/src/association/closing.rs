@@ -7,6 +7,7 @@ use crate::event::{Down, Event};
 use crate::serial::Tsn;
 use crate::time::Time;
 use crate::timer::Timer;
+use crate::wire::chunk::kind;
 use crate::wire::{Cause, CauseOwned, Causes, PacketBuilder};
 
 /// The last packet of an association, which outlives it.
@@ -18,6 +19,8 @@ pub(crate) struct Farewell {
     pub packet: Vec<u8>,
 }
 
+/// T5-shutdown-guard, in RTO.Max (9.2).
+const GUARD: u32 = 5;
 /// What a packet with an ABORT has besides the reason: headers, AUTH, padding.
 const ABORT_HEAD: usize = 80;
 
@@ -54,7 +57,8 @@ impl Association {
         match self.state {
             State::ShutdownPending => {
                 self.state = State::ShutdownSent;
-                self.timers.set(Timer::Guard, now + self.config.guard);
+                let guard = self.config.guard.unwrap_or(GUARD * self.config.rto.max);
+                self.timers.set(Timer::Guard, now + guard);
                 self.say_shutdown(now, Control::Shutdown);
             }
             State::ShutdownReceived => {
@@ -116,7 +120,9 @@ impl Association {
 
     pub(super) fn on_shutdown_ack(&mut self) {
         if matches!(self.state, State::ShutdownSent | State::ShutdownAckSent) {
-            self.bid_farewell(|packet| packet.shutdown_complete(false));
+            self.bid_farewell(kind::SHUTDOWN_COMPLETE, |packet| {
+                packet.shutdown_complete(false)
+            });
             self.end(Down::Shutdown);
         }
     }
@@ -171,7 +177,7 @@ impl Association {
             return;
         }
         if self.state != State::CookieWait {
-            self.bid_farewell(|packet| {
+            self.bid_farewell(kind::ABORT, |packet| {
                 packet.abort(false, |causes| {
                     causes.put(cause);
                 });
@@ -187,8 +193,8 @@ impl Association {
         self.abort_with(&Cause::ProtocolViolation(what.as_bytes()));
     }
 
-    /// Makes the last packet.
-    fn bid_farewell(&mut self, fill: impl FnOnce(&mut PacketBuilder<'_>)) {
+    /// Makes the last packet, with a chunk of this kind.
+    fn bid_farewell(&mut self, kind: u8, fill: impl FnOnce(&mut PacketBuilder<'_>)) {
         let path = &self.paths[self.data_path()];
         let (from, to, encap, mtu) = (path.from, path.addr, path.encap, path.mtu);
         let mut packet = Vec::new();
@@ -199,8 +205,9 @@ impl Association {
             self.peer_tag,
             mtu,
         );
-        // ABORT and SHUTDOWN COMPLETE may have to be authenticated like any other chunk.
-        let signed = self.authenticate_final(&mut builder);
+        // ABORT may have to be authenticated like any other chunk.
+        let mut signed = false;
+        self.authenticate(kind, &mut builder, &mut signed);
         fill(&mut builder);
         let key = self.signing_key(signed);
         // RFC 9653 5.2: a peer without a TCB yet could not take it without a checksum.

@@ -39,8 +39,8 @@ pub(crate) struct Offer<'a> {
     pub zero_checksum: Option<u32>,
     pub adaptation: Option<u32>,
     pub vectors: Option<Vectors>,
-    /// Parameters to be reported, as they came.
-    pub unrecognized: Vec<u8>,
+    /// Parameters to be reported, each as it came, without its padding.
+    pub unrecognized: Vec<&'a [u8]>,
 }
 
 /// The INIT or INIT ACK can't be accepted; each says what the ABORT carries.
@@ -75,11 +75,9 @@ impl<'a> Offer<'a> {
                 Param::HostName(name) => return Err(OfferError::HostName(name.to_vec())),
                 Param::Unknown { kind, whole } => {
                     // A report that fills packets would serve nobody but those who flood others with our answers.
-                    if param::report(kind) && offer.unrecognized.len() + whole.len() <= MOST_REPORT
+                    if param::report(kind) && offer.report_size() + in_report(whole) <= MOST_REPORT
                     {
-                        offer.unrecognized.extend_from_slice(whole);
-                        let padding = whole.len().next_multiple_of(4) - whole.len();
-                        offer.unrecognized.extend(std::iter::repeat_n(0, padding));
+                        offer.unrecognized.push(whole);
                     }
                     if param::stop(kind) {
                         break;
@@ -96,6 +94,11 @@ impl<'a> Offer<'a> {
             offer.vectors = Vectors::of_peer(random, chunks, hmacs);
         }
         Ok(offer)
+    }
+
+    /// Bytes that the parameters to be reported take, each with a head of its own.
+    pub fn report_size(&self) -> usize {
+        self.unrecognized.iter().map(|whole| in_report(whole)).sum()
     }
 
     fn add(&mut self, addr: IpAddr) {
@@ -132,6 +135,10 @@ impl<'a> Offer<'a> {
             zero_checksum_in: config.zero_checksum.is_some(),
         }
     }
+}
+
+fn in_report(whole: &[u8]) -> usize {
+    4 + whole.len().next_multiple_of(4)
 }
 
 fn is_broadcast(addr: IpAddr) -> bool {

@@ -53,6 +53,12 @@ impl Association {
                 continue;
             }
             match chunk {
+                // Bundled they are not acted on, nor is what follows them.
+                Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. }
+                    if !packet.has_one_chunk() =>
+                {
+                    break;
+                }
                 Chunk::Data(chunk) => {
                     if !data {
                         data = true;

@@ -361,10 +361,10 @@ impl Association {
             self.paths[from].rto.sample(now.since(sent));
         }
         opening.cookie = cookie.to_vec();
-        opening.report = match offer.unrecognized.is_empty() {
-            true => Vec::new(),
-            false => vec![Cause::UnrecognizedParams(&offer.unrecognized).into()],
-        };
+        let report = offer.unrecognized.iter();
+        opening.report = report
+            .map(|whole| Cause::UnrecognizedParams(whole).into())
+            .collect();
         opening.retransmissions = 0;
         opening.wanted = true;
         self.auth = match (&opening.vectors, &offer.vectors) {

@@ -280,15 +280,6 @@ impl Association {
             *signed = true;
         }
     }
-
-    /// The same for the last packet.
-    pub(super) fn authenticate_final(&self, packet: &mut PacketBuilder<'_>) -> bool {
-        let mut signed = false;
-        for kind in [kind::ABORT, kind::SHUTDOWN_COMPLETE] {
-            self.authenticate(kind, packet, &mut signed);
-        }
-        signed
-    }
 }
 
 fn size_of_causes(causes: &[CauseOwned]) -> usize {

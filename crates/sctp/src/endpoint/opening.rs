@@ -75,7 +75,6 @@ impl Endpoint {
             return;
         };
         let reflected = packet.header.tag == association.peer_tag() && packet.header.tag != 0;
-        let waiting = matches!(association.state(), State::CookieWait | State::CookieEchoed);
         match first {
             // Everything was acknowledged on both sides, and the peer has forgotten us since: its SHUTDOWN COMPLETE was lost.
             Chunk::Abort {
@@ -89,11 +88,13 @@ impl Endpoint {
             } if reflected && !association.requires_auth(kind::ABORT) => {
                 association.abort_by_peer(causes)
             }
-            Chunk::ShutdownComplete { tcb_missing: true } if reflected => {
+            Chunk::ShutdownComplete { tcb_missing: true }
+                if reflected && packet.has_one_chunk() =>
+            {
                 association.shut_down_by_peer()
             }
             // It has a TCB of before that we have not (8.5.1 E).
-            Chunk::ShutdownAck if waiting => {
+            Chunk::ShutdownAck if association.is_opening() => {
                 self.answer(packet, arrived);
                 return;
             }
@@ -240,7 +241,7 @@ impl Endpoint {
             tsn: local_tsn,
         };
         let mut bytes = Vec::new();
-        let limit = crate::wire::HEADER + 512 + sealed.len() + offer.unrecognized.len();
+        let limit = crate::wire::HEADER + 512 + sealed.len() + offer.report_size();
         let mut answer = PacketBuilder::begin(
             &mut bytes,
             self.port,
@@ -257,8 +258,9 @@ impl Endpoint {
                 arrived.from,
                 vectors.as_ref(),
             );
-            if !offer.unrecognized.is_empty() {
-                params.put(&Param::Unrecognized(&offer.unrecognized));
+            // Each by itself (3.3.3.1).
+            for whole in &offer.unrecognized {
+                params.put(&Param::Unrecognized(whole));
             }
         });
         answer.finish(None, true);

@@ -153,6 +153,18 @@ pub fn chunks(packet: &[u8]) -> Vec<(u8, u8, Vec<u8>)> {
     found
 }
 
+/// Parameters or error causes: kind and value. Padding of the last one may be missing.
+pub fn params(mut rest: &[u8]) -> Vec<(u16, Vec<u8>)> {
+    let mut found = Vec::new();
+    while rest.len() >= 4 {
+        let kind = u16::from_be_bytes([rest[0], rest[1]]);
+        let len = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+        found.push((kind, rest[4..len].to_vec()));
+        rest = &rest[len.next_multiple_of(4).min(rest.len())..];
+    }
+    found
+}
+
 pub fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
@@ -274,8 +286,15 @@ impl Puppet {
         );
     }
 
-    /// The endpoint has begun: answers its INIT, and takes its cookie.
-    pub fn answer(&mut self) {
+    /// The endpoint has begun: answers its INIT, and takes its cookie. What came with that.
+    pub fn answer(&mut self) -> Vec<(u8, u8, Vec<u8>)> {
+        let heard = self.answer_init();
+        self.say(&[chunk(COOKIE_ACK, 0, &[])]);
+        heard
+    }
+
+    /// The same as far as the COOKIE ECHO, which gets no answer.
+    pub fn answer_init(&mut self) -> Vec<(u8, u8, Vec<u8>)> {
         let packets = self.packets();
         let init = packets
             .iter()
@@ -293,6 +312,6 @@ impl Puppet {
             heard.iter().any(|(kind, ..)| *kind == COOKIE_ECHO),
             "a COOKIE ECHO, not {heard:?}"
         );
-        self.say(&[chunk(COOKIE_ACK, 0, &[])]);
+        heard
     }
 }

@@ -124,7 +124,7 @@ impl Setup {
 /// The defaults, but a shutdown may take as long as it takes.
 pub fn patient() -> AssocConfig {
     AssocConfig {
-        guard: Duration::from_secs(1_000_000),
+        guard: Some(Duration::from_secs(1_000_000)),
         ..AssocConfig::default()
     }
 }
