@@ -417,7 +417,8 @@ pub unsafe extern "C-unwind" fn recvmmsg(
             return refuse(libc::EINVAL) as c_int;
         }
         // Unlike recv(2), which gives what came before it first.
-        if let Some(e) = headwater_sockets::look::take_error(c) {
+        let asks_for_errors = flags & libc::MSG_ERRQUEUE != 0;
+        if !asks_for_errors && let Some(e) = headwater_sockets::look::take_error(c) {
             return refuse(e) as c_int;
         }
     }

@@ -438,17 +438,17 @@ impl Inner {
             return ready;
         }
         let edges = d.edges(reg.h);
-        let (incoming, outgoing) = (ready & !OUT != 0, ready & OUT != 0);
-        let arrived = incoming && edges.0 != reg.reported.0;
-        let emptied = outgoing && edges.1 != reg.reported.1;
+        // What has come counts even if it was taken since.
+        let arrived = reg.want() & !OUT != 0 && edges.0 != reg.reported.0;
+        let emptied = ready & OUT != 0 && edges.1 != reg.reported.1;
         if !arrived && !emptied && !kernel {
             return 0;
         }
-        if take && incoming {
+        if take {
             reg.reported.0 = edges.0;
-        }
-        if take && outgoing {
-            reg.reported.1 = edges.1;
+            if ready & OUT != 0 {
+                reg.reported.1 = edges.1;
+            }
         }
         ready
     }
