@@ -370,6 +370,46 @@ CASE(receive_without_associations, "recvmsg(2)") {
     int fd = many_socket(1);
     check_errno(receive_some(fd, 100, MSG_DONTWAIT)->n, EAGAIN);
 }
+CASE(receive_expects_nobody, "RFC 6458 3.1.4") {
+    int fd = bound(SOCK_SEQPACKET);
+    char room[16];
+    check_errno(recv(fd, room, sizeof room, 0), ENOTCONN);
+    check_errno(receive_some(fd, 100, 0)->n, ENOTCONN);
+    check_errno(receive_some(fd, 100, MSG_DONTWAIT)->n, EAGAIN);
+    struct many m = many();
+    check_eq(send_to_assoc(m.b, m.in_b, SCTP_EOF, ""), 0);
+    change(m.a, SCTP_SHUTDOWN_COMP);
+    check_errno(receive_some(m.a, 100, 0)->n, ENOTCONN);
+}
+CASE(peeloff_takes_the_peer, "RFC 6458 9.2") {
+    struct many m = many();
+    struct address to = name_of(m.a);
+    int fd = must(sctp_peeloff(m.b, m.in_b));
+    check_errno(sendto(m.b, "x", 1, MSG_NOSIGNAL, &to.sa, to.len), EADDRNOTAVAIL);
+    check_errno(connect(m.b, &to.sa, to.len), EADDRNOTAVAIL);
+    check_send(fd, "still here");
+    check_receive(m.a, "still here");
+    check_eq(close(fd), 0);
+    change(m.a, SCTP_SHUTDOWN_COMP);
+}
+/* The same port again, to the same peer: another association each time. */
+CASE(rebind_and_reconnect, "RFC 6458 3.1.2") {
+    int server = many_socket(1);
+    struct address from = {0};
+    for (int i = 0; i < 6; i++) {
+        int client = socket_of(SOCK_SEQPACKET);
+        check_eq(bind_to(client, i ? from : loopback(0)), 0);
+        from = name_of(client);
+        subscribe(client, SCTP_ASSOC_CHANGE);
+        if (i % 2)
+            check_eq(listen(client, 5), 0);
+        (void)(i % 2 ? many_of(server, client) : many_of(client, server));
+        check_eq(sendto(server, "x", 1, 0, &from.sa, from.len), 1);
+        check_receive(client, "x");
+        check_eq(close(client), 0);
+        change(server, SCTP_SHUTDOWN_COMP);
+    }
+}
 CASE(shutdown_many, "RFC 6458 3.1.5") {
     int fd = many_socket(1);
     int r = shutdown(fd, SHUT_WR);
@@ -456,6 +496,7 @@ SUITE(BOTH(implicit_set_up), ENTRY(implicit_set_up_nonblocking), ENTRY(implicit_
       ENTRY(close_delivers), ENTRY(autoclose), ENTRY(autoclose_one), BOTH(peeloff), ENTRY(peeloff_takes_what_waits),
       ENTRY(peeloff_leaves_others), ENTRY(peeloff_outlives), ENTRY(peeloff_flags), ENTRY(peeloff_by_the_caller),
       ENTRY(peeloff_unknown), ENTRY(peeloff_one), ENTRY(peeloff_ends), ENTRY(one_and_many), ENTRY(many_and_one),
-      ENTRY(many_has_no_peer), ENTRY(receive_without_associations), ENTRY(shutdown_many),
+      ENTRY(many_has_no_peer), ENTRY(receive_without_associations), BOTH(receive_expects_nobody),
+      BOTH(peeloff_takes_the_peer), ENTRY(rebind_and_reconnect), ENTRY(shutdown_many),
       ENTRY(poll_for_room), ENTRY(connect_times_out), ENTRY(connect_beside_unread),
       ENTRY(peeked_of_one_who_has_gone))

@@ -133,6 +133,27 @@ CASE(control_truncated, "recvmsg(2) MSG_CTRUNC") {
     check(m.msg_flags & MSG_CTRUNC);
     check(m.msg_flags & MSG_EOR);
 }
+CASE(control_without_a_buffer, "recvmsg(2) MSG_CTRUNC") {
+    for (int what = 0; what < 3; what++) {
+        struct pair p = pair();
+        if (what == 1)
+            want_rcvinfo(p.server);
+        if (what == 2)
+            want_sndrcv(p.server);
+        for (int i = 0; i < 3; i++)
+            check_send(p.client, "text");
+        char data[16];
+        struct sockaddr_storage from;
+        struct iovec v = {data, sizeof data};
+        for (int i = 0; i < 3; i++) {
+            struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+            if (i == 1)
+                m.msg_name = &from, m.msg_namelen = sizeof from;
+            check_eq(recvmsg(p.server, &m, i == 2 ? MSG_DONTWAIT : 0), 4);
+            check_eq(m.msg_flags, MSG_EOR | (what ? MSG_CTRUNC : 0));
+        }
+    }
+}
 CASE(control_short, "sendmsg(2)") {
     struct pair p = pair();
     struct sctp_sndinfo info = {0};
@@ -171,6 +192,13 @@ CASE(empty_message, "sctp(7)") {
 CASE(eof_of_one_to_one, "sctp(7)") {
     struct pair p = pair();
     check_errno(send_on(p.client, 0, SCTP_EOF, ""), EINVAL);
+    check_send(p.client, "still up");
+    check_receive(p.server, "still up");
+}
+CASE(abort_of_one_to_one, "sctp(7)") {
+    struct pair p = pair();
+    check_errno(send_on(p.client, 0, SCTP_ABORT, ""), EINVAL);
+    check_errno(send_on(p.client, 0, SCTP_ABORT, "because"), EINVAL);
     check_send(p.client, "still up");
     check_receive(p.server, "still up");
 }
@@ -360,9 +388,9 @@ CASE(call_sctp_opt_info, "RFC 6458 9.11, sctp_opt_info(3)") {
 
 SUITE(ENTRY(nothing_asked_nothing_told), BOTH(sndrcv), ENTRY(sndrcv_numbers), BOTH(sndinfo_rcvinfo), ENTRY(unordered_is_told),
       ENTRY(sack_immediately), ENTRY(context_of_the_receiver), ENTRY(nxtinfo), ENTRY(nxtinfo_says_which),
-      ENTRY(nxtinfo_of_a_notification), ENTRY(all_three), ENTRY(control_truncated), ENTRY(control_short),
+      ENTRY(nxtinfo_of_a_notification), ENTRY(all_three), ENTRY(control_truncated), ENTRY(control_without_a_buffer), ENTRY(control_short),
       ENTRY(control_sndrcv_short), ENTRY(control_of_others_is_left), ENTRY(stream_out_of_range), ENTRY(empty_message),
-      ENTRY(eof_of_one_to_one), BOTH(addr_over), ENTRY(prinfo), ENTRY(prinfo_unknown), ENTRY(sndrcv_timetolive),
+      ENTRY(eof_of_one_to_one), ENTRY(abort_of_one_to_one), BOTH(addr_over), ENTRY(prinfo), ENTRY(prinfo_unknown), ENTRY(sndrcv_timetolive),
       ENTRY(authinfo_without_authentication), BOTH(dstaddr_sets_up), BOTH(call_sctp_sendmsg), BOTH(call_sctp_sendmsg_to),
       ENTRY(call_sctp_send), ENTRY(call_sctp_sendv_noinfo), ENTRY(call_sctp_sendv_sndinfo), ENTRY(call_sctp_sendv_prinfo),
       ENTRY(call_sctp_sendv_spa), BOTH(call_sctp_sendv_addresses), ENTRY(call_sctp_recvv), ENTRY(call_sctp_recvv_both),

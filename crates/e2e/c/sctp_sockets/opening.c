@@ -137,6 +137,44 @@ CASE(listen_is_told, "socket(7) SO_ACCEPTCONN") {
     check_eq(listen(fd, 1), 0);
     check_eq(get_socket_int(fd, SO_ACCEPTCONN), 1);
 }
+CASE(listen_negative, "listen(2)") {
+    int listener = bound(SOCK_STREAM);
+    check_eq(listen(listener, -1), 0);
+    for (int i = 0; i < 40; i++)
+        check_eq(connect_to(socket_of(SOCK_STREAM), listener), 0);
+    for (int i = 0; i < 40; i++)
+        must(accept(listener, NULL, NULL));
+}
+/* As many as the backlog says wait, and no more: the others are refused, until somebody was accepted. */
+static int crowd(int listener, int most) {
+    for (int i = 0; i < most; i++)
+        if (connect_to(socket_of(SOCK_STREAM), listener) < 0) {
+            check_eq(errno, ECONNREFUSED);
+            return i;
+        }
+    return most;
+}
+CASE(connect_full_backlog, "RFC 6458 4.1.3, 4.1.5") {
+    for (int backlog = 1; backlog <= 3; backlog++) {
+        int listener = bound(SOCK_STREAM);
+        check_eq(listen(listener, backlog), 0);
+        check_eq(crowd(listener, 20), backlog);
+        int later = socket_of(SOCK_STREAM);
+        set_nonblock(later, 1);
+        check_errno2(connect_to(later, listener), ECONNREFUSED, EINPROGRESS);
+        if (errno == EINPROGRESS) {
+            check(events(later, POLLOUT, 5000) & (POLLOUT | POLLERR | POLLHUP));
+            check_eq(get_socket_int(later, SO_ERROR), ECONNREFUSED);
+        }
+        must(accept(listener, NULL, NULL));
+        check_eq(connect_to(later, listener) == 0 || errno == EINPROGRESS, 1);
+        for (int i = 0; i < backlog; i++)
+            must(accept(listener, NULL, NULL));
+        set_nonblock(listener, 1);
+        check_errno(accept(listener, NULL, NULL), EAGAIN);
+        check_eq(crowd(listener, backlog), backlog);
+    }
+}
 CASE(listen_connected, "RFC 6458 4.1.3") {
     struct pair p = pair();
     check_errno2(listen(p.client, 1), EINVAL, EISCONN);
@@ -394,7 +432,8 @@ SUITE(BOTH(socket_stream), BOTH(socket_seqpacket), ENTRY(socket_flags), BOTH(soc
       ENTRY(socket_numbers_are_lowest), ENTRY(socket_is_a_socket), BOTH(bind_chooses_port), BOTH(bind_any), BOTH(bind_given_port),
       ENTRY(bind_twice), BOTH(bind_in_use), BOTH(bind_in_use_by_any), ENTRY(bind_in_use_by_the_other_style), ENTRY(bind_port_is_not_tcps),
       BOTH(bind_not_ours), BOTH(bind_short_address), ENTRY(bind_other_family), ENTRY(bind_multicast), BOTH(listen_binds),
-      ENTRY(listen_twice), ENTRY(listen_is_told), ENTRY(listen_connected), BOTH(connect_accept), BOTH(connect_needs_no_accept),
+      ENTRY(listen_twice), ENTRY(listen_is_told), ENTRY(listen_connected), ENTRY(listen_negative),
+      BOTH(connect_full_backlog), BOTH(connect_accept), BOTH(connect_needs_no_accept),
       BOTH(connect_bound), BOTH(connect_refused), ENTRY(connect_refused_by_bound), BOTH(connect_refused_later),
       BOTH(connect_in_progress), ENTRY(connect_again), ENTRY(connect_listening), ENTRY(connect_bad_addresses),
       ENTRY(connect_port_zero), ENTRY(connect_times_out), ENTRY(connect_within_sndtimeo), ENTRY(connect_after_close_of_server),

@@ -114,6 +114,13 @@ impl Port {
         Ok(())
     }
 
+    /// How many more may wait, of a port that goes on listening.
+    pub fn let_wait(&self, most: usize) {
+        if let Ok(mut inner) = self.served.enter() {
+            inner.engine.listen(most);
+        }
+    }
+
     /// Begins an association, and returns at once: see [`Association::established`]. The first address is tried first. ECONNREFUSED
     /// (no address), EISCONN, EPROTONOSUPPORT (no such link), EBADF.
     pub fn connect(

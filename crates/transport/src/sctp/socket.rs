@@ -15,7 +15,7 @@
 
 use core::net::IpAddr;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64};
 use headwater_host::sys;
@@ -107,6 +107,8 @@ pub struct Core {
     pub nears: Vec<AssocT>,
     /// Associations that may have something to receive or to tell.
     pub ready: VecDeque<AssocT>,
+    /// Peers whose associations became sockets of their own.
+    pub peeled: Vec<((IpAddr, u16), Weak<Socket>)>,
     /// One-to-one, listening: those that nobody has accepted yet, of `assocs`.
     pub waiting: VecDeque<AssocT>,
     /// To be received before anything else, whole.

@@ -61,6 +61,7 @@ impl Core {
             fars: Default::default(),
             nears: Vec::new(),
             ready: Default::default(),
+            peeled: Vec::new(),
             waiting: Default::default(),
             notices: Default::default(),
             peeked: None,
@@ -144,7 +145,7 @@ impl Core {
     }
 
     fn is_full(&self) -> bool {
-        self.style == Style::One && self.waiting.len() > self.backlog
+        self.style == Style::One && self.waiting.len() >= self.backlog
     }
 
     /// As [`gather`](Core::gather), before something is received: other peers are looked for where there is nothing else, or from
@@ -165,7 +166,8 @@ impl Core {
         if self.near.is_some() {
             self.sought_at = sys::now();
         }
-        while self.listening && !self.is_full() {
+        // Of those who wait for accept(2) the first is enough: the kernel counts the others.
+        while self.listening && (self.style == Style::Many || self.waiting.is_empty()) {
             let Some(near) = &mut self.near else { return };
             let request = match near.take(&self.names) {
                 Some(Arrived::Request { seq, .. }) => near.take_out(seq),
@@ -209,6 +211,7 @@ impl Core {
             };
             let far = Far::new(association, true, &self.sink);
             self.take_up(Body::Far(Box::new(far)));
+            self.settle_backlog();
         }
     }
 

@@ -89,7 +89,7 @@ pub struct Near {
 }
 
 impl Near {
-    /// `None`: nobody of this host has the port in shared memory.
+    /// `None`: nobody of this host has the port in shared memory. ECONNREFUSED: as many wait there as may.
     pub fn call(
         to: &Addresses,
         from: &Addresses,
@@ -112,6 +112,10 @@ impl Near {
                 continue;
             };
             let mut near = Near::new(link, &greeting, send_buffer);
+            if !near.is_up() {
+                // The backlog is full.
+                return Err(libc::ECONNREFUSED);
+            }
             near.local = (with_others(facing, &from.hosts), from.port);
             near.peer = (with_others(host, &to.hosts), to.port);
             return Ok(Some(near));

@@ -171,7 +171,10 @@ impl Socket {
             }
             core.gather();
             match core.waiting.pop_front() {
-                Some(id) => Some(Ok(Arc::new(core.part_with(id)?))),
+                Some(id) => {
+                    core.settle_backlog();
+                    Some(Ok(Arc::new(core.part_with(id)?)))
+                }
                 None => core.lacking.map(Err),
             }
         })
@@ -184,10 +187,22 @@ impl Socket {
             return Err(libc::EINVAL);
         }
         core.gather();
-        let peeled = core.part_with(id).ok_or(libc::EINVAL)?;
+        let (hosts, port) = core.assocs.get(&id).ok_or(libc::EINVAL)?.body.peer();
+        let peeled = Arc::new(core.part_with(id).ok_or(libc::EINVAL)?);
+        core.peeled.retain(|(_, socket)| socket.strong_count() > 0);
+        for host in hosts {
+            let peer = (plain(host), port);
+            core.peeled.push((peer, Arc::downgrade(&peeled)));
+        }
         drop(core);
         self.changed();
-        Ok(Arc::new(peeled))
+        Ok(peeled)
+    }
+
+    /// Its one association is there. Whoever uses it this moment would not, if it were not.
+    fn has_peer(&self) -> bool {
+        let core = self.core.try_enter_briefly();
+        core.is_none_or(|core| core.assocs.values().any(|a| a.state != State::Over))
     }
 
     pub fn set_option(&self, level: i32, name: i32, value: &[u8]) -> sys::Result<i32> {
@@ -337,12 +352,12 @@ impl Core {
             return Err(libc::EINVAL);
         }
         self.be_bound()?;
-        self.backlog = if backlog <= 0 {
-            0
-        } else {
-            (backlog as usize).min(4096)
+        // A negative one is a great one, as for other sockets. Zero ends it, for a socket with many associations, where nobody waits for
+        // accept(2); one that has but one takes it for the least.
+        self.backlog = match self.style {
+            Style::One => (backlog as u32 as usize).clamp(1, MOST_WAITING),
+            Style::Many => MOST_WAITING,
         };
-        // Zero ends it, for a socket with many associations; one that has but one takes it for the least.
         if backlog == 0 && self.style == Style::Many {
             return self.listen_no_more();
         }
@@ -352,13 +367,9 @@ impl Core {
             rules.any(choice::Link::allows_packets),
         );
         if shm && self.near.is_none() && !self.needs_packets() {
-            // Where there is no accept(2) nobody waits for one.
-            let backlog = match self.style {
-                Style::One => self.backlog.clamp(1, MOST_WAITING),
-                Style::Many => MOST_WAITING,
-            };
             for name in &self.names {
-                sys::listen(name.number(), backlog as i32)?;
+                // The kernel lets one more wait than it is told.
+                sys::listen(name.number(), self.backlog as i32 - 1)?;
             }
             let mut near = Listening::new(Space::Sctp, MOST_REQUESTS, &self.names)?;
             near.keeps_departed = true;
@@ -366,7 +377,7 @@ impl Core {
         }
         if packets {
             let heard = self.open_port().and_then(|()| match &mut self.port {
-                Some(port) => port.listen(self.backlog.max(1) + 16),
+                Some(port) => port.listen(self.backlog),
                 None => Ok(()),
             });
             match heard {
@@ -380,7 +391,18 @@ impl Core {
         }
         self.listening = true;
         self.changes += 1;
+        self.settle_backlog();
         Ok(())
+    }
+
+    /// Those that wait here for accept(2) count too.
+    pub(super) fn settle_backlog(&self) {
+        if self.style == Style::One
+            && self.listening
+            && let Some(port) = &self.port
+        {
+            port.let_wait(self.backlog.saturating_sub(self.waiting.len()));
+        }
     }
 
     fn listen_no_more(&mut self) -> sys::Result<()> {
@@ -441,6 +463,13 @@ impl Core {
         if to.hosts.iter().any(|&host| is_for_many(host)) {
             return Err(libc::EINVAL);
         }
+        if to
+            .hosts
+            .iter()
+            .any(|&host| self.is_peeled_off(host, to.port))
+        {
+            return Err(libc::EADDRNOTAVAIL);
+        }
         self.be_bound()?;
         self.was_connected = true;
         self.error = 0;
@@ -461,6 +490,13 @@ impl Core {
             return Err(libc::ECONNREFUSED);
         }
         self.begin_far(&to)
+    }
+
+    /// The peer's association is a socket of its own by now, and still there.
+    fn is_peeled_off(&self, host: IpAddr, port: u16) -> bool {
+        let named = |peer: &(IpAddr, u16)| *peer == (plain(host), port);
+        let mut those = self.peeled.iter().filter(|(peer, _)| named(peer));
+        those.any(|(_, socket)| socket.upgrade().is_some_and(|socket| socket.has_peer()))
     }
 
     /// Somebody wants to know what becomes of it.

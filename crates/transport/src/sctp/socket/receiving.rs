@@ -88,7 +88,8 @@ impl Socket {
         let timeout = core.options.receive_timeout;
         drop(core);
         self.wait_for(until(timeout), For::News, looked, |core| {
-            core.try_receive(what)
+            let received = core.try_receive(what);
+            received.or_else(|| core.expects_nobody().then_some(Err(libc::ENOTCONN)))
         })
     }
 
@@ -122,6 +123,7 @@ impl Core {
             && self.current.is_none()
             && self.notices.is_empty()
             && self.peeked.is_none()
+            && !self.tells_control()
             && !self.has_news();
         let assoc = self.assocs.first_entry().filter(|_| is_plain)?.into_mut();
         if !assoc.late.is_empty() {
@@ -313,9 +315,17 @@ impl Core {
         if let Some(assoc) = self.assocs.get(&id) {
             self.tell_from(assoc.peer, what);
         }
-        if what.wants_control {
+        // Told to who has no room for it too: that call has to say so.
+        if what.wants_control || self.tells_control() {
             self.tell_control(id, received, what);
         }
+    }
+
+    /// Something comes with messages in their control data.
+    #[inline(always)]
+    fn tells_control(&self) -> bool {
+        let options = &self.options;
+        options.data_io | options.recv_rcvinfo | options.recv_nxtinfo
     }
 
     fn tell_from(&self, (host, port): (IpAddr, u16), what: &mut Receiving<'_>) {
@@ -328,7 +338,7 @@ impl Core {
         let options = &self.options;
         let wants = (options.data_io, options.recv_rcvinfo, options.recv_nxtinfo);
         what.control.clear();
-        if wants == (false, false, false) {
+        if !self.tells_control() {
             return;
         }
         let next = if wants.2 { self.next() } else { None };
@@ -484,6 +494,11 @@ impl Core {
     }
 
     // ---- the end ----
+
+    /// No peer is there, and none can come: who waited would wait for ever.
+    fn expects_nobody(&self) -> bool {
+        self.style == Style::Many && !self.listening && self.assocs.is_empty()
+    }
 
     /// What a call gets that finds nothing; `None`: it may wait.
     fn end(&mut self, what: &mut Receiving<'_>) -> Option<sys::Result<usize>> {

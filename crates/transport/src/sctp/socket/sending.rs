@@ -178,9 +178,7 @@ impl Core {
         }
         let info = &asked.info;
         let ends = info.has(SCTP_EOF | SCTP_ABORT);
-        if info.has(SCTP_EOF) && self.style == Style::One
-            || info.has(SCTP_ADDR_OVER) && what.to.is_empty()
-        {
+        if ends && self.style == Style::One || info.has(SCTP_ADDR_OVER) && what.to.is_empty() {
             return Err(libc::EINVAL);
         }
         if !ends && total == 0 || info.has(SCTP_EOF) && total > 0 {
