@@ -209,6 +209,39 @@ static void crossing_server(int fd) {
 }
 static void crossing_client(int fd) { recv(fd, &fd, 1, 0); }
 
+/* A connection in a set of the C library's that is long not waited for, since there is always something: it is taken over once it is. */
+static void late_server(int fd) {
+    struct sockaddr_in at;
+    struct epoll_event e = {EPOLLIN, {.u64 = 1}};
+    char buf[100];
+    int l = listen_somewhere(&at), status = -1;
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        int c = connect_to(&at);
+        for (int i = 0; i < 400; i++) {
+            send_noise(c, 0, 100);
+            recv_noise(c, 0, 100);
+        }
+        _exit(0);
+    }
+    int c = must(accept(l, NULL, NULL)), ep = must(epoll_create1(0));
+    nonblocking(c, 1);
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, c, &e));
+    for (int i = 0; i < 400; i++) {
+        while (recv(c, buf, sizeof buf, MSG_PEEK) < (int)sizeof buf)
+            if (i < 100)
+                usleep(20);
+            else
+                must(epoll_wait(ep, &e, 1, 5000));
+        recv_noise(c, 0, 100);
+        send_noise(c, 0, 100);
+    }
+    must(waitpid(pid, &status, 0));
+    say("status %x", status);
+    exit(fd < 0);
+}
+static void late_client(int fd) { recv(fd, &fd, 1, 0); }
+
 static void set_inline(int fd, int on) { must((int)inline_call(SYS_fcntl, fd, F_SETFL, O_RDWR | (on ? O_NONBLOCK : 0), 0)); }
 
 /* O_NONBLOCK that nobody sees set, after calls that blocked. */
@@ -240,4 +273,4 @@ static void blocks_server(int fd) {
 }
 static void blocks_client(int fd) { slow_echo(fd, 50); }
 
-CASES(CASE(crossing), CASE(silent), CASE(blocks), CASE(carried), CASE(acknowledged), CASE(edges), CASE(levels), CASE(room), CASE(tags))
+CASES(CASE(crossing), CASE(silent), CASE(blocks), CASE(carried), CASE(acknowledged), CASE(edges), CASE(levels), CASE(room), CASE(tags), CASE(late))

@@ -67,6 +67,14 @@ fn strays_are_counted() {
     }
 }
 
+/// Who finds something at each call for long has not waited by system calls of its own.
+#[test]
+fn who_waits_late_is_carried() {
+    let lab = same("unseen", "late", &[]);
+    let said = lab.lines_text();
+    assert!(!said.contains("unseen-waits"), "{said}");
+}
+
 /// A program that encrypts by itself where the kernel does not stays in shared memory.
 #[test]
 fn encryption_is_the_programs_own() {

@@ -185,6 +185,13 @@ pub fn covers(fd: i32, event: u32) -> bool {
     covered
 }
 
+/// Is `fd` in a set that we know?
+pub fn holds(fd: i32) -> bool {
+    let mut held = false;
+    for_sets(|set| held |= set.has(fd));
+    held
+}
+
 /// `fd` is about to be closed (or replaced) by the program.
 #[unsafe(link_section = ".text.life")]
 pub fn closing(fd: i32) {

@@ -74,7 +74,7 @@ fn post(c: &Conn, fd: i32, board: &Board) {
         return decline(c, fd, Reason::PassedOn);
     }
     if !unseen::may_carry(c, fd) {
-        if unseen_or_young(c) == Reason::UnseenWaits {
+        if unseen_or_young(c, fd) == Reason::UnseenWaits {
             decline(c, fd, Reason::UnseenWaits);
         }
         return;
@@ -95,8 +95,8 @@ fn post(c: &Conn, fd: i32, board: &Board) {
 }
 
 /// A wait may be seen yet, until a connection is older.
-fn unseen_or_young(c: &Conn) -> Reason {
-    if c.operations.load(Ordering::Relaxed) < unseen::GIVES_UP {
+fn unseen_or_young(c: &Conn, fd: i32) -> Reason {
+    if c.operations.load(Ordering::Relaxed) < unseen::gives_up(fd) {
         Reason::Stalled
     } else {
         Reason::UnseenWaits
@@ -141,7 +141,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
             return Err(Reason::EpollExclusive);
         }
         if !unseen::may_carry(c, fd) {
-            return Err(unseen_or_young(c));
+            return Err(unseen_or_young(c, fd));
         }
         if !options::allow(fd) {
             return Err(Reason::Option);
@@ -183,7 +183,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
             return Err(Reason::EpollExclusive);
         }
         if !unseen::may_carry(c, fd) {
-            return Err(unseen_or_young(c));
+            return Err(unseen_or_young(c, fd));
         }
         if !options::allow(fd) {
             return Err(Reason::Option);
