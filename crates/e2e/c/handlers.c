@@ -112,6 +112,7 @@ static void life(void) {
     while (DO(recv(fds[2], bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
     }
     WORKS(ioctl(fds[1], FIONREAD, &number));
+    WORKS(sockatmark(fds[1]));
     WORKS(getpeername(fds[1], (struct sockaddr *)&other, &length));
     WORKS(fds[4] = dup(fds[1]));
     WORKS(dup2(fds[1], fds[4]));

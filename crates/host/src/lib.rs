@@ -1,7 +1,7 @@
 //! What a process has one of.
 //!
 //! ```text
-//!   poll, epoll   readiness: user-space state first, then the kernel
+//!   poll, select, epoll   readiness: user-space state first, then the kernel
 //!   table         what each descriptor number means to us; the `Descriptor` trait
 //!   board         listeners and offers of all processes of the user
 //!   shared, seats memory that they share, and whose slots in it are whose
@@ -30,6 +30,7 @@ pub mod next;
 pub mod poll;
 pub mod process;
 pub mod seats;
+pub mod select;
 pub mod shared;
 pub mod signal;
 pub mod sys;

@@ -1,4 +1,4 @@
-//! poll(2), ppoll(2), select(2) and pselect(2) over sets in which some descriptors are carried.
+//! poll(2) and ppoll(2) over sets in which some descriptors are carried.
 //!
 //! One look at the shared memory; if nothing is ready, a spin while it pays; then arm, fence, look again, and wait in the
 //! kernel on shadows and doorbells. Functions that wait own nothing that needs dropping: a cancelled thread may leave them.
@@ -13,7 +13,7 @@ use crate::table::{self, Descriptor, Handle, Kind};
 use crate::{idle, next, signal, sys};
 
 /// Sets up to this size are handled on the stack.
-const SMALL: usize = 64;
+pub(crate) const SMALL: usize = 64;
 /// A set in which shared memory had something is shown to the kernel too if it was not for so long, in nanoseconds.
 const KERNEL_AFTER: u64 = 4_000;
 /// Looks at shared memory between two looks at the kernel while spinning.
@@ -204,7 +204,11 @@ unsafe fn sleep(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t)
 }
 
 /// Runs `f` with a list that is too long for the stack. Whoever leaves a wait inside for good leaves the list too.
-unsafe fn with_room<T: Copy>(count: usize, empty: T, f: impl FnOnce(&mut [T]) -> i32) -> i32 {
+pub(crate) unsafe fn with_room<T: Copy>(
+    count: usize,
+    empty: T,
+    f: impl FnOnce(&mut [T]) -> i32,
+) -> i32 {
     let Ok(layout) = core::alloc::Layout::array::<T>(count) else {
         next::set_errno(libc::ENOMEM);
         return -1;
@@ -351,7 +355,7 @@ fn end_unclaimed(who: &[Handle]) {
     }
 }
 
-const EMPTY: pollfd = pollfd {
+pub(crate) const EMPTY: pollfd = pollfd {
     fd: -1,
     events: 0,
     revents: 0,
@@ -393,104 +397,4 @@ fn merge(p: &mut pollfd, revents: i16) -> bool {
 fn tracked(fd: i32) -> Option<(Handle, &'static dyn Descriptor)> {
     let h = table::used(fd)?;
     Some((h, table::descriptor(h)?))
-}
-
-/// Do any of the sets of select(2) hold descriptors that are not foreign?
-///
-/// # Safety
-/// Each set is null or valid.
-pub unsafe fn select_concerns(nfds: i32, sets: [*const libc::fd_set; 3]) -> bool {
-    table::any_tracked()
-        && sets.iter().any(|&set| {
-            !set.is_null()
-                && members(nfds, set)
-                    .any(|fd| table::lookup(fd).is_some_and(|h| h.kind() != table::Kind::Hidden))
-        })
-}
-
-/// select(2) and pselect(2) on sets with carried descriptors.
-///
-/// # Safety
-/// Sets and mask are null or valid.
-pub unsafe fn select(
-    nfds: i32,
-    sets: [*mut libc::fd_set; 3],
-    timeout: Option<u64>,
-    mask: *const sigset_t,
-) -> i32 {
-    let nfds = nfds.clamp(0, libc::FD_SETSIZE as i32);
-    let asked = |fd: &i32| {
-        sets.iter()
-            .any(|set| !set.is_null() && libc::FD_ISSET(*fd, *set))
-    };
-    let count = (0..nfds).filter(asked).count();
-    if count <= SMALL {
-        select_with(nfds, sets, timeout, mask, &mut [EMPTY; SMALL])
-    } else {
-        with_room(count, EMPTY, |list| {
-            select_with(nfds, sets, timeout, mask, list)
-        })
-    }
-}
-
-#[inline(never)]
-unsafe fn select_with(
-    nfds: i32,
-    sets: [*mut libc::fd_set; 3],
-    timeout: Option<u64>,
-    mask: *const sigset_t,
-    list: &mut [pollfd],
-) -> i32 {
-    const ASK: [i16; 3] = [libc::POLLIN, libc::POLLOUT, libc::POLLPRI];
-    const MEAN: [i16; 3] = [
-        libc::POLLIN | libc::POLLHUP | libc::POLLERR,
-        libc::POLLOUT | libc::POLLERR,
-        libc::POLLPRI,
-    ];
-    let mut n = 0;
-    for fd in 0..nfds {
-        let mut events = 0;
-        for (set, ask) in sets.iter().zip(ASK) {
-            if !set.is_null() && libc::FD_ISSET(fd, *set) {
-                events |= ask;
-            }
-        }
-        if events != 0 {
-            list[n] = pollfd {
-                fd,
-                events,
-                revents: 0,
-            };
-            n += 1;
-        }
-    }
-    let result = poll(&mut list[..n], timeout, mask);
-    if result < 0 {
-        return result;
-    }
-    if list[..n].iter().any(|p| p.revents & libc::POLLNVAL != 0) {
-        next::set_errno(libc::EBADF);
-        return -1;
-    }
-    let mut bits = 0;
-    for (set, (mean, ask)) in sets.iter().zip(MEAN.into_iter().zip(ASK)) {
-        if set.is_null() {
-            continue;
-        }
-        for p in &list[..n] {
-            if !libc::FD_ISSET(p.fd, *set) {
-                continue;
-            }
-            if p.events & ask != 0 && p.revents & mean != 0 {
-                bits += 1;
-            } else {
-                libc::FD_CLR(p.fd, *set);
-            }
-        }
-    }
-    bits
-}
-
-unsafe fn members(nfds: i32, set: *const libc::fd_set) -> impl Iterator<Item = i32> {
-    (0..nfds.clamp(0, libc::FD_SETSIZE as i32)).filter(move |&fd| libc::FD_ISSET(fd, set))
 }

@@ -13,7 +13,7 @@ use libc::{
 };
 
 use crate::passed::Passed;
-use crate::{real, result, sctp, streams};
+use crate::{real, result, sctp, streams, wait};
 
 /// Defines a call on a descriptor by what it does for ours. A foreign one is passed on first, without the registers that the rest
 /// needs, which would cost it more than all else.
@@ -108,8 +108,11 @@ fn one(buf: *const c_void, n: size_t) -> [iovec; 1] {
     }]
 }
 
+/// A list that the kernel would not refuse before it looked at the descriptor.
 unsafe fn many<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
-    (n > 0 && n <= 1024 && !iov.is_null()).then(|| core::slice::from_raw_parts(iov, n))
+    (n > 0 && n <= 1024 && !iov.is_null())
+        .then(|| core::slice::from_raw_parts(iov, n))
+        .filter(|v| v.iter().all(|v| v.iov_len <= isize::MAX as usize))
 }
 
 unless_foreign! {
@@ -413,7 +416,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         if let Some(received) = receiving::counted(c, fd, call, |n| bytes_of(msgs, n)) {
             return received as c_int;
         }
-        if !timeout.is_null() && !(0..1_000_000_000).contains(&(*timeout).tv_nsec) {
+        if wait::is_wrong(timeout) {
             return refuse(libc::EINVAL) as c_int;
         }
         // Unlike recv(2), which gives what came before it first.
@@ -422,7 +425,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
             return refuse(e) as c_int;
         }
     }
-    let end = (!timeout.is_null()).then(|| sys::now().saturating_add(nanoseconds(&*timeout)));
+    let end = wait::from_timespec(timeout).map(|ns| sys::now().saturating_add(ns));
     let mut each = flags & !libc::MSG_WAITFORONE;
     let mut done = 0;
     while done < n.min(1024) {
@@ -454,12 +457,6 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         }
     }
     done as c_int
-}
-
-fn nanoseconds(t: &timespec) -> u64 {
-    (t.tv_sec as u64)
-        .saturating_mul(1_000_000_000)
-        .saturating_add(t.tv_nsec as u64)
 }
 
 #[unsafe(no_mangle)]
@@ -525,7 +522,7 @@ unsafe fn pass(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
 
 /// What a message asks to be sent.
 pub unsafe fn length(msg: &msghdr) -> usize {
-    many(msg.msg_iov, msg.msg_iovlen).map_or(0, |v| v.iter().map(|v| v.iov_len).sum())
+    many(msg.msg_iov, msg.msg_iovlen).map_or(0, headwater_sockets::buffers::length)
 }
 
 #[unsafe(no_mangle)]
@@ -610,7 +607,9 @@ unsafe fn send_piece(
     flags: c_int,
 ) -> Result<(usize, usize), i32> {
     let at = if offset.is_null() {
-        sys::lseek(from, 0, libc::SEEK_CUR)?
+        // What has no position is no file.
+        sys::lseek(from, 0, libc::SEEK_CUR)
+            .map_err(|e| if e == libc::ESPIPE { libc::EINVAL } else { e })?
     } else {
         *offset
     };

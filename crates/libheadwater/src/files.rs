@@ -1,7 +1,7 @@
 //! Calls on descriptors as such.
 
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{next, process, sys};
+use headwater_host::{next, process, select, sys};
 use headwater_sockets::{inherit, lend, life, options};
 use headwater_transport::endpoint;
 use libc::{c_int, c_uint, c_ulong};
@@ -100,6 +100,7 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
 /// itself or by a bare system call.
 #[inline(always)]
 pub fn fresh(new: c_int) -> c_int {
+    select::made(new);
     if new >= 0
         && let Some(h) = table::lookup(new)
     {
@@ -164,7 +165,7 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
-    replace(fd, to, || real::dup2(fd, to))
+    made(replace(fd, to, || real::dup2(fd, to)))
 }
 
 #[unsafe(no_mangle)]
@@ -172,7 +173,12 @@ pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_in
     if flags & !libc::O_CLOEXEC != 0 {
         return real::dup3(fd, to, flags);
     }
-    replace(fd, to, || real::dup3(fd, to, flags))
+    made(replace(fd, to, || real::dup3(fd, to, flags)))
+}
+
+fn made(new: c_int) -> c_int {
+    select::made(new);
+    new
 }
 
 unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
@@ -335,6 +341,18 @@ pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, cmd: c_int, arg: usize) -> c_
     fcntl(fd, cmd, arg)
 }
 
+const SIOCATMARK: c_ulong = 0x8905;
+
+/// The C library's own makes its request where nobody sees it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
+    let mut is_there: c_int = 0;
+    match ioctl(fd, SIOCATMARK, (&raw mut is_there).expose_provenance()) {
+        -1 => -1,
+        _ => is_there,
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
     if let Some(e) = endpoint::at(fd) {
@@ -369,6 +387,8 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -
             libc::FIONBIO => options::set_nonblocking(h, *value != 0),
             libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
             libc::FIONREAD => *value += options::unread(h) as c_int,
+            // The mark is behind what was sent before it.
+            SIOCATMARK if options::unread(h) > 0 => *value = 0,
             libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
             _ => {}
         }

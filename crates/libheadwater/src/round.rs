@@ -10,6 +10,7 @@
 )]
 
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
+use core::time::Duration;
 
 use headwater_host::table::{self, Kind};
 use headwater_host::{process, sys};
@@ -157,22 +158,30 @@ unsafe fn waits(number: c_long, a: &Arguments) -> Option<c_long> {
         SYS_poll if wait::concerns(a.at(0), a.0[1] as nfds_t) => {
             wait::poll(a.at(0), a.0[1] as nfds_t, a.int(2))
         }
-        SYS_ppoll if wait::concerns(a.at(0), a.0[1] as nfds_t) => timed(a.at(2), |timeout| {
-            // SAFETY: the program's arguments.
-            unsafe { wait::ppoll(a.at(0), a.0[1] as nfds_t, timeout, a.at(3)) }
-        }),
+        SYS_ppoll
+            if wait::concerns(a.at(0), a.0[1] as nfds_t)
+                && is_mask(a.at(3), a.size(4))
+                && !wait::is_wrong(a.at(2)) =>
+        {
+            timed(a.at(2), |timeout| {
+                // SAFETY: the program's arguments.
+                unsafe { wait::ppoll(a.at(0), a.0[1] as nfds_t, timeout, a.at(3)) }
+            })
+        }
         #[cfg(target_arch = "x86_64")]
         SYS_select if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
             wait::select(a.int(0), a.at(1), a.at(2), a.at(3), a.at(4))
         }
         SYS_pselect6 if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
             // The mask and its size are behind a pointer.
-            let mask: *const *const sigset_t = a.at(5);
-            let mask = if mask.is_null() {
-                core::ptr::null()
-            } else {
-                *mask
-            };
+            let (mask, size) = a
+                .at::<(*const sigset_t, usize)>(5)
+                .as_ref()
+                .copied()
+                .unwrap_or((core::ptr::null(), 0));
+            if !is_mask(mask, size) || wait::is_wrong(a.at(4)) {
+                return None;
+            }
             timed(a.at(4), |timeout| {
                 // SAFETY: the program's arguments.
                 unsafe { wait::pselect(a.int(0), a.at(1), a.at(2), a.at(3), timeout, mask) }
@@ -184,15 +193,20 @@ unsafe fn waits(number: c_long, a: &Arguments) -> Option<c_long> {
         SYS_epoll_ctl => wait::epoll_ctl(a.int(0), a.int(1), a.int(2), a.at(3)),
         #[cfg(target_arch = "x86_64")]
         SYS_epoll_wait if set(0) => wait::epoll_wait(a.int(0), a.at(1), a.int(2), a.int(3)),
-        SYS_epoll_pwait if set(0) => {
+        SYS_epoll_pwait if set(0) && is_mask(a.at(4), a.size(5)) => {
             wait::epoll_pwait(a.int(0), a.at(1), a.int(2), a.int(3), a.at(4))
         }
-        SYS_epoll_pwait2 if set(0) => {
+        SYS_epoll_pwait2 if set(0) && is_mask(a.at(4), a.size(5)) => {
             wait::epoll_pwait2(a.int(0), a.at(1), a.int(2), a.at(3), a.at(4))
         }
         _ => return None,
     };
     Some(r as c_long)
+}
+
+/// Does the kernel take a mask of signals of that size? It says EINVAL of others.
+fn is_mask(mask: *const sigset_t, size: usize) -> bool {
+    mask.is_null() || size == 8
 }
 
 /// The kernel leaves the time that was not slept; the C library's functions hide that.
@@ -201,9 +215,11 @@ unsafe fn timed(timeout: *mut timespec, call: impl FnOnce(*const timespec) -> c_
         return call(timeout);
     }
     let begun = sys::now();
-    let whole = (*timeout).tv_sec as u64 * 1_000_000_000 + (*timeout).tv_nsec as u64;
+    let whole = wait::duration(&*timeout);
     let r = call(timeout);
-    *timeout = sys::timespec(whole.saturating_sub(sys::now() - begun));
+    let left = whole.saturating_sub(Duration::from_nanos(sys::now() - begun));
+    (*timeout).tv_sec = left.as_secs() as _;
+    (*timeout).tv_nsec = left.subsec_nanos() as _;
     r
 }
 

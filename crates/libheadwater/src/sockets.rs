@@ -229,7 +229,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
         && !value.is_null()
         && let Some(h) = table::socket(fd)
     {
-        options::set_option(h, name, value, len);
+        options::set_option(h, fd, name, value, len);
     }
     r
 }

@@ -1,6 +1,8 @@
 //! Calls that wait for readiness.
 
-use headwater_host::{epoll, poll as polling, sys, table};
+use core::time::Duration;
+
+use headwater_host::{epoll, poll as polling, select as selecting, sys, table};
 use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 
 use crate::{confine, real};
@@ -21,17 +23,23 @@ fn in_ms(timeout: c_int) -> epoll::Timeout {
     }
 }
 
-unsafe fn from_timespec(t: *const timespec) -> Option<u64> {
-    let ns = |t: &timespec| {
-        (t.tv_sec as u64)
-            .saturating_mul(1_000_000_000)
-            .saturating_add(t.tv_nsec as u64)
-    };
-    t.as_ref().map(ns)
+fn in_ns(t: Duration) -> u64 {
+    t.as_nanos().try_into().unwrap_or(u64::MAX)
+}
+
+pub unsafe fn from_timespec(t: *const timespec) -> Option<u64> {
+    t.as_ref()
+        .filter(|t| t.tv_sec >= 0 && t.tv_nsec >= 0)
+        .map(|t| in_ns(duration(t)))
+}
+
+/// A time that is right.
+pub fn duration(t: &timespec) -> Duration {
+    Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
 }
 
 /// A time that only the kernel is to have, which says EINVAL.
-unsafe fn is_wrong(t: *const timespec) -> bool {
+pub unsafe fn is_wrong(t: *const timespec) -> bool {
     t.as_ref()
         .is_some_and(|t| t.tv_sec < 0 || !(0..1_000_000_000).contains(&t.tv_nsec))
 }
@@ -49,9 +57,10 @@ pub unsafe fn concerns(fds: *mut pollfd, n: nfds_t) -> bool {
     ours(fds, n).is_some()
 }
 
-/// Does select(2)?
+/// Is select(2) of these to be said in other words, or served by us?
 pub unsafe fn select_concerns(n: c_int, sets: [*const fd_set; 3]) -> bool {
-    n <= libc::FD_SETSIZE as c_int && polling::select_concerns(n, sets)
+    let fitting = selecting::fit(n, sets);
+    fitting < n || selecting::concerns(fitting, sets)
 }
 
 #[unsafe(no_mangle)]
@@ -114,23 +123,25 @@ pub unsafe extern "C-unwind" fn select(
     e: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
+    let n = selecting::fit(n, [r, w, e]);
     let wrong = !timeout.is_null() && ((*timeout).tv_sec < 0 || (*timeout).tv_usec < 0);
-    if !select_concerns(n, [r, w, e]) || wrong {
+    if !selecting::concerns(n, [r, w, e]) || wrong {
         return real::select(n, r, w, e, timeout);
     }
     let mut now: timeval = core::mem::zeroed();
     if let Some(told) = confine::select(n, r, || real::select(n, r, w, e, &mut now)) {
         return told;
     }
-    let ns = (!timeout.is_null())
-        .then(|| (*timeout).tv_sec as u64 * 1_000_000_000 + (*timeout).tv_usec as u64 * 1000);
+    let within = timeout
+        .as_ref()
+        .map(|t| Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64));
     let begun = sys::now();
-    let result = polling::select(n, [r, w, e], ns, core::ptr::null());
-    if let Some(ns) = ns {
+    let result = selecting::select(n, [r, w, e], within.map(in_ns), core::ptr::null());
+    if let Some(within) = within {
         // Linux leaves the time that was not slept.
-        let left = ns.saturating_sub(sys::now() - begun);
-        (*timeout).tv_sec = (left / 1_000_000_000) as _;
-        (*timeout).tv_usec = (left % 1_000_000_000 / 1000) as _;
+        let left = within.saturating_sub(Duration::from_nanos(sys::now() - begun));
+        (*timeout).tv_sec = left.as_secs() as _;
+        (*timeout).tv_usec = left.subsec_micros() as _;
     }
     result
 }
@@ -144,11 +155,12 @@ pub unsafe extern "C-unwind" fn pselect(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    if !select_concerns(n, [r, w, e]) || is_wrong(timeout) {
+    let n = selecting::fit(n, [r, w, e]);
+    if !selecting::concerns(n, [r, w, e]) || is_wrong(timeout) {
         return real::pselect(n, r, w, e, timeout, mask);
     }
     confine::select(n, r, || real::pselect(n, r, w, e, &NOW, mask))
-        .unwrap_or_else(|| polling::select(n, [r, w, e], from_timespec(timeout), mask))
+        .unwrap_or_else(|| selecting::select(n, [r, w, e], from_timespec(timeout), mask))
 }
 
 #[unsafe(no_mangle)]

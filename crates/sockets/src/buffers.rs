@@ -14,9 +14,18 @@ pub struct Buffers<'a> {
     pub mark: Option<u64>,
 }
 
+/// How long all buffers are together.
+pub fn length(iov: &[iovec]) -> usize {
+    iov.iter()
+        .fold(0, |all: usize, v| all.saturating_add(v.iov_len))
+}
+
+/// What the kernel moves by one call at most: the rest of a longer list is not looked at (read(2)).
+const MOST: usize = 0x7fff_f000;
+
 impl<'a> Buffers<'a> {
     pub fn new(iov: &'a [iovec]) -> Buffers<'a> {
-        let left = iov.iter().map(|v| v.iov_len).sum();
+        let left = length(iov).min(MOST);
         Buffers {
             whole: iov,
             iov,
@@ -47,7 +56,7 @@ impl<'a> Buffers<'a> {
     pub fn place(&mut self, max: usize) -> (*mut u8, usize) {
         while let Some(first) = self.iov.first() {
             if self.skip < first.iov_len {
-                let n = (first.iov_len - self.skip).min(max);
+                let n = (first.iov_len - self.skip).min(max).min(self.left);
                 return ((first.iov_base as *mut u8).wrapping_add(self.skip), n);
             }
             self.iov = &self.iov[1..];

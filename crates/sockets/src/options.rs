@@ -53,13 +53,15 @@ const STAMPS: [i32; 3] = [
     libc::SO_TIMESTAMPING,
 ];
 
-/// May a socket be carried, by the options that it came with?
+/// May a socket be carried, by the modes and options that it came with?
 pub fn allow(fd: i32) -> bool {
     let is = |name| {
         let value = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, name).ok();
         effect(libc::SOL_SOCKET, name, value) != Effect::None
     };
-    !is(libc::SO_PEEK_OFF) && !STAMPS.into_iter().any(is)
+    // SIGIO is raised for what the kernel sees.
+    let is_told = sys::fcntl(fd, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_ASYNC != 0);
+    !is_told && !is(libc::SO_PEEK_OFF) && !STAMPS.into_iter().any(is)
 }
 
 /// Is it a connection, not a listener?
@@ -100,28 +102,51 @@ pub unsafe fn map_nothing(
     })?
 }
 
+const SO_RCVTIMEO_NEW: i32 = 66;
+const SO_SNDTIMEO_NEW: i32 = 67;
+
+/// A time limit of a socket as it is kept, in nanoseconds: 0 is none, as in the kernel. Less than none is kept as the shortest
+/// there is, for which the kernel says 0 too when it is asked.
+pub fn limit(seconds: i64, microseconds: i64) -> u64 {
+    match seconds {
+        ..0 => AT_ONCE,
+        _ => (seconds as u64)
+            .checked_mul(1_000_000_000)
+            .and_then(|ns| ns.checked_add(microseconds as u64 * 1000))
+            .unwrap_or(0),
+    }
+}
+
+/// Waits with this limit end before they begin.
+pub const AT_ONCE: u64 = 1;
+
+/// SO_RCVLOWAT as the kernel has it.
+pub fn low_water(fd: i32) -> u32 {
+    let low = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT).unwrap_or(1);
+    low.max(1) as u32
+}
+
 /// After a successful setsockopt(2) of SOL_SOCKET.
 ///
 /// # Safety
 /// `value` is readable for `len` bytes.
-pub unsafe fn set_option(h: Handle, name: i32, value: *const c_void, len: u32) {
+pub unsafe fn set_option(h: Handle, fd: i32, name: i32, value: *const c_void, len: u32) {
     let Some(c) = conn::get(h) else { return };
     let r = c.record();
     match name {
-        libc::SO_RCVTIMEO | libc::SO_SNDTIMEO if len as usize >= size_of::<libc::timeval>() => {
+        libc::SO_RCVTIMEO | libc::SO_SNDTIMEO | SO_RCVTIMEO_NEW | SO_SNDTIMEO_NEW
+            if len as usize >= size_of::<libc::timeval>() =>
+        {
             let t = core::ptr::read_unaligned(value as *const libc::timeval);
-            let ns = t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-            let slot = if name == libc::SO_RCVTIMEO {
+            let slot = if matches!(name, libc::SO_RCVTIMEO | SO_RCVTIMEO_NEW) {
                 &r.receive_timeout
             } else {
                 &r.send_timeout
             };
-            slot.store(ns, Ordering::Relaxed);
+            slot.store(limit(t.tv_sec, t.tv_usec), Ordering::Relaxed);
         }
-        libc::SO_RCVLOWAT if len >= 4 => {
-            let n = core::ptr::read_unaligned(value as *const i32);
-            r.low_water.store(n.max(1) as u32, Ordering::Relaxed);
-        }
+        // The kernel has made something else of it, as like as not.
+        libc::SO_RCVLOWAT => r.low_water.store(low_water(fd), Ordering::Relaxed),
         _ => {}
     }
 }

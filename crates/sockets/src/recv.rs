@@ -14,12 +14,12 @@ use libc::{
     EAGAIN, EBADF, ECONNRESET, EFAULT, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec,
 };
 
-use crate::buffers::{Buffers, EMPTY, ROOM};
+use crate::buffers::{Buffers, EMPTY, ROOM, length};
 use crate::conn::{Conn, Phase};
 use crate::look::Shown;
 use crate::pins::{Pin, Sleep};
 use crate::record::NONBLOCK;
-use crate::segment::{PIN, Tx, View};
+use crate::segment::{PIN, TCPONLY, Tx, View};
 use crate::{comeback, confine, guard, link, look, pins, switch, takeover, unseen};
 
 /// Pauses, a fraction of a microsecond together, for which a reader of a one-way stream leaves the writer alone.
@@ -194,7 +194,11 @@ unsafe fn attempt(
         };
         match guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error) {
             // A short read must mean that all was taken: edge-triggered programs rely on it.
-            Step::Data(_) if buffers.left > 0 && switch::behind(v) && flags & MSG_PEEK == 0 => {}
+            Step::Data(_)
+                if buffers.left > 0
+                    && switch::behind(v)
+                    && flags & MSG_PEEK == 0
+                    && !is_at_mark(c, v) => {}
             Step::Data(_) => {
                 let all = buffers.left + buffers.done;
                 let low = r.low_water.load(Ordering::Relaxed) as usize;
@@ -253,7 +257,7 @@ unsafe fn attempt(
                 } else {
                     buffers.rest(&mut room)
                 };
-                let asked: usize = rest.iter().map(|v| v.iov_len).sum();
+                let asked = length(rest);
                 let n = own(c.fd(), rest);
                 let errno = next::errno();
                 if n < 0 {
@@ -285,6 +289,14 @@ unsafe fn attempt(
             }
         }
     }
+}
+
+/// Is an urgent byte the next one that the kernel has? What comes before it is read apart. An urgent byte never goes by the ring,
+/// nor anything after it.
+fn is_at_mark(c: &Conn, v: &View<'_>) -> bool {
+    const SIOCATMARK: u64 = 0x8905;
+    Tx(v.inn().send.tx.load(Ordering::Relaxed)).has(TCPONLY)
+        && sys::ioctl_int(c.fd(), SIOCATMARK).is_ok_and(|there| there != 0)
 }
 
 /// What there is right now, of ring or kernel, whichever comes first.
@@ -810,7 +822,7 @@ unsafe fn kernel_recv(
     loop {
         let mut room = [EMPTY; ROOM];
         let rest = buffers.rest(&mut room);
-        let asked: usize = rest.iter().map(|v| v.iov_len).sum();
+        let asked = length(rest);
         let mut msg: libc::msghdr = core::mem::zeroed();
         msg.msg_iov = rest.as_ptr() as *mut iovec;
         msg.msg_iovlen = rest.len() as _;

@@ -8,7 +8,7 @@ use headwater_host::sync::Ordering;
 use headwater_host::{next, signal, sys};
 use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 
-use crate::buffers::{Buffers, EMPTY, ROOM};
+use crate::buffers::{Buffers, EMPTY, ROOM, length};
 use crate::conn::{Conn, Phase, Shadow};
 use crate::pins::{Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR};
@@ -190,6 +190,13 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
     v.publish_cpu();
     next::pthread_testcancel();
     let mut buffers = Buffers::new(iov);
+    if buffers.left == 0 {
+        // It sends nothing, and says what a call that sends something would be refused for.
+        return c.record().has(SHUT_WR).then(|| match broken_pipe(flags) {
+            Step::Error(e) => Err(e),
+            _ => Ok(0),
+        });
+    }
     let mut pinned = None;
     let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
     if let Some(pin) = pinned {
@@ -230,7 +237,7 @@ unsafe fn attempt(
             Step::ByTcp(shadow) => {
                 let mut room = [EMPTY; ROOM];
                 let rest = buffers.rest(&mut room);
-                let asked: usize = rest.iter().map(|v| v.iov_len).sum();
+                let asked = length(rest);
                 let sent = if patient {
                     // The pin keeps the shadow; signals must reach a call that may block.
                     drop(shadow);

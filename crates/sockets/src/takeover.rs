@@ -271,16 +271,18 @@ fn learn_modes(c: &Conn, fd: i32) {
     if let Ok(flags) = sys::fcntl(fd, libc::F_GETFL, 0) {
         r.set(NONBLOCK, flags & libc::O_NONBLOCK != 0);
     }
-    let timeout = |name| match sys::sockopt::<[i64; 2]>(fd, libc::SOL_SOCKET, name) {
-        Ok([s, us]) => s as u64 * 1_000_000_000 + us as u64 * 1000,
-        Err(_) => 0,
-    };
-    r.receive_timeout
-        .store(timeout(libc::SO_RCVTIMEO), Ordering::Relaxed);
-    r.send_timeout
-        .store(timeout(libc::SO_SNDTIMEO), Ordering::Relaxed);
-    let low = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT).unwrap_or(1);
-    r.low_water.store(low.max(1) as u32, Ordering::Relaxed);
+    let limits = [
+        (libc::SO_RCVTIMEO, &r.receive_timeout),
+        (libc::SO_SNDTIMEO, &r.send_timeout),
+    ];
+    for (name, kept) in limits {
+        let [s, us] = sys::sockopt::<[i64; 2]>(fd, libc::SOL_SOCKET, name).unwrap_or([0, 0]);
+        // The kernel does not tell that one.
+        if (s, us) != (0, 0) || kept.load(Ordering::Relaxed) != options::AT_ONCE {
+            kept.store(options::limit(s, us), Ordering::Relaxed);
+        }
+    }
+    r.low_water.store(options::low_water(fd), Ordering::Relaxed);
 }
 
 /// Leaves a connection to the kernel for good, unless somebody is in the middle of an operation on it. In a step of it.

@@ -1,0 +1,254 @@
+//! select(2) and pselect(2) over sets in which some descriptors are carried, by poll(2).
+//!
+//! The kernel looks at as many descriptors as its table has room for, whatever the program says, and the library's own ones are
+//! high: programs that say what they may have (getdtablesize(3)) have sets that are shorter. All calls say no more than what
+//! the program's descriptors alone would make of the table.
+
+use core::cell::Cell;
+use core::slice;
+
+use libc::{fd_set, pollfd, sigset_t};
+
+use crate::poll::{self, EMPTY, SMALL, with_room};
+use crate::sync::{AtomicI32, Ordering};
+use crate::{next, sys, table};
+
+/// What the kernel's table has room for at least; below that no bit is left out.
+const FIRST_TABLE: i32 = 64;
+/// How long it is believed that no higher descriptor has come by ways we don't see, in nanoseconds.
+const BELIEVED: u64 = 1_000_000;
+/// How long a wait lasts beside descriptors that have ended and whose end was not asked for.
+const BESIDE_ENDED: u64 = 10_000_000;
+const LONG: usize = libc::c_ulong::BITS as usize;
+
+/// Room in a table that holds the highest descriptor that the program is known to have had.
+static ROOM: AtomicI32 = AtomicI32::new(FIRST_TABLE);
+
+thread_local! {
+    static LOOKED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The program has got the descriptor `fd`.
+#[inline(always)]
+pub fn made(fd: i32) {
+    if fd >= ROOM.load(Ordering::Relaxed) {
+        grow(fd);
+    }
+}
+
+#[cold]
+fn grow(fd: i32) {
+    // The kernel's tables are powers of two times a KiB.
+    let per_step = 1024 / size_of::<usize>() as i32;
+    let steps = (fd / per_step + 1) as u32;
+    let room = (steps.next_power_of_two() as i32).saturating_mul(per_step);
+    ROOM.fetch_max(room, Ordering::Relaxed);
+}
+
+/// What to say in place of `nfds`.
+///
+/// # Safety
+/// Each set is null or valid, for as many bits as the kernel reads.
+pub unsafe fn fit(nfds: i32, sets: [*const fd_set; 3]) -> i32 {
+    let room = ROOM.load(Ordering::Relaxed);
+    if nfds <= room || !table::any() {
+        return nfds;
+    }
+    if nfds <= libc::FD_SETSIZE as i32 {
+        let high = members(nfds, sets).filter(|&fd| fd >= room);
+        high.filter(|&fd| is_programs(fd)).for_each(made);
+    } else {
+        look();
+    }
+    nfds.min(ROOM.load(Ordering::Relaxed))
+}
+
+fn is_programs(fd: i32) -> bool {
+    let hidden = |h: table::Handle| h.kind() == table::Kind::Hidden;
+    !table::lookup(fd).is_some_and(hidden) && sys::fcntl(fd, libc::F_GETFD, 0).is_ok()
+}
+
+/// Notes all descriptors of the program: some are inherited, or come by ways that we don't see.
+#[cold]
+fn look() {
+    let now = sys::now();
+    if LOOKED.get() + BELIEVED > now && LOOKED.get() != 0 {
+        return;
+    }
+    LOOKED.set(now);
+    let Ok(dir) = sys::open(
+        c"/proc/self/fd",
+        libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC,
+        0,
+    ) else {
+        return;
+    };
+    let _ = sys::each_number(dir, |fd| {
+        if fd != dir && table::lookup(fd).is_none_or(|h| h.kind() != table::Kind::Hidden) {
+            made(fd);
+        }
+        true
+    });
+    let _ = sys::close(dir);
+}
+
+/// Where the bit of `fd` is: which word, and the bit in it.
+fn place(fd: i32) -> (usize, libc::c_ulong) {
+    (fd as usize / LONG, 1 << (fd as usize % LONG))
+}
+
+unsafe fn word(set: *const fd_set, at: usize) -> libc::c_ulong {
+    match set.is_null() {
+        true => 0,
+        false => set.cast::<libc::c_ulong>().add(at).read(),
+    }
+}
+
+unsafe fn has(set: *const fd_set, fd: i32) -> bool {
+    let (at, bit) = place(fd);
+    word(set, at) & bit != 0
+}
+
+/// Who is in any of the sets, lowest first.
+unsafe fn members(nfds: i32, sets: [*const fd_set; 3]) -> impl Iterator<Item = i32> {
+    let words = (nfds.max(0) as usize).div_ceil(LONG);
+    let all = (0..words).flat_map(move |at| {
+        // SAFETY: the caller's promise.
+        let mut left = sets
+            .iter()
+            .fold(0, |all, &set| all | unsafe { word(set, at) });
+        core::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some((at * LONG + bit) as i32)
+        })
+    });
+    all.take_while(move |&fd| fd < nfds)
+}
+
+/// Do any of the sets hold descriptors that are not foreign?
+///
+/// # Safety
+/// Each set is null or valid for `nfds` bits.
+pub unsafe fn concerns(nfds: i32, sets: [*const fd_set; 3]) -> bool {
+    let ours = |fd| table::lookup(fd).is_some_and(|h| h.kind() != table::Kind::Hidden);
+    table::any_tracked() && members(nfds, sets).any(ours)
+}
+
+/// select(2) and pselect(2) on sets with carried descriptors.
+///
+/// # Safety
+/// Sets are null or valid for `nfds` bits, and the mask is null or valid.
+pub unsafe fn select(
+    nfds: i32,
+    sets: [*mut fd_set; 3],
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+) -> i32 {
+    let count = members(nfds, sets.map(<*mut fd_set>::cast_const)).count();
+    if count <= SMALL {
+        select_with(nfds, sets, timeout, mask, &mut [EMPTY; SMALL])
+    } else {
+        with_room(count, EMPTY, |list| {
+            select_with(nfds, sets, timeout, mask, list)
+        })
+    }
+}
+
+const ASK: [i16; 3] = [libc::POLLIN, libc::POLLOUT, libc::POLLPRI];
+const MEAN: [i16; 3] = [
+    libc::POLLIN | libc::POLLHUP | libc::POLLERR,
+    libc::POLLOUT | libc::POLLERR,
+    libc::POLLPRI,
+];
+
+/// Is an entry in the `i`th set, and is that true which the set asks for?
+fn holds(p: &pollfd, i: usize) -> bool {
+    p.events & ASK[i] != 0 && p.revents & MEAN[i] != 0
+}
+
+#[inline(never)]
+unsafe fn select_with(
+    nfds: i32,
+    sets: [*mut fd_set; 3],
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+    list: &mut [pollfd],
+) -> i32 {
+    let mut n = 0;
+    for (p, fd) in list
+        .iter_mut()
+        .zip(members(nfds, sets.map(<*mut fd_set>::cast_const)))
+    {
+        let asked = sets.iter().zip(ASK).filter(|(set, _)| has(**set, fd));
+        let events = asked.fold(0, |events, (_, ask)| events | ask);
+        *p = pollfd {
+            fd,
+            events,
+            revents: 0,
+        };
+        n += 1;
+    }
+    let list = &mut list[..n];
+    let bits = match wait(list, timeout, mask) {
+        Ok(bits) => bits,
+        Err(errno) => {
+            next::set_errno(errno);
+            return -1;
+        }
+    };
+    for (i, set) in sets.iter().enumerate().filter(|(_, set)| !set.is_null()) {
+        let words =
+            slice::from_raw_parts_mut(set.cast::<libc::c_ulong>(), (nfds as usize).div_ceil(LONG));
+        words.fill(0);
+        for p in list.iter().filter(|p| holds(p, i)) {
+            let (word, bit) = place(p.fd);
+            words[word] |= bit;
+        }
+    }
+    bits
+}
+
+/// Waits until a bit is to be told; how many are. poll(2) tells what no set asks for, too: the end of a descriptor that is
+/// looked at for exceptions only.
+unsafe fn wait(
+    list: &mut [pollfd],
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+) -> Result<i32, i32> {
+    let deadline = timeout.map(|t| sys::now().saturating_add(t));
+    let mut left = timeout;
+    loop {
+        if poll::poll(list, left, mask) < 0 {
+            return Err(next::errno());
+        }
+        if list.iter().any(|p| p.revents & libc::POLLNVAL != 0) {
+            return Err(libc::EBADF);
+        }
+        let told = |p: &pollfd| (0..3).filter(|&i| holds(p, i)).count() as i32;
+        let bits = list.iter().map(told).sum();
+        left = deadline.map(|d| d.saturating_sub(sys::now()));
+        if bits > 0 || left == Some(0) {
+            return Ok(bits);
+        }
+        // Those that have ended would be told again at once.
+        for p in list.iter_mut().filter(|p| p.revents != 0) {
+            p.fd = !p.fd;
+        }
+        let beside = poll::poll(
+            list,
+            Some(left.map_or(BESIDE_ENDED, |l| l.min(BESIDE_ENDED))),
+            mask,
+        );
+        for p in list.iter_mut().filter(|p| p.fd < 0) {
+            p.fd = !p.fd;
+        }
+        if beside < 0 {
+            return Err(next::errno());
+        }
+        left = deadline.map(|d| d.saturating_sub(sys::now()));
+        if beside == 0 && left == Some(0) {
+            return Ok(0);
+        }
+    }
+}
