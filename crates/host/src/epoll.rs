@@ -14,8 +14,8 @@ use std::sync::OnceLock;
 
 use libc::epoll_event;
 
-use set::Set;
 pub use set::Sets;
+use set::{Set, Tells};
 
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
@@ -208,13 +208,6 @@ pub fn created(ep: i32) {
     new_set(ep);
 }
 
-fn arm_set(h: Handle) {
-    if let Some(set) = by_handle(h) {
-        set.see_wait();
-        set.arm_hot();
-    }
-}
-
 /// An epoll descriptor itself is closed.
 pub fn closed_set(h: Handle) {
     let at = SETS[h.index()].load(Ordering::Acquire);
@@ -341,17 +334,20 @@ fn for_those(which: core::ops::Range<u32>, mut f: impl FnMut(&'static Set)) {
     }
 }
 
-/// A set as a member of another set, or of poll's: readable when something hot is ready.
+/// A set as a member of another set, or of poll's: readable when a wait on it would tell something. What the kernel says of it may
+/// be about bells, or what nobody asked for.
 impl Descriptor for Sets {
     fn ready(&self, h: Handle, want: u32) -> u32 {
-        let ready = by_handle(h).is_some_and(|set| {
-            set.see_wait();
-            set.any_ready()
-        });
-        if ready { want & IN } else { 0 }
+        let Some(set) = by_handle(h) else { return 0 };
+        set.see_wait();
+        if want & IN != 0 && set.is_concerned() && set.tells() != Tells::Nothing {
+            want & IN
+        } else {
+            0
+        }
     }
-    fn arm(&self, h: Handle, _want: u32) {
-        arm_set(h);
+    fn arm(&self, _h: Handle, _want: u32) {
+        // A look leaves its members armed.
     }
     fn disarm(&self, _h: Handle, _want: u32) {}
     fn bell(&self, _h: Handle) -> Option<i32> {
@@ -361,20 +357,23 @@ impl Descriptor for Sets {
     fn kernel_events(&self, _h: Handle, want: u32) -> u32 {
         want
     }
-    fn edges(&self, _h: Handle) -> (u64, u64) {
-        (0, 0)
+    fn edges(&self, h: Handle) -> (u64, u64) {
+        (by_handle(h).map_or(0, Set::arrivals), 0)
     }
-    fn kernel_reported(&self, _h: Handle, events: u32) -> u32 {
-        events
+    /// Of what the kernel knows by itself; the rest is [`ready`](Descriptor::ready)'s.
+    fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
+        match by_handle(h) {
+            Some(set) if set.is_concerned() && set.tells() != Tells::ByKernel => events & !IN,
+            _ => events,
+        }
+    }
+    fn ring(&self, _h: Handle, _bell: i32) {
+        // Those of its members have been rung.
     }
     fn peer_cpu(&self, _h: Handle) -> u32 {
         u32::MAX
     }
-    fn busy(&self, h: Handle, change: i32) -> bool {
-        // poll calls `arm` only for what has a bell; a set is armed here.
-        if change > 0 {
-            self.arm(h, 0);
-        }
+    fn busy(&self, _h: Handle, _change: i32) -> bool {
         true
     }
     fn slice(&self, _h: Handle, _want: u32) -> Option<u64> {

@@ -167,14 +167,29 @@ pub fn lock(lock: &Lock) -> Section<'_> {
     Section { lock, taken }
 }
 
+/// Who holds a lock that no other process sees.
+const HERE: Owner = Owner::new(1, 0, 0);
+
 /// Enters a section of a lock that no other process sees: it need not name this one, which costs system calls to learn, in each
 /// child of fork anew.
 #[inline]
 pub fn lock_own(lock: &Lock) -> Section<'_> {
-    const HERE: Owner = Owner::new(1, 0, 0);
     SECTIONS.with(|s| s.set(s.get() + 1));
     let taken = lock.lock(HERE, |_| false);
     Section { lock, taken }
+}
+
+/// The same, unless `give_up` says so while somebody else is in it.
+pub fn lock_own_unless(lock: &Lock, give_up: impl FnMut() -> bool) -> Option<Section<'_>> {
+    SECTIONS.with(|s| s.set(s.get() + 1));
+    let taken = lock.lock_unless(HERE, |_| false, give_up);
+    if taken.is_none() {
+        leave();
+    }
+    Some(Section {
+        lock,
+        taken: taken?,
+    })
 }
 
 /// Enters a section if nobody is in it.

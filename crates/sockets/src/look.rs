@@ -141,12 +141,6 @@ pub fn events_of(fd: i32) -> i16 {
     poll(fd, libc::POLLRDHUP)
 }
 
-/// Has the kernel bytes or the end of the stream?
-pub fn arrived(c: &Conn) -> bool {
-    c.shadow()
-        .is_some_and(|shadow| poll(shadow.fd(), libc::POLLIN | libc::POLLRDHUP) != 0)
-}
-
 fn poll(fd: i32, events: i16) -> i16 {
     let mut p = [libc::pollfd {
         fd,

@@ -158,10 +158,11 @@ pub fn unread(h: Handle) -> usize {
         return rest;
     }
     conn::get(h).and_then(|c| c.view()).map_or(0, |v| {
-        if switch::readable(&v) {
-            v.in_ring().unread()
-        } else {
+        // What the peer takes back to send it by the kernel may be in both.
+        if switch::is_taken_back(&v) {
             0
+        } else {
+            v.in_ring().unread()
         }
     })
 }

@@ -117,7 +117,9 @@ impl Descriptor for Sockets {
         if events & (GONE | IN) != 0 {
             c.look_now.store(1, Ordering::Relaxed);
         }
-        if !Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring() {
+        // Where both directions have ended there is room too; the kernel may not have been asked for it.
+        let by_ring = Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
+        if !by_ring && events & libc::POLLHUP as u32 == 0 {
             return events;
         }
         if events & GONE != 0 {

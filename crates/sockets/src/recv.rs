@@ -186,6 +186,8 @@ unsafe fn attempt(
 ) -> Option<Result<(), i32>> {
     let r = c.record();
     let mut end = None;
+    // What a peek that waits has seen counts, even if somebody else has taken it since.
+    let mut peeked = 0;
     loop {
         let before = if flags & MSG_PEEK != 0 {
             switch::arrival_edge(v)
@@ -215,12 +217,18 @@ unsafe fn attempt(
                         return Some(Err(EBADF));
                     }
                     match wait_for_more(c, v, end, before) {
-                        Ok(true) => buffers.rewind(),
+                        Ok(true) => {
+                            peeked = buffers.done;
+                            buffers.rewind();
+                        }
                         _ => return Some(Ok(())),
                     }
                 }
             }
-            Step::Eof => return Some(Ok(())),
+            Step::Eof => {
+                buffers.advance(peeked.saturating_sub(buffers.done));
+                return Some(Ok(()));
+            }
             Step::Error(EFAULT) => {
                 // What was taken before it came to the wrong pointer.
                 if let Some(mark) = buffers.mark.take() {
@@ -425,9 +433,13 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
         if !Tx(d.send.tx.load(Ordering::Acquire)).has(PIN) {
             None
         } else if buffers.left() == 0 {
-            return match look::arrived(c) {
-                true => Step::Data(0),
-                false => Step::Again,
+            return match look::shown(c) {
+                Shown::Nothing => Step::Again,
+                Shown::Bytes => Step::Data(0),
+                Shown::End(end) => {
+                    c.error.store(0, Ordering::Relaxed);
+                    end
+                }
             };
         } else {
             switch::follow_withdrawn(v);
@@ -466,10 +478,19 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
     if buffers.left() == 0 {
         // recv(2) of nothing waits all the same, and takes nothing.
         let pinned = Tx(d.send.tx.load(Ordering::Acquire)).has(PIN);
-        return Ok(match pinned {
-            true => Step::Kernel,
-            false if switch::readable(v) || look::arrived(c) => Step::Data(0),
-            false => Step::Again,
+        if pinned {
+            return Ok(Step::Kernel);
+        }
+        if switch::readable(v) {
+            return Ok(Step::Data(0));
+        }
+        return Ok(match look::shown(c) {
+            Shown::Nothing => Step::Again,
+            Shown::Bytes => Step::Data(0),
+            Shown::End(end) => {
+                c.error.store(0, Ordering::Relaxed);
+                end
+            }
         });
     }
     // A few where the sender moves just now; a hostile one could keep us here.

@@ -192,10 +192,10 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
     let mut buffers = Buffers::new(iov);
     if buffers.left == 0 {
         // It sends nothing, and says what a call that sends something would be refused for.
-        return c.record().has(SHUT_WR).then(|| match broken_pipe(flags) {
-            Step::Error(e) => Err(e),
-            _ => Ok(0),
-        });
+        return match look::take_error(c) {
+            None => c.record().has(SHUT_WR).then(|| Err(broken_pipe(flags))),
+            Some(e) => Some(Err(e)),
+        };
     }
     let mut pinned = None;
     let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
@@ -297,7 +297,7 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
         if w.by_ring() {
             if w.has(PIN) {
                 if c.record().has(SHUT_WR) {
-                    return broken_pipe(flags);
+                    return Step::Error(broken_pipe(flags));
                 }
                 if !switch::withdraw(c, v) {
                     return Step::Full;
@@ -328,6 +328,11 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
         if w.has(TCPONLY) && comeback::sending(c, v) {
             continue;
         }
+        // A look has taken it out of the kernel, which would say that there is no pipe any more.
+        match c.error.swap(0, Ordering::Relaxed) {
+            0 => {}
+            e => return Step::Error(e),
+        }
         // Held over the count, so that nobody makes the segment another connection's in between.
         let Some(shadow) = c.shadow() else {
             return Step::Error(libc::EBADF);
@@ -341,11 +346,11 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
 }
 
 /// The program has shut this direction, which a keeper still has to end in the kernel.
-fn broken_pipe(flags: i32) -> Step<'static> {
+fn broken_pipe(flags: i32) -> i32 {
     if flags & libc::MSG_NOSIGNAL == 0 {
         sys::raise(libc::SIGPIPE);
     }
-    Step::Error(libc::EPIPE)
+    libc::EPIPE
 }
 
 fn corrupt() -> Step<'static> {

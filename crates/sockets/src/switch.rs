@@ -678,6 +678,11 @@ pub fn readable(v: &View<'_>) -> bool {
     d.receive.krecv.load(Ordering::Acquire) == at.load(Ordering::Acquire) && !v.in_ring().is_empty()
 }
 
+/// Does the peer take back what this end has not read, to send it by the kernel?
+pub fn is_taken_back(v: &View<'_>) -> bool {
+    Tx(v.inn().send.tx.load(Ordering::Acquire)).has(PIN)
+}
+
 /// Stands anything of the ring before what the kernel has without bound?
 pub fn ring_comes_first(v: &View<'_>) -> bool {
     let w = Tx(v.inn().send.tx.load(Ordering::Acquire));

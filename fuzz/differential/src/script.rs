@@ -222,7 +222,7 @@ impl Maker<'_> {
     /// Few bytes as a rule: what the kernel's buffers hold is not what a ring holds.
     fn length(&mut self) -> i64 {
         match self.below(12) {
-            0 => 3,
+            0 => 0,
             1 => 1,
             2 => 1 + self.below(4000),
             3 => 1 + self.below(16000),
@@ -280,7 +280,7 @@ impl Maker<'_> {
             0..=2 => self.say(p, t, "write", &[slot, n]),
             3 | 4 => self.say(p, t, "send", &[slot, n, flags]),
             5 => {
-                let len = self.of(&[0, 16, 16, 16, 4]);
+                let len = self.of(&[0, 16, 16, 16, 4, 200, -1]);
                 self.say(p, t, "sendto", &[slot, n, flags, len]);
             }
             6 => self.say(p, t, "writev", &[slot, n, m, k]),

@@ -6,7 +6,7 @@ use super::{ET, MODES, ONESHOT, Tag};
 use crate::counters::{self, Reason};
 use crate::sync::{Ordering, fence};
 use crate::sys;
-use crate::table::{Descriptor, Handle};
+use crate::table::{Descriptor, Handle, Kind};
 
 pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
 /// What speaks of room.
@@ -39,6 +39,8 @@ pub struct Inner {
     pub duplicates: bool,
     /// Some are mute: they are looked at again and again.
     pub mutes: bool,
+    /// Some are sets.
+    has_sets: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -146,6 +148,7 @@ impl Inner {
             waits_for_room: false,
             duplicates: false,
             mutes: false,
+            has_sets: false,
         }
     }
 
@@ -314,9 +317,17 @@ impl Inner {
         }
     }
 
-    /// Registers shadow and bell under our tags.
+    /// Registers shadow and bell under our tags. A set has no bell: the kernel knows when one of its members is rung.
     pub fn make_carried(&mut self, i: usize, op: i32) -> sys::Result<()> {
         let reg = &mut self.regs[i];
+        if reg.h.kind() == Kind::Epoll {
+            reg.carried = true;
+            self.has_sets = true;
+            let want = self.regs[i].want();
+            let added = self.register(i, op, want);
+            self.regs[i].carried = added.is_ok();
+            return added;
+        }
         let Some(bell) = reg.descriptor().bell(reg.h) else {
             return Err(libc::ENOENT);
         };
@@ -348,7 +359,8 @@ impl Inner {
     }
 
     pub fn usual(&self, i: usize) -> u32 {
-        if self.regs[i].events & EXCLUSIVE != 0 {
+        let reg = &self.regs[i];
+        if reg.events & EXCLUSIVE != 0 || reg.h.kind() == Kind::Epoll {
             0
         } else {
             USUAL
@@ -422,6 +434,88 @@ impl Inner {
         if self.regs[i].hot {
             self.regs[i].hot = false;
             self.hot.retain(|&j| j as usize != i);
+        }
+    }
+
+    /// Sets in this set are looked at each time: no bell of theirs is known here.
+    pub fn heat_sets(&mut self) {
+        if !self.has_sets {
+            return;
+        }
+        self.has_sets = false;
+        for i in 0..self.regs.len() {
+            let reg = &self.regs[i];
+            if reg.d.is_some() && reg.h.kind() == Kind::Epoll {
+                self.has_sets = true;
+                if reg.is_live() {
+                    self.heat(i);
+                }
+            }
+        }
+    }
+
+    /// What it keeps the kernel from telling of this set what a wait would not tell, and what it does report stays to be told. Is
+    /// there something that the program would be told?
+    pub fn look_behind(&mut self) -> bool {
+        let mut events = [epoll_event { events: 0, u64: 0 }; 16];
+        let mut told = false;
+        for _ in 0..4 {
+            let n = sys::epoll_poll(self.ep, &mut events).unwrap_or(0);
+            for event in &events[..n] {
+                told |= self.keep(event);
+            }
+            if told || n < events.len() {
+                break;
+            }
+        }
+        told
+    }
+
+    /// One event that was found by the way. Would the program be told of it?
+    fn keep(&mut self, event: &epoll_event) -> bool {
+        let (events, data) = (event.events, event.u64);
+        let Some(tag) = Tag::of(data) else {
+            self.post_again(data);
+            return true;
+        };
+        let Some(i) = self.tagged(tag) else {
+            return false;
+        };
+        let reg = self.regs[i];
+        let Some(d) = reg.d else { return false };
+        if tag.is_bell() {
+            self.heat(i);
+            d.rung(reg.h);
+            let _ = self.watch(i, false);
+            if self.duplicates {
+                self.same(reg.h).for_each(|j| self.heat(j));
+            }
+            return false;
+        }
+        let silent = self.is_silent(i);
+        let always = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+        let holds = d.kernel_reported(reg.h, events) & (reg.events | always);
+        if silent || holds == 0 {
+            self.narrow(i);
+            return false;
+        }
+        let _ = self.watch(i, reg.events & (ET | ONESHOT) != 0);
+        true
+    }
+
+    /// What the kernel tells once, and has just told us, of a registration that is the program's own.
+    fn post_again(&mut self, data: u64) {
+        let once = |r: &Reg| !r.carried && r.data == data && r.events & (ET | ONESHOT) != 0;
+        for (i, reg) in self.regs.iter().enumerate() {
+            if !once(reg) || self.find(reg.fd) != Some(i) {
+                continue;
+            }
+            let mut event = epoll_event {
+                events: reg.events,
+                u64: data,
+            };
+            // SAFETY: event is valid.
+            let _ = unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_MOD, reg.fd, &mut event) };
         }
     }
 

@@ -42,6 +42,16 @@ pub struct Set {
 // SAFETY: `inner` is only reached through `lock`.
 unsafe impl Sync for Set {}
 
+/// What a wait on a set would tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tells {
+    Nothing,
+    /// What shared memory has.
+    Ours,
+    /// Among others what the kernel has reported just now.
+    ByKernel,
+}
+
 /// Access to a set's inside.
 pub struct Held<'a> {
     set: &'a Set,
@@ -84,6 +94,14 @@ impl Set {
             _section: process::lock_own(&self.lock),
             set: self,
         }
+    }
+
+    /// Sets are looked at from others, whose locks are held, and a fork takes all of them.
+    fn held_unless_forking(&self) -> Option<Held<'_>> {
+        Some(Held {
+            _section: process::lock_own_unless(&self.lock, super::is_held)?,
+            set: self,
+        })
     }
 
     pub fn generation(&self) -> u32 {
@@ -182,11 +200,12 @@ impl Set {
         }
         let plain: Vec<i32> = {
             let inner = self.held();
-            let plain = inner.regs.iter().filter(|r| {
-                !r.carried
-                    && r.h.kind() == Kind::Socket
-                    && r.d.is_some_and(|d| d.bell(r.h).is_some())
-            });
+            let is_ours = |r: &Reg| match r.h.kind() {
+                Kind::Socket => r.d.is_some_and(|d| d.bell(r.h).is_some()),
+                Kind::Epoll => r.d.is_some(),
+                _ => false,
+            };
+            let plain = inner.regs.iter().filter(|r| !r.carried && is_ours(r));
             plain.map(|r| r.fd).collect()
         };
         for fd in plain {
@@ -221,7 +240,7 @@ impl Set {
     /// of it.
     fn takes(&self, h: Handle) -> bool {
         match self.refused.load(Ordering::Relaxed) {
-            0 => h.kind() != Kind::Socket || self.is_waited(),
+            0 => !matches!(h.kind(), Kind::Socket | Kind::Epoll) || self.is_waited(),
             INHERITED => h.kind() == Kind::Sctp,
             _ => false,
         }
@@ -284,28 +303,13 @@ impl Set {
         let mut inner = self.held();
         for i in 0..inner.regs.len() {
             let reg = inner.regs[i];
-            if reg.d.is_none() || reg.h.kind() != Kind::Socket {
+            if reg.d.is_none() || !matches!(reg.h.kind(), Kind::Socket | Kind::Epoll) {
                 continue;
             }
-            if has_rest(reg.h) && !reg.parked && !reg.disabled {
+            if reg.h.kind() == Kind::Socket && has_rest(reg.h) && !reg.parked && !reg.disabled {
                 super::left::note(inner.ep, &reg);
             }
             inner.surrender(i);
-        }
-    }
-
-    /// Sets in this set: what is hot in them is not known to the kernel.
-    pub fn arm_nested(&self) {
-        let nested: Vec<Handle> = {
-            let inner = self.held();
-            let sets = inner
-                .regs
-                .iter()
-                .filter(|r| r.d.is_some() && r.h.kind() == Kind::Epoll);
-            sets.map(|r| r.h).collect()
-        };
-        for h in nested {
-            super::arm_set(h);
         }
     }
 
@@ -362,8 +366,9 @@ impl Set {
                     // No descriptor was left for its bell, and the kernel knows nothing of what comes.
                     return Err(libc::ENOSPC);
                 }
-                let carried = d.bell(h).is_some() && self.takes(h);
-                if carried || h.kind() == Kind::Epoll {
+                let is_set = h.kind() == Kind::Epoll;
+                let carried = (d.bell(h).is_some() || is_set) && self.takes(h);
+                if carried || is_set {
                     self.concerned.store(1, Ordering::SeqCst);
                 }
                 let i = inner.insert(Reg::new(fd, Some((h, d)), &*event));
@@ -391,7 +396,8 @@ impl Set {
                 self.change(&mut inner, i, &*event)
             }
             (EPOLL_CTL_DEL, Some(i), _) => {
-                if inner.regs[i].carried && inner.regs[i].events & EXCLUSIVE == 0 {
+                let reg = &inner.regs[i];
+                if reg.carried && reg.events & EXCLUSIVE == 0 && reg.h.kind() != Kind::Epoll {
                     inner.park(i);
                     return Ok(());
                 }
@@ -433,12 +439,40 @@ impl Set {
         }
     }
 
-    /// Is anything hot ready? Arms nothing.
-    pub fn any_ready(&self) -> bool {
-        let mut inner = self.held();
-        let hot = inner.hot.clone();
-        hot.iter()
-            .any(|&i| inner.evaluate(i as usize, false, false) != 0)
+    pub fn is_concerned(&self) -> bool {
+        self.concerned.load(Ordering::SeqCst) != 0
+    }
+
+    /// Would a wait tell something? It stays to be told, and whoever sleeps on what holds this set is told of what comes: every
+    /// member is armed before it is looked at.
+    pub fn tells(&self) -> Tells {
+        let Some(mut inner) = self.held_unless_forking() else {
+            // A wait that ends early is made again.
+            return Tells::Ours;
+        };
+        inner.heat_sets();
+        let by_kernel = inner.look_behind();
+        let ready = inner.arm_and_look();
+        drop(inner);
+        if ready && self.waiters.load(Ordering::SeqCst) > 0 {
+            // They have lost the bells that were found here.
+            self.arm_hot();
+        }
+        match ready {
+            _ if by_kernel => Tells::ByKernel,
+            true => Tells::Ours,
+            false => Tells::Nothing,
+        }
+    }
+
+    /// Changes with each arrival at a member.
+    pub fn arrivals(&self) -> u64 {
+        let Some(inner) = self.held_unless_forking() else {
+            return 0;
+        };
+        let edges = |r: &Reg| r.descriptor().edges(r.h).0;
+        let live = inner.regs.iter().filter(|r| r.is_live());
+        live.fold(0, |all, r| all.wrapping_add(edges(r)))
     }
 
     /// Leaves nothing hot; whatever is ready rings its own bell.

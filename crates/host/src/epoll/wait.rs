@@ -41,7 +41,7 @@ impl Set {
             return n;
         }
         signal::begin_wait_for_any();
-        self.arm_nested();
+        self.held().heat_sets();
         let n = self.look(out, timeout == Some(0));
         if n > 0 || timeout == Some(0) {
             return self.leave(n);
@@ -204,6 +204,7 @@ impl Set {
             if inner.mutes {
                 inner.heat_mutes();
             }
+            inner.heat_sets();
             let ready = inner.arm_and_look();
             (inner.ep(), ready, inner.slice(), inner.any_bell())
         };
@@ -324,9 +325,10 @@ fn scan(inner: &mut Inner, out: &mut [epoll_event], known: usize, age: bool) -> 
         let ready = inner.evaluate(i, true, false);
         if ready != 0 {
             inner.hit(i);
+            inner.disarm(i);
             inner.fired(i, false);
             n = enter(inner, i, ready, out, n);
-        } else if age && inner.missed(i) {
+        } else if age && inner.missed(i) && inner.regs[i].h.kind() != Kind::Epoll {
             inner.cool(i);
             continue;
         }
