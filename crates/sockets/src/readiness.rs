@@ -28,6 +28,7 @@ fn has_more(c: &conn::Conn, v: &View<'_>, want: u32) -> bool {
         || c.record().has(SHUT_WR)
         || want & libc::POLLPRI as u32 != 0
         || want & OUT != 0 && switch::writable(c, v).is_none()
+        || want & IN != 0 && !switch::ring_comes_first(v)
 }
 
 impl Descriptor for Sockets {

@@ -72,6 +72,10 @@ pub struct Reg {
     /// Its descriptor number is closed while the description lives on by another: the kernel keeps it, out of reach.
     pub orphan: bool,
     pub generation: u32,
+    /// The kernel was made to say again what holds, though nothing may have come.
+    pub posted: bool,
+    /// What the kernel has told of the shadow last.
+    pub told: u32,
     /// Index of the event of the current batch, and which batch.
     pub batch: (u32, u32),
 }
@@ -107,6 +111,8 @@ impl Reg {
             mute: false,
             orphan: false,
             generation: 0,
+            posted: false,
+            told: 0,
             batch: (0, 0),
         }
     }
@@ -393,6 +399,7 @@ impl Inner {
         };
         // SAFETY: event is valid.
         unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) }?;
+        reg.posted = op == EPOLL_CTL_MOD;
         reg.kernel = Some(wanted);
         reg.known = true;
         Ok(())
@@ -410,6 +417,39 @@ impl Inner {
             return Ok(());
         }
         self.register(i, EPOLL_CTL_MOD, needed | self.usual(i))
+    }
+
+    /// What the kernel reports of a shadow, as far as the program is to be told. An end that was an edge once, and room that there
+    /// has been all the time, are none again because we have registered the shadow anew.
+    pub fn reported(&mut self, i: usize, events: u32) -> u32 {
+        let always = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+        let reg = self.regs[i];
+        let Some(d) = reg.d else { return 0 };
+        let mut holds = d.kernel_reported(reg.h, events) & (reg.events | always);
+        if reg.posted && reg.events & ET != 0 {
+            if holds & libc::EPOLLHUP as u32 != 0 && holds & !reg.told == 0 {
+                holds = 0;
+            }
+            if d.edges(reg.h).1 == reg.reported.1 {
+                holds &= !OUT;
+            }
+        }
+        let reg = &mut self.regs[i];
+        reg.posted = false;
+        if holds != 0 {
+            reg.told = holds;
+        }
+        holds
+    }
+
+    /// Directions may have moved by calls of this process, for which no bell rings.
+    pub fn watch_hot(&mut self) {
+        for n in 0..self.hot.len() {
+            let i = self.hot[n] as usize;
+            if self.regs[i].is_live() {
+                let _ = self.watch(i, false);
+            }
+        }
     }
 
     /// The kernel reported what the program did not ask for: register no more than is needed, so that it stays quiet.
@@ -493,8 +533,9 @@ impl Inner {
             return false;
         }
         let silent = self.is_silent(i);
-        let always = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
-        let holds = d.kernel_reported(reg.h, events) & (reg.events | always);
+        let told = reg.told;
+        let holds = self.reported(i, events);
+        self.regs[i].told = told;
         if silent || holds == 0 {
             self.narrow(i);
             return false;

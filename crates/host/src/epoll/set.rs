@@ -14,6 +14,11 @@ use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
 use crate::table::{Descriptor, Handle, Kind};
 
+/// What the kernel takes together with EPOLLEXCLUSIVE (epoll_ctl(2)).
+const WITH_EXCLUSIVE: u32 = EXCLUSIVE
+    | ET
+    | (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP | libc::EPOLLWAKEUP) as u32;
+
 /// Of [`Set::refused`]: other processes may share the set.
 const INHERITED: u32 = 2;
 
@@ -327,6 +332,14 @@ impl Set {
         let mut inner = self.held();
         let ep = inner.ep;
         let mut known = inner.find(fd);
+        let exclusive = !event.is_null() && (*event).events & EXCLUSIVE != 0;
+        if exclusive
+            && op == EPOLL_CTL_ADD
+            && tracked.is_some()
+            && (*event).events & !WITH_EXCLUSIVE != 0
+        {
+            return Err(libc::EINVAL);
+        }
         if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
             && inner.regs[i].orphan
         {
@@ -344,6 +357,15 @@ impl Set {
             inner.remove(i);
             known = None;
         }
+        if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
+            && inner.regs[i].parked
+            && (exclusive || tracked.is_none())
+        {
+            // It can't be what it was: a new one.
+            inner.narrow(i);
+            inner.remove(i);
+            known = None;
+        }
         match (op, known, tracked) {
             (EPOLL_CTL_ADD, None, None) if !event.is_null() => {
                 sys::epoll_ctl(ep, op, fd, event)?;
@@ -351,9 +373,7 @@ impl Set {
                 inner.insert(Reg::new(fd, None, &*event));
                 Ok(())
             }
-            (EPOLL_CTL_ADD, Some(i), Some((h, d)))
-                if inner.regs[i].parked && !event.is_null() && (*event).events & EXCLUSIVE == 0 =>
-            {
+            (EPOLL_CTL_ADD, Some(i), Some((h, d))) if inner.regs[i].parked && !event.is_null() => {
                 let reg = &mut inner.regs[i];
                 (reg.h, reg.d, reg.parked) = (h, Some(d), false);
                 self.change(&mut inner, i, &*event)
@@ -422,6 +442,7 @@ impl Set {
         (reg.events, reg.data) = (event.events, event.u64);
         reg.disabled = false;
         reg.reported = (u64::MAX, u64::MAX);
+        reg.told = 0;
         inner.watch(i, again)?;
         self.announce(inner, i);
         Ok(())

@@ -14,9 +14,6 @@ use crate::{idle, next, signal};
 /// Looks at shared memory between two looks at the kernel while spinning.
 const KERNEL_SPIN: u32 = 200;
 
-/// Events that the kernel may always report.
-const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
-
 /// Streams promise that all that is ready is reported; sockets, all that was ready a little before.
 fn has_stream(inner: &Inner) -> bool {
     let is_stream = |&i: &u32| matches!(inner.regs[i as usize].h.kind(), Kind::Stream | Kind::Sctp);
@@ -294,6 +291,7 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usiz
         return known;
     }
     inner.looked = sys::now();
+    inner.watch_hot();
     // Where stale bells fill the room, what lies behind them is asked for again.
     for _ in 0..4 {
         let n = sys::epoll_poll(inner.ep(), &mut out[known..]).unwrap_or(0);
@@ -381,9 +379,7 @@ fn translate(inner: &mut Inner, out: &mut [epoll_event], known: usize, count: us
                 }
             }
         } else {
-            let reg = inner.regs[i];
-            let Some(d) = reg.d else { continue };
-            events = d.kernel_reported(reg.h, event.events) & (reg.events | ALWAYS);
+            events = inner.reported(i, event.events);
             let _ = inner.watch(i, false);
         }
         if silent {
