@@ -2,6 +2,7 @@
 #include "common.h"
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 
 static int set_with(int fd, unsigned events) {
@@ -196,4 +197,150 @@ static void asleep_client(int fd) {
     tell_peer();
 }
 
-CASES(CASE(drained), CASE(levels), CASE(edges), CASE(once), CASE(asleep))
+/* A child changes the set that it shares with its parent. */
+static void show_wait(const char *what, int ep, int ms) {
+    struct epoll_event e[4];
+    int n = epoll_wait(ep, e, 4, ms);
+    printf("%s: %d", what, n);
+    for (int i = 0; i < n; i++)
+        printf(" %x:%u", e[i].events, (unsigned)e[i].data.u32);
+    putchar('\n');
+    fflush(stdout);
+}
+static void by_child(int ep, int op, int fd, unsigned events, unsigned data) {
+    int status;
+    fflush(stdout);
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        struct epoll_event e = {.events = events, .data.u32 = data};
+        _exit(epoll_ctl(ep, op, fd, &e) < 0 ? errno : 0);
+    }
+    must(waitpid(pid, &status, 0));
+    say("child: %x", status);
+}
+static void by_child_server(int fd) {
+    int ep = must(epoll_create1(0)), event = must(eventfd(0, 0));
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = 99};
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, event, &e));
+    show_wait("empty", ep, 0);
+    /* It adds. */
+    by_child(ep, EPOLL_CTL_ADD, fd, EPOLLIN, 1);
+    show_wait("added", ep, 0);
+    tell_peer();
+    show_wait("added, data", ep, 5000);
+    recv_noise(fd, 0, 100);
+    show_wait("added, drained", ep, 0);
+    e = (struct epoll_event){.events = EPOLLIN | EPOLLOUT, .data.u32 = 2};
+    say_result("changed by the parent", epoll_ctl(ep, EPOLL_CTL_MOD, fd, &e));
+    show_wait("changed", ep, 5000);
+    tell_peer();
+    wait_for(fd, POLLIN);
+    show_wait("changed, data", ep, 5000);
+    recv_noise(fd, 100, 100);
+    /* It changes. */
+    by_child(ep, EPOLL_CTL_MOD, fd, EPOLLIN, 3);
+    show_wait("changed by the child", ep, 0);
+    tell_peer();
+    show_wait("changed by the child, data", ep, 5000);
+    recv_noise(fd, 200, 100);
+    show_wait("changed by the child, drained", ep, 0);
+    /* It takes out. */
+    by_child(ep, EPOLL_CTL_DEL, fd, 0, 0);
+    tell_peer();
+    wait_for(fd, POLLIN);
+    show_wait("taken out", ep, 20);
+    recv_noise(fd, 300, 100);
+    say_result("no more", epoll_ctl(ep, EPOLL_CTL_MOD, fd, &e));
+    /* And what the parent had put in. */
+    e = (struct epoll_event){.events = EPOLLIN, .data.u32 = 4};
+    say_result("again", epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    tell_peer();
+    show_wait("again, data", ep, 5000);
+    recv_noise(fd, 400, 100);
+    by_child(ep, EPOLL_CTL_DEL, fd, 0, 0);
+    tell_peer();
+    wait_for(fd, POLLIN);
+    show_wait("taken out", ep, 20);
+    recv_noise(fd, 500, 100);
+    say_result("again", epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    by_child(ep, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLOUT, 5);
+    show_wait("changed by the child", ep, 5000);
+    tell_peer();
+    await_peer();
+}
+static void by_child_client(int fd) {
+    for (int i = 0; i < 6; i++) {
+        await_peer();
+        send_noise(fd, i * 100, 100);
+    }
+    await_peer();
+    tell_peer();
+}
+
+/* A child that sleeps in the set, and one that adds while the parent does. */
+static void while_asleep_server(int fd) {
+    int ep = must(epoll_create1(0)), status;
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = 1};
+    show_wait("empty", ep, 0);
+    fflush(stdout);
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        usleep(50000);
+        must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+        tell_peer();
+        _exit(0);
+    }
+    show_wait("asleep", ep, 5000);
+    recv_noise(fd, 0, 100);
+    must(waitpid(pid, &status, 0));
+    say("child: %x", status);
+    tell_peer();
+    show_wait("again", ep, 5000);
+    recv_noise(fd, 100, 100);
+    tell_peer();
+    await_peer();
+}
+static void while_asleep_client(int fd) {
+    await_peer();
+    send_noise(fd, 0, 100);
+    await_peer();
+    send_noise(fd, 100, 100);
+    await_peer();
+    tell_peer();
+}
+
+/* More sets than anybody looks after. */
+static void crowd_server(int fd) {
+    enum { MANY = 4200 };
+    struct rlimit most;
+    must(getrlimit(RLIMIT_NOFILE, &most));
+    if (most.rlim_max < MANY + 200)
+        fail("a limit of 4400 descriptors is needed");
+    most.rlim_cur = most.rlim_max < 8192 ? most.rlim_max : 8192;
+    must(setrlimit(RLIMIT_NOFILE, &most));
+    int first = must(epoll_create1(0)), last = first;
+    for (int i = 0; i < MANY; i++)
+        last = must(epoll_create1(0));
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = 7};
+    must(epoll_ctl(first, EPOLL_CTL_ADD, fd, &e));
+    must(epoll_ctl(last, EPOLL_CTL_ADD, fd, &e));
+    show_wait("empty", last, 0);
+    for (int i = 0; i < 3; i++) {
+        tell_peer();
+        show_wait("data", last, 5000);
+        show_wait("first", first, 5000);
+        recv_noise(fd, i * 100, 100);
+        show_wait("drained", last, 0);
+        show_wait("first", first, 0);
+    }
+    tell_peer();
+}
+static void crowd_client(int fd) {
+    for (int i = 0; i < 3; i++) {
+        await_peer();
+        send_noise(fd, i * 100, 100);
+    }
+    await_peer();
+}
+
+CASES(CASE(crowd), CASE(by_child), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(once), CASE(asleep))

@@ -64,7 +64,7 @@ static void meddled(int server) {
     struct itimerval often = {{0, 100}, {0, 100}}, never = {0};
     struct sigaction a = {.sa_handler = meddle, .sa_flags = SA_RESTART};
     must(sigaction(SIGALRM, &a, NULL));
-    for (volatile int i = 0; i < 300; i++) {
+    for (volatile int i = 0; i < 1500; i++) {
         volatile int fd = next_connection(server);
         used = fd;
         must(setitimer(ITIMER_REAL, &often, NULL));

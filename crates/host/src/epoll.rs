@@ -111,6 +111,14 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
     }
 }
 
+/// May the set be another process's too, by fork, or is it one of too many?
+pub fn is_shared_or_unknown(ep: i32) -> bool {
+    match set_of(ep) {
+        Some(set) => set.is_inherited(),
+        None => COUNT.load(Ordering::Relaxed) as usize == MAX_SETS,
+    }
+}
+
 /// What the program took out is gone from the kernel's set too.
 pub fn take_out(ep: i32, fd: i32) {
     if let Some(set) = set_of(ep) {

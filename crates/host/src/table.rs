@@ -118,6 +118,10 @@ pub trait Descriptor: Sync {
     }
     /// An epoll set was told by the bell, and took nothing from it.
     fn rung(&self, _h: Handle) {}
+    /// Do epoll sets hold it as the program says, for the kernel to tell?
+    fn is_apart(&self, _h: Handle) -> bool {
+        false
+    }
     /// Rings the bell from this side.
     fn ring(&self, _h: Handle, bell: i32) {
         headwater_channel::bell::ring(bell);

@@ -10,7 +10,7 @@ use headwater_host::{config, epoll, process, sys, unwinder};
 
 use crate::conn::{self, Closed, Conn, Phase, Role};
 use crate::keeper::Then;
-use crate::record::{self, BARRED, SHUT_WR, Takeover};
+use crate::record::{self, APART, BARRED, SHUT_WR, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
 use crate::{boards, holders, inherit, keeper, lend, link, look, switch, takeover, worth};
@@ -492,6 +492,8 @@ pub fn shutting(h: Handle, how: i32) -> Option<i32> {
 pub fn shut(h: Handle) {
     let Some(c) = conn::get(h) else { return };
     c.look_now.store(1, Ordering::Relaxed);
+    // The kernel tells edge-triggered sets of it as of room.
+    c.full.fetch_add(1, Ordering::Relaxed);
     if let Some(v) = c.view() {
         v.own().look.fetch_add(1, Ordering::Release);
         headwater_channel::bell::ring(v.own_bell());
@@ -657,6 +659,17 @@ pub fn change_holds(change: i32) {
 /// The program asks for something that rings can't do.
 pub fn needs_kernel(fd: i32) {
     if let Some(h) = table::socket(fd) {
+        leave_to_others(fd, h, Reason::Option);
+    }
+}
+
+/// The program changes what is asked of it in an epoll set of which the kernel alone can tell.
+pub fn set_apart(fd: i32) {
+    if let Some(h) = table::socket(fd)
+        && let Some(c) = conn::get(h)
+        && c.phase() != Phase::Listener
+    {
+        c.record().set(APART, true);
         leave_to_others(fd, h, Reason::Option);
     }
 }

@@ -5,7 +5,7 @@ use headwater_host::sync::Ordering;
 use headwater_host::table::{Descriptor, Handle};
 
 use crate::conn::{self, Phase};
-use crate::record::SHUT_WR;
+use crate::record::{APART, SHUT_WR};
 use crate::segment::{Tx, View};
 use crate::{confine, look, switch, takeover};
 
@@ -152,6 +152,10 @@ impl Descriptor for Sockets {
             c.record().leave(ticket);
         }
         true
+    }
+
+    fn is_apart(&self, h: Handle) -> bool {
+        conn::get(h).is_some_and(|c| c.record().has(APART))
     }
 
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {

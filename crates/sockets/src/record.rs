@@ -45,6 +45,9 @@ pub const SHUT_WR: u32 = 4;
 /// What this end sends, and what it receives, stays with the kernel for good (see comeback.rs).
 pub const OUT_STAYS: u32 = 16;
 pub const IN_STAYS: u32 = 32;
+/// It is in an epoll set that other processes share, or that we don't know: sets hold it as the program says, and the kernel alone
+/// serves it.
+pub const APART: u32 = 64;
 
 #[repr(C, align(64))]
 pub struct Record {

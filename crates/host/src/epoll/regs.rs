@@ -373,8 +373,24 @@ impl Inner {
         }
     }
 
+    /// Leaves a registration to the kernel as the program says, if another process that shares the set may have changed it.
+    pub fn let_apart(&mut self, i: usize) -> bool {
+        let reg = self.regs[i];
+        let apart = reg.carried && reg.d.is_some_and(|d| d.is_apart(reg.h));
+        if apart {
+            self.disarm(i);
+            self.hot.retain(|&j| j as usize != i);
+            if reg.rings {
+                self.delete(reg.bell);
+            }
+            let reg = &mut self.regs[i];
+            (reg.carried, reg.hot, reg.rings) = (false, false, false);
+        }
+        apart
+    }
+
     pub fn register(&mut self, i: usize, mut op: i32, readiness: u32) -> sys::Result<()> {
-        if self.regs[i].orphan {
+        if self.regs[i].orphan || self.let_apart(i) {
             return Ok(());
         }
         if self.regs[i].events & EXCLUSIVE != 0 && op == EPOLL_CTL_MOD {
@@ -497,6 +513,7 @@ impl Inner {
     /// What it keeps the kernel from telling of this set what a wait would not tell, and what it does report stays to be told. Is
     /// there something that the program would be told?
     pub fn look_behind(&mut self) -> bool {
+        self.watch_hot();
         let mut events = [epoll_event { events: 0, u64: 0 }; 16];
         let mut told = false;
         for _ in 0..4 {

@@ -155,6 +155,10 @@ impl Set {
         self.waiters.store(0, Ordering::Relaxed);
     }
 
+    pub fn is_inherited(&self) -> bool {
+        self.refused.load(Ordering::Relaxed) == INHERITED
+    }
+
     /// A waiter comes back; true for the last.
     pub fn waiter_leaves(&self) -> bool {
         let before = self
@@ -366,6 +370,9 @@ impl Set {
             inner.remove(i);
             known = None;
         }
+        if let Some(i) = known {
+            inner.let_apart(i);
+        }
         match (op, known, tracked) {
             (EPOLL_CTL_ADD, None, None) if !event.is_null() => {
                 sys::epoll_ctl(ep, op, fd, event)?;
@@ -387,7 +394,7 @@ impl Set {
                     return Err(libc::ENOSPC);
                 }
                 let is_set = h.kind() == Kind::Epoll;
-                let carried = (d.bell(h).is_some() || is_set) && self.takes(h);
+                let carried = (d.bell(h).is_some() || is_set) && self.takes(h) && !d.is_apart(h);
                 if carried || is_set {
                     self.concerned.store(1, Ordering::SeqCst);
                 }
