@@ -21,6 +21,7 @@ headwater_e2e::areas!(
     modules,
     interop,
     threads,
+    signals,
     limits,
     sctp,
     rawip,

@@ -67,8 +67,16 @@ pub fn concerns(fds: &[pollfd]) -> bool {
 /// # Safety
 /// `mask` is null or valid.
 pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
-    let deadline = timeout.map(|t| sys::now().saturating_add(t));
     signal::begin_wait_for_any();
+    wait(fds, timeout, mask)
+}
+
+/// As [`poll`], within a call that has begun its wait itself: EINTR by a handler that does not end that one means to look again.
+///
+/// # Safety
+/// As [`poll`].
+pub unsafe fn wait(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
+    let deadline = timeout.map(|t| sys::now().saturating_add(t));
     loop {
         let ready = look(fds);
         if ready > 0 {

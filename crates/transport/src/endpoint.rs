@@ -698,7 +698,7 @@ impl Endpoint {
             revents: 0,
         }];
         // SAFETY: no mask.
-        let n = unsafe { poll::poll(&mut fds, Some(0), core::ptr::null()) };
+        let n = unsafe { poll::wait(&mut fds, Some(0), core::ptr::null()) };
         n > 0 && fds[0].revents & libc::POLLOUT != 0
     }
 
@@ -775,8 +775,17 @@ impl Endpoint {
             .map_or(-1, |c| c.provider.descriptor())
     }
 
-    /// Sleeps until one of the poll(2) events `want` may hold. Errors: EINTR, ETIME at the deadline (nanoseconds), EBADF.
+    /// Sleeps until one of the poll(2) events `want` may hold, or a handler has run. Errors: EINTR when one ran that ends the
+    /// call since it called [`signal::begin_wait`], ETIME at the deadline (nanoseconds), EBADF.
     pub fn wait(&'static self, want: u32, deadline: Option<u64>) -> Result<(), Errno> {
+        match self.wait_for_any(want, deadline) {
+            Err(libc::EINTR) if !signal::interrupted() => Ok(()),
+            waited => waited,
+        }
+    }
+
+    /// As [`wait`](Endpoint::wait), but any handler may end it.
+    fn wait_for_any(&'static self, want: u32, deadline: Option<u64>) -> Result<(), Errno> {
         let (handle, waiter, kernel) = {
             let mut entered = self.enter();
             let core = entered.as_mut().ok_or(libc::EBADF)?;
@@ -894,14 +903,13 @@ impl Endpoint {
             -1
         };
         let mut fds = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
-        signal::begin_wait();
         self.asleep.fetch_add(1, Ordering::SeqCst);
         let slept = if self.handle() != handle || self.has_ready(want) {
             1
         } else {
             let timeout = deadline.map(|d| d.saturating_sub(sys::now()));
             // SAFETY: no mask. A cancelled thread stays counted, and rings of the bell are one more look.
-            unsafe { poll::poll(&mut fds, timeout, core::ptr::null()) }
+            unsafe { poll::wait(&mut fds, timeout, core::ptr::null()) }
         };
         let errno = headwater_host::next::errno();
         self.asleep.fetch_sub(1, Ordering::SeqCst);

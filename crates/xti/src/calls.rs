@@ -1,8 +1,10 @@
 //! The calls of XNS 5.2, without C: what they check, what they wait for, what they answer.
 //!
 //! A call first asks the state table whether it is allowed; the provider then has the last word. In synchronous mode a call
-//! sleeps until its event is there or another one wants attention (TLOOK).
+//! sleeps until its event is there or another one wants attention (TLOOK), or a handler without SA_RESTART has run since the call
+//! began.
 
+use headwater_host::signal::begin_wait;
 use headwater_tpi::error::*;
 use headwater_tpi::prim::{SENDZERO, T_CLTS};
 use headwater_tpi::state::{self, Call};
@@ -89,6 +91,7 @@ pub struct Connection {
 }
 
 pub fn listen(port: &dyn Port) -> Outcome<Connection> {
+    begin_wait();
     check(port, Call::Listen)?;
     let (outstanding, qlen) = port.requests();
     if qlen == 0 {
@@ -157,6 +160,7 @@ fn check_data(data: &[u8], most: i32) -> Outcome<()> {
 }
 
 pub fn connect(port: &dyn Port, to: &[u8], opts: &[u8], data: &[u8]) -> Outcome<Connection> {
+    begin_wait();
     let info = check(port, Call::Connect)?;
     if to.is_empty() {
         return fails(TBADADDR);
@@ -172,6 +176,7 @@ pub fn connect(port: &dyn Port, to: &[u8], opts: &[u8], data: &[u8]) -> Outcome<
 }
 
 pub fn rcvconnect(port: &dyn Port) -> Outcome<Connection> {
+    begin_wait();
     check(port, Call::RcvConnect)?;
     confirmed(port)
 }
@@ -226,6 +231,7 @@ pub fn snddis(port: &dyn Port, seq: Option<i32>, data: &[u8]) -> Outcome<()> {
 
 /// t_sndrel; `data` of t_sndreldata.
 pub fn sndrel(port: &dyn Port, call: Call, data: &[u8]) -> Outcome<()> {
+    begin_wait();
     check(port, call)?;
     if !data.is_empty() {
         // No provider has T_ORDRELDATA.
@@ -317,8 +323,13 @@ fn snd_slowly(
     {
         check(port, Call::Snd)?;
     }
+    begin_wait();
     let mut done = 0;
-    let mut last = first;
+    let mut last = match first {
+        // Once more: what ends a wait counts from here.
+        Err(Refusal { tli: TFLOW, .. }) if !port.is_nonblocking() => port.send(data, how),
+        first => first,
+    };
     loop {
         match last {
             Ok(n) => {
@@ -350,6 +361,7 @@ fn snd_slowly(
 /// t_rcv and t_rcvv. Gives the bytes and T_MORE, T_EXPEDITED.
 #[inline]
 pub fn rcv(port: &dyn Port, into: &[iovec]) -> Outcome<(usize, i32)> {
+    begin_wait();
     loop {
         match port.receive(into) {
             Ok(Received {
@@ -380,6 +392,7 @@ pub fn rcv(port: &dyn Port, into: &[iovec]) -> Outcome<(usize, i32)> {
 /// t_sndudata and t_sndvudata.
 #[inline]
 pub fn sndudata(port: &dyn Port, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
+    begin_wait();
     if data.iter().all(|p| p.iov_len == 0) {
         let info = check(port, Call::SndUData)?;
         if info.provider_flag & SENDZERO == 0 {
@@ -408,6 +421,7 @@ pub fn sndudata(port: &dyn Port, to: &[u8], opts: &[u8], data: &[iovec]) -> Outc
 /// t_rcvudata and t_rcvvudata.
 #[inline]
 pub fn rcvudata(port: &dyn Port, into: &mut Datagram<'_>) -> Outcome<()> {
+    begin_wait();
     loop {
         match port.receive_from(into) {
             Err(Refusal { tli: TNODATA, .. }) if !port.is_nonblocking() => {

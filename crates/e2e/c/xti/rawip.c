@@ -247,6 +247,27 @@ CASE(blocked_receiver_wakes, "XNS 5.2 t_rcvudata()") {
     check_text(fd, "wake");
     waitpid(child, NULL, 0);
 }
+CASE(restarted, "XNS 5.2 t_rcvudata() EINTR, signal(7) SA_RESTART") {
+    IN_NETWORK();
+    struct sigaction restart = {.sa_sigaction = harness_catch, .sa_flags = SA_SIGINFO | SA_RESTART};
+    int fd = bound_to("127.0.0.1", TRIAL);
+    pid_t parent = getpid(), poker = start_poking(SIGUSR1);
+    check_sys(receive(fd, sizeof got.data), EINTR);
+    end_poking(poker);
+    must(sigaction(SIGUSR1, &restart, NULL));
+    pid_t child = must(fork());
+    if (child == 0) {
+        for (int i = 0; i < 12; i++) {
+            sleep_ms(4);
+            kill(parent, SIGUSR1);
+        }
+        int other = bound_to("127.0.0.2", TRIAL);
+        send_text_to(other, inet_address("127.0.0.1", TRIAL), "wake");
+        _exit(0);
+    }
+    check_text(fd, "wake");
+    waitpid(child, NULL, 0);
+}
 CASE(nothing_there, "XNS 5.2 t_rcvudata() TNODATA") {
     IN_NETWORK();
     int fd = open_raw(O_NONBLOCK);
@@ -375,6 +396,6 @@ CASE(group_may_only_ping, "XNS 5.2 t_bind() TACCES") {
 
 SUITE(ONCE(icmp_unless_said), ONCE(port_is_protocol), ONCE(bad_protocol), ONCE(other_protocols_are_not_reached),
       ONCE(another_protocol_later), ONCE(alias), ONCE(there_and_back), ONCE(v6_has_no_header), ONCE(in_pieces),
-      ONCE(own_header), ONCE(blocked_receiver_wakes), ONCE(nothing_there), ONCE(ready), ONCE(undelivered),
+      ONCE(own_header), ONCE(blocked_receiver_wakes), ONCE(restarted), ONCE(nothing_there), ONCE(ready), ONCE(undelivered),
       ONCE(time_to_live), ONCE(type_of_service), ONCE(echo_with_privilege), ONCE(echo_without_privilege),
       ONCE(echo_v6_without_privilege), ONCE(no_privilege), ONCE(group_may_only_ping))
