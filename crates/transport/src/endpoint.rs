@@ -15,6 +15,7 @@ use headwater_host::{hidden, poll, process, signal, sys};
 use headwater_streams::head::Head;
 use headwater_streams::head::wait::Want;
 use headwater_streams::pipe;
+use headwater_tpi::option::{List, Options, T_ALLOPT, T_CURRENT, T_NOTSUPPORT};
 use headwater_tpi::prim::T_CLTS;
 use headwater_tpi::state::{self, Event as Move, State};
 use headwater_tpi::{Info, Refusal, error};
@@ -266,6 +267,14 @@ impl Core {
         if let Some(next) = state::next(self.state, m) {
             self.state = next;
         }
+    }
+
+    /// Does the provider have options of this level?
+    fn has_level(&mut self, level: u32) -> Outcome<bool> {
+        let mut all = List::new();
+        all.push(level, T_ALLOPT, 0, &[]);
+        let (worst, _) = self.provider.negotiate(T_CURRENT as u32, all.bytes())?;
+        Ok(worst != T_NOTSUPPORT as u32)
     }
 
     fn answered(&mut self, seq: i32) {
@@ -740,8 +749,24 @@ impl Endpoint {
         })
     }
 
+    /// t_optmgmt: all options must be of one level, and one that the provider has.
     pub fn negotiate(&self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        self.with(|c| c.provider.negotiate(flags, opts))
+        // What is malformed the provider refuses.
+        let asked = Options::all(opts).unwrap_or_default();
+        let level = asked.first().map(|o| o.level);
+        if asked.iter().any(|o| Some(o.level) != level) {
+            return refuse(error::TBADOPT);
+        }
+        self.with(|c| {
+            let answer = c.provider.negotiate(flags, opts)?;
+            match level {
+                // Then nothing was changed.
+                Some(level) if answer.0 == T_NOTSUPPORT as u32 && !c.has_level(level)? => {
+                    refuse(error::TBADOPT)
+                }
+                _ => Ok(answer),
+            }
+        })
     }
 
     pub fn local(&self) -> Outcome<Option<Vec<u8>>> {
