@@ -287,6 +287,9 @@ impl Provider for Rawip {
         if length(data) > LARGEST {
             return Err(Refusal::new(TBADDATA));
         }
+        if !self.errors.is_empty() {
+            return Err(Refusal::new(TLOOK));
+        }
         let mut control = Control([0; 128]);
         let n = PacketOptions::read(opts)?.put(self.v6, &mut control, 0);
         match &mut self.way {

@@ -361,6 +361,9 @@ impl Provider for Udp2 {
         if len > LARGEST {
             return Err(Refusal::new(TBADDATA));
         }
+        if self.has_errors() {
+            return Err(Refusal::new(TLOOK));
+        }
         if self.link.has_rings() {
             if !opts.is_empty() {
                 // What they ask for has no meaning where there are no packets.

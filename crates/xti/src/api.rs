@@ -238,14 +238,28 @@ impl Datagrams {
     }
 
     /// Sends one datagram, waiting for room. Errors: TBADADDR, TBADDATA when it is too long, TLOOK when an earlier one could
-    /// not be delivered.
+    /// not be delivered (then `unix` says why, once, and this one was not sent).
     pub fn send_to(&self, to: &[u8], data: &[u8]) -> Result<(), Error> {
-        self.endpoint
-            .call(|p| calls::sndudata(p, to, &[], &out(data)))
+        let sent = self
+            .endpoint
+            .call(|p| calls::sndudata(p, to, &[], &out(data)));
+        sent.map_err(|e| self.why(e))
+    }
+
+    /// What TLOOK is about: an earlier datagram.
+    fn why(&self, refusal: Error) -> Error {
+        if refusal.tli != error::TLOOK {
+            return refusal;
+        }
+        let earlier = self.endpoint.call(calls::rcvuderr);
+        Error {
+            unix: earlier.map_or(0, |e| e.error),
+            ..refusal
+        }
     }
 
     /// Receives one datagram, waiting for it: how long it is, and who sent it. What does not fit stays for the next call,
-    /// which has no address.
+    /// which has no address. TLOOK as with [`send_to`](Datagrams::send_to).
     pub fn receive_from(&self, into: &mut [u8]) -> Result<(Received, Vec<u8>), Error> {
         let room = [iovec {
             iov_base: into.as_mut_ptr().cast(),
@@ -261,7 +275,8 @@ impl Datagrams {
             data_len: 0,
             more: false,
         };
-        self.endpoint.call(|p| calls::rcvudata(p, &mut d))?;
+        let received = self.endpoint.call(|p| calls::rcvudata(p, &mut d));
+        received.map_err(|e| self.why(e))?;
         let (from, len, more) = (d.addr_len, d.data_len, d.more);
         let received = Received {
             len,

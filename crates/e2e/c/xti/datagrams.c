@@ -414,6 +414,32 @@ CASE(error_in_front, "XNS 5.2 t_rcvudata() TLOOK") {
     send_text(fd, &own, "x");
     receive_text(fd, &d, "x");
 }
+CASE(error_before_sending, "XNS 5.2 t_sndudata() TLOOK") {
+    struct address own, other, to = deserted();
+    struct datagram d;
+    int fd = endpoint(&own), neighbour = endpoint(&other);
+    send_text(fd, &to, "x");
+    check_event(fd, T_UDERR);
+    check_t(send_to(fd, &to, "y", 1), TLOOK);
+    check_t(send_to(fd, &other, "y", 1), TLOOK);
+    check_look(fd, T_UDERR);
+    must_t(t_rcvuderr(fd, NULL));
+    send_text(fd, &other, "z");
+    receive_text(neighbour, &d, "z");
+    check_t(t_rcvuderr(fd, NULL), TNOUDERR);
+}
+CASE(error_unseen_before_sending, "XNS 5.2 t_sndudata() TLOOK") {
+    struct address own, other, to = deserted();
+    struct datagram d;
+    int fd = endpoint(&own), neighbour = endpoint(&other);
+    send_text(fd, &to, "x");
+    sleep_ms(20);
+    check_t(send_to(fd, &to, "y", 1), TLOOK);
+    must_t(t_rcvuderr(fd, NULL));
+    check_t(t_rcvuderr(fd, NULL), TNOUDERR);
+    send_text(fd, &other, "z");
+    receive_text(neighbour, &d, "z");
+}
 CASE(error_wakes, "XNS 5.2 t_rcvudata() TLOOK") {
     struct address own, to = deserted();
     struct datagram d;
@@ -894,7 +920,8 @@ SUITE(FOR(CLTS, there_and_back), FOR(CLTS, to_itself), FOR(CLTS, all_sizes), FOR
       FOR(CLTS, fits_exactly), FOR(CLTS, largest_in_pieces), FOR(CLTS, pieces_among_equals),
       FOR(CLTS, little_room_for_the_address), FOR(CLTS, address_not_wanted), FOR(CLTS, data_not_wanted),
       FOR(CLTS, gathered), FOR(CLTS, scattered), FOR(CLTS, scattered_in_pieces), FOR(CLTS, many_vectors),
-      FOR(CLTS, to_nobody), FOR(CLTS, error_in_front), FOR(CLTS, error_wakes), FOR(CLTS, error_is_readable),
+      FOR(CLTS, to_nobody), FOR(CLTS, error_in_front), FOR(CLTS, error_before_sending), FOR(CLTS, error_unseen_before_sending),
+      FOR(CLTS, error_wakes), FOR(CLTS, error_is_readable),
       FOR(CLTS, error_does_not_fit), FOR(CLTS, no_error), FOR(CLTS, in_order), FOR(CLTS, equal_sizes),
       FOR(CLTS, mixed_sizes), FOR(CLTS, mixed_destinations), FOR(CLTS, many_senders), FOR(LOSSLESS, nothing_is_lost),
       FOR(CLTS, burst_from_another_process), FOR(CLTS, burst_with_pauses), FOR(CLTS, big_burst),

@@ -227,6 +227,9 @@ impl Provider for Udp {
         if len > LARGEST {
             return Err(Refusal::new(TBADDATA));
         }
+        if !self.errors.is_empty() {
+            return Err(Refusal::new(TLOOK));
+        }
         if opts.is_empty() && self.outgoing.join(&to, data, len) {
             if self.outgoing.is_full() {
                 self.send_held();
@@ -235,6 +238,9 @@ impl Provider for Udp {
         }
         if self.outgoing.pending() > 0 && !self.send_held() {
             return Err(Refusal::new(TFLOW));
+        }
+        if !self.errors.is_empty() {
+            return Err(Refusal::new(TLOOK));
         }
         if opts.is_empty() {
             if self.outgoing.begin(&to, data, len) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use headwater_host::sys;
 use headwater_tpi::Refusal;
-use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TFLOW};
+use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TFLOW, TLOOK};
 use libc::iovec;
 
 use super::address::Address;
@@ -14,7 +14,7 @@ use crate::provider::{Arrived, Outcome};
 
 /// Remembered at most; what comes beyond is forgotten.
 const MOST: usize = 64;
-/// An error may be that of an earlier datagram: so often a datagram is tried.
+/// So often a datagram is tried that has met an error of others.
 const TRIES: usize = 3;
 /// Room for what a report quotes of a datagram.
 const QUOTE: usize = 64;
@@ -74,7 +74,7 @@ impl Undelivered {
         }
     }
 
-    /// Sends one datagram. An error of an earlier one is not this one's. TFLOW, TBADDATA, TBADADDR, TACCES.
+    /// Sends one datagram. TFLOW, TBADDATA, TBADADDR, TACCES; TLOOK: an earlier one has failed, this one did not leave.
     pub fn send(
         &mut self,
         fd: i32,
@@ -91,10 +91,11 @@ impl Undelivered {
                 Err(libc::EMSGSIZE) => TBADDATA,
                 Err(libc::EINVAL | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => TBADADDR,
                 Err(libc::EACCES | libc::EPERM) => TACCES,
+                Err(_) if self.read(fd, concerns) => TLOOK,
                 Err(errno) => {
                     tries += 1;
-                    let earlier = self.read(fd, concerns) || errno == libc::ECONNREFUSED;
-                    if earlier && tries < TRIES {
+                    // What it was about concerns others, or another process has read it.
+                    if errno == libc::ECONNREFUSED && tries < TRIES {
                         continue;
                     }
                     self.push(*to, errno);

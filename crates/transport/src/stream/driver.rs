@@ -418,7 +418,16 @@ impl Driver {
                 self.send_data(q, m, &opts, how(more, expedited))
             }
             Ok(Request::Unitdata { dest, opts }) => {
-                let sent = with_data(&m, |data, _| self.end.send_to(dest, opts, data));
+                let mut sent = with_data(&m, |data, _| self.end.send_to(dest, opts, data));
+                // By messages, what happened to an earlier one is told and holds up nothing.
+                while let Err(Refusal { tli: TLOOK, .. }) = sent
+                    && let Some(earlier) = self.end.take()
+                {
+                    if let Some(indication) = self.arrived(earlier) {
+                        q.qreply(indication);
+                    }
+                    sent = with_data(&m, |data, _| self.end.send_to(dest, opts, data));
+                }
                 match sent {
                     Ok(()) => None,
                     Err(Refusal { tli: TFLOW, .. }) => Some(m),

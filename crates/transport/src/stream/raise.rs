@@ -109,7 +109,7 @@ impl Driver {
         }
     }
 
-    fn arrived(&self, arrived: Arrived) -> Option<Message> {
+    pub(super) fn arrived(&self, arrived: Arrived) -> Option<Message> {
         Some(match &arrived {
             Arrived::Request {
                 seq,

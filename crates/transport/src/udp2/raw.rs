@@ -177,7 +177,7 @@ impl Raw {
         }
     }
 
-    /// TFLOW, TBADADDR, TBADDATA, TACCES. An error of an earlier datagram is not this one's.
+    /// TFLOW, TBADADDR, TBADDATA, TACCES; TLOOK: an earlier datagram has failed, this one did not leave.
     pub fn send(&mut self, to: &Address, options: PacketOptions, data: &[iovec]) -> Outcome<()> {
         let Some(from) = self.source(to) else {
             self.fail(*to, libc::ENETUNREACH);
@@ -211,11 +211,15 @@ impl Raw {
                 Err(errno) => {
                     let before = self.errors.len();
                     self.read_errors();
-                    if self.errors.len() > before || errno == libc::ECONNREFUSED {
+                    if self.errors.len() > before {
+                        TLOOK
+                    } else if errno == libc::ECONNREFUSED {
+                        // What it was about concerns others.
                         continue;
+                    } else {
+                        self.fail(*to, errno);
+                        return Ok(());
                     }
-                    self.fail(*to, errno);
-                    return Ok(());
                 }
             }));
         }
