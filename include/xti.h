@@ -118,7 +118,10 @@ struct t_linger {
 /* void in XTI; TLI programs, by way of <tiuser.h>, index the buffers of `netbuf` and declare t_alloc themselves. */
 #ifdef _TLI_BUFFER
 typedef _TLI_BUFFER __t_buffer;
+/* Whose t_alloc knows nothing of service types. */
+#define __T_ALLOC_NAME __asm__("hw_tli_alloc")
 #else
+#define __T_ALLOC_NAME
 typedef void __t_buffer;
 #endif
 
@@ -181,7 +184,7 @@ struct t_iovec {
 };
 
 int t_accept(int, int, const struct t_call *);
-__t_buffer *t_alloc(int, int, int);
+__t_buffer *t_alloc(int, int, int) __T_ALLOC_NAME;
 int t_bind(int, const struct t_bind *, struct t_bind *);
 int t_close(int);
 int t_connect(int, const struct t_call *, struct t_call *);

@@ -136,6 +136,17 @@ CASE(alloc_the_rest, "TLI t_alloc(3N)") {
         t_free(d, T_DIS);
     }
 }
+CASE(alloc_of_any_service, "TLI t_alloc(3N)") {
+    static const int kinds[] = {T_BIND, T_OPTMGMT, T_CALL, T_DIS, T_UNITDATA, T_UDERROR, T_INFO};
+    int fd = open_endpoint();
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        must_t(t_free(allocated(fd, kinds[i], T_ALL), kinds[i]));
+        must_t(t_free(allocated(fd, kinds[i], 0), kinds[i]));
+    }
+    struct t_unitdata *u = allocated(fd, T_UNITDATA, T_ADDR);
+    check_eq(u->addr.maxlen, provider->info.addr);
+    t_free(u, T_UNITDATA);
+}
 CASE(alloc_unknown, "TLI t_alloc(3N)") {
     int fd = open_endpoint();
     check(t_alloc(fd, 99, T_ALL) == NULL);
@@ -325,6 +336,7 @@ CASE(default_options, "TLI t_optmgmt(3N) T_DEFAULT") {
 
 SUITE(ONCE(error_line), ONCE(error_line_of_the_system), ONCE(error_line_without_a_name),
       ONCE(error_line_of_an_unknown_number), ONCE(error_keeps_t_errno), ONCE(error_list), ONCE(error_number),
-      FOR(ALL, alloc_bind), FOR(COTS, alloc_call), FOR(ALL, alloc_the_rest), FOR(ALL, alloc_unknown), FOR(ORD, daytime),
+      FOR(ALL, alloc_bind), FOR(COTS, alloc_call), FOR(ALL, alloc_the_rest), FOR(ALL, alloc_of_any_service),
+      FOR(ALL, alloc_unknown), FOR(ORD, daytime),
       FOR(CLTS, transaction_server), FOR(CLTS, undelivered), FOR(COTS, event_driven), FOR(COTS, rejected),
       FOR(ALL, default_options))

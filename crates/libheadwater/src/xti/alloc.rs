@@ -51,7 +51,7 @@ fn layout(kind: c_int) -> Option<Layout> {
     })
 }
 
-/// Does the service type have such a structure?
+/// Does the service type have such a structure? To TLI they are the same for all.
 fn suits(kind: c_int, service: c_int) -> bool {
     match kind {
         T_CALL | T_DIS => service != T_CLTS,
@@ -80,9 +80,9 @@ unsafe fn buffer(s: *mut c_void, offset: usize) -> *mut NetBuf {
     s.cast::<u8>().add(offset).cast()
 }
 
-unsafe fn allocate(info: &Info, kind: c_int, fields: c_int) -> Outcome<*mut c_void> {
+unsafe fn allocate(info: &Info, kind: c_int, fields: c_int, any: bool) -> Outcome<*mut c_void> {
     let layout = layout(kind)
-        .filter(|_| suits(kind, info.serv))
+        .filter(|_| any || suits(kind, info.serv))
         .ok_or(Refusal::new(error::TNOSTRUCTYPE))?;
     let s = libc::calloc(1, layout.size);
     if s.is_null() {
@@ -127,7 +127,17 @@ unsafe fn release(s: *mut c_void, kind: c_int) {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn t_alloc(fd: c_int, kind: c_int, fields: c_int) -> *mut c_void {
-    match with(fd, |p| allocate(&p.info()?, kind, fields)) {
+    answer(fd, kind, fields, false)
+}
+
+/// t_alloc of programs with `<tiuser.h>`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn hw_tli_alloc(fd: c_int, kind: c_int, fields: c_int) -> *mut c_void {
+    answer(fd, kind, fields, true)
+}
+
+unsafe fn answer(fd: c_int, kind: c_int, fields: c_int, any: bool) -> *mut c_void {
+    match with(fd, |p| allocate(&p.info()?, kind, fields, any)) {
         Ok(s) => s,
         Err(e) => {
             T_ERRNO.set(e.tli);
