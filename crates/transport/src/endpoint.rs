@@ -26,9 +26,10 @@ use crate::provider::{
     Arrived, Datagram, Event, Look, Outcome, Provider, Received, Sending, Sleep, Waiter,
 };
 
-mod holders;
 mod readiness;
+mod shared;
 pub use readiness::Endpoints;
+use shared::Shared;
 
 /// What an exec hands to the next image: see [`save`].
 pub const VARIABLE: &str = "HEADWATER_ENDPOINTS";
@@ -62,8 +63,8 @@ pub struct Endpoint {
     bell: AtomicI32,
     /// Threads asleep at the provider's descriptor and the bell.
     asleep: AtomicU32,
-    /// Processes that have the endpoint, as far as they came by fork; shared with them.
-    holders: AtomicPtr<AtomicU32>,
+    /// With the processes that have the endpoint by fork.
+    shared: AtomicPtr<Shared>,
     /// Sends that failed with TFLOW: 1 normal data, 2 expedited.
     blocked: AtomicU32,
     /// Something was sent since the flusher last found that nothing is held back; changed under the lock.
@@ -81,6 +82,7 @@ struct Core {
     qlen: u32,
     /// The copy's original, to see when it changes.
     shadow: i32,
+    shared: Option<&'static Shared>,
 }
 
 // SAFETY: `core` is only reached under the lock.
@@ -139,7 +141,7 @@ fn restore(
     handed::never_blocks(fd);
     let provider = device.restore(fd, saved)?;
     let e = settle(device, provider, state).ok()?;
-    e.enter().as_mut()?.qlen = qlen;
+    e.enter().as_mut()?.set_qlen(qlen);
     e.fd.store(fd, Ordering::Relaxed);
     table::set(fd, e.handle()).then_some(e)
 }
@@ -151,7 +153,9 @@ fn settle(device: Device, provider: Box<dyn Provider>, state: State) -> Outcome<
     let e = fresh().ok_or(Refusal::system(libc::ENOSR))?;
     let shadow = provider.descriptor();
     e.note_inner(&*provider);
-    e.holders.store(holders::fresh(), Ordering::Release);
+    let shared = shared::fresh(state);
+    let at = shared.map_or(core::ptr::null_mut(), |s| core::ptr::from_ref(s).cast_mut());
+    e.shared.store(at, Ordering::Release);
     e.fd.store(-1, Ordering::Relaxed);
     e.nonblocking.store(0, Ordering::Relaxed);
     e.blocked.store(0, Ordering::Relaxed);
@@ -163,6 +167,7 @@ fn settle(device: Device, provider: Box<dyn Provider>, state: State) -> Outcome<
         outstanding: Vec::new(),
         qlen: 0,
         shadow,
+        shared,
     });
     Ok(e)
 }
@@ -195,7 +200,7 @@ fn fresh() -> Option<&'static Endpoint> {
         carried: AtomicU32::new(0),
         bell: AtomicI32::new(-1),
         asleep: AtomicU32::new(0),
-        holders: AtomicPtr::new(core::ptr::null_mut()),
+        shared: AtomicPtr::new(core::ptr::null_mut()),
         blocked: AtomicU32::new(0),
         fed: AtomicU32::new(0),
         lock: Lock::new(),
@@ -259,6 +264,7 @@ impl Core {
         let next = state::next(waiting, ack).ok_or(Refusal::new(error::TOUTSTATE))?;
         let result = act(&mut *self.provider)?;
         self.state = next;
+        self.publish(&[m, ack]);
         Ok(result)
     }
 
@@ -267,6 +273,52 @@ impl Core {
         if let Some(next) = state::next(self.state, m) {
             self.state = next;
         }
+        self.publish(&[m]);
+    }
+
+    /// Other processes learn of it when they ask.
+    fn publish(&self, moves: &[Move]) {
+        if let Some(shared) = self.shared {
+            shared.moved(moves);
+        }
+    }
+
+    fn set_qlen(&mut self, qlen: u32) {
+        self.qlen = qlen;
+        if let Some(shared) = self.shared {
+            shared.set_qlen(qlen);
+        }
+    }
+
+    /// What other processes have done with the endpoint.
+    fn catch_up(&mut self) {
+        let Some(now) = self.shared.and_then(Shared::standing) else {
+            return;
+        };
+        if now.outstanding == 0 {
+            // They were answered elsewhere.
+            for seq in core::mem::take(&mut self.outstanding) {
+                drop(self.provider.take_request(seq));
+            }
+        }
+        if now.state == self.state {
+            return;
+        }
+        let connected = |s| {
+            matches!(
+                s,
+                State::WconCreq | State::DataXfer | State::WindOrdrel | State::WreqOrdrel
+            )
+        };
+        if connected(self.state) && !connected(now.state) {
+            self.provider.connection_over();
+        }
+        if now.state == State::Unbnd {
+            let _ = self.provider.unbind();
+        }
+        self.state = now.state;
+        self.qlen = now.qlen;
+        self.provider.catch_up(now.state, now.qlen);
     }
 
     /// Does the provider have options of this level?
@@ -455,7 +507,7 @@ impl Endpoint {
                 qlen
             };
             let bound = c.request(Move::BindReq, Move::BindAck, |p| p.bind(addr, qlen))?;
-            c.qlen = bound.1;
+            c.set_qlen(bound.1);
             Ok((bound, c.provider.has_both()))
         })
         .map(|(bound, has_both)| {
@@ -470,7 +522,7 @@ impl Endpoint {
     pub fn unbind(&self) -> Outcome<()> {
         self.changing(|c| {
             c.request(Move::UnbindReq, Move::OkAck1, |p| p.unbind())?;
-            c.qlen = 0;
+            c.set_qlen(0);
             Ok(())
         })
     }
@@ -504,6 +556,7 @@ impl Endpoint {
             match c.provider.adopt(request, opts, data) {
                 Ok(()) => {
                     c.state = next;
+                    c.publish(&[Move::PassConn]);
                     Ok(Ok(()))
                 }
                 Err(back) => Ok(Err(back)),
@@ -517,9 +570,9 @@ impl Endpoint {
         };
         self.with(|c| match adopted {
             Ok(()) => {
-                c.told(Move::ConnRes);
-                c.told(Move::ok_ack(c.outstanding.len(), false));
                 c.answered(seq);
+                c.told(Move::ConnRes);
+                c.told(Move::ok_ack(c.outstanding.len() + 1, false));
                 Ok(())
             }
             Err((e, request)) => {
@@ -540,6 +593,7 @@ impl Endpoint {
             match c.provider.adopt(request, opts, data) {
                 Ok(()) => {
                     c.state = next;
+                    c.publish(&[Move::ConnRes, Move::OkAck2]);
                     c.answered(seq);
                     Ok(())
                 }
@@ -579,6 +633,7 @@ impl Endpoint {
             self.note_fed();
             c.provider.release().map_err(gone)?;
             c.state = next;
+            c.publish(&[Move::OrdrelReq]);
             if next == State::Idle {
                 c.provider.connection_over();
             }
@@ -777,12 +832,10 @@ impl Endpoint {
         self.with(|c| Ok(c.provider.remote()))
     }
 
-    /// After fork or exec: what kernel and peer say of the state.
+    /// Learns the state anew: another process that has the endpoint by fork may have changed it.
     pub fn sync(&self) -> Outcome<()> {
         self.changing(|c| {
-            if let Some(state) = c.provider.sync() {
-                c.state = state;
-            }
+            c.catch_up();
             Ok(())
         })
     }
@@ -1003,12 +1056,8 @@ impl Endpoint {
 
     fn count_holder(&self, change: i32) -> u32 {
         // SAFETY: null, or in a mapping that is never undone.
-        let Some(holders) = (unsafe { self.holders.load(Ordering::Acquire).as_ref() }) else {
-            return 1;
-        };
-        holders
-            .fetch_add(change as u32, Ordering::AcqRel)
-            .wrapping_add(change as u32)
+        let shared = unsafe { self.shared.load(Ordering::Acquire).as_ref() };
+        shared.map_or(1, |shared| shared.count(change))
     }
 
     /// Another of the program's descriptors.

@@ -257,10 +257,8 @@ pub trait Provider: Send {
         events
     }
 
-    /// The state as kernel and peer know it, after a fork or exec (t_sync); `None`: as it was.
-    fn sync(&mut self) -> Option<headwater_tpi::state::State> {
-        None
-    }
+    /// Another process has brought the endpoint into this state (t_sync). What it did is found in the kernel, if at all.
+    fn catch_up(&mut self, state: headwater_tpi::state::State, qlen: u32) {}
 
     /// For the image after exec(2): what [`crate::device::Device::restore`] needs besides the program's descriptor.
     fn save(&mut self) -> Option<String> {

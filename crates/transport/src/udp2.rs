@@ -26,6 +26,7 @@ use headwater_host::{hidden, sys};
 use headwater_streams::head::Head;
 use headwater_streams::pipe::LIMIT;
 use headwater_tpi::error::{TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA};
+use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
@@ -481,6 +482,12 @@ impl Provider for Udp2 {
         let gone = (libc::POLLERR | libc::POLLHUP) as u32;
         let taken = if events & gone != 0 { IN } else { 0 };
         events & !(gone | OUT) | taken
+    }
+
+    fn catch_up(&mut self, state: State, _qlen: u32) {
+        if state == State::Idle {
+            self.note_bound();
+        }
     }
 
     fn save(&mut self) -> Option<String> {

@@ -701,6 +701,9 @@ impl Port for Messages {
     }
 
     fn sync(&self) -> Outcome<()> {
+        if let Some(e) = self.endpoint() {
+            e.sync()?;
+        }
         let all = 7u32;
         let ack = self.ask(TI_SYNC, &all.to_ne_bytes())?;
         let Ok(Indication::InfoAck(info)) = Indication::decode(&ack) else {

@@ -43,6 +43,98 @@ CASE(child_syncs, "XNS 5.2 t_sync()") {
     check_state(p.server, T_DATAXFER);
     check_echo(p.client, p.server);
 }
+/* What a child does to inherited endpoints is the parent's to know by t_sync. */
+#define CHILD(...) \
+    do { \
+        pid_t doer_ = branch(); \
+        if (doer_ == 0) { \
+            __VA_ARGS__; \
+            _exit(0); \
+        } \
+        join(doer_); \
+    } while (0)
+CASE(sync_tells_what_a_child_bound, "XNS 5.2 t_sync()") {
+    int fd = open_endpoint();
+    CHILD(must_t(t_bind(fd, NULL, NULL)));
+    check_state(fd, T_UNBND);
+    check_eq(t_sync(fd), T_IDLE);
+    check_state(fd, T_IDLE);
+    CHILD(check_ok(t_unbind(fd)));
+    check_eq(t_sync(fd), T_UNBND);
+    bind_at(fd, unused_address(), 0);
+    check_eq(t_sync(fd), T_IDLE);
+}
+CASE(sync_tells_what_a_child_released, "XNS 5.2 t_sync()") {
+    struct pair p = connected();
+    CHILD(check_ok(t_sndrel(p.server)));
+    check_eq(t_sync(p.server), T_OUTREL);
+    check_event(p.client, T_ORDREL);
+    CHILD(check_event(p.client, T_ORDREL); check_ok(t_rcvrel(p.client)));
+    check_eq(t_sync(p.client), T_INREL);
+    CHILD(check_ok(t_sndrel(p.client)));
+    check_eq(t_sync(p.client), T_IDLE);
+    check_state(p.server, T_OUTREL);
+}
+CASE(sync_tells_what_a_child_ended, "XNS 5.2 t_sync()") {
+    struct pair p = connected();
+    CHILD(check_ok(t_snddis(p.client, NULL)));
+    check_state(p.client, T_DATAXFER);
+    check_eq(t_sync(p.client), T_IDLE);
+    check_eq(t_sync(p.server), T_DATAXFER);
+    struct t_call call = call_to(&p.at);
+    set_nonblock(p.client, 1);
+    check_t(t_connect(p.client, &call, NULL), TNODATA);
+    int server = serve(p.listener);
+    confirm(p.client);
+    check_echo(p.client, server);
+}
+CASE(sync_tells_what_a_child_answered, "XNS 5.2 t_sync()") {
+    struct address at;
+    int listener = listener_at(&at, 1), first = connecting(&at), sequence = listen_for(listener);
+    check_eq(t_sync(listener), T_INCON);
+    CHILD(accepted(listener, sequence));
+    check_state(listener, T_INCON);
+    check_eq(t_sync(listener), T_IDLE);
+    must_t(t_close(first));
+    int second = connecting(&at), server = serve(listener);
+    confirm(second);
+    check_echo(second, server);
+    int third = connecting(&at);
+    struct turn heard = turn_new(), go = turn_new();
+    pid_t child = branch();
+    if (child == 0) {
+        sequence = listen_for(listener);
+        turn_give(heard), turn_take(go);
+        check_ok(reject(listener, sequence, NULL));
+        _exit(0);
+    }
+    turn_take(heard);
+    check_eq(t_sync(listener), T_INCON);
+    turn_give(go);
+    join(child);
+    check_eq(t_sync(listener), T_IDLE);
+    check_disconnect(third);
+}
+CASE(sync_tells_what_a_child_connected, "XNS 5.2 t_sync()") {
+    struct address at;
+    int listener = listener_at(&at, 1), fd = connecting(&at), server = serve(listener);
+    struct turn go = turn_new();
+    pid_t child = branch();
+    if (child == 0) {
+        check_event(fd, T_CONNECT);
+        check_ok(t_rcvconnect(fd, NULL));
+        turn_take(go);
+        _exit(0);
+    }
+    while (t_sync(fd) == T_OUTCON)
+        sleep_ms(1);
+    check_state(fd, T_DATAXFER);
+    set_nonblock(fd, 0);
+    if (is_in(TCP))
+        check_echo(fd, server);
+    turn_give(go);
+    join(child);
+}
 CASE(child_closes_its_copy, "XNS 5.2 t_close()") {
     struct pair p = connected();
     pid_t child = branch();
@@ -114,6 +206,28 @@ CASE(child_listens, "XNS 5.2 t_listen()") {
     int fd = connect_new(&at);
     rcv(fd, "served by the child", 0);
     join(child);
+}
+CASE(child_listens_first, "XNS 5.2 t_listen()") {
+    struct address at;
+    int listener = listener_at(&at, 1);
+    for (int i = 0; i < 2; i++) {
+        int client = connecting(&at);
+        pid_t child = branch();
+        if (child == 0) {
+            int sequence = listen_for(listener);
+            check_look(listener, 0);
+            int server = accepted(listener, sequence);
+            rcv(server, "to the child", 0);
+            _exit(0);
+        }
+        confirm(client);
+        snd(client, "to the child", 0);
+        join(child);
+        must_t(t_close(client));
+    }
+    int client = connecting(&at), server = serve(listener);
+    confirm(client);
+    check_echo(client, server);
 }
 CASE(server_forks_for_each_call, "XNS 5.2 fork(2)") {
     struct address at;
@@ -503,8 +617,11 @@ CASE(peers_killed_by_the_dozen, "XNS 5.2 t_rcvdis()") {
     check_no_more(before, is_in(SCTP) ? 400 : 60);
 }
 
-SUITE(FOR(COTS, child_serves), FOR(COTS, child_syncs), FOR(COTS, child_closes_its_copy), FOR(COTS, child_exits_with_copies),
-      FOR(COTS, child_keeps_the_connection), FOR(COTS, child_connects), FOR(COTS, child_listens),
+SUITE(FOR(COTS, child_serves), FOR(COTS, child_syncs),
+      FOR(ALL, sync_tells_what_a_child_bound), FOR(ORD, sync_tells_what_a_child_released),
+      FOR(COTS, sync_tells_what_a_child_ended), FOR(COTS, sync_tells_what_a_child_answered),
+      FOR(COTS, sync_tells_what_a_child_connected), FOR(COTS, child_closes_its_copy), FOR(COTS, child_exits_with_copies),
+      FOR(COTS, child_keeps_the_connection), FOR(COTS, child_connects), FOR(COTS, child_listens), FOR(COTS, child_listens_first),
       FOR(COTS, server_forks_for_each_call), FOR(COTS, great_amount_between_processes), FOR(COTS, exec_keeps_a_connection),
       FOR(COTS, exec_keeps_a_listener), FOR(COTS, exec_keeps_a_bound_endpoint), FOR(COTS, exec_keeps_an_unbound_endpoint),
       FOR(COTS, exec_without_t_sync), FOR(COTS, exec_closes_what_it_should), FOR(ORD & ~SCTP, exec_releases),

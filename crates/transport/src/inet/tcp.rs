@@ -7,6 +7,7 @@ use headwater_host::{config, sys};
 use headwater_tpi::error::{TADDRBUSY, TBADADDR, TBADSEQ, TLOOK, TNOADDR, TNODATA, TPROVMISMATCH};
 use headwater_tpi::option::{INET_TCP, T_TCP_NODELAY};
 use headwater_tpi::prim::{T_COTS_ORD, T_INFINITE, T_INVALID};
+use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
@@ -670,6 +671,31 @@ impl Provider for Tcp {
             }
             _ => events,
         }
+    }
+
+    fn catch_up(&mut self, state: State, qlen: u32) {
+        if state == State::Unbnd {
+            return;
+        }
+        let v6 = local(self.socket.fd()).map(|a| a.is_v6());
+        self.v6 = v6.unwrap_or(self.v6);
+        match (state, self.phase) {
+            (State::Idle | State::WresCind, Phase::Idle) => {
+                self.bound = local(self.socket.fd()).filter(|a| a.port() != 0);
+                if qlen > 0 {
+                    self.listener = Listener::new(qlen);
+                    self.phase = Phase::Listening;
+                }
+            }
+            (State::WconCreq, Phase::Idle) => self.phase = Phase::Connecting,
+            (
+                State::DataXfer | State::WindOrdrel | State::WreqOrdrel,
+                Phase::Idle | Phase::Connecting | Phase::Answered,
+            ) => self.phase = Phase::Connected,
+            _ => {}
+        }
+        self.told_end |= state == State::WreqOrdrel;
+        self.released |= state == State::WindOrdrel;
     }
 
     fn save(&mut self) -> Option<String> {

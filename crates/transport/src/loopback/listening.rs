@@ -216,6 +216,8 @@ pub struct Listening {
     next: i32,
     /// The names are watched: there may be more outstanding.
     attentive: bool,
+    /// Other processes have the set, who are not to become deaf by what is outstanding here.
+    shared: bool,
     /// A request is one although its maker has gone: what it sent can still be received.
     pub keeps_departed: bool,
     /// Why somebody who has come could not be let in when it was last looked: EMFILE, ENFILE, ENOMEM.
@@ -233,6 +235,7 @@ impl Listening {
             .map(Owned)?;
         let mut listening = Listening::with_set(set, space, qlen);
         listening.home = Arc::new(Home::new(true));
+        listening.attentive = true;
         for name in names {
             listening.watch(name.number(), READABLE)?;
         }
@@ -250,7 +253,9 @@ impl Listening {
             outstanding: Vec::new(),
             lost: VecDeque::new(),
             next: 1,
-            attentive: true,
+            // Who had the set before may have had no room.
+            attentive: false,
+            shared: false,
             keeps_departed: false,
             lacking: None,
             home: Arc::new(Home::new(false)),
@@ -271,12 +276,13 @@ impl Listening {
 
     pub fn event(&mut self, names: &[Owned]) -> Option<Event> {
         let open = self.outstanding.len() < self.qlen;
-        if open != self.attentive {
+        let attends = open || self.shared;
+        if attends != self.attentive {
             for name in names {
-                let wanted = if open { READABLE } else { 0 };
+                let wanted = if attends { READABLE } else { 0 };
                 let _ = self.change(libc::EPOLL_CTL_MOD, name.number(), wanted);
             }
-            self.attentive = open;
+            self.attentive = attends;
         }
         // What is known already is told before anything new is looked for.
         if !self.has_news() {
@@ -359,6 +365,7 @@ impl Listening {
     /// The set will be shared, and what is told once may be told to the other process.
     pub fn forking(&mut self) {
         self.home.close();
+        self.shared = true;
         let mut kept = Vec::new();
         for (_, request) in &mut self.outstanding {
             if request.home.take().is_some() {
@@ -402,7 +409,7 @@ impl Listening {
     fn attend_to(&mut self, fd: i32, names: &[Owned]) {
         if names.iter().any(|name| name.number() == fd) {
             // One after the other: the rest waits in the kernel.
-            if !self.waiting.is_empty() {
+            if !self.waiting.is_empty() || self.outstanding.len() >= self.qlen {
                 return;
             }
             match name::accept(fd) {
