@@ -25,7 +25,7 @@ use headwater_host::table::Handle;
 use headwater_host::{hidden, sys};
 use headwater_streams::head::Head;
 use headwater_streams::pipe::LIMIT;
-use headwater_tpi::error::{TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA};
+use headwater_tpi::error::{TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
@@ -354,10 +354,7 @@ impl Provider for Udp2 {
         if !self.link.has_rings() && self.raw.is_none() {
             return self.send_by_kernel(to, opts, data);
         }
-        let address = Address::read(to)?;
-        if address.is_v6() != self.kernel.is_v6() || address.port() == 0 {
-            return Err(Refusal::new(TBADADDR));
-        }
+        let address = self.kernel.reach(Address::read(to)?)?;
         let len = length(data);
         if len > LARGEST {
             return Err(Refusal::new(TBADDATA));
@@ -484,7 +481,8 @@ impl Provider for Udp2 {
         events & !(gone | OUT) | taken
     }
 
-    fn catch_up(&mut self, state: State, _qlen: u32) {
+    fn catch_up(&mut self, state: State, qlen: u32) {
+        self.kernel.catch_up(state, qlen);
         if state == State::Idle {
             self.note_bound();
         }

@@ -699,6 +699,54 @@ CASE(python_sends_a_burst, "XNS 5.2 t_rcvudata()") {
     python_ends(p);
 }
 
+/* One of IPv6 that is bound to any address, as far as IPv4 goes: either form of the address, back in that of IPv6. */
+static struct address mapped(const struct address *v4) {
+    struct sockaddr_in from;
+    struct sockaddr_in6 to = {.sin6_family = AF_INET6};
+    memcpy(&from, v4->at, sizeof from);
+    to.sin6_port = from.sin_port;
+    to.sin6_addr.s6_addr[10] = to.sin6_addr.s6_addr[11] = 0xff;
+    memcpy(&to.sin6_addr.s6_addr[12], &from.sin_addr, 4);
+    struct address a = {.len = sizeof to};
+    memcpy(a.at, &to, sizeof to);
+    return a;
+}
+CASE(v6_reaches_v4, "RFC 4291 2.5.5.2") {
+    struct address at, nobody;
+    char path[20], addr[sizeof at.at];
+    int s = plain_bound(SOCK_DGRAM, &at);
+    close(plain_bound(SOCK_DGRAM, &nobody));
+    snprintf(path, sizeof path, "/dev/%s6", provider->name);
+    int fd = must_t(t_open(path, O_RDWR, NULL));
+    must_t(t_bind(fd, NULL, NULL));
+    struct address there = mapped(&at), gone = mapped(&nobody);
+    for (int i = 0; i < 100; i++) {
+        struct sockaddr_in from;
+        socklen_t len = sizeof from;
+        char got[10];
+        depart(fd, i % 3 ? &at : &there, "ping", 4);
+        check_eq(recvfrom(s, got, sizeof got, 0, (struct sockaddr *)&from, &len), 4);
+        check_eq(sendto(s, "pong", 4, 0, (struct sockaddr *)&from, len), 4);
+        struct arrived *a = arrive(fd);
+        check_eq(a->from.len, there.len);
+        check_bytes(a->from.at, there.at, there.len);
+    }
+    depart(fd, &nobody, "lost", 4);
+    check_event(fd, T_UDERR);
+    struct t_uderr e = {.addr = room(addr, sizeof addr)};
+    must_t(t_rcvuderr(fd, &e));
+    check_eq(e.error, ECONNREFUSED);
+    check_eq(e.addr.len, gone.len);
+    check_bytes(e.addr.buf, gone.at, gone.len);
+}
+CASE(v6_address_reaches_no_v4, "XNS 5.2 t_sndudata() TBADADDR") {
+    over(AF_INET6, provider->group);
+    struct address own, to = inet_address("127.0.0.1", 9);
+    int fd = xti_bound(&own, 0);
+    struct t_unitdata u = {.addr = given(&to), .udata = given_text("x")};
+    check_t(t_sndudata(fd, &u), TBADADDR);
+}
+
 SUITE(FAMILIES(socket_connects), FAMILIES(socket_accepts), FAMILIES(names_agree), FAMILIES(xti_releases_first),
       FAMILIES(socket_shuts_down_first), FAMILIES(socket_resets), FAMILIES(xti_disconnects), FAMILIES(xti_closes),
       FAMILIES(refused), FAMILIES(xti_rejects), FAMILIES(socket_gives_up), FAMILIES(connects_in_background),
@@ -709,4 +757,5 @@ SUITE(FAMILIES(socket_connects), FAMILIES(socket_accepts), FAMILIES(names_agree)
       FAMILIES_OF_BOTH(burst_from_a_socket), FAMILIES_OF_BOTH(absent_socket), FAMILIES(python_serves),
       FAMILIES(python_connects), FAMILIES(python_sends_much), ONCE(python_serves_much), ONCE(python_and_urgent_data),
       ONCE(python_resets), ONCE(python_by_the_dozen), FAMILIES_OF_BOTH(python_echoes_datagrams),
-      FAMILIES_OF_BOTH(python_asks_by_datagrams), ONCE(python_counts_a_burst), ONCE(python_sends_a_burst))
+      FAMILIES_OF_BOTH(python_asks_by_datagrams), ONCE(python_counts_a_burst), ONCE(python_sends_a_burst),
+      FOR(UDP, v6_reaches_v4), FOR(UDP, v6_address_reaches_no_v4))

@@ -112,6 +112,18 @@ impl Address {
         self.len as usize == V6
     }
 
+    /// One of IPv4 as a socket of IPv6 has it: ::ffff:a.b.c.d.
+    pub fn mapped(&self) -> Address {
+        match self.ip() {
+            IpAddr::V4(ip) => Address::of_ip(ip.to_ipv6_mapped().into(), self.port()),
+            IpAddr::V6(_) => *self,
+        }
+    }
+
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.ip(), IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
+    }
+
     pub fn port(&self) -> u16 {
         u16::from_be_bytes([self.bytes[2], self.bytes[3]])
     }

@@ -3,6 +3,7 @@
 use headwater_host::sys;
 use headwater_tpi::error::{TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNOADDR, TNODATA};
 use headwater_tpi::option::{self as opt, INET_UDP, T_UDP_CHECKSUM};
+use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
@@ -31,6 +32,8 @@ const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 pub struct Udp {
     fd: i32,
     v6: bool,
+    /// Bound to any address of IPv6, and so to any of IPv4 too.
+    both: bool,
     outgoing: Outgoing,
     incoming: Incoming,
     watching: Watching,
@@ -51,6 +54,7 @@ impl Udp {
         Udp {
             fd,
             v6,
+            both: false,
             outgoing: Outgoing::new(),
             incoming: Incoming::new(),
             watching: Watching::default(),
@@ -62,7 +66,26 @@ impl Udp {
 
     pub fn restore(fd: i32, _saved: &str) -> Option<Udp> {
         let v6 = local(fd)?.is_v6();
-        Some(Udp::with(super::hidden_copy(fd)?, v6))
+        let mut udp = Udp::with(super::hidden_copy(fd)?, v6);
+        udp.note_bound();
+        Some(udp)
+    }
+
+    fn note_bound(&mut self) {
+        let any = local(self.fd).is_some_and(|at| at.port() != 0 && at.ip().is_unspecified());
+        let only = sys::sockopt::<i32>(self.fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+        self.both = self.v6 && any && only == Ok(0);
+    }
+
+    /// A destination as the socket has it. TBADADDR.
+    #[inline]
+    pub(crate) fn reach(&self, to: Address) -> Outcome<Address> {
+        match to.is_v6() {
+            _ if to.port() == 0 => Err(Refusal::new(TBADADDR)),
+            v6 if v6 == self.v6 => Ok(to),
+            false if self.both => Ok(to.mapped()),
+            _ => Err(Refusal::new(TBADADDR)),
+        }
     }
 
     /// Has the network said something that was read and not told?
@@ -104,6 +127,7 @@ impl Udp {
         headwater_host::hidden::close(self.fd);
         self.fd = fd;
         self.v6 = v6;
+        self.both = false;
         self.incoming = Incoming::new();
         self.taken = None;
         Ok(())
@@ -159,12 +183,11 @@ fn prepare(fd: i32, v6: bool) {
     let forced = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER);
     let _ = forced
         .or_else(|_| sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER));
-    let (level, name) = if v6 {
-        (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
-    } else {
-        (libc::IPPROTO_IP, libc::IP_RECVERR)
-    };
-    let _ = sys::set_sockopt(fd, level, name, &1i32);
+    if v6 {
+        let _ = sys::set_sockopt(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &1i32);
+    }
+    // One of IPv6 may send to IPv4.
+    let _ = sys::set_sockopt(fd, libc::IPPROTO_IP, libc::IP_RECVERR, &1i32);
 }
 
 fn has_checksum_option(opts: &[u8]) -> bool {
@@ -187,6 +210,7 @@ impl Provider for Udp {
             self.renew(to.is_v6())?;
         }
         super::bind(self.fd, &to)?;
+        self.note_bound();
         let got = local(self.fd).ok_or(Refusal::new(TNOADDR))?;
         Ok((got.to_vec(), 0))
     }
@@ -220,10 +244,7 @@ impl Provider for Udp {
     #[inline]
     fn send_to(&mut self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
         let len = length(data);
-        let to = Address::read(to)?;
-        if to.is_v6() != self.v6 || to.port() == 0 {
-            return Err(Refusal::new(TBADADDR));
-        }
+        let to = self.reach(Address::read(to)?)?;
         if len > LARGEST {
             return Err(Refusal::new(TBADDATA));
         }
@@ -249,7 +270,8 @@ impl Provider for Udp {
             return self.errors.send(self.fd, &to, data, &[], ALL);
         }
         let mut control = Control([0; 128]);
-        let n = self.take_options(opts)?.put(self.v6, &mut control, 0);
+        let by_v6 = self.v6 && !to.is_mapped();
+        let n = self.take_options(opts)?.put(by_v6, &mut control, 0);
         self.errors.send(self.fd, &to, data, &control.0[..n], ALL)
     }
 
@@ -345,6 +367,10 @@ impl Provider for Udp {
     /// An error is something to be taken.
     fn kernel_means(&self, events: u32) -> u32 {
         super::error_is_readable(events)
+    }
+
+    fn catch_up(&mut self, _state: State, _qlen: u32) {
+        self.note_bound();
     }
 
     fn save(&mut self) -> Option<String> {
