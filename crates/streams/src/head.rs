@@ -49,6 +49,8 @@ use local::Local;
 
 /// Streams of a process at most.
 pub const MOST: usize = 1 << 16;
+/// In [`Head::base`].
+const SIZE_BITS: usize = 7;
 
 headwater_host::large! {
     rarely:
@@ -63,7 +65,8 @@ pub struct Head {
     generation: AtomicU32,
     /// Descriptors of this process.
     entries: AtomicU32,
-    /// The mapped segment; null for a driver's stream.
+    /// The mapped segment, and the size of its rings in the bits below a page, so that they are of one moment: by how much
+    /// [`pipe::RING`] is shifted. Null for a driver's stream.
     base: AtomicPtr<u8>,
     /// The same while the ring alone is between the two ends, null while there are queues.
     plain: AtomicPtr<u8>,
@@ -206,24 +209,28 @@ impl Head {
     #[inline(always)]
     pub fn outgoing(&self) -> Ring<'_> {
         // SAFETY: the caller knows that there is a pipe; its segment stays mapped for a while after the last close.
-        unsafe {
-            pipe::ring_at(
-                self.base.load(Ordering::Relaxed),
-                self.rings.load(Ordering::Relaxed),
-            )
-        }
+        unsafe { self.ring_at(self.rings.load(Ordering::Relaxed)) }
     }
 
     /// The ring read from. Only with a pipe.
     #[inline(always)]
     pub fn incoming(&self) -> Ring<'_> {
         // SAFETY: as above.
-        unsafe {
-            pipe::ring_at(
-                self.base.load(Ordering::Relaxed),
-                self.rings.load(Ordering::Relaxed) >> 1,
-            )
-        }
+        unsafe { self.ring_at(self.rings.load(Ordering::Relaxed) >> 1) }
+    }
+
+    /// `index`: which one, in the lowest bit.
+    #[inline(always)]
+    unsafe fn ring_at(&self, index: u32) -> Ring<'_> {
+        let base = self.base.load(Ordering::Relaxed);
+        let size = pipe::RING << (base.addr() & SIZE_BITS);
+        pipe::ring_at(base.map_addr(|at| at & !SIZE_BITS), index, size)
+    }
+
+    #[inline(always)]
+    fn base(&self) -> *mut u8 {
+        let base = self.base.load(Ordering::Relaxed);
+        base.map_addr(|at| at & !SIZE_BITS)
     }
 
     /// Bytes of each band in a direction's ring.
@@ -231,7 +238,7 @@ impl Head {
         let rings = self.rings.load(Ordering::Relaxed);
         let index = if out { rings } else { rings >> 1 } & 1;
         // SAFETY: as above.
-        let header = unsafe { pipe::header_at(self.base.load(Ordering::Relaxed)) };
+        let header = unsafe { pipe::header_at(self.base()) };
         &header.bands[index as usize].bytes
     }
 
@@ -299,7 +306,7 @@ impl Head {
         if words.user.load(Ordering::Relaxed) != me.bits() {
             self.announce(me.bits());
         }
-        let base = self.base.load(Ordering::Relaxed);
+        let base = self.base();
         if base.is_null() {
             return;
         }
@@ -331,7 +338,7 @@ impl Head {
     /// Where the peer last ran; `u32::MAX` when unknown.
     #[inline]
     pub fn peer_cpu(&self) -> u32 {
-        let base = self.base.load(Ordering::Relaxed);
+        let base = self.base();
         if base.is_null() {
             return u32::MAX;
         }
@@ -360,7 +367,7 @@ impl Head {
         }
         let looks = self.looks.load(Ordering::Relaxed).wrapping_add(1);
         self.looks.store(looks, Ordering::Relaxed);
-        let base = self.base.load(Ordering::Relaxed);
+        let base = self.base();
         if base.is_null() {
             return false;
         }
@@ -450,7 +457,7 @@ impl Head {
     /// The state of the other end, from its words.
     #[inline(always)]
     fn peer_state(&self) -> u32 {
-        let base = self.base.load(Ordering::Relaxed);
+        let base = self.base();
         if base.is_null() {
             return 0;
         }

@@ -18,6 +18,8 @@ use words::{ABI, HeadWords, Header};
 
 /// Bytes of each direction's ring. Double mapping makes that half a MiB of addresses for a pipe.
 pub const RING: usize = 128 << 10;
+/// Those of transport endpoints may be larger, by a power of two.
+pub const LARGEST_RING: usize = RING << 4;
 /// Ordinary messages fill a ring up to here; the rest is for bands, high priority and the executive's own messages.
 pub const LIMIT: usize = 96 << 10;
 /// A full ring takes ordinary messages again at this fill.
@@ -59,14 +61,14 @@ pub struct Parts {
 /// The ring's words and bytes in a mapped segment.
 ///
 /// # Safety
-/// `base` is a mapped segment of this crate's size, for `'a`.
+/// `base` is a mapped segment with rings of this size, for `'a`.
 #[inline(always)]
-pub unsafe fn ring_at<'a>(base: *mut u8, index: u32) -> Ring<'a> {
+pub unsafe fn ring_at<'a>(base: *mut u8, index: u32, size: usize) -> Ring<'a> {
     let header = &*(base.add(USER) as *const Header);
     let i = (index & 1) as usize;
     Ring::new(
         &header.rings[i],
-        Data::new(base.add(HEADER_SIZE + i * 2 * RING), RING),
+        Data::new(base.add(HEADER_SIZE + i * 2 * size), size),
     )
 }
 
@@ -101,7 +103,12 @@ impl Pipe {
 
     /// A new pipe without any visible descriptor.
     pub fn bare(fifo: bool) -> sys::Result<&'static Pipe> {
-        let (segment, memfd) = Segment::create(RING, ABI)?;
+        Pipe::bare_of(fifo, RING)
+    }
+
+    /// With rings of this size, from [`RING`] to [`LARGEST_RING`].
+    pub fn bare_of(fifo: bool, ring: usize) -> sys::Result<&'static Pipe> {
+        let (segment, memfd) = Segment::create(ring, ABI)?;
         debug_assert!(core::ptr::eq(
             segment.header::<Header>(),
             // SAFETY: just mapped.
@@ -214,7 +221,10 @@ impl Pipe {
         let segment = Segment::open(parts.memfd, ABI)?;
         // Numbers that an image before this one told may be something else by now, which is not to be written to.
         let bells = &made.fds[1..if parts.fifo { 2 } else { 3 }];
-        if segment.ring_size() != RING || !bells.iter().all(|&fd| bell::may_be_eventfd(fd)) {
+        let sizes = RING..=LARGEST_RING;
+        if !sizes.contains(&segment.ring_size())
+            || !bells.iter().all(|&fd| bell::may_be_eventfd(fd))
+        {
             return Err(libc::EPROTO);
         }
         made.count = 0;
@@ -295,10 +305,14 @@ impl Pipe {
         &self.header().ends[(side & 1) as usize]
     }
 
+    pub fn ring_size(&self) -> usize {
+        self.segment.ring_size()
+    }
+
     /// The ring that carries what `side` writes.
     pub fn ring(&self, side: u32) -> Ring<'_> {
         // SAFETY: mapped while self lives.
-        unsafe { ring_at(self.base(), side) }
+        unsafe { ring_at(self.base(), side, self.ring_size()) }
     }
 
     pub fn attach(&self, side: u32, head: &'static Head) {

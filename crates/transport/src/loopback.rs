@@ -21,6 +21,7 @@ pub mod link;
 pub mod listening;
 pub mod name;
 pub mod pool;
+pub mod sizes;
 
 use headwater_host::{hidden, sys};
 use headwater_streams::pipe;

@@ -89,13 +89,18 @@ pub trait Settings {
 #[derive(Default, Debug)]
 pub struct Remembered(Vec<(u32, u32, Value)>);
 
+impl Remembered {
+    /// What was set, if anything was.
+    pub fn chosen(&self, level: u32, name: u32) -> Option<&Value> {
+        let known = self.0.iter().find(|(l, n, _)| (*l, *n) == (level, name));
+        known.map(|(.., value)| value)
+    }
+}
+
 impl Settings for Remembered {
     fn value(&self, option: &Known) -> Value {
-        let known = self
-            .0
-            .iter()
-            .find(|(level, name, _)| (*level, *name) == (option.level, option.name));
-        known.map_or_else(|| option.default_value(), |(.., value)| value.clone())
+        let chosen = self.chosen(option.level, option.name);
+        chosen.map_or_else(|| option.default_value(), Value::clone)
     }
 
     fn set(&mut self, option: &Known, value: Value) -> Result<Value, i32> {

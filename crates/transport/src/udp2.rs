@@ -24,7 +24,6 @@ use headwater_host::sync::Ordering;
 use headwater_host::table::Handle;
 use headwater_host::{hidden, sys};
 use headwater_streams::head::Head;
-use headwater_streams::pipe::LIMIT;
 use headwater_tpi::error::{TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
@@ -35,6 +34,7 @@ use crate::inet::udp::{LARGEST, Udp};
 use crate::inet::{length, poll};
 use crate::ip::options::PacketOptions;
 use crate::loopback::connectionless::{Own, Pulled, pull, push};
+use crate::loopback::sizes::Wishes;
 use crate::loopback::{Space, name};
 use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter};
 use link::Link;
@@ -133,7 +133,15 @@ impl Udp2 {
         if let Some(name) = names::of_endpoint(at, fd)
             && let Ok(claimed) = name::claim(Space::Udp2, &name, true)
         {
-            self.own = Own::make(claimed, name).ok();
+            let wishes = self.wishes();
+            self.own = Own::make(claimed, name, wishes).ok();
+        }
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes {
+            receive: self.kernel.receive_buffer(),
+            ..Wishes::default()
         }
     }
 
@@ -180,7 +188,8 @@ impl Udp2 {
         };
         let head = way.head();
         head.enter();
-        match head.put_frames(|ring| push(ring, way.from.bytes(), &[], data, len)) {
+        let marks = head.transport_marks();
+        match head.put_frames(|ring| push(ring, marks, way.from.bytes(), &[], data, len)) {
             Ok(true) => Some(Ok(())),
             Ok(false) => {
                 head.words().full_count.fetch_add(1, Ordering::Relaxed);
@@ -261,7 +270,7 @@ impl Udp2 {
         let room = match self.blocked {
             None => true,
             Some(Blocked::Ring(head)) => {
-                head.has_room(LARGEST.min(LIMIT / 2)) || self.ways.is_over(head)
+                head.has_room(LARGEST.min(head.transport_marks().0 / 2)) || self.ways.is_over(head)
             }
             Some(Blocked::Kernel) => poll(self.descriptor(), libc::POLLOUT) != 0,
         };
@@ -410,6 +419,9 @@ impl Provider for Udp2 {
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
         let done = self.kernel.negotiate(flags, opts)?;
+        if let Some(own) = &self.own {
+            self.wishes().tell_senders(own.head);
+        }
         if let Some(raw) = &mut self.raw {
             raw.take_over_options(self.kernel.descriptor());
         }

@@ -432,6 +432,106 @@ CASE(buffers_hold, "XNS 5.2 XTI_RCVBUF, XTI_SNDBUF") {
     rcv_wave((set_nonblock(p.server, 0), p.server), 0, sent, 4000);
 }
 
+/* A connection of which both ends wish for buffers of this size, before they are connected or behind that. */
+static void wish(int fd, int size) {
+    negotiate(fd, XTI_GENERIC, XTI_SNDBUF, size);
+    negotiate(fd, XTI_GENERIC, XTI_RCVBUF, size);
+}
+static struct pair with_buffers(int size, int before) {
+    struct pair p;
+    p.listener = listener_at(&p.at, 1);
+    p.client = bound_flags(O_NONBLOCK);
+    p.server = open_flags(O_NONBLOCK);
+    if (before)
+        wish(p.client, size), wish(p.server, size);
+    struct t_call call = call_to(&p.at);
+    check_t(t_connect(p.client, &call, NULL), TNODATA);
+    accept_at(p.listener, listen_for(p.listener), p.server);
+    check_event(p.client, T_CONNECT);
+    check_eq(t_rcvconnect(p.client, NULL), 0);
+    if (!before)
+        wish(p.client, size), wish(p.server, size);
+    return p;
+}
+/* Both directions hold as much; what they hold can be received. */
+static void check_held(struct pair p, size_t least, size_t most) {
+    int ends[] = {p.client, p.server};
+    for (int i = 0; i < 2; i++) {
+        size_t sent = fill_endpoint(ends[i], 1000);
+        check(sent >= least && sent <= most);
+        rcv_wave(ends[1 - i], 0, sent, 4000);
+        snd(ends[i], "room again", 0);
+        rcv(ends[1 - i], "room again", 0);
+    }
+    must_t(t_close(p.client)), must_t(t_close(p.server)), must_t(t_close(p.listener));
+}
+CASE(buffers_size_connections, "XNS 5.2 XTI_RCVBUF, XTI_SNDBUF") {
+    for (int before = 0; before < 2; before++) {
+        check_held(with_buffers(4000, before), 4000, 8000);
+        check_held(with_buffers(20000, before), 20000, 40000);
+    }
+    check_held(with_buffers(131071, 1), 131071, 2 * 131071);
+    check_held(with_buffers(1 << 20, 1), 1 << 20, 2 << 20);
+    check_held(with_buffers(4000, 1), 4000, 8000);
+    struct pair p = connected_nonblock();
+    check_held(p, 65536, 2 * 65536);
+}
+CASE(buffers_of_one_end, "XNS 5.2 XTI_SNDBUF") {
+    struct pair p = connected_nonblock();
+    negotiate(p.client, XTI_GENERIC, XTI_SNDBUF, 1000);
+    size_t sent = fill_endpoint(p.client, 1000);
+    check(sent < 65536);
+    set_nonblock(p.server, 0);
+    rcv_wave(p.server, 0, sent, 4000);
+    set_nonblock(p.server, 1);
+    check(fill_endpoint(p.server, 1000) > 65536);
+}
+CASE(buffers_are_granted_within_limits, "XNS 5.2 XTI_RCVBUF T_PARTSUCCESS") {
+    int fd = open_endpoint();
+    struct answer a;
+    ask_one(fd, T_NEGOTIATE, one_int(XTI_GENERIC, XTI_RCVBUF, 60 << 20), &a, T_PARTSUCCESS);
+    long granted = current(fd, XTI_GENERIC, XTI_RCVBUF);
+    check(granted >= 1 << 20 && granted < 60 << 20);
+}
+static void check_mailbox(int before, int size, int least, int most) {
+    char data[1000] = "";
+    struct address at;
+    int fd = open_endpoint(), from = bound_flags(O_NONBLOCK), sent = 0;
+    if (before)
+        negotiate(fd, XTI_GENERIC, XTI_RCVBUF, size);
+    at = bind_at(fd, unused_address(), 0);
+    if (!before)
+        negotiate(fd, XTI_GENERIC, XTI_RCVBUF, size);
+    struct t_unitdata u = {.addr = given(&at), .udata = given_bytes(data, sizeof data)};
+    while (t_sndudata(from, &u) == 0)
+        sent += sizeof data;
+    check_eq(t_errno, TFLOW);
+    check(sent >= least && sent <= most);
+    must_t(t_close(fd)), must_t(t_close(from));
+}
+CASE(buffers_size_mailboxes, "XNS 5.2 XTI_RCVBUF") {
+    check_mailbox(1, 8000, 6000, 8000);
+    check_mailbox(0, 8000, 6000, 8000);
+    check_mailbox(1, 131071, 110000, 131071);
+    check_mailbox(1, 200000, 160000, 200000);
+}
+CASE(room_to_wait_for, "XNS 5.2 XTI_SNDLOWAT") {
+    struct pair p = connected_nonblock();
+    negotiate(p.client, XTI_GENERIC, XTI_SNDLOWAT, 80000);
+    check_eq(current(p.client, XTI_GENERIC, XTI_SNDLOWAT), 80000);
+    size_t sent = fill_endpoint(p.client, 1000);
+    set_nonblock(p.server, 0);
+    rcv_wave(p.server, 0, sent - 30000, 1000);
+    check_eq(events(p.client, POLLOUT, 0), 0);
+    check_t(snd_text(p.client, "x", 0), TFLOW);
+    check_look(p.client, 0);
+    rcv_wave(p.server, sent - 30000, sent, 1000);
+    check_eq(events(p.client, POLLOUT, 0), POLLOUT);
+    check_look(p.client, T_GODATA);
+    snd(p.client, "x", 0);
+    rcv(p.server, "x", 0);
+}
+
 /* --- TCP --- */
 
 CASE(tcp_nodelay, "XNS 5.2 T_TCP_NODELAY") {
@@ -666,7 +766,9 @@ SUITE(FOR(ALL, negotiates), FOR(ALL, negotiates_when_unbound), FOR(COTS, negotia
       FOR(ALL, second_is_malformed), FOR(ALL, bad_flags), FOR(ALL, bad_descriptor), FOR(ALL, little_room),
       FOR(ALL, answer_not_wanted), FOR(ALL, same_struct_both_ways), FOR(TCP, bad_value), FOR(ALL, generic_lowat),
       FOR(ALL, generic_sndlowat), FOR(ALL, generic_debug), FOR(COTS, generic_linger), FOR(ALL, generic_unspec),
-      FOR(ALL, wide_values), FOR(COTS, buffers_hold), FOR(TCP, tcp_nodelay), FOR(TCP, tcp_nodelay_sends),
+      FOR(ALL, wide_values), FOR(COTS, buffers_hold), FOR(LOOP, buffers_size_connections),
+      FOR(LOOP, buffers_of_one_end), FOR(LOOP | TICLTS, buffers_are_granted_within_limits), FOR(LOSSLESS, buffers_size_mailboxes),
+      FOR(LOOP, room_to_wait_for), FOR(TCP, tcp_nodelay), FOR(TCP, tcp_nodelay_sends),
       FOR(TCP, tcp_maxseg), FOR(TCP, tcp_keepalive), FOR(UDP, udp_checksum), FOR(INET & ~SCTP, ip_ttl), FOR(INET & ~SCTP, ip_tos),
       FOR(INET & ~SCTP, ip_two_of_one_byte), FOR(INET & ~SCTP, ip_switches), FOR(UDP, ip_broadcast), FOR(INET & ~SCTP, ip_options),
       FOR(TCP, ip_reuseaddr_lets_a_listener_come_back), FOR(UDP, ttl_arrives), FOR(UDP, options_of_one_datagram),

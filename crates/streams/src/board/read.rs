@@ -213,7 +213,7 @@ fn look_into(listed: &mut Listed, memfd: u32, slot: &Slot) -> Option<()> {
 }
 
 unsafe fn waits(base: *mut u8, ring: u32) -> Waits {
-    let ring = ring_at(base, ring);
+    let ring = ring_at(base, ring, RING);
     let (out, gone) = (ring.produced(), ring.consumed());
     // The two are not read at one moment.
     let left = |a: u64, b: u64| a.checked_sub(b).filter(|n| *n <= RING as u64).unwrap_or(0);

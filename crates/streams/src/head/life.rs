@@ -10,8 +10,8 @@ use headwater_host::table::{self, Handle};
 use headwater_host::{process, sys};
 
 use super::{Head, MOST, SLAB, TOP, local, opening, signals};
-use crate::pipe::Pipe;
 use crate::pipe::words::state;
+use crate::pipe::{Pipe, RING};
 use crate::{background, board};
 
 /// Mappings and descriptors of closed pipes stay for this long, in nanoseconds: a call that began before may still look.
@@ -162,7 +162,9 @@ fn put_on(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, Errn
         .store(pipe as *const Pipe as *mut Pipe, Ordering::Relaxed);
     head.rings
         .store(out | into << 1 | side << 2, Ordering::Relaxed);
-    head.base.store(pipe.base(), Ordering::Relaxed);
+    let size = (pipe.ring_size() / RING).ilog2() as usize;
+    let base = pipe.base().map_addr(|at| at | size);
+    head.base.store(base, Ordering::Relaxed);
     head.plain.store(pipe.base(), Ordering::Release);
     with(|lists| {
         if !lists.pipes.iter().any(|p| core::ptr::eq(*p, pipe)) {

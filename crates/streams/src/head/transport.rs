@@ -8,8 +8,8 @@ use headwater_host::sync::Ordering;
 use headwater_host::sys::{self, Errno};
 
 use super::{Head, copying};
-use crate::pipe::section;
 use crate::pipe::words::state;
+use crate::pipe::{LIMIT, LOW, section};
 
 impl Head {
     /// `f` puts frames into the outgoing ring, under its writer lock. EPROTO: what the peer wrote there makes no sense.
@@ -44,6 +44,16 @@ impl Head {
         drop(section);
         self.ring_peer_for_room();
         done.map_err(|_| self.spoiled())
+    }
+
+    /// High and low water mark of what a transport endpoint sends.
+    #[inline(always)]
+    pub fn transport_marks(&self) -> (usize, usize) {
+        let words = self.words();
+        match words.limit.load(Ordering::Relaxed) {
+            0 => (LIMIT, LOW),
+            limit => (limit as usize, words.low.load(Ordering::Relaxed) as usize),
+        }
     }
 
     /// The other end sees a hangup, though its socket stays: after the last frame, before its reader is rung.

@@ -179,6 +179,9 @@ impl Head {
 
     /// High and low water mark of what we write, in bytes of the ring.
     pub fn marks(&self) -> (usize, usize) {
+        if self.words().limit.load(Relaxed) != 0 {
+            return self.transport_marks();
+        }
         let Some(peer) = self.peer_words() else {
             return (LIMIT, LOW);
         };

@@ -8,7 +8,7 @@ use headwater_channel::shm::SharedSafe;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Changes with every change of the layouts in this file; the size is in it, so that another layout is never mapped.
-pub const ABI: u32 = 3 << 16 | size_of::<Header>() as u32;
+pub const ABI: u32 = 4 << 16 | size_of::<Header>() as u32;
 
 /// What lies behind the segment's preamble. Ring 0 carries what side 0 writes.
 #[derive(SharedSafe)]
@@ -95,6 +95,14 @@ pub struct HeadWords {
     /// Processes that hold the end of a transport connection, for whom its last close is more than a hangup; 0: not counted.
     /// One that was killed stays counted.
     pub holders: AtomicU32,
+    /// Bytes that the user of a transport endpoint wants to be held of what it sends, and of what it is sent; 0: not said.
+    pub send_buffer: AtomicU32,
+    pub receive_buffer: AtomicU32,
+    /// Bytes of room that its user waits for; 0: not said.
+    pub send_low: AtomicU32,
+    /// High and low water mark of what it sends, as they follow from both ends' wishes; 0: the usual ones.
+    pub limit: AtomicU32,
+    pub low: AtomicU32,
 }
 
 /// Where an end last ran, plus one; 0 when unknown. Written only when it changes, on a line of its own.
@@ -139,6 +147,11 @@ impl HeadWords {
             &self.wakeups,
             &self.names,
             &self.holders,
+            &self.send_buffer,
+            &self.receive_buffer,
+            &self.send_low,
+            &self.limit,
+            &self.low,
         ];
         for word in zero {
             word.store(0, Ordering::Relaxed);

@@ -32,6 +32,15 @@ impl Chosen {
         self.remembered.value(option)
     }
 
+    /// The number that was asked for of the kernel; 0: none was.
+    pub fn asked(&self, level: u32, name: u32) -> u32 {
+        let asked = |(known, _): &&(Known, Value)| (known.level, known.name) == (level, name);
+        match self.on_socket.iter().find(asked) {
+            Some((_, Value::Number(n))) => u32::try_from(*n).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     /// The endpoint has got a fresh socket.
     pub fn renew(&self, fd: i32, v6: bool) {
         for (option, value) in &self.on_socket {

@@ -2,7 +2,7 @@
 
 use headwater_host::sys;
 use headwater_tpi::error::{TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNOADDR, TNODATA};
-use headwater_tpi::option::{self as opt, INET_UDP, T_UDP_CHECKSUM};
+use headwater_tpi::option::{self as opt, INET_UDP, T_UDP_CHECKSUM, XTI_GENERIC, XTI_RCVBUF};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
@@ -98,6 +98,11 @@ impl Udp {
     #[inline]
     pub(crate) fn has_taken(&self) -> bool {
         !self.incoming.is_empty()
+    }
+
+    /// What the user wants to be held of what comes; 0: nothing was said.
+    pub(crate) fn receive_buffer(&self) -> u32 {
+        self.chosen.asked(XTI_GENERIC, XTI_RCVBUF)
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use libc::iovec;
 
 use super::link::{Call, End, Link, from_hex, to_hex};
 use super::listening::{self, Listening, Request};
+use super::sizes::{Held, Wishes};
 use super::{Owned, Space, check_address, check_options, check_user_data, name};
 use crate::options::{self, GENERIC, Remembered};
 use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter};
@@ -63,6 +64,16 @@ impl Circuit {
 
     fn link(&mut self) -> Outcome<&mut Link> {
         self.link.as_mut().ok_or(Refusal::new(TOUTSTATE))
+    }
+
+    /// Has the connection hold as much as the user wants.
+    fn tell_wishes(&self) {
+        let wishes = Wishes::of(&self.options);
+        if let Some(link) = &self.link
+            && wishes != Wishes::default()
+        {
+            wishes.tell(link.head());
+        }
     }
 
     /// Gives the connection up: `how` ends it.
@@ -177,9 +188,13 @@ impl Provider for Circuit {
             to,
             opts,
             data,
+            ring: Wishes::of(&self.options).ring(),
         };
         match Link::call(&call)? {
-            Ok(link) => self.link = Some(link),
+            Ok(link) => {
+                self.link = Some(link);
+                self.tell_wishes();
+            }
             Err(end) => self.failed = Some(end),
         }
         Ok(())
@@ -218,6 +233,7 @@ impl Provider for Circuit {
         match Link::accept(*request, &by, opts, data) {
             Ok(link) => {
                 self.link = Some(link);
+                self.tell_wishes();
                 Ok(())
             }
             // What it came with is used up.
@@ -299,7 +315,14 @@ impl Provider for Circuit {
     }
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        options::negotiate(&[&GENERIC], &mut self.options, flags, opts)
+        let head = self.link.as_ref().map(Link::head);
+        let mut held = Held {
+            options: &mut self.options,
+            ring: head.map(|head| head.outgoing().capacity()),
+        };
+        let answer = options::negotiate(&[&GENERIC], &mut held, flags, opts);
+        self.tell_wishes();
+        answer
     }
 
     fn waiter(&self) -> Waiter {

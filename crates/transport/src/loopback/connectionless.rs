@@ -11,8 +11,8 @@ use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use headwater_host::table::Handle;
 use headwater_streams::head::{Head, life};
+use headwater_streams::pipe::Pipe;
 use headwater_streams::pipe::words::state;
-use headwater_streams::pipe::{LIMIT, LOW, Pipe};
 use headwater_tpi::error::{TADDRBUSY, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA, TOUTSTATE};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
@@ -20,6 +20,7 @@ use libc::iovec;
 use super::buffers::{self, Sink, Source};
 use super::directory::{Entry, Lost, Route, map_ring};
 use super::link::{from_hex, to_hex};
+use super::sizes::{Held, Wishes};
 use super::{MOST_DATAGRAM, Owned, Space, check_address, check_options, name};
 use crate::options::{self, GENERIC_CONNECTIONLESS, Remembered};
 use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, Waiter};
@@ -54,9 +55,11 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// A fresh ring for the address whose name was claimed.
-    pub fn make(name: Owned, addr: Vec<u8>) -> sys::Result<Own> {
-        let head = Pipe::bare(true).and_then(|pipe| life::adopt_hidden(pipe, 0, -1))?;
+    /// A fresh ring for the address whose name was claimed, which holds what its owner wants.
+    pub fn make(name: Owned, addr: Vec<u8>, wishes: Wishes) -> sys::Result<Own> {
+        let pipe = Pipe::bare_of(true, wishes.ring())?;
+        let head = life::adopt_hidden(pipe, 0, -1)?;
+        wishes.tell_senders(head);
         Own::new(name, addr, head)
     }
 
@@ -138,6 +141,14 @@ impl Mailbox {
         }
         mailbox.own = Some(Own::restore(saved)?);
         Some(mailbox)
+    }
+
+    /// Nothing is held of what it sends.
+    fn wishes(&self) -> Wishes {
+        Wishes {
+            send: 0,
+            ..Wishes::of(&self.options)
+        }
     }
 
     fn claim(&self, addr: Option<&[u8]>) -> Outcome<(Vec<u8>, Owned)> {
@@ -234,7 +245,7 @@ impl Provider for Mailbox {
             check_address(addr)?;
         }
         let (addr, name) = self.claim(addr)?;
-        self.own = Some(Own::make(name, addr.clone()).map_err(Refusal::system)?);
+        self.own = Some(Own::make(name, addr.clone(), self.wishes()).map_err(Refusal::system)?);
         Ok((addr, 0))
     }
 
@@ -281,7 +292,8 @@ impl Provider for Mailbox {
         };
         let own = self.own.as_ref().ok_or(Refusal::new(TOUTSTATE))?;
         head.enter();
-        let sent = head.put_frames(|ring| push(ring, &own.addr, opts, data, len));
+        let marks = head.transport_marks();
+        let sent = head.put_frames(|ring| push(ring, marks, &own.addr, opts, data, len));
         match sent {
             Ok(true) => Ok(()),
             Ok(false) => {
@@ -312,7 +324,15 @@ impl Provider for Mailbox {
     }
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        options::negotiate(&[&GENERIC_CONNECTIONLESS], &mut self.options, flags, opts)
+        let mut held = Held {
+            options: &mut self.options,
+            ring: self.own.as_ref().map(|own| own.head.incoming().capacity()),
+        };
+        let answer = options::negotiate(&[&GENERIC_CONNECTIONLESS], &mut held, flags, opts);
+        if let Some(own) = &self.own {
+            self.wishes().tell_senders(own.head);
+        }
+        answer
     }
 
     fn waiter(&self) -> Waiter {
@@ -325,7 +345,7 @@ impl Provider for Mailbox {
     fn ready(&mut self, want: u32) -> u32 {
         if self
             .blocked
-            .is_some_and(|head| head.has_room(MOST_DATAGRAM.min(LIMIT / 2)))
+            .is_some_and(|head| head.has_room(MOST_DATAGRAM.min(head.transport_marks().0 / 2)))
         {
             self.blocked = None;
         }
@@ -363,6 +383,7 @@ impl Provider for Mailbox {
 #[inline(always)]
 pub(crate) fn push(
     ring: &Ring<'_>,
+    (limit, low): (usize, usize),
     from: &[u8],
     opts: &[u8],
     data: &[iovec],
@@ -370,7 +391,7 @@ pub(crate) fn push(
 ) -> Result<bool, Corrupt> {
     let before = LENGTHS + from.len() + opts.len();
     let total = before + len;
-    if !ring.may_send(total, LIMIT, LOW) {
+    if !ring.may_send(total, limit, low) {
         return Ok(false);
     }
     let Some(mut room) = ring.reserve(total, false)?.filter(|room| room.len >= total) else {

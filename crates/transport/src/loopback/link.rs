@@ -21,7 +21,7 @@ use headwater_streams::background;
 use headwater_streams::ddi::{M_DATA, M_PROTO};
 use headwater_streams::head::{Head, life};
 use headwater_streams::pipe::words::state;
-use headwater_streams::pipe::{LIMIT, LOW, Parts, Pipe, RING, section};
+use headwater_streams::pipe::{Parts, Pipe, section};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TFLOW, TLOOK, TNODATA};
 use libc::iovec;
@@ -348,8 +348,9 @@ impl Link {
         if head.has_hung_up() {
             return Err(self.unheard());
         }
+        let (limit, _) = head.transport_marks();
         if let [v] = data
-            && v.iov_len.wrapping_sub(1) < PIECE
+            && v.iov_len.wrapping_sub(1) < PIECE.min(limit)
             && !how.expedited
         {
             head.enter();
@@ -384,7 +385,7 @@ impl Link {
         let most = if how.expedited {
             EXPEDITED_PIECE
         } else {
-            PIECE
+            PIECE.min(self.head.transport_marks().0)
         };
         let mut source = Source::new(data);
         let mut done = 0;
@@ -426,7 +427,8 @@ impl Link {
             if is_hushed() {
                 return Ok(None);
             }
-            if !ring.may_send(n, LIMIT, LOW) {
+            let (limit, low) = self.head.transport_marks();
+            if !ring.may_send(n, limit, low) {
                 return Ok(Some(false));
             }
             if n == 0 {
@@ -458,7 +460,7 @@ impl Link {
             control: 0,
         };
         let sent = self.head.put_frames(|ring| {
-            if ring.fill() as usize + n > RING - RESERVE - 64 {
+            if ring.fill() as usize + n > ring.capacity() - RESERVE - 64 {
                 return Ok(false);
             }
             let mut bytes = vec![0; n];
@@ -758,7 +760,8 @@ fn put_piece(
         if begins && head.words().has(state::HUSHED) {
             return Ok(None);
         }
-        if !ring.may_send(bytes.len(), LIMIT, LOW) {
+        let (limit, low) = head.transport_marks();
+        if !ring.may_send(bytes.len(), limit, low) {
             return Ok(Some(false));
         }
         let sent = match &plan {

@@ -48,30 +48,33 @@ static POOL: Private<Pool> = Private::new(Pool {
 });
 
 /// A pipe for a new connection to a listener who keeps its other end for that, and the way there.
-pub fn known_way(space: Space, to: &[u8]) -> Option<(&'static Pipe, Way)> {
+pub fn known_way(space: Space, to: &[u8], ring: usize) -> Option<(&'static Pipe, Way)> {
     let forks = background::forks();
     with(|kept| {
         let leads = |way: &Way| way.space == space && way.to == to && way.forks == forks;
         let at = kept.iter().position(|k| {
-            k.way.as_ref().is_some_and(leads) && k.pipe.is_settled() && k.pipe.try_renew()
+            k.way.as_ref().is_some_and(leads)
+                && k.pipe.ring_size() == ring
+                && k.pipe.is_settled()
+                && k.pipe.try_renew()
         })?;
         let found = kept.remove(at);
         Some((found.pipe, found.way?))
     })
 }
 
-/// A pipe for a new connection.
-pub fn fresh() -> sys::Result<&'static Pipe> {
+/// A pipe for a new connection, with rings of this size.
+pub fn fresh(ring: usize) -> sys::Result<&'static Pipe> {
     let used = with(|kept| {
-        let at = kept
-            .iter()
-            .position(|k| k.made && k.is_free() && k.pipe.try_renew())?;
+        let at = kept.iter().position(|k| {
+            k.made && k.pipe.ring_size() == ring && k.is_free() && k.pipe.try_renew()
+        })?;
         Some(kept.remove(at))
     });
     if let Some(used) = used {
         return Ok(used.pipe);
     }
-    Pipe::bare(false).inspect(|pipe| life::keep(pipe))
+    Pipe::bare_of(false, ring).inspect(|pipe| life::keep(pipe))
 }
 
 impl Kept {

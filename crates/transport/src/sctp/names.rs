@@ -141,6 +141,7 @@ pub fn call(host: IpAddr, port: u16, caller: &Caller<'_>) -> Outcome<Option<Link
     let family = if host.is_ipv4() { b'4' } else { b'6' };
     for name in [format!("{port}@{host}"), everywhere(port, family)] {
         let call = Call {
+            ring: headwater_streams::pipe::RING,
             space: Space::Sctp,
             from: caller.from,
             to: name.as_bytes(),

@@ -25,6 +25,8 @@ pub struct Call<'a> {
     pub to: &'a [u8],
     pub opts: &'a [u8],
     pub data: &'a [u8],
+    /// How large the rings are to be.
+    pub ring: usize,
 }
 
 /// A call that may have to be made again.
@@ -54,7 +56,7 @@ impl Link {
         } else {
             -1
         };
-        let pipe = pool::fresh().map_err(Refusal::system)?;
+        let pipe = pool::fresh(call.ring).map_err(Refusal::system)?;
         let head = life::adopt_hidden(pipe, 0, shadow).map_err(Refusal::system)?;
         let mut link = Link::new(head, socket, phase, call.to.to_vec());
         link.forks = forks;
@@ -69,7 +71,7 @@ impl Link {
 
     /// Asks by the socket of a former connection to the same listener, who has its pipe mapped.
     fn call_by_known_way(call: &Call<'_>, message: &(Body, Vec<u8>)) -> Outcome<Option<Link>> {
-        let Some((pipe, way)) = pool::known_way(call.space, call.to) else {
+        let Some((pipe, way)) = pool::known_way(call.space, call.to, call.ring) else {
             return Ok(None);
         };
         let mut body = message.0;
