@@ -12,6 +12,9 @@ use super::Tcp;
 use crate::flusher::{self, Went};
 use crate::provider::{Outcome, Sending};
 
+/// From here on a ring's own work for a message is not worth gathering.
+const LARGE_IN_RING: usize = 2 << 10;
+
 /// How long a closing endpoint waits for a peer that takes nothing, in nanoseconds.
 const PATIENCE: u64 = 5_000_000_000;
 
@@ -31,7 +34,8 @@ impl Tcp {
             self.socket.leave_to_kernel();
             return self.transfer(data, total, libc::MSG_OOB);
         }
-        if at_once || self.socket.is_carried() {
+        // A ring takes what is large as it is; small data is gathered for it as for the kernel.
+        if at_once || total >= LARGE_IN_RING && self.socket.is_carried() {
             self.end_run();
             return self.transfer(data, total, 0);
         }
