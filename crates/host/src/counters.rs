@@ -32,6 +32,15 @@ macro_rules! reasons {
         #[repr(usize)]
         pub enum Reason { $($name),* }
         const REASONS: &[&str] = &[$($text),*];
+
+        impl Reason {
+            const ALL: &[Reason] = &[$(Reason::$name),*];
+
+            /// The one of this number.
+            pub fn of(number: u32) -> Reason {
+                Reason::ALL[number as usize % Reason::ALL.len()]
+            }
+        }
     };
 }
 
@@ -39,6 +48,10 @@ reasons! {
     NoOffer: "no-offer",
     NotClaimed: "not-claimed",
     ShortLived: "short-lived",
+    FewCalls: "few-calls",
+    HalfClosed: "half-closed",
+    Unsettled: "unsettled",
+    NoListener: "no-listener",
     NotWorth: "not-worth",
     Denied: "denied",
     NoBoard: "no-board",
@@ -47,6 +60,7 @@ reasons! {
     NoSegment: "no-segment",
     NoLink: "no-link",
     OtherVersion: "other-version",
+    BadHello: "bad-hello",
     OtherUser: "other-user",
     CountsDisagree: "counts-disagree",
     OldKernel: "old-kernel",
@@ -102,6 +116,11 @@ pub fn note(r: Reason) {
 
 pub fn read(c: Counter) -> u64 {
     HERE.counts[c as usize].load(Ordering::Relaxed)
+}
+
+/// How often a reason was counted.
+pub fn noted(r: Reason) -> u64 {
+    HERE.fallbacks[r as usize].load(Ordering::Relaxed)
 }
 
 /// A forked child starts at nothing.

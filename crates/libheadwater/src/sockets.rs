@@ -1,6 +1,7 @@
 //! Calls that make and shape connections.
 
 use headwater_host::{board, process, table};
+use headwater_sockets::life::Led;
 use headwater_sockets::options::Effect;
 use headwater_sockets::{life, options};
 use libc::{c_int, c_void, sockaddr, socklen_t};
@@ -152,29 +153,37 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, addr: *const sockaddr, len: s
         }
         return r;
     }
-    let looked_after = start::wants_sockets() && leads_to_us(fd, addr, len);
+    let led = if start::wants_sockets() {
+        leads_to(fd, addr, len)
+    } else {
+        Led::Nowhere
+    };
     let r = real::connect(fd, addr, len);
-    if looked_after && (r == 0 || headwater_host::next::errno() == libc::EINPROGRESS) {
+    if led != Led::Nowhere && (r == 0 || headwater_host::next::errno() == libc::EINPROGRESS) {
         let errno = headwater_host::next::errno();
-        life::connected(fd);
+        life::connected(fd, led);
         headwater_host::next::set_errno(errno);
     }
     r
 }
 
 /// Is a connection to this address worth looking after?
-unsafe fn leads_to_us(fd: c_int, addr: *const sockaddr, len: socklen_t) -> bool {
+unsafe fn leads_to(fd: c_int, addr: *const sockaddr, len: socklen_t) -> Led {
     if addr.is_null() || len < 16 {
-        return false;
+        return Led::Nowhere;
     }
     let mut to: libc::sockaddr_storage = core::mem::zeroed();
     let n = (len as usize).min(size_of::<libc::sockaddr_storage>());
     core::ptr::copy_nonoverlapping(addr as *const u8, &mut to as *mut _ as *mut u8, n);
     let Some(to) = board::addr_of(&to) else {
-        return false;
+        return Led::Nowhere;
     };
     // UDP and the like are no reason to begin.
-    (start::has_sockets() || life::is_tcp(fd) && start::sockets()) && life::connecting(fd, to)
+    if start::has_sockets() || life::is_tcp(fd) && start::sockets() {
+        life::connecting(fd, to)
+    } else {
+        Led::Nowhere
+    }
 }
 
 #[unsafe(no_mangle)]

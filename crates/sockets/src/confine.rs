@@ -4,7 +4,7 @@
 //! the end it is taken into private memory, the *rest*, which the program is given before it asks the kernel; else the peer
 //! is asked to send it by the kernel. From then on each of the program's calls is its own.
 
-use headwater_host::counters::{self, Reason};
+use headwater_host::counters::Reason;
 use headwater_host::sync::{AtomicI32, AtomicUsize, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, process, sys};
@@ -73,7 +73,7 @@ fn connection(c: &'static Conn, fd: i32) {
 }
 
 fn leave_ring(c: &'static Conn, v: &View<'static>) {
-    counters::fallback(Reason::Confined);
+    c.falls_back(Reason::Confined);
     // Later writes go round us, and should not overtake it.
     if !switch::finish_withdrawal(c, v, c.fd(), PATIENCE) {
         keeper::leave(c, v, c.fd(), Then::Close);

@@ -45,6 +45,14 @@ pub enum Role {
     Server = 1,
 }
 
+/// Of a carried connection: this process took it over; it counts as accelerated; it counts as one that fell back.
+const TAKEN: u32 = 1;
+const MOVED: u32 = 2;
+const FELL: u32 = 4;
+
+/// What ended with few calls lived short until this age, in nanoseconds.
+const SHORT: u64 = 1_000_000_000;
+
 /// How far a connection is with its end in this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
@@ -107,6 +115,12 @@ pub struct Conn {
     pub operations: AtomicU32,
     /// Operation count at which the takeover is tried next.
     pub next_try: AtomicU32,
+    /// Why the last step of the takeover could not be taken yet: a [`Reason`] + 1.
+    held_up: AtomicU32,
+    /// How the connection has been counted in this process: [`TAKEN`] and its like.
+    account_kept: AtomicU32,
+    /// When it was made.
+    since: AtomicU64,
     /// The peer's `look` as last seen, and that the shadow is to be looked at now.
     pub look_seen: AtomicU32,
     pub look_now: AtomicU32,
@@ -269,7 +283,6 @@ pub fn take_over(
     c.mapped
         .store(mapped as *const Mapped as *mut Mapped, Ordering::Release);
     c.phase.store(Phase::Carried as u32, Ordering::Release);
-    counters::add(Counter::Accelerated, 1);
     Some(c)
 }
 
@@ -302,6 +315,8 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         &c.ours,
         &c.waited,
         &c.asked,
+        &c.held_up,
+        &c.account_kept,
     ] {
         word.store(0, Ordering::Relaxed);
     }
@@ -328,6 +343,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
     c.refs.store(1, Ordering::Relaxed);
     c.record.store(record, Ordering::Relaxed);
     c.role.store(role as u32, Ordering::Relaxed);
+    c.since.store(sys::now(), Ordering::Relaxed);
     Some((index, c))
 }
 
@@ -496,7 +512,7 @@ impl Conn {
         self.mapped
             .store(mapped as *const Mapped as *mut Mapped, Ordering::Release);
         self.phase.store(Phase::Carried as u32, Ordering::Release);
-        counters::add(Counter::Accelerated, 1);
+        self.account_kept.store(TAKEN, Ordering::Relaxed);
         headwater_host::signal::guard_copies();
     }
 
@@ -667,7 +683,42 @@ impl Conn {
         waits == UNANSWERED
     }
 
-    /// Adds the rings' traffic to the process's counters.
+    /// The takeover can't go on just now.
+    pub fn hold_up(&self, reason: Reason) {
+        self.held_up.store(reason as u32 + 1, Ordering::Relaxed);
+    }
+
+    /// Why a connection that ends now was not taken over.
+    pub fn reason_left(&self) -> Reason {
+        match self.held_up.load(Ordering::Relaxed) {
+            0 => self.early_end(),
+            reason => Reason::of(reason - 1),
+        }
+    }
+
+    /// It has ended before there was reason to take it over.
+    fn early_end(&self) -> Reason {
+        if sys::now().saturating_sub(self.since.load(Ordering::Relaxed)) < SHORT {
+            Reason::ShortLived
+        } else {
+            Reason::FewCalls
+        }
+    }
+
+    /// A carried connection goes back to the kernel.
+    pub fn falls_back(&self, reason: Reason) {
+        self.account_kept.fetch_or(FELL, Ordering::Relaxed);
+        counters::fallback(reason);
+    }
+
+    /// The connection ends here, and its traffic was counted: it may have been carried for nothing.
+    pub fn count_unused(&self, shared: bool) {
+        if !shared && self.account_kept.load(Ordering::Relaxed) == TAKEN {
+            self.falls_back(self.early_end());
+        }
+    }
+
+    /// Adds the rings' traffic to the process's counters. What has none is not accelerated yet.
     pub fn count_traffic(&self) {
         let into = [
             Counter::ShmBytesTx,
@@ -675,13 +726,22 @@ impl Conn {
             Counter::ShmBytesRx,
             Counter::ShmMsgsRx,
         ];
-        for (word, counter) in self.moved.iter().zip(into) {
-            counters::add(counter, word.swap(0, Ordering::Relaxed));
+        let mut bytes = 0;
+        for (at, (word, counter)) in self.moved.iter().zip(into).enumerate() {
+            let n = word.swap(0, Ordering::Relaxed);
+            if at % 2 == 0 {
+                bytes |= n;
+            }
+            counters::add(counter, n);
+        }
+        if bytes > 0 && self.account_kept.fetch_or(MOVED, Ordering::Relaxed) & MOVED == 0 {
+            counters::add(Counter::Accelerated, 1);
         }
     }
 
     /// After fork, in the child: what was moved before is the parent's.
     pub fn restart_counts(&self) {
+        clear(&self.account_kept);
         for word in &self.moved {
             if word.load(Ordering::Relaxed) != 0 {
                 word.store(0, Ordering::Relaxed);

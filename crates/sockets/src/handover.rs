@@ -36,10 +36,6 @@ impl Hello {
             reserved: 0,
         }
     }
-
-    fn is_ours(&self) -> bool {
-        self.magic == MAGIC && self.abi == board::abi()
-    }
 }
 
 #[repr(C, align(8))]
@@ -81,6 +77,8 @@ pub struct Came {
     hello: Hello,
     /// Neither cut nor too short.
     whole: bool,
+    /// Its descriptors did not all find room here.
+    short_of_room: bool,
     fds: [i32; WANTED],
 }
 
@@ -102,6 +100,7 @@ pub fn receive(fd: i32) -> Option<Came> {
             ..Hello::new(0, 0)
         },
         whole: false,
+        short_of_room: false,
         fds: [-1; WANTED],
     };
     let mut iov = libc::iovec {
@@ -129,21 +128,42 @@ pub fn receive(fd: i32) -> Option<Came> {
             return None;
         }
         let cut = msg.msg_flags & (libc::MSG_CTRUNC | libc::MSG_TRUNC) != 0;
+        came.short_of_room = msg.msg_flags & libc::MSG_CTRUNC != 0 && came.fds.contains(&-1);
         came.whole = n == size_of::<Hello>() && !cut;
     }
     Some(came)
 }
 
 impl Came {
-    /// The segment in it. `None`: it is not one of ours, or of another version; what it brought is closed. `guarded`: from
+    fn segment(&self, guarded: bool) -> Result<Segment, Reason> {
+        if self.short_of_room {
+            return Err(Reason::NoDescriptors);
+        }
+        if !self.whole || self.hello.magic != MAGIC {
+            return Err(Reason::BadHello);
+        }
+        if self.hello.abi != board::abi() {
+            return Err(Reason::OtherVersion);
+        }
+        let mut bells = self.fds[1..].iter();
+        if self.fds.contains(&-1) || guarded && !bells.all(|&fd| bell::is_guarded(fd)) {
+            return Err(Reason::BadHello);
+        }
+        Segment::open(self.fds[0], board::abi()).map_err(|errno| match errno {
+            libc::ENOMEM | libc::EAGAIN => Reason::NoMemory,
+            _ => Reason::BadHello,
+        })
+    }
+
+    /// The segment in it. `None`, counted: it is not one of ours, or of another version; what it brought is closed. `guarded`: from
     /// somebody who is not trusted, so that its bells must be such as can't keep us waiting.
     pub fn mapped(mut self, guarded: bool) -> Option<Mapped> {
-        let proper = self.whole && self.hello.is_ours() && self.fds.iter().all(|&fd| fd >= 0);
-        let proper = proper && (!guarded || self.fds[1..].iter().all(|&fd| bell::is_guarded(fd)));
-        let segment = proper.then(|| Segment::open(self.fds[0], board::abi()).ok());
-        let Some(segment) = segment.flatten() else {
-            counters::note(Reason::OtherVersion);
-            return None;
+        let segment = match self.segment(guarded) {
+            Ok(segment) => segment,
+            Err(reason) => {
+                counters::note(reason);
+                return None;
+            }
         };
         let bells = [1, 2].map(|i| hidden::hide(core::mem::replace(&mut self.fds[i], -1)));
         let [Ok(a), Ok(b)] = bells else {
@@ -224,6 +244,33 @@ mod tests {
         }
         assert!(descriptors() < before + 50);
         for fd in [from, to] {
+            sys::close(fd).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_message_is_counted_as_that() {
+        let [from, to] = pair();
+        let (_segment, memfd) = Segment::create(4096, board::abi()).unwrap();
+        let bell = bell::create().unwrap();
+        let good = Hello::new(1, 1);
+        let newer = Hello {
+            abi: board::abi() + 1,
+            ..good
+        };
+        let strange = Hello { magic: 1, ..good };
+        for (hello, memory, reason) in [
+            (newer, memfd, Reason::OtherVersion),
+            (strange, memfd, Reason::BadHello),
+            (good, bell, Reason::BadHello),
+        ] {
+            let before = counters::noted(reason);
+            send(from, &hello, [memory, bell, bell]).unwrap();
+            assert!(receive(to).unwrap().mapped(false).is_none());
+            // Other tests of the process may count too.
+            assert!(counters::noted(reason) > before, "{reason:?}");
+        }
+        for fd in [from, to, memfd, bell] {
             sys::close(fd).unwrap();
         }
     }

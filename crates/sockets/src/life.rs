@@ -13,7 +13,7 @@ use crate::keeper::Then;
 use crate::record::{self, APART, BARRED, SHUT_WR, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
-use crate::{boards, holders, inherit, keeper, lend, link, look, switch, takeover, worth};
+use crate::{boards, holders, inherit, keeper, lend, link, look, switch, takeover, truth, worth};
 
 // ---- coming ----
 
@@ -114,20 +114,47 @@ fn account_of(fd: i32) -> Option<&'static AtomicU64> {
     boards::board()?.account(local(fd)?)
 }
 
+/// What becomes of a connection that is to be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Led {
+    /// It is looked after.
+    Here,
+    /// The kernel's alone.
+    Elsewhere(Reason),
+    /// No connection of TCP, or one that is known.
+    Nowhere,
+}
+
 /// Before connect(2): is the connection worth looking after?
-pub fn connecting(fd: i32, to: Addr) -> bool {
+pub fn connecting(fd: i32, to: Addr) -> Led {
     boards::look_again();
     link::tidy();
     process::learn_netns(fd);
-    table::lookup(fd).is_none() && takeover::worth_offering(to) && is_tcp(fd)
+    if table::lookup(fd).is_some() {
+        return Led::Nowhere;
+    }
+    match takeover::why_not_offer(to) {
+        Some(reason) => Led::Elsewhere(reason),
+        None if is_tcp(fd) => Led::Here,
+        None => Led::Nowhere,
+    }
 }
 
 /// After connect(2) succeeded or is in progress.
-pub fn connected(fd: i32) {
-    lend::sweep();
-    match conn::adopt(fd, Phase::Tracked, Role::Client) {
-        Some(_) => epoll::adopted(fd),
-        None => counters::fallback(conn::no_room()),
+pub fn connected(fd: i32, led: Led) {
+    match led {
+        Led::Here => {
+            lend::sweep();
+            match conn::adopt(fd, Phase::Tracked, Role::Client) {
+                Some(_) => epoll::adopted(fd),
+                None => counters::fallback(conn::no_room()),
+            }
+        }
+        // Asked only for who wants to know.
+        Led::Elsewhere(reason) if counters::is_wanted() && truth::is_begun(fd) => {
+            counters::fallback(reason);
+        }
+        Led::Elsewhere(_) | Led::Nowhere => {}
     }
 }
 
@@ -253,9 +280,7 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
         }
         Phase::Tracked => {
             takeover::count_kernel(c);
-            if c.operations.load(Ordering::Relaxed) > 0 {
-                counters::fallback(Reason::ShortLived);
-            }
+            takeover::count_left(c);
             takeover::withdraw_offer(c);
             c.abandon();
             None
@@ -333,6 +358,7 @@ impl AfterClose {
         v.own().look.fetch_add(1, Ordering::Release);
         takeover::count_kernel(self.conn);
         self.conn.count_traffic();
+        self.conn.count_unused(goes_on(&v));
         takeover::reclaim_unattached(self.conn, &v);
         if self.last {
             takeover::withdraw_offer(self.conn);
@@ -340,6 +366,11 @@ impl AfterClose {
         self.conn.abandon();
         link::release(v.mapped, v.end, v.generation, self.last);
     }
+}
+
+/// May others use this end yet?
+fn goes_on(v: &View<'_>) -> bool {
+    v.is_shared() || lend::is_out(v.record)
 }
 
 fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
@@ -515,7 +546,7 @@ pub fn disconnected(fd: i32, h: Handle) {
             if let Some(v) = c.view() {
                 switch::disconnect(c, &v);
                 c.record().set(SHUT_WR, false);
-                counters::fallback(Reason::Option);
+                c.falls_back(Reason::Option);
             }
         }
         Phase::Free | Phase::Rest => {}
@@ -742,14 +773,15 @@ pub fn count_open() {
         match c.phase() {
             Phase::Tracked => {
                 takeover::count_kernel(c);
-                if c.operations.load(Ordering::Relaxed) > 0 {
-                    counters::fallback(Reason::ShortLived);
-                }
+                takeover::count_left(c);
             }
             Phase::Carried => {
                 c.settle_account();
                 takeover::count_kernel(c);
                 c.count_traffic();
+                if let Some(v) = c.view() {
+                    c.count_unused(goes_on(&v));
+                }
             }
             _ => {}
         }

@@ -73,11 +73,11 @@ impl Relay {
                 // Closed with something unread, the pair tells the stranger of an error rather than of an end.
                 // SAFETY: one readable byte.
                 let _ = unsafe { sys::send(self.pair[1], [0].as_ptr(), 1, MSG_NOSIGNAL) };
-                return counters::fallback(Reason::NoMemory);
+                return c.falls_back(Reason::NoMemory);
             }
             let _ = sys::ppoll(&mut [], Some(PAUSE));
         }
-        counters::fallback(Reason::PassedOn);
+        c.falls_back(Reason::PassedOn);
     }
 }
 

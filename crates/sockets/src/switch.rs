@@ -503,7 +503,7 @@ pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, reason: Reason) {
         );
     }
     if !frozen {
-        counters::fallback(reason);
+        c.falls_back(reason);
     }
 }
 
@@ -516,7 +516,7 @@ pub fn freeze_if_read(c: &Conn, v: &View<'_>, reason: Reason) -> bool {
     unswitch(v);
     let pinned = pin_if_empty(c, v) == Some(true);
     if !frozen {
-        counters::fallback(reason);
+        c.falls_back(reason);
     }
     pinned || v.in_ring().is_empty()
 }

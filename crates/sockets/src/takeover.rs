@@ -9,7 +9,7 @@ use headwater_host::{config, epoll, memory, process, sys, table};
 
 use crate::boards::{self, board};
 use crate::conn::{self, Conn, Phase, Role};
-use crate::record::{ATTACHED, BARRED, NONBLOCK, Record, Takeover};
+use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::truth::{self, Truth, Unknown};
 use crate::{lend, link, options, proof, unseen, worth};
@@ -36,7 +36,7 @@ pub fn progress(c: &Conn, fd: i32) {
     // What is carried is copied by us, where a wrong pointer of the program's is a panic.
     let step = match unwinder::load() {
         Unwinder::Loaded => step,
-        Unwinder::NotNow => return,
+        Unwinder::NotNow => return c.hold_up(Reason::NotNow),
         Unwinder::Missing => |c: &Conn, fd: i32, _: u32| decline(c, fd, Reason::NoUnwinder),
     };
     c.take_step(|| {
@@ -74,7 +74,8 @@ fn post(c: &Conn, fd: i32, board: &Board) {
         return decline(c, fd, Reason::PassedOn);
     }
     if !unseen::may_carry(c, fd) {
-        if unseen_or_young(c, fd) == Reason::UnseenWaits {
+        c.hold_up(Reason::UnseenWaits);
+        if !is_young(c, fd) {
             decline(c, fd, Reason::UnseenWaits);
         }
         return;
@@ -95,12 +96,8 @@ fn post(c: &Conn, fd: i32, board: &Board) {
 }
 
 /// A wait may be seen yet, until a connection is older.
-fn unseen_or_young(c: &Conn, fd: i32) -> Reason {
-    if c.operations.load(Ordering::Relaxed) < unseen::gives_up(fd) {
-        Reason::Stalled
-    } else {
-        Reason::UnseenWaits
-    }
+fn is_young(c: &Conn, fd: i32) -> bool {
+    c.operations.load(Ordering::Relaxed) < unseen::gives_up(fd)
 }
 
 fn server_step(c: &Conn, fd: i32, done: u32) {
@@ -111,14 +108,20 @@ fn server_step(c: &Conn, fd: i32, done: u32) {
     match tuple_of(fd, Role::Server).and_then(find) {
         Some((board, tuple, offer)) => claim(c, fd, board, offer, &tuple),
         None if done > SERVER_GIVES_UP => decline(c, fd, Reason::NoOffer),
-        None => {}
+        None => c.hold_up(Reason::NoOffer),
     }
 }
 
 /// Begins a takeover, if nobody shares the end: who were killed in one would leave it under way for the others, who wait for it.
-fn begin(record: &Record) -> bool {
+fn begin(c: &Conn) -> bool {
+    let record = c.record();
     let alone = || record.holders.load(Ordering::SeqCst) == 1 && !lend::is_out(record);
-    if !alone() || !record.begin(Takeover::Changing) {
+    if !alone() {
+        c.hold_up(Reason::PassedOn);
+        return false;
+    }
+    if !record.begin(Takeover::Changing) {
+        c.hold_up(Reason::Unsettled);
         return false;
     }
     let may = alone() && !record.has(BARRED) && !epoll::is_held();
@@ -130,7 +133,7 @@ fn begin(record: &Record) -> bool {
 
 /// The accepting end's step: OFFERED -> ACCEPTED.
 fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
-    if !begin(c.record()) {
+    if !begin(c) {
         return;
     }
     let claimed = (|| {
@@ -141,7 +144,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
             return Err(Reason::EpollExclusive);
         }
         if !unseen::may_carry(c, fd) {
-            return Err(unseen_or_young(c, fd));
+            return Err(Reason::UnseenWaits);
         }
         if !options::allow(fd) {
             return Err(Reason::Option);
@@ -172,7 +175,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
 
 /// The connecting end's step: ACCEPTED -> ATTACHED.
 fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
-    if !begin(c.record()) {
+    if !begin(c) {
         return;
     }
     let attached = (|| {
@@ -183,7 +186,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
             return Err(Reason::EpollExclusive);
         }
         if !unseen::may_carry(c, fd) {
-            return Err(unseen_or_young(c, fd));
+            return Err(Reason::UnseenWaits);
         }
         if !options::allow(fd) {
             return Err(Reason::Option);
@@ -236,7 +239,15 @@ fn finish(c: &Conn, fd: i32, result: Result<&'static Mapped, Reason>, offer: Opt
             }
         }
         // The counts moved while we looked: the next operation tries again.
-        Err(Reason::Stalled) => record.finish(Takeover::Open),
+        Err(Reason::Unsettled) => {
+            c.hold_up(Reason::Unsettled);
+            record.finish(Takeover::Open);
+        }
+        // A wait may be seen yet.
+        Err(Reason::UnseenWaits) if is_young(c, fd) => {
+            c.hold_up(Reason::UnseenWaits);
+            record.finish(Takeover::Open);
+        }
         Err(reason) => {
             record.finish(Takeover::Open);
             decline(c, fd, reason);
@@ -259,9 +270,9 @@ fn settled(c: &Conn, fd: i32) -> Result<Truth, Reason> {
                 Err(Reason::CountsDisagree)
             }
         }
-        Err(Unknown::Moving) => Err(Reason::Stalled),
+        Err(Unknown::Moving) => Err(Reason::Unsettled),
         Err(Unknown::OldKernel) => Err(Reason::OldKernel),
-        Err(Unknown::NotEstablished) => Err(Reason::ShortLived),
+        Err(Unknown::NotEstablished) => Err(Reason::HalfClosed),
     }
 }
 
@@ -374,6 +385,21 @@ pub fn publish_totals(c: &Conn, v: &View<'_>) {
     }
 }
 
+/// A connection ends that was not taken over.
+pub fn count_left(c: &Conn) {
+    let done = c.operations.load(Ordering::Relaxed);
+    if done == 0 {
+        return;
+    }
+    // A server needs so many calls before it looks.
+    let waits = offered(c).is_some_and(|(board, offer)| board.state(offer) == State::Offered);
+    let reason = match c.role() {
+        Role::Client if waits && done > CLAIM_AFTER => Reason::NotClaimed,
+        _ => c.reason_left(),
+    };
+    counters::fallback(reason);
+}
+
 /// Adds what a connection moved by the kernel, and no holder has counted yet, to the process's counters.
 pub fn count_kernel(c: &Conn) {
     use counters::Counter;
@@ -404,8 +430,16 @@ fn tuple_of(fd: i32, role: Role) -> Option<Tuple> {
     })
 }
 
-/// Is a connection to `to` worth looking after?
-pub fn worth_offering(to: Addr) -> bool {
-    config::get().port_allowed(to.port)
-        && board().and_then(|b| b.account(to)).is_some_and(worth::pays)
+/// Why a connection to `to` is not worth looking after, if it is not.
+pub fn why_not_offer(to: Addr) -> Option<Reason> {
+    if !config::get().port_allowed(to.port) {
+        return Some(Reason::Denied);
+    }
+    let Some(board) = board() else {
+        return Some(Reason::NoBoard);
+    };
+    match board.account(to) {
+        None => Some(Reason::NoListener),
+        Some(account) => (!worth::pays(account)).then_some(Reason::NotWorth),
+    }
 }

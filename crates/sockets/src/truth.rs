@@ -49,6 +49,12 @@ pub fn counts(fd: i32, active: bool) -> Result<Truth, Unknown> {
     })
 }
 
+/// Does a connection of TCP stand, or is it being made?
+pub fn is_begun(fd: i32) -> bool {
+    let state = sys::sockopt::<u8>(fd, libc::IPPROTO_TCP, libc::TCP_INFO);
+    state.is_ok_and(|state| state != CLOSE)
+}
+
 /// Bytes that this end has written, whatever the peer has ended meanwhile. Not after this end's own FIN.
 pub fn written(fd: i32, active: bool) -> Result<u64, Unknown> {
     Ok(still(fd, TRIES_TO_REPAIR)?.written(active))

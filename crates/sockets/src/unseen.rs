@@ -7,7 +7,7 @@
 //!
 //! Such a program makes the connection non-blocking by a system call of its own, too: a call that is about to wait asks the kernel.
 
-use headwater_host::counters::{self, Reason};
+use headwater_host::counters::Reason;
 use headwater_host::sync::Ordering;
 use headwater_host::{epoll, sys};
 
@@ -108,7 +108,7 @@ pub fn nothing_to_read(c: &Conn, v: &View<'_>) -> bool {
         Some(false) => return true,
         None => return false,
     }
-    counters::fallback(Reason::UnseenWaits);
+    c.falls_back(Reason::UnseenWaits);
     // What was published just before is the peer's to send again; it was rung.
     let end = sys::now() + PATIENCE;
     while switch::behind_pin(v) && sys::now() < end {
@@ -123,7 +123,7 @@ pub fn no_room(c: &Conn, v: &View<'_>) -> bool {
     if c.is_covered(OUT) {
         return true;
     }
-    counters::fallback(Reason::UnseenWaits);
+    c.falls_back(Reason::UnseenWaits);
     switch::tcp_only(v);
     switch::unswitch(v);
     // Pinned by the peer, it is on its way to the kernel already.

@@ -4,6 +4,7 @@ use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
 use headwater_host::{board, poll as polling};
 use headwater_sockets::conn::{self, Phase};
+use headwater_sockets::life::Led;
 use headwater_sockets::segment::{PIN, Tx, View};
 use headwater_sockets::{life, options, recv, send, switch};
 use libc::{iovec, pollfd};
@@ -293,7 +294,8 @@ fn connect_with(v6: bool, port: u16, buffers: i32) -> Result<Socket, Errno> {
     let fd = tcp(v6);
     limit_buffers(fd, buffers);
     let (sa, len) = address(v6, port);
-    let watched = headwater_host::board::addr_of(&sa).is_some_and(|to| life::connecting(fd, to));
+    let to = headwater_host::board::addr_of(&sa);
+    let led = to.map_or(Led::Nowhere, |to| life::connecting(fd, to));
     // SAFETY: the address is valid for its length, and fd is ours.
     unsafe {
         if libc::connect(fd, &sa as *const _ as *const libc::sockaddr, len) != 0 {
@@ -303,9 +305,7 @@ fn connect_with(v6: bool, port: u16, buffers: i32) -> Result<Socket, Errno> {
         }
     }
     at_once(fd);
-    if watched {
-        life::connected(fd);
-    }
+    life::connected(fd, led);
     Ok(Socket { fd, bare: false })
 }
 

@@ -5,6 +5,7 @@ use core::cell::Cell;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
 use headwater_host::{board, hidden, sys};
+use headwater_sockets::life::Led;
 use headwater_sockets::segment::Tx;
 use headwater_sockets::{conn, life, options, recv, send};
 use libc::iovec;
@@ -147,10 +148,11 @@ impl Socket {
             return begin();
         }
         self.offer(|fd| {
-            let led = board::addr_of(&to.storage()).is_some_and(|to| life::connecting(fd, to));
+            let to = board::addr_of(&to.storage());
+            let led = to.map_or(Led::Nowhere, |to| life::connecting(fd, to));
             began = begin();
-            if led && began.is_ok() {
-                life::connected(fd);
+            if began.is_ok() {
+                life::connected(fd, led);
             }
         });
         began

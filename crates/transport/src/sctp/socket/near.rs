@@ -16,6 +16,7 @@ use core::net::IpAddr;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use headwater_host::sync::{AtomicBool, Ordering};
 use headwater_host::table::Handle;
 use headwater_host::{process, sys};
 use headwater_sctp::config::AssocConfig;
@@ -69,6 +70,8 @@ pub struct Near {
     refused_at: Option<u64>,
     events: VecDeque<Event>,
     told_up: bool,
+    /// It has carried a message.
+    used: AtomicBool,
     /// The peer's numbers of streams are known.
     confirmed: bool,
     /// What we allow the peer, what we have told it of that, what it allows us; `None`: not known yet.
@@ -89,6 +92,12 @@ pub struct Near {
 }
 
 impl Near {
+    /// Has nothing been carried before this call?
+    #[inline]
+    pub fn is_first_message(&self) -> bool {
+        !self.used.load(Ordering::Relaxed) && !self.used.swap(true, Ordering::Relaxed)
+    }
+
     /// `None`: nobody of this host has the port in shared memory. ECONNREFUSED: as many wait there as may.
     pub fn call(
         to: &Addresses,
@@ -172,6 +181,7 @@ impl Near {
             refused_at: None,
             events: VecDeque::new(),
             told_up: false,
+            used: AtomicBool::new(false),
             confirmed: false,
             allowed: None,
             told_allowed: None,

@@ -11,10 +11,7 @@ const OFTEN: u32 = 1024;
 /// An association is up.
 pub fn associated(body: &Body) {
     match body {
-        Body::Near(_) => {
-            add(Counter::SctpNear, 1);
-            add(Counter::Accelerated, 1);
-        }
+        Body::Near(_) => add(Counter::SctpNear, 1),
         Body::Far(_) => add(Counter::SctpFar, 1),
     }
 }
@@ -38,7 +35,15 @@ struct Way {
 impl Way {
     #[inline]
     fn count(&mut self, body: &Body, bytes: usize) {
-        let near = matches!(body, Body::Near(_)) as usize;
+        let near = match body {
+            Body::Near(near) => {
+                if near.is_first_message() {
+                    add(Counter::Accelerated, 1);
+                }
+                1
+            }
+            Body::Far(_) => 0,
+        };
         self.bytes[near] += bytes as u64;
         self.messages[near] += 1;
     }

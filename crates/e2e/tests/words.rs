@@ -1,0 +1,84 @@
+//! What statistics say of connections is true of them.
+
+use headwater_e2e::{Lab, Line, lab, network};
+use headwater_testkit::needs;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Which sides have the library.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum With {
+    Both,
+    Server,
+    Client,
+}
+
+/// One connection with so many bytes back and forth, which then stays open for a while. Lines of the server and of the client.
+fn connection(with: With, rounds: u32, seconds: f32) -> Vec<Line> {
+    let lab = Lab::new(headwater_e2e::Mode::Accelerated);
+    let port = network::free_port();
+    let command = |side: &str, without: With| {
+        let mut c = match with == without {
+            true => lab.plain(PYTHON),
+            false => lab.command(PYTHON),
+        };
+        c.arg(lab::source("py/rounds.py")).args([
+            side,
+            &port.to_string(),
+            &rounds.to_string(),
+            &seconds.to_string(),
+        ]);
+        c
+    };
+    let server = lab.serve(command("serve", With::Client), port);
+    lab.run(command("call", With::Server)).ok();
+    server.finish().ok();
+    lab.lines()
+}
+
+fn says(line: &Line, reason: &str) -> bool {
+    line.text
+        .contains(&format!("\"fallback_reasons\":{{\"{reason}\":1}}"))
+}
+
+#[test]
+fn a_quiet_connection_that_was_open_for_long_is_not_called_short_lived() {
+    needs!("python3");
+    for line in connection(With::Both, 1, 1.5) {
+        assert!(says(&line, "few-calls"), "{}", line.text);
+    }
+}
+
+#[test]
+fn a_server_says_that_its_client_has_no_library() {
+    needs!("python3");
+    let lines = connection(With::Server, 50, 0.0);
+    assert_eq!((lines.len(), lines[0].fallback), (1, 1));
+    assert!(says(&lines[0], "no-offer"), "{}", lines[0].text);
+}
+
+#[test]
+fn a_client_says_that_its_server_has_no_library() {
+    needs!("python3");
+    let lines = connection(With::Client, 50, 0.0);
+    assert_eq!(
+        (lines.len(), lines[0].fallback),
+        (1, 1),
+        "{}",
+        lines[0].text
+    );
+    assert!(says(&lines[0], "no-listener"), "{}", lines[0].text);
+}
+
+#[test]
+fn what_was_taken_over_and_carried_nothing_is_not_called_accelerated() {
+    needs!("python3");
+    // Around the number of calls after which connections are taken over.
+    for rounds in 1..6 {
+        for line in connection(With::Both, rounds, 0.0) {
+            let carried = (line.shm_tx + line.shm_rx > 0) as u64;
+            assert_eq!(line.accelerated, carried, "{rounds}: {}", line.text);
+            assert_eq!(line.fallback, 1 - carried, "{rounds}: {}", line.text);
+        }
+    }
+}
