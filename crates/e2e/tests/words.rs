@@ -1,5 +1,7 @@
 //! What statistics say of connections is true of them.
 
+use std::os::unix::process::ExitStatusExt;
+
 use headwater_e2e::{Lab, Line, lab, network};
 use headwater_testkit::needs;
 
@@ -80,5 +82,56 @@ fn what_was_taken_over_and_carried_nothing_is_not_called_accelerated() {
             assert_eq!(line.accelerated, carried, "{rounds}: {}", line.text);
             assert_eq!(line.fallback, 1 - carried, "{rounds}: {}", line.text);
         }
+    }
+}
+
+/// Sends back what one connection brings, then says what SIGTERM's action is and what a program that it starts has for it.
+const WAITS: &str = r#"
+import ctypes, os, signal, socket, subprocess, sys
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+s, _ = listener.accept()
+for _ in range(50):
+    s.sendall(s.recv(1))
+libc = ctypes.CDLL(None)
+libc.signal.restype = ctypes.c_void_p
+libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+had = [libc.signal(n, None) for n in (signal.SIGTERM, signal.SIGTERM, signal.SIGUSR1)]
+print("had", had, flush=True)
+caught = "grep -E '^Sig(Ign|Cgt)' /proc/self/status"
+print(subprocess.run(caught, shell=True, capture_output=True).stdout.decode(), flush=True)
+os.kill(os.getpid(), signal.SIGHUP)
+s.recv(1)
+if len(sys.argv) > 2:
+    os.kill(os.getpid(), int(sys.argv[2]))
+signal.pause()
+"#;
+
+#[test]
+fn a_program_that_a_signals_default_action_ends_leaves_a_line() {
+    needs!("python3");
+    for signal in [libc::SIGTERM, libc::SIGALRM, libc::SIGUSR1] {
+        let work = |lab: &Lab| {
+            let port = network::free_port();
+            let mut c = lab.command(PYTHON);
+            c.args(["-c", WAITS, &port.to_string(), &signal.to_string()]);
+            let server = lab.serve(c, port);
+            let mut c = lab.command(PYTHON);
+            let port = port.to_string();
+            c.arg(lab::source("py/rounds.py"))
+                .args(["call", &port, "50"]);
+            lab.run(c).ok();
+            let ended = server.finish();
+            let out = String::from_utf8_lossy(&ended.out).into_owned();
+            (ended.status.signal(), out)
+        };
+        let lab = headwater_e2e::both(work);
+        let by_signal = |l: &&Line| l.text.contains("\"end\":\"signal\"");
+        let lines = lab.lines();
+        let lines: Vec<&Line> = lines.iter().filter(by_signal).collect();
+        assert_eq!(lines.len(), 1, "{}", lab.lines_text());
+        let line = lines[0];
+        assert_eq!(line.kernel_rx + line.shm_rx, 50, "{}", line.text);
+        assert_eq!(line.accelerated, 1, "{}", line.text);
     }
 }

@@ -205,7 +205,7 @@ pub unsafe fn sigaction(
     }
     let before = Action::of(signal);
     let wraps = |a: &libc::sigaction| match a.sa_sigaction {
-        libc::SIG_DFL => is_guarded(signal),
+        libc::SIG_DFL => is_guarded(signal) || is_watched(signal),
         libc::SIG_IGN => false,
         _ => true,
     };
@@ -247,6 +247,65 @@ fn is_guarded(signal: i32) -> bool {
     GUARDED.contains(&signal) && GUARDING.load(Ordering::Acquire)
 }
 
+/// Those whose default action ends a process without a word, and no core: another is not to show our handler.
+const ENDING: [i32; 7] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGPIPE,
+    libc::SIGALRM,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+];
+static WATCHING: AtomicBool = AtomicBool::new(false);
+static LAST_WORDS: std::sync::OnceLock<fn()> = std::sync::OnceLock::new();
+/// They are being said.
+static SAID: AtomicBool = AtomicBool::new(false);
+
+fn is_watched(signal: i32) -> bool {
+    ENDING.contains(&signal) && WATCHING.load(Ordering::Acquire)
+}
+
+/// From now on `words` is called before the default action of a signal ends the process: by a handler of which the program sees
+/// nothing. It interrupts what handlers of the program's may interrupt, and may be one of several threads.
+pub fn watch_ends(words: fn()) {
+    // The first process of a namespace is not ended by them.
+    if sys::getpid() == 1 || LAST_WORDS.set(words).is_err() {
+        return;
+    }
+    WATCHING.store(true, Ordering::Release);
+    for signal in ENDING {
+        take_default(signal);
+    }
+}
+
+/// The default actions are the kernel's again.
+pub fn stop_watching() {
+    if !WATCHING.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    for signal in ENDING {
+        let (kernels, action) = (Kernels::of(signal), Action::of(signal));
+        if kernels.handler == wrapper as *const () as usize && action.handler() == libc::SIG_DFL {
+            kernels.set_default(signal, action);
+        }
+    }
+}
+
+/// The default action of `signal` is about to end the process.
+fn last_words(signal: i32) {
+    if is_watched(signal)
+        && !process::is_borrowed()
+        && let Some(words) = LAST_WORDS.get()
+        // A second signal ends it at once, also where the words take long.
+        && !SAID.swap(true, Ordering::AcqRel)
+    {
+        let depth = INSIDE.with(|i| i.replace(i.get() + 1));
+        words();
+        INSIDE.with(|i| i.set(depth));
+    }
+}
+
 static REAL: crate::next::Next = crate::next::Next::new(c"sigaction");
 
 /// Before [`guard_copies`], which may come in a handler: looking names up may allocate.
@@ -261,18 +320,23 @@ pub fn guard_copies() {
         return;
     }
     for signal in GUARDED {
-        if Kernels::of(signal).handler != libc::SIG_DFL {
-            continue;
-        }
-        ACTIONS[signal as usize].store(0, Ordering::Release);
-        // SAFETY: the C library's own, which knows how handlers return; all zeroes is a valid action.
-        unsafe {
-            let real: Sigaction = core::mem::transmute(REAL.address());
-            let mut action: libc::sigaction = core::mem::zeroed();
-            action.sa_sigaction = wrapper as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-            real(signal, &action, core::ptr::null_mut());
-        }
+        take_default(signal);
+    }
+}
+
+/// Puts the wrapper in the place of the default action.
+fn take_default(signal: i32) {
+    if Kernels::of(signal).handler != libc::SIG_DFL {
+        return;
+    }
+    ACTIONS[signal as usize].store(0, Ordering::Release);
+    // SAFETY: the C library's own, which knows how handlers return; all zeroes is a valid action.
+    unsafe {
+        let real: Sigaction = core::mem::transmute(REAL.address());
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = wrapper as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        real(signal, &action, core::ptr::null_mut());
     }
 }
 
@@ -317,7 +381,10 @@ unsafe extern "C-unwind" fn wrapper(
     }
     let action = Action::of(signal);
     if action.handler() == libc::SIG_DFL {
-        // Ours alone, to guard copies. The fault comes again once we return, with nobody in its way.
+        // Ours alone, to guard copies or for last words. The fault comes again once we return, with nobody in its way.
+        if !synchronous {
+            last_words(signal);
+        }
         Kernels::of(signal).set_default(signal, action);
         if !synchronous {
             hand_back(signal, info);

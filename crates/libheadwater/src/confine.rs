@@ -2,7 +2,7 @@
 
 use core::ffi::{c_int, c_ulong};
 
-use headwater_host::{counters, process, table};
+use headwater_host::{counters, process, signal, table};
 use headwater_sockets::{confine, life};
 use headwater_transport::endpoint;
 use headwater_transport::sctp::socket::face;
@@ -45,6 +45,7 @@ fn confining(by_filter: bool, filter: c_ulong) {
     endpoint::flush_all();
     life::count_open();
     counters::write_line("confined");
+    signal::stop_watching();
     counters::reset();
     confine::forget();
     headwater_host::next::set_errno(errno);

@@ -163,6 +163,9 @@ fn begin_any() {
         log::write(Level::Warn, format_args!("{complaint}"));
     }
     counters::open_file();
+    if counters::is_wanted() {
+        signal::watch_ends(killed);
+    }
 }
 
 /// A handler of the program's was installed: what it may call is looked up before, as soon as any of it is ours.
@@ -249,6 +252,20 @@ pub fn ended(how: &str) {
     }
     // An exec may fail, and the process go on.
     counters::reset();
+}
+
+/// The default action of a signal is about to end the process, and all is left to the kernel but the line.
+fn killed() {
+    if process::is_confined() {
+        return;
+    }
+    if has_streams() {
+        face::tell_counts();
+    }
+    if headwater_sockets::started() {
+        life::count_open();
+    }
+    counters::write_line("signal");
 }
 
 // ---- fork ----
