@@ -135,3 +135,23 @@ fn a_program_that_a_signals_default_action_ends_leaves_a_line() {
         assert_eq!(line.accelerated, 1, "{}", line.text);
     }
 }
+
+const ENDED_BY_A_THREAD: &str = r#"
+import ctypes, threading
+libc = ctypes.CDLL(None)
+def end():
+    libc.prctl(15, b"VM Thread", 0, 0, 0)
+    libc.exit(0)
+threading.Thread(target=end).start()
+threading.Event().wait()
+"#;
+
+#[test]
+fn a_program_that_a_thread_ends_is_called_by_its_own_name() {
+    needs!("python3");
+    let lab = Lab::new(headwater_e2e::Mode::Accelerated);
+    let mut c = lab.command(PYTHON);
+    c.args(["-c", ENDED_BY_A_THREAD]);
+    lab.run(c).ok();
+    assert_eq!(lab.lines()[0].comm, "python3");
+}

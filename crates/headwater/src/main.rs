@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   run       starts a program with the library preloaded         settings   flags as HEADWATER_* variables
+//!                                                               variables  what is wrong with those of the environment
 //!   doctor    what this machine, and one program, can do          program    what a file would be as a program
 //!   stat      the accelerated connections of this user            library    where the library is
 //!   streams   streams of this user's processes, and their administration
@@ -17,6 +18,7 @@ mod sigpipe;
 mod stat;
 mod streams;
 mod units;
+mod variables;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! What a file would be as a program, and what keeps a preloaded library out of it.
 
 mod elf;
+mod forgetful;
 mod script;
 
 use std::env;
@@ -12,6 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use self::forgetful::Forgetful;
+
 /// A command as the kernel would run it.
 #[derive(Debug)]
 pub struct Program {
@@ -21,6 +24,8 @@ pub struct Program {
     pub image: PathBuf,
     /// Why a preloaded library would not be in it, or do nothing.
     pub obstacle: Option<Obstacle>,
+    /// Does it keep the library from what it starts?
+    pub forgetful: Option<Forgetful>,
 }
 
 /// What keeps the library out of a program, or from doing anything in it.
@@ -104,10 +109,14 @@ pub fn examine(name: &OsStr) -> io::Result<Program> {
     let path = find(name)?;
     let image = script::image(&path);
     let obstacle = obstacle(&image);
+    // A name may lead elsewhere, as apachectl does.
+    let real = path.canonicalize().ok();
+    let forgetful = forgetful::known(&path).or_else(|| forgetful::known(real.as_deref()?));
     Ok(Program {
         path,
         image,
         obstacle,
+        forgetful,
     })
 }
 

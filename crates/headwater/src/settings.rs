@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use headwater_host::config::Config;
 
+use crate::variables;
+
 #[derive(clap::Args, Debug, Default)]
 pub struct Settings {
     /// Bytes per direction of a connection: a power of two, 64K to 16M
@@ -65,30 +67,36 @@ impl Settings {
         texts.chain(paths).collect()
     }
 
-    /// Looks at the flags as the library would.
+    /// Looks at the flags, and at the variables of the environment, as the library would.
     pub fn check(&self) -> Result<(), Vec<String>> {
         let given = self.variables();
-        let config = Config::from(|name| {
-            let (_, value) = given.iter().find(|(known, _)| *known == name)?;
-            Some(value.to_string_lossy().into_owned())
-        });
-        if config.complaints.is_empty() {
+        let named = |complaint: &String| {
+            let is_flag = |(name, _): &(&str, OsString)| complaint.starts_with(&format!("{name}="));
+            match given.iter().any(is_flag) {
+                true => as_flag(complaint),
+                false => complaint.trim_end_matches("; ignored").to_string(),
+            }
+        };
+        let wrong = variables::wrong(self);
+        if wrong.is_empty() {
             return Ok(());
         }
-        Err(config.complaints.iter().map(|text| as_flag(text)).collect())
+        Err(wrong.iter().map(named).collect())
+    }
+
+    /// What a program started from here would find: the flag, else this process's variable.
+    pub fn over_environment(&self, name: &str) -> Option<String> {
+        let given = self.variables();
+        match given.iter().find(|(known, _)| *known == name) {
+            Some((_, value)) => Some(value.to_string_lossy().into_owned()),
+            None => std::env::var(name).ok(),
+        }
     }
 }
 
 /// The configuration that a program started from here would have: the flags over this process's environment.
 pub fn effective(over: &Settings) -> Config {
-    let given = over.variables();
-    Config::from(|name| {
-        let flag = given.iter().find(|(known, _)| *known == name);
-        match flag {
-            Some((_, value)) => Some(value.to_string_lossy().into_owned()),
-            None => std::env::var(name).ok(),
-        }
-    })
+    Config::from(|name| over.over_environment(name))
 }
 
 pub fn absolute(path: &Path) -> PathBuf {

@@ -206,16 +206,35 @@ fn write_line_to(fd: i32, end: &str) {
     sys::write_all(fd, &line.buf[..line.len]);
 }
 
+/// The process's name, which is its first thread's, whichever thread ends it. Ends with a zero byte, or a newline.
+fn name() -> [u8; 17] {
+    let mut name = [0u8; 17];
+    let named = sys::gettid() != process::pid() && {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        sys::open(c"/proc/self/comm", flags, 0).is_ok_and(|fd| {
+            // SAFETY: room for as many bytes.
+            let read = unsafe { sys::read(fd, name.as_mut_ptr(), 16) };
+            let _ = sys::close(fd);
+            read.is_ok_and(|n| n > 0)
+        })
+    };
+    if !named {
+        let mut of_thread = [0u8; 16];
+        sys::thread_name(&mut of_thread);
+        name[..16].copy_from_slice(&of_thread);
+    }
+    name
+}
+
 fn format_line(line: &mut sys::Cursor<'_>, end: &str) -> core::fmt::Result {
-    let mut comm = [0u8; 16];
-    sys::thread_name(&mut comm);
+    let comm = name();
     write!(
         line,
         "{{\"pid\":{},\"ppid\":{},\"comm\":\"",
         process::pid(),
         sys::getppid()
     )?;
-    for &b in comm.iter().take_while(|&&b| b != 0) {
+    for &b in comm.iter().take_while(|&&b| b != 0 && b != b'\n') {
         match b {
             b'"' | b'\\' => write!(line, "\\{}", b as char)?,
             b' '..=b'~' => line.write_char(b as char)?,

@@ -9,9 +9,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use headwater_host::board::{self, Board, OpenError};
-use headwater_host::{config, sys};
+use headwater_host::sys;
 
 use super::Check;
+use crate::settings::Settings;
+use crate::variables;
 
 const TMPFS: i64 = 0x0102_1994;
 /// Below this many free bytes the small files there may not fit.
@@ -215,7 +217,8 @@ fn namespace(kind: &str) -> String {
 }
 
 fn configuration() -> Check {
-    let complaints = &config::get().complaints;
+    let mut complaints = variables::wrong(&Settings::default());
+    complaints.extend(variables::unknown());
     if complaints.is_empty() {
         return Check::ok("configuration", "the HEADWATER_* variables are understood");
     }

@@ -67,6 +67,17 @@ fn judge(found: &program::Program) -> Check {
             "try as a user who may read it",
         );
     }
+    if let Some(forgetful) = &found.forgetful {
+        return Check::warn(
+            NAME,
+            format!(
+                "{}: can be accelerated, but clears the environment of {}, which are not",
+                found.path.display(),
+                forgetful.whom
+            ),
+            forgetful.remedy,
+        );
+    }
     let via = if found.image == found.path {
         String::new()
     } else {

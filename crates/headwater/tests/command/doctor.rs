@@ -127,6 +127,38 @@ fn a_setting_that_is_not_understood_is_named() {
 }
 
 #[test]
+fn a_variable_that_there_is_not_is_named() {
+    let it = Installation::new();
+    let said = |name: &str| {
+        let output = it.headwater(&["doctor"]).env(name, "1").output();
+        let text = stdout(&output.unwrap());
+        let line = text.lines().find(|line| line.contains(" configuration "));
+        line.expect("the check").to_string()
+    };
+    let slip = said("HEADWATER_RINGS");
+    assert!(slip.starts_with("warn"), "{slip}");
+    assert!(slip.contains("HEADWATER_RINGS: ") && slip.contains("HEADWATER_RING?"));
+    let strange = said("HEADWATER_COLOUR_OF_THE_SKY");
+    assert!(strange.contains("HEADWATER_COLOUR_OF_THE_SKY") && !strange.contains('?'));
+    assert!(said("HEADWATER_NAMES").starts_with("ok"));
+    assert!(said("HEADWATER").starts_with("ok"));
+}
+
+#[test]
+fn a_program_that_clears_the_environment_is_named() {
+    let it = Installation::new();
+    for name in ["dovecot", "sshd", "sudo", "crond", "su"] {
+        // What makes it one is its name.
+        let path = it.program(name, "#!/bin/sh\n");
+        let (report, code) = json(&it, &["doctor", "--json", &path]);
+        assert_eq!((&report["program"]["status"], code), (&"warn".into(), 1));
+        let detail = report["program"]["detail"].as_str().unwrap();
+        assert!(detail.contains("clears the environment"), "{detail}");
+        assert!(report["program"]["remedy"].is_string());
+    }
+}
+
+#[test]
 fn whose_sctp_sockets_programs_get_is_told() {
     let it = Installation::new();
     let with = |name: &str, value: &str| {

@@ -52,6 +52,39 @@ fn failures_to_start_have_the_statuses_of_env() {
 }
 
 #[test]
+fn a_wrong_value_of_a_variable_is_a_failure_to_start() {
+    let it = Installation::new();
+    for (name, value) in [
+        ("HEADWATER_RING", "7"),
+        ("HEADWATER_PORTS", "http"),
+        ("HEADWATER_SCTP_LINK", "tcp"),
+        ("HEADWATER_SCTP_MTU", "7"),
+        ("HEADWATER_SCTP_UDP_PORT", "0"),
+        ("HEADWATER_UDP2_LINK", "tcp"),
+        ("HEADWATER_STREAMS", "hiwat=many"),
+    ] {
+        let run = |flags: &[&str]| {
+            let arguments = [&["run"], flags, &["--", "echo", "started"]].concat();
+            it.headwater(&arguments).env(name, value).output().unwrap()
+        };
+        for flags in [&[][..], &["--stats"]] {
+            let output = run(flags);
+            assert_eq!(output.status.code(), Some(125), "{name}");
+            assert!(output.stdout.is_empty());
+            let said = stderr(&output);
+            assert!(said.contains(&format!("{name}={value}: want")) || name.ends_with("STREAMS"));
+            assert!(said.contains(name) && !said.contains("ignored"), "{said}");
+        }
+    }
+    // A flag wins over the variable.
+    let output = it
+        .headwater(&["run", "--ring=64K", "--", "true"])
+        .env("HEADWATER_RING", "7")
+        .output();
+    assert!(output.unwrap().status.success());
+}
+
+#[test]
 fn without_the_library_nothing_is_run() {
     let it = Installation::without_library();
     let output = it.output(&["run", "--", "echo", "started"]);

@@ -17,36 +17,39 @@ pub fn udp_port() -> u16 {
         let Some(text) = env::var("HEADWATER_SCTP_UDP_PORT").filter(|v| !v.is_empty()) else {
             return UDP_PORT;
         };
-        text.parse()
-            .ok()
-            .filter(|&port| port != 0)
-            .unwrap_or_else(|| {
-                let told = format_args!("HEADWATER_SCTP_UDP_PORT={text}: want a port; ignored");
-                log::write(Level::Warn, told);
-                UDP_PORT
-            })
+        parse_port(&text).unwrap_or_else(|why| {
+            let told = format_args!("HEADWATER_SCTP_UDP_PORT={text}: {why}; ignored");
+            log::write(Level::Warn, told);
+            UDP_PORT
+        })
     })
+}
+
+/// A value of HEADWATER_SCTP_UDP_PORT, or what is wanted.
+pub fn parse_port(text: &str) -> Result<u16, String> {
+    let port = text.parse().ok().filter(|&port| port != 0);
+    port.ok_or_else(|| "want a port".to_string())
 }
 
 /// The largest packet, SCTP header included, that any association may send: HEADWATER_SCTP_MTU.
 pub fn largest_packet() -> usize {
     static LARGEST: OnceLock<usize> = OnceLock::new();
     *LARGEST.get_or_init(|| {
-        let Some(text) = env::var("HEADWATER_SCTP_MTU").filter(|v| !v.is_empty())
-        else {
+        let Some(text) = env::var("HEADWATER_SCTP_MTU").filter(|v| !v.is_empty()) else {
             return usize::MAX;
         };
-        match text.parse() {
-            Ok(bytes) if bytes >= LEAST_PACKET => bytes,
-            _ => {
-                let told = format_args!(
-                    "HEADWATER_SCTP_MTU={text}: want a number of bytes, at least {LEAST_PACKET}; ignored"
-                );
-                log::write(Level::Warn, told);
-                usize::MAX
-            }
-        }
+        parse_packet(&text).unwrap_or_else(|why| {
+            let told = format_args!("HEADWATER_SCTP_MTU={text}: {why}; ignored");
+            log::write(Level::Warn, told);
+            usize::MAX
+        })
     })
+}
+
+/// A value of HEADWATER_SCTP_MTU, or what is wanted.
+pub fn parse_packet(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().ok().filter(|&bytes| bytes >= LEAST_PACKET);
+    bytes.ok_or_else(|| format!("want a number of bytes, at least {LEAST_PACKET}"))
 }
 
 /// What any path carries: 576 bytes of IPv4, with UDP.

@@ -23,23 +23,24 @@ impl Link {
         static CHOSEN: OnceLock<Link> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
             let said = headwater_host::env::var("HEADWATER_UDP2_LINK").unwrap_or_default();
-            Link::read(&said).unwrap_or_else(|| {
+            Link::parse(&said).unwrap_or_else(|why| {
                 log::write(
                     Level::Warn,
-                    format_args!("HEADWATER_UDP2_LINK={said}: want auto, shm, udp or raw; ignored"),
+                    format_args!("HEADWATER_UDP2_LINK={said}: {why}; ignored"),
                 );
                 Link::Auto
             })
         })
     }
 
-    fn read(said: &str) -> Option<Link> {
+    /// A value of the variable, or what is wanted.
+    pub fn parse(said: &str) -> Result<Link, String> {
         match said {
-            "" | "auto" => Some(Link::Auto),
-            "shm" => Some(Link::Shm),
-            "udp" => Some(Link::Udp),
-            "raw" => Some(Link::Raw),
-            _ => None,
+            "" | "auto" => Ok(Link::Auto),
+            "shm" => Ok(Link::Shm),
+            "udp" => Ok(Link::Udp),
+            "raw" => Ok(Link::Raw),
+            _ => Err("want auto, shm, udp or raw".to_string()),
         }
     }
 

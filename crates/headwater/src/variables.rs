@@ -1,0 +1,162 @@
+//! HEADWATER_ variables in this process's environment: what is wrong with them. docs/configuration.md is their page.
+
+use std::env;
+
+use headwater_host::config::Config;
+use headwater_host::env::HANDED_OVER;
+use headwater_streams::tunables::Tunables;
+use headwater_transport::sctp::choice::Rules;
+use headwater_transport::sctp::environment;
+use headwater_transport::udp2::link::Link;
+
+use crate::settings::Settings;
+
+const PREFIX: &str = "HEADWATER_";
+
+/// Those that there are, without the prefix.
+const KNOWN: &[&str] = &[
+    "BENCH_ARMS",
+    "BENCH_NETNS",
+    "BENCH_PAIRS",
+    "BENCH_PTRACE",
+    "BENCH_SECONDS",
+    "DENY_PORTS",
+    "DENY_PROGRAMS",
+    "DIR",
+    "LIBRARY",
+    "LOG",
+    "LOG_FILE",
+    "NAMES",
+    "PEERS",
+    "PIPE",
+    "PORTS",
+    "PROGRAMS",
+    "RING",
+    "SCTP",
+    "SCTP_BESIDE_KERNEL",
+    "SCTP_LINK",
+    "SCTP_MTU",
+    "SCTP_UDP_PORT",
+    "SOCKETS",
+    "SPIN",
+    "STATS_FILE",
+    "STREAMS",
+    "STREAMS_FILE",
+    "UDP2_LINK",
+    "URING",
+];
+
+/// Values that are not understood, in the configuration that a program started from here would have: the flags over this process's
+/// environment.
+pub fn wrong(over: &Settings) -> Vec<String> {
+    let var = |name: &str| over.over_environment(name).filter(|v| !v.is_empty());
+    let mut wrong = Config::from(var).complaints;
+    let mut look = |name: &str, judge: &dyn Fn(&str) -> Result<(), String>| {
+        if let Some(value) = var(name)
+            && let Err(why) = judge(&value)
+        {
+            wrong.push(format!("{name}={value}: {why}; ignored"));
+        }
+    };
+    look("HEADWATER_SCTP_LINK", &|text| {
+        let parsed = Rules::parse(text).map(drop);
+        parsed.map_err(|_| "want [DESTINATION=]auto, shm, udp[:PORT] or raw".to_string())
+    });
+    look("HEADWATER_SCTP_UDP_PORT", &|text| {
+        environment::parse_port(text).map(drop)
+    });
+    look("HEADWATER_SCTP_MTU", &|text| {
+        environment::parse_packet(text).map(drop)
+    });
+    look("HEADWATER_UDP2_LINK", &|text| Link::parse(text).map(drop));
+    look(
+        "HEADWATER_STREAMS",
+        &|text| match Tunables::parse(text).1.into_iter().next() {
+            Some(complaint) => Err(complaint
+                .trim_start_matches("text: ")
+                .trim_end_matches("; ignored")
+                .to_string()),
+            None => Ok(()),
+        },
+    );
+    wrong
+}
+
+/// Variables with our prefix that nothing reads, each with the one that may be meant.
+pub fn unknown() -> Vec<String> {
+    let mut names: Vec<String> = env::vars_os()
+        .filter_map(|(name, _)| Some(name.to_str()?.strip_prefix(PREFIX)?.to_string()))
+        .filter(|name| !is_known(name))
+        .collect();
+    names.sort();
+    names.iter().map(|name| explain(name)).collect()
+}
+
+fn is_known(name: &str) -> bool {
+    let handed = HANDED_OVER.iter().map(|full| &full[PREFIX.len()..]);
+    KNOWN
+        .iter()
+        .copied()
+        .chain(handed)
+        .any(|known| known == name)
+}
+
+fn explain(name: &str) -> String {
+    match nearest(name) {
+        Some(near) => format!("{PREFIX}{name}: there is no such variable; {PREFIX}{near}?"),
+        None => format!("{PREFIX}{name}: there is no such variable"),
+    }
+}
+
+/// The known one that is not much further than a slip of the pen.
+fn nearest(name: &str) -> Option<&'static str> {
+    let most = 1 + name.len() / 3;
+    let (far, known) = KNOWN.iter().map(|k| (distance(name, k), *k)).min()?;
+    (far <= most).then_some(known)
+}
+
+/// Letters to insert, leave out or replace (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_pen_leads_to_the_variable_that_is_meant() {
+        for (slip, meant) in [
+            ("RINGS", "RING"),
+            ("SOCKET", "SOCKETS"),
+            ("STATFILE", "STATS_FILE"),
+            ("DENY_PORT", "DENY_PORTS"),
+        ] {
+            assert_eq!(nearest(slip), Some(meant));
+        }
+        assert_eq!(nearest("COLOUR_OF_THE_SKY"), None);
+    }
+
+    #[test]
+    fn all_that_is_documented_is_known() {
+        let page = include_str!("../../../docs/configuration.md");
+        let rows = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `HEADWATER_"));
+        let names: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+        assert!(names.len() > 20);
+        for name in names {
+            assert!(is_known(name), "{name}");
+        }
+    }
+}
