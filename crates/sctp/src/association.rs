@@ -160,6 +160,8 @@ pub struct Association {
     /// Nobody will ask for it any more.
     pub(crate) orphaned: bool,
     pub(crate) accepted: bool,
+    /// It waits for a former association with its peer to end, before its INIT leaves.
+    pub(crate) held: bool,
 }
 
 impl Association {

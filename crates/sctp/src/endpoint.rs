@@ -113,6 +113,8 @@ pub struct Endpoint {
     busy: VecDeque<AssocId>,
     deadlines: BTreeSet<(Time, AssocId)>,
     events: VecDeque<(AssocId, Event)>,
+    /// Associations with peers of which a former one, the second, is not quite over.
+    held: Vec<(AssocId, AssocId)>,
     /// Packets that belong to no association, or to none any more.
     loose: VecDeque<Farewell>,
 }
@@ -135,6 +137,7 @@ impl Endpoint {
             busy: VecDeque::new(),
             deadlines: BTreeSet::new(),
             events: VecDeque::new(),
+            held: Vec::new(),
             loose: VecDeque::new(),
         }
     }
@@ -213,7 +216,8 @@ impl Endpoint {
         self.backlog = backlog;
     }
 
-    /// Begins an association; [`Event::Up`] or [`Event::Down`] tells what came of it.
+    /// Begins an association; [`Event::Up`] or [`Event::Down`] tells what came of it. Where one with the same peer, that was released,
+    /// is still to deliver something or to be shut down, that comes first.
     pub fn connect(
         &mut self,
         now: Time,
@@ -226,13 +230,7 @@ impl Endpoint {
         if self.table.len() >= self.config.most_associations {
             return Err(ConnectError::TooMany);
         }
-        if peer
-            .addresses
-            .iter()
-            .any(|a| self.table.find(*a, peer.port).is_some())
-        {
-            return Err(ConnectError::Connected);
-        }
+        let before = self.former(peer)?;
         let vectors = self.vectors(config);
         let birth = Birth {
             id: self.table.next_id(),
@@ -259,9 +257,42 @@ impl Endpoint {
             adaptation: None,
             each_arrival: self.each_arrival,
         };
-        let id = self.table.insert(Association::begin(now, birth, vectors));
+        let mut association = Association::begin(now, birth, vectors);
+        let id = association.id();
+        if let Some(before) = before {
+            association.hold(now);
+            self.held.push((id, before));
+        }
+        self.table.insert(association);
         self.touch(id);
         Ok(id)
+    }
+
+    /// The association with this peer that is still to end, if there is one.
+    fn former(&self, peer: &Peer<'_>) -> Result<Option<AssocId>, ConnectError> {
+        let known = |a: &IpAddr| self.table.find(*a, peer.port);
+        let mut found = peer.addresses.iter().filter_map(known);
+        let Some(first) = found.next() else {
+            return Ok(None);
+        };
+        let orphaned = self.table.get(first).is_some_and(|a| a.orphaned);
+        let is_waited_for = self.held.iter().any(|(_, before)| *before == first);
+        if orphaned && !is_waited_for && found.all(|id| id == first) {
+            return Ok(Some(first));
+        }
+        Err(ConnectError::Connected)
+    }
+
+    /// An association is gone: who waits for that begins.
+    fn let_begin(&mut self, gone: AssocId) {
+        self.held.retain(|(id, _)| *id != gone);
+        if let Some(at) = self.held.iter().position(|(_, before)| *before == gone) {
+            let (id, _) = self.held.swap_remove(at);
+            if let Some(association) = self.table.get_mut(id) {
+                association.held = false;
+            }
+            self.touch(id);
+        }
     }
 
     /// An association that a peer has begun, in the order in which they came.
@@ -523,9 +554,10 @@ impl Endpoint {
         }
         let over = !association.is_open();
         let gone = over && association.orphaned;
+        let held = association.held;
         if over {
             self.table.unlist(id);
-        } else {
+        } else if !held {
             self.table.list(id);
         }
         if gone {
@@ -534,6 +566,9 @@ impl Endpoint {
             }
             self.table.remove(id);
             self.events.retain(|(of, _)| *of != id);
+            if !self.held.is_empty() {
+                self.let_begin(id);
+            }
             return;
         }
         self.queue(id);
@@ -543,6 +578,7 @@ impl Endpoint {
     fn queue(&mut self, id: AssocId) {
         if let Some(association) = self.table.get_mut(id)
             && !association.queued
+            && !(association.held && association.is_open())
         {
             association.queued = true;
             self.busy.push_back(id);

@@ -428,6 +428,47 @@ CASE(listener_closed, "close(2)") {
     check_receive(p.server, "still here");
 }
 
+/* The same port again, to the same peer, by another socket: the association before may still be saying good-bye. */
+CASE(rebind_and_reconnect, "RFC 6458 4.1.5") {
+    int listener = listening(SOCK_STREAM);
+    struct address from = loopback(0);
+    for (int i = 0; i < 8; i++) {
+        int client = socket_of(SOCK_STREAM);
+        set_socket_int(client, SO_REUSEADDR, 1);
+        check_eq(bind_to(client, from), 0);
+        from = name_of(client);
+        struct pair p = pair_of(listener, client);
+        check_send(p.client, "there");
+        check_receive(p.server, "there");
+        check_send(p.server, "and back");
+        check_receive(p.client, "and back");
+        int first = i % 2 ? p.client : p.server;
+        check_eq(close(first), 0);
+        if (i % 4 < 2)
+            check_end(first == p.client ? p.server : p.client);
+        check_eq(close(first == p.client ? p.server : p.client), 0);
+    }
+}
+/* A socket whose association has ended is there for another. */
+CASE(reconnect, "RFC 6458 4.1.5") {
+    int listener = listening(SOCK_STREAM), client = bound(SOCK_STREAM);
+    for (int i = 0; i < 6; i++) {
+        struct pair p = pair_of(listener, client);
+        check_send(p.client, "there");
+        check_receive(p.server, "there");
+        if (i % 3 == 2)
+            check_eq(setsockopt(p.server, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger)), 0);
+        if (i % 3 == 0) {
+            check_eq(shutdown(p.client, SHUT_WR), 0);
+            check_end(p.server);
+        }
+        check_eq(close(p.server), 0);
+        char byte;
+        ssize_t n = recv(p.client, &byte, 1, 0);
+        check(n == 0 || (n < 0 && errno == ECONNRESET));
+    }
+}
+
 SUITE(BOTH(socket_stream), BOTH(socket_seqpacket), ENTRY(socket_flags), BOTH(socket_datagram_refused), ENTRY(socket_unix_refused),
       ENTRY(socket_numbers_are_lowest), ENTRY(socket_is_a_socket), BOTH(bind_chooses_port), BOTH(bind_any), BOTH(bind_given_port),
       ENTRY(bind_twice), BOTH(bind_in_use), BOTH(bind_in_use_by_any), ENTRY(bind_in_use_by_the_other_style), ENTRY(bind_port_is_not_tcps),
@@ -440,4 +481,4 @@ SUITE(BOTH(socket_stream), BOTH(socket_seqpacket), ENTRY(socket_flags), BOTH(soc
       ENTRY(accept_not_listening), ENTRY(accept_nobody), ENTRY(accept_many), ENTRY(accept4_flags), BOTH(accept_short_room),
       ENTRY(accept_waits), ENTRY(accept_in_order), ENTRY(accept_within_rcvtimeo), ENTRY(accept_interrupted),
       ENTRY(accept_what_has_gone), ENTRY(accept_hundred), BOTH(names_unbound), BOTH(names_short_room), ENTRY(names_after_connect),
-      ENTRY(reuse_address), ENTRY(listener_closed))
+      ENTRY(reuse_address), ENTRY(rebind_and_reconnect), ENTRY(reconnect), ENTRY(listener_closed))

@@ -162,6 +162,7 @@ impl Association {
             untaken: 0,
             orphaned: false,
             accepted: false,
+            held: false,
             config: Box::new(config),
         };
         association
@@ -196,6 +197,18 @@ impl Association {
             }
             self.schedule_heartbeat(now, id);
         }
+    }
+
+    /// Its peer still has to do with a former association of ours: the INIT has to wait, for as long as a peer is given to answer.
+    pub(crate) fn hold(&mut self, now: Time) {
+        self.held = true;
+        self.set_opening_timer(now, Timer::Init);
+    }
+
+    fn set_opening_timer(&mut self, now: Time, timer: Timer) {
+        let wait = self.paths[self.primary].rto.current();
+        let wait = wait.min(self.config.init_timeout.unwrap_or(wait));
+        self.timers.set(timer, now + wait);
     }
 
     pub(super) fn is_established(&self) -> bool {
@@ -263,14 +276,12 @@ impl Association {
             true
         };
         let len = packet.finish(self.signing_key(signed), checksum);
-        let wait = path.rto.current();
-        let wait = wait.min(self.config.init_timeout.unwrap_or(wait));
-        self.timers.set(timer, now + wait);
+        self.set_opening_timer(now, timer);
         (id, len)
     }
 
     /// T1-init or T1-cookie has expired.
-    pub(super) fn repeat_opening(&mut self, _now: Time) {
+    pub(super) fn repeat_opening(&mut self, now: Time) {
         let limit = self.config.init_retransmissions;
         let Some(opening) = &mut self.opening else {
             return;
@@ -283,6 +294,9 @@ impl Association {
         }
         self.paths[self.primary].rto.back_off();
         self.next_address();
+        if self.held {
+            self.set_opening_timer(now, Timer::Init);
+        }
     }
 
     /// Our INIT came to where nobody was for a moment. It goes again at once, though not for ever.

@@ -781,3 +781,51 @@ fn a_shutdown_behind_a_message_without_its_end_does_not_wait_for_ever() {
     pair.wait(Duration::from_secs(10));
     assert!(pair.events(0).contains(&Event::Down(Down::Shutdown)));
 }
+
+/// The peer still has bytes to come, and is not to take what follows for the same association.
+#[test]
+fn who_connects_again_waits_for_the_association_before() {
+    let mut pair = Pair::connected(1, AssocConfig::default());
+    let before = pair.ids;
+    pair.send(0, b"the last words");
+    pair.ends[0].shutdown(pair.now, before[0]);
+    pair.ends[0].release(pair.now, before[0]);
+    let again = pair.connect();
+    let twice = Peer {
+        addresses: &[addr(THERE[0])],
+        port: 7,
+        encap: None,
+    };
+    let config = AssocConfig::default();
+    let refused = pair.ends[0].connect(pair.now, &twice, &config);
+    assert_eq!(refused, Err(ConnectError::Connected));
+    pair.send(0, b"the first");
+    pair.run();
+    assert_eq!(pair.association(0).state(), State::Established);
+    let next = pair.ends[1].accept().expect("another one");
+    assert_ne!(next, before[1]);
+    let mut text = [0; 20];
+    for (id, sent) in [(before[1], "the last words"), (next, "the first")] {
+        let got = pair.ends[1].receive(pair.now, id, &mut text).expect("it");
+        assert_eq!(&text[..got.len], sent.as_bytes());
+    }
+    assert_eq!(pair.ends[0].associations().count(), 1);
+    assert!(again != before[0] && pair.ends[0].held.is_empty());
+}
+
+#[test]
+fn who_waits_for_an_association_that_never_ends_gives_up() {
+    let mut pair = Pair::connected(1, AssocConfig::default());
+    let before = pair.ids[0];
+    pair.passes = |_, _| false;
+    pair.send(0, b"nobody hears it");
+    pair.ends[0].shutdown(pair.now, before);
+    pair.ends[0].release(pair.now, before);
+    let again = pair.connect();
+    pair.wait(Duration::from_secs(3600));
+    let refused = false;
+    let events = pair.events(0);
+    assert_eq!(events, [Event::Down(Down::SetupFailed { refused })]);
+    pair.ends[0].release(pair.now, again);
+    assert_eq!(pair.ends[0].associations().count(), 0);
+}

@@ -553,11 +553,15 @@ impl Core {
         if self.listening {
             return Err(libc::EISCONN);
         }
-        match self.only().map(|assoc| (assoc.id, assoc.state)) {
-            None => Ok(()),
-            Some((_, State::Calling)) => Err(libc::EALREADY),
-            Some((_, State::Up)) => Err(libc::EISCONN),
-            Some((id, State::Over)) => {
+        let Some(assoc) = self.only() else {
+            return Ok(());
+        };
+        let id = assoc.id;
+        match assoc.state {
+            State::Calling => Err(libc::EALREADY),
+            // All that is missing is the last word of a shutdown, for which nobody need wait.
+            State::Up if !assoc.peer_released || assoc.body.readable() => Err(libc::EISCONN),
+            State::Up | State::Over => {
                 self.remove(id);
                 Ok(())
             }
