@@ -10,6 +10,7 @@
 
 use headwater_host::counters::Reason;
 use headwater_host::sync::{AtomicU64, Ordering};
+use headwater_host::sys;
 
 use crate::conn::Conn;
 use crate::look::coarse_ms;
@@ -110,9 +111,34 @@ fn recount(d: &Direction, written: impl FnOnce() -> Option<u64>) -> Option<u64> 
     (idle() && d.send.ksent.load(Ordering::SeqCst) == sent).then_some(sent)
 }
 
-/// After a read: lets this end receive by the ring again, if that can be. True: look again.
+/// Is a sender inside a send? Its bytes may have come, and it has not counted them.
+fn is_sent_to(v: &View<'_>) -> bool {
+    Tx(v.inn().send.tx.load(Ordering::Relaxed)).sends() != 0
+}
+
+/// [`receiving`] after a read.
+pub fn after_data(c: &Conn, v: &View<'_>) {
+    if !is_sent_to(v) {
+        receiving(c, v);
+    }
+}
+
+/// [`receiving`] before a wait. A peer on the same CPU is interrupted in its send by us whom it wakes, each time: what has come
+/// after it was let go on is looked at.
+pub fn before_wait(c: &Conn, v: &View<'_>) -> bool {
+    if !is_sent_to(v) {
+        return receiving(c, v);
+    }
+    if is_time(&c.tried[1]) {
+        sys::sched_yield();
+        c.tried[1].store(0, Ordering::Relaxed);
+    }
+    false
+}
+
+/// Lets this end receive by the ring again, if that can be. True: look again.
 #[cold]
-pub fn receiving(c: &Conn, v: &View<'_>) -> bool {
+fn receiving(c: &Conn, v: &View<'_>) -> bool {
     if !is_time(&c.tried[1]) {
         return false;
     }

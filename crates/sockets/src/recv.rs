@@ -451,10 +451,10 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
     };
     match took {
         Some(Step::Data(n)) => {
-            comeback::receiving(c, v);
+            comeback::after_data(c, v);
             Step::Data(n)
         }
-        Some(Step::Again) if !comeback::receiving(c, v) => Step::Again,
+        Some(Step::Again) if !comeback::before_wait(c, v) => Step::Again,
         Some(Step::Again) | None => step(c, v, buffers, flags),
         Some(end) => {
             if !switch::take_pin_back_at_end(c, v) {
