@@ -186,6 +186,8 @@ struct Space {
     base: u64,
     made: faults::Made,
     starving: bool,
+    /// Whose memory it is too: a child of vfork(2) has its parent's until it executes something.
+    shared_with: Option<i32>,
 }
 
 struct Tracer {
@@ -269,7 +271,8 @@ impl Tracer {
         let new = stop::message(parent) as i32;
         let group = stop::group(new);
         if group == new {
-            let space = self.space(parent).cloned().unwrap_or_default();
+            let mut space = self.space(parent).cloned().unwrap_or_default();
+            space.shared_with = (event == libc::PTRACE_EVENT_VFORK).then(|| stop::group(parent));
             self.spaces.insert(new, space);
         }
     }
@@ -336,6 +339,11 @@ impl Tracer {
         let maps = call.nr == libc::SYS_mmap && call.args[2] & libc::PROT_EXEC as u64 != 0;
         let base = space.base;
         let text = space.text;
+        let parent = space.shared_with.filter(|_| starving);
+        if let Some(parent) = parent.and_then(|p| self.spaces.get_mut(&p)) {
+            // The reserve is there once.
+            parent.starving = true;
+        }
         self.calls += u64::from(is_counted);
         self.failed += u64::from(failing.is_some());
         if at_fault {
