@@ -105,11 +105,11 @@ static void times_server(int fd) {
     time_limits(fd);
     mask_sizes(fd);
     long_limits(fd);
-    await_peer();
+    tell_peer();
 }
 static void times_client(int fd) {
     (void)fd;
-    tell_peer();
+    await_peer();
 }
 
 /* ---- time limits of a socket */
