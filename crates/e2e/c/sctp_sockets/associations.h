@@ -135,7 +135,7 @@ static UNUSED int bound(int type) {
 }
 static UNUSED int listening(int type) {
     int fd = bound(type);
-    check_eq(listen(fd, 5), 0);
+    check_eq(listen(fd, 50), 0);
     return fd;
 }
 static UNUSED int connect_to(int fd, int listener) {
