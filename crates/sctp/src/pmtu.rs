@@ -48,6 +48,10 @@ pub struct Pmtu {
     last: Time,
     /// Timeouts of data in a row.
     timeouts: u32,
+    /// The size is the user's wish, whatever passes.
+    fixed: bool,
+    /// It does not seem to pass.
+    too_large: bool,
 }
 
 impl Default for Pmtu {
@@ -71,9 +75,24 @@ impl Pmtu {
             lost: 0,
             last: Time::default(),
             timeouts: 0,
+            fixed: false,
+            too_large: false,
         };
         pmtu.choose();
         pmtu
+    }
+
+    /// This size, without any search. What does not pass as a whole is IP's to fragment.
+    pub fn fixed(size: usize) -> Pmtu {
+        Pmtu {
+            fixed: true,
+            ..Pmtu::new(size, size)
+        }
+    }
+
+    /// Are packets to be fragmented on their way, rather than made smaller?
+    pub fn is_to_be_fragmented(&self) -> bool {
+        self.too_large
     }
 
     /// The largest packet that data may be sent in.
@@ -133,6 +152,10 @@ impl Pmtu {
         if size < LEAST.min(self.base) || size >= sent || size + 1 >= self.ceiling {
             return;
         }
+        if self.fixed {
+            self.too_large = true;
+            return;
+        }
         if size < self.mtu {
             self.mtu = self.base.min(size);
         }
@@ -156,6 +179,10 @@ impl Pmtu {
 
     /// Full packets are lost and small ones are not, or so it seems: back to the base, or when that is in use to the least.
     pub fn black_hole(&mut self) {
+        if self.fixed {
+            self.too_large = true;
+            return;
+        }
         let old = self.mtu;
         self.mtu = if old > self.base {
             self.base
@@ -235,6 +262,18 @@ mod tests {
     fn nothing_is_probed_where_there_is_nothing_to_gain() {
         assert_eq!(Pmtu::new(1452, 1452).probe(Time(0)), None);
         assert_eq!(Pmtu::new(1452, 1200).next(), None);
+    }
+
+    #[test]
+    fn a_fixed_size_stays_whatever_passes() {
+        for blow in [|p: &mut Pmtu| p.on_too_big(1000), Pmtu::black_hole] {
+            let mut pmtu = Pmtu::fixed(1452);
+            assert!(!pmtu.is_to_be_fragmented());
+            blow(&mut pmtu);
+            assert!(pmtu.is_to_be_fragmented());
+            assert_eq!((pmtu.mtu(), pmtu.next()), (1452, None));
+            assert_eq!(pmtu.probe(Time(0) + RAISE), None);
+        }
     }
 
     #[test]

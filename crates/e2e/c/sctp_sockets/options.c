@@ -223,6 +223,41 @@ CASE(peer_addr_params_refused, "RFC 6458 8.1.12") {
     check_errno(set(fd, SCTP_PEER_ADDR_PARAMS, ((struct sctp_paddrparams){.spp_sackdelay = 501, .spp_flags = SPP_SACKDELAY_ENABLE})), EINVAL);
     refuses_short(fd, SCTP_PEER_ADDR_PARAMS, 140);
 }
+/* How many bytes of data go into a packet when packets are to have this size. */
+static int fits(int point, int mtu) { return point < mtu && point > mtu - 120; }
+static int point_of(int fd) {
+    struct sctp_status s = {0};
+    must_get(fd, SCTP_STATUS, &s);
+    return s.sstat_fragmentation_point;
+}
+CASE(path_mtu_is_fixed, "RFC 6458 8.1.12 SPP_PMTUD_DISABLE") {
+    if (!by_packets())
+        return;
+    unsigned sizes[] = {1000, 5000, 60000};
+    for (int at = 0; at < 3; at++) {
+        unsigned mtu = sizes[at];
+        struct sctp_paddrparams a = {.spp_flags = SPP_PMTUD_DISABLE, .spp_pathmtu = mtu};
+        int listener = listening(SOCK_STREAM), client = socket_of(SOCK_STREAM);
+        must_set(listener, SCTP_PEER_ADDR_PARAMS, a);
+        must_set(client, SCTP_PEER_ADDR_PARAMS, a);
+        struct pair p = pair_of(listener, client), q = pair();
+        must_set(q.client, SCTP_PEER_ADDR_PARAMS, a);
+        int each[] = {p.client, p.server, q.client};
+        for (int i = 0; i < 3; i++) {
+            struct sctp_paddrparams told = {0};
+            must_get(each[i], SCTP_PEER_ADDR_PARAMS, &told);
+            check_eq(told.spp_pathmtu, mtu);
+            check(told.spp_flags & SPP_PMTUD_DISABLE);
+            if (!fits(point_of(each[i]), mtu))
+                fail("socket %d: %d bytes in a packet of %u", i, point_of(each[i]), mtu);
+        }
+        check_send(p.client, "whole");
+        check_receive(p.server, "whole");
+        check_eq(send(q.client, patterned(20000, 1), 20000, 0), 20000);
+        check_eq(receive_pattern(q.server, 20000, 1, 20000), 1);
+        check(fits(point_of(q.client), mtu));
+    }
+}
 CASE(thresholds, "RFC 7829 7.3") {
     int fd = socket_of(SOCK_STREAM);
     struct sctp_paddrthlds t = {0};
@@ -426,7 +461,7 @@ SUITE(ENTRY(rtoinfo), ENTRY(rtoinfo_zero_keeps), ENTRY(rtoinfo_range), ENTRY(rto
       ENTRY(fragment_interleave), ENTRY(partial_delivery_point), ENTRY(partial_delivery_point_too_large), ENTRY(adaptation_layer),
       ENTRY(recvrcvinfo), ENTRY(recvnxtinfo), ENTRY(context), ENTRY(max_burst), ENTRY(max_burst_as_int), ENTRY(maxseg),
       ENTRY(maxseg_as_int), ENTRY(maxseg_range), ENTRY(delayed_sack), ENTRY(delayed_sack_zero_keeps), ENTRY(peer_addr_params),
-      ENTRY(peer_addr_params_refused), ENTRY(thresholds), ENTRY(thresholds_v2), ENTRY(expose_pf_state), ENTRY(pr_supported),
+      ENTRY(peer_addr_params_refused), ENTRY(path_mtu_is_fixed), ENTRY(thresholds), ENTRY(thresholds_v2), ENTRY(expose_pf_state), ENTRY(pr_supported),
       ENTRY(reconfig_supported), ENTRY(asconf_supported), ENTRY(auth_supported), ENTRY(ecn_supported),
       ENTRY(interleaving_supported), ENTRY(enable_stream_reset), ENTRY(default_prinfo), ENTRY(default_send_param_refused),
       ENTRY(schedulers), ENTRY(auto_asconf), ENTRY(reuse_port), ENTRY(reuse_port_needs_both), ENTRY(reuse_port_of_many),

@@ -57,7 +57,7 @@ impl Association {
             segment,
             len,
             probe,
-            fragment: !probe && segment > path.mtu,
+            fragment: !probe && (segment > path.mtu || path.probing.is_to_be_fragmented()),
         })
     }
 

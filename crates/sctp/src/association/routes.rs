@@ -67,14 +67,10 @@ impl Association {
             window: (self.config.window)(mtu),
             flight: 0,
             mtu,
-            probing: Pmtu::new(
-                mtu,
-                if self.config.probe_mtu {
-                    self.config.most_mtu
-                } else {
-                    mtu
-                },
-            ),
+            probing: match self.config.probe_mtu {
+                true => Pmtu::new(mtu, self.config.most_mtu),
+                false => Pmtu::fixed(mtu),
+            },
             errors: 0,
             last_sent: now,
             heartbeat: None,
@@ -341,14 +337,18 @@ impl Association {
 }
 
 impl Path {
-    /// Packets of this size from now on, and no search for larger ones.
+    /// Packets of this size from now on, whatever the network takes: IP fragments what is too long.
     pub fn fix_mtu(&mut self, mtu: usize) {
-        self.search_mtu(mtu, mtu);
+        self.begin_anew(Pmtu::fixed(mtu));
     }
 
     /// Packets of this size from now on; larger ones, no longer than `most`, are searched for.
     pub fn search_mtu(&mut self, mtu: usize, most: usize) {
-        self.probing = Pmtu::new(mtu, most);
+        self.begin_anew(Pmtu::new(mtu, most));
+    }
+
+    fn begin_anew(&mut self, probing: Pmtu) {
+        self.probing = probing;
         self.probe = None;
         self.adopt_mtu();
     }

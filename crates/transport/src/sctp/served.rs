@@ -529,7 +529,10 @@ impl Inner {
                     });
                 }
                 a.set_path(now, addr, |path| {
-                    path.mtu = mtu;
+                    match may_grow {
+                        true => path.mtu = mtu,
+                        false => path.fix_mtu(mtu),
+                    }
                     if here {
                         path.window = Box::new(OnHost::new(window(mtu), mtu, &stack.on_host));
                     } else {

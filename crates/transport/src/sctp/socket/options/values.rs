@@ -20,6 +20,8 @@ use crate::sctp::socket::notice::Events;
 pub const HEADERS: u32 = 12 + 16;
 /// Headers below SCTP's, of IPv6 and UDP.
 const BELOW: u32 = 40 + 8;
+/// What IP can carry.
+const MOST_MTU: u32 = 65_535;
 /// What Linux tells of buffers that nobody has set (net.core.wmem_default, rmem_default).
 const TOLD_BUFFER: u32 = 212_992;
 
@@ -96,7 +98,7 @@ impl PathValues {
     /// Of an SCTP packet: the program counts the headers of IP and UDP too.
     pub fn fixed_mtu(&self) -> Option<usize> {
         let fixed = !self.discovers_mtu && self.mtu > 0;
-        fixed.then(|| (self.mtu - BELOW) as usize)
+        fixed.then(|| (self.mtu.min(MOST_MTU) - BELOW) as usize)
     }
 }
 
@@ -148,9 +150,9 @@ impl Shared {
         } else {
             (Duration::ZERO, 1)
         };
-        let most = AssocConfig::default().most_mtu;
-        config.most_mtu = path.fixed_mtu().map_or(most, |mtu| mtu.min(most));
-        config.mtu = config.mtu.min(config.most_mtu);
+        let usual = AssocConfig::default();
+        config.most_mtu = path.fixed_mtu().unwrap_or(usual.most_mtu);
+        config.mtu = path.fixed_mtu().unwrap_or(usual.mtu);
         config.most_fragment = self.maxseg as usize;
         config.init_timeout = Some(ms(self.init_timeout.into()));
         let may = |request: u32| self.stream_reset & request != 0;
