@@ -5,6 +5,8 @@ DESTDIR ?=
 CARGO ?= cargo
 # How long `make fuzz` takes for each parser. Bash's own SECONDS is none of ours.
 SECONDS = 60
+# Which kinds of sequences of calls it compares.
+MIXES ?= transfer ready blocked processes all
 # For example --locked --offline.
 CARGOFLAGS ?=
 # What `make bench` measures; everything when empty.
@@ -49,15 +51,17 @@ endif
 endif
 endif
 
-.PHONY: help build test loom fuzz soak lint bench demo install uninstall clean
+.PHONY: help build test loom fuzz soak lint bench compare demo install uninstall clean
 
 help:
 	@echo 'make build     target/release/headwater and target/release/libheadwater.so'
 	@echo 'make test      every test; installs what they use; STRICT=1 fails where something is missing'
 	@echo 'make loom      the memory-model checks of the channel'
 	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each; sequences of calls, natively and with the library, as long'
+	@echo 'make compare   those sequences alone; MIXES="transfer ready blocked" for some kinds'
 	@echo 'make soak      what takes long: ten thousand kills under load; a million connections through a server that reloads; every'
-	@echo '               call of ours failing; ten million mutations by a hostile peer, under AddressSanitizer'
+	@echo '               call of ours failing; half an hour of each kind of sequences of calls; ten million mutations by a hostile peer,'
+	@echo '               under AddressSanitizer'
 	@echo 'make lint      formatting and clippy'
 	@echo 'make demo      what acceleration does, in a minute or two'
 	@echo 'make bench     the measurements in full; BENCH="sockets --quick" chooses'
@@ -91,7 +95,11 @@ fuzz: build
 	else \
 		HEADWATER_FUZZ_SECONDS=$(SECONDS) $(CARGO) test -p headwater-fuzz --profile testing $(CARGOFLAGS) || exit 1; \
 	fi
-	for mix in transfer ready blocked processes all; do \
+	$(MAKE) compare
+
+# Sequences of calls, on the plain kernel and with the library.
+compare: build
+	for mix in $(MIXES); do \
 		$(CARGO) run -q -p headwater-differential --profile testing $(CARGOFLAGS) -- --mix $$mix --seconds $(SECONDS) || exit 1; \
 	done
 
@@ -111,6 +119,8 @@ soak: build
 	$(SOAK) --test memory -- --nocapture
 	@echo 'Each system call of ours failing, in turn.'
 	HEADWATER_FAULTS=all $(SOAK) --test faults -- --nocapture
+	@echo 'Sequences of calls, natively and with the library: half an hour for each kind.'
+	$(MAKE) compare SECONDS=1800
 	@echo 'Ten million mutations by a hostile peer.'
 	$(ENEMY) -p headwater-sockets --test enemy $(CARGOFLAGS) -- --nocapture
 
