@@ -571,5 +571,56 @@ static void wrong_pointer_client(int fd) {
     }
 }
 
+/* Default actions: of a child of vfork, whose memory is its parent's, and of a signal that a wait alone lets through. */
+static void resets(void) {
+    if (vfork() == 0) {
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGUSR1, SIG_DFL);
+        execl("/bin/true", "true", NULL);
+        _exit(9);
+    }
+    must(wait(NULL));
+}
+static void block(int n, sigset_t *before) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, n);
+    must(sigprocmask(SIG_BLOCK, &set, before));
+    raise(n);
+}
+static void suspended(void) {
+    sigset_t before;
+    block(SIGTERM, &before);
+    sigsuspend(&before);
+    say("went on");
+}
+static void polled(void) {
+    sigset_t before;
+    block(SIGUSR1, &before);
+    ppoll(NULL, 0, NULL, &before);
+    say("went on");
+}
+static void terminated(void) { raise(SIGTERM); }
+static void defaults_server(int fd) {
+    recv_noise(fd, 0, 100);
+    handle(SIGTERM, count, 0);
+    handle(SIGUSR1, count, SA_RESTART);
+    resets();
+    raise(SIGTERM);
+    raise(SIGUSR1);
+    say("handled: %d", signals);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGUSR1, SIG_DFL);
+    say("a signal ends it by %d", ends_by(terminated));
+    say("sigsuspend ends it by %d", ends_by(suspended));
+    say("ppoll ends it by %d", ends_by(polled));
+    send_noise(fd, 0, 100);
+}
+static void defaults_client(int fd) {
+    send_noise(fd, 0, 100);
+    recv_noise(fd, 0, 100);
+}
+
 CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(jump), CASE(jump_close), CASE(jump_inside), CASE(jump_busy), CASE(storm),
-      CASE(sigio), CASE(handlers), CASE(resethand), CASE(nodefer), CASE(wrong_pointer))
+      CASE(sigio), CASE(handlers), CASE(resethand), CASE(nodefer), CASE(wrong_pointer), CASE(defaults))

@@ -205,13 +205,15 @@ pub unsafe fn sigaction(
     }
     let before = Action::of(signal);
     let wraps = |a: &libc::sigaction| match a.sa_sigaction {
-        libc::SIG_DFL => is_guarded(signal) || is_watched(signal),
+        // A child of vfork has its parent's memory, where the parent's handler stands, and actions of its own.
+        libc::SIG_DFL => (is_guarded(signal) || is_watched(signal)) && !process::is_borrowed(),
         libc::SIG_IGN => false,
         _ => true,
     };
     let result = if !new.is_null() && wraps(&*new) {
         let mut action = *new;
-        ACTIONS[n].store(Action::new(signal, &action).0, Ordering::Release);
+        let wanted = Action::new(signal, &action);
+        ACTIONS[n].store(wanted.0, Ordering::Release);
         if action.sa_sigaction != libc::SIG_DFL && !handles() {
             HANDLES.store(true, Ordering::Release);
         }
@@ -223,6 +225,9 @@ pub unsafe fn sigaction(
         let result = real(signal, &action, old);
         if result != 0 {
             ACTIONS[n].store(before.0, Ordering::Release);
+        } else {
+            // Another thread was just about to take the default.
+            replace(signal, Action(0), wanted);
         }
         result
     } else {
@@ -269,7 +274,7 @@ fn is_watched(signal: i32) -> bool {
 /// From now on `words` is called before the default action of a signal ends the process: by a handler of which the program sees
 /// nothing. It interrupts what handlers of the program's may interrupt, and may be one of several threads.
 pub fn watch_ends(words: fn()) {
-    // The first process of a namespace is not ended by them.
+    // The first process of a namespace is not ended by them; a child may yet be one.
     if sys::getpid() == 1 || LAST_WORDS.set(words).is_err() {
         return;
     }
@@ -296,6 +301,7 @@ pub fn stop_watching() {
 fn last_words(signal: i32) {
     if is_watched(signal)
         && !process::is_borrowed()
+        && sys::getpid() != 1
         && let Some(words) = LAST_WORDS.get()
         // A second signal ends it at once, also where the words take long.
         && !SAID.swap(true, Ordering::AcqRel)
@@ -324,19 +330,29 @@ pub fn guard_copies() {
     }
 }
 
-/// Puts the wrapper in the place of the default action.
+fn replace(signal: i32, from: Action, to: Action) -> bool {
+    ACTIONS[signal as usize]
+        .compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed)
+        .is_ok()
+}
+
+/// Puts the wrapper in the place of the default action. Another thread may install a handler meanwhile, which stays.
 fn take_default(signal: i32) {
-    if Kernels::of(signal).handler != libc::SIG_DFL {
+    let seen = Action::of(signal);
+    if Kernels::of(signal).handler != libc::SIG_DFL || !replace(signal, seen, Action(0)) {
         return;
     }
-    ACTIONS[signal as usize].store(0, Ordering::Release);
     // SAFETY: the C library's own, which knows how handlers return; all zeroes is a valid action.
     unsafe {
         let real: Sigaction = core::mem::transmute(REAL.address());
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = wrapper as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        real(signal, &action, core::ptr::null_mut());
+        let mut old: libc::sigaction = core::mem::zeroed();
+        if real(signal, &action, &mut old) == 0 && old.sa_sigaction != libc::SIG_DFL {
+            real(signal, &old, core::ptr::null_mut());
+            replace(signal, Action(0), seen);
+        }
     }
 }
 
@@ -388,6 +404,8 @@ unsafe extern "C-unwind" fn wrapper(
         Kernels::of(signal).set_default(signal, action);
         if !synchronous {
             hand_back(signal, info);
+            // Now: a call that had it unblocked for as long as it waits may block it again when we return.
+            unblock(1 << (signal - 1));
         }
         return;
     }
