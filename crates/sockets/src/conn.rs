@@ -155,6 +155,8 @@ pub struct Conn {
     /// When a wait last asked whether the connection still blocks, and how many have asked.
     pub asked_at: AtomicU64,
     pub asked: AtomicU32,
+    /// 1: one of them found that it does not.
+    pub found_nonblocking: AtomicU32,
     /// The number is one of the library's own (a transport endpoint's), not the program's.
     pub ours: AtomicU32,
     /// Client: the connection that was offered.
@@ -315,6 +317,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         &c.ours,
         &c.waited,
         &c.asked,
+        &c.found_nonblocking,
         &c.held_up,
         &c.account_kept,
     ] {

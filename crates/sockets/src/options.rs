@@ -16,6 +16,7 @@ pub fn set_nonblocking(h: Handle, on: bool) {
         && c.phase() != Phase::Listener
     {
         c.record().set(NONBLOCK, on);
+        c.found_nonblocking.store(0, Ordering::Relaxed);
     }
 }
 

@@ -185,6 +185,8 @@ unsafe fn attempt(
     pinned: &mut Option<Pin>,
 ) -> Option<Result<(), i32>> {
     let r = c.record();
+    // As the call begins, whatever is set meanwhile.
+    let at_once = flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK);
     let mut end = None;
     // What a peek that waits has seen counts, even if somebody else has taken it since.
     let mut peeked = 0;
@@ -209,7 +211,7 @@ unsafe fn attempt(
                 } else {
                     low.min(all)
                 };
-                if buffers.done >= target || flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
+                if buffers.done >= target || at_once || c.found_nonblocking() {
                     return Some(Ok(()));
                 }
                 if flags & MSG_PEEK != 0 {
@@ -280,7 +282,7 @@ unsafe fn attempt(
                 }
             }
             Step::Again => {
-                if flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK) {
+                if at_once || c.found_nonblocking() {
                     // A look by the way is not followed by a wait.
                     if flags & MSG_PEEK == 0 && !unseen::nothing_to_read(c, v) {
                         continue;

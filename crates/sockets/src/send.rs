@@ -128,9 +128,10 @@ pub unsafe fn by_kernel(c: &'static Conn, call: impl Fn() -> isize) -> isize {
     let Some(pin) = pinned else { return call() };
     let r = c.record();
     let end = recv::deadline(r.send_timeout.load(Ordering::Relaxed));
+    let at_once = r.has(NONBLOCK);
     let begun = loop {
         match guard(c, || leave_ring(c, &v)).unwrap_or(Step::Error(ECONNRESET)) {
-            Step::Full if r.has(NONBLOCK) => break Err(EAGAIN),
+            Step::Full if at_once || c.found_nonblocking() => break Err(EAGAIN),
             Step::Full => {
                 if let Err(e) = wait(c, &v, 1, end) {
                     break Err(e);
@@ -218,8 +219,10 @@ unsafe fn attempt(
 ) -> Result<(), i32> {
     let r = c.record();
     let mut end = None;
+    // As the call begins, whatever is set meanwhile.
+    let waits = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
     while buffers.left > 0 {
-        let patient = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
+        let patient = waits && !c.found_nonblocking();
         let step = guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error);
         if pinned.is_none() && patient && matches!(step, Step::ByTcp(_) | Step::Full) {
             *pinned = pins::pin(c, v, &raw const *pinned as usize);

@@ -145,6 +145,7 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
         error: 0,
         own: None,
     };
+    let at_once = c.record().has(NONBLOCK);
     let (mut pinned, mut end) = (None, None);
     let result = loop {
         // The pipe's room comes first, as in the kernel: where there is none it does not matter what has come.
@@ -181,7 +182,7 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
                 break Err(EAGAIN);
             }
             await_room(to)
-        } else if c.record().has(NONBLOCK) {
+        } else if at_once || c.found_nonblocking() {
             break Err(EAGAIN);
         } else if !recv::pin(c, &v, &mut pinned, &mut end) {
             break Err(EBADF);

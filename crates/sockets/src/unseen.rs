@@ -35,8 +35,12 @@ const ASKING: u32 = 256;
 const ASK_AGAIN: u64 = 50_000;
 
 impl Conn {
-    /// Before a call waits, at the time `now`: does the connection not block any more? Known from then on.
+    /// Before a call waits, at the time `now`: does the connection not block any more, by a call that nobody saw? Known from then
+    /// on. What was seen to be set meanwhile is for later calls.
     pub fn stopped_blocking(&self, now: u64) -> bool {
+        if self.record().has(NONBLOCK) {
+            return self.found_nonblocking();
+        }
         let asked = self.asked.load(Ordering::Relaxed);
         let recently = now.saturating_sub(self.asked_at.load(Ordering::Relaxed)) < ASK_AGAIN;
         if asked >= ASKING && recently {
@@ -48,8 +52,14 @@ impl Conn {
         let stopped = flags & libc::O_NONBLOCK != 0;
         if stopped {
             self.record().set(NONBLOCK, true);
+            self.found_nonblocking.store(1, Ordering::Relaxed);
         }
         stopped
+    }
+
+    pub fn found_nonblocking(&self) -> bool {
+        // Another process may have seen it cleared.
+        self.found_nonblocking.load(Ordering::Relaxed) != 0 && self.record().has(NONBLOCK)
     }
 
     /// A wait for `events` passes through us.

@@ -446,7 +446,8 @@ impl Inner {
             if holds & libc::EPOLLHUP as u32 != 0 && holds & !reg.told == 0 {
                 holds = 0;
             }
-            if d.edges(reg.h).1 == reg.reported.1 {
+            // With an edge of another kind, room is told again.
+            if d.edges(reg.h).1 == reg.reported.1 && holds & !OUT & !reg.told == 0 {
                 holds &= !OUT;
             }
         }
