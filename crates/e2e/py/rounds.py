@@ -1,5 +1,7 @@
 """serve|call PORT ROUNDS [SECONDS]: bytes back and forth on one connection, which stays open for some seconds after them."""
 
+import errno
+import select
 import socket
 import sys
 import time
@@ -13,7 +15,13 @@ if side == "serve":
         s.sendall(s.recv(1))
     s.recv(1)
 else:
-    s = socket.create_connection(("127.0.0.1", port))
+    s = socket.socket()
+    # As programs do that wait for it themselves, and call again for the result.
+    s.setblocking(False)
+    while s.connect_ex(("127.0.0.1", port)) not in (0, errno.EISCONN):
+        select.select([], [s], [])
+    s.connect_ex(("127.0.0.1", port))
+    s.setblocking(True)
     for _ in range(rounds):
         s.sendall(b"x")
         s.recv(1)

@@ -46,7 +46,9 @@ fn says(line: &Line, reason: &str) -> bool {
 #[test]
 fn a_quiet_connection_that_was_open_for_long_is_not_called_short_lived() {
     needs!("python3");
-    for line in connection(With::Both, 1, 1.5) {
+    let lines = connection(With::Both, 1, 1.5);
+    assert_eq!(lines.len(), 2);
+    for line in lines {
         assert!(says(&line, "few-calls"), "{}", line.text);
     }
 }
@@ -76,12 +78,20 @@ fn a_client_says_that_its_server_has_no_library() {
 fn what_was_taken_over_and_carried_nothing_is_not_called_accelerated() {
     needs!("python3");
     // Around the number of calls after which connections are taken over.
+    let mut switches = Vec::new();
     for rounds in 1..6 {
-        for line in connection(With::Both, rounds, 0.0) {
+        let lines = connection(With::Both, rounds, 0.0);
+        assert_eq!(lines.len(), 2);
+        for line in lines {
             let carried = (line.shm_tx + line.shm_rx > 0) as u64;
+            let taken_over = !line.text.contains("\"switches\":0,");
+            switches.push((taken_over, carried > 0));
             assert_eq!(line.accelerated, carried, "{rounds}: {}", line.text);
             assert_eq!(line.fallback, 1 - carried, "{rounds}: {}", line.text);
         }
+    }
+    for both in [(false, false), (true, true)] {
+        assert!(switches.contains(&both), "{switches:?}");
     }
 }
 

@@ -134,6 +134,8 @@ pub fn connecting(fd: i32, to: Addr) -> Led {
         return Led::Nowhere;
     }
     match takeover::why_not_offer(to) {
+        // A second call, for the result of the first.
+        Some(_) if counters::is_wanted() && truth::is_begun(fd) => Led::Nowhere,
         Some(reason) => Led::Elsewhere(reason),
         None if is_tcp(fd) => Led::Here,
         None => Led::Nowhere,
