@@ -519,8 +519,10 @@ impl Inner {
             let here = environment::is_here(addr);
             let mtu = if here && may_grow {
                 stack.on_host.packet(most.min(largest.max(before)))
-            } else {
+            } else if may_grow {
                 before.min(most)
+            } else {
+                before
             };
             self.engine.change(id, |a| {
                 if here {
