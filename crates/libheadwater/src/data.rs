@@ -147,6 +147,11 @@ unless_foreign! {
     }
 }
 
+/// [`many`] that hold something: of nothing the kernel asks no socket, and says 0.
+unsafe fn something<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
+    many(iov, n).filter(|v| v.iter().any(|v| v.iov_len > 0))
+}
+
 unless_foreign! {
     fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
         if let Some(h) = streams::at(fd) {
@@ -155,8 +160,7 @@ unless_foreign! {
         if let Some(h) = sctp::at(fd) {
             return sctp::readv(h, iov, n as usize);
         }
-        let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
-        match some {
+        match something(iov, n as usize) {
             Some(v) => take(fd, v, 0, &|fd, v| {
                 real::readv(fd, v.as_ptr(), v.len() as c_int)
             }),
@@ -173,7 +177,7 @@ unless_foreign! {
         if let Some(h) = sctp::at(fd) {
             return sctp::sendv(h, iov, n as usize, 0);
         }
-        match many(iov, n as usize) {
+        match something(iov, n as usize) {
             Some(v) => give(fd, v, 0, &|fd, v| {
                 real::writev(fd, v.as_ptr(), v.len() as c_int)
             }),
@@ -199,8 +203,7 @@ unless_foreign! {
         if let Some(h) = sctp::at(fd) {
             return sctp::readv(h, iov, n as usize);
         }
-        let some = many(iov, n as usize).filter(|v| v.iter().any(|v| v.iov_len > 0));
-        match some {
+        match something(iov, n as usize) {
             Some(v) => take(fd, v, dontwait(flags), &|fd, v| {
                 real::preadv2(fd, v.as_ptr(), v.len() as c_int, -1, flags)
             }),
@@ -225,7 +228,7 @@ unless_foreign! {
         if let Some(h) = sctp::at(fd) {
             return sctp::sendv(h, iov, n as usize, dontwait(flags));
         }
-        match many(iov, n as usize) {
+        match something(iov, n as usize) {
             Some(v) => give(fd, v, dontwait(flags), &|fd, v| {
                 real::pwritev2(fd, v.as_ptr(), v.len() as c_int, -1, flags)
             }),

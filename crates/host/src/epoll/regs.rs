@@ -393,7 +393,8 @@ impl Inner {
         if self.regs[i].orphan || self.let_apart(i) {
             return Ok(());
         }
-        if self.regs[i].events & EXCLUSIVE != 0 && op == EPOLL_CTL_MOD {
+        let ours = op == EPOLL_CTL_MOD;
+        if self.regs[i].events & EXCLUSIVE != 0 && ours {
             // Which cannot be modified.
             self.delete(self.regs[i].fd);
             op = EPOLL_CTL_ADD;
@@ -415,7 +416,7 @@ impl Inner {
         };
         // SAFETY: event is valid.
         unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) }?;
-        reg.posted = op == EPOLL_CTL_MOD;
+        reg.posted = op == EPOLL_CTL_MOD || ours && reg.events & EXCLUSIVE != 0;
         reg.kernel = Some(wanted);
         reg.known = true;
         Ok(())
@@ -573,8 +574,15 @@ impl Inner {
                 events: reg.events,
                 u64: data,
             };
+            let op = match reg.events & EXCLUSIVE {
+                0 => EPOLL_CTL_MOD,
+                _ => {
+                    self.delete(reg.fd);
+                    EPOLL_CTL_ADD
+                }
+            };
             // SAFETY: event is valid.
-            let _ = unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_MOD, reg.fd, &mut event) };
+            let _ = unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) };
         }
     }
 

@@ -344,6 +344,9 @@ impl Set {
         {
             return Err(libc::EINVAL);
         }
+        if exclusive && op == EPOLL_CTL_MOD && tracked.is_some() {
+            return Err(libc::EINVAL);
+        }
         if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
             && inner.regs[i].orphan
         {
