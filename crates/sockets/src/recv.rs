@@ -271,6 +271,14 @@ unsafe fn attempt(
                 let n = own(c.fd(), rest);
                 let errno = next::errno();
                 if n < 0 {
+                    // O_NONBLOCK was set after the call began.
+                    let late = errno == EAGAIN && !at_once;
+                    if late && r.has(NONBLOCK) && !c.found_nonblocking() {
+                        match wait(c, v, end) {
+                            Ok(()) => continue,
+                            Err(e) => return Some(Err(e)),
+                        }
+                    }
                     return Some(Err(errno));
                 }
                 if n == 0 && switch::behind_pin(v) {

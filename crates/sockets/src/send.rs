@@ -256,6 +256,11 @@ unsafe fn attempt(
                     drop(shadow);
                     sent
                 };
+                if patient && sent == Err(EAGAIN) && r.has(NONBLOCK) {
+                    // It was set after the call began.
+                    recv::sleep(c, v, libc::POLLOUT, end, &c.writing)?;
+                    continue;
+                }
                 let n = sent?;
                 counters::add(Counter::KernelBytesTx, n as u64);
                 counters::add(Counter::KernelMsgsTx, 1);
