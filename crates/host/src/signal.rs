@@ -144,6 +144,11 @@ pub fn begin_wait_for_any() {
     INTERRUPTED.with(|i| i.set(false));
 }
 
+/// The wait that was begun is such a call's after all.
+pub fn let_any_end() {
+    RESTARTED_ENDS.with(|e| e.set(true));
+}
+
 /// Right before this thread sleeps in the kernel. False: it was interrupted, and is not to. A handler that interrupts from here on
 /// has `wake(at)` called, since the kernel may not have begun yet. Until [`end_nap`], `at` stays valid.
 // Inlined: the frame is the caller's.

@@ -188,6 +188,9 @@ unsafe fn attempt(
     // As the call begins, whatever is set meanwhile.
     let at_once = flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK);
     let mut end = None;
+    // A receive of nothing has done its work with its wait, whatever ended that.
+    let nothing = buffers.left == 0;
+    let mut waited = false;
     // What a peek that waits has seen counts, even if somebody else has taken it since.
     let mut peeked = 0;
     loop {
@@ -240,6 +243,10 @@ unsafe fn attempt(
                 return Some(Err(EFAULT));
             }
             Step::Error(e) => {
+                if nothing && waited {
+                    c.error.store(e, Ordering::Relaxed);
+                    return Some(Ok(()));
+                }
                 if buffers.done > 0 {
                     // Told by the next call.
                     c.error.store(e, Ordering::Relaxed);
@@ -301,9 +308,13 @@ unsafe fn attempt(
                 if !pin(c, v, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
-                if let Err(e) = wait(c, v, end) {
-                    return Some(Err(e));
+                if nothing {
+                    signal::let_any_end();
                 }
+                if let Err(e) = wait(c, v, end) {
+                    return Some(if nothing { Ok(()) } else { Err(e) });
+                }
+                waited = true;
             }
         }
     }
