@@ -186,7 +186,9 @@ impl Maker<'_> {
 
     fn pair(&mut self, slot: i64) {
         self.say(0, 0, "pair", &[slot, slot + 1]);
-        if !self.one_in(6) {
+        // An edge may be told twice when a connection is taken over.
+        let has_sets = matches!(self.mix, Mix::Ready | Mix::All);
+        if has_sets || !self.one_in(6) {
             self.say(0, 0, "warm", &[slot, slot + 1]);
         }
         self.set(0, slot, Kind::Connection);
