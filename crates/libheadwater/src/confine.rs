@@ -42,7 +42,7 @@ fn confining(by_filter: bool, filter: c_ulong) {
     let errno = headwater_host::next::errno();
     confine::leave_rings();
     face::tell_counts();
-    endpoint::flush_all();
+    endpoint::finish_all();
     life::count_open();
     counters::write_line("confined");
     signal::stop_watching();

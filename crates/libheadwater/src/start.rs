@@ -231,7 +231,7 @@ pub fn ended(how: &str) {
     if has_streams() {
         face::tell_counts();
         remote::ended(how == "exec");
-        endpoint::flush_all();
+        endpoint::finish_all();
     }
     if sockets {
         life::count_open();

@@ -1185,7 +1185,17 @@ pub fn flush_due() {
     }
 }
 
-/// Before fork, exec, and the end of the process.
+/// Before exec, and the end of the process.
+pub fn finish_all() {
+    for e in all() {
+        if let Some(c) = &mut *e.enter() {
+            c.provider.finish();
+        }
+    }
+    crate::sctp::stack::flush_all();
+}
+
+/// Before fork.
 pub fn flush_all() {
     all().for_each(Endpoint::flush);
     crate::sctp::stack::flush_all();

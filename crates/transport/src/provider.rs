@@ -220,8 +220,12 @@ pub trait Provider: Send {
     /// t_optmgmt: `flags` is T_NEGOTIATE ...; gives the overall flag and the list of answers. TBADOPT, TBADFLAG, TACCES.
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)>;
 
-    /// What is held back goes to the kernel, as far as it takes it. Before fork, exec, exit and blocking.
+    /// What is held back goes to the kernel, as far as it takes it. Before fork and blocking.
     fn flush(&mut self) {}
+    /// The same before exec and exit, after which nobody sends the rest.
+    fn finish(&mut self) {
+        self.flush();
+    }
     /// Is anything held back, for the flusher?
     fn keeps_back(&self) -> bool {
         false

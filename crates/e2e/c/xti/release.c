@@ -526,7 +526,79 @@ CASE(listener_is_killed, "XNS 5.2 t_connect() T_DISCONNECT") {
     check_event(fd, T_DISCONNECT);
 }
 
-SUITE(FOR(ORD, release_step_by_step), FOR(ORD, release_by_the_server), FOR(ORD, release_at_once), FOR(ORD & ~SCTP, release_one_way),
+/* Fills the way to a peer that takes nothing by small sends, which are gathered, and leaves. */
+static void fills_and_leaves(const struct address *at, int how, int tell) {
+    int fd = connect_new(at);
+    char byte = 0;
+    int flags;
+    for (int i = 0; i < 50; i++) {
+        check_eq(t_snd(fd, &byte, 1, 0), 1);
+        check_eq(t_rcv(fd, &byte, 1, &flags), 1);
+    }
+    must(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
+    size_t n = fill_endpoint(fd, 100);
+    must(write(tell, &n, sizeof n));
+    if (how == 1)
+        check_ok(t_close(fd));
+    if (how == 2) {
+        check_ok(t_sndrel(fd));
+        check_ok(t_close(fd));
+    }
+    if (how == 3 || how == 4) {
+        must(fcntl(fd, F_SETFD, how == 3 ? 0 : FD_CLOEXEC));
+        execl("/bin/true", "true", NULL);
+    }
+    _exit(0);
+}
+CASE(what_is_gathered_behind_a_full_way_arrives, "XNS 5.2 t_snd()") {
+    for (int how = 0; how < 5; how++) {
+        struct address at;
+        int listener = listener_at(&at, 1), told[2], flags;
+        must(pipe(told));
+        pid_t child = branch();
+        if (child == 0)
+            fills_and_leaves(&at, how, told[1]);
+        int server = serve(listener);
+        char byte;
+        for (int i = 0; i < 50; i++) {
+            check_eq(t_rcv(server, &byte, 1, &flags), 1);
+            check_eq(t_snd(server, &byte, 1, 0), 1);
+        }
+        size_t n;
+        check_eq(read(told[0], &n, sizeof n), sizeof n);
+        join(child);
+        check(n > 200000);
+        rcv_wave(server, 0, n, 7000);
+        check_event(server, T_ORDREL);
+        check_ok(t_close(server));
+        check_ok(t_close(listener));
+    }
+}
+/* A great send behind small ones that do not go is held with them, or finds no room, and then poll tells of none. */
+CASE(a_great_send_waits_behind_what_is_gathered, "XNS 5.2 t_snd()") {
+    struct pair p = connected();
+    static char data[20000];
+    for (int i = 0; i < 30; i++)
+        check_echo(p.client, p.server);
+    must(fcntl(p.client, F_SETFL, fcntl(p.client, F_GETFL) | O_NONBLOCK));
+    struct pollfd room = {p.client, POLLOUT, 0};
+    static const unsigned sizes[] = {100, 100, 100, 3000, 100, 100, 100, 20000};
+    size_t n = 0;
+    for (int i = 0, refused = 0; refused < 8; i = (i + 1) % 8) {
+        fill_wave(data, n, sizes[i]);
+        int sent = t_snd(p.client, data, sizes[i], 0);
+        refused = sent > 0 ? 0 : refused + 1;
+        if (sent > 0)
+            n += sent;
+        else {
+            check_eq(t_errno, TFLOW);
+            check_eq(poll(&room, 1, 0), 0);
+        }
+    }
+    rcv_wave(p.server, 0, n, 7000);
+}
+
+SUITE(FOR(TCP, what_is_gathered_behind_a_full_way_arrives), FOR(TCP, a_great_send_waits_behind_what_is_gathered), FOR(ORD, release_step_by_step), FOR(ORD, release_by_the_server), FOR(ORD, release_at_once), FOR(ORD & ~SCTP, release_one_way),
       FOR(ORD, release_not_taken_yet), FOR(ORD, release_after_the_data), FOR(ORD, release_looks_from_rcv),
       FOR(ORD, release_wakes_rcv), FOR(ORD, release_with_nothing_to_take), FOR(ORD, release_ends_sending),
       FOR(ORD, release_ends_receiving), FOR(ORD, release_with_data_unsupported), FOR(ORD, release_by_reldata),

@@ -611,6 +611,11 @@ impl Provider for Tcp {
         self.send_kept();
     }
 
+    fn finish(&mut self) {
+        self.push_out();
+        self.send_kept();
+    }
+
     fn keeps_back(&self) -> bool {
         !self.keeps_nothing() || self.release_due
     }

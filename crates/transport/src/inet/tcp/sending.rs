@@ -37,7 +37,7 @@ impl Tcp {
         // A ring takes what is large as it is; small data is gathered for it as for the kernel.
         if at_once || total >= LARGE_IN_RING && self.socket.is_carried() {
             self.end_run();
-            return self.transfer(data, total, 0);
+            return self.transfer_behind(data, total);
         }
         if total >= LARGE || self.run.is_stalled() {
             return self.put_large(data, total);
@@ -71,7 +71,7 @@ impl Tcp {
         if self.run.next() {
             self.socket.hurry(false);
         }
-        let sent = self.transfer(data, total, 0);
+        let sent = self.transfer_behind(data, total);
         if sent != Ok(total) {
             self.run.stall();
         }
@@ -118,6 +118,14 @@ impl Tcp {
             Err(Refusal::new(TFLOW))
         } else {
             Ok(sent)
+        }
+    }
+
+    /// As [`transfer`](Self::transfer); behind what is held and does not go, it is held too: then there is room as long as that is so.
+    fn transfer_behind(&mut self, data: &[iovec], total: usize) -> Outcome<usize> {
+        match self.held.pending() {
+            0 => self.transfer(data, total, 0),
+            _ => self.transfer_or_hold(data, total),
         }
     }
 
@@ -174,12 +182,17 @@ impl Tcp {
         }
     }
 
-    /// What a closing endpoint holds goes out, if the peer takes anything at all.
-    pub fn drain(&mut self) {
+    /// What is held goes out, if the peer takes anything at all: nobody sends it later.
+    pub fn push_out(&mut self) {
         let begun = sys::now();
         self.end_run();
         self.send_held();
-        while self.held.pending() > 0 && sys::now() - begun < PATIENCE {
+        if self.held.pending() > 0 && self.socket.is_carried() {
+            // The ring is full. The kernel has room behind it, and says when.
+            self.socket.leave_to_kernel();
+            self.send_held();
+        }
+        while self.held.pending() > 0 && self.error.is_none() && sys::now() - begun < PATIENCE {
             let mut set = [libc::pollfd {
                 fd: self.socket.fd(),
                 events: libc::POLLOUT,
@@ -188,6 +201,11 @@ impl Tcp {
             let _ = sys::ppoll(&mut set, Some(PATIENCE / 100));
             self.send_held();
         }
+    }
+
+    /// [`push_out`](Self::push_out) of an endpoint that closes.
+    pub fn drain(&mut self) {
+        self.push_out();
         self.held.clear();
     }
 }
