@@ -79,6 +79,8 @@ struct Core {
     state: State,
     /// Requests that the user has taken and not answered.
     outstanding: Vec<i32>,
+    /// Those of them that another process has too, since the last fork.
+    doubled: Vec<i32>,
     qlen: u32,
     /// The copy's original, to see when it changes.
     shadow: i32,
@@ -165,6 +167,7 @@ fn settle(device: Device, provider: Box<dyn Provider>, state: State) -> Outcome<
         provider,
         state,
         outstanding: Vec::new(),
+        doubled: Vec::new(),
         qlen: 0,
         shadow,
         shared,
@@ -297,8 +300,11 @@ impl Core {
         };
         if now.outstanding == 0 {
             // They were answered elsewhere.
-            for seq in core::mem::take(&mut self.outstanding) {
-                drop(self.provider.take_request(seq));
+            for seq in core::mem::take(&mut self.doubled) {
+                if self.outstanding.contains(&seq) {
+                    self.answered(seq);
+                    drop(self.provider.take_request(seq));
+                }
             }
         }
         if now.state == self.state {
@@ -571,8 +577,11 @@ impl Endpoint {
         self.with(|c| match adopted {
             Ok(()) => {
                 c.answered(seq);
-                c.told(Move::ConnRes);
-                c.told(Move::ok_ack(c.outstanding.len() + 1, false));
+                let moves = [Move::ConnRes, Move::ok_ack(c.outstanding.len() + 1, false)];
+                c.state = moves
+                    .iter()
+                    .fold(c.state, |s, &m| state::next(s, m).unwrap_or(s));
+                c.publish(&moves);
                 Ok(())
             }
             Err((e, request)) => {
@@ -1210,6 +1219,7 @@ pub fn before_fork() {
         // SAFETY: locked by us.
         if let Some(core) = unsafe { &mut *e.core.get() } {
             e.count_holder(1);
+            core.doubled.clone_from(&core.outstanding);
             core.provider.forking();
         }
     }

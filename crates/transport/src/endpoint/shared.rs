@@ -8,8 +8,10 @@ use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::sys;
 use headwater_tpi::state::{self, Event as Move, State};
 
-/// Used in turn: the oldest endpoint's is long out of use.
+/// Used in turn, but for those in use.
 const MOST: usize = 1 << 19;
+/// Who has been killed uses one for ever: after so many of those in a row the next is taken all the same.
+const TRIES: usize = 1 << 10;
 
 #[repr(C)]
 #[derive(SharedSafe)]
@@ -83,8 +85,15 @@ pub fn fresh(state: State) -> Option<&'static Shared> {
         }
     });
     let all = (*all)?;
-    let n = all.given.fetch_add(1, Ordering::Relaxed) as usize;
-    let shared = &all.each[n % MOST];
+    let next = || &all.each[all.given.fetch_add(1, Ordering::Relaxed) as usize % MOST];
+    let is_free = |s: &&Shared| {
+        let taken = s
+            .holders
+            .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
+        taken.is_ok()
+    };
+    let mut each = (0..TRIES).map(|_| next());
+    let shared = each.find(is_free).unwrap_or_else(next);
     let standing = Standing {
         state,
         outstanding: 0,
