@@ -508,5 +508,41 @@ static void beside_server(int fd) {
 }
 static void beside_client(int fd) { sender(fd, 1); }
 
-CASES(CASE(pwait2), CASE(beside), CASE(short_read), CASE(stall), CASE(stall_level), CASE(level), CASE(edge), CASE(oneshot), CASE(oneshot_taken), CASE(exclusive), CASE(out_full), CASE(rdhup), CASE(rdhup_edge),
+/* What comes in the moment in which room alone is told is an edge of its own. Connections that change to shared memory meanwhile. */
+static void beside_room_end(int fd, int client) {
+    struct epoll_event e = {EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.u64 = 1}};
+    char buf[100];
+    int ep = must(epoll_create1(0)), yes = 1;
+    must(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes));
+    nonblocking(fd, 1);
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    for (int i = 0; i < 40; i++) {
+        if (client)
+            send_all(fd, buf, sizeof buf);
+        e.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+        must(epoll_ctl(ep, EPOLL_CTL_MOD, fd, &e));
+        do {
+            if (must(epoll_wait(ep, &e, 1, 10000)) == 0)
+                fail("an edge was lost");
+        } while (!(e.events & EPOLLIN) || recv(fd, buf, sizeof buf, 0) < 0);
+        if (!client)
+            send_all(fd, buf, sizeof buf);
+    }
+    close(ep), close(fd);
+}
+static void beside_room_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), status = -1;
+    pid_t pid = must(fork());
+    for (int i = 0; i < 500; i++)
+        beside_room_end(pid == 0 ? connect_to(&at) : must(accept(l, NULL, NULL)), pid == 0);
+    if (pid == 0)
+        _exit(0);
+    must(waitpid(pid, &status, 0));
+    say("status %x", status);
+    exit(fd < 0);
+}
+static void beside_room_client(int fd) { recv(fd, &fd, 1, 0); }
+
+CASES(CASE(beside_room), CASE(pwait2), CASE(beside), CASE(short_read), CASE(stall), CASE(stall_level), CASE(level), CASE(edge), CASE(oneshot), CASE(oneshot_taken), CASE(exclusive), CASE(out_full), CASE(rdhup), CASE(rdhup_edge),
       CASE(two_sets), CASE(nested), CASE(dup), CASE(dup_stays), CASE(fork_set))

@@ -594,11 +594,13 @@ impl Inner {
             return 0;
         }
         let d = reg.descriptor();
+        let is_edge = reg.events & ET != 0;
+        // First: what comes while we look is an edge that is still to be told.
+        let edges = if is_edge { d.edges(reg.h) } else { (0, 0) };
         let ready = d.ready(reg.h, reg.want());
-        if ready == 0 || reg.events & ET == 0 {
+        if ready == 0 || !is_edge {
             return ready;
         }
-        let edges = d.edges(reg.h);
         // What has come counts even if it was taken since.
         let arrived = reg.want() & !OUT != 0 && edges.0 != reg.reported.0;
         let emptied = ready & OUT != 0 && edges.1 != reg.reported.1;
