@@ -198,9 +198,15 @@ static void asleep_client(int fd) {
 }
 
 /* A child changes the set that it shares with its parent. */
+static int by_data(const void *a, const void *b) {
+    const struct epoll_event *x = a, *y = b;
+    return (x->data.u32 > y->data.u32) - (x->data.u32 < y->data.u32);
+}
 static void show_wait(const char *what, int ep, int ms) {
     struct epoll_event e[4];
     int n = epoll_wait(ep, e, 4, ms);
+    if (n > 1)
+        qsort(e, n, sizeof *e, by_data);
     printf("%s: %d", what, n);
     for (int i = 0; i < n; i++)
         printf(" %x:%u", e[i].events, (unsigned)e[i].data.u32);
@@ -277,6 +283,45 @@ static void by_child_client(int fd) {
     tell_peer();
 }
 
+/* What a child changes of one connection, beside another, in a set that has both, and in one that it leaves alone; also what it fails
+ * to change. */
+static void left_apart_server(int fd) {
+    static const unsigned asked[] = {EPOLLIN | EPOLLOUT, EPOLLOUT, EPOLLIN | EPOLLOUT | EPOLLET, EPOLLIN};
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    for (unsigned i = 0; i < sizeof asked / sizeof *asked * 2; i++) {
+        int one, its, other, others, set = must(epoll_create1(0)), untouched = must(epoll_create1(0));
+        unsigned events = asked[i / 2];
+        warm_pair(&at, l, &one, &its);
+        warm_pair(&at, l, &other, &others);
+        struct epoll_event first = {.events = events, .data.u32 = 1}, second = {.events = EPOLLIN, .data.u32 = 2};
+        must(epoll_ctl(set, EPOLL_CTL_ADD, one, &first));
+        must(epoll_ctl(set, EPOLL_CTL_ADD, other, &second));
+        must(epoll_ctl(untouched, EPOLL_CTL_ADD, one, &first));
+        say("-- %x, %u", events, i % 2);
+        show_wait("before", set, 0);
+        show_wait("before, untouched", untouched, 0);
+        by_child(set, i % 2 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, one, events, 1);
+        send_noise(others, 0, 100);
+        wait_for(other, POLLIN);
+        if (!(events & EPOLLET))
+            show_wait("data of the other", set, 0);
+        recv_noise(other, 0, 100);
+        send_noise(its, 0, 100);
+        wait_for(one, POLLIN);
+        show_wait("data", set, 0);
+        show_wait("data, untouched", untouched, 0);
+        recv_noise(one, 0, 100);
+        if (!(events & EPOLLET)) {
+            show_wait("drained", set, 0);
+            show_wait("drained, untouched", untouched, 0);
+        }
+        close(one), close(its), close(other), close(others), close(set), close(untouched);
+    }
+    (void)fd;
+}
+static void left_apart_client(int fd) { (void)fd; }
+
 /* A child that sleeps in the set, and one that adds while the parent does. */
 static void while_asleep_server(int fd) {
     int ep = must(epoll_create1(0)), status;
@@ -343,4 +388,4 @@ static void crowd_client(int fd) {
     await_peer();
 }
 
-CASES(CASE(crowd), CASE(by_child), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(once), CASE(asleep))
+CASES(CASE(crowd), CASE(by_child), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(once), CASE(asleep))

@@ -5,6 +5,7 @@
 //! other and from foreign ones. A registration is *hot* when its ring may hold something that no bell will announce, else
 //! *armed*: the peer rings. `wait` looks at the hot ones, spins while that pays, arms what is left and sleeps in the kernel.
 
+mod fdinfo;
 pub mod left;
 mod regs;
 mod set;

@@ -105,7 +105,10 @@ impl Descriptor for Sockets {
 
     fn edges(&self, h: Handle) -> (u64, u64) {
         match carried(h) {
-            Some((c, v)) => (switch::arrival_edge(&v), c.full.load(Ordering::Relaxed)),
+            Some((c, v)) => {
+                switch::help_withdraw(c, &v);
+                (switch::arrival_edge(&v), c.full.load(Ordering::Relaxed))
+            }
             None => (0, 0),
         }
     }

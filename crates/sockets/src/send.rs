@@ -256,6 +256,10 @@ unsafe fn attempt(
                     drop(shadow);
                     sent
                 };
+                if sent.is_err() || sent.is_ok_and(|n| n < asked) {
+                    // That there is room again will be an edge.
+                    c.full.fetch_add(1, Ordering::Relaxed);
+                }
                 if patient && sent == Err(EAGAIN) && r.has(NONBLOCK) {
                     // It was set after the call began.
                     recv::sleep(c, v, libc::POLLOUT, end, &c.writing)?;

@@ -2,6 +2,7 @@
 
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
+use super::fdinfo;
 use super::{ET, MODES, ONESHOT, Tag};
 use crate::counters::{self, Reason};
 use crate::sync::{Ordering, fence};
@@ -385,8 +386,37 @@ impl Inner {
             }
             let reg = &mut self.regs[i];
             (reg.carried, reg.hot, reg.rings) = (false, false, false);
+            self.give_back(i);
         }
         apart
+    }
+
+    /// What the kernel has of a registration becomes what the program asked for, unless somebody else has changed it.
+    fn give_back(&self, i: usize) {
+        let reg = &self.regs[i];
+        let ours = Tag::new(false, reg.generation, reg.fd).0;
+        if !fdinfo::has(self.ep, reg.fd, |_, data| data == ours) {
+            return;
+        }
+        if reg.parked {
+            return self.delete(reg.fd);
+        }
+        let mut event = epoll_event {
+            events: match reg.disabled {
+                true => reg.events & MODES,
+                false => reg.events,
+            },
+            u64: reg.data,
+        };
+        let op = match reg.events & EXCLUSIVE {
+            0 => EPOLL_CTL_MOD,
+            _ => {
+                self.delete(reg.fd);
+                EPOLL_CTL_ADD
+            }
+        };
+        // SAFETY: event is valid.
+        let _ = unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) };
     }
 
     pub fn register(&mut self, i: usize, mut op: i32, readiness: u32) -> sys::Result<()> {
@@ -462,7 +492,8 @@ impl Inner {
 
     /// Directions may have moved by calls of this process, for which no bell rings.
     pub fn watch_hot(&mut self) {
-        for n in 0..self.hot.len() {
+        // From the end: one that has to be left to the kernel goes from the list.
+        for n in (0..self.hot.len()).rev() {
             let i = self.hot[n] as usize;
             if self.regs[i].is_live() {
                 let _ = self.watch(i, false);
@@ -597,6 +628,9 @@ impl Inner {
         let is_edge = reg.events & ET != 0;
         // First: what comes while we look is an edge that is still to be told.
         let edges = if is_edge { d.edges(reg.h) } else { (0, 0) };
+        if is_edge && !kernel && edges == reg.reported && reg.h.kind() == Kind::Socket {
+            return 0;
+        }
         let ready = d.ready(reg.h, reg.want());
         if ready == 0 || !is_edge {
             return ready;
@@ -665,7 +699,7 @@ impl Inner {
 
     /// Arms everything hot for a sleep and looks again; true if something is ready. They stay on the hot list.
     pub fn arm_and_look(&mut self) -> bool {
-        for n in 0..self.hot.len() {
+        for n in (0..self.hot.len()).rev() {
             self.arm_only(self.hot[n] as usize);
         }
         fence(Ordering::SeqCst);

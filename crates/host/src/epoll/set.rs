@@ -1,14 +1,12 @@
 //! One set: what the program does to it, and what connections tell it.
 
 use core::cell::UnsafeCell;
-use core::ffi::CStr;
-use core::fmt::Write;
 
 use headwater_channel::wait::Learner;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
 use super::regs::{EXCLUSIVE, Inner, Reg};
-use super::{ET, MODES, ONESHOT};
+use super::{ET, MODES, ONESHOT, fdinfo};
 use crate::process::{self, Section};
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
@@ -484,11 +482,11 @@ impl Set {
         inner.heat_sets();
         let by_kernel = inner.look_behind();
         let ready = inner.arm_and_look();
-        drop(inner);
         if ready && self.waiters.load(Ordering::SeqCst) > 0 {
             // They have lost the bells that were found here.
-            self.arm_hot();
+            inner.cool_all();
         }
+        drop(inner);
         match ready {
             _ if by_kernel => Tells::ByKernel,
             true => Tells::Ours,
@@ -513,47 +511,7 @@ impl Set {
     }
 }
 
-/// Did a plain one-shot registration report its event? Then the kernel keeps only its mode bits, and shows them in
-/// proc_pid_fdinfo(5).
+/// Did a plain one-shot registration report its event? Then the kernel keeps only its mode bits.
 fn has_fired(ep: i32, fd: i32) -> bool {
-    let mut path = [0u8; 40];
-    let mut text = sys::Cursor {
-        buf: &mut path,
-        len: 0,
-    };
-    let _ = write!(text, "/proc/self/fdinfo/{ep}");
-    let Ok(path) = CStr::from_bytes_until_nul(&path) else {
-        return false;
-    };
-    let Ok(file) = sys::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
-        return false;
-    };
-    // Signal handlers may have little stack.
-    let mut buf = vec![0u8; 4096];
-    let mut have = 0;
-    let mut fired = false;
-    // SAFETY: the rest of the buffer is writable.
-    while let Ok(n @ 1..) = unsafe { sys::read(file, buf[have..].as_mut_ptr(), buf.len() - have) } {
-        have += n;
-        let whole = buf[..have]
-            .iter()
-            .rposition(|&b| b == b'\n')
-            .map_or(0, |at| at + 1);
-        let lines = core::str::from_utf8(&buf[..whole]).unwrap_or("").lines();
-        fired |= lines
-            .filter_map(target)
-            .any(|(target, events)| target == fd && events & !MODES == 0);
-        buf.copy_within(whole..have, 0);
-        have -= whole;
-    }
-    let _ = sys::close(file);
-    fired
-}
-
-/// "tfd: 5 events: 19 data: ...": the descriptor, and its events in hexadecimal.
-fn target(line: &str) -> Option<(i32, u32)> {
-    let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
-    let fd = words.next()?.parse().ok()?;
-    let events = words.nth(1)?;
-    Some((fd, u32::from_str_radix(events, 16).ok()?))
+    fdinfo::has(ep, fd, |events, _| events & !MODES == 0)
 }
