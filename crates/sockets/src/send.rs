@@ -256,7 +256,7 @@ unsafe fn attempt(
                     drop(shadow);
                     sent
                 };
-                if sent.is_err() || sent.is_ok_and(|n| n < asked) {
+                if sent == Err(EAGAIN) || sent.is_ok_and(|n| n < asked) {
                     // That there is room again will be an edge.
                     c.full.fetch_add(1, Ordering::Relaxed);
                 }
