@@ -119,7 +119,7 @@ fn socat_forks_and_runs_programs() {
     needs!("socat");
     let lab = both(|lab| {
         let port = network::free_port();
-        let payload = lab.payload("payload", 2 << 20);
+        let payload = lab.payload("payload", 32 << 20);
         let mut c = lab.command("socat");
         c.arg(format!("TCP-LISTEN:{port},bind=127.0.0.1,reuseaddr,fork"));
         c.arg("EXEC:cat");
