@@ -9,7 +9,7 @@ use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use headwater_host::{hidden, process, sys};
 use syscalls::{Sysno, syscall};
 
-use crate::head::{Head, local, signals};
+use crate::head::{Head, life, local, signals};
 
 /// Whether a watch goes on after its function ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -233,6 +233,7 @@ fn turn() {
     let now = sys::now();
     if BACKGROUND.alarm.load(Ordering::SeqCst) <= now {
         BACKGROUND.alarm.store(u64::MAX, Ordering::SeqCst);
+        life::bury();
         let next = local::tick(now);
         if next != u64::MAX {
             BACKGROUND.alarm.fetch_min(next, Ordering::SeqCst);

@@ -18,8 +18,8 @@ use crate::{background, board};
 const RETIREMENT: u64 = 100_000_000;
 /// What the background thread is looking at this moment stays for this long at least.
 const SHORTEST: u64 = 10_000_000;
-/// More than so many retired pipes do not wait out their time. So many stay in a process that closes pipes and then makes no
-/// further call on streams: nobody comes by to bury them.
+/// More than so many retired pipes do not wait out their time, and the background thread comes by for them. So many stay in a
+/// process that closes pipes and then makes no further call on streams.
 const MOST_RETIRED: usize = 64;
 
 struct Life {
@@ -272,14 +272,14 @@ impl Lists {
 }
 
 /// Unmaps what was retired long enough ago, at once where no other thread can be looking.
-fn bury() {
+pub fn bury() {
     let before = if sys::is_single_threaded() {
         u64::MAX
     } else {
         sys::now().saturating_sub(RETIREMENT)
     };
     let lately = before.saturating_add(RETIREMENT - SHORTEST);
-    let old = with(|lists| {
+    let (old, crowded) = with(|lists| {
         lists.sweep();
         let mut old = Vec::new();
         let crowded = lists.retired.len().saturating_sub(MOST_RETIRED);
@@ -292,8 +292,11 @@ fn bury() {
             }
             !gone
         });
-        old
+        (old, lists.retired.len() > MOST_RETIRED)
     });
+    if crowded {
+        background::alarm(sys::now() + SHORTEST);
+    }
     for pipe in old {
         // SAFETY: out of every list, without heads, and old enough for calls that began before its end to be over.
         unsafe { Pipe::bury(pipe) };
