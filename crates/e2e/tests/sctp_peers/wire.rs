@@ -67,6 +67,12 @@ impl Far {
         self.sh(lab, &loss(per_mille));
     }
 
+    /// Loses each packet over UDP that arrives there and begins with a chunk of this kind.
+    pub fn lose_kind(&self, lab: &Lab, kind: u8) {
+        let chunk = format!("udp sport 9899 @th,160,8 {kind}");
+        self.sh(lab, &rule(&chunk));
+    }
+
     fn await_own_network(&self) {
         let begun = Instant::now();
         let network = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
@@ -89,8 +95,15 @@ pub fn lose(lab: &Lab, per_mille: u32) {
 }
 
 fn loss(per_mille: u32) -> String {
+    rule(&format!(
+        "meta l4proto '{{ udp, 132 }}' numgen random mod 1000 '<' {per_mille}"
+    ))
+}
+
+/// What drops those that match.
+fn rule(these: &str) -> String {
     format!(
         "nft add table inet lossy; nft add chain inet lossy in '{{ type filter hook input priority -400; }}'; \
-         nft add rule inet lossy in meta l4proto '{{ udp, 132 }}' numgen random mod 1000 '<' {per_mille} drop"
+         nft add rule inet lossy in {these} drop"
     )
 }

@@ -81,6 +81,14 @@ fn told(output: Output, before: &str) -> usize {
         .unwrap_or_else(|| panic!("{text}"))
 }
 
+/// The caller's process is gone, and with it who would answer a SHUTDOWN ACK again.
+#[test]
+fn the_last_word_is_lost() {
+    needs!("erlang-base", "root", "iproute2", "nftables", "ethtool");
+    const SHUTDOWN_COMPLETE: u8 = 14;
+    talk(&Ground::without(SHUTDOWN_COMPLETE), "passive", &["eof"]);
+}
+
 #[test]
 fn usrsctp_echoes() {
     needs!(

@@ -46,6 +46,13 @@ impl Ground {
         ground
     }
 
+    /// Two hosts; no packet that begins with a chunk of this kind comes to the server's.
+    pub fn without(kind: u8) -> Ground {
+        let ground = Ground::new(Kind::Packets, true, Some("udp"));
+        ground.far().lose_kind(&ground.lab, kind);
+        ground
+    }
+
     /// Two hosts, packets straight on IP.
     pub fn raw() -> Ground {
         Ground::new(Kind::Packets, true, Some("raw"))

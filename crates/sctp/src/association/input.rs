@@ -15,6 +15,8 @@ use crate::wire::{self, Cause, Causes, Chunk, Data, Packet, Sack};
 
 /// Control chunks that may wait to be sent: what a flood asks for beyond that is not answered.
 const MOST_CONTROL: usize = 64;
+/// A SHUTDOWN ACK said again so often, and nobody there: the peer is gone. At once, its port may be changing hands.
+const FAREWELLS: u32 = 2;
 /// A SACK may not be delayed by more (6.2).
 const MOST_SACK_DELAY: Duration = Duration::from_millis(500);
 
@@ -318,6 +320,9 @@ impl Association {
     pub(crate) fn unreachable(&mut self, now: Time, to: core::net::IpAddr, nobody: bool) {
         if nobody && self.state == State::CookieWait {
             self.end(Down::SetupFailed { refused: true });
+        } else if nobody && self.state == State::ShutdownAckSent && self.errors >= FAREWELLS {
+            // Its SHUTDOWN COMPLETE was lost, and the process that would say it again is gone. Nothing is to be taken back.
+            self.end(Down::Shutdown);
         } else if let Some(id) = self.paths.find(to) {
             let limit = self.paths[id].most_errors;
             let limit = limit.unwrap_or(self.config.path_retransmissions);

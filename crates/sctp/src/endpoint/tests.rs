@@ -410,6 +410,34 @@ fn an_abort_takes_nothing_back_once_both_have_shut_down() {
 }
 
 #[test]
+fn a_peer_that_left_while_its_last_word_was_lost_is_not_waited_for() {
+    let mut pair = Pair::connected(1, AssocConfig::default());
+    pair.passes = |_, packet| packet[12] != kind::SHUTDOWN_COMPLETE;
+    pair.ends[1].shutdown(pair.now, pair.ids[1]);
+    pair.run();
+    let (end, id) = (&mut pair.ends[0], pair.ids[0]);
+    let state = |end: &Endpoint| end.association(id).expect("it is there").state();
+    let there = addr(THERE[0]);
+    for round in 1..=2 {
+        // Another process may be about to take the port over.
+        assert_eq!(state(end), State::ShutdownAckSent, "before round {round}");
+        let at = end.timeout().expect("it is said again");
+        end.on_timeout(at);
+        let mut said = Vec::new();
+        end.transmit(at, &mut said, 1).expect("a SHUTDOWN ACK");
+        assert_eq!(said[12], kind::SHUTDOWN_ACK);
+        // By one who has not seen the packet.
+        let mut forged = said.clone();
+        forged[4] ^= 1;
+        end.unreachable(at, there, Unreachable::Port, &forged);
+        end.unreachable(at, there, Unreachable::Host, &said);
+        assert_eq!(state(end), State::ShutdownAckSent, "in round {round}");
+        end.unreachable(at, there, Unreachable::Port, &said);
+    }
+    assert!(pair.events(0).contains(&Event::Down(Down::Shutdown)));
+}
+
+#[test]
 fn unknown_parameters_are_not_reflected_without_bound() {
     let mut pair = Pair::new(1, AssocConfig::default());
     let head = crate::wire::InitHead {
