@@ -79,7 +79,17 @@ pub unsafe extern "C-unwind" fn getsockopt(
             };
         }
     }
-    real::getsockopt(fd, level, name, value, len)
+    let r = real::getsockopt(fd, level, name, value, len);
+    if r == 0
+        && level == libc::SOL_SOCKET
+        && name == libc::SO_ERROR
+        && let Some(h) = table::socket(fd)
+        && let Some(e) = options::kept_error(h)
+    {
+        let n = (*len as usize).min(size_of::<c_int>());
+        core::ptr::copy_nonoverlapping((&raw const e).cast::<u8>(), value.cast::<u8>(), n);
+    }
+    r
 }
 
 #[unsafe(no_mangle)]

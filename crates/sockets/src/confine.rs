@@ -27,7 +27,7 @@ const PATIENCE: u64 = 1_000_000_000;
 pub struct Rest {
     bytes: Vec<u8>,
     at: AtomicUsize,
-    error: AtomicI32,
+    pub error: AtomicI32,
 }
 
 /// Every connection goes back to the kernel, and out of the program's epoll sets.

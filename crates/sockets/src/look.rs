@@ -1,6 +1,6 @@
 //! Looking at the shadow: end of stream, reset, a peer that is gone.
 
-use headwater_host::sync::Ordering;
+use headwater_host::sync::{AtomicI32, Ordering};
 use headwater_host::sys;
 
 use crate::conn::Conn;
@@ -101,6 +101,11 @@ pub fn shown(c: &Conn) -> Shown {
             Shown::End(Step::Error(e))
         }
     }
+}
+
+/// Where the error is that a look has taken out of the kernel, until the program is told.
+pub fn kept(c: &Conn) -> &AtomicI32 {
+    c.rest().map_or(&c.error, |rest| &rest.error)
 }
 
 /// Takes the error that the kernel keeps for the next call, or that a look has found there.

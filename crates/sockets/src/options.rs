@@ -8,7 +8,7 @@ use libc::c_void;
 
 use crate::conn::{self, Phase};
 use crate::record::NONBLOCK;
-use crate::{confine, switch};
+use crate::{confine, look, switch};
 
 /// The program set (or cleared) O_NONBLOCK.
 pub fn set_nonblocking(h: Handle, on: bool) {
@@ -173,6 +173,13 @@ pub fn unsent(h: Handle) -> usize {
     conn::get(h)
         .and_then(|c| c.view())
         .map_or(0, |v| v.out_ring().unread())
+}
+
+/// Takes the error that a look has taken out of the kernel: SO_ERROR's share.
+pub fn kept_error(h: Handle) -> Option<i32> {
+    let c = conn::get(h)?;
+    let e = look::kept(c).swap(0, Ordering::AcqRel);
+    (e != 0).then_some(e)
 }
 
 /// Does the next receive have to be served by us (as opposed to a plain kernel call)?

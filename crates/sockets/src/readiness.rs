@@ -38,7 +38,10 @@ impl Descriptor for Sockets {
             if let Some(c) = conn::get(h) {
                 c.see_wait(want);
             }
-            return if confine::has_rest(h) { want & IN } else { 0 };
+            if !confine::has_rest(h) {
+                return 0;
+            }
+            return want & IN | kept_error(h);
         };
         switch::help_withdraw(c, &v);
         let mut ready = 0;
@@ -121,6 +124,7 @@ impl Descriptor for Sockets {
         if events & (GONE | IN) != 0 {
             c.look_now.store(1, Ordering::Relaxed);
         }
+        let events = events | kept_error(h);
         // Where both directions have ended there is room too; the kernel may not have been asked for it.
         let by_ring = Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
         if !by_ring && events & libc::POLLHUP as u32 == 0 {
@@ -184,6 +188,12 @@ impl Descriptor for Sockets {
 fn enough(c: &conn::Conn, v: &View<'_>) -> bool {
     let low = c.record().low_water.load(Ordering::Relaxed) as usize;
     low <= 1 || v.in_ring().unread() >= low || look::peer_was_here(v)
+}
+
+/// A look has taken an error out of the kernel, which the program is to be told of.
+fn kept_error(h: Handle) -> u32 {
+    let kept = conn::get(h).is_some_and(|c| look::kept(c).load(Ordering::Relaxed) != 0);
+    if kept { libc::POLLERR as u32 } else { 0 }
 }
 
 fn tracked_fd(c: &conn::Conn) -> Option<i32> {
