@@ -101,6 +101,15 @@ pub trait Descriptor: Sync {
     fn kernel_events(&self, h: Handle, want: u32) -> u32;
     /// Changes with each arrival (reading) and each return of room (writing): for edge-triggered sets.
     fn edges(&self, h: Handle) -> (u64, u64);
+    /// What has come by the kernel: a number that changes with each arrival, and whether the program has taken all of it. An arrival that
+    /// it has not, the kernel tells by itself.
+    fn kernel_arrivals(&self, _h: Handle) -> (u64, bool) {
+        (0, false)
+    }
+    /// Is there room where the kernel alone knows of it?
+    fn has_kernel_room(&self, _h: Handle) -> bool {
+        false
+    }
     /// The kernel reported these events for the descriptor itself; returns what holds of them.
     fn kernel_reported(&self, h: Handle, events: u32) -> u32;
     /// Where the peer last ran, `u32::MAX` if unknown.

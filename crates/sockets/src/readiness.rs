@@ -110,10 +110,25 @@ impl Descriptor for Sockets {
         match carried(h) {
             Some((c, v)) => {
                 switch::help_withdraw(c, &v);
-                (switch::arrival_edge(&v), c.full.load(Ordering::Relaxed))
+                (v.in_ring().tail(), c.full.load(Ordering::Relaxed))
             }
             None => (0, 0),
         }
+    }
+
+    fn kernel_arrivals(&self, h: Handle) -> (u64, bool) {
+        let Some((_, v)) = carried(h) else {
+            return (0, false);
+        };
+        let d = v.inn();
+        let sent = d.send.ksent.load(Ordering::Relaxed);
+        (sent, d.receive.krecv.load(Ordering::Relaxed) == sent)
+    }
+
+    fn has_kernel_room(&self, h: Handle) -> bool {
+        carried(h).is_some_and(|(c, v)| {
+            switch::writable(c, &v).is_none() && look::told(c, libc::POLLOUT as u32) & OUT != 0
+        })
     }
 
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {

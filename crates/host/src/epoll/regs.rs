@@ -65,6 +65,8 @@ pub struct Reg {
     pub disabled: bool,
     pub misses: u32,
     pub reported: (u64, u64),
+    /// What had come by the kernel when it was told last.
+    kernel_arrived: u64,
     pub bell: i32,
     /// The bell is registered under this registration's tag (not under that of a duplicate in the same set).
     pub rings: bool,
@@ -107,6 +109,7 @@ impl Reg {
             disabled: false,
             misses: 0,
             reported: (u64::MAX, u64::MAX),
+            kernel_arrived: u64::MAX,
             bell: -1,
             rings: false,
             mute: false,
@@ -627,22 +630,34 @@ impl Inner {
         let d = reg.descriptor();
         let is_edge = reg.events & ET != 0;
         // First: what comes while we look is an edge that is still to be told.
-        let edges = if is_edge { d.edges(reg.h) } else { (0, 0) };
-        if is_edge && !kernel && edges == reg.reported && reg.h.kind() == Kind::Socket {
+        let (edges, by_kernel) = match is_edge {
+            true => (d.edges(reg.h), d.kernel_arrivals(reg.h)),
+            false => Default::default(),
+        };
+        let came_by_kernel = by_kernel.1 && by_kernel.0 != reg.kernel_arrived;
+        let is_socket = reg.h.kind() == Kind::Socket;
+        if is_edge && !kernel && edges == reg.reported && !came_by_kernel && is_socket {
             return 0;
         }
-        let ready = d.ready(reg.h, reg.want());
-        if ready == 0 || !is_edge {
+        let mut ready = d.ready(reg.h, reg.want());
+        if !is_edge {
             return ready;
         }
         // What has come counts even if it was taken since.
-        let arrived = reg.want() & !OUT != 0 && edges.0 != reg.reported.0;
+        let known = reg.reported.0 != u64::MAX;
+        let came = edges.0 != reg.reported.0 || came_by_kernel && known;
+        let arrived = reg.want() & !OUT != 0 && came;
+        if arrived && known && !kernel && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h)
+        {
+            ready |= reg.want() & OUT;
+        }
         let emptied = ready & OUT != 0 && edges.1 != reg.reported.1;
-        if !arrived && !emptied && !kernel {
+        if !kernel && (ready == 0 || !arrived && !emptied) {
             return 0;
         }
         if take {
             reg.reported.0 = edges.0;
+            reg.kernel_arrived = by_kernel.0;
             if ready & OUT != 0 {
                 reg.reported.1 = edges.1;
             }
