@@ -5,6 +5,8 @@ DESTDIR ?=
 CARGO ?= cargo
 # How long `make fuzz` takes for each parser. Bash's own SECONDS is none of ours.
 SECONDS = 60
+# How many sequences of calls it compares, instead of for how long.
+SEQUENCES ?=
 # Which kinds of sequences of calls it compares.
 MIXES ?= transfer ready blocked processes all
 # For example --locked --offline.
@@ -100,7 +102,8 @@ fuzz: build
 # Sequences of calls, on the plain kernel and with the library.
 compare: build
 	for mix in $(MIXES); do \
-		$(CARGO) run -q -p headwater-differential --profile testing $(CARGOFLAGS) -- --mix $$mix --seconds $(SECONDS) || exit 1; \
+		$(CARGO) run -q -p headwater-differential --profile testing $(CARGOFLAGS) -- --mix $$mix \
+			$(if $(SEQUENCES),--sequences $(SEQUENCES),--seconds $(SECONDS)) || exit 1; \
 	done
 
 # RUSTC_BOOTSTRAP: the sanitizer's option is not stable, its runtime comes with the toolchain. It keeps what was freed for a while:

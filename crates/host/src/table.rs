@@ -85,6 +85,17 @@ impl Handle {
 /// out; in an epoll set, where the bit is EPOLLET, it is said once.
 pub const NOT_KERNELS: u32 = 1 << 31;
 
+/// What has come by the kernel, for edge-triggered sets.
+#[derive(Clone, Copy, Default)]
+pub struct Arrivals {
+    /// Changes with each arrival.
+    pub count: u64,
+    /// The program has taken all of it; what it has not, the kernel tells by itself.
+    pub taken: bool,
+    /// Whatever the kernel has told by now is counted.
+    pub certain: bool,
+}
+
 /// A kind of descriptor whose readiness is partly known in user space. Event bits are poll(2)'s.
 pub trait Descriptor: Sync {
     /// Events among `want` that hold by shared memory alone; what the kernel knows is asked of the kernel.
@@ -101,10 +112,13 @@ pub trait Descriptor: Sync {
     fn kernel_events(&self, h: Handle, want: u32) -> u32;
     /// Changes with each arrival (reading) and each return of room (writing): for edge-triggered sets.
     fn edges(&self, h: Handle) -> (u64, u64);
-    /// What has come by the kernel: a number that changes with each arrival, and whether the program has taken all of it. An arrival that
-    /// it has not, the kernel tells by itself.
-    fn kernel_arrivals(&self, _h: Handle) -> (u64, bool) {
-        (0, false)
+    /// What has come by the kernel.
+    fn kernel_arrivals(&self, _h: Handle) -> Arrivals {
+        Arrivals::default()
+    }
+    /// Changes with each reset that a call has told the program of.
+    fn resets(&self, _h: Handle) -> u32 {
+        0
     }
     /// Is there room where the kernel alone knows of it?
     fn has_kernel_room(&self, _h: Handle) -> bool {

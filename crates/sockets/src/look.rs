@@ -54,6 +54,11 @@ pub fn peer_was_here(v: &View<'_>) -> bool {
     v.peer().look.load(Ordering::Relaxed) != 0
 }
 
+/// Has this end?
+pub fn has_shut(v: &View<'_>) -> bool {
+    v.own().look.load(Ordering::Relaxed) != 0
+}
+
 /// What the kernel shows of a direction whose data comes by the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shown {

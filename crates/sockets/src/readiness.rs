@@ -2,11 +2,11 @@
 
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::Ordering;
-use headwater_host::table::{Descriptor, Handle};
+use headwater_host::table::{Arrivals, Descriptor, Handle};
 
 use crate::conn::{self, Phase};
 use crate::record::{APART, SHUT_WR};
-use crate::segment::{Tx, View};
+use crate::segment::{TCPONLY, Tx, View, WITHDRAWS};
 use crate::{confine, look, switch, takeover};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
@@ -26,6 +26,7 @@ fn carried(h: Handle) -> Option<(&'static conn::Conn, View<'static>)> {
 fn has_more(c: &conn::Conn, v: &View<'_>, want: u32) -> bool {
     look::peer_was_here(v)
         || c.record().has(SHUT_WR)
+        || look::has_shut(v)
         || want & libc::POLLPRI as u32 != 0
         || want & OUT != 0 && switch::writable(c, v).is_none()
         || want & IN != 0 && !switch::ring_comes_first(v)
@@ -116,13 +117,23 @@ impl Descriptor for Sockets {
         }
     }
 
-    fn kernel_arrivals(&self, h: Handle) -> (u64, bool) {
+    fn kernel_arrivals(&self, h: Handle) -> Arrivals {
         let Some((_, v)) = carried(h) else {
-            return (0, false);
+            return Arrivals::default();
         };
         let d = v.inn();
-        let sent = d.send.ksent.load(Ordering::Relaxed);
-        (sent, d.receive.krecv.load(Ordering::Relaxed) == sent)
+        // Before the count: what is sent now is counted when it has arrived.
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let count = d.send.ksent.load(Ordering::Acquire);
+        Arrivals {
+            count,
+            taken: d.receive.krecv.load(Ordering::Relaxed) == count,
+            certain: w.sends() == 0 && !w.has(TCPONLY | WITHDRAWS),
+        }
+    }
+
+    fn resets(&self, h: Handle) -> u32 {
+        conn::get(h).map_or(0, |c| c.resets.load(Ordering::Relaxed))
     }
 
     fn has_kernel_room(&self, h: Handle) -> bool {

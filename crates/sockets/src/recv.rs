@@ -169,7 +169,10 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32, own: Own<'_>) -> 
     }
     match result {
         Some(Ok(())) => Some(Ok(buffers.done)),
-        Some(Err(e)) => Some(partial(buffers.done, e)),
+        Some(Err(e)) => {
+            c.ends_with(e);
+            Some(partial(buffers.done, e))
+        }
         None if buffers.done > 0 => Some(Ok(buffers.done)),
         None => None,
     }
@@ -348,20 +351,29 @@ pub fn pin(
     pinned.is_some()
 }
 
-/// A peek that wants all: waits until more arrives in the ring than there was `before` it. False: the stream has ended, or
-/// goes by the kernel.
+/// How long a peek that wants all leaves what the kernel has unlooked at: nothing tells of more beside what is unread.
+const PEEK_AGAIN: u64 = 5_000_000;
+
+/// A peek that wants all: waits until more may have arrived than there was `before` it. False: the stream has ended.
 unsafe fn wait_for_more(
     c: &'static Conn,
     v: &View<'static>,
     end: Option<u64>,
     before: u64,
 ) -> Result<bool, i32> {
-    if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 0 || look::events(c) != 0 {
+    if look::events(c) != 0 {
         return Ok(false);
     }
+    let by_kernel = v.inn().receive.re.load(Ordering::Relaxed) & 1 == 0;
+    let again = by_kernel.then(|| sys::now() + PEEK_AGAIN);
     pins::fall_asleep(v, Sleep::Reading);
     let slept = if switch::arrival_edge(v) == before {
-        sleep(c, v, libc::POLLRDHUP, end, &c.reading)
+        let bound = [end, again].into_iter().flatten().min();
+        match sleep(c, v, libc::POLLRDHUP, bound, &c.reading) {
+            Err(EAGAIN) if end.is_none_or(|end| sys::now() < end) => Ok(()),
+            Err(EINTR) if !signal::interrupted() && end.is_none() => Ok(()),
+            slept => slept,
+        }
     } else {
         Ok(())
     };

@@ -151,6 +151,9 @@ pub unsafe fn by_kernel(c: &'static Conn, call: impl Fn() -> isize) -> isize {
         Err(e) => (-1, e),
     };
     pins::unpin(c, pin);
+    if n < 0 {
+        c.ends_with(errno);
+    }
     next::set_errno(errno);
     n
 }
@@ -205,7 +208,10 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
     }
     Some(match result {
         Ok(()) => Ok(buffers.done),
-        Err(e) => partial(buffers.done, e),
+        Err(e) => {
+            c.ends_with(e);
+            partial(buffers.done, e)
+        }
     })
 }
 

@@ -836,6 +836,9 @@ int main(int argc, char **argv) {
                 act(0);
                 _exit(0);
             }
+            /* What is under way there ends with those who pass it on. */
+            close(passing[0]);
+            close(passing[1]);
             await_process(0, -2);
         }
         int process, t, at;

@@ -16,6 +16,9 @@ struct Arguments {
     /// How long
     #[arg(long, default_value_t = 60)]
     seconds: u64,
+    /// How many, however long that takes: the same ones each time where a seed is given
+    #[arg(long, conflicts_with = "seconds")]
+    sequences: Option<u64>,
     /// What the sequences are made of
     #[arg(long, value_enum, default_value_t = Mix::All)]
     mix: Mix,
@@ -76,14 +79,21 @@ fn replay(scripts: &[PathBuf]) -> usize {
 }
 
 fn search(arguments: &Arguments) -> usize {
-    let seed = arguments.seed.unwrap_or_else(chance::seed);
-    println!("mix {:?}, from seed {seed} on", arguments.mix);
-    let bar = ProgressBar::new(arguments.seconds);
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} s  {msg}").expect("a template");
-    bar.set_style(style);
+    let first = arguments.seed.unwrap_or_else(chance::seed);
+    println!("mix {:?}, from seed {first} on", arguments.mix);
+    let (length, unit) = match arguments.sequences {
+        Some(sequences) => (sequences, ""),
+        None => (arguments.seconds, " s"),
+    };
+    let bar = ProgressBar::new(length);
+    let template = format!("{{bar:30}} {{pos}}/{{len}}{unit}  {{msg}}");
+    bar.set_style(ProgressStyle::with_template(&template).expect("a template"));
     let begun = Instant::now();
-    let over = || begun.elapsed() > Duration::from_secs(arguments.seconds);
-    let next = AtomicU64::new(seed);
+    let over = |seed: u64| match arguments.sequences {
+        Some(sequences) => seed - first >= sequences,
+        None => begun.elapsed() > Duration::from_secs(arguments.seconds),
+    };
+    let next = AtomicU64::new(first);
     let [run, varied, carried] = [const { AtomicU64::new(0) }; 3];
     let found = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -91,8 +101,11 @@ fn search(arguments: &Arguments) -> usize {
             scope.spawn(|| {
                 network::isolate();
                 let machine = Machine::new();
-                while !over() && found.lock().expect("not poisoned").len() < arguments.most {
+                loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if over(seed) || found.lock().expect("not poisoned").len() >= arguments.most {
+                        return;
+                    }
                     let script = script::generate(arguments.mix, seed);
                     let verdict = machine.judge(&script);
                     run.fetch_add(1, Ordering::Relaxed);
@@ -111,7 +124,11 @@ fn search(arguments: &Arguments) -> usize {
                         }
                     }
                     let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
-                    bar.set_position(begun.elapsed().as_secs().min(arguments.seconds));
+                    let position = match arguments.sequences {
+                        Some(_) => count(&run),
+                        None => begun.elapsed().as_secs(),
+                    };
+                    bar.set_position(position.min(length));
                     bar.set_message(format!(
                         "{} sequences, {} of them not the same natively, {} ends carried",
                         count(&run),

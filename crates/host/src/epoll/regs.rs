@@ -67,6 +67,10 @@ pub struct Reg {
     pub reported: (u64, u64),
     /// What had come by the kernel when it was told last.
     kernel_arrived: u64,
+    /// What the kernel has reported last, whether the program asked for it or not.
+    pub seen: u32,
+    /// Resets that the program had been told of by then.
+    resets: u32,
     pub bell: i32,
     /// The bell is registered under this registration's tag (not under that of a duplicate in the same set).
     pub rings: bool,
@@ -110,6 +114,8 @@ impl Reg {
             misses: 0,
             reported: (u64::MAX, u64::MAX),
             kernel_arrived: u64::MAX,
+            seen: 0,
+            resets: 0,
             bell: -1,
             rings: false,
             mute: false,
@@ -476,9 +482,16 @@ impl Inner {
         let reg = self.regs[i];
         let Some(d) = reg.d else { return 0 };
         let mut holds = d.kernel_reported(reg.h, events) & (reg.events | always);
+        let resets = d.resets(reg.h);
         if reg.posted && reg.events & ET != 0 {
-            if holds & libc::EPOLLHUP as u32 != 0 && holds & !reg.told == 0 {
+            let errors = libc::EPOLLERR as u32;
+            // The reset was an edge, whose error a call has taken since.
+            let was_reset = resets != reg.resets && reg.told & errors == 0;
+            if holds & libc::EPOLLHUP as u32 != 0 && holds & !reg.told == 0 && !was_reset {
                 holds = 0;
+            }
+            if holds & (errors | libc::EPOLLHUP as u32) == 0 && self.is_quiet(i, d, events) {
+                holds &= OUT;
             }
             // With an edge of another kind, room is told again.
             if d.edges(reg.h).1 == reg.reported.1 && holds & !OUT & !reg.told == 0 {
@@ -487,10 +500,22 @@ impl Inner {
         }
         let reg = &mut self.regs[i];
         reg.posted = false;
+        (reg.seen, reg.resets) = (events, resets);
         if holds != 0 {
             reg.told = holds;
         }
         holds
+    }
+
+    /// Has nothing come since it was told last? The end of a stream shows as an event that was not seen before.
+    fn is_quiet(&self, i: usize, d: &dyn Descriptor, events: u32) -> bool {
+        let reg = &self.regs[i];
+        let arrivals = d.kernel_arrivals(reg.h);
+        reg.events & EXCLUSIVE == 0
+            && events & !OUT & !reg.seen == 0
+            && arrivals.certain
+            && arrivals.count == reg.kernel_arrived
+            && d.edges(reg.h).0 == reg.reported.0
     }
 
     /// Directions may have moved by calls of this process, for which no bell rings.
@@ -586,9 +611,10 @@ impl Inner {
             return false;
         }
         let silent = self.is_silent(i);
-        let told = reg.told;
         let holds = self.reported(i, events);
-        self.regs[i].told = told;
+        let (told, seen, resets) = (reg.told, reg.seen, reg.resets);
+        let back = &mut self.regs[i];
+        (back.told, back.seen, back.resets) = (told, seen, resets);
         if silent || holds == 0 {
             self.narrow(i);
             return false;
@@ -634,7 +660,7 @@ impl Inner {
             true => (d.edges(reg.h), d.kernel_arrivals(reg.h)),
             false => Default::default(),
         };
-        let came_by_kernel = by_kernel.1 && by_kernel.0 != reg.kernel_arrived;
+        let came_by_kernel = by_kernel.taken && by_kernel.count != reg.kernel_arrived;
         let is_socket = reg.h.kind() == Kind::Socket;
         if is_edge && !kernel && edges == reg.reported && !came_by_kernel && is_socket {
             return 0;
@@ -657,7 +683,9 @@ impl Inner {
         }
         if take {
             reg.reported.0 = edges.0;
-            reg.kernel_arrived = by_kernel.0;
+            if kernel || by_kernel.taken {
+                reg.kernel_arrived = by_kernel.count;
+            }
             if ready & OUT != 0 {
                 reg.reported.1 = edges.1;
             }

@@ -450,7 +450,7 @@ impl Set {
         (reg.events, reg.data) = (event.events, event.u64);
         reg.disabled = false;
         reg.reported = (u64::MAX, u64::MAX);
-        reg.told = 0;
+        (reg.told, reg.seen) = (0, 0);
         inner.watch(i, again)?;
         self.announce(inner, i);
         Ok(())
