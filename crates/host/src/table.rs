@@ -116,8 +116,8 @@ pub trait Descriptor: Sync {
     fn kernel_arrivals(&self, _h: Handle) -> Arrivals {
         Arrivals::default()
     }
-    /// Changes with each reset that a call has told the program of.
-    fn resets(&self, _h: Handle) -> u32 {
+    /// Changes with each call that shut something or told the program of a reset: edges that may leave no trace.
+    fn ends(&self, _h: Handle) -> u32 {
         0
     }
     /// Is there room where the kernel alone knows of it?

@@ -527,6 +527,7 @@ pub fn shut(h: Handle) {
     c.look_now.store(1, Ordering::Relaxed);
     // The kernel tells edge-triggered sets of it as of room.
     c.full.fetch_add(1, Ordering::Relaxed);
+    c.ends.fetch_add(1, Ordering::Relaxed);
     if let Some(v) = c.view() {
         v.own().look.fetch_add(1, Ordering::Release);
         headwater_channel::bell::ring(v.own_bell());

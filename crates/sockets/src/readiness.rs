@@ -128,12 +128,12 @@ impl Descriptor for Sockets {
         Arrivals {
             count,
             taken: d.receive.krecv.load(Ordering::Relaxed) == count,
-            certain: w.sends() == 0 && !w.has(TCPONLY | WITHDRAWS),
+            certain: w.sends() == 0 && !w.has(TCPONLY) && !(w.has(WITHDRAWS) && w.by_ring()),
         }
     }
 
-    fn resets(&self, h: Handle) -> u32 {
-        conn::get(h).map_or(0, |c| c.resets.load(Ordering::Relaxed))
+    fn ends(&self, h: Handle) -> u32 {
+        conn::get(h).map_or(0, |c| c.ends.load(Ordering::Relaxed))
     }
 
     fn has_kernel_room(&self, h: Handle) -> bool {

@@ -69,8 +69,8 @@ pub struct Reg {
     kernel_arrived: u64,
     /// What the kernel has reported last, whether the program asked for it or not.
     pub seen: u32,
-    /// Resets that the program had been told of by then.
-    resets: u32,
+    /// How often something had ended by then.
+    ends: u32,
     pub bell: i32,
     /// The bell is registered under this registration's tag (not under that of a duplicate in the same set).
     pub rings: bool,
@@ -115,7 +115,7 @@ impl Reg {
             reported: (u64::MAX, u64::MAX),
             kernel_arrived: u64::MAX,
             seen: 0,
-            resets: 0,
+            ends: 0,
             bell: -1,
             rings: false,
             mute: false,
@@ -482,15 +482,18 @@ impl Inner {
         let reg = self.regs[i];
         let Some(d) = reg.d else { return 0 };
         let mut holds = d.kernel_reported(reg.h, events) & (reg.events | always);
-        let resets = d.resets(reg.h);
+        let ends = d.ends(reg.h);
         if reg.posted && reg.events & ET != 0 {
             let errors = libc::EPOLLERR as u32;
-            // The reset was an edge, whose error a call has taken since.
-            let was_reset = resets != reg.resets && reg.told & errors == 0;
-            if holds & libc::EPOLLHUP as u32 != 0 && holds & !reg.told == 0 && !was_reset {
+            // That was an edge, whose error a call may have taken since.
+            let has_ended = ends != reg.ends && reg.told & errors == 0;
+            if holds & libc::EPOLLHUP as u32 != 0 && holds & !reg.told == 0 && !has_ended {
                 holds = 0;
             }
-            if holds & (errors | libc::EPOLLHUP as u32) == 0 && self.is_quiet(i, d, events) {
+            if holds & (errors | libc::EPOLLHUP as u32) == 0
+                && !has_ended
+                && self.is_quiet(i, d, events)
+            {
                 holds &= OUT;
             }
             // With an edge of another kind, room is told again.
@@ -500,7 +503,7 @@ impl Inner {
         }
         let reg = &mut self.regs[i];
         reg.posted = false;
-        (reg.seen, reg.resets) = (events, resets);
+        (reg.seen, reg.ends) = (events, ends);
         if holds != 0 {
             reg.told = holds;
         }
@@ -612,9 +615,9 @@ impl Inner {
         }
         let silent = self.is_silent(i);
         let holds = self.reported(i, events);
-        let (told, seen, resets) = (reg.told, reg.seen, reg.resets);
+        let (told, seen, ends) = (reg.told, reg.seen, reg.ends);
         let back = &mut self.regs[i];
-        (back.told, back.seen, back.resets) = (told, seen, resets);
+        (back.told, back.seen, back.ends) = (told, seen, ends);
         if silent || holds == 0 {
             self.narrow(i);
             return false;
@@ -683,6 +686,7 @@ impl Inner {
         }
         if take {
             reg.reported.0 = edges.0;
+            reg.ends = d.ends(reg.h);
             if kernel || by_kernel.taken {
                 reg.kernel_arrived = by_kernel.count;
             }
