@@ -90,8 +90,6 @@ pub const NOT_KERNELS: u32 = 1 << 31;
 pub struct Arrivals {
     /// Changes with each arrival.
     pub count: u64,
-    /// The program has taken all of it; what it has not, the kernel tells by itself.
-    pub taken: bool,
     /// Whatever the kernel has told by now is counted.
     pub certain: bool,
 }
@@ -115,6 +113,10 @@ pub trait Descriptor: Sync {
     /// What has come by the kernel.
     fn kernel_arrivals(&self, _h: Handle) -> Arrivals {
         Arrivals::default()
+    }
+    /// Has the program taken all that came by the kernel? What it has not, the kernel tells by itself.
+    fn has_taken_arrivals(&self, _h: Handle) -> bool {
+        true
     }
     /// Changes with each call that shut something or told the program of a reset: edges that may leave no trace.
     fn ends(&self, _h: Handle) -> u32 {

@@ -2,11 +2,12 @@
 
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::Ordering;
+use headwater_host::sys;
 use headwater_host::table::{Arrivals, Descriptor, Handle};
 
 use crate::conn::{self, Phase};
 use crate::record::{APART, SHUT_WR};
-use crate::segment::{TCPONLY, Tx, View, WITHDRAWS};
+use crate::segment::{PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::{confine, look, switch, takeover};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
@@ -127,9 +128,22 @@ impl Descriptor for Sockets {
         let count = d.send.ksent.load(Ordering::Acquire);
         Arrivals {
             count,
-            taken: d.receive.krecv.load(Ordering::Relaxed) == count,
             certain: w.sends() == 0 && !w.has(TCPONLY) && !(w.has(WITHDRAWS) && w.by_ring()),
         }
+    }
+
+    fn has_taken_arrivals(&self, h: Handle) -> bool {
+        let Some((c, v)) = carried(h) else {
+            return true;
+        };
+        let d = v.inn();
+        if Tx(d.send.tx.load(Ordering::Acquire)).has(PIN) {
+            // What is read there is not counted.
+            return c
+                .shadow()
+                .is_some_and(|s| sys::ioctl_int(s.fd(), libc::FIONREAD) == Ok(0));
+        }
+        d.receive.krecv.load(Ordering::Relaxed) == d.send.ksent.load(Ordering::Relaxed)
     }
 
     fn ends(&self, h: Handle) -> u32 {

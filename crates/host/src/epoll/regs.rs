@@ -663,7 +663,8 @@ impl Inner {
             true => (d.edges(reg.h), d.kernel_arrivals(reg.h)),
             false => Default::default(),
         };
-        let came_by_kernel = by_kernel.taken && by_kernel.count != reg.kernel_arrived;
+        let unknown = by_kernel.count != reg.kernel_arrived;
+        let came_by_kernel = is_edge && unknown && d.has_taken_arrivals(reg.h);
         let is_socket = reg.h.kind() == Kind::Socket;
         if is_edge && !kernel && edges == reg.reported && !came_by_kernel && is_socket {
             return 0;
@@ -687,7 +688,7 @@ impl Inner {
         if take {
             reg.reported.0 = edges.0;
             reg.ends = d.ends(reg.h);
-            if kernel || by_kernel.taken {
+            if kernel || came_by_kernel {
                 reg.kernel_arrived = by_kernel.count;
             }
             if ready & OUT != 0 {
