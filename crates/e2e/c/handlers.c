@@ -1,10 +1,14 @@
 /* What signal-safety(7) allows in a signal handler: the calls of a connection's whole life. */
 #include "common.h"
 #include "handler.h"
+#include <mqueue.h>
 #include <setjmp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/fanotify.h>
 #include <sys/inotify.h>
+#include <sys/mount.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
@@ -209,7 +213,9 @@ static void others(void) {
     MAKES(eventfd(0, EFD_CLOEXEC));
     MAKES(timerfd_create(CLOCK_MONOTONIC, 0));
     MAKES(signalfd(-1, &none, 0));
+    MAKES(inotify_init());
     MAKES(inotify_init1(0));
+    MAKES(pidfd_open(getpid(), 0));
     MAKES(memfd_create("x", 0));
     MAKES(open("/dev/null", O_RDWR));
     MAKES(open64("/dev/null", O_RDWR));
@@ -227,6 +233,16 @@ static void others(void) {
     WORKS(close(two[0]));
     WORKS(close(two[1]));
     WORKS(prctl(PR_GET_DUMPABLE));
+    /* Not everybody may. */
+#define TRIES(call) (DO(number = call) < 0 ? 0 : close(number))
+    TRIES(pidfd_getfd(-1, 0, 0));
+    TRIES(fanotify_init(0, O_RDONLY));
+    TRIES(mq_open("/nothing", O_RDONLY));
+    TRIES(open_by_handle_at(-1, NULL, 0));
+    TRIES(open_tree(AT_FDCWD, ".", 0));
+    TRIES(fsopen("tmpfs", 0));
+    TRIES(fsmount(-1, 0, 0));
+    TRIES(fspick(AT_FDCWD, ".", 0));
 }
 
 /* What handlers do to signals, and where they go by a jump. */

@@ -235,17 +235,19 @@ static void waits_server(int fd) {
     for (int i = 0; i < 3; i++) {
         say("quiet %ld", syscall(SYS_ppoll, &p, 1L, &none, NULL, 8L));
         send_noise(fd, 0, 10);
-        say("ppoll %ld %x", syscall(SYS_ppoll, &p, 1L, &t, NULL, 8L), p.revents);
+        say("ppoll %ld", syscall(SYS_ppoll, &p, 1L, &t, NULL, 8L)), say("%x", p.revents);
         FD_ZERO(&r);
         FD_SET(fd, &r);
         say("pselect %ld", syscall(SYS_pselect6, fd + 1L, &r, NULL, NULL, &t, NULL));
         memset(got, 0, sizeof got);
-        say("epoll %ld %llx", syscall(SYS_epoll_pwait, ep, got, 4L, 10000L, NULL, 8L), (unsigned long long)got[0].data.u64);
+        say("epoll %ld", syscall(SYS_epoll_pwait, ep, got, 4L, 10000L, NULL, 8L)), say("%llx", (unsigned long long)got[0].data.u64);
+        memset(got, 0, sizeof got);
+        say("epoll %ld", syscall(SYS_epoll_pwait2, ep, got, 4L, &t, NULL, 8L)), say("%llx", (unsigned long long)got[0].data.u64);
 #ifdef SYS_poll
         p.revents = 0;
-        say("poll %ld %x", syscall(SYS_poll, &p, 1L, 10000L), p.revents);
+        say("poll %ld", syscall(SYS_poll, &p, 1L, 10000L)), say("%x", p.revents);
         memset(got, 0, sizeof got);
-        say("epoll %ld %llx", syscall(SYS_epoll_wait, ep, got, 4L, 10000L), (unsigned long long)got[0].data.u64);
+        say("epoll %ld", syscall(SYS_epoll_wait, ep, got, 4L, 10000L)), say("%llx", (unsigned long long)got[0].data.u64);
         FD_ZERO(&r);
         FD_SET(fd, &r);
         struct timeval v = {10, 0};
@@ -296,5 +298,102 @@ static void cloned_server(int fd) {
 }
 WITH_ECHO(cloned)
 
-CASES(CASE(names), CASE(vectors), CASE(prints), CASE(passes), CASE(asynchronous), CASE(submitted), CASE(standard), CASE(standard_by_dup),
-      CASE(numbers), CASE(waits), CASE(made), CASE(cloned))
+/* The calls beside those that move data or wait. */
+static void more_numbers_server(int fd) {
+    int p[2], value = -1, on = 1;
+    socklen_t n = sizeof value;
+    struct sockaddr_in a, b;
+    char buf[300];
+    must(syscall(SYS_getsockopt, fd, (long)SOL_SOCKET, (long)SO_TYPE, &value, &n)), say("type %d", value == SOCK_STREAM);
+    must(syscall(SYS_setsockopt, fd, (long)SOL_SOCKET, (long)SO_KEEPALIVE, &on, (long)sizeof on));
+    must(syscall(SYS_getsockopt, fd, (long)SOL_SOCKET, (long)SO_KEEPALIVE, &value, &n)), say("keepalive %d", value);
+    n = sizeof a, must(syscall(SYS_getsockname, fd, &a, &n)), must(getsockname(fd, (struct sockaddr *)&b, &n));
+    say("name %d", memcmp(&a, &b, n));
+    must(syscall(SYS_getpeername, fd, &a, &n)), must(getpeername(fd, (struct sockaddr *)&b, &n));
+    say("peer %d", memcmp(&a, &b, n));
+    say_result("bind", syscall(SYS_bind, fd, &a, (long)n));
+    say_result("listen", syscall(SYS_listen, fd, 5L));
+    say_result("connect", syscall(SYS_connect, fd, &a, (long)n));
+    must(syscall(SYS_pipe2, p, (long)O_CLOEXEC));
+    for (int i = 0; i < 3; i++) {
+        send_noise(fd, 0, 300), await_bytes(fd, 300);
+        say("splice %ld", syscall(SYS_splice, fd, NULL, p[1], NULL, 300L, 0L));
+        say("splice %ld", syscall(SYS_splice, p[0], NULL, fd, NULL, 300L, 0L));
+        recv_noise(fd, 0, 300);
+    }
+    long file = must(syscall(SYS_openat, (long)AT_FDCWD, "/proc/self/exe", (long)O_RDONLY));
+    say("file %ld", syscall(SYS_sendfile, fd, file, NULL, 4L));
+    recv_all(fd, buf, 4);
+    say("%.3s", buf + 1);
+    exchange(fd, 5);
+}
+WITH_ECHO(more_numbers)
+
+/* Both ends of a connection by number, of a listener that is one by number. */
+static void listens_server(int fd) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    long l = must(syscall(SYS_socket, (long)AF_INET, (long)SOCK_STREAM, 0L));
+    must(syscall(SYS_bind, l, &at, (long)n));
+    must(syscall(SYS_listen, l, 5L));
+    must(syscall(SYS_getsockname, l, &at, &n));
+    long a = must(syscall(SYS_socket, (long)AF_INET, (long)SOCK_STREAM, 0L));
+    must(syscall(SYS_connect, a, &at, (long)n));
+    long b = must(syscall(SYS_accept, l, NULL, NULL));
+    for (int i = 0; i < 50; i++) {
+        send_noise(a, 0, 100), recv_noise(b, 0, 100);
+        send_noise(b, 0, 100), recv_noise(a, 0, 100);
+    }
+    must(syscall(SYS_close, a));
+    char c;
+    say_result("end", read(b, &c, 1));
+    exchange(fd, 2);
+}
+WITH_ECHO(listens)
+
+/* Children and images by number use what they inherit. */
+static long child(int way) {
+    uint64_t a[8] = {[4] = SIGCHLD};
+    switch (way) {
+#ifdef SYS_fork
+    case 0:
+        return syscall(SYS_fork);
+#endif
+    case 1:
+        return syscall(SYS_clone3, a, sizeof a);
+    default:
+        return syscall(SYS_clone, (long)SIGCHLD, NULL, NULL, NULL, NULL);
+    }
+}
+static void images_server(int fd) {
+    char number[12], *argv[] = {"round", "image", number, NULL}, *some[] = {"LC_ALL=C", NULL};
+    sprintf(number, "%d", fd);
+    exchange(fd, 2);
+    for (int i = 0; i < 6; i++) {
+        long pid = must(child(i % 3));
+        if (pid == 0) {
+            exchange(fd, 5);
+            int exe = must(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+            if (i < 3)
+                syscall(SYS_execve, "/proc/self/exe", argv, environ);
+            else if (i < 5)
+                syscall(SYS_execveat, exe, "", argv, environ, (long)AT_EMPTY_PATH);
+            else
+                syscall(SYS_execve, "/proc/self/exe", argv, some);
+            fail("execve");
+        }
+        say("ended well: %d", ended_well(pid));
+        exchange(fd, 5);
+    }
+}
+WITH_ECHO(images)
+
+int main(int argc, char **argv) {
+    if (argc > 2) {
+        exchange(atoi(argv[2]), 20);
+        return 0;
+    }
+    static const struct end_case cases[] = {CASE(names), CASE(vectors), CASE(prints), CASE(passes), CASE(asynchronous), CASE(submitted), CASE(standard), CASE(standard_by_dup),
+      CASE(numbers), CASE(waits), CASE(made), CASE(cloned), CASE(more_numbers), CASE(listens), CASE(images)};
+    return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}

@@ -42,7 +42,7 @@ cases!(transfer: messages, peek, waitall, peek_all, trunc, dontwait, timeouts, c
 cases!(ends: half, both_halves, read_half, wake_by_shutdown, close_after_write, unread, unread_rest, unread_exit, pipe,
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
 cases!(refused: dup3, dup2, close_range, shutdown, sendmmsg, disconnect, disconnect_full);
-cases!(strays: closed_by_stdio, closed_round, closed_round_last);
+cases!(strays: closed_by_stdio, closed_round, closed_round_last, made_anew);
 cases!(splice: half_closed, stalled, stalled_nonblocking, waits, narrow, into, proxy, stdio_half_closed, stdio_stalled);
 cases!(keeper: close, shutdown, exit, exec, linger);
 cases!(options: inquiry, stamps, stamps_late, zerocopy, peek_offset, peek_offset_before, unread, repair, encryption);
@@ -56,7 +56,8 @@ cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy,
 cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare,
     execl_bare, vfork_exec, vfork_exec_bare, exec_unread, exec_fails, pass, pass_keep, pass_known, pass_half_closed, pass_busy, pass_stalled, stdio, dprintf,
     stdio_later, close_all, dup2_high, few);
-cases!(round: names, vectors, prints, passes, asynchronous, submitted, standard, standard_by_dup, numbers, waits, made, cloned);
+cases!(round: names, vectors, prints, passes, asynchronous, submitted, standard, standard_by_dup, numbers, waits, made, cloned,
+    more_numbers, listens, images);
 cases!(unseen: crossing, silent, blocks, carried, acknowledged, edges, levels, room, tags);
 cases!(confine: strict, filter, by_number, receives, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,
     closed, unseen, accepts);

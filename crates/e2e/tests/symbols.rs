@@ -1,11 +1,12 @@
 //! The library exports the libc names that it interposes, and nothing else; and it interposes every function of the C library
-//! that takes a descriptor, unless there is a reason not to.
+//! that takes or makes a descriptor, and every system call that does by its number, unless there is a reason not to.
 
 use headwater_testkit::needs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use syscalls::Sysno;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/libheadwater")
@@ -43,8 +44,8 @@ fn the_list_of_dynamic_symbols_is_pinned() {
     );
 }
 
-/// Headers that declare functions which take descriptors.
-const HEADERS: &str = "aio.h dirent.h execinfo.h fcntl.h ftw.h mqueue.h netinet/in.h poll.h pty.h rpc/rpc.h sched.h spawn.h stdio.h \
+/// Headers that declare functions which take or make descriptors.
+const HEADERS: &str = "aio.h dirent.h execinfo.h fcntl.h ftw.h mntent.h mqueue.h netdb.h netinet/in.h poll.h pty.h rpc/rpc.h sched.h spawn.h stdio.h \
     stdlib.h sys/epoll.h sys/eventfd.h sys/fanotify.h sys/file.h sys/inotify.h sys/ioctl.h sys/mman.h sys/mount.h sys/pidfd.h \
     sys/select.h sys/sendfile.h sys/signalfd.h sys/socket.h sys/stat.h sys/statfs.h sys/statvfs.h sys/time.h sys/timerfd.h \
     sys/uio.h sys/wait.h sys/xattr.h termios.h unistd.h utmp.h";
@@ -199,6 +200,109 @@ fn every_function_that_takes_a_descriptor_is_interposed_or_has_a_reason_not_to_b
     assert!(both.is_empty(), "interposed after all: {both:?}");
 }
 
+/// Does this function make a descriptor, by its name and by what it returns? What only sounds so has its reason too.
+fn maker(declaration: &str) -> Option<&str> {
+    let (before, _) = declaration.split_once('(')?;
+    let name = before.trim().rsplit([' ', '*']).next()?;
+    let returns = before.trim().strip_suffix(name)?.trim();
+    let returns = returns.trim_start_matches("extern ");
+    let words = [
+        "open", "creat", "temp", "tmpf", "dup", "pipe", "socket", "accept", "init", "epoll", "pty",
+        "getpt", "_tty", "daemon", "rcmd", "rexec", "resvport", "fspick", "fsmount", "fd_",
+        "pidfd", "eventfd", "signalfd", "shm_", "clone",
+    ];
+    let file = ["FILE *", "__FILE *", "DIR *"].contains(&returns);
+    let number = ["int", "mqd_t", "pid_t", "__pid_t"].contains(&returns);
+    (file || number && words.iter().any(|w| name.contains(w))).then_some(name)
+}
+
+#[test]
+fn every_function_that_makes_a_descriptor_is_interposed_or_has_a_reason_not_to_be() {
+    needs!("binutils");
+    let text = dynamic_symbols(&libc_path());
+    let there: BTreeMap<&str, &str> = text
+        .lines()
+        .filter_map(|l| {
+            let mut words = l.split(' ');
+            let (name, kind, at) = (words.next()?, words.next()?, words.next()?);
+            matches!(kind, "T" | "W" | "i").then_some((name, at))
+        })
+        .map(|(name, at)| (name.split('@').next().unwrap_or(name), at))
+        .collect();
+    let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
+    let exported: BTreeSet<&str> = pinned.lines().collect();
+    let not_makers = reasons("not-makers.txt");
+    let reasons = reasons("not-interposed.txt");
+
+    let declared = declarations();
+    let declared: String = declared.split_whitespace().collect::<Vec<_>>().join(" ");
+    let makers: BTreeSet<&str> = declared.split([';', '{', '}']).filter_map(maker).collect();
+    for known in ["fopen", "opendir", "mkostemps64", "pidfd_open", "openpty"] {
+        assert!(
+            makers.contains(known),
+            "the headers are not understood: {known}"
+        );
+    }
+    let places: BTreeSet<&str> = makers
+        .iter()
+        .filter_map(|m| there.get(m).copied())
+        .collect();
+    let unexplained: BTreeSet<&str> = there
+        .iter()
+        .filter(|(name, at)| makers.contains(*name) || places.contains(*at))
+        .map(|(name, _)| *name)
+        .filter(|n| {
+            !exported.contains(n) && !not_makers.contains_key(*n) && !reasons.contains_key(*n)
+        })
+        .collect();
+    assert!(
+        unexplained.is_empty(),
+        "to be interposed, or to have a reason in crates/libheadwater/not-makers.txt: {unexplained:?}"
+    );
+    let both: Vec<&String> = not_makers
+        .keys()
+        .filter(|n| exported.contains(n.as_str()) || reasons.contains_key(*n))
+        .collect();
+    assert!(
+        both.is_empty(),
+        "interposed after all, or there twice: {both:?}"
+    );
+}
+
+#[test]
+fn every_system_call_by_number_is_served_or_has_a_reason_not_to_be() {
+    let text = std::fs::read_to_string(folder().join("src/round.rs")).unwrap();
+    let served: BTreeSet<&str> = text
+        .split("SYS_")
+        .skip(1)
+        .filter_map(|rest| {
+            rest.split(|c: char| !c.is_alphanumeric() && c != '_')
+                .next()
+        })
+        .collect();
+    let reasons = reasons("not-by-number.txt");
+    let all: BTreeSet<&str> = (0..Sysno::table_size())
+        .filter_map(Sysno::new)
+        .map(|nr| nr.name())
+        .collect();
+    let unexplained: Vec<&&str> = all
+        .iter()
+        .filter(|n| !served.contains(*n) && !reasons.contains_key(**n))
+        .collect();
+    assert!(
+        unexplained.is_empty(),
+        "to be served by src/round.rs, or to have a reason in crates/libheadwater/not-by-number.txt: {unexplained:?}"
+    );
+    let wrong: Vec<&String> = reasons
+        .keys()
+        .filter(|n| served.contains(n.as_str()) || !all.contains(n.as_str()))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "served after all, or no system call: {wrong:?}"
+    );
+}
+
 /// The words within the parentheses that `rest` begins inside of.
 fn words_within(rest: &str) -> impl Iterator<Item = &str> {
     let mut depth = 1;
@@ -217,7 +321,7 @@ fn every_export_is_called_on_a_small_stack_or_has_a_reason_not_to_be() {
     let text = programs.map(|f| std::fs::read_to_string(c.join(f)).unwrap());
     let text = text.concat();
     let callers = [
-        "DO(", "WORKS(", "INSIDE(", "MAKES(", "SETS(", "JUMPS(", "STARTS(",
+        "DO(", "WORKS(", "INSIDE(", "MAKES(", "SETS(", "JUMPS(", "STARTS(", "TRIES(",
     ];
     let called: BTreeSet<&str> = callers
         .iter()

@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_int, c_void};
 
 use headwater_sockets::life;
 
-use crate::{data, files, process, real, sockets, streams, variadic, wait};
+use crate::{data, files, makers, process, real, sockets, streams, variadic, wait};
 
 macro_rules! aliases {
     ($($name:ident = $module:ident :: $to:ident),* $(,)?) => {$(
@@ -42,6 +42,8 @@ aliases! {
     __sigaction = process::sigaction,
     _IO_popen = process::popen,
     _IO_fdopen = process::fdopen,
+    _IO_fopen = makers::fopen,
+    __setmntent = makers::setmntent,
 }
 
 #[unsafe(no_mangle)]

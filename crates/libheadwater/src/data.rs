@@ -12,7 +12,9 @@ use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
+use crate::files::fresh;
 use crate::passed::Passed;
+use crate::process::each_passed;
 use crate::{real, result, sctp, streams, wait};
 
 /// Defines a call on a descriptor by what it does for ours. A foreign one is passed on first, without the registers that the rest
@@ -329,46 +331,58 @@ unless_foreign! {
     }
 }
 
-unless_foreign! {
-    fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
-        no_stream!(fd);
-        if let Some(h) = sctp::at(fd) {
-            return sctp::recvmsg(h, msg, flags);
-        }
-        if table::socket(fd).is_none() || msg.is_null() {
-            return real::recvmsg(fd, msg, flags);
-        }
-        let v = match (*msg).msg_iovlen {
-            0 => &[],
-            n => match many((*msg).msg_iov, n) {
-                Some(v) => v,
-                None => return real::recvmsg(fd, msg, flags),
-            },
-        };
-        if is_negative((*msg).msg_name, (*msg).msg_namelen) {
-            return refuse(libc::EINVAL);
-        }
-        let by_kernel = Cell::new(false);
-        // By the kernel come control messages too.
-        let r = take(fd, v, flags, &|fd, v| {
-            by_kernel.set(true);
-            let mut own = *msg;
-            (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
-            let r = real::recvmsg(fd, &mut own, flags);
-            (*msg).msg_namelen = own.msg_namelen;
-            (*msg).msg_controllen = own.msg_controllen;
-            (*msg).msg_flags = own.msg_flags;
-            r
-        });
-        if r >= 0 && !by_kernel.get() {
-            (*msg).msg_namelen = 0;
-            (*msg).msg_controllen = 0;
-            (*msg).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
-        }
-        r
+/// What a foreign socket brings may be descriptors under numbers that we knew.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+    if !table::any_tracked() {
+        return real::recvmsg(fd, msg, flags);
     }
+    if table::lookup(fd).is_some() {
+        return recvmsg_known(fd, msg, flags);
+    }
+    let r = real::recvmsg(fd, msg, flags);
+    received(msg, r >= 0);
+    r
 }
 
+#[inline(never)]
+unsafe fn recvmsg_known(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+    no_stream!(fd);
+    if let Some(h) = sctp::at(fd) {
+        return sctp::recvmsg(h, msg, flags);
+    }
+    if table::socket(fd).is_none() || msg.is_null() {
+        return real::recvmsg(fd, msg, flags);
+    }
+    let v = match (*msg).msg_iovlen {
+        0 => &[],
+        n => match many((*msg).msg_iov, n) {
+            Some(v) => v,
+            None => return real::recvmsg(fd, msg, flags),
+        },
+    };
+    if is_negative((*msg).msg_name, (*msg).msg_namelen) {
+        return refuse(libc::EINVAL);
+    }
+    let by_kernel = Cell::new(false);
+    // By the kernel come control messages too.
+    let r = take(fd, v, flags, &|fd, v| {
+        by_kernel.set(true);
+        let mut own = *msg;
+        (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
+        let r = real::recvmsg(fd, &mut own, flags);
+        (*msg).msg_namelen = own.msg_namelen;
+        (*msg).msg_controllen = own.msg_controllen;
+        (*msg).msg_flags = own.msg_flags;
+        r
+    });
+    if r >= 0 && !by_kernel.get() {
+        (*msg).msg_namelen = 0;
+        (*msg).msg_controllen = 0;
+        (*msg).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
+    }
+    r
+}
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
     if !table::any_tracked() || msg.is_null() {
@@ -400,6 +414,16 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
     }
 }
 
+/// A message has come round us: descriptors in it are new.
+#[inline(always)]
+unsafe fn received(msg: *const msghdr, well: bool) {
+    if well && table::any_tracked() && !msg.is_null() && (*msg).msg_controllen > 0 {
+        each_passed(msg, |fd| {
+            fresh(fd);
+        });
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmmsg(
     fd: c_int,
@@ -412,7 +436,11 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         return sctp::recvmmsg(h, msgs, n, flags, timeout);
     }
     let Some(h) = table::socket(fd).filter(|_| n > 0) else {
-        return real::recvmmsg(fd, msgs, n, flags, timeout);
+        let r = real::recvmmsg(fd, msgs, n, flags, timeout);
+        for i in 0..r.max(0) as usize {
+            received(&raw const (*msgs.add(i)).msg_hdr, true);
+        }
+        return r;
     };
     if let Some(c) = conn::get(h) {
         let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;

@@ -310,6 +310,10 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     if r < 0 {
         return r;
     }
+    if matches!(cmd, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
+        note_dup(fd, fresh(r));
+        return r;
+    }
     if let Some(h) = table::lookup(fd) {
         match cmd {
             libc::F_GETFL if h.kind() == Kind::Stream => {
@@ -329,7 +333,6 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
                     life::needs_kernel(fd);
                 }
             }
-            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => note_dup(fd, fresh(r)),
             _ => {}
         }
     }

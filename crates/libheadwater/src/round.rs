@@ -1,8 +1,7 @@
 //! syscall(2): a call by number takes the way of the function of its name, if it concerns what we look after. All others are
 //! made as they are: the C library's functions make other calls than their names say.
 //!
-//! Numbers that take a descriptor and are not here act on it as a file (fstat, fchmod, flock, fsync, mmap, getdents64) or
-//! are for other kinds (timers, signals, inotify, keys, mounts), which the kernel tells from sockets by itself.
+//! Why a number is not here stands in `not-by-number.txt`; a test (symbols) goes through all that there are.
 
 #![expect(
     non_upper_case_globals,
@@ -17,7 +16,9 @@ use headwater_host::{process, sys};
 use headwater_sockets::life;
 use libc::*;
 
-use crate::{confine, data, files, process as ending, real, sockets, start, streams, uring, wait};
+use crate::{
+    confine, data, files, makers, process as ending, real, sockets, start, streams, uring, wait,
+};
 
 /// The arguments of a call, of which each takes as many as it has.
 struct Arguments([c_long; 6]);
@@ -54,6 +55,7 @@ pub unsafe extern "C-unwind" fn syscall(
         let served = moves_data(number, &arguments)
             .or_else(|| waits(number, &arguments))
             .or_else(|| changes(number, &arguments))
+            .or_else(|| makes(number, &arguments))
             .or_else(|| ends(number, &arguments));
         if let Some(result) = served {
             return result;
@@ -65,9 +67,9 @@ pub unsafe extern "C-unwind" fn syscall(
 unsafe fn moves_data(number: c_long, a: &Arguments) -> Option<c_long> {
     let known = match number {
         SYS_read | SYS_write | SYS_readv | SYS_writev | SYS_preadv2 | SYS_pwritev2 | SYS_sendto
-        | SYS_recvfrom | SYS_recvmsg | SYS_recvmmsg => a.is_known(0),
+        | SYS_recvfrom => a.is_known(0),
         // Descriptors may be in a message on any socket.
-        SYS_sendmsg | SYS_sendmmsg => table::any_tracked(),
+        SYS_sendmsg | SYS_sendmmsg | SYS_recvmsg | SYS_recvmmsg => table::any_tracked(),
         SYS_sendfile => a.is_known(0) || a.is_known(1),
         SYS_splice => a.is_known(0) || a.is_known(2),
         SYS_io_submit => {
@@ -228,11 +230,13 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
     let r = match number {
         SYS_close if a.is_known(0) => files::close(a.int(0)),
         SYS_close_range => files::close_range(a.0[0] as c_uint, a.0[1] as c_uint, a.0[2] as c_uint),
-        SYS_dup if a.is_known(0) => files::dup(a.int(0)),
+        SYS_dup => files::dup(a.int(0)),
         #[cfg(target_arch = "x86_64")]
         SYS_dup2 if a.is_known(0) || a.is_known(1) => files::dup2(a.int(0), a.int(1)),
         SYS_dup3 if a.is_known(0) || a.is_known(1) => files::dup3(a.int(0), a.int(1), a.int(2)),
-        SYS_fcntl if a.is_known(0) => files::fcntl(a.int(0), a.int(1), a.size(2)),
+        SYS_fcntl if a.is_known(0) || is_copy(a.int(1)) => {
+            files::fcntl(a.int(0), a.int(1), a.size(2))
+        }
         SYS_ioctl if a.is_known(0) => files::ioctl(a.int(0), a.0[1] as c_ulong, a.size(2)),
         #[cfg(target_arch = "x86_64")]
         SYS_open => streams::open(a.at(0), a.int(1), a.0[2] as mode_t),
@@ -243,8 +247,8 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
         SYS_socket => sockets::socket(a.int(0), a.int(1), a.int(2)),
         SYS_bind if a.is_known(0) => sockets::bind(a.int(0), a.at(1), a.0[2] as socklen_t),
         SYS_listen => sockets::listen(a.int(0), a.int(1)),
-        SYS_accept if a.is_known(0) => sockets::accept(a.int(0), a.at(1), a.at(2)),
-        SYS_accept4 if a.is_known(0) => sockets::accept4(a.int(0), a.at(1), a.at(2), a.int(3)),
+        SYS_accept => sockets::accept(a.int(0), a.at(1), a.at(2)),
+        SYS_accept4 => sockets::accept4(a.int(0), a.at(1), a.at(2), a.int(3)),
         SYS_connect => sockets::connect(a.int(0), a.at(1), a.0[2] as socklen_t),
         SYS_shutdown if a.is_known(0) => sockets::shutdown(a.int(0), a.int(1)),
         SYS_getsockname if a.is_known(0) => sockets::getsockname(a.int(0), a.at(1), a.at(2)),
@@ -258,6 +262,60 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
         _ => return None,
     };
     Some(r as c_long)
+}
+
+fn is_copy(command: c_int) -> bool {
+    matches!(command, F_DUPFD | F_DUPFD_CLOEXEC)
+}
+
+/// Descriptors of other kinds, which may have a number that was one of ours.
+unsafe fn makes(number: c_long, a: &Arguments) -> Option<c_long> {
+    match number {
+        #[cfg(target_arch = "x86_64")]
+        SYS_creat | SYS_eventfd | SYS_signalfd | SYS_inotify_init => {}
+        SYS_openat2
+        | SYS_memfd_create
+        | SYS_memfd_secret
+        | SYS_eventfd2
+        | SYS_timerfd_create
+        | SYS_signalfd4
+        | SYS_inotify_init1
+        | SYS_fanotify_init
+        | SYS_userfaultfd
+        | SYS_perf_event_open
+        | SYS_pidfd_open
+        | SYS_pidfd_getfd
+        | SYS_open_by_handle_at
+        | SYS_open_tree
+        | SYS_open_tree_attr
+        | SYS_fsopen
+        | SYS_fsmount
+        | SYS_fspick
+        | SYS_mq_open => {}
+        SYS_bpf if makes_by_bpf(a.0[0]) => {}
+        // With a flag it is a question for a version.
+        SYS_landlock_create_ruleset if a.0[2] == 0 => {}
+        SYS_socketpair => {
+            let r = makers::socketpair(a.int(0), a.int(1), a.int(2), a.at(3));
+            return Some(r as c_long);
+        }
+        _ => return None,
+    }
+    let [a, b, c, d, e, f] = a.0;
+    let r = real::syscall(number, a, b, c, d, e, f);
+    files::fresh(r as c_int);
+    Some(r)
+}
+
+/// Not in every C library's headers yet.
+const SYS_open_tree_attr: c_long = 467;
+
+/// The commands of enum bpf_cmd, `<linux/bpf.h>`, that make a descriptor: maps, programs, links and the like, new or by their ids.
+fn makes_by_bpf(command: c_long) -> bool {
+    matches!(
+        command,
+        0 | 5 | 7 | 13 | 14 | 17 | 18 | 19 | 28 | 30 | 32 | 33 | 36
+    )
 }
 
 /// Calls that end or copy the process, change its image or bind it.
@@ -276,12 +334,13 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
         SYS_fork => return Some(start::forking(|| real::syscall(number, 0, 0, 0, 0, 0, 0))),
         // Without memory in common it is a fork.
         SYS_clone if is_fork(a.0[0] as u64) && !process::is_borrowed() => {
-            let [a, b, c, d, e, f] = a.0;
-            return Some(start::forking(|| real::syscall(number, a, b, c, d, e, f)));
+            return Some(forked(number, a, a.0[0] as u64, a.at(2)));
         }
         SYS_clone3 if !a.at::<u64>(0).is_null() && is_fork(*a.at::<u64>(0)) => {
-            let [a, b, c, d, e, f] = a.0;
-            return Some(start::forking(|| real::syscall(number, a, b, c, d, e, f)));
+            // Flags, and the place of a descriptor of the child's: struct clone_args of `<linux/sched.h>`.
+            let [flags, place] = a.at::<[u64; 2]>(0).read_unaligned();
+            let place = core::ptr::with_exposed_provenance(place as usize);
+            return Some(forked(number, a, flags, place));
         }
         SYS_seccomp => {
             confine::seccomp(a.0[0] as c_ulong, a.0[1] as c_ulong, a.0[2] as c_ulong);
@@ -309,6 +368,16 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
         _ => return None,
     };
     Some(r as c_long)
+}
+
+/// A child by clone, and with it a descriptor that stands for it, if `flags` ask for one.
+unsafe fn forked(number: c_long, a: &Arguments, flags: u64, place: *const c_int) -> c_long {
+    let [a, b, c, d, e, f] = a.0;
+    let pid = start::forking(|| real::syscall(number, a, b, c, d, e, f));
+    if pid > 0 && flags & CLONE_PIDFD as u64 != 0 {
+        files::fresh(*place);
+    }
+    pid
 }
 
 fn is_fork(flags: u64) -> bool {

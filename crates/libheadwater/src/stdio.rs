@@ -52,6 +52,11 @@ unsafe fn tell_number(file: *mut c_void, fd: c_int) {
     }
 }
 
+/// A FILE's number, if it has one.
+pub unsafe fn number(file: *mut c_void) -> Option<c_int> {
+    (!file.is_null()).then(|| file.byte_add(NUMBER).cast::<c_int>().read())
+}
+
 /// A stream, an SCTP socket, or one of which something is left that the kernel does not have?
 fn is_ours(fd: c_int) -> bool {
     table::lookup(fd).is_some_and(|h| match h.kind() {

@@ -552,7 +552,7 @@ pub unsafe extern "C-unwind" fn __openat_2(dir: c_int, path: *const c_char, flag
     let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
     match ours.then(|| open_stream(path, flags)).flatten() {
         Some(r) => r,
-        None => real::__openat_2(dir, path, flags),
+        None => fresh(real::__openat_2(dir, path, flags)),
     }
 }
 

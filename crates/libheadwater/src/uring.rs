@@ -109,6 +109,7 @@ pub fn set_up(fd: c_long, params: *const Params) {
     if fd < 0 {
         return;
     }
+    crate::files::fresh(fd);
     // SAFETY: the kernel has filled it.
     let p = unsafe { &*params };
     let ring = Ring {
