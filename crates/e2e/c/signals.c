@@ -571,6 +571,70 @@ static void wrong_pointer_client(int fd) {
     }
 }
 
+/* A wrong pointer to a structure is EFAULT, or a fault of the program's own, whose handler jumps out of the call. Then nothing is held:
+ * another thread uses the connection, a fork comes through, and close ends it. */
+#define REFUSED(call)                                                                                                  \
+    do {                                                                                                               \
+        volatile int out_ = 1;                                                                                         \
+        if (sigsetjmp(out_of_fault, 1) == 0)                                                                           \
+            out_ = (call) < 0 && errno == EFAULT;                                                                      \
+        say("%s: %d", #call, out_);                                                                                    \
+        goes_on(fd);                                                                                                   \
+    } while (0)
+static void *uses(void *fd) {
+    send_noise(*(int *)fd, 0, 100);
+    recv_noise(*(int *)fd, 0, 100);
+    return NULL;
+}
+static void goes_on(int fd) {
+    pthread_t t;
+    must(-pthread_create(&t, NULL, uses, &fd));
+    pthread_join(t, NULL);
+    uses(&fd);
+}
+static void nothing(void) {}
+static void wrong_structure_server(int fd) {
+    char *wrong = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), buf[100];
+    struct msghdr within = {.msg_iov = (void *)wrong, .msg_iovlen = 2};
+    int ep = must(epoll_create1(0));
+    struct epoll_event e = {EPOLLIN, {.fd = fd}};
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    handle(SIGSEGV, leave_fault, SA_NODEFER);
+    for (int i = 0; i < 2; i++) {
+        REFUSED(readv(fd, (void *)wrong, 2));
+        REFUSED(writev(fd, (void *)wrong, 2));
+        REFUSED(recvmsg(fd, (void *)wrong, MSG_DONTWAIT));
+        REFUSED(sendmsg(fd, (void *)wrong, 0));
+        REFUSED(recvmsg(fd, &within, MSG_DONTWAIT));
+        REFUSED(sendmsg(fd, &within, 0));
+        REFUSED(sendmmsg(fd, (void *)wrong, 2, 0));
+        REFUSED(poll((void *)wrong, 3, 0));
+        REFUSED(ppoll((void *)wrong, 3, NULL, NULL));
+        REFUSED(select(fd + 1, (void *)wrong, NULL, NULL, NULL));
+        REFUSED(epoll_ctl(ep, EPOLL_CTL_MOD, fd, (void *)wrong));
+        REFUSED(getsockname(fd, (void *)buf, (void *)wrong));
+        REFUSED(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, wrong, sizeof(int)));
+        REFUSED(ioctl(fd, FIONREAD, wrong));
+        say("fork: %d", ends_by(nothing));
+    }
+    handle(SIGSEGV, SIG_DFL, 0);
+    close(ep);
+    shutdown(fd, SHUT_WR);
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+static void wrong_structure_client(int fd) {
+    char buf[100];
+    for (;;) {
+        ssize_t r = recv(fd, buf, 100, MSG_WAITALL);
+        if (r <= 0) {
+            say_result("end", r);
+            return;
+        }
+        send_all(fd, buf, r);
+    }
+}
+
 /* Default actions: of a child of vfork, whose memory is its parent's, and of a signal that a wait alone lets through. */
 static void resets(void) {
     if (vfork() == 0) {
@@ -623,4 +687,5 @@ static void defaults_client(int fd) {
 }
 
 CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(jump), CASE(jump_close), CASE(jump_inside), CASE(jump_busy), CASE(storm),
-      CASE(sigio), CASE(handlers), CASE(resethand), CASE(nodefer), CASE(wrong_pointer), CASE(defaults))
+      CASE(sigio), CASE(handlers), CASE(resethand), CASE(nodefer), CASE(wrong_pointer), CASE(wrong_structure),
+      CASE(defaults))

@@ -49,7 +49,7 @@ cases!(options: inquiry, stamps, stamps_late, zerocopy, peek_offset, peek_offset
 cases!(corners: times, limits, mmsg, flags, arrays, addresses, endings, sendfile, numbers, mark, inline, reset, asked, all);
 cases!(select: wide, exceptions);
 cases!(signals: eintr, restart, interrupt, partial, jump, jump_close, jump_inside, jump_busy, storm, sigio, handlers, resethand,
-    nodefer, wrong_pointer, defaults);
+    nodefer, wrong_pointer, wrong_structure, defaults);
 cases!(takeover: handler, close, file, shutdown);
 cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
     fork_busy);
