@@ -10,7 +10,7 @@
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::null_mut;
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sys;
 
 /// Tables of many pages, apart from all other zeroed data: the little that a process touches then stands on a page or two, each of
@@ -56,14 +56,15 @@ crate::large! {
     static mut ROOM: [u8; FIRST + PAGE] = [0; FIRST + PAGE];
 }
 
-/// Cut up where no other region is to be had; not touched before, so it costs nothing but addresses.
+/// Cut up where no other region is to be had, and as long as that is so; not touched before, so it costs nothing but addresses.
 #[repr(C, align(4096))]
 struct Reserve([u8; SPARE]);
 crate::large! {
     rarely:
     static mut RESERVE: Reserve = Reserve([0; SPARE]);
 }
-static RESERVE_TAKEN: AtomicBool = AtomicBool::new(false);
+/// Bytes of it.
+static RESERVE_TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Did the kernel give no memory when it was last asked?
 static SCARCE: AtomicBool = AtomicBool::new(false);
@@ -118,6 +119,8 @@ fn wanted(layout: Layout) -> usize {
 
 // SAFETY: blocks of a class are as large as its size, are aligned as `wanted` says, and are on one list at most.
 unsafe impl GlobalAlloc for Memory {
+    // In one place, where the tests that inject faults find it.
+    #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let size = wanted(layout);
         if size > LARGEST || layout.align() > PAGE {
@@ -262,7 +265,6 @@ fn cut(bytes: usize) -> *mut u8 {
         let taken = taken.next_multiple_of(bytes.min(PAGE));
         let whole = match base {
             _ if base == room() => FIRST,
-            _ if base == &raw mut RESERVE as usize => SPARE,
             _ => REGION,
         };
         let entered =
@@ -277,24 +279,14 @@ fn cut(bytes: usize) -> *mut u8 {
             }
             continue;
         }
-        let reserve = &raw mut RESERVE as *mut u8;
-        if base == reserve as usize {
-            // Whoever took it has not said so yet; nobody may take it again once it is replaced.
-            RESERVE_TAKEN.store(true, Ordering::Release);
-        }
         let region = map(REGION);
         if region.is_null() {
-            // Once: what is left of the region that was cut up before is lost.
-            if RESERVE_TAKEN.load(Ordering::Acquire) {
-                if CUT.load(Ordering::Acquire) == now {
-                    return region;
-                }
-                // Another thread has taken it since we looked.
-            } else if exchange(entered(reserve as usize, bytes)) {
-                RESERVE_TAKEN.store(true, Ordering::Release);
-                return reserve;
+            let spare = cut_reserve(bytes);
+            if spare.is_null() && CUT.load(Ordering::Acquire) != now {
+                // Another thread has got a region since we looked.
+                continue;
             }
-            continue;
+            return spare;
         }
         if exchange(entered(region as usize, bytes)) {
             return region;
@@ -302,6 +294,16 @@ fn cut(bytes: usize) -> *mut u8 {
         // SAFETY: just mapped, and nobody knows it.
         unsafe { unmap(region, REGION) };
     }
+}
+
+/// The same of the reserve; null: it has not so many left.
+fn cut_reserve(bytes: usize) -> *mut u8 {
+    let from = |taken: usize| taken.next_multiple_of(bytes.min(PAGE));
+    let room = |taken| Some(from(taken) + bytes).filter(|&end| end <= SPARE);
+    let before = RESERVE_TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
+    before.map_or(null_mut(), |taken| {
+        (&raw mut RESERVE).cast::<u8>().wrapping_add(from(taken))
+    })
 }
 
 fn map(bytes: usize) -> *mut u8 {
@@ -410,42 +412,75 @@ mod tests {
         }
     }
 
+    /// Lets the kernel give no more memory, or again.
+    fn limit(bytes: u64) {
+        let limit = libc::rlimit {
+            rlim_cur: bytes,
+            rlim_max: libc::RLIM_INFINITY,
+        };
+        // SAFETY: a valid limit.
+        unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) };
+    }
+
+    fn is_spare(block: *mut u8) -> bool {
+        let reserve = &raw const RESERVE as usize;
+        (reserve..reserve + SPARE).contains(&(block as usize))
+    }
+
+    /// Is the work's answer yes in a process of its own?
+    fn in_child(work: impl FnOnce() -> bool) {
+        // SAFETY: the child makes threads of its own at most, and leaves.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::_exit(!work() as i32);
+            }
+            let mut status = -1;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            assert_eq!(status, 0);
+        }
+    }
+
+    /// However often the kernel gives no memory for a moment.
+    #[test]
+    fn the_reserve_is_for_when_there_is_nothing_else() {
+        in_child(|| {
+            (0..2 * SPARE / REGION).all(|_| {
+                limit(0);
+                // What the last region has left.
+                let spare = (0..REGION / PAGE + FIRST / PAGE + 1).find_map(|_| {
+                    let block = cut(PAGE);
+                    (is_spare(block) || block.is_null()).then_some(block)
+                });
+                limit(libc::RLIM_INFINITY);
+                let mut more = (0..REGION / PAGE).map(|_| cut(PAGE));
+                spare.is_some_and(is_spare) && more.all(|b| !b.is_null() && !is_spare(b))
+            })
+        });
+    }
+
     /// Takes all that is left, by pages, as several threads do at once; false: was refused while there was more.
     fn takes_all(start: &std::sync::Barrier) -> bool {
         if start.wait().is_leader() {
-            let none = libc::rlimit {
-                rlim_cur: 0,
-                rlim_max: libc::RLIM_INFINITY,
-            };
-            // SAFETY: a valid limit.
-            unsafe { libc::setrlimit(libc::RLIMIT_AS, &none) };
+            limit(0);
         }
         start.wait();
         while !cut(PAGE).is_null() {}
-        let left = CUT.load(Ordering::Acquire);
-        let taken = (left & TAKEN) as usize * UNIT;
-        (left >> 28) as usize * PAGE == &raw const RESERVE as usize && taken + PAGE > SPARE
+        RESERVE_TAKEN.load(Ordering::Acquire) + PAGE > SPARE
     }
 
     #[test]
     fn no_thread_is_refused_while_there_is_a_reserve() {
         for _ in 0..100 {
-            // SAFETY: the child makes threads of its own, and leaves.
-            unsafe {
-                let child = libc::fork();
-                if child == 0 {
-                    let start = std::sync::Barrier::new(4);
-                    let all = std::thread::scope(|s| {
-                        [0; 4]
-                            .map(|_| s.spawn(|| takes_all(&start)))
-                            .map(|t| t.join())
-                    });
-                    libc::_exit(!all.iter().all(|all| matches!(all, Ok(true))) as i32);
-                }
-                let mut status = -1;
-                assert_eq!(libc::waitpid(child, &mut status, 0), child);
-                assert_eq!(status, 0);
-            }
+            in_child(|| {
+                let start = std::sync::Barrier::new(4);
+                let all = std::thread::scope(|s| {
+                    [0; 4]
+                        .map(|_| s.spawn(|| takes_all(&start)))
+                        .map(|t| t.join())
+                });
+                all.iter().all(|all| matches!(all, Ok(true)))
+            });
         }
     }
 
