@@ -17,7 +17,10 @@ static void exchange(int fd, int rounds) {
 }
 
 /* Enough for a way back, and for much more than that by it. */
-static void much(int fd) { exchange(fd, 10000); }
+#ifndef MUCH
+#define MUCH 10000
+#endif
+static void much(int fd) { exchange(fd, MUCH); }
 
 static void echo(int fd) {
     char buf[6400];
@@ -84,7 +87,7 @@ static void reads(int fd) {
         send_noise(fd, at, 5000);
         ended_well(start("read", fd));
         recv_noise(fd, at + 3000, 2000);
-        exchange(fd, 1000);
+        exchange(fd, MUCH / 10);
     }
     much(fd);
 }
@@ -94,7 +97,7 @@ static void writes(int fd) {
     for (int i = 0; i < 3; i++) {
         ended_well(start("write", fd));
         recv_noise(fd, 0, 3000);
-        exchange(fd, 1000);
+        exchange(fd, MUCH / 10);
     }
     much(fd);
 }
@@ -224,9 +227,9 @@ static void polled(int fd) {
     polled_exchange(fd, 100);
     for (int i = 0; i < 5; i++) {
         nothing(fd);
-        polled_exchange(fd, 1000);
+        polled_exchange(fd, MUCH / 10);
     }
-    polled_exchange(fd, 10000);
+    polled_exchange(fd, MUCH);
 }
 #define polled_peer echo
 
@@ -267,7 +270,7 @@ static void shared(int fd) {
     }
     close(p[0]);
     nothing(fd);
-    exchange(fd, 1000);
+    exchange(fd, MUCH / 10);
     nothing(fd);
     must(write(p[1], "", 1));
     ended_well(pid);

@@ -128,6 +128,9 @@ static void close_client(int fd) {
 }
 
 /* One thread sends a file while another takes the connection over by what it receives. */
+#ifndef FILES
+#define FILES 120
+#endif
 enum { PIECES = 60, PIECE = 700 };
 static void *sends_file(void *arg) {
     int fd = *(int *)arg, file = must(memfd_create("file", MFD_CLOEXEC));
@@ -142,7 +145,7 @@ static void *sends_file(void *arg) {
 }
 static void file_server(int fd) {
     serve_more();
-    for (int i = 0; i < 120; i++) {
+    for (int i = 0; i < FILES; i++) {
         int one = next_connection(1);
         char c;
         pthread_t t;
@@ -156,7 +159,7 @@ static void file_server(int fd) {
 }
 static void file_client(int fd) {
     find_server();
-    for (int i = 0; i < 120; i++) {
+    for (int i = 0; i < FILES; i++) {
         int one = next_connection(0);
         for (int k = 0; k < PIECES; k++) {
             recv_noise(one, k * PIECE, PIECE);

@@ -4,6 +4,9 @@
 //! through for the program, it passes to the C library. Of those that may fail ([`faults`]) the `n`th in all processes of the
 //! program is not made, and gives the error instead; with [`Plan::lasting`], so do all later ones of its kind, as where something
 //! has run out. With [`Plan::kills`] its process is killed there.
+//!
+//! With [`Plan::allocates`] it is the `n`th allocation, at which a breakpoint stops: it finds nothing in store, and gets nothing from
+//! the kernel; what comes after it does, unless that lasts.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -35,6 +38,8 @@ pub struct Plan {
     pub kills: bool,
     /// From that call on there is no memory to be had either, and nothing of what the library has in store is left.
     pub starved: Option<Starved>,
+    /// Allocations count instead of calls: [`Plan::starved`] for that one, or with [`Plan::lasting`] for all from there on.
+    pub allocates: bool,
 }
 
 impl Plan {
@@ -44,8 +49,14 @@ impl Plan {
         lasting: false,
         kills: false,
         starved: None,
+        allocates: false,
     };
 }
+
+/// In the place of a call's number.
+const ALLOCATION: i64 = -2;
+/// What a breakpoint's signal says (sigaction(2)).
+const SI_KERNEL: i32 = 0x80;
 
 /// A call that was made to fail.
 #[derive(Clone, Debug)]
@@ -63,7 +74,7 @@ pub struct Ran {
     pub status: Option<ExitStatus>,
     pub out: String,
     pub err: String,
-    /// Calls that may fail.
+    /// Calls that may fail, or allocations.
     pub calls: u64,
     pub fault: Option<Fault>,
     /// Signals that ended a process of it or would have.
@@ -115,6 +126,7 @@ pub fn run(
         fault: None,
         failed: 0,
         fatal: Vec::new(),
+        instruction: None,
     };
     let status = tracer.follow(pid, &watch);
     // Reaped above; this only forgets it.
@@ -175,6 +187,12 @@ struct Task {
     /// The call maps code.
     maps: bool,
     known: bool,
+    /// It does the instruction that the breakpoint is in place of.
+    stepping: bool,
+    /// It stopped at that before it was done.
+    again: bool,
+    /// Its allocation under way is the one that gets nothing.
+    starving: bool,
 }
 
 /// A traced process, by its first thread's number.
@@ -200,6 +218,8 @@ struct Tracer {
     /// How often it has come.
     failed: u64,
     fatal: Vec<i32>,
+    /// The first byte of what is at the breakpoint.
+    instruction: Option<u8>,
 }
 
 impl Tracer {
@@ -229,7 +249,10 @@ impl Tracer {
                 continue;
             }
             let signal = self.stopped(pid, word);
-            stop::go_on(pid, signal);
+            match self.tasks.get(&pid).is_some_and(|task| task.stepping) {
+                true => stop::step(pid),
+                false => stop::go_on(pid, signal),
+            }
         }
     }
 
@@ -240,6 +263,9 @@ impl Tracer {
             task.known = true;
             stop::trace_all(pid);
             // The first one's is of its exec, the others' are of the tracing.
+            return 0;
+        }
+        if self.plan.allocates && self.at_breakpoint(pid, word) {
             return 0;
         }
         match (libc::WSTOPSIG(word), word >> 16) {
@@ -285,6 +311,68 @@ impl Tracer {
         self.spaces.get_mut(&group)
     }
 
+    /// Where allocations are counted: was it one, or the step over the breakpoint?
+    fn at_breakpoint(&mut self, pid: i32, word: i32) -> bool {
+        let Some(starved) = self.plan.starved else {
+            return false;
+        };
+        let Some(base) = self.space(pid).filter(|s| s.text.is_some()).map(|s| s.base) else {
+            return false;
+        };
+        let is_trap = libc::WSTOPSIG(word) == libc::SIGTRAP && word >> 16 == 0;
+        let code = if is_trap { stop::code(pid) } else { 0 };
+        let task = self.tasks.entry(pid).or_default();
+        if task.stepping {
+            task.stepping = false;
+            task.again = code != libc::TRAP_TRACE;
+            starved.watch(pid, base, &mut self.instruction);
+            if code == libc::TRAP_TRACE {
+                return true;
+            }
+        }
+        let entry = starved.entry(base);
+        let Some((ip, sp)) = stop::pointers(pid).filter(|_| code == SI_KERNEL) else {
+            return false;
+        };
+        if ip != entry + 1 {
+            return false;
+        }
+        let counts = !std::mem::take(&mut task.again);
+        task.starving = false;
+        task.stepping = true;
+        stop::go_to(pid, entry);
+        starved.unwatch(pid, base, self.instruction);
+        self.calls += u64::from(counts);
+        if counts && self.calls == self.plan.at {
+            self.starve(pid, entry, sp);
+        }
+        true
+    }
+
+    /// Here is the allocation that gets nothing.
+    fn starve(&mut self, pid: i32, ip: u64, sp: u64) {
+        let (Some(starved), Some(space)) = (self.plan.starved, self.space(pid).cloned()) else {
+            return;
+        };
+        starved.take_all(pid, space.base);
+        let call = Call {
+            nr: ALLOCATION,
+            args: [0; 6],
+            ip: ip - space.base,
+            sp,
+        };
+        self.fault = Some(Fault {
+            call,
+            errno: libc::ENOMEM,
+            pid,
+            stack: stop::stack(pid, sp, space.text.unwrap_or_default(), space.base),
+        });
+        match self.plan.lasting {
+            true => self.space(pid).into_iter().for_each(|s| s.starving = true),
+            false => self.tasks.entry(pid).or_default().starving = true,
+        }
+    }
+
     fn at_call(&mut self, pid: i32) {
         match stop::at(pid) {
             stop::At::Entry(call) => self.entered(pid, call),
@@ -300,17 +388,22 @@ impl Tracer {
         let goes_on = failed
             .as_ref()
             .is_some_and(|f| self.failed < faults::times(&f.call, f.errno));
+        let text = self.space(pid).and_then(|space| space.text);
+        let inside = text.is_some_and(|(from, to)| (from..to).contains(&call.ip));
+        let mut failing = None;
+        if plan.allocates {
+            let task = self.tasks.entry(pid).or_default();
+            let freed = inside && call.nr == libc::SYS_munmap;
+            task.starving &= inside && memory::allocates(&call) || freed;
+            failing = (task.starving && !freed).then_some(libc::ENOMEM);
+        }
         let Some(space) = self.space(pid) else { return };
         if call.nr == libc::SYS_close || call.nr == libc::SYS_dup2 || call.nr == libc::SYS_dup3 {
             let last = if call.nr == libc::SYS_close { 0 } else { 1 };
             space.made.remove(&(call.args[last] as i32));
         }
-        let inside = space
-            .text
-            .is_some_and(|(from, to)| (from..to).contains(&call.ip));
-        let mut failing = None;
         let mut is_counted = false;
-        if inside {
+        if inside && !plan.allocates {
             let errors = faults::of(&call, &space.made);
             is_counted = plan.kills || !errors.is_empty();
             if !errors.is_empty() && counted + 1 == plan.at {
@@ -327,6 +420,7 @@ impl Tracer {
         let mut starving = space.starving;
         if let Some(starved) = &plan.starved
             && begins
+            && (plan.lasting || !plan.allocates)
             && space.text.is_some()
         {
             if !starving {
@@ -338,7 +432,6 @@ impl Tracer {
         }
         let maps = call.nr == libc::SYS_mmap && call.args[2] & libc::PROT_EXEC as u64 != 0;
         let base = space.base;
-        let text = space.text;
         let parent = space.shared_with.filter(|_| starving);
         if let Some(parent) = parent.and_then(|p| self.spaces.get_mut(&p)) {
             // The reserve is there once.
@@ -379,13 +472,15 @@ impl Tracer {
             stop::give(pid, -(errno as i64));
             return;
         }
-        let library = self.library.clone();
+        let (library, plan) = (self.library.clone(), self.plan);
+        let mut begun = None;
         let Some(space) = self.space(pid) else { return };
         if maps
             && space.text.is_none()
             && let Some((base, text)) = stop::text_of(pid, &library)
         {
             (space.base, space.text) = (base, Some(text));
+            begun = Some(base);
         }
         if let Some(call) = ours
             && result >= 0
@@ -398,6 +493,11 @@ impl Tracer {
             let of = of.copied().unwrap_or(call.nr);
             let made = faults::made(pid, &call, result);
             space.made.extend(made.into_iter().map(|fd| (fd, of)));
+        }
+        if plan.allocates
+            && let (Some(base), Some(starved)) = (begun, plan.starved)
+        {
+            starved.watch(pid, base, &mut self.instruction);
         }
     }
 }
@@ -426,7 +526,10 @@ impl Fault {
     pub fn describe(&self, library: &Path) -> String {
         let mut text = format!(
             "{} ({:#x}, {:#x}, {:#x}, {:#x}) of process {} fails with errno {}\n",
-            Sysno::new(self.call.nr as usize).map_or("a call", |nr| nr.name()),
+            match self.call.nr {
+                ALLOCATION => "an allocation",
+                nr => Sysno::new(nr as usize).map_or("a call", |nr| nr.name()),
+            },
             self.call.args[0],
             self.call.args[1],
             self.call.args[2],

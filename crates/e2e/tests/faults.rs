@@ -40,9 +40,9 @@ struct Work {
 }
 
 impl Work {
-    fn of_sockets(file: &str, case: &'static str) -> Work {
+    fn of_sockets(file: &str, case: &'static str, flags: &[&str]) -> Work {
         Work {
-            program: compile::program(file, &[]),
+            program: compile::program(file, flags),
             case,
             lab: Lab::new(Mode::Accelerated),
         }
@@ -104,6 +104,7 @@ fn plans(calls: u64, share: Option<u64>, chance: &mut Chance) -> Vec<Plan> {
         lasting: kind == 1,
         kills: false,
         starved: starved.filter(|_| kind == 2),
+        allocates: false,
     };
     let Some(some) = share else {
         let each = (1..=calls).flat_map(|at| [0, 1, 2].map(|kind| (at, kind)));
@@ -122,11 +123,12 @@ fn plans(calls: u64, share: Option<u64>, chance: &mut Chance) -> Vec<Plan> {
 /// Runs a program with one call after the other failing.
 fn survives(
     name: &str,
-    share: Option<u64>,
+    first: Plan,
+    plans: impl Fn(u64, &mut Chance) -> Vec<Plan>,
     run: impl Fn(&str, Plan) -> (Ran, Vec<stats::Line>),
     wrong: impl Fn(&Ran, &[stats::Line]) -> Option<String>,
 ) {
-    let (ran, lines) = run("first", Plan::NONE);
+    let (ran, lines) = run("first", first);
     let plain = wrong(&ran, &lines);
     assert!(
         plain.is_none() && ran.status.is_some_and(|s| s.success()),
@@ -134,7 +136,7 @@ fn survives(
     );
     let seed = chance::seed();
     let mut chance = Chance::new(seed);
-    let plans = plans(ran.calls, share, &mut chance);
+    let plans = plans(ran.calls, &mut chance);
     let mut failures = Vec::new();
     let mut told = Instant::now();
     for (i, &plan) in plans.iter().enumerate() {
@@ -157,21 +159,71 @@ fn survives(
     );
 }
 
-fn sockets_survive(file: &str, case: &'static str) {
-    let work = Work::of_sockets(file, case);
-    let native = work.natively();
-    // What a connection that can neither be carried nor go by the kernel alone counts: in an image that can't map its memory, or
-    // passed on where no process can be made that serves it.
-    let gives_up = match (file, case) {
+/// What it takes to build a program: what the test needs, and flags. Under a tracer each call takes long: so less is sent.
+fn built(file: &str) -> (&'static [&'static str], &'static [&'static str]) {
+    match file {
+        "uring" => (&["liburing-dev"], &["-O1", "-luring"]),
+        "takeover" => (&[], &["-O1", "-DFILES=6"]),
+        "comeback" => (&[], &["-O1", "-DMUCH=100"]),
+        _ => (&[], &[]),
+    }
+}
+
+/// What a connection that can neither be carried nor go by the kernel alone counts: in an image that can't map its memory, or passed
+/// on where no process can be made that serves it.
+fn gives_up(file: &str, case: &str) -> &'static str {
+    match (file, case) {
         ("exec", _) | (_, "exec") => "\"no-segment\"",
         (_, "pass" | "pass_busy") => "\"no-memory\"",
         _ => "",
-    };
+    }
+}
+
+fn sockets_survive(file: &str, case: &'static str, flags: &[&str]) {
+    let work = Work::of_sockets(file, case, flags);
+    let native = work.natively();
     survives(
         &format!("{file} {case}"),
-        share(),
+        Plan::NONE,
+        |calls, chance| plans(calls, share(), chance),
         |label, plan| work.run(label, plan),
-        |ran, lines| wrong(ran, lines, &native, gives_up),
+        |ran, lines| wrong(ran, lines, &native, gives_up(file, case)),
+    );
+}
+
+/// Which allocations get nothing: that one alone, or all from there on too.
+fn starvations(first: Plan, count: u64, share: Option<u64>, chance: &mut Chance) -> Vec<Plan> {
+    let with = |at, lasting| Plan {
+        at,
+        lasting,
+        ..first
+    };
+    assert!(count > 0, "no allocation is seen");
+    match share {
+        None => (1..=count)
+            .flat_map(|at| [false, true].map(|lasting| with(at, lasting)))
+            .collect(),
+        Some(some) => (0..some)
+            .map(|i| with(chance.number() % count + 1, i % 2 == 1))
+            .collect(),
+    }
+}
+
+fn allocations_survive(file: &str, case: &'static str) {
+    let (_, flags) = built(file);
+    let work = Work::of_sockets(file, case, flags);
+    let native = work.natively();
+    let first = Plan {
+        starved: Some(Starved::learn(&lab::library()).expect("the library has symbols")),
+        allocates: true,
+        ..Plan::NONE
+    };
+    survives(
+        &format!("{file} {case}, allocations"),
+        first,
+        |count, chance| starvations(first, count, share().map(|some| some.div_ceil(2)), chance),
+        |label, plan| work.run(label, plan),
+        |ran, lines| wrong(ran, lines, &native, gives_up(file, case)),
     );
 }
 
@@ -205,7 +257,8 @@ fn area_survives(suite: &str, name: &'static str, library: Library) {
             let run = || {
                 survives(
                     &format!("{suite} {name} {}", case.name()),
-                    share,
+                    Plan::NONE,
+                    |calls, chance| plans(calls, share, chance),
                     run,
                     wrong,
                 )
@@ -246,23 +299,53 @@ macro_rules! sockets {
         mod $file {
             $(#[test]
             fn $case() {
-                super::sockets_survive(stringify!($file), stringify!($case));
+                let (file, case) = (stringify!($file), stringify!($case));
+                let test = concat!(stringify!($file), "::", stringify!($case));
+                let (needed, flags) = super::built(file);
+                if headwater_testkit::are_there(needed, test) {
+                    super::sockets_survive(file, case, flags);
+                }
             })*
         }
     )*};
 }
 
 sockets! {
-    descriptors: fork, pass, pass_busy, exec, system;
+    descriptors: fork, pass, pass_busy, pass_half_closed, pass_stalled, spawn_bare, exec, system;
     epoll: level, edge, fork_set;
     poll: polls, selects;
     transfer: file, peek;
     splice: proxy;
     ends: half, unread_exit;
-    keeper: close, exec;
+    keeper: close, shutdown, exec;
     exec: unread, served;
-    confine: filter;
+    confine: filter, sets, shared;
     threads: duplex;
+    unseen: carried, room, silent;
+    takeover: file;
+    comeback: untouched_accepted, reads_connected, polled_accepted;
+    uring: sets, named, liburing;
+}
+
+/// An allocation gets nothing, between any two system calls.
+mod allocations {
+    macro_rules! starved {
+        ($($name:ident: $file:ident $case:ident),* $(,)?) => {
+            $(#[test]
+            fn $name() {
+                super::allocations_survive(stringify!($file), stringify!($case));
+            })*
+        };
+    }
+
+    starved! {
+        takeover: takeover file,
+        epoll: epoll level,
+        fork: descriptors fork,
+        pass: descriptors pass,
+        exec: exec unread,
+        keeper: keeper close,
+    }
 }
 
 macro_rules! areas {

@@ -5,6 +5,11 @@ use std::process::Command;
 
 use super::stop::{self, Call};
 
+/// As nm(1) writes it.
+const ENTRY: &str = " <headwater_host::memory::Memory as core::alloc::global::GlobalAlloc>::alloc";
+/// The instruction at which a thread stops.
+const STOP: u8 = 0xcc;
+
 /// Where the library's allocator keeps what it has, from the beginning of the library.
 #[derive(Clone, Copy, Debug)]
 pub struct Starved {
@@ -12,6 +17,8 @@ pub struct Starved {
     free: (u64, u64),
     /// The word that says what is cut up.
     cut: u64,
+    /// Where an allocation begins.
+    entry: u64,
 }
 
 impl Starved {
@@ -33,7 +40,32 @@ impl Starved {
         Some(Starved {
             free: (free.0, free.1 / 8),
             cut: find(" headwater_host::memory::CUT")?.0,
+            entry: find(ENTRY)?.0,
         })
+    }
+
+    /// Where allocations begin in a process whose library is at `base`.
+    pub fn entry(&self, base: u64) -> u64 {
+        base + self.entry
+    }
+
+    /// Puts a breakpoint there, or takes it away.
+    pub fn watch(&self, pid: i32, base: u64, instruction: &mut Option<u8>) {
+        let at = self.entry(base);
+        let Some(word) = stop::peek(pid, at) else {
+            return;
+        };
+        if word as u8 != STOP {
+            *instruction = Some(word as u8);
+        }
+        stop::poke(pid, at, word & !0xff | u64::from(STOP));
+    }
+
+    pub fn unwatch(&self, pid: i32, base: u64, instruction: Option<u8>) {
+        let at = self.entry(base);
+        if let (Some(word), Some(byte)) = (stop::peek(pid, at), instruction) {
+            stop::poke(pid, at, word & !0xff | u64::from(byte));
+        }
     }
 
     /// Takes everything that a process whose library is at `base` has in store.
@@ -50,6 +82,12 @@ impl Starved {
         };
         stop::poke(pid, cut, page << 28 | ((1 << 28) - 1));
     }
+}
+
+/// Does the call ask for memory, as the allocator does?
+pub fn allocates(call: &Call) -> bool {
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+    call.nr == libc::SYS_mmap && call.args[3] == flags && call.args[4] as i32 == -1
 }
 
 /// Does the call ask for memory?

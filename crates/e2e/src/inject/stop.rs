@@ -23,6 +23,8 @@ pub enum At {
 /// Where the words of `user_regs_struct` are that hold the call's number and its result.
 const ORIG_RAX: usize = 15 * 8;
 const RAX: usize = 10 * 8;
+/// And the one that says where it is.
+const RIP: usize = 16 * 8;
 
 pub fn trace_all(pid: i32) {
     let options = libc::PTRACE_O_TRACESYSGOOD
@@ -38,6 +40,36 @@ pub fn trace_all(pid: i32) {
 pub fn go_on(pid: i32, signal: i32) {
     // SAFETY: as above.
     unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, signal as usize) };
+}
+
+/// The next instruction only.
+pub fn step(pid: i32) {
+    // SAFETY: as above.
+    unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, pid, 0, 0) };
+}
+
+/// Why a thread got the signal at which it has stopped.
+pub fn code(pid: i32) -> i32 {
+    // SAFETY: all zeroes is valid, and the kernel fills it.
+    let mut info: libc::siginfo_t = unsafe { core::mem::zeroed() };
+    // SAFETY: info is writable.
+    unsafe { libc::ptrace(libc::PTRACE_GETSIGINFO, pid, 0, &mut info as *mut _) };
+    info.si_code
+}
+
+/// Its instruction and stack pointers.
+pub fn pointers(pid: i32) -> Option<(u64, u64)> {
+    // SAFETY: all zeroes is valid, and the kernel fills it.
+    let mut regs: libc::user_regs_struct = unsafe { core::mem::zeroed() };
+    // SAFETY: regs is writable.
+    let got = unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid, 0, &mut regs as *mut _) };
+    (got == 0).then_some((regs.rip, regs.rsp))
+}
+
+/// Where it goes on.
+pub fn go_to(pid: i32, ip: u64) {
+    // SAFETY: `pid` is stopped.
+    unsafe { libc::ptrace(libc::PTRACE_POKEUSER, pid, RIP, ip) };
 }
 
 /// The number that belongs to the event.
