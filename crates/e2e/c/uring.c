@@ -70,6 +70,7 @@ WITH_ECHO(later)
 /* A ring made by numbers alone. */
 struct own_ring {
     int fd;
+    unsigned flags, registered;
     unsigned *head, *tail, *mask, *array, *done, *come, *come_mask;
     struct io_uring_sqe *sqes;
     struct io_uring_cqe *cqes;
@@ -82,29 +83,58 @@ static void *map_ring(int fd, size_t n, off_t at) {
     return p;
 }
 
-static struct own_ring make_ring(void) {
-    struct io_uring_params p = {0};
-    struct own_ring r = {.fd = must(syscall(SYS_io_uring_setup, 8, &p))};
+/* Since Linux 6.6. */
+#ifndef IORING_SETUP_NO_SQARRAY
+#define IORING_SETUP_NO_SQARRAY (1U << 16)
+#endif
+
+static struct own_ring make_ring_of(unsigned flags) {
+    struct io_uring_params p = {.flags = flags};
+    struct own_ring r = {.fd = syscall(SYS_io_uring_setup, 8, &p), .flags = flags};
+    /* An older kernel. */
+    if (r.fd < 0 && flags != 0)
+        return make_ring_of(0);
+    must(r.fd);
     size_t sq = p.sq_off.array + p.sq_entries * 4, cq = p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe);
     char *at = map_ring(r.fd, sq > cq ? sq : cq, IORING_OFF_SQ_RING);
-    r.sqes = map_ring(r.fd, p.sq_entries * sizeof *r.sqes, IORING_OFF_SQES);
+    r.sqes = map_ring(r.fd, p.sq_entries * (flags & IORING_SETUP_SQE128 ? 128 : 64), IORING_OFF_SQES);
     r.head = (void *)(at + p.sq_off.head), r.tail = (void *)(at + p.sq_off.tail), r.mask = (void *)(at + p.sq_off.ring_mask);
     r.array = (void *)(at + p.sq_off.array), r.done = (void *)(at + p.cq_off.head), r.come = (void *)(at + p.cq_off.tail);
     r.come_mask = (void *)(at + p.cq_off.ring_mask), r.cqes = (void *)(at + p.cq_off.cqes);
     return r;
 }
 
-static int submit(struct own_ring *r, struct io_uring_sqe *sqe) {
+static struct own_ring make_ring(void) { return make_ring_of(0); }
+
+/* Puts a request behind the others, for the next call. */
+static void put(struct own_ring *r, struct io_uring_sqe *sqe) {
     unsigned at = *r->tail & *r->mask;
     sqe->user_data = 4711;
-    r->sqes[at] = *sqe, r->array[at] = at;
+    r->sqes[r->flags & IORING_SETUP_SQE128 ? at * 2 : at] = *sqe;
+    if (!(r->flags & IORING_SETUP_NO_SQARRAY))
+        r->array[at] = at;
     __atomic_store_n(r->tail, *r->tail + 1, __ATOMIC_RELEASE);
-    must(syscall(SYS_io_uring_enter, r->fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0L));
+}
+
+static void enter(struct own_ring *r, int n) {
+    unsigned flags = IORING_ENTER_GETEVENTS | (r->registered ? IORING_ENTER_REGISTERED_RING : 0);
+    if (r->flags & IORING_SETUP_SQPOLL)
+        flags |= IORING_ENTER_SQ_WAKEUP;
+    must(syscall(SYS_io_uring_enter, r->registered ? (int)r->registered - 1 : r->fd, n, n, flags, NULL, 0L));
+}
+
+static int result(struct own_ring *r) {
     struct io_uring_cqe c = r->cqes[*r->done & *r->come_mask];
     if (__atomic_load_n(r->come, __ATOMIC_ACQUIRE) == *r->done || c.user_data != 4711)
         fail("completion");
     __atomic_store_n(r->done, *r->done + 1, __ATOMIC_RELEASE);
     return c.res;
+}
+
+static int submit(struct own_ring *r, struct io_uring_sqe *sqe) {
+    put(r, sqe);
+    enter(r, 1);
+    return result(r);
 }
 
 static int change(struct own_ring *r, int ep, int op, int fd, struct epoll_event *e) {
@@ -119,8 +149,7 @@ static int waits(int ep, int timeout) {
 }
 
 /* Changes of a set, as libuv makes them: the connection stays carried, and the set says what it is to say. */
-static void sets_server(int fd) {
-    struct own_ring r = make_ring();
+static void sets_by(struct own_ring r, int fd) {
     struct epoll_event e = {EPOLLIN, {.u64 = 42}}, other = {EPOLLIN, {.u64 = 43}};
     int ep = must(epoll_create1(0)), ends[2];
     must(pipe(ends));
@@ -146,7 +175,275 @@ static void sets_server(int fd) {
     nonblocking(fd, 0);
     exchange(fd, 300);
 }
+static void sets_server(int fd) { sets_by(make_ring(), fd); }
 WITH_ECHO(sets)
+
+static void sets_wide_server(int fd) { sets_by(make_ring_of(IORING_SETUP_SQE128), fd); }
+WITH_ECHO(sets_wide)
+
+static void sets_in_order_server(int fd) { sets_by(make_ring_of(IORING_SETUP_NO_SQARRAY), fd); }
+WITH_ECHO(sets_in_order)
+
+/* Each of libuv's loops has a ring, of which some have not been used yet. */
+static void sets_of_many_server(int fd) {
+    make_ring();
+    struct own_ring r = make_ring();
+    make_ring();
+    sets_by(r, fd);
+}
+WITH_ECHO(sets_of_many)
+
+/* A child of fork goes on with its parent's ring, and a handler may be the first to submit. */
+static struct own_ring handled;
+static int handled_set, handled_fd, handled_said;
+static void on_signal(int s) {
+    (void)s;
+    struct epoll_event e = {EPOLLIN, {.u64 = 42}};
+    handled_said = change(&handled, handled_set, EPOLL_CTL_ADD, handled_fd, &e);
+}
+static void in_handler_server(int fd) {
+    handled = make_ring(), handled_set = must(epoll_create1(0)), handled_fd = fd;
+    say("quiet %d", waits(handled_set, 0));
+    static char room[8192];
+    stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    must(sigaltstack(&stack, NULL));
+    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+    must(sigaction(SIGUSR1, &act, NULL));
+    raise(SIGUSR1);
+    say("said %d", handled_said);
+    send_noise(fd, 0, 100);
+    say("told %d", waits(handled_set, 10000));
+    recv_noise(fd, 0, 100);
+    nonblocking(fd, 0);
+    exchange(fd, 300);
+}
+WITH_ECHO(in_handler)
+
+/* Threads that submit while others fork: no child hangs. */
+static volatile int forked_enough;
+static void *submits(void *arg) {
+    struct own_ring r = make_ring();
+    struct epoll_event e = {EPOLLIN, {.u64 = 42}};
+    int ep = must(epoll_create1(0)), fd = *(int *)arg;
+    while (!forked_enough) {
+        change(&r, ep, EPOLL_CTL_ADD, fd, &e);
+        change(&r, ep, EPOLL_CTL_DEL, fd, NULL);
+        struct io_uring_params p = {0};
+        close(must(syscall(SYS_io_uring_setup, 1, &p)));
+    }
+    return NULL;
+}
+static void forks_server(int fd) {
+    pthread_t t;
+    must(-pthread_create(&t, NULL, submits, &fd));
+    for (int i = 0; i < 40; i++) {
+        int status = -1;
+        pid_t pid = must(fork());
+        if (pid == 0) {
+            alarm(20);
+            struct own_ring r = make_ring();
+            struct io_uring_sqe nothing = {.opcode = IORING_OP_NOP};
+            _exit(submit(&r, &nothing));
+        }
+        must(waitpid(pid, &status, 0));
+        if (status != 0)
+            say("a child ends with %x", status), exit(1);
+    }
+    forked_enough = 1;
+    pthread_join(t, NULL);
+    exchange(fd, 100);
+}
+WITH_ECHO(forks)
+
+/* The kernel itself tells what a set has: what the program put there, never something of ours. */
+#define OP_EPOLL_WAIT 59
+static void set_waits_server(int fd) {
+    struct own_ring r = make_ring();
+    struct epoll_event e = {EPOLLIN, {.u64 = 42}}, told = {0, {0}};
+    int ep = must(epoll_create1(0));
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    say("quiet %d", waits(ep, 0));
+    exchange(fd, 10);
+    send_noise(fd, 0, 100);
+    await_bytes(fd, 100);
+    struct io_uring_sqe sqe = {.opcode = OP_EPOLL_WAIT, .fd = ep, .addr = (uintptr_t)&told, .len = 1};
+    int n = submit(&r, &sqe);
+    /* Since Linux 6.15. */
+    if (n == -EINVAL)
+        n = epoll_wait(ep, &told, 1, 10000);
+    say("told %d: %llu", n, (unsigned long long)told.data.u64);
+    recv_noise(fd, 0, 100);
+    send_noise(fd, 100, 100);
+    struct io_uring_sqe poll = {.opcode = IORING_OP_POLL_ADD, .fd = ep, .poll32_events = POLLIN};
+    say("polled %d", submit(&r, &poll));
+    say("told %d", waits(ep, 10000));
+    recv_noise(fd, 100, 100);
+    say("quiet %d", waits(ep, 0));
+    e.data.u64 = 43;
+    must(epoll_ctl(ep, EPOLL_CTL_MOD, fd, &e));
+    send_noise(fd, 200, 100);
+    say("told %d", waits(ep, 10000));
+    recv_noise(fd, 200, 100);
+    must(epoll_ctl(ep, EPOLL_CTL_DEL, fd, NULL));
+    exchange(fd, 10);
+}
+WITH_ECHO(set_waits)
+
+/* A close by the ring is one: the number is another's afterwards, and what was sent before arrives. */
+static void closes_server(int fd) {
+    struct own_ring r = make_ring();
+    char buf[100];
+    int copy = must(dup(fd));
+    struct io_uring_sqe close_copy = {.opcode = IORING_OP_CLOSE, .fd = copy};
+    say("closed %d", submit(&r, &close_copy));
+    say("again %d", submit(&r, &close_copy));
+    int ends[2];
+    must(pipe(ends));
+    say("the number is free %d", ends[0] == copy);
+    must(write(ends[1], "pipe", 4));
+    say("%.*s", (int)must(read(ends[0], buf, 100)), buf);
+    exchange(fd, 100);
+    send_noise(fd, sent, 1000);
+    recv_noise(fd, sent, 1000);
+    struct io_uring_sqe close_it = {.opcode = IORING_OP_CLOSE, .fd = fd};
+    say("closed %d", submit(&r, &close_it));
+    say_result("read", read(fd, buf, 100));
+}
+WITH_ECHO(closes)
+
+/* A chain: the close comes after what is sent. */
+static void chain_server(int fd) {
+    struct own_ring r = make_ring();
+    char buf[100];
+    exchange(fd, 10);
+    fill(buf, 0, 100);
+    struct io_uring_sqe send = {.opcode = IORING_OP_SEND, .fd = fd, .addr = (uintptr_t)buf, .len = 100, .flags = IOSQE_IO_LINK};
+    struct io_uring_sqe shut = {.opcode = IORING_OP_SHUTDOWN, .fd = fd, .len = SHUT_WR, .flags = IOSQE_IO_LINK};
+    struct io_uring_sqe last = {.opcode = IORING_OP_CLOSE, .fd = fd};
+    int kept = must(dup(fd));
+    put(&r, &send), put(&r, &shut), put(&r, &last);
+    enter(&r, 3);
+    say("sent %d", result(&r));
+    say("shut %d", result(&r));
+    say("closed %d", result(&r));
+    say_result("read", read(fd, buf, 100));
+    recv_noise(kept, 0, 100);
+    say_result("end", read(kept, buf, 100));
+}
+WITH_ECHO(chain)
+
+/* close(2) that no library sees. */
+static void close_round(int fd) {
+    long r;
+    __asm__ volatile("syscall" : "=a"(r) : "a"(SYS_close), "D"(fd) : "rcx", "r11", "memory");
+    must(r);
+}
+
+/* A number that the ring gives out, under which something else was known until it was closed round us. */
+static void accepts_server(int fd) {
+    struct own_ring r = make_ring();
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), copy = must(dup(fd)), status = -1;
+    exchange(fd, 10);
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        int young = connect_to(&at);
+        exchange(young, 40);
+        _exit(0);
+    }
+    close_round(copy);
+    struct io_uring_sqe accept = {.opcode = IORING_OP_ACCEPT, .fd = l};
+    int young = must(submit(&r, &accept));
+    say("the number is free %d", young == copy);
+    char buf[777];
+    for (int i = 0; i < 40; i++) {
+        recv_all(young, buf, 777);
+        send_all(young, buf, 777);
+    }
+    must(waitpid(pid, &status, 0));
+    say("status %x", status);
+    say_result("end", read(young, buf, 1));
+    exchange(fd, 100);
+}
+WITH_ECHO(accepts)
+
+/* Files that are registered, a ring that the kernel polls, and one that is registered itself: the requests are not seen. */
+static void moves(struct own_ring *r, int fd, int at, int flags) {
+    char buf[100];
+    for (int i = 0; i < 20; i++) {
+        fill(buf, i, 100);
+        struct io_uring_sqe send = {.opcode = IORING_OP_SEND, .fd = at, .addr = (uintptr_t)buf, .len = 100, .flags = flags};
+        say("sent %d", submit(r, &send));
+        for (int n = 0; n < 100;) {
+            struct io_uring_sqe recv = {.opcode = IORING_OP_RECV, .fd = at, .addr = (uintptr_t)(buf + n), .len = 100 - n, .flags = flags};
+            n += must(submit(r, &recv));
+        }
+        check(buf, i, 100);
+    }
+    exchange(fd, 10);
+}
+static void files_server(int fd) {
+    struct own_ring r = make_ring();
+    int files[2] = {-1, fd};
+    exchange(fd, 10);
+    must(syscall(SYS_io_uring_register, r.fd, IORING_REGISTER_FILES, files, 2));
+    moves(&r, fd, 1, IOSQE_FIXED_FILE);
+    must(syscall(SYS_io_uring_register, r.fd, IORING_UNREGISTER_FILES, NULL, 0));
+}
+WITH_ECHO(files)
+
+static void polled_server(int fd) {
+    exchange(fd, 10);
+    struct own_ring r = make_ring_of(IORING_SETUP_SQPOLL);
+    moves(&r, fd, fd, 0);
+}
+WITH_ECHO(polled)
+
+/* One that is there before the sockets are. */
+static void polled_first_server(int fd) {
+    struct own_ring r = make_ring_of(IORING_SETUP_SQPOLL);
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), status = -1;
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        int young = connect_to(&at);
+        exchange(young, 40);
+        _exit(0);
+    }
+    int young = must(accept(l, NULL, NULL));
+    char buf[777];
+    for (int i = 0; i < 20; i++) {
+        recv_all(young, buf, 777);
+        send_all(young, buf, 777);
+    }
+    for (int n = 0, k; n < 20 * 777; n += k) {
+        struct io_uring_sqe recv = {.opcode = IORING_OP_RECV, .fd = young, .addr = (uintptr_t)buf, .len = sizeof buf};
+        k = must(submit(&r, &recv));
+        send_all(young, buf, k);
+    }
+    must(waitpid(pid, &status, 0));
+    say("status %x", status);
+    exchange(fd, 10);
+}
+WITH_ECHO(polled_first)
+
+static void registered_server(int fd) {
+    struct own_ring r = make_ring();
+    struct io_uring_rsrc_update at = {.offset = -1U, .data = r.fd};
+    exchange(fd, 10);
+    if (syscall(SYS_io_uring_register, r.fd, IORING_REGISTER_RING_FDS, &at, 1) == 1)
+        r.registered = at.offset + 1;
+    moves(&r, fd, fd, 0);
+}
+WITH_ECHO(registered)
+
+/* A ring that the kernel refuses changes nothing. */
+static void refused_server(int fd) {
+    struct io_uring_params p = {.flags = IORING_SETUP_SQPOLL | IORING_SETUP_SQ_AFF, .sq_thread_cpu = 1 << 20};
+    say_result("a ring", syscall(SYS_io_uring_setup, 8, &p));
+    exchange(fd, 300);
+}
+WITH_ECHO(refused)
 
 /* A socket that is named goes to TCP, with what was on its way to it. */
 static void named_server(int fd) {
@@ -189,4 +486,6 @@ static void without_server(int fd) {
 }
 WITH_ECHO(without)
 
-CASES(CASE(liburing), CASE(later), CASE(sets), CASE(named), CASE(without))
+CASES(CASE(liburing), CASE(later), CASE(sets), CASE(sets_wide), CASE(sets_in_order), CASE(sets_of_many), CASE(in_handler), CASE(forks),
+      CASE(set_waits), CASE(closes), CASE(chain), CASE(accepts), CASE(files), CASE(polled), CASE(polled_first), CASE(registered), CASE(refused),
+      CASE(named), CASE(without))

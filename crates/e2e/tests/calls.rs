@@ -234,15 +234,35 @@ mod uring {
         )*};
     }
 
-    rings!(liburing, later, named);
+    rings!(
+        liburing,
+        later,
+        named,
+        set_waits,
+        closes,
+        chain,
+        accepts,
+        files,
+        polled,
+        polled_first,
+        registered
+    );
 
-    #[test]
-    fn sets() {
-        needs!("liburing-dev");
-        let lab = super::same("uring", "sets", &["-O1", "-luring"]);
-        let most = lab.lines().iter().map(|l| l.shm_tx).max();
-        assert!(most > Some(200_000), "{}", lab.lines_text());
+    /// The connection stays carried.
+    macro_rules! carried {
+        ($($case:ident: $bytes:expr),*) => {$(
+            #[test]
+            fn $case() {
+                needs!("liburing-dev");
+                let lab = super::same("uring", stringify!($case), &["-O1", "-luring"]);
+                let most = lab.lines().iter().map(|l| l.shm_tx).max();
+                assert!(most > Some($bytes), "{}", lab.lines_text());
+            }
+        )*};
     }
+
+    carried!(sets: 200_000, sets_wide: 200_000, sets_in_order: 200_000, sets_of_many: 200_000, in_handler: 200_000, forks: 60_000,
+        refused: 200_000);
 
     /// liburing comes with a module of the program, as something that nobody else sees.
     #[test]

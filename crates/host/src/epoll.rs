@@ -247,6 +247,28 @@ pub fn surrender(has_rest: impl Fn(Handle) -> bool) {
     for_sets(|set| set.surrender(&has_rest));
 }
 
+/// The program asks the kernel itself for what this set has to tell: its members, which `leave` leaves to the kernel, are registered
+/// as the program asked, now and later.
+pub fn leave(ep: i32, leave: impl Fn(i32)) {
+    leave_below(ep, &leave, MAX_NESTS);
+}
+
+/// The kernel's own bound for sets in sets.
+const MAX_NESTS: usize = 5;
+
+fn leave_below(ep: i32, leave: &dyn Fn(i32), depth: usize) {
+    let Some(set) = set_of(ep) else { return };
+    set.refused.store(1, Ordering::Relaxed);
+    for (fd, h) in table::entries().filter(|&(fd, _)| set.has(fd)) {
+        match h.kind() {
+            Kind::Socket => leave(fd),
+            Kind::Epoll if depth > 0 => leave_below(fd, leave, depth - 1),
+            _ => {}
+        }
+    }
+    set.make_plain();
+}
+
 #[unsafe(link_section = ".data")]
 static HELD: AtomicU32 = AtomicU32::new(0);
 #[unsafe(link_section = ".data")]

@@ -69,6 +69,12 @@ pub fn never_enable() {
     enable(false);
 }
 
+/// Are sockets that come from here on left to the kernel?
+#[inline]
+pub fn is_barred() -> bool {
+    NEVER.load(Ordering::Acquire)
+}
+
 /// Are sockets accelerated in this process?
 #[inline]
 pub fn enabled() -> bool {

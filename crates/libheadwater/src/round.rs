@@ -352,7 +352,7 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
         }
         SYS_io_uring_setup => {
             let params = a.at(1);
-            let r = uring::setting_up(params)
+            let r = uring::setting_up()
                 .unwrap_or_else(|| real::syscall(number, a.0[0], a.0[1], 0, 0, 0, 0));
             uring::set_up(r, params);
             return Some(r);

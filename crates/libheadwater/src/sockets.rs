@@ -1,6 +1,7 @@
 //! Calls that make and shape connections.
 
-use headwater_host::{board, process, table};
+use headwater_host::counters::Reason;
+use headwater_host::{board, counters, process, table};
 use headwater_sockets::life::Led;
 use headwater_sockets::options::Effect;
 use headwater_sockets::{life, options};
@@ -98,8 +99,12 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
         return sctp::listen(h, backlog);
     }
     // What takes long comes first: clients may be there as soon as the kernel listens.
-    let ours =
+    let mut ours =
         !process::is_confined() && start::wants_sockets() && life::is_tcp(fd) && start::sockets();
+    if ours && process::is_barred() {
+        counters::note(Reason::Uring);
+        ours = false;
+    }
     if ours {
         life::before_listening(fd);
     }
@@ -190,7 +195,10 @@ unsafe fn leads_to(fd: c_int, addr: *const sockaddr, len: socklen_t) -> Led {
     };
     // UDP and the like are no reason to begin.
     if start::has_sockets() || life::is_tcp(fd) && start::sockets() {
-        life::connecting(fd, to)
+        match life::connecting(fd, to) {
+            Led::Here if process::is_barred() => Led::Elsewhere(Reason::Uring),
+            led => led,
+        }
     } else {
         Led::Nowhere
     }

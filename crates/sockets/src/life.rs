@@ -99,6 +99,9 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
     if l.account().is_none() {
         l.set_account(account_of(on));
     }
+    if process::is_barred() {
+        return counters::fallback(Reason::Uring);
+    }
     let account = l.account();
     if account.is_some_and(|a| !worth::accepted(a)) {
         return counters::fallback(Reason::NotWorth);

@@ -115,7 +115,7 @@ print(count, bytes(sorted(letters)))
 ";
 
 /// libuv as the distribution has it. Debian 12's is 1.44, which waits by epoll alone; later ones have a ring for their changes of
-/// epoll sets: `connections_by_io_uring` of Node, and `sets` of `c/uring.c`.
+/// epoll sets: `connections_of_a_current_one` of Node, and `sets` of `c/uring.c`.
 #[test]
 fn libuv_echoes() {
     needs!("libuv1-dev");

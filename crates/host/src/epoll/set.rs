@@ -320,6 +320,26 @@ impl Set {
         }
     }
 
+    /// The same, and the set goes on knowing what is in it.
+    pub fn make_plain(&self) {
+        let mut inner = self.held();
+        for i in 0..inner.regs.len() {
+            let reg = inner.regs[i];
+            let Some(d) = reg.d else { continue };
+            if !reg.carried || !matches!(reg.h.kind(), Kind::Socket | Kind::Epoll) {
+                continue;
+            }
+            inner.surrender(i);
+            if !reg.parked && !reg.orphan {
+                let event = epoll_event {
+                    events: reg.events,
+                    u64: reg.data,
+                };
+                inner.insert(Reg::new(reg.fd, Some((reg.h, d)), &event));
+            }
+        }
+    }
+
     /// epoll_ctl(2) for a set we look after.
     ///
     /// # Safety
