@@ -4,6 +4,7 @@
 
 mod association;
 mod handed;
+mod handed_over;
 mod options;
 
 use std::ffi::CString;
@@ -25,6 +26,7 @@ use headwater_xti::netaddr::{Address, Family};
 
 pub use association::association;
 pub use handed::{Image, Variable};
+pub use handed_over::{frame, mailbox, stat};
 pub use options::Endpoints;
 
 /// SCTP packets by themselves.

@@ -201,3 +201,61 @@ fn inherited_endpoints() {
 fn inherited_sctp_sockets() {
     inherited(Variable::Sctp);
 }
+
+#[test]
+fn mailboxes() {
+    run_some(3000, headwater_fuzz::mailbox);
+}
+
+#[test]
+fn frames_of_children() {
+    run_some(20_000, |bytes| {
+        headwater_fuzz::frame(bytes);
+        // The length as it is, or about that.
+        let len = bytes.len() as u32 / 2 + u32::from(bytes.first().is_some_and(|b| *b > 250));
+        let head = [len.max(8), u32::from(bytes.len() as u8 % 20)];
+        let head = head.map(u32::to_ne_bytes).concat();
+        headwater_fuzz::frame(&[&head, bytes].concat())
+    });
+}
+
+#[test]
+fn names_of_processes() {
+    run(20_000, headwater_fuzz::stat);
+    headwater_fuzz::stat(b"a) R 1 (b");
+}
+
+/// Each body has a target, and what is built is what is there.
+#[test]
+fn targets_are_complete() {
+    let fuzz = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let read = |path: &str| std::fs::read_to_string(fuzz.join(path)).expect("a file of the tree");
+    let manifest = read("Cargo.toml");
+    let mut calls = String::new();
+    let mut targets = 0;
+    for entry in std::fs::read_dir(fuzz.join("fuzz_targets")).expect("a folder of the tree") {
+        let name = entry.expect("its names").file_name();
+        let name = name.to_str().expect("a name");
+        let line = format!("path = \"fuzz_targets/{name}\"");
+        assert!(manifest.contains(&line), "{name} is not built");
+        calls += &read(&format!("fuzz_targets/{name}"));
+        targets += 1;
+    }
+    assert_eq!(manifest.matches("[[bin]]").count(), targets);
+    let bodies = include_str!("../src/lib.rs");
+    let functions = bodies
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub fn ")?.split_once('('));
+    let others = [
+        "association",
+        "Image",
+        "Endpoints",
+        "ForeignBoard",
+        "frame",
+        "mailbox",
+        "stat",
+    ];
+    for name in functions.map(|(name, _)| name).chain(others) {
+        assert!(calls.contains(name), "{name} has no target");
+    }
+}

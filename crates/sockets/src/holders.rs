@@ -305,6 +305,12 @@ impl Process {
     }
 }
 
+/// Parent and beginning, out of the text of /proc/PID/stat.
+#[doc(hidden)]
+pub fn of_stat(text: &[u8]) -> Option<(i32, u64)> {
+    Process::parse(text).map(|p| (p.parent, p.began))
+}
+
 fn name<'a>(room: &'a mut [u8; 32], number: i32, rest: &str) -> Option<&'a CStr> {
     let mut text = sys::Cursor {
         buf: &mut room[..31],

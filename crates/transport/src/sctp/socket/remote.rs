@@ -30,7 +30,8 @@ mod link;
 mod owner;
 mod serving;
 mod verbs;
-mod wire;
+#[doc(hidden)]
+pub mod wire;
 
 pub use exec::{VARIABLE, inherit, save, spawned};
 pub use verbs::Remote;
