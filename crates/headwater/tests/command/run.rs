@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 
 use crate::installation::{Installation, stderr, stdout};
@@ -209,13 +210,20 @@ fn an_excluded_program_is_named_and_a_plain_one_is_not() {
 fn passes_on(signal: libc::c_int, name: &str) {
     let it = Installation::new();
     let script = format!("trap 'echo got; exit 9' {name}; echo ready; read line");
-    let mut child = it
-        .headwater(&["run", "--stats", "--", "sh", "-c", &script])
+    let mut command = it.headwater(&["run", "--stats", "--", "sh", "-c", &script]);
+    command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::null());
+    // Tests that are run by nohup(1) hand down that it is ignored, and a shell does not trap what was ignored when it began.
+    // SAFETY: signal(2) may be called between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            libc::signal(signal, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    let mut child = command.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
     send(&child, signal);
