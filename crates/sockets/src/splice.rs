@@ -44,10 +44,13 @@ impl Pipe {
         if moved != Ok(n) {
             self.give_up_own();
         }
+        if moved == Err(libc::ENOMEM) {
+            return self.put_little(from, n);
+        }
         moved
     }
 
-    /// There is no pipe to be had: a write of what a pipe that says that it has room takes at once.
+    /// There is no pipe to be had, or nothing to move by it: a write of what a pipe that says that it has room takes at once.
     fn put_little(&mut self, from: *const u8, n: usize) -> Result<usize, i32> {
         if !is(self.fd, libc::POLLOUT) {
             return Err(EAGAIN);
@@ -129,7 +132,8 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
     let v = c.view()?;
     v.publish_cpu();
     signal::begin_wait();
-    let mode = sys::fcntl(to, libc::F_GETFL, 0).unwrap_or(0);
+    // Where nobody tells, the call itself says what can't be: by the kernel alone it would skip what the ring holds.
+    let mode = sys::fcntl(to, libc::F_GETFL, 0).unwrap_or(libc::O_WRONLY);
     if mode & libc::O_ACCMODE == libc::O_RDONLY {
         // The kernel says so.
         return None;
