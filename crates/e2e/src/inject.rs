@@ -404,7 +404,7 @@ impl Tracer {
         }
         let mut is_counted = false;
         if inside && !plan.allocates {
-            let errors = faults::of(&call, &space.made);
+            let errors = faults::of(pid, &call, &space.made);
             is_counted = plan.kills || !errors.is_empty();
             if !errors.is_empty() && counted + 1 == plan.at {
                 failing = Some(errors[(plan.error % errors.len() as u64) as usize]);

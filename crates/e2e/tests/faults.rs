@@ -75,8 +75,14 @@ fn wrong(ran: &Ran, lines: &[stats::Line], native: &str, gives_up: &str) -> Opti
     let carried: u64 = lines.iter().map(|l| l.accelerated).sum();
     let reasons = |l: &stats::Line| !l.text.contains("\"fallback_reasons\":{}");
     let gives_up = !gives_up.is_empty() && lines.iter().any(|l| l.text.contains(gives_up));
-    if gives_up && ran.status.is_some_and(|s| s.code().is_some()) {
-        // Who can't have what is in the ring gets an error, and so does who waits for it.
+    if ran.err.contains("wrong byte") {
+        return Some("bytes are lost or doubled".to_string());
+    }
+    if lines.iter().any(|l| l.text.contains("\"panic\"")) {
+        return Some("a panic".to_string());
+    }
+    if gives_up && ran.fatal.is_empty() && ran.status.is_some_and(|s| s.code().is_some()) {
+        // Who can't have what is in the ring gets an error, and so does who waits for it: no other bytes, and an end.
         return None;
     }
     if !ran.status.is_some_and(|s| s.success()) || !ran.fatal.is_empty() {
@@ -84,9 +90,6 @@ fn wrong(ran: &Ran, lines: &[stats::Line], native: &str, gives_up: &str) -> Opti
     }
     if ran.out != native {
         return Some("says something else".to_string());
-    }
-    if lines.iter().any(|l| l.text.contains("\"panic\"")) {
-        return Some("a panic".to_string());
     }
     (carried == 0 && !lines.is_empty() && !lines.iter().any(reasons))
         .then(|| "not carried, and no reason counted".to_string())

@@ -16,7 +16,7 @@ pub type Made = HashMap<i32, i64>;
 
 /// The errors that a call of the library's may give where the program would have got none. Empty: it is not made to fail, since
 /// the kernel's can't (a write to a doorbell, getpid), or since it may be the program's own that is passed on by number.
-pub fn of(call: &Call, made: &Made) -> &'static [i32] {
+pub fn of(pid: i32, call: &Call, made: &Made) -> &'static [i32] {
     let fd = call.args[0] as i32;
     let ours = made.contains_key(&fd);
     let is_pair = made.get(&fd) == Some(&SYS_socketpair);
@@ -41,9 +41,17 @@ pub fn of(call: &Call, made: &Made) -> &'static [i32] {
         SYS_fcntl => match call.args[1] as i32 {
             F_DUPFD | F_DUPFD_CLOEXEC => &[EMFILE, EINVAL],
             F_ADD_SEALS | F_GET_SEALS => &[EPERM, EINVAL],
+            // A filter or a security module may forbid them. Of a connection F_GETFL always tells: nothing else says whether it blocks.
+            F_SETFL | F_SETFD => &[EPERM, EACCES],
+            F_GETFL if is_pipe(pid, fd) => &[EPERM, EACCES],
             F_SETLK | F_GETLK | F_OFD_SETLK | F_OFD_GETLK => &[ENOLCK, EAGAIN, EINTR],
             _ => &[],
         },
+        SYS_dup3 => &[EBUSY, EINTR, EMFILE],
+        SYS_splice if ours => &[ENOMEM, EAGAIN],
+        // One that only looks, at few descriptors, needs nothing; and what is ready goes before any signal.
+        SYS_ppoll if waits(pid, call) => &[ENOMEM, EINTR],
+        SYS_shmdt => &[EINVAL],
         SYS_flock => &[ENOLCK, EINTR],
         SYS_open | SYS_openat => &[EMFILE, ENOENT, EACCES, ENFILE],
         SYS_mkdirat | SYS_mkdir => &[EACCES, ENOSPC, EROFS],
@@ -68,7 +76,8 @@ pub fn of(call: &Call, made: &Made) -> &'static [i32] {
             (SOL_SOCKET, SO_ERROR) => &[],
             _ => &[ENOPROTOOPT, ENOBUFS],
         },
-        SYS_setsockopt if ours => &[ENOPROTOOPT, ENOMEM],
+        SYS_setsockopt => &[ENOPROTOOPT, ENOMEM],
+        // shutdown(2) fails where the connection has gone, of which the peer was told.
         SYS_getsockname | SYS_getpeername => &[ENOBUFS],
         SYS_ioctl => &[EINVAL],
         SYS_epoll_ctl if made.contains_key(&(call.args[2] as i32)) => &[ENOMEM, ENOSPC],
@@ -85,6 +94,17 @@ pub fn of(call: &Call, made: &Made) -> &'static [i32] {
 /// A doorbell's word: eight bytes; or one from a file of the kernel's, which may fail.
 fn is_bell(call: &Call) -> bool {
     call.args[2] == 8
+}
+
+fn is_pipe(pid: i32, fd: i32) -> bool {
+    let link = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
+    link.is_ok_and(|to| to.to_string_lossy().starts_with("pipe:"))
+}
+
+/// Is it a wait, with no limit or with one?
+fn waits(pid: i32, call: &Call) -> bool {
+    let word = |at: u64| stop::peek(pid, at).unwrap_or(0);
+    call.args[2] == 0 || word(call.args[2]) != 0 || word(call.args[2] + 8) != 0
 }
 
 /// Does what makes one fail for lack of something make the other fail too?
@@ -117,9 +137,10 @@ pub fn times(call: &Call, errno: i32) -> u64 {
     }
     let moves = matches!(
         call.nr,
-        SYS_sendmsg | SYS_sendto | SYS_recvmsg | SYS_recvfrom
+        SYS_sendmsg | SYS_sendto | SYS_recvmsg | SYS_recvfrom | SYS_ppoll | SYS_splice
     );
-    match moves && matches!(errno, EAGAIN | ENOBUFS | ENOMEM | ETOOMANYREFS) {
+    let passes = matches!(errno, EAGAIN | EINTR | ENOBUFS | ENOMEM | ETOOMANYREFS);
+    match moves && passes {
         true => 100,
         false => u64::MAX,
     }
