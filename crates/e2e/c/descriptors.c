@@ -215,7 +215,12 @@ static int receive(int over) {
                        .msg_controllen = sizeof control};
     int fd = -1;
     must(recvmsg(over, &m, 0));
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (c == NULL) {
+        errno = 0;
+        fail("nothing was passed");
+    }
+    memcpy(&fd, CMSG_DATA(c), sizeof(int));
     return fd;
 }
 /* Run as another image: takes a descriptor from its standard input and echoes. */
