@@ -50,7 +50,7 @@ const HEADERS: &str = "aio.h dirent.h execinfo.h fcntl.h ftw.h mntent.h mqueue.h
     sys/select.h sys/sendfile.h sys/signalfd.h sys/socket.h sys/stat.h sys/statfs.h sys/statvfs.h sys/time.h sys/timerfd.h \
     sys/uio.h sys/wait.h sys/xattr.h termios.h unistd.h utmp.h";
 
-/// The C library's headers as the compiler sees them.
+/// The C library's headers as the compiler sees them, in one line.
 fn declarations() -> String {
     let includes: String = HEADERS
         .split_whitespace()
@@ -74,7 +74,8 @@ fn declarations() -> String {
     drop(stdin);
     let output = cc.wait_with_output().expect("cc ends");
     assert!(output.status.success());
-    String::from_utf8(output.stdout).expect("ASCII")
+    let text = String::from_utf8(output.stdout).expect("ASCII");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Does this parameter name descriptors?
@@ -141,39 +142,51 @@ fn reasons(file: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Names and places of the functions among dynamic symbols.
+fn functions(symbols: &str) -> impl Iterator<Item = (&str, &str)> {
+    symbols.lines().filter_map(|l| {
+        let mut words = l.split(' ');
+        let (name, kind, at) = (words.next()?, words.next()?, words.next()?);
+        let name = name.split('@').next()?;
+        matches!(kind, "T" | "W" | "i").then_some((name, at))
+    })
+}
+
+/// The functions that are declared and of this kind; `known` are.
+fn among<'a>(
+    declared: &'a str,
+    kind: fn(&'a str) -> Option<&'a str>,
+    known: &[&str],
+) -> BTreeSet<&'a str> {
+    let found: BTreeSet<&str> = declared.split([';', '{', '}']).filter_map(kind).collect();
+    for name in known {
+        assert!(
+            found.contains(name),
+            "the headers are not understood: {name}"
+        );
+    }
+    found
+}
+
 #[test]
 fn every_function_that_takes_a_descriptor_is_interposed_or_has_a_reason_not_to_be() {
     needs!("binutils");
     let text = dynamic_symbols(&libc_path());
-    let functions: Vec<(&str, &str)> = text
-        .lines()
-        .filter_map(|l| {
-            let mut words = l.split(' ');
-            let (name, kind, at) = (words.next()?, words.next()?, words.next()?);
-            let name = name.split('@').next()?;
-            matches!(kind, "T" | "W" | "i").then_some((name, at))
-        })
-        .collect();
+    let functions: Vec<(&str, &str)> = functions(&text).collect();
     let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
     let exported: BTreeSet<&str> = pinned.lines().collect();
     let reasons = reasons("not-interposed.txt");
 
     let declared = declarations();
-    let declared: String = declared.split_whitespace().collect::<Vec<_>>().join(" ");
-    let takers: BTreeSet<&str> = declared.split([';', '{', '}']).filter_map(taker).collect();
-    for known in [
+    let known = [
         "read",
         "sendmmsg",
         "copy_file_range",
         "epoll_pwait2",
         "aio_read",
         "poll",
-    ] {
-        assert!(
-            takers.contains(known),
-            "the headers are not understood: {known}"
-        );
-    }
+    ];
+    let takers = among(&declared, taker, &known);
 
     let takes = |name: &str| {
         takers.contains(name) || takers.contains(plain(name)) || exported.contains(name)
@@ -220,29 +233,15 @@ fn maker(declaration: &str) -> Option<&str> {
 fn every_function_that_makes_a_descriptor_is_interposed_or_has_a_reason_not_to_be() {
     needs!("binutils");
     let text = dynamic_symbols(&libc_path());
-    let there: BTreeMap<&str, &str> = text
-        .lines()
-        .filter_map(|l| {
-            let mut words = l.split(' ');
-            let (name, kind, at) = (words.next()?, words.next()?, words.next()?);
-            matches!(kind, "T" | "W" | "i").then_some((name, at))
-        })
-        .map(|(name, at)| (name.split('@').next().unwrap_or(name), at))
-        .collect();
+    let there: BTreeMap<&str, &str> = functions(&text).collect();
     let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
     let exported: BTreeSet<&str> = pinned.lines().collect();
     let not_makers = reasons("not-makers.txt");
     let reasons = reasons("not-interposed.txt");
 
     let declared = declarations();
-    let declared: String = declared.split_whitespace().collect::<Vec<_>>().join(" ");
-    let makers: BTreeSet<&str> = declared.split([';', '{', '}']).filter_map(maker).collect();
-    for known in ["fopen", "opendir", "mkostemps64", "pidfd_open", "openpty"] {
-        assert!(
-            makers.contains(known),
-            "the headers are not understood: {known}"
-        );
-    }
+    let known = ["fopen", "opendir", "mkostemps64", "pidfd_open", "openpty"];
+    let makers = among(&declared, maker, &known);
     let places: BTreeSet<&str> = makers
         .iter()
         .filter_map(|m| there.get(m).copied())
