@@ -122,6 +122,34 @@ static void edges_client(int fd) {
     tell_peer();
 }
 
+/* One arrival is one edge, also where it comes while a new registration is looked at for the first time. */
+static void first_server(int fd) {
+    struct epoll_event e;
+    int told = 0, again = 0;
+    for (int i = 0; i < 400; i++) {
+        int inner = set_with(fd, EPOLLIN | (i % 2 ? EPOLLET : 0)), outer = set_with(inner, EPOLLIN | EPOLLET);
+        int set = i % 2 ? inner : outer;
+        tell_peer();
+        told += must(epoll_wait(set, &e, 1, 5000));
+        await_peer();
+        again += must(epoll_wait(set, &e, 1, 0));
+        recv_noise(fd, i * 100, 100);
+        close(outer), close(inner);
+    }
+    say("told: %d, again: %d", told, again);
+    tell_peer();
+}
+static void first_client(int fd) {
+    for (int i = 0; i < 400; i++) {
+        await_peer();
+        for (uint64_t until = now() + i % 20 * 500; now() < until;) {
+        }
+        send_noise(fd, i * 100, 100);
+        tell_peer();
+    }
+    await_peer();
+}
+
 /* Looking at a set takes nothing out of it that is told once. */
 static void once_server(int fd) {
     int inner = set_with(fd, EPOLLIN | EPOLLET), outer = set_with(inner, EPOLLIN);
@@ -388,4 +416,4 @@ static void crowd_client(int fd) {
     await_peer();
 }
 
-CASES(CASE(crowd), CASE(by_child), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(once), CASE(asleep))
+CASES(CASE(crowd), CASE(by_child), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))

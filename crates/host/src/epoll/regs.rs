@@ -659,7 +659,7 @@ impl Inner {
         let d = reg.descriptor();
         let is_edge = reg.events & ET != 0;
         // First: what comes while we look is an edge that is still to be told.
-        let (edges, by_kernel) = match is_edge {
+        let (mut edges, mut by_kernel) = match is_edge {
             true => (d.edges(reg.h), d.kernel_arrivals(reg.h)),
             false => Default::default(),
         };
@@ -675,6 +675,11 @@ impl Inner {
         }
         // What has come counts even if it was taken since.
         let known = reg.reported.0 != u64::MAX;
+        if !known && ready != 0 {
+            // The first time all that is there is one edge: what came between those two looks is told now, and is none later.
+            (edges, by_kernel) = (d.edges(reg.h), d.kernel_arrivals(reg.h));
+            ready = d.ready(reg.h, reg.want());
+        }
         let came = edges.0 != reg.reported.0 || came_by_kernel && known;
         let arrived = reg.want() & !OUT != 0 && came;
         if arrived && known && !kernel && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h)
