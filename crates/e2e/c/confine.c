@@ -357,5 +357,125 @@ static void accepts_client(int fd) {
 }
 FED(accepts)
 
+/* A filter for all threads (SECCOMP_FILTER_FLAG_TSYNC), while another one waits: that goes on by its own call. */
+enum { MUCH = 16 << 20 };
+enum way { RECV, READ, READV, RECVMSG, ALL, LOOK, WRITE, WRITEV, ROOM, POLL, PPOLL, SELECT, PSELECT, SET, IN_TIME, SET_IN_TIME, SELECT_IN_TIME };
+static struct other {
+    enum way way;
+    int call, fd, set;
+} other;
+
+static int waits_as(const struct other *o) {
+    static char buf[64], much[MUCH];
+    struct pollfd p = {o->fd, POLLIN, 0}, room = {o->fd, POLLOUT, 0};
+    struct timespec t = {20, 0};
+    struct timeval v = {20, 0}, soon = {0, 400000};
+    struct iovec iov = {buf, sizeof buf}, all = {much, sizeof much};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    struct epoll_event e;
+    fd_set in;
+    FD_ZERO(&in);
+    FD_SET(o->fd, &in);
+    switch (o->way) {
+    case RECV: return recv(o->fd, buf, sizeof buf, 0) == 50;
+    case READ: return read(o->fd, buf, sizeof buf) == 50;
+    case READV: return readv(o->fd, &iov, 1) == 50;
+    case RECVMSG: return recvmsg(o->fd, &m, 0) == 50;
+    case ALL: return recv(o->fd, buf, 50, MSG_WAITALL) == 50;
+    case LOOK: return recv(o->fd, buf, sizeof buf, MSG_PEEK) == 50;
+    case WRITE: return write(o->fd, much, sizeof much) == sizeof much;
+    case WRITEV: return writev(o->fd, &all, 1) == sizeof much;
+    case ROOM: return poll(&room, 1, -1) == 1 && room.revents == POLLOUT;
+    case POLL: return poll(&p, 1, -1) == 1 && p.revents == POLLIN;
+    case PPOLL: return ppoll(&p, 1, &t, NULL) == 1 && p.revents == POLLIN;
+    /* Linux says how much of the time is left. */
+    case SELECT: return select(o->fd + 1, &in, NULL, NULL, &v) == 1 && FD_ISSET(o->fd, &in) && v.tv_sec < 20 && v.tv_sec > 10;
+    case PSELECT: return pselect(o->fd + 1, &in, NULL, NULL, &t, NULL) == 1 && FD_ISSET(o->fd, &in);
+    case SET: return epoll_wait(o->set, &e, 1, -1) == 1 && e.data.u32 == 77;
+    case IN_TIME: return poll(&p, 1, 400) == 0;
+    case SET_IN_TIME: return epoll_wait(o->set, &e, 1, 400) == 0;
+    case SELECT_IN_TIME: return select(o->fd + 1, &in, NULL, NULL, &soon) == 0 && !FD_ISSET(o->fd, &in);
+    }
+    return 0;
+}
+static void *waits(void *unused) {
+    (void)unused;
+    int right = waits_as(&other);
+    inline_call(SYS_write, 1, (long)(right ? "right\n" : "wrong\n"), 6);
+    inline_call(SYS_exit_group, !right, 0, 0);
+    return NULL;
+}
+static void wait_beside(int fd, enum way way, int call) {
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = 77};
+    other = (struct other){way, call, fd, must(epoll_create1(0))};
+    must(epoll_ctl(other.set, EPOLL_CTL_ADD, fd, &e));
+    struct sock_fprog p = filter_of(LIST(SYS_write, SYS_futex, SYS_pause, SYS_restart_syscall, call));
+    pthread_t t;
+    must(pthread_create(&t, NULL, waits, NULL));
+    usleep(100000);
+    must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    must(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p));
+    tell_peer();
+    for (;;)
+        inline_call(SYS_pause, 0, 0, 0);
+}
+static void late_server(int fd) {
+    await_peer();
+    usleep(100000);
+    send_noise(fd, 0, 50);
+    char c;
+    say_result("after", recv(fd, &c, 1, 0));
+}
+#define BESIDE(name, way, call)                                                                                        \
+    static void name##_server(int fd) { late_server(fd); }                                                            \
+    static void name##_client(int fd) { wait_beside(fd, way, call); }
+#define NEVER(name, way, call)                                                                                         \
+    static void name##_server(int fd) { char c; await_peer(); say_result("after", recv(fd, &c, 1, 0)); }               \
+    static void name##_client(int fd) { wait_beside(fd, way, call); }
+static void reader_server(int fd) {
+    static char buf[1 << 16];
+    long all = 0, n;
+    await_peer();
+    usleep(100000);
+    while ((n = read(fd, buf, sizeof buf)) > 0)
+        all += n;
+    say("read: %d", n == 0 && all >= 100000);
+}
+static void fill_it(int fd) {
+    char buf[1000] = {0};
+    nonblocking(fd, 1);
+    while (write(fd, buf, sizeof buf) > 0) {
+    }
+    nonblocking(fd, 0);
+}
+#define WRITES(name, way, call)                                                                                        \
+    static void name##_server(int fd) { reader_server(fd); }                                                          \
+    static void name##_client(int fd) { wait_beside(fd, way, call); }
+WRITES(beside_write, WRITE, SYS_write)
+WRITES(beside_writev, WRITEV, SYS_writev)
+static void beside_room_server(int fd) { reader_server(fd); }
+static void beside_room_client(int fd) {
+    fill_it(fd);
+    wait_beside(fd, ROOM, SYS_poll);
+}
+BESIDE(beside_recv, RECV, SYS_recvfrom)
+BESIDE(beside_read, READ, SYS_read)
+BESIDE(beside_readv, READV, SYS_readv)
+BESIDE(beside_recvmsg, RECVMSG, SYS_recvmsg)
+BESIDE(beside_all, ALL, SYS_recvfrom)
+BESIDE(beside_look, LOOK, SYS_recvfrom)
+BESIDE(beside_poll, POLL, SYS_poll)
+BESIDE(beside_ppoll, PPOLL, SYS_ppoll)
+BESIDE(beside_select, SELECT, SYS_pselect6)
+BESIDE(beside_pselect, PSELECT, SYS_pselect6)
+BESIDE(beside_set, SET, SYS_epoll_wait)
+NEVER(beside_poll_in_time, IN_TIME, SYS_poll)
+NEVER(beside_set_in_time, SET_IN_TIME, SYS_epoll_wait)
+NEVER(beside_select_in_time, SELECT_IN_TIME, SYS_pselect6)
+
 CASES(CASE(strict), CASE(filter), CASE(by_number), CASE(receives), CASE(across), CASE(waitall), CASE(polls), CASE(selects), CASE(sets),
-      CASE(shared), CASE(bystander), CASE(descriptors), CASE(busy), CASE(closed), CASE(unseen), CASE(accepts))
+      CASE(shared), CASE(bystander), CASE(descriptors), CASE(busy), CASE(closed), CASE(unseen), CASE(accepts),
+      CASE(beside_recv), CASE(beside_read), CASE(beside_readv), CASE(beside_recvmsg), CASE(beside_all),
+      CASE(beside_look), CASE(beside_write), CASE(beside_writev), CASE(beside_room), CASE(beside_poll),
+      CASE(beside_ppoll), CASE(beside_select), CASE(beside_pselect), CASE(beside_set),
+      CASE(beside_poll_in_time), CASE(beside_set_in_time), CASE(beside_select_in_time))

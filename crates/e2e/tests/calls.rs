@@ -60,7 +60,7 @@ cases!(round: names, vectors, prints, passes, asynchronous, submitted, standard,
     more_numbers, listens, images);
 cases!(unseen: crossing, silent, blocks, carried, acknowledged, edges, levels, room, tags);
 cases!(confine: strict, filter, by_number, receives, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,
-    closed, unseen, accepts);
+    closed, unseen, accepts, beside_recv, beside_read, beside_readv, beside_recvmsg, beside_all, beside_look, beside_write, beside_writev, beside_room, beside_poll, beside_ppoll, beside_select, beside_pselect, beside_set, beside_poll_in_time, beside_set_in_time, beside_select_in_time);
 
 /// Why a reader was told of a reset stands in its line.
 #[test]

@@ -18,6 +18,7 @@ use libc::epoll_event;
 pub use set::Sets;
 use set::{Set, Tells};
 
+use crate::poll::Confined;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
 use crate::{next, process, sys};
@@ -135,7 +136,7 @@ pub struct Timeout {
     pub exact: bool,
 }
 
-/// epoll_wait(2) and its relatives.
+/// epoll_wait(2) and its relatives. An error: it is the kernel's set, for as long as is left of the time.
 ///
 /// # Safety
 /// `events` is writable for `max` entries; `mask` is null or valid.
@@ -145,13 +146,11 @@ pub unsafe fn wait(
     max: i32,
     timeout: Timeout,
     mask: *const libc::sigset_t,
-) -> Option<i32> {
-    let set = set_of(ep)?;
-    if max <= 0 {
-        return None;
-    }
+) -> Result<i32, Confined> {
+    let own = Confined { left: timeout.ns };
+    let set = set_of(ep).filter(|_| max > 0).ok_or(own)?;
     let out = core::slice::from_raw_parts_mut(events, max as usize);
-    Some(set.wait(out, timeout, mask))
+    set.wait(out, timeout, mask)
 }
 
 /// The connection behind `h` and `fd` was just taken over: its registrations get their bell.
@@ -238,6 +237,7 @@ pub fn duplicated_set(h: Handle, fd: i32) {
 
 /// In the child of a fork: sets it inherited take no new carried connections, since the parent may share them.
 pub fn in_child() {
+    crate::sleeps::in_child();
     for_sets(|set| set.inherited());
 }
 

@@ -6,7 +6,7 @@
 //!   board         listeners and offers of all processes of the user
 //!   shared, seats memory that they share, and whose slots in it are whose
 //!   signal        handlers wrapped, so that none runs inside a locked section
-//!   process       identity, sections
+//!   process       identity, sections; sleeps: the threads in waits of ours
 //!   hidden        the library's own descriptors; handed: those that an earlier image has left
 //!   image         what an exec is about to start
 //!   unwinder      what panics need, loaded when something is carried
@@ -33,6 +33,7 @@ pub mod seats;
 pub mod select;
 pub mod shared;
 pub mod signal;
+pub mod sleeps;
 pub mod sys;
 pub mod table;
 pub mod thread;

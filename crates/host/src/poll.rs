@@ -10,7 +10,7 @@ use libc::{pollfd, sigset_t};
 
 use crate::sync::{Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
-use crate::{idle, next, signal, sys};
+use crate::{idle, next, signal, sleeps, sys};
 
 /// Sets up to this size are handled on the stack.
 pub(crate) const SMALL: usize = 64;
@@ -62,13 +62,26 @@ pub fn concerns(fds: &[pollfd]) -> bool {
     table::any_tracked() && fds.iter().any(|p| tracked(p.fd).is_some())
 }
 
+/// The process is confined: the program's own call is to go on, for as long as is left of the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Confined {
+    pub left: Option<u64>,
+}
+
 /// ppoll(2) with a timeout in nanoseconds. Returns what poll returns, with errno set.
 ///
 /// # Safety
 /// `mask` is null or valid.
-pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
+pub unsafe fn poll(
+    fds: &mut [pollfd],
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+) -> Result<i32, Confined> {
     signal::begin_wait_for_any();
-    wait(fds, timeout, mask)
+    let own = |p: &pollfd| table::lookup(p.fd).is_none_or(|h| h.kind() == Kind::Socket);
+    let told = wait_unless(fds, timeout, mask, |fds| fds.iter().all(own));
+    sleeps::end();
+    told
 }
 
 /// As [`poll`], within a call that has begun its wait itself: EINTR by a handler that does not end that one means to look again.
@@ -76,34 +89,49 @@ pub unsafe fn poll(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset
 /// # Safety
 /// As [`poll`].
 pub unsafe fn wait(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
+    let told = wait_unless(fds, timeout, mask, |_| false);
+    sleeps::end();
+    told.unwrap_or(0)
+}
+
+/// Where the process is confined, and `kernels` says that the kernel knows all of the set, it may wait no longer here.
+unsafe fn wait_unless(
+    fds: &mut [pollfd],
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+    kernels: impl Fn(&[pollfd]) -> bool,
+) -> Result<i32, Confined> {
     let deadline = timeout.map(|t| sys::now().saturating_add(t));
     loop {
         let ready = look(fds);
         if ready > 0 {
             let due = has_stream(fds) || Shown::is_due(fds);
-            return if due { ready + look_kernel(fds) } else { ready };
+            return Ok(if due { ready + look_kernel(fds) } else { ready });
         }
         if timeout == Some(0) {
-            return look_kernel(fds);
+            return Ok(look_kernel(fds));
         }
         if spin(fds) == Outcome::Ready {
             if signal::interrupted() {
                 next::set_errno(libc::EINTR);
-                return -1;
+                return Ok(-1);
             }
             let ready = look(fds) + look_kernel(fds);
             if ready > 0 {
-                return ready;
+                return Ok(ready);
             }
         }
-        idle::about_to_sleep();
         let left = deadline.map(|d| d.saturating_sub(sys::now()));
+        if !sleeps::begin() && kernels(fds) {
+            return Err(Confined { left });
+        }
+        idle::about_to_sleep();
         let result = sleep(fds, left, mask);
         if result != 0 || left == Some(0) {
-            return result;
+            return Ok(result);
         }
         if deadline.is_some_and(|d| sys::now() >= d) {
-            return 0;
+            return Ok(0);
         }
     }
 }
@@ -204,34 +232,36 @@ unsafe fn sleep(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t)
         let mut who = [Handle::FOREIGN; SMALL];
         return sleep_with(fds, &mut who[..fds.len()], &mut kernel, timeout, mask);
     }
-    with_room(2 * fds.len(), EMPTY, |kernel| {
+    let slept = with_room(2 * fds.len(), EMPTY, |kernel| {
         with_room(fds.len(), Handle::FOREIGN, |who| {
             sleep_with(fds, who, kernel, timeout, mask)
         })
-    })
+    });
+    slept.flatten().unwrap_or(-1)
 }
 
-/// Runs `f` with a list that is too long for the stack. Whoever leaves a wait inside for good leaves the list too.
-pub(crate) unsafe fn with_room<T: Copy>(
+/// Runs `f` with a list that is too long for the stack. Whoever leaves a wait inside for good leaves the list too. `None`: there is
+/// no memory, as errno says.
+pub(crate) unsafe fn with_room<T: Copy, R>(
     count: usize,
     empty: T,
-    f: impl FnOnce(&mut [T]) -> i32,
-) -> i32 {
+    f: impl FnOnce(&mut [T]) -> R,
+) -> Option<R> {
     let Ok(layout) = core::alloc::Layout::array::<T>(count) else {
         next::set_errno(libc::ENOMEM);
-        return -1;
+        return None;
     };
     let room = std::alloc::alloc(layout) as *mut T;
     if room.is_null() {
         next::set_errno(libc::ENOMEM);
-        return -1;
+        return None;
     }
     for i in 0..count {
         room.add(i).write(empty);
     }
     let result = f(core::slice::from_raw_parts_mut(room, count));
     std::alloc::dealloc(room as *mut u8, layout);
-    result
+    Some(result)
 }
 
 /// `who` gets the handles of `fds`: a number may be another connection's when the wait is over.

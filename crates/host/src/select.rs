@@ -9,7 +9,7 @@ use core::slice;
 
 use libc::{fd_set, pollfd, sigset_t};
 
-use crate::poll::{self, EMPTY, SMALL, with_room};
+use crate::poll::{self, Confined, EMPTY, SMALL, with_room};
 use crate::sync::{AtomicI32, Ordering};
 use crate::{next, process, sys, table};
 
@@ -148,14 +148,15 @@ pub unsafe fn select(
     sets: [*mut fd_set; 3],
     timeout: Option<u64>,
     mask: *const sigset_t,
-) -> i32 {
+) -> Result<i32, Confined> {
     let count = members(nfds, sets.map(<*mut fd_set>::cast_const)).count();
     if count <= SMALL {
         select_with(nfds, sets, timeout, mask, &mut [EMPTY; SMALL])
     } else {
-        with_room(count, EMPTY, |list| {
+        let room = with_room(count, EMPTY, |list| {
             select_with(nfds, sets, timeout, mask, list)
-        })
+        });
+        room.unwrap_or(Ok(-1))
     }
 }
 
@@ -178,7 +179,7 @@ unsafe fn select_with(
     timeout: Option<u64>,
     mask: *const sigset_t,
     list: &mut [pollfd],
-) -> i32 {
+) -> Result<i32, Confined> {
     let mut n = 0;
     for (p, fd) in list
         .iter_mut()
@@ -194,11 +195,11 @@ unsafe fn select_with(
         n += 1;
     }
     let list = &mut list[..n];
-    let bits = match wait(list, timeout, mask) {
+    let bits = match wait(list, timeout, mask)? {
         Ok(bits) => bits,
         Err(errno) => {
             next::set_errno(errno);
-            return -1;
+            return Ok(-1);
         }
     };
     for (i, set) in sets.iter().enumerate().filter(|(_, set)| !set.is_null()) {
@@ -210,7 +211,7 @@ unsafe fn select_with(
             words[word] |= bit;
         }
     }
-    bits
+    Ok(bits)
 }
 
 /// Waits until a bit is to be told; how many are. poll(2) tells what no set asks for, too: the end of a descriptor that is
@@ -219,40 +220,40 @@ unsafe fn wait(
     list: &mut [pollfd],
     timeout: Option<u64>,
     mask: *const sigset_t,
-) -> Result<i32, i32> {
+) -> Result<Result<i32, i32>, Confined> {
     let deadline = timeout.map(|t| sys::now().saturating_add(t));
     let mut left = timeout;
     loop {
-        if poll::poll(list, left, mask) < 0 {
-            return Err(next::errno());
+        if poll::poll(list, left, mask)? < 0 {
+            return Ok(Err(next::errno()));
         }
         if list.iter().any(|p| p.revents & libc::POLLNVAL != 0) {
-            return Err(libc::EBADF);
+            return Ok(Err(libc::EBADF));
         }
         let told = |p: &pollfd| (0..3).filter(|&i| holds(p, i)).count() as i32;
         let bits = list.iter().map(told).sum();
         left = deadline.map(|d| d.saturating_sub(sys::now()));
         if bits > 0 || left == Some(0) {
-            return Ok(bits);
+            return Ok(Ok(bits));
         }
         // Those that have ended would be told again at once.
         for p in list.iter_mut().filter(|p| p.revents != 0) {
             p.fd = !p.fd;
         }
-        let beside = poll::poll(
-            list,
-            Some(left.map_or(BESIDE_ENDED, |l| l.min(BESIDE_ENDED))),
-            mask,
-        );
+        let bound = left.map_or(BESIDE_ENDED, |l| l.min(BESIDE_ENDED));
+        let beside = match poll::poll(list, Some(bound), mask) {
+            Ok(beside) => beside,
+            Err(_) => return Err(Confined { left }),
+        };
         for p in list.iter_mut().filter(|p| p.fd < 0) {
             p.fd = !p.fd;
         }
         if beside < 0 {
-            return Err(next::errno());
+            return Ok(Err(next::errno()));
         }
         left = deadline.map(|d| d.saturating_sub(sys::now()));
         if beside == 0 && left == Some(0) {
-            return Ok(0);
+            return Ok(Ok(0));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_int, c_ulong};
 
-use headwater_host::{counters, process, signal, table};
+use headwater_host::{counters, process, signal, sleeps, table};
 use headwater_sockets::{confine, life};
 use headwater_transport::endpoint;
 use headwater_transport::sctp::socket::face;
@@ -20,7 +20,7 @@ pub unsafe extern "C-unwind" fn prctl(
 ) -> c_int {
     if option == libc::PR_SET_SECCOMP {
         let filter = a == libc::SECCOMP_MODE_FILTER as c_ulong;
-        confining(filter, b);
+        confining(filter, b, false);
     }
     real::prctl(option, a, b, c, d)
 }
@@ -28,14 +28,21 @@ pub unsafe extern "C-unwind" fn prctl(
 /// The arguments of seccomp(2), which has no function.
 pub fn seccomp(operation: c_ulong, flags: c_ulong, args: c_ulong) {
     match operation as u32 {
-        libc::SECCOMP_SET_MODE_STRICT if flags == 0 && args == 0 => confining(false, 0),
-        libc::SECCOMP_SET_MODE_FILTER => confining(true, args),
+        libc::SECCOMP_SET_MODE_STRICT if flags == 0 && args == 0 => confining(false, 0, false),
+        libc::SECCOMP_SET_MODE_FILTER => {
+            confining(true, args, flags & libc::SECCOMP_FILTER_FLAG_TSYNC != 0)
+        }
         _ => {}
     }
 }
 
-/// Before a filter, or strict mode, is set. Without a filter it is but a question what the kernel supports.
-fn confining(by_filter: bool, filter: c_ulong) {
+/// How long a call of ours may last without a sleep, and how long those are waited for that sleep.
+const NO_SLEEP: u64 = 1_000_000;
+const SLEEPERS: u64 = 200_000_000;
+
+/// Before a filter, or strict mode, is set; `for_all`: for all threads, not for this one alone. Without a filter it is but a question
+/// what the kernel supports.
+fn confining(by_filter: bool, filter: c_ulong, for_all: bool) {
     if by_filter && filter == 0 || !process::present() || process::is_borrowed() {
         return;
     }
@@ -47,7 +54,12 @@ fn confining(by_filter: bool, filter: c_ulong) {
     counters::write_line("confined");
     signal::stop_watching();
     counters::reset();
+    let any = table::any_tracked();
     confine::forget();
+    if for_all && any {
+        confine::wake_all();
+        sleeps::await_none(NO_SLEEP, SLEEPERS);
+    }
     headwater_host::next::set_errno(errno);
 }
 

@@ -410,7 +410,12 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
         return refuse(libc::EINVAL);
     }
     match many((*msg).msg_iov, (*msg).msg_iovlen) {
-        Some(v) => give(fd, v, flags, &|fd, _| real::sendmsg(fd, msg, flags)),
+        Some(v) => give(fd, v, flags, &|fd, v| {
+            let mut msg = *msg;
+            msg.msg_iov = v.as_ptr().cast_mut();
+            msg.msg_iovlen = v.len() as _;
+            real::sendmsg(fd, &msg, flags)
+        }),
         None => real::sendmsg(fd, msg, flags),
     }
 }

@@ -16,6 +16,17 @@ fn from_ms(timeout: c_int) -> Option<u64> {
     (timeout >= 0).then(|| timeout as u64 * 1_000_000)
 }
 
+/// Up to the next millisecond.
+fn to_ms(left: Option<u64>) -> c_int {
+    left.map_or(-1, |ns| {
+        ns.div_ceil(1_000_000).min(c_int::MAX as u64) as c_int
+    })
+}
+
+fn address<T>(value: &Option<T>) -> *const T {
+    value.as_ref().map_or(core::ptr::null(), |v| v)
+}
+
 fn in_ms(timeout: c_int) -> epoll::Timeout {
     epoll::Timeout {
         ns: from_ms(timeout),
@@ -66,8 +77,12 @@ pub unsafe fn select_concerns(n: c_int, sets: [*const fd_set; 3]) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int {
     match ours(fds, n) {
-        Some(set) => confine::poll(fds, set.len(), || real::poll(fds, n, 0))
-            .unwrap_or_else(|| polling::poll(set, from_ms(timeout), core::ptr::null())),
+        Some(set) => confine::poll(fds, set.len(), || real::poll(fds, n, 0)).unwrap_or_else(|| {
+            match polling::poll(set, from_ms(timeout), core::ptr::null()) {
+                Ok(told) => told,
+                Err(own) => poll(fds, n, to_ms(own.left)),
+            }
+        }),
         None => real::poll(fds, n, timeout),
     }
 }
@@ -80,10 +95,16 @@ pub unsafe extern "C-unwind" fn ppoll(
     mask: *const sigset_t,
 ) -> c_int {
     match ours(fds, n) {
-        Some(set) if !is_wrong(timeout) => {
-            confine::poll(fds, set.len(), || real::ppoll(fds, n, &NOW, mask))
-                .unwrap_or_else(|| polling::poll(set, from_timespec(timeout), mask))
-        }
+        Some(set) if !is_wrong(timeout) => confine::poll(fds, set.len(), || {
+            real::ppoll(fds, n, &NOW, mask)
+        })
+        .unwrap_or_else(|| match polling::poll(set, from_timespec(timeout), mask) {
+            Ok(told) => told,
+            Err(own) => {
+                let left = own.left.map(sys::timespec);
+                ppoll(fds, n, address(&left), mask)
+            }
+        }),
         _ => real::ppoll(fds, n, timeout, mask),
     }
 }
@@ -136,7 +157,23 @@ pub unsafe extern "C-unwind" fn select(
         .as_ref()
         .map(|t| Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64));
     let begun = sys::now();
-    let result = selecting::select(n, [r, w, e], within.map(in_ns), core::ptr::null());
+    let told = selecting::select(n, [r, w, e], within.map(in_ns), core::ptr::null());
+    let result = match told {
+        Ok(told) => told,
+        Err(own) => {
+            let to_timeval = |ns: u64| timeval {
+                tv_sec: (ns / 1_000_000_000) as _,
+                tv_usec: (ns % 1_000_000_000).div_ceil(1000) as _,
+            };
+            let mut left = own.left.map(to_timeval);
+            let at = left.as_mut().map_or(core::ptr::null_mut(), |t| t as *mut _);
+            let told = select(n, r, w, e, at);
+            if let Some(left) = left {
+                *timeout = left;
+            }
+            return told;
+        }
+    };
     if let Some(within) = within {
         // Linux leaves the time that was not slept.
         let left = within.saturating_sub(Duration::from_nanos(sys::now() - begun));
@@ -159,8 +196,15 @@ pub unsafe extern "C-unwind" fn pselect(
     if !selecting::concerns(n, [r, w, e]) || is_wrong(timeout) {
         return real::pselect(n, r, w, e, timeout, mask);
     }
-    confine::select(n, r, || real::pselect(n, r, w, e, &NOW, mask))
-        .unwrap_or_else(|| selecting::select(n, [r, w, e], from_timespec(timeout), mask))
+    confine::select(n, r, || real::pselect(n, r, w, e, &NOW, mask)).unwrap_or_else(|| {
+        match selecting::select(n, [r, w, e], from_timespec(timeout), mask) {
+            Ok(told) => told,
+            Err(own) => {
+                let left = own.left.map(sys::timespec);
+                pselect(n, r, w, e, address(&left), mask)
+            }
+        }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -208,9 +252,9 @@ pub unsafe extern "C-unwind" fn epoll_wait(
     timeout: c_int,
 ) -> c_int {
     match epoll::wait(ep, events, max, in_ms(timeout), core::ptr::null()) {
-        Some(n) => n,
-        None => confine::epoll(ep, events, max, || real::epoll_wait(ep, events, max, 0))
-            .unwrap_or_else(|| real::epoll_wait(ep, events, max, timeout)),
+        Ok(n) => n,
+        Err(own) => confine::epoll(ep, events, max, || real::epoll_wait(ep, events, max, 0))
+            .unwrap_or_else(|| real::epoll_wait(ep, events, max, to_ms(own.left))),
     }
 }
 
@@ -223,11 +267,11 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
     mask: *const sigset_t,
 ) -> c_int {
     match epoll::wait(ep, events, max, in_ms(timeout), mask) {
-        Some(n) => n,
-        None => confine::epoll(ep, events, max, || {
+        Ok(n) => n,
+        Err(own) => confine::epoll(ep, events, max, || {
             real::epoll_pwait(ep, events, max, 0, mask)
         })
-        .unwrap_or_else(|| real::epoll_pwait(ep, events, max, timeout, mask)),
+        .unwrap_or_else(|| real::epoll_pwait(ep, events, max, to_ms(own.left), mask)),
     }
 }
 
@@ -243,14 +287,17 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
         ns: from_timespec(timeout),
         exact: true,
     };
-    match (!is_wrong(timeout))
-        .then(|| epoll::wait(ep, events, max, within, mask))
-        .flatten()
-    {
-        Some(n) => n,
-        None => confine::epoll(ep, events, max, || {
+    if is_wrong(timeout) {
+        return real::epoll_pwait2(ep, events, max, timeout, mask);
+    }
+    match epoll::wait(ep, events, max, within, mask) {
+        Ok(n) => n,
+        Err(own) => confine::epoll(ep, events, max, || {
             real::epoll_pwait2(ep, events, max, &NOW, mask)
         })
-        .unwrap_or_else(|| real::epoll_pwait2(ep, events, max, timeout, mask)),
+        .unwrap_or_else(|| {
+            let left = own.left.map(sys::timespec);
+            real::epoll_pwait2(ep, events, max, address(&left), mask)
+        }),
     }
 }

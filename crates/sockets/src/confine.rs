@@ -4,6 +4,7 @@
 //! the end it is taken into private memory, the *rest*, which the program is given before it asks the kernel; else the peer
 //! is asked to send it by the kernel. From then on each of the program's calls is its own.
 
+use headwater_channel::bell;
 use headwater_host::counters::Reason;
 use headwater_host::sync::{AtomicI32, AtomicUsize, Ordering};
 use headwater_host::table::{self, Handle, Kind};
@@ -55,6 +56,13 @@ pub fn forget() {
         if gone {
             table::clear(fd);
         }
+    }
+}
+
+/// Whoever sleeps at a connection's bell comes back, and goes on by the program's own call.
+pub fn wake_all() {
+    for v in conn::all().filter_map(Conn::view) {
+        bell::ring(v.own_bell());
     }
 }
 

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use headwater_host::sync::Ordering;
 use headwater_host::thread_end::ThreadEnd;
-use headwater_host::{process, signal};
+use headwater_host::{process, signal, sleeps};
 
 use crate::conn::Conn;
 use crate::segment::View;
@@ -84,6 +84,7 @@ pub fn pin(c: &'static Conn, v: &View<'_>, frame: usize) -> Option<Pin> {
 
 /// The call is over.
 pub fn unpin(c: &'static Conn, pin: Pin) {
+    sleeps::end();
     process::without_handlers(|| {
         let mine = PINS.with(|p| {
             if pin.place >= DEPTH {
@@ -150,6 +151,7 @@ pub fn any() -> bool {
 
 /// Control goes to a frame at `target` for good: calls below it will not return.
 pub fn unwound_to(target: usize) {
+    sleeps::end();
     process::without_handlers(|| {
         let last = |p: &Pins| {
             let place = p.count.get().checked_sub(1)?;

@@ -9,7 +9,7 @@ use headwater_channel::wait::Outcome;
 use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::{Ordering, fence};
-use headwater_host::{next, signal, sys};
+use headwater_host::{next, process, signal, sleeps, sys};
 use libc::{
     EAGAIN, EBADF, ECONNRESET, EFAULT, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec,
 };
@@ -202,7 +202,8 @@ unsafe fn attempt(
         } else {
             0
         };
-        match guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error) {
+        let step = guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error);
+        match step {
             // A short read must mean that all was taken: edge-triggered programs rely on it.
             Step::Data(_)
                 if buffers.left > 0
@@ -278,6 +279,7 @@ unsafe fn attempt(
                     buffers.rest(&mut room)
                 };
                 let asked = length(rest);
+                sleeps::end();
                 let n = own(c.fd(), rest);
                 let errno = next::errno();
                 if n < 0 {
@@ -314,6 +316,9 @@ unsafe fn attempt(
                 if nothing {
                     signal::let_any_end();
                 }
+                if process::is_confined() {
+                    return by_own(c, buffers, own);
+                }
                 if let Err(e) = wait(c, v, end) {
                     return Some(if nothing { Ok(()) } else { Err(e) });
                 }
@@ -321,6 +326,19 @@ unsafe fn attempt(
             }
         }
     }
+}
+
+/// The process has confined itself while this call waited: the program's own call goes on, on what the kernel has.
+#[cold]
+unsafe fn by_own(c: &Conn, buffers: &mut Buffers<'_>, own: Own<'_>) -> Option<Result<(), i32>> {
+    sleeps::end();
+    let mut room = [EMPTY; ROOM];
+    let n = own(c.fd(), buffers.rest(&mut room));
+    if n < 0 && buffers.done == 0 {
+        return Some(Err(next::errno()));
+    }
+    buffers.advance((n.max(0) as usize).min(buffers.left));
+    Some(Ok(()))
 }
 
 /// Is an urgent byte the next one that the kernel has? What comes before it is read apart. An urgent byte never goes by the ring,
@@ -444,7 +462,10 @@ pub fn step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Ste
         switch::ring_writer(v);
     }
     // As long as the peer has not sent by the kernel what the ring holds, the kernel's end of file is not the stream's.
-    if result == Ok(Step::Kernel) && (comeback::may_receive(v) || switch::behind_pin(v)) {
+    if result == Ok(Step::Kernel)
+        && (comeback::may_receive(v) || switch::behind_pin(v))
+        && !process::is_confined()
+    {
         return pinned_step(c, v, buffers, flags);
     }
     result.unwrap_or_else(|Corrupt| {
@@ -823,6 +844,9 @@ pub unsafe fn sleep(
     let mut bound = left(deadline);
     if v.is_shared() {
         bound = Some(bound.map_or(SHARED_SLICE, |b| b.min(SHARED_SLICE)));
+    }
+    if !sleeps::begin() {
+        return Ok(());
     }
     let ts = bound.map(sys::timespec);
     let tsp = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);

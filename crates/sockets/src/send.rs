@@ -5,7 +5,7 @@ use headwater_channel::ring::{Corrupt, Meta, Ring};
 use headwater_channel::wait::Outcome;
 use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::sync::Ordering;
-use headwater_host::{next, signal, sys};
+use headwater_host::{next, signal, sleeps, sys};
 use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 
 use crate::buffers::{Buffers, EMPTY, ROOM, length};
@@ -63,7 +63,7 @@ pub unsafe fn send_as(
         }
         _ => return None,
     }
-    carried(c, iov, flags)
+    carried(c, iov, flags, own)
 }
 
 unsafe fn tracked(
@@ -75,7 +75,7 @@ unsafe fn tracked(
 ) -> Option<Outcome1> {
     let r = c.record();
     let Ok(ticket) = r.enter_settled() else {
-        return carried(c, iov, flags);
+        return carried(c, iov, flags, own);
     };
     let n = own(fd, iov);
     let errno = next::errno();
@@ -189,7 +189,7 @@ fn leave_ring(c: &Conn, v: &View<'_>) -> Step<'static> {
     }
 }
 
-unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
     next::pthread_testcancel();
@@ -202,7 +202,7 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32) -> Option<Outcome
         };
     }
     let mut pinned = None;
-    let result = attempt(c, &v, &mut buffers, flags, &mut pinned);
+    let result = attempt(c, &v, &mut buffers, flags, own, &mut pinned);
     if let Some(pin) = pinned {
         pins::unpin(c, pin);
     }
@@ -221,6 +221,7 @@ unsafe fn attempt(
     v: &View<'static>,
     buffers: &mut Buffers<'_>,
     flags: i32,
+    own: Own<'_>,
     pinned: &mut Option<Pin>,
 ) -> Result<(), i32> {
     let r = c.record();
@@ -250,7 +251,8 @@ unsafe fn attempt(
                 let sent = if patient {
                     // The pin keeps the shadow; signals must reach a call that may block.
                     drop(shadow);
-                    let sent = match kernel_send(c.fd(), rest, flags) {
+                    sleeps::end();
+                    let sent = match own(c.fd(), rest) {
                         n if n < 0 => Err(next::errno()),
                         n => Ok(n as usize),
                     };

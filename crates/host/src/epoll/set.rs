@@ -488,6 +488,11 @@ impl Set {
         }
     }
 
+    /// Does the kernel know all that is in it?
+    pub fn is_plain(&self) -> bool {
+        self.held().regs.iter().all(|r| r.d.is_none())
+    }
+
     pub fn is_concerned(&self) -> bool {
         self.concerned.load(Ordering::SeqCst) != 0
     }

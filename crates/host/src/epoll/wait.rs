@@ -7,9 +7,10 @@ use super::regs::Inner;
 use super::set::Set;
 use super::{Tag, Timeout, sys};
 use crate::counters::{self, Counter};
+use crate::poll::Confined;
 use crate::sync::Ordering;
 use crate::table::Kind;
-use crate::{idle, next, signal};
+use crate::{idle, next, process, signal};
 
 /// Looks at shared memory between two looks at the kernel while spinning.
 const KERNEL_SPIN: u32 = 200;
@@ -28,40 +29,41 @@ impl Set {
         out: &mut [epoll_event],
         within: Timeout,
         mask: *const sigset_t,
-    ) -> i32 {
+    ) -> Result<i32, Confined> {
         self.see_wait();
         let timeout = within.ns;
         let deadline = timeout.map(|t| sys::now().saturating_add(t));
         if self.concerned.load(Ordering::SeqCst) == 0
             && let Some(n) = self.wait_plain(out, within, mask)
         {
-            return n;
+            return Ok(n);
         }
         signal::begin_wait_for_any();
         self.held().heat_sets();
         let n = self.look(out, timeout == Some(0));
         if n > 0 || timeout == Some(0) {
-            return self.leave(n);
+            return Ok(self.leave(n));
         }
         loop {
             let n = self.spin(out);
             if n > 0 {
-                return self.leave(n);
+                return Ok(self.leave(n));
             }
             if signal::interrupted() {
                 next::set_errno(libc::EINTR);
-                return self.leave(-1);
+                return Ok(self.leave(-1));
             }
-            let left = Timeout {
-                ns: deadline.map(|d| d.saturating_sub(sys::now())),
-                ..within
-            };
+            let left = deadline.map(|d| d.saturating_sub(sys::now()));
+            if process::is_confined() && self.is_plain() {
+                return Err(Confined { left });
+            }
+            let left = Timeout { ns: left, ..within };
             let n = self.sleep(out, left, mask);
             if n != 0 {
-                return self.leave(n);
+                return Ok(self.leave(n));
             }
             if deadline.is_some_and(|d| sys::now() >= d) {
-                return self.leave(0);
+                return Ok(self.leave(0));
             }
         }
     }
