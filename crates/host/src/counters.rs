@@ -72,6 +72,7 @@ reasons! {
     Uncounted: "uncounted",
     Kept: "kept",
     EpollExclusive: "epoll-exclusive",
+    EpollClosed: "epoll-closed",
     SharedSet: "shared-set",
     Panic: "panic",
     Stalled: "stalled",

@@ -5,6 +5,7 @@
 //! other and from foreign ones. A registration is *hot* when its ring may hold something that no bell will announce, else
 //! *armed*: the peer rings. `wait` looks at the hot ones, spins while that pays, arms what is left and sleeps in the kernel.
 
+mod edges;
 mod fdinfo;
 pub mod left;
 mod regs;
@@ -18,6 +19,7 @@ use libc::epoll_event;
 pub use set::Sets;
 use set::{Set, Tells};
 
+use crate::counters::Reason;
 use crate::poll::Confined;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
@@ -173,9 +175,10 @@ pub fn any() -> bool {
 }
 
 /// May the connection behind `fd` be taken over, as far as its registrations go?
-pub fn allows(fd: i32) -> bool {
-    let mut allowed = true;
-    for_sets(|set| allowed &= set.allows(fd));
+pub fn allows(fd: i32) -> Result<(), Reason> {
+    let h = table::lookup(fd);
+    let mut allowed = Ok(());
+    for_sets(|set| allowed = allowed.and_then(|()| set.allows(fd, h)));
     allowed
 }
 
@@ -209,6 +212,11 @@ pub fn closing(fd: i32) {
 /// `fd` is about to be closed while its description lives on by another number: registrations stay, as in the kernel.
 pub fn orphaned(fd: i32) {
     for_sets(|set| set.orphan(fd));
+}
+
+/// The description that `h` stood for has ended, after its last number.
+pub fn ended(h: Handle) {
+    for_sets(|set| set.ended(h));
 }
 
 /// After epoll_create(2): sets are known from the beginning, for they may be put into each other.

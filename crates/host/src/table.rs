@@ -85,6 +85,13 @@ impl Handle {
 /// out; in an epoll set, where the bit is EPOLLET, it is said once.
 pub const NOT_KERNELS: u32 = 1 << 31;
 
+/// How often this process has ended something of a connection, or found it ended.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ends {
+    pub shut: u32,
+    pub reset: u32,
+}
+
 /// What has come by the kernel, for edge-triggered sets.
 #[derive(Clone, Copy, Default)]
 pub struct Arrivals {
@@ -118,9 +125,9 @@ pub trait Descriptor: Sync {
     fn has_taken_arrivals(&self, _h: Handle) -> bool {
         true
     }
-    /// Changes with each call that shut something or told the program of a reset: edges that may leave no trace.
-    fn ends(&self, _h: Handle) -> u32 {
-        0
+    /// Change with each call that shut something or told the program of a reset: edges that may leave no trace.
+    fn ends(&self, _h: Handle) -> Ends {
+        Ends::default()
     }
     /// Is there room where the kernel alone knows of it?
     fn has_kernel_room(&self, _h: Handle) -> bool {

@@ -7,7 +7,7 @@ use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{next, process, sys};
 use headwater_sockets::recv::Own;
-use headwater_sockets::{conn, recv as receiving, send as sending, splice as splicing};
+use headwater_sockets::{conn, pins, recv as receiving, send as sending, splice as splicing};
 use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
@@ -56,6 +56,21 @@ unsafe fn take(fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t 
         return result(r);
     }
     own(fd, iov)
+}
+
+/// As [`take`], as a step of a call that keeps its connection.
+unsafe fn take_kept(c: &'static conn::Conn, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
+    match receiving::recv_as(c, c.fd(), iov, flags, own) {
+        Some(r) => result(r),
+        None => own(c.fd(), iov),
+    }
+}
+
+unsafe fn give_kept(c: &'static conn::Conn, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
+    match sending::send_as(c, c.fd(), iov, flags, own) {
+        Some(r) => result(r),
+        None => own(c.fd(), iov),
+    }
 }
 
 #[inline(never)]
@@ -354,6 +369,16 @@ unsafe fn recvmsg_known(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
     if table::socket(fd).is_none() || msg.is_null() {
         return real::recvmsg(fd, msg, flags);
     }
+    recvmsg_by(fd, msg, flags, |v, own| take(fd, v, flags, own))
+}
+
+/// recvmsg(2) by way of `take`.
+unsafe fn recvmsg_by(
+    fd: c_int,
+    msg: *mut msghdr,
+    flags: c_int,
+    take: impl Fn(&[iovec], Own<'_>) -> ssize_t,
+) -> ssize_t {
     let v = match (*msg).msg_iovlen {
         0 => &[],
         n => match many((*msg).msg_iov, n) {
@@ -366,7 +391,7 @@ unsafe fn recvmsg_known(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
     }
     let by_kernel = Cell::new(false);
     // By the kernel come control messages too.
-    let r = take(fd, v, flags, &|fd, v| {
+    let r = take(v, &|fd, v| {
         by_kernel.set(true);
         let mut own = *msg;
         (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
@@ -406,11 +431,21 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
     if table::socket(fd).is_none() {
         return real::sendmsg(fd, msg, flags);
     }
+    sendmsg_by(fd, msg, flags, |v, own| give(fd, v, flags, own))
+}
+
+/// sendmsg(2) without control messages, by way of `give`.
+unsafe fn sendmsg_by(
+    fd: c_int,
+    msg: *const msghdr,
+    flags: c_int,
+    give: impl Fn(&[iovec], Own<'_>) -> ssize_t,
+) -> ssize_t {
     if is_negative((*msg).msg_name, (*msg).msg_namelen) {
         return refuse(libc::EINVAL);
     }
     match many((*msg).msg_iov, (*msg).msg_iovlen) {
-        Some(v) => give(fd, v, flags, &|fd, v| {
+        Some(v) => give(v, &|fd, v| {
             let mut msg = *msg;
             msg.msg_iov = v.as_ptr().cast_mut();
             msg.msg_iovlen = v.len() as _;
@@ -462,19 +497,51 @@ pub unsafe extern "C-unwind" fn recvmmsg(
             return refuse(e) as c_int;
         }
     }
+    keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout))
+}
+
+/// A call of several steps: whoever closes the number ends none that has begun, and what it means from then on is none of this call's.
+unsafe fn keeping<R>(h: Handle, call: impl FnOnce(Option<&'static conn::Conn>) -> R) -> R {
+    let here = 0u8;
+    let held = conn::get(h).and_then(|c| {
+        let pin = pins::pin(c, &c.view()?, (&raw const here).addr())?;
+        Some((c, pin))
+    });
+    let told = call(held.map(|held| held.0));
+    if let Some((c, pin)) = held {
+        let errno = next::errno();
+        pins::unpin(c, pin);
+        next::set_errno(errno);
+    }
+    told
+}
+
+unsafe fn receive_each(
+    kept: Option<&'static conn::Conn>,
+    fd: c_int,
+    msgs: *mut libc::mmsghdr,
+    n: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
     let end = wait::from_timespec(timeout).map(|ns| sys::now().saturating_add(ns));
     let mut each = flags & !libc::MSG_WAITFORONE;
     let mut done = 0;
     while done < n.min(1024) {
         let m = &mut *msgs.add(done as usize);
-        let r = recvmsg(fd, &mut m.msg_hdr, each);
+        let r = match kept {
+            Some(c) => recvmsg_by(c.fd(), &mut m.msg_hdr, each, |v, own| {
+                take_kept(c, v, each, own)
+            }),
+            None => recvmsg(fd, &mut m.msg_hdr, each),
+        };
         if r < 0 {
             let e = next::errno();
             if done == 0 {
                 return -1;
             }
             // The next call tells it.
-            if let (Some(c), false) = (conn::get(h), matches!(e, libc::EAGAIN | libc::EINTR)) {
+            if let (Some(c), false) = (kept, matches!(e, libc::EAGAIN | libc::EINTR)) {
                 c.error.store(e, Ordering::Relaxed);
             }
             break;
@@ -526,9 +593,25 @@ pub unsafe extern "C-unwind" fn sendmmsg(
             return sent as c_int;
         }
     }
+    keeping(h, |kept| send_each(kept, fd, msgs, n, flags))
+}
+
+unsafe fn send_each(
+    kept: Option<&'static conn::Conn>,
+    fd: c_int,
+    msgs: *mut libc::mmsghdr,
+    n: c_uint,
+    flags: c_int,
+) -> c_int {
     for i in 0..n.min(1024) as usize {
         let m = msgs.add(i);
-        let r = sendmsg(fd, &(*m).msg_hdr, flags);
+        let msg = &raw const (*m).msg_hdr;
+        let r = match kept {
+            Some(c) if (*msg).msg_controllen == 0 => {
+                sendmsg_by(c.fd(), msg, flags, |v, own| give_kept(c, v, flags, own))
+            }
+            _ => sendmsg(fd, msg, flags),
+        };
         if r < 0 {
             return if i > 0 { i as c_int } else { -1 };
         }
@@ -574,14 +657,14 @@ pub unsafe extern "C-unwind" fn sendfile(
         next::set_errno(libc::EINVAL);
         return -1;
     }
-    match table::socket(out).and_then(conn::get) {
-        Some(c) => {
-            match sending::counted(c, || real::sendfile(out, from, offset, n), |n| n as usize) {
-                Some(sent) => sent,
-                None => send_file(out, from, offset, n),
-            }
-        }
-        None => real::sendfile(out, from, offset, n),
+    let call = || real::sendfile(out, from, offset, n);
+    let Some(h) = table::socket(out) else {
+        return call();
+    };
+    let Some(c) = conn::get(h) else { return call() };
+    match sending::counted(c, call, |n| n as usize) {
+        Some(sent) => sent,
+        None => keeping(h, |kept| send_file(kept, out, from, offset, n)),
     }
 }
 
@@ -599,7 +682,19 @@ const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
 /// A file through a carried socket: read and sent in pieces, until a short piece. Large pieces go without waiting; where there
 /// is no room for one, a small one waits for it, which needs no memory but a little stack.
-unsafe fn send_file(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> ssize_t {
+unsafe fn send_file(
+    kept: Option<&'static conn::Conn>,
+    out: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    n: size_t,
+) -> ssize_t {
+    let give = |buf: &[iovec], flags| match kept {
+        Some(c) => give_kept(c, buf, flags, &|fd, v| {
+            real::send(fd, v[0].iov_base, v[0].iov_len, flags)
+        }),
+        None => send(out, buf[0].iov_base, buf[0].iov_len, flags),
+    };
     const LARGE: usize = 32768;
     let mut done = 0;
     while done < n {
@@ -609,7 +704,7 @@ unsafe fn send_file(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> s
             next::seldom::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before);
             // Not cleared: that would cost more than a small file.
             let mut room = Box::<[u8]>::new_uninit_slice(want.min(LARGE));
-            let piece = send_piece(out, from, offset, &mut room, libc::MSG_DONTWAIT);
+            let piece = send_piece(&give, from, offset, &mut room, libc::MSG_DONTWAIT);
             next::seldom::pthread_setcancelstate(before, null_mut());
             piece
         });
@@ -617,7 +712,10 @@ unsafe fn send_file(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> s
             Err(libc::EAGAIN) => {
                 let mut room = [core::mem::MaybeUninit::uninit(); 512];
                 let small = want.min(room.len());
-                (send_piece(out, from, offset, &mut room[..small], 0), false)
+                (
+                    send_piece(&give, from, offset, &mut room[..small], 0),
+                    false,
+                )
             }
             other => (other, true),
         };
@@ -637,7 +735,7 @@ unsafe fn send_file(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> s
 
 /// Sends what is next in the file, as much as there is room for in `room`. Returns how much was read, and how much of that sent.
 unsafe fn send_piece(
-    out: c_int,
+    give: &impl Fn(&[iovec], c_int) -> ssize_t,
     from: c_int,
     offset: *mut off_t,
     room: &mut [core::mem::MaybeUninit<u8>],
@@ -658,7 +756,7 @@ unsafe fn send_piece(
     if got == 0 {
         return Ok((0, 0));
     }
-    let sent = send(out, buf as *const c_void, got, flags);
+    let sent = give(&one(buf as *const c_void, got), flags);
     if sent < 0 {
         return Err(next::errno());
     }

@@ -137,8 +137,11 @@ pub struct Conn {
     pub gone: AtomicU32,
     /// Non-blocking sends that found the ring full: the edge for EPOLLOUT.
     pub full: AtomicU64,
-    /// Calls that shut something, or told the program of a reset.
-    pub ends: AtomicU32,
+    /// Calls that shut something, and those that told the program of a reset.
+    pub shuts: AtomicU32,
+    pub resets: AtomicU32,
+    /// How often what had arrived before was made an edge again.
+    pub told_again: AtomicU32,
     /// Bytes and messages that this process moved by the rings: out, in.
     moved: [AtomicU64; 4],
     pub reading: Learner,
@@ -342,7 +345,8 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
     c.account.store(core::ptr::null_mut(), Ordering::Relaxed);
     c.next_try.store(0, Ordering::Relaxed);
     c.error.store(0, Ordering::Relaxed);
-    c.ends.store(0, Ordering::Relaxed);
+    c.shuts.store(0, Ordering::Relaxed);
+    c.resets.store(0, Ordering::Relaxed);
     c.offer_generation.store(0, Ordering::Relaxed);
     c.closed.store(Closed::Open as u32, Ordering::Release);
     c.fd.store(fd, Ordering::Relaxed);
@@ -452,7 +456,7 @@ impl Conn {
     /// A call ends so: that there was a reset may be an edge which its error no longer shows.
     pub fn ends_with(&self, errno: i32) {
         if errno == libc::ECONNRESET {
-            self.ends.fetch_add(1, Ordering::Relaxed);
+            self.resets.fetch_add(1, Ordering::Relaxed);
         }
     }
 

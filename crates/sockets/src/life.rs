@@ -250,7 +250,8 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     }
     let c = conn::get(h)?;
     let others = c.refs.load(Ordering::Acquire) > 1;
-    if others {
+    let is_blocked = c.phase() == Phase::Carried && c.pins.load(Ordering::SeqCst) > 0;
+    if others || is_blocked {
         epoll::orphaned(fd);
     } else {
         epoll::closing(fd);
@@ -295,6 +296,9 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
                 leave_to_the_blocked(c, shadow);
                 return None;
             }
+            if is_blocked {
+                epoll::closing(fd);
+            }
             c.close_step(Closed::Closing, Closed::Ended);
             c.await_users();
             c.view().map(|v| {
@@ -327,6 +331,7 @@ pub fn last_pin_gone(c: &'static Conn) {
     }
     let errno = headwater_host::next::errno();
     c.await_users();
+    epoll::ended(conn::handle(c));
     let fd = c.fd();
     if let Some(v) = c.view() {
         await_sections(&v);
@@ -530,7 +535,7 @@ pub fn shut(h: Handle) {
     c.look_now.store(1, Ordering::Relaxed);
     // The kernel tells edge-triggered sets of it as of room.
     c.full.fetch_add(1, Ordering::Relaxed);
-    c.ends.fetch_add(1, Ordering::Relaxed);
+    c.shuts.fetch_add(1, Ordering::Relaxed);
     if let Some(v) = c.view() {
         v.own().look.fetch_add(1, Ordering::Release);
         headwater_channel::bell::ring(v.own_bell());

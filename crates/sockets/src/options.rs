@@ -8,7 +8,7 @@ use libc::c_void;
 
 use crate::conn::{self, Phase};
 use crate::record::NONBLOCK;
-use crate::{confine, look, switch};
+use crate::{confine, look, readiness, switch};
 
 /// The program set (or cleared) O_NONBLOCK.
 pub fn set_nonblocking(h: Handle, on: bool) {
@@ -147,7 +147,10 @@ pub unsafe fn set_option(h: Handle, fd: i32, name: i32, value: *const c_void, le
             slot.store(limit(t.tv_sec, t.tv_usec), Ordering::Relaxed);
         }
         // The kernel has made something else of it, as like as not.
-        libc::SO_RCVLOWAT => r.low_water.store(low_water(fd), Ordering::Relaxed),
+        libc::SO_RCVLOWAT => {
+            r.low_water.store(low_water(fd), Ordering::Relaxed);
+            readiness::low_water_set(c);
+        }
         _ => {}
     }
 }

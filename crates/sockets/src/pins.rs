@@ -61,8 +61,8 @@ pub fn pin(c: &'static Conn, v: &View<'_>, frame: usize) -> Option<Pin> {
     process::without_handlers(|| {
         see_thread_end();
         c.pins.fetch_add(1, Ordering::SeqCst);
-        // A close that did not see this pin is seen here.
-        if !c.is_open(v) {
+        // A close that did not see this pin is seen here, unless this is a step of a call that has one.
+        if !c.is_open(v) && !has(c) {
             take_back(c);
             return None;
         }
@@ -79,6 +79,15 @@ pub fn pin(c: &'static Conn, v: &View<'_>, frame: usize) -> Option<Pin> {
             place
         });
         Some(Pin { place })
+    })
+}
+
+/// Has a call of this thread pinned it already?
+fn has(c: &Conn) -> bool {
+    PINS.with(|p| {
+        let held = p.held.iter().take(p.count.get());
+        held.filter_map(|h| h.get().conn)
+            .any(|x| core::ptr::eq(x, c))
     })
 }
 

@@ -1,9 +1,10 @@
 //! Sockets as members of poll, select and epoll sets.
 
+use headwater_channel::bell;
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::Ordering;
 use headwater_host::sys;
-use headwater_host::table::{Arrivals, Descriptor, Handle};
+use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
 
 use crate::conn::{self, Phase};
 use crate::record::{APART, SHUT_WR};
@@ -112,7 +113,9 @@ impl Descriptor for Sockets {
         match carried(h) {
             Some((c, v)) => {
                 switch::help_withdraw(c, &v);
-                (v.in_ring().tail(), c.full.load(Ordering::Relaxed))
+                let again = c.told_again.load(Ordering::Relaxed) as u64;
+                let arrived = v.in_ring().tail().wrapping_add(again << 48);
+                (arrived, c.full.load(Ordering::Relaxed))
             }
             None => (0, 0),
         }
@@ -146,8 +149,11 @@ impl Descriptor for Sockets {
         d.receive.krecv.load(Ordering::Relaxed) == d.send.ksent.load(Ordering::Relaxed)
     }
 
-    fn ends(&self, h: Handle) -> u32 {
-        conn::get(h).map_or(0, |c| c.ends.load(Ordering::Relaxed))
+    fn ends(&self, h: Handle) -> Ends {
+        conn::get(h).map_or(Ends::default(), |c| Ends {
+            shut: c.shuts.load(Ordering::Relaxed),
+            reset: c.resets.load(Ordering::Relaxed),
+        })
     }
 
     fn has_kernel_room(&self, h: Handle) -> bool {
@@ -228,6 +234,17 @@ impl Descriptor for Sockets {
 fn enough(c: &conn::Conn, v: &View<'_>) -> bool {
     let low = c.record().low_water.load(Ordering::Relaxed) as usize;
     low <= 1 || v.in_ring().unread() >= low || look::peer_was_here(v)
+}
+
+/// SO_RCVLOWAT was set. If there is as much as it asks for, that is an edge to the kernel, whatever was told before.
+pub fn low_water_set(c: &conn::Conn) {
+    if let Some(v) = c.view()
+        && switch::readable(&v)
+        && enough(c, &v)
+    {
+        c.told_again.fetch_add(1, Ordering::Relaxed);
+        bell::ring(v.own_bell());
+    }
 }
 
 /// A look has taken an error out of the kernel, which the program is to be told of.

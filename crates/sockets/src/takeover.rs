@@ -140,9 +140,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
         if memory::is_scarce() {
             return Err(Reason::NoMemory);
         }
-        if !epoll::allows(fd) {
-            return Err(Reason::EpollExclusive);
-        }
+        epoll::allows(fd)?;
         if !unseen::may_carry(c, fd) {
             return Err(Reason::UnseenWaits);
         }
@@ -182,9 +180,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         if memory::is_scarce() {
             return Err(Reason::NoMemory);
         }
-        if !epoll::allows(fd) {
-            return Err(Reason::EpollExclusive);
-        }
+        epoll::allows(fd)?;
         if !unseen::may_carry(c, fd) {
             return Err(Reason::UnseenWaits);
         }

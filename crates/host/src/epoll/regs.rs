@@ -2,6 +2,7 @@
 
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
+use super::edges::Last;
 use super::fdinfo;
 use super::{ET, MODES, ONESHOT, Tag};
 use crate::counters::{self, Reason};
@@ -10,8 +11,6 @@ use crate::sys;
 use crate::table::{Descriptor, Handle, Kind};
 
 pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
-/// What speaks of room.
-const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
 /// Registered with every shadow, whatever the program asks for: asking again then needs no system call.
 const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
 
@@ -38,6 +37,8 @@ pub struct Inner {
     pub waits_for_room: bool,
     /// One description may be in it under several numbers.
     pub duplicates: bool,
+    /// Numbers of some were closed.
+    pub orphans: bool,
     /// Some are mute: they are looked at again and again.
     pub mutes: bool,
     /// Some are sets.
@@ -64,13 +65,9 @@ pub struct Reg {
     /// ONESHOT that has fired.
     pub disabled: bool,
     pub misses: u32,
-    pub reported: (u64, u64),
-    /// What had come by the kernel when it was told last.
-    kernel_arrived: u64,
-    /// What the kernel has reported last, whether the program asked for it or not.
-    pub seen: u32,
-    /// How often something had ended by then.
-    ends: u32,
+    pub last: Last,
+    /// What the kernel has reported to a look that told nobody, where it can't be made to say it again.
+    pub kept: u32,
     pub bell: i32,
     /// The bell is registered under this registration's tag (not under that of a duplicate in the same set).
     pub rings: bool,
@@ -79,10 +76,6 @@ pub struct Reg {
     /// Its descriptor number is closed while the description lives on by another: the kernel keeps it, out of reach.
     pub orphan: bool,
     pub generation: u32,
-    /// The kernel was made to say again what holds, though nothing may have come.
-    pub posted: bool,
-    /// What the kernel has told of the shadow last.
-    pub told: u32,
     /// Index of the event of the current batch, and which batch.
     pub batch: (u32, u32),
 }
@@ -112,17 +105,13 @@ impl Reg {
             armed: false,
             disabled: false,
             misses: 0,
-            reported: (u64::MAX, u64::MAX),
-            kernel_arrived: u64::MAX,
-            seen: 0,
-            ends: 0,
+            last: Last::NOTHING,
+            kept: 0,
             bell: -1,
             rings: false,
             mute: false,
             orphan: false,
             generation: 0,
-            posted: false,
-            told: 0,
             batch: (0, 0),
         }
     }
@@ -163,6 +152,7 @@ impl Inner {
             kernel_first: false,
             waits_for_room: false,
             duplicates: false,
+            orphans: false,
             mutes: false,
             has_sets: false,
         }
@@ -329,6 +319,7 @@ impl Inner {
     /// The number of a registration is about to be closed while others remain for its description.
     pub fn orphan(&mut self, fd: i32) {
         if let Some(i) = self.find(fd) {
+            self.orphans = true;
             self.regs[i].orphan = true;
         }
     }
@@ -455,7 +446,7 @@ impl Inner {
         };
         // SAFETY: event is valid.
         unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) }?;
-        reg.posted = op == EPOLL_CTL_MOD || ours && reg.events & EXCLUSIVE != 0;
+        reg.last.posted = op == EPOLL_CTL_MOD || ours && reg.events & EXCLUSIVE != 0;
         reg.kernel = Some(wanted);
         reg.known = true;
         Ok(())
@@ -465,69 +456,52 @@ impl Inner {
     /// be registered: see [`narrow`](Inner::narrow).
     pub fn watch(&mut self, i: usize, again: bool) -> sys::Result<()> {
         let needed = self.needed(i);
-        let reg = &self.regs[i];
-        let enough = reg
-            .kernel
-            .is_some_and(|k| k & needed == needed && k & MODES == reg.events & MODES);
-        if enough && !again {
+        if self.is_watched(i, needed) && !again {
             return Ok(());
         }
         self.register(i, EPOLL_CTL_MOD, needed | self.usual(i))
     }
 
-    /// What the kernel reports of a shadow, as far as the program is to be told. An end that was an edge once, and room that there
-    /// has been all the time, are none again because we have registered the shadow anew.
-    pub fn reported(&mut self, i: usize, events: u32) -> u32 {
-        let always = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
-        let reg = self.regs[i];
-        let Some(d) = reg.d else { return 0 };
-        let mut holds = d.kernel_reported(reg.h, events) & (reg.events | always);
-        let ends = d.ends(reg.h);
-        if reg.posted && reg.events & ET != 0 {
-            let errors = libc::EPOLLERR as u32;
-            // That was an edge, whose error a call may have taken since.
-            let has_ended = ends != reg.ends && reg.told & errors == 0;
-            if holds & libc::EPOLLHUP as u32 != 0 && holds & !reg.told == 0 && !has_ended {
-                holds = 0;
-            }
-            if holds & (errors | libc::EPOLLHUP as u32) == 0
-                && !has_ended
-                && self.is_quiet(i, d, events)
-            {
-                holds &= OUT;
-            }
-            // With an edge of another kind, room is told again.
-            if d.edges(reg.h).1 == reg.reported.1 && holds & !OUT & !reg.told == 0 {
-                holds &= !OUT;
-            }
-        }
-        let reg = &mut self.regs[i];
-        reg.posted = false;
-        (reg.seen, reg.ends) = (events, ends);
-        if holds != 0 {
-            reg.told = holds;
-        }
-        holds
-    }
-
-    /// Has nothing come since it was told last? The end of a stream shows as an event that was not seen before.
-    fn is_quiet(&self, i: usize, d: &dyn Descriptor, events: u32) -> bool {
+    fn is_watched(&self, i: usize, needed: u32) -> bool {
         let reg = &self.regs[i];
-        let arrivals = d.kernel_arrivals(reg.h);
-        reg.events & EXCLUSIVE == 0
-            && events & !OUT & !reg.seen == 0
-            && arrivals.certain
-            && arrivals.count == reg.kernel_arrived
-            && d.edges(reg.h).0 == reg.reported.0
+        let enough = |k: u32| k & needed == needed && k & MODES == reg.events & MODES;
+        reg.kernel.is_some_and(enough)
     }
 
     /// Directions may have moved by calls of this process, for which no bell rings.
     pub fn watch_hot(&mut self) {
+        let is_due = |&i: &u32| {
+            let i = i as usize;
+            let reg = &self.regs[i];
+            let is_edge = reg.is_live() && reg.events & ET != 0 && reg.h.kind() == Kind::Socket;
+            is_edge && !self.is_watched(i, self.needed(i))
+        };
+        if self.hot.iter().any(is_due) {
+            self.collect();
+        }
         // From the end: one that has to be left to the kernel goes from the list.
         for n in (0..self.hot.len()).rev() {
             let i = self.hot[n] as usize;
             if self.regs[i].is_live() {
                 let _ = self.watch(i, false);
+            }
+        }
+    }
+
+    /// Takes out what the kernel has to tell before a registration anew makes it say again what it has said.
+    fn collect(&mut self) {
+        let mut events = [epoll_event { events: 0, u64: 0 }; 16];
+        let n = sys::epoll_poll(self.ep, &mut events).unwrap_or(0);
+        for event in &events[..n] {
+            let shadow = Tag::of(event.u64).filter(|tag| !tag.is_bell());
+            match shadow.and_then(|tag| self.tagged(tag)) {
+                Some(i) if self.regs[i].events & ET != 0 && !self.regs[i].last.posted => {
+                    self.regs[i].kept |= event.events;
+                    self.heat(i);
+                }
+                _ => {
+                    self.keep(event);
+                }
             }
         }
     }
@@ -593,7 +567,7 @@ impl Inner {
     }
 
     /// One event that was found by the way. Would the program be told of it?
-    fn keep(&mut self, event: &epoll_event) -> bool {
+    pub fn keep(&mut self, event: &epoll_event) -> bool {
         let (events, data) = (event.events, event.u64);
         let Some(tag) = Tag::of(data) else {
             self.post_again(data);
@@ -614,15 +588,19 @@ impl Inner {
             return false;
         }
         let silent = self.is_silent(i);
-        let holds = self.reported(i, events);
-        let (told, seen, ends) = (reg.told, reg.seen, reg.ends);
-        let back = &mut self.regs[i];
-        (back.told, back.seen, back.ends) = (told, seen, ends);
+        let holds = self.holding(i, events, reg.last.posted);
+        self.regs[i].last.posted = false;
         if silent || holds == 0 {
             self.narrow(i);
             return false;
         }
-        let _ = self.watch(i, reg.events & (ET | ONESHOT) != 0);
+        let once = reg.events & (ET | ONESHOT) != 0;
+        if once && reg.orphan {
+            self.regs[i].kept |= events;
+            self.heat(i);
+        } else {
+            let _ = self.watch(i, once);
+        }
         true
     }
 
@@ -647,60 +625,6 @@ impl Inner {
             // SAFETY: event is valid.
             let _ = unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) };
         }
-    }
-
-    /// Events that hold by shared memory alone. Taking them counts as reporting, for edge-triggered registrations: with an edge, of
-    /// shared memory or `kernel`'s, all that holds is reported, as epoll(7) does.
-    pub fn evaluate(&mut self, i: usize, take: bool, kernel: bool) -> u32 {
-        let reg = &mut self.regs[i];
-        if reg.disabled || reg.parked || !reg.carried {
-            return 0;
-        }
-        let d = reg.descriptor();
-        let is_edge = reg.events & ET != 0;
-        // First: what comes while we look is an edge that is still to be told.
-        let (mut edges, mut by_kernel) = match is_edge {
-            true => (d.edges(reg.h), d.kernel_arrivals(reg.h)),
-            false => Default::default(),
-        };
-        let unknown = by_kernel.count != reg.kernel_arrived;
-        let came_by_kernel = is_edge && unknown && d.has_taken_arrivals(reg.h);
-        let is_socket = reg.h.kind() == Kind::Socket;
-        if is_edge && !kernel && edges == reg.reported && !came_by_kernel && is_socket {
-            return 0;
-        }
-        let mut ready = d.ready(reg.h, reg.want());
-        if !is_edge {
-            return ready;
-        }
-        // What has come counts even if it was taken since.
-        let known = reg.reported.0 != u64::MAX;
-        if !known && ready != 0 {
-            // The first time all that is there is one edge: what came between those two looks is told now, and is none later.
-            (edges, by_kernel) = (d.edges(reg.h), d.kernel_arrivals(reg.h));
-            ready = d.ready(reg.h, reg.want());
-        }
-        let came = edges.0 != reg.reported.0 || came_by_kernel && known;
-        let arrived = reg.want() & !OUT != 0 && came;
-        if arrived && known && !kernel && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h)
-        {
-            ready |= reg.want() & OUT;
-        }
-        let emptied = ready & OUT != 0 && edges.1 != reg.reported.1;
-        if !kernel && (ready == 0 || !arrived && !emptied) {
-            return 0;
-        }
-        if take {
-            reg.reported.0 = edges.0;
-            reg.ends = d.ends(reg.h);
-            if kernel || came_by_kernel {
-                reg.kernel_arrived = by_kernel.count;
-            }
-            if ready & OUT != 0 {
-                reg.reported.1 = edges.1;
-            }
-        }
-        ready
     }
 
     /// The program is told of this registration.

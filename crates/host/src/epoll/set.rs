@@ -5,8 +5,10 @@ use core::cell::UnsafeCell;
 use headwater_channel::wait::Learner;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
+use super::edges::Last;
 use super::regs::{EXCLUSIVE, Inner, Reg};
 use super::{ET, MODES, ONESHOT, fdinfo};
+use crate::counters::Reason;
 use crate::process::{self, Section};
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
@@ -232,14 +234,21 @@ impl Set {
             .is_some_and(|i| !inner.regs[i].parked && inner.regs[i].events & event != 0)
     }
 
-    pub fn allows(&self, fd: i32) -> bool {
+    pub fn allows(&self, fd: i32, h: Option<Handle>) -> Result<(), Reason> {
         let inner = self.held();
+        // Out of reach, so that it can't be made ours.
+        let is_lost = |r: &Reg| r.orphan && !r.carried && r.d.is_some() && Some(r.h) == h;
+        if inner.orphans && inner.regs.iter().any(is_lost) {
+            return Err(Reason::EpollClosed);
+        }
         match inner.find(fd) {
-            Some(i) => {
-                self.refused.load(Ordering::Relaxed) == 0
-                    && inner.regs[i].events & libc::EPOLLEXCLUSIVE as u32 == 0
+            Some(i)
+                if self.refused.load(Ordering::Relaxed) != 0
+                    || inner.regs[i].events & EXCLUSIVE != 0 =>
+            {
+                Err(Reason::EpollExclusive)
             }
-            None => true,
+            _ => Ok(()),
         }
     }
 
@@ -301,7 +310,21 @@ impl Set {
         }
     }
 
+    pub fn ended(&self, h: Handle) {
+        let mut inner = self.held();
+        inner.same(h).for_each(|i| inner.remove(i));
+    }
+
     pub fn orphan(&self, fd: i32) {
+        let has_bell = {
+            let inner = self.held();
+            let reg = inner.find(fd).map(|i| inner.regs[i]);
+            reg.is_some_and(|r| r.d.is_some_and(|d| d.bell(r.h).is_some()))
+        };
+        if has_bell && self.refused.load(Ordering::Relaxed) == 0 {
+            // While it can be reached, though nobody may have waited yet.
+            self.carry(fd);
+        }
         self.held().orphan(fd);
     }
 
@@ -469,8 +492,7 @@ impl Set {
         let again = (event.events | reg.events) & (ET | ONESHOT) != 0;
         (reg.events, reg.data) = (event.events, event.u64);
         reg.disabled = false;
-        reg.reported = (u64::MAX, u64::MAX);
-        (reg.told, reg.seen) = (0, 0);
+        (reg.last, reg.kept) = (Last::NOTHING, 0);
         inner.watch(i, again)?;
         self.announce(inner, i);
         Ok(())

@@ -12,6 +12,8 @@ use crate::sync::Ordering;
 use crate::table::Kind;
 use crate::{idle, next, process, signal};
 
+/// Sets that ask for no more events than that are given all that fit, and no two of one descriptor.
+const MERGED: usize = 16;
 /// Looks at shared memory between two looks at the kernel while spinning.
 const KERNEL_SPIN: u32 = 200;
 
@@ -294,15 +296,38 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usiz
     }
     inner.looked = sys::now();
     inner.watch_hot();
-    // Where stale bells fill the room, what lies behind them is asked for again.
-    for _ in 0..4 {
+    // The kernel may tell twice of each, and of those that are known.
+    let mut more = [epoll_event { events: 0, u64: 0 }; 2 * MERGED];
+    if out.len() <= MERGED {
+        let room = 2 * out.len();
+        return look_again(inner, room, known, |inner| {
+            let n = sys::epoll_poll(inner.ep(), &mut more[..room]).unwrap_or(0);
+            let tell = |told, event: &epoll_event| tell(inner, out, told, event);
+            (n, more[..n].iter().fold(known, tell))
+        });
+    }
+    let room = out.len() - known;
+    look_again(inner, room, known, |inner| {
         let n = sys::epoll_poll(inner.ep(), &mut out[known..]).unwrap_or(0);
+        (n, translate(inner, out, known, n))
+    })
+}
+
+/// Looks, by `look`, which says how many events there were, of at most `room`, and how many the program is told of then. Where stale
+/// bells fill the room, what lies behind them is asked for again.
+fn look_again(
+    inner: &mut Inner,
+    room: usize,
+    known: usize,
+    mut look: impl FnMut(&mut Inner) -> (usize, usize),
+) -> usize {
+    for _ in 0..4 {
+        let (n, told) = look(inner);
         if n > 0 {
             // It holds at the next call too, as like as not.
             inner.looked = 0;
         }
-        let told = translate(inner, out, known, n);
-        if told > known || n < out.len() - known {
+        if told > known || n < room {
             return told;
         }
     }
@@ -356,49 +381,60 @@ fn enter(inner: &mut Inner, i: usize, events: u32, out: &mut [epoll_event], n: u
 /// Turns `count` kernel events behind `known` ones in place into what the program is told: bells into their connection's readiness,
 /// tags into data. Returns how many events there are then.
 fn translate(inner: &mut Inner, out: &mut [epoll_event], known: usize, count: usize) -> usize {
-    let mut n = known;
-    for k in known..known + count {
+    (known..known + count).fold(known, |told, k| {
         let event = out[k];
-        let Some(tag) = Tag::of(event.u64) else {
-            out[n] = event;
-            n += 1;
-            continue;
-        };
-        let Some(i) = inner.tagged(tag) else { continue };
-        let silent = inner.is_silent(i);
-        let mut events = 0;
-        if tag.is_bell() {
-            inner.heat(i);
-            let reg = &inner.regs[i];
-            if let Some(d) = reg.d {
-                d.rung(reg.h);
-            }
-            // The bell also says that a direction moved: the kernel may have to watch for room now.
-            let _ = inner.watch(i, false);
-            if inner.duplicates {
-                for j in inner.same(inner.regs[i].h) {
-                    inner.heat(j);
-                }
-            }
-        } else {
-            events = inner.reported(i, event.events);
-            let _ = inner.watch(i, false);
+        tell(inner, out, told, &event)
+    })
+}
+
+/// One of the kernel's events, behind `told` ones. Where there is no room it stays to be told.
+fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_event) -> usize {
+    let at = Tag::of(event.u64).map(|tag| (tag, inner.tagged(tag)));
+    let is_full = told == out.len();
+    let (tag, i) = match at {
+        None if is_full => {
+            inner.keep(event);
+            return told;
         }
-        if silent {
-            if !tag.is_bell() {
-                inner.narrow(i);
-            }
-            continue;
+        None => {
+            out[told] = *event;
+            return told + 1;
         }
-        events |= inner.evaluate(i, true, events != 0);
-        if events == 0 {
-            if !tag.is_bell() {
-                inner.narrow(i);
-            }
-            continue;
-        }
-        inner.fired(i, !tag.is_bell());
-        n = enter(inner, i, events, out, n);
+        Some((_, None)) => return told,
+        Some((tag, Some(i))) => (tag, i),
+    };
+    if is_full && inner.regs[i].batch.0 != inner.batch {
+        inner.keep(event);
+        return told;
     }
-    n
+    let silent = inner.is_silent(i);
+    let mut events = 0;
+    if tag.is_bell() {
+        inner.heat(i);
+        let reg = &inner.regs[i];
+        if let Some(d) = reg.d {
+            d.rung(reg.h);
+        }
+        // The bell also says that a direction moved: the kernel may have to watch for room now.
+        let _ = inner.watch(i, false);
+        if inner.duplicates {
+            for j in inner.same(inner.regs[i].h) {
+                inner.heat(j);
+            }
+        }
+    } else {
+        events = inner.reported(i, event.events);
+        let _ = inner.watch(i, false);
+    }
+    if !silent {
+        events |= inner.evaluate(i, true, events != 0);
+    }
+    if silent || events == 0 {
+        if !tag.is_bell() {
+            inner.narrow(i);
+        }
+        return told;
+    }
+    inner.fired(i, !tag.is_bell());
+    enter(inner, i, events, out, told)
 }

@@ -1,0 +1,167 @@
+//! What the program is told of a registration: what holds, and for edge-triggered ones, whether there was an edge.
+
+use super::ET;
+use super::regs::{EXCLUSIVE, Inner};
+use crate::table::{Descriptor, Ends, Kind};
+
+/// What speaks of room.
+const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
+const ERR: u32 = libc::EPOLLERR as u32;
+const HUP: u32 = libc::EPOLLHUP as u32;
+
+/// What there was when the program was told last.
+#[derive(Clone, Copy)]
+pub struct Last {
+    /// The edges of shared memory; `u64::MAX`: it was told of none.
+    edges: (u64, u64),
+    /// What had come by the kernel.
+    by_kernel: u64,
+    /// What the kernel had reported, whether the program asked for it or not.
+    seen: u32,
+    /// How often something had ended by then.
+    ends: Ends,
+    /// What the kernel has told of the shadow.
+    told: u32,
+    /// The kernel was made to say again what holds, though nothing may have come.
+    pub posted: bool,
+}
+
+impl Last {
+    pub const NOTHING: Last = Last {
+        edges: (u64::MAX, u64::MAX),
+        by_kernel: u64::MAX,
+        seen: 0,
+        ends: Ends { shut: 0, reset: 0 },
+        told: 0,
+        posted: false,
+    };
+}
+
+impl Inner {
+    /// What the kernel reports of a shadow, as far as the program is to be told.
+    pub fn reported(&mut self, i: usize, events: u32) -> u32 {
+        let posted = core::mem::take(&mut self.regs[i].last.posted);
+        self.report(i, events, posted)
+    }
+
+    fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
+        let holds = self.holding(i, events, posted);
+        let reg = &mut self.regs[i];
+        let Some(d) = reg.d else { return 0 };
+        (reg.last.seen, reg.last.ends) = (events, d.ends(reg.h));
+        if holds != 0 {
+            reg.last.told = holds;
+        }
+        holds
+    }
+
+    /// As [`reported`](Inner::reported), where nobody is told. An end that was an edge once, and room that there has been all the
+    /// time, are none again because we have registered the shadow anew, by which this event was `posted`.
+    pub fn holding(&self, i: usize, events: u32, posted: bool) -> u32 {
+        let reg = &self.regs[i];
+        let Some(d) = reg.d else { return 0 };
+        let mut holds = d.kernel_reported(reg.h, events) & (reg.events | ERR | HUP);
+        if posted && reg.events & ET != 0 {
+            // A reset was an edge, whose error a call may have taken since.
+            let ends = d.ends(reg.h);
+            let has_reset = ends.reset != reg.last.ends.reset && reg.last.told & ERR == 0;
+            let has_ended = has_reset || ends.shut != reg.last.ends.shut;
+            if holds & HUP != 0 && holds & !reg.last.told == 0 && !has_ended {
+                holds = 0;
+            }
+            // The end of a stream shows as an event that was not seen before.
+            let is_more = has_ended || events & !OUT & !reg.last.seen != 0;
+            if holds & (ERR | HUP) == 0 && !is_more && self.is_quiet(i, d) {
+                holds &= OUT;
+            }
+            // With an edge of another kind, room is told again.
+            if d.edges(reg.h).1 == reg.last.edges.1
+                && !is_more
+                && holds & !OUT & !reg.last.told == 0
+            {
+                holds &= !OUT;
+            }
+        }
+        holds
+    }
+
+    /// Has nothing come since it was told last?
+    fn is_quiet(&self, i: usize, d: &dyn Descriptor) -> bool {
+        let reg = &self.regs[i];
+        let arrivals = d.kernel_arrivals(reg.h);
+        reg.events & EXCLUSIVE == 0
+            && arrivals.certain
+            && arrivals.count == reg.last.by_kernel
+            && d.edges(reg.h).0 == reg.last.edges.0
+    }
+
+    /// Events that hold by shared memory alone, or were kept. Taking them counts as reporting, for edge-triggered registrations:
+    /// with an edge, of shared memory or `kernel`'s, all that holds is reported, as epoll(7) does.
+    pub fn evaluate(&mut self, i: usize, take: bool, kernel: bool) -> u32 {
+        let reg = &self.regs[i];
+        if reg.disabled || reg.parked || !reg.carried {
+            return 0;
+        }
+        let kept = match reg.kept {
+            0 => 0,
+            events => self.holding(i, events, false),
+        };
+        if kept == 0 {
+            return self.shared(i, take, kernel);
+        }
+        if take {
+            let events = core::mem::take(&mut self.regs[i].kept);
+            self.report(i, events, false);
+        }
+        self.shared(i, take, true) | kept
+    }
+
+    fn shared(&mut self, i: usize, take: bool, kernel: bool) -> u32 {
+        let reg = &mut self.regs[i];
+        let d = reg.descriptor();
+        let is_edge = reg.events & ET != 0;
+        // First: what comes while we look is an edge that is still to be told.
+        let (mut edges, mut by_kernel) = match is_edge {
+            true => (d.edges(reg.h), d.kernel_arrivals(reg.h)),
+            false => Default::default(),
+        };
+        let unknown = by_kernel.count != reg.last.by_kernel;
+        let came_by_kernel = is_edge && unknown && d.has_taken_arrivals(reg.h);
+        let is_socket = reg.h.kind() == Kind::Socket;
+        if is_edge && !kernel && edges == reg.last.edges && !came_by_kernel && is_socket {
+            return 0;
+        }
+        let mut ready = d.ready(reg.h, reg.want());
+        if !is_edge {
+            return ready;
+        }
+        // What has come counts even if it was taken since.
+        let known = reg.last.edges.0 != u64::MAX;
+        if !known && ready != 0 {
+            // The first time all that is there is one edge: what came between those two looks is told now, and is none later.
+            (edges, by_kernel) = (d.edges(reg.h), d.kernel_arrivals(reg.h));
+            ready = d.ready(reg.h, reg.want());
+        }
+        let came = edges.0 != reg.last.edges.0 || came_by_kernel && known;
+        let arrived = reg.want() & !OUT != 0 && came;
+        if arrived && known && !kernel && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h)
+        {
+            ready |= reg.want() & OUT;
+        }
+        let emptied = ready & OUT != 0 && edges.1 != reg.last.edges.1;
+        if !kernel && (ready == 0 || !arrived && !emptied) {
+            return 0;
+        }
+        if take {
+            reg.last.edges.0 = edges.0;
+            reg.last.ends = d.ends(reg.h);
+            if kernel || came_by_kernel {
+                reg.last.by_kernel = by_kernel.count;
+            }
+            if ready & OUT != 0 {
+                reg.last.edges.1 = edges.1;
+            }
+        }
+        ready
+    }
+}
