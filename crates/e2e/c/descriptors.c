@@ -325,6 +325,97 @@ static void pass_stalled_client(int fd) {
     await_peer();
 }
 
+/* Many at once, by one message, and by several of one call: each with bytes unread whose sender is busy elsewhere. */
+enum { CROWD = 12, EACH = 3000 };
+static int crowd_reader(int messages) {
+    static char buf[EACH];
+    int fds[CROWD], n = 0;
+    for (int i = 0; i < messages; i++) {
+        char control[CMSG_SPACE(sizeof fds)], byte;
+        struct msghdr m = {.msg_iov = &(struct iovec){&byte, 1}, .msg_iovlen = 1, .msg_control = control,
+                           .msg_controllen = sizeof control};
+        must(recvmsg(0, &m, 0));
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        int more = c == NULL ? 0 : (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(fds + n, CMSG_DATA(c), more * sizeof(int));
+        n += more;
+    }
+    for (int i = 0; i < n; i++) {
+        recv_all(fds[i], buf, EACH);
+        check(buf, i, EACH);
+    }
+    must(write(0, "", 1));
+    for (int i = 0; i < n; i++) {
+        fill(buf, i, EACH);
+        send_all(fds[i], buf, EACH);
+    }
+    return n != CROWD;
+}
+static void pass_crowd(int fd, int messages) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), fds[CROWD], s[2];
+    char word[2] = {'0' + messages}, byte;
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s));
+    send_all(fd, &at, sizeof at);
+    for (int i = 0; i < CROWD; i++) {
+        fds[i] = must(accept4(l, NULL, NULL, SOCK_CLOEXEC));
+        ping_pong(fds[i], 0, WARM);
+    }
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        must(dup2(s[0], 0));
+        execve("/proc/self/exe", (char *[]){"descriptors", "crowd_reader", word, NULL}, bare_environment);
+        _exit(9);
+    }
+    close(s[0]);
+    await_peer();
+    int each = CROWD / messages;
+    char control[messages][CMSG_SPACE(CROWD * sizeof(int))];
+    struct mmsghdr all[messages];
+    struct iovec one = {"", 1};
+    memset(control, 0, sizeof control);
+    for (int i = 0; i < messages; i++) {
+        all[i].msg_hdr = (struct msghdr){.msg_iov = &one, .msg_iovlen = 1, .msg_control = control[i],
+                                         .msg_controllen = CMSG_SPACE(each * sizeof(int))};
+        struct cmsghdr *c = CMSG_FIRSTHDR(&all[i].msg_hdr);
+        c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(each * sizeof(int));
+        memcpy(CMSG_DATA(c), fds + i * each, each * sizeof(int));
+    }
+    if (messages == 1)
+        say_result("passed", sendmsg(s[1], &all[0].msg_hdr, 0));
+    else
+        say_result("passed", sendmmsg(s[1], all, messages, 0));
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+    struct pollfd p = {s[1], POLLIN, 0};
+    say("read: %d", poll(&p, 1, 10000) == 1 && read(s[1], &byte, 1) == 1);
+    tell_peer();
+    say("reader: %d", ended_well(pid));
+    close(l);
+}
+static void crowd_client(int fd) {
+    struct sockaddr_in at;
+    int fds[CROWD];
+    recv_all(fd, &at, sizeof at);
+    for (int i = 0; i < CROWD; i++) {
+        fds[i] = connect_to(&at);
+        ping_pong(fds[i], 1, WARM);
+    }
+    for (int i = 0; i < CROWD; i++)
+        send_noise(fds[i], i, EACH);
+    tell_peer();
+    await_peer();
+    for (int i = 0; i < CROWD; i++) {
+        recv_noise(fds[i], i, EACH);
+        close(fds[i]);
+    }
+}
+static void pass_many_server(int fd) { pass_crowd(fd, 1); }
+static void pass_many_client(int fd) { crowd_client(fd); }
+static void pass_mmsg_server(int fd) { pass_crowd(fd, 3); }
+static void pass_mmsg_client(int fd) { crowd_client(fd); }
+
 /* The C library's streams on a connection. */
 static void stdio_server(int fd) {
     FILE *f = fdopen(fd, "r+");
@@ -461,7 +552,7 @@ int main(int argc, char **argv) {
         CASE(dups), CASE(fork), CASE(fork_per_connection), CASE(vfork), CASE(system), CASE(spawn), CASE(spawn_bare),
       CASE(spawn_bare_cloexec), CASE(exec), CASE(exec_bare), CASE(execl_bare), CASE(vfork_exec), CASE(vfork_exec_bare),
       CASE(exec_unread), CASE(exec_fails), CASE(pass), CASE(pass_keep), CASE(pass_known), CASE(pass_half_closed),
-      CASE(pass_busy), CASE(pass_stalled), CASE(stdio), CASE(dprintf),
+      CASE(pass_busy), CASE(pass_stalled), CASE(pass_many), CASE(pass_mmsg), CASE(stdio), CASE(dprintf),
       CASE(stdio_later), CASE(close_all), CASE(dup2_high), CASE(few)};
     struct rlimit limit;
     if (argc > 1 && strcmp(argv[1], "dup2_high") == 0) {
@@ -471,6 +562,8 @@ int main(int argc, char **argv) {
     }
     if (argc > 1 && strcmp(argv[1], "stranger") == 0)
         return stranger();
+    if (argc > 2 && strcmp(argv[1], "crowd_reader") == 0)
+        return crowd_reader(atoi(argv[2]));
     if (argc > 2 && strcmp(argv[1], "reader") == 0)
         return reader(atoi(argv[2]));
     return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);

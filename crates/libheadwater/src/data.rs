@@ -573,15 +573,13 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     if let Some(h) = sctp::at(fd) {
         return sctp::sendmmsg(h, msgs, n, flags);
     }
-    let passes = |m: &libc::mmsghdr| m.msg_hdr.msg_controllen > 0;
-    if table::any_tracked() && !msgs.is_null() {
-        for m in core::slice::from_raw_parts(msgs, n.min(1024) as usize) {
-            if passes(m) {
-                if sctp::refuses_passing(&m.msg_hdr) {
-                    return -1;
-                }
-                crate::process::before_passing(&m.msg_hdr);
-            }
+    if table::any_tracked() && !msgs.is_null() && n > 0 {
+        let all = core::slice::from_raw_parts(msgs, n.min(1024) as usize);
+        if all.iter().any(|m| sctp::refuses_passing(&m.msg_hdr)) {
+            return -1;
+        }
+        if all.iter().any(|m| passes_ours(&m.msg_hdr)) {
+            return send_each(None, fd, msgs, n, flags);
         }
     }
     let Some(h) = table::socket(fd) else {
@@ -594,6 +592,15 @@ pub unsafe extern "C-unwind" fn sendmmsg(
         }
     }
     keeping(h, |kept| send_each(kept, fd, msgs, n, flags))
+}
+
+/// Is a connection among the descriptors in a message?
+unsafe fn passes_ours(msg: &msghdr) -> bool {
+    let mut found = false;
+    if msg.msg_controllen > 0 {
+        each_passed(msg, |fd| found |= table::socket(fd).is_some());
+    }
+    found
 }
 
 unsafe fn send_each(

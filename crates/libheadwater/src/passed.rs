@@ -4,12 +4,7 @@ use headwater_sockets::life;
 use headwater_sockets::relay::Relay;
 use libc::msghdr;
 
-use crate::process::{before_passing, each_place};
-
-/// Relays that one message may need; the connections beyond them go themselves.
-const MOST: usize = 8;
-/// Bytes of control messages beyond which all go themselves.
-const ROOM: usize = 1024;
+use crate::process::each_place;
 
 /// A message whose descriptors are about to go to somebody else, whom we do not know. What stands for a connection that can't
 /// go itself is in a copy of the control messages. Not on the stack, of which a signal handler may have little.
@@ -36,10 +31,7 @@ impl Passed {
     /// `msg` is a valid message header.
     pub unsafe fn prepare(&mut self, msg: *const msghdr) -> Result<(), i32> {
         let n = (*msg).msg_controllen;
-        if n > ROOM || (*msg).msg_control.is_null() {
-            if !(*msg).msg_control.is_null() {
-                before_passing(msg);
-            }
+        if (*msg).msg_control.is_null() {
             return Ok(());
         }
         self.control.resize(n.div_ceil(8), 0);
@@ -49,18 +41,12 @@ impl Passed {
         copied.msg_control = copy.cast();
         let relays = &mut self.relays;
         let mut error = None;
-        each_place(&copied, |at| {
-            let fd = at.read_unaligned();
-            if relays.len() == MOST {
-                return life::passing_on(fd);
-            }
-            match life::passing(fd) {
-                Err(e) => error = Some(e),
-                Ok(None) => {}
-                Ok(Some(relay)) => {
-                    at.write_unaligned(relay.end());
-                    relays.push(relay);
-                }
+        each_place(&copied, |at| match life::passing(at.read_unaligned()) {
+            Err(e) => error = Some(e),
+            Ok(None) => {}
+            Ok(Some(relay)) => {
+                at.write_unaligned(relay.end());
+                relays.push(relay);
             }
         });
         error.map_or(Ok(()), Err)

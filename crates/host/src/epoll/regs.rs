@@ -33,6 +33,8 @@ pub struct Inner {
     /// When the kernel was asked last.
     pub looked: u64,
     kernel_first: bool,
+    /// One is new, and what the kernel says of it is part of the first edge: it comes first.
+    pub is_new: bool,
     /// Something armed in it waits for room.
     pub waits_for_room: bool,
     /// One description may be in it under several numbers.
@@ -150,6 +152,7 @@ impl Inner {
             batch: 0,
             looked: 0,
             kernel_first: false,
+            is_new: false,
             waits_for_room: false,
             duplicates: false,
             orphans: false,
@@ -170,13 +173,13 @@ impl Inner {
 
     /// Was the kernel not asked for a while?
     pub fn is_due(&self) -> bool {
-        sys::now().saturating_sub(self.looked) >= KERNEL_AFTER
+        self.is_new || sys::now().saturating_sub(self.looked) >= KERNEL_AFTER
     }
 
     /// Does the kernel come before the hot registrations this time?
     pub fn comes_first(&mut self) -> bool {
         self.kernel_first = !self.kernel_first;
-        self.kernel_first
+        self.kernel_first || self.is_new
     }
 
     pub fn find(&self, fd: i32) -> Option<usize> {

@@ -388,6 +388,12 @@ impl Set {
         if exclusive && op == EPOLL_CTL_MOD && tracked.is_some() {
             return Err(libc::EINVAL);
         }
+        if let (Some(i), Some((h, _))) = (known, tracked)
+            && inner.regs[i].h == h
+        {
+            // The description has that number again.
+            inner.regs[i].orphan = false;
+        }
         if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
             && inner.regs[i].orphan
         {
@@ -500,6 +506,7 @@ impl Set {
 
     /// A registration is new or changed: the next `wait` looks at it, or a thread that sleeps already is rung.
     fn announce(&self, inner: &mut Inner, i: usize) {
+        inner.is_new |= inner.regs[i].events & (ET | ONESHOT) == ET;
         if self.waiters.load(Ordering::SeqCst) == 0 {
             inner.heat(i);
         } else {

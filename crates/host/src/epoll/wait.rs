@@ -295,6 +295,7 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usiz
         return known;
     }
     inner.looked = sys::now();
+    inner.is_new = false;
     inner.watch_hot();
     // The kernel may tell twice of each, and of those that are known.
     let mut more = [epoll_event { events: 0, u64: 0 }; 2 * MERGED];
