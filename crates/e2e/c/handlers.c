@@ -279,6 +279,100 @@ static void signals(void) {
     WORKS(by_checked());
 }
 
+/* The rest of what is called by its number, from a connection's first call to its last. */
+static struct {
+    const sigset_t *mask;
+    size_t size;
+} no_mask = {NULL, 8};
+static struct timeval moment = {0, 1000};
+static void by_numbers(void) {
+    place.sin_port = 0;
+    WORKS(fds[0] = syscall(SYS_socket, AF_INET, SOCK_STREAM, 0));
+    WORKS(syscall(SYS_bind, fds[0], &place, sizeof place));
+    WORKS(syscall(SYS_listen, fds[0], 5));
+    length = sizeof place;
+    WORKS(syscall(SYS_getsockname, fds[0], &place, &length));
+    WORKS(fds[1] = syscall(SYS_socket, AF_INET, SOCK_STREAM, 0));
+    WORKS(syscall(SYS_connect, fds[1], &place, sizeof place));
+    WORKS(fds[2] = syscall(SYS_accept, fds[0], NULL, NULL));
+    for (int i = 0; i < WARM; i++) {
+        WORKS(syscall(SYS_write, fds[1], bytes, 64));
+        WORKS(syscall(SYS_read, fds[2], bytes, 64));
+        WORKS(syscall(SYS_write, fds[2], bytes, 64));
+        WORKS(syscall(SYS_read, fds[1], bytes, 64));
+    }
+    WORKS(syscall(SYS_sendmmsg, fds[1], several, 2, 0));
+    WORKS(syscall(SYS_recvmmsg, fds[2], several, 2, MSG_WAITFORONE, NULL));
+    drain(fds[2]);
+    WORKS(syscall(SYS_pwritev2, fds[1], halves, 2, -1L, -1L, 0));
+    WORKS(syscall(SYS_preadv2, fds[2], halves, 2, -1L, -1L, 0));
+    sets();
+    WORKS(syscall(SYS_select, 64, &in_set, &out_set, NULL, &moment));
+    moment.tv_usec = 1000;
+    FD_ZERO(&out_set);
+    FD_SET(fds[1], &in_set);
+    WORKS(syscall(SYS_select, 64, &in_set, &out_set, NULL, &moment));
+    FD_SET(fds[1], &in_set);
+    WORKS(syscall(SYS_pselect6, 64, &in_set, NULL, NULL, &soon, &no_mask));
+    soon.tv_nsec = 1000000;
+    for (int i = 0; i < 300; i++)
+        many[i] = (struct pollfd){fds[i % 3], POLLIN, 0};
+    WORKS(syscall(SYS_ppoll, many, 300, &soon, NULL, 8));
+    soon.tv_nsec = 1000000;
+    WORKS(fds[3] = syscall(SYS_epoll_create1, 0));
+    events[0] = (struct epoll_event){EPOLLIN, {.u64 = 7}};
+    WORKS(syscall(SYS_epoll_ctl, fds[3], EPOLL_CTL_ADD, fds[1], events));
+    WORKS(syscall(SYS_epoll_pwait, fds[3], events, 20, 1, NULL, 8));
+    WORKS(syscall(SYS_epoll_pwait2, fds[3], events, 20, &soon, NULL, 8));
+    soon.tv_nsec = 1000000;
+    WORKS(syscall(SYS_dup3, fds[1], 60, O_CLOEXEC));
+    WORKS(syscall(SYS_close_range, 60, 70, 0));
+    WORKS(number = syscall(SYS_fcntl, fds[1], F_DUPFD, 60));
+    WORKS(syscall(SYS_close, number));
+    WORKS(syscall(SYS_ioctl, fds[1], FIONREAD, &number));
+    length = sizeof other;
+    WORKS(syscall(SYS_getpeername, fds[1], &other, &length));
+    length = sizeof number;
+    WORKS(syscall(SYS_getsockopt, fds[1], SOL_SOCKET, SO_ERROR, &number, &length));
+    WORKS(syscall(SYS_setsockopt, fds[1], SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one));
+    WORKS(syscall(SYS_pipe2, &fds[4], O_CLOEXEC | O_NONBLOCK));
+    WORKS(syscall(SYS_write, fds[1], bytes, 5000));
+    WORKS(syscall(SYS_splice, fds[2], NULL, fds[5], NULL, 1000, SPLICE_F_NONBLOCK));
+    WORKS(syscall(SYS_splice, fds[4], NULL, fds[1], NULL, 1000, SPLICE_F_NONBLOCK));
+    drain(fds[2]);
+    WORKS(syscall(SYS_shutdown, fds[1], SHUT_WR));
+    DO(syscall(SYS_accept4, -1, NULL, NULL, 0));
+    for (number = 0; number < 6; number++)
+        WORKS(syscall(SYS_close, fds[number]));
+}
+
+/* What takes a connection to the kernel, with bytes in its ring. */
+static struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
+static void to_the_kernel(int way) {
+    int l = listen_somewhere(&place);
+    signal(SIGIO, SIG_IGN);
+    warm_pair(&place, l, &fds[1], &fds[2]);
+    WORKS(write(fds[1], bytes, 3000));
+    switch (way) {
+    case 0: WORKS(send(fds[1], "u", 1, MSG_OOB)); break;
+    case 1: WORKS(setsockopt(fds[2], SOL_SOCKET, SO_TIMESTAMP, &one, sizeof one)); break;
+    case 2: WORKS(setsockopt(fds[1], SOL_SOCKET, SO_MAX_PACING_RATE, &(int){1 << 30}, sizeof(int))); break;
+    case 3: WORKS(fcntl(fds[2], F_SETOWN, getpid())); WORKS(fcntl(fds[2], F_SETFL, O_ASYNC)); break;
+    case 4: DO(setsockopt(fds[2], SOL_SOCKET, SO_PEEK_OFF, &(int){10}, sizeof(int))); break;
+    case 5: WORKS(connect(fds[1], &unspecified, sizeof unspecified)); break;
+    }
+    WORKS(recv(fds[2], bytes, sizeof bytes, MSG_DONTWAIT));
+    if (way != 5) {
+        WORKS(write(fds[1], bytes, 100));
+        WORKS(read(fds[2], bytes, 100));
+        WORKS(write(fds[2], bytes, 100));
+        WORKS(read(fds[1], bytes, 100));
+    }
+    WORKS(close(fds[1]));
+    WORKS(close(fds[2]));
+    close(l);
+}
+
 static void all_ways(void) {
     int l = listen_somewhere(&place);
     warm_pair(&place, l, &fds[1], &fds[2]);
@@ -288,6 +382,9 @@ static void all_ways(void) {
     WORKS(socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
     exchange_all_ways(fds[0], fds[1]);
     close(fds[0]), close(fds[1]);
+    by_numbers();
+    for (int way = 0; way < 6; way++)
+        to_the_kernel(way);
     others();
     signals();
 }

@@ -1,5 +1,6 @@
 /* Options that ask the kernel for something of its own queues and segments. */
 #include "common.h"
+#include <sys/epoll.h>
 
 #ifndef SO_PEEK_OFF
 #define SO_PEEK_OFF 42
@@ -211,6 +212,54 @@ static void unread_client(int fd) {
     }
 }
 
+/* SIGIO is asked for while something is unread: that can be waited for and read, and what comes next is told by the signal. */
+static volatile sig_atomic_t told_of_io;
+static void on_io(int n) {
+    (void)n;
+    told_of_io++;
+}
+static void signalled_unread_server(int fd) {
+    signal(SIGIO, on_io);
+    for (int i = 0; i < 2; i++) {
+        int s = second_server(fd), on = 1, n = 0, ep = must(epoll_create1(0));
+        struct epoll_event e = {.events = EPOLLIN, .data.u32 = 5};
+        exchange(s, 1);
+        await_bytes(s, 3000);
+        must(fcntl(s, F_SETOWN, getpid()));
+        must(i == 0 ? fcntl(s, F_SETFL, O_ASYNC) : ioctl(s, FIOASYNC, &on));
+        say("poll: %d", wait_for(s, POLLIN));
+        must(epoll_ctl(ep, EPOLL_CTL_ADD, s, &e));
+        say_result("epoll", epoll_wait(ep, &e, 1, 2000));
+        must(ioctl(s, FIONREAD, &n));
+        say("unread: %d", n);
+        char look[100];
+        say_result("look", recv(s, look, sizeof look, MSG_PEEK | MSG_DONTWAIT));
+        recv_noise(s, 0, 1000);
+        say("poll: %d", wait_for(s, POLLIN));
+        recv_noise(s, 1000, 2000);
+        say_result("nothing", recv(s, look, sizeof look, MSG_DONTWAIT));
+        told_of_io = 0;
+        tell_peer();
+        for (int k = 0; k < 2000 && !told_of_io; k++)
+            usleep(1000);
+        say("told: %d", told_of_io > 0);
+        recv_noise(s, 3000, 50);
+        exchange(s, 1);
+        close(ep), close(s);
+    }
+}
+static void signalled_unread_client(int fd) {
+    for (int i = 0; i < 2; i++) {
+        int s = second_client(fd, 0, 0);
+        exchange(s, 0);
+        send_noise(s, 0, 3000);
+        await_peer();
+        send_noise(s, 3000, 50);
+        exchange(s, 0);
+        close(s);
+    }
+}
+
 /* Looking at a connection's inside for a moment, where that is permitted, leaves it whole. */
 static void repair_server(int fd) {
     int on = 1, off = -1;
@@ -246,4 +295,4 @@ static void encryption_client(int fd) {
     close(s);
 }
 
-CASES(CASE(inquiry), CASE(stamps), CASE(stamps_late), CASE(zerocopy), CASE(peek_offset), CASE(peek_offset_before), CASE(unread), CASE(repair), CASE(encryption))
+CASES(CASE(inquiry), CASE(stamps), CASE(stamps_late), CASE(zerocopy), CASE(peek_offset), CASE(peek_offset_before), CASE(unread), CASE(signalled_unread), CASE(repair), CASE(encryption))

@@ -503,7 +503,7 @@ pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
 
 /// TCP resets a connection that is closed with unread data.
 fn reset_if_unread(v: &View<'_>, fd: i32) {
-    if switch::readable(v) && v.in_ring().unread() > 0 {
+    if !switch::is_taken_back(v) && switch::readable(v) && v.in_ring().unread() > 0 {
         let linger = libc::linger {
             l_onoff: 1,
             l_linger: 0,

@@ -163,7 +163,7 @@ pub fn unread(h: Handle) -> usize {
     }
     conn::get(h).and_then(|c| c.view()).map_or(0, |v| {
         // What the peer takes back to send it by the kernel may be in both.
-        if switch::is_taken_back(&v) {
+        if switch::is_taken_back(&v) && !switch::is_readable_behind_pin(&v) {
             0
         } else {
             v.in_ring().unread()

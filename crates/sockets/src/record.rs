@@ -48,6 +48,8 @@ pub const IN_STAYS: u32 = 32;
 /// It is in an epoll set that other processes share, or that we don't know: sets hold it as the program says, and the kernel alone
 /// serves it.
 pub const APART: u32 = 64;
+/// The program has disconnected: what the ring holds is nobody's.
+pub const DROPPED: u32 = 128;
 
 #[repr(C, align(64))]
 pub struct Record {

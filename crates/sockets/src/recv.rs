@@ -487,6 +487,9 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
         if !Tx(d.send.tx.load(Ordering::Acquire)).has(PIN) {
             None
         } else if buffers.left() == 0 {
+            if switch::readable(v) {
+                return Step::Data(0);
+            }
             return match look::shown(c) {
                 Shown::Nothing => Step::Again,
                 Shown::Bytes => Step::Data(0),
@@ -508,6 +511,16 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
             comeback::after_data(c, v);
             Step::Data(n)
         }
+        Some(Step::Again) if switch::is_readable_behind_pin(v) => {
+            match read_behind_pin(c, v, buffers, flags) {
+                Ok(0) => Step::Again,
+                Ok(n) => Step::Data(n),
+                Err(Corrupt) => {
+                    counters::note(Reason::Corrupt);
+                    Step::Error(ECONNRESET)
+                }
+            }
+        }
         Some(Step::Again) if !comeback::before_wait(c, v) => Step::Again,
         Some(Step::Again) | None => step(c, v, buffers, flags),
         Some(end) => {
@@ -521,6 +534,31 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
             step(c, v, buffers, flags)
         }
     }
+}
+
+/// What the ring holds behind the pin, as long as its sender has not begun to take it back: that is busy elsewhere, and may make no
+/// call any more.
+fn read_behind_pin<S: Sink>(
+    c: &Conn,
+    v: &View<'_>,
+    buffers: &mut S,
+    flags: i32,
+) -> Result<usize, Corrupt> {
+    let n = {
+        let _section = v.lock_in(|| switch::recover_reader(c, v));
+        if !c.serves(v) || !switch::is_readable_behind_pin(v) || !switch::lift_pin(v) {
+            return Ok(0);
+        }
+        let n = buffers.take_ring(&v.in_ring(), flags, None);
+        switch::lower_pin(c, v);
+        n?
+    };
+    if flags & MSG_PEEK == 0 {
+        c.tally(2, n);
+    }
+    // It sees the pin now if it has published meanwhile.
+    bell::ring(v.peer_bell());
+    Ok(n)
 }
 
 #[inline]

@@ -11,7 +11,7 @@ use headwater_host::sys;
 
 use crate::conn::{Conn, Role};
 use crate::keeper::{self, Then};
-use crate::record::{self, IN_STAYS, OUT_STAYS};
+use crate::record::{self, DROPPED, IN_STAYS, OUT_STAYS};
 use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::{look, truth};
 
@@ -320,6 +320,25 @@ pub fn take_pin_back_at_end(c: &Conn, v: &View<'_>) -> bool {
     }
 }
 
+/// Pinned, with something in the ring that the sender has not begun to take back?
+pub fn is_readable_behind_pin(v: &View<'_>) -> bool {
+    let d = v.inn();
+    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    let re = d.receive.re.load(Ordering::Relaxed) as u16;
+    let goes_on = w.has(PIN) && !w.has(WITHDRAWS) && w.by_ring() && w.epoch() == re;
+    goes_on && !v.in_ring().is_empty() && !v.record.has(DROPPED)
+}
+
+/// For one look at the ring the own pin is off. False: the sender has begun to act on it. Under the reader lock, as is
+/// [`lower_pin`].
+pub fn lift_pin(v: &View<'_>) -> bool {
+    take_pin_back(v.inn())
+}
+
+pub fn lower_pin(c: &Conn, v: &View<'_>) {
+    set_pin(c, v);
+}
+
 /// The own readers, pinned, follow the sender to the kernel: what it withdrew is not read from the ring. False: it has not done
 /// so yet. Under the reader lock.
 pub fn follow_withdrawn(v: &View<'_>) -> bool {
@@ -529,7 +548,7 @@ pub fn disconnect(c: &Conn, v: &View<'_>) {
     withdraw(c, v);
     unswitch(v);
     {
-        v.record.set(IN_STAYS, true);
+        v.record.set(IN_STAYS | DROPPED, true);
         let _section = v.lock_in(|| recover_reader(c, v));
         let d = v.inn();
         let w = Tx(d.send.tx.fetch_or(PIN, Ordering::AcqRel));
@@ -662,7 +681,7 @@ pub fn readable(v: &View<'_>) -> bool {
     let d = v.inn();
     let w = Tx(d.send.tx.load(Ordering::Acquire));
     if w.has(PIN) {
-        return false;
+        return is_readable_behind_pin(v);
     }
     let re = d.receive.re.load(Ordering::Acquire) as u16;
     let ahead = w.epoch().wrapping_sub(re);
