@@ -67,6 +67,7 @@ reasons! {
     TableFull: "table-full",
     Exec: "exec",
     PassedOn: "passed-on",
+    Relayed: "relayed",
     Option: "option",
     Corrupt: "corrupt",
     Uncounted: "uncounted",

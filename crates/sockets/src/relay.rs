@@ -77,6 +77,7 @@ impl Relay {
             }
             let _ = sys::ppoll(&mut [], Some(PAUSE));
         }
+        counters::note(Reason::Relayed);
         c.falls_back(Reason::PassedOn);
     }
 }

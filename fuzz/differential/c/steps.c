@@ -861,14 +861,18 @@ int main(int argc, char **argv) {
         do_step(number++, process, t, name, a);
     }
     fflush(stdout);
-    for (int p = 0; p < PROCESSES; p++)
-        if (known[p].pid && !known[p].t[0].busy) {
-            struct step last = {.op = -1};
-            if (write(orders[p][0][1], &last, sizeof last) != sizeof last)
-                return 4;
-            for (int i = 0; i < 250 && !is_gone(p); i++)
-                usleep(200);
-        }
+    /* Children first: they are killed when their parents go. Who waits still has last words of the library's, if not of its own. */
+    for (int p = PROCESSES - 1; p >= 0; p--) {
+        if (!known[p].pid)
+            continue;
+        struct step last = {.op = -1};
+        if (known[p].t[0].busy)
+            kill(known[p].pid, SIGTERM);
+        else if (write(orders[p][0][1], &last, sizeof last) != sizeof last)
+            return 4;
+        for (int i = 0; i < 250 && !is_gone(p); i++)
+            usleep(200);
+    }
     for (int p = 0; p < PROCESSES; p++)
         if (known[p].pid)
             kill(known[p].pid, SIGKILL);

@@ -11,6 +11,7 @@
 
 pub mod machine;
 pub mod program;
+pub mod rows;
 pub mod script;
 pub mod shrink;
 

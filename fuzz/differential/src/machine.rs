@@ -5,10 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use headwater_e2e::lab;
 
+use crate::rows;
 use crate::script::Script;
 
 /// A script takes a hundredth of it, unless it hangs.
@@ -19,6 +21,7 @@ const NATIVE: usize = 8;
 /// Where scripts run: the program that runs them, and a folder for what the library leaves.
 pub struct Machine {
     folder: tempfile::TempDir,
+    carried: AtomicU64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub enum Verdict {
     Same,
     /// The kernel's own answers vary where ours is another.
     Varies,
+    /// It met this row of docs/deviations.md.
+    Row(&'static str),
     Differs {
         native: Vec<String>,
         accelerated: Vec<String>,
@@ -80,7 +85,10 @@ impl Machine {
             "{} is missing: run `make build` first",
             lab::library().display()
         );
-        Machine { folder }
+        Machine {
+            folder,
+            carried: AtomicU64::new(0),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -155,6 +163,7 @@ impl Machine {
 
     pub fn look(&self, script: &Script, slow: bool) -> Verdict {
         let accelerated = self.run(script, How::Accelerated, slow);
+        let row = self.take_statistics();
         let mut known: Vec<Vec<String>> = Vec::new();
         for _ in 0..NATIVE {
             let native = self.run(script, How::Native, slow);
@@ -166,6 +175,9 @@ impl Machine {
             if again && known.len() >= if slow { 3 } else { 2 } {
                 break;
             }
+        }
+        if let Some(row) = row {
+            return Verdict::Row(row);
         }
         // Where ours parts from all of theirs that began alike.
         let alike = |n: &[String]| {
@@ -185,16 +197,18 @@ impl Machine {
         }
     }
 
-    /// How many connections the library has carried here.
-    pub fn carried(&self) -> u64 {
-        headwater_e2e::stats::read(&self.path("stats"))
-            .iter()
-            .map(|line| line.accelerated)
-            .sum()
+    /// Of the last run: which row it met. Its carried connections are added to the others'.
+    fn take_statistics(&self) -> Option<&'static str> {
+        let lines = headwater_e2e::stats::read_of_killed(&self.path("stats"));
+        let _ = std::fs::remove_file(self.path("stats"));
+        let carried = lines.iter().map(|line| line.accelerated).sum();
+        self.carried.fetch_add(carried, Ordering::Relaxed);
+        lines.iter().find_map(|line| rows::met(&line.text))
     }
 
-    pub fn forget_statistics(&self) {
-        let _ = std::fs::remove_file(self.path("stats"));
+    /// How many connections the library has carried here since this was asked last.
+    pub fn take_carried(&self) -> u64 {
+        self.carried.swap(0, Ordering::Relaxed)
     }
 }
 

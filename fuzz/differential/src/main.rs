@@ -94,7 +94,7 @@ fn search(arguments: &Arguments) -> usize {
         None => begun.elapsed() > Duration::from_secs(arguments.seconds),
     };
     let next = AtomicU64::new(first);
-    let [run, varied, carried] = [const { AtomicU64::new(0) }; 3];
+    let [run, varied, in_rows, carried] = [const { AtomicU64::new(0) }; 4];
     let found = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..arguments.jobs {
@@ -109,12 +109,14 @@ fn search(arguments: &Arguments) -> usize {
                     let script = script::generate(arguments.mix, seed);
                     let verdict = machine.judge(&script);
                     run.fetch_add(1, Ordering::Relaxed);
-                    carried.fetch_add(machine.carried(), Ordering::Relaxed);
-                    machine.forget_statistics();
+                    carried.fetch_add(machine.take_carried(), Ordering::Relaxed);
                     match verdict {
                         Verdict::Same => {}
                         Verdict::Varies => {
                             varied.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Verdict::Row(_) => {
+                            in_rows.fetch_add(1, Ordering::Relaxed);
                         }
                         Verdict::Differs { .. } => {
                             let name = format!("{seed}");
@@ -142,10 +144,11 @@ fn search(arguments: &Arguments) -> usize {
     bar.finish_and_clear();
     let found = found.into_inner().expect("not poisoned");
     println!(
-        "{} sequences in {} s, {} of them not the same natively, {} ends carried, {} differ",
+        "{} sequences in {} s, {} of them not the same natively, {} in rows of docs/deviations.md, {} ends carried, {} differ",
         run.into_inner(),
         begun.elapsed().as_secs(),
         varied.into_inner(),
+        in_rows.into_inner(),
         carried.into_inner(),
         found.len()
     );

@@ -23,5 +23,8 @@ fn what_once_differed_does_so_no_more() {
         count += 1;
     }
     assert!(differ.is_empty(), "{}", differ.join("\n"));
-    assert!(count > 0 && machine.carried() > 0, "nothing was carried");
+    assert!(
+        count > 0 && machine.take_carried() > 0,
+        "nothing was carried"
+    );
 }

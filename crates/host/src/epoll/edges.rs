@@ -1,7 +1,7 @@
 //! What the program is told of a registration: what holds, and for edge-triggered ones, whether there was an edge.
 
 use super::ET;
-use super::regs::{EXCLUSIVE, Inner};
+use super::regs::Inner;
 use crate::table::{Descriptor, Ends, Kind};
 
 /// What speaks of room.
@@ -71,12 +71,13 @@ impl Inner {
             }
             // The end of a stream shows as an event that was not seen before.
             let is_more = has_ended || events & !OUT & !reg.last.seen != 0;
-            if holds & (ERR | HUP) == 0 && !is_more && self.is_quiet(i, d) {
+            let is_quiet = !is_more && self.is_quiet(i, d);
+            if is_quiet && holds & (ERR | HUP) == 0 {
                 holds &= OUT;
             }
             // With an edge of another kind, room is told again.
-            if d.edges(reg.h).1 == reg.last.edges.1
-                && !is_more
+            if is_quiet
+                && d.edges(reg.h).1 == reg.last.edges.1
                 && holds & !OUT & !reg.last.told == 0
             {
                 holds &= !OUT;
@@ -89,8 +90,7 @@ impl Inner {
     fn is_quiet(&self, i: usize, d: &dyn Descriptor) -> bool {
         let reg = &self.regs[i];
         let arrivals = d.kernel_arrivals(reg.h);
-        reg.events & EXCLUSIVE == 0
-            && arrivals.certain
+        arrivals.certain
             && arrivals.count == reg.last.by_kernel
             && d.edges(reg.h).0 == reg.last.edges.0
     }
