@@ -473,6 +473,42 @@ static void stdio_later_client(int fd) {
     say_result("end", read(fd, &c, 1));
 }
 
+/* A FILE that is there before its connection, and reads what answers to calls of other kinds. */
+static void stdio_early_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    send_all(fd, &at, sizeof at);
+    int s = must(accept(l, NULL, NULL));
+    close(l);
+    for (int i = 0; i < 40; i++)
+        recv_noise(s, i, 100);
+    send_noise(s, 0, 5000);
+    char c;
+    say_result("more", read(s, &c, 1));
+    send_noise(s, 5000, 3000);
+    shutdown(s, SHUT_WR);
+    say_result("end", read(s, &c, 1));
+    close(s);
+}
+static void stdio_early_client(int fd) {
+    struct sockaddr_in at;
+    static char all[9000];
+    recv_all(fd, &at, sizeof at);
+    int s = must(socket(AF_INET, SOCK_STREAM, 0));
+    FILE *f = fdopen(s, "r+");
+    must(connect(fileno(f), (struct sockaddr *)&at, sizeof at));
+    for (int i = 0; i < 40; i++) {
+        send_noise(s, i, 100);
+        usleep(500);
+    }
+    say("read: %zu", fread(all, 1, 5000, f));
+    fputc('m', f);
+    fflush(f);
+    say("read: %zu", fread(all + 5000, 1, sizeof all - 5000, f));
+    check(all, 0, 8000);
+    fclose(f);
+}
+
 /* Close-all loops, as daemons do, spare nothing that the connection needs. */
 static void close_all_server(int fd) {
     must(dup2(from_peer, 40)), must(dup2(to_peer, 41)), must(dup2(fd, 42));
@@ -553,7 +589,7 @@ int main(int argc, char **argv) {
       CASE(spawn_bare_cloexec), CASE(exec), CASE(exec_bare), CASE(execl_bare), CASE(vfork_exec), CASE(vfork_exec_bare),
       CASE(exec_unread), CASE(exec_fails), CASE(pass), CASE(pass_keep), CASE(pass_known), CASE(pass_half_closed),
       CASE(pass_busy), CASE(pass_stalled), CASE(pass_many), CASE(pass_mmsg), CASE(stdio), CASE(dprintf),
-      CASE(stdio_later), CASE(close_all), CASE(dup2_high), CASE(few)};
+      CASE(stdio_later), CASE(stdio_early), CASE(close_all), CASE(dup2_high), CASE(few)};
     struct rlimit limit;
     if (argc > 1 && strcmp(argv[1], "dup2_high") == 0) {
         must(getrlimit(RLIMIT_NOFILE, &limit));

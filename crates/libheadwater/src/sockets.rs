@@ -17,7 +17,11 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
     {
         return fd;
     }
-    fresh(real::socket(domain, kind, protocol))
+    let fd = fresh(real::socket(domain, kind, protocol));
+    if fd >= 0 && kind & 0xff == libc::SOCK_STREAM && domain != libc::AF_UNIX {
+        crate::stdio::may_connect();
+    }
+    fd
 }
 
 #[unsafe(no_mangle)]

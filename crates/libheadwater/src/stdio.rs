@@ -2,13 +2,13 @@
 
 use core::ptr::null_mut;
 
-use headwater_host::next;
-use headwater_host::sync::{AtomicPtr, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
 use headwater_host::table::{self, Kind};
+use headwater_host::{next, process};
 use headwater_sockets::life;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
-use crate::{data, files};
+use crate::{data, files, start};
 
 /// cookie_io_functions_t of `<stdio.h>`.
 #[repr(C)]
@@ -71,9 +71,27 @@ fn is_known(fd: c_int) -> bool {
     is_ours(fd) || table::socket(fd).is_some_and(|h| !life::is_ours(h))
 }
 
+/// The program has made a socket that it may connect after it has made a FILE of it.
+static MAY_CONNECT: AtomicBool = AtomicBool::new(false);
+
+pub fn may_connect() {
+    if !MAY_CONNECT.load(Ordering::Relaxed) {
+        MAY_CONNECT.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Is it a TCP socket that is nothing to us yet, and may become a connection?
+fn is_to_come(fd: c_int) -> bool {
+    MAY_CONNECT.load(Ordering::Relaxed)
+        && !process::is_confined()
+        && start::wants_sockets()
+        && table::lookup(fd).is_none()
+        && life::is_tcp(fd)
+}
+
 /// fdopen(3) on one of them; `None`: it is none.
 pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
-    is_known(fd).then_some(())?;
+    (is_known(fd) || is_to_come(fd)).then_some(())?;
     let functions = Functions {
         read,
         write,
