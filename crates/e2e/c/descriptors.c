@@ -199,6 +199,41 @@ static void exec_fails_server(int fd) {
 }
 WITH_ECHO(exec_fails)
 
+/* An exec closes a connection with something unread: that resets it, unless the exec fails. */
+static void exec_resets_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    send_all(fd, &at, sizeof at);
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        int s = must(accept4(l, NULL, NULL, SOCK_CLOEXEC));
+        ping_pong(s, 0, WARM);
+        await_bytes(s, 1000);
+        execve("/no/such/program", (char *[]){"x", NULL}, environ);
+        recv_noise(s, 0, 500);
+        send_noise(s, 0, 100);
+        execve("/proc/self/exe", (char *[]){"descriptors", "nothing", NULL}, environ);
+        _exit(9);
+    }
+    close(l);
+    say("child: %d", ended_well(pid));
+    tell_peer();
+    recv_noise_to_end(fd, 0);
+}
+static void exec_resets_client(int fd) {
+    struct sockaddr_in at;
+    char c;
+    recv_all(fd, &at, sizeof at);
+    int s = connect_to(&at);
+    ping_pong(s, 1, WARM);
+    send_noise(s, 0, 1000);
+    recv_noise(s, 0, 100);
+    await_peer();
+    say("told: %x", wait_for(s, POLLIN | POLLOUT | POLLRDHUP) & (POLLERR | POLLHUP));
+    say_result("read", read(s, &c, 1));
+    close(s);
+}
+
 /* SCM_RIGHTS to a process without the library, which goes on with the stream. */
 static void pass(int over, int fd) {
     char control[CMSG_SPACE(sizeof(int))] = {0};
@@ -587,7 +622,7 @@ int main(int argc, char **argv) {
     static const struct end_case cases[] = {
         CASE(dups), CASE(fork), CASE(fork_per_connection), CASE(vfork), CASE(system), CASE(spawn), CASE(spawn_bare),
       CASE(spawn_bare_cloexec), CASE(exec), CASE(exec_bare), CASE(execl_bare), CASE(vfork_exec), CASE(vfork_exec_bare),
-      CASE(exec_unread), CASE(exec_fails), CASE(pass), CASE(pass_keep), CASE(pass_known), CASE(pass_half_closed),
+      CASE(exec_unread), CASE(exec_fails), CASE(exec_resets), CASE(pass), CASE(pass_keep), CASE(pass_known), CASE(pass_half_closed),
       CASE(pass_busy), CASE(pass_stalled), CASE(pass_many), CASE(pass_mmsg), CASE(stdio), CASE(dprintf),
       CASE(stdio_later), CASE(stdio_early), CASE(close_all), CASE(dup2_high), CASE(few)};
     struct rlimit limit;
@@ -596,6 +631,8 @@ int main(int argc, char **argv) {
         limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
         must(setrlimit(RLIMIT_NOFILE, &limit));
     }
+    if (argc > 1 && strcmp(argv[1], "nothing") == 0)
+        return 0;
     if (argc > 1 && strcmp(argv[1], "stranger") == 0)
         return stranger();
     if (argc > 2 && strcmp(argv[1], "crowd_reader") == 0)

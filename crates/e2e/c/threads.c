@@ -349,5 +349,70 @@ static void fork_busy_client(int fd) {
     } while (buf[0] != 1);
 }
 
+/* Two real-time threads of different priorities on one CPU send and receive on one connection: the higher one comes when the lower
+ * one holds what it needs, and is not to wait for it by spinning (SCHED_FIFO, where that is permitted). */
+enum { LETTER = 64, LETTERS = 3000 };
+static int fifo_fd;
+static volatile int fifo_over;
+static void real_time(int priority) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    pthread_setschedparam(pthread_self(), SCHED_FIFO, &(struct sched_param){.sched_priority = priority});
+}
+static void *low_sender(void *unused) {
+    char letter[LETTER] = {0};
+    real_time(10);
+    while (!fifo_over)
+        send_all(fifo_fd, letter, LETTER);
+    return unused;
+}
+static void *high_sender(void *unused) {
+    char letter[LETTER] = {0};
+    real_time(20);
+    for (int i = 0; i < LETTERS; i++) {
+        usleep(i % 70);
+        send_all(fifo_fd, letter, LETTER);
+    }
+    fifo_over = 1;
+    return unused;
+}
+static void *low_reader(void *unused) {
+    char c[LETTER];
+    real_time(10);
+    while (read(fifo_fd, c, sizeof c) > 0) {
+    }
+    return unused;
+}
+static void *high_reader(void *unused) {
+    char c[LETTER];
+    real_time(20);
+    do
+        usleep(30);
+    while (read(fifo_fd, c, sizeof c) > 0);
+    return unused;
+}
+static void two_threads(int fd, void *(*low)(void *), void *(*high)(void *)) {
+    pthread_t a, b;
+    fifo_fd = fd;
+    must(-pthread_create(&a, NULL, low, NULL));
+    must(-pthread_create(&b, NULL, high, NULL));
+    pthread_join(b, NULL);
+    pthread_join(a, NULL);
+}
+static void real_time_server(int fd) {
+    two_threads(fd, low_sender, high_sender);
+    must(shutdown(fd, SHUT_WR));
+    await_peer();
+    say("sent");
+}
+static void real_time_client(int fd) {
+    two_threads(fd, low_reader, high_reader);
+    char c;
+    say_result("end", read(fd, &c, 1));
+    tell_peer();
+}
+
 CASES(CASE(duplex), CASE(crowd), CASE(cancel), CASE(cancel_close), CASE(cancel_writer), CASE(cancel_busy), CASE(cancel_peeker),
-      CASE(close_blocked), CASE(close_blocked_cold), CASE(fork_busy))
+      CASE(close_blocked), CASE(close_blocked_cold), CASE(fork_busy), CASE(real_time))

@@ -52,9 +52,9 @@ cases!(signals: eintr, restart, interrupt, partial, jump, jump_close, jump_insid
     nodefer, wrong_pointer, wrong_structure, defaults);
 cases!(takeover: handler, close, file, shutdown);
 cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
-    fork_busy);
+    fork_busy, real_time);
 cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare,
-    execl_bare, vfork_exec, vfork_exec_bare, exec_unread, exec_fails, pass, pass_keep, pass_known, pass_half_closed, pass_busy, pass_stalled, pass_many, pass_mmsg, stdio, dprintf,
+    execl_bare, vfork_exec, vfork_exec_bare, exec_unread, exec_fails, exec_resets, pass, pass_keep, pass_known, pass_half_closed, pass_busy, pass_stalled, pass_many, pass_mmsg, stdio, dprintf,
     stdio_later, stdio_early, close_all, dup2_high, few);
 cases!(round: names, vectors, prints, passes, asynchronous, submitted, standard, standard_by_dup, numbers, waits, made, cloned,
     more_numbers, listens, images);

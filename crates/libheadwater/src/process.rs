@@ -153,7 +153,7 @@ unsafe fn replacing(
     let failed = exec(envp);
     keeps_errno(remote::stays);
     if ours {
-        keeps_errno(|| life::change_holds(1));
+        keeps_errno(life::not_replaced);
     }
     keeps_errno(move || drop(handed));
     failed

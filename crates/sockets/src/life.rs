@@ -501,9 +501,13 @@ pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
     headwater_channel::bell::ring(v.peer_bell());
 }
 
+fn is_unread(v: &View<'_>) -> bool {
+    !switch::is_taken_back(v) && switch::readable(v) && v.in_ring().unread() > 0
+}
+
 /// TCP resets a connection that is closed with unread data.
 fn reset_if_unread(v: &View<'_>, fd: i32) {
-    if !switch::is_taken_back(v) && switch::readable(v) && v.in_ring().unread() > 0 {
+    if is_unread(v) {
         let linger = libc::linger {
             l_onoff: 1,
             l_linger: 0,
@@ -674,14 +678,47 @@ pub fn fork_failed() {
 /// Before an exec of this process.
 pub fn replaced() {
     for c in conn::all() {
-        if let Some(v) = c.view()
-            && switch::help_withdraw(c, &v)
-        {
+        let Some(v) = c.view() else { continue };
+        if switch::help_withdraw(c, &v) {
             // The image to come knows nothing of it.
             keeper::leave(c, &v, c.fd(), Then::Close);
         }
+        if is_last(&v) && is_unread(&v) && !stays_open(c) && set_linger(c.fd(), [0, 0], [1, 0]) {
+            c.reset_by_exec.store(1, Ordering::Relaxed);
+        }
     }
     change_holds(-1);
+}
+
+/// The exec failed.
+pub fn not_replaced() {
+    change_holds(1);
+    for c in conn::all() {
+        if c.reset_by_exec.swap(0, Ordering::Relaxed) != 0 {
+            set_linger(c.fd(), [1, 0], [0, 0]);
+        }
+    }
+}
+
+/// Has nobody else this end?
+fn is_last(v: &View<'_>) -> bool {
+    v.own().holders.load(Ordering::Acquire) <= 1 && !lend::is_out(v.record)
+}
+
+/// Has it a number that outlives an exec?
+fn stays_open(c: &Conn) -> bool {
+    let h = conn::handle(c);
+    let mut numbers = table::entries().filter(|&(_, x)| x == h);
+    numbers.any(|(fd, _)| {
+        sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)
+    })
+}
+
+/// SO_LINGER, on and seconds. False: it was something else before, which the program has asked for.
+fn set_linger(fd: i32, before: [i32; 2], to: [i32; 2]) -> bool {
+    let is = sys::sockopt::<[i32; 2]>(fd, libc::SOL_SOCKET, libc::SO_LINGER);
+    is.is_ok_and(|[on, _]| on == before[0])
+        && sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &to).is_ok()
 }
 
 /// This process gives up its holds of all ends (before an exec), or takes them back (when the exec failed).
