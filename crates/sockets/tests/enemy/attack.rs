@@ -1,5 +1,6 @@
 //! The enemy of one case: two connections with the victim, one in each role, and what it does to them.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::common::calls::{self, Socket, piece};
@@ -247,8 +248,10 @@ fn open_letters() -> Vec<i32> {
     let prefix = format!("@headwater.{}.", board::abi());
     let names = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let names = names.lines().filter_map(|l| l.split_whitespace().last());
+    // What a mailbox has accepted is in the list by its name.
+    let names: BTreeSet<&str> = names.filter(|n| n.starts_with(&prefix)).collect();
     let mut found: Vec<i32> = Vec::new();
-    for name in names.filter(|n| n.starts_with(&prefix)).take(4) {
+    for name in names.into_iter().take(4) {
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK;
         let Ok(fd) = sys::socket(libc::AF_UNIX, kind, 0) else {
             continue;
