@@ -394,6 +394,10 @@ impl Set {
             // The description has that number again.
             inner.regs[i].orphan = false;
         }
+        if op != EPOLL_CTL_ADD && known.is_some_and(|i| inner.regs[i].orphan) {
+            // What has the number now is not in the set, as the kernel says.
+            return sys::epoll_ctl(ep, op, fd, event);
+        }
         if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
             && inner.regs[i].orphan
         {
