@@ -18,6 +18,7 @@ use libc::epoll_event;
 
 pub use set::Sets;
 use set::{Set, Tells};
+pub use wait::milliseconds;
 
 use crate::counters::Reason;
 use crate::poll::Confined;

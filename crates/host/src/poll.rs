@@ -68,6 +68,12 @@ pub struct Confined {
     pub left: Option<u64>,
 }
 
+/// Does the kernel know all that may come to these, once the process is confined?
+pub fn only_sockets(fds: &[pollfd]) -> bool {
+    let is_socket = |p: &pollfd| table::lookup(p.fd).is_none_or(|h| h.kind() == Kind::Socket);
+    fds.iter().all(is_socket)
+}
+
 /// ppoll(2) with a timeout in nanoseconds. Returns what poll returns, with errno set.
 ///
 /// # Safety
@@ -78,8 +84,7 @@ pub unsafe fn poll(
     mask: *const sigset_t,
 ) -> Result<i32, Confined> {
     signal::begin_wait_for_any();
-    let own = |p: &pollfd| table::lookup(p.fd).is_none_or(|h| h.kind() == Kind::Socket);
-    let told = wait_unless(fds, timeout, mask, |fds| fds.iter().all(own));
+    let told = wait_unless(fds, timeout, mask, only_sockets);
     sleeps::end();
     told
 }

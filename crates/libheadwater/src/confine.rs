@@ -2,6 +2,7 @@
 
 use core::ffi::{c_int, c_ulong};
 
+use headwater_host::poll::only_sockets;
 use headwater_host::{counters, process, signal, sleeps, table};
 use headwater_sockets::{confine, life};
 use headwater_transport::endpoint;
@@ -66,11 +67,6 @@ fn confining(by_filter: bool, filter: c_ulong, for_all: bool) {
 /// Is it a set of which the kernel knows all, in a process that makes no calls of ours?
 pub fn is_plain(set: &[pollfd]) -> bool {
     process::is_confined() && only_sockets(set) && set.iter().all(|p| rest(p) == 0)
-}
-
-fn only_sockets(set: &[pollfd]) -> bool {
-    set.iter()
-        .all(|p| table::lookup(p.fd).is_none_or(|h| h.kind() == table::Kind::Socket))
 }
 
 fn rest(p: &pollfd) -> i16 {

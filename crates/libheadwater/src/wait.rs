@@ -16,13 +16,6 @@ fn from_ms(timeout: c_int) -> Option<u64> {
     (timeout >= 0).then(|| timeout as u64 * 1_000_000)
 }
 
-/// Up to the next millisecond.
-fn to_ms(left: Option<u64>) -> c_int {
-    left.map_or(-1, |ns| {
-        ns.div_ceil(1_000_000).min(c_int::MAX as u64) as c_int
-    })
-}
-
 fn address<T>(value: &Option<T>) -> *const T {
     value.as_ref().map_or(core::ptr::null(), |v| v)
 }
@@ -80,7 +73,7 @@ pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int
         Some(set) => confine::poll(fds, set.len(), || real::poll(fds, n, 0)).unwrap_or_else(|| {
             match polling::poll(set, from_ms(timeout), core::ptr::null()) {
                 Ok(told) => told,
-                Err(own) => poll(fds, n, to_ms(own.left)),
+                Err(own) => poll(fds, n, epoll::milliseconds(own.left)),
             }
         }),
         None => real::poll(fds, n, timeout),
@@ -254,7 +247,7 @@ pub unsafe extern "C-unwind" fn epoll_wait(
     match epoll::wait(ep, events, max, in_ms(timeout), core::ptr::null()) {
         Ok(n) => n,
         Err(own) => confine::epoll(ep, events, max, || real::epoll_wait(ep, events, max, 0))
-            .unwrap_or_else(|| real::epoll_wait(ep, events, max, to_ms(own.left))),
+            .unwrap_or_else(|| real::epoll_wait(ep, events, max, epoll::milliseconds(own.left))),
     }
 }
 
@@ -271,7 +264,7 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
         Err(own) => confine::epoll(ep, events, max, || {
             real::epoll_pwait(ep, events, max, 0, mask)
         })
-        .unwrap_or_else(|| real::epoll_pwait(ep, events, max, to_ms(own.left), mask)),
+        .unwrap_or_else(|| real::epoll_pwait(ep, events, max, epoll::milliseconds(own.left), mask)),
     }
 }
 

@@ -546,7 +546,7 @@ fn read_behind_pin<S: Sink>(
 ) -> Result<usize, Corrupt> {
     let n = {
         let _section = v.lock_in(|| switch::recover_reader(c, v));
-        if !c.serves(v) || !switch::is_readable_behind_pin(v) || !switch::lift_pin(v) {
+        if !c.serves(v) || !switch::lift_pin(v) {
             return Ok(0);
         }
         let n = buffers.take_ring(&v.in_ring(), flags, None);

@@ -329,10 +329,10 @@ pub fn is_readable_behind_pin(v: &View<'_>) -> bool {
     goes_on && !v.in_ring().is_empty() && !v.record.has(DROPPED)
 }
 
-/// For one look at the ring the own pin is off. False: the sender has begun to act on it. Under the reader lock, as is
+/// For one look at the ring the own pin is off. False: there is nothing to be read so. Under the reader lock, as is
 /// [`lower_pin`].
 pub fn lift_pin(v: &View<'_>) -> bool {
-    take_pin_back(v.inn())
+    is_readable_behind_pin(v) && take_pin_back(v.inn())
 }
 
 pub fn lower_pin(c: &Conn, v: &View<'_>) {

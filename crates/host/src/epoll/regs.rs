@@ -473,21 +473,20 @@ impl Inner {
 
     /// Directions may have moved by calls of this process, for which no bell rings.
     pub fn watch_hot(&mut self) {
-        let is_due = |&i: &u32| {
-            let i = i as usize;
-            let reg = &self.regs[i];
-            let is_edge = reg.is_live() && reg.events & ET != 0 && reg.h.kind() == Kind::Socket;
-            is_edge && !self.is_watched(i, self.needed(i))
-        };
-        if self.hot.iter().any(is_due) {
-            self.collect();
-        }
+        let mut collected = false;
         // From the end: one that has to be left to the kernel goes from the list.
         for n in (0..self.hot.len()).rev() {
-            let i = self.hot[n] as usize;
-            if self.regs[i].is_live() {
-                let _ = self.watch(i, false);
+            let Some(&i) = self.hot.get(n) else { continue };
+            let i = i as usize;
+            if !self.regs[i].is_live() || self.is_watched(i, self.needed(i)) {
+                continue;
             }
+            let reg = &self.regs[i];
+            if reg.events & ET != 0 && reg.h.kind() == Kind::Socket && !collected {
+                collected = true;
+                self.collect();
+            }
+            let _ = self.watch(i, false);
         }
     }
 

@@ -284,8 +284,8 @@ unsafe fn kernel_wait(
     next::epoll_pwait(ep, events, max, milliseconds(timeout.ns), mask)
 }
 
-/// Up to the next millisecond, as epoll counts in them; a wait that ends early is made again.
-fn milliseconds(timeout: Option<u64>) -> i32 {
+/// Up to the next millisecond, as epoll and poll(2) count in them; a wait that ends early is made again.
+pub fn milliseconds(timeout: Option<u64>) -> i32 {
     timeout.map_or(-1, |ns| ns.div_ceil(1_000_000).min(i32::MAX as u64) as i32)
 }
 
