@@ -105,12 +105,13 @@ fn missing_library(named: Option<&Path>) -> String {
 }
 
 /// Programs that are measured where they are installed, and the Debian packages that they come in.
-const PACKAGES: [(&str, &str); 9] = [
+const PACKAGES: [(&str, &str); 10] = [
     ("redis-server", "redis-server"),
     ("redis-benchmark", "redis-tools"),
     ("memcached", "memcached"),
     ("nginx", "nginx"),
     ("wrk", "wrk"),
+    ("uwsgi", "uwsgi-core, with uwsgi-plugin-python3"),
     ("iperf3", "iperf3"),
     ("sockperf", "sockperf"),
     ("postgres", "postgresql"),

@@ -8,6 +8,8 @@ mod nginx;
 mod postgres;
 mod rates;
 mod redis;
+mod uwsgi;
+mod wrk;
 
 pub(super) use conclusion::OVER_TCP;
 pub(super) use iperf::iperf;
@@ -18,7 +20,8 @@ pub(super) use redis::redis;
 use super::asked::Asked;
 use super::printed::{Measured, parse};
 use super::work::{Work, Works, quick_first};
-use crate::experiment::Proof;
+use crate::experiment::{ACCELERATED, Against, Goal, Metric, Proof, TCP};
+use crate::placement::Placement;
 
 /// The most telling first.
 const QUICK: [&str; 11] = [
@@ -53,13 +56,14 @@ pub fn experiment() -> Asked {
         postgres::standard(1),
         postgres::standard(8),
         postgres::connecting(4),
+        uwsgi::uwsgi(),
         iperf("iperf3-p1", 1),
         iperf("iperf3-p8", 8),
     ];
     Asked {
         works: Works {
             name: "apps",
-            describe: "programs as they are installed: redis, nginx, memcached, PostgreSQL, iperf3",
+            describe: "programs as they are installed: redis, nginx, memcached, PostgreSQL, uWSGI, iperf3",
             works: quick_first(works, &QUICK),
         },
         question: "How much more do programs do, as they are installed, when their connections within the host go through \
@@ -70,6 +74,16 @@ pub fn experiment() -> Asked {
         conclude: conclusion::conclude,
     }
 }
+
+/// Connections that are too short to gain anything are to cost nothing either.
+const NO_SLOWER: Goal = Goal {
+    arm: ACCELERATED.name,
+    against: Against::Arm(TCP.name),
+    metric: Metric::Rate,
+    placements: &Placement::ALL,
+    must: 0.97,
+    aim: Some(1.0),
+};
 
 /// That both ends of so many connections were carried.
 fn ends(connections: u32) -> Proof {

@@ -18,7 +18,7 @@ const NGINX: Pair = over_tcp("nginx, a small file, 16 connections", "nginx-c16")
 const POSTGRES: Pair = over_tcp("PostgreSQL, a query, 8 clients", "pgbench-select-c8");
 
 /// Every program, accelerated over native.
-pub const OVER_TCP: [Pair; 18] = [
+pub const OVER_TCP: [Pair; 19] = [
     over_tcp("redis GET, 1 client", "redis-get-c1"),
     over_tcp("redis SET, 1 client", "redis-set-c1"),
     REDIS,
@@ -38,6 +38,7 @@ pub const OVER_TCP: [Pair; 18] = [
         "pgbench-standard-c8",
     ),
     over_tcp("PostgreSQL, a connection for each", "pgbench-connect-c4"),
+    over_tcp("uWSGI, a connection for each", "uwsgi-c4"),
     over_tcp("iperf3, 1 stream", "iperf3-p1"),
     over_tcp("iperf3, 8 streams", "iperf3-p8"),
 ];

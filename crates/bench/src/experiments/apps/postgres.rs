@@ -4,13 +4,10 @@ mod cluster;
 mod log;
 
 use super::rates::{COLD, Rates};
-use super::{Work, ends, number_after};
+use super::{NO_SLOWER, Work, ends, number_after};
 use crate::exchange::{Exchange, Outcome};
-use crate::experiment::{
-    ACCELERATED, Against, Carrier, Cell, Goal, Job, Metric, Proof, Sample, TCP, UNIX, Unit,
-};
+use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Proof, Sample, TCP, UNIX, Unit};
 use crate::failure::{Failure, Result};
-use crate::placement::Placement;
 use cluster::Cluster;
 
 /// Transactions of the first run.
@@ -38,16 +35,6 @@ pub fn connecting(clients: u32) -> Box<dyn Work> {
 fn pgbench(name: &'static str, words: &'static [&'static str], clients: u32) -> Box<dyn Work> {
     Box::new(Pgbench::new(name, words, clients))
 }
-
-/// Connections that are too short to gain anything are to cost nothing either.
-const NO_SLOWER: Goal = Goal {
-    arm: ACCELERATED.name,
-    against: Against::Arm(TCP.name),
-    metric: Metric::Rate,
-    placements: &Placement::ALL,
-    must: 0.97,
-    aim: Some(1.0),
-};
 
 struct Pgbench {
     name: &'static str,

@@ -1,0 +1,64 @@
+//! uWSGI with a page of Python, asked by wrk: a connection for each request, as its HTTP socket has it.
+
+use std::fs;
+use std::process::Command;
+
+use super::rates::COLD;
+use super::{NO_SLOWER, Work, wrk};
+use crate::exchange::Exchange;
+use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
+use crate::failure::Result;
+use crate::tools;
+
+/// The same number of bytes as nginx's file.
+const PAGE: &str = r#"
+def application(environment, start_response):
+    page = b"0123456789abcde\n" * 38
+    headers = [("Content-Type", "text/plain"), ("Content-Length", str(len(page))), ("Connection", "close")]
+    start_response("200 OK", headers)
+    return [page]
+"#;
+
+const CONNECTIONS: u32 = 4;
+
+pub fn uwsgi() -> Box<dyn Work> {
+    Box::new(Uwsgi)
+}
+
+struct Uwsgi;
+
+impl Work for Uwsgi {
+    fn cell(&self) -> Cell {
+        Cell {
+            // A connection may be over before it is taken over.
+            proof: Proof::Loaded,
+            goals: vec![NO_SLOWER],
+            // Python's start.
+            stretch: 1.2 * COLD,
+            ..Cell::new(
+                format!("uwsgi-c{CONNECTIONS}"),
+                Unit::Rate,
+                vec![TCP, ACCELERATED],
+            )
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        let server = tools::installed("uwsgi")?;
+        let folder = job.site.scratch.join("uwsgi");
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("page.py"), PAGE)?;
+        let command = |port: u16| {
+            let mut command = Command::new(&server);
+            command
+                .args(["--plugin", "python3", "--die-on-term", "--need-app"])
+                .args(["--disable-logging", "--http-socket"])
+                .arg(format!("127.0.0.1:{port}"))
+                .arg("--wsgi-file")
+                .arg(folder.join("page.py"));
+            Ok(command)
+        };
+        let served = Exchange::serve_on_port(None, job, "uwsgi", command, |_| true)?;
+        wrk::ask(job, served, CONNECTIONS, false, "")
+    }
+}
