@@ -28,7 +28,7 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    fn start(lab: &Lab) -> Server<'_> {
+    fn start<'a>(lab: &'a Lab, words: &[&str]) -> Server<'a> {
         // Where its confined child is locked up.
         std::fs::create_dir_all("/run/sshd").expect("root may");
         for key in ["host", "key"] {
@@ -43,7 +43,9 @@ impl Server<'_> {
         configure(lab, "sshd_config", CONFIGURATION, &values);
         // It insists on a path from the root, to run itself again.
         let mut c = lab.command("/usr/sbin/sshd");
-        c.args(["-D", "-e", "-f"]).arg(lab.path("sshd_config"));
+        c.args(["-D", "-e", "-f"])
+            .arg(lab.path("sshd_config"))
+            .args(words);
         Server {
             lab,
             port: port.to_string(),
@@ -65,8 +67,19 @@ impl Server<'_> {
 #[test]
 fn commands_run_and_files_are_copied() {
     needs!("root", "openssh-server", "openssh-client");
+    log_in_and_copy(&[]);
+}
+
+/// With -r each connection's process is a fork of the server that listens, and confines itself as such.
+#[test]
+fn a_server_that_does_not_run_itself_again_serves_the_same() {
+    needs!("root", "openssh-server", "openssh-client");
+    log_in_and_copy(&["-r"]);
+}
+
+fn log_in_and_copy(words: &[&str]) {
     let lab = both(|lab| {
-        let server = Server::start(lab);
+        let server = Server::start(lab, words);
         let payload = lab.payload("payload", 5 << 20);
         let mut results = Vec::new();
         for round in 0..3 {
