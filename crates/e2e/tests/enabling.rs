@@ -79,6 +79,43 @@ fn for_a_unit() {
     assert_on(&lab);
 }
 
+/// NoExecPaths= is a mount without execution, ExecPaths= one with it inside.
+#[test]
+fn for_a_unit_that_may_execute_little() {
+    needs!("root", "util-linux");
+    let lab = Lab::new(Mode::Accelerated);
+    let folder = lab.path("lib");
+    std::fs::create_dir(&folder).expect("our own folder");
+    std::fs::copy(library(), folder.join("libheadwater.so.0")).expect("room");
+    let text = block("A systemd unit").replace("/usr/local/lib", shown(&folder));
+    let run = |executable: &[&str]| {
+        let mount = |folder: &str, how: &str| {
+            format!("mount --bind {folder} {folder} && mount -o remount,bind,{how} {folder} && ")
+        };
+        let mut script = mount(shown(&folder), "noexec");
+        script.extend(executable.iter().map(|folder| mount(folder, "exec")));
+        let environment = variables(&text, "Environment=");
+        let words = environment
+            .iter()
+            .map(|(name, value)| format!("{name}={value} "));
+        script.extend(words);
+        script += &format!(
+            "exec {} messages",
+            shown(&compile::program("transfer", &[]))
+        );
+        let mut c = bare(&lab, "unshare");
+        c.args(["-m", "sh", "-c", &script]);
+        lab.run(c).ok();
+    };
+    run(&[]);
+    assert!(lab.lines().is_empty(), "{}", lab.lines_text());
+    let executable = text
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecPaths="));
+    run(&[executable.expect("a folder")]);
+    assert_on(&lab);
+}
+
 #[test]
 fn systemd_knows_what_the_unit_says() {
     needs!("systemd");
