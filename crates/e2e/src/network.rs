@@ -1,33 +1,12 @@
 //! A network of its own for each test, free ports, and what the kernel counted on the loopback device.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
 use crate::PATIENCE;
 
-/// Moves the calling thread, and the programs that it starts from then on, into a fresh network namespace with a loopback
-/// device. False where that is not permitted: then tests share the machine's.
-pub fn isolate() -> bool {
-    // SAFETY: affects this thread alone.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        return false;
-    }
-    // SAFETY: an ifreq of zeroes with a name is valid; the descriptor is ours.
-    unsafe {
-        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
-        assert!(fd >= 0, "a socket in the new namespace");
-        let fd = OwnedFd::from_raw_fd(fd);
-        let mut request: libc::ifreq = core::mem::zeroed();
-        request.ifr_name[0] = b'l' as libc::c_char;
-        request.ifr_name[1] = b'o' as libc::c_char;
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
-        let up = libc::ioctl(fd.as_raw_fd(), libc::SIOCSIFFLAGS, &request);
-        assert_eq!(up, 0, "the loopback device comes up");
-    }
-    true
-}
+pub use headwater_testkit::network::isolate;
 
 /// Moves the calling thread, and the programs that it starts from then on, away from the machine's System V memory. False where
 /// that is not permitted.

@@ -1,6 +1,8 @@
 //! What the tests need beside the toolchain. A test that can't run where something is missing says so at its beginning, by
 //! [`needs!`]; `make test` then names it in the table at its end. With STRICT=1, or under CI, it fails instead.
 
+pub mod network;
+
 use std::collections::HashMap;
 use std::env;
 use std::fs::OpenOptions;
