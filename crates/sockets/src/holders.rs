@@ -1,4 +1,5 @@
-//! Who else has a connection, as /proc tells: before one that an image without the library had comes back to the ring.
+//! Who else has a connection, as /proc tells: before one that an image without the library had comes back to the ring, and before
+//! one goes that its image has not used.
 //!
 //! Each process has to be one that has not got it, or that has the library too. Where we may not look, it is one that can't
 //! have inherited it: it is older than the connection, or was started by one that is, and that is not above us.
@@ -87,7 +88,7 @@ pub fn look() {
     }
     // SAFETY: so many were written.
     let wanted = unsafe { wanted[..count].assume_init_mut() };
-    if count > 0 && search(wanted).is_some() {
+    if count > 0 && search(wanted, Whom::Strangers).is_some() {
         for w in wanted.iter().filter(|w| !w.found) {
             w.record.cleared.store(w.letting, Ordering::SeqCst);
         }
@@ -95,6 +96,18 @@ pub fn look() {
     let took = sys::thread_time() - begun;
     let next = sys::now() + took * SHARE;
     SEARCH.next.store(next, Ordering::Relaxed);
+}
+
+/// Has no other process a connection? False where that can't be told.
+#[cold]
+pub fn is_ours_alone(record: &'static Record, inode: u64) -> bool {
+    let mut wanted = [Wanted {
+        record,
+        letting: 0,
+        inode,
+        found: false,
+    }];
+    search(&mut wanted, Whom::Anybody).is_some() && !wanted[0].found
 }
 
 fn wanting(c: &'static Conn) -> Option<Wanted> {
@@ -131,8 +144,16 @@ impl Folder {
     }
 }
 
-/// Looks through all processes.
-fn search(wanted: &mut [Wanted]) -> Told {
+/// Who counts as a holder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    Anybody,
+    /// Who has not got the library.
+    Strangers,
+}
+
+/// Looks through all processes but this one.
+fn search(wanted: &mut [Wanted], whom: Whom) -> Told {
     let proc = Folder::open(libc::AT_FDCWD, c"/proc").ok()?;
     // One that does not show the first process hides others too.
     sys::stat_at(proc.0, c"1/stat").ok()?;
@@ -141,7 +162,7 @@ fn search(wanted: &mut [Wanted]) -> Told {
     let mut told = Some(());
     sys::each_number(proc.0, |pid| {
         if pid != me {
-            told = process(&proc, pid, wanted).filter(|()| sys::now() < until);
+            told = process(&proc, pid, wanted, whom).filter(|()| sys::now() < until);
         }
         told.is_some()
     })
@@ -150,7 +171,7 @@ fn search(wanted: &mut [Wanted]) -> Told {
 }
 
 #[inline(never)]
-fn process(proc: &Folder, pid: i32, wanted: &mut [Wanted]) -> Told {
+fn process(proc: &Folder, pid: i32, wanted: &mut [Wanted], whom: Whom) -> Told {
     let mut room = [0u8; 32];
     let descriptors = match Folder::open(proc.0, name(&mut room, pid, "/fd")?) {
         Ok(folder) => folder,
@@ -178,7 +199,7 @@ fn process(proc: &Folder, pid: i32, wanted: &mut [Wanted]) -> Told {
     if let Err(e) = seen {
         return unseen(e, proc, pid, wanted);
     }
-    if any && !has_library(&descriptors)? {
+    if any && (whom == Whom::Anybody || !has_library(&descriptors)?) {
         for (i, w) in wanted.iter_mut().enumerate() {
             w.found |= hits[i / 8] & 1 << (i % 8) != 0;
         }

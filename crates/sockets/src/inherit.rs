@@ -20,9 +20,10 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{hidden, process, sys};
 
 use crate::conn::{self, Conn, Role};
+use crate::holders;
 use crate::lend::identity;
 use crate::record::{self, ATTACHED, BARRED};
-use crate::segment::Mapped;
+use crate::segment::{Mapped, View};
 
 pub const VARIABLE: &str = "HEADWATER_CONNECTIONS";
 
@@ -228,10 +229,61 @@ pub fn closing(fd: i32, h: Handle) {
     if let Some(e) = entry(h)
         && e.numbers.fetch_sub(1, Ordering::AcqRel) == 1
     {
+        reset_if_unread(e, fd);
         let ours = |&fd: &i32| table::lookup(fd).is_some_and(|h| h.kind() == Kind::Hidden);
         let own = e.heir.own().filter(|_| e.whole);
         own.filter(ours).for_each(hidden::close);
         leave_others();
+    }
+}
+
+/// The process ends, with connections that it has not used.
+pub fn exiting() {
+    let entries = ENTRIES.get().into_iter().flatten();
+    for e in entries.filter(|e| e.numbers.load(Ordering::Acquire) > 0) {
+        reset_if_unread(e, e.heir.fd);
+    }
+}
+
+/// Before the last number of a connection goes that was not used, and that nobody has adopted: as after a use.
+fn reset_if_unread(e: &Entry, fd: i32) {
+    let heir = &e.heir;
+    if !e.whole || heir.memory < 0 || identity(fd) != heir.inode {
+        return;
+    }
+    let record = record::join(heir.arena).map(|arena| record::get(arena << 16 | heir.record));
+    let (Some(record), Some(segment)) = (record, Segment::open(heir.memory, board::abi()).ok())
+    else {
+        return;
+    };
+    let mapped = mapped(heir, segment);
+    let v = View {
+        header: mapped.header(),
+        generation: heir.generation as u16,
+        mapped: &mapped,
+        record,
+        end: heir.end as usize,
+    };
+    // Forks of this image, and others that were lent it, may not have used it either; once they are gone nobody reads.
+    if record.life() == heir.life
+        && v.own().holders.load(Ordering::Acquire) == 0
+        && crate::life::is_unread(&v)
+        && holders::is_ours_alone(record, heir.inode)
+        && crate::life::is_unread(&v)
+    {
+        crate::life::reset(fd);
+    }
+}
+
+fn mapped(heir: &Heir, segment: Segment) -> Mapped {
+    Mapped {
+        segment,
+        memory: heir.memory,
+        bells: heir.bells,
+        link: 0,
+        index: 0,
+        in_use: AtomicU32::new(1),
+        released_at: AtomicU64::new(0),
     }
 }
 
@@ -372,18 +424,9 @@ fn connection(e: &Entry) -> Option<&'static Conn> {
     if room.is_null() {
         return None;
     }
-    let mapped = Mapped {
-        segment,
-        memory: heir.memory,
-        bells: heir.bells,
-        link: 0,
-        index: 0,
-        in_use: AtomicU32::new(1),
-        released_at: AtomicU64::new(0),
-    };
     // SAFETY: room for one, from a box, and taken by nobody else: the entry is adopted once.
     let mapped: &'static Mapped = unsafe {
-        room.cast::<Mapped>().write(mapped);
+        room.cast::<Mapped>().write(mapped(heir, segment));
         &*room.cast::<Mapped>()
     };
     let role = if heir.end == 0 {

@@ -501,19 +501,24 @@ pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
     headwater_channel::bell::ring(v.peer_bell());
 }
 
-fn is_unread(v: &View<'_>) -> bool {
+pub fn is_unread(v: &View<'_>) -> bool {
     !switch::is_taken_back(v) && switch::readable(v) && v.in_ring().unread() > 0
 }
 
 /// TCP resets a connection that is closed with unread data.
 fn reset_if_unread(v: &View<'_>, fd: i32) {
     if is_unread(v) {
-        let linger = libc::linger {
-            l_onoff: 1,
-            l_linger: 0,
-        };
-        let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+        reset(fd);
     }
+}
+
+/// The close that comes is to be a reset.
+pub fn reset(fd: i32) {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
 }
 
 /// Before shutdown(2) on a carried socket: what is left of it for the kernel to do.
@@ -839,6 +844,7 @@ pub fn count_open() {
 /// The process ends: peers are told, as the kernel tells theirs.
 #[unsafe(link_section = ".text.life")]
 pub fn exiting() {
+    inherit::exiting();
     for c in conn::all() {
         if c.phase() == Phase::Tracked {
             takeover::withdraw_if_offered(c);
