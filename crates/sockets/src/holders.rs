@@ -1,5 +1,5 @@
-//! Who else has a connection, as /proc tells: before one that an image without the library had comes back to the ring, and before
-//! one goes that its image has not used.
+//! Who else has a connection, as /proc tells: before one that an image without the library had comes back to the ring, and when
+//! one is closed with bytes unread while others were its holders, who may have been killed.
 //!
 //! Each process has to be one that has not got it, or that has the library too. Where we may not look, it is one that can't
 //! have inherited it: it is older than the connection, or was started by one that is, and that is not above us.
@@ -21,6 +21,8 @@ const MOST: usize = 128;
 /// A look may take this long, and looks no more than a part of the time.
 const BOUND: u64 = 50_000_000;
 const SHARE: u64 = 20;
+/// So far questions about single connections may be ahead of that part: they come many at a time, when a process ends.
+const CREDIT: u64 = 1_000_000_000;
 /// Times that a process whose descriptors move is looked at.
 const TRIES: u32 = 8;
 
@@ -42,6 +44,8 @@ static LOOKING: Lock = Lock::new();
 struct Search {
     /// When the next look may begin.
     next: AtomicU64,
+    /// By when the questions about single connections have had no more than their part of the time.
+    owed_until: AtomicU64,
     wanted: UnsafeCell<[MaybeUninit<Wanted>; MOST]>,
 }
 
@@ -52,6 +56,7 @@ headwater_host::large! {
     rarely:
     static SEARCH: Search = Search {
         next: AtomicU64::new(0),
+        owed_until: AtomicU64::new(0),
         wanted: UnsafeCell::new([MaybeUninit::uninit(); MOST]),
     };
 }
@@ -98,16 +103,26 @@ pub fn look() {
     SEARCH.next.store(next, Ordering::Relaxed);
 }
 
-/// Has no other process a connection? False where that can't be told.
+/// Has no other process a connection? False where that can't be told, or has been asked too often.
 #[cold]
 pub fn is_ours_alone(record: &'static Record, inode: u64) -> bool {
+    let begun = sys::now();
+    let owed = SEARCH.owed_until.load(Ordering::Relaxed).max(begun);
+    if owed - begun > CREDIT {
+        return false;
+    }
     let mut wanted = [Wanted {
         record,
         letting: 0,
         inode,
         found: false,
     }];
-    search(&mut wanted, Whom::Anybody).is_some() && !wanted[0].found
+    let alone = search(&mut wanted, Whom::Anybody).is_some() && !wanted[0].found;
+    let took = sys::now() - begun;
+    SEARCH
+        .owed_until
+        .store(owed + took * SHARE, Ordering::Relaxed);
+    alone
 }
 
 fn wanting(c: &'static Conn) -> Option<Wanted> {

@@ -20,7 +20,6 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{hidden, process, sys};
 
 use crate::conn::{self, Conn, Role};
-use crate::holders;
 use crate::lend::identity;
 use crate::record::{self, ATTACHED, BARRED};
 use crate::segment::{Mapped, View};
@@ -264,13 +263,8 @@ fn reset_if_unread(e: &Entry, fd: i32) {
         record,
         end: heir.end as usize,
     };
-    // Forks of this image, and others that were lent it, may not have used it either; once they are gone nobody reads.
-    if record.life() == heir.life
-        && v.own().holders.load(Ordering::Acquire) == 0
-        && crate::life::is_unread(&v)
-        && holders::is_ours_alone(record, heir.inode)
-        && crate::life::is_unread(&v)
-    {
+    // Forks of this image, and others that were lent it, may not have used it either.
+    if record.life() == heir.life && crate::life::is_left_unread(&v, record, heir.inode) {
         crate::life::reset(fd);
     }
 }

@@ -10,7 +10,7 @@ use headwater_host::{config, epoll, process, sys, unwinder};
 
 use crate::conn::{self, Closed, Conn, Phase, Role};
 use crate::keeper::Then;
-use crate::record::{self, APART, BARRED, SHUT_WR, Takeover};
+use crate::record::{self, APART, BARRED, Record, SHUT_WR, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
 use crate::{boards, holders, inherit, keeper, lend, link, look, switch, takeover, truth, worth};
@@ -385,7 +385,7 @@ fn goes_on(v: &View<'_>) -> bool {
 
 fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     c.settle_account();
-    let mut last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
+    let mut last = is_last_hold(c, &v);
     if last {
         last = !leaves_keeper(c, &v, fd);
     } else {
@@ -488,7 +488,7 @@ fn withdraw_for_others(c: &'static Conn, v: &View<'static>, fd: i32) {
 
 /// The keeper of an end has sent what there was.
 pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
-    if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
+    if is_last_hold(c, v) {
         switch::begin_close(v);
         if !lend::is_out(v.record) {
             reset_if_unread(v, fd);
@@ -501,7 +501,19 @@ pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
     headwater_channel::bell::ring(v.peer_bell());
 }
 
-pub fn is_unread(v: &View<'_>) -> bool {
+/// Gives up this process's hold of its end: was it the last? Who was killed still counts as a holder, which matters only where
+/// something is unread.
+fn is_last_hold(c: &Conn, v: &View<'static>) -> bool {
+    v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1
+        || is_left_unread(v, v.record, c.inode.load(Ordering::Relaxed))
+}
+
+/// Is something unread that nobody but this process could read? Others may read it while they are looked for.
+pub fn is_left_unread(v: &View<'_>, record: &'static Record, inode: u64) -> bool {
+    is_unread(v) && holders::is_ours_alone(record, inode) && is_unread(v)
+}
+
+fn is_unread(v: &View<'_>) -> bool {
     !switch::is_taken_back(v) && switch::readable(v) && v.in_ring().unread() > 0
 }
 
@@ -688,7 +700,9 @@ pub fn replaced() {
             // The image to come knows nothing of it.
             keeper::leave(c, &v, c.fd(), Then::Close);
         }
-        if is_last(&v) && is_unread(&v) && !stays_open(c) && set_linger(c.fd(), [0, 0], [1, 0]) {
+        let inode = c.inode.load(Ordering::Relaxed);
+        let unread = is_unread(&v) && is_last(&v) || is_left_unread(&v, v.record, inode);
+        if unread && !stays_open(c) && set_linger(c.fd(), [0, 0], [1, 0]) {
             c.reset_by_exec.store(1, Ordering::Relaxed);
         }
     }
@@ -851,7 +865,7 @@ pub fn exiting() {
         }
         c.record().holders.fetch_sub(1, Ordering::AcqRel);
         if let Some(v) = c.view() {
-            if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
+            if is_last_hold(c, &v) {
                 if !leaves_keeper(c, &v, c.fd()) && !lend::is_out(v.record) {
                     reset_if_unread(&v, c.fd());
                 }
