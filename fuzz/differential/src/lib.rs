@@ -10,6 +10,7 @@
 //! `c/steps.c` runs the scripts.
 
 pub mod machine;
+mod make;
 pub mod program;
 pub mod rows;
 pub mod script;

@@ -1,17 +1,18 @@
-//! Runs scripts, natively and with the library, and compares.
+//! Runs scripts, natively and with the library or in several ways, and compares.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use headwater_e2e::lab;
 
 use crate::rows;
-use crate::script::Script;
+use crate::script::{Over, Script};
 
 /// A script takes a hundredth of it, unless it hangs.
 const BOUND: Duration = Duration::from_secs(60);
@@ -19,28 +20,61 @@ const BOUND: Duration = Duration::from_secs(60);
 const NATIVE: usize = 8;
 const VARYING: usize = 40;
 
-/// Where scripts run: the program that runs them, and a folder for what the library leaves.
+/// Where scripts run: the programs that run them, and a folder for what the library leaves.
 pub struct Machine {
     folder: tempfile::TempDir,
+    /// For sockets; linked with the library, for streams and transport endpoints.
+    built: [OnceLock<PathBuf>; 2],
     carried: AtomicU64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
     Native,
     Accelerated,
+    /// Linked with the library; streams and endpoints are made in this way, by its number in `c/`.
+    Way(u8),
+}
+
+impl How {
+    /// What says so in a script.
+    pub fn header(self) -> String {
+        match self {
+            How::Native | How::Accelerated => String::new(),
+            How::Way(way) => format!("way {way}\n"),
+        }
+    }
+}
+
+impl Over {
+    /// What the others are compared with.
+    fn reference(self) -> How {
+        match self {
+            Over::Sockets => How::Native,
+            Over::Streams | Over::Xti => How::Way(0),
+        }
+    }
+
+    fn others(self) -> &'static [How] {
+        match self {
+            Over::Sockets => &[How::Accelerated],
+            Over::Streams => &[How::Way(1), How::Way(2), How::Way(3)],
+            Over::Xti => &[How::Way(1), How::Way(2), How::Way(3), How::Way(4)],
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Same,
-    /// The kernel's own answers vary, and ours is one of them.
+    /// The kernel's own answers vary, or those of the first way, and ours is one of them.
     Varies,
     /// It met this row of docs/deviations.md.
     Row(&'static str),
     Differs {
-        native: Vec<String>,
-        accelerated: Vec<String>,
+        how: How,
+        expected: Vec<String>,
+        seen: Vec<String>,
     },
 }
 
@@ -52,15 +86,16 @@ impl Verdict {
     /// Both outputs from a little before they part.
     pub fn tell(&self) -> String {
         let Verdict::Differs {
-            native,
-            accelerated,
+            how,
+            expected,
+            seen,
         } = self
         else {
             return format!("{self:?}");
         };
-        let mut text = String::new();
-        for i in 0..native.len().max(accelerated.len()) {
-            let (a, b) = (native.get(i), accelerated.get(i));
+        let mut text = how.header();
+        for i in 0..expected.len().max(seen.len()) {
+            let (a, b) = (expected.get(i), seen.get(i));
             let none = String::new();
             let (a, b) = (a.unwrap_or(&none), b.unwrap_or(&none));
             text += &match a == b {
@@ -80,16 +115,41 @@ impl Machine {
         let private = std::fs::Permissions::from_mode(0o700);
         std::fs::create_dir(folder.path().join("run")).expect("our own folder");
         std::fs::set_permissions(folder.path().join("run"), private).expect("our own folder");
-        compile(&crate::program::source(), &folder.path().join("steps"));
         assert!(
             lab::library().is_file(),
             "{} is missing: run `make build` first",
             lab::library().display()
         );
+        for name in ["libheadwater.so", "libheadwater.so.0"] {
+            std::os::unix::fs::symlink(lab::library(), folder.path().join(name))
+                .expect("our own folder");
+        }
         Machine {
             folder,
+            built: Default::default(),
             carried: AtomicU64::new(0),
         }
+    }
+
+    /// What runs scripts over these.
+    fn program(&self, over: Over) -> &Path {
+        let linked = over != Over::Sockets;
+        self.built[usize::from(linked)].get_or_init(|| {
+            let to = self.path(if linked { "linked" } else { "steps" });
+            let folder = self.folder.path().display();
+            let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
+            let flags = match linked {
+                false => vec![],
+                true => vec![
+                    include.to_string(),
+                    format!("-L{folder}"),
+                    "-lheadwater".to_string(),
+                    format!("-Wl,-rpath,{folder}"),
+                ],
+            };
+            compile(&crate::program::source(over), &to, &flags);
+            to
+        })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -98,21 +158,27 @@ impl Machine {
 
     /// What a script prints.
     pub fn run(&self, script: &Script, how: How, slow: bool) -> Vec<String> {
-        let mut command = Command::new(self.path("steps"));
+        let mut command = Command::new(self.program(script.over));
         command
+            .current_dir(self.folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        if how == How::Accelerated {
-            command
+        match how {
+            How::Native => &mut command,
+            How::Accelerated => command
                 .env("LD_PRELOAD", lab::library())
                 .env("HEADWATER_SOCKETS", "1")
                 .env("HEADWATER_DIR", self.path("run"))
-                .env("HEADWATER_STATS_FILE", self.path("stats"));
-        }
+                .env("HEADWATER_STATS_FILE", self.path("stats")),
+            // Where a queue is full is not the same for all ways.
+            How::Way(_) => command
+                .env("HEADWATER_STREAMS", "hiwat=65536 lowat=16384")
+                .env("HEADWATER_DIR", self.path("run")),
+        };
         let mut child = command.spawn().expect("steps starts");
-        let text = format!("slow {}\n{script}", u8::from(slow));
+        let text = format!("slow {}\n{}{script}", u8::from(slow), how.header());
         let mut input = child.stdin.take().expect("piped");
         // Who ends early has said why.
         let _ = input.write_all(text.as_bytes());
@@ -163,40 +229,30 @@ impl Machine {
     }
 
     pub fn look(&self, script: &Script, slow: bool) -> Verdict {
-        let accelerated = self.run(script, How::Accelerated, slow);
-        let row = self.take_statistics();
+        let reference = script.over.reference();
         let mut known: Vec<Vec<String>> = Vec::new();
         let mut varies = false;
-        while known.len() < if varies { VARYING } else { NATIVE } {
-            let native = self.run(script, How::Native, slow);
-            if native == accelerated {
-                return match varies {
-                    true => Verdict::Varies,
-                    false => Verdict::Same,
-                };
-            }
-            let again = known.contains(&native);
-            varies |= !again && !known.is_empty();
-            known.push(native);
-            if again && !varies && known.len() >= if slow { 3 } else { 2 } {
-                break;
+        let mut settled = false;
+        for &how in script.over.others() {
+            let seen = self.run(script, how, slow);
+            let row = self.take_statistics();
+            while !known.contains(&seen) {
+                if settled || known.len() >= if varies { VARYING } else { NATIVE } {
+                    return match row {
+                        Some(row) => Verdict::Row(row),
+                        None => differs(how, known, seen),
+                    };
+                }
+                let answer = self.run(script, reference, slow);
+                let again = known.contains(&answer);
+                varies |= !again && !known.is_empty();
+                known.push(answer);
+                settled = again && !varies && known.len() >= if slow { 3 } else { 2 };
             }
         }
-        if let Some(row) = row {
-            return Verdict::Row(row);
-        }
-        // Where ours parts from all of theirs that began alike.
-        let alike = |n: &[String]| {
-            n.iter()
-                .zip(&accelerated)
-                .take_while(|(a, b)| a == b)
-                .count()
-        };
-        let part = known.iter().map(|n| alike(n)).max().unwrap_or(0);
-        let there = known.into_iter().find(|n| alike(n) == part);
-        Verdict::Differs {
-            native: there.unwrap_or_default(),
-            accelerated,
+        match varies {
+            true => Verdict::Varies,
+            false => Verdict::Same,
         }
     }
 
@@ -215,6 +271,21 @@ impl Machine {
     }
 }
 
+/// Told against that answer of theirs which ours is like for the longest.
+fn differs(how: How, known: Vec<Vec<String>>, seen: Vec<String>) -> Verdict {
+    let alike = |answer: &Vec<String>| {
+        let pairs = answer.iter().zip(&seen);
+        pairs.take_while(|(a, b)| a == b).count()
+    };
+    // Of those that are alike as long, the first.
+    let longest = known.iter().rev().max_by_key(|answer| alike(answer));
+    Verdict::Differs {
+        how,
+        expected: longest.cloned().unwrap_or_default(),
+        seen,
+    }
+}
+
 impl Default for Machine {
     fn default() -> Machine {
         Machine::new()
@@ -225,7 +296,7 @@ impl Default for Machine {
 ///
 /// # Panics
 /// If the compiler complains.
-pub fn compile(source: &str, to: &Path) {
+pub fn compile(source: &str, to: &Path, flags: &[String]) {
     let file = to.with_extension("c");
     std::fs::write(&file, source).expect("our own folder");
     let output = Command::new("cc")
@@ -241,6 +312,7 @@ pub fn compile(source: &str, to: &Path) {
         .args(["-pthread", "-o"])
         .arg(to)
         .arg(&file)
+        .args(flags)
         .output()
         .expect("cc is installed");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -179,7 +179,9 @@ fn keep(arguments: &Arguments, machine: &Machine, name: &str, whole: &Script, ba
         }
     };
     write("script", short.to_string());
-    write("c", program::of(&short, &told));
+    if let Verdict::Differs { how, .. } = verdict {
+        write("c", program::of(&short, how, &told));
+    }
 }
 
 /// The bar itself says nothing where there is no terminal.

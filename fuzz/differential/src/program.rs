@@ -1,23 +1,42 @@
 //! A script as a program in C: the source of what runs scripts, with this script in it, and without the operations that it does not use.
 
-use crate::script::Script;
+use crate::machine::How;
+use crate::script::{Over, Script};
 
 /// What runs scripts.
-pub fn source() -> String {
-    include_str!("../c/steps.c").to_string()
+pub fn source(over: Over) -> String {
+    let surface = match over {
+        Over::Sockets => include_str!("../c/sockets.c").to_string(),
+        Over::Streams | Over::Xti => {
+            [include_str!("../c/streams.c"), include_str!("../c/xti.c")].concat()
+        }
+    };
+    [
+        include_str!("../c/steps.h"),
+        include_str!("../c/any.c"),
+        &surface,
+        include_str!("../c/steps.c"),
+    ]
+    .concat()
 }
 
-/// A program that runs one script.
-pub fn of(script: &Script, about: &str) -> String {
-    let text = script.to_string();
+/// A program that runs one script, in this way; with "way 0" it prints what it should.
+pub fn of(script: &Script, how: How, about: &str) -> String {
+    let text = format!("{}{script}", how.header());
     let lines: String = text
         .lines()
         .map(|line| format!("    \"{line}\\n\" \\\n"))
         .collect();
     let about: String = about.lines().map(|line| format!(" * {line}\n")).collect();
-    let source = without_unused(&source(), script);
+    let source = without_unused(&source(script.over), script);
+    let built = match script.over {
+        Over::Sockets => "cc -D_GNU_SOURCE -pthread; natively and with the library",
+        Over::Streams | Over::Xti => {
+            "cc -D_GNU_SOURCE -pthread -lheadwater; \"way 0\" and the way below"
+        }
+    };
     format!(
-        "/* cc -D_GNU_SOURCE -pthread; natively and with the library it prints the same, but:\n *\n{about} */\n#define SCRIPT \\\n{lines}    \"\"\n\n{source}"
+        "/* {built} print the same, but:\n *\n{about} */\n#define SCRIPT \\\n{lines}    \"\"\n\n{source}"
     )
 }
 
@@ -37,17 +56,6 @@ fn without_unused(source: &str, script: &Script) -> String {
             dropping = line != "}";
             continue;
         }
-        if line.trim_start().starts_with("ENTRY(") {
-            let names = line.split("ENTRY(").skip(1);
-            let names = names
-                .filter_map(|n| n.split(')').next())
-                .filter(|n| used(n));
-            let entries: Vec<String> = names.map(|n| format!("ENTRY({n}),")).collect();
-            if !entries.is_empty() {
-                kept += &format!("    {}\n", entries.join(" "));
-            }
-            continue;
-        }
         kept += line;
         kept.push('\n');
     }
@@ -65,9 +73,9 @@ mod tests {
             .expect("a script");
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("program");
-        let text = of(&script, "nothing");
+        let text = of(&script, How::Native, "nothing");
         assert!(!text.contains("OP(recvmmsg)"));
-        crate::machine::compile(&text, &program);
+        crate::machine::compile(&text, &program, &[]);
         let output = std::process::Command::new(&program)
             .output()
             .expect("it runs");

@@ -1,0 +1,193 @@
+/* Steps for descriptors of any kind, and for processes. */
+
+OP(pipe) {
+    int p[2];
+    if (pipe(p))
+        return -1;
+    put(a[0], p[0]);
+    return put(a[1], p[1]);
+}
+OP(write) { return write(fd[a[0]], bytes(a[1]), a[1]); }
+OP(writev) { /* slot, three lengths */
+    struct iovec v[3];
+    char *b = bytes(a[1] + a[2] + a[3]);
+    for (int i = 0; i < 3; b += v[i++].iov_len)
+        v[i] = (struct iovec){b, a[i + 1]};
+    return writev(fd[a[0]], v, 3);
+}
+OP(read) {
+    char *b = empty(a[1]);
+    ssize_t r = read(fd[a[0]], b, a[1]);
+    came(b, r, a[1]);
+    return r;
+}
+OP(readv) { /* slot, two rooms */
+    char *b = empty(a[1] + a[2]);
+    struct iovec v[2] = {{b, a[1]}, {b + a[1], a[2]}};
+    ssize_t r = readv(fd[a[0]], v, 2);
+    came(b, r, a[1] + a[2]);
+    return r;
+}
+
+/* ---- waiting ---- */
+
+static int limit(long ms) { return ms < 0 ? -1 : (int)ms; }
+
+/* Each number after the first is a slot and, above it, events. */
+static nfds_t polled(const long *a, struct pollfd *p) {
+    nfds_t n = 0;
+    for (int i = 1; i < 4; i++)
+        if (a[i] >= 0)
+            p[n++] = (struct pollfd){fd[a[i] & 15], a[i] >> 4, 0x55};
+    return n;
+}
+static void happened(struct pollfd *p, nfds_t n, int r) {
+    for (nfds_t i = 0; r >= 0 && i < n; i++)
+        tell(" %x", p[i].revents);
+}
+OP(poll) {
+    struct pollfd p[3];
+    nfds_t n = polled(a, p);
+    int r = poll(p, n, limit(a[0]));
+    happened(p, n, r);
+    return r;
+}
+OP(ppoll) {
+    struct pollfd p[3];
+    nfds_t n = polled(a, p);
+    struct timespec t = {0, a[0] * 1000000};
+    int r = ppoll(p, n, a[0] < 0 ? NULL : &t, NULL);
+    happened(p, n, r);
+    return r;
+}
+static int sets(const long *a, fd_set *s) {
+    int most = 0;
+    for (int k = 0; k < 3; k++) {
+        FD_ZERO(&s[k]);
+        for (int i = 0; i < SLOTS; i++)
+            if (a[k + 1] >> i & 1 && fd[i] >= 0) {
+                FD_SET(fd[i], &s[k]);
+                most = fd[i] >= most ? fd[i] + 1 : most;
+            }
+    }
+    return most;
+}
+static void set(fd_set *s, int r) {
+    for (int k = 0; r >= 0 && k < 3; k++) {
+        unsigned seen = 0;
+        for (int i = 0; i < SLOTS; i++)
+            if (fd[i] >= 0 && FD_ISSET(fd[i], &s[k]))
+                seen |= 1u << i;
+        tell(" %x", seen);
+    }
+}
+OP(select) { /* milliseconds, three sets of slots */
+    fd_set s[3];
+    int n = sets(a, s);
+    struct timeval t = {0, a[0] * 1000};
+    int r = select(n, &s[0], &s[1], &s[2], a[0] < 0 ? NULL : &t);
+    set(s, r);
+    return r;
+}
+OP(pselect) {
+    fd_set s[3];
+    int n = sets(a, s);
+    struct timespec t = {0, a[0] * 1000000};
+    int r = pselect(n, &s[0], &s[1], &s[2], a[0] < 0 ? NULL : &t, NULL);
+    set(s, r);
+    return r;
+}
+OP(epoll_create) { return put(a[0], epoll_create1(0)); }
+OP(epoll_ctl) { /* set's slot, operation, slot, events */
+    struct epoll_event e = {.events = (unsigned)a[3], .data.u64 = a[2] | 0xABC00};
+    return epoll_ctl(fd[a[0]], a[1], fd[a[2]], &e);
+}
+static int by_slot(const void *a, const void *b) {
+    unsigned long long x = ((const struct epoll_event *)a)->data.u64, y = ((const struct epoll_event *)b)->data.u64;
+    return x < y ? -1 : x > y;
+}
+OP(epoll_wait) { /* set's slot, room, milliseconds */
+    struct epoll_event e[4];
+    int r = epoll_wait(fd[a[0]], e, a[1], limit(a[2]));
+    if (r > 0)
+        qsort(e, r, sizeof *e, by_slot);
+    for (int i = 0; i < r; i++)
+        tell(" %llx:%x", (unsigned long long)e[i].data.u64, e[i].events);
+    return r;
+}
+
+/* ---- descriptors ---- */
+
+OP(close) {
+    int r = close(fd[a[0]]);
+    fd[a[0]] = -1;
+    return r;
+}
+OP(dup) { return put(a[0], dup(fd[a[1]])); }
+OP(dup2) { /* onto a slot that is in use, from another */
+    return dup2(fd[a[1]], fd[a[0]]) < 0 ? -1 : 0;
+}
+OP(dup3) { return dup3(fd[a[1]], fd[a[0]], a[2]) < 0 ? -1 : 0; }
+OP(dupfd) { return put(a[0], fcntl(fd[a[1]], F_DUPFD_CLOEXEC, 50)); }
+OP(nonblock) { /* slot, on, way */
+    int on = a[1];
+    if (a[2])
+        return ioctl(fd[a[0]], FIONBIO, &on);
+    int flags = fcntl(fd[a[0]], F_GETFL);
+    return flags < 0 ? -1 : fcntl(fd[a[0]], F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK);
+}
+OP(getfl) { return fcntl(fd[a[0]], F_GETFL); }
+OP(cloexec) { return fcntl(fd[a[0]], F_SETFD, a[1] ? FD_CLOEXEC : 0); }
+OP(number) { /* slot, request */
+    int n = 0x7777;
+    int r = ioctl(fd[a[0]], a[1], &n);
+    if (r >= 0)
+        tell(" %d", n);
+    return r;
+}
+OP(stat) {
+    struct stat s;
+    int r = fstat(fd[a[0]], &s);
+    if (r >= 0)
+        tell(" %o", s.st_mode & S_IFMT);
+    return r;
+}
+
+/* ---- processes and threads ---- */
+
+static void act(int process);
+
+OP(fork) { /* the number of the child */
+    int child = fork();
+    if (child == 0) {
+        act(a[0]);
+        _exit(0);
+    }
+    return child < 0 ? -1 : 0;
+}
+OP(exit) {
+    if (a[0])
+        _exit(0);
+    exit(0);
+}
+OP(exec) {
+    (void)a;
+    char text[40 + 3 * SLOTS * 4], *argv[] = {"steps", text, NULL};
+    int at = sprintf(text, "%d %d %d %d", me, threads, restarts, slow);
+    for (int i = 0; i < SLOTS; i++)
+        at += sprintf(text + at, " %d", fd[i] >= 0 && !(fcntl(fd[i], F_GETFD) & FD_CLOEXEC) ? fd[i] : -1);
+    execv("/proc/self/exe", argv);
+    return -1;
+}
+OP(signal) { /* the thread that gets it */
+    return a[0] < threads ? pthread_kill(thread[a[0]], SIGUSR1) : -1;
+}
+OP(handled) {
+    (void)a;
+    return handled;
+}
+OP(kill) { /* done by whoever reads the script */
+    (void)a;
+    return 0;
+}
+

@@ -1,0 +1,199 @@
+/* Steps for sockets. */
+
+/* What is written goes out at once: how long the kernel gathers is a matter of time. */
+static int at_once(int f) {
+    int on = 1;
+    if (f >= 0)
+        setsockopt(f, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return f;
+}
+
+static socklen_t loopback(struct sockaddr_in *a) {
+    memset(a, 0, sizeof *a);
+    a->sin_family = AF_INET;
+    a->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return sizeof *a;
+}
+
+
+/* ---- opening ---- */
+
+OP(listen) { /* slot, backlog */
+    struct sockaddr_in to;
+    socklen_t len = loopback(&to);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(s, (struct sockaddr *)&to, len) || listen(s, a[1]))
+        return -1;
+    return put(a[0], s);
+}
+OP(connect) { /* slot, listener's slot, non-blocking */
+    struct sockaddr_in to;
+    socklen_t len = sizeof to;
+    if (getsockname(fd[a[1]], (struct sockaddr *)&to, &len))
+        return -1;
+    int s = socket(AF_INET, SOCK_STREAM | (a[2] ? SOCK_NONBLOCK : 0), 0);
+    int r = connect(s, (struct sockaddr *)&to, len), e = errno;
+    put(a[0], at_once(s));
+    errno = e;
+    return r;
+}
+OP(accept) { return put(a[0], at_once(accept(fd[a[1]], NULL, NULL))); }
+OP(accept4) { return put(a[0], at_once(accept4(fd[a[1]], NULL, NULL, SOCK_NONBLOCK))); }
+OP(pair) { /* both ends' slots */
+    struct sockaddr_in to;
+    socklen_t len = loopback(&to);
+    int l = socket(AF_INET, SOCK_STREAM, 0), c = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(l, (struct sockaddr *)&to, len) || listen(l, 5) || getsockname(l, (struct sockaddr *)&to, &len) ||
+        connect(c, (struct sockaddr *)&to, len))
+        return -1;
+    put(a[0], at_once(c));
+    put(a[1], at_once(accept(l, NULL, NULL)));
+    return close(l);
+}
+OP(warm) { /* both ends' slots: enough is exchanged for a connection to be carried */
+    char c[64];
+    for (int i = 0; i < 8; i++)
+        for (int end = 0; end < 2; end++)
+            if (write(fd[a[end]], "warm", 4) != 4 || read(fd[a[!end]], c, 4) != 4)
+                return -1;
+    return 0;
+}
+
+/* ---- sending ---- */
+
+OP(send) { return send(fd[a[0]], bytes(a[1]), a[1], a[2] | MSG_NOSIGNAL); }
+OP(sendto) { /* slot, bytes, flags, length of the address */
+    struct sockaddr_in to;
+    loopback(&to);
+    return sendto(fd[a[0]], bytes(a[1]), a[1], a[2] | MSG_NOSIGNAL, (struct sockaddr *)&to, a[3]);
+}
+OP(sendmsg) { /* slot, two lengths, flags */
+    char *b = bytes(a[1] + a[2]);
+    struct iovec v[2] = {{b, a[1]}, {b + a[1], a[2]}};
+    struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
+    return sendmsg(fd[a[0]], &m, a[3] | MSG_NOSIGNAL);
+}
+OP(sendmmsg) { /* slot, two lengths, flags */
+    char *b = bytes(a[1] + a[2]);
+    struct iovec v[2] = {{b, a[1]}, {b + a[1], a[2]}};
+    struct mmsghdr m[2] = {{.msg_hdr = {.msg_iov = v, .msg_iovlen = 1}}, {.msg_hdr = {.msg_iov = v + 1, .msg_iovlen = 1}}};
+    int r = sendmmsg(fd[a[0]], m, 2, a[3] | MSG_NOSIGNAL);
+    for (int i = 0; i < r; i++)
+        tell(" %u", m[i].msg_len);
+    return r;
+}
+OP(sendfile) { /* slot, bytes, from */
+    int file = memfd_create("file", 0);
+    if (write(file, bytes(MOST), MOST) != MOST)
+        return -1;
+    off_t at = a[2];
+    long r = sendfile(fd[a[0]], file, &at, a[1]);
+    int e = errno;
+    tell(" at %ld", (long)at);
+    close(file);
+    errno = e;
+    return r;
+}
+
+/* ---- receiving ---- */
+
+OP(recv) { /* slot, room, flags */
+    char *b = empty(a[1]);
+    ssize_t r = recv(fd[a[0]], b, a[1], a[2]);
+    came(b, r, a[1]);
+    return r;
+}
+OP(recvfrom) {
+    char *b = empty(a[1]);
+    struct sockaddr_storage from;
+    socklen_t len = sizeof from;
+    ssize_t r = recvfrom(fd[a[0]], b, a[1], a[2], (struct sockaddr *)&from, &len);
+    came(b, r, a[1]);
+    if (r >= 0)
+        tell(" name %u", len);
+    return r;
+}
+OP(recvmsg) { /* slot, two rooms, flags */
+    char *b = empty(a[1] + a[2]);
+    char control[128];
+    struct sockaddr_storage from;
+    struct iovec v[2] = {{b, a[1]}, {b + a[1], a[2]}};
+    struct msghdr m = {.msg_iov = v, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control,
+                       .msg_name = &from, .msg_namelen = sizeof from};
+    ssize_t r = recvmsg(fd[a[0]], &m, a[3]);
+    came(b, r, a[1] + a[2]);
+    if (r >= 0)
+        tell(" flags %x name %u control %zu", m.msg_flags, m.msg_namelen, m.msg_controllen);
+    return r;
+}
+OP(recvmmsg) { /* slot, two rooms, flags, milliseconds (-1: for ever) */
+    char *b = empty(a[1] + a[2]);
+    struct iovec v[2] = {{b, a[1]}, {b + a[1], a[2]}};
+    struct mmsghdr m[2] = {{.msg_hdr = {.msg_iov = v, .msg_iovlen = 1}}, {.msg_hdr = {.msg_iov = v + 1, .msg_iovlen = 1}}};
+    struct timespec t = {0, a[4] * 1000000};
+    int r = recvmmsg(fd[a[0]], m, 2, a[3], a[4] < 0 ? NULL : &t);
+    for (int i = 0; i < r; i++)
+        tell(" %u:%04x", m[i].msg_len, hash(v[i].iov_base, m[i].msg_len < v[i].iov_len ? m[i].msg_len : v[i].iov_len));
+    return r;
+}
+OP(splice) { /* from, to, bytes, flags */
+    return splice(fd[a[0]], NULL, fd[a[1]], NULL, a[2], a[3]);
+}
+
+/* ---- descriptors ---- */
+
+OP(shutdown) { return shutdown(fd[a[0]], a[1]); }
+OP(getopt) { /* slot, level, option, room */
+    unsigned char value[64];
+    memset(value, 0xEE, sizeof value);
+    socklen_t len = a[3];
+    int r = getsockopt(fd[a[0]], a[1], a[2], value, &len);
+    if (r >= 0)
+        tell(" %u:%04x", len, hash(value, len));
+    return r;
+}
+OP(setopt) { /* slot, level, option, value, length */
+    int value[2] = {a[3], a[3]};
+    return setsockopt(fd[a[0]], a[1], a[2], value, a[4]);
+}
+OP(timeout) { /* slot, option, milliseconds */
+    struct timeval t = {0, a[2] * 1000};
+    return setsockopt(fd[a[0]], SOL_SOCKET, a[1], &t, sizeof t);
+}
+OP(linger) {
+    struct linger l = {a[1], a[2]};
+    return setsockopt(fd[a[0]], SOL_SOCKET, SO_LINGER, &l, sizeof l);
+}
+OP(names) { /* slot */
+    struct sockaddr_in here, there;
+    socklen_t n = sizeof here, m = sizeof there;
+    int r = getsockname(fd[a[0]], (struct sockaddr *)&here, &n);
+    if (r < 0)
+        return r;
+    tell(" %u", n);
+    r = getpeername(fd[a[0]], (struct sockaddr *)&there, &m);
+    if (r >= 0)
+        tell(" %u", m);
+    return r;
+}
+OP(give) { /* slot: sends it to whoever takes it */
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec v = {"x", 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    *c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+    memcpy(CMSG_DATA(c), &fd[a[0]], sizeof(int));
+    return sendmsg(passing[0], &m, MSG_DONTWAIT);
+}
+OP(take) {
+    char control[CMSG_SPACE(sizeof(int))] = {0}, x;
+    struct iovec v = {&x, 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    if (recvmsg(passing[1], &m, MSG_DONTWAIT) < 0)
+        return -1;
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    int f = -1;
+    if (c)
+        memcpy(&f, CMSG_DATA(c), sizeof f);
+    return put(a[0], f);
+}

@@ -1,0 +1,382 @@
+/* Steps for transport endpoints. */
+#include <xti.h>
+
+/* How an endpoint is that t_open makes: as it comes, and its calls are function calls; converted into a stream; with a module
+ * above timod that hands everything on; opened as a stream, with such a module below timod; or as it comes, until the step
+ * `t_turn` converts it, and puts a module there or takes it away again. */
+enum { BY_CALLS, BY_MESSAGES, BELOW_A_MODULE, ABOVE_A_MODULE, CONVERTED };
+
+static const char *const providers[] = {"ticlts", "ticots", "ticotsord", "tcp", "udp", "udp2", "sctp_t"};
+enum { TICLTS, TICOTS, TICOTSORD, TCP, UDP, UDP2, SCTP_T, PROVIDERS };
+enum { INET = TCP, ADDRESSES = 6, LONGEST = 300 };
+
+/* Of all processes: what was bound. */
+struct known_address {
+    unsigned len;
+    char at[64];
+};
+_Static_assert(sizeof(struct known_address[PROVIDERS][ADDRESSES]) <= SHARED, "fits");
+static struct known_address *known_address(int provider, long which) {
+    return (struct known_address *)shared + provider * ADDRESSES + which % ADDRESSES;
+}
+
+/* What lies in a slot, and the requests that were heard there. */
+static int provider_of[SLOTS], heard_of[SLOTS], sequence[SLOTS][8];
+/* What was sent by t_flood. */
+static size_t flooded[SLOTS];
+
+static const char *reason(int t) {
+    static const char *const names[] = {
+        "0", "TBADADDR", "TBADOPT", "TACCES", "TBADF", "TNOADDR", "TOUTSTATE", "TBADSEQ", "TSYSERR", "TLOOK", "TBADDATA",
+        "TBUFOVFLW", "TFLOW", "TNODATA", "TNODIS", "TNOUDERR", "TBADFLAG", "TNOREL", "TNOTSUPPORT", "TSTATECHNG",
+        "TNOSTRUCTYPE", "TBADNAME", "TBADQLEN", "TADDRBUSY", "TINDOUT", "TPROVMISMATCH", "TRESQLEN", "TRESADDR", "TQFULL", "TPROTO"};
+    return t >= 0 && t < (int)(sizeof names / sizeof *names) ? names[t] : "T?";
+}
+
+/* Why a call on this descriptor failed. */
+static long failed(int f) {
+    int t = t_errno, e = errno;
+    tell(" %s", reason(t));
+    if (t == TSYSERR)
+        tell(" %s", strerrorname_np(e) ?: "?");
+    if (t == TLOOK)
+        tell(" %x", t_look(f));
+    return TOLD;
+}
+static long answer(int slot, int r) { return r < 0 ? failed(fd[slot]) : r; }
+
+static struct netbuf space(char *at, long n) { return (struct netbuf){.maxlen = place(n), .buf = at}; }
+static struct netbuf filled(char *at, long n) { return (struct netbuf){.len = place(n), .buf = at}; }
+
+/* Which of those that were bound. */
+static void tell_address(int slot, struct netbuf n) {
+    int p = provider_of[slot];
+    for (int i = 0; n.len && i < ADDRESSES; i++) {
+        struct known_address *k = known_address(p, i);
+        if (k->len == n.len && !memcmp(k->at, n.buf, n.len)) {
+            tell(" @%d", i);
+            return;
+        }
+    }
+    tell(n.len ? " @?" : " @");
+}
+
+/* An address to bind to: one of those that were, or one to be remembered. */
+static struct netbuf address(int slot, long which, char *at) {
+    int p = provider_of[slot];
+    struct known_address *k = known_address(p, place(which));
+    unsigned len = 0;
+    if (which < 0)
+        return filled(at, 0);
+    if (k->len)
+        memcpy(at, k->at, len = k->len);
+    else if (p < INET)
+        len = sprintf(at, "steps-%ld", which % ADDRESSES);
+    else {
+        struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        memcpy(at, &a, len = sizeof a);
+    }
+    return filled(at, len);
+}
+
+OP(t_open) { /* slot, provider, non-blocking */
+    char path[40];
+    int flags = O_RDWR | (a[2] ? O_NONBLOCK : 0), n;
+    snprintf(path, sizeof path, "/dev/%s", providers[a[1] % PROVIDERS]);
+    int f = way == ABOVE_A_MODULE ? open(path, flags) : t_open(path, flags, NULL);
+    if (f < 0)
+        return failed(f);
+    if (way == BY_MESSAGES && ioctl(f, I_GRDOPT, &n))
+        tell(" no stream");
+    if (way == BELOW_A_MODULE && push(f))
+        tell(" can't push");
+    if (way == ABOVE_A_MODULE && (push(f) || ioctl(f, I_PUSH, "timod") || t_sync(f) < 0))
+        tell(" can't push timod");
+    provider_of[a[0]] = a[1] % PROVIDERS;
+    heard_of[a[0]] = 0;
+    return put(a[0], f);
+}
+OP(t_turn) { /* slot */
+    char top[FMNAMESZ + 1];
+    int f = fd[a[0]];
+    if (way != CONVERTED)
+        return fcntl(f, F_GETFD) < 0 ? -1 : 0;
+    if (ioctl(f, I_LOOK, top) == 0 && !strcmp(top, "nullmod"))
+        return ioctl(f, I_POP, 0);
+    return push(f);
+}
+OP(t_bind) { /* slot, address (-1: any), qlen */
+    char given[80], seen[LONGEST];
+    struct t_bind req = {address(a[0], a[1], given), a[2]}, ret = {.addr = space(seen, sizeof seen)};
+    if (t_bind(fd[a[0]], a[1] < 0 && !a[2] ? NULL : &req, &ret) < 0)
+        return failed(fd[a[0]]);
+    struct known_address *k = known_address(provider_of[a[0]], place(a[1]));
+    if (a[1] >= 0 && !k->len && ret.addr.len <= sizeof k->at)
+        memcpy(k->at, seen, k->len = ret.addr.len);
+    tell_address(a[0], ret.addr);
+    tell(" qlen %u", ret.qlen);
+    return 0;
+}
+OP(t_unbind) { return answer(a[0], t_unbind(fd[a[0]])); }
+OP(t_close) {
+    int f = fd[a[0]];
+    fd[a[0]] = -1;
+    return t_close(f) < 0 ? failed(f) : 0;
+}
+OP(t_look) { return answer(a[0], t_look(fd[a[0]])); }
+OP(t_getstate) { return answer(a[0], t_getstate(fd[a[0]])); }
+OP(t_sync) { return answer(a[0], t_sync(fd[a[0]])); }
+OP(t_getinfo) {
+    struct t_info i;
+    int r = t_getinfo(fd[a[0]], &i);
+    if (r == 0)
+        tell(" %04x", hash(&i, sizeof i));
+    return answer(a[0], r);
+}
+OP(t_getprotaddr) { /* slot, room */
+    char here[LONGEST], there[LONGEST];
+    struct t_bind b = {.addr = space(here, a[1])}, p = {.addr = space(there, a[1])};
+    int r = t_getprotaddr(fd[a[0]], &b, &p);
+    if (r == 0) {
+        tell_address(a[0], b.addr);
+        tell_address(a[0], p.addr);
+    }
+    return answer(a[0], r);
+}
+
+/* Data can be sent, or could if there were room. */
+static int is_sending(int slot) {
+    int state = t_getstate(fd[slot]), p = provider_of[slot];
+    int has_connections = p == TICOTS || p == TICOTSORD || p == TCP || p == SCTP_T;
+    return has_connections ? state == T_DATAXFER || state == T_INREL : state == T_IDLE;
+}
+OP(t_poll) { /* slot, events, milliseconds; of room only where data can be sent: by messages a stream takes primitives before */
+    short out = is_sending(a[0]) ? 0 : POLLOUT | POLLWRNORM | POLLWRBAND;
+    struct pollfd p = {fd[a[0]], a[1] & ~out, 0x55};
+    int r = poll(&p, 1, a[2]);
+    tell(" %x", p.revents);
+    return r;
+}
+
+/* ---- connections ---- */
+
+/* A request or its confirmation, with so much room for data. */
+static void tell_call(int slot, const struct t_call *c, long n) {
+    tell_address(slot, c->addr);
+    tell(" data %u", c->udata.len);
+    if (n >= 0)
+        came(c->udata.buf, c->udata.len, n);
+}
+static struct t_call call_for(char *addr, long n) {
+    return (struct t_call){.addr = space(addr, LONGEST), .udata = space(empty(place(n)), n)};
+}
+OP(t_connect) { /* slot, address, bytes of data, room */
+    char to[80], by[LONGEST];
+    struct t_call call = {.addr = address(a[0], a[1], to), .udata = filled(bytes(place(a[2])), a[2])}, got = call_for(by, a[3]);
+    int r = t_connect(fd[a[0]], &call, a[3] < 0 ? NULL : &got);
+    if (r == 0 && a[3] >= 0)
+        tell_call(a[0], &got, a[3]);
+    return answer(a[0], r);
+}
+OP(t_rcvconnect) { /* slot, room */
+    char by[LONGEST];
+    struct t_call got = call_for(by, a[1]);
+    int r = t_rcvconnect(fd[a[0]], a[1] < 0 ? NULL : &got);
+    if (r == 0 && a[1] >= 0)
+        tell_call(a[0], &got, a[1]);
+    return answer(a[0], r);
+}
+OP(t_listen) { /* slot, room */
+    char from[LONGEST];
+    struct t_call got = call_for(from, a[1]);
+    int r = t_listen(fd[a[0]], &got), t = t_errno;
+    if (r == 0 || t == TBUFOVFLW)
+        sequence[a[0]][heard_of[a[0]]++ & 7] = got.sequence;
+    if (r == 0)
+        tell_call(a[0], &got, a[1]);
+    t_errno = t;
+    return answer(a[0], r);
+}
+/* Of the request that was heard so many before the last. */
+static int heard_before(int slot, long back) {
+    return back < 0 || heard_of[slot] <= back ? -7777 : sequence[slot][(heard_of[slot] - 1 - back) & 7];
+}
+OP(t_accept) { /* slot, slot to accept on, which request, bytes of data */
+    struct t_call call = {.udata = filled(bytes(place(a[3])), a[3]), .sequence = heard_before(a[0], a[2])};
+    return answer(a[0], t_accept(fd[a[0]], fd[a[1]], &call));
+}
+OP(t_snddis) { /* slot, which request (-1: the connection), bytes of data */
+    struct t_call call = {.udata = filled(bytes(place(a[2])), a[2]), .sequence = heard_before(a[0], a[1])};
+    return answer(a[0], t_snddis(fd[a[0]], a[1] < 0 && a[2] <= 0 ? NULL : &call));
+}
+OP(t_rcvdis) { /* slot, room */
+    char *b = empty(place(a[1]));
+    struct t_discon d = {.udata = space(b, a[1])};
+    int r = t_rcvdis(fd[a[0]], a[1] < 0 ? NULL : &d);
+    if (r == 0 && a[1] >= 0) {
+        int back = 0;
+        while (back < 8 && heard_before(a[0], back) != d.sequence)
+            back++;
+        tell(" %s which %d", strerrorname_np(d.reason) ?: "0", back < 8 ? back : -1);
+        came(b, d.udata.len, a[1]);
+    }
+    return answer(a[0], r);
+}
+OP(t_sndrel) { return answer(a[0], t_sndrel(fd[a[0]])); }
+OP(t_rcvrel) { return answer(a[0], t_rcvrel(fd[a[0]])); }
+OP(t_sndreldata) { /* slot, bytes */
+    struct t_discon d = {.udata = filled(bytes(place(a[1])), a[1])};
+    return answer(a[0], t_sndreldata(fd[a[0]], &d));
+}
+OP(t_rcvreldata) { /* slot, room */
+    char *b = empty(place(a[1]));
+    struct t_discon d = {.udata = space(b, a[1])};
+    int r = t_rcvreldata(fd[a[0]], &d);
+    if (r == 0)
+        came(b, d.udata.len, a[1]);
+    return answer(a[0], r);
+}
+
+/* ---- data ---- */
+
+OP(t_snd) { return answer(a[0], t_snd(fd[a[0]], bytes(a[1]), a[1], a[2])); }
+OP(t_sndv) { /* slot, three lengths, flags */
+    struct t_iovec v[3];
+    char *b = bytes(a[1] + a[2] + a[3]);
+    for (int i = 0; i < 3; b += v[i++].iov_len)
+        v[i] = (struct t_iovec){b, a[i + 1]};
+    return answer(a[0], t_sndv(fd[a[0]], v, 3, a[4]));
+}
+/* TCP has no boundaries: as much as is there. */
+static int received(int slot, int r, char *b, long room, int *flags) {
+    if (provider_of[slot] != TCP)
+        return r;
+    while (r > 0 && r < room && t_look(fd[slot]) == (*flags & T_EXPEDITED ? T_EXDATA : T_DATA)) {
+        int n = t_rcv(fd[slot], b + r, room - r, flags);
+        if (n <= 0)
+            break;
+        r += n;
+    }
+    *flags &= ~T_MORE;
+    return r;
+}
+OP(t_rcv) { /* slot, room */
+    char *b = empty(a[1]);
+    int flags = 0x7700, r = t_rcv(fd[a[0]], b, a[1], &flags), t = t_errno;
+    if (r >= 0) {
+        r = received(a[0], r, b, a[1], &flags);
+        tell(" flags %x", flags);
+    }
+    came(b, r, a[1]);
+    t_errno = t;
+    return answer(a[0], r);
+}
+OP(t_rcvv) { /* slot, two rooms */
+    char *b = empty(a[1] + a[2]);
+    struct t_iovec v[2] = {{b, a[1]}, {b + a[1], a[2]}};
+    int flags = 0x7700, r = t_rcvv(fd[a[0]], v, 2, &flags), t = t_errno;
+    if (r >= 0) {
+        r = received(a[0], r, b, a[1] + a[2], &flags);
+        tell(" flags %x", flags);
+    }
+    came(b, r, a[1] + a[2]);
+    t_errno = t;
+    return answer(a[0], r);
+}
+OP(t_flood) { /* slot, bytes of each piece, expedited: until there is no room; how much fits is not the same for all ways */
+    char b[4096];
+    for (int i = 0; i < 4000; i++) {
+        for (long j = 0; j < a[1]; j++)
+            b[j] = (char)((flooded[a[0]] + j) * 7);
+        int n = t_snd(fd[a[0]], b, a[1], a[2] ? T_EXPEDITED : 0);
+        if (n < 0)
+            return failed(fd[a[0]]);
+        flooded[a[0]] += n;
+    }
+    return 0;
+}
+OP(t_drain) { /* slot, the slot that flooded it: what waits in queues there comes as soon as there is room */
+    char b[5000];
+    size_t n = 0;
+    int flags, r, spoilt = 0;
+    struct pollfd p = {fd[a[0]], POLLIN, 0};
+    do
+        while ((r = t_rcv(fd[a[0]], b, sizeof b, &flags)) > 0)
+            for (int i = 0; i < r; i++)
+                spoilt |= b[i] != (char)(n++ * 7);
+    while (t_errno == TNODATA && n < flooded[a[1]] && poll(&p, 1, 1000) == 1);
+    if (n != flooded[a[1]] || spoilt)
+        tell(spoilt ? " other data" : " not all");
+    flooded[a[1]] = 0;
+    return answer(a[0], r);
+}
+
+/* ---- datagrams ---- */
+
+OP(t_sndudata) { /* slot, address, bytes */
+    char to[80];
+    struct t_unitdata u = {.addr = address(a[0], a[1], to), .udata = filled(bytes(a[2]), a[2])};
+    return answer(a[0], t_sndudata(fd[a[0]], &u));
+}
+OP(t_sndvudata) { /* slot, address, two lengths */
+    char to[80], *b = bytes(a[2] + a[3]);
+    struct t_unitdata u = {.addr = address(a[0], a[1], to)};
+    struct t_iovec v[2] = {{b, a[2]}, {b + a[2], a[3]}};
+    return answer(a[0], t_sndvudata(fd[a[0]], &u, v, 2));
+}
+OP(t_rcvudata) { /* slot, room, room for the address */
+    char from[LONGEST], *b = empty(a[1]);
+    struct t_unitdata u = {.addr = space(from, a[2]), .udata = space(b, a[1])};
+    int flags = 0x7700, r = t_rcvudata(fd[a[0]], &u, &flags);
+    if (r == 0) {
+        tell_address(a[0], u.addr);
+        tell(" data %u flags %x options %u", u.udata.len, flags, u.opt.len);
+        came(b, u.udata.len, a[1]);
+    }
+    return answer(a[0], r);
+}
+OP(t_rcvvudata) { /* slot, two rooms, room for the address */
+    char from[LONGEST], *b = empty(a[1] + a[2]);
+    struct t_unitdata u = {.addr = space(from, a[3])};
+    struct t_iovec v[2] = {{b, a[1]}, {b + a[1], a[2]}};
+    int flags = 0x7700, r = t_rcvvudata(fd[a[0]], &u, v, 2, &flags);
+    if (r >= 0) {
+        tell_address(a[0], u.addr);
+        tell(" flags %x", flags);
+        came(b, r, a[1] + a[2]);
+    }
+    return answer(a[0], r);
+}
+OP(t_rcvuderr) { /* slot, room for the address; -1: only the indication is cleared */
+    char to[LONGEST];
+    struct t_uderr e = {.addr = space(to, a[1])};
+    int r = t_rcvuderr(fd[a[0]], a[1] < 0 ? NULL : &e);
+    if (r == 0 && a[1] >= 0) {
+        tell_address(a[0], e.addr);
+        tell(" %s", strerrorname_np(e.error) ?: "0");
+    }
+    return answer(a[0], r);
+}
+
+/* ---- options ---- */
+
+OP(t_optmgmt) { /* slot, flags, which, value, length of the value, room */
+    static const int which[][2] = {
+        {XTI_GENERIC, XTI_SNDBUF}, {XTI_GENERIC, XTI_RCVBUF}, {XTI_GENERIC, XTI_SNDLOWAT}, {XTI_GENERIC, XTI_RCVLOWAT},
+        {XTI_GENERIC, XTI_DEBUG}, {XTI_GENERIC, XTI_LINGER}, {XTI_GENERIC, T_ALLOPT}, {T_INET_IP, T_IP_TTL}, {T_INET_IP, T_IP_TOS},
+        {T_INET_IP, T_IP_BROADCAST}, {T_INET_IP, T_ALLOPT}, {T_INET_TCP, T_TCP_NODELAY}, {T_INET_TCP, T_TCP_KEEPALIVE},
+        {T_INET_TCP, T_TCP_MAXSEG}, {T_INET_UDP, T_UDP_CHECKSUM}, {XTI_GENERIC, 0x4321}, {0x1234, 1}};
+    const int *w = which[a[2] % (long)(sizeof which / sizeof *which)];
+    struct {
+        struct t_opthdr head;
+        int value[4];
+    } o = {{sizeof o.head + a[4], w[0], w[1], 0}, {a[3], a[3]}};
+    char *b = empty(a[5]);
+    struct t_optmgmt req = {filled((char *)&o, sizeof o.head + (a[4] & 15)), a[1]}, ret = {space(b, a[5]), 0};
+    int r = t_optmgmt(fd[a[0]], &req, &ret);
+    if (r < 0)
+        return failed(fd[a[0]]);
+    tell(" flags %x", ret.flags);
+    came(b, ret.opt.len, a[5]);
+    return r;
+}

@@ -1,0 +1,70 @@
+//! How chance makes scripts.
+
+mod sockets;
+mod streams;
+mod xti;
+
+use headwater_e2e::chance::Chance;
+
+use crate::script::{Over, Script, Step};
+
+pub use sockets::sockets;
+pub use streams::streams;
+pub use xti::xti;
+
+const SLOTS: i64 = 12;
+const PROCESSES: usize = 3;
+
+/// Chance, and the script that it makes.
+struct Pen {
+    chance: Chance,
+    script: Script,
+}
+
+impl Pen {
+    fn new(mut chance: Chance, over: Over, threads: usize) -> Pen {
+        let script = Script {
+            over,
+            threads,
+            restarts: chance.below(2) == 0,
+            steps: Vec::new(),
+        };
+        Pen { chance, script }
+    }
+}
+
+trait Makes {
+    fn pen(&mut self) -> &mut Pen;
+
+    fn below(&mut self, n: i64) -> i64 {
+        self.pen().chance.below(n as u64) as i64
+    }
+
+    fn one_in(&mut self, n: i64) -> bool {
+        self.below(n) == 0
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as i64) as usize]
+    }
+
+    /// Which of these, by their weights.
+    fn weighed(&mut self, weights: &[u64]) -> usize {
+        let mut at = self.pen().chance.below(weights.iter().sum());
+        let group = weights.iter().position(|&w| {
+            let here = at < w;
+            at = at.wrapping_sub(w);
+            here
+        });
+        group.unwrap_or(weights.len() - 1)
+    }
+
+    fn say(&mut self, process: usize, thread: usize, name: &str, numbers: &[i64]) {
+        self.pen().script.steps.push(Step {
+            process,
+            thread,
+            name: name.to_string(),
+            numbers: numbers.to_vec(),
+        });
+    }
+}

@@ -1,0 +1,468 @@
+//! Scripts over sockets.
+
+use headwater_e2e::chance::Chance;
+
+use super::{Makes, PROCESSES, Pen, SLOTS};
+use crate::script::{Mix, Over, Script};
+
+/// What lies in a slot, as far as the generator knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Nothing,
+    Listener,
+    Connection,
+    Set,
+    Pipe,
+}
+
+struct Maker {
+    pen: Pen,
+    mix: Mix,
+    /// For each process that lives.
+    slots: [Option<[Kind; SLOTS as usize]>; PROCESSES],
+}
+
+pub fn sockets(mix: Mix, seed: u64) -> Script {
+    let mut chance = Chance::new(seed);
+    let two = match mix {
+        Mix::Blocked => true,
+        Mix::Transfer => false,
+        _ => chance.below(3) == 0,
+    };
+    let mut maker = Maker {
+        pen: Pen::new(chance, Over::Sockets, if two { 2 } else { 1 }),
+        mix,
+        slots: [None; PROCESSES],
+    };
+    maker.make();
+    maker.pen.script
+}
+
+impl Makes for Maker {
+    fn pen(&mut self) -> &mut Pen {
+        &mut self.pen
+    }
+}
+
+impl Maker {
+    fn set(&mut self, process: usize, slot: i64, kind: Kind) {
+        if let Some(slots) = &mut self.slots[process] {
+            slots[slot as usize] = kind;
+        }
+    }
+
+    fn make(&mut self) {
+        self.slots[0] = Some([Kind::Nothing; SLOTS as usize]);
+        for pair in 0..1 + self.below(2) {
+            self.pair(pair * 2);
+        }
+        if self.one_in(2) {
+            for slot in 0..2 {
+                self.say(0, 0, "nonblock", &[slot, 1, 0]);
+            }
+        }
+        if matches!(self.mix, Mix::Ready | Mix::All) {
+            self.say(0, 0, "epoll_create", &[8]);
+            self.set(0, 8, Kind::Set);
+        }
+        if self.mix == Mix::Processes {
+            self.fork(0);
+        }
+        for _ in 0..6 + self.below(24) {
+            self.step();
+        }
+    }
+
+    fn pair(&mut self, slot: i64) {
+        self.say(0, 0, "pair", &[slot, slot + 1]);
+        // An edge may be told twice when a connection is taken over.
+        let has_sets = matches!(self.mix, Mix::Ready | Mix::All);
+        if has_sets || !self.one_in(6) {
+            self.say(0, 0, "warm", &[slot, slot + 1]);
+        }
+        self.set(0, slot, Kind::Connection);
+        self.set(0, slot + 1, Kind::Connection);
+    }
+
+    fn fork(&mut self, process: usize) {
+        let Some(child) = (1..PROCESSES).find(|&p| self.slots[p].is_none()) else {
+            return;
+        };
+        self.slots[child] = self.slots[process];
+        self.say(process, 0, "fork", &[child as i64]);
+    }
+
+    /// A slot of a kind if there is one; now and then any.
+    fn slot(&mut self, process: usize, kind: Kind) -> i64 {
+        let slots = self.slots[process].unwrap_or([Kind::Nothing; SLOTS as usize]);
+        let fit: Vec<i64> = (0..SLOTS).filter(|&i| slots[i as usize] == kind).collect();
+        if fit.is_empty() || self.one_in(40) {
+            return self.below(SLOTS);
+        }
+        self.of(&fit)
+    }
+
+    fn free_slot(&mut self, process: usize) -> i64 {
+        self.slot(process, Kind::Nothing)
+    }
+
+    fn conn(&mut self, process: usize) -> i64 {
+        self.slot(process, Kind::Connection)
+    }
+
+    /// Few bytes as a rule: what the kernel's buffers hold is not what a ring holds.
+    fn length(&mut self) -> i64 {
+        match self.below(12) {
+            0 => 0,
+            1 => 1,
+            2 => 1 + self.below(4000),
+            3 => 1 + self.below(16000),
+            _ => 1 + self.below(200),
+        }
+    }
+
+    fn step(&mut self) {
+        let alive: Vec<usize> = (0..PROCESSES)
+            .filter(|&p| self.slots[p].is_some())
+            .collect();
+        let Some(_) = alive.first() else { return };
+        let p = self.of(&alive);
+        let t = self.below(self.pen.script.threads as i64) as usize;
+        let weights: [u64; 6] = match self.mix {
+            Mix::Transfer => [40, 6, 12, 0, 0, 3],
+            Mix::Ready => [22, 30, 8, 0, 0, 3],
+            Mix::Blocked => [36, 14, 8, 0, 14, 3],
+            Mix::Processes => [34, 8, 10, 12, 0, 2],
+            _ => [30, 16, 10, 6, 6, 3],
+        };
+        match self.weighed(&weights) {
+            0 if self.one_in(2) => self.sends(p, t),
+            0 => self.receives(p, t),
+            1 => self.waits(p, t),
+            2 => self.changes(p, t),
+            3 => self.processes(p, t),
+            4 => self.signals(p, t),
+            _ => self.opens(p, t),
+        }
+    }
+
+    fn send_flags(&mut self) -> i64 {
+        let flags = [
+            0,
+            libc::MSG_DONTWAIT,
+            libc::MSG_DONTWAIT | libc::MSG_EOR,
+            libc::MSG_CONFIRM,
+            libc::MSG_DONTROUTE,
+        ];
+        self.of(&flags) as i64
+    }
+
+    fn sends(&mut self, p: usize, t: usize) {
+        let slot = self.conn(p);
+        let (n, m, k) = (self.length(), self.length(), self.length());
+        let flags = self.send_flags();
+        match self.below(10) {
+            0..=2 => self.say(p, t, "write", &[slot, n]),
+            3 | 4 => self.say(p, t, "send", &[slot, n, flags]),
+            5 => {
+                let len = self.of(&[0, 16, 16, 16, 4, 200, -1]);
+                self.say(p, t, "sendto", &[slot, n, flags, len]);
+            }
+            6 => self.say(p, t, "writev", &[slot, n, m, k]),
+            7 => self.say(p, t, "sendmsg", &[slot, n, m, flags]),
+            8 => self.say(p, t, "sendmmsg", &[slot, n, m, flags]),
+            _ => self.say(p, t, "sendfile", &[slot, n, k]),
+        }
+    }
+
+    fn receive_flags(&mut self) -> i64 {
+        let mut flags = 0;
+        for (flag, share) in [
+            (libc::MSG_DONTWAIT, 2),
+            (libc::MSG_PEEK, 5),
+            (libc::MSG_TRUNC, 8),
+            (libc::MSG_WAITALL, 8),
+            (libc::MSG_CMSG_CLOEXEC, 12),
+            (libc::MSG_ERRQUEUE, 25),
+        ] {
+            if self.one_in(share) {
+                flags |= flag;
+            }
+        }
+        flags as i64
+    }
+
+    fn receives(&mut self, p: usize, t: usize) {
+        let slot = self.conn(p);
+        let (n, m) = (self.length(), self.length());
+        let flags = self.receive_flags();
+        match self.below(10) {
+            0 | 1 => self.say(p, t, "read", &[slot, n]),
+            2..=5 => self.say(p, t, "recv", &[slot, n, flags]),
+            6 => self.say(p, t, "recvfrom", &[slot, n, flags]),
+            7 => self.say(p, t, "readv", &[slot, n, m]),
+            8 => self.say(p, t, "recvmsg", &[slot, n, m, flags]),
+            _ => {
+                let ms = self.of(&[-1, 0, 20]);
+                let flags = flags | self.of(&[0, libc::MSG_WAITFORONE]) as i64;
+                self.say(p, t, "recvmmsg", &[slot, n, m, flags, ms]);
+            }
+        }
+    }
+
+    fn limit(&mut self) -> i64 {
+        let blocked = self.mix == Mix::Blocked;
+        match self.below(8) {
+            0 => 20,
+            1 if blocked => -1,
+            _ => 0,
+        }
+    }
+
+    fn events(&mut self) -> i64 {
+        let mut events = 0;
+        for (event, share) in [
+            (libc::POLLIN, 1),
+            (libc::POLLOUT, 2),
+            (libc::POLLRDHUP, 3),
+            (libc::POLLPRI, 4),
+            (libc::POLLRDNORM, 8),
+            (libc::POLLWRNORM, 8),
+        ] {
+            if self.one_in(share) {
+                events |= event;
+            }
+        }
+        if self.one_in(8) { 0 } else { events as i64 }
+    }
+
+    fn waits(&mut self, p: usize, t: usize) {
+        let ms = self.limit();
+        match self.below(10) {
+            way @ 0..=2 => {
+                let mut numbers = vec![ms];
+                for _ in 0..3 {
+                    let kind = self.of(&[Kind::Connection, Kind::Connection, Kind::Set]);
+                    let slot = self.slot(p, kind);
+                    let what = slot | self.events() << 4;
+                    numbers.push(if self.one_in(3) { -1 } else { what });
+                }
+                self.say(p, t, if way == 0 { "ppoll" } else { "poll" }, &numbers);
+            }
+            3 => {
+                let mut mask = || {
+                    let slot = self.conn(p);
+                    let other = self.slot(p, Kind::Connection);
+                    if self.one_in(3) {
+                        0
+                    } else {
+                        1 << slot | 1 << other
+                    }
+                };
+                let masks = [mask(), mask(), mask()];
+                let name = self.of(&["select", "pselect"]);
+                self.say(p, t, name, &[ms, masks[0], masks[1], masks[2]]);
+            }
+            4..=6 => {
+                let set = self.slot(p, Kind::Set);
+                let room = 4;
+                self.say(p, t, "epoll_wait", &[set, room, ms]);
+            }
+            _ => {
+                let set = self.slot(p, Kind::Set);
+                let kind = self.of(&[
+                    Kind::Connection,
+                    Kind::Connection,
+                    Kind::Connection,
+                    Kind::Set,
+                ]);
+                let slot = self.slot(p, kind);
+                let mut events = self.events();
+                for (flag, share) in [
+                    (libc::EPOLLET, 2),
+                    (libc::EPOLLONESHOT, 4),
+                    (libc::EPOLLEXCLUSIVE, 12),
+                ] {
+                    if self.one_in(share) {
+                        events |= flag as u32 as i64;
+                    }
+                }
+                let op = self.of(&[
+                    libc::EPOLL_CTL_ADD,
+                    libc::EPOLL_CTL_ADD,
+                    libc::EPOLL_CTL_MOD,
+                    libc::EPOLL_CTL_DEL,
+                ]);
+                self.say(p, t, "epoll_ctl", &[set, op as i64, slot, events]);
+            }
+        }
+    }
+
+    fn changes(&mut self, p: usize, t: usize) {
+        let slot = self.conn(p);
+        match self.below(20) {
+            0 | 1 => {
+                let how = self.of(&[libc::SHUT_RD, libc::SHUT_WR, libc::SHUT_RDWR, 3]);
+                self.say(p, t, "shutdown", &[slot, how as i64]);
+            }
+            2 | 3 => {
+                self.set(p, slot, Kind::Nothing);
+                self.say(p, t, "close", &[slot]);
+            }
+            4 => {
+                let to = self.free_slot(p);
+                self.set(p, to, Kind::Connection);
+                let name = self.of(&["dup", "dupfd"]);
+                self.say(p, t, name, &[to, slot]);
+            }
+            5 => {
+                let onto = self.conn(p);
+                let flags = self.of(&[0, libc::O_CLOEXEC, 1]);
+                match self.one_in(2) {
+                    true => self.say(p, t, "dup2", &[onto, slot]),
+                    false => self.say(p, t, "dup3", &[onto, slot, flags as i64]),
+                }
+            }
+            6 | 7 => {
+                let (on, way) = (self.below(2), self.below(2));
+                self.say(p, t, "nonblock", &[slot, on, way]);
+            }
+            8 => self.say(p, t, "getfl", &[slot]),
+            9..=11 => {
+                let request = self.of(&[libc::FIONREAD as i64, 0x8905]);
+                self.say(p, t, "number", &[slot, request]);
+            }
+            12..=14 => {
+                let (level, option) = self.of(&[
+                    (libc::SOL_SOCKET, libc::SO_ERROR),
+                    (libc::SOL_SOCKET, libc::SO_TYPE),
+                    (libc::SOL_SOCKET, libc::SO_ACCEPTCONN),
+                    (libc::SOL_SOCKET, libc::SO_RCVLOWAT),
+                    (libc::SOL_SOCKET, libc::SO_PROTOCOL),
+                    (libc::SOL_SOCKET, libc::SO_DOMAIN),
+                    (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+                    (libc::SOL_SOCKET, libc::SO_LINGER),
+                    (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+                    (libc::IPPROTO_TCP, 9999),
+                ]);
+                let room = self.of(&[4, 4, 1, 8, 0]);
+                self.say(p, t, "getopt", &[slot, level as i64, option as i64, room]);
+            }
+            15 | 16 => {
+                let (level, option, value) = self.of(&[
+                    (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
+                    (libc::SOL_SOCKET, libc::SO_RCVLOWAT, 1),
+                    (libc::SOL_SOCKET, libc::SO_OOBINLINE, 1),
+                    (libc::IPPROTO_TCP, libc::TCP_NODELAY, 1),
+                    (libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1),
+                    (libc::IPPROTO_TCP, 9999, 1),
+                ]);
+                let len = self.of(&[4, 4, 4, 1]);
+                let numbers = [slot, level as i64, option as i64, value, len];
+                self.say(p, t, "setopt", &numbers);
+            }
+            17 => {
+                let option = self.of(&[libc::SO_RCVTIMEO, libc::SO_SNDTIMEO]);
+                self.say(p, t, "timeout", &[slot, option as i64, 20]);
+            }
+            18 => {
+                let (on, seconds) = self.of(&[(0, 0), (1, 0), (1, 1)]);
+                self.say(p, t, "linger", &[slot, on, seconds]);
+            }
+            _ => {
+                let name = self.of(&["names", "stat"]);
+                self.say(p, t, name, &[slot]);
+            }
+        }
+    }
+
+    fn processes(&mut self, p: usize, t: usize) {
+        match self.below(10) {
+            0 | 1 => self.fork(p),
+            2 => {
+                let slots = self.slots[p];
+                self.say(p, 0, "exec", &[]);
+                // Epoll sets and connections stay; nothing here is closed to exec but by `cloexec` and `dupfd`.
+                self.slots[p] = slots;
+            }
+            3 => {
+                let (slot, on) = (self.conn(p), self.below(2));
+                self.say(p, t, "cloexec", &[slot, on]);
+            }
+            4 | 5 => {
+                let slot = self.conn(p);
+                self.say(p, t, "give", &[slot]);
+                let alive: Vec<usize> = (0..PROCESSES)
+                    .filter(|&q| self.slots[q].is_some())
+                    .collect();
+                let q = self.of(&alive);
+                let to = self.free_slot(q);
+                self.set(q, to, Kind::Connection);
+                self.say(q, t, "take", &[to]);
+            }
+            6 if p > 0 => {
+                self.slots[p] = None;
+                self.say(p, 0, "kill", &[]);
+            }
+            7 if p > 0 => {
+                self.slots[p] = None;
+                let way = self.below(2);
+                self.say(p, 0, "exit", &[way]);
+            }
+            _ => {
+                let slot = self.conn(p);
+                self.set(p, slot, Kind::Nothing);
+                self.say(p, t, "close", &[slot]);
+            }
+        }
+    }
+
+    fn signals(&mut self, p: usize, t: usize) {
+        if self.one_in(5) {
+            return self.say(p, t, "handled", &[]);
+        }
+        let other = (t + 1) % self.pen.script.threads;
+        self.say(p, t, "signal", &[other as i64]);
+    }
+
+    fn opens(&mut self, p: usize, t: usize) {
+        match self.below(6) {
+            0 => {
+                let slot = self.free_slot(p);
+                self.set(p, slot, Kind::Set);
+                self.say(p, t, "epoll_create", &[slot]);
+            }
+            1 => {
+                let slot = self.free_slot(p);
+                self.set(p, slot, Kind::Listener);
+                self.say(p, t, "listen", &[slot, 5]);
+            }
+            2 => {
+                let (slot, to) = (self.free_slot(p), self.slot(p, Kind::Listener));
+                let non = self.below(2);
+                self.set(p, slot, Kind::Connection);
+                self.say(p, t, "connect", &[slot, to, non]);
+            }
+            3 => {
+                let (slot, from) = (self.free_slot(p), self.slot(p, Kind::Listener));
+                self.set(p, slot, Kind::Connection);
+                let name = self.of(&["accept", "accept4"]);
+                self.say(p, t, name, &[slot, from]);
+            }
+            4 => {
+                let (a, b) = (self.free_slot(p), self.free_slot(p));
+                if a != b {
+                    self.set(p, a, Kind::Pipe);
+                    self.set(p, b, Kind::Pipe);
+                    self.say(p, t, "pipe", &[a, b]);
+                }
+            }
+            _ => {
+                let (from, to) = (self.conn(p), self.slot(p, Kind::Pipe));
+                let n = self.length();
+                let flags = (libc::SPLICE_F_NONBLOCK) as i64;
+                self.say(p, t, "splice", &[from, to, n, flags]);
+            }
+        }
+    }
+}

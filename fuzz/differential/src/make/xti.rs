@@ -1,0 +1,503 @@
+//! Scripts over transport endpoints.
+
+use headwater_e2e::chance::Chance;
+
+use super::{Makes, Pen, SLOTS};
+use crate::script::{Over, Script};
+
+/// Addresses that scripts name; 0 is not bound, as a rule.
+const ADDRESSES: i64 = 5;
+/// Bytes sent by a script at most, beside those of floods.
+const MOST: i64 = 30_000;
+
+const T_MORE: i64 = 1;
+const T_EXPEDITED: i64 = 2;
+const T_PUSH: i64 = 4;
+/// T_NEGOTIATE, T_CHECK, T_DEFAULT, T_CURRENT, and one that is none.
+const REQUESTS: [i64; 5] = [0x04, 0x08, 0x10, 0x80, 0x4000];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Provider {
+    Ticlts,
+    Ticots,
+    Ticotsord,
+    Tcp,
+    Udp,
+    Udp2,
+    SctpT,
+}
+use Provider::*;
+
+impl Provider {
+    fn has_connections(self) -> bool {
+        matches!(self, Ticots | Ticotsord | Tcp | SctpT)
+    }
+}
+
+/// What lies in a slot, as far as the generator knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Nothing,
+    Unbound,
+    Bound(i64),
+    Listener(i64),
+    /// And the slot of its peer.
+    Connected(i64),
+}
+
+struct Maker {
+    pen: Pen,
+    provider: Provider,
+    /// Of each slot, and the process that it is in.
+    slots: [(Kind, usize); SLOTS as usize],
+    processes: usize,
+    next_address: i64,
+    sent: i64,
+}
+
+pub fn xti(seed: u64) -> Script {
+    let mut chance = Chance::new(seed);
+    let two = chance.below(5) == 0;
+    let mut maker = Maker {
+        pen: Pen::new(chance, Over::Xti, if two { 2 } else { 1 }),
+        provider: Ticots,
+        slots: [(Kind::Nothing, 0); SLOTS as usize],
+        processes: 1,
+        next_address: 1,
+        sent: 0,
+    };
+    maker.make();
+    maker.pen.script
+}
+
+impl Makes for Maker {
+    fn pen(&mut self) -> &mut Pen {
+        &mut self.pen
+    }
+}
+
+impl Maker {
+    fn make(&mut self) {
+        self.provider = self.of(&[
+            Ticlts, Ticots, Ticots, Ticotsord, Ticotsord, Ticotsord, Tcp, Tcp, Udp, Udp2, SctpT,
+        ]);
+        if self.one_in(5) {
+            self.say(0, 0, "fork", &[1]);
+            self.processes = 2;
+        }
+        match self.provider.has_connections() {
+            true => self.connection(),
+            false => {
+                for _ in 0..2 {
+                    self.opened();
+                }
+            }
+        }
+        for _ in 0..8 + self.below(30) {
+            self.step();
+        }
+    }
+
+    fn thread(&mut self) -> usize {
+        self.below(self.pen.script.threads as i64) as usize
+    }
+
+    fn at(&mut self, slot: i64, name: &str, numbers: &[i64]) {
+        let t = self.thread();
+        let all: Vec<i64> = [slot].iter().chain(numbers).copied().collect();
+        let process = self.slots[slot as usize].1;
+        self.say(process, t, name, &all);
+    }
+
+    fn set(&mut self, slot: i64, kind: Kind) {
+        self.slots[slot as usize].0 = kind;
+    }
+
+    fn free(&mut self) -> i64 {
+        let free: Vec<i64> = (0..SLOTS)
+            .filter(|&i| self.slots[i as usize].0 == Kind::Nothing)
+            .collect();
+        match free.first() {
+            Some(&slot) => slot,
+            None => self.below(SLOTS),
+        }
+    }
+
+    /// Calls that would wait fail, but where somebody else can go on.
+    fn nonblocking(&mut self) -> i64 {
+        let waits = self.pen.script.threads > 1 || self.processes > 1;
+        i64::from(!(waits && self.one_in(2)) && !self.one_in(30))
+    }
+
+    fn open(&mut self) -> i64 {
+        let slot = self.free();
+        let process = self.below(self.processes as i64) as usize;
+        self.slots[slot as usize] = (Kind::Unbound, process);
+        let provider = match self.one_in(30) {
+            true => self.below(7),
+            false => self.provider as i64,
+        };
+        let nonblocking = self.nonblocking();
+        self.at(slot, "t_open", &[provider, nonblocking]);
+        slot
+    }
+
+    /// A bound one, with connections a listener now and then.
+    fn opened(&mut self) {
+        let slot = self.open();
+        let listens = self.provider.has_connections() && self.one_in(2);
+        self.bind(slot, listens);
+    }
+
+    fn bind(&mut self, slot: i64, listens: bool) {
+        let address = match self.below(8) {
+            0 => -1,
+            1 => 1 + self.below(ADDRESSES - 1),
+            _ => {
+                self.next_address = self.next_address % (ADDRESSES - 1) + 1;
+                self.next_address
+            }
+        };
+        let qlen = if listens { 1 + self.below(3) } else { 0 };
+        self.at(slot, "t_bind", &[address, qlen]);
+        self.set(
+            slot,
+            match listens {
+                true => Kind::Listener(address),
+                false => Kind::Bound(address),
+            },
+        );
+    }
+
+    fn listener(&mut self) -> (i64, i64) {
+        for slot in 0..SLOTS {
+            if let (Kind::Listener(address), _) = self.slots[slot as usize] {
+                if self.below(3) > 0 {
+                    return (slot, address);
+                }
+            }
+        }
+        let slot = self.open();
+        self.bind(slot, true);
+        match self.slots[slot as usize].0 {
+            Kind::Listener(address) => (slot, address),
+            _ => (slot, -1),
+        }
+    }
+
+    /// The whole of it, with something else in between now and then.
+    fn connection(&mut self) {
+        let (listener, address) = self.listener();
+        let client = self.open();
+        self.bind(client, false);
+        let data = self.call_data();
+        let room = self.room_for_call();
+        self.at(client, "t_connect", &[address, data, room]);
+        self.between();
+        let room = self.room_for_call();
+        self.at(listener, "t_listen", &[room]);
+        self.between();
+        let on = match self.one_in(8) {
+            true => listener,
+            false => {
+                let on = self.open();
+                self.slots[on as usize].1 = self.slots[listener as usize].1;
+                if let Some(step) = self.pen.script.steps.last_mut() {
+                    step.process = self.slots[listener as usize].1;
+                }
+                if self.one_in(4) {
+                    self.bind(on, false);
+                }
+                on
+            }
+        };
+        let data = self.call_data();
+        self.at(listener, "t_accept", &[on, 0, data]);
+        self.between();
+        let room = self.room_for_call();
+        self.at(client, "t_rcvconnect", &[room]);
+        self.set(client, Kind::Connected(on));
+        self.set(on, Kind::Connected(client));
+    }
+
+    fn between(&mut self) {
+        if self.one_in(4) {
+            self.step();
+        }
+    }
+
+    fn call_data(&mut self) -> i64 {
+        self.of(&[-1, -1, -1, 0, 7, 1000])
+    }
+
+    fn room_for_call(&mut self) -> i64 {
+        self.of(&[2000, 2000, 2000, 2000, -1, 3])
+    }
+
+    fn length(&mut self) -> i64 {
+        let n = match self.below(14) {
+            0 => 0,
+            1 => 1,
+            2 => 1 + self.below(4000),
+            _ => 1 + self.below(100),
+        };
+        if self.sent + n > MOST {
+            return 1;
+        }
+        self.sent += n;
+        n
+    }
+
+    /// One that is open as a rule.
+    fn any(&mut self) -> i64 {
+        let open: Vec<i64> = (0..SLOTS)
+            .filter(|&i| self.slots[i as usize].0 != Kind::Nothing)
+            .collect();
+        if open.is_empty() || self.one_in(50) {
+            return self.below(SLOTS);
+        }
+        self.of(&open)
+    }
+
+    /// One of a connection, and its peer.
+    fn connected(&mut self) -> (i64, i64) {
+        let ends: Vec<(i64, i64)> = (0..SLOTS)
+            .filter_map(|i| match self.slots[i as usize].0 {
+                Kind::Connected(peer) => Some((i, peer)),
+                _ => None,
+            })
+            .collect();
+        if ends.is_empty() || self.one_in(30) {
+            return (self.any(), self.any());
+        }
+        self.of(&ends)
+    }
+
+    fn step(&mut self) {
+        match self.provider.has_connections() {
+            true => match self.weighed(&[24, 26, 14, 8, 8, 6, 6, 4, 8]) {
+                0 => self.sends(),
+                1 => self.receives(),
+                2 => self.asks(),
+                3 => self.waits(),
+                4 => self.ends(),
+                5 => self.connects(),
+                6 => self.closes(),
+                7 => self.options(),
+                _ => {
+                    let slot = self.any();
+                    self.at(slot, "t_turn", &[]);
+                }
+            },
+            false => match self.weighed(&[30, 30, 14, 8, 6, 4, 4, 6]) {
+                0 => self.sends_datagrams(),
+                1 => self.receives_datagrams(),
+                2 => self.asks(),
+                3 => self.waits(),
+                4 => self.opened(),
+                5 => self.closes(),
+                6 => self.options(),
+                _ => {
+                    let slot = self.any();
+                    self.at(slot, "t_turn", &[]);
+                }
+            },
+        }
+    }
+
+    fn sends(&mut self) {
+        let (slot, peer) = self.connected();
+        let flags = self.of(&[
+            0,
+            0,
+            0,
+            0,
+            T_MORE,
+            T_MORE,
+            T_EXPEDITED,
+            T_EXPEDITED | T_MORE,
+            T_PUSH,
+            8,
+        ]);
+        let n = self.length();
+        match self.below(16) {
+            0..=2 => {
+                let (m, k) = (self.length(), self.length());
+                self.at(slot, "t_sndv", &[n, m, k, flags]);
+            }
+            3 => {
+                let piece = self.of(&[100, 1000, 4000]);
+                self.at(slot, "t_flood", &[piece, 0]);
+                self.between();
+                self.at(peer, "t_drain", &[slot]);
+                self.at(slot, "t_look", &[]);
+            }
+            _ => self.at(slot, "t_snd", &[n, flags]),
+        }
+    }
+
+    fn room(&mut self) -> i64 {
+        self.of(&[0, 1, 5, 50, 200, 5000, 5000, 5000])
+    }
+
+    fn receives(&mut self) {
+        let (slot, _) = self.connected();
+        let (n, m) = (self.room(), self.room());
+        match self.below(5) {
+            0 => self.at(slot, "t_rcvv", &[n, m]),
+            _ => self.at(slot, "t_rcv", &[n]),
+        }
+    }
+
+    fn asks(&mut self) {
+        let slot = self.any();
+        match self.below(10) {
+            0..=3 => self.at(slot, "t_look", &[]),
+            4..=6 => self.at(slot, "t_getstate", &[]),
+            7 => self.at(slot, "t_sync", &[]),
+            8 => self.at(slot, "t_getinfo", &[]),
+            _ => {
+                let room = self.of(&[300, 300, 0, 3]);
+                self.at(slot, "t_getprotaddr", &[room]);
+            }
+        }
+    }
+
+    fn waits(&mut self) {
+        let slot = self.any();
+        let mut events = || {
+            [
+                libc::POLLIN,
+                libc::POLLOUT,
+                libc::POLLPRI,
+                libc::POLLRDNORM,
+                libc::POLLRDBAND,
+                libc::POLLWRNORM,
+            ]
+            .into_iter()
+            .filter(|_| self.pen.chance.below(2) == 0)
+            .fold(0, |all, e| all | e as i64)
+        };
+        let events = events();
+        let ms = self.of(&[0, 0, 0, 20]);
+        self.at(slot, "t_poll", &[events, ms]);
+    }
+
+    fn ends(&mut self) {
+        let (slot, _) = self.connected();
+        let n = self.of(&[-1, -1, 0, 5, 1000]);
+        match self.below(12) {
+            0..=2 => self.at(slot, "t_sndrel", &[]),
+            3..=5 => self.at(slot, "t_rcvrel", &[]),
+            6 | 7 => {
+                let which = self.of(&[-1, -1, -1, 0, 1]);
+                self.at(slot, "t_snddis", &[which, n]);
+            }
+            8 | 9 => {
+                let room = self.of(&[2000, 2000, -1, 2]);
+                self.at(slot, "t_rcvdis", &[room]);
+            }
+            10 => self.at(slot, "t_sndreldata", &[n.max(0)]),
+            _ => self.at(slot, "t_rcvreldata", &[100]),
+        }
+    }
+
+    fn connects(&mut self) {
+        let (slot, room) = (self.any(), self.room_for_call());
+        match self.below(8) {
+            0 => self.connection(),
+            1 => self.opened(),
+            2 => {
+                let (address, data) = (self.below(ADDRESSES), self.call_data());
+                self.at(slot, "t_connect", &[address, data, room]);
+            }
+            3 => {
+                let (listener, _) = self.listener();
+                self.at(listener, "t_listen", &[room]);
+            }
+            4 => {
+                let (listener, _) = self.listener();
+                let (on, which, data) = (self.any(), self.of(&[0, 0, 1, -1]), self.call_data());
+                self.at(listener, "t_accept", &[on, which, data]);
+            }
+            5 => {
+                let (listener, _) = self.listener();
+                let (which, data) = (self.of(&[0, 0, 1, -1]), self.call_data());
+                self.at(listener, "t_snddis", &[which, data]);
+            }
+            6 => self.at(slot, "t_rcvconnect", &[room]),
+            _ => self.at(slot, "t_rcvdis", &[2000]),
+        }
+    }
+
+    fn closes(&mut self) {
+        let slot = self.any();
+        match self.below(8) {
+            0 => {
+                self.at(slot, "t_unbind", &[]);
+                self.set(slot, Kind::Unbound);
+            }
+            1 => self.bind(slot, false),
+            // What becomes of a call that waits on a descriptor which another thread closes is not the same for all ways.
+            2.. if self.pen.script.threads > 1 => self.at(slot, "t_getstate", &[]),
+            2 | 3 => {
+                self.at(slot, "close", &[]);
+                self.set(slot, Kind::Nothing);
+            }
+            4 => {
+                let on = self.nonblocking();
+                self.at(slot, "nonblock", &[on, 0]);
+            }
+            _ => {
+                self.at(slot, "t_close", &[]);
+                self.set(slot, Kind::Nothing);
+            }
+        }
+    }
+
+    fn options(&mut self) {
+        let slot = self.any();
+        let (request, which) = (self.of(&REQUESTS), self.below(17));
+        // Buffers stay large: when an endpoint is full is not the same for all ways.
+        let value = match which {
+            0 | 1 => self.of(&[100_000, 0, -1]),
+            2 | 3 => 1,
+            _ => self.of(&[0, 1, 5, 64, -1]),
+        };
+        let (len, room) = (
+            self.of(&[4, 4, 4, 8, 1, 0, 3]),
+            self.of(&[1000, 1000, 1000, 20, 3]),
+        );
+        self.at(slot, "t_optmgmt", &[request, which, value, len, room]);
+    }
+
+    fn sends_datagrams(&mut self) {
+        let slot = self.any();
+        let address = match self.one_in(12) {
+            true => -1,
+            false => self.below(ADDRESSES),
+        };
+        let (n, m) = (self.length(), self.length());
+        match self.below(5) {
+            0 => self.at(slot, "t_sndvudata", &[address, n, m]),
+            _ => self.at(slot, "t_sndudata", &[address, n]),
+        }
+    }
+
+    fn receives_datagrams(&mut self) {
+        let slot = self.any();
+        let (n, m, address) = (
+            self.room(),
+            self.room(),
+            self.of(&[300, 300, 300, 300, 0, 5]),
+        );
+        match self.below(8) {
+            0 => self.at(slot, "t_rcvvudata", &[n, m, address]),
+            1 => {
+                let room = self.of(&[300, -1, 0, 4]);
+                self.at(slot, "t_rcvuderr", &[room]);
+            }
+            _ => self.at(slot, "t_rcvudata", &[n, address]),
+        }
+    }
+}
