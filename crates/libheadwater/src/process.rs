@@ -95,7 +95,7 @@ unsafe fn hand_over(
     if !table::any_tracked() || process::is_confined() {
         return None;
     }
-    let lending = lend::before(judge);
+    let lending = lend::before(here, judge);
     let sockets = remote::save(here);
     if sockets.is_empty() {
         face::note_lost(face::lost_by_exec());
@@ -121,7 +121,7 @@ unsafe fn by_shell<T>(start: impl FnOnce() -> T) -> T {
         return start();
     }
     let envp = environment::current();
-    let lending = lend::before(|| image::of(c"/bin/sh", envp));
+    let lending = lend::before(false, || image::of(c"/bin/sh", envp));
     face::note_lost(face::lost_by_exec());
     if lending.text.is_empty() {
         return start();

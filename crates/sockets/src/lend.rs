@@ -12,7 +12,7 @@ use headwater_host::counters::Reason;
 use headwater_host::image::Image;
 use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{hidden, process, sys};
+use headwater_host::{epoll, hidden, process, sys};
 
 use crate::conn::{self, Conn, Phase};
 use crate::inherit::{self, Heir};
@@ -126,8 +126,8 @@ static UNDER_WAY: UnderWay = UnderWay {
     opened: core::cell::UnsafeCell::new(Vec::new()),
 };
 
-/// Before an image takes over descriptors. `judge` says what kind of image, if that matters.
-pub fn before(judge: impl FnOnce() -> Image) -> Lending {
+/// Before an image takes over descriptors, `here` or in another process. `judge` says what kind of image, if that matters.
+pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
     // A child of vfork has descriptors of its own.
     let counted = !process::is_borrowed();
     if counted {
@@ -149,6 +149,9 @@ pub fn before(judge: impl FnOnce() -> Image) -> Lending {
         }
         if let Some(judge) = judge.take() {
             image = judge();
+            if here && counted && image != Image::None {
+                epoll::leave_to_image(|fd| life::to_kernel(fd, Reason::Exec));
+            }
         }
         match image {
             Image::None => break,

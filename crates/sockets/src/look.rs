@@ -151,6 +151,11 @@ pub fn events_of(fd: i32) -> i16 {
     poll(fd, libc::POLLRDHUP)
 }
 
+/// Have both directions of this socket ended? It leaves the error where it is.
+pub fn is_over(shadow: i32) -> bool {
+    poll(shadow, 0) & libc::POLLHUP != 0
+}
+
 fn poll(fd: i32, events: i16) -> i16 {
     let mut p = [libc::pollfd {
         fd,

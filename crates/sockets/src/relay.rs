@@ -16,7 +16,7 @@ use crate::buffers::Buffers;
 use crate::conn::Conn;
 use crate::recv::{self, Step};
 use crate::segment::{CLOSING, PIN, Tx, View};
-use crate::{guard, keeper, life, send, switch};
+use crate::{guard, keeper, life, look, send, switch};
 
 /// How long a peer that sleeps in a call of ours may take to wake and send what is unread.
 const WAKING: u64 = 100_000_000;
@@ -90,8 +90,11 @@ impl Drop for Relay {
     }
 }
 
-/// Follows the sender as far as nothing has to be taken for it.
+/// Follows the sender as far as nothing has to be taken for it: not to a reset, which the kernel tells but once.
 fn catch_up(c: &Conn, v: &View<'_>) {
+    if c.shadow().is_none_or(|shadow| look::is_over(shadow.fd())) {
+        return;
+    }
     let mut byte = 0u8;
     let iov = [iovec {
         iov_base: (&raw mut byte).cast(),
@@ -110,7 +113,7 @@ fn has_unread(v: &View<'_>) -> bool {
 
 fn may_pin(c: &Conn, v: &View<'_>) -> bool {
     let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
-    !w.has(CLOSING) && (w.by_ring() || !switch::behind(v)) && crate::look::events(c) == 0
+    !w.has(CLOSING) && (w.by_ring() || !switch::behind(v)) && look::events(c) == 0
 }
 
 /// Is the peer asleep in a call of ours, so that a ring of its bell is heard?
@@ -124,7 +127,7 @@ fn await_withdrawal(c: &Conn, v: &View<'_>) {
     let until = sys::now() + WAKING;
     let by_ring = || Tx(v.inn().send.tx.load(Ordering::Acquire)).by_ring();
     while by_ring() && v.in_ring().unread() > 0 && sys::now() < until {
-        if crate::look::events(c) != 0 {
+        if look::events(c) != 0 {
             return;
         }
         let _ = sys::ppoll(&mut [], Some(50_000));

@@ -421,7 +421,8 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
                 let Ok(n) = ring.copy_peek(buf, skip, None) else {
                     break true;
                 };
-                if n == 0 {
+                // Where nobody is there to read, the error stays with the kernel: whoever has the descriptor next is told it.
+                if n == 0 || look::is_over(shadow) {
                     break true;
                 }
                 let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -432,8 +433,8 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
                     }
                     Err(libc::EINTR) => {}
                     Err(e) if sys::passes(e) => break false,
-                    // Nobody is there to read: the program's next send learns it from the kernel, the next receive from here,
-                    // since the kernel tells a reset but once.
+                    // Nobody is there since a moment ago: the program's next call learns it from here, since the kernel tells
+                    // a reset but once.
                     Err(e) => {
                         if e != libc::EPIPE {
                             c.error.store(e, Ordering::Relaxed);

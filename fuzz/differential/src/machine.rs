@@ -217,6 +217,20 @@ impl Machine {
 
     /// Compares, as often as it takes to know the kernel's answers. What differs only where there is no time is no difference.
     pub fn judge(&self, script: &Script) -> Verdict {
+        let verdict = self.compare(script);
+        match rows::killed() {
+            Some(row) if verdict.differs() && self.is_of_a_kill(script) => Verdict::Row(row),
+            _ => verdict,
+        }
+    }
+
+    /// Is there no difference where processes end by exit instead?
+    pub fn is_of_a_kill(&self, script: &Script) -> bool {
+        let gentle = script.without_kills();
+        gentle.is_some_and(|gentle| !self.compare(&gentle).differs())
+    }
+
+    fn compare(&self, script: &Script) -> Verdict {
         match self.look(script, false) {
             Verdict::Differs { .. } => {}
             other => return other,

@@ -17,6 +17,15 @@ fn reason(line: &str) -> Option<&str> {
     last.split(WORD).nth(1)?.split('`').next()
 }
 
+/// The reason that a row names for what a kill comes to: it is met where the same sequence with an end by exit in its place is
+/// the same everywhere, for who was killed leaves no statistics.
+pub fn killed() -> Option<&'static str> {
+    reasons()
+        .iter()
+        .find(|reason| **reason == "killed")
+        .copied()
+}
+
 /// The row, if any, that a statistics line says was met.
 pub fn met(line: &str) -> Option<&'static str> {
     let counted = |reason: &&&str| line.contains(&format!("\"{reason}\":"));
@@ -30,6 +39,7 @@ mod tests {
     #[test]
     fn rows_name_their_reasons() {
         assert!(reasons().contains(&"relayed"));
+        assert_eq!(killed(), Some("killed"));
         assert_eq!(
             reason("| a `x` | b | e2e `c`; differential `d` |"),
             Some("d")

@@ -79,6 +79,21 @@ impl fmt::Display for Step {
     }
 }
 
+impl Script {
+    /// With an end by exit in the place of each kill, if there are any.
+    pub fn without_kills(&self) -> Option<Script> {
+        let mut gentle = self.clone();
+        let kills = gentle.steps.iter_mut().filter(|step| step.name == "kill");
+        let count = kills
+            .map(|step| {
+                step.name = "exit".into();
+                step.numbers = vec![1];
+            })
+            .count();
+        (count > 0).then_some(gentle)
+    }
+}
+
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.over {

@@ -8,7 +8,9 @@ pub fn shrink(machine: &Machine, script: &Script, tell: impl Fn(usize)) -> Scrip
     // What different ways of making a stream print is not a matter of time, as a rule.
     let slowly = script.over == Over::Sockets;
     let differs = |s: &Script| {
-        machine.look(s, false).differs() && (!slowly || machine.look(s, true).differs())
+        machine.look(s, false).differs()
+            && (!slowly || machine.look(s, true).differs())
+            && !machine.is_of_a_kill(s)
     };
     let mut best = script.clone();
     let mut size = best.steps.len().div_ceil(2);
