@@ -27,7 +27,7 @@ static void *follow(void *which) {
         if (r == TOLD)
             snprintf(told, sizeof told, "%s", what + (what[0] == ' '));
         else if (r < 0)
-            snprintf(told, sizeof told, "%s", strerrorname_np(e) ?: "-1");
+            snprintf(told, sizeof told, "%s", strerrorname_np(e) ?: "internal error");
         else
             snprintf(told, sizeof told, "%ld%.380s", r, what);
         say(step.number, t);

@@ -20,6 +20,9 @@ const BOUND: Duration = Duration::from_secs(60);
 const NATIVE: usize = 8;
 const VARYING: usize = 40;
 
+/// How an error is printed that has no name: it is one of the kernel's inside.
+const INTERNAL: &str = "= internal error";
+
 /// Where scripts run: the programs that run them, and a folder for what the library leaves.
 pub struct Machine {
     folder: tempfile::TempDir,
@@ -218,16 +221,23 @@ impl Machine {
     /// Compares, as often as it takes to know the kernel's answers. What differs only where there is no time is no difference.
     pub fn judge(&self, script: &Script) -> Verdict {
         let verdict = self.compare(script);
-        match rows::killed() {
-            Some(row) if verdict.differs() && self.is_of_a_kill(script) => Verdict::Row(row),
-            _ => verdict,
-        }
+        self.unseen_row(script, &verdict)
+            .map_or(verdict, Verdict::Row)
     }
 
-    /// Is there no difference where processes end by exit instead?
-    pub fn is_of_a_kill(&self, script: &Script) -> bool {
-        let gentle = script.without_kills();
-        gentle.is_some_and(|gentle| !self.compare(&gentle).differs())
+    /// A row that no statistics tell of.
+    pub fn unseen_row(&self, script: &Script, verdict: &Verdict) -> Option<&'static str> {
+        let Verdict::Differs { expected, .. } = verdict else {
+            return None;
+        };
+        let is_internal = |line: &String| line.contains(INTERNAL);
+        if expected.iter().any(is_internal) {
+            return rows::named("internal-error");
+        }
+        // Who was killed leaves none, and would not differ had it ended by exit.
+        let gentle = script.without_kills()?;
+        let row = rows::named("killed")?;
+        (!self.compare(&gentle).differs()).then_some(row)
     }
 
     fn compare(&self, script: &Script) -> Verdict {

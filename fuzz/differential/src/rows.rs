@@ -17,13 +17,9 @@ fn reason(line: &str) -> Option<&str> {
     last.split(WORD).nth(1)?.split('`').next()
 }
 
-/// The reason that a row names for what a kill comes to: it is met where the same sequence with an end by exit in its place is
-/// the same everywhere, for who was killed leaves no statistics.
-pub fn killed() -> Option<&'static str> {
-    reasons()
-        .iter()
-        .find(|reason| **reason == "killed")
-        .copied()
+/// Is there a row that names this reason, which no statistics can tell?
+pub fn named(reason: &str) -> Option<&'static str> {
+    reasons().iter().find(|known| **known == reason).copied()
 }
 
 /// The row, if any, that a statistics line says was met.
@@ -39,7 +35,7 @@ mod tests {
     #[test]
     fn rows_name_their_reasons() {
         assert!(reasons().contains(&"relayed"));
-        assert_eq!(killed(), Some("killed"));
+        assert_eq!(named("killed"), Some("killed"));
         assert_eq!(
             reason("| a `x` | b | e2e `c`; differential `d` |"),
             Some("d")

@@ -80,17 +80,43 @@ impl fmt::Display for Step {
 }
 
 impl Script {
-    /// With an end by exit in the place of each kill, if there are any.
+    /// With an end by exit in the place of each kill, if there are any. Children are killed with their parent: they end before it.
     pub fn without_kills(&self) -> Option<Script> {
-        let mut gentle = self.clone();
-        let kills = gentle.steps.iter_mut().filter(|step| step.name == "kill");
-        let count = kills
-            .map(|step| {
-                step.name = "exit".into();
-                step.numbers = vec![1];
-            })
-            .count();
-        (count > 0).then_some(gentle)
+        let mut gentle = Script {
+            steps: Vec::new(),
+            ..self.clone()
+        };
+        // Who is there, and whose child.
+        let mut parents: Vec<(usize, usize)> = Vec::new();
+        let mut kills = 0;
+        for step in &self.steps {
+            let p = step.process;
+            match step.name.as_str() {
+                "fork" => parents.extend(step.numbers.first().map(|&q| (q as usize, p))),
+                "kill" | "exit" => {
+                    let mut ending = vec![p];
+                    let mut at = 0;
+                    while at < ending.len() {
+                        let below = parents.iter().filter(|&&(_, parent)| parent == ending[at]);
+                        let below: Vec<usize> = below.map(|&(child, _)| child).collect();
+                        ending.extend(below);
+                        at += 1;
+                    }
+                    kills += ending.len() - usize::from(step.name == "exit");
+                    parents.retain(|(child, _)| !ending.contains(child));
+                    gentle.steps.extend(ending.into_iter().rev().map(|p| Step {
+                        process: p,
+                        thread: 0,
+                        name: "exit".to_string(),
+                        numbers: vec![1],
+                    }));
+                    continue;
+                }
+                _ => {}
+            }
+            gentle.steps.push(step.clone());
+        }
+        (kills > 0).then_some(gentle)
     }
 }
 
@@ -163,5 +189,17 @@ mod tests {
                 assert_eq!(script.to_string().parse(), Ok(script));
             }
         }
+    }
+
+    #[test]
+    fn children_end_before_their_parents() {
+        let text =
+            "threads 1\nrestarts 0\n0 0 fork 1\n1 0 fork 2\n0 0 close 3\n1 0 kill\n0 0 write 3 5\n";
+        let gentle = text.parse::<Script>().expect("a script").without_kills();
+        let told = gentle.expect("a kill").to_string();
+        let ends = "1 0 fork 2\n0 0 close 3\n2 0 exit 1\n1 0 exit 1\n0 0 write 3 5\n";
+        assert!(told.ends_with(ends), "{told}");
+        let none = "threads 1\nrestarts 0\n0 0 fork 1\n1 0 exit 0\n".parse::<Script>();
+        assert_eq!(none.expect("a script").without_kills(), None);
     }
 }

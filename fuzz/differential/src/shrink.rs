@@ -8,9 +8,10 @@ pub fn shrink(machine: &Machine, script: &Script, tell: impl Fn(usize)) -> Scrip
     // What different ways of making a stream print is not a matter of time, as a rule.
     let slowly = script.over == Over::Sockets;
     let differs = |s: &Script| {
-        machine.look(s, false).differs()
+        let seen = machine.look(s, false);
+        seen.differs()
             && (!slowly || machine.look(s, true).differs())
-            && !machine.is_of_a_kill(s)
+            && machine.unseen_row(s, &seen).is_none()
     };
     let mut best = script.clone();
     let mut size = best.steps.len().div_ceil(2);

@@ -33,6 +33,8 @@ pub struct Inner {
     /// When the kernel was asked last.
     pub looked: u64,
     kernel_first: bool,
+    /// A fork has shared it since something was told last that is told once.
+    pub forked: bool,
     /// One is new, and what the kernel says of it is part of the first edge: it comes first.
     pub is_new: bool,
     /// Something armed in it waits for room.
@@ -153,6 +155,7 @@ impl Inner {
             looked: 0,
             kernel_first: false,
             is_new: false,
+            forked: false,
             waits_for_room: false,
             duplicates: false,
             orphans: false,
@@ -631,6 +634,11 @@ impl Inner {
 
     /// The program is told of this registration.
     pub fn fired(&mut self, i: usize, by_kernel: bool) {
+        if self.forked && self.regs[i].events & (ET | ONESHOT) != 0 {
+            // Another process that has the set may be told it too.
+            self.forked = false;
+            counters::note(Reason::SharedSet);
+        }
         if self.regs[i].events & ONESHOT != 0 {
             self.regs[i].disabled = true;
             if !by_kernel {

@@ -201,6 +201,9 @@ impl Set {
         if !self.is_waited() {
             self.carry_all();
         }
+        if self.concerned.load(Ordering::Relaxed) != 0 {
+            self.held().forked = true;
+        }
     }
 
     fn carry_all(&self) {
