@@ -542,7 +542,7 @@ unsafe fn receive_each(
             }
             // The next call tells it.
             if let (Some(c), false) = (kept, matches!(e, libc::EAGAIN | libc::EINTR)) {
-                c.error.store(e, Ordering::Relaxed);
+                c.record().error.store(e, Ordering::Relaxed);
             }
             break;
         }

@@ -131,8 +131,6 @@ pub struct Conn {
     pub head_asleep: AtomicU64,
     /// Since when the ring has been full with that position.
     pub full_since: AtomicU64,
-    /// The shadow's error, seen before the ring was drained.
-    pub error: AtomicI32,
     /// The peer's end is gone or done, as far as sending goes.
     pub gone: AtomicU32,
     /// Non-blocking sends that found the ring full: the edge for EPOLLOUT.
@@ -346,7 +344,6 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
     }
     c.account.store(core::ptr::null_mut(), Ordering::Relaxed);
     c.next_try.store(0, Ordering::Relaxed);
-    c.error.store(0, Ordering::Relaxed);
     c.shuts.store(0, Ordering::Relaxed);
     c.resets.store(0, Ordering::Relaxed);
     c.offer_generation.store(0, Ordering::Relaxed);

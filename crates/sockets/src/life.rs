@@ -392,11 +392,8 @@ fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
         withdraw_for_others(c, &v, fd);
     }
     if last {
-        let alone = !lend::is_out(v.record);
-        if alone {
-            reset_if_unread(&v, fd);
-        }
-        if alone && !sys::is_single_threaded() {
+        reset_if_unread(c, &v, fd);
+        if !lend::is_out(v.record) && !sys::is_single_threaded() {
             // A thread that came upon the number after we had left it, and before the kernel closes it, must not wait there for
             // what comes by the ring.
             let _ = sys::shutdown(fd, libc::SHUT_RD);
@@ -490,9 +487,7 @@ fn withdraw_for_others(c: &'static Conn, v: &View<'static>, fd: i32) {
 pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
     if is_last_hold(c, v) {
         switch::begin_close(v);
-        if !lend::is_out(v.record) {
-            reset_if_unread(v, fd);
-        }
+        reset_if_unread(c, v, fd);
     }
     takeover::withdraw_offer(c);
     c.abandon();
@@ -518,10 +513,17 @@ fn is_unread(v: &View<'_>) -> bool {
 }
 
 /// TCP resets a connection that is closed with unread data.
-fn reset_if_unread(v: &View<'_>, fd: i32) {
-    if is_unread(v) {
+fn reset_if_unread(c: &Conn, v: &View<'static>, fd: i32) {
+    if is_last_to_read(c, v) {
         reset(fd);
     }
+}
+
+/// Is something unread, and has nobody an image that may read it yet? Who lent the connection may have been this process, which can't
+/// tell any more what its former image knew.
+fn is_last_to_read(c: &Conn, v: &View<'static>) -> bool {
+    let inode = c.inode.load(Ordering::Relaxed);
+    is_unread(v) && (!lend::is_out(v.record) || is_left_unread(v, v.record, inode))
 }
 
 /// The close that comes is to be a reset.
@@ -700,9 +702,11 @@ pub fn replaced() {
             // The image to come knows nothing of it.
             keeper::leave(c, &v, c.fd(), Then::Close);
         }
-        let inode = c.inode.load(Ordering::Relaxed);
-        let unread = is_unread(&v) && is_last(&v) || is_left_unread(&v, v.record, inode);
-        if unread && !stays_open(c) && set_linger(c.fd(), [0, 0], [1, 0]) {
+        let last = || match v.own().holders.load(Ordering::Acquire) {
+            0 | 1 => is_last_to_read(c, &v),
+            _ => is_left_unread(&v, v.record, c.inode.load(Ordering::Relaxed)),
+        };
+        if is_unread(&v) && !stays_open(c) && last() && set_linger(c.fd(), [0, 0], [1, 0]) {
             c.reset_by_exec.store(1, Ordering::Relaxed);
         }
     }
@@ -717,11 +721,6 @@ pub fn not_replaced() {
             set_linger(c.fd(), [1, 0], [0, 0]);
         }
     }
-}
-
-/// Has nobody else this end?
-fn is_last(v: &View<'_>) -> bool {
-    v.own().holders.load(Ordering::Acquire) <= 1 && !lend::is_out(v.record)
 }
 
 /// Has it a number that outlives an exec?
@@ -866,8 +865,8 @@ pub fn exiting() {
         c.record().holders.fetch_sub(1, Ordering::AcqRel);
         if let Some(v) = c.view() {
             if is_last_hold(c, &v) {
-                if !leaves_keeper(c, &v, c.fd()) && !lend::is_out(v.record) {
-                    reset_if_unread(&v, c.fd());
+                if !leaves_keeper(c, &v, c.fd()) {
+                    reset_if_unread(c, &v, c.fd());
                 }
                 takeover::withdraw_offer(c);
             } else {

@@ -71,7 +71,7 @@ pub enum Shown {
 
 /// Has the kernel seen the end of the peer's stream, or bytes that nobody announced? Takes nothing out of the shadow.
 pub fn shown(c: &Conn) -> Shown {
-    match c.error.load(Ordering::Relaxed) {
+    match c.record().error.load(Ordering::Relaxed) {
         0 => {}
         e => return Shown::End(Step::Error(e)),
     }
@@ -102,7 +102,7 @@ pub fn shown(c: &Conn) -> Shown {
         Err(libc::EAGAIN) => Shown::Nothing,
         Err(e) => {
             // Looking takes the error out of the shadow; it is told once the ring is drained.
-            c.error.store(e, Ordering::Relaxed);
+            c.record().error.store(e, Ordering::Relaxed);
             Shown::End(Step::Error(e))
         }
     }
@@ -110,12 +110,12 @@ pub fn shown(c: &Conn) -> Shown {
 
 /// Where the error is that a look has taken out of the kernel, until the program is told.
 pub fn kept(c: &Conn) -> &AtomicI32 {
-    c.rest().map_or(&c.error, |rest| &rest.error)
+    c.rest().map_or(&c.record().error, |rest| &rest.error)
 }
 
 /// Takes the error that the kernel keeps for the next call, or that a look has found there.
 pub fn take_error(c: &Conn) -> Option<i32> {
-    let known = match c.error.swap(0, Ordering::Relaxed) {
+    let known = match c.record().error.swap(0, Ordering::Relaxed) {
         0 if events(c) & libc::POLLERR != 0 => {
             let shadow = c.shadow()?;
             sys::sockopt::<i32>(shadow.fd(), libc::SOL_SOCKET, libc::SO_ERROR).unwrap_or(0)

@@ -61,6 +61,8 @@ pub struct Record {
     pub receive_timeout: AtomicU64,
     pub send_timeout: AtomicU64,
     pub low_water: AtomicU32,
+    /// The shadow's error, which a look has taken out of it: told once, to whichever holder calls first.
+    pub error: AtomicI32,
     next_free: AtomicU32,
     /// Raised when the record is freed: who was told of it by an exec finds it gone.
     lives: AtomicU32,
@@ -308,6 +310,7 @@ impl Record {
         self.receive_timeout.store(0, Ordering::Relaxed);
         self.send_timeout.store(0, Ordering::Relaxed);
         self.low_water.store(1, Ordering::Relaxed);
+        self.error.store(0, Ordering::Relaxed);
         self.sent.store(0, Ordering::Relaxed);
         self.lender.store(0, Ordering::Relaxed);
         self.strangers.store(0, Ordering::Relaxed);

@@ -248,12 +248,12 @@ unsafe fn attempt(
             }
             Step::Error(e) => {
                 if nothing && waited {
-                    c.error.store(e, Ordering::Relaxed);
+                    c.record().error.store(e, Ordering::Relaxed);
                     return Some(Ok(()));
                 }
                 if buffers.done > 0 {
                     // Told by the next call.
-                    c.error.store(e, Ordering::Relaxed);
+                    c.record().error.store(e, Ordering::Relaxed);
                 }
                 return Some(Err(e));
             }
@@ -494,13 +494,13 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
                 Shown::Nothing => Step::Again,
                 Shown::Bytes => Step::Data(0),
                 Shown::End(end) => {
-                    c.error.store(0, Ordering::Relaxed);
+                    c.record().error.store(0, Ordering::Relaxed);
                     end
                 }
             };
         } else {
             switch::follow_withdrawn(v);
-            match c.error.swap(0, Ordering::Relaxed) {
+            match c.record().error.swap(0, Ordering::Relaxed) {
                 0 => Some(kernel_step(c, d, buffers, flags, usize::MAX)),
                 e => Some(Step::Error(e)),
             }
@@ -529,7 +529,7 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
             }
             if let Step::Error(e) = end {
                 // It comes after what the ring holds.
-                c.error.store(e, Ordering::Relaxed);
+                c.record().error.store(e, Ordering::Relaxed);
             }
             step(c, v, buffers, flags)
         }
@@ -580,7 +580,7 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
             Shown::Nothing => Step::Again,
             Shown::Bytes => Step::Data(0),
             Shown::End(end) => {
-                c.error.store(0, Ordering::Relaxed);
+                c.record().error.store(0, Ordering::Relaxed);
                 end
             }
         });
@@ -634,7 +634,7 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
                 continue;
             }
             if let Shown::End(end) = shown {
-                c.error.store(0, Ordering::Relaxed);
+                c.record().error.store(0, Ordering::Relaxed);
                 return Ok(end);
             }
             // Where they belong in the stream nobody can tell; left alone they would wake every reader for ever.
@@ -642,7 +642,7 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
             return Ok(Step::Error(ECONNRESET));
         }
         if ahead == 0 {
-            match c.error.swap(0, Ordering::Relaxed) {
+            match c.record().error.swap(0, Ordering::Relaxed) {
                 0 => {}
                 e => return Ok(Step::Error(e)),
             }
@@ -679,7 +679,7 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
                     d.receive.krecv.store(n, Ordering::Release);
                     continue;
                 }
-                match c.error.swap(0, Ordering::Relaxed) {
+                match c.record().error.swap(0, Ordering::Relaxed) {
                     0 => Step::Eof,
                     e => Step::Error(e),
                 }
@@ -721,7 +721,7 @@ fn peek_on<S: Sink>(
     let more = kernel_step(c, d, buffers, flags, limit.min(usize::MAX as u64) as usize);
     if let Step::Error(e) = more {
         // Looking takes it out of the shadow.
-        c.error.store(e, Ordering::Relaxed);
+        c.record().error.store(e, Ordering::Relaxed);
     }
     Ok(())
 }
@@ -901,6 +901,10 @@ pub unsafe fn sleep(
     }
     if n < 0 && (errno != EINTR || signal::interrupted() || deadline.is_some()) {
         return Err(errno);
+    }
+    if n < 0 && c.is_left() {
+        // The kernel begins a call anew after a handler with SA_RESTART, by a number that is closed.
+        return Err(EBADF);
     }
     if deadline.is_some_and(|d| n == 0 && sys::now() >= d) {
         return Err(EAGAIN);

@@ -349,7 +349,7 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
             continue;
         }
         // A look has taken it out of the kernel, which would say that there is no pipe any more.
-        match c.error.swap(0, Ordering::Relaxed) {
+        match c.record().error.swap(0, Ordering::Relaxed) {
             0 => {}
             e => return Step::Error(e),
         }

@@ -174,7 +174,7 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
             Step::Kernel => break Ok(()),
             Step::Error(e) => {
                 if pipe.done > 0 {
-                    c.error.store(e, Ordering::Relaxed);
+                    c.record().error.store(e, Ordering::Relaxed);
                 }
                 break Err(e);
             }

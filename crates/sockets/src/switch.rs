@@ -437,7 +437,7 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
                     // a reset but once.
                     Err(e) => {
                         if e != libc::EPIPE {
-                            c.error.store(e, Ordering::Relaxed);
+                            c.record().error.store(e, Ordering::Relaxed);
                         }
                         break true;
                     }
@@ -555,7 +555,7 @@ pub fn disconnect(c: &Conn, v: &View<'_>) {
         let w = Tx(d.send.tx.fetch_or(PIN, Ordering::AcqRel));
         d.receive.re.store(w.epoch() as u64, Ordering::Release);
     }
-    c.error.store(0, Ordering::Relaxed);
+    c.record().error.store(0, Ordering::Relaxed);
     c.gone.store(0, Ordering::Relaxed);
     v.own().look.fetch_add(1, Ordering::Release);
     bell::ring(v.peer_bell());
