@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/wait.h>
 
 static int set_with(int fd, unsigned events) {
     int ep = must(epoll_create1(EPOLL_CLOEXEC));
@@ -416,4 +417,34 @@ static void crowd_client(int fd) {
     await_peer();
 }
 
-CASES(CASE(crowd), CASE(by_child), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))
+/* What a parent puts into a set that its child has: the child is told of it by the program's data, or not at all. */
+static void by_parent_server(int fd) {
+    int ep = must(epoll_create1(0)), go[2];
+    must(pipe(go));
+    struct pollfd asked = {ep, POLLIN, 0};
+    must(poll(&asked, 1, 0));
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        char c;
+        struct epoll_event e;
+        if (read(go[0], &c, 1) != 1)
+            _exit(1);
+        int n = epoll_wait(ep, &e, 1, 0);
+        if (n == 0)
+            n = epoll_wait(ep, &e, 1, 60);
+        _exit(n < 0 || (n > 0 && e.data.u64 != 77));
+    }
+    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLEXCLUSIVE, .data.u64 = 77};
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    must(write(go[1], "", 1));
+    int status = 0;
+    must(waitpid(pid, &status, 0));
+    say("child: %x", status);
+    tell_peer();
+}
+static void by_parent_client(int fd) {
+    (void)fd;
+    await_peer();
+}
+
+CASES(CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))

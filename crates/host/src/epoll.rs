@@ -308,6 +308,10 @@ pub fn before_fork() {
         0
     };
     let count = COUNT.load(Ordering::Acquire);
+    if count > 0 {
+        // The child is to know the parent's tags.
+        secret();
+    }
     HELD.store(count, Ordering::Relaxed);
     for_those(held..count, |set| {
         set.before_fork();

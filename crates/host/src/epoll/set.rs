@@ -153,6 +153,9 @@ impl Set {
             .refused
             .compare_exchange(0, INHERITED, Ordering::Relaxed, Ordering::Relaxed);
         self.waiters.store(0, Ordering::Relaxed);
+        // The parent's registrations have our tags, now and later.
+        self.concerned.store(1, Ordering::Relaxed);
+        self.held().forked = true;
     }
 
     pub fn is_inherited(&self) -> bool {

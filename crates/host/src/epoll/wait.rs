@@ -23,6 +23,9 @@ fn has_stream(inner: &Inner) -> bool {
     inner.hot.iter().any(is_stream)
 }
 
+/// Between looks at a set in which another process has put what this one can't be told of.
+const PAUSE: u64 = 1_000_000;
+
 impl Set {
     /// # Safety
     /// `mask` is null or valid.
@@ -239,6 +242,16 @@ impl Set {
         counters::add(Counter::Sleeps, 1);
         self.learner.slept(sys::now() - begun);
         inner.begin();
+        let strange = self.is_inherited() && out[..n as usize].iter().any(|e| inner.is_strange(e));
+        if strange {
+            drop(inner);
+            // Level-triggered, it would come again at once.
+            let _ = sys::ppoll(
+                &mut [],
+                Some(timeout.ns.map_or(PAUSE, |left| left.min(PAUSE))),
+            );
+            inner = self.held();
+        }
         match translate(&mut inner, out, 0, n as usize) {
             0 => scan(&mut inner, out, 0, false) as i32,
             told => told as i32,
@@ -401,7 +414,10 @@ fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_e
             out[told] = *event;
             return told + 1;
         }
-        Some((_, None)) => return told,
+        Some((_, None)) => {
+            inner.note_fork();
+            return told;
+        }
         Some((tag, Some(i))) => (tag, i),
     };
     if is_full && inner.regs[i].batch.0 != inner.batch {
