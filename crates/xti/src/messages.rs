@@ -731,7 +731,7 @@ impl Port for Messages {
     }
 
     fn wait(&self, events: u32) -> Result<(), Errno> {
-        let always = (libc::POLLERR | libc::POLLHUP) as u32;
+        let always = (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) as u32;
         let seen = self.head.version();
         if self.head.events(events) & (events | always) != 0 {
             return Ok(());

@@ -1,5 +1,7 @@
 /* The multiplexer /dev/mux: linking, data both ways, what a linked stream refuses, links that persist. */
 #include "peers.h"
+#include <sys/epoll.h>
+#include <sys/select.h>
 
 static int upper, muxid;
 
@@ -171,6 +173,28 @@ CASE(ioctls_of_a_linked_stream, "streamio(7I) EINVAL") {
 	check_errno(ioctl(lower, I_PUSH, "nullmod"), EINVAL);
 	check_errno(ioctl(lower, I_NREAD, &n), EINVAL);
 	check_errno(ioctl(lower, I_FLUSH, FLUSHRW), EINVAL);
+}
+
+CASE(a_linked_stream_is_none_to_poll, "poll(2) POLLNVAL") {
+	int lower, end = one_below(&lower), echo = open_stream("/dev/echo"), set = must(epoll_create1(0));
+	struct epoll_event e = {.events = EPOLLIN | EPOLLOUT};
+	fd_set in;
+	check_eq(epoll_ctl(set, EPOLL_CTL_ADD, lower, &e), 0);
+	put(end, NULL, "up", 0);
+	check_eq(events(lower, POLLIN | POLLOUT, 1000), POLLNVAL);
+	check_eq(events(lower, 0, 1000), POLLNVAL);
+	FD_ZERO(&in);
+	FD_SET(lower, &in);
+	check_errno(select(lower + 1, &in, NULL, NULL, NULL), EBADF);
+	/* A set has no word for it. */
+	check_eq(epoll_wait(set, &e, 1, 1000), 1);
+	check_eq(e.events, EPOLLERR);
+	int id = must(ioctl(upper, I_PLINK, echo));
+	check_eq(events(echo, POLLIN | POLLOUT, 1000), POLLNVAL);
+	check_eq(ioctl(upper, I_PUNLINK, id), 0);
+	check_eq(events(echo, POLLIN | POLLOUT, 0), POLLOUT);
+	check_eq(ioctl(upper, I_UNLINK, muxid), 0);
+	check_eq(events(lower, POLLIN | POLLOUT, 0), POLLOUT);
 }
 
 CASE(a_stream_is_linked_once, "streamio(7I) I_LINK EINVAL") {
@@ -364,7 +388,7 @@ CASE(fifty_below, "streamio(7I) I_LINK") {
 CASES(ENTRY(data_goes_down), ENTRY(data_comes_up), ENTRY(data_both_ways_many_times), ENTRY(data_from_another_process),
       ENTRY(two_below_get_copies), ENTRY(two_above_have_their_own_below), ENTRY(a_blocked_reader_above_is_woken),
       ENTRY(poll_above_sees_what_comes_up), ENTRY(a_full_multiplexer_loses_nothing), ENTRY(modules_below_and_above),
-      ENTRY(an_echo_below), ENTRY(a_multiplexer_below_a_multiplexer), ENTRY(a_linked_stream_refuses),
+      ENTRY(an_echo_below), ENTRY(a_multiplexer_below_a_multiplexer), ENTRY(a_linked_stream_refuses), ENTRY(a_linked_stream_is_none_to_poll),
       ENTRY(ioctls_of_a_linked_stream), ENTRY(a_stream_is_linked_once), ENTRY(the_link_holds_the_stream),
       ENTRY(unlinked_it_is_an_ordinary_stream_again), ENTRY(unlinking_one_of_two_stops_only_it), ENTRY(muxid_all_unlinks_all),
       ENTRY(close_above_unlinks), ENTRY(linking_again_after_unlinking), ENTRY(link_errors), ENTRY(a_stream_below_itself),

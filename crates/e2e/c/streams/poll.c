@@ -582,6 +582,92 @@ CASE(no_wake_up_is_lost, "epoll_wait(2)") {
 	join(child);
 }
 
+/* --- the message in front --- */
+
+/* What poll, select and epoll say of `end`: bits of poll(2). */
+static void says(int end, int expected, int line) {
+	const int all = POLLIN | POLLPRI | POLLRDNORM | POLLRDBAND;
+	struct epoll_event asked = {.events = all}, e = {0};
+	int r, x, one = must(epoll_create1(0));
+	check_eq(epoll_ctl(one, EPOLL_CTL_ADD, end, &asked), 0);
+	int polled = events(end, all, expected ? 5000 : 0);
+	if (polled != expected)
+		fail("line %d: poll: expected 0x%x, saw 0x%x", line, expected, polled);
+	selected(end, &r, NULL, &x, 0);
+	if (r != !!(expected & POLLIN) || x != !!(expected & POLLPRI))
+		fail("line %d: select: expected 0x%x, saw reading %d, exception %d", line, expected, r, x);
+	epoll_wait(one, &e, 1, 0);
+	if (e.events != (unsigned)expected)
+		fail("line %d: epoll: expected 0x%x, saw 0x%x", line, expected, e.events);
+	close(one);
+}
+#define check_says(END, EXPECTED) says(END, EXPECTED, __LINE__)
+
+/* High priority comes after a band, a band after an ordinary message: each is in front until it is taken. */
+static void the_front_is_told(int reader, int writer) {
+	check_says(reader, 0);
+	put(writer, NULL, "ordinary", 0);
+	check_says(reader, POLLIN | POLLRDNORM);
+	put(writer, "c", "banded", 3);
+	await(events(reader, POLLRDBAND, 0));
+	check_says(reader, POLLIN | POLLRDBAND);
+	check_eq(events(reader, POLLRDNORM, 0), 0);
+	put_high(writer, "now", NULL);
+	await(events(reader, POLLPRI, 0));
+	check_says(reader, POLLPRI);
+	check_eq(events(reader, POLLIN | POLLRDNORM | POLLRDBAND, 0), 0);
+	check_message(reader, "now", NULL, -1);
+	check_says(reader, POLLIN | POLLRDBAND);
+	check_message(reader, "c", "banded", 3);
+	check_says(reader, POLLIN | POLLRDNORM);
+	check_message(reader, NULL, "ordinary", 0);
+	check_says(reader, 0);
+}
+
+CASE(the_front_of_a_pipe, "poll(2) POLLPRI") {
+	pipe_flags(fd, 0);
+	the_front_is_told(fd[0], fd[1]);
+}
+
+CASE(the_front_of_a_pipe_with_a_module, "poll(2) POLLPRI") {
+	pipe_flags(fd, 0);
+	push(fd[0], "bufmod");
+	the_front_is_told(fd[0], fd[1]);
+	pop(fd[0]);
+	push(fd[1], "bufmod");
+	the_front_is_told(fd[0], fd[1]);
+}
+
+CASE(the_front_of_a_fifo, "poll(2) POLLPRI") {
+	int f = open_stream("/dev/fifo");
+	the_front_is_told(f, f);
+}
+
+CASE(the_front_of_a_drivers_stream, "poll(2) POLLPRI") {
+	int f = open_stream("/dev/echo");
+	the_front_is_told(f, f);
+	push(f, "nullmod");
+	the_front_is_told(f, f);
+}
+
+/* What is left of a message lies at the head, and what came meanwhile in the ring. */
+CASE(the_front_while_a_message_is_half_taken, "poll(2) POLLPRI") {
+	char c[2];
+	struct strbuf some = in_buf(c, 2);
+	int flags = 0;
+	pipe_flags(fd, 0);
+	put(fd[1], "c", "banded", 3);
+	check_eq(getmsg(fd[0], NULL, &some, &flags), MORECTL | MOREDATA);
+	check_says(fd[0], POLLIN | POLLRDBAND);
+	put(fd[1], NULL, "ordinary", 0);
+	check_says(fd[0], POLLIN | POLLRDBAND);
+	put_high(fd[1], "now", NULL);
+	check_says(fd[0], POLLPRI);
+	check_message(fd[0], "now", NULL, -1);
+	check_message(fd[0], "c", "nded", 3);
+	check_says(fd[0], POLLIN | POLLRDNORM);
+}
+
 CASES(ENTRY(an_idle_pipe_is_writable_only), ENTRY(poll_gives_only_what_was_asked), ENTRY(poll_times_out),
       ENTRY(poll_is_woken_by_a_thread), ENTRY(poll_is_woken_by_a_process), ENTRY(poll_is_woken_by_a_hangup),
       ENTRY(pollhup_excludes_pollout), ENTRY(poll_of_a_closed_descriptor), ENTRY(poll_of_a_mixed_set),
@@ -594,4 +680,6 @@ CASES(ENTRY(an_idle_pipe_is_writable_only), ENTRY(poll_gives_only_what_was_asked
       ENTRY(epoll_edge_triggered_writing), ENTRY(epoll_level_triggered_writing), ENTRY(epoll_oneshot), ENTRY(epoll_mod_and_del),
       ENTRY(epoll_is_woken), ENTRY(epoll_of_a_hangup), ENTRY(epoll_of_bands_and_priority), ENTRY(epoll_forgets_what_was_closed),
       ENTRY(epoll_of_a_driver_stream), ENTRY(epoll_of_a_driver_stream_edge_triggered), ENTRY(epoll_of_a_queued_pipe),
-      ENTRY(epoll_of_a_mixed_set), ENTRY(a_stream_in_two_sets), ENTRY(a_set_shared_over_fork), ENTRY(no_wake_up_is_lost))
+      ENTRY(epoll_of_a_mixed_set), ENTRY(a_stream_in_two_sets), ENTRY(a_set_shared_over_fork), ENTRY(no_wake_up_is_lost),
+      ENTRY(the_front_of_a_pipe), ENTRY(the_front_of_a_pipe_with_a_module), ENTRY(the_front_of_a_fifo),
+      ENTRY(the_front_of_a_drivers_stream), ENTRY(the_front_while_a_message_is_half_taken))

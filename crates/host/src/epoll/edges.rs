@@ -131,7 +131,7 @@ impl Inner {
         if is_edge && !kernel && edges == reg.last.edges && !came_by_kernel && is_socket {
             return 0;
         }
-        let mut ready = d.ready(reg.h, reg.want());
+        let mut ready = in_a_set(d.ready(reg.h, reg.want()));
         if !is_edge {
             return ready;
         }
@@ -140,7 +140,7 @@ impl Inner {
         if !known && ready != 0 {
             // The first time all that is there is one edge: what came between those two looks is told now, and is none later.
             (edges, by_kernel) = (d.edges(reg.h), d.kernel_arrivals(reg.h));
-            ready = d.ready(reg.h, reg.want());
+            ready = in_a_set(d.ready(reg.h, reg.want()));
         }
         let came = edges.0 != reg.last.edges.0 || came_by_kernel && known;
         let arrived = reg.want() & !OUT != 0 && came;
@@ -163,5 +163,15 @@ impl Inner {
             }
         }
         ready
+    }
+}
+
+/// A set has no word for POLLNVAL.
+fn in_a_set(events: u32) -> u32 {
+    const NVAL: u32 = libc::POLLNVAL as u32;
+    if events & NVAL != 0 {
+        events & !NVAL | ERR
+    } else {
+        events
     }
 }

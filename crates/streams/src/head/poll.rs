@@ -6,10 +6,9 @@ use headwater_host::process;
 use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::table::{Descriptor, Handle};
 
-use super::inlet::Front;
+use super::inlet::{Front, Inlet, is_readable};
 use super::wait::{WITHOUT_BELL, Want};
 use super::{Head, local};
-use crate::ddi::M_PASSFP;
 use crate::pipe::section;
 use crate::pipe::words::state;
 
@@ -18,6 +17,7 @@ const PRI: u32 = libc::POLLPRI as u32;
 const OUT: u32 = libc::POLLOUT as u32;
 const ERR: u32 = libc::POLLERR as u32;
 const HUP: u32 = libc::POLLHUP as u32;
+const NVAL: u32 = libc::POLLNVAL as u32;
 const RDNORM: u32 = libc::POLLRDNORM as u32;
 const RDBAND: u32 = libc::POLLRDBAND as u32;
 const WRNORM: u32 = libc::POLLWRNORM as u32;
@@ -48,7 +48,7 @@ impl Head {
         let hung_up = self.has_hung_up();
         let s = self.words().state();
         if s & state::LINKED != 0 {
-            return ERR;
+            return NVAL;
         }
         let mut events = 0;
         if s & (state::READ_ERROR | state::WRITE_ERROR) != 0 {
@@ -66,15 +66,13 @@ impl Head {
         events
     }
 
+    /// What the message in front, the next one that read(2) or getmsg(2) takes, makes readable.
     fn read_events(&self) -> u32 {
+        let mut first = First::default();
         if self.is_queued() {
-            let mut events = 0;
-            let mut look = |inlet: &mut dyn super::inlet::Inlet| {
-                inlet.each(&mut |f| events |= events_of(f))?;
-                Ok(())
-            };
+            let mut look = |inlet: &mut dyn Inlet| inlet.each(&mut |f| first.look(f));
             let _ = local::with_inlet(self, &mut look);
-            return events;
+            return first.events();
         }
         let ring = self.incoming();
         if ring.specials() == 0 {
@@ -87,13 +85,12 @@ impl Head {
         if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
             return ERR;
         }
-        let mut events = 0;
         let walked = ring.find(|frame| {
-            events |= events_of(&super::inlet::front_of(frame));
+            first.look(&super::inlet::front_of(frame));
             false
         });
         drop(section);
-        if walked.is_err() { ERR } else { events }
+        if walked.is_err() { ERR } else { first.events() }
     }
 
     fn write_events(&self, want: u32) -> u32 {
@@ -108,21 +105,44 @@ impl Head {
     }
 }
 
-fn events_of(front: &Front) -> u32 {
-    match front {
-        f if f.kind == M_PASSFP => IN | RDNORM,
-        f if f.is_high() => PRI,
-        f if f.band > 0 => IN | RDBAND,
-        _ => IN | RDNORM,
+/// Finds the first of the messages that wait, whatever order they are seen in.
+#[derive(Default)]
+struct First {
+    rank: Option<(bool, u8)>,
+    /// Something waits for the head itself, which acts on it when it is read.
+    odd: bool,
+}
+
+impl First {
+    fn look(&mut self, message: &Front) {
+        if is_readable(message.kind) {
+            self.rank = self.rank.max(Some((message.is_high(), message.band)));
+        } else {
+            self.odd = true;
+        }
+    }
+
+    fn events(&self) -> u32 {
+        let events = match self.rank {
+            None => 0,
+            Some((true, _)) => PRI,
+            Some((false, 0)) => IN | RDNORM,
+            Some(_) => IN | RDBAND,
+        };
+        if self.odd {
+            events | IN | RDNORM
+        } else {
+            events
+        }
     }
 }
 
 impl Descriptor for Streams {
     fn ready(&self, h: Handle, want: u32) -> u32 {
         let Some(head) = super::get(h) else {
-            return libc::POLLNVAL as u32;
+            return NVAL;
         };
-        head.events(want) & (want | ERR | HUP)
+        head.events(want) & (want | ERR | HUP | NVAL)
     }
 
     fn arm(&self, h: Handle, want: u32) {
@@ -178,10 +198,10 @@ impl Descriptor for Streams {
         };
         // An eventfd stands for a stream without a peer: it says nothing.
         if head.shadow_poll().fd < 0 {
-            return events & libc::POLLNVAL as u32;
+            return events & NVAL;
         }
         head.note_shadow(events as i16);
-        events & (HUP | libc::POLLNVAL as u32)
+        events & (HUP | NVAL)
     }
 
     fn peer_cpu(&self, h: Handle) -> u32 {
