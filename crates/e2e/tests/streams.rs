@@ -8,7 +8,7 @@ use headwater_e2e::lab::library;
 
 headwater_e2e::areas!(
     "streams":
-    head, options, opening, messages, reading, writing, flow, bands, pipes, fifos, mux, signals,
+    head, options, opening, messages, reading, writing, flow, bands, pipes, fifos, fifo_opens, mux, signals,
     poll, faults, drivers
 );
 

@@ -1,6 +1,7 @@
 //! Streams with names: fattach(3C), fdetach(3C), connld's connections, FIFOs by name.
 //!
 //! ```text
+//!   gate         where who opens a FIFO by its name waits for the other side
 //!   registry     which names have a stream: a mapped file, for all processes of the user
 //!   holding      the attachments that this process can answer for, and the answering
 //!   rendezvous   asking a holder for the stream           rights   descriptors in control messages
@@ -10,6 +11,7 @@
 //! those that have opened it. Who held the end before another process attached it notices when it next waits at it, or opens
 //! the name. Then the path is the plain file again, as it always is for other users and programs.
 
+pub mod gate;
 mod holding;
 pub mod private;
 mod registry;
@@ -176,6 +178,9 @@ fn name_fifo(place: Place, flags: c_int) -> Result<c_int, Errno> {
     let listener = rendezvous::listen(&place)?;
     let made = make_fifo(flags).and_then(|(head, fd)| {
         let h = head.handle();
+        if let (Some(pipe), Ok(gate)) = (head.pipe(), gate::make()) {
+            pipe.take_gate(gate);
+        }
         holding::begin(place, h, Hold::NONE, listener)
             .map(|()| tell_other_holders(head, &place))
             .map(|()| fd)
@@ -326,7 +331,8 @@ fn answer(head: &'static Head, client: c_int) {
         Ok(bells) => bells,
         Err(e) => return rendezvous::answer_failed(client, e),
     };
-    let fds = [head.fd.load(Ordering::Relaxed), pipe.memfd, first, second];
+    let last = pipe.gate().unwrap_or(second);
+    let fds = [head.fd.load(Ordering::Relaxed), pipe.memfd, first, last];
     rendezvous::answer_end(client, false, head.side(), pipe.fifo, fds);
 }
 

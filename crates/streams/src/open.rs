@@ -4,17 +4,18 @@ use core::ffi::CStr;
 
 use headwater_host::log::{self, Level};
 use headwater_host::sys::Errno;
+use headwater_host::table;
 use libc::c_int;
 
 use crate::attach;
 use crate::exec::registry;
-use crate::head::{local, opening};
+use crate::head::{life, local, opening};
 
 /// Opens a stream; `None`: the name is the kernel's. Ordinary paths cost two loads while no file has a stream.
 ///
 /// Streams are the registered devices, as /dev/NAME and /dev/streams/NAME, FIFOs (/dev/fifo, /dev/fifo.NAME), and files with
 /// an attached stream. Errors: ENOENT for an unknown name in /dev/streams, and those of the device, of
-/// [`attach::open`] and [`attach::open_fifo`].
+/// [`attach::open`], [`attach::open_fifo`] and [`opening::begin`].
 #[inline]
 pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
     if let Some(name) = path.to_bytes().strip_prefix(b"/dev/")
@@ -26,9 +27,18 @@ pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
     Some(named(opened, flags))
 }
 
-/// Access mode and O_NONBLOCK are the open's own.
+/// Access mode and O_NONBLOCK are the open's own. A FIFO with a name waits here for the other side.
 fn named(opened: Result<c_int, Errno>, flags: c_int) -> Result<c_int, Errno> {
-    opened.inspect(|&fd| opening::begin(fd, flags))
+    let fd = opened?;
+    match opening::begin(fd, flags) {
+        Ok(()) => Ok(fd),
+        Err(e) => {
+            if let Some(h) = table::stream(fd) {
+                life::close(fd, h);
+            }
+            Err(e)
+        }
+    }
 }
 
 #[cold]

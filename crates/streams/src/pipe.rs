@@ -46,6 +46,8 @@ pub struct Pipe {
     /// Somebody keeps it mapped for another use: see [`life::keep`](crate::head::life::keep).
     kept: AtomicU32,
     pub fifo: bool,
+    /// Of a FIFO with a name, the kernel's FIFO that it is opened by: see [`gate`](crate::attach::gate). -1: it has none.
+    gate: AtomicI32,
 }
 
 /// What makes an end up, for another process: `shadow` becomes its visible descriptor.
@@ -256,6 +258,7 @@ impl Pipe {
             retired_at: AtomicU64::new(0),
             kept: AtomicU32::new(0),
             fifo,
+            gate: AtomicI32::new(-1),
         }))
     }
 
@@ -291,6 +294,21 @@ impl Pipe {
     /// Both bells, for another process. As [`bell`](Pipe::bell).
     pub fn both_bells(&self) -> sys::Result<[i32; 2]> {
         Ok([self.bell(0)?, self.bell(1)?])
+    }
+
+    pub fn gate(&self) -> Option<i32> {
+        let gate = self.gate.load(Ordering::Acquire);
+        (gate >= 0).then_some(gate)
+    }
+
+    /// Gives a FIFO its gate, a hidden descriptor; closes it if it has one.
+    pub fn take_gate(&self, gate: i32) {
+        let first = self
+            .gate
+            .compare_exchange(-1, gate, Ordering::AcqRel, Ordering::Relaxed);
+        if first.is_err() {
+            hidden::close(gate);
+        }
     }
 
     pub fn base(&self) -> *mut u8 {
@@ -352,6 +370,7 @@ impl Pipe {
     /// From [`leak`](Pipe::leak), without users, and no call that might still hold a reference is running.
     pub unsafe fn bury(this: &'static Pipe) {
         hidden::close(this.memfd);
+        hidden::close(this.gate.load(Ordering::Relaxed));
         for bell in &this.bells {
             hidden::close(bell.load(Ordering::Relaxed));
         }

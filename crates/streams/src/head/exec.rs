@@ -4,10 +4,10 @@
 use std::ffi::{CStr, CString, c_char};
 
 use headwater_host::handed::{self, Sort, identity};
-use headwater_host::table::{self, Kind};
+use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, sys};
 
-use super::life;
+use super::{life, opening};
 use crate::pipe::{Parts, Pipe};
 
 pub const VARIABLE: &str = "HEADWATER_INHERIT";
@@ -36,6 +36,8 @@ pub unsafe fn prepare(envp: *const *const c_char, others: &[(&str, &str)]) -> Op
         let Ok([first, second]) = bells(pipe) else {
             continue;
         };
+        // A FIFO has one bell, and perhaps a gate.
+        let second = opening::gate(h).or(pipe.gate()).unwrap_or(second);
         let [shadow, memory] = [fd, pipe.memfd].map(identity);
         text.push_str(&format!(
             "{fd}:{}:{}:{}:{first}:{second}:{shadow}:{memory};",
@@ -126,6 +128,7 @@ impl Drop for Inheritance {
 /// At start: takes over what the former image left. What makes no sense is left alone.
 pub fn inherit(text: &str) {
     let mut known: Vec<(i32, &'static Pipe)> = Vec::new();
+    let mut gates: Vec<(i32, Handle)> = Vec::new();
     for entry in text.split(';').filter(|e| !e.is_empty()) {
         let Some(numbers) = numbers(entry) else {
             continue;
@@ -165,7 +168,22 @@ pub fn inherit(text: &str) {
                 pipe
             }
         };
-        let _ = life::adopt(pipe, side as u32 & 1, fd);
+        if life::adopt(pipe, side as u32 & 1, fd).is_err() || fifo == 0 || first == second {
+            continue;
+        }
+        match gates.iter().find(|(gate, _)| *gate == second) {
+            // Several descriptors of one open.
+            Some((_, h)) => {
+                table::clear(fd);
+                table::set(fd, *h);
+                opening::duplicated(*h);
+            }
+            None if handed::is_ours(second, Sort::Pipe) => {
+                opening::resume(fd, second);
+                gates.extend(table::stream(fd).map(|h| (second, h)));
+            }
+            None => {}
+        }
     }
 }
 

@@ -1,13 +1,17 @@
-//! What belongs to one open(2) of a named stream rather than to the end that all its opens share: the access mode and
-//! O_NONBLOCK. It is in the handle, so that copies made by dup and fork have it too.
+//! What belongs to one open(2) of a named stream rather than to the end that all its opens share: the access mode,
+//! O_NONBLOCK and, of a FIFO, the open gate. It is in the handle, so that copies made by dup and fork have it too.
 
 use core::cell::Cell;
 
-use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicU32, Ordering};
+use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
+use headwater_host::{hidden, sys};
 use libc::c_int;
 
 use super::Head;
+use crate::attach::gate;
+use crate::pipe::Pipe;
 
 /// Opens of names at one time; what is beyond shares O_NONBLOCK with the end.
 const MOST: usize = 4096;
@@ -16,9 +20,13 @@ headwater_host::large! {
     rarely:
     /// {descriptors: 31, O_NONBLOCK: 1} of each open; entry 0 stands for none.
     static OPENINGS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
+    /// The gate as each open has it open, plus one; 0: it has none.
+    static GATES: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 }
 const NONBLOCK: u32 = 1;
 const ONE: u32 = 2;
+/// The last descriptor was closed, the gate not yet.
+const CLOSING: u32 = 1 << 31;
 
 thread_local! {
     /// The open that the call in progress came by, and the head it is for.
@@ -44,9 +52,64 @@ pub fn may_write(h: Handle) -> bool {
     h.tag() & 1 == 0
 }
 
-/// `fd` was just opened by its name.
-pub fn begin(fd: c_int, flags: c_int) {
-    let Some(h) = table::stream(fd) else { return };
+/// `fd` was just opened by its name. If that is a FIFO's, this waits for the other side; errors: EINTR, ENXIO, EMFILE.
+pub fn begin(fd: c_int, flags: c_int) -> Result<(), Errno> {
+    let Some(h) = table::stream(fd) else {
+        return Ok(());
+    };
+    let n = mark(fd, h, flags);
+    if let Some(gate) = pipe(h).and_then(Pipe::gate)
+        && let Some(open) = gate::pass(gate, flags)?
+    {
+        keep(n, open);
+    }
+    Ok(())
+}
+
+/// `fd` is a FIFO's, and came from another process or image with `gate`: as an open there had it, or its name alone. Other
+/// descriptors are closed.
+pub fn resume(fd: c_int, gate: c_int) {
+    let is_fifo = |st: libc::stat| st.st_mode & libc::S_IFMT == libc::S_IFIFO;
+    let flags = sys::fcntl(gate, libc::F_GETFL, 0).unwrap_or(0);
+    let known = table::stream(fd).filter(|_| sys::fstat(gate).is_ok_and(is_fifo));
+    let Some((h, pipe)) = known.and_then(|h| Some((h, pipe(h)?))) else {
+        let _ = sys::close(gate);
+        return;
+    };
+    let Ok(gate) = hidden::hide_needed(gate) else {
+        return;
+    };
+    if flags & libc::O_PATH != 0 {
+        return pipe.take_gate(gate);
+    }
+    if pipe.gate().is_none()
+        && let Ok(name) = gate::name(gate)
+    {
+        pipe.take_gate(name);
+    }
+    keep(mark(fd, h, flags), gate);
+}
+
+/// The gate as the open behind this handle has it.
+pub fn gate(h: Handle) -> Option<c_int> {
+    let open = GATES[number(h)].load(Ordering::Acquire) - 1;
+    (open >= 0).then_some(open)
+}
+
+fn pipe(h: Handle) -> Option<&'static Pipe> {
+    super::get(h)?.pipe()
+}
+
+/// Without a number of its own an open does not keep its gate.
+fn keep(n: usize, open: c_int) {
+    if n == 0 {
+        return hidden::close(open);
+    }
+    GATES[n].store(open + 1, Ordering::Release);
+}
+
+/// Gives the open of `fd` a number, which is returned; 0: there is none left.
+fn mark(fd: c_int, h: Handle, flags: c_int) -> usize {
     let access = match flags & libc::O_ACCMODE {
         libc::O_RDONLY => 1,
         libc::O_WRONLY => 2,
@@ -58,9 +121,10 @@ pub fn begin(fd: c_int, flags: c_int) {
             .compare_exchange(0, ONE | nonblock, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     });
-    let tag = (free.unwrap_or(0) as u32) << 2 | access;
+    let n = free.unwrap_or(0);
     table::clear(fd);
-    table::set(fd, h.with_tag(tag));
+    table::set(fd, h.with_tag((n as u32) << 2 | access));
+    n
 }
 
 /// Another descriptor of the same open.
@@ -75,9 +139,13 @@ pub fn closed(h: Handle) {
     if number(h) == 0 {
         return;
     }
-    let last = |n: u32| if n < 2 * ONE { 0 } else { n - ONE };
-    let _ =
-        OPENINGS[number(h)].fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| Some(last(n)));
+    let n = number(h);
+    let fewer = |n: u32| if n < 2 * ONE { CLOSING } else { n - ONE };
+    let before = OPENINGS[n].fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| Some(fewer(n)));
+    if before.is_ok_and(|n| n < 2 * ONE) {
+        hidden::close(GATES[n].swap(0, Ordering::AcqRel) - 1);
+        OPENINGS[n].store(0, Ordering::Release);
+    }
 }
 
 /// O_NONBLOCK of this open; `None`: that of the end counts.

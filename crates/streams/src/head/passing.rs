@@ -17,7 +17,7 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, signal, sys};
 
 use super::inlet::Trouble;
-use super::{Head, life};
+use super::{Head, life, opening};
 use crate::attach::private::Private;
 use crate::attach::rights::{self, Received};
 use crate::ddi::M_PASSFP;
@@ -38,7 +38,7 @@ const MAGIC: u64 = 0x4857_5053;
 mod cargo {
     /// A descriptor that is no stream's.
     pub const PLAIN: u64 = 1;
-    /// An end of a pipe: {side | fifo << 1 | CONNECTION}; shadow, memfd, bells.
+    /// An end of a pipe: {side | fifo << 1 | CONNECTION}; shadow, memfd, bells, of a FIFO with a name the gate for the second.
     pub const END: u64 = 2;
     /// A driver's stream, which is one process's own: {its owner, the handle's parts}.
     pub const LOCAL: u64 = 3;
@@ -104,7 +104,10 @@ pub fn send_end(
     let mark = if connection { cargo::CONNECTION } else { 0 };
     let which = side as u64 | (pipe.fifo as u64) << 1 | mark;
     let [first, second] = pipe.both_bells()?;
-    let fds = [shadow, pipe.memfd, first, second];
+    let gate = table::stream(shadow)
+        .and_then(opening::gate)
+        .or(pipe.gate());
+    let fds = [shadow, pipe.memfd, first, gate.unwrap_or(second)];
     send(head, [cargo::END, which, 0], &fds)
 }
 
@@ -230,7 +233,7 @@ fn deliver(parcel: &mut Received) -> Result<c_int, Errno> {
     }
 }
 
-/// Makes received parts (shadow, memfd, bells) an end of this process. EMFILE, ENOSR, EPROTO.
+/// Makes received parts (shadow, memfd, bells or a bell and the gate) an end of this process. EMFILE, ENOSR, EPROTO.
 pub fn take_end(
     parts: &mut Received,
     side: u32,
@@ -241,14 +244,14 @@ pub fn take_end(
     let adopted = (|| {
         let [memfd, first, second] = [1, 2, 3].map(|i| parts.take(i));
         let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
-        if fifo || life::find_pipe(inode).is_some() {
+        if !fifo && life::find_pipe(inode).is_some() {
             let _ = sys::close(second);
         }
         let pipe = match life::find_pipe(inode) {
             Some(known) => {
                 let _ = sys::close(memfd);
                 let _ = sys::close(first);
-                known
+                Ok(known)
             }
             None => Pipe::open(&Parts {
                 side,
@@ -256,9 +259,14 @@ pub fn take_end(
                 shadow,
                 memfd,
                 bells: [first, second],
-            })?,
+            }),
         };
-        life::adopt(pipe, if pipe.fifo { 0 } else { side }, shadow)
+        let head =
+            pipe.and_then(|pipe| life::adopt(pipe, if pipe.fifo { 0 } else { side }, shadow));
+        if fifo {
+            opening::resume(shadow, second);
+        }
+        head
     })();
     match adopted {
         Ok(head) => Ok((head, shadow)),

@@ -1,0 +1,271 @@
+/* open(2) of a FIFO with a name: waiting for the other side, and saying that there is none. */
+#include "peers.h"
+
+#define FIFO "/dev/fifo.gate"
+
+static int open_fifo(int flags) { return open_stream_flags(FIFO, flags); }
+
+/* Does the FIFO have a reader? A writer that does not wait is refused where it has none. */
+static int has_reader(void) {
+	int f = open(FIFO, O_WRONLY | O_NONBLOCK);
+	if (f < 0)
+		check_eq(errno, ENXIO);
+	else
+		close(f);
+	return f >= 0;
+}
+
+static volatile int is_open;
+
+static void open_to_read(void *unused) {
+	(void)unused;
+	int f = open_fifo(O_RDONLY);
+	__atomic_store_n(&is_open, 1, __ATOMIC_SEQ_CST);
+	check_message(f, NULL, "through", 0);
+}
+
+static void open_to_write(void *unused) {
+	(void)unused;
+	int f = open_fifo(O_WRONLY);
+	__atomic_store_n(&is_open, 1, __ATOMIC_SEQ_CST);
+	put(f, NULL, "through", 0);
+}
+
+/* --- waiting --- */
+
+CASE(a_reader_waits_for_a_writer, "open(2) FIFO") {
+	pthread_t t = start(open_to_read, NULL);
+	stays_false(is_open);
+	open_to_write(NULL);
+	finish(t);
+}
+
+CASE(a_writer_waits_for_a_reader, "open(2) FIFO") {
+	pthread_t t = start(open_to_write, NULL);
+	stays_false(is_open);
+	open_to_read(NULL);
+	finish(t);
+}
+
+CASE(a_reader_waits_for_another_process, "open(2) FIFO") {
+	pthread_t t = start(open_to_read, NULL);
+	stays_false(is_open);
+	join(spawn(open_to_write, NULL));
+	finish(t);
+}
+
+CASE(a_writer_waits_for_another_process, "open(2) FIFO") {
+	pthread_t t = start(open_to_write, NULL);
+	stays_false(is_open);
+	pid_t child = spawn(open_to_read, NULL);
+	finish(t);
+	join(child);
+}
+
+CASE(a_program_is_waited_for, "open(2) FIFO") {
+	if (role()) {
+		open_to_write(NULL);
+		return;
+	}
+	pthread_t t = start(open_to_read, NULL);
+	stays_false(is_open);
+	join(spawn_role("a_program_is_waited_for", "writer"));
+	finish(t);
+}
+
+/* Whoever came and went between is enough to end the wait. */
+CASE(a_writer_that_has_gone_was_there, "open(2) FIFO") {
+	pthread_t t = start(open_to_read, NULL);
+	stays_false(is_open);
+	join(spawn(open_to_write, NULL));
+	await(is_open);
+	finish(t);
+}
+
+CASE(one_writer_lets_all_readers_in, "open(2) FIFO") {
+	pthread_t t[3];
+	for (int i = 0; i < 3; i++)
+		t[i] = start(open_to_read, NULL);
+	stays_false(is_open);
+	int f = open_fifo(O_WRONLY);
+	for (int i = 0; i < 3; i++)
+		put(f, NULL, "through", 0);
+	for (int i = 0; i < 3; i++)
+		finish(t[i]);
+}
+
+CASE(a_signal_ends_the_wait, "open(2) EINTR") {
+	pid_t child = start_poking(SIGUSR1);
+	check_errno(open(FIFO, O_RDONLY), EINTR);
+	check_errno(open(FIFO, O_WRONLY), EINTR);
+	end_poking(child);
+	check_eq(has_reader(), 0);
+}
+
+static void note(int signal) { caught[signal]++; }
+
+CASE(a_handler_with_sa_restart_does_not, "open(2) SA_RESTART") {
+	struct sigaction a = {.sa_handler = note, .sa_flags = SA_RESTART};
+	check_eq(sigaction(SIGUSR1, &a, NULL), 0);
+	pthread_t t = start(open_to_read, NULL);
+	stays_false(is_open);
+	for (int i = 0; i < 5; i++) {
+		check_eq(pthread_kill(t, SIGUSR1), 0);
+		await(caught[SIGUSR1] > i);
+	}
+	stays_false(is_open);
+	open_to_write(NULL);
+	finish(t);
+}
+
+/* --- not waiting --- */
+
+CASE(reading_and_writing_waits_for_nobody, "open(2) FIFO") {
+	int f = open_fifo(O_RDWR);
+	check_eq(has_reader(), 1);
+	close(open_fifo(O_RDONLY));
+	close(open_fifo(O_WRONLY));
+	put(f, NULL, "around", 0);
+	check_message(f, NULL, "around", 0);
+}
+
+CASE(a_reader_with_o_nonblock_does_not_wait, "open(2) O_NONBLOCK") {
+	char c;
+	int f = open_fifo(O_RDONLY | O_NONBLOCK);
+	check_eq(fcntl(f, F_GETFL) & (O_ACCMODE | O_NONBLOCK), O_RDONLY | O_NONBLOCK);
+	check_errno(write(f, "x", 1), EBADF);
+	int w = open_fifo(O_WRONLY);
+	check_errno(read(w, &c, 1), EBADF);
+	put(w, NULL, "through", 0);
+	check_message(f, NULL, "through", 0);
+}
+
+CASE(a_writer_with_o_nonblock_and_no_reader, "open(2) ENXIO") {
+	check_errno(open(FIFO, O_WRONLY | O_NONBLOCK), ENXIO);
+	int w = dup(0);
+	check_errno(open(FIFO, O_WRONLY | O_NONBLOCK), ENXIO);
+	/* The refused ones left no descriptor. */
+	int again = dup(0);
+	check_eq(again, w + 1);
+}
+
+CASE(an_unnamed_fifo_has_no_other_side, "fifo(7D)") {
+	int r = open_stream_flags("/dev/fifo", O_RDONLY), w = open_stream_flags("/dev/fifo", O_WRONLY);
+	check_errno(write(r, "x", 1), EBADF);
+	check_eq(write(w, "x", 1), 1);
+}
+
+/* --- who counts --- */
+
+CASE(a_closed_reader_is_none, "open(2) ENXIO") {
+	for (int i = 0; i < 20; i++) {
+		int f = open_fifo(O_RDONLY | O_NONBLOCK);
+		check_eq(has_reader(), 1);
+		int copy = must(dup(f));
+		close(f);
+		check_eq(has_reader(), 1);
+		must(dup2(0, copy));
+		check_eq(has_reader(), 0);
+	}
+}
+
+static struct turn opened;
+static void read_and_stay(void *unused) {
+	(void)unused;
+	open_fifo(O_RDONLY | O_NONBLOCK);
+	turn_give(opened);
+	pause();
+}
+
+CASE(a_killed_reader_is_none, "open(2) ENXIO") {
+	opened = turn_new();
+	/* So that somebody has the FIFO all the time. */
+	pthread_t t = start(open_to_write, NULL);
+	stays_false(is_open);
+	pid_t child = spawn(read_and_stay, NULL);
+	turn_take(opened);
+	finish(t);
+	check_eq(has_reader(), 1);
+	slay(child);
+	check_eq(has_reader(), 0);
+}
+
+static void stay(void *unused) {
+	(void)unused;
+	turn_give(opened);
+	pause();
+}
+
+CASE(a_child_of_fork_has_it_too, "fork(2)") {
+	opened = turn_new();
+	int f = open_fifo(O_RDONLY | O_NONBLOCK);
+	pid_t child = spawn(stay, NULL);
+	turn_take(opened);
+	close(f);
+	check_eq(has_reader(), 1);
+	slay(child);
+	check_eq(has_reader(), 0);
+}
+
+/* The new program has two numbers of one open; the last one counts. */
+CASE(an_exec_keeps_it, "exec(2)") {
+	char numbers[40];
+	if (role()) {
+		int r, copy, w;
+		check_eq(sscanf(role(), "%d %d %d", &r, &copy, &w), 3);
+		check_eq(fcntl(r, F_GETFL) & O_ACCMODE, O_RDONLY);
+		check_errno(write(copy, "x", 1), EBADF);
+		check_eq(fcntl(w, F_GETFL) & O_ACCMODE, O_WRONLY);
+		put(w, NULL, "from the program", 0);
+		check_message(copy, NULL, "from the program", 0);
+		close(r);
+		check_eq(has_reader(), 1);
+		close(copy);
+		check_eq(has_reader(), 0);
+		return;
+	}
+	int r = open_fifo(O_RDONLY | O_NONBLOCK), copy = must(dup(r)), w = open_fifo(O_WRONLY);
+	snprintf(numbers, sizeof numbers, "%d %d %d", r, copy, w);
+	pid_t child = forked();
+	if (child == 0)
+		become("an_exec_keeps_it", numbers);
+	close(r), close(copy), close(w);
+	join(child);
+	check_eq(has_reader(), 0);
+}
+
+static int pair[2];
+static void receive_and_stay(void *unused) {
+	(void)unused;
+	struct strrecvfd r;
+	check_eq(ioctl(pair[1], I_RECVFD, &r), 0);
+	check_eq(fcntl(r.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	check_errno(write(r.fd, "x", 1), EBADF);
+	check_message(r.fd, NULL, "before", 0);
+	turn_give(opened);
+	pause();
+}
+
+CASE(a_passed_reader_counts, "streamio(7I) I_SENDFD") {
+	opened = turn_new();
+	pipe_flags(pair, 0);
+	int keep = -1;
+	pid_t child = spawn(receive_and_stay, NULL);
+	int f = open_fifo(O_RDONLY | O_NONBLOCK);
+	keep = open_fifo(O_WRONLY);
+	put(keep, NULL, "before", 0);
+	check_eq(ioctl(pair[0], I_SENDFD, f), 0);
+	close(f);
+	check_eq(has_reader(), 1);
+	turn_take(opened);
+	check_eq(has_reader(), 1);
+	slay(child);
+	await(!has_reader());
+}
+
+CASES(ENTRY(a_reader_waits_for_a_writer), ENTRY(a_writer_waits_for_a_reader), ENTRY(a_reader_waits_for_another_process),
+      ENTRY(a_writer_waits_for_another_process), ENTRY(a_program_is_waited_for), ENTRY(a_writer_that_has_gone_was_there),
+      ENTRY(one_writer_lets_all_readers_in), ENTRY(a_signal_ends_the_wait), ENTRY(a_handler_with_sa_restart_does_not),
+      ENTRY(reading_and_writing_waits_for_nobody), ENTRY(a_reader_with_o_nonblock_does_not_wait),
+      ENTRY(a_writer_with_o_nonblock_and_no_reader), ENTRY(an_unnamed_fifo_has_no_other_side), ENTRY(a_closed_reader_is_none),
+      ENTRY(a_killed_reader_is_none), ENTRY(a_child_of_fork_has_it_too), ENTRY(an_exec_keeps_it), ENTRY(a_passed_reader_counts))
