@@ -29,7 +29,7 @@ MAN1 := headwater.1 headwater-streams.1
 MAN3 := streams_pipe.3 t_open.3 t_connect.3 t_snd.3 t_sndrel.3 t_sndudata.3 t_optmgmt.3 t_look.3 t_alloc.3 netconfig.3 netdir.3
 MAN7 := headwater.7 sctp_sockets.7 streams.7 xti.7 transports.7
 # Pages that only lead to another: name=page.
-MAN3_LINKS := $(addsuffix =t_open,t_close t_bind t_unbind t_getinfo t_getstate t_getprotaddr t_sync) \
+MAN3_LINKS := $(addsuffix =t_open,t_close t_bind t_unbind t_getinfo t_getstate t_getprotaddr t_getname t_sync) \
 	$(addsuffix =t_connect,t_rcvconnect t_listen t_accept) \
 	$(addsuffix =t_snd,t_sndv t_rcv t_rcvv) \
 	$(addsuffix =t_sndrel,t_rcvrel t_sndreldata t_rcvreldata t_snddis t_rcvdis) \

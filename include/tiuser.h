@@ -15,6 +15,11 @@ extern "C" {
 extern char *t_errlist[];
 extern int t_nerr;
 
+/* Which address t_getname gives. */
+#define LOCALNAME 0
+#define REMOTENAME 1
+int t_getname(int, struct netbuf *, int);
+
 /* Older names. */
 #define T_ERROR 0x0020
 #define T_EVENTS 0x00ff

@@ -316,6 +316,27 @@ pub unsafe extern "C-unwind" fn t_getprotaddr(
     }))
 }
 
+/// TLI's way to ask for one of the two addresses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn t_getname(fd: c_int, name: *mut NetBuf, which: c_int) -> c_int {
+    const LOCALNAME: c_int = 0;
+    const REMOTENAME: c_int = 1;
+    done(with(fd, |p| {
+        let name = given_mut(name)?;
+        name.room()?;
+        let addr = match which {
+            LOCALNAME => p.local()?,
+            REMOTENAME => p.remote()?,
+            _ => return Err(Refusal::new(error::TBADFLAG)),
+        };
+        let addr = addr.unwrap_or_default();
+        if addr.len() > name.maxlen as usize || !name.fill(&addr) {
+            return overflow();
+        }
+        Ok(())
+    }))
+}
+
 /// What t_listen, t_connect and t_rcvconnect give.
 unsafe fn fill_call(call: &mut TCall, c: &Connection) -> Outcome<()> {
     call.sequence = c.seq;

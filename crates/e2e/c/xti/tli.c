@@ -7,6 +7,8 @@ extern int t_nerr;
 extern char *t_alloc();
 extern int t_open(), t_close();
 #include "endpoints.h"
+#include <stropts.h>
+#include <sys/timod.h>
 
 _Static_assert(__builtin_types_compatible_p(__typeof__(((struct netbuf *)0)->buf), char *), "buffers of char");
 _Static_assert(T_BIND_STR == T_BIND && T_CALL_STR == T_CALL && T_UNITDATA_STR == T_UNITDATA, "names of structures");
@@ -334,9 +336,58 @@ CASE(default_options, "TLI t_optmgmt(3N) T_DEFAULT") {
     check_state(fd, T_IDLE);
 }
 
+/* The address, as t_getname gives it. */
+static struct address name_of(int fd, int which) {
+    struct address a;
+    struct netbuf name = room(a.at, sizeof a.at);
+    must_t(t_getname(fd, &name, which));
+    a.len = name.len;
+    return a;
+}
+CASE(names_of_an_endpoint, "TLI t_getname(3N)") {
+    char little[1];
+    int fd = open_endpoint();
+    check_eq(name_of(fd, LOCALNAME).len, 0);
+    check_eq(name_of(fd, REMOTENAME).len, 0);
+    struct address at = bind_at(fd, unused_address(), 0), own = name_of(fd, LOCALNAME);
+    check(same_address(&own, &at));
+    check_eq(name_of(fd, REMOTENAME).len, 0);
+    struct netbuf name = room(little, sizeof little), none = {0};
+    check_t(t_getname(fd, &name, LOCALNAME), TBUFOVFLW);
+    check_t(t_getname(fd, &none, LOCALNAME), TBUFOVFLW);
+    check_ok(t_getname(fd, &none, REMOTENAME));
+    check_t(t_getname(fd, &name, 2), TBADFLAG);
+    check_t(t_getname(fd, NULL, LOCALNAME), TSYSERR);
+    check_eq(errno, EFAULT);
+    check_t(t_getname(0, &name, LOCALNAME), TBADF);
+    check_state(fd, T_IDLE);
+}
+static void check_names(struct pair p) {
+    struct address own = name_of(p.client, LOCALNAME), peer = name_of(p.client, REMOTENAME);
+    struct address servers = name_of(p.server, LOCALNAME), client = name_of(p.server, REMOTENAME);
+    check(same_address(&peer, &p.at));
+    check(same_address(&servers, &p.at));
+    check(same_address(&client, &own));
+    check_eq(name_of(p.listener, REMOTENAME).len, 0);
+}
+CASE(names_of_a_connection, "TLI t_getname(3N)") { check_names(connected()); }
+CASE(names_by_messages, "TLI t_getname(3N) timod(7M)") {
+    struct pair p = connected();
+    struct address seen, own = name_of(p.client, LOCALNAME);
+    struct netbuf name = room(seen.at, sizeof seen.at);
+    check_eq(ioctl(p.client, TI_GETMYNAME, &name), 0);
+    seen.len = name.len;
+    check(same_address(&seen, &own));
+    name = room(seen.at, sizeof seen.at);
+    check_eq(ioctl(p.server, TI_GETPEERNAME, &name), 0);
+    seen.len = name.len;
+    check(same_address(&seen, &own));
+    check_names(p);
+}
+
 SUITE(ONCE(error_line), ONCE(error_line_of_the_system), ONCE(error_line_without_a_name),
       ONCE(error_line_of_an_unknown_number), ONCE(error_keeps_t_errno), ONCE(error_list), ONCE(error_number),
       FOR(ALL, alloc_bind), FOR(COTS, alloc_call), FOR(ALL, alloc_the_rest), FOR(ALL, alloc_of_any_service),
       FOR(ALL, alloc_unknown), FOR(ORD, daytime),
       FOR(CLTS, transaction_server), FOR(CLTS, undelivered), FOR(COTS, event_driven), FOR(COTS, rejected),
-      FOR(ALL, default_options))
+      FOR(ALL, default_options), FOR(ALL, names_of_an_endpoint), FOR(COTS, names_of_a_connection), FOR(COTS, names_by_messages))
