@@ -4,6 +4,7 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{next, process, select, sys};
 use headwater_sockets::{inherit, lend, life, options};
 use headwater_transport::endpoint;
+use headwater_transport::stream::{TI_CAPABILITY, TI_GETINFO};
 use libc::{c_int, c_uint, c_ulong};
 
 use crate::{real, sctp, streams};
@@ -399,7 +400,8 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -
     r
 }
 
-/// A request of streamio(7I)?
+/// A request of streamio(7I), or of the timod(7M) that an endpoint seems to have on it?
 fn is_streamio(request: c_ulong) -> bool {
-    request >> 8 == b'S' as c_ulong
+    let timods = TI_GETINFO as c_ulong..=TI_CAPABILITY as c_ulong;
+    request >> 8 == b'S' as c_ulong || timods.contains(&request)
 }
