@@ -13,6 +13,7 @@
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 
@@ -26,6 +27,10 @@ int __open_2(const char *, int);
 int __open64_2(const char *, int);
 int __openat_2(int, const char *, int);
 int __openat64_2(int, const char *, int);
+int __xstat(int, const char *, struct stat *), __lxstat(int, const char *, struct stat *);
+int __fxstatat(int, int, const char *, struct stat *, int);
+int __xstat64(int, const char *, struct stat *), __lxstat64(int, const char *, struct stat *);
+int __fxstatat64(int, int, const char *, struct stat *, int);
 __sighandler_t bsd_signal(int, __sighandler_t);
 void __longjmp_chk(struct __jmp_buf_tag *, int) __attribute__((noreturn));
 
@@ -205,6 +210,29 @@ static void exchange_all_ways(int a, int b) {
     WORKS(read(two[1], bytes, 10));
 }
 
+/* Whether a name is there. */
+static struct stat status;
+static struct statx long_status;
+static void questions(const char *name) {
+    WORKS(access(name, R_OK));
+    WORKS(eaccess(name, R_OK));
+    WORKS(euidaccess(name, R_OK));
+    WORKS(faccessat(AT_FDCWD, name, R_OK, AT_EACCESS));
+    WORKS(stat(name, &status));
+    WORKS(stat64(name, (struct stat64 *)&status));
+    WORKS(lstat(name, &status));
+    WORKS(lstat64(name, (struct stat64 *)&status));
+    WORKS(fstatat(AT_FDCWD, name, &status, 0));
+    WORKS(fstatat64(AT_FDCWD, name, (struct stat64 *)&status, 0));
+    WORKS(statx(AT_FDCWD, name, 0, STATX_BASIC_STATS, &long_status));
+    WORKS(__xstat(1, name, &status));
+    WORKS(__xstat64(1, name, &status));
+    WORKS(__lxstat(1, name, &status));
+    WORKS(__lxstat64(1, name, &status));
+    WORKS(__fxstatat(1, AT_FDCWD, name, &status, 0));
+    WORKS(__fxstatat64(1, AT_FDCWD, name, &status, 0));
+}
+
 /* Descriptors of other kinds, which may get the number of a connection that was closed. */
 static sigset_t none;
 static void others(void) {
@@ -233,6 +261,7 @@ static void others(void) {
     WORKS(close(two[0]));
     WORKS(close(two[1]));
     WORKS(prctl(PR_GET_DUMPABLE));
+    questions("/dev/null");
     /* Not everybody may. */
 #define TRIES(call) (DO(number = call) < 0 ? 0 : close(number))
     TRIES(pidfd_getfd(-1, 0, 0));

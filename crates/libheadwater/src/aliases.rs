@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_int, c_void};
 
 use headwater_sockets::life;
 
-use crate::{data, files, makers, process, real, sockets, streams, variadic, wait};
+use crate::{data, files, makers, presence, process, real, sockets, streams, variadic, wait};
 
 macro_rules! aliases {
     ($($name:ident = $module:ident :: $to:ident),* $(,)?) => {$(
@@ -35,6 +35,13 @@ aliases! {
     __select = wait::select,
     __open = streams::open,
     __open64 = streams::open64,
+    eaccess = presence::euidaccess,
+    stat64 = presence::stat,
+    lstat64 = presence::lstat,
+    fstatat64 = presence::fstatat,
+    __xstat64 = presence::__xstat,
+    __lxstat64 = presence::__lxstat,
+    __fxstatat64 = presence::__fxstatat,
     __pipe = streams::pipe,
     __fork = process::fork,
     __libc_fork = process::fork,

@@ -9,6 +9,7 @@
 //!   files    close, dup, fcntl, ioctl
 //!   wait     poll, select, epoll
 //!   names    which paths open(2) has to look up
+//!   presence access, stat and their kin, for names that open(2) knows
 //!   streams  getmsg, putmsg and what else <stropts.h> has
 //!   xti      the t_ calls of <xti.h>; tli: what <tiuser.h> adds
 //!   netconfig, netdir   <netconfig.h>, <netdir.h>
@@ -33,6 +34,7 @@ mod names;
 mod netconfig;
 mod netdir;
 mod passed;
+mod presence;
 mod process;
 mod real;
 mod round;

@@ -4,6 +4,8 @@ use core::ffi::CStr;
 
 use headwater_host::env;
 use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_streams::exec::registry;
+use headwater_streams::head::control::is_bad;
 use headwater_streams::{attach, drivers};
 use headwater_transport::device;
 use libc::c_int;
@@ -27,6 +29,67 @@ fn begins(path: &CStr, flags: c_int) -> bool {
         }
     };
     stream && start::streams()
+}
+
+/// Could this be a name of ours, below /dev?
+///
+/// # Safety
+/// Null, or a C string.
+pub unsafe fn is_below_dev(path: *const libc::c_char) -> bool {
+    !is_bad(path) && CStr::from_ptr(path).to_bytes().starts_with(b"/dev/")
+}
+
+/// What stat(2) says of a name below /dev that no file has.
+pub struct Name {
+    /// S_IFCHR or S_IFIFO.
+    pub kind: libc::mode_t,
+    /// The device number that SAD_SAP, too, takes.
+    pub number: libc::dev_t,
+    pub inode: u64,
+}
+
+/// Would open(2) of this path make a stream, whether there has been one yet or not? Gets nothing ready.
+pub fn find(path: &CStr) -> Option<Name> {
+    let name = path.to_bytes().strip_prefix(b"/dev/")?;
+    let name = name.strip_prefix(b"streams/").unwrap_or(name);
+    if !start::may_have_streams() {
+        return None;
+    }
+    let is_fifo = name == b"fifo" || name.starts_with(b"fifo.") && name != b"fifo.";
+    let number = match is_fifo {
+        true => 0,
+        false => number(name)?,
+    };
+    let hash = |h: u64, b: &u8| (h ^ *b as u64).wrapping_mul(0x100_0000_01b3);
+    Some(Name {
+        kind: if is_fifo {
+            libc::S_IFIFO
+        } else {
+            libc::S_IFCHR
+        },
+        number,
+        inode: name.iter().fold(0xcbf2_9ce4_8422_2325, hash),
+    })
+}
+
+/// The number of a device that can be opened, as it has one, or will have when all are registered in their order.
+fn number(name: &[u8]) -> Option<libc::dev_t> {
+    if name == b"clone" {
+        return None;
+    }
+    if start::has_streams() {
+        return registry::find_device(name).map(|device| device.number(0));
+    }
+    let is = |n: &str, name: &[u8]| n.as_bytes() == name;
+    let driver = drivers::NAMES.iter().position(|n| is(n, name));
+    let order = driver.or_else(|| {
+        let inet = name.strip_prefix(b"inet/");
+        let at = device::ALL
+            .iter()
+            .position(|(n, _)| is(n, inet.unwrap_or(name)))?;
+        Some(drivers::NAMES.len() + 2 * at + inet.is_some() as usize)
+    })?;
+    Some(libc::makedev(registry::FIRST_MAJOR + order as u32, 0))
 }
 
 /// A name of ours below /dev?

@@ -123,6 +123,16 @@ pub mod in_handlers {
         fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
         fn openat(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
         fn openat64(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
+        fn access(path: *const c_char, mode: c_int) -> c_int;
+        fn euidaccess(path: *const c_char, mode: c_int) -> c_int;
+        fn faccessat(dir: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int;
+        fn stat(path: *const c_char, to: *mut libc::stat) -> c_int;
+        fn lstat(path: *const c_char, to: *mut libc::stat) -> c_int;
+        fn fstatat(dir: c_int, path: *const c_char, to: *mut libc::stat, flags: c_int) -> c_int;
+        fn statx(dir: c_int, path: *const c_char, flags: c_int, mask: libc::c_uint, to: *mut libc::statx) -> c_int;
+        fn __xstat(version: c_int, path: *const c_char, to: *mut libc::stat) -> c_int;
+        fn __lxstat(version: c_int, path: *const c_char, to: *mut libc::stat) -> c_int;
+        fn __fxstatat(version: c_int, dir: c_int, path: *const c_char, to: *mut libc::stat, flags: c_int) -> c_int;
         fn close(fd: c_int) -> c_int;
         fn dup(fd: c_int) -> c_int;
         fn dup2(fd: c_int, to: c_int) -> c_int;

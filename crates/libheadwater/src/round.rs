@@ -17,7 +17,8 @@ use headwater_sockets::life;
 use libc::*;
 
 use crate::{
-    confine, data, files, makers, process as ending, real, sockets, start, streams, uring, wait,
+    confine, data, files, makers, names, presence, process as ending, real, sockets, start,
+    streams, uring, wait,
 };
 
 /// The arguments of a call, of which each takes as many as it has.
@@ -55,6 +56,7 @@ pub unsafe extern "C-unwind" fn syscall(
         let served = moves_data(number, &arguments)
             .or_else(|| waits(number, &arguments))
             .or_else(|| changes(number, &arguments))
+            .or_else(|| asks(number, &arguments))
             .or_else(|| makes(number, &arguments))
             .or_else(|| ends(number, &arguments));
         if let Some(result) = served {
@@ -266,6 +268,32 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
 
 fn is_copy(command: c_int) -> bool {
     matches!(command, F_DUPFD | F_DUPFD_CLOEXEC)
+}
+
+/// Questions about a name that may be ours.
+unsafe fn asks(number: c_long, a: &Arguments) -> Option<c_long> {
+    let path = match number {
+        #[cfg(target_arch = "x86_64")]
+        SYS_access | SYS_stat | SYS_lstat => 0,
+        SYS_faccessat | SYS_faccessat2 | SYS_newfstatat | SYS_statx => 1,
+        _ => return None,
+    };
+    if !names::is_below_dev(a.at(path)) {
+        return None;
+    }
+    let r = match number {
+        #[cfg(target_arch = "x86_64")]
+        SYS_access => presence::access(a.at(0), a.int(1)),
+        #[cfg(target_arch = "x86_64")]
+        SYS_stat => presence::stat(a.at(0), a.at(1)),
+        #[cfg(target_arch = "x86_64")]
+        SYS_lstat => presence::lstat(a.at(0), a.at(1)),
+        SYS_faccessat => presence::faccessat(a.int(0), a.at(1), a.int(2), 0),
+        SYS_faccessat2 => presence::faccessat(a.int(0), a.at(1), a.int(2), a.int(3)),
+        SYS_newfstatat => presence::fstatat(a.int(0), a.at(1), a.at(2), a.int(3)),
+        _ => presence::statx(a.int(0), a.at(1), a.int(2), a.0[3] as c_uint, a.at(4)),
+    };
+    Some(r as c_long)
 }
 
 /// Descriptors of other kinds, which may have a number that was one of ours.

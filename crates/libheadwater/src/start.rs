@@ -141,6 +141,11 @@ pub fn has_streams() -> bool {
     STREAMS.load(Ordering::Acquire)
 }
 
+/// Would [`streams`] say yes?
+pub fn may_have_streams() -> bool {
+    has_streams() || !is_bad_moment()
+}
+
 fn begin_streams() {
     begin_any();
     headwater_streams::start();
@@ -186,8 +191,7 @@ pub fn handler_installed() {
 /// Runs `begin`, unless it is `done`. False: that can't be now.
 #[cold]
 fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
-    // Calls of our own on the way, which are the kernel's.
-    if process::is_confined() || BEGINS.get() || signal::in_handler() || process::is_borrowed() {
+    if is_bad_moment() {
         return false;
     }
     let errno = headwater_host::next::errno();
@@ -206,6 +210,11 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
     handler_installed();
     headwater_host::next::set_errno(errno);
     done()
+}
+
+/// Can't it begin now? Calls of our own on the way are the kernel's, too.
+fn is_bad_moment() -> bool {
+    process::is_confined() || BEGINS.get() || signal::in_handler() || process::is_borrowed()
 }
 
 // ---- ending ----

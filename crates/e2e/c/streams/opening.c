@@ -1,6 +1,9 @@
 /* Opening streams, copies of their descriptors, and closing. */
 #include "harness.h"
 #include <pthread.h>
+#include <sys/sad.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 CASE(open_unknown, "open(2) ENOENT") {
     check_errno2(open("/dev/nosuchstream", O_RDWR), ENOENT, ENXIO);
@@ -154,7 +157,127 @@ CASE(close_does_not_wait, "close(2) O_NONBLOCK") {
     check(*(long *)count_to_end(&fd[1]) <= sent);
 }
 
+/* --- names that no file has --- */
+
+/* Of the C library of old, in no header any more. */
+int __xstat(int, const char *, struct stat *), __lxstat(int, const char *, struct stat *);
+int __fxstatat(int, int, const char *, struct stat *, int);
+
+static const char *const ours[] = {"/dev/tcp",  "/dev/inet/udp", "/dev/streams/ticots", "/dev/streams/inet/tcp6", "/dev/echo",
+                                   "/dev/sad/admin", "/dev/streams/mux"};
+static const char *const others[] = {"/dev/nosuchstream", "/dev/streams/nosuch", "/dev/inet/echo", "/dev/clone", "/dev/fifo.",
+                                     "/dev/tcp/below", "/nowhere/dev/tcp", "/dev/streams", ""};
+#define EACH(LIST, NAME) \
+    for (size_t i = 0; i < sizeof LIST / sizeof *LIST; i++) \
+        for (const char *NAME = LIST[i]; NAME; NAME = NULL)
+
+CASE(names_that_open_may_be_accessed, "access(2)") {
+    EACH(ours, name) {
+        check_eq(access(name, F_OK), 0);
+        check_eq(access(name, R_OK | W_OK), 0);
+        check_errno(access(name, X_OK), EACCES);
+        check_errno(access(name, 1 << 10), EINVAL);
+        check_eq(euidaccess(name, R_OK), 0);
+        check_eq(eaccess(name, W_OK), 0);
+        check_eq(faccessat(AT_FDCWD, name, R_OK, AT_EACCESS), 0);
+        check_eq(faccessat(-1, name, R_OK, 0), 0);
+        close(open_stream(name));
+    }
+    EACH(others, name) {
+        check(open(name, O_RDWR) < 0 && access(name, F_OK) < 0 && euidaccess(name, F_OK) < 0);
+        check(faccessat(AT_FDCWD, name, F_OK, 0) < 0);
+    }
+    check_errno(access(NULL, F_OK), EFAULT);
+}
+
+static void same(const struct stat *a, const struct stat *b) {
+    check_eq(a->st_mode, b->st_mode);
+    check_eq(a->st_rdev, b->st_rdev);
+    check_eq(a->st_ino, b->st_ino);
+    check_eq(a->st_dev, b->st_dev);
+}
+
+CASE(names_that_open_have_a_status, "stat(2)") {
+    struct stat first, other;
+    struct statx x;
+    EACH(ours, name) {
+        check_eq(stat(name, &first), 0);
+        check(S_ISCHR(first.st_mode) && first.st_nlink == 1);
+        check_eq(lstat(name, &other), 0);
+        same(&first, &other);
+        check_eq(fstatat(-1, name, &other, AT_SYMLINK_NOFOLLOW), 0);
+        same(&first, &other);
+        check_eq(__xstat(1, name, &other), 0);
+        same(&first, &other);
+        check_eq(__lxstat(1, name, &other), 0);
+        same(&first, &other);
+        check_eq(__fxstatat(1, AT_FDCWD, name, &other, 0), 0);
+        same(&first, &other);
+        check_eq(stat64(name, (struct stat64 *)&other), 0);
+        same(&first, &other);
+        check_eq(statx(AT_FDCWD, name, 0, STATX_BASIC_STATS, &x), 0);
+        check_eq(x.stx_mode, first.st_mode);
+        check_eq(makedev(x.stx_rdev_major, x.stx_rdev_minor), first.st_rdev);
+        check_errno(stat(name, NULL), EFAULT);
+        close(open_stream(name));
+        check_eq(stat(name, &other), 0);
+        same(&first, &other);
+    }
+    EACH(others, name) {
+        check(stat(name, &other) < 0 && lstat(name, &other) < 0 && fstatat(AT_FDCWD, name, &other, 0) < 0);
+        check(statx(AT_FDCWD, name, 0, STATX_BASIC_STATS, &x) < 0);
+    }
+    check_errno(stat("/dev/nosuchstream", &other), ENOENT);
+    check_eq(stat("/dev/null", &other), 0);
+    check_eq(other.st_rdev, makedev(1, 3));
+}
+
+/* The number is the one by which sad(7D) knows the device, also if it is asked for first. */
+CASE(the_number_of_a_device, "sad(7D)") {
+    struct stat tcp, echo;
+    check_eq(stat("/dev/inet/udp2", &tcp), 0);
+    check_eq(stat("/dev/echo", &echo), 0);
+    int sad = open_stream("/dev/sad/user");
+    struct strapush pushed = {.sap_major = major(tcp.st_rdev), .sap_minor = 0};
+    check_errno(ioctl(sad, SAD_GAP, &pushed), ENODEV);
+    pushed.sap_major = major(echo.st_rdev);
+    check_errno(ioctl(sad, SAD_GAP, &pushed), ENODEV);
+    pushed = (struct strapush){.sap_cmd = SAP_ALL, .sap_major = major(echo.st_rdev), .sap_npush = 1, .sap_list = {"sc"}};
+    check_eq(ioctl(open_stream("/dev/sad/admin"), SAD_SAP, &pushed), 0);
+    check_eq(ioctl(open_stream("/dev/echo"), I_FIND, "sc"), 1);
+}
+
+CASE(a_fifo_has_a_status, "stat(2)") {
+    struct stat a, b, c;
+    check_eq(access("/dev/fifo.a", R_OK | W_OK), 0);
+    check_eq(stat("/dev/fifo.a", &a), 0);
+    check_eq(stat("/dev/fifo.b", &b), 0);
+    check_eq(stat("/dev/streams/fifo.a", &c), 0);
+    check(S_ISFIFO(a.st_mode) && a.st_ino != b.st_ino);
+    same(&a, &c);
+    check_eq(stat("/dev/fifo", &b), 0);
+    check(S_ISFIFO(b.st_mode));
+}
+
+CASE(questions_by_number, "syscall(2)") {
+    struct stat first, other;
+    open_stream("/dev/echo");
+    check_eq(stat("/dev/tcp", &first), 0);
+    check_eq(syscall(SYS_access, "/dev/tcp", R_OK), 0);
+    check_eq(syscall(SYS_faccessat, AT_FDCWD, "/dev/tcp", R_OK), 0);
+    check_eq(syscall(SYS_faccessat2, AT_FDCWD, "/dev/tcp", R_OK, AT_EACCESS), 0);
+    check_eq(syscall(SYS_stat, "/dev/tcp", &other), 0);
+    same(&first, &other);
+    check_eq(syscall(SYS_lstat, "/dev/tcp", &other), 0);
+    same(&first, &other);
+    check_eq(syscall(SYS_newfstatat, AT_FDCWD, "/dev/tcp", &other, 0), 0);
+    same(&first, &other);
+    check_eq(syscall(SYS_newfstatat, open(".", O_RDONLY), "", &other, AT_EMPTY_PATH), 0);
+    check(S_ISDIR(other.st_mode));
+}
+
 CASES(ENTRY(open_unknown), ENTRY(open_own_stream_each), ENTRY(open_modes), ENTRY(open_cloexec), ENTRY(isastream_says),
       ENTRY(isastream_closed), ENTRY(dup_shares), ENTRY(dup2_replaces), ENTRY(closed_is_ebadf), ENTRY(reopened_number),
       ENTRY(number_of_a_plain_file), ENTRY(not_a_stream), ENTRY(lseek_refused), ENTRY(close_waits_for_messages),
-      ENTRY(close_gives_up), ENTRY(close_does_not_wait))
+      ENTRY(close_gives_up), ENTRY(close_does_not_wait), ENTRY(names_that_open_may_be_accessed),
+      ENTRY(names_that_open_have_a_status), ENTRY(the_number_of_a_device), ENTRY(a_fifo_has_a_status), ENTRY(questions_by_number))

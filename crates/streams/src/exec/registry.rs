@@ -47,7 +47,7 @@ impl Entry {
 }
 
 /// Major numbers begin here, out of the way of the kernel's.
-const FIRST_MAJOR: u32 = 0x100;
+pub const FIRST_MAJOR: u32 = 0x100;
 
 /// All that is registered.
 pub struct Names {
