@@ -20,7 +20,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)/release
 ROOT := $(DESTDIR)$(PREFIX)
 
 HEADERS := headwater.h stropts.h xti.h xti_inet.h tiuser.h netconfig.h netdir.h
-SYS_HEADERS := sad.h strlog.h stropts.h tihdr.h timod.h tiuser.h tpicommon.h xti_sctp.h
+SYS_HEADERS := conf.h sad.h stream.h strlog.h stropts.h tihdr.h timod.h tiuser.h tpicommon.h xti_sctp.h
 # What `headwater bench` starts.
 TOOLS := headwater-echo headwater-raw headwater-perftest headwater-xtiperf headwater-sctpperf headwater-speed headwater-lan
 # Other names by which programs link the library.

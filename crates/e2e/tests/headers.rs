@@ -5,13 +5,15 @@ use headwater_testkit::needs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-const OURS: [&str; 13] = [
+const OURS: [&str; 15] = [
     "xti.h",
     "xti_inet.h",
     "tiuser.h",
     "netconfig.h",
     "netdir.h",
     "stropts.h",
+    "sys/conf.h",
+    "sys/stream.h",
     "sys/stropts.h",
     "sys/tihdr.h",
     "sys/timod.h",
@@ -79,6 +81,29 @@ fn headers_go_together_in_any_order() {
             all.reverse();
         }
         compiles(&all, USE);
+    }
+}
+
+/// The order of the manual pages of System V, and what a program takes from headers that describe the inside of the kernel.
+#[test]
+fn programs_have_the_types_of_modules() {
+    needs!("gcc", "g++", "libc6-dev");
+    let text = "#include <sys/types.h>\n#include <sys/stream.h>\n#include <sys/stropts.h>\n#include <sys/conf.h>\n\
+        static char name[FMNAMESZ + 1];\n\
+        static int is_data(const mblk_t *m) { return m->b_datap->db_type == M_DATA || m->b_datap->db_type >= QPCTL; }\n\
+        static long room(const queue_t *q) { return (long)q->q_hiwat - (long)q->q_count; }\n\
+        static struct module_info info = {7, \"mine\", 0, INFPSZ, 5120, 1024};\n\
+        int main(void) {\n\
+            struct fmodsw known; struct cdevsw driver; struct streamtab table; struct qinit side; struct iocblk asked;\n\
+            dblk_t block; mblk_t message; queue_t queue; struct stroptions options; struct linkblk link; frtn_t back;\n\
+            message.b_datap = &block; block.db_type = M_PROTO; queue.q_count = 0; queue.q_hiwat = info.mi_hiwat;\n\
+            side.qi_minfo = &info; table.st_rdinit = &side; known.f_str = &table; driver.d_str = &table;\n\
+            asked.ioc_count = TRANSPARENT; options.so_flags = SO_WROFF | SO_HIWAT; link.l_index = BPRI_HI; back.free_arg = name;\n\
+            return is_data(&message) + (int)room(&queue) + (known.f_str == driver.d_str) + (asked.ioc_count == 0) +\n\
+                (options.so_flags == 0) + link.l_index + (back.free_arg == name);\n\
+        }\n";
+    for language in ["-xc -std=c99", "-xc -std=gnu90", "-xc++ -std=c++11"] {
+        accepted(language, "", text);
     }
 }
 
