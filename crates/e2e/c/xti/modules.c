@@ -390,6 +390,52 @@ CASE(signals_a_datagram, "streamio(7I) I_SETSIG") {
     must_t(t_rcvudata(fd, &u, &flags));
 }
 
+/* --- the ioctl of sockmod --- */
+
+/* As <sys/sockmod.h> of System V has it. */
+#define SI_GETUDATA ('I' << 8 | 110)
+struct si_udata {
+    int tidusize, addrsize, optsize, etsdusize, servtype, so_state, so_options, tsdusize;
+};
+
+CASE(si_getudata, "sockmod SI_GETUDATA") {
+    char path[40];
+    struct t_info info;
+    struct si_udata u;
+    snprintf(path, sizeof path, "/dev/%s", provider->name);
+    int fd = must(open(path, O_RDWR));
+    check_eq(ioctl(fd, I_PUSH, "sockmod"), 0);
+    for (int i = 0; i < 3; i++) {
+        memset(&u, 0x55, sizeof u);
+        struct strioctl s = {.ic_cmd = SI_GETUDATA, .ic_timout = 5, .ic_len = sizeof u, .ic_dp = (char *)&u};
+        check_eq(ioctl(fd, I_STR, &s), 0);
+        check_eq(s.ic_len, sizeof u);
+        must_t(t_getinfo(open_endpoint(), &info));
+        check_eq(u.addrsize, info.addr);
+        check_eq(u.optsize, info.options);
+        check_eq(u.etsdusize, info.etsdu);
+        check_eq(u.servtype, info.servtype);
+        check_eq(u.tsdusize, info.tsdu);
+        check(u.tidusize > 0);
+        check(u.so_state == 0 && u.so_options == 0);
+    }
+    /* What it does not know goes past it, and so does TPI. */
+    struct strioctl unknown = {.ic_cmd = 'I' << 8 | 99, .ic_timout = 5, .ic_len = 0};
+    check_errno(ioctl(fd, I_STR, &unknown), EINVAL);
+    check_errno(ioctl(fd, SI_GETUDATA, &u), EINVAL);
+    struct T_info_req request = {.PRIM_type = T_INFO_REQ};
+    struct strbuf control = out_buf(&request, sizeof request);
+    check_eq(putmsg(fd, &control, NULL, RS_HIPRI), 0);
+    struct T_info_ack answer;
+    int flags = RS_HIPRI;
+    control = in_buf(&answer, sizeof answer);
+    check_eq(getmsg(fd, &control, NULL, &flags), 0);
+    check_eq(answer.PRIM_type, T_INFO_ACK);
+    check_eq(ioctl(fd, I_POP, 0), 0);
+    struct strioctl gone = {.ic_cmd = SI_GETUDATA, .ic_timout = 5, .ic_len = sizeof u, .ic_dp = (char *)&u};
+    check_errno(ioctl(fd, I_STR, &gone), EINVAL);
+}
+
 /* --- ioctls of timod --- */
 
 static int timod_ioctl(int fd, int command, void *with, int in, int *out) {
@@ -691,7 +737,7 @@ SUITE(FOR_BOTH(ALL, local_calls), FOR_BOTH(ALL, binds_busy), FOR_BOTH(COTS, conn
       FOR_BOTH(LOOP, connects_with_data), FOR(COTS, pushed_when_connected), FOR(COTS, pushed_with_a_rest),
       FOR(COTS, pushed_with_much), FOR(CLTS, pushed_when_datagrams_wait), FOR(COTS, pushed_on_a_listener),
       FOR(COTS, accepted_across), FOR(ALL, is_a_stream), FOR(ALL, lists_modules), FOR(ALL, bad_stream_calls),
-      FOR(COTS, signals_data), FOR(COTS, signals_a_connection), FOR(CLTS, signals_a_datagram), FOR(ALL, ti_getinfo),
+      FOR(COTS, signals_data), FOR(COTS, signals_a_connection), FOR(CLTS, signals_a_datagram), FOR(ALL, si_getudata), FOR(ALL, ti_getinfo),
       FOR(ALL, ti_on_a_t_open_endpoint), FOR(ALL, ti_bind), FOR(ALL, ti_optmgmt), FOR(ALL, ti_sync),
       FOR(ALL, ti_capability), FOR(ALL, ti_getaddrs), FOR(COTS, ti_getmyname), FOR(ALL, ti_malformed),
       FOR(COTS, tirdwr_reads_and_writes), FOR(COTS, tirdwr_on_both_ends), FOR(COTS, tirdwr_by_hand),

@@ -353,7 +353,7 @@ pub unsafe fn build(
     match (control, data) {
         (Some(control), Some(data)) => {
             let first = block(control, kind, 0)?;
-            match block(data, M_DATA, 0) {
+            match block(data, M_DATA, offset) {
                 Some(second) => (*first).b_cont = second,
                 None => {
                     freemsg(first);
