@@ -263,9 +263,44 @@ CASE(a_passed_reader_counts, "streamio(7I) I_SENDFD") {
 	await(!has_reader());
 }
 
+/* --- mkfifo --- */
+
+CASE(what_mkfifo_makes_is_the_kernels, "mkfifo(2), streamio(7I) I_SENDFD") {
+	must(mkfifo("ordinary", 0600));
+	int f = must(open("ordinary", O_RDWR));
+	check_eq(isastream(f), 0);
+	check_errno(ioctl(f, I_SENDFD, 0), ENOTTY);
+	/* Nor has a FIFO of ours another end. */
+	check_errno(ioctl(open_fifo(O_RDWR), I_SENDFD, 0), EINVAL);
+}
+
+static void send_itself(void *unused) {
+	(void)unused;
+	int f = must(open("ordinary", O_RDWR)), file = must(open("passed", O_RDWR | O_CREAT, 0600));
+	check_eq(isastream(f), 1);
+	check_eq(write(file, "by the fifo", 11), 11);
+	check_eq(lseek(file, 0, SEEK_SET), 0);
+	check_eq(ioctl(f, I_SENDFD, file), 0);
+}
+
+/* A pipe that is attached there carries descriptors. */
+CASE(a_pipe_on_a_fifo_passes_descriptors, "fattach(3C), streamio(7I) I_SENDFD") {
+	struct strrecvfd r;
+	must(mkfifo("ordinary", 0600));
+	pipe_flags(pair, 0);
+	check_eq(fattach(pair[1], "ordinary"), 0);
+	pid_t child = spawn(send_itself, NULL);
+	check_eq(ioctl(pair[0], I_RECVFD, &r), 0);
+	check_read(r.fd, "by the fifo");
+	join(child);
+	check_eq(fdetach("ordinary"), 0);
+	check_eq(isastream(must(open("ordinary", O_RDWR))), 0);
+}
+
 CASES(ENTRY(a_reader_waits_for_a_writer), ENTRY(a_writer_waits_for_a_reader), ENTRY(a_reader_waits_for_another_process),
       ENTRY(a_writer_waits_for_another_process), ENTRY(a_program_is_waited_for), ENTRY(a_writer_that_has_gone_was_there),
       ENTRY(one_writer_lets_all_readers_in), ENTRY(a_signal_ends_the_wait), ENTRY(a_handler_with_sa_restart_does_not),
       ENTRY(reading_and_writing_waits_for_nobody), ENTRY(a_reader_with_o_nonblock_does_not_wait),
       ENTRY(a_writer_with_o_nonblock_and_no_reader), ENTRY(an_unnamed_fifo_has_no_other_side), ENTRY(a_closed_reader_is_none),
-      ENTRY(a_killed_reader_is_none), ENTRY(a_child_of_fork_has_it_too), ENTRY(an_exec_keeps_it), ENTRY(a_passed_reader_counts))
+      ENTRY(a_killed_reader_is_none), ENTRY(a_child_of_fork_has_it_too), ENTRY(an_exec_keeps_it), ENTRY(a_passed_reader_counts),
+      ENTRY(what_mkfifo_makes_is_the_kernels), ENTRY(a_pipe_on_a_fifo_passes_descriptors))
