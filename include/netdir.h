@@ -78,8 +78,10 @@ char *netdir_sperror(void) __asm__("hw_netdir_sperror");
 
 /* Universal addresses: "h1.h2.h3.h4.p1.p2", "IPv6 address.p1.p2", loop-back bytes with octal escapes. To be freed by free(3), the
  * netbuf by netdir_free(, ND_ADDR). */
+#ifndef _TIRPC_RPC_H /* <rpc/rpc.h> of libtirpc has declared its own */
 char *taddr2uaddr(struct netconfig *, struct netbuf *) __asm__("hw_taddr2uaddr");
 struct netbuf *uaddr2taddr(struct netconfig *, char *) __asm__("hw_uaddr2taddr");
+#endif
 
 #ifdef __cplusplus
 }

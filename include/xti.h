@@ -125,12 +125,20 @@ typedef _TLI_BUFFER __t_buffer;
 typedef void __t_buffer;
 #endif
 
+/* libtirpc's <rpc/types.h> has these two as well; where it comes first, they are its. */
+#ifndef _TIRPC_TYPES_H
 /* A buffer. */
 struct netbuf {
     unsigned int maxlen; /* room in buf */
     unsigned int len;    /* bytes in buf */
     __t_buffer *buf;
 };
+
+struct t_bind {
+    struct netbuf addr;
+    unsigned int qlen; /* most connect indications outstanding */
+};
+#endif
 
 struct t_info {
     t_scalar_t addr;     /* largest address */
@@ -141,11 +149,6 @@ struct t_info {
     t_scalar_t discon;   /* most data with a disconnect */
     t_scalar_t servtype; /* T_COTS, T_COTS_ORD, T_CLTS */
     t_scalar_t flags;    /* T_SENDZERO, T_ORDRELDATA */
-};
-
-struct t_bind {
-    struct netbuf addr;
-    unsigned int qlen; /* most connect indications outstanding */
 };
 
 struct t_call {

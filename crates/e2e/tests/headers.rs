@@ -44,8 +44,8 @@ fn compiles(headers: &[&str], rest: &str) {
     }
 }
 
-fn accepted(language: &str, macros: &str, text: &str) {
-    let flags = format!("{language} {macros} -Wall -Wextra -pedantic -Werror -fsyntax-only");
+fn accepted(language: &str, flags: &str, text: &str) {
+    let flags = format!("{language} {flags} -Wall -Wextra -pedantic -Werror -fsyntax-only");
     let mut cc = Command::new("cc")
         .args(flags.split_whitespace())
         .arg("-I")
@@ -60,7 +60,7 @@ fn accepted(language: &str, macros: &str, text: &str) {
     drop(input);
     let said = cc.wait_with_output().expect("cc ends");
     let errors = String::from_utf8_lossy(&said.stderr);
-    assert!(said.status.success(), "{language} {macros}\n{text}{errors}");
+    assert!(said.status.success(), "{flags}\n{text}{errors}");
 }
 
 #[test]
@@ -104,6 +104,27 @@ fn programs_have_the_types_of_modules() {
         }\n";
     for language in ["-xc -std=c99", "-xc -std=gnu90", "-xc++ -std=c++11"] {
         accepted(language, "", text);
+    }
+}
+
+/// libtirpc's headers have some of the structures too, and come first: docs/xti-porting.md.
+#[test]
+fn headers_go_together_behind_those_of_libtirpc() {
+    needs!("gcc", "g++", "libc6-dev", "libtirpc-dev");
+    let rest = "#include <netdir.h>\n#include <stropts.h>\n#include <sys/timod.h>\n\
+        int main(void) {\n\
+            struct netbuf name; struct t_bind bound; struct t_call call; CLIENT *client = 0; struct netconfig *net = 0;\n\
+            name.len = 0; name.buf = 0; bound.addr = name; call.addr = name;\n\
+            return t_bind(0, &bound, &bound) + t_connect(0, &call, &call) + (client == 0) + (net == getnetconfigent(\"tcp\"));\n\
+        }\n";
+    for header in ["xti.h", "tiuser.h"] {
+        let text = format!("#include <rpc/rpc.h>\n#include <{header}>\n{rest}");
+        for language in ["-xc -std=gnu99", "-xc++ -std=c++11"] {
+            // Its folder behind ours, and before.
+            for place in ["-idirafter", "-isystem"] {
+                accepted(language, &format!("{place} /usr/include/tirpc"), &text);
+            }
+        }
     }
 }
 
