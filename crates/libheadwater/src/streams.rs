@@ -75,6 +75,9 @@ fn writing(h: Handle, f: impl FnOnce(&'static Head) -> sys::Result<usize>) -> sy
     if !opening::may_write(h) {
         return Err(libc::EBADF);
     }
+    if opening::is_own(h) && opening::is_left(h) {
+        return Err(headwater_streams::head::write::with_signal(libc::EPIPE));
+    }
     on(h, f)
 }
 

@@ -426,7 +426,12 @@ impl Head {
 
     /// What the kernel said of the shadow.
     pub fn note_shadow(&self, revents: i16) {
-        if revents & (libc::POLLHUP | libc::POLLERR) != 0 && !self.words().has(state::HANGUP) {
+        // Of a FIFO one open is over, not all.
+        let is_fifo = self.pipe().is_some_and(|p| p.fifo);
+        if !is_fifo
+            && revents & (libc::POLLHUP | libc::POLLERR) != 0
+            && !self.words().has(state::HANGUP)
+        {
             self.words().set(state::HANGUP);
             self.notify();
         }

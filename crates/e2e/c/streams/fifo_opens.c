@@ -1,5 +1,6 @@
 /* open(2) of a FIFO with a name: waiting for the other side, and saying that there is none. */
 #include "peers.h"
+#include <sys/epoll.h>
 
 #define FIFO "/dev/fifo.gate"
 
@@ -213,9 +214,9 @@ CASE(an_exec_keeps_it, "exec(2)") {
 	if (role()) {
 		int r, copy, w;
 		check_eq(sscanf(role(), "%d %d %d", &r, &copy, &w), 3);
-		check_eq(fcntl(r, F_GETFL) & O_ACCMODE, O_RDONLY);
+		check_eq(fcntl(r, F_GETFL) & (O_ACCMODE | O_NONBLOCK), O_RDONLY | O_NONBLOCK);
 		check_errno(write(copy, "x", 1), EBADF);
-		check_eq(fcntl(w, F_GETFL) & O_ACCMODE, O_WRONLY);
+		check_eq(fcntl(w, F_GETFL) & (O_ACCMODE | O_NONBLOCK), O_WRONLY);
 		put(w, NULL, "from the program", 0);
 		check_message(copy, NULL, "from the program", 0);
 		close(r);
@@ -239,7 +240,7 @@ static void receive_and_stay(void *unused) {
 	(void)unused;
 	struct strrecvfd r;
 	check_eq(ioctl(pair[1], I_RECVFD, &r), 0);
-	check_eq(fcntl(r.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	check_eq(fcntl(r.fd, F_GETFL) & (O_ACCMODE | O_NONBLOCK), O_RDONLY | O_NONBLOCK);
 	check_errno(write(r.fd, "x", 1), EBADF);
 	check_message(r.fd, NULL, "before", 0);
 	turn_give(opened);
@@ -261,6 +262,209 @@ CASE(a_passed_reader_counts, "streamio(7I) I_SENDFD") {
 	check_eq(has_reader(), 1);
 	slay(child);
 	await(!has_reader());
+}
+
+/* --- the other side goes --- */
+
+/* A reader and a writer of this process. */
+static int r, w;
+static void both_sides(int flags) {
+	r = open_fifo(O_RDONLY | O_NONBLOCK);
+	w = open_fifo(O_WRONLY | flags);
+	set_nonblock(r, flags != 0);
+}
+
+#define check_end(FD) check_eq(read(FD, (char[8]){0}, 8), 0)
+
+CASE(the_end_comes_with_the_last_writer, "read(2) FIFO") {
+	struct message m;
+	both_sides(0);
+	int other = open_fifo(O_WRONLY), copy = must(dup(w));
+	put(w, NULL, "one", 0);
+	close(w);
+	put(other, "c", "two", 3);
+	close(other);
+	put(copy, NULL, "three", 0);
+	check_message(r, "c", "two", 3);
+	close(copy);
+	check_message(r, NULL, "one", 0);
+	check_message(r, NULL, "three", 0);
+	check_end(r);
+	check_eq(get_any(r, &m), 0);
+	check_eq(m.ctl_len, 0);
+	check_eq(m.data_len, 0);
+	/* Until somebody comes again. */
+	w = open_fifo(O_WRONLY);
+	put(w, NULL, "four", 0);
+	check_message(r, NULL, "four", 0);
+	set_nonblock(r, 1);
+	check_errno(read(r, (char[8]){0}, 8), EAGAIN);
+	close(w);
+	check_end(r);
+}
+
+CASE(without_a_writer_there_is_nothing_to_wait_for, "read(2) FIFO") {
+	int f = open_fifo(O_RDONLY | O_NONBLOCK);
+	check_end(f);
+	check_eq(events(f, POLLIN, 0), 0);
+	set_nonblock(f, 0);
+	check_end(f);
+	w = open_fifo(O_WRONLY);
+	set_nonblock(f, 1);
+	check_errno(read(f, (char[8]){0}, 8), EAGAIN);
+	/* Who writes as well is its own writer. */
+	int own = open_fifo(O_RDWR | O_NONBLOCK);
+	close(w);
+	check_errno(read(f, (char[8]){0}, 8), EAGAIN);
+	check_errno(read(own, (char[8]){0}, 8), EAGAIN);
+	close(own);
+	check_end(f);
+}
+
+static volatile int over;
+static void read_to_the_end(void *unused) {
+	(void)unused;
+	check_read(r, "last words");
+	check_end(r);
+	over = 1;
+}
+static void say_and_stay(void *unused) {
+	(void)unused;
+	int f = open_fifo(O_WRONLY);
+	put(f, NULL, "last words", 0);
+	turn_give(opened);
+	pause();
+}
+
+static void killed_writer(const char *module) {
+	opened = turn_new();
+	pid_t child = spawn(say_and_stay, NULL);
+	r = open_fifo(O_RDONLY);
+	if (module)
+		push(r, module);
+	turn_take(opened);
+	pthread_t t = start(read_to_the_end, NULL);
+	stays_false(over);
+	slay(child);
+	await(over);
+	finish(t);
+}
+CASE(a_killed_writer_ends_a_blocked_read, "read(2) FIFO") { killed_writer(NULL); }
+CASE(a_killed_writer_ends_a_blocked_read_through_a_module, "read(2) FIFO") { killed_writer("bufmod"); }
+
+CASE(a_writer_without_readers, "write(2) EPIPE") {
+	both_sides(0);
+	int other = open_fifo(O_RDONLY);
+	catch_signal(SIGPIPE);
+	close(r);
+	put(w, NULL, "x", 0);
+	close(other);
+	check_errno(write(w, "x", 1), EPIPE);
+	check_eq(caught[SIGPIPE], 1);
+	check_errno(put_text(w, "c", "d", 0, MSG_BAND), EPIPE);
+	check_eq(caught[SIGPIPE], 2);
+	struct iovec v = {"x", 1};
+	check_errno(writev(w, &v, 1), EPIPE);
+	check_eq(caught[SIGPIPE], 3);
+	r = open_fifo(O_RDONLY);
+	put(w, NULL, "y", 0);
+	check_message(r, NULL, "x", 0);
+	check_message(r, NULL, "y", 0);
+}
+
+static void write_too_much(void *unused) {
+	static char much[1 << 20];
+	(void)unused;
+	while (write(w, much, 60000) > 0)
+		;
+	check_eq(errno, EPIPE);
+	over = 1;
+}
+CASE(the_last_reader_ends_a_blocked_write, "write(2) EPIPE") {
+	opened = turn_new();
+	catch_signal(SIGPIPE);
+	pid_t child = spawn(read_and_stay, NULL);
+	turn_take(opened);
+	w = open_fifo(O_WRONLY);
+	pthread_t t = start(write_too_much, NULL);
+	stays_false(over);
+	slay(child);
+	await(over);
+	finish(t);
+}
+
+CASE(poll_tells_that_the_other_side_has_gone, "poll(2) POLLHUP") {
+	const int all = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
+	both_sides(0);
+	int own = open_fifo(O_RDWR);
+	put(w, NULL, "x", 0);
+	close(w);
+	check_eq(events(r, POLLIN, 0), POLLIN);
+	close(own);
+	check_eq(events(r, POLLIN, 0), POLLIN | POLLHUP);
+	check_message(r, NULL, "x", 0);
+	check_eq(events(r, POLLIN, 1000), POLLHUP);
+	w = open_fifo(O_WRONLY);
+	check_eq(events(r, POLLIN, 0), 0);
+	check_eq(events(w, POLLOUT, 0), POLLOUT);
+	close(r);
+	check_eq(events(w, all, 1000), POLLHUP);
+	own = open_fifo(O_RDWR);
+	check_eq(events(w, POLLOUT, 0), POLLOUT);
+}
+
+static void write_and_close_late(void *unused) {
+	(void)unused;
+	int f = open_fifo(O_WRONLY);
+	sleep_ms(50);
+	close(f);
+}
+static void come_and_be_killed(void *unused) {
+	(void)unused;
+	open_fifo(O_WRONLY);
+	sleep_ms(50);
+	kill(getpid(), SIGKILL);
+}
+static void sets_are_woken(void (*writer)(void *)) {
+	struct epoll_event e = {.events = EPOLLIN};
+	int set = must(epoll_create1(0));
+	pid_t child = spawn(writer, NULL);
+	r = open_fifo(O_RDONLY);
+	check_eq(epoll_ctl(set, EPOLL_CTL_ADD, r, &e), 0);
+	check_eq(epoll_wait(set, &e, 1, -1), 1);
+	check_eq(e.events, EPOLLHUP);
+	waitpid(child, NULL, 0);
+	close(r);
+	child = spawn(writer, NULL);
+	r = open_fifo(O_RDONLY);
+	check_eq(events(r, POLLIN, -1), POLLHUP);
+	waitpid(child, NULL, 0);
+}
+CASE(sets_are_woken_by_a_close, "poll(2) POLLHUP") { sets_are_woken(write_and_close_late); }
+CASE(sets_are_woken_by_a_kill, "poll(2) POLLHUP") { sets_are_woken(come_and_be_killed); }
+
+CASE(filters_end_with_their_input, "read(2) FIFO") {
+	if (role()) {
+		char text[8];
+		ssize_t n;
+		while ((n = read(0, text, sizeof text)) > 0)
+			check_eq(write(1, text, n), n);
+		return;
+	}
+	int result[2];
+	must(pipe(result));
+	pid_t child = must(fork());
+	if (child == 0) {
+		must(dup2(open_fifo(O_RDONLY), 0));
+		must(dup2(result[1], 1));
+		become("filters_end_with_their_input", "filter");
+	}
+	close(result[1]);
+	w = open_fifo(O_WRONLY | O_CLOEXEC);
+	check_eq(write(w, "through the filter", 18), 18);
+	close(w);
+	join(child);
+	check_read(result[0], "through the filter");
 }
 
 /* --- mkfifo --- */
@@ -303,4 +507,9 @@ CASES(ENTRY(a_reader_waits_for_a_writer), ENTRY(a_writer_waits_for_a_reader), EN
       ENTRY(reading_and_writing_waits_for_nobody), ENTRY(a_reader_with_o_nonblock_does_not_wait),
       ENTRY(a_writer_with_o_nonblock_and_no_reader), ENTRY(an_unnamed_fifo_has_no_other_side), ENTRY(a_closed_reader_is_none),
       ENTRY(a_killed_reader_is_none), ENTRY(a_child_of_fork_has_it_too), ENTRY(an_exec_keeps_it), ENTRY(a_passed_reader_counts),
+      ENTRY(the_end_comes_with_the_last_writer),
+      ENTRY(without_a_writer_there_is_nothing_to_wait_for), ENTRY(a_killed_writer_ends_a_blocked_read),
+      ENTRY(a_killed_writer_ends_a_blocked_read_through_a_module), ENTRY(a_writer_without_readers),
+      ENTRY(the_last_reader_ends_a_blocked_write), ENTRY(poll_tells_that_the_other_side_has_gone),
+      ENTRY(sets_are_woken_by_a_close), ENTRY(sets_are_woken_by_a_kill), ENTRY(filters_end_with_their_input),
       ENTRY(what_mkfifo_makes_is_the_kernels), ENTRY(a_pipe_on_a_fifo_passes_descriptors))

@@ -1,6 +1,6 @@
 //! The gate of a FIFO with a name: one of the kernel's, which carries no byte. Whoever opens the FIFO opens the gate in the same
-//! mode and keeps it open as long as that open lasts. So open(2) waits for the other side, or says that there is none, as the
-//! kernel does, whoever forks, is killed, or closes.
+//! mode and keeps it open as long as that open lasts. So open(2) waits for the other side, and it is known whether there is one, as
+//! the kernel has it, whoever forks, is killed, or closes.
 
 use core::ffi::CStr;
 use core::fmt::Write;
@@ -48,7 +48,41 @@ pub fn pass(gate: c_int, flags: c_int) -> Result<Option<c_int>, Errno> {
     match reopen(gate, flags) {
         Err(libc::ENOENT) => Ok(None),
         Err(e) => Err(e),
-        Ok(fd) => hidden::hide_needed(fd).map(Some),
+        Ok(fd) => hidden::hide_needed(fd).map(|open| {
+            never_blocks(open);
+            Some(open)
+        }),
+    }
+}
+
+/// What [`left`] wants of an open gate, whatever the program wants of its descriptor.
+pub fn never_blocks(open: c_int) {
+    if let Ok(flags) = sys::fcntl(open, libc::F_GETFL, 0) {
+        let _ = sys::fcntl(open, libc::F_SETFL, (flags | libc::O_NONBLOCK) as usize);
+    }
+}
+
+/// Has an open gate no other side: no writer, if it is open for reading, no reader, if for writing?
+pub fn left(open: c_int, reading: bool) -> bool {
+    if reading {
+        // SAFETY: one writable byte, which never comes.
+        return unsafe { sys::read(open, &mut 0, 1) } == Ok(0);
+    }
+    hangs_up(open)
+}
+
+/// What the kernel tells of that by poll(2): not before the other side has been there.
+pub fn hangs_up(open: c_int) -> bool {
+    let mut fds = [watch(open)];
+    sys::ppoll(&mut fds, Some(0)).is_ok() && fds[0].revents & (libc::POLLHUP | libc::POLLERR) != 0
+}
+
+/// For a sleep that is to end with the other side.
+pub fn watch(open: c_int) -> libc::pollfd {
+    libc::pollfd {
+        fd: open,
+        events: 0,
+        revents: 0,
     }
 }
 

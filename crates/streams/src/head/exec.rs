@@ -12,6 +12,9 @@ use crate::pipe::{Parts, Pipe};
 
 pub const VARIABLE: &str = "HEADWATER_INHERIT";
 
+/// Beside whether it is a FIFO: this open of it has O_NONBLOCK.
+const NONBLOCK: i32 = 2;
+
 /// The environment for a new image, and the descriptors that it inherits besides the program's.
 pub struct Inheritance {
     /// What the pointers point to.
@@ -36,13 +39,17 @@ pub unsafe fn prepare(envp: *const *const c_char, others: &[(&str, &str)]) -> Op
         let Ok([first, second]) = bells(pipe) else {
             continue;
         };
+        let mut kind = pipe.fifo as i32;
+        if opening::nonblocking(h) == Some(true) {
+            kind |= NONBLOCK;
+        }
         // A FIFO has one bell, and perhaps a gate.
         let second = opening::gate(h).or(pipe.gate()).unwrap_or(second);
         let [shadow, memory] = [fd, pipe.memfd].map(identity);
         text.push_str(&format!(
             "{fd}:{}:{}:{}:{first}:{second}:{shadow}:{memory};",
             head.side(),
-            pipe.fifo as u32,
+            kind,
             pipe.memfd
         ));
         for hidden in [pipe.memfd, first, second] {
@@ -133,7 +140,8 @@ pub fn inherit(text: &str) {
         let Some(numbers) = numbers(entry) else {
             continue;
         };
-        let [fd, side, fifo, memfd, first, second] = numbers.0;
+        let [fd, side, kind, memfd, first, second] = numbers.0;
+        let (fifo, nonblocking) = (kind & 1 != 0, kind & NONBLOCK != 0);
         let [shadow, memory] = numbers.1;
         if !handed::is_here(fd, shadow) {
             continue;
@@ -141,22 +149,18 @@ pub fn inherit(text: &str) {
         let pipe = match known.iter().find(|(m, _)| *m == memfd) {
             Some((_, pipe)) => *pipe,
             None => {
-                let bells = if fifo != 0 {
-                    &[first][..]
-                } else {
-                    &[first, second]
-                };
+                let bells = if fifo { &[first][..] } else { &[first, second] };
                 let whole = identity(memfd) == memory
                     && handed::is_ours(memfd, Sort::Memory)
                     && bells.iter().all(|&bell| handed::is_ours(bell, Sort::Bell))
-                    && (fifo != 0 || first != second);
+                    && (fifo || first != second);
                 if !whole {
                     continue;
                 }
                 bells.iter().for_each(|&bell| handed::never_blocks(bell));
                 let parts = Parts {
                     side: side as u32,
-                    fifo: fifo != 0,
+                    fifo,
                     shadow: fd,
                     memfd,
                     bells: [first, second],
@@ -168,7 +172,7 @@ pub fn inherit(text: &str) {
                 pipe
             }
         };
-        if life::adopt(pipe, side as u32 & 1, fd).is_err() || fifo == 0 || first == second {
+        if life::adopt(pipe, side as u32 & 1, fd).is_err() || !fifo || first == second {
             continue;
         }
         match gates.iter().find(|(gate, _)| *gate == second) {
@@ -179,7 +183,7 @@ pub fn inherit(text: &str) {
                 opening::duplicated(*h);
             }
             None if handed::is_ours(second, Sort::Pipe) => {
-                opening::resume(fd, second);
+                opening::resume(fd, second, nonblocking);
                 gates.extend(table::stream(fd).map(|h| (second, h)));
             }
             None => {}

@@ -30,7 +30,7 @@ const CLOSING: u32 = 1 << 31;
 
 thread_local! {
     /// The open that the call in progress came by, and the head it is for.
-    static CURRENT: Cell<(*const Head, usize)> = const { Cell::new((core::ptr::null(), 0)) };
+    static CURRENT: Cell<(*const Head, Option<Handle>)> = const { Cell::new((core::ptr::null(), None)) };
 }
 
 /// What a handle's tag says: {number of the open: 12, O_WRONLY: 1, O_RDONLY: 1}.
@@ -67,8 +67,8 @@ pub fn begin(fd: c_int, flags: c_int) -> Result<(), Errno> {
 }
 
 /// `fd` is a FIFO's, and came from another process or image with `gate`: as an open there had it, or its name alone. Other
-/// descriptors are closed.
-pub fn resume(fd: c_int, gate: c_int) {
+/// descriptors are closed. `nonblocking`: that open had O_NONBLOCK.
+pub fn resume(fd: c_int, gate: c_int, nonblocking: bool) {
     let is_fifo = |st: libc::stat| st.st_mode & libc::S_IFMT == libc::S_IFIFO;
     let flags = sys::fcntl(gate, libc::F_GETFL, 0).unwrap_or(0);
     let known = table::stream(fd).filter(|_| sys::fstat(gate).is_ok_and(is_fifo));
@@ -87,7 +87,9 @@ pub fn resume(fd: c_int, gate: c_int) {
     {
         pipe.take_gate(name);
     }
-    keep(mark(fd, h, flags), gate);
+    gate::never_blocks(gate);
+    let nonblock = if nonblocking { libc::O_NONBLOCK } else { 0 };
+    keep(mark(fd, h, flags & libc::O_ACCMODE | nonblock), gate);
 }
 
 /// The gate as the open behind this handle has it.
@@ -98,6 +100,32 @@ pub fn gate(h: Handle) -> Option<c_int> {
 
 fn pipe(h: Handle) -> Option<&'static Pipe> {
     super::get(h)?.pipe()
+}
+
+/// Of a FIFO with a name: would this open find nobody at the other side? Reading is at its end then, and writing EPIPE.
+pub fn is_left(h: Handle) -> bool {
+    let reading = may_read(h);
+    reading != may_write(h) && gate(h).is_some_and(|open| gate::left(open, reading))
+}
+
+/// As [`is_left`], in poll(2)'s words: POLLHUP.
+pub fn hangs_up(h: Handle) -> bool {
+    is_own(h) && may_read(h) != may_write(h) && gate(h).is_some_and(gate::hangs_up)
+}
+
+/// Does [`is_left`] hold of the open that the call in progress on `head` came by?
+pub fn is_over(head: &Head) -> bool {
+    current(head).is_some_and(is_left)
+}
+
+/// What a sleep of that call has to watch, so as to end when it does: -1, nothing.
+pub fn watched(head: &Head) -> libc::pollfd {
+    gate::watch(current(head).and_then(gate).unwrap_or(-1))
+}
+
+fn current(head: &Head) -> Option<Handle> {
+    let (at, h) = CURRENT.get();
+    h.filter(|_| core::ptr::eq(at, head))
 }
 
 /// Without a number of its own an open does not keep its gate.
@@ -143,8 +171,16 @@ pub fn closed(h: Handle) {
     let fewer = |n: u32| if n < 2 * ONE { CLOSING } else { n - ONE };
     let before = OPENINGS[n].fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| Some(fewer(n)));
     if before.is_ok_and(|n| n < 2 * ONE) {
-        hidden::close(GATES[n].swap(0, Ordering::AcqRel) - 1);
+        let open = GATES[n].swap(0, Ordering::AcqRel) - 1;
+        hidden::close(open);
         OPENINGS[n].store(0, Ordering::Release);
+        if open >= 0
+            && let Some(head) = super::get(h)
+        {
+            // Who waits for the other side by poll(2) looks again.
+            head.notify();
+            head.ring_own();
+        }
     }
 }
 
@@ -171,7 +207,7 @@ pub fn set_nonblocking(h: Handle, on: bool) -> bool {
 /// Runs a call on `head` as one by this descriptor.
 pub fn by<T>(h: Handle, head: &Head, call: impl FnOnce() -> T) -> T {
     // A handler's calls come in between.
-    let outer = CURRENT.replace((head, number(h)));
+    let outer = CURRENT.replace((head, Some(h)));
     let result = call();
     CURRENT.set(outer);
     result
@@ -179,9 +215,6 @@ pub fn by<T>(h: Handle, head: &Head, call: impl FnOnce() -> T) -> T {
 
 /// Must the call in progress on `head` not wait? A call left by a longjmp may leave its mark, for this head only.
 pub fn is_nonblocking(head: &Head) -> bool {
-    let (at, n) = CURRENT.get();
-    if n != 0 && core::ptr::eq(at, head) {
-        return OPENINGS[n].load(Ordering::Acquire) & NONBLOCK != 0;
-    }
-    head.words().is_nonblocking()
+    let own = current(head).and_then(nonblocking);
+    own.unwrap_or_else(|| head.words().is_nonblocking())
 }

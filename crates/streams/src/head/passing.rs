@@ -38,7 +38,7 @@ const MAGIC: u64 = 0x4857_5053;
 mod cargo {
     /// A descriptor that is no stream's.
     pub const PLAIN: u64 = 1;
-    /// An end of a pipe: {side | fifo << 1 | CONNECTION}; shadow, memfd, bells, of a FIFO with a name the gate for the second.
+    /// An end of a pipe: {side | fifo << 1 | CONNECTION | NONBLOCK}; shadow, memfd, bells, of a FIFO with a name the gate for the second.
     pub const END: u64 = 2;
     /// A driver's stream, which is one process's own: {its owner, the handle's parts}.
     pub const LOCAL: u64 = 3;
@@ -48,6 +48,8 @@ mod cargo {
     pub const WITHDRAWN: u64 = 5;
     /// Somebody waits in open(2) until this end is received.
     pub const CONNECTION: u64 = 4;
+    /// An open of a FIFO that has O_NONBLOCK.
+    pub const NONBLOCK: u64 = 8;
 }
 
 const SEALS: c_int =
@@ -104,9 +106,12 @@ pub fn send_end(
     let mark = if connection { cargo::CONNECTION } else { 0 };
     let which = side as u64 | (pipe.fifo as u64) << 1 | mark;
     let [first, second] = pipe.both_bells()?;
-    let gate = table::stream(shadow)
-        .and_then(opening::gate)
-        .or(pipe.gate());
+    let passed = table::stream(shadow);
+    let gate = passed.and_then(opening::gate).or(pipe.gate());
+    let which = match passed.and_then(opening::nonblocking) {
+        Some(true) => which | cargo::NONBLOCK,
+        _ => which,
+    };
     let fds = [shadow, pipe.memfd, first, gate.unwrap_or(second)];
     send(head, [cargo::END, which, 0], &fds)
 }
@@ -264,7 +269,7 @@ pub fn take_end(
         let head =
             pipe.and_then(|pipe| life::adopt(pipe, if pipe.fifo { 0 } else { side }, shadow));
         if fifo {
-            opening::resume(shadow, second);
+            opening::resume(shadow, second, parts.body[2] & cargo::NONBLOCK != 0);
         }
         head
     })();

@@ -8,7 +8,7 @@ use headwater_host::table::{Descriptor, Handle};
 
 use super::inlet::{Front, Inlet, is_readable};
 use super::wait::{WITHOUT_BELL, Want};
-use super::{Head, local};
+use super::{Head, local, opening};
 use crate::pipe::section;
 use crate::pipe::words::state;
 
@@ -142,7 +142,11 @@ impl Descriptor for Streams {
         let Some(head) = super::get(h) else {
             return NVAL;
         };
-        head.events(want) & (want | ERR | HUP | NVAL)
+        let mut events = head.events(want);
+        if opening::hangs_up(h) {
+            events = events & !WRITING | HUP;
+        }
+        events & (want | ERR | HUP | NVAL)
     }
 
     fn arm(&self, h: Handle, want: u32) {

@@ -100,10 +100,11 @@ impl Head {
         deadline: Option<u64>,
         mut f: impl FnMut(&mut dyn Inlet) -> Result<Option<T>, Trouble>,
     ) -> Result<T, Errno> {
+        let mut left = false;
         loop {
             self.check_readable()?;
             // Before looking: what was sent before the end is there then.
-            let over = self.has_hung_up();
+            let over = self.has_hung_up() || left;
             let seen = self.seen();
             let found = if self.is_queued() {
                 local::with_inlet(self, &mut f)
@@ -124,6 +125,10 @@ impl Head {
             }
             if over {
                 return Ok(T::default());
+            }
+            left = opening::is_over(self);
+            if left {
+                continue;
             }
             if deadline.is_none() && opening::is_nonblocking(self) {
                 return Err(libc::EAGAIN);

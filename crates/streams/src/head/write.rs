@@ -223,7 +223,7 @@ impl Head {
         if s & state::WRITE_ERROR != 0 {
             return Err(self.take_error(false));
         }
-        if hung_up {
+        if hung_up || opening::is_over(self) {
             return Err(libc::EPIPE);
         }
         Ok(())
