@@ -246,33 +246,29 @@ pub fn take_end(
     cloexec: bool,
 ) -> Result<(&'static Head, c_int), Errno> {
     let shadow = parts.take_visible(0, cloexec)?;
-    let adopted = (|| {
-        let [memfd, first, second] = [1, 2, 3].map(|i| parts.take(i));
-        let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
-        if !fifo && life::find_pipe(inode).is_some() {
-            let _ = sys::close(second);
+    let [memfd, first, second] = [1, 2, 3].map(|i| parts.take(i));
+    let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
+    if !fifo && life::find_pipe(inode).is_some() {
+        let _ = sys::close(second);
+    }
+    let pipe = match life::find_pipe(inode) {
+        Some(known) => {
+            let _ = sys::close(memfd);
+            let _ = sys::close(first);
+            Ok(known)
         }
-        let pipe = match life::find_pipe(inode) {
-            Some(known) => {
-                let _ = sys::close(memfd);
-                let _ = sys::close(first);
-                Ok(known)
-            }
-            None => Pipe::open(&Parts {
-                side,
-                fifo,
-                shadow,
-                memfd,
-                bells: [first, second],
-            }),
-        };
-        let head =
-            pipe.and_then(|pipe| life::adopt(pipe, if pipe.fifo { 0 } else { side }, shadow));
-        if fifo {
-            opening::resume(shadow, second, parts.body[2] & cargo::NONBLOCK != 0);
-        }
-        head
-    })();
+        None => Pipe::open(&Parts {
+            side,
+            fifo,
+            shadow,
+            memfd,
+            bells: [first, second],
+        }),
+    };
+    let adopted = pipe.and_then(|pipe| life::adopt(pipe, if pipe.fifo { 0 } else { side }, shadow));
+    if fifo {
+        opening::resume(shadow, second, parts.body[2] & cargo::NONBLOCK != 0);
+    }
     match adopted {
         Ok(head) => Ok((head, shadow)),
         Err(e) => {
