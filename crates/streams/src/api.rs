@@ -252,6 +252,7 @@ impl Stream {
 
     fn alive(&self) -> Result<&'static Head, Error> {
         let head = self.head()?;
+        head.attend()?;
         if head.has_hung_up() {
             return Err(Error::HungUp);
         }

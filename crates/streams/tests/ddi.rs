@@ -2,13 +2,16 @@
 
 #![cfg(not(loom))]
 
+use std::os::fd::AsRawFd;
 use std::sync::Once;
+use std::thread;
+use std::time::Duration;
 
 use headwater_streams::ddi::owned::Message;
-use headwater_streams::ddi::{M_DATA, M_PROTO, M_SETOPTS, SO_WROFF, queue_t, stroptions};
+use headwater_streams::ddi::{M_DATA, M_HANGUP, M_PROTO, M_SETOPTS, SO_WROFF, queue_t, stroptions};
 use headwater_streams::exec::timer::{bufcall, unbufcall};
 use headwater_streams::exec::{Info, Module, OpenFlag, Queue, registry};
-use headwater_streams::{Choice, Priority, Stream};
+use headwater_streams::{Choice, Error, Priority, Stream, poll};
 
 const ORDINARY: Priority = Priority::Band(0);
 /// Room that `Roomy` asks for, an odd number.
@@ -21,6 +24,7 @@ fn register() {
         drop(Stream::pipe().unwrap());
         registry::register_module::<Roomy>().unwrap();
         registry::register_module::<Patient>().unwrap();
+        registry::register_module::<Ender>().unwrap();
     });
 }
 
@@ -132,4 +136,113 @@ fn a_buffer_call_comes_unless_it_is_taken_back() {
         stream.get_message(Choice::Any).is_err(),
         "one call, one answer"
     );
+}
+
+/// Ends the stream at the other end of the pipe: a message of data by M_ERROR, a primitive by M_HANGUP.
+struct Ender;
+
+impl Module for Ender {
+    const INFO: Info = Info::new(903, c"ender");
+
+    fn open(_: Queue, _: &mut libc::dev_t, _: i32, _: OpenFlag) -> Result<Self, i32> {
+        Ok(Ender)
+    }
+    fn wput(&self, q: Queue, m: Message) {
+        match m.kind() {
+            M_DATA => q.putnext(Message::error(libc::EILSEQ as u8, libc::EXDEV as u8)),
+            M_PROTO => q.putnext(Message::new(M_HANGUP, 0)),
+            _ => q.putnext(m),
+        }
+    }
+}
+
+/// A pipe, with `Ender` at the first end.
+fn endable() -> (Stream, Stream) {
+    register();
+    let (here, there) = Stream::pipe().unwrap();
+    here.push("ender").unwrap();
+    (here, there)
+}
+
+fn fail(stream: &Stream) {
+    stream.put_message(None, Some(b"fail"), ORDINARY).unwrap();
+}
+
+fn hang_up(stream: &Stream) {
+    stream.put_message(Some(b"end"), None, ORDINARY).unwrap();
+}
+
+/// What poll says of an end, in a moment or when it comes.
+fn events(stream: &Stream, within: Option<Duration>) -> i16 {
+    let mut set = [libc::pollfd {
+        fd: stream.as_raw_fd(),
+        events: libc::POLLIN | libc::POLLOUT,
+        revents: 0,
+    }];
+    poll(&mut set, within).unwrap();
+    set[0].revents
+}
+
+#[test]
+fn an_error_from_the_other_end_is_there_with_the_next_call_of_any_kind() {
+    let (here, there) = endable();
+    fail(&here);
+    let sent = there.put_message(None, Some(b"x"), ORDINARY);
+    assert_eq!(sent, Err(Error::Failed(libc::EXDEV)));
+    let (here, there) = endable();
+    fail(&here);
+    assert_ne!(events(&there, Some(Duration::ZERO)) & libc::POLLERR, 0);
+    let (here, there) = endable();
+    fail(&here);
+    let got = there.get_message(Choice::Any);
+    assert_eq!(got, Err(Error::Failed(libc::EILSEQ)));
+}
+
+#[test]
+fn a_hangup_from_the_other_end_is_there_with_the_next_call_of_any_kind() {
+    let (here, there) = endable();
+    hang_up(&here);
+    let sent = there.put_message(None, Some(b"x"), ORDINARY);
+    assert_eq!(sent, Err(Error::HungUp));
+    let (here, there) = endable();
+    hang_up(&here);
+    assert_eq!(events(&there, Some(Duration::ZERO)), libc::POLLHUP);
+    let (here, there) = endable();
+    hang_up(&here);
+    assert_eq!(there.push("nullmod"), Err(Error::HungUp));
+    let (here, there) = endable();
+    hang_up(&here);
+    assert_eq!(there.get_message(Choice::Any), Err(Error::HungUp));
+}
+
+#[test]
+fn who_sleeps_is_woken_by_what_is_for_the_head() {
+    let (here, there) = endable();
+    let there = &there;
+    thread::scope(|s| {
+        let polls = s.spawn(move || {
+            let mut set = [libc::pollfd {
+                fd: there.as_raw_fd(),
+                events: libc::POLLPRI,
+                revents: 0,
+            }];
+            poll(&mut set, None).unwrap();
+            set[0].revents
+        });
+        let reads = s.spawn(move || there.get_message(Choice::Any));
+        let writes = s.spawn(move || {
+            let much = [1; 4096];
+            loop {
+                if let Err(e) = there.put_message(None, Some(&much), ORDINARY) {
+                    return e;
+                }
+            }
+        });
+        // Until they sleep, as likely as not; either way they end.
+        thread::sleep(Duration::from_millis(50));
+        hang_up(&here);
+        assert_eq!(reads.join().unwrap(), Err(Error::HungUp));
+        assert_eq!(writes.join().unwrap(), Error::HungUp);
+        assert_eq!(polls.join().unwrap(), libc::POLLHUP);
+    });
 }

@@ -134,6 +134,7 @@ pub unsafe fn ioctl(
         return Err(libc::ENOTTY);
     }
     head.check_not_linked()?;
+    head.attend()?;
     match request {
         I_NREAD => nread(head, out(arg)?),
         FIONREAD => fionread(head, out(arg)?),

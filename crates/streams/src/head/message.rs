@@ -236,7 +236,19 @@ impl Head {
         let sent = sent?;
         drop(section);
         self.ring_peer_for_data();
+        if sent && !inlet::is_readable(meta.kind) {
+            self.call_peer();
+        }
         Ok(sent)
+    }
+
+    /// The other end's head is to act on a frame, whatever its next call is, and whoever sleeps there.
+    #[cold]
+    fn call_peer(&self) {
+        if let Some(peer) = self.peer_words() {
+            peer.set(state::FOR_HEAD);
+            self.ring_peer();
+        }
     }
 
     /// After the death of a writer inside its section. It may have counted a message in a band that it never published, so the

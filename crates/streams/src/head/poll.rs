@@ -45,6 +45,7 @@ fn want_of(events: u32) -> Want {
 impl Head {
     /// All events that hold, whatever was asked for; only those of `want` cost anything.
     pub fn events(&self, want: u32) -> u32 {
+        let _ = self.attend();
         let hung_up = self.has_hung_up();
         let s = self.words().state();
         if s & state::LINKED != 0 {

@@ -174,9 +174,31 @@ impl Head {
         Ok(())
     }
 
+    /// Begins a call: acts on what a module at the other end of a pipe sent for the head itself.
+    #[inline]
+    pub fn attend(&self) -> Result<(), Errno> {
+        match self.words().has(state::FOR_HEAD) {
+            true => self.attend_slowly(),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn attend_slowly(&self) -> Result<(), Errno> {
+        self.words().clear(state::FOR_HEAD);
+        if !self.is_queued() {
+            local::begin(self)?;
+        }
+        if let Some(own) = super::get(self.handle()) {
+            local::serve(own);
+        }
+        Ok(())
+    }
+
     /// The error that a read finds, if any.
     pub fn check_readable(&self) -> Result<(), Errno> {
         self.check_not_linked()?;
+        self.attend()?;
         if self.words().has(state::NO_READ) {
             return Err(libc::EBADF);
         }

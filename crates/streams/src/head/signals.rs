@@ -121,6 +121,10 @@ pub fn scan(head: &Head) {
     if head.has_hung_up_now() {
         hung_up(head);
     }
+    if head.words().has(state::FOR_HEAD) {
+        let _ = head.attend();
+        head.told.position.store(head.incoming().tail(), Relaxed);
+    }
     if head.is_queued() {
         return;
     }

@@ -165,9 +165,13 @@ impl Head {
     /// Is something to be said to a writer or reader who waits?
     #[inline]
     pub fn is_upset(&self) -> bool {
-        self.words()
-            .has(state::HANGUP | state::READ_ERROR | state::WRITE_ERROR | state::LINKED)
-            || self.has_hung_up()
+        self.words().has(
+            state::HANGUP
+                | state::READ_ERROR
+                | state::WRITE_ERROR
+                | state::LINKED
+                | state::FOR_HEAD,
+        ) || self.has_hung_up()
     }
 
     /// May `n` bytes of ordinary data go into the ring? A hint.
@@ -212,6 +216,7 @@ impl Head {
     /// The error that a write finds, if any.
     pub fn check_writable(&self) -> Result<(), Errno> {
         let words = self.words();
+        self.attend()?;
         let hung_up = self.has_hung_up();
         let s = words.state();
         if s & state::NO_WRITE != 0 {

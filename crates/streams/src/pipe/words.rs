@@ -27,6 +27,8 @@ pub mod state {
     /// M_ERROR for reading, for writing: the errno is in `read_error`, `write_error`.
     pub const READ_ERROR: u32 = 2;
     pub const WRITE_ERROR: u32 = 4;
+    /// What waits in the ring is for the head itself: M_ERROR, M_HANGUP and the like of a module at the other end.
+    pub const FOR_HEAD: u32 = 8;
     /// Write options, packet sizes or marks differ from a fresh pipe's.
     pub const UNUSUAL_WRITE: u32 = 0x10;
     /// Read options differ from RNORM with RPROTNORM.
@@ -51,8 +53,9 @@ pub mod state {
     /// Of the same: one of several processes that hold the end has closed it in peace.
     pub const LEFT: u32 = 0x8000;
 
-    pub const STOPS_READ: u32 = READ_ERROR | UNUSUAL_READ | LINKED | NO_READ;
-    pub const STOPS_WRITE: u32 = HANGUP | WRITE_ERROR | UNUSUAL_WRITE | LINKED | NO_WRITE;
+    pub const STOPS_READ: u32 = READ_ERROR | UNUSUAL_READ | LINKED | NO_READ | FOR_HEAD;
+    pub const STOPS_WRITE: u32 =
+        HANGUP | WRITE_ERROR | UNUSUAL_WRITE | LINKED | NO_WRITE | FOR_HEAD;
 }
 
 /// One stream head. Read with nearly every call, written rarely.
