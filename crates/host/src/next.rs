@@ -86,6 +86,7 @@ pub mod seldom {
     use core::ffi::{c_char, c_int, c_void};
 
     next_fns! {
+        fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
         fn vasprintf(text: *mut *mut c_char, format: *const c_char, args: *mut c_void) -> c_int;
         fn setvbuf(file: *mut c_void, buf: *mut c_char, mode: c_int, size: usize) -> c_int;
         fn getnameinfo(addr: *const libc::sockaddr, len: libc::socklen_t, host: *mut c_char, host_size: libc::socklen_t, serv: *mut c_char, serv_size: libc::socklen_t, flags: c_int) -> c_int;

@@ -119,6 +119,16 @@ CASE(a_handler_with_sa_restart_does_not, "open(2) SA_RESTART") {
 	finish(t);
 }
 
+CASE(a_cancelled_thread_leaves_the_wait, "pthreads(7) open(2)") {
+	void *ended;
+	pthread_t t = start(open_to_read, NULL);
+	stays_false(is_open);
+	check_eq(pthread_cancel(t), 0);
+	check_eq(pthread_join(t, &ended), 0);
+	check(ended == PTHREAD_CANCELED);
+	check_eq(has_reader(), 0);
+}
+
 /* --- not waiting --- */
 
 CASE(reading_and_writing_waits_for_nobody, "open(2) FIFO") {
@@ -503,7 +513,7 @@ CASE(a_pipe_on_a_fifo_passes_descriptors, "fattach(3C), streamio(7I) I_SENDFD") 
 
 CASES(ENTRY(a_reader_waits_for_a_writer), ENTRY(a_writer_waits_for_a_reader), ENTRY(a_reader_waits_for_another_process),
       ENTRY(a_writer_waits_for_another_process), ENTRY(a_program_is_waited_for), ENTRY(a_writer_that_has_gone_was_there),
-      ENTRY(one_writer_lets_all_readers_in), ENTRY(a_signal_ends_the_wait), ENTRY(a_handler_with_sa_restart_does_not),
+      ENTRY(one_writer_lets_all_readers_in), ENTRY(a_signal_ends_the_wait), ENTRY(a_handler_with_sa_restart_does_not), ENTRY(a_cancelled_thread_leaves_the_wait),
       ENTRY(reading_and_writing_waits_for_nobody), ENTRY(a_reader_with_o_nonblock_does_not_wait),
       ENTRY(a_writer_with_o_nonblock_and_no_reader), ENTRY(an_unnamed_fifo_has_no_other_side), ENTRY(a_closed_reader_is_none),
       ENTRY(a_killed_reader_is_none), ENTRY(a_child_of_fork_has_it_too), ENTRY(an_exec_keeps_it), ENTRY(a_passed_reader_counts),

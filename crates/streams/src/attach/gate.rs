@@ -6,6 +6,7 @@ use core::ffi::CStr;
 use core::fmt::Write;
 use std::ffi::CString;
 
+use headwater_host::next::{self, seldom};
 use headwater_host::sys::Errno;
 use headwater_host::{hidden, sys};
 use libc::c_int;
@@ -42,11 +43,19 @@ fn make_node(path: &CStr) -> Result<(), Errno> {
 }
 
 /// Passes the gate as one who opens with `flags`: a hidden descriptor. Waits as open(2) of a FIFO does, and fails as that does:
-/// EINTR, ENXIO. `None` where there is no /proc to reach it by.
+/// EINTR, ENXIO. `None` where it can't be reached: without /proc, or as another user than made it.
 pub fn pass(gate: c_int, flags: c_int) -> Result<Option<c_int>, Errno> {
     let flags = flags & (libc::O_ACCMODE | libc::O_NONBLOCK);
-    match reopen(gate, flags) {
-        Err(libc::ENOENT) => Ok(None),
+    // The C library's own, a cancellation point: nothing is owned here.
+    let opened = with_path(gate, |path| {
+        // SAFETY: a C string.
+        match unsafe { seldom::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0) } {
+            -1 => Err(next::errno()),
+            fd => Ok(fd),
+        }
+    });
+    match opened {
+        Err(libc::ENOENT | libc::EACCES) => Ok(None),
         Err(e) => Err(e),
         Ok(fd) => hidden::hide_needed(fd).map(|open| {
             never_blocks(open);
@@ -88,16 +97,19 @@ pub fn watch(open: c_int) -> libc::pollfd {
 
 /// A name for the gate that is open as `fd`.
 pub fn name(fd: c_int) -> Result<c_int, Errno> {
-    reopen(fd, libc::O_PATH).and_then(hidden::hide_needed)
+    let named = with_path(fd, |path| {
+        sys::open(path, libc::O_PATH | libc::O_CLOEXEC, 0)
+    });
+    named.and_then(hidden::hide_needed)
 }
 
-fn reopen(fd: c_int, flags: c_int) -> Result<c_int, Errno> {
+/// Opens again what is open as `fd`.
+fn with_path(fd: c_int, open: impl FnOnce(&CStr) -> Result<c_int, Errno>) -> Result<c_int, Errno> {
     let mut path = [0; 32];
     let mut text = sys::Cursor {
         buf: &mut path[..31],
         len: 0,
     };
     let _ = write!(text, "/proc/self/fd/{fd}");
-    let path = CStr::from_bytes_until_nul(&path).map_err(|_| libc::EINVAL)?;
-    sys::open(path, flags | libc::O_CLOEXEC, 0)
+    open(CStr::from_bytes_until_nul(&path).map_err(|_| libc::EINVAL)?)
 }
