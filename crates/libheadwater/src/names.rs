@@ -5,7 +5,6 @@ use core::ffi::CStr;
 use headwater_host::env;
 use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_streams::exec::registry;
-use headwater_streams::head::control::is_bad;
 use headwater_streams::{attach, drivers};
 use headwater_transport::device;
 use libc::c_int;
@@ -29,14 +28,6 @@ fn begins(path: &CStr, flags: c_int) -> bool {
         }
     };
     stream && start::streams()
-}
-
-/// Could this be a name of ours, below /dev?
-///
-/// # Safety
-/// Null, or a C string.
-pub unsafe fn is_below_dev(path: *const libc::c_char) -> bool {
-    !is_bad(path) && CStr::from_ptr(path).to_bytes().starts_with(b"/dev/")
 }
 
 /// What stat(2) says of a name below /dev that no file has.

@@ -60,25 +60,12 @@ pub unsafe extern "C-unwind" fn statx(
     mask: c_uint,
     to: *mut libc::statx,
 ) -> c_int {
-    let told = real::statx(dir, path, flags, mask, to);
-    if told == 0 {
-        return told;
-    }
-    given(path, to, |name| {
-        let mut st: libc::statx = core::mem::zeroed();
-        st.stx_mask = libc::STATX_BASIC_STATS;
-        st.stx_blksize = BLOCK as u32;
-        st.stx_nlink = 1;
-        st.stx_mode = (name.kind | MODE) as u16;
-        st.stx_ino = name.inode;
-        st.stx_rdev_major = libc::major(name.number);
-        st.stx_rdev_minor = libc::minor(name.number);
-        st
-    })
+    tell_more(real::statx(dir, path, flags, mask, to), path, to)
 }
 
+/// What access(2) says, which the system has told.
 #[inline(always)]
-unsafe fn may(told: c_int, path: *const c_char, mode: c_int) -> c_int {
+pub unsafe fn may(told: c_int, path: *const c_char, mode: c_int) -> c_int {
     if told == 0 {
         return told;
     }
@@ -92,8 +79,9 @@ unsafe fn may(told: c_int, path: *const c_char, mode: c_int) -> c_int {
     }
 }
 
+/// As [`may`], of stat(2).
 #[inline(always)]
-unsafe fn tell(told: c_int, path: *const c_char, to: *mut libc::stat) -> c_int {
+pub unsafe fn tell(told: c_int, path: *const c_char, to: *mut libc::stat) -> c_int {
     if told == 0 {
         return told;
     }
@@ -104,6 +92,25 @@ unsafe fn tell(told: c_int, path: *const c_char, to: *mut libc::stat) -> c_int {
         st.st_mode = name.kind | MODE;
         st.st_ino = name.inode;
         st.st_rdev = name.number;
+        st
+    })
+}
+
+/// As [`may`], of statx(2).
+#[inline(always)]
+pub unsafe fn tell_more(told: c_int, path: *const c_char, to: *mut libc::statx) -> c_int {
+    if told == 0 {
+        return told;
+    }
+    given(path, to, |name| {
+        let mut st: libc::statx = core::mem::zeroed();
+        st.stx_mask = libc::STATX_BASIC_STATS;
+        st.stx_blksize = BLOCK as u32;
+        st.stx_nlink = 1;
+        st.stx_mode = (name.kind | MODE) as u16;
+        st.stx_ino = name.inode;
+        st.stx_rdev_major = libc::major(name.number);
+        st.stx_rdev_minor = libc::minor(name.number);
         st
     })
 }

@@ -17,8 +17,8 @@ use headwater_sockets::life;
 use libc::*;
 
 use crate::{
-    confine, data, files, makers, names, presence, process as ending, real, sockets, start,
-    streams, uring, wait,
+    confine, data, files, makers, presence, process as ending, real, sockets, start, streams,
+    uring, wait,
 };
 
 /// The arguments of a call, of which each takes as many as it has.
@@ -270,7 +270,7 @@ fn is_copy(command: c_int) -> bool {
     matches!(command, F_DUPFD | F_DUPFD_CLOEXEC)
 }
 
-/// Questions about a name that may be ours.
+/// Questions about a name, which may be one of ours if the system has no such file.
 unsafe fn asks(number: c_long, a: &Arguments) -> Option<c_long> {
     let path = match number {
         #[cfg(target_arch = "x86_64")]
@@ -278,20 +278,15 @@ unsafe fn asks(number: c_long, a: &Arguments) -> Option<c_long> {
         SYS_faccessat | SYS_faccessat2 | SYS_newfstatat | SYS_statx => 1,
         _ => return None,
     };
-    if !names::is_below_dev(a.at(path)) {
-        return None;
-    }
+    let [b, c, d, e, f, g] = a.0;
+    let told = real::syscall(number, b, c, d, e, f, g) as c_int;
+    let (path, next) = (a.at(path), path + 1);
     let r = match number {
         #[cfg(target_arch = "x86_64")]
-        SYS_access => presence::access(a.at(0), a.int(1)),
-        #[cfg(target_arch = "x86_64")]
-        SYS_stat => presence::stat(a.at(0), a.at(1)),
-        #[cfg(target_arch = "x86_64")]
-        SYS_lstat => presence::lstat(a.at(0), a.at(1)),
-        SYS_faccessat => presence::faccessat(a.int(0), a.at(1), a.int(2), 0),
-        SYS_faccessat2 => presence::faccessat(a.int(0), a.at(1), a.int(2), a.int(3)),
-        SYS_newfstatat => presence::fstatat(a.int(0), a.at(1), a.at(2), a.int(3)),
-        _ => presence::statx(a.int(0), a.at(1), a.int(2), a.0[3] as c_uint, a.at(4)),
+        SYS_access => presence::may(told, path, a.int(next)),
+        SYS_faccessat | SYS_faccessat2 => presence::may(told, path, a.int(next)),
+        SYS_statx => presence::tell_more(told, path, a.at(4)),
+        _ => presence::tell(told, path, a.at(next)),
     };
     Some(r as c_long)
 }
