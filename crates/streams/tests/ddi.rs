@@ -4,13 +4,19 @@
 
 use std::os::fd::AsRawFd;
 use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use headwater_host::table;
 use headwater_streams::ddi::owned::Message;
-use headwater_streams::ddi::{M_DATA, M_HANGUP, M_PROTO, M_SETOPTS, SO_WROFF, queue_t, stroptions};
+use headwater_streams::ddi::{
+    M_DATA, M_HANGUP, M_PCPROTO, M_PROTO, M_SETOPTS, M_SIG, SO_WROFF, queue_t, stroptions,
+};
 use headwater_streams::exec::timer::{bufcall, unbufcall};
 use headwater_streams::exec::{Info, Module, OpenFlag, Queue, registry};
+use headwater_streams::head;
+use headwater_streams::head::control::ioctl;
 use headwater_streams::{Choice, Error, Priority, Stream, poll};
 
 const ORDINARY: Priority = Priority::Band(0);
@@ -138,7 +144,8 @@ fn a_buffer_call_comes_unless_it_is_taken_back() {
     );
 }
 
-/// Ends the stream at the other end of the pipe: a message of data by M_ERROR, a primitive by M_HANGUP.
+/// Ends the stream at the other end of the pipe: a message of data by M_ERROR, a primitive by M_HANGUP. One of high priority
+/// is a signal there.
 struct Ender;
 
 impl Module for Ender {
@@ -151,6 +158,7 @@ impl Module for Ender {
         match m.kind() {
             M_DATA => q.putnext(Message::error(libc::EILSEQ as u8, libc::EXDEV as u8)),
             M_PROTO => q.putnext(Message::new(M_HANGUP, 0)),
+            M_PCPROTO => q.putnext(Message::from_bytes(M_SIG, &[libc::SIGPOLL as u8])),
             _ => q.putnext(m),
         }
     }
@@ -245,4 +253,32 @@ fn who_sleeps_is_woken_by_what_is_for_the_head() {
         assert_eq!(writes.join().unwrap(), Error::HungUp);
         assert_eq!(polls.join().unwrap(), libc::POLLHUP);
     });
+}
+
+static SIGNALS: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn note(_: i32) {
+    SIGNALS.fetch_add(1, Ordering::SeqCst);
+}
+
+#[test]
+fn a_signal_from_the_other_end_comes_to_those_who_asked_for_it() {
+    const I_SETSIG: u32 = (b'S' as u32) << 8 | 9;
+    const S_MSG: usize = 8;
+    let (here, there) = endable();
+    let h = table::stream(there.as_raw_fd()).unwrap();
+    // SAFETY: the handler counts; the request takes a number.
+    unsafe {
+        let handler = note as extern "C" fn(i32) as usize;
+        libc::signal(libc::SIGPOLL, handler);
+        ioctl(head::get(h).unwrap(), there.as_raw_fd(), I_SETSIG, S_MSG).unwrap();
+    }
+    here.put_message(Some(b"ring"), None, Priority::High)
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while SIGNALS.load(Ordering::SeqCst) == 0 {
+        assert!(Instant::now() < until, "nobody was told");
+        thread::yield_now();
+    }
+    assert_eq!(events(&there, Some(Duration::ZERO)), libc::POLLOUT);
 }
