@@ -20,6 +20,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "never: {what}");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
+    eprintln!("{what}: after {} ms", begun.elapsed().as_millis());
 }
 
 #[test]
