@@ -54,6 +54,31 @@ CASE(normal_bytewise, "read(2) RNORM") {
         check_read_of(fd[1], 1, ((char[2]){*c}));
     check_drained(fd[1]);
 }
+CASE(normal_joins_behind_a_rest, "read(2) RNORM, getmsg(2) MOREDATA") {
+    int fd[2], flags = 0;
+    char some[9];
+    struct strbuf data = {.maxlen = 3, .buf = some};
+    pipe_flags(fd, 0);
+    putpmsg(fd[0], NULL, &(struct strbuf){.len = 5, .buf = "first"}, 2, MSG_BAND);
+    write_text(fd[0], "second");
+    check_eq(getmsg(fd[1], NULL, &data, &flags), MOREDATA);
+    check_read(fd[1], "stsecond");
+    check_drained(fd[1]);
+}
+CASE(normal_stops_behind_a_rest, "read(2) RNORM, getmsg(2) MOREDATA") {
+    int fd[2], flags = 0;
+    char some[9];
+    struct strbuf data = {.maxlen = 3, .buf = some}, control = {.len = 2, .buf = "cc"};
+    pipe_flags(fd, 0);
+    write_text(fd[0], "first");
+    check_eq(putmsg(fd[0], &control, &(struct strbuf){.len = 6, .buf = "second"}, 0), 0);
+    check_read_of(fd[1], 3, "fir");
+    check_read(fd[1], "st");
+    check_errno(read(fd[1], some, 9), EBADMSG);
+    data.maxlen = 9;
+    control = (struct strbuf){.maxlen = 1, .buf = (char[9]){0}};
+    check_eq(getmsg(fd[1], &control, &data, &flags), MORECTL);
+}
 CASE(normal_short_amount, "read(2) RNORM") {
     int fd = in_mode(RNORM);
     write_text(fd, "three");
@@ -445,7 +470,8 @@ CASE(positioned, "pread(2) ESPIPE") {
     check_errno(pwrite(fd[1], &c, 1, 0), ESPIPE);
 }
 
-CASES(ENTRY(normal_joins), ENTRY(normal_joins_pipe), ENTRY(normal_bytewise), ENTRY(normal_short_amount),
+CASES(ENTRY(normal_joins), ENTRY(normal_joins_pipe), ENTRY(normal_bytewise),
+      ENTRY(normal_joins_behind_a_rest), ENTRY(normal_stops_behind_a_rest), ENTRY(normal_short_amount),
       ENTRY(normal_empty_message), ENTRY(normal_stops_at_empty_message), ENTRY(normal_stops_at_empty_message_pipe),
       ENTRY(nondiscard), ENTRY(nondiscard_pipe), ENTRY(discard), ENTRY(discard_pipe), ENTRY(exact_amount),
       ENTRY(nondiscard_empty_message), ENTRY(discard_empty_message_pipe), ENTRY(mode_changes_between),

@@ -106,7 +106,8 @@ unsafe fn next_message(head: &Head, q: *mut queue_t, opened: &mut bool) -> Optio
         head.spoiled();
         return None;
     }
-    // Without modules the other holders of this end may read too: only what comes before the first message is taken.
+    // Without modules the other holders of this end may read too: only what comes before the first message is taken. One message
+    // of high priority waits, here or there: the head discards a second one.
     let above = (*q).q_next;
     let first = if upper::is_head(above) {
         (*above).q_first
@@ -114,7 +115,7 @@ unsafe fn next_message(head: &Head, q: *mut queue_t, opened: &mut bool) -> Optio
         core::ptr::null_mut()
     };
     let may_pass = |f: &Frame| {
-        if !first.is_null() && is_readable(f.meta.kind) {
+        if !first.is_null() && is_readable(f.meta.kind) && f.meta.kind != M_PCPROTO {
             return rank(f.meta.kind, f.meta.band) > rank(mtype(first), (*first).b_band);
         }
         f.meta.kind & QPCTL != 0 || f.meta.kind == M_PASSFP || bcanputnext(q, f.meta.band) != 0
@@ -165,6 +166,18 @@ pub fn each_in_ring(head: &Head, f: &mut dyn FnMut(&Front)) {
         }
         false
     });
+}
+
+/// The message that the reader would get first of those in the incoming ring.
+pub fn first_in_ring(head: &Head) -> Option<Front> {
+    let mut first: Option<Front> = None;
+    each_in_ring(head, &mut |front| {
+        let place = |f: &Front| rank(f.kind, f.band);
+        if first.is_none_or(|first| place(front) > place(&first)) {
+            first = Some(*front);
+        }
+    });
+    first
 }
 
 /// Its place in the order of a queue.

@@ -62,6 +62,12 @@ pub trait Inlet {
     /// Takes so many bytes of each part off the front. A part that is `Some` and wholly taken is gone, and the message
     /// when no part is left. `NeedsQueue` if it can't be taken apart like that; then nothing was taken.
     fn take(&mut self, control: Option<usize>, data: Option<usize>) -> Result<(), Trouble>;
+    /// There is no front, but a message may wait where it is left to others as long as this process does not take it: makes it
+    /// the front if it is one that `wanted` likes.
+    fn fetch(&mut self, wanted: &dyn Fn(&Front) -> bool) -> bool {
+        let _ = wanted;
+        false
+    }
 }
 
 /// The ring of a pipe without queues.

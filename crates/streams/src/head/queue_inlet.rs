@@ -68,6 +68,16 @@ impl Inlet for QueueInlet<'_> {
         Ok(())
     }
 
+    fn fetch(&mut self, wanted: &dyn Fn(&Front) -> bool) -> bool {
+        let Some(head) = self.ring else { return false };
+        // SAFETY: inside the perimeter.
+        let Some(local) = (unsafe { head.local() }) else {
+            return false;
+        };
+        super::bottom::first_in_ring(head).is_some_and(|front| wanted(&front))
+            && super::bottom::pump(head, local)
+    }
+
     fn copy(&self, mut skip: usize, mut buf: &mut [u8]) {
         // SAFETY: inside the perimeter; blocks hold what lies between their pointers.
         unsafe {

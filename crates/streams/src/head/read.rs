@@ -6,7 +6,7 @@ use headwater_host::{process, signal};
 use libc::iovec;
 
 use super::control::is_bad;
-use super::inlet::{Inlet, Sink, Trouble};
+use super::inlet::{Front, Inlet, Sink, Trouble};
 use super::wait::Want;
 use super::{Head, local, opening};
 use crate::ddi as kind;
@@ -235,6 +235,21 @@ struct Seen {
 pub const RERRNONPERSIST: u32 = 2;
 pub const WERRNONPERSIST: u32 = 8;
 
+/// Does read(2) take such a message at all?
+fn is_data(front: &Front, options: u32) -> bool {
+    front.kind != kind::M_PASSFP
+        && (front.control.is_none() || options & (RPROTDAT | RPROTDIS) != 0)
+}
+
+/// Does a read that has bytes already take more of them from this message?
+fn goes_on(front: &Front, options: u32) -> bool {
+    let discarded = front.control.is_some() && options & RPROTDIS != 0;
+    is_data(front, options)
+        && front.total() > 0
+        && !front.mark
+        && !(discarded && front.data.is_none())
+}
+
 /// read(2) from the front on; `None`: nothing there.
 fn read_from(
     inlet: &mut dyn Inlet,
@@ -250,23 +265,18 @@ fn read_from(
             Err(e) => return Err(e),
         };
         let Some(front) = front else {
+            if done > 0 && inlet.fetch(&|front| goes_on(front, options)) {
+                continue;
+            }
             return Ok((done > 0).then_some(done));
         };
-        if front.kind == kind::M_PASSFP
-            || front.control.is_some() && options & (RPROTDAT | RPROTDIS) == 0
-        {
-            if done > 0 {
-                break;
-            }
-            return Err(Trouble::Fails(libc::EBADMSG));
-        }
-        if front.mark && done > 0 {
+        if done > 0 && !goes_on(&front, options) {
             break;
         }
+        if !is_data(&front, options) {
+            return Err(Trouble::Fails(libc::EBADMSG));
+        }
         if front.control.is_some() && options & RPROTDIS != 0 {
-            if done > 0 && front.data.is_none() {
-                break;
-            }
             inlet.take(front.control, None)?;
             continue;
         }
