@@ -133,29 +133,33 @@ OP(t_getinfo) {
         tell(" %04x", hash(&i, sizeof i));
     return answer(a[0], r);
 }
+/* Does the end of a connection wait to be taken? */
+static int is_ending(int slot) { return !!(t_look(fd[slot]) & (T_DISCONNECT | T_ORDREL)); }
+/* Is there a connection to send on, and no end of it to be taken before? */
+static int is_sending(int slot) {
+    int state = t_getstate(fd[slot]), p = provider_of[slot];
+    if (p != TICOTS && p != TICOTSORD && p != TCP && p != SCTP_T)
+        return state == T_IDLE;
+    return (state == T_DATAXFER || state == T_INREL) && !is_ending(slot);
+}
+OP(t_poll) { /* slot, events, milliseconds; of room only where data can be sent: by messages a stream takes primitives at any time */
+    struct pollfd p = {fd[a[0]], a[1] & ~(is_sending(a[0]) ? 0 : POLLOUT | POLLWRNORM), 0x55};
+    int r = poll(&p, 1, a[2]);
+    tell(" %x", p.revents);
+    return r;
+}
+
 OP(t_getprotaddr) { /* slot, room */
     char here[LONGEST], there[LONGEST];
     struct t_bind b = {.addr = space(here, a[1])}, p = {.addr = space(there, a[1])};
     int r = t_getprotaddr(fd[a[0]], &b, &p);
     if (r == 0) {
         tell_address(a[0], b.addr);
-        tell_address(a[0], p.addr);
+        /* By messages the peer is not known any more as soon as it has gone. */
+        if (!is_ending(a[0]))
+            tell_address(a[0], p.addr);
     }
     return answer(a[0], r);
-}
-
-/* Data can be sent, or could if there were room. */
-static int is_sending(int slot) {
-    int state = t_getstate(fd[slot]), p = provider_of[slot];
-    int has_connections = p == TICOTS || p == TICOTSORD || p == TCP || p == SCTP_T;
-    return has_connections ? state == T_DATAXFER || state == T_INREL : state == T_IDLE;
-}
-OP(t_poll) { /* slot, events, milliseconds; of room only where data can be sent: by messages a stream takes primitives before */
-    short out = is_sending(a[0]) ? 0 : POLLOUT | POLLWRNORM | POLLWRBAND;
-    struct pollfd p = {fd[a[0]], a[1] & ~out, 0x55};
-    int r = poll(&p, 1, a[2]);
-    tell(" %x", p.revents);
-    return r;
 }
 
 /* ---- connections ---- */
@@ -285,7 +289,9 @@ OP(t_rcvv) { /* slot, two rooms */
 }
 OP(t_flood) { /* slot, bytes of each piece, expedited: until there is no room; how much fits is not the same for all ways */
     char b[4096];
-    for (int i = 0; i < 4000; i++) {
+    if (!(fcntl(fd[a[0]], F_GETFL) & O_NONBLOCK))
+        return 0;
+    while (flooded[a[0]] < 64 << 20) {
         for (long j = 0; j < a[1]; j++)
             b[j] = (char)((flooded[a[0]] + j) * 7);
         int n = t_snd(fd[a[0]], b, a[1], a[2] ? T_EXPEDITED : 0);

@@ -24,13 +24,12 @@ enum Provider {
     Tcp,
     Udp,
     Udp2,
-    SctpT,
 }
 use Provider::*;
 
 impl Provider {
     fn has_connections(self) -> bool {
-        matches!(self, Ticots | Ticotsord | Tcp | SctpT)
+        matches!(self, Ticots | Ticotsord | Tcp)
     }
 }
 
@@ -43,6 +42,8 @@ enum Kind {
     Listener(i64),
     /// And the slot of its peer.
     Connected(i64),
+    /// By tcp, to a peer that is gone.
+    Left,
 }
 
 struct Maker {
@@ -51,20 +52,27 @@ struct Maker {
     /// Of each slot, and the process that it is in.
     slots: [(Kind, usize); SLOTS as usize],
     processes: usize,
+    /// Several requests are outstanding at a time. Then no client takes one back: whether that is told before a later request
+    /// is not the same for all ways.
+    many: bool,
     next_address: i64,
     sent: i64,
+    /// TCP knows of one urgent byte at a time: an earlier one that was not read is data again.
+    urgent: bool,
 }
 
 pub fn xti(seed: u64) -> Script {
     let mut chance = Chance::new(seed);
-    let two = chance.below(5) == 0;
+    let many = chance.below(4) == 0;
     let mut maker = Maker {
-        pen: Pen::new(chance, Over::Xti, if two { 2 } else { 1 }),
+        pen: Pen::new(chance, Over::Xti, 1),
         provider: Ticots,
         slots: [(Kind::Nothing, 0); SLOTS as usize],
         processes: 1,
+        many,
         next_address: 1,
         sent: 0,
+        urgent: false,
     };
     maker.make();
     maker.pen.script
@@ -79,7 +87,7 @@ impl Makes for Maker {
 impl Maker {
     fn make(&mut self) {
         self.provider = self.of(&[
-            Ticlts, Ticots, Ticots, Ticotsord, Ticotsord, Ticotsord, Tcp, Tcp, Udp, Udp2, SctpT,
+            Ticlts, Ticots, Ticots, Ticotsord, Ticotsord, Ticotsord, Tcp, Tcp, Udp, Udp2,
         ]);
         if self.one_in(5) {
             self.say(0, 0, "fork", &[1]);
@@ -98,19 +106,24 @@ impl Maker {
         }
     }
 
-    fn thread(&mut self) -> usize {
-        self.below(self.pen.script.threads as i64) as usize
-    }
-
     fn at(&mut self, slot: i64, name: &str, numbers: &[i64]) {
-        let t = self.thread();
         let all: Vec<i64> = [slot].iter().chain(numbers).copied().collect();
         let process = self.slots[slot as usize].1;
-        self.say(process, t, name, &all);
+        self.say(process, 0, name, &all);
     }
 
     fn set(&mut self, slot: i64, kind: Kind) {
         self.slots[slot as usize].0 = kind;
+    }
+
+    /// This end of a connection is closed or cut off. What the kernel tells of a reset is not in the order in which it came: from
+    /// now on the other end on tcp sends nothing.
+    fn left(&mut self, slot: i64) {
+        if let Kind::Connected(peer) = self.slots[slot as usize].0 {
+            if self.provider == Tcp {
+                self.set(peer, Kind::Left);
+            }
+        }
     }
 
     fn free(&mut self) -> i64 {
@@ -125,8 +138,7 @@ impl Maker {
 
     /// Calls that would wait fail, but where somebody else can go on.
     fn nonblocking(&mut self) -> i64 {
-        let waits = self.pen.script.threads > 1 || self.processes > 1;
-        i64::from(!(waits && self.one_in(2)) && !self.one_in(30))
+        i64::from(!(self.processes > 1 && self.one_in(2)) && !self.one_in(30))
     }
 
     fn open(&mut self) -> i64 {
@@ -134,7 +146,7 @@ impl Maker {
         let process = self.below(self.processes as i64) as usize;
         self.slots[slot as usize] = (Kind::Unbound, process);
         let provider = match self.one_in(30) {
-            true => self.below(7),
+            true => self.below(6),
             false => self.provider as i64,
         };
         let nonblocking = self.nonblocking();
@@ -158,7 +170,10 @@ impl Maker {
                 self.next_address
             }
         };
-        let qlen = if listens { 1 + self.below(3) } else { 0 };
+        let qlen = match (listens, self.many) {
+            (true, true) => 1 + self.below(3),
+            (listens, _) => i64::from(listens),
+        };
         self.at(slot, "t_bind", &[address, qlen]);
         self.set(
             slot,
@@ -267,10 +282,25 @@ impl Maker {
                 _ => None,
             })
             .collect();
-        if ends.is_empty() || self.one_in(30) {
-            return (self.any(), self.any());
+        if !ends.is_empty() && !self.one_in(30) {
+            return self.of(&ends);
         }
-        self.of(&ends)
+        let (slot, other) = (self.any(), self.any());
+        match self.slots[slot as usize].0 {
+            Kind::Left => (self.free(), other),
+            _ => (slot, other),
+        }
+    }
+
+    /// One that has, or had, a connection.
+    fn receiver(&mut self) -> i64 {
+        let left: Vec<i64> = (0..SLOTS)
+            .filter(|&i| self.slots[i as usize].0 == Kind::Left)
+            .collect();
+        match left.is_empty() || self.one_in(2) {
+            true => self.connected().0,
+            false => self.of(&left),
+        }
     }
 
     fn step(&mut self) {
@@ -319,6 +349,11 @@ impl Maker {
             T_PUSH,
             8,
         ]);
+        let flags = match self.provider == Tcp && self.urgent {
+            true => flags & !T_EXPEDITED,
+            false => flags,
+        };
+        self.urgent |= flags & T_EXPEDITED != 0;
         let n = self.length();
         match self.below(16) {
             0..=2 => {
@@ -328,8 +363,8 @@ impl Maker {
             3 => {
                 let piece = self.of(&[100, 1000, 4000]);
                 self.at(slot, "t_flood", &[piece, 0]);
-                self.between();
                 self.at(peer, "t_drain", &[slot]);
+                self.at(slot, "t_poll", &[libc::POLLOUT as i64, 1000]);
                 self.at(slot, "t_look", &[]);
             }
             _ => self.at(slot, "t_snd", &[n, flags]),
@@ -341,7 +376,7 @@ impl Maker {
     }
 
     fn receives(&mut self) {
-        let (slot, _) = self.connected();
+        let slot = self.receiver();
         let (n, m) = (self.room(), self.room());
         match self.below(5) {
             0 => self.at(slot, "t_rcvv", &[n, m]),
@@ -365,20 +400,11 @@ impl Maker {
 
     fn waits(&mut self) {
         let slot = self.any();
-        let mut events = || {
-            [
-                libc::POLLIN,
-                libc::POLLOUT,
-                libc::POLLPRI,
-                libc::POLLRDNORM,
-                libc::POLLRDBAND,
-                libc::POLLWRNORM,
-            ]
-            .into_iter()
-            .filter(|_| self.pen.chance.below(2) == 0)
-            .fold(0, |all, e| all | e as i64)
-        };
-        let events = events();
+        // Of room where there is some, or none: of what has ended, and of a stream, poll says other things.
+        let events = match self.provider.has_connections() {
+            true => libc::POLLIN,
+            false => libc::POLLIN | self.of(&[0, libc::POLLOUT]),
+        } as i64;
         let ms = self.of(&[0, 0, 0, 20]);
         self.at(slot, "t_poll", &[events, ms]);
     }
@@ -388,13 +414,17 @@ impl Maker {
         let n = self.of(&[-1, -1, 0, 5, 1000]);
         match self.below(12) {
             0..=2 => self.at(slot, "t_sndrel", &[]),
-            3..=5 => self.at(slot, "t_rcvrel", &[]),
+            3..=5 => {
+                let slot = self.receiver();
+                self.at(slot, "t_rcvrel", &[]);
+            }
             6 | 7 => {
+                self.left(slot);
                 let which = self.of(&[-1, -1, -1, 0, 1]);
                 self.at(slot, "t_snddis", &[which, n]);
             }
             8 | 9 => {
-                let room = self.of(&[2000, 2000, -1, 2]);
+                let (slot, room) = (self.receiver(), self.of(&[2000, 2000, -1, 2]));
                 self.at(slot, "t_rcvdis", &[room]);
             }
             10 => self.at(slot, "t_sndreldata", &[n.max(0)]),
@@ -431,16 +461,19 @@ impl Maker {
     }
 
     fn closes(&mut self) {
-        let slot = self.any();
+        let slot = if self.many {
+            self.connected().0
+        } else {
+            self.any()
+        };
         match self.below(8) {
             0 => {
                 self.at(slot, "t_unbind", &[]);
                 self.set(slot, Kind::Unbound);
             }
             1 => self.bind(slot, false),
-            // What becomes of a call that waits on a descriptor which another thread closes is not the same for all ways.
-            2.. if self.pen.script.threads > 1 => self.at(slot, "t_getstate", &[]),
             2 | 3 => {
+                self.left(slot);
                 self.at(slot, "close", &[]);
                 self.set(slot, Kind::Nothing);
             }
@@ -449,6 +482,7 @@ impl Maker {
                 self.at(slot, "nonblock", &[on, 0]);
             }
             _ => {
+                self.left(slot);
                 self.at(slot, "t_close", &[]);
                 self.set(slot, Kind::Nothing);
             }
@@ -473,9 +507,19 @@ impl Maker {
 
     fn sends_datagrams(&mut self) {
         let slot = self.any();
-        let address = match self.one_in(12) {
-            true => -1,
-            false => self.below(ADDRESSES),
+        let bound: Vec<i64> = (0..SLOTS)
+            .filter_map(|i| match self.slots[i as usize].0 {
+                Kind::Bound(address) => Some(address),
+                _ => None,
+            })
+            .collect();
+        // When the network's refusal is heard of is a matter of time.
+        let provider = self.provider;
+        let address = match provider {
+            _ if self.one_in(12) => -1,
+            Udp | Udp2 if !bound.is_empty() => self.of(&bound),
+            Udp | Udp2 => -1,
+            _ => self.below(ADDRESSES),
         };
         let (n, m) = (self.length(), self.length());
         match self.below(5) {
