@@ -18,6 +18,7 @@ use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Send
 
 const IN: u32 = libc::POLLIN as u32 | libc::POLLRDNORM as u32;
 const OUT: u32 = libc::POLLOUT as u32 | libc::POLLWRNORM as u32 | libc::POLLWRBAND as u32;
+const URGENT: u32 = libc::POLLPRI as u32 | libc::POLLRDBAND as u32;
 const HUP: u32 = libc::POLLHUP as u32;
 
 pub struct Circuit {
@@ -30,6 +31,14 @@ pub struct Circuit {
     /// There was none to connect to.
     failed: Option<End>,
     options: Remembered,
+}
+
+/// What poll(2) says of a connection's ring in the words of a transport's user: its end is something to take. Before the
+/// connection is confirmed nothing can be sent, and nothing is expedited.
+pub fn means(link: &Link, events: u32) -> u32 {
+    let ended = if events & HUP != 0 { IN } else { 0 };
+    let early = if link.is_open() { 0 } else { OUT | URGENT };
+    (events | ended) & !(HUP | early)
 }
 
 /// What an address can't be had for.
@@ -353,9 +362,7 @@ impl Provider for Circuit {
             // A descriptor that says nothing could be written to.
             return events & IN;
         };
-        let ended = if events & HUP != 0 { IN } else { 0 };
-        let writable = if link.is_open() { OUT } else { 0 };
-        (events | ended) & !(OUT & !writable)
+        means(link, events)
     }
 
     fn save(&mut self) -> Option<String> {

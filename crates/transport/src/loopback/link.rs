@@ -34,7 +34,7 @@ use super::{Owned, Space, name};
 use crate::provider::{Arrived, Event, Outcome, Received, Sending};
 use calling::Again;
 pub use calling::Call;
-use frames::{EXPEDITED, Told, control, take_by_rank, take_plain, word};
+use frames::{EXPEDITED, Told, control, says_closed, take_by_rank, take_plain, word};
 pub use frames::{Front, Label, MORE, front, read_label};
 pub use passage::{from_hex, to_hex};
 
@@ -598,7 +598,8 @@ impl Link {
     pub fn release(&mut self) -> Outcome<()> {
         if self.head.has_hung_up() {
             self.event_in_ring();
-            if !self.parted {
+            let parts = self.parted || self.head.take_frames(says_closed) == Ok(true);
+            if !parts {
                 return Err(Refusal::new(TLOOK));
             }
         }
@@ -649,10 +650,13 @@ impl Link {
 
     /// The endpoint is closed: as close(2) of a socket, it is a release if the provider has that and nothing unread is lost.
     pub fn close(mut self, orderly: bool) {
+        if self.phase == Phase::Calling && self.event() == Some(Event::Connect) {
+            self.take();
+        }
         if self.phase != Phase::Open || self.over || !self.is_last() {
             return;
         }
-        let unread = !self.peer_released && !self.head.incoming().is_empty();
+        let unread = matches!(self.event_in_ring(), Some(Event::Data | Event::ExData));
         match orderly && !unread {
             true if self.released => self.tell_last(&[word::CLOSED], 0, &[]),
             true => self.tell_last(&[word::RELEASE, word::CLOSED], 0, &[]),

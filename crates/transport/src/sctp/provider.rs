@@ -28,14 +28,13 @@ use super::option::orders::Order;
 use super::requests::{Accepted, Asking, Waiting};
 use super::shm::{Greeting, Shm};
 use super::values::Settings;
-use crate::loopback::Owned;
 use crate::loopback::link::{from_hex, to_hex};
+use crate::loopback::{Owned, connection};
 use crate::options;
 use crate::provider::{
     Arrived, Event, Outcome, Pending, Provider, Received, Sending, Sleep, Waiter,
 };
 
-const HUP: u32 = libc::POLLHUP as u32;
 /// The most connection requests that a listener has outstanding.
 const MOST_OUTSTANDING: u32 = 128;
 
@@ -462,9 +461,7 @@ impl Provider for Sctp {
             Body::Shm(shm) => shm,
             Body::Net(net) => return net.means(events),
         };
-        let ended = if events & HUP != 0 { IN } else { 0 };
-        let writable = if shm.link().is_open() { OUT } else { 0 };
-        (events | ended) & !(OUT & !writable)
+        connection::means(shm.link(), events)
     }
 
     fn save(&mut self) -> Option<String> {

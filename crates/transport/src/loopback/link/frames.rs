@@ -104,6 +104,18 @@ pub fn front(ring: &Ring<'_>) -> Result<Option<Front>, Corrupt> {
     Ok(Some(expedited.map_or(Front::Data, Front::Expedited)))
 }
 
+/// Does a frame in the ring say that the other end was closed in peace?
+pub fn says_closed(ring: &Ring<'_>) -> Result<bool, Corrupt> {
+    let closed = ring.find(|frame| {
+        let mut what = [0; 4];
+        if frame.special && frame.meta.kind == M_PROTO && frame.meta.control as usize == CONTROL {
+            ring.copy_frame(frame, 0, &mut what);
+        }
+        u32::from_ne_bytes(what) == word::CLOSED
+    })?;
+    Ok(closed.is_some())
+}
+
 /// The label of a frame of which nothing was taken yet; how many bytes of it stand before the unread data.
 #[inline(always)]
 pub fn read_label(ring: &Ring<'_>, frame: &Frame, label: &mut Label) -> usize {
