@@ -755,6 +755,12 @@ impl Endpoint {
         Some(expedited)
     }
 
+    /// Sends of normal data, and of expedited data, that failed with TFLOW and whose users were not told yet that there is room.
+    pub fn blocked(&self) -> [bool; 2] {
+        let blocked = self.blocked.load(Ordering::Relaxed);
+        [blocked & 1 != 0, blocked & 2 != 0]
+    }
+
     fn may_send(&self) -> bool {
         let sends = |c: &mut Core| {
             Ok([Move::DataReq, Move::UnitdataReq]
@@ -799,8 +805,15 @@ impl Endpoint {
             {
                 self.refused_for_now(false);
             }
+            // What has become of earlier ones.
+            self.tell_sleepers(c);
             sent
         })
+    }
+
+    /// TBADADDR.
+    pub fn check_destination(&self, to: &[u8]) -> Outcome<()> {
+        self.with(|c| c.provider.check_destination(to))
     }
 
     #[inline]
@@ -873,7 +886,7 @@ impl Endpoint {
 
     /// As [`wait`](Endpoint::wait), but any handler may end it.
     fn wait_for_any(&'static self, want: u32, deadline: Option<u64>) -> Result<(), Errno> {
-        let (handle, waiter, kernel) = {
+        let (handle, waiter, seen, kernel) = {
             let mut entered = self.enter();
             let core = entered.as_mut().ok_or(libc::EBADF)?;
             core.provider.flush();
@@ -885,9 +898,15 @@ impl Endpoint {
                 drop(entered);
                 return self.sleep_by(handle, sleep, deadline);
             }
+            let waiter = core.provider.waiter();
+            let seen = match waiter {
+                Waiter::Head(head) | Waiter::Both { ring: head, .. } => head.version(),
+                Waiter::Poll(_) => 0,
+            };
             (
                 self.handle(),
-                core.provider.waiter(),
+                waiter,
+                seen,
                 core.provider.kernel_wants(want),
             )
         };
@@ -896,13 +915,13 @@ impl Endpoint {
         }
         let for_room = want & libc::POLLOUT as u32 != 0;
         match waiter {
-            Waiter::Head(head) => self.sleep_at(handle, head, want, deadline, &mut []),
+            Waiter::Head(head) => self.sleep_at(handle, head, seen, want, deadline, &mut []),
             Waiter::Both {
                 full: Some(head), ..
-            } if for_room => self.sleep_at(handle, head, want, deadline, &mut []),
+            } if for_room => self.sleep_at(handle, head, head.version(), want, deadline, &mut []),
             Waiter::Both { ring, fd, .. } if !for_room => {
                 let mut beside = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
-                let slept = self.sleep_at(handle, ring, want, deadline, &mut beside);
+                let slept = self.sleep_at(handle, ring, seen, want, deadline, &mut beside);
                 if beside[1].revents != 0 {
                     bell::take(beside[1].fd);
                 }
@@ -914,11 +933,12 @@ impl Endpoint {
         }
     }
 
-    /// Sleeps at a ring, and at other descriptors `beside` it.
+    /// Sleeps at a ring, and at other descriptors `beside` it, unless the ring's head has told something since it was `seen`.
     fn sleep_at(
         &self,
         handle: Handle,
         head: &Head,
+        seen: u32,
         want: u32,
         deadline: Option<u64>,
         beside: &mut [libc::pollfd],
@@ -934,7 +954,7 @@ impl Endpoint {
             Ok(())
         } else {
             head.wait_beside(side, deadline, beside, || {
-                self.handle() != handle || head.events(want) != 0
+                self.handle() != handle || head.events(want) != 0 || head.version() != seen
             })
         };
         self.asleep.fetch_sub(1, Ordering::SeqCst);

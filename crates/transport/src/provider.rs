@@ -208,6 +208,10 @@ pub trait Provider: Send {
     fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
         Err(Refusal::new(headwater_tpi::error::TNOTSUPPORT))
     }
+    /// Could a datagram be sent to this address? TBADADDR.
+    fn check_destination(&self, to: &[u8]) -> Outcome<()> {
+        Ok(())
+    }
     /// TFLOW, TBADADDR, TBADDATA, TBADOPT.
     fn send_to(&mut self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
         Err(Refusal::new(headwater_tpi::error::TNOTSUPPORT))

@@ -282,6 +282,10 @@ impl Provider for Rawip {
             .map(|taken| name_protocol(taken, self.protocol))
     }
 
+    fn check_destination(&self, to: &[u8]) -> Outcome<()> {
+        self.destination(to).map(drop)
+    }
+
     fn send_to(&mut self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
         let to = self.destination(to)?;
         if length(data) > LARGEST {
@@ -310,15 +314,12 @@ impl Provider for Rawip {
 
     fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
         (into.addr_len, into.opts_len, into.data_len, into.more) = (0, 0, 0, false);
+        let there = self.errors.is_empty() && self.fill();
         if !self.errors.is_empty() {
             return Err(Refusal::new(TLOOK));
         }
-        if !self.fill() {
-            return Err(Refusal::new(if self.errors.is_empty() {
-                TNODATA
-            } else {
-                TLOOK
-            }));
+        if !there {
+            return Err(Refusal::new(TNODATA));
         }
         let taken = self.taken;
         let Some((from, data)) = self.front() else {

@@ -359,6 +359,10 @@ impl Provider for Udp2 {
     }
 
     #[inline]
+    fn check_destination(&self, to: &[u8]) -> Outcome<()> {
+        self.kernel.check_destination(to)
+    }
+
     fn send_to(&mut self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
         if !self.link.has_rings() && self.raw.is_none() {
             return self.send_by_kernel(to, opts, data);

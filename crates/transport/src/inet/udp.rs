@@ -247,6 +247,10 @@ impl Provider for Udp {
     }
 
     #[inline]
+    fn check_destination(&self, to: &[u8]) -> Outcome<()> {
+        self.reach(Address::read(to)?).map(drop)
+    }
+
     fn send_to(&mut self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
         let len = length(data);
         let to = self.reach(Address::read(to)?)?;
@@ -283,10 +287,11 @@ impl Provider for Udp {
     #[inline]
     fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
         (into.addr_len, into.opts_len, into.data_len, into.more) = (0, 0, 0, false);
+        let there = self.errors.is_empty() && self.fill();
         if !self.errors.is_empty() {
             return Err(Refusal::new(TLOOK));
         }
-        if !self.fill() {
+        if !there {
             self.flush();
             return Err(Refusal::new(if self.errors.is_empty() {
                 TNODATA

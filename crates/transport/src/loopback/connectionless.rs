@@ -27,7 +27,6 @@ use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, Waiter};
 
 const IN: u32 = libc::POLLIN as u32 | libc::POLLRDNORM as u32;
 const OUT: u32 = libc::POLLOUT as u32 | libc::POLLWRNORM as u32;
-const ERR: u32 = libc::POLLERR as u32;
 
 const LENGTHS: usize = 4;
 /// Destinations that an endpoint remembers, and failures that wait for the user.
@@ -209,6 +208,10 @@ impl Mailbox {
             let (to, opts) = (to.to_vec(), opts.to_vec());
             self.failures
                 .push_back(Arrived::Undelivered { to, opts, error });
+            // Nothing comes by the ring for those who sleep there.
+            if let Some(head) = self.head() {
+                head.notify();
+            }
         }
     }
 
@@ -274,6 +277,10 @@ impl Provider for Mailbox {
         self.failures.pop_front()
     }
 
+    fn check_destination(&self, to: &[u8]) -> Outcome<()> {
+        check_address(to)
+    }
+
     #[inline]
     fn send_to(&mut self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
         let len = buffers::len(data);
@@ -281,6 +288,7 @@ impl Provider for Mailbox {
             return Err(Refusal::new(TBADDATA));
         }
         if !self.failures.is_empty() {
+            check_address(to)?;
             return Err(Refusal::new(TLOOK));
         }
         if !opts.is_empty() {
@@ -349,11 +357,7 @@ impl Provider for Mailbox {
         {
             self.blocked = None;
         }
-        let failed = if self.failures.is_empty() {
-            0
-        } else {
-            IN | ERR
-        };
+        let failed = if self.failures.is_empty() { 0 } else { IN };
         // Its own ring has nothing to do with sending.
         let room = if self.own.is_some() && self.blocked.is_none() {
             OUT
