@@ -27,6 +27,7 @@ use headwater_streams::exec::Queue;
 use headwater_streams::exec::guarded::Guarded;
 use headwater_streams::exec::registry::{register_device, register_module};
 use headwater_streams::head::{Head, local};
+use headwater_tpi::state::State;
 
 pub use convert::convert;
 pub use timod::{
@@ -77,6 +78,20 @@ fn device<const D: usize>() {
 struct Open {
     end: &'static Endpoint,
     wake: Option<Arc<watch::Wake>>,
+    /// What the user knew when it became a stream, until primitives change that.
+    known: Option<Known>,
+    /// The connection takes no more: data was dropped.
+    void: bool,
+}
+
+/// What the user of an endpoint knows of it, whatever the driver has told to the stream head meanwhile.
+#[derive(Clone, Copy)]
+pub struct Known {
+    pub state: State,
+    /// Connect indications heard and not answered.
+    pub outstanding: usize,
+    /// See [`Endpoint::blocked`].
+    pub blocked: [bool; 2],
 }
 
 /// The streams with a transport at the bottom, by what I_FDINSERT calls them: ACCEPTOR_id. An endpoint found here is not
@@ -96,11 +111,26 @@ fn acceptor(q: Queue) -> u32 {
 
 /// The endpoint at the bottom of a stream.
 pub fn endpoint_of(head: &Head) -> Option<&'static Endpoint> {
-    local::inside(head, |_| {
-        STREAMS
-            .enter()
-            .get(&local::acceptor(head))
-            .map(|open| open.end)
-    })
-    .flatten()
+    look(head, |open| open.end)
+}
+
+/// Of a stream that was an endpoint of t_open: what its user knew then, if nothing was asked of it since.
+pub fn known_before(head: &Head) -> Option<Known> {
+    look(head, |open| open.known).flatten()
+}
+
+/// Is the connection at the bottom of the stream one that takes no more data?
+pub fn is_void(head: &Head) -> bool {
+    look(head, |open| open.void).unwrap_or(false)
+}
+
+fn look<T>(head: &Head, f: impl FnOnce(&Open) -> T) -> Option<T> {
+    local::inside(head, |_| STREAMS.enter().get(&local::acceptor(head)).map(f)).flatten()
+}
+
+/// Of a driver, by one of its queues.
+fn change(q: Queue, f: impl FnOnce(&mut Open)) {
+    if let Some(open) = STREAMS.enter().get_mut(&acceptor(q)) {
+        f(open);
+    }
 }

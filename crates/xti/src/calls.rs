@@ -262,7 +262,7 @@ pub fn rcvrel(port: &dyn Port, call: Call) -> Outcome<Vec<u8>> {
 }
 
 /// How many bytes of a vector are left after the first `done`, as a vector of at most [`T_IOV_MAX`].
-fn rest(data: &[iovec], mut done: usize) -> ([iovec; T_IOV_MAX], usize) {
+pub(crate) fn rest(data: &[iovec], mut done: usize) -> ([iovec; T_IOV_MAX], usize) {
     let empty = iovec {
         iov_base: core::ptr::null_mut(),
         iov_len: 0,

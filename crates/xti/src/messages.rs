@@ -302,6 +302,17 @@ impl Messages {
         error.map_or(Refusal::new(if look { TLOOK } else { TNODATA }), failed)
     }
 
+    /// Drops what the head still has of a connection that is over for the provider.
+    fn drop_connection(&self) -> Outcome<()> {
+        while self
+            .front()
+            .is_some_and(|(_, prim)| prim != Some(T_CONN_IND))
+        {
+            self.look(|inlet, front| take_all(inlet, front).map(Some))?;
+        }
+        Ok(())
+    }
+
     /// The state that a user who has not read what waits at the head would be in.
     fn unseen(&self, provider: State, serv: i32) -> (State, usize) {
         let outstanding = self.endpoint().map_or(0, |e| e.requests().0);
@@ -484,8 +495,14 @@ impl Port for Messages {
 
     fn disconnect(&self, seq: Option<i32>, data: &[u8]) -> Outcome<()> {
         self.may(Move::DisconReq)?;
-        let seq = seq.unwrap_or(NO_SEQUENCE);
-        self.request(&Request::Discon { seq }, data)?;
+        let request = Request::Discon {
+            seq: seq.unwrap_or(NO_SEQUENCE),
+        };
+        match self.request(&request, data) {
+            // It is over for the provider, which the user has not seen.
+            Err(Refusal { tli: TOUTSTATE, .. }) if seq.is_none() => self.drop_connection()?,
+            done => done?,
+        }
         self.change(|user| user.midway = None);
         self.done(Move::DisconReq, false);
         Ok(())
@@ -494,6 +511,9 @@ impl Port for Messages {
     fn release(&self) -> Outcome<()> {
         self.may(Move::OrdrelReq)?;
         self.put(&Request::Ordrel, None, 0)?;
+        if stream::is_void(self.head) {
+            return refuse(TLOOK);
+        }
         self.done(Move::OrdrelReq, false);
         Ok(())
     }
@@ -576,7 +596,7 @@ impl Port for Messages {
         let total: usize = data.iter().map(|part| part.iov_len).sum();
         let mut sent = 0;
         loop {
-            if self.peek() == Some(Event::Disconnect) {
+            if self.peek() == Some(Event::Disconnect) || stream::is_void(self.head) {
                 return if sent > 0 { Ok(sent) } else { refuse(TLOOK) };
             }
             let piece = gather(data, sent, most);
@@ -586,6 +606,8 @@ impl Port for Messages {
                 false => (Request::Data { more }, 0),
             };
             match self.put(&request, Some(&piece), band) {
+                // The driver had to drop it.
+                Ok(()) if stream::is_void(self.head) => continue,
                 Ok(()) => sent += piece.len(),
                 Err(_) if sent > 0 => return Ok(sent),
                 Err(e) => {
@@ -612,27 +634,37 @@ impl Port for Messages {
 
     fn receive(&self, into: &[iovec]) -> Outcome<Received> {
         let user = self.may(Move::DataInd)?;
-        let got = self.look(|inlet, front| {
+        let mut got: Option<Received> = None;
+        let mut midway = user.midway;
+        // All of a data unit that has come, and that there is room for.
+        while let Some((len, rest, whole)) = self.look(|inlet, front| {
             let whole = match data_ind(inlet, &front) {
                 Some(whole) => whole,
-                None if front.control.is_none() && !front.is_high() => {
-                    user.midway.unwrap_or_default()
-                }
+                None if front.control.is_none() && !front.is_high() => midway.unwrap_or_default(),
                 None => return Ok(None),
             };
-            let len = take_into(inlet, front, into)?;
+            if got.is_some_and(|got| got.expedited != whole.expedited) {
+                return Ok(None);
+            }
+            let (left, n) = crate::calls::rest(into, got.map_or(0, |got| got.len));
+            let len = take_into(inlet, front, &left[..n])?;
             let rest = len < front.data.unwrap_or(0);
             Ok(Some((len, rest, whole)))
-        })?;
-        let Some((len, rest, whole)) = got else {
-            return Err(self.nothing());
-        };
-        self.change(|user| user.midway = rest.then_some(whole));
-        Ok(Received {
-            len,
-            more: rest || whole.more,
-            expedited: whole.expedited,
-        })
+        })? {
+            midway = rest.then_some(whole);
+            let all = Received {
+                len: got.map_or(0, |got| got.len) + len,
+                more: rest || whole.more,
+                expedited: whole.expedited,
+            };
+            got = Some(all);
+            let room: usize = into.iter().map(|part| part.iov_len).sum();
+            if !all.more || all.len == room {
+                break;
+            }
+        }
+        self.change(|user| user.midway = midway);
+        got.ok_or_else(|| self.nothing())
     }
 
     fn send_to(&self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
@@ -641,8 +673,11 @@ impl Port for Messages {
         if user.info.tsdu > 0 && total > user.info.tsdu as usize {
             return refuse(TBADDATA);
         }
-        if to.is_empty() {
-            return refuse(TBADADDR);
+        // T_UNITDATA_REQ has no acknowledgement that could say so.
+        match self.endpoint() {
+            Some(end) => end.check_destination(to)?,
+            None if to.is_empty() => return refuse(TBADADDR),
+            None => {}
         }
         if self.peek() == Some(Event::UdErr) {
             return refuse(TLOOK);
@@ -711,9 +746,12 @@ impl Port for Messages {
         };
         let provider = State::from_number(info.state).unwrap_or_default();
         let known = self.user().ok();
-        let (state, outstanding) = match known {
+        let before = stream::known_before(self.head);
+        let something = self.front().is_some();
+        let (state, outstanding) = match (known, before) {
             // Something told waits for its call.
-            Some(user) if self.front().is_some() => (self.seen_state(&user), user.outstanding),
+            (Some(user), _) if something => (self.seen_state(&user), user.outstanding),
+            (None, Some(before)) if something => (before.state, before.outstanding),
             _ => self.unseen(provider, info.serv),
         };
         let qlen = self.endpoint().map_or(0, |e| e.requests().1);
@@ -724,7 +762,10 @@ impl Port for Messages {
             outstanding,
             qlen,
             midway: known.and_then(|user| user.midway),
-            blocked: known.map_or([false; 2], |user| user.blocked),
+            blocked: known
+                .map(|user| user.blocked)
+                .or(before.map(|before| before.blocked))
+                .unwrap_or_default(),
         };
         let kept = self.users(|users| users.insert(local::acceptor(self.head), user));
         kept.map(drop).ok_or(Refusal::new(TBADF))

@@ -294,6 +294,19 @@ impl Queue {
         }
     }
 
+    /// Runs `f` on the type and the first block of the first message.
+    pub fn with_first<T>(self, f: impl FnOnce(u8, &[u8]) -> T) -> Option<T> {
+        // SAFETY: see the contract; a block holds what lies between its pointers.
+        unsafe {
+            let mp = (*self.0).q_first.as_ref()?;
+            let len = mp.b_wptr.offset_from(mp.b_rptr).max(0) as usize;
+            Some(f(
+                ddi::mtype(mp),
+                core::slice::from_raw_parts(mp.b_rptr, len),
+            ))
+        }
+    }
+
     /// Name of the module that the queue belongs to.
     pub fn name(self) -> Option<&'static CStr> {
         // SAFETY: see the contract; the tables live for ever.

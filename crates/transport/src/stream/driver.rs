@@ -15,8 +15,9 @@ use headwater_tpi::state::{self, State};
 use headwater_tpi::{Indication, Malformed, Refusal, Request};
 use libc::iovec;
 
+use super::raise::URGENT;
 use super::watch::Watch;
-use super::{Open, STREAMS, acceptor, convert, head_of, id};
+use super::{Known, Open, STREAMS, acceptor, change, convert, head_of, id};
 use crate::device;
 use crate::endpoint::{self, Endpoint};
 use crate::provider::{Outcome, Sending};
@@ -32,7 +33,7 @@ pub struct Driver {
     pub scratch: RefCell<Vec<u8>>,
     /// Indications are being sent up.
     pub raising: Cell<bool>,
-    /// T_CONN_CON was sent up, and the user has not asked for anything since.
+    /// T_CONN_CON was sent up, and may not have been taken yet.
     pub fresh: Cell<bool>,
     /// T_DISCON_IND of a connection was sent up: requests that crossed it are no mistakes.
     pub crossed: Cell<bool>,
@@ -76,11 +77,11 @@ impl<const D: usize> Module for Tpi<D> {
             let minor = MINORS.fetch_add(1, Ordering::Relaxed) & 0xf_ffff;
             *dev = libc::makedev(libc::major(*dev), minor);
         }
-        let end = match convert::given() {
-            Some(end) => end,
-            None => endpoint::detached(device::ALL[D].1).map_err(errno)?,
+        let (end, known) = match convert::given() {
+            Some(end) => (end, known(end)),
+            None => (endpoint::detached(device::ALL[D].1).map_err(errno)?, None),
         };
-        Ok(Tpi(Driver::new(end, q)))
+        Ok(Tpi(Driver::new(end, known, q)))
     }
 
     fn started(&self, q: Queue) {
@@ -90,6 +91,10 @@ impl<const D: usize> Module for Tpi<D> {
 
     fn close(&self, q: Queue, _: c_int) {
         STREAMS.enter().remove(&acceptor(q));
+        if self.0.end.is_last_holder() && self.0.has_unread(q) {
+            // As where it had stayed in the connection: its loss is the peer's to know.
+            let _ = self.0.end.disconnect(None, &[]);
+        }
         self.0.watch.close(self.0.end);
         self.0.end.let_go();
     }
@@ -145,6 +150,15 @@ fn errno(refusal: Refusal) -> c_int {
     }
 }
 
+/// Of an endpoint that becomes a stream.
+fn known(end: &Endpoint) -> Option<Known> {
+    Some(Known {
+        state: end.state().ok()?,
+        outstanding: end.requests().0,
+        blocked: end.blocked(),
+    })
+}
+
 /// TLI's word for an error of a request: a provider does not know TLOOK.
 fn told(refusal: Refusal) -> Refusal {
     match refusal.tli {
@@ -195,11 +209,17 @@ fn without(mut m: Message, n: usize) -> Message {
 }
 
 impl Driver {
-    fn new(end: &'static Endpoint, q: Queue) -> Driver {
+    fn new(end: &'static Endpoint, known: Option<Known>, q: Queue) -> Driver {
         let head = head_of(q);
         let watch = Watch::new(head);
         let wake = watch.wake.clone();
-        STREAMS.enter().insert(acceptor(q), Open { end, wake });
+        let open = Open {
+            end,
+            wake,
+            known,
+            void: false,
+        };
+        STREAMS.enter().insert(acceptor(q), open);
         Driver {
             end,
             watch,
@@ -247,6 +267,12 @@ impl Driver {
             Err(bad) => return self.malformed(q, bad),
         };
         let prim = request.prim();
+        if !matches!(
+            request,
+            Request::Info | Request::Capability { .. } | Request::Addr
+        ) {
+            change(q, |open| open.known = None);
+        }
         match request {
             Request::Data { .. }
             | Request::Exdata { .. }
@@ -297,6 +323,7 @@ impl Driver {
             }
             Request::Conn { dest, opts } => {
                 self.crossed.set(false);
+                change(q, |open| open.void = false);
                 let done = self.end.connect(dest, opts, &m.to_data());
                 self.answer(q, prim, done);
             }
@@ -354,9 +381,10 @@ impl Driver {
             return Err(Refusal::new(TOUTSTATE));
         }
         let wake = {
-            let streams = STREAMS.enter();
-            let open = streams.get(&acceptor).ok_or(Refusal::new(TBADF))?;
+            let mut streams = STREAMS.enter();
+            let open = streams.get_mut(&acceptor).ok_or(Refusal::new(TBADF))?;
             self.end.accept(seq, open.end, opts, data)?;
+            open.void = false;
             open.wake.clone()
         };
         self.crossed.set(false);
@@ -423,7 +451,8 @@ impl Driver {
                 while let Err(Refusal { tli: TLOOK, .. }) = sent
                     && let Some(earlier) = self.end.take()
                 {
-                    if let Some(indication) = self.arrived(earlier) {
+                    if let Some(mut indication) = self.arrived(earlier) {
+                        indication.set_band(URGENT);
                         q.qreply(indication);
                     }
                     sent = with_data(&m, |data, _| self.end.send_to(dest, opts, data));
@@ -479,9 +508,28 @@ impl Driver {
 
     /// A request that has no acknowledgement can't be done. What the end of the connection makes void is dropped.
     fn out_of_place(&self, q: Queue, e: Refusal, void: bool) {
-        if e.tli != TLOOK && !(void && e.tli == TOUTSTATE) {
+        if e.tli == TLOOK || void && e.tli == TOUTSTATE {
+            change(q, |open| open.void = true);
+        } else {
             self.fatal(q);
         }
+    }
+
+    /// Did the user leave data at the stream head?
+    fn has_unread(&self, q: Queue) -> bool {
+        self.raising.set(true);
+        let Some(head) = q.next() else { return false };
+        let mut unread = false;
+        while let Some(m) = head.getq() {
+            unread |= m.kind() == M_DATA
+                || matches!(
+                    Indication::decode(m.bytes()),
+                    Ok(Indication::DataInd { .. }
+                        | Indication::ExdataInd { .. }
+                        | Indication::OptdataInd { .. })
+                );
+        }
+        unread
     }
 
     fn undelivered(&self, q: Queue, dest: &[u8], opts: &[u8], e: Refusal) {
@@ -493,6 +541,9 @@ impl Driver {
             TACCES => libc::EACCES,
             _ => libc::EINVAL,
         };
-        self.reply(q, &Indication::UderrorInd { dest, opts, error });
+        let indication = Indication::UderrorInd { dest, opts, error };
+        let mut m = Message::from_bytes(M_PROTO, &indication.encode());
+        m.set_band(URGENT);
+        q.qreply(m);
     }
 }

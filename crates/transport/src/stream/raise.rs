@@ -18,8 +18,9 @@ const PIECE: usize = 16 << 10;
 /// Room for an address, and for options.
 const PART: usize = 2048;
 const LARGEST_DATAGRAM: usize = 64 << 10;
-/// Expedited data overtakes in this band.
-const EXPEDITED: u8 = 1;
+/// What overtakes data is in this band: expedited data, and what became of datagrams, of which the user is to know before he sends
+/// more.
+pub(super) const URGENT: u8 = 1;
 /// Woken so often for nothing, the driver looks by the clock instead, in nanoseconds.
 const BARREN: u32 = 3;
 const PAUSE: u64 = 2_000_000;
@@ -75,11 +76,10 @@ impl Driver {
         self.raising.set(true);
         let mut raised = 0;
         while let Some(event) = self.end.peek() {
-            let expedited = event == Event::ExData;
-            let band = if expedited && !self.fresh.get() {
-                EXPEDITED
-            } else {
-                0
+            let band = match event {
+                Event::ExData if !self.is_fresh(q) => URGENT,
+                Event::UdErr => URGENT,
+                _ => 0,
             };
             if !q.bcanputnext(band) {
                 break;
@@ -97,6 +97,22 @@ impl Driver {
         }
         self.raising.set(false);
         raised
+    }
+
+    /// Has the user still to see T_CONN_CON, which nothing may overtake?
+    fn is_fresh(&self, q: Queue) -> bool {
+        let confirms = |kind, bytes: &[u8]| {
+            kind == M_PROTO && matches!(Indication::decode(bytes), Ok(Indication::ConnCon { .. }))
+        };
+        let mut above = q.next();
+        while let Some(at) = above.filter(|_| self.fresh.get()) {
+            if at.with_first(confirms) == Some(true) {
+                return true;
+            }
+            above = at.next();
+        }
+        self.fresh.set(false);
+        false
     }
 
     fn indication(&self, event: Event) -> Option<Message> {
