@@ -16,8 +16,10 @@ use syscalls::{Sysno, syscall};
 const TICK: u64 = 25_000;
 const TICK_BUSY: u64 = 500_000;
 const TICK_STUCK: u64 = 10_000_000;
-/// While there is nothing but what others send too. Every tick costs the program two switches on a shared CPU.
+/// While there is nothing but what others send too: at first, and while it stays so. Every tick costs the program two switches on a
+/// shared CPU.
 const TICK_LAZY: u64 = 1_000_000;
+const TICK_LAZIEST: u64 = 8_000_000;
 /// Ticks without anything held, after which the thread goes to sleep.
 const QUIET: u32 = 6;
 
@@ -173,9 +175,10 @@ fn go_on() {
         if is_anything_held() {
             let was = core::mem::replace(&mut lazy, is_only_lazy());
             pause = match (was, lazy) {
-                (_, true) => TICK_LAZY,
+                (true, true) => (pause * 2).min(TICK_LAZIEST),
+                (false, true) => TICK_LAZY,
                 (true, false) => TICK,
-                _ => pause,
+                (false, false) => pause,
             };
         }
         let state = if pause > TICK_BUSY || lazy {
@@ -203,6 +206,7 @@ fn go_on() {
         let went = turn();
         // Once is not yet a habit.
         pause = match went {
+            _ if lazy => pause,
             Went::Sent => TICK,
             _ if went != before => pause,
             Went::Busy => (pause * 2).min(TICK_BUSY),

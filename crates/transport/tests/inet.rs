@@ -10,6 +10,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use headwater_host::sys;
 use headwater_sockets::conn::{self, Conn};
 use headwater_sockets::segment::{Tx, View, WITHDRAWS};
 use headwater_sockets::{life, switch};
@@ -104,6 +105,33 @@ const EXPEDITED: Sending = Sending {
     expedited: true,
     ..PLAIN
 };
+
+#[test]
+fn the_kernel_gathers_large_sends_on_while_it_has_no_room() {
+    let (mut tcp, mut peer) = connected();
+    let gathers = |tcp: &Tcp| {
+        sys::sockopt::<i32>(tcp.descriptor(), libc::IPPROTO_TCP, libc::TCP_NODELAY) == Ok(0)
+    };
+    let block = vec![5; 20_000];
+    let mut room = vec![0; 1 << 20];
+    // A pause of this thread's ends a run.
+    until(
+        "large sends that are gathered when the buffer is full",
+        || {
+            while tcp.send(&io(&block), Sending::default()) == Ok(block.len()) {}
+            if gathers(&tcp) {
+                return Some(());
+            }
+            let _ = peer.read(&mut room).unwrap();
+            None
+        },
+    );
+    tcp.flush();
+    assert!(gathers(&tcp), "a wait for room has ended the run");
+    let _ = peer.read(&mut room).unwrap();
+    tcp.finish();
+    assert!(!gathers(&tcp));
+}
 
 #[test]
 fn a_client_talks_to_a_plain_server() {

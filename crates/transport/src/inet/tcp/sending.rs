@@ -165,7 +165,13 @@ impl Tcp {
     /// Sends what nobody else will; in the flusher's thread only what is due.
     pub fn send_kept(&mut self) {
         if self.run.is_gathered() {
-            match flusher::tick().map_or(Due::End, |now| self.run.due(now)) {
+            let due = match flusher::tick() {
+                Some(now) => self.run.due(now),
+                // The rest of the last send comes, and acknowledgements before it: neither needs a word to the kernel.
+                None if self.run.is_stalled() => Due::Nothing,
+                None => Due::End,
+            };
+            match due {
                 Due::Nothing => {}
                 Due::Push => {
                     self.socket.hurry(true);
