@@ -15,6 +15,7 @@ macro_rules! over {
                 many,
                 messages,
                 delivery,
+                bytes,
                 notices,
                 options,
                 parameters,

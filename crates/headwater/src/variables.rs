@@ -34,6 +34,7 @@ const KNOWN: &[&str] = &[
     "RING",
     "SCTP",
     "SCTP_BESIDE_KERNEL",
+    "SCTP_BYTE_STREAM",
     "SCTP_LINK",
     "SCTP_MTU",
     "SCTP_UDP_PORT",
@@ -67,6 +68,9 @@ pub fn wrong(over: &Settings) -> Vec<String> {
     });
     look("HEADWATER_SCTP_MTU", &|text| {
         environment::parse_packet(text).map(drop)
+    });
+    look("HEADWATER_SCTP_BYTE_STREAM", &|text| {
+        environment::parse_switch(text).map(drop)
     });
     look("HEADWATER_UDP2_LINK", &|text| Link::parse(text).map(drop));
     look(

@@ -354,6 +354,7 @@ impl Association {
         }
         self.reset.allowed = self.config.allowed;
         self.sender.set_nagle(self.config.nagle);
+        self.sender.set_joins(self.config.joins);
         self.sender.set_max_burst(self.config.max_burst);
         self.sender.set_buffer(self.config.send_buffer);
         self.sender.set_most_fragment(self.config.most_fragment);

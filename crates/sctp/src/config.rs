@@ -68,6 +68,8 @@ pub struct AssocConfig {
     pub sack_every: u32,
     /// Small messages wait for what is on its way, to share packets.
     pub nagle: bool,
+    /// Messages have no bounds that matter: those that wait together are joined, up to as much as a packet's chunk takes.
+    pub joins: bool,
     pub max_burst: u32,
     /// What the peer may send unread, and what we may queue.
     pub receive_window: usize,
@@ -123,6 +125,7 @@ impl Default for AssocConfig {
             sack_delay: Duration::from_millis(200),
             sack_every: 2,
             nagle: true,
+            joins: false,
             max_burst: 4,
             receive_window: 1 << 20,
             send_buffer: 1 << 20,

@@ -87,6 +87,8 @@ pub struct Outgoing {
 #[derive(Clone, Debug)]
 pub struct SendConfig {
     pub nagle: bool,
+    /// Messages that wait are joined: see [`AssocConfig::joins`](crate::config::AssocConfig::joins).
+    pub joins: bool,
     /// Packets that may leave at once beyond what the last SACK acknowledged; 0: any number.
     pub max_burst: u32,
     /// I-DATA instead of DATA.
@@ -156,6 +158,9 @@ pub struct GivenUp {
     pub sent: u64,
 }
 
+/// Until a packet has left.
+const LIKELY_CHUNK: usize = 1200;
+
 /// TSNs beyond the cumulative acknowledgement: gap blocks have 16 bits.
 const MOST_OUTSTANDING: usize = 1 << 15;
 /// A peer that has taken back more chunks than these, beyond as many as it has acknowledged for good, is not believed.
@@ -185,6 +190,8 @@ pub struct Sender {
     overhead: usize,
     /// Bytes of a message in one chunk at most.
     most_fragment: usize,
+    /// What a chunk took that had the last packet for itself.
+    full_chunk: usize,
     /// Some message wants another path or key than usual: then that is looked at.
     choosy: bool,
     given_up: BTreeMap<(u16, Policy), GivenUp>,
@@ -223,6 +230,7 @@ impl Sender {
             probe: None,
             overhead: 0,
             most_fragment: usize::MAX,
+            full_chunk: LIKELY_CHUNK,
             choosy: false,
             given_up: BTreeMap::new(),
             counts: Counts::default(),
@@ -278,6 +286,13 @@ impl Sender {
         }
         if self.buffered + data.len() > self.config.buffer {
             self.make_room(about, data.len())?;
+        }
+        let data = match self.config.joins && !more {
+            true => self.join(about, data),
+            false => data,
+        };
+        if data.is_empty() {
+            return Ok(());
         }
         let open = match self.queues.open.is_empty() {
             true => None,
@@ -347,6 +362,26 @@ impl Sender {
         Ok(())
     }
 
+    /// Appends as much of a message to the one before it as makes that a full chunk; the rest.
+    fn join<'d>(&mut self, about: &Outgoing, data: &'d [u8]) -> &'d [u8] {
+        let slot = self.queues.last(about.stream);
+        if slot == NONE {
+            return data;
+        }
+        let most = self.full_chunk.min(self.most_fragment);
+        let part = &mut self.store[slot];
+        let whole = part.begin && part.end && part.sent == 0;
+        if !whole || part.about != *about || part.about.reliability != Reliability::Full {
+            return data;
+        }
+        let n = most.saturating_sub(part.data.len()).min(data.len());
+        let (joined, rest) = data.split_at(n);
+        part.data.extend_from_slice(joined);
+        self.queues.bytes += n;
+        self.buffered += n;
+        rest
+    }
+
     /// The full buffer takes `len` more bytes all the same, or gives up messages of less worth for them.
     fn make_room(&mut self, about: &Outgoing, len: usize) -> Result<(), SendRefused> {
         let missing = self.buffered + len - self.config.buffer;
@@ -396,6 +431,10 @@ impl Sender {
 
     pub fn set_nagle(&mut self, on: bool) {
         self.config.nagle = on;
+    }
+
+    pub fn set_joins(&mut self, on: bool) {
+        self.config.joins = on;
     }
 
     pub fn set_max_burst(&mut self, packets: u32) {

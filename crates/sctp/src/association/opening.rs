@@ -123,6 +123,7 @@ impl Association {
             sender: Sender::new(
                 SendConfig {
                     nagle: config.nagle,
+                    joins: config.joins,
                     max_burst: config.max_burst,
                     interleave: features.interleave,
                     partial_reliability: features.forward,

@@ -53,6 +53,7 @@ impl Side {
         });
         let config = SendConfig {
             nagle: false,
+            joins: false,
             max_burst: 4,
             interleave: false,
             partial_reliability: true,

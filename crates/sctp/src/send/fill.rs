@@ -182,6 +182,7 @@ impl Sender {
         let limit = self.limit(id, path);
         let header = DataHead::len(self.config.interleave);
         let whole = self.fragment_room(path);
+        self.full_chunk = whole;
         let mut count = 0;
         let key = self.wished_key();
         while self.out.lost.is_empty()

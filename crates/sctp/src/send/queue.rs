@@ -207,6 +207,15 @@ impl Queues {
         (head != NONE).then_some((stream, head))
     }
 
+    /// The message behind which the stream's next one goes, where that is known to be so; else `NONE`.
+    #[inline]
+    pub fn last(&self, stream: u16) -> Slot {
+        match self.held.is_empty() && self.open.is_empty() && !self.holds_all {
+            true => self.streams[usize::from(stream)].list.tail,
+            false => NONE,
+        }
+    }
+
     pub fn head(&self, stream: u16) -> Slot {
         self.streams[usize::from(stream)].list.head
     }

@@ -464,6 +464,87 @@ fn nagle_waits_for_a_packet_or_for_silence() {
 }
 
 #[test]
+fn messages_without_bounds_are_joined_to_full_chunks() {
+    let mut desk = Desk::new(
+        SendConfig {
+            nagle: true,
+            joins: true,
+            ..config()
+        },
+        1,
+    );
+    let put = |desk: &mut Desk, about: &Outgoing, from: u8| {
+        let bytes: Vec<u8> = (0..100).map(|i| from.wrapping_add(i)).collect();
+        desk.sender.enqueue(desk.now, about, &bytes, false).unwrap();
+        bytes
+    };
+    let mut all = put(&mut desk, &on_stream(0), 0);
+    let mut seen = desk.flush().concat();
+    assert_eq!(
+        sizes(&seen),
+        [100],
+        "nothing is in flight: it waits for nothing"
+    );
+    for from in 0..30 {
+        all.extend(put(&mut desk, &on_stream(0), from));
+    }
+    seen.extend(desk.flush().concat());
+    assert_eq!(
+        sizes(&seen),
+        [100, 1424, 1424],
+        "the rest waits, as Nagle has it"
+    );
+    desk.sack(3, WIDE, &[]).unwrap();
+    seen.extend(desk.flush().concat());
+    assert_eq!(sizes(&seen), [100, 1424, 1424, 152]);
+    assert!(seen.iter().all(|s| s.head.begin && s.head.end));
+    let came: Vec<u8> = seen.iter().flat_map(|s| s.payload.clone()).collect();
+    assert!(came == all, "in their order");
+    assert!(desk.sack(4, WIDE, &[]).unwrap().all);
+    assert_eq!(desk.sender.buffered(), 0);
+}
+
+#[test]
+fn messages_that_differ_in_more_than_their_bytes_are_not_joined() {
+    let mut desk = Desk::new(
+        SendConfig {
+            joins: true,
+            ..config()
+        },
+        1,
+    );
+    let dear = Outgoing {
+        reliability: Reliability::Rtx(1),
+        ..on_stream(0)
+    };
+    let other = Outgoing {
+        ppid: 7,
+        ..on_stream(0)
+    };
+    for about in [
+        on_stream(0),
+        on_stream(0),
+        other,
+        on_stream(1),
+        on_stream(0),
+        dear,
+        dear,
+    ] {
+        desk.sender
+            .enqueue(desk.now, &about, &[1; 10], false)
+            .unwrap();
+    }
+    // The parts of a message stay its own.
+    for more in [true, false] {
+        desk.sender
+            .enqueue(desk.now, &dear, &[1; 10], more)
+            .unwrap();
+    }
+    let seen = desk.flush().concat();
+    assert_eq!(sizes(&seen), [20, 10, 10, 10, 10, 10, 10, 10]);
+}
+
+#[test]
 fn bursts_follow_what_was_acknowledged() {
     let mut desk = Desk::new(config(), 1);
     desk.paths[A]

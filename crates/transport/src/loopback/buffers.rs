@@ -85,6 +85,35 @@ impl<'a> Sink<'a> {
     }
 }
 
+/// What of it is behind the first `done` bytes.
+pub fn rest(data: &[iovec], mut done: usize) -> Vec<iovec> {
+    let mut rest = Vec::with_capacity(data.len());
+    for v in data {
+        let skip = v.iov_len.min(done);
+        done -= skip;
+        if skip < v.iov_len {
+            rest.push(iovec {
+                iov_base: v.iov_base.cast::<u8>().wrapping_add(skip).cast(),
+                iov_len: v.iov_len - skip,
+            });
+        }
+    }
+    rest
+}
+
+/// The first bytes of the vectors, `most` at most.
+pub fn front(data: &[iovec], mut most: usize) -> Vec<iovec> {
+    let mut front = Vec::new();
+    for v in data {
+        let iov_len = v.iov_len.min(most);
+        most -= iov_len;
+        if iov_len > 0 {
+            front.push(iovec { iov_len, ..*v });
+        }
+    }
+    front
+}
+
 /// Copies as much in as there is room for; how much that was.
 pub fn scatter(into: &[iovec], mut bytes: &[u8]) -> usize {
     let mut done = 0;

@@ -1,4 +1,5 @@
-//! What the environment says about links: HEADWATER_SCTP_UDP_PORT, HEADWATER_SCTP_MTU, HEADWATER_SCTP_LINK (see [`choice`](super::choice)).
+//! What the environment says about links: HEADWATER_SCTP_UDP_PORT, HEADWATER_SCTP_MTU, HEADWATER_SCTP_LINK (see [`choice`](super::choice));
+//! and about sockets: HEADWATER_SCTP_BYTE_STREAM.
 
 use core::net::IpAddr;
 use std::sync::OnceLock;
@@ -50,6 +51,30 @@ pub fn largest_packet() -> usize {
 pub fn parse_packet(text: &str) -> Result<usize, String> {
     let bytes = text.parse().ok().filter(|&bytes| bytes >= LEAST_PACKET);
     bytes.ok_or_else(|| format!("want a number of bytes, at least {LEAST_PACKET}"))
+}
+
+/// Do one-to-one sockets begin as byte streams? HEADWATER_SCTP_BYTE_STREAM.
+pub fn byte_streams() -> bool {
+    static STREAMS: OnceLock<bool> = OnceLock::new();
+    *STREAMS.get_or_init(|| {
+        let Some(text) = env::var("HEADWATER_SCTP_BYTE_STREAM").filter(|v| !v.is_empty()) else {
+            return false;
+        };
+        parse_switch(&text).unwrap_or_else(|why| {
+            let told = format_args!("HEADWATER_SCTP_BYTE_STREAM={text}: {why}; ignored");
+            log::write(Level::Warn, told);
+            false
+        })
+    })
+}
+
+/// A value of HEADWATER_SCTP_BYTE_STREAM, or what is wanted.
+pub fn parse_switch(text: &str) -> Result<bool, String> {
+    match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err("want 0 or 1".to_string()),
+    }
 }
 
 /// What any path carries: 576 bytes of IPv4, with UDP.

@@ -22,6 +22,7 @@ pub const MTU: usize = 1452;
 pub fn config() -> SendConfig {
     SendConfig {
         nagle: false,
+        joins: false,
         max_burst: 4,
         interleave: false,
         partial_reliability: true,

@@ -142,6 +142,8 @@ constants! { i32;
     SCTP_EXPOSE_POTENTIALLY_FAILED_STATE = 131,
     SCTP_REMOTE_UDP_ENCAPS_PORT = 132,
     SCTP_PLPMTUD_PROBE_INTERVAL = 133,
+    // Ours, in <headwater.h>.
+    HW_SCTP_BYTE_STREAM = 0x4857,
 }
 
 // Types of control messages.

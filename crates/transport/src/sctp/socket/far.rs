@@ -195,6 +195,7 @@ fn adjust(own: &mut AssocConfig, wanted: &AssocConfig) {
     }
     own.scheduler = wanted.scheduler;
     own.partial_delivery_point = wanted.partial_delivery_point;
+    own.joins = wanted.joins;
     own.interleaved_delivery = wanted.interleaved_delivery;
     own.most_fragment = wanted.most_fragment;
     own.allowed = wanted.allowed;

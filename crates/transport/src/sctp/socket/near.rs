@@ -251,6 +251,12 @@ impl Near {
         self.receive_behind_news(into)
     }
 
+    /// Bytes of as many messages as are in front and fit, whatever their bounds; `None`: by [`receive`](Near::receive).
+    #[inline]
+    pub fn receive_joined(&mut self, into: &[iovec]) -> Option<usize> {
+        self.inbox.receive_joined(self.head, into)
+    }
+
     /// A message that lies whole in front of the ring, and fits.
     #[inline]
     pub fn receive_whole(&mut self, into: &[iovec]) -> Option<usize> {
@@ -346,7 +352,8 @@ impl Near {
             }
             if sent < len || len == 0 {
                 let begins = sent == 0 && !goes_on;
-                self.outbox.push(label, more, &rest(data, sent), begins)?;
+                self.outbox
+                    .push(label, more, &buffers::rest(data, sent), begins)?;
             }
         } else if self.outbox.fits(len) {
             self.outbox.push(label, more, data, !goes_on)?;
@@ -384,7 +391,7 @@ impl Near {
             let link = self.link.as_mut().ok_or(libc::EPIPE)?;
             let sent = match done {
                 0 => link.send_labelled(data, how, label),
-                _ => link.send_labelled(&rest(data, done), how, label),
+                _ => link.send_labelled(&buffers::rest(data, done), how, label),
             };
             match sent {
                 Ok(n) => done += n,
@@ -560,22 +567,6 @@ impl Drop for Near {
             None => link.disconnect(&[]),
         }
     }
-}
-
-/// What of it is behind the first `done` bytes.
-fn rest(data: &[iovec], mut done: usize) -> Vec<iovec> {
-    let mut rest = Vec::with_capacity(data.len());
-    for v in data {
-        let skip = v.iov_len.min(done);
-        done -= skip;
-        if skip < v.iov_len {
-            rest.push(iovec {
-                iov_base: v.iov_base.cast::<u8>().wrapping_add(skip).cast(),
-                iov_len: v.iov_len - skip,
-            });
-        }
-    }
-    rest
 }
 
 fn errno(refusal: Refusal) -> i32 {

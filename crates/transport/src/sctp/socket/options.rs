@@ -62,6 +62,7 @@
 //! SCTP_REMOTE_UDP_ENCAPS_PORT     get set  carried
 //! SCTP_PLPMTUD_PROBE_INTERVAL     get set  told             paths are probed as RFC 8899 says, unless PMTU discovery is off
 //! SCTP_GET_ASSOC_STATS            get      carried          what nobody counts is 0
+//! HW_SCTP_BYTE_STREAM             get set  carried          one-to-one; not Linux's
 //!
 //! SO_ERROR, SO_TYPE, SO_PROTOCOL, SO_DOMAIN, SO_ACCEPTCONN   get      carried
 //! SO_LINGER, SO_RCVTIMEO, SO_SNDTIMEO                        get set  carried
@@ -232,6 +233,7 @@ impl Core {
             SCTP_ADD_STREAMS => self.add_streams(&exactly(value)?),
             SCTP_STREAM_SCHEDULER => self.set_scheduler(&read(value)?),
             SCTP_STREAM_SCHEDULER_VALUE => self.set_stream_value(&read(value)?),
+            HW_SCTP_BYTE_STREAM => self.set_byte_stream(flag(value)?),
             _ => Err(libc::ENOPROTOOPT),
         }
     }
@@ -281,6 +283,8 @@ impl Core {
             SCTP_ENABLE_STREAM_RESET => self.get_value(to, |s| s.stream_reset),
             SCTP_STREAM_SCHEDULER => self.get_scheduler(to),
             SCTP_STREAM_SCHEDULER_VALUE => self.get_stream_value(to),
+            HW_SCTP_BYTE_STREAM if self.is_one() => to.flag(self.options.byte_stream),
+            HW_SCTP_BYTE_STREAM => Err(libc::EOPNOTSUPP),
             SCTP_STATUS => self.get_status(to),
             SCTP_GET_PEER_ADDR_INFO => self.get_path_info(to),
             SCTP_GET_ASSOC_NUMBER => self.get_number(to),

@@ -129,7 +129,10 @@ impl Core {
         if !assoc.late.is_empty() {
             return None;
         }
+        let joins = self.options.byte_stream;
         let (len, end) = match &mut assoc.body {
+            Body::Near(near) if joins => (near.receive_joined(into)?, false),
+            Body::Far(_) if joins => return None,
             Body::Near(near) => (near.receive_whole(into)?, true),
             Body::Far(_) if buffers::len(into) == 0 => return None,
             Body::Far(far) => match far.receive(into) {
@@ -151,9 +154,27 @@ impl Core {
         Some((len, 0))
     }
 
+    /// A byte stream: behind what was received, what else is there, as much as fits; bytes in all.
+    fn receive_more(&mut self, id: AssocT, first: usize, into: &[iovec]) -> usize {
+        let (mut len, room) = (first, buffers::len(into));
+        while len < room
+            && let Some(assoc) = self.assocs.get_mut(&id)
+            && let Ok(Some(next)) = assoc.body.receive(&buffers::rest(into, len))
+        {
+            self.tally.received(&assoc.body, next.len);
+            len += next.len;
+            if next.aborted {
+                self.tell_aborted(id, &next);
+                break;
+            }
+        }
+        len
+    }
+
     /// The rest of the message comes before anything else, unless the program has it otherwise.
     fn goes_on(&mut self, id: AssocT) {
-        self.current = (self.options.interleave == 0).then_some(id);
+        let alone = self.options.interleave == 0 && !self.options.byte_stream;
+        self.current = alone.then_some(id);
     }
 
     /// The rest of a message does not come: there is a notification for who wants it.
@@ -297,13 +318,22 @@ impl Core {
                 false => Some(Ok(self.take_notice(what))),
             };
         }
+        let len = match self.options.byte_stream {
+            true => self.receive_more(id, received.len, what.into),
+            false => received.len,
+        };
         self.finish(id, &received, what);
-        Some(Ok(received.len))
+        Some(Ok(len))
     }
 
     /// Says what goes with a message, or a part of one.
     fn finish(&mut self, id: AssocT, received: &Received, what: &mut Receiving<'_>) {
-        what.out_flags = if received.end { libc::MSG_EOR } else { 0 };
+        let bounded = !self.options.byte_stream;
+        what.out_flags = if received.end && bounded {
+            libc::MSG_EOR
+        } else {
+            0
+        };
         self.current = None;
         if !received.end {
             self.goes_on(id);
@@ -441,7 +471,8 @@ impl Core {
             };
             let mut data = Vec::new();
             let mut all: Option<Received> = None;
-            while data.len() < MOST_PEEKED && all.as_ref().is_none_or(|r| !r.end) {
+            let joins = self.options.byte_stream;
+            while data.len() < MOST_PEEKED && all.as_ref().is_none_or(|r| !r.end || joins) {
                 let mut piece = vec![0; 64 << 10];
                 let into = [iovec {
                     iov_base: piece.as_mut_ptr() as *mut _,

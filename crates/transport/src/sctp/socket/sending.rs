@@ -21,6 +21,9 @@ use crate::sctp::port::until;
 /// Who has waited so long for room in a ring may be the one who would have to read it, in nanoseconds.
 const NOBODY_READS: u64 = 2_000_000;
 
+/// Of a byte stream, in bytes: as much as one frame of a ring takes.
+const MOST_AT_ONCE: usize = crate::loopback::link::PIECE;
+
 pub struct Sending<'a> {
     /// A sockaddr; empty: none.
     pub to: &'a [u8],
@@ -48,8 +51,36 @@ impl Socket {
         self.core.try_enter_briefly()?.send_simply(data)
     }
 
-    /// Bytes sent. EAGAIN: no room; EINVAL, EMSGSIZE, ENOTCONN, EPIPE, ECONNRESET ...; EPIPE raises no signal here.
+    /// Bytes sent: of a message all, of a byte stream perhaps only some. EAGAIN: no room; EINVAL, EMSGSIZE, ENOTCONN, EPIPE,
+    /// ECONNRESET ...; EPIPE raises no signal here.
     pub fn send(&self, what: &Sending<'_>) -> sys::Result<usize> {
+        let pieces = buffers::len(what.data) > MOST_AT_ONCE
+            && what.control.is_empty()
+            && self.core.enter().options.byte_stream;
+        match pieces {
+            true => self.send_in_pieces(what),
+            false => self.send_message(what),
+        }
+    }
+
+    /// Of a byte stream, which takes more than a message may have, or a part of it.
+    fn send_in_pieces(&self, what: &Sending<'_>) -> sys::Result<usize> {
+        let mut done = 0;
+        loop {
+            let piece = buffers::front(&buffers::rest(what.data, done), MOST_AT_ONCE);
+            if piece.is_empty() {
+                return Ok(done);
+            }
+            let data = &piece[..];
+            match self.send_message(&Sending { data, ..*what }) {
+                Ok(sent) => done += sent,
+                Err(_) if done > 0 => return Ok(done),
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    fn send_message(&self, what: &Sending<'_>) -> sys::Result<usize> {
         if let Some(remote) = self.remote.get() {
             return remote.send(self, what);
         }
@@ -181,7 +212,8 @@ impl Core {
         if ends && self.style == Style::One || info.has(SCTP_ADDR_OVER) && what.to.is_empty() {
             return Err(libc::EINVAL);
         }
-        if !ends && total == 0 || info.has(SCTP_EOF) && total > 0 {
+        let empty = total == 0 && !self.options.byte_stream;
+        if !ends && empty || info.has(SCTP_EOF) && total > 0 {
             return Err(libc::EINVAL);
         }
         if info.has(SCTP_SENDALL) && self.style == Style::Many {
@@ -229,6 +261,9 @@ impl Core {
         }
         if assoc.released {
             return Err(libc::EPIPE);
+        }
+        if total == 0 {
+            return Ok(Step::Sent(0));
         }
         if info.key.is_some_and(|key| !self.can_sign(id, key)) {
             return Err(libc::EINVAL);

@@ -133,6 +133,36 @@ impl Inbox {
         taken.ok().flatten()
     }
 
+    /// What is in front of the ring of any messages, as much as fits; `None`: nothing, or something is to be looked at first.
+    #[inline]
+    pub fn receive_joined(&mut self, head: &Head, into: &[iovec]) -> Option<usize> {
+        let ring = head.incoming();
+        if !self.open.is_empty() || ring.is_empty() || ring.specials() > 0 {
+            return None;
+        }
+        let numbers = &mut self.numbers;
+        let mut sink = Sink::new(into);
+        let room = sink.left();
+        head.enter();
+        let taken = head.take_frames(|ring| {
+            while sink.left() > 0
+                && let Some(frame) = ring.peek()?.filter(|frame| !frame.special)
+            {
+                let mut label = Label::NONE;
+                let control = read_label(ring, &frame, &mut label);
+                if frame.taken == 0 {
+                    numbers.pass(label);
+                }
+                let n = (frame.len - control).min(sink.left());
+                sink.fill(ring, &frame, control, n);
+                ring.consume(&frame, control + n);
+            }
+            Ok(())
+        });
+        let len = room - sink.left();
+        taken.ok().filter(|()| len > 0).map(|()| len)
+    }
+
     fn receive_slowly(&mut self, head: &Head, into: &[iovec]) -> Option<Received> {
         loop {
             if let Some(at) = self.deliverable() {

@@ -308,14 +308,28 @@ impl Core {
             return Err(libc::EINVAL);
         }
         self.options.delivery_point = bytes;
-        let point = match bytes {
-            0 => Shared::default().config.partial_delivery_point,
-            bytes => bytes as usize,
-        };
+        self.tune_delivery();
+        Ok(())
+    }
+
+    /// EOPNOTSUPP: one-to-many.
+    pub(super) fn set_byte_stream(&mut self, on: bool) -> sys::Result<()> {
+        if !self.is_one() {
+            return Err(libc::EOPNOTSUPP);
+        }
+        self.options.byte_stream = on;
+        // The rest of a message is what comes next in any case.
+        self.current = None;
+        self.tune_delivery();
+        Ok(())
+    }
+
+    fn tune_delivery(&mut self) {
+        let (joins, point) = self.options.delivery();
         self.tune(&self.everybody(), |shared| {
+            shared.config.joins = joins;
             shared.config.partial_delivery_point = point;
         });
-        Ok(())
     }
 
     /// What INIT offers. EPERM: interleaved messages without SCTP_FRAGMENT_INTERLEAVE.

@@ -9,6 +9,7 @@ use headwater_sctp::config::AssocConfig;
 use headwater_sctp::reset::Allowed;
 use headwater_sctp::rto::RtoLimits;
 
+use crate::sctp::environment;
 use crate::sctp::option::orders::Order;
 use crate::sctp::shm::Greeting;
 use crate::sctp::socket::Style;
@@ -179,6 +180,8 @@ pub struct Options {
     /// SCTP_PARTIAL_DELIVERY_POINT, as it was set.
     pub delivery_point: u32,
     pub explicit_eor: bool,
+    /// HW_SCTP_BYTE_STREAM: the bounds of messages don't matter.
+    pub byte_stream: bool,
     /// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE is on.
     pub potentially_failed: bool,
     pub disable_fragments: bool,
@@ -201,8 +204,9 @@ pub struct Options {
 }
 
 impl Options {
-    pub fn new(_style: Style, _v6: bool) -> Options {
-        Options {
+    pub fn new(style: Style, _v6: bool) -> Options {
+        let mut options = Options {
+            byte_stream: style == Style::One && environment::byte_streams(),
             shared: Shared::default(),
             v6only: false,
             recv_rcvinfo: false,
@@ -227,7 +231,19 @@ impl Options {
             ],
             kept: Vec::new(),
             told: BTreeMap::new(),
-        }
+        };
+        (options.config.joins, options.config.partial_delivery_point) = options.delivery();
+        options
+    }
+
+    /// Whether messages that are sent are joined, and how much of one that is received is delivered before its end.
+    pub fn delivery(&self) -> (bool, usize) {
+        let point = match self.delivery_point {
+            _ if self.byte_stream => 1,
+            0 => AssocConfig::default().partial_delivery_point,
+            bytes => bytes as usize,
+        };
+        (self.byte_stream, point)
     }
 
     /// SCTP_INITMSG: 0 leaves a value as it is.
