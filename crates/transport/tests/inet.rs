@@ -17,6 +17,7 @@ use headwater_sockets::{life, switch};
 use headwater_tpi::error::*;
 use headwater_tpi::option::{
     INET_IP, INET_TCP, List, T_CURRENT, T_IP_TOS, T_NEGOTIATE, T_SUCCESS, T_TCP_NODELAY,
+    XTI_GENERIC, XTI_RCVLOWAT, XTI_SNDLOWAT,
 };
 use headwater_transport::device::Device;
 use headwater_transport::endpoint::{self, Endpoint};
@@ -730,6 +731,111 @@ fn a_piece_without_bytes_is_a_piece() {
     assert!(from.len() == 16 && more);
     let mut room = [0; 8];
     assert_eq!(take(&mut udp, &mut room), Some((4, Vec::new(), false)));
+}
+
+fn negotiate(tcp: &mut Tcp, name: u32, value: i32) {
+    let mut list = List::new();
+    list.push_number(XTI_GENERIC, name, 0, value);
+    let set = tcp.negotiate(T_NEGOTIATE as u32, list.bytes()).unwrap();
+    assert_eq!(set.0 as i32, T_SUCCESS);
+}
+
+fn polled(tcp: &Tcp, events: i16) -> bool {
+    let mut set = [libc::pollfd {
+        fd: tcp.descriptor(),
+        events,
+        revents: 0,
+    }];
+    sys::ppoll(&mut set, Some(0)).unwrap() > 0
+}
+
+/// What of it the kernel has not sent.
+fn unsent(tcp: &Tcp) -> i32 {
+    const SIOCOUTQNSD: u64 = 0x894b;
+    sys::ioctl_int(tcp.descriptor(), SIOCOUTQNSD).unwrap()
+}
+
+#[test]
+fn there_is_no_room_before_there_is_as_much_as_the_user_wants() {
+    let (mut tcp, mut peer) = connected();
+    negotiate(&mut tcp, XTI_SNDLOWAT, 64 << 20);
+    let block = vec![5; 20_000];
+    let mut sent = 0;
+    let refusal = loop {
+        match tcp.send(&io(&block), Sending::default()) {
+            Ok(n) => sent += n,
+            Err(refusal) => break refusal.tli,
+        }
+    };
+    assert_eq!(refusal, TFLOW);
+    assert!(unsent(&tcp) > 0);
+    // More than there ever is: everything has to leave.
+    let mut room = vec![0; 1 << 16];
+    let mut read = 0;
+    until("room", || {
+        let ready = polled(&tcp, libc::POLLOUT);
+        if ready {
+            assert_eq!(unsent(&tcp), 0);
+            return Some(());
+        }
+        assert_eq!(
+            tcp.send(&io(b"x"), Sending::default()).unwrap_err().tli,
+            TFLOW
+        );
+        assert_eq!(tcp.ready(libc::POLLOUT as u32), 0);
+        read += peer.read(&mut room).unwrap();
+        None
+    });
+    let more = tcp.send(
+        &io(b"x"),
+        Sending {
+            push: true,
+            ..PLAIN
+        },
+    );
+    assert_eq!(more, Ok(1));
+    let rest = sent + 1 - read;
+    peer.read_exact(&mut vec![0; rest]).unwrap();
+}
+
+#[test]
+fn data_below_the_mark_is_not_there_yet() {
+    let (mut tcp, mut peer) = connected();
+    negotiate(&mut tcp, XTI_RCVLOWAT, 1000);
+    let mut room = [0; 2000];
+    peer.write_all(&[1; 600]).unwrap();
+    until("600 bytes", || {
+        let there = sys::ioctl_int(tcp.descriptor(), libc::FIONREAD).unwrap();
+        (there == 600).then_some(())
+    });
+    for _ in 0..2 {
+        assert_eq!(tcp.peek(), None);
+        assert_eq!(tcp.receive(&io(&room)).unwrap_err().tli, TNODATA);
+        assert!(!polled(&tcp, libc::POLLIN));
+    }
+    peer.write_all(&[2; 400]).unwrap();
+    event(&mut tcp, Event::Data);
+    assert_eq!(tcp.receive(&io(&room)).unwrap().len, 1000);
+    // The end does not wait.
+    peer.write_all(&[3; 10]).unwrap();
+    drop(peer);
+    event(&mut tcp, Event::Data);
+    assert_eq!(tcp.receive(&io(&room)).unwrap().len, 10);
+    event(&mut tcp, Event::OrdRel);
+    let _ = &mut room;
+}
+
+#[test]
+fn options_of_an_endpoint_are_those_of_the_connection_that_it_accepts() {
+    let (mut tcp, port) = listener(1);
+    let _peer = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let seq = request(&mut tcp);
+    let mut on = Tcp::open(false).unwrap();
+    negotiate(&mut on, XTI_RCVLOWAT, 1000);
+    let request = tcp.take_request(seq).unwrap();
+    assert!(on.adopt(request, &[], &[]).is_ok());
+    let low = sys::sockopt::<i32>(on.descriptor(), libc::SOL_SOCKET, libc::SO_RCVLOWAT);
+    assert_eq!(low, Ok(1000));
 }
 
 #[test]

@@ -532,6 +532,89 @@ CASE(room_to_wait_for, "XNS 5.2 XTI_SNDLOWAT") {
     rcv(p.server, "x", 0);
 }
 
+static void send_bytes(int fd, int n) {
+    static char text[1 << 16];
+    check_eq(t_snd(fd, text, n, 0), n);
+}
+static void receive_bytes(int fd, int n) {
+    static char text[1 << 16];
+    int flags;
+    check_eq(t_rcv(fd, text, sizeof text, &flags), n);
+}
+static void check_nothing_there(int fd) {
+    char text[10];
+    int flags;
+    check_eq(events(fd, READABLE, 0), 0);
+    check_look(fd, 0);
+    check_t(t_rcv(fd, text, sizeof text, &flags), TNODATA);
+}
+CASE(data_to_wait_for, "XNS 5.2 XTI_RCVLOWAT") {
+    struct pair p = connected_nonblock();
+    negotiate(p.server, XTI_GENERIC, XTI_RCVLOWAT, 1000);
+    check_eq(current(p.server, XTI_GENERIC, XTI_RCVLOWAT), 1000);
+    send_bytes(p.client, 600);
+    check_nothing_there(p.server);
+    send_bytes(p.client, 400);
+    check_readable(p.server);
+    check_look(p.server, T_DATA);
+    receive_bytes(p.server, 600);
+    check_nothing_there(p.server);
+    send_bytes(p.client, 600);
+    receive_bytes(p.server, 400);
+    /* What ends the connection shows what is before it. */
+    must_t(t_snddis(p.client, NULL));
+    check_readable(p.server);
+    /* The other direction has no mark. */
+    struct pair q = connected_nonblock();
+    negotiate(q.server, XTI_GENERIC, XTI_RCVLOWAT, 1000);
+    send_bytes(q.server, 1);
+    receive_bytes(q.client, 1);
+    negotiate(q.server, XTI_GENERIC, XTI_RCVLOWAT, 1);
+    send_bytes(q.client, 1);
+    receive_bytes(q.server, 1);
+}
+CASE(data_that_is_waited_for, "XNS 5.2 XTI_RCVLOWAT") {
+    struct pair p = connected();
+    negotiate(p.server, XTI_GENERIC, XTI_RCVLOWAT, 1000);
+    if (branch() == 0) {
+        for (int i = 0; i < 10; i++)
+            send_bytes(p.client, 100), sleep_ms(2);
+        pause();
+    }
+    receive_bytes(p.server, 100);
+    /* The others were there by then. */
+    negotiate(p.server, XTI_GENERIC, XTI_RCVLOWAT, 1);
+    set_nonblock(p.server, 1);
+    for (int i = 0; i < 9; i++)
+        receive_bytes(p.server, 100);
+}
+CASE(no_more_to_wait_for, "XNS 5.2 XTI_RCVLOWAT") {
+    struct pair p = connected_nonblock();
+    negotiate(p.server, XTI_GENERIC, XTI_RCVLOWAT, 110000);
+    fill_endpoint(p.client, 1000);
+    check_readable(p.server);
+    check_look(p.server, T_DATA);
+    receive_bytes(p.server, 1000);
+}
+CASE(datagrams_to_wait_for, "XNS 5.2 XTI_RCVLOWAT") {
+    char text[2000] = "";
+    int fd = open_endpoint(), from = bound_flags(O_NONBLOCK);
+    struct address at = bind_at(fd, unused_address(), 0);
+    set_nonblock(fd, 1);
+    negotiate(fd, XTI_GENERIC, XTI_RCVLOWAT, 2000);
+    struct t_unitdata u = {.addr = given(&at), .udata = given_bytes(text, 1000)}, got = {.udata = {.maxlen = sizeof text, .buf = text}};
+    int flags;
+    must_t(t_sndudata(from, &u));
+    check_eq(events(fd, READABLE, 0), 0);
+    check_look(fd, 0);
+    check_t(t_rcvudata(fd, &got, &flags), TNODATA);
+    must_t(t_sndudata(from, &u));
+    check_readable(fd);
+    check_look(fd, T_DATA);
+    must_t(t_rcvudata(fd, &got, &flags));
+    check_eq(got.udata.len, 1000);
+}
+
 /* --- TCP --- */
 
 CASE(tcp_nodelay, "XNS 5.2 T_TCP_NODELAY") {
@@ -768,7 +851,8 @@ SUITE(FOR(ALL, negotiates), FOR(ALL, negotiates_when_unbound), FOR(COTS, negotia
       FOR(ALL, generic_sndlowat), FOR(ALL, generic_debug), FOR(COTS, generic_linger), FOR(ALL, generic_unspec),
       FOR(ALL, wide_values), FOR(COTS, buffers_hold), FOR(LOOP, buffers_size_connections),
       FOR(LOOP, buffers_of_one_end), FOR(LOOP | TICLTS, buffers_are_granted_within_limits), FOR(LOSSLESS, buffers_size_mailboxes),
-      FOR(LOOP, room_to_wait_for), FOR(TCP, tcp_nodelay), FOR(TCP, tcp_nodelay_sends),
+      FOR(LOOP, room_to_wait_for), FOR(LOOP, data_to_wait_for), FOR(LOOP, data_that_is_waited_for),
+      FOR(LOOP, no_more_to_wait_for), FOR(TICLTS, datagrams_to_wait_for), FOR(TCP, tcp_nodelay), FOR(TCP, tcp_nodelay_sends),
       FOR(TCP, tcp_maxseg), FOR(TCP, tcp_keepalive), FOR(UDP, udp_checksum), FOR(INET & ~SCTP, ip_ttl), FOR(INET & ~SCTP, ip_tos),
       FOR(INET & ~SCTP, ip_two_of_one_byte), FOR(INET & ~SCTP, ip_switches), FOR(UDP, ip_broadcast), FOR(INET & ~SCTP, ip_options),
       FOR(TCP, ip_reuseaddr_lets_a_listener_come_back), FOR(UDP, ttl_arrives), FOR(UDP, options_of_one_datagram),

@@ -77,7 +77,7 @@ impl Head {
         }
         let ring = self.incoming();
         if ring.specials() == 0 {
-            return if ring.is_empty() { 0 } else { IN | RDNORM };
+            return if self.has_visible() { IN | RDNORM } else { 0 };
         }
         let _quiet = process::Quiet::new();
         let Some(section) = section::enter(&ring.state.reader.lock) else {

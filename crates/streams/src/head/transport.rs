@@ -8,8 +8,18 @@ use headwater_host::sync::Ordering;
 use headwater_host::sys::{self, Errno};
 
 use super::{Head, copying};
-use crate::pipe::words::state;
+use crate::pipe::words::{HeadWords, state};
 use crate::pipe::{LIMIT, LOW, section};
+
+impl HeadWords {
+    #[inline(always)]
+    fn marks(&self) -> (usize, usize) {
+        match self.limit.load(Ordering::Relaxed) {
+            0 => (LIMIT, LOW),
+            limit => (limit as usize, self.low.load(Ordering::Relaxed) as usize),
+        }
+    }
+}
 
 impl Head {
     /// `f` puts frames into the outgoing ring, under its writer lock. EPROTO: what the peer wrote there makes no sense.
@@ -49,11 +59,31 @@ impl Head {
     /// High and low water mark of what a transport endpoint sends.
     #[inline(always)]
     pub fn transport_marks(&self) -> (usize, usize) {
-        let words = self.words();
-        match words.limit.load(Ordering::Relaxed) {
-            0 => (LIMIT, LOW),
-            limit => (limit as usize, words.low.load(Ordering::Relaxed) as usize),
+        self.words().marks()
+    }
+
+    /// Is there anything that the user of a transport endpoint is to see? Not data below its low-water mark, unless that is all the
+    /// peer may send, or something else is behind it.
+    #[inline(always)]
+    pub fn has_visible(&self) -> bool {
+        let ring = self.incoming();
+        if ring.is_empty() {
+            return false;
         }
+        match self.words().receive_low.load(Ordering::Relaxed) {
+            0 | 1 => true,
+            low => ring.specials() > 0 || ring.unread() >= low as usize || self.is_all(),
+        }
+    }
+
+    /// Can't the peer send any more now?
+    #[cold]
+    fn is_all(&self) -> bool {
+        let marks = match self.peer_words() {
+            Some(words) => words.marks(),
+            None => (LIMIT, LOW),
+        };
+        self.has_hung_up() || self.incoming().is_full_hint(marks.0, marks.1)
     }
 
     /// The other end sees a hangup, though its socket stays: after the last frame, before its reader is rung.

@@ -8,7 +8,7 @@ use headwater_channel::shm::SharedSafe;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Changes with every change of the layouts in this file; the size is in it, so that another layout is never mapped.
-pub const ABI: u32 = 4 << 16 | size_of::<Header>() as u32;
+pub const ABI: u32 = 5 << 16 | size_of::<Header>() as u32;
 
 /// What lies behind the segment's preamble. Ring 0 carries what side 0 writes.
 #[derive(SharedSafe)]
@@ -101,8 +101,9 @@ pub struct HeadWords {
     /// Bytes that the user of a transport endpoint wants to be held of what it sends, and of what it is sent; 0: not said.
     pub send_buffer: AtomicU32,
     pub receive_buffer: AtomicU32,
-    /// Bytes of room that its user waits for; 0: not said.
+    /// Bytes of room that its user waits for, and bytes that are there before it sees them; 0: not said.
     pub send_low: AtomicU32,
+    pub receive_low: AtomicU32,
     /// High and low water mark of what it sends, as they follow from both ends' wishes; 0: the usual ones.
     pub limit: AtomicU32,
     pub low: AtomicU32,
@@ -153,6 +154,7 @@ impl HeadWords {
             &self.send_buffer,
             &self.receive_buffer,
             &self.send_low,
+            &self.receive_low,
             &self.limit,
             &self.low,
         ];

@@ -207,6 +207,36 @@ impl Socket {
             .filter(|&errno| errno != 0)
     }
 
+    /// poll(2), of a carried connection too. An error or an end is ready for anything.
+    pub fn is_ready(&self, events: i16) -> bool {
+        let mut set = [libc::pollfd {
+            fd: self.fd,
+            events,
+            revents: 0,
+        }];
+        // SAFETY: no mask.
+        unsafe { headwater_host::poll::wait(&mut set, Some(0), core::ptr::null()) > 0 }
+    }
+
+    /// SO_RCVLOWAT was set.
+    pub fn note_receive_mark(&self) {
+        if let Some(h) = self.handle() {
+            // SAFETY: the value is the kernel's.
+            unsafe {
+                options::set_option(h, self.fd, libc::SO_RCVLOWAT, core::ptr::null(), 0);
+            }
+        }
+    }
+
+    /// As much has to leave the full send buffer before the kernel says that there is room; `None`: as the kernel has it.
+    pub fn set_send_mark(&self, room: Option<u32>) {
+        let mark = room.map_or(0, |room| {
+            let full = sys::ioctl_int(self.fd, libc::TIOCOUTQ).unwrap_or(0);
+            (full as u32).saturating_sub(room).max(1)
+        });
+        let _ = sys::set_sockopt(self.fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &mark);
+    }
+
     /// Sends without waiting.
     #[inline]
     pub fn send(&self, data: &[iovec], flags: i32) -> Bytes {

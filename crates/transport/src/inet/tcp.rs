@@ -5,7 +5,7 @@ use std::sync::Once;
 use headwater_host::table::{Handle, NOT_KERNELS};
 use headwater_host::{config, sys};
 use headwater_tpi::error::{TADDRBUSY, TBADADDR, TBADSEQ, TLOOK, TNOADDR, TNODATA, TPROVMISMATCH};
-use headwater_tpi::option::{INET_TCP, T_TCP_NODELAY};
+use headwater_tpi::option::{INET_TCP, T_TCP_NODELAY, XTI_GENERIC, XTI_RCVLOWAT, XTI_SNDLOWAT};
 use headwater_tpi::prim::{T_COTS_ORD, T_INFINITE, T_INVALID};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
@@ -60,6 +60,16 @@ fn start_fast_sockets() {
     });
 }
 
+/// What the user wants to be told of.
+#[derive(Default)]
+struct Marks {
+    /// The least room; 0: any. It is waited for since some data had none.
+    room: u32,
+    waits_for_room: bool,
+    /// There is a least number of bytes to be received, which the kernel knows.
+    visible: bool,
+}
+
 pub struct Tcp {
     socket: Socket,
     v6: bool,
@@ -72,6 +82,8 @@ pub struct Tcp {
     held: Held,
     run: Run,
     nodelay: bool,
+    /// XTI_SNDLOWAT, XTI_RCVLOWAT, where they say more than 1.
+    marks: Marks,
     chosen: Chosen,
     /// The end of the peer's data was seen, and told.
     ended: bool,
@@ -110,6 +122,7 @@ impl Tcp {
             held: Held::default(),
             run: Run::default(),
             nodelay: false,
+            marks: Marks::default(),
             chosen: Chosen::default(),
             ended: false,
             told_end: false,
@@ -144,6 +157,7 @@ impl Tcp {
         self.error = None;
         self.release_due = false;
         self.released = false;
+        self.marks.waits_for_room = false;
         self.phase = Phase::Idle;
     }
 
@@ -173,6 +187,27 @@ impl Tcp {
     }
 
     // ---- connected ----
+
+    fn note_marks(&mut self) {
+        let mark = |name| {
+            let known = options::GENERIC.iter().find(|o| o.name == name);
+            match known.map(|o| self.chosen.value(o)) {
+                Some(Value::Number(n)) if n > 1 => u32::try_from(n).unwrap_or(u32::MAX),
+                _ => 0,
+            }
+        };
+        self.marks.room = mark(XTI_SNDLOWAT);
+        let visible = self.chosen.asked(XTI_GENERIC, XTI_RCVLOWAT) > 1;
+        if visible || self.marks.visible {
+            self.socket.note_receive_mark();
+        }
+        self.marks.visible = visible;
+    }
+
+    /// Data below XTI_RCVLOWAT is not there yet.
+    fn is_below_mark(&self) -> bool {
+        self.marks.visible && !self.socket.is_ready(libc::POLLIN)
+    }
 
     /// Whether the attempt has come to an end, and how.
     fn look_for_answer(&mut self) {
@@ -212,7 +247,7 @@ impl Tcp {
         if !self.ahead.is_empty() {
             return Some(Event::Data);
         }
-        if !self.ended {
+        if !self.ended && !self.is_below_mark() {
             let mut byte = [0u8];
             let into = [iovec {
                 iov_base: byte.as_mut_ptr() as *mut _,
@@ -412,6 +447,8 @@ impl Provider for Tcp {
             return Err((refusal, request));
         }
         self.forget();
+        self.chosen.renew(self.socket.fd(), v6);
+        self.socket.note_receive_mark();
         if self.bound.is_some() {
             self.aside = Some(own);
         } else {
@@ -520,7 +557,10 @@ impl Provider for Tcp {
 
     #[inline]
     fn send(&mut self, data: &[iovec], how: Sending) -> Outcome<usize> {
-        self.put(data, how)
+        match self.marks.room {
+            0 => self.put(data, how),
+            _ => self.put_by_mark(data, how),
+        }
     }
 
     #[inline]
@@ -550,7 +590,9 @@ impl Provider for Tcp {
         if by_kernel && self.has_urgent() {
             return self.receive_urgent(into);
         }
-        let got = if by_kernel && self.ahead.pays(asked) {
+        let got = if self.is_below_mark() {
+            Err(libc::EAGAIN)
+        } else if by_kernel && !self.marks.visible && self.ahead.pays(asked) {
             self.read_ahead(into)
         } else {
             self.socket
@@ -604,6 +646,7 @@ impl Provider for Tcp {
         if self.nodelay && !was {
             self.flush();
         }
+        self.note_marks();
         answer
     }
 
@@ -637,7 +680,8 @@ impl Provider for Tcp {
         if told {
             ready |= want & IN;
         }
-        if self.phase == Phase::Connected && self.held.pending() > 0 && self.held.room() >= LARGE {
+        let holds = self.held.pending() > 0 && self.held.room() >= LARGE;
+        if self.phase == Phase::Connected && holds && !self.marks.waits_for_room {
             ready |= want & OUT;
         }
         ready

@@ -269,8 +269,7 @@ impl Provider for Mailbox {
         if !self.failures.is_empty() {
             return Some(Event::UdErr);
         }
-        let head = self.head()?;
-        (!head.incoming().is_empty()).then_some(Event::Data)
+        self.head()?.has_visible().then_some(Event::Data)
     }
 
     fn take(&mut self) -> Option<Arrived> {
@@ -319,7 +318,7 @@ impl Provider for Mailbox {
             return Err(Refusal::new(TLOOK));
         }
         let head = self.head().ok_or(Refusal::new(TOUTSTATE))?;
-        if head.incoming().is_empty() {
+        if !head.has_visible() {
             return Err(self.nothing());
         }
         head.enter();

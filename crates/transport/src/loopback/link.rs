@@ -177,7 +177,7 @@ impl Link {
         if self.phase == Phase::Open {
             let ring = self.head.incoming();
             // In this order: a special frame is counted before it is seen.
-            if !ring.is_empty() && ring.specials() == 0 {
+            if ring.specials() == 0 && self.head.has_visible() {
                 return Some(Event::Data);
             }
         }
@@ -212,7 +212,7 @@ impl Link {
     }
 
     fn event_in_ring(&mut self) -> Option<Event> {
-        if self.head.incoming().is_empty() {
+        if !self.head.has_visible() {
             return None;
         }
         let mut parted = false;
@@ -499,8 +499,7 @@ impl Link {
     #[inline(always)]
     pub fn receive_labelled(&mut self, into: &[iovec], label: &mut Label) -> Outcome<Received> {
         let head = self.head;
-        let ring = head.incoming();
-        if ring.is_empty() {
+        if !head.has_visible() {
             return Err(self.nothing());
         }
         head.enter();

@@ -5,7 +5,7 @@
 use headwater_host::sync::Ordering;
 use headwater_streams::head::Head;
 use headwater_streams::pipe::{LARGEST_RING, LIMIT, RING};
-use headwater_tpi::option::{XTI_GENERIC, XTI_RCVBUF, XTI_SNDBUF, XTI_SNDLOWAT};
+use headwater_tpi::option::{XTI_GENERIC, XTI_RCVBUF, XTI_RCVLOWAT, XTI_SNDBUF, XTI_SNDLOWAT};
 
 use crate::options::{Known, Remembered, Settings, Value};
 
@@ -20,6 +20,7 @@ pub struct Wishes {
     pub send: u32,
     pub receive: u32,
     pub send_low: u32,
+    pub receive_low: u32,
 }
 
 impl Wishes {
@@ -32,6 +33,7 @@ impl Wishes {
             send: wish(XTI_SNDBUF),
             receive: wish(XTI_RCVBUF),
             send_low: wish(XTI_SNDLOWAT),
+            receive_low: wish(XTI_RCVLOWAT),
         }
     }
 
@@ -49,6 +51,7 @@ impl Wishes {
         own.send_buffer.store(self.send, Ordering::SeqCst);
         own.receive_buffer.store(self.receive, Ordering::SeqCst);
         own.send_low.store(self.send_low, Ordering::SeqCst);
+        own.receive_low.store(self.receive_low, Ordering::SeqCst);
         // Whoever speaks last knows the wishes of both.
         for (words, other, ring) in [(own, peer, head.outgoing()), (peer, own, head.incoming())] {
             let send = words.send_buffer.load(Ordering::SeqCst);
@@ -69,6 +72,9 @@ impl Wishes {
     pub fn tell_senders(&self, head: &Head) {
         let Some(pipe) = head.pipe() else { return };
         let ring = head.incoming();
+        head.words()
+            .receive_low
+            .store(self.receive_low, Ordering::SeqCst);
         let (limit, low) = marks(self.receive as usize, 0, ring.capacity());
         for side in [0, 1] {
             let words = pipe.words(side);
@@ -121,7 +127,10 @@ impl Settings for Held<'_> {
 impl Held<'_> {
     fn within(&self, option: &Known, value: Value) -> Value {
         let is_size = option.level == XTI_GENERIC
-            && matches!(option.name, XTI_SNDBUF | XTI_RCVBUF | XTI_SNDLOWAT);
+            && matches!(
+                option.name,
+                XTI_SNDBUF | XTI_RCVBUF | XTI_SNDLOWAT | XTI_RCVLOWAT
+            );
         match value {
             Value::Number(n) if is_size => {
                 Value::Number(n.min(most(self.ring.unwrap_or(LARGEST_RING)) as i64))
@@ -142,6 +151,7 @@ mod tests {
                 send,
                 receive,
                 send_low: 0,
+                receive_low: 0,
             };
             wishes.ring()
         };
