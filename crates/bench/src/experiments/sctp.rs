@@ -70,7 +70,7 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
         over("rr-1", TCP, ("a round trip of one byte, on two CPUs", of)),
     ];
     let mut plots = sizes::four(cells, SHARED.0, SHARED.1, NAGLE.name);
-    // Nothing of the kernel's does the same there.
+    // Nothing of the kernel's sends messages there.
     plots.extend(sizes::four(cells, WIRE.0, WIRE.1, ""));
     let sheets = [SHARED, WIRE].map(|(work, title)| sizes::sheets(cells, work, title));
     Conclusion {

@@ -5,12 +5,12 @@ use super::asked::Asked;
 use super::ranges::{self, Beside};
 use super::sctp::SCTP_MORE;
 use super::work::{Work, Works};
-use super::xti::flow::{PLAIN, flow, highest, rival};
+use super::xti::flow::{PLAIN, XTI_SHARED, flow, highest, rival};
 use super::xti::pair::{End, Pair, Way};
 use super::xti::{EVEN, UNDISTURBED, rate, sockets};
 use crate::conclusion::Conclusion;
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, Arm, Goal, TCP, TCP_NODELAY, UNIX, shared, streams,
+    ACCELERATED, ACCELERATED_NODELAY, Arm, Goal, TCP, TCP_NODELAY, UNIX, streams,
 };
 use crate::placement::Placement::{Apart, Same};
 use crate::report::CellReport;
@@ -24,8 +24,6 @@ const QUICK: [usize; 5] = [64, 1024, 16384, 1, 4096];
 const WORK: &str = "tcp";
 
 const XTI: Arm = streams("xti");
-/// As two programs with the library have it.
-const XTI_SHARED: Arm = shared("xti-shm");
 const TICOTSORD: Arm = streams("ticotsord");
 const SCTP: Arm = streams("sctp");
 

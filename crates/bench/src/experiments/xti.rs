@@ -18,7 +18,7 @@ pub(super) const UNDISTURBED: &[Placement] = &[Apart, Same, Free];
 pub(super) const EVEN: f64 = 0.95;
 
 /// The most telling first.
-const QUICK: [&str; 14] = [
+const QUICK: [&str; 15] = [
     "tcp-64",
     "rr-1",
     "udp-64",
@@ -27,6 +27,7 @@ const QUICK: [&str; 14] = [
     "clts-64",
     "tcp-1024",
     "tcp-16384",
+    "carried-64",
     "udp-1024",
     "cots-1024",
     "tcp-1",

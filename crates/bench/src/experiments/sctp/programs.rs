@@ -23,6 +23,10 @@ const MEGABYTE: f64 = 1e6;
 
 pub const SOCKETS: Arm = streams("sockets");
 pub const SOCKETS_UDP: Arm = streams("sockets-udp");
+/// The same as byte streams: HW_SCTP_BYTE_STREAM.
+pub const BYTES: Arm = streams("bytes");
+pub const BYTES_UDP: Arm = streams("bytes-udp");
+const AS_BYTES: (&str, &str) = ("HEADWATER_SCTP_BYTE_STREAM", "1");
 /// A kernel that has SCTP would serve them itself.
 const OURS: (&str, &str) = ("HEADWATER_SCTP", "always");
 const BY_UDP: (&str, &str) = ("HEADWATER_SCTP_LINK", "udp");
@@ -40,6 +44,21 @@ pub fn on_the_wire() -> Way {
     Way {
         arm: SOCKETS_UDP,
         ..shared().under(&[OURS, BY_UDP])
+    }
+}
+
+/// Both ends are sockets without the bounds of messages.
+pub fn shared_bytes() -> Way {
+    Way {
+        arm: BYTES,
+        ..shared().under(&[OURS, AS_BYTES])
+    }
+}
+
+pub fn bytes_on_the_wire() -> Way {
+    Way {
+        arm: BYTES_UDP,
+        ..shared().under(&[OURS, BY_UDP, AS_BYTES])
     }
 }
 

@@ -1,6 +1,6 @@
 //! Both ends on /dev/sctp_t within the host, where no packets are needed, against TCP sockets.
 
-use super::programs::{self, SOCKETS};
+use super::programs::{self, BYTES, SOCKETS};
 use super::{SCTP_MORE, UNDISTURBED, rate, sockets};
 use crate::experiment::{Arm, Goal, TCP, UNIX, Unit, streams};
 use crate::experiments::xti::flow::rival;
@@ -27,6 +27,7 @@ fn flow(size: usize) -> Pair {
         _ => vec![over(NAGLE, 1.0, None), over(NODELAY, 1.0, None)],
     };
     goals.push(programs::as_fast(SOCKETS, SCTP));
+    goals.push(rate(BYTES, NAGLE, UNDISTURBED, 1.0, None));
     Pair {
         name: format!("shm-{size}"),
         work: "flow",
@@ -40,6 +41,7 @@ fn flow(size: usize) -> Pair {
             Way::both(SCTP, "/dev/sctp_t"),
             Way::both(SCTP_MORE, "/dev/sctp_t").with(&["--more"]),
             programs::shared(),
+            programs::shared_bytes(),
         ],
         goals,
         placements: UNDISTURBED,

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::programs::{self, SOCKETS_UDP};
+use super::programs::{self, BYTES_UDP, SOCKETS_UDP};
+use super::shared::NAGLE;
 use super::{SCTP_MORE, UNDISTURBED, Work, sockets};
 use crate::exchange::Exchange;
 use crate::experiment::{Arm, Cell, Goal, Job, Metric, Proof, Sample, Unit, streams};
@@ -46,6 +47,9 @@ const WANTED: [Wanted; 7] = [
     wanted(32, 500e3, 4.0, None),
     wanted(256, 500e3, 4.0, None),
 ];
+
+/// Where a message is hardly more than its chunk's header.
+const SHORT: usize = 16;
 
 const SCTP: Arm = streams("sctp-udp");
 const PION: Arm = sockets("pion");
@@ -92,6 +96,10 @@ fn pair(wanted: Wanted) -> Pair {
         });
     }
     goals.push(programs::as_fast(SOCKETS_UDP, SCTP));
+    if size <= SHORT {
+        // TCP joins what Nagle holds back; so does a byte stream.
+        goals.push(Goal::rate(UNDISTURBED, 2.0, None).between(BYTES_UDP, NAGLE));
+    }
     if pion_is_there() && aim.is_some() {
         goals.extend([over(Metric::Rate, 10.0), over(Metric::Cpu, 2.0)]);
     }
@@ -107,6 +115,8 @@ fn pair(wanted: Wanted) -> Pair {
                 .with(&["--more"])
                 .under(ON_THE_WIRE),
             programs::on_the_wire(),
+            programs::bytes_on_the_wire(),
+            Way::both(NAGLE, "tcp"),
         ],
         goals,
         placements: UNDISTURBED,

@@ -1,7 +1,7 @@
 //! XTI over sockets, by kind of provider, and what that was worth in 2007.
 
 use super::datagrams::{SOCKETS, SOCKETS_MIXED, TICLTS, UDP, XTI_MIXED, XTI_TO_PLAIN};
-use super::flow::{NAGLE, NODELAY, TICOTSORD, XTI, XTI_NODELAY, highest};
+use super::flow::{NAGLE, NODELAY, TICOTSORD, XTI, XTI_NODELAY, XTI_SHARED, highest};
 use super::sockets;
 use crate::conclude::{self, Pair};
 use crate::conclusion::Conclusion;
@@ -75,7 +75,25 @@ const DATAGRAM: [Pair; 6] = [
     ),
 ];
 
-const WITHIN: [Pair; 14] = [
+const WITHIN: [Pair; 17] = [
+    Pair::new(
+        "64 bytes on /dev/tcp, carried over not carried",
+        "carried-64",
+        XTI_SHARED,
+        XTI,
+    ),
+    Pair::new(
+        "64 bytes on /dev/tcp, carried over Nagle's",
+        "carried-64",
+        XTI_SHARED,
+        NAGLE,
+    ),
+    Pair::new(
+        "16 KiB on /dev/tcp, carried over not carried",
+        "carried-16384",
+        XTI_SHARED,
+        XTI,
+    ),
     Pair::new(
         "64 bytes, ticotsord over Nagle's",
         "cots-64",

@@ -2,7 +2,7 @@
 
 use super::pair::{Pair, Way};
 use super::{EVEN, UNDISTURBED, more, rate, sizes, sockets};
-use crate::experiment::{Arm, Goal, Metric, UNIX, Unit, streams};
+use crate::experiment::{Arm, Goal, Metric, UNIX, Unit, shared, streams};
 use crate::placement::Placement::{self, Apart, Free, Same};
 
 const LARGEST: usize = 16384;
@@ -13,6 +13,8 @@ pub const NAGLE: Arm = sockets("nagle");
 pub const NODELAY: Arm = sockets("nodelay");
 pub const XTI: Arm = streams("xti");
 pub const XTI_NODELAY: Arm = streams("xti-nodelay");
+/// As two programs with the library have it.
+pub const XTI_SHARED: Arm = shared("xti-shm");
 pub const TICOTSORD: Arm = streams("ticotsord");
 
 pub const PLAIN: [Way; 2] = [
@@ -22,8 +24,12 @@ pub const PLAIN: [Way; 2] = [
 
 pub fn works() -> Vec<Pair> {
     let tcp = sizes(LARGEST).map(tcp);
+    let carried = sizes(LARGEST).map(carried);
     let cots = sizes(LARGEST).map(cots);
-    tcp.chain(cots).chain([lone(false), lone(true)]).collect()
+    tcp.chain(carried)
+        .chain(cots)
+        .chain([lone(false), lone(true)])
+        .collect()
 }
 
 pub fn flow(name: &str, size: usize, ways: Vec<Way>, goals: Vec<Goal>) -> Pair {
@@ -59,6 +65,18 @@ fn tcp(size: usize) -> Pair {
     };
     goals.push(rate(XTI_NODELAY, NODELAY, UNDISTURBED, EVEN, None));
     flow("tcp", size, ways, goals)
+}
+
+/// Both ends on /dev/tcp: what shared memory carries is to be no slower than the same over the kernel's TCP, nor than sockets.
+fn carried(size: usize) -> Pair {
+    let mut ways = PLAIN.to_vec();
+    ways.extend([
+        Way::both(XTI, "/dev/tcp").by_kernel(),
+        Way::both(XTI_SHARED, "/dev/tcp"),
+    ]);
+    let over = |against, must| rate(XTI_SHARED, against, UNDISTURBED, must, None);
+    let goals = vec![over(XTI, EVEN), over(NAGLE, 1.0), over(NODELAY, 1.0)];
+    flow("carried", size, ways, goals)
 }
 
 /// Plain TCP whose sender has the highest priority and whose receiver the lowest, as far as we may say so.
