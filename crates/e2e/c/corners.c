@@ -605,6 +605,62 @@ static void asked_client(int fd) {
     close(s);
 }
 
+/* ---- a limit of less than none that was set before there was a connection */
+static void no_time(int s) {
+    static const struct timeval less = {-1, 0};
+    must(setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &less, sizeof less));
+    must(setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &less, sizeof less));
+    say_result("none", setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0, -1}, sizeof less));
+}
+static void recv_when_there(int s, int i) {
+    must(poll(&(struct pollfd){s, POLLIN, 0}, 1, -1));
+    recv_noise(s, i, 64);
+}
+static void end_at_once(int s) {
+    static char much[1 << 16];
+    ssize_t n;
+    receive_soon(s);
+    uint64_t begun = now();
+    while ((n = send(s, much, sizeof much, 0)) > 0) {
+    }
+    say_result("send", n);
+    say("at once: %d", now() - begun < 3000 * MS);
+}
+static void limits_before_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    no_time(l);
+    send_all(fd, &at, sizeof at);
+    must(poll(&(struct pollfd){l, POLLIN, 0}, 1, -1));
+    int s = must(accept(l, NULL, NULL));
+    for (int i = 0; i < 20; i++) {
+        recv_when_there(s, i);
+        send_noise(s, i, 64);
+    }
+    end_at_once(s);
+    tell_peer();
+    await_peer();
+    close(s);
+    close(l);
+}
+static void limits_before_client(int fd) {
+    struct sockaddr_in at;
+    recv_all(fd, &at, sizeof at);
+    int s = must(socket(AF_INET, SOCK_STREAM, 0));
+    no_time(s);
+    if (connect(s, (struct sockaddr *)&at, sizeof at) < 0) {
+        /* The kernel has no time to wait for the answer either. */
+        must(poll(&(struct pollfd){s, POLLOUT, 0}, 1, -1));
+    }
+    for (int i = 0; i < 20; i++) {
+        send_noise(s, i, 64);
+        recv_when_there(s, i);
+    }
+    await_peer();
+    tell_peer();
+    close(s);
+}
+
 /* ---- a handler in the middle of MSG_WAITALL */
 static void all_server(int fd) {
     struct sigaction a = {.sa_handler = on_io};
@@ -630,4 +686,5 @@ static void all_client(int fd) {
 }
 
 CASES(CASE(times), CASE(limits), CASE(mmsg), CASE(flags), CASE(arrays), CASE(addresses), CASE(endings), CASE(sendfile), CASE(numbers),
-      CASE(mark), CASE(inline), CASE(reset), CASE(asked), CASE(all))
+      CASE(mark), CASE(inline), CASE(reset), CASE(asked), CASE(all),
+      CASE(limits_before))

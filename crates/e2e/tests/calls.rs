@@ -46,7 +46,7 @@ cases!(strays: closed_by_stdio, closed_round, closed_round_last, made_anew);
 cases!(splice: half_closed, stalled, stalled_nonblocking, waits, narrow, into, proxy, stdio_half_closed, stdio_stalled);
 cases!(keeper: close, shutdown, exit, exec, linger);
 cases!(options: inquiry, stamps, stamps_late, zerocopy, peek_offset, peek_offset_before, unread, signalled_unread, repair, encryption);
-cases!(corners: times, limits, mmsg, flags, arrays, addresses, endings, sendfile, numbers, mark, inline, reset, asked, all);
+cases!(corners: times, limits, mmsg, flags, arrays, addresses, endings, sendfile, numbers, mark, inline, reset, asked, all, limits_before);
 cases!(select: wide, exceptions);
 cases!(signals: eintr, restart, interrupt, partial, jump, jump_close, jump_inside, jump_busy, storm, sigio, handlers, resethand,
     nodefer, wrong_pointer, wrong_structure, defaults);

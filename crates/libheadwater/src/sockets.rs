@@ -255,12 +255,11 @@ pub unsafe extern "C-unwind" fn setsockopt(
         }
     }
     let r = real::setsockopt(fd, level, name, value, len);
-    if r == 0
-        && level == libc::SOL_SOCKET
-        && !value.is_null()
-        && let Some(h) = table::socket(fd)
-    {
-        options::set_option(h, fd, name, value, len);
+    if r == 0 && level == libc::SOL_SOCKET && !value.is_null() {
+        options::note_limit(fd, name, value, len);
+        if let Some(h) = table::socket(fd) {
+            options::set_option(h, fd, name, value, len);
+        }
     }
     r
 }

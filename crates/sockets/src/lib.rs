@@ -32,6 +32,7 @@ pub mod inherit;
 pub mod keeper;
 pub mod lend;
 pub mod life;
+pub mod limits;
 pub mod link;
 pub mod look;
 pub mod options;

@@ -13,7 +13,9 @@ use crate::keeper::Then;
 use crate::record::{self, APART, BARRED, Record, SHUT_WR, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
-use crate::{boards, holders, inherit, keeper, lend, link, look, switch, takeover, truth, worth};
+use crate::{
+    boards, holders, inherit, keeper, lend, limits, link, look, switch, takeover, truth, worth,
+};
 
 // ---- coming ----
 
@@ -107,7 +109,10 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
         return counters::fallback(Reason::NotWorth);
     }
     match conn::adopt(fd, Phase::Tracked, Role::Server) {
-        Some(c) => c.set_account(account),
+        Some(c) => {
+            limits::hand_on(on, c);
+            c.set_account(account);
+        }
         None => counters::fallback(conn::no_room()),
     }
 }
@@ -151,7 +156,10 @@ pub fn connected(fd: i32, led: Led) {
         Led::Here => {
             lend::sweep();
             match conn::adopt(fd, Phase::Tracked, Role::Client) {
-                Some(_) => epoll::adopted(fd),
+                Some(c) => {
+                    limits::hand_on(fd, c);
+                    epoll::adopted(fd);
+                }
                 None => counters::fallback(conn::no_room()),
             }
         }

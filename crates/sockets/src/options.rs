@@ -8,7 +8,7 @@ use libc::c_void;
 
 use crate::conn::{self, Phase};
 use crate::record::NONBLOCK;
-use crate::{confine, look, readiness, switch};
+use crate::{confine, limits, look, readiness, switch};
 
 /// The program set (or cleared) O_NONBLOCK.
 pub fn set_nonblocking(h: Handle, on: bool) {
@@ -134,25 +134,43 @@ pub fn low_water(fd: i32) -> u32 {
 pub unsafe fn set_option(h: Handle, fd: i32, name: i32, value: *const c_void, len: u32) {
     let Some(c) = conn::get(h) else { return };
     let r = c.record();
-    match name {
-        libc::SO_RCVTIMEO | libc::SO_SNDTIMEO | SO_RCVTIMEO_NEW | SO_SNDTIMEO_NEW
-            if len as usize >= size_of::<libc::timeval>() =>
-        {
-            let t = core::ptr::read_unaligned(value as *const libc::timeval);
-            let slot = if matches!(name, libc::SO_RCVTIMEO | SO_RCVTIMEO_NEW) {
-                &r.receive_timeout
-            } else {
-                &r.send_timeout
-            };
-            slot.store(limit(t.tv_sec, t.tv_usec), Ordering::Relaxed);
-        }
+    match time_limit(name, value, len) {
+        Some((limits::RECEIVING, limit)) => r.receive_timeout.store(limit, Ordering::Relaxed),
+        Some((_, limit)) => r.send_timeout.store(limit, Ordering::Relaxed),
         // The kernel has made something else of it, as like as not.
-        libc::SO_RCVLOWAT => {
+        None if name == libc::SO_RCVLOWAT => {
             r.low_water.store(low_water(fd), Ordering::Relaxed);
             readiness::low_water_set(c);
         }
-        _ => {}
+        None => {}
     }
+}
+
+/// After a successful setsockopt(2) of SOL_SOCKET on any socket: it may become a connection.
+///
+/// # Safety
+/// `value` is readable for `len` bytes.
+pub unsafe fn note_limit(fd: i32, name: i32, value: *const c_void, len: u32) {
+    if let Some((which, limit)) = time_limit(name, value, len) {
+        limits::set(fd, which, limit == AT_ONCE);
+    }
+}
+
+/// Whose time limit is set, and to what.
+///
+/// # Safety
+/// `value` is readable for `len` bytes.
+unsafe fn time_limit(name: i32, value: *const c_void, len: u32) -> Option<(u64, u64)> {
+    let which = match name {
+        libc::SO_RCVTIMEO | SO_RCVTIMEO_NEW => limits::RECEIVING,
+        libc::SO_SNDTIMEO | SO_SNDTIMEO_NEW => limits::SENDING,
+        _ => return None,
+    };
+    if (len as usize) < size_of::<libc::timeval>() {
+        return None;
+    }
+    let t = core::ptr::read_unaligned(value as *const libc::timeval);
+    Some((which, limit(t.tv_sec, t.tv_usec)))
 }
 
 /// Bytes that could be read beyond those that the kernel counts: FIONREAD's share of the ring.
