@@ -4,8 +4,8 @@ use std::sync::Once;
 
 use headwater_host::table::{Handle, NOT_KERNELS};
 use headwater_host::{config, sys};
-use headwater_tpi::error::{TADDRBUSY, TBADADDR, TBADSEQ, TLOOK, TNOADDR, TNODATA, TPROVMISMATCH};
-use headwater_tpi::option::{INET_TCP, T_TCP_NODELAY, XTI_GENERIC, XTI_RCVLOWAT, XTI_SNDLOWAT};
+use headwater_tpi::error::{TADDRBUSY, TBADADDR, TBADSEQ, TLOOK, TNOADDR, TPROVMISMATCH};
+use headwater_tpi::option::{INET_TCP, T_TCP_NODELAY};
 use headwater_tpi::prim::{T_COTS_ORD, T_INFINITE, T_INVALID};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
@@ -17,22 +17,23 @@ use super::coalesce::{Held, LARGE};
 use super::connection::Socket;
 use super::run::Run;
 use super::settings::{Chosen, Options};
-use super::{length, local, poll};
+use super::{local, poll};
 use crate::flusher;
 use crate::options::{self, Known, Value};
 use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter};
 use listener::{Listener, Request};
+use marks::Marks;
 
 mod image;
 mod listener;
+mod marks;
+mod receiving;
 mod sending;
 
 const TABLE: [&[Known]; 3] = [&options::GENERIC, &options::TCP, &options::IP];
 /// The most connection requests that a listener has outstanding, and the least that the kernel queues.
 const MOST_OUTSTANDING: u32 = 128;
 const BACKLOG: u32 = 16;
-/// Receives of what was read ahead between two looks for an urgent byte.
-const URGENT_EVERY: u32 = 16;
 const PEER_EVENTS: u32 = (libc::POLLHUP | libc::POLLERR | libc::POLLRDHUP) as u32;
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
@@ -58,16 +59,6 @@ fn start_fast_sockets() {
             headwater_sockets::start();
         }
     });
-}
-
-/// What the user wants to be told of.
-#[derive(Default)]
-struct Marks {
-    /// The least room; 0: any. It is waited for since some data had none.
-    room: u32,
-    waits_for_room: bool,
-    /// There is a least number of bytes to be received, which the kernel knows.
-    visible: bool,
 }
 
 pub struct Tcp {
@@ -188,27 +179,6 @@ impl Tcp {
 
     // ---- connected ----
 
-    fn note_marks(&mut self) {
-        let mark = |name| {
-            let known = options::GENERIC.iter().find(|o| o.name == name);
-            match known.map(|o| self.chosen.value(o)) {
-                Some(Value::Number(n)) if n > 1 => u32::try_from(n).unwrap_or(u32::MAX),
-                _ => 0,
-            }
-        };
-        self.marks.room = mark(XTI_SNDLOWAT);
-        let visible = self.chosen.asked(XTI_GENERIC, XTI_RCVLOWAT) > 1;
-        if visible || self.marks.visible {
-            self.socket.note_receive_mark();
-        }
-        self.marks.visible = visible;
-    }
-
-    /// Data below XTI_RCVLOWAT is not there yet.
-    fn is_below_mark(&self) -> bool {
-        self.marks.visible && !self.socket.is_ready(libc::POLLIN)
-    }
-
     /// Whether the attempt has come to an end, and how.
     fn look_for_answer(&mut self) {
         if poll(self.socket.fd(), libc::POLLOUT) != 0 {
@@ -227,80 +197,6 @@ impl Tcp {
         self.error.get_or_insert(errno);
         self.held.clear();
         Refusal::new(TLOOK)
-    }
-
-    fn has_urgent(&mut self) -> bool {
-        self.unlooked = 0;
-        let mut byte = [0u8];
-        let into = [iovec {
-            iov_base: byte.as_mut_ptr() as *mut _,
-            iov_len: 1,
-        }];
-        self.socket.receive(&into, libc::MSG_OOB | libc::MSG_PEEK) == Ok(1)
-    }
-
-    /// What comes next by the connection, data included.
-    fn next_event(&mut self) -> Option<Event> {
-        if self.has_urgent() {
-            return Some(Event::ExData);
-        }
-        if !self.ahead.is_empty() {
-            return Some(Event::Data);
-        }
-        if !self.ended && !self.is_below_mark() {
-            let mut byte = [0u8];
-            let into = [iovec {
-                iov_base: byte.as_mut_ptr() as *mut _,
-                iov_len: 1,
-            }];
-            match self.socket.receive(&into, libc::MSG_PEEK) {
-                Ok(0) => self.ended = true,
-                Ok(_) => return Some(Event::Data),
-                Err(libc::EAGAIN) => {}
-                Err(errno) => {
-                    self.fail(errno);
-                }
-            }
-        }
-        self.ending()
-    }
-
-    /// No more data: how it ended.
-    fn ending(&mut self) -> Option<Event> {
-        if self.error.is_none() && self.told_end && poll(self.socket.fd(), 0) & libc::POLLERR != 0 {
-            self.error = self.socket.take_error();
-        }
-        if self.error.is_some() {
-            Some(Event::Disconnect)
-        } else {
-            (self.ended && !self.told_end).then_some(Event::OrdRel)
-        }
-    }
-
-    fn read_ahead(&mut self, into: &[iovec]) -> Result<usize, i32> {
-        let room = self.ahead.room();
-        let n = self.socket.receive(&room, 0)?;
-        self.ahead.filled(n);
-        Ok(self.ahead.take(into))
-    }
-
-    fn receive_urgent(&mut self, into: &[iovec]) -> Outcome<Received> {
-        let first = into
-            .iter()
-            .find(|v| v.iov_len > 0)
-            .ok_or(Refusal::new(TNODATA))?;
-        let one = [iovec {
-            iov_base: first.iov_base,
-            iov_len: 1,
-        }];
-        match self.socket.receive(&one, libc::MSG_OOB) {
-            Ok(1) => Ok(Received {
-                len: 1,
-                more: false,
-                expedited: true,
-            }),
-            _ => Err(Refusal::new(TNODATA)),
-        }
     }
 
     fn peer(&self) -> Vec<u8> {
@@ -565,69 +461,7 @@ impl Provider for Tcp {
 
     #[inline]
     fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
-        if !self.ahead.is_empty() {
-            self.unlooked += 1;
-            if self.unlooked >= URGENT_EVERY && self.has_urgent() {
-                return self.receive_urgent(into);
-            }
-            let len = self.ahead.take(into);
-            return Ok(Received {
-                len,
-                more: false,
-                expedited: false,
-            });
-        }
-        let asked = length(into);
-        if self.ended || self.phase != Phase::Connected || asked == 0 {
-            return match self.peek() {
-                Some(Event::Data) if asked == 0 => Ok(Received::default()),
-                None => Err(Refusal::new(TNODATA)),
-                Some(_) => Err(Refusal::new(TLOOK)),
-            };
-        }
-        // A receive that begins at an urgent byte would throw it away.
-        let by_kernel = self.socket.may_have_urgent();
-        if by_kernel && self.has_urgent() {
-            return self.receive_urgent(into);
-        }
-        let got = if self.is_below_mark() {
-            Err(libc::EAGAIN)
-        } else if by_kernel && !self.marks.visible && self.ahead.pays(asked) {
-            self.read_ahead(into)
-        } else {
-            self.socket
-                .receive(into, 0)
-                .inspect(|&n| self.ahead.note(asked, n))
-        };
-        match got {
-            Ok(0) => {
-                self.ended = true;
-                self.flush();
-                Err(Refusal::new(if self.ending().is_some() {
-                    TLOOK
-                } else {
-                    TNODATA
-                }))
-            }
-            Ok(len) => {
-                self.held.note_received();
-                self.end_run();
-                Ok(Received {
-                    len,
-                    more: false,
-                    expedited: false,
-                })
-            }
-            Err(libc::EAGAIN) => {
-                self.flush();
-                Err(Refusal::new(if self.error.is_some() {
-                    TLOOK
-                } else {
-                    TNODATA
-                }))
-            }
-            Err(errno) => Err(self.fail(errno)),
-        }
+        self.get(into)
     }
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {

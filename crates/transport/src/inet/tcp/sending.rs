@@ -50,33 +50,6 @@ impl Tcp {
         self.transfer_or_hold(data, total)
     }
 
-    /// As [`put`](Self::put), where after a send without room, or with too little, there is none before as much as the user wants.
-    #[cold]
-    pub fn put_by_mark(&mut self, data: &[iovec], how: Sending) -> Outcome<usize> {
-        if self.marks.waits_for_room {
-            if !self.socket.is_ready(libc::POLLOUT) {
-                return Err(Refusal::new(TFLOW));
-            }
-            self.wait_for_any_room();
-        }
-        let sent = self.put(data, how);
-        let refused = match sent {
-            Ok(n) => n < length(data),
-            Err(refusal) => refusal.tli == TFLOW,
-        };
-        if refused && !self.socket.is_carried() {
-            self.marks.waits_for_room = true;
-            self.socket.set_send_mark(Some(self.marks.room));
-        }
-        sent
-    }
-
-    fn wait_for_any_room(&mut self) {
-        if core::mem::take(&mut self.marks.waits_for_room) {
-            self.socket.set_send_mark(None);
-        }
-    }
-
     /// Is everything with the kernel, and on its way?
     #[inline]
     pub fn keeps_nothing(&self) -> bool {

@@ -1,0 +1,156 @@
+//! How data comes to a TCP endpoint, urgent data beside it, and what ends it.
+
+use headwater_tpi::Refusal;
+use headwater_tpi::error::{TLOOK, TNODATA};
+use libc::iovec;
+
+use super::super::{length, poll};
+use super::{Phase, Tcp};
+use crate::provider::{Event, Outcome, Provider, Received};
+
+/// Receives of what was read ahead between two looks for an urgent byte.
+const URGENT_EVERY: u32 = 16;
+
+impl Tcp {
+    /// See [`Provider::receive`].
+    #[inline]
+    pub fn get(&mut self, into: &[iovec]) -> Outcome<Received> {
+        if !self.ahead.is_empty() {
+            self.unlooked += 1;
+            if self.unlooked >= URGENT_EVERY && self.has_urgent() {
+                return self.receive_urgent(into);
+            }
+            let len = self.ahead.take(into);
+            return Ok(Received {
+                len,
+                more: false,
+                expedited: false,
+            });
+        }
+        let asked = length(into);
+        if self.ended || self.phase != Phase::Connected || asked == 0 {
+            return match self.peek() {
+                Some(Event::Data) if asked == 0 => Ok(Received::default()),
+                None => Err(Refusal::new(TNODATA)),
+                Some(_) => Err(Refusal::new(TLOOK)),
+            };
+        }
+        // A receive that begins at an urgent byte would throw it away.
+        let by_kernel = self.socket.may_have_urgent();
+        if by_kernel && self.has_urgent() {
+            return self.receive_urgent(into);
+        }
+        let got = if self.is_below_mark() {
+            Err(libc::EAGAIN)
+        } else if by_kernel && !self.marks.visible && self.ahead.pays(asked) {
+            self.read_ahead(into)
+        } else {
+            self.socket
+                .receive(into, 0)
+                .inspect(|&n| self.ahead.note(asked, n))
+        };
+        match got {
+            Ok(0) => {
+                self.ended = true;
+                self.flush();
+                Err(Refusal::new(if self.ending().is_some() {
+                    TLOOK
+                } else {
+                    TNODATA
+                }))
+            }
+            Ok(len) => {
+                self.held.note_received();
+                self.end_run();
+                Ok(Received {
+                    len,
+                    more: false,
+                    expedited: false,
+                })
+            }
+            Err(libc::EAGAIN) => {
+                self.flush();
+                Err(Refusal::new(if self.error.is_some() {
+                    TLOOK
+                } else {
+                    TNODATA
+                }))
+            }
+            Err(errno) => Err(self.fail(errno)),
+        }
+    }
+
+    fn has_urgent(&mut self) -> bool {
+        self.unlooked = 0;
+        let mut byte = [0u8];
+        let into = [iovec {
+            iov_base: byte.as_mut_ptr() as *mut _,
+            iov_len: 1,
+        }];
+        self.socket.receive(&into, libc::MSG_OOB | libc::MSG_PEEK) == Ok(1)
+    }
+
+    /// What comes next by the connection, data included.
+    pub fn next_event(&mut self) -> Option<Event> {
+        if self.has_urgent() {
+            return Some(Event::ExData);
+        }
+        if !self.ahead.is_empty() {
+            return Some(Event::Data);
+        }
+        if !self.ended && !self.is_below_mark() {
+            let mut byte = [0u8];
+            let into = [iovec {
+                iov_base: byte.as_mut_ptr() as *mut _,
+                iov_len: 1,
+            }];
+            match self.socket.receive(&into, libc::MSG_PEEK) {
+                Ok(0) => self.ended = true,
+                Ok(_) => return Some(Event::Data),
+                Err(libc::EAGAIN) => {}
+                Err(errno) => {
+                    self.fail(errno);
+                }
+            }
+        }
+        self.ending()
+    }
+
+    /// No more data: how it ended.
+    fn ending(&mut self) -> Option<Event> {
+        if self.error.is_none() && self.told_end && poll(self.socket.fd(), 0) & libc::POLLERR != 0 {
+            self.error = self.socket.take_error();
+        }
+        if self.error.is_some() {
+            Some(Event::Disconnect)
+        } else {
+            (self.ended && !self.told_end).then_some(Event::OrdRel)
+        }
+    }
+
+    fn read_ahead(&mut self, into: &[iovec]) -> Result<usize, i32> {
+        let room = self.ahead.room();
+        let n = self.socket.receive(&room, 0)?;
+        self.ahead.filled(n);
+        Ok(self.ahead.take(into))
+    }
+
+    fn receive_urgent(&mut self, into: &[iovec]) -> Outcome<Received> {
+        let first = into
+            .iter()
+            .find(|v| v.iov_len > 0)
+            .ok_or(Refusal::new(TNODATA))?;
+        let one = [iovec {
+            iov_base: first.iov_base,
+            iov_len: 1,
+        }];
+        match self.socket.receive(&one, libc::MSG_OOB) {
+            Ok(1) => Ok(Received {
+                len: 1,
+                more: false,
+                expedited: true,
+            }),
+            _ => Err(Refusal::new(TNODATA)),
+        }
+    }
+}
