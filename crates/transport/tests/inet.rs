@@ -1028,13 +1028,34 @@ fn carried_server() {
         tcp.send(&io(&got), PUSH).unwrap();
     }
     assert!(is_carried(&tcp));
-    let total = receive_all(&mut tcp);
-    assert_eq!(total, 64 * ROUNDS);
+    let sent = hear("full");
+    // More than half of the ring: then a sender goes on that wants no more room.
+    let first = receive(&mut tcp, 150_000).len();
+    tcp.send(&io(b"x"), PUSH).unwrap();
+    hear("go on");
+    let total = first + receive_all(&mut tcp);
+    assert_eq!(total, sent + 1 + 64 * ROUNDS);
     tcp.take();
     tcp.send(&io(b"bye"), PLAIN).unwrap();
     tcp.release().unwrap();
     tcp.connection_over();
     tcp.close();
+}
+
+/// A number that the client tells the server past the connection, by a file.
+fn word(name: &str) -> std::path::PathBuf {
+    std::path::Path::new(&std::env::var("HEADWATER_DIR").unwrap()).with_file_name(name)
+}
+
+fn say(name: &str, number: usize) {
+    std::fs::write(word(name), format!("{number}\n")).unwrap();
+}
+
+fn hear(name: &str) -> usize {
+    until(name, || {
+        let said = std::fs::read_to_string(word(name)).ok()?;
+        said.strip_suffix('\n')?.parse().ok()
+    })
 }
 
 fn receive_all(tcp: &mut Tcp) -> usize {
@@ -1068,6 +1089,21 @@ fn carried_client() {
         begun.elapsed().as_nanos() / ROUNDS as u128
     );
     assert!(is_carried(&tcp));
+    negotiate(&mut tcp, XTI_SNDLOWAT, 64 << 20);
+    let block = vec![7; 20_000];
+    let mut sent = 0;
+    while let Ok(n) = tcp.send(&io(&block), PLAIN) {
+        sent += n;
+    }
+    say("full", sent);
+    assert_eq!(receive(&mut tcp, 1), b"x");
+    for _ in 0..3 {
+        assert_eq!(tcp.send(&io(&block), PLAIN).unwrap_err().tli, TFLOW);
+        assert!(carried(&tcp).1.out_ring().unread() > 0);
+    }
+    say("go on", 0);
+    until("room", || tcp.send(&io(b"x"), PUSH).ok());
+    negotiate(&mut tcp, XTI_SNDLOWAT, 1);
     for _ in 0..ROUNDS {
         until("room", || tcp.send(&io(&[7; 64]), PLAIN).ok());
     }

@@ -228,8 +228,16 @@ impl Socket {
         }
     }
 
-    /// As much has to leave the full send buffer before the kernel says that there is room; `None`: as the kernel has it.
+    /// As much has to leave the full send buffer, or the ring, before there is said to be room; `None`: as they have it.
     pub fn set_send_mark(&self, room: Option<u32>) {
+        if let Some(v) = self.handle().and_then(conn::get).and_then(conn::Conn::view) {
+            let ring = v.out_ring();
+            let left = ring.capacity().saturating_sub(room.unwrap_or(0) as usize);
+            ring.set_low_water(left.min(ring.capacity() / 2));
+        }
+        if self.is_carried() {
+            return;
+        }
         let mark = room.map_or(0, |room| {
             let full = sys::ioctl_int(self.fd, libc::TIOCOUTQ).unwrap_or(0);
             (full as u32).saturating_sub(room).max(1)

@@ -53,7 +53,7 @@ impl Tcp {
             Ok(n) => n < length(data),
             Err(refusal) => refusal.tli == TFLOW,
         };
-        if refused && !self.socket.is_carried() {
+        if refused {
             self.marks.waits_for_room = true;
             self.socket.set_send_mark(Some(self.marks.room));
         }
