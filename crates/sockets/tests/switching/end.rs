@@ -248,7 +248,7 @@ fn start_image_if_due(side: &Side, pos: u64) {
     unsafe {
         let pid = libc::fork();
         if pid == 0 {
-            let _lending = lend::before(|| Image::Stranger);
+            let _lending = lend::before(false, || Image::Stranger);
             // Else as if it had been killed on the way, and counted as a holder ever after.
             if side.plan.seed.is_multiple_of(2) {
                 life::replaced();
