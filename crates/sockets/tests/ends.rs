@@ -144,7 +144,7 @@ fn receive(world: &World, pins: Pins, what: For) {
         assert!(bare.poll(libc::POLLRDHUP, 20_000) != 0, "the end has come");
     }
     match what {
-        For::Image => drop(lend::before(|| Image::Stranger)),
+        For::Image => drop(lend::before(false, || Image::Stranger)),
         For::Good => {
             socket.freeze();
         }
