@@ -32,7 +32,7 @@ use order::Order;
 use reassembly::{Head, Reassembly, Slot};
 
 /// What a chunk or message costs besides its bytes.
-const OVERHEAD: usize = 64;
+pub(crate) const OVERHEAD: usize = 64;
 /// About two packets: a window smaller than this is told as none (RFC 9260 6.2, RFC 1122 4.2.3.3).
 const SILLY: usize = 2 * 1452;
 /// The queue of parts gives its memory back beyond that, once it is empty.

@@ -174,6 +174,8 @@ pub struct Sender {
     out: Outstanding,
     /// The peer's window as its last SACK told it: what is in flight counts against it.
     window: usize,
+    /// The widest that it ever was.
+    widest: usize,
     /// Bytes handed over and not cumulatively acknowledged.
     buffered: usize,
     orders: u64,
@@ -221,6 +223,7 @@ impl Sender {
             store: Store::new(),
             out,
             window: peer_window as usize,
+            widest: peer_window as usize,
             buffered: 0,
             orders: 0,
             closed: false,
@@ -250,6 +253,7 @@ impl Sender {
     pub fn open(&mut self, peer_window: u32, streams: u16, interleave: bool, partial: bool) {
         debug_assert!(self.out.is_empty(), "nothing can have been sent");
         self.window = peer_window as usize;
+        self.widest = self.window;
         self.config.interleave = interleave;
         self.config.partial_reliability = partial;
         self.queues.set_interleave(interleave);

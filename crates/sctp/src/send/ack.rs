@@ -367,6 +367,7 @@ impl Sender {
     fn new_window(&mut self, now: Time, window: usize, paths: &mut Paths) {
         let before = self.window;
         self.window = window;
+        self.widest = self.widest.max(window);
         let Some(probe) = self.probe else {
             return;
         };

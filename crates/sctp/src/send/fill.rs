@@ -4,6 +4,7 @@ use super::outstanding::{Chunk, State};
 use super::store::{Part, Slot};
 use super::{MOST_OUTSTANDING, Sender};
 use crate::path::{Path, PathId, Paths};
+use crate::recv::OVERHEAD;
 use crate::serial::{Mid, Ssn, Tsn};
 use crate::time::Time;
 use crate::timer::{Timer, Timers};
@@ -320,10 +321,15 @@ impl Sender {
         window.min(ceiling.max(burst))
     }
 
-    /// The peer's window has room, or nothing is in flight: then one chunk may probe it.
+    /// The peer's window has room, or nothing is in flight: then one chunk may probe it. The window is in bytes, but chunks cost more than
+    /// theirs: many small ones would be thrown away that are within it. Beside what waits there, as much again may be overhead, as
+    /// [ours](crate::recv) has it.
     #[inline]
     fn window_takes(&self, size: usize) -> bool {
-        size <= self.peer_window() || self.out.flight == 0
+        let overhead = (self.out.len() + 1) * OVERHEAD;
+        let within = size <= self.peer_window()
+            && overhead + self.out.flight + size <= self.widest + self.window;
+        within || self.out.flight == 0
     }
 
     /// Nagle: less than a packet waits while data is in flight.

@@ -9,6 +9,7 @@ mod world;
 use core::time::Duration;
 
 use super::*;
+use crate::recv::{Placed, ReceiveConfig, Receiver};
 use crate::timer::Timer;
 use world::{A, B, Desk, MTU, World, config, ms, on_stream};
 
@@ -542,6 +543,46 @@ fn messages_that_differ_in_more_than_their_bytes_are_not_joined() {
     }
     let seen = desk.flush().concat();
     assert_eq!(sizes(&seen), [20, 10, 10, 10, 10, 10, 10, 10]);
+}
+
+#[test]
+fn small_messages_do_not_outrun_what_the_peer_can_hold() {
+    const WINDOW: u32 = 1 << 16;
+    let config = SendConfig {
+        max_burst: 0,
+        ..config()
+    };
+    let mut desk = Desk::new(config.clone(), 1);
+    desk.sender = Sender::new(config, Tsn(1), 8, WINDOW);
+    desk.paths[A]
+        .window
+        .on_ack(Time(0), 1 << 20, 1 << 20, true, false);
+    let mut peer = Receiver::new(
+        ReceiveConfig {
+            window: WINDOW as usize,
+            ..ReceiveConfig::default()
+        },
+        Tsn(1),
+        8,
+    );
+    for _ in 0..10_000 {
+        desk.send(0, 1);
+    }
+    let mut came = 0;
+    while came < 10_000 {
+        let packets = desk.flush();
+        assert!(!packets.is_empty());
+        for seen in packets.concat() {
+            let taken = peer.on_data(desk.now, &seen.as_data());
+            assert_eq!(taken, Ok(Placed::New), "thrown away after {came}");
+            came += 1;
+        }
+        // Its user reads when everything has come.
+        let mut byte = [0];
+        while peer.read(&mut byte).is_some() {}
+        desk.sack(peer.cumulative().0, peer.window(), &[]).unwrap();
+    }
+    assert!(desk.sender.all_acknowledged());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::send::{Acked, Outgoing, SackError, SendConfig, Sender};
 use crate::serial::Tsn;
 use crate::time::Time;
 use crate::timer::{Timer, Timers};
-use crate::wire::{Chunk, DataHead, Packet, PacketBuilder};
+use crate::wire::{Chunk, Data, DataHead, Packet, PacketBuilder};
 
 pub const A: PathId = PathId(0);
 pub const B: PathId = PathId(1);
@@ -72,6 +72,26 @@ fn path(last: u8) -> Path {
 pub struct Seen {
     pub head: DataHead,
     pub payload: Vec<u8>,
+}
+
+impl Seen {
+    pub fn as_data(&self) -> Data<'_> {
+        let head = &self.head;
+        Data {
+            tsn: head.tsn,
+            stream: head.stream,
+            ssn: head.ssn,
+            mid: head.mid,
+            fsn: head.fsn,
+            ppid: head.ppid,
+            begin: head.begin,
+            end: head.end,
+            unordered: head.unordered,
+            immediate: head.immediate,
+            interleaved: head.interleaved,
+            payload: &self.payload,
+        }
+    }
 }
 
 /// A sender with its paths and timers.
