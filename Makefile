@@ -8,7 +8,7 @@ SECONDS = 60
 # How many sequences of calls it compares, instead of for how long.
 SEQUENCES ?=
 # Which kinds of sequences of calls it compares.
-MIXES ?= transfer ready blocked processes all
+MIXES ?= transfer ready blocked processes all streams xti
 # For example --locked --offline.
 CARGOFLAGS ?=
 # What `make bench` measures; everything when empty.
@@ -60,7 +60,8 @@ help:
 	@echo 'make test      every test; installs what they use; STRICT=1 fails where something is missing'
 	@echo 'make loom      the memory-model checks of the channel'
 	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each; sequences of calls, natively and with the library, as long'
-	@echo 'make compare   those sequences alone; MIXES="transfer ready blocked" for some kinds'
+	@echo 'make compare   those sequences alone; MIXES="transfer ready blocked" for some kinds; "streams xti" compare by calls, by messages'
+	@echo '               and with modules pushed'
 	@echo 'make soak      what takes long: ten thousand kills under load; a million connections through a server that reloads; every'
 	@echo '               call of ours failing; half an hour of each kind of sequences of calls; ten million mutations by a hostile peer,'
 	@echo '               under AddressSanitizer'
@@ -99,7 +100,7 @@ fuzz: build
 	fi
 	$(MAKE) compare
 
-# Sequences of calls, on the plain kernel and with the library.
+# Sequences of calls, on the plain kernel and with the library; on streams and transport endpoints, made in several ways.
 compare: build
 	for mix in $(MIXES); do \
 		$(CARGO) run -q -p headwater-differential --profile testing $(CARGOFLAGS) -- --mix $$mix \

@@ -22,8 +22,6 @@ static struct known_address *known_address(int provider, long which) {
 
 /* What lies in a slot, and the requests that were heard there. */
 static int provider_of[SLOTS], heard_of[SLOTS], sequence[SLOTS][8];
-/* What was sent by t_flood. */
-static size_t flooded[SLOTS];
 
 static const char *reason(int t) {
     static const char *const names[] = {
@@ -153,11 +151,10 @@ OP(t_getprotaddr) { /* slot, room */
     char here[LONGEST], there[LONGEST];
     struct t_bind b = {.addr = space(here, a[1])}, p = {.addr = space(there, a[1])};
     int r = t_getprotaddr(fd[a[0]], &b, &p);
-    if (r == 0) {
+    /* By messages what a connection has of these is not known any more as soon as its end waits. */
+    if (r == 0 && !is_ending(a[0])) {
         tell_address(a[0], b.addr);
-        /* By messages the peer is not known any more as soon as it has gone. */
-        if (!is_ending(a[0]))
-            tell_address(a[0], p.addr);
+        tell_address(a[0], p.addr);
     }
     return answer(a[0], r);
 }
@@ -287,34 +284,31 @@ OP(t_rcvv) { /* slot, two rooms */
     t_errno = t;
     return answer(a[0], r);
 }
-OP(t_flood) { /* slot, bytes of each piece, expedited: until there is no room; how much fits is not the same for all ways */
-    char b[4096];
-    if (!(fcntl(fd[a[0]], F_GETFL) & O_NONBLOCK))
-        return 0;
-    while (flooded[a[0]] < 64 << 20) {
-        for (long j = 0; j < a[1]; j++)
-            b[j] = (char)((flooded[a[0]] + j) * 7);
-        int n = t_snd(fd[a[0]], b, a[1], a[2] ? T_EXPEDITED : 0);
-        if (n < 0)
-            return failed(fd[a[0]]);
-        flooded[a[0]] += n;
-    }
-    return 0;
-}
-OP(t_drain) { /* slot, the slot that flooded it: what waits in queues there comes as soon as there is room */
+/* Sends until there is no room, which is not after the same number of bytes for all ways; then the other end takes everything, and
+ * there is room again. What waits in queues comes as soon as it can. */
+OP(t_flood) { /* slot, bytes of each piece, the slot of the other end */
     char b[5000];
-    size_t n = 0;
-    int flags, r, spoilt = 0;
-    struct pollfd p = {fd[a[0]], POLLIN, 0};
+    size_t sent = 0, taken = 0;
+    int flags, n, spoilt = 0;
+    struct pollfd in = {fd[a[2]], POLLIN, 0}, out = {fd[a[0]], POLLOUT, 0};
+    if (!(fcntl(fd[a[0]], F_GETFL) & fcntl(fd[a[2]], F_GETFL) & O_NONBLOCK))
+        return 0;
+    do {
+        for (long i = 0; i < a[1]; i++)
+            b[i] = (char)((sent + i) * 7);
+        n = t_snd(fd[a[0]], b, a[1], 0);
+        sent += n > 0 ? n : 0;
+    } while (n > 0 && sent < 64 << 20);
+    if (sent == 0 || t_errno != TFLOW)
+        return failed(fd[a[0]]);
     do
-        while ((r = t_rcv(fd[a[0]], b, sizeof b, &flags)) > 0)
-            for (int i = 0; i < r; i++)
-                spoilt |= b[i] != (char)(n++ * 7);
-    while (t_errno == TNODATA && n < flooded[a[1]] && poll(&p, 1, 1000) == 1);
-    if (n != flooded[a[1]] || spoilt)
-        tell(spoilt ? " other data" : " not all");
-    flooded[a[1]] = 0;
-    return answer(a[0], r);
+        while ((n = t_rcv(fd[a[2]], b, sizeof b, &flags)) > 0)
+            for (int i = 0; i < n; i++)
+                spoilt |= b[i] != (char)(taken++ * 7);
+    while (t_errno == TNODATA && taken < sent && poll(&in, 1, 1000) == 1);
+    tell(" %s%s room %d", taken == sent ? "all" : "not all", spoilt ? " and other data" : "", poll(&out, 1, 200));
+    tell(" look %d", t_look(fd[a[0]]));
+    return answer(a[2], n);
 }
 
 /* ---- datagrams ---- */

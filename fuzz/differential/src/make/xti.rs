@@ -42,7 +42,7 @@ enum Kind {
     Listener(i64),
     /// And the slot of its peer.
     Connected(i64),
-    /// By tcp, to a peer that is gone.
+    /// To a peer that is gone.
     Left,
 }
 
@@ -57,8 +57,6 @@ struct Maker {
     many: bool,
     next_address: i64,
     sent: i64,
-    /// TCP knows of one urgent byte at a time: an earlier one that was not read is data again.
-    urgent: bool,
 }
 
 pub fn xti(seed: u64) -> Script {
@@ -72,7 +70,6 @@ pub fn xti(seed: u64) -> Script {
         many,
         next_address: 1,
         sent: 0,
-        urgent: false,
     };
     maker.make();
     maker.pen.script
@@ -116,13 +113,11 @@ impl Maker {
         self.slots[slot as usize].0 = kind;
     }
 
-    /// This end of a connection is closed or cut off. What the kernel tells of a reset is not in the order in which it came: from
-    /// now on the other end on tcp sends nothing.
+    /// This end of a connection is closed or cut off. From now on the other end sends nothing: whether it hears what was told
+    /// before, or of its failure first, is not the same for all ways.
     fn left(&mut self, slot: i64) {
         if let Kind::Connected(peer) = self.slots[slot as usize].0 {
-            if self.provider == Tcp {
-                self.set(peer, Kind::Left);
-            }
+            self.set(peer, Kind::Left);
         }
     }
 
@@ -138,7 +133,8 @@ impl Maker {
 
     /// Calls that would wait fail, but where somebody else can go on.
     fn nonblocking(&mut self) -> i64 {
-        i64::from(!(self.processes > 1 && self.one_in(2)) && !self.one_in(30))
+        let waits = self.processes > 1 && self.one_in(2) || self.one_in(30);
+        i64::from(!waits)
     }
 
     fn open(&mut self) -> i64 {
@@ -186,10 +182,10 @@ impl Maker {
 
     fn listener(&mut self) -> (i64, i64) {
         for slot in 0..SLOTS {
-            if let (Kind::Listener(address), _) = self.slots[slot as usize] {
-                if self.below(3) > 0 {
-                    return (slot, address);
-                }
+            if let (Kind::Listener(address), _) = self.slots[slot as usize]
+                && self.below(3) > 0
+            {
+                return (slot, address);
             }
         }
         let slot = self.open();
@@ -228,11 +224,19 @@ impl Maker {
         };
         let data = self.call_data();
         self.at(listener, "t_accept", &[on, 0, data]);
-        self.between();
+        // What is sent now may come before the connection is confirmed.
+        if self.one_in(4) {
+            self.asks();
+        }
         let room = self.room_for_call();
         self.at(client, "t_rcvconnect", &[room]);
-        self.set(client, Kind::Connected(on));
-        self.set(on, Kind::Connected(client));
+        for (end, peer) in [(client, on), (on, client)] {
+            match (self.slots[end as usize].0, self.slots[peer as usize].0) {
+                (Kind::Nothing, _) => {}
+                (_, Kind::Nothing) => self.set(end, Kind::Left),
+                _ => self.set(end, Kind::Connected(peer)),
+            }
+        }
     }
 
     fn between(&mut self) {
@@ -349,23 +353,20 @@ impl Maker {
             T_PUSH,
             8,
         ]);
-        let flags = match self.provider == Tcp && self.urgent {
-            true => flags & !T_EXPEDITED,
-            false => flags,
+        // TCP knows of one urgent byte at a time: an earlier one that was not read is data again.
+        let flags = match self.provider {
+            Tcp => flags & !T_EXPEDITED,
+            _ => flags,
         };
-        self.urgent |= flags & T_EXPEDITED != 0;
         let n = self.length();
         match self.below(16) {
             0..=2 => {
                 let (m, k) = (self.length(), self.length());
                 self.at(slot, "t_sndv", &[n, m, k, flags]);
             }
-            3 => {
+            3 if self.processes == 1 && self.slots[slot as usize].0 == Kind::Connected(peer) => {
                 let piece = self.of(&[100, 1000, 4000]);
-                self.at(slot, "t_flood", &[piece, 0]);
-                self.at(peer, "t_drain", &[slot]);
-                self.at(slot, "t_poll", &[libc::POLLOUT as i64, 1000]);
-                self.at(slot, "t_look", &[]);
+                self.at(slot, "t_flood", &[piece, peer]);
             }
             _ => self.at(slot, "t_snd", &[n, flags]),
         }
@@ -391,6 +392,7 @@ impl Maker {
             4..=6 => self.at(slot, "t_getstate", &[]),
             7 => self.at(slot, "t_sync", &[]),
             8 => self.at(slot, "t_getinfo", &[]),
+            _ if self.slots[slot as usize].0 == Kind::Left => self.at(slot, "t_look", &[]),
             _ => {
                 let room = self.of(&[300, 300, 0, 3]);
                 self.at(slot, "t_getprotaddr", &[room]);
@@ -453,6 +455,10 @@ impl Maker {
             5 => {
                 let (listener, _) = self.listener();
                 let (which, data) = (self.of(&[0, 0, 1, -1]), self.call_data());
+                // Its client may hear of that alone, or of T_CONNECT before.
+                if self.provider == Tcp {
+                    return;
+                }
                 self.at(listener, "t_snddis", &[which, data]);
             }
             6 => self.at(slot, "t_rcvconnect", &[room]),
@@ -461,11 +467,11 @@ impl Maker {
     }
 
     fn closes(&mut self) {
-        let slot = if self.many {
-            self.connected().0
-        } else {
-            self.any()
-        };
+        let slot = self.any();
+        let connected = matches!(self.slots[slot as usize].0, Kind::Connected(_) | Kind::Left);
+        if !connected && (self.many || self.provider == Tcp) {
+            return self.asks();
+        }
         match self.below(8) {
             0 => {
                 self.at(slot, "t_unbind", &[]);
