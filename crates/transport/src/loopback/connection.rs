@@ -2,7 +2,7 @@
 
 use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sys;
-use headwater_host::table::Handle;
+use headwater_host::table::{Handle, NOT_KERNELS};
 use headwater_tpi::error::{
     TADDRBUSY, TBADSEQ, TLOOK, TNODATA, TNOTSUPPORT, TOUTSTATE, TPROVMISMATCH,
 };
@@ -36,7 +36,11 @@ pub struct Circuit {
 /// What poll(2) says of a connection's ring in the words of a transport's user: its end is something to take. Before the
 /// connection is confirmed nothing can be sent, and nothing is expedited.
 pub fn means(link: &Link, events: u32) -> u32 {
-    let ended = if events & HUP != 0 { IN } else { 0 };
+    let ended = if events & HUP != 0 && !link.is_quiet() {
+        IN
+    } else {
+        0
+    };
     let early = if link.is_open() { 0 } else { OUT | URGENT };
     (events | ended) & !(HUP | early)
 }
@@ -354,6 +358,14 @@ impl Provider for Circuit {
             want & IN
         } else {
             0
+        }
+    }
+
+    fn kernel_wants(&self, want: u32) -> u32 {
+        match &self.link {
+            // The kernel would go on to say POLLHUP.
+            Some(link) if link.is_quiet() => NOT_KERNELS,
+            _ => want,
         }
     }
 

@@ -162,6 +162,12 @@ impl Link {
         self.phase == Phase::Open
     }
 
+    /// Has the peer closed in peace, and has the user taken all that it said? Then nothing comes any more, the hangup neither.
+    pub fn is_quiet(&self) -> bool {
+        let closed = || self.parted || self.head.take_frames(says_closed) == Ok(true);
+        self.peer_released && !self.broken && closed()
+    }
+
     pub fn remote(&self) -> &[u8] {
         &self.remote
     }
@@ -649,7 +655,8 @@ impl Link {
 
     /// The endpoint is closed: as close(2) of a socket, it is a release if the provider has that and nothing unread is lost.
     pub fn close(mut self, orderly: bool) {
-        if self.phase == Phase::Calling && self.event() == Some(Event::Connect) {
+        let alone = self.head.words().holders.load(Ordering::SeqCst) == 1;
+        if self.phase != Phase::Open && alone && self.event() == Some(Event::Connect) {
             self.take();
         }
         if self.phase != Phase::Open || self.over || !self.is_last() {

@@ -8,7 +8,7 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sys;
-use headwater_host::table::Handle;
+use headwater_host::table::{Handle, NOT_KERNELS};
 use headwater_tpi::error::{
     TADDRBUSY, TBADADDR, TBADDATA, TBADSEQ, TLOOK, TNOADDR, TNODATA, TOUTSTATE, TPROVMISMATCH,
 };
@@ -442,6 +442,7 @@ impl Provider for Sctp {
                 net.is_waited_for(want);
                 want & !OUT | IN
             }
+            Some(Body::Shm(shm)) if shm.link().is_quiet() => NOT_KERNELS,
             Some(Body::Shm(_)) => want,
             None => {
                 if let Some(far) = self.waiting.as_ref().and_then(Waiting::far) {
