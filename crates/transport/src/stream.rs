@@ -80,8 +80,8 @@ struct Open {
     wake: Option<Arc<watch::Wake>>,
     /// What the user knew when it became a stream, until primitives change that.
     known: Option<Known>,
-    /// The connection takes no more: data was dropped.
-    void: bool,
+    /// What was to be sent last was dropped, since the connection is over.
+    dropped: bool,
 }
 
 /// What the user of an endpoint knows of it, whatever the driver has told to the stream head meanwhile.
@@ -119,9 +119,9 @@ pub fn known_before(head: &Head) -> Option<Known> {
     look(head, |open| open.known).flatten()
 }
 
-/// Is the connection at the bottom of the stream one that takes no more data?
-pub fn is_void(head: &Head) -> bool {
-    look(head, |open| open.void).unwrap_or(false)
+/// Was what came down last, to be sent, dropped, since the connection is over?
+pub fn has_dropped(head: &Head) -> bool {
+    look(head, |open| open.dropped).unwrap_or(false)
 }
 
 fn look<T>(head: &Head, f: impl FnOnce(&Open) -> T) -> Option<T> {

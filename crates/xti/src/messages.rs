@@ -219,14 +219,9 @@ impl Messages {
     }
 
     /// Sends a message down; TFLOW while there is no room.
-    fn put(&self, request: &Request<'_>, data: Option<&[u8]>, band: u8) -> Outcome<()> {
+    fn put(&self, request: &Request<'_>, data: Option<&[u8]>, at: Priority) -> Outcome<()> {
         self.head.check_writable().map_err(failed)?;
-        match local::put(
-            self.head,
-            Some(&request.encode()),
-            data,
-            Priority::Band(band),
-        ) {
+        match local::put(self.head, Some(&request.encode()), data, at) {
             Ok(true) => Ok(()),
             Ok(false) => refuse(TFLOW),
             Err(e) => Err(failed(e)),
@@ -236,8 +231,13 @@ impl Messages {
     /// Sends a request and waits for its acknowledgement.
     fn request(&self, request: &Request<'_>, data: &[u8]) -> Outcome<()> {
         let data = (!data.is_empty()).then_some(data);
+        // The end of a connection does not wait for room behind its data.
+        let at = match request {
+            Request::Discon { .. } => Priority::High,
+            _ => Priority::Band(0),
+        };
         loop {
-            match self.put(request, data, 0) {
+            match self.put(request, data, at) {
                 Err(Refusal { tli: TFLOW, .. }) => {
                     self.wait(libc::POLLOUT as u32).map_err(interrupted)?
                 }
@@ -510,8 +510,8 @@ impl Port for Messages {
 
     fn release(&self) -> Outcome<()> {
         self.may(Move::OrdrelReq)?;
-        self.put(&Request::Ordrel, None, 0)?;
-        if stream::is_void(self.head) {
+        self.put(&Request::Ordrel, None, Priority::Band(0))?;
+        if stream::has_dropped(self.head) {
             return refuse(TLOOK);
         }
         self.done(Move::OrdrelReq, false);
@@ -596,7 +596,7 @@ impl Port for Messages {
         let total: usize = data.iter().map(|part| part.iov_len).sum();
         let mut sent = 0;
         loop {
-            if self.peek() == Some(Event::Disconnect) || stream::is_void(self.head) {
+            if self.peek() == Some(Event::Disconnect) {
                 return if sent > 0 { Ok(sent) } else { refuse(TLOOK) };
             }
             let piece = gather(data, sent, most);
@@ -605,9 +605,10 @@ impl Port for Messages {
                 true => (Request::Exdata { more }, EXPEDITED),
                 false => (Request::Data { more }, 0),
             };
-            match self.put(&request, Some(&piece), band) {
-                // The driver had to drop it.
-                Ok(()) if stream::is_void(self.head) => continue,
+            match self.put(&request, Some(&piece), Priority::Band(band)) {
+                Ok(()) if stream::has_dropped(self.head) => {
+                    return if sent > 0 { Ok(sent) } else { refuse(TLOOK) };
+                }
                 Ok(()) => sent += piece.len(),
                 Err(_) if sent > 0 => return Ok(sent),
                 Err(e) => {
@@ -624,6 +625,10 @@ impl Port for Messages {
 
     fn unblocked(&self) -> Option<bool> {
         let user = self.user().ok()?;
+        let state = self.seen_state(&user);
+        [Move::DataReq, Move::UnitdataReq]
+            .into_iter()
+            .find(|&m| m.suits(user.info.serv) && state::next(state, m).is_some())?;
         let expedited = [true, false].into_iter().find(|&expedited| {
             let band = if expedited { EXPEDITED } else { 0 };
             user.blocked[expedited as usize] && local::can_put(self.head, band)
@@ -636,14 +641,14 @@ impl Port for Messages {
         let user = self.may(Move::DataInd)?;
         let mut got: Option<Received> = None;
         let mut midway = user.midway;
-        // All of a data unit that has come, and that there is room for.
+        // All of a data unit that has come, and that there is room for; of expedited ones a piece.
         while let Some((len, rest, whole)) = self.look(|inlet, front| {
             let whole = match data_ind(inlet, &front) {
                 Some(whole) => whole,
                 None if front.control.is_none() && !front.is_high() => midway.unwrap_or_default(),
                 None => return Ok(None),
             };
-            if got.is_some_and(|got| got.expedited != whole.expedited) {
+            if got.is_some() && whole.expedited {
                 return Ok(None);
             }
             let (left, n) = crate::calls::rest(into, got.map_or(0, |got| got.len));
@@ -659,7 +664,7 @@ impl Port for Messages {
             };
             got = Some(all);
             let room: usize = into.iter().map(|part| part.iov_len).sum();
-            if !all.more || all.len == room {
+            if !all.more || all.len == room || all.expedited {
                 break;
             }
         }
@@ -685,7 +690,7 @@ impl Port for Messages {
         let sent = self.put(
             &Request::Unitdata { dest: to, opts },
             Some(&gather(data, 0, total)),
-            0,
+            Priority::Band(0),
         );
         let full = sent.is_err_and(|e| e.tli == TFLOW);
         self.change(|user| user.blocked[0] |= full);

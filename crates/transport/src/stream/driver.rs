@@ -33,10 +33,13 @@ pub struct Driver {
     pub scratch: RefCell<Vec<u8>>,
     /// Indications are being sent up.
     pub raising: Cell<bool>,
-    /// T_CONN_CON was sent up, and may not have been taken yet.
+    /// T_CONN_CON was sent up, and may not have been taken yet; expedited data was sent up behind it.
     pub fresh: Cell<bool>,
+    pub behind: Cell<bool>,
     /// T_DISCON_IND of a connection was sent up: requests that crossed it are no mistakes.
     pub crossed: Cell<bool>,
+    /// See [`Open`].
+    dropped: Cell<bool>,
     /// How many times in a row it was woken for nothing.
     pub barren: Cell<u32>,
     /// It will be called at some time.
@@ -217,7 +220,7 @@ impl Driver {
             end,
             wake,
             known,
-            void: false,
+            dropped: false,
         };
         STREAMS.enter().insert(acceptor(q), open);
         Driver {
@@ -226,7 +229,9 @@ impl Driver {
             scratch: Default::default(),
             raising: Cell::new(false),
             fresh: Cell::new(false),
+            behind: Cell::new(false),
             crossed: Cell::new(false),
+            dropped: Cell::new(false),
             barren: Cell::new(0),
             timed: Cell::new(false),
         }
@@ -261,7 +266,6 @@ impl Driver {
 
     /// A primitive.
     fn request(&self, q: Queue, m: Message) {
-        self.fresh.set(false);
         let request = match Request::decode(m.bytes()) {
             Ok(request) => request,
             Err(bad) => return self.malformed(q, bad),
@@ -323,7 +327,6 @@ impl Driver {
             }
             Request::Conn { dest, opts } => {
                 self.crossed.set(false);
-                change(q, |open| open.void = false);
                 let done = self.end.connect(dest, opts, &m.to_data());
                 self.answer(q, prim, done);
             }
@@ -381,10 +384,9 @@ impl Driver {
             return Err(Refusal::new(TOUTSTATE));
         }
         let wake = {
-            let mut streams = STREAMS.enter();
-            let open = streams.get_mut(&acceptor).ok_or(Refusal::new(TBADF))?;
+            let streams = STREAMS.enter();
+            let open = streams.get(&acceptor).ok_or(Refusal::new(TBADF))?;
             self.end.accept(seq, open.end, opts, data)?;
-            open.void = false;
             open.wake.clone()
         };
         self.crossed.set(false);
@@ -408,11 +410,18 @@ impl Driver {
         if m.kind() == M_PCPROTO {
             m.set_kind(M_PROTO);
         }
+        self.note_dropped(q, false);
         if q.first().is_some() {
             return q.putq(m);
         }
         if let Some(rest) = self.send(q, m) {
             q.putbq(rest);
+        }
+    }
+
+    fn note_dropped(&self, q: Queue, dropped: bool) {
+        if self.dropped.replace(dropped) != dropped {
+            change(q, |open| open.dropped = dropped);
         }
     }
 
@@ -509,7 +518,7 @@ impl Driver {
     /// A request that has no acknowledgement can't be done. What the end of the connection makes void is dropped.
     fn out_of_place(&self, q: Queue, e: Refusal, void: bool) {
         if e.tli == TLOOK || void && e.tli == TOUTSTATE {
-            change(q, |open| open.void = true);
+            self.note_dropped(q, true);
         } else {
             self.fatal(q);
         }

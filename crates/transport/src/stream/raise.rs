@@ -99,20 +99,21 @@ impl Driver {
         raised
     }
 
-    /// Has the user still to see T_CONN_CON, which nothing may overtake?
+    /// Has the user still to see T_CONN_CON, which nothing may overtake, or expedited data that was raised behind it?
     fn is_fresh(&self, q: Queue) -> bool {
+        if !self.fresh.get() {
+            return false;
+        }
         let confirms = |kind, bytes: &[u8]| {
             kind == M_PROTO && matches!(Indication::decode(bytes), Ok(Indication::ConnCon { .. }))
         };
-        let mut above = q.next();
-        while let Some(at) = above.filter(|_| self.fresh.get()) {
-            if at.with_first(confirms) == Some(true) {
-                return true;
-            }
-            above = at.next();
-        }
-        self.fresh.set(false);
-        false
+        let above = core::iter::successors(q.next(), |at| at.next());
+        let waits = above
+            .filter_map(|at| at.with_first(confirms))
+            .any(|confirms| confirms || self.behind.get());
+        self.fresh.set(waits);
+        self.behind.set(waits);
+        waits
     }
 
     fn indication(&self, event: Event) -> Option<Message> {
@@ -142,6 +143,7 @@ impl Driver {
             ),
             Arrived::Confirmed { by, opts, data } => {
                 self.fresh.set(true);
+                self.behind.set(false);
                 message(&Indication::ConnCon { res: by, opts }, some(data))
             }
             Arrived::Disconnected { reason, seq, data } => {
