@@ -164,8 +164,12 @@ impl Link {
 
     /// Has the peer closed in peace, and has the user taken all that it said? Then nothing comes any more, the hangup neither.
     pub fn is_quiet(&self) -> bool {
-        let closed = || self.parted || self.head.take_frames(says_closed) == Ok(true);
-        self.peer_released && !self.broken && closed()
+        self.peer_released && !self.broken && self.has_parted()
+    }
+
+    /// Was the other end closed in peace, though it may not have been taken yet?
+    fn has_parted(&self) -> bool {
+        self.parted || self.head.take_frames(says_closed) == Ok(true)
     }
 
     pub fn remote(&self) -> &[u8] {
@@ -490,7 +494,7 @@ impl Link {
     fn unheard(&mut self) -> Refusal {
         // What the peer said last may not have been looked at yet.
         self.event_in_ring();
-        self.broken |= self.parted;
+        self.broken |= self.has_parted();
         Refusal::new(TLOOK)
     }
 
@@ -603,8 +607,7 @@ impl Link {
     pub fn release(&mut self) -> Outcome<()> {
         if self.head.has_hung_up() {
             self.event_in_ring();
-            let parts = self.parted || self.head.take_frames(says_closed) == Ok(true);
-            if !parts {
+            if self.broken || !self.has_parted() {
                 return Err(Refusal::new(TLOOK));
             }
         }
