@@ -421,6 +421,11 @@ impl Maker {
                 self.at(slot, "t_rcvrel", &[]);
             }
             6 | 7 => {
+                // Of a request that is taken back a listener may have heard already.
+                let connected = matches!(self.slots[slot as usize].0, Kind::Connected(_));
+                if !connected && (self.many || self.provider == Tcp) {
+                    return self.asks();
+                }
                 self.left(slot);
                 let which = self.of(&[-1, -1, -1, 0, 1]);
                 self.at(slot, "t_snddis", &[which, n]);
