@@ -306,8 +306,9 @@ OP(t_flood) { /* slot, bytes of each piece, the slot of the other end */
             for (int i = 0; i < n; i++)
                 spoilt |= b[i] != (char)(taken++ * 7);
     while (t_errno == TNODATA && taken < sent && poll(&in, 1, 1000) == 1);
-    tell(" %s%s room %d", taken == sent ? "all" : "not all", spoilt ? " and other data" : "", poll(&out, 1, 200));
-    tell(" look %d", t_look(fd[a[0]]));
+    tell(" %s%s", taken == sent ? "all" : "not all", spoilt ? " and other data" : "");
+    if (taken == sent)
+        tell(" room %d look %d", poll(&out, 1, 1000), t_look(fd[a[0]]));
     return answer(a[2], n);
 }
 

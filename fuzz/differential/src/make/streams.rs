@@ -239,7 +239,7 @@ impl Maker {
                 let command = self.of(&IOCTLS_NOBODY_KNOWS);
                 self.say(0, t, "transparent", &[slot, command]);
             }
-            _ => self.say(0, t, "signalled", &[]),
+            _ => self.say(0, t, "nread", &[slot]),
         }
     }
 
@@ -305,11 +305,7 @@ impl Maker {
                 let ms = self.of(&[0, 1000, -1]);
                 self.say(0, t, "setcltime", &[slot, ms]);
             }
-            5 => {
-                let events = self.of(&[0x3f, 0xff, 0x3ff, 1, 2, 4, 8, 0, 0x40, 0x80]);
-                self.say(0, t, "setsig", &[slot, events]);
-            }
-            6 | 7 => self.say(0, t, "sendfd", &[slot]),
+            5..=7 => self.say(0, t, "sendfd", &[slot]),
             8 => {
                 let bytes = self.of(&[0, 4, 100]);
                 self.say(0, t, "istr", &[slot, IOCTLS_NOBODY_KNOWS[1], bytes]);
