@@ -52,6 +52,22 @@ fn dash_finds_the_names_that_open() {
     a_shell_answers("dash");
 }
 
+/// What means something else on Linux is there only where the system has it: /dev/log is the socket of syslog, which a container
+/// may lack.
+#[test]
+fn drivers_are_found_below_their_own_folder_alone() {
+    for name in ["log", "loop", "echo", "nuls", "mux", "sad", "sad/admin"] {
+        let of = |at: &str| format!("[ -e {at}/{name} ]; echo $?");
+        let question = |at| ["sh".to_owned(), "-c".to_owned(), of(at)];
+        let asked = |at, preload| {
+            let [shell, option, script] = question(at);
+            ask(&[&shell, &option, &script], preload).0
+        };
+        assert_eq!(asked("/dev", true), asked("/dev", false), "{name}");
+        assert_eq!(asked("/dev/streams", true), "0\n", "{name}");
+    }
+}
+
 #[test]
 fn programs_find_the_names_that_open() {
     for option in ["-r", "-w", "-e", "-c"] {

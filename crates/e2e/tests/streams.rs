@@ -9,7 +9,7 @@ use headwater_e2e::lab::library;
 headwater_e2e::areas!(
     "streams":
     head, options, opening, messages, reading, writing, flow, bands, pipes, fifos, fifo_opens, mux, signals,
-    poll, faults, drivers
+    poll, faults, drivers, presence
 );
 
 /// HEADWATER_PIPE=streams: the pipes of a shell, whose programs write by the C library's stdout after dup2 and exec.

@@ -2,8 +2,8 @@
 
 use core::ffi::CStr;
 
-use headwater_host::env;
 use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::{env, process};
 use headwater_streams::exec::registry;
 use headwater_streams::{attach, drivers};
 use headwater_transport::device;
@@ -14,7 +14,8 @@ use crate::start;
 /// May open(2) of this path make a stream? Gets ready for it, then.
 #[inline]
 pub fn may_be_stream(path: &CStr, flags: c_int) -> bool {
-    start::has_streams() || begins(path, flags)
+    // In a confined process the call is the kernel's.
+    process::present() && (start::has_streams() || begins(path, flags))
 }
 
 #[cold]
@@ -39,18 +40,23 @@ pub struct Name {
     pub inode: u64,
 }
 
-/// Would open(2) of this path make a stream, whether there has been one yet or not? Gets nothing ready.
+/// Would open(2) of this path make a stream, whether there has been one yet or not? Gets nothing ready. Of the drivers only those
+/// below /dev/streams are found before the program has streams: a preloaded program takes /dev/log for the socket of syslog.
+///
+/// Whatever is asked for and missing comes by here, also in a signal handler, after vfork and under seccomp: a name that is not ours
+/// takes no lock and no system call.
 pub fn find(path: &CStr) -> Option<Name> {
     let name = path.to_bytes().strip_prefix(b"/dev/")?;
-    let name = name.strip_prefix(b"streams/").unwrap_or(name);
-    if !start::may_have_streams() {
-        return None;
-    }
+    let below = name.strip_prefix(b"streams/");
+    let name = below.unwrap_or(name);
     let is_fifo = name == b"fifo" || name.starts_with(b"fifo.") && name != b"fifo.";
     let number = match is_fifo {
         true => 0,
-        false => number(name)?,
+        false => number(name, below.is_some())?,
     };
+    if !start::may_have_streams() {
+        return None;
+    }
     let hash = |h: u64, b: &u8| (h ^ *b as u64).wrapping_mul(0x100_0000_01b3);
     Some(Name {
         kind: if is_fifo {
@@ -63,8 +69,9 @@ pub fn find(path: &CStr) -> Option<Name> {
     })
 }
 
-/// The number of a device that can be opened, as it has one, or will have when all are registered in their order.
-fn number(name: &[u8]) -> Option<libc::dev_t> {
+/// The number of a device that can be opened, as it has one, or will have when all are registered in their order. `below`: it is
+/// looked for below /dev/streams.
+fn number(name: &[u8], below: bool) -> Option<libc::dev_t> {
     if name == b"clone" {
         return None;
     }
@@ -72,7 +79,7 @@ fn number(name: &[u8]) -> Option<libc::dev_t> {
         return registry::find_device(name).map(|device| device.number(0));
     }
     let is = |n: &str, name: &[u8]| n.as_bytes() == name;
-    let driver = drivers::NAMES.iter().position(|n| is(n, name));
+    let driver = drivers::NAMES.iter().position(|n| below && is(n, name));
     let order = driver.or_else(|| {
         let inet = name.strip_prefix(b"inet/");
         let at = device::ALL

@@ -143,7 +143,7 @@ pub fn has_streams() -> bool {
 
 /// Would [`streams`] say yes?
 pub fn may_have_streams() -> bool {
-    has_streams() || !is_bad_moment()
+    process::present() && (has_streams() || !is_bad_moment())
 }
 
 fn begin_streams() {

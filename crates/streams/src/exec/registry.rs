@@ -1,7 +1,11 @@
 //! Modules and devices by name: the tables that System V calls fmodsw and cdevsw. What comes built in is registered at
-//! start, a program's own at any time; nothing is ever taken out.
+//! start, a program's own at any time; nothing is ever taken out, so that looking takes no lock: open(2) and stat(2) of any name look,
+//! wherever they are called.
 
 use core::ffi::c_int;
+use core::ptr::{self, null_mut};
+
+use headwater_host::sync::{AtomicPtr, Ordering};
 
 use super::guarded::{Entered, Guarded};
 use super::module::{Flow, Module, Mux, mux_streamtab_of, streamtab_of};
@@ -19,6 +23,8 @@ pub struct Entry {
     major: u32,
     tab: &'static streamtab,
     perimeter: Option<&'static Perimeter>,
+    /// Registered before it.
+    before: Option<&'static Entry>,
 }
 
 impl Entry {
@@ -49,21 +55,71 @@ impl Entry {
 /// Major numbers begin here, out of the way of the kernel's.
 pub const FIRST_MAJOR: u32 = 0x100;
 
-/// All that is registered.
-pub struct Names {
-    modules: Vec<&'static Entry>,
-    devices: Vec<&'static Entry>,
+/// Entries of a kind, the newest first. An entry is whole before it is seen, and stays.
+struct Names {
+    newest: AtomicPtr<Entry>,
 }
 
-static NAMES: Guarded<Names> = Guarded::new(Names {
-    modules: Vec::new(),
-    devices: Vec::new(),
-});
+impl Names {
+    const fn new() -> Names {
+        Names {
+            newest: AtomicPtr::new(null_mut()),
+        }
+    }
 
-pub(super) type Table = Entered<'static, Names>;
+    fn newest(&self) -> Option<&'static Entry> {
+        // SAFETY: null, or an entry that was leaked.
+        unsafe { self.newest.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &'static Entry> {
+        core::iter::successors(self.newest(), |e| e.before)
+    }
+
+    fn find(&self, name: &[u8]) -> Option<&'static Entry> {
+        self.each().find(|e| e.name.as_bytes() == name)
+    }
+
+    /// In the order of registration.
+    fn all(&self) -> Vec<&'static Entry> {
+        let mut all: Vec<_> = self.each().collect();
+        all.reverse();
+        all
+    }
+
+    /// EEXIST.
+    fn add(&self, entry: Entry) -> Result<&'static Entry, Errno> {
+        let _registering = REGISTERING.enter();
+        if self.find(entry.name.as_bytes()).is_some() {
+            return Err(libc::EEXIST);
+        }
+        let before = self.newest();
+        // Majors follow one another; a module has none.
+        let major = match (entry.major, before) {
+            (0, _) => 0,
+            (first, None) => first,
+            (_, Some(before)) => before.major + 1,
+        };
+        let entry: &'static Entry = Box::leak(Box::new(Entry {
+            major,
+            before,
+            ..entry
+        }));
+        self.newest
+            .store(ptr::from_ref(entry).cast_mut(), Ordering::Release);
+        Ok(entry)
+    }
+}
+
+static MODULES: Names = Names::new();
+static DEVICES: Names = Names::new();
+/// Held by who registers.
+static REGISTERING: Guarded<()> = Guarded::new(());
+
+pub(super) type Table = Entered<'static, ()>;
 
 pub(super) fn hold() -> Table {
-    NAMES.enter()
+    REGISTERING.enter()
 }
 
 /// Registers `M` as a module, by the name in its [`Info`](super::Info). EEXIST, EINVAL for a name that is too long.
@@ -86,17 +142,15 @@ pub fn register_module_tab(name: &str, tab: &'static streamtab) -> Result<(), Er
     if name.is_empty() || name.len() > FMNAMESZ {
         return Err(libc::EINVAL);
     }
-    let mut names = NAMES.enter();
-    if names.modules.iter().any(|m| m.name == name) {
-        return Err(libc::EEXIST);
-    }
-    names.modules.push(Box::leak(Box::new(Entry {
-        name: name.to_owned(),
-        major: 0,
-        tab,
-        perimeter: None,
-    })));
-    Ok(())
+    MODULES
+        .add(Entry {
+            name: name.to_owned(),
+            major: 0,
+            tab,
+            perimeter: None,
+            before: None,
+        })
+        .map(drop)
 }
 
 pub fn register_device_tab(
@@ -107,44 +161,34 @@ pub fn register_device_tab(
     // One for all of them: they may be linked above each other.
     static SHARED: std::sync::OnceLock<&'static Perimeter> = std::sync::OnceLock::new();
     let perimeter = (flow == Flow::Shared).then(|| *SHARED.get_or_init(Perimeter::fresh));
-    let mut names = NAMES.enter();
-    if names.devices.iter().any(|d| d.name == name) {
-        return Err(libc::EEXIST);
-    }
-    let device: &'static Entry = Box::leak(Box::new(Entry {
+    DEVICES.add(Entry {
         name: name.to_owned(),
-        major: FIRST_MAJOR + names.devices.len() as u32,
+        major: FIRST_MAJOR,
         tab,
         perimeter,
-    }));
-    names.devices.push(device);
-    Ok(device)
+        before: None,
+    })
 }
 
 pub fn find_module(name: impl AsRef<[u8]>) -> Option<&'static Entry> {
-    find(&NAMES.enter().modules, name.as_ref())
+    MODULES.find(name.as_ref())
 }
 
 pub fn find_device(name: impl AsRef<[u8]>) -> Option<&'static Entry> {
-    find(&NAMES.enter().devices, name.as_ref())
-}
-
-fn find(entries: &[&'static Entry], name: &[u8]) -> Option<&'static Entry> {
-    entries.iter().find(|e| e.name.as_bytes() == name).copied()
+    DEVICES.find(name.as_ref())
 }
 
 /// The device with this major number.
 pub fn device_by_major(major: u32) -> Option<&'static Entry> {
-    let index = major.checked_sub(FIRST_MAJOR)? as usize;
-    NAMES.enter().devices.get(index).copied()
+    DEVICES.each().find(|e| e.major == major)
 }
 
 /// All modules, in the order of registration.
 pub fn modules() -> Vec<&'static Entry> {
-    NAMES.enter().modules.clone()
+    MODULES.all()
 }
 
 /// All devices, in the order of registration.
 pub fn devices() -> Vec<&'static Entry> {
-    NAMES.enter().devices.clone()
+    DEVICES.all()
 }
