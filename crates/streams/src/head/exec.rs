@@ -136,6 +136,8 @@ impl Drop for Inheritance {
 pub fn inherit(text: &str) {
     let mut known: Vec<(i32, &'static Pipe)> = Vec::new();
     let mut gates: Vec<(i32, Handle)> = Vec::new();
+    let mut named: Vec<i32> = Vec::new();
+    let mut resumed: Vec<i32> = Vec::new();
     for entry in text.split(';').filter(|e| !e.is_empty()) {
         let Some(numbers) = numbers(entry) else {
             continue;
@@ -143,6 +145,9 @@ pub fn inherit(text: &str) {
         let [fd, side, kind, memfd, first, second] = numbers.0;
         let (fifo, nonblocking) = (kind & 1 != 0, kind & NONBLOCK != 0);
         let [shadow, memory] = numbers.1;
+        if fifo && first != second && !named.contains(&second) {
+            named.push(second);
+        }
         if !handed::is_here(fd, shadow) {
             continue;
         }
@@ -183,11 +188,17 @@ pub fn inherit(text: &str) {
                 opening::duplicated(*h);
             }
             None if handed::is_ours(second, Sort::Pipe) => {
+                resumed.push(second);
                 opening::resume(fd, second, nonblocking);
                 gates.extend(table::stream(fd).map(|h| (second, h)));
             }
             None => {}
         }
+    }
+    // Whose FIFO did not come along: nobody would close them.
+    let left = named.iter().filter(|gate| !resumed.contains(gate));
+    for &gate in left.filter(|&&gate| handed::is_ours(gate, Sort::Pipe)) {
+        let _ = sys::close(gate);
     }
 }
 
