@@ -4,12 +4,11 @@ use core::ffi::CStr;
 
 use headwater_host::log::{self, Level};
 use headwater_host::sys::Errno;
-use headwater_host::table;
 use libc::c_int;
 
 use crate::attach;
 use crate::exec::registry;
-use crate::head::{life, local, opening};
+use crate::head::{local, opening};
 
 /// Opens a stream; `None`: the name is the kernel's. Ordinary paths cost two loads while no file has a stream.
 ///
@@ -30,15 +29,8 @@ pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
 /// Access mode and O_NONBLOCK are the open's own. A FIFO with a name waits here for the other side.
 fn named(opened: Result<c_int, Errno>, flags: c_int) -> Result<c_int, Errno> {
     let fd = opened?;
-    match opening::begin(fd, flags) {
-        Ok(()) => Ok(fd),
-        Err(e) => {
-            if let Some(h) = table::stream(fd) {
-                life::close(fd, h);
-            }
-            Err(e)
-        }
-    }
+    opening::begin(fd, flags)?;
+    Ok(fd)
 }
 
 #[cold]

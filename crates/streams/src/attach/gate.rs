@@ -57,30 +57,25 @@ pub fn pass(gate: c_int, flags: c_int) -> Result<Option<c_int>, Errno> {
     match opened {
         Err(libc::ENOENT | libc::EACCES) => Ok(None),
         Err(e) => Err(e),
-        Ok(fd) => hidden::hide_needed(fd).map(|open| {
-            never_blocks(open);
-            Some(open)
-        }),
+        Ok(fd) => hidden::hide_needed(fd).map(Some),
     }
 }
 
-/// What [`left`] wants of an open gate, whatever the program wants of its descriptor.
-pub fn never_blocks(open: c_int) {
-    if let Ok(flags) = sys::fcntl(open, libc::F_GETFL, 0) {
-        let _ = sys::fcntl(open, libc::F_SETFL, (flags | libc::O_NONBLOCK) as usize);
-    }
+/// Has nobody the gate of this name open for writing? For who reads there. Only read(2) tells that before a writer has been there;
+/// it is asked by an open of its own, for whoever shares another may have made that one wait.
+pub fn lacks_writers(gate: c_int) -> bool {
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let Ok(open) = with_path(gate, |path| sys::open(path, flags, 0)) else {
+        return false;
+    };
+    // SAFETY: one writable byte, which never comes.
+    let read = unsafe { sys::read(open, &mut 0, 1) };
+    let _ = sys::close(open);
+    read == Ok(0)
 }
 
-/// Has an open gate no other side: no writer, if it is open for reading, no reader, if for writing?
-pub fn left(open: c_int, reading: bool) -> bool {
-    if reading {
-        // SAFETY: one writable byte, which never comes.
-        return unsafe { sys::read(open, &mut 0, 1) } == Ok(0);
-    }
-    hangs_up(open)
-}
-
-/// What the kernel tells of that by poll(2): not before the other side has been there.
+/// Has an open gate no other side any more: no writer, if it is open for reading, no reader, if for writing? As the kernel tells by
+/// poll(2), of readers not before the other side has been there.
 pub fn hangs_up(open: c_int) -> bool {
     let mut fds = [watch(open)];
     sys::ppoll(&mut fds, Some(0)).is_ok() && fds[0].revents & (libc::POLLHUP | libc::POLLERR) != 0

@@ -9,7 +9,7 @@ use headwater_host::table::{self, Handle};
 use headwater_host::{hidden, sys};
 use libc::c_int;
 
-use super::Head;
+use super::{Head, life};
 use crate::attach::gate;
 use crate::pipe::Pipe;
 
@@ -52,16 +52,29 @@ pub fn may_write(h: Handle) -> bool {
     h.tag() & 1 == 0
 }
 
-/// `fd` was just opened by its name. If that is a FIFO's, this waits for the other side; errors: EINTR, ENXIO, EMFILE.
+/// `fd` was just opened by its name. If that is a FIFO's, this waits for the other side; errors, which close it: EINTR, ENXIO,
+/// EMFILE.
 pub fn begin(fd: c_int, flags: c_int) -> Result<(), Errno> {
     let Some(h) = table::stream(fd) else {
         return Ok(());
     };
-    let n = mark(fd, h, flags);
-    if let Some(gate) = pipe(h).and_then(Pipe::gate)
-        && let Some(open) = gate::pass(gate, flags)?
-    {
-        keep(n, open);
+    let h = mark(fd, h, flags);
+    let Some(gate) = pipe(h).and_then(Pipe::gate) else {
+        return Ok(());
+    };
+    let passed = gate::pass(gate, flags);
+    // Descriptor and open may be others by now: another thread can close what is still being opened.
+    let is_ours = table::stream(fd) == Some(h);
+    match passed {
+        Ok(Some(open)) if is_ours => keep(h, open),
+        Ok(Some(open)) => hidden::close(open),
+        Ok(None) => {}
+        Err(e) => {
+            if is_ours {
+                life::close(fd, h);
+            }
+            return Err(e);
+        }
     }
     Ok(())
 }
@@ -87,7 +100,6 @@ pub fn resume(fd: c_int, gate: c_int, nonblocking: bool) {
     {
         pipe.take_gate(name);
     }
-    gate::never_blocks(gate);
     let nonblock = if nonblocking { libc::O_NONBLOCK } else { 0 };
     keep(mark(fd, h, flags & libc::O_ACCMODE | nonblock), gate);
 }
@@ -105,7 +117,12 @@ fn pipe(h: Handle) -> Option<&'static Pipe> {
 /// Of a FIFO with a name: would this open find nobody at the other side? Reading is at its end then, and writing EPIPE.
 pub fn is_left(h: Handle) -> bool {
     let reading = may_read(h);
-    reading != may_write(h) && gate(h).is_some_and(|open| gate::left(open, reading))
+    if reading == may_write(h) {
+        return false;
+    }
+    let Some(open) = gate(h) else { return false };
+    let name = pipe(h).and_then(Pipe::gate).filter(|_| reading);
+    gate::hangs_up(open) || name.is_some_and(gate::lacks_writers)
 }
 
 /// As [`is_left`], in poll(2)'s words: POLLHUP.
@@ -118,7 +135,7 @@ pub fn is_over(head: &Head) -> bool {
     current(head).is_some_and(is_left)
 }
 
-/// What a sleep of that call has to watch, so as to end when it does: -1, nothing.
+/// What a sleep of that call has to watch, so as to end when it does: -1, nothing. Only for calls that end then.
 pub fn watched(head: &Head) -> libc::pollfd {
     gate::watch(current(head).and_then(gate).unwrap_or(-1))
 }
@@ -129,15 +146,19 @@ fn current(head: &Head) -> Option<Handle> {
 }
 
 /// Without a number of its own an open does not keep its gate.
-fn keep(n: usize, open: c_int) {
-    if n == 0 {
-        return hidden::close(open);
+fn keep(h: Handle, open: c_int) {
+    let n = number(h);
+    let kept = n != 0
+        && GATES[n]
+            .compare_exchange(0, open + 1, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok();
+    if !kept {
+        hidden::close(open);
     }
-    GATES[n].store(open + 1, Ordering::Release);
 }
 
-/// Gives the open of `fd` a number, which is returned; 0: there is none left.
-fn mark(fd: c_int, h: Handle, flags: c_int) -> usize {
+/// Gives the open of `fd` a number, 0 if there is none left; its handle from now on.
+fn mark(fd: c_int, h: Handle, flags: c_int) -> Handle {
     let access = match flags & libc::O_ACCMODE {
         libc::O_RDONLY => 1,
         libc::O_WRONLY => 2,
@@ -151,8 +172,9 @@ fn mark(fd: c_int, h: Handle, flags: c_int) -> usize {
     });
     let n = free.unwrap_or(0);
     table::clear(fd);
-    table::set(fd, h.with_tag((n as u32) << 2 | access));
-    n
+    let h = h.with_tag((n as u32) << 2 | access);
+    table::set(fd, h);
+    h
 }
 
 /// Another descriptor of the same open.
