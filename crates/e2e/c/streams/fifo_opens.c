@@ -1,6 +1,7 @@
 /* open(2) of a FIFO with a name: waiting for the other side, and saying that there is none. */
 #include "peers.h"
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 
 #define FIFO "/dev/fifo.gate"
 
@@ -127,6 +128,52 @@ CASE(a_cancelled_thread_leaves_the_wait, "pthreads(7) open(2)") {
 	check_eq(pthread_join(t, &ended), 0);
 	check(ended == PTHREAD_CANCELED);
 	check_eq(has_reader(), 0);
+}
+
+/* The number of the stream that another thread opens, which waits there. */
+static int half_open(void) {
+	for (int fd = 3; fd < 100; fd++)
+		if (isastream(fd) == 1)
+			return fd;
+	fail("nobody opens a stream");
+}
+
+static volatile int refused;
+static void try_to_read(void *unused) {
+	(void)unused;
+	refused = open(FIFO, O_RDONLY) < 0 ? errno : 0;
+	__atomic_store_n(&is_open, 1, __ATOMIC_SEQ_CST);
+}
+
+CASE(what_has_the_number_of_a_closed_one_stays, "open(2) EINTR") {
+	catch_signal(SIGUSR1);
+	pthread_t t = start(try_to_read, NULL);
+	stays_false(is_open);
+	int number = half_open();
+	close(number);
+	int s = open_stream("/dev/echo");
+	must(dup2(s, number));
+	check_eq(pthread_kill(t, SIGUSR1), 0);
+	await(is_open);
+	check_eq(refused, EINTR);
+	check_eq(isastream(number), 1);
+	put(number, NULL, "there", 0);
+	check_message(number, NULL, "there", 0);
+	finish(t);
+}
+
+CASE(one_closed_while_it_waits_keeps_no_gate, "open(2) close(2)") {
+	/* The other one has the FIFO as long as that. */
+	pthread_t t[2] = {start(try_to_read, NULL), start(try_to_read, NULL)};
+	stays_false(is_open);
+	close(half_open());
+	int reader = open_stream_flags("/dev/fifo.other", O_RDONLY | O_NONBLOCK);
+	open_stream_flags("/dev/fifo.other", O_WRONLY);
+	open_fifo(O_WRONLY);
+	finish(t[0]);
+	finish(t[1]);
+	close(reader);
+	check_errno(open("/dev/fifo.other", O_WRONLY | O_NONBLOCK), ENXIO);
 }
 
 /* --- not waiting --- */
@@ -331,6 +378,18 @@ CASE(without_a_writer_there_is_nothing_to_wait_for, "read(2) FIFO") {
 	check_end(f);
 }
 
+/* Who has a descriptor of the same open may let its reads wait, but not those of others that do not want to. */
+CASE(a_read_does_not_wait_by_others_flags, "read(2) EAGAIN") {
+	both_sides(O_NONBLOCK);
+	for (int fd = 3; fd < 1 << 16; fd++) {
+		long done = __NR_fcntl;
+		__asm__ volatile("syscall" : "+a"(done) : "D"((long)fd), "S"((long)F_SETFL), "d"(0L) : "rcx", "r11", "memory");
+	}
+	check_errno(read(r, (char[8]){0}, 8), EAGAIN);
+	close(w);
+	check_end(r);
+}
+
 static volatile int over;
 static void read_to_the_end(void *unused) {
 	(void)unused;
@@ -453,6 +512,35 @@ static void sets_are_woken(void (*writer)(void *)) {
 CASE(sets_are_woken_by_a_close, "poll(2) POLLHUP") { sets_are_woken(write_and_close_late); }
 CASE(sets_are_woken_by_a_kill, "poll(2) POLLHUP") { sets_are_woken(come_and_be_killed); }
 
+static void wait_by_poll(void *set) {
+	struct epoll_event e;
+	if (set)
+		check_eq(epoll_wait(*(int *)set, &e, 1, -1), 1);
+	else
+		check_eq(events(r, POLLIN, -1), POLLHUP);
+	over = 1;
+}
+static void a_passed_writer_is_lost(int *set) {
+	both_sides(0);
+	pipe_flags(pair, 0);
+	struct epoll_event e = {.events = EPOLLIN};
+	if (set) {
+		*set = must(epoll_create1(0));
+		check_eq(epoll_ctl(*set, EPOLL_CTL_ADD, r, &e), 0);
+	}
+	check_eq(ioctl(pair[0], I_SENDFD, w), 0);
+	close(w);
+	pthread_t t = start(wait_by_poll, set);
+	stays_false(over);
+	close(pair[0]);
+	close(pair[1]);
+	await(over);
+	finish(t);
+}
+static int set;
+CASE(poll_hears_of_a_writer_that_was_passed_to_nobody, "poll(2) POLLHUP") { a_passed_writer_is_lost(NULL); }
+CASE(sets_hear_of_a_writer_that_was_passed_to_nobody, "epoll(7) EPOLLHUP") { a_passed_writer_is_lost(&set); }
+
 CASE(filters_end_with_their_input, "read(2) FIFO") {
 	if (role()) {
 		char text[8];
@@ -475,6 +563,34 @@ CASE(filters_end_with_their_input, "read(2) FIFO") {
 	close(w);
 	join(child);
 	check_read(result[0], "through the filter");
+}
+
+/* A program between, without the library, closes what it inherited and passes the rest on. */
+CASE(an_exec_keeps_nothing_of_what_was_closed_between, "exec(2)") {
+	char c, self[PATH_MAX], script[PATH_MAX + 100];
+	if (role()) {
+		check_eq(read(0, &c, 1), 0);
+		return;
+	}
+	int hold[2];
+	self[must(readlink("/proc/self/exe", self, sizeof self - 1))] = 0;
+	must(pipe2(hold, O_CLOEXEC));
+	both_sides(0);
+	fcntl(r, F_SETFD, FD_CLOEXEC);
+	must(dup2(w, 7));
+	close(w);
+	pid_t child = forked();
+	if (child == 0) {
+		must(dup2(hold[0], 0));
+		setenv("CASE_ROLE", "closed", 1);
+		snprintf(script, sizeof script, "exec 7>&-; exec '%s' an_exec_keeps_nothing_of_what_was_closed_between", self);
+		execl("/bin/sh", "sh", "-c", script, NULL);
+		fail("exec");
+	}
+	close(7);
+	check_eq(events(r, POLLIN, -1), POLLHUP);
+	close(hold[1]);
+	join(child);
 }
 
 /* --- mkfifo --- */
@@ -513,7 +629,10 @@ CASE(a_pipe_on_a_fifo_passes_descriptors, "fattach(3C), streamio(7I) I_SENDFD") 
 
 CASES(ENTRY(a_reader_waits_for_a_writer), ENTRY(a_writer_waits_for_a_reader), ENTRY(a_reader_waits_for_another_process),
       ENTRY(a_writer_waits_for_another_process), ENTRY(a_program_is_waited_for), ENTRY(a_writer_that_has_gone_was_there),
-      ENTRY(one_writer_lets_all_readers_in), ENTRY(a_signal_ends_the_wait), ENTRY(a_handler_with_sa_restart_does_not), ENTRY(a_cancelled_thread_leaves_the_wait),
+      ENTRY(one_writer_lets_all_readers_in), ENTRY(a_signal_ends_the_wait), ENTRY(what_has_the_number_of_a_closed_one_stays),
+      ENTRY(one_closed_while_it_waits_keeps_no_gate), ENTRY(a_read_does_not_wait_by_others_flags),
+      ENTRY(poll_hears_of_a_writer_that_was_passed_to_nobody), ENTRY(sets_hear_of_a_writer_that_was_passed_to_nobody),
+      ENTRY(an_exec_keeps_nothing_of_what_was_closed_between), ENTRY(a_handler_with_sa_restart_does_not), ENTRY(a_cancelled_thread_leaves_the_wait),
       ENTRY(reading_and_writing_waits_for_nobody), ENTRY(a_reader_with_o_nonblock_does_not_wait),
       ENTRY(a_writer_with_o_nonblock_and_no_reader), ENTRY(an_unnamed_fifo_has_no_other_side), ENTRY(a_closed_reader_is_none),
       ENTRY(a_killed_reader_is_none), ENTRY(a_child_of_fork_has_it_too), ENTRY(an_exec_keeps_it), ENTRY(a_passed_reader_counts),
