@@ -3,20 +3,21 @@
 #![cfg(not(loom))]
 
 use std::os::fd::AsRawFd;
-use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use headwater_host::table;
 use headwater_streams::ddi::owned::Message;
 use headwater_streams::ddi::{
-    M_DATA, M_HANGUP, M_PCPROTO, M_PROTO, M_SETOPTS, M_SIG, SO_WROFF, queue_t, stroptions,
+    M_DATA, M_HANGUP, M_IOCTL, M_PCPROTO, M_PROTO, M_SETOPTS, M_SIG, SO_WROFF, queue_t, stroptions,
 };
 use headwater_streams::exec::timer::{bufcall, unbufcall};
 use headwater_streams::exec::{Info, Module, OpenFlag, Queue, registry};
 use headwater_streams::head;
 use headwater_streams::head::control::ioctl;
+use headwater_streams::open::open;
 use headwater_streams::{Choice, Error, Priority, Stream, poll};
 
 const ORDINARY: Priority = Priority::Band(0);
@@ -31,6 +32,7 @@ fn register() {
         registry::register_module::<Roomy>().unwrap();
         registry::register_module::<Patient>().unwrap();
         registry::register_module::<Ender>().unwrap();
+        registry::register_module::<Mute>().unwrap();
     });
 }
 
@@ -145,7 +147,7 @@ fn a_buffer_call_comes_unless_it_is_taken_back() {
 }
 
 /// Ends the stream at the other end of the pipe: a message of data by M_ERROR, a primitive by M_HANGUP. One of high priority
-/// is a signal there.
+/// is a signal there, behind a message of a band and one of none if it has data.
 struct Ender;
 
 impl Module for Ender {
@@ -158,6 +160,13 @@ impl Module for Ender {
         match m.kind() {
             M_DATA => q.putnext(Message::error(libc::EILSEQ as u8, libc::EXDEV as u8)),
             M_PROTO => q.putnext(Message::new(M_HANGUP, 0)),
+            M_PCPROTO if !m.to_data().is_empty() => {
+                let mut banded = Message::data(b"banded");
+                banded.set_band(1);
+                q.putnext(banded);
+                q.putnext(Message::data(b"ordinary"));
+                q.putnext(Message::from_bytes(M_SIG, &[libc::SIGPOLL as u8]));
+            }
             M_PCPROTO => q.putnext(Message::from_bytes(M_SIG, &[libc::SIGPOLL as u8])),
             _ => q.putnext(m),
         }
@@ -261,24 +270,95 @@ extern "C" fn note(_: i32) {
     SIGNALS.fetch_add(1, Ordering::SeqCst);
 }
 
-#[test]
-fn a_signal_from_the_other_end_comes_to_those_who_asked_for_it() {
+/// Who registers for it alone.
+static REGISTERED: Mutex<()> = Mutex::new(());
+
+/// A pipe whose second end is told of `events` by signals, which are counted.
+fn signalled(events: usize) -> (Stream, Stream) {
     const I_SETSIG: u32 = (b'S' as u32) << 8 | 9;
-    const S_MSG: usize = 8;
     let (here, there) = endable();
     let h = table::stream(there.as_raw_fd()).unwrap();
     // SAFETY: the handler counts; the request takes a number.
     unsafe {
         let handler = note as extern "C" fn(i32) as usize;
         libc::signal(libc::SIGPOLL, handler);
-        ioctl(head::get(h).unwrap(), there.as_raw_fd(), I_SETSIG, S_MSG).unwrap();
+        ioctl(head::get(h).unwrap(), there.as_raw_fd(), I_SETSIG, events).unwrap();
     }
-    here.put_message(Some(b"ring"), None, Priority::High)
-        .unwrap();
+    SIGNALS.store(0, Ordering::SeqCst);
+    (here, there)
+}
+
+fn await_signal() {
     let until = Instant::now() + Duration::from_secs(30);
     while SIGNALS.load(Ordering::SeqCst) == 0 {
         assert!(Instant::now() < until, "nobody was told");
         thread::yield_now();
     }
+}
+
+#[test]
+fn a_signal_from_the_other_end_comes_to_those_who_asked_for_it() {
+    const S_MSG: usize = 8;
+    let _alone = REGISTERED.lock();
+    let (here, there) = signalled(S_MSG);
+    here.put_message(Some(b"ring"), None, Priority::High)
+        .unwrap();
+    await_signal();
     assert_eq!(events(&there, Some(Duration::ZERO)), libc::POLLOUT);
+}
+
+#[test]
+fn what_comes_with_a_message_for_the_head_is_told_of_too() {
+    const S_RDNORM: usize = 0x40;
+    let _alone = REGISTERED.lock();
+    let (here, there) = signalled(S_RDNORM);
+    here.put_message(Some(b"ring"), Some(b"all"), Priority::High)
+        .unwrap();
+    await_signal();
+    let got = there.get_message(Choice::Any).unwrap();
+    assert_eq!(got.data, Some(b"banded".to_vec()));
+    let got = there.get_message(Choice::Any).unwrap();
+    assert_eq!(got.data, Some(b"ordinary".to_vec()));
+}
+
+/// Swallows requests.
+struct Mute;
+
+impl Module for Mute {
+    const INFO: Info = Info::new(904, c"mute");
+
+    fn open(_: Queue, _: &mut libc::dev_t, _: i32, _: OpenFlag) -> Result<Self, i32> {
+        Ok(Mute)
+    }
+    fn wput(&self, q: Queue, m: Message) {
+        if m.kind() != M_IOCTL {
+            q.putnext(m);
+        }
+    }
+}
+
+#[test]
+fn a_request_sleeps_though_a_fifo_has_no_writer_left() {
+    const I_PUSH: u32 = (b'S' as u32) << 8 | 2;
+    const I_STR: u32 = (b'S' as u32) << 8 | 8;
+    register();
+    let open = |flags| open(c"/dev/fifo.request", flags).unwrap().unwrap();
+    let reader = open(libc::O_RDONLY | libc::O_NONBLOCK);
+    let writer = open(libc::O_WRONLY);
+    let h = table::stream(writer).unwrap();
+    head::life::close(writer, h);
+    let h = table::stream(reader).unwrap();
+    let head = head::get(h).unwrap();
+    // struct strioctl: no data, an answer within a second.
+    let request = [1u32, 1, 0, 0, 0, 0];
+    let ask = |cmd, arg| {
+        // SAFETY: what the requests want: a string, and a struct strioctl without data.
+        head::opening::by(h, head, || unsafe { ioctl(head, reader, cmd, arg) })
+    };
+    ask(I_PUSH, c"mute".as_ptr().addr()).unwrap();
+    let before = head.words().wakeups.load(Ordering::Relaxed);
+    assert_eq!(ask(I_STR, request.as_ptr().addr()), Err(libc::ETIME));
+    let woken = head.words().wakeups.load(Ordering::Relaxed) - before;
+    assert!(woken < 10, "woken {woken} times by nothing");
+    head::life::close(reader, h);
 }

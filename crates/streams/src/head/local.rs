@@ -152,6 +152,9 @@ pub fn serve(head: &'static Head) -> bool {
 
 /// Gives a pipe's head its queues; nothing if it has them.
 pub fn begin(head: &Head) -> Result<(), Errno> {
+    if head.has_pipe() && !head.is_queued() {
+        signals::tell_of_ring(head);
+    }
     if head.perimeter.load(Acquire).is_null() {
         let fresh = Perimeter::fresh();
         let at = fresh as *const Perimeter as *mut Perimeter;
@@ -379,7 +382,7 @@ pub fn tell_read(head: &Head, n: usize) {
     });
 }
 
-/// Waits until band `band` may have room.
+/// Waits until band `band` may have room, or nobody is left to read.
 pub fn wait_for_room(head: &Head, band: u8) -> Result<(), Errno> {
     wait_for_room_until(head, band, None)
 }
@@ -389,12 +392,22 @@ pub fn wait_for_room_until(head: &Head, band: u8, deadline: Option<u64>) -> Resu
     if can_put(head, band) {
         return Ok(());
     }
-    wait_for_change(head, seen, deadline)
+    wait_for_change_beside(head, seen, deadline, &mut [opening::watched(head)])
 }
 
 /// Waits until something happened at a queued head: in its queues, or at its rings.
 pub fn wait_for_change(head: &Head, seen: u32, deadline: Option<u64>) -> Result<(), Errno> {
-    let waited = head.wait(Want::EITHER, deadline, || {
+    wait_for_change_beside(head, seen, deadline, &mut [])
+}
+
+/// The same as [`Head::wait_beside`].
+pub fn wait_for_change_beside(
+    head: &Head,
+    seen: u32,
+    deadline: Option<u64>,
+    beside: &mut [libc::pollfd],
+) -> Result<(), Errno> {
+    let waited = head.wait_beside(Want::EITHER, deadline, beside, || {
         head.version() != seen || head.has_news()
     });
     head.used_at.store(1, Relaxed);

@@ -121,7 +121,8 @@ impl Head {
                     self.pause(deadline)?;
                     continue;
                 }
-                self.wait(Want::room_in(band), deadline, || {
+                let mut beside = [opening::watched(self)];
+                self.wait_beside(Want::room_in(band), deadline, &mut beside, || {
                     self.may_put(band, need) || self.is_upset() || self.is_queued()
                 })?;
             }
@@ -201,6 +202,11 @@ impl Head {
         }
         let plain = meta == Meta::default() && !external;
         let len = control.len() + data.len();
+        let for_head = !inlet::is_readable(meta.kind);
+        if for_head && let Some(peer) = self.peer_words() {
+            // Who is killed once it is published has said so; who lives says it again, to a reader that has looked too early.
+            peer.set(state::FOR_HEAD);
+        }
         let band = (meta.band > 0).then(|| &self.band_bytes(true)[meta.band as usize]);
         if let Some(band) = band {
             inlet::enter_band(band, len);
@@ -236,7 +242,7 @@ impl Head {
         let sent = sent?;
         drop(section);
         self.ring_peer_for_data();
-        if sent && !inlet::is_readable(meta.kind) {
+        if sent && for_head {
             self.call_peer();
         }
         Ok(sent)

@@ -151,13 +151,14 @@ impl Head {
 
     /// Waits for something new at the head.
     fn wait_for_message(&self, seen: Seen, deadline: Option<u64>) -> Result<(), Errno> {
+        let mut beside = [opening::watched(self)];
         if self.is_queued() {
-            return local::wait_for_change(self, seen.version, deadline);
+            return local::wait_for_change_beside(self, seen.version, deadline, &mut beside);
         }
         let ring = self.incoming();
         // What was found not to be for us is no news.
         let empty = ring.is_empty();
-        self.wait(Want::DATA, deadline, || {
+        self.wait_beside(Want::DATA, deadline, &mut beside, || {
             let come = if empty {
                 !ring.is_empty()
             } else {
@@ -186,8 +187,12 @@ impl Head {
     #[cold]
     fn attend_slowly(&self) -> Result<(), Errno> {
         self.words().clear(state::FOR_HEAD);
-        if !self.is_queued() {
-            local::begin(self)?;
+        if !self.is_queued()
+            && let Err(e) = local::begin(self)
+        {
+            // The next call tries again.
+            self.words().set(state::FOR_HEAD);
+            return Err(e);
         }
         if let Some(own) = super::get(self.handle()) {
             local::serve(own);

@@ -12,6 +12,7 @@ use headwater_host::sys::{self, Errno};
 use syscalls::{Sysno, syscall};
 
 use super::Head;
+use super::inlet::is_readable;
 use crate::attach::private::Private;
 use crate::background;
 use crate::ddi::{M_DATA, M_PCPROTO};
@@ -123,7 +124,6 @@ pub fn scan(head: &Head) {
     }
     if head.words().has(state::FOR_HEAD) {
         let _ = head.attend();
-        head.told.position.store(head.incoming().tail(), Relaxed);
     }
     if head.is_queued() {
         return;
@@ -137,6 +137,15 @@ pub fn scan(head: &Head) {
     if head.told.band.swap(band, Relaxed) > band {
         tell(head, S_WRBAND, POLL_OUT, libc::POLLWRBAND);
     }
+    tell_of_ring(head);
+}
+
+/// What came to a pipe's ring since the last time. From when it is queued, what lies behind a message that waits is told of with
+/// its turn.
+pub fn tell_of_ring(head: &Head) {
+    if head.signals.load(Relaxed) == 0 {
+        return;
+    }
     let ring = head.incoming();
     let tail = ring.tail();
     let from = head.told.position.swap(tail, Relaxed);
@@ -144,6 +153,7 @@ pub fn scan(head: &Head) {
         return;
     }
     let mut come = Vec::new();
+    let mut is_there = false;
     {
         let Some(section) = crate::pipe::section::enter(&ring.state.reader.lock) else {
             return;
@@ -153,12 +163,15 @@ pub fn scan(head: &Head) {
         }
         let _ = ring.find(|f| {
             if (from..tail).contains(&f.pos) {
-                come.push((f.meta.kind, f.meta.band));
+                is_there = true;
+                if is_readable(f.meta.kind) {
+                    come.push((f.meta.kind, f.meta.band));
+                }
             }
             false
         });
     }
-    if come.is_empty() {
+    if !is_there {
         // Somebody has read it already.
         come.push((M_DATA, 0));
     }

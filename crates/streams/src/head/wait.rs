@@ -11,7 +11,7 @@ use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::{counters, next, signal, sys};
 
-use super::{Head, opening, sleepers};
+use super::{Head, sleepers};
 
 /// Longest sleep where no descriptor was left for a bell.
 pub const WITHOUT_BELL: u64 = 10_000_000;
@@ -216,10 +216,7 @@ impl Head {
             events: libc::POLLIN,
             revents: 0,
         };
-        let shadow_poll = match self.pipe() {
-            Some(pipe) if pipe.fifo => opening::watched(self),
-            _ => self.shadow_poll(),
-        };
+        let shadow_poll = self.shadow_poll();
         let mut fds = [bell_poll, shadow_poll, shadow_poll, shadow_poll];
         let count = 2 + beside.len().min(BESIDE);
         fds[2..count].copy_from_slice(&beside[..count - 2]);

@@ -124,7 +124,10 @@ impl Head {
             if self.is_queued() {
                 local::wait_for_room(self, 0)?;
             } else {
-                self.wait(Want::ROOM, None, || self.has_room(n) || self.is_upset())?;
+                let mut beside = [opening::watched(self)];
+                self.wait_beside(Want::ROOM, None, &mut beside, || {
+                    self.has_room(n) || self.is_upset()
+                })?;
             }
         }
     }
