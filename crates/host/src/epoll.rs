@@ -282,7 +282,9 @@ fn leave_below(ep: i32, leave: &dyn Fn(i32), depth: usize) {
     for (fd, h) in table::entries().filter(|&(fd, _)| set.has(fd)) {
         match h.kind() {
             Kind::Socket => leave(fd),
-            Kind::Epoll if depth > 0 => leave_below(fd, leave, depth - 1),
+            Kind::Epoll if depth > 0 && !set_of(fd).is_some_and(|s| s.is_inherited()) => {
+                leave_below(fd, leave, depth - 1)
+            }
             _ => {}
         }
     }

@@ -393,7 +393,7 @@ fn goes_on(v: &View<'_>) -> bool {
 
 fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     c.settle_account();
-    let mut last = is_last_hold(c, &v);
+    let mut last = v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1;
     if last {
         last = !leaves_keeper(c, &v, fd);
     } else {
@@ -493,7 +493,7 @@ fn withdraw_for_others(c: &'static Conn, v: &View<'static>, fd: i32) {
 
 /// The keeper of an end has sent what there was.
 pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
-    if is_last_hold(c, v) {
+    if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
         switch::begin_close(v);
         reset_if_unread(c, v, fd);
     }
@@ -502,13 +502,6 @@ pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
     let _ = sys::close(fd);
     v.own().look.fetch_add(1, Ordering::Release);
     headwater_channel::bell::ring(v.peer_bell());
-}
-
-/// Gives up this process's hold of its end: was it the last? Who was killed still counts as a holder, which matters only where
-/// something is unread.
-fn is_last_hold(c: &Conn, v: &View<'static>) -> bool {
-    v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1
-        || is_left_unread(v, v.record, c.inode.load(Ordering::Relaxed))
 }
 
 /// Is something unread that nobody but this process could read? Others may read it while they are looked for.
@@ -531,7 +524,8 @@ fn reset_if_unread(c: &Conn, v: &View<'static>, fd: i32) {
 /// tell any more what its former image knew.
 fn is_last_to_read(c: &Conn, v: &View<'static>) -> bool {
     let inode = c.inode.load(Ordering::Relaxed);
-    is_unread(v) && (!lend::is_out(v.record) || is_left_unread(v, v.record, inode))
+    let by_other = || lend::is_by_other(v.record) && is_left_unread(v, v.record, inode);
+    is_unread(v) && (!lend::is_out(v.record) || by_other())
 }
 
 /// The close that comes is to be a reset.
@@ -661,6 +655,7 @@ pub fn before_fork() {
     record::before_fork();
     lend::before_fork();
     holders::before_fork();
+    limits::before_fork();
     // The last: what others make, they may make with any of these in their hands.
     process::before_fork();
 }
@@ -668,6 +663,7 @@ pub fn before_fork() {
 #[unsafe(link_section = ".text.life")]
 fn after_fork() {
     process::after_fork();
+    limits::after_fork();
     holders::after_fork();
     lend::after_fork();
     record::after_fork();
@@ -710,10 +706,7 @@ pub fn replaced() {
             // The image to come knows nothing of it.
             keeper::leave(c, &v, c.fd(), Then::Close);
         }
-        let last = || match v.own().holders.load(Ordering::Acquire) {
-            0 | 1 => is_last_to_read(c, &v),
-            _ => is_left_unread(&v, v.record, c.inode.load(Ordering::Relaxed)),
-        };
+        let last = || v.own().holders.load(Ordering::Acquire) <= 1 && is_last_to_read(c, &v);
         if is_unread(&v) && !stays_open(c) && last() && set_linger(c.fd(), [0, 0], [1, 0]) {
             c.reset_by_exec.store(1, Ordering::Relaxed);
         }
@@ -872,7 +865,7 @@ pub fn exiting() {
         }
         c.record().holders.fetch_sub(1, Ordering::AcqRel);
         if let Some(v) = c.view() {
-            if is_last_hold(c, &v) {
+            if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
                 if !leaves_keeper(c, &v, c.fd()) {
                     reset_if_unread(c, &v, c.fd());
                 }

@@ -70,6 +70,11 @@ impl Ring<'_> {
         }
     }
 
+    /// Was the writer refused when it tried last? A hint, without the lock.
+    pub fn was_refused(&self) -> bool {
+        self.state.writer.full.load(Ordering::Relaxed) != 0
+    }
+
     #[cold]
     fn look_at_marks(&self, needed: usize, limit: usize, low: usize) -> bool {
         let w = &self.state.writer;

@@ -33,8 +33,8 @@ pub struct Inner {
     /// When the kernel was asked last.
     pub looked: u64,
     kernel_first: bool,
-    /// A fork has shared it, which was not counted yet.
-    pub forked: bool,
+    /// The kernel has told of what another process has put in.
+    pub strange: bool,
     /// One is new, and what the kernel says of it is part of the first edge: it comes first.
     pub is_new: bool,
     /// Something armed in it waits for room.
@@ -155,7 +155,7 @@ impl Inner {
             looked: 0,
             kernel_first: false,
             is_new: false,
-            forked: false,
+            strange: false,
             waits_for_room: false,
             duplicates: false,
             orphans: false,
@@ -632,30 +632,14 @@ impl Inner {
         }
     }
 
-    /// Something was told, or not told, that another process which has the set may know better.
-    pub fn note_fork(&mut self) {
-        if self.forked {
-            self.forked = false;
-            counters::note(Reason::SharedSet);
-        }
-    }
-
     /// The program is told of this registration.
     pub fn fired(&mut self, i: usize, by_kernel: bool) {
-        if self.regs[i].events & (ET | ONESHOT) != 0 {
-            self.note_fork();
-        }
         if self.regs[i].events & ONESHOT != 0 {
             self.regs[i].disabled = true;
             if !by_kernel {
                 let _ = self.register(i, EPOLL_CTL_MOD, 0);
             }
         }
-    }
-
-    /// Is it of a connection that another process which shares the set has put in?
-    pub fn is_strange(&self, event: &epoll_event) -> bool {
-        Tag::of(event.u64).is_some_and(|tag| self.tagged(tag).is_none())
     }
 
     pub fn is_silent(&self, i: usize) -> bool {

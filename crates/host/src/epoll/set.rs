@@ -155,7 +155,6 @@ impl Set {
         self.waiters.store(0, Ordering::Relaxed);
         // The parent's registrations have our tags, now and later.
         self.concerned.store(1, Ordering::Relaxed);
-        self.held().forked = true;
     }
 
     pub fn is_inherited(&self) -> bool {
@@ -203,9 +202,6 @@ impl Set {
     pub fn before_fork(&self) {
         if !self.is_waited() {
             self.carry_all();
-        }
-        if self.concerned.load(Ordering::Relaxed) != 0 {
-            self.held().forked = true;
         }
     }
 

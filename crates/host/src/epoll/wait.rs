@@ -6,7 +6,7 @@ use libc::{epoll_event, sigset_t};
 use super::regs::Inner;
 use super::set::Set;
 use super::{Tag, Timeout, sys};
-use crate::counters::{self, Counter};
+use crate::counters::{self, Counter, Reason};
 use crate::poll::Confined;
 use crate::sync::Ordering;
 use crate::table::Kind;
@@ -110,12 +110,26 @@ impl Set {
 
     /// While other threads sleep on the set, nothing stays hot: they rely on bells.
     fn leave(&self, n: i32) -> i32 {
+        if self.is_inherited() {
+            self.note_shared(n);
+        }
         if self.waiters.load(Ordering::SeqCst) > 0 {
             let errno = next::errno();
             self.arm_hot();
             next::set_errno(errno);
         }
         n
+    }
+
+    /// What this process is told, or is not told, another one that has the set may know better.
+    #[cold]
+    fn note_shared(&self, told: i32) {
+        let errno = next::errno();
+        let strange = core::mem::take(&mut self.held().strange);
+        if told > 0 || strange {
+            counters::note(Reason::SharedSet);
+        }
+        next::set_errno(errno);
     }
 
     /// Looks without waiting: at the hot registrations, and at the kernel when it is due or `kernel`.
@@ -242,20 +256,20 @@ impl Set {
         counters::add(Counter::Sleeps, 1);
         self.learner.slept(sys::now() - begun);
         inner.begin();
-        let strange = self.is_inherited() && out[..n as usize].iter().any(|e| inner.is_strange(e));
-        if strange {
-            drop(inner);
+        let told = match translate(&mut inner, out, 0, n as usize) {
+            0 => scan(&mut inner, out, 0, false) as i32,
+            told => told as i32,
+        };
+        let strange = told == 0 && inner.strange;
+        drop(inner);
+        if strange && self.is_inherited() {
             // Level-triggered, it would come again at once.
             let _ = sys::ppoll(
                 &mut [],
                 Some(timeout.ns.map_or(PAUSE, |left| left.min(PAUSE))),
             );
-            inner = self.held();
         }
-        match translate(&mut inner, out, 0, n as usize) {
-            0 => scan(&mut inner, out, 0, false) as i32,
-            told => told as i32,
-        }
+        told
     }
 
     /// The end of a sleep (or of an attempt).
@@ -415,7 +429,7 @@ fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_e
             return told + 1;
         }
         Some((_, None)) => {
-            inner.note_fork();
+            inner.strange = true;
             return told;
         }
         Some((tag, Some(i))) => (tag, i),

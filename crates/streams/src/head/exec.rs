@@ -187,7 +187,7 @@ pub fn inherit(text: &str) {
                 table::set(fd, *h);
                 opening::duplicated(*h);
             }
-            None if handed::is_ours(second, Sort::Pipe) => {
+            None if is_gate(second) => {
                 resumed.push(second);
                 opening::resume(fd, second, nonblocking);
                 gates.extend(table::stream(fd).map(|h| (second, h)));
@@ -197,9 +197,14 @@ pub fn inherit(text: &str) {
     }
     // Whose FIFO did not come along: nobody would close them.
     let left = named.iter().filter(|gate| !resumed.contains(gate));
-    for &gate in left.filter(|&&gate| handed::is_ours(gate, Sort::Pipe)) {
+    for &gate in left.filter(|&&gate| is_gate(gate)) {
         let _ = sys::close(gate);
     }
+}
+
+/// Could this be a gate? A text can name anything; but what a program has is a pipe, or has a name, which gates have lost.
+fn is_gate(fd: i32) -> bool {
+    handed::is_ours(fd, Sort::Pipe) && sys::fstat(fd).is_ok_and(|st| st.st_nlink == 0)
 }
 
 /// Six descriptors and flags, and the identities of two files.

@@ -83,7 +83,9 @@ impl Head {
             Some(words) => words.marks(),
             None => (LIMIT, LOW),
         };
-        self.has_hung_up() || self.incoming().is_full_hint(marks.0, marks.1)
+        // What is refused is as large as it likes: less than the marks may lie there then.
+        let ring = self.incoming();
+        self.has_hung_up() || ring.was_refused() || ring.is_full_hint(marks.0, marks.1)
     }
 
     /// The other end sees a hangup, though its socket stays: after the last frame, before its reader is rung.

@@ -235,7 +235,7 @@ impl Socket {
             let left = ring.capacity().saturating_sub(room.unwrap_or(0) as usize);
             ring.set_low_water(left.min(ring.capacity() / 2));
         }
-        if self.is_carried() {
+        if self.is_carried() && room.is_some() {
             return;
         }
         let mark = room.map_or(0, |room| {
