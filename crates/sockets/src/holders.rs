@@ -1,5 +1,5 @@
 //! Who else has a connection, as /proc tells: before one that an image without the library had comes back to the ring, and when
-//! one is closed with bytes unread while others were its holders, who may have been killed.
+//! one that a former image lent goes with bytes unread, and nobody can tell who was lent it.
 //!
 //! Each process has to be one that has not got it, or that has the library too. Where we may not look, it is one that can't
 //! have inherited it: it is older than the connection, or was started by one that is, and that is not above us.
