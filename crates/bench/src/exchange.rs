@@ -288,7 +288,7 @@ pub fn preload<'a>(job: &'a Job<'_>, stats_file: Option<&'a Path>) -> Result<Opt
     Ok(Some(Preload {
         library: job.site.tools.library()?,
         sockets: job.arm.carrier == Carrier::Accelerated,
-        stats_file,
+        stats_file: stats_file.filter(|_| !job.silent),
     }))
 }
 
@@ -341,7 +341,7 @@ fn fresh_stats_file(job: &Job<'_>, account: Option<Account>) -> Result<PathBuf> 
 }
 
 fn counters(job: &Job<'_>, stats_file: &Path) -> Option<Counters> {
-    preloaded(job).then(|| Counters::read(stats_file))
+    (preloaded(job) && !job.silent).then(|| Counters::read(stats_file))
 }
 
 /// A busy CPU or a counted run can take long, a hang forever.

@@ -304,6 +304,8 @@ pub struct Job<'a> {
     pub time: Duration,
     /// Present in a counted run, whose figures are otherwise thrown away.
     pub counter: Option<&'a Counter>,
+    /// The programs don't write the library's counters: where each request has a process, doing so costs as much as what is measured.
+    pub silent: bool,
 }
 
 impl Job<'_> {

@@ -71,6 +71,7 @@ pub fn measure(
         placement,
         time: effort.time,
         counter: None,
+        silent: false,
     };
     let step = pace.takes / (effort.pairs * all.len()).max(1) as u32;
     let busy_ns = || busy.as_ref().map_or(0, Running::cpu_ns);

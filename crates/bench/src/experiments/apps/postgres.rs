@@ -78,8 +78,21 @@ impl Work for Pgbench {
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let cluster = Cluster::of(job)?;
-        self.rates
-            .sample(job, FEW, |count| self.transactions(job, &cluster, count))
+        let timed = Job {
+            silent: !self.keeps,
+            ..*job
+        };
+        let sample = self.rates.sample(&timed, FEW, |count| {
+            self.transactions(&timed, &cluster, count)
+        })?;
+        if self.keeps {
+            return Ok(sample);
+        }
+        let few = self.transactions(job, &cluster, FEW / 10)?;
+        Ok(Sample {
+            counters: few.counters,
+            ..sample
+        })
     }
 }
 
