@@ -413,9 +413,8 @@ impl Set {
         {
             // EEXIST, unless the number was closed as a foreign one and is another socket's now: the kernel knows.
             sys::epoll_ctl(ep, op, fd, event)?;
-            let _ = sys::epoll_ctl(ep, EPOLL_CTL_DEL, fd, event);
             inner.remove(i);
-            known = None;
+            return self.add(&mut inner, fd, &mut *event, tracked, true);
         }
         if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
             && inner.regs[i].parked
@@ -430,11 +429,8 @@ impl Set {
             inner.let_apart(i);
         }
         match (op, known, tracked) {
-            (EPOLL_CTL_ADD, None, None) if !event.is_null() => {
-                sys::epoll_ctl(ep, op, fd, event)?;
-                // It may be connected later, and taken over then.
-                inner.insert(Reg::new(fd, None, &*event));
-                Ok(())
+            (EPOLL_CTL_ADD, None, _) if !event.is_null() => {
+                self.add(&mut inner, fd, &mut *event, tracked, false)
             }
             (EPOLL_CTL_ADD, Some(i), Some((h, d))) if inner.regs[i].parked && !event.is_null() => {
                 let reg = &mut inner.regs[i];
@@ -443,31 +439,6 @@ impl Set {
             }
             (EPOLL_CTL_MOD | EPOLL_CTL_DEL, Some(i), _) if inner.regs[i].parked => {
                 Err(libc::ENOENT)
-            }
-            (EPOLL_CTL_ADD, None, Some((h, d))) if !event.is_null() => {
-                if matches!(h.kind(), Kind::Stream | Kind::Sctp) && d.bell(h).is_none() {
-                    // No descriptor was left for its bell, and the kernel knows nothing of what comes.
-                    return Err(libc::ENOSPC);
-                }
-                let is_set = h.kind() == Kind::Epoll;
-                let carried = (d.bell(h).is_some() || is_set) && self.takes(h) && !d.is_apart(h);
-                if carried || is_set {
-                    self.concerned.store(1, Ordering::SeqCst);
-                }
-                let i = inner.insert(Reg::new(fd, Some((h, d)), &*event));
-                let added = if carried {
-                    inner.make_carried(i, EPOLL_CTL_ADD)
-                } else {
-                    sys::epoll_ctl(ep, op, fd, event)
-                };
-                if let Err(e) = added {
-                    inner.remove(i);
-                    return Err(e);
-                }
-                if carried {
-                    self.announce(&mut inner, i);
-                }
-                Ok(())
             }
             (EPOLL_CTL_MOD, Some(i), _) if !event.is_null() => {
                 if !inner.regs[i].carried {
@@ -492,6 +463,53 @@ impl Set {
             }
             _ => sys::epoll_ctl(ep, op, fd, event),
         }
+    }
+
+    /// A registration that is new to us. The kernel has it already, as the program asked, where `is_in`.
+    fn add(
+        &self,
+        inner: &mut Inner,
+        fd: i32,
+        event: &mut epoll_event,
+        tracked: Option<(Handle, &'static dyn Descriptor)>,
+        is_in: bool,
+    ) -> sys::Result<()> {
+        let mut carried = false;
+        // A foreign one may be connected later, and taken over then.
+        if let Some((h, d)) = tracked {
+            let is_set = h.kind() == Kind::Epoll;
+            let has_bell = d.bell(h).is_some();
+            if matches!(h.kind(), Kind::Stream | Kind::Sctp) && !has_bell {
+                // No descriptor was left for its bell, and the kernel knows nothing of what comes.
+                if is_in {
+                    inner.delete(fd);
+                }
+                return Err(libc::ENOSPC);
+            }
+            carried = (has_bell || is_set) && self.takes(h) && !d.is_apart(h);
+            if carried || is_set {
+                self.concerned.store(1, Ordering::SeqCst);
+            }
+        }
+        if carried && is_in {
+            // As new, whatever the kernel would have to say of it at once.
+            inner.delete(fd);
+        }
+        let i = inner.insert(Reg::new(fd, tracked, event));
+        let added = match (carried, is_in) {
+            (true, _) => inner.make_carried(i, EPOLL_CTL_ADD),
+            (false, true) => Ok(()),
+            // SAFETY: event is valid.
+            (false, false) => unsafe { sys::epoll_ctl(inner.ep, EPOLL_CTL_ADD, fd, event) },
+        };
+        if let Err(e) = added {
+            inner.remove(i);
+            return Err(e);
+        }
+        if carried {
+            self.announce(inner, i);
+        }
+        Ok(())
     }
 
     /// The program asks for other events, or for the same ones anew.
