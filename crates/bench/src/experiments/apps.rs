@@ -20,7 +20,8 @@ pub(super) use redis::redis;
 use super::asked::Asked;
 use super::printed::{Measured, parse};
 use super::work::{Work, Works, quick_first};
-use crate::experiment::{ACCELERATED, Against, Goal, Metric, Proof, TCP};
+use crate::experiment::{ACCELERATED, Against, Goal, Job, Metric, Proof, Sample, TCP};
+use crate::failure::Result;
 use crate::placement::Placement;
 
 /// The most telling first.
@@ -84,6 +85,23 @@ const NO_SLOWER: Goal = Goal {
     must: 0.97,
     aim: Some(1.0),
 };
+
+/// A sample by `run` without the library's counters, which a short run of its own leaves.
+fn silently(job: &Job<'_>, run: impl Fn(&Job<'_>) -> Result<Sample>) -> Result<Sample> {
+    let sample = run(&Job {
+        silent: true,
+        ..*job
+    })?;
+    let short = Job {
+        time: job.time / 4,
+        counter: None,
+        ..*job
+    };
+    Ok(Sample {
+        counters: run(&short)?.counters,
+        ..sample
+    })
+}
 
 /// That both ends of so many connections were carried.
 fn ends(connections: u32) -> Proof {

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::rates::COLD;
-use super::{NO_SLOWER, Work, ends, wrk};
+use super::{NO_SLOWER, Work, ends, silently, wrk};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
 use crate::failure::Result;
@@ -48,6 +48,15 @@ impl Work for Nginx {
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        match self.keep_alive {
+            true => self.asked(job),
+            false => silently(job, |job| self.asked(job)),
+        }
+    }
+}
+
+impl Nginx {
+    fn asked(&self, job: &Job<'_>) -> Result<Sample> {
         let server = tools::installed("nginx")?;
         let folder = job.site.scratch.join("nginx");
         fs::create_dir_all(&folder)?;

@@ -4,7 +4,7 @@ mod cluster;
 mod log;
 
 use super::rates::{COLD, Rates};
-use super::{NO_SLOWER, Work, ends, number_after};
+use super::{NO_SLOWER, Work, ends, number_after, silently};
 use crate::exchange::{Exchange, Outcome};
 use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Proof, Sample, TCP, UNIX, Unit};
 use crate::failure::{Failure, Result};
@@ -78,21 +78,14 @@ impl Work for Pgbench {
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let cluster = Cluster::of(job)?;
-        let timed = Job {
-            silent: !self.keeps,
-            ..*job
+        let made = |job: &Job<'_>| {
+            self.rates
+                .sample(job, FEW, |count| self.transactions(job, &cluster, count))
         };
-        let sample = self.rates.sample(&timed, FEW, |count| {
-            self.transactions(&timed, &cluster, count)
-        })?;
-        if self.keeps {
-            return Ok(sample);
+        match self.keeps {
+            true => made(job),
+            false => silently(job, made),
         }
-        let few = self.transactions(job, &cluster, FEW / 10)?;
-        Ok(Sample {
-            counters: few.counters,
-            ..sample
-        })
     }
 }
 

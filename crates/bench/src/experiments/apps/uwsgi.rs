@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::rates::COLD;
-use super::{NO_SLOWER, Work, wrk};
+use super::{NO_SLOWER, Work, silently, wrk};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
 use crate::failure::Result;
@@ -58,7 +58,9 @@ impl Work for Uwsgi {
                 .arg(folder.join("page.py"));
             Ok(command)
         };
-        let served = Exchange::serve_on_port(None, job, "uwsgi", command, |_| true)?;
-        wrk::ask(job, served, CONNECTIONS, false, "")
+        silently(job, |job| {
+            let served = Exchange::serve_on_port(None, job, "uwsgi", command, |_| true)?;
+            wrk::ask(job, served, CONNECTIONS, false, "")
+        })
     }
 }
