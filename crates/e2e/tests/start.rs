@@ -96,6 +96,25 @@ fn forks_signals_and_pipes_of_a_shell_cost_no_call() {
     says_nothing_of_ours(&["sh", "-c", "trap : USR1; x=$(:); (:); (:); kill -USR1 $$"]);
 }
 
+/// Numbers that are given anew, in a set.
+const IN_A_SET: &str = "
+import os, select
+with select.epoll() as members:
+    for _ in range(50):
+        r, w = os.pipe()
+        members.register(r, select.EPOLLIN)
+        os.close(r)
+        os.close(w)
+";
+
+#[test]
+fn members_of_a_set_that_are_none_of_ours_cost_no_call() {
+    needs!("strace", "python3");
+    let program = ["/usr/bin/python3", "-c", IN_A_SET];
+    let all = calls(&program, Some(&library()));
+    assert_eq!(all["epoll_ctl"], 50, "{all:?}");
+}
+
 /// An unwinder of its own, or any other library, would cost every program more than all the rest.
 #[test]
 fn the_library_needs_the_c_library_alone() {

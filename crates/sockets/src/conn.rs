@@ -144,6 +144,8 @@ pub struct Conn {
     pub reset_by_exec: AtomicU32,
     /// Bytes and messages that this process moved by the rings: out, in.
     moved: [AtomicU64; 4],
+    /// What of it its listener's account was credited for, in worth.rs's units.
+    credited: AtomicU64,
     pub reading: Learner,
     pub writing: Learner,
     /// Messages out when a reader last waited, and how many waits in a row found that number unchanged.
@@ -336,6 +338,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         &c.full,
         &c.posted_by,
         &c.sent_at_wait,
+        &c.credited,
     ] {
         word.store(0, Ordering::Relaxed);
     }
@@ -514,11 +517,37 @@ impl Conn {
             return;
         };
         self.set_account(None);
-        let [bytes_out, out, bytes_in, incoming] =
-            [0, 1, 2, 3].map(|i| self.moved[i].load(Ordering::Relaxed));
         // Generations of a segment count its connections.
         let fresh = self.segment_generation.load(Ordering::Relaxed) == 1;
-        worth::ended(account, out + incoming, bytes_out + bytes_in, fresh);
+        worth::ended(account, self.uncredited(), fresh);
+    }
+
+    /// The same for one that was not taken over.
+    pub fn settle_unused(&self) {
+        let Some(account) = self.account() else {
+            return;
+        };
+        self.set_account(None);
+        if sys::now().saturating_sub(self.since.load(Ordering::Relaxed)) >= SHORT {
+            return;
+        }
+        if worth::is_spent(account) {
+            let of_it = |c: &&Conn| c.account().is_some_and(|a| core::ptr::eq(a, account));
+            let carried = all().filter(|c| c.phase() == Phase::Carried);
+            let units: u64 = carried.filter(of_it).map(Conn::uncredited).sum();
+            if units > 0 {
+                worth::earned(account, units);
+            }
+        }
+        worth::unused(account);
+    }
+
+    /// What it moved by the rings and was not credited for, which it is from now on.
+    fn uncredited(&self) -> u64 {
+        let [bytes_out, out, bytes_in, incoming] =
+            [0, 1, 2, 3].map(|i| self.moved[i].load(Ordering::Relaxed));
+        let units = worth::units(out + incoming, bytes_out + bytes_in);
+        units.saturating_sub(self.credited.fetch_max(units, Ordering::Relaxed))
     }
 
     /// From now on the connection has rings.
@@ -758,7 +787,7 @@ impl Conn {
     /// After fork, in the child: what was moved before is the parent's.
     pub fn restart_counts(&self) {
         clear(&self.account_kept);
-        for word in &self.moved {
+        for word in self.moved.iter().chain([&self.credited]) {
             if word.load(Ordering::Relaxed) != 0 {
                 word.store(0, Ordering::Relaxed);
             }

@@ -383,6 +383,7 @@ pub fn publish_totals(c: &Conn, v: &View<'_>) {
 
 /// A connection ends that was not taken over.
 pub fn count_left(c: &Conn) {
+    c.settle_unused();
     let done = c.operations.load(Ordering::Relaxed);
     if done == 0 {
         return;
