@@ -265,10 +265,9 @@ pub fn leave(ep: i32, leave: impl Fn(i32)) {
 /// The same before an exec of this process for the sets that its image gets, which knows nothing of them. Those of a fork are its
 /// parent's too, and stay as they are.
 pub fn leave_to_image(leave: impl Fn(i32)) {
-    let stays = |fd: i32| sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC == 0);
     let own = |ep: i32| set_of(ep).is_some_and(|set| !set.is_inherited());
     let sets = table::entries().filter(|(_, h)| h.kind() == Kind::Epoll);
-    for (ep, _) in sets.filter(|&(ep, _)| own(ep) && stays(ep)) {
+    for (ep, _) in sets.filter(|&(ep, _)| own(ep) && sys::survives_exec(ep)) {
         leave_below(ep, &leave, MAX_NESTS);
     }
 }

@@ -397,6 +397,11 @@ pub fn flock(fd: i32, operation: i32) -> Result<()> {
     unsafe { call!(flock, fd, operation) }.map(drop)
 }
 
+/// Has a program that this one executes the number too?
+pub fn survives_exec(fd: i32) -> bool {
+    fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)
+}
+
 /// fcntl(2) with F_SETLK or F_GETLK, for one byte of a file. Returns the lock as the kernel left it.
 pub fn lock_byte(fd: i32, cmd: i32, kind: i32, at: u64) -> Result<libc::flock> {
     // SAFETY: all zeroes is a valid flock.

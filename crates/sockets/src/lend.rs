@@ -150,7 +150,7 @@ pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
     let mut judge = Some(judge);
     let mut image = Image::None;
     for (fd, h) in table::entries().chain(copies()) {
-        if !is_connection(&h) || !stays_open(fd) {
+        if !is_connection(&h) || !sys::survives_exec(fd) {
             continue;
         }
         if let Some(judge) = judge.take() {
@@ -168,10 +168,6 @@ pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
         }
     }
     lending
-}
-
-fn stays_open(fd: i32) -> bool {
-    sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)
 }
 
 fn is_connection(h: &Handle) -> bool {

@@ -728,9 +728,7 @@ pub fn not_replaced() {
 fn stays_open(c: &Conn) -> bool {
     let h = conn::handle(c);
     let mut numbers = table::entries().filter(|&(_, x)| x == h);
-    numbers.any(|(fd, _)| {
-        sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)
-    })
+    numbers.any(|(fd, _)| sys::survives_exec(fd))
 }
 
 /// SO_LINGER, on and seconds. False: it was something else before, which the program has asked for.

@@ -1278,8 +1278,7 @@ pub fn save() -> String {
     let mut text = String::new();
     let mut known: Vec<(i32, Handle)> = Vec::new();
     for (fd, h) in table::entries().filter(|(_, h)| h.kind() == Kind::Endpoint) {
-        let stays = sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC == 0);
-        let Some(e) = get(h).filter(|_| stays) else {
+        let Some(e) = get(h).filter(|_| sys::survives_exec(fd)) else {
             continue;
         };
         let is = identity(fd);

@@ -31,8 +31,7 @@ pub unsafe fn prepare(envp: *const *const c_char, others: &[(&str, &str)]) -> Op
     let mut text = String::new();
     let mut opened = Vec::new();
     for (fd, h) in table::entries().filter(|(_, h)| h.kind() == Kind::Stream) {
-        let inherited = sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC == 0);
-        let Some(head) = super::get(h).filter(|_| inherited) else {
+        let Some(head) = super::get(h).filter(|_| sys::survives_exec(fd)) else {
             continue;
         };
         let Some(pipe) = head.pipe() else { continue };

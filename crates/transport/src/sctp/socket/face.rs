@@ -286,10 +286,7 @@ pub fn exiting() {
 
 /// The sockets that a new image would get the number of, and nothing else.
 pub fn lost_by_exec() -> usize {
-    let inherited = |&(fd, h): &(i32, Handle)| {
-        h.kind() == Kind::Sctp
-            && sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f & libc::FD_CLOEXEC == 0)
-    };
+    let inherited = |&(fd, h): &(i32, Handle)| h.kind() == Kind::Sctp && sys::survives_exec(fd);
     table::entries().filter(inherited).count()
 }
 

@@ -98,9 +98,7 @@ pub fn save(here: bool) -> String {
 fn numbers() -> impl Iterator<Item = (i32, Arc<Socket>)> {
     table::entries()
         .filter(|(_, h)| h.kind() == Kind::Sctp)
-        .filter(|&(fd, _)| {
-            sys::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)
-        })
+        .filter(|&(fd, _)| sys::survives_exec(fd))
         .filter_map(|(fd, h)| Some((fd, face::get(h)?.socket.clone())))
 }
 
