@@ -20,7 +20,7 @@ pub(super) use redis::redis;
 use super::asked::Asked;
 use super::printed::{Measured, parse};
 use super::work::{Work, Works, quick_first};
-use crate::experiment::{ACCELERATED, Against, Goal, Job, Metric, Proof, Sample, TCP};
+use crate::experiment::{Goal, Job, Proof, Sample};
 use crate::failure::Result;
 use crate::placement::Placement;
 
@@ -77,14 +77,9 @@ pub fn experiment() -> Asked {
 }
 
 /// Connections that are too short to gain anything are to cost nothing either.
-const NO_SLOWER: Goal = Goal {
-    arm: ACCELERATED.name,
-    against: Against::Arm(TCP.name),
-    metric: Metric::Rate,
-    placements: &Placement::ALL,
-    must: 0.97,
-    aim: Some(1.0),
-};
+fn no_slower() -> Vec<Goal> {
+    vec![Goal::rate(&Placement::ALL, 0.97, 1.0)]
+}
 
 /// A sample by `run` without the library's counters, which a short run of its own leaves.
 fn silently(job: &Job<'_>, run: impl Fn(&Job<'_>) -> Result<Sample>) -> Result<Sample> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::rates::COLD;
-use super::{NO_SLOWER, Work, ends, silently, wrk};
+use super::{Work, ends, no_slower, silently, wrk};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
 use crate::failure::Result;
@@ -35,7 +35,7 @@ impl Work for Nginx {
         let (name, proof, goals) = match self.keep_alive {
             true => ("nginx", ends(self.connections), Vec::new()),
             // A connection may be over before it is taken over.
-            false => ("nginx-close", Proof::Loaded, vec![NO_SLOWER]),
+            false => ("nginx-close", Proof::Loaded, no_slower()),
         };
         let name = format!("{name}-c{}", self.connections);
         Cell {

@@ -4,7 +4,7 @@ mod cluster;
 mod log;
 
 use super::rates::{COLD, Rates};
-use super::{NO_SLOWER, Work, ends, number_after, silently};
+use super::{Work, ends, no_slower, number_after, silently};
 use crate::exchange::{Exchange, Outcome};
 use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Proof, Sample, TCP, UNIX, Unit};
 use crate::failure::{Failure, Result};
@@ -61,7 +61,7 @@ impl Work for Pgbench {
     fn cell(&self) -> Cell {
         let (proof, goals) = match self.keeps {
             true => (ends(self.clients), Vec::new()),
-            false => (Proof::Loaded, vec![NO_SLOWER]),
+            false => (Proof::Loaded, no_slower()),
         };
         Cell {
             proof,
