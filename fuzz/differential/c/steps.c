@@ -188,7 +188,7 @@ static int lasts(const char *name, const long *a) {
     long ms = 0;
     if (!strcmp(name, "poll") || !strcmp(name, "ppoll") || !strcmp(name, "select") || !strcmp(name, "pselect"))
         ms = a[0];
-    if (!strcmp(name, "epoll_wait") || !strcmp(name, "t_poll"))
+    if (!strncmp(name, "epoll_wait", 10) || !strncmp(name, "epoll_pwait", 11) || !strcmp(name, "t_poll"))
         ms = a[2];
     if (!strcmp(name, "t_flood"))
         ms = 2500;
@@ -263,6 +263,10 @@ static void do_step(int number, int process, int t, const char *name, const long
 }
 
 int main(int argc, char **argv) {
+#ifdef ONCE
+    if (argc == 5)
+        return ONCE(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
+#endif
     if (argc > 1) {
         /* An actor after its exec: the descriptors of the protocol stayed where they were. */
         char *at = argv[1];
