@@ -671,6 +671,8 @@ pub unsafe extern "C-unwind" fn sendfile(
     let Some(c) = conn::get(h) else { return call() };
     match sending::counted(c, call, |n| n as usize) {
         Some(sent) => sent,
+        // The kernel refuses to.
+        None if sys::fcntl(out, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_APPEND != 0) => call(),
         None => keeping(h, |kept| send_file(kept, out, from, offset, n)),
     }
 }
