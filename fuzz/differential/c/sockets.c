@@ -168,6 +168,9 @@ OP(linger) {
     struct linger l = {a[1], a[2]};
     return setsockopt(fd[a[0]], SOL_SOCKET, SO_LINGER, &l, sizeof l);
 }
+OP(own) { /* SIGURG comes here */
+    return fcntl(fd[a[0]], F_SETOWN, getpid());
+}
 OP(atmark) { return sockatmark(fd[a[0]]); }
 OP(names) { /* slot */
     struct sockaddr_in here, there;

@@ -47,6 +47,7 @@ static void act(int process) {
 static void handle(void) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = restarts ? SA_RESTART : 0};
     sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGURG, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 

@@ -151,7 +151,7 @@ impl Maker {
             Mix::Ready => [22, 30, 8, 0, 0, 3, 0, 0, 1],
             Mix::Blocked => [36, 14, 8, 0, 14, 3, 0, 0, 0],
             Mix::Processes => [34, 8, 10, 12, 0, 2, 0, 0, 4],
-            Mix::Urgent => [36, 16, 8, 0, 1, 1, 0, 0, 0],
+            Mix::Urgent => [36, 16, 8, 0, 3, 1, 0, 0, 0],
             Mix::Stdio => [20, 4, 6, 2, 1, 1, 36, 0, 1],
             Mix::Options => [16, 2, 4, 0, 0, 3, 0, 40, 0],
             _ => [30, 16, 10, 6, 6, 3, 6, 4, 2],
@@ -192,7 +192,7 @@ impl Maker {
         } else {
             0
         };
-        (self.of(&flags) | urgent | quiet) as i64
+        (self.of(&flags) | urgent | quiet | self.strange_flag()) as i64
     }
 
     fn sends(&mut self, p: usize, t: usize) {
@@ -213,6 +213,23 @@ impl Maker {
         }
     }
 
+    /// One that means nothing to TCP, or that no program may set; seldom.
+    fn strange_flag(&mut self) -> i32 {
+        if !self.one_in(12) {
+            return 0;
+        }
+        self.of(&[
+            libc::MSG_CTRUNC,
+            0x10,
+            libc::MSG_FIN,
+            libc::MSG_SYN,
+            libc::MSG_RST,
+            libc::MSG_WAITFORONE,
+            0x40000,
+            i32::MIN,
+        ])
+    }
+
     fn receive_flags(&mut self) -> i64 {
         let mut flags = 0;
         for (flag, share) in [
@@ -230,7 +247,7 @@ impl Maker {
         if self.is_urgent() {
             flags |= libc::MSG_OOB;
         }
-        flags as i64
+        (flags | self.strange_flag()) as i64
     }
 
     fn receives(&mut self, p: usize, t: usize) {
@@ -533,6 +550,10 @@ impl Maker {
 
     fn signals(&mut self, p: usize, t: usize) {
         match self.below(10) {
+            0 if self.mix == Mix::Urgent => {
+                let slot = self.conn(p);
+                return self.say(p, t, "own", &[slot]);
+            }
             0 | 1 => return self.say(p, t, "handled", &[]),
             2 => {
                 let on = self.below(2);
