@@ -228,6 +228,7 @@ unsafe fn attempt(
                     if !pin(c, v, pinned, &mut end) {
                         return Some(Err(EBADF));
                     }
+                    signal::let_any_end();
                     match wait_for_more(c, v, end, before) {
                         Ok(true) => {
                             peeked = buffers.done;
@@ -316,7 +317,8 @@ unsafe fn attempt(
                 if !pin(c, v, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
-                if nothing {
+                // Who has something has that, whatever the handler's SA_RESTART.
+                if nothing || buffers.done > 0 {
                     signal::let_any_end();
                 }
                 if process::is_confined() {
