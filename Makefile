@@ -8,7 +8,7 @@ SECONDS = 60
 # How many sequences of calls it compares, instead of for how long.
 SEQUENCES ?=
 # Which kinds of sequences of calls it compares.
-MIXES ?= transfer ready blocked processes all streams xti
+MIXES ?= transfer ready blocked processes urgent stdio options all streams xti
 # For example --locked --offline.
 CARGOFLAGS ?=
 # What `make bench` measures; everything when empty.

@@ -17,6 +17,9 @@ use crate::passed::Passed;
 use crate::process::each_passed;
 use crate::{real, result, sctp, streams, wait};
 
+/// Calls with control messages refuse it before anything else; to the others it says nothing.
+const MSG_CMSG_COMPAT: c_int = i32::MIN;
+
 /// Defines a call on a descriptor by what it does for ours. A foreign one is passed on first, without the registers that the rest
 /// needs, which would cost it more than all else.
 macro_rules! unless_foreign {
@@ -272,6 +275,7 @@ unless_foreign! {
         n: size_t,
         flags: c_int) -> ssize_t {
         no_stream!(fd);
+        let flags = flags & !MSG_CMSG_COMPAT;
         if let Some(h) = sctp::at(fd) {
             return sctp::recvfrom(h, &one(buf, n), flags, null_mut(), null_mut());
         }
@@ -288,6 +292,7 @@ unless_foreign! {
         n: size_t,
         flags: c_int) -> ssize_t {
         no_stream!(fd);
+        let flags = flags & !MSG_CMSG_COMPAT;
         if let Some(h) = sctp::at(fd) {
             return sctp::sendto(h, &one(buf, n), flags, null(), 0);
         }
@@ -306,6 +311,7 @@ unless_foreign! {
         from: *mut sockaddr,
         len: *mut socklen_t) -> ssize_t {
         no_stream!(fd);
+        let flags = flags & !MSG_CMSG_COMPAT;
         if let Some(h) = sctp::at(fd) {
             return sctp::recvfrom(h, &one(buf, n), flags, from, len);
         }
@@ -334,6 +340,7 @@ unless_foreign! {
         to: *const sockaddr,
         len: socklen_t) -> ssize_t {
         no_stream!(fd);
+        let flags = flags & !MSG_CMSG_COMPAT;
         if let Some(h) = sctp::at(fd) {
             return sctp::sendto(h, &one(buf, n), flags, to, len);
         }
@@ -349,6 +356,9 @@ unless_foreign! {
 /// What a foreign socket brings may be descriptors under numbers that we knew.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+    if flags & MSG_CMSG_COMPAT != 0 {
+        return real::recvmsg(fd, msg, flags);
+    }
     if !table::any_tracked() {
         return real::recvmsg(fd, msg, flags);
     }
@@ -411,6 +421,9 @@ unsafe fn recvmsg_by(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
+    if flags & MSG_CMSG_COMPAT != 0 {
+        return real::sendmsg(fd, msg, flags);
+    }
     if !table::any_tracked() || msg.is_null() {
         return real::sendmsg(fd, msg, flags);
     }
@@ -473,6 +486,9 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     flags: c_int,
     timeout: *mut timespec,
 ) -> c_int {
+    if flags & MSG_CMSG_COMPAT != 0 {
+        return real::recvmmsg(fd, msgs, n, flags, timeout);
+    }
     if let Some(h) = sctp::at(fd) {
         return sctp::recvmmsg(h, msgs, n, flags, timeout);
     }
@@ -559,6 +575,10 @@ unsafe fn receive_each(
                 break;
             }
         }
+        // Urgent data is told at once.
+        if m.msg_hdr.msg_flags & libc::MSG_OOB != 0 {
+            break;
+        }
     }
     done as c_int
 }
@@ -570,6 +590,9 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     n: c_uint,
     flags: c_int,
 ) -> c_int {
+    if flags & MSG_CMSG_COMPAT != 0 {
+        return real::sendmmsg(fd, msgs, n, flags);
+    }
     if let Some(h) = sctp::at(fd) {
         return sctp::sendmmsg(h, msgs, n, flags);
     }
@@ -671,6 +694,8 @@ pub unsafe extern "C-unwind" fn sendfile(
     let Some(c) = conn::get(h) else { return call() };
     match sending::counted(c, call, |n| n as usize) {
         Some(sent) => sent,
+        // The kernel refuses to.
+        None if sys::fcntl(out, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_APPEND != 0) => call(),
         None => keeping(h, |kept| send_file(kept, out, from, offset, n)),
     }
 }

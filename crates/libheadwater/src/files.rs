@@ -70,7 +70,9 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
     if refused || foreign || flags & CLOEXEC != 0 {
         return real::close_range(first, last, flags);
     }
-    let borrowed = process::is_borrowed();
+    // Other threads keep what this one closes in a table of its own.
+    let apart = flags & UNSHARE != 0 && !sys::is_single_threaded();
+    let borrowed = process::is_borrowed() || apart;
     let mut from = first;
     for (fd, h) in table::entries() {
         let fd = fd as c_uint;

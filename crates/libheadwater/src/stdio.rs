@@ -4,7 +4,7 @@ use core::ptr::null_mut;
 
 use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
 use headwater_host::table::{self, Kind};
-use headwater_host::{next, process};
+use headwater_host::{next, process, sys};
 use headwater_sockets::life;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
@@ -27,9 +27,16 @@ unsafe extern "C-unwind" fn read(cookie: *mut c_void, buf: *mut c_char, n: size_
     data::read(cookie.addr() as c_int, buf.cast(), n)
 }
 
-/// 0 says that it failed (fopencookie(3)).
+/// Goes on until all is written or a write fails, as the C library's own does: what is less than `n` is a failure (fopencookie(3)).
 unsafe extern "C-unwind" fn write(cookie: *mut c_void, buf: *const c_char, n: size_t) -> ssize_t {
-    data::write(cookie.addr() as c_int, buf.cast(), n).max(0)
+    let mut done = 0;
+    while done < n {
+        match data::write(cookie.addr() as c_int, buf.add(done).cast(), n - done) {
+            ..=0 => break,
+            written => done += written as size_t,
+        }
+    }
+    done as ssize_t
 }
 
 /// As of a pipe or socket.
@@ -50,6 +57,29 @@ unsafe fn tell_number(file: *mut c_void, fd: c_int) {
     if !file.is_null() {
         file.byte_add(NUMBER).cast::<c_int>().write(fd);
     }
+}
+
+/// Where glibc keeps a FILE's flags, and the one that says that its buffer is the program's.
+const FLAGS: usize = 0;
+const USER_BUF: c_int = 1;
+
+/// What the C library gives a stream that it knows nothing of.
+const BUFSIZ: i64 = 8192;
+
+/// A FILE of fopencookie(3) is given a buffer of BUFSIZ, whatever it stands for. How much goes out at once, and is taken in at
+/// once, is to be as with the C library's own FILE, whose buffer is a block of the descriptor's.
+unsafe fn give_buffer(file: *mut c_void, fd: c_int) {
+    let block = sys::fstat(fd).map_or(0, |st| st.st_blksize);
+    if file.is_null() || !(1..BUFSIZ).contains(&block) {
+        return;
+    }
+    let buffer = libc::malloc(block as size_t);
+    if buffer.is_null() {
+        return;
+    }
+    next::seldom::setvbuf(file, buffer.cast(), FULLY_BUFFERED, block as size_t);
+    // It is freed with the FILE.
+    *file.byte_add(FLAGS).cast::<c_int>() &= !USER_BUF;
 }
 
 /// A FILE's number, if it has one.
@@ -92,6 +122,12 @@ fn is_to_come(fd: c_int) -> bool {
 /// fdopen(3) on one of them; `None`: it is none.
 pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
     (is_known(fd) || is_to_come(fd)).then_some(())?;
+    if let Err(errno) = obey(fd, mode) {
+        if errno != 0 {
+            next::set_errno(errno);
+        }
+        return Some(null_mut());
+    }
     let functions = Functions {
         read,
         write,
@@ -101,7 +137,32 @@ pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
     let cookie = core::ptr::without_provenance_mut(fd as usize);
     let file = fopencookie(cookie, mode, functions);
     tell_number(file, fd);
+    give_buffer(file, fd);
     Some(file)
+}
+
+/// The mode has to go with how the descriptor was opened, which becomes one that appends if the mode says so. An error of 0 is told.
+unsafe fn obey(fd: c_int, mode: *const c_char) -> Result<(), c_int> {
+    let mode = core::ffi::CStr::from_ptr(mode).to_bytes();
+    let flags = match files::fcntl(fd, libc::F_GETFL, 0) {
+        -1 => return Err(0),
+        flags => flags,
+    };
+    let both = mode.contains(&b'+');
+    let (reads, writes) = (
+        both || mode.first() == Some(&b'r'),
+        both || mode.first() != Some(&b'r'),
+    );
+    match flags & libc::O_ACCMODE {
+        libc::O_RDONLY if writes => return Err(libc::EINVAL),
+        libc::O_WRONLY if reads => return Err(libc::EINVAL),
+        _ => {}
+    }
+    let appends = mode.first() == Some(&b'a') && flags & libc::O_APPEND == 0;
+    if appends && files::fcntl(fd, libc::F_SETFL, (flags | libc::O_APPEND) as usize) < 0 {
+        return Err(0);
+    }
+    Ok(())
 }
 
 /// vdprintf(3) on one of them: one write.
@@ -125,6 +186,7 @@ unsafe extern "C" {
 
 /// The C library's own, while a stream's stands in its place.
 static ORIGINAL: [AtomicPtr<c_void>; 3] = [const { AtomicPtr::new(null_mut()) }; 3];
+const FULLY_BUFFERED: c_int = 0;
 const UNBUFFERED: c_int = 2;
 
 unsafe fn standard(fd: c_int) -> *mut *mut c_void {

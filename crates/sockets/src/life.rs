@@ -401,9 +401,10 @@ fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     }
     if last {
         reset_if_unread(c, &v, fd);
-        if !lend::is_out(v.record) && !sys::is_single_threaded() {
+        let by_ring = !lend::is_out(v.record) && !switch::is_taken_back(&v);
+        if by_ring && !sys::is_single_threaded() {
             // A thread that came upon the number after we had left it, and before the kernel closes it, must not wait there for
-            // what comes by the ring.
+            // what comes by the ring. Where all comes by the kernel, others may have the descriptor in a message.
             let _ = sys::shutdown(fd, libc::SHUT_RD);
         }
     }

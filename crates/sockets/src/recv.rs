@@ -221,10 +221,14 @@ unsafe fn attempt(
                 if buffers.done >= target || at_once || c.found_nonblocking() {
                     return Some(Ok(()));
                 }
+                if ends_at_mark(c, v, flags) {
+                    return Some(Ok(()));
+                }
                 if flags & MSG_PEEK != 0 {
                     if !pin(c, v, pinned, &mut end) {
                         return Some(Err(EBADF));
                     }
+                    signal::let_any_end();
                     match wait_for_more(c, v, end, before) {
                         Ok(true) => {
                             peeked = buffers.done;
@@ -313,7 +317,8 @@ unsafe fn attempt(
                 if !pin(c, v, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
-                if nothing {
+                // Who has something has that, whatever the handler's SA_RESTART.
+                if nothing || buffers.done > 0 {
                     signal::let_any_end();
                 }
                 if process::is_confined() {
@@ -347,6 +352,19 @@ fn is_at_mark(c: &Conn, v: &View<'_>) -> bool {
     const SIOCATMARK: u64 = 0x8905;
     Tx(v.inn().send.tx.load(Ordering::Relaxed)).has(TCPONLY)
         && sys::ioctl_int(c.fd(), SIOCATMARK).is_ok_and(|there| there != 0)
+}
+
+/// Has a receive that has got something, and wants more, come to the mark? It ends there, though it was to wait for all.
+fn ends_at_mark(c: &Conn, v: &View<'_>, flags: i32) -> bool {
+    if flags & MSG_PEEK == 0 {
+        return is_at_mark(c, v);
+    }
+    // A peek moves nothing: where it begins at the mark it goes beyond, and else it has stopped there.
+    Tx(v.inn().send.tx.load(Ordering::Relaxed)).has(TCPONLY)
+        && match is_at_mark(c, v) {
+            true => v.in_ring().unread() > 0,
+            false => look::told(c, libc::POLLPRI as u32) & libc::POLLPRI as u32 != 0,
+        }
 }
 
 /// What there is right now, of ring or kernel, whichever comes first.
@@ -491,6 +509,7 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
                 return Step::Data(0);
             }
             return match look::shown(c) {
+                Shown::Nothing if is_at_mark(c, v) => Step::Data(0),
                 Shown::Nothing => Step::Again,
                 Shown::Bytes => Step::Data(0),
                 Shown::End(end) => {
@@ -577,6 +596,8 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
             return Ok(Step::Data(0));
         }
         return Ok(match look::shown(c) {
+            // The urgent byte itself, which isn't read in line.
+            Shown::Nothing if is_at_mark(c, v) => Step::Data(0),
             Shown::Nothing => Step::Again,
             Shown::Bytes => Step::Data(0),
             Shown::End(end) => {
@@ -713,6 +734,9 @@ fn peek_on<S: Sink>(
         u64::MAX
     };
     if Tx(d.send.tx.load(Ordering::Acquire)).epoch() != w.epoch() || limit == 0 {
+        return Ok(());
+    }
+    if is_at_mark(c, v) {
         return Ok(());
     }
     if w.by_ring() && limit > 1 << 60 {

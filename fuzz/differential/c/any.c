@@ -33,12 +33,31 @@ OP(readv) { /* slot, two rooms */
 
 static int limit(long ms) { return ms < 0 ? -1 : (int)ms; }
 
+/* A time of milliseconds; -1 is none, and what is less is wrong in its own way. */
+static struct timespec *during(long ms, struct timespec *t) {
+    static const struct timespec wrong[] = {{0, -1}, {-1, 0}, {0, 1000000000}, {-1, 999999999}};
+    *t = ms < -1 ? wrong[(-2 - ms) % 4] : (struct timespec){0, ms * 1000000};
+    return ms == -1 ? NULL : t;
+}
+
+/* The mask of a wait: none, an empty one, one that keeps the signals of scripts away. */
+static sigset_t *masking(long which, sigset_t *mask) {
+    sigemptyset(mask);
+    if (which == 2)
+        sigaddset(mask, SIGUSR1);
+    return which > 0 ? mask : NULL;
+}
+OP(block) { /* keeps the signals of scripts from this thread, or no longer */
+    sigset_t mask;
+    return pthread_sigmask(a[0] ? SIG_BLOCK : SIG_UNBLOCK, masking(2, &mask), NULL);
+}
+
 /* Each number after the first is a slot and, above it, events. */
 static nfds_t polled(const long *a, struct pollfd *p) {
     nfds_t n = 0;
     for (int i = 1; i < 4; i++)
         if (a[i] >= 0)
-            p[n++] = (struct pollfd){fd[a[i] & 15], a[i] >> 4, 0x55};
+            p[n++] = (struct pollfd){fd[a[i] & 15], a[i] >> 4 & 0xffff, 0x55};
     return n;
 }
 static void happened(struct pollfd *p, nfds_t n, int r) {
@@ -52,11 +71,12 @@ OP(poll) {
     happened(p, n, r);
     return r;
 }
-OP(ppoll) {
+OP(ppoll) { /* the same, and a mask */
     struct pollfd p[3];
     nfds_t n = polled(a, p);
-    struct timespec t = {0, a[0] * 1000000};
-    int r = ppoll(p, n, a[0] < 0 ? NULL : &t, NULL);
+    struct timespec t;
+    sigset_t mask;
+    int r = ppoll(p, n, during(a[0], &t), masking(a[4], &mask));
     happened(p, n, r);
     return r;
 }
@@ -81,19 +101,22 @@ static void set(fd_set *s, int r) {
         tell(" %x", seen);
     }
 }
-OP(select) { /* milliseconds, three sets of slots */
+OP(select) { /* milliseconds, three sets of slots, how far below 0 their size is */
     fd_set s[3];
     int n = sets(a, s);
-    struct timeval t = {0, a[0] * 1000};
-    int r = select(n, &s[0], &s[1], &s[2], a[0] < 0 ? NULL : &t);
+    struct timespec t;
+    int forever = !during(a[0], &t);
+    struct timeval coarse = {t.tv_sec, a[0] < 0 ? t.tv_nsec : t.tv_nsec / 1000};
+    int r = select(a[4] > 0 ? -a[4] : n, &s[0], &s[1], &s[2], forever ? NULL : &coarse);
     set(s, r);
     return r;
 }
-OP(pselect) {
+OP(pselect) { /* the same, and a mask */
     fd_set s[3];
     int n = sets(a, s);
-    struct timespec t = {0, a[0] * 1000000};
-    int r = pselect(n, &s[0], &s[1], &s[2], a[0] < 0 ? NULL : &t, NULL);
+    struct timespec t;
+    sigset_t mask;
+    int r = pselect(n, &s[0], &s[1], &s[2], during(a[0], &t), masking(a[4], &mask));
     set(s, r);
     return r;
 }
@@ -106,14 +129,51 @@ static int by_slot(const void *a, const void *b) {
     unsigned long long x = ((const struct epoll_event *)a)->data.u64, y = ((const struct epoll_event *)b)->data.u64;
     return x < y ? -1 : x > y;
 }
-OP(epoll_wait) { /* set's slot, room, milliseconds */
-    struct epoll_event e[4];
-    int r = epoll_wait(fd[a[0]], e, a[1], limit(a[2]));
+static int told_by_set(struct epoll_event *e, int r) {
     if (r > 0)
         qsort(e, r, sizeof *e, by_slot);
     for (int i = 0; i < r; i++)
         tell(" %llx:%x", (unsigned long long)e[i].data.u64, e[i].events);
     return r;
+}
+OP(epoll_wait) { /* set's slot, room, milliseconds */
+    struct epoll_event e[4];
+    return told_by_set(e, epoll_wait(fd[a[0]], e, a[1], limit(a[2])));
+}
+OP(epoll_pwait) { /* set's slot, room, milliseconds, mask */
+    struct epoll_event e[4];
+    sigset_t mask;
+    return told_by_set(e, epoll_pwait(fd[a[0]], e, a[1], limit(a[2]), masking(a[3], &mask)));
+}
+OP(epoll_pwait2) {
+    struct epoll_event e[4];
+    struct timespec t;
+    sigset_t mask;
+    return told_by_set(e, epoll_pwait2(fd[a[0]], e, a[1], during(a[2], &t), masking(a[3], &mask)));
+}
+OP(epoll_little) { /* set's slot, room for some only: what is told in all by enough calls */
+    struct epoll_event e[4], all[SLOTS];
+    int n = 0;
+    for (int calls = 0; calls < 3 * SLOTS; calls++) {
+        int r = epoll_wait(fd[a[0]], e, a[1], 0);
+        if (r < 0)
+            return r;
+        if (r == 0)
+            break;
+        if (r > a[1])
+            tell(" too many");
+        for (int i = 0; i < r; i++) {
+            int k = 0;
+            while (k < n && all[k].data.u64 != e[i].data.u64)
+                k++;
+            if (k == SLOTS)
+                continue;
+            if (k == n)
+                all[n++] = (struct epoll_event){.data.u64 = e[i].data.u64};
+            all[k].events |= e[i].events;
+        }
+    }
+    return told_by_set(all, n);
 }
 
 /* ---- descriptors ---- */
@@ -121,6 +181,18 @@ OP(epoll_wait) { /* set's slot, room, milliseconds */
 OP(close) {
     int r = close(fd[a[0]]);
     fd[a[0]] = -1;
+    return r;
+}
+OP(close_range) { /* from one slot to another, flags: all numbers between, which are ours alone */
+    int from = fd[a[0]], to = fd[a[1]];
+    if (from < 0 || to >= HIGH || (to < from && to >= 0))
+        return 0;
+    int r = close_range(from, to < 0 ? HIGH - 1 : to, a[2]);
+    /* Of several threads this one alone has closed them. */
+    int apart = a[2] & CLOSE_RANGE_UNSHARE && threads > 1;
+    for (int i = 0; r == 0 && !apart && !(a[2] & CLOSE_RANGE_CLOEXEC) && i < SLOTS; i++)
+        if (fd[i] >= from && fd[i] <= (to < 0 ? HIGH - 1 : to))
+            fd[i] = -1;
     return r;
 }
 OP(dup) { return put(a[0], dup(fd[a[1]])); }
@@ -181,6 +253,10 @@ OP(exec) {
 }
 OP(signal) { /* the thread that gets it */
     return a[0] < threads ? pthread_kill(thread[a[0]], SIGUSR1) : -1;
+}
+OP(pipes) { /* SIGPIPE is ignored, is what it is by default, or is handled */
+    struct sigaction action = {.sa_handler = a[0] == 2 ? on_signal : a[0] == 1 ? SIG_DFL : SIG_IGN};
+    return sigaction(SIGPIPE, &action, NULL);
 }
 OP(handled) {
     (void)a;

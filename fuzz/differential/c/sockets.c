@@ -61,23 +61,23 @@ OP(warm) { /* both ends' slots: enough is exchanged for a connection to be carri
 
 /* ---- sending ---- */
 
-OP(send) { return send(fd[a[0]], bytes(a[1]), a[1], a[2] | MSG_NOSIGNAL); }
+OP(send) { return send(fd[a[0]], bytes(a[1]), a[1], a[2]); }
 OP(sendto) { /* slot, bytes, flags, length of the address */
     struct sockaddr_in to;
     loopback(&to);
-    return sendto(fd[a[0]], bytes(a[1]), a[1], a[2] | MSG_NOSIGNAL, (struct sockaddr *)&to, a[3]);
+    return sendto(fd[a[0]], bytes(a[1]), a[1], a[2], (struct sockaddr *)&to, a[3]);
 }
 OP(sendmsg) { /* slot, two lengths, flags */
     char *b = bytes(a[1] + a[2]);
     struct iovec v[2] = {{b, a[1]}, {b + a[1], a[2]}};
     struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
-    return sendmsg(fd[a[0]], &m, a[3] | MSG_NOSIGNAL);
+    return sendmsg(fd[a[0]], &m, a[3]);
 }
 OP(sendmmsg) { /* slot, two lengths, flags */
     char *b = bytes(a[1] + a[2]);
     struct iovec v[2] = {{b, a[1]}, {b + a[1], a[2]}};
     struct mmsghdr m[2] = {{.msg_hdr = {.msg_iov = v, .msg_iovlen = 1}}, {.msg_hdr = {.msg_iov = v + 1, .msg_iovlen = 1}}};
-    int r = sendmmsg(fd[a[0]], m, 2, a[3] | MSG_NOSIGNAL);
+    int r = sendmmsg(fd[a[0]], m, 2, a[3]);
     for (int i = 0; i < r; i++)
         tell(" %u", m[i].msg_len);
     return r;
@@ -130,8 +130,8 @@ OP(recvmmsg) { /* slot, two rooms, flags, milliseconds (-1: for ever) */
     char *b = empty(a[1] + a[2]);
     struct iovec v[2] = {{b, a[1]}, {b + a[1], a[2]}};
     struct mmsghdr m[2] = {{.msg_hdr = {.msg_iov = v, .msg_iovlen = 1}}, {.msg_hdr = {.msg_iov = v + 1, .msg_iovlen = 1}}};
-    struct timespec t = {0, a[4] * 1000000};
-    int r = recvmmsg(fd[a[0]], m, 2, a[3], a[4] < 0 ? NULL : &t);
+    struct timespec t;
+    int r = recvmmsg(fd[a[0]], m, 2, a[3], during(a[4], &t));
     for (int i = 0; i < r; i++)
         tell(" %u:%04x", m[i].msg_len, hash(v[i].iov_base, m[i].msg_len < v[i].iov_len ? m[i].msg_len : v[i].iov_len));
     return r;
@@ -160,10 +160,18 @@ OP(timeout) { /* slot, option, milliseconds */
     struct timeval t = {0, a[2] * 1000};
     return setsockopt(fd[a[0]], SOL_SOCKET, a[1], &t, sizeof t);
 }
+OP(limit) { /* slot, option, seconds, microseconds, length */
+    struct timeval t = {a[2], a[3]};
+    return setsockopt(fd[a[0]], SOL_SOCKET, a[1], &t, a[4]);
+}
 OP(linger) {
     struct linger l = {a[1], a[2]};
     return setsockopt(fd[a[0]], SOL_SOCKET, SO_LINGER, &l, sizeof l);
 }
+OP(own) { /* SIGURG comes here */
+    return fcntl(fd[a[0]], F_SETOWN, getpid());
+}
+OP(atmark) { return sockatmark(fd[a[0]]); }
 OP(names) { /* slot */
     struct sockaddr_in here, there;
     socklen_t n = sizeof here, m = sizeof there;

@@ -47,6 +47,7 @@ static void act(int process) {
 static void handle(void) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = restarts ? SA_RESTART : 0};
     sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGURG, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -188,7 +189,7 @@ static int lasts(const char *name, const long *a) {
     long ms = 0;
     if (!strcmp(name, "poll") || !strcmp(name, "ppoll") || !strcmp(name, "select") || !strcmp(name, "pselect"))
         ms = a[0];
-    if (!strcmp(name, "epoll_wait") || !strcmp(name, "t_poll"))
+    if (!strncmp(name, "epoll_wait", 10) || !strncmp(name, "epoll_pwait", 11) || !strcmp(name, "t_poll"))
         ms = a[2];
     if (!strcmp(name, "t_flood"))
         ms = 2500;
@@ -263,6 +264,10 @@ static void do_step(int number, int process, int t, const char *name, const long
 }
 
 int main(int argc, char **argv) {
+#ifdef ONCE
+    if (argc == 5)
+        return ONCE(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
+#endif
     if (argc > 1) {
         /* An actor after its exec: the descriptors of the protocol stayed where they were. */
         char *at = argv[1];

@@ -331,6 +331,7 @@ pub fn compile(source: &str, to: &Path, flags: &[String]) {
             "-Wextra",
             "-Werror",
             "-Wno-unused-function",
+            "-Wno-unused-variable",
             "-D_GNU_SOURCE",
         ])
         .args(["-pthread", "-o"])

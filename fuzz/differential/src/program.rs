@@ -6,7 +6,12 @@ use crate::script::{Over, Script};
 /// What runs scripts.
 pub fn source(over: Over) -> String {
     let surface = match over {
-        Over::Sockets => include_str!("../c/sockets.c").to_string(),
+        Over::Sockets => [
+            include_str!("../c/sockets.c"),
+            include_str!("../c/stdio.c"),
+            include_str!("../c/spawn.c"),
+        ]
+        .concat(),
         Over::Streams | Over::Xti => {
             [include_str!("../c/streams.c"), include_str!("../c/xti.c")].concat()
         }

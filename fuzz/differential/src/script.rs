@@ -16,6 +16,12 @@ pub enum Mix {
     Blocked,
     /// fork, exec, SCM_RIGHTS, exit and kill.
     Processes,
+    /// Out-of-band data, its mark, and what tells of it.
+    Urgent,
+    /// The C library's streams over connections.
+    Stdio,
+    /// Socket options, right ones and wrong ones.
+    Options,
     /// All of these.
     All,
     /// Streams: messages, bands, marks, flushes.
@@ -24,11 +30,14 @@ pub enum Mix {
     Xti,
 }
 
-pub const MIXES: [Mix; 7] = [
+pub const MIXES: [Mix; 10] = [
     Mix::Transfer,
     Mix::Ready,
     Mix::Blocked,
     Mix::Processes,
+    Mix::Urgent,
+    Mix::Stdio,
+    Mix::Options,
     Mix::All,
     Mix::Streams,
     Mix::Xti,

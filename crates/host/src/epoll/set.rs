@@ -491,18 +491,16 @@ impl Set {
                 self.concerned.store(1, Ordering::SeqCst);
             }
         }
-        if carried && is_in {
+        match (carried, is_in) {
             // As new, whatever the kernel would have to say of it at once.
-            inner.delete(fd);
+            (true, true) => inner.delete(fd),
+            // First, since the number may be none.
+            // SAFETY: event is valid.
+            (false, false) => unsafe { sys::epoll_ctl(inner.ep, EPOLL_CTL_ADD, fd, event)? },
+            _ => {}
         }
         let i = inner.insert(Reg::new(fd, tracked, event));
-        let added = match (carried, is_in) {
-            (true, _) => inner.make_carried(i, EPOLL_CTL_ADD),
-            (false, true) => Ok(()),
-            // SAFETY: event is valid.
-            (false, false) => unsafe { sys::epoll_ctl(inner.ep, EPOLL_CTL_ADD, fd, event) },
-        };
-        if let Err(e) = added {
+        if carried && let Err(e) = inner.make_carried(i, EPOLL_CTL_ADD) {
             inner.remove(i);
             return Err(e);
         }

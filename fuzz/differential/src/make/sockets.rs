@@ -1,5 +1,9 @@
 //! Scripts over sockets.
 
+mod options;
+mod starts;
+mod stdio;
+
 use headwater_e2e::chance::Chance;
 
 use super::{Makes, PROCESSES, Pen, SLOTS};
@@ -11,6 +15,8 @@ enum Kind {
     Nothing,
     Listener,
     Connection,
+    /// A connection that the C library has a stream over.
+    Stream,
     Set,
     Pipe,
 }
@@ -26,7 +32,7 @@ pub fn sockets(mix: Mix, seed: u64) -> Script {
     let mut chance = Chance::new(seed);
     let two = match mix {
         Mix::Blocked => true,
-        Mix::Transfer => false,
+        Mix::Transfer | Mix::Options => false,
         _ => chance.below(3) == 0,
     };
     let mut maker = Maker {
@@ -61,7 +67,7 @@ impl Maker {
                 self.say(0, 0, "nonblock", &[slot, 1, 0]);
             }
         }
-        if matches!(self.mix, Mix::Ready | Mix::All) {
+        if self.has_sets() {
             self.say(0, 0, "epoll_create", &[8]);
             self.set(0, 8, Kind::Set);
         }
@@ -73,11 +79,14 @@ impl Maker {
         }
     }
 
+    fn has_sets(&self) -> bool {
+        matches!(self.mix, Mix::Ready | Mix::Urgent | Mix::All)
+    }
+
     fn pair(&mut self, slot: i64) {
         self.say(0, 0, "pair", &[slot, slot + 1]);
         // An edge may be told twice when a connection is taken over.
-        let has_sets = matches!(self.mix, Mix::Ready | Mix::All);
-        if has_sets || !self.one_in(6) {
+        if self.has_sets() || !self.one_in(6) {
             self.say(0, 0, "warm", &[slot, slot + 1]);
         }
         self.set(0, slot, Kind::Connection);
@@ -107,7 +116,16 @@ impl Maker {
     }
 
     fn conn(&mut self, process: usize) -> i64 {
-        self.slot(process, Kind::Connection)
+        // What goes round a stream's buffer, now and then.
+        let around = self.mix == Mix::Stdio && self.one_in(4);
+        self.slot(
+            process,
+            if around {
+                Kind::Stream
+            } else {
+                Kind::Connection
+            },
+        )
     }
 
     /// Few bytes as a rule: what the kernel's buffers hold is not what a ring holds.
@@ -128,12 +146,15 @@ impl Maker {
         let Some(_) = alive.first() else { return };
         let p = self.of(&alive);
         let t = self.below(self.pen.script.threads as i64) as usize;
-        let weights: [u64; 6] = match self.mix {
-            Mix::Transfer => [40, 6, 12, 0, 0, 3],
-            Mix::Ready => [22, 30, 8, 0, 0, 3],
-            Mix::Blocked => [36, 14, 8, 0, 14, 3],
-            Mix::Processes => [34, 8, 10, 12, 0, 2],
-            _ => [30, 16, 10, 6, 6, 3],
+        let weights: [u64; 9] = match self.mix {
+            Mix::Transfer => [40, 6, 12, 0, 0, 3, 0, 0, 0],
+            Mix::Ready => [22, 30, 8, 0, 0, 3, 0, 0, 1],
+            Mix::Blocked => [36, 14, 8, 0, 14, 3, 0, 0, 0],
+            Mix::Processes => [34, 8, 10, 12, 0, 2, 0, 0, 4],
+            Mix::Urgent => [36, 16, 8, 0, 3, 1, 0, 0, 0],
+            Mix::Stdio => [20, 4, 6, 2, 1, 1, 36, 0, 1],
+            Mix::Options => [16, 2, 4, 0, 0, 3, 0, 40, 0],
+            _ => [30, 16, 10, 6, 6, 3, 6, 4, 2],
         };
         match self.weighed(&weights) {
             0 if self.one_in(2) => self.sends(p, t),
@@ -142,7 +163,18 @@ impl Maker {
             2 => self.changes(p, t),
             3 => self.processes(p, t),
             4 => self.signals(p, t),
-            _ => self.opens(p, t),
+            5 => self.opens(p, t),
+            6 => self.stdio(p, t),
+            7 => self.options(p, t),
+            _ => self.starts(p, t),
+        }
+    }
+
+    fn is_urgent(&mut self) -> bool {
+        match self.mix {
+            Mix::Urgent => self.one_in(3),
+            Mix::All => self.one_in(20),
+            _ => false,
         }
     }
 
@@ -154,7 +186,13 @@ impl Maker {
             libc::MSG_CONFIRM,
             libc::MSG_DONTROUTE,
         ];
-        self.of(&flags) as i64
+        let urgent = if self.is_urgent() { libc::MSG_OOB } else { 0 };
+        let quiet = if self.one_in(2) {
+            libc::MSG_NOSIGNAL
+        } else {
+            0
+        };
+        (self.of(&flags) | urgent | quiet | self.strange_flag()) as i64
     }
 
     fn sends(&mut self, p: usize, t: usize) {
@@ -175,6 +213,23 @@ impl Maker {
         }
     }
 
+    /// One that means nothing to TCP, or that no program may set; seldom.
+    fn strange_flag(&mut self) -> i32 {
+        if !self.one_in(12) {
+            return 0;
+        }
+        self.of(&[
+            libc::MSG_CTRUNC,
+            0x10,
+            libc::MSG_FIN,
+            libc::MSG_SYN,
+            libc::MSG_RST,
+            libc::MSG_WAITFORONE,
+            0x40000,
+            i32::MIN,
+        ])
+    }
+
     fn receive_flags(&mut self) -> i64 {
         let mut flags = 0;
         for (flag, share) in [
@@ -189,13 +244,20 @@ impl Maker {
                 flags |= flag;
             }
         }
-        flags as i64
+        if self.is_urgent() {
+            flags |= libc::MSG_OOB;
+        }
+        (flags | self.strange_flag()) as i64
     }
 
     fn receives(&mut self, p: usize, t: usize) {
         let slot = self.conn(p);
-        let (n, m) = (self.length(), self.length());
+        let (mut n, mut m) = (self.length(), self.length());
         let flags = self.receive_flags();
+        if matches!(self.mix, Mix::Processes | Mix::All) && flags & libc::MSG_DONTWAIT as i64 == 0 {
+            // A wait for nothing on a shared end is a row of docs/deviations.md.
+            (n, m) = (n.max(1), m.max(1));
+        }
         match self.below(10) {
             0 | 1 => self.say(p, t, "read", &[slot, n]),
             2..=5 => self.say(p, t, "recv", &[slot, n, flags]),
@@ -203,11 +265,33 @@ impl Maker {
             7 => self.say(p, t, "readv", &[slot, n, m]),
             8 => self.say(p, t, "recvmsg", &[slot, n, m, flags]),
             _ => {
-                let ms = self.of(&[-1, 0, 20]);
+                let ms = if self.one_in(6) {
+                    self.wrong_time()
+                } else {
+                    self.of(&[-1, 0, 20])
+                };
                 let flags = flags | self.of(&[0, libc::MSG_WAITFORONE]) as i64;
                 self.say(p, t, "recvmmsg", &[slot, n, m, flags, ms]);
             }
         }
+    }
+
+    /// As `during` in `c/any.c` has them.
+    fn wrong_time(&mut self) -> i64 {
+        -2 - self.below(4)
+    }
+
+    /// The same for a call that says its time in seconds and parts of them.
+    fn exact_limit(&mut self) -> i64 {
+        match self.one_in(10) {
+            true => self.wrong_time(),
+            false => self.limit(),
+        }
+    }
+
+    /// As `masking` in `c/any.c` has it.
+    fn mask(&mut self) -> i64 {
+        self.of(&[0, 0, 1, 2])
     }
 
     fn limit(&mut self) -> i64 {
@@ -237,9 +321,14 @@ impl Maker {
     }
 
     fn waits(&mut self, p: usize, t: usize) {
-        let ms = self.limit();
         match self.below(10) {
             way @ 0..=2 => {
+                let exact = way == 0;
+                let ms = if exact {
+                    self.exact_limit()
+                } else {
+                    self.limit()
+                };
                 let mut numbers = vec![ms];
                 for _ in 0..3 {
                     let kind = self.of(&[Kind::Connection, Kind::Connection, Kind::Set]);
@@ -247,7 +336,11 @@ impl Maker {
                     let what = slot | self.events() << 4;
                     numbers.push(if self.one_in(3) { -1 } else { what });
                 }
-                self.say(p, t, if way == 0 { "ppoll" } else { "poll" }, &numbers);
+                if exact {
+                    let mask = self.mask();
+                    numbers.push(mask);
+                }
+                self.say(p, t, if exact { "ppoll" } else { "poll" }, &numbers);
             }
             3 => {
                 let mut mask = || {
@@ -260,13 +353,39 @@ impl Maker {
                     }
                 };
                 let masks = [mask(), mask(), mask()];
-                let name = self.of(&["select", "pselect"]);
-                self.say(p, t, name, &[ms, masks[0], masks[1], masks[2]]);
+                let ms = self.exact_limit();
+                let (name, last) = match self.one_in(2) {
+                    true => ("select", i64::from(self.one_in(12))),
+                    false => ("pselect", self.mask()),
+                };
+                self.say(p, t, name, &[ms, masks[0], masks[1], masks[2], last]);
             }
             4..=6 => {
                 let set = self.slot(p, Kind::Set);
-                let room = 4;
-                self.say(p, t, "epoll_wait", &[set, room, ms]);
+                // What a set has no room for is told in an order of its own.
+                let room = if self.one_in(10) {
+                    self.of(&[0, -1])
+                } else {
+                    4
+                };
+                match self.below(8) {
+                    0 => {
+                        let (ms, mask) = (self.limit(), self.mask());
+                        self.say(p, t, "epoll_pwait", &[set, room, ms, mask]);
+                    }
+                    1 => {
+                        let (ms, mask) = (self.exact_limit(), self.mask());
+                        self.say(p, t, "epoll_pwait2", &[set, room, ms, mask]);
+                    }
+                    2 => {
+                        let room = self.of(&[1, 1, 2, 3]);
+                        self.say(p, t, "epoll_little", &[set, room]);
+                    }
+                    _ => {
+                        let ms = self.limit();
+                        self.say(p, t, "epoll_wait", &[set, room, ms]);
+                    }
+                }
             }
             _ => {
                 let set = self.slot(p, Kind::Set);
@@ -328,10 +447,13 @@ impl Maker {
                 self.say(p, t, "nonblock", &[slot, on, way]);
             }
             8 => self.say(p, t, "getfl", &[slot]),
-            9..=11 => {
-                let request = self.of(&[libc::FIONREAD as i64, 0x8905]);
-                self.say(p, t, "number", &[slot, request]);
-            }
+            9..=11 => match self.below(4) {
+                0 => self.say(p, t, "atmark", &[slot]),
+                _ => {
+                    let request = self.of(&[libc::FIONREAD as i64, 0x8905]);
+                    self.say(p, t, "number", &[slot, request]);
+                }
+            },
             12..=14 => {
                 let (level, option) = self.of(&[
                     (libc::SOL_SOCKET, libc::SO_ERROR),
@@ -353,6 +475,7 @@ impl Maker {
                     (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
                     (libc::SOL_SOCKET, libc::SO_RCVLOWAT, 1),
                     (libc::SOL_SOCKET, libc::SO_OOBINLINE, 1),
+                    (libc::SOL_SOCKET, libc::SO_OOBINLINE, 0),
                     (libc::IPPROTO_TCP, libc::TCP_NODELAY, 1),
                     (libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1),
                     (libc::IPPROTO_TCP, 9999, 1),
@@ -362,8 +485,20 @@ impl Maker {
                 self.say(p, t, "setopt", &numbers);
             }
             17 => {
-                let option = self.of(&[libc::SO_RCVTIMEO, libc::SO_SNDTIMEO]);
-                self.say(p, t, "timeout", &[slot, option as i64, 20]);
+                let option = self.of(&[libc::SO_RCVTIMEO, libc::SO_SNDTIMEO]) as i64;
+                if self.one_in(3) {
+                    let (seconds, micros) = self.of(&[
+                        (0, 20_000),
+                        (0, -1),
+                        (-1, 0),
+                        (0, 1_000_000),
+                        (-1, -1),
+                        (0, 0),
+                    ]);
+                    let len = self.of(&[16, 16, 16, 8, 0, 24, -1]);
+                    return self.say(p, t, "limit", &[slot, option, seconds, micros, len]);
+                }
+                self.say(p, t, "timeout", &[slot, option, 20]);
             }
             18 => {
                 let (on, seconds) = self.of(&[(0, 0), (1, 0), (1, 1)]);
@@ -418,8 +553,17 @@ impl Maker {
     }
 
     fn signals(&mut self, p: usize, t: usize) {
-        if self.one_in(5) {
-            return self.say(p, t, "handled", &[]);
+        match self.below(10) {
+            0 if self.mix == Mix::Urgent => {
+                let slot = self.conn(p);
+                return self.say(p, t, "own", &[slot]);
+            }
+            0 | 1 => return self.say(p, t, "handled", &[]),
+            2 => {
+                let on = self.below(2);
+                return self.say(p, t, "block", &[on]);
+            }
+            _ => {}
         }
         let other = (t + 1) % self.pen.script.threads;
         self.say(p, t, "signal", &[other as i64]);
