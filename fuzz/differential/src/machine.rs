@@ -25,6 +25,7 @@ const INTERNAL: &str = "= internal error";
 
 /// Where scripts run: the programs that run them, and a folder for what the library leaves.
 pub struct Machine {
+    library: PathBuf,
     folder: tempfile::TempDir,
     /// For sockets; linked with the library, for streams and transport endpoints.
     built: [OnceLock<PathBuf>; 2],
@@ -114,20 +115,26 @@ impl Machine {
     /// # Panics
     /// Without a C compiler, or without the library where the end-to-end tests look for it.
     pub fn new() -> Machine {
+        Machine::of(lab::library())
+    }
+
+    /// # Panics
+    /// Without a C compiler, or without this library.
+    pub fn of(library: PathBuf) -> Machine {
         let folder = tempfile::tempdir().expect("a folder");
         let private = std::fs::Permissions::from_mode(0o700);
         std::fs::create_dir(folder.path().join("run")).expect("our own folder");
         std::fs::set_permissions(folder.path().join("run"), private).expect("our own folder");
         assert!(
-            lab::library().is_file(),
+            library.is_file(),
             "{} is missing: run `make build` first",
-            lab::library().display()
+            library.display()
         );
         for name in ["libheadwater.so", "libheadwater.so.0"] {
-            std::os::unix::fs::symlink(lab::library(), folder.path().join(name))
-                .expect("our own folder");
+            std::os::unix::fs::symlink(&library, folder.path().join(name)).expect("our own folder");
         }
         Machine {
+            library,
             folder,
             built: Default::default(),
             carried: AtomicU64::new(0),
@@ -171,7 +178,7 @@ impl Machine {
         match how {
             How::Native => &mut command,
             How::Accelerated => command
-                .env("LD_PRELOAD", lab::library())
+                .env("LD_PRELOAD", &self.library)
                 .env("HEADWATER_SOCKETS", "1")
                 .env("HEADWATER_DIR", self.path("run"))
                 .env("HEADWATER_STATS_FILE", self.path("stats")),
