@@ -104,6 +104,11 @@ fn parse(name: &str, text: &str) -> Result<Fault, String> {
 }
 
 impl Fault {
+    /// The first of the files that it changes.
+    pub fn file(&self) -> &str {
+        &self.changes[0].file
+    }
+
     /// The files that it changes below this folder, and what is in them then.
     ///
     /// # Errors

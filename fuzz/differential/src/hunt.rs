@@ -1,6 +1,5 @@
 //! Sequences by chance, several at a time, until it is enough.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headwater_e2e::network;
@@ -8,13 +7,12 @@ use headwater_e2e::network;
 use crate::script::{self, Mix, Script};
 use crate::{Machine, Verdict};
 
-pub struct Hunt {
+pub struct Hunt<'a> {
     pub mix: Mix,
     /// The first sequence's number; the others have those that follow.
     pub first: u64,
-    /// Sequences at a time, each in a network of its own.
-    pub jobs: usize,
-    pub library: PathBuf,
+    /// As many sequences at a time, each in a network of its own.
+    pub machines: &'a [Machine],
 }
 
 #[derive(Default)]
@@ -33,7 +31,7 @@ impl Counts {
     }
 }
 
-impl Hunt {
+impl Hunt<'_> {
     /// Until `over` says so before a sequence; `differs` is told of what does, `after` is called after each.
     pub fn run(
         &self,
@@ -43,9 +41,8 @@ impl Hunt {
     ) -> Counts {
         let counts = Counts::default();
         let next = AtomicU64::new(self.first);
-        let one_after_the_other = || {
+        let one_after_the_other = &|machine: &Machine| {
             network::isolate();
-            let machine = Machine::of(self.library.clone());
             loop {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
                 if over(seed) {
@@ -62,14 +59,14 @@ impl Hunt {
                     Verdict::Same => {}
                     Verdict::Varies => add(&counts.varied, 1),
                     Verdict::Row(_) => add(&counts.in_rows, 1),
-                    Verdict::Differs { .. } => differs(&machine, seed, &script),
+                    Verdict::Differs { .. } => differs(machine, seed, &script),
                 }
                 after(&counts);
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..self.jobs {
-                scope.spawn(one_after_the_other);
+            for machine in self.machines {
+                scope.spawn(move || one_after_the_other(machine));
             }
         });
         counts

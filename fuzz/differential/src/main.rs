@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use headwater_differential::hunt::{Counts, Hunt};
 use headwater_differential::{Machine, Mix, Script, Verdict, program, shrink};
-use headwater_e2e::{chance, lab, network};
+use headwater_e2e::{chance, network};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Runs sequences of calls natively and under Headwater, and tells where they differ
@@ -94,11 +94,11 @@ fn search(arguments: &Arguments) -> usize {
         None => begun.elapsed() > Duration::from_secs(arguments.seconds),
     };
     let found = AtomicUsize::new(0);
+    let machines: Vec<Machine> = (0..arguments.jobs).map(|_| Machine::new()).collect();
     let hunt = Hunt {
         mix: arguments.mix,
         first,
-        jobs: arguments.jobs,
-        library: lab::library(),
+        machines: &machines,
     };
     let counts = hunt.run(
         |seed| over(seed) || found.load(Ordering::Relaxed) >= arguments.most,
