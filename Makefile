@@ -9,12 +9,12 @@ SECONDS = 60
 SEQUENCES ?=
 # Which kinds of sequences of calls it compares.
 MIXES ?= transfer ready blocked processes all streams xti
-# Which faults are planted by `make faults`; all when empty.
-FAULTS ?=
 # For example --locked --offline.
 CARGOFLAGS ?=
 # What `make bench` measures; everything when empty.
 BENCH ?=
+# Which faults are planted by `make faults`; all when empty.
+FAULTS ?=
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 SONAME := libheadwater.so.0
