@@ -13,6 +13,8 @@ MIXES ?= transfer ready blocked processes urgent stdio options all streams xti
 CARGOFLAGS ?=
 # What `make bench` measures; everything when empty.
 BENCH ?=
+# Which faults are planted by `make faults`; all when empty.
+FAULTS ?=
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 SONAME := libheadwater.so.0
@@ -53,7 +55,7 @@ endif
 endif
 endif
 
-.PHONY: help build test loom fuzz soak lint bench compare demo install uninstall clean
+.PHONY: help build test loom fuzz faults soak lint bench compare demo install uninstall clean
 
 help:
 	@echo 'make build     target/release/headwater and target/release/libheadwater.so'
@@ -62,6 +64,8 @@ help:
 	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each; sequences of calls, natively and with the library, as long'
 	@echo 'make compare   those sequences alone; MIXES="transfer ready blocked" for some kinds; "streams xti" compare by calls, by messages'
 	@echo '               and with modules pushed'
+	@echo 'make faults    takes back one mend after the other, and looks how long those sequences take to tell: SECONDS=600 each at most;'
+	@echo '               FAULTS="NAME..." for some of fuzz/differential/faults'
 	@echo 'make soak      what takes long: ten thousand kills under load; a million connections through a server that reloads; every'
 	@echo '               call of ours failing; half an hour of each kind of sequences of calls; ten million mutations by a hostile peer,'
 	@echo '               under AddressSanitizer'
@@ -106,6 +110,11 @@ compare: build
 		$(CARGO) run -q -p headwater-differential --profile testing $(CARGOFLAGS) -- --mix $$mix \
 			$(if $(SEQUENCES),--sequences $(SEQUENCES),--seconds $(SECONDS)) || exit 1; \
 	done
+
+# Each fault of fuzz/differential/faults, planted in a copy of the tree; by seeds that are new, not by the kept ones.
+faults: SECONDS = 600
+faults:
+	$(CARGO) run -q -p headwater-differential --bin headwater-faults --profile testing $(CARGOFLAGS) -- --seconds $(SECONDS) $(FAULTS)
 
 # RUSTC_BOOTSTRAP: the sanitizer's option is not stable, its runtime comes with the toolchain. It keeps what was freed for a while:
 # little, since the test looks whether memory grows.

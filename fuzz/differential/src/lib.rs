@@ -7,8 +7,10 @@
 //!                                                              shrink ── a script, and a program in C ─────┘
 //! ```
 //!
-//! `c/steps.c` runs the scripts.
+//! `c/steps.c` runs the scripts. `faults` asks whether any of this would find what was mended, were it taken back.
 
+pub mod faults;
+pub mod hunt;
 pub mod machine;
 mod make;
 pub mod program;

@@ -1,12 +1,13 @@
 //! Runs scripts, natively and with the library or in several ways, and compares.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use headwater_e2e::lab;
@@ -14,7 +15,6 @@ use headwater_e2e::lab;
 use crate::rows;
 use crate::script::{Over, Script};
 
-/// A script takes a hundredth of it, unless it hangs.
 const BOUND: Duration = Duration::from_secs(60);
 /// As often a script runs natively at most, and where its answers vary: one of them is to be ours.
 const NATIVE: usize = 8;
@@ -25,10 +25,25 @@ const INTERNAL: &str = "= internal error";
 
 /// Where scripts run: the programs that run them, and a folder for what the library leaves.
 pub struct Machine {
+    library: PathBuf,
     folder: tempfile::TempDir,
     /// For sockets; linked with the library, for streams and transport endpoints.
     built: [OnceLock<PathBuf>; 2],
     carried: AtomicU64,
+    /// A script takes a hundredth of it, unless it hangs.
+    pub bound: Duration,
+    /// Keeps what scripts answer natively, for those that run with one library after the other.
+    pub answers: Option<Answers>,
+}
+
+/// What the kernel answers to scripts, by their text and by whether they run slowly.
+pub type Answers = Arc<Mutex<HashMap<(String, bool), Answered>>>;
+
+#[derive(Clone, Default)]
+pub struct Answered {
+    known: Vec<Vec<String>>,
+    varies: bool,
+    settled: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,24 +129,40 @@ impl Machine {
     /// # Panics
     /// Without a C compiler, or without the library where the end-to-end tests look for it.
     pub fn new() -> Machine {
+        Machine::of(lab::library())
+    }
+
+    /// # Panics
+    /// Without a C compiler, or without this library.
+    pub fn of(library: PathBuf) -> Machine {
         let folder = tempfile::tempdir().expect("a folder");
         let private = std::fs::Permissions::from_mode(0o700);
         std::fs::create_dir(folder.path().join("run")).expect("our own folder");
         std::fs::set_permissions(folder.path().join("run"), private).expect("our own folder");
         assert!(
-            lab::library().is_file(),
+            library.is_file(),
             "{} is missing: run `make build` first",
-            lab::library().display()
+            library.display()
         );
-        for name in ["libheadwater.so", "libheadwater.so.0"] {
-            std::os::unix::fs::symlink(lab::library(), folder.path().join(name))
-                .expect("our own folder");
-        }
-        Machine {
+        let mut machine = Machine {
+            library: PathBuf::new(),
             folder,
             built: Default::default(),
             carried: AtomicU64::new(0),
+            bound: BOUND,
+            answers: None,
+        };
+        machine.change(library);
+        machine
+    }
+
+    /// Goes on with another library.
+    pub fn change(&mut self, library: PathBuf) {
+        for name in ["libheadwater.so", "libheadwater.so.0"] {
+            let _ = std::fs::remove_file(self.path(name));
+            std::os::unix::fs::symlink(&library, self.path(name)).expect("our own folder");
         }
+        self.library = library;
     }
 
     /// What runs scripts over these.
@@ -171,7 +202,7 @@ impl Machine {
         match how {
             How::Native => &mut command,
             How::Accelerated => command
-                .env("LD_PRELOAD", lab::library())
+                .env("LD_PRELOAD", &self.library)
                 .env("HEADWATER_SOCKETS", "1")
                 .env("HEADWATER_DIR", self.path("run"))
                 .env("HEADWATER_STATS_FILE", self.path("stats")),
@@ -197,7 +228,7 @@ impl Machine {
         let ended = loop {
             match child.try_wait() {
                 Ok(Some(status)) => break Some(status),
-                _ if begun.elapsed() > BOUND => break None,
+                _ if begun.elapsed() > self.bound => break None,
                 _ => std::thread::sleep(Duration::from_millis(1)),
             }
         };
@@ -254,27 +285,42 @@ impl Machine {
 
     pub fn look(&self, script: &Script, slow: bool) -> Verdict {
         let reference = script.over.reference();
-        let mut known: Vec<Vec<String>> = Vec::new();
-        let mut varies = false;
-        let mut settled = false;
+        let answers = self.answers.as_ref().filter(|_| reference == How::Native);
+        let at = (script.to_string(), slow);
+        let kept = answers.and_then(|a| a.lock().expect("not poisoned").get(&at).cloned());
+        let mut answered = kept.unwrap_or_default();
+        let verdict = self.look_beside(script, slow, &mut answered);
+        if let Some(answers) = answers {
+            answers.lock().expect("not poisoned").insert(at, answered);
+        }
+        verdict
+    }
+
+    fn look_beside(&self, script: &Script, slow: bool, answered: &mut Answered) -> Verdict {
+        let reference = script.over.reference();
+        let Answered {
+            known,
+            varies,
+            settled,
+        } = answered;
         for &how in script.over.others() {
             let seen = self.run(script, how, slow);
             let row = self.take_statistics();
             while !known.contains(&seen) {
-                if settled || known.len() >= if varies { VARYING } else { NATIVE } {
+                if *settled || known.len() >= if *varies { VARYING } else { NATIVE } {
                     return match row {
                         Some(row) => Verdict::Row(row),
-                        None => differs(how, known, seen),
+                        None => differs(how, known.clone(), seen),
                     };
                 }
                 let answer = self.run(script, reference, slow);
                 let again = known.contains(&answer);
-                varies |= !again && !known.is_empty();
+                *varies |= !again && !known.is_empty();
                 known.push(answer);
-                settled = again && !varies && known.len() >= if slow { 3 } else { 2 };
+                *settled = again && !*varies && known.len() >= if slow { 3 } else { 2 };
             }
         }
-        match varies {
+        match *varies {
             true => Verdict::Varies,
             false => Verdict::Same,
         }

@@ -1,12 +1,12 @@
 //! `make fuzz`: sequences of calls by chance, natively and under Headwater.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use headwater_differential::{Machine, Mix, Script, Verdict, program, script, shrink};
+use headwater_differential::hunt::{Counts, Hunt};
+use headwater_differential::{Machine, Mix, Script, Verdict, program, shrink};
 use headwater_e2e::{chance, network};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -93,66 +93,47 @@ fn search(arguments: &Arguments) -> usize {
         Some(sequences) => seed - first >= sequences,
         None => begun.elapsed() > Duration::from_secs(arguments.seconds),
     };
-    let next = AtomicU64::new(first);
-    let [run, varied, in_rows, carried] = [const { AtomicU64::new(0) }; 4];
-    let found = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..arguments.jobs {
-            scope.spawn(|| {
-                network::isolate();
-                let machine = Machine::new();
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if over(seed) || found.lock().expect("not poisoned").len() >= arguments.most {
-                        return;
-                    }
-                    let script = script::generate(arguments.mix, seed);
-                    let verdict = machine.judge(&script);
-                    run.fetch_add(1, Ordering::Relaxed);
-                    carried.fetch_add(machine.take_carried(), Ordering::Relaxed);
-                    match verdict {
-                        Verdict::Same => {}
-                        Verdict::Varies => {
-                            varied.fetch_add(1, Ordering::Relaxed);
-                        }
-                        Verdict::Row(_) => {
-                            in_rows.fetch_add(1, Ordering::Relaxed);
-                        }
-                        Verdict::Differs { .. } => {
-                            let name = format!("{seed}");
-                            found.lock().expect("not poisoned").push(seed);
-                            say(&bar, &format!("seed {seed} differs, making it shorter"));
-                            keep(arguments, &machine, &name, &script, &bar);
-                        }
-                    }
-                    let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
-                    let position = match arguments.sequences {
-                        Some(_) => count(&run),
-                        None => begun.elapsed().as_secs(),
-                    };
-                    bar.set_position(position.min(length));
-                    bar.set_message(format!(
-                        "{} sequences, {} of them not the same natively, {} ends carried",
-                        count(&run),
-                        count(&varied),
-                        count(&carried)
-                    ));
-                }
-            });
-        }
-    });
+    let found = AtomicUsize::new(0);
+    let machines: Vec<Machine> = (0..arguments.jobs).map(|_| Machine::new()).collect();
+    let hunt = Hunt {
+        mix: arguments.mix,
+        first,
+        machines: &machines,
+    };
+    let counts = hunt.run(
+        |seed| over(seed) || found.load(Ordering::Relaxed) >= arguments.most,
+        |machine, seed, script| {
+            let name = format!("{seed}");
+            found.fetch_add(1, Ordering::Relaxed);
+            say(&bar, &format!("seed {seed} differs, making it shorter"));
+            keep(arguments, machine, &name, script, &bar);
+        },
+        |counts| {
+            let position = match arguments.sequences {
+                Some(_) => Counts::of(&counts.run),
+                None => begun.elapsed().as_secs(),
+            };
+            bar.set_position(position.min(length));
+            bar.set_message(format!(
+                "{} sequences, {} of them not the same natively, {} ends carried",
+                Counts::of(&counts.run),
+                Counts::of(&counts.varied),
+                Counts::of(&counts.carried)
+            ));
+        },
+    );
     bar.finish_and_clear();
-    let found = found.into_inner().expect("not poisoned");
+    let found = found.into_inner();
     println!(
         "{} sequences in {} s, {} of them not the same natively, {} in rows of docs/deviations.md, {} ends carried, {} differ",
-        run.into_inner(),
+        Counts::of(&counts.run),
         begun.elapsed().as_secs(),
-        varied.into_inner(),
-        in_rows.into_inner(),
-        carried.into_inner(),
-        found.len()
+        Counts::of(&counts.varied),
+        Counts::of(&counts.in_rows),
+        Counts::of(&counts.carried),
+        found
     );
-    found.len()
+    found
 }
 
 /// Makes it shorter, and writes it down.
