@@ -495,18 +495,17 @@ impl Set {
             // As new, whatever the kernel would have to say of it at once.
             inner.delete(fd);
         }
-        let i = inner.insert(Reg::new(fd, tracked, event));
-        let added = match (carried, is_in) {
-            (true, _) => inner.make_carried(i, EPOLL_CTL_ADD),
-            (false, true) => Ok(()),
+        if !carried && !is_in {
+            // First, for any number may be asked of: the kernel knows which are descriptors.
             // SAFETY: event is valid.
-            (false, false) => unsafe { sys::epoll_ctl(inner.ep, EPOLL_CTL_ADD, fd, event) },
-        };
-        if let Err(e) = added {
-            inner.remove(i);
-            return Err(e);
+            unsafe { sys::epoll_ctl(inner.ep, EPOLL_CTL_ADD, fd, event) }?;
         }
+        let i = inner.insert(Reg::new(fd, tracked, event));
         if carried {
+            if let Err(e) = inner.make_carried(i, EPOLL_CTL_ADD) {
+                inner.remove(i);
+                return Err(e);
+            }
             self.announce(inner, i);
         }
         Ok(())
