@@ -261,6 +261,20 @@ impl<'a> Sink<'a> {
         Sink { iov, skip: 0, left }
     }
 
+    /// Of which `done` bytes are filled.
+    pub fn behind(iov: &'a [iovec], done: usize) -> Sink<'a> {
+        let mut sink = Sink::new(iov);
+        sink.left -= done;
+        sink.skip = done;
+        while let Some(v) = sink.iov.first()
+            && sink.skip >= v.iov_len
+        {
+            sink.skip -= v.iov_len;
+            sink.iov = &sink.iov[1..];
+        }
+        sink
+    }
+
     pub fn left(&self) -> usize {
         self.left
     }
