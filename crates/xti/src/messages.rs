@@ -510,7 +510,9 @@ impl Port for Messages {
 
     fn release(&self) -> Outcome<()> {
         self.may(Move::OrdrelReq)?;
-        self.put(&Request::Ordrel, None, Priority::Band(0))?;
+        // Behind the data, for which there was room.
+        self.head.check_writable().map_err(failed)?;
+        local::put_last(self.head, &Request::Ordrel.encode()).map_err(failed)?;
         if stream::has_dropped(self.head) {
             return refuse(TLOOK);
         }
