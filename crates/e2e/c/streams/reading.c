@@ -320,6 +320,23 @@ CASE(control_discarded_behind_data_pipe, "read(2) RPROTDIS") {
     check_read(fd[1], "beforedatabehind");
     check_drained(fd[1]);
 }
+CASE(control_discarded_behind_a_rest, "read(2) RPROTDIS, getmsg(2) MORECTL") {
+    int fd = open("/dev/fifo", O_RDWR | O_NONBLOCK), flags = 0;
+    struct strbuf control = {.maxlen = 3, .buf = (char[9]){0}};
+    must(ioctl(fd, I_SRDOPT, RNORM | RPROTDIS));
+    put(fd, "control", NULL, 0);
+    check_eq(getmsg(fd, &control, NULL, &flags), MORECTL);
+    write_text(fd, "data");
+    check_read(fd, "data");
+    check_drained(fd);
+}
+CASE(control_of_high_priority_discarded, "read(2) RPROTDIS") {
+    int fd = in_mode(RMSGD | RPROTDIS);
+    putpmsg(fd, NULL, &(struct strbuf){.len = 6, .buf = "banded"}, 255, MSG_BAND);
+    put_high(fd, "control", "high");
+    check_read(fd, "high");
+    check_read(fd, "banded");
+}
 CASE(high_as_data, "read(2) RPROTDAT") {
     int fd = in_mode(RMSGN | RPROTDAT);
     write_text(fd, "normal");
@@ -499,7 +516,8 @@ CASES(ENTRY(normal_joins), ENTRY(normal_joins_pipe), ENTRY(normal_bytewise),
       ENTRY(control_refused_pipe), ENTRY(high_refused), ENTRY(stops_at_control), ENTRY(stops_at_control_pipe),
       ENTRY(control_as_data), ENTRY(control_as_data_in_parts), ENTRY(control_as_data_discarding),
       ENTRY(control_as_data_stream), ENTRY(control_as_data_pipe), ENTRY(control_discarded), ENTRY(control_discarded_pipe),
-      ENTRY(control_discarded_behind_data_pipe), ENTRY(high_as_data), ENTRY(bands_first), ENTRY(bands_first_pipe), ENTRY(amount_zero), ENTRY(vectors),
+      ENTRY(control_discarded_behind_data_pipe), ENTRY(control_discarded_behind_a_rest),
+      ENTRY(control_of_high_priority_discarded), ENTRY(high_as_data), ENTRY(bands_first), ENTRY(bands_first_pipe), ENTRY(amount_zero), ENTRY(vectors),
       ENTRY(vectors_pipe), ENTRY(vectors_keep_boundaries), ENTRY(vectors_bad), ENTRY(nothing), ENTRY(fault),
       ENTRY(direction), ENTRY(waits), ENTRY(waits_with_modules), ENTRY(interrupted), ENTRY(end), ENTRY(end_wakes),
       ENTRY(positioned))

@@ -254,11 +254,15 @@ fn is_data(front: &Front, options: u32) -> bool {
 
 /// Does a read that has bytes already take more of them from this message?
 fn goes_on(front: &Front, options: u32) -> bool {
-    let discarded = front.control.is_some() && options & RPROTDIS != 0;
-    is_data(front, options)
-        && front.total() > 0
-        && !front.mark
-        && !(discarded && front.data.is_none())
+    is_data(front, options) && front.total() > discarded(front, options) && !front.mark
+}
+
+/// How many bytes of its control part a read passes over.
+fn discarded(front: &Front, options: u32) -> usize {
+    match options & RPROTDIS {
+        0 => 0,
+        _ => front.control.unwrap_or(0),
+    }
 }
 
 /// read(2) from the front on; `None`: nothing there. `done` bytes have been read, and stay so where this fails: it goes on behind
@@ -270,9 +274,11 @@ fn read_from(
     done: &mut usize,
 ) -> Result<Option<usize>, Trouble> {
     let mut sink = Sink::behind(iov, *done);
+    let mut dropped = false;
     while sink.left() > 0 {
         let Some(front) = inlet.front()? else {
-            if *done > 0 && inlet.fetch(&|front| goes_on(front, options)) {
+            let more = |front: &Front| *done == 0 || goes_on(front, options);
+            if (*done > 0 || dropped) && inlet.fetch(&more) {
                 continue;
             }
             return Ok((*done > 0).then_some(*done));
@@ -283,11 +289,13 @@ fn read_from(
         if !is_data(&front, options) {
             return Err(Trouble::Fails(libc::EBADMSG));
         }
-        if front.control.is_some() && options & RPROTDIS != 0 {
+        let skip = discarded(&front, options);
+        if front.data.is_none() && options & RPROTDIS != 0 {
             inlet.take(front.control, None)?;
+            dropped = true;
             continue;
         }
-        let len = front.total();
+        let len = front.total() - skip;
         if len == 0 {
             if *done == 0 {
                 inlet.take(front.control, front.data)?;
@@ -297,18 +305,20 @@ fn read_from(
         }
         let n = len.min(sink.left());
         // As data: the control part's bytes come first.
-        let of_control = front.control.map(|c| c.min(n));
-        let of_data = front.data.map(|d| d.min(n - of_control.unwrap_or(0)));
+        let of_control = front.control.map(|c| c.min(skip + n));
+        let of_data = front
+            .data
+            .map(|d| d.min(skip + n - of_control.unwrap_or(0)));
         let mode = options & RMODEMASK;
         if mode == RMSGD {
-            sink.fill(inlet, 0, n);
+            sink.fill(inlet, skip, n);
             inlet.take(front.control, front.data)?;
             return Ok(Some(n));
         }
         let control_left = front.control.is_some() && of_control != front.control;
         let of_data = if control_left { None } else { of_data };
         // Copied first: taking can only fail before anything was taken, and then the copy is made again.
-        sink.fill(inlet, 0, n);
+        sink.fill(inlet, skip, n);
         inlet.take(of_control, of_data)?;
         *done += n;
         let whole = n == len;
