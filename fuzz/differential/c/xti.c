@@ -154,7 +154,9 @@ OP(t_getprotaddr) { /* slot, room */
     /* By messages what a connection has of these is not known any more as soon as its end waits. */
     if (r == 0 && !is_ending(a[0])) {
         tell_address(a[0], b.addr);
-        tell_address(a[0], p.addr);
+        /* Until the user knows that there is a connection, the other end is who was called, or who has answered. */
+        if (t_getstate(fd[a[0]]) != T_OUTCON)
+            tell_address(a[0], p.addr);
     }
     return answer(a[0], r);
 }
@@ -293,6 +295,10 @@ OP(t_flood) { /* slot, bytes of each piece, the slot of the other end */
     struct pollfd in = {fd[a[2]], POLLIN, 0}, out = {fd[a[0]], POLLOUT, 0};
     int here = fcntl(fd[a[0]], F_GETFL), there = fcntl(fd[a[2]], F_GETFL);
     if (here < 0 || there < 0 || !(here & there & O_NONBLOCK))
+        return 0;
+    /* Who is left full by nobody who receives says so sooner or later. */
+    int state = t_getstate(fd[a[2]]);
+    if (state != T_DATAXFER && state != T_OUTREL)
         return 0;
     do {
         for (long i = 0; i < a[1]; i++)
