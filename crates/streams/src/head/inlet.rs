@@ -186,6 +186,9 @@ impl Inlet for RingInlet<'_> {
         let Some(f) = self.frame.take() else {
             return Ok(());
         };
+        if control.is_none() && data.is_none() {
+            return Ok(());
+        }
         let front = front_of(&f);
         let whole = (front.control.is_none() || control == front.control)
             && (front.data.is_none() || data == front.data);

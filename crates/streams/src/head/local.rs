@@ -756,6 +756,9 @@ pub fn tick(now: u64) -> u64 {
             next = next.min(now + SIGNAL_LOOK);
         }
         let inherited = head.inherited.load(Relaxed) != 0;
+        if head.signals.load(Relaxed) != 0 && head.has_pipe() && head.is_queued() && !inherited {
+            serve(head);
+        }
         if head.is_queued() && head.has_pipe() && !inherited && head.ended.load(Relaxed) == 0 {
             // The end of another process is announced by nothing that a module would see.
             if head.has_hung_up_now() {
