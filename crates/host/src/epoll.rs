@@ -225,6 +225,17 @@ pub fn created(ep: i32) {
     new_set(ep);
 }
 
+/// Gives `fd` another description by `change`: for the program it is still what it has put into its sets.
+pub fn replace(fd: i32, change: impl FnOnce()) {
+    let mut withdrawn = Vec::new();
+    for_sets(|set| withdrawn.extend(set.withdraw(fd).map(|reg| (set, reg))));
+    change();
+    let tracked = table::lookup(fd).and_then(|h| Some((h, table::descriptor(h)?)));
+    for (set, reg) in withdrawn {
+        set.put_back(&reg, tracked);
+    }
+}
+
 /// An epoll descriptor itself is closed.
 pub fn closed_set(h: Handle) {
     let at = SETS[h.index()].load(Ordering::Acquire);

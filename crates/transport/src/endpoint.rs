@@ -11,7 +11,7 @@ use headwater_host::handed::{self, identity};
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{hidden, poll, process, signal, sys};
+use headwater_host::{epoll, hidden, poll, process, signal, sys};
 use headwater_streams::head::Head;
 use headwater_streams::head::wait::Want;
 use headwater_streams::pipe;
@@ -391,17 +391,36 @@ impl Endpoint {
         let Some(core) = &mut *entered else {
             return refuse(error::TBADF);
         };
+        let inner = self.inner.load(Ordering::Relaxed);
         let result = f(core);
         self.note_inner(&*core.provider);
         let now = core.provider.descriptor();
-        let shown = self.fd.load(Ordering::Relaxed);
-        if now != core.shadow {
-            core.shadow = now;
-            if shown >= 0 {
-                self.renew_numbers(now);
+        let shown = self.fd.load(Ordering::Relaxed) >= 0;
+        let is_other = core.shadow != now;
+        core.shadow = now;
+        if shown && epoll::any() {
+            if is_other || inner != self.inner.load(Ordering::Relaxed) {
+                drop(entered);
+                self.renew_in_sets();
             }
+        } else if shown && is_other {
+            self.numbers().for_each(|fd| renew(fd, now));
         }
         result
+    }
+
+    /// Sets are held while they look at endpoints, so that none is held here.
+    #[cold]
+    fn renew_in_sets(&self) {
+        for fd in self.numbers() {
+            epoll::replace(fd, || {
+                if let Some(core) = &*self.enter()
+                    && table::lookup(fd) == Some(self.handle())
+                {
+                    renew(fd, core.shadow);
+                }
+            });
+        }
     }
 
     /// Fast Sockets take a connection over while it is used: then the kernel alone does not know any more what can be read.
@@ -421,7 +440,7 @@ impl Endpoint {
         self.carried.store(1, Ordering::Relaxed);
         let own = self.handle();
         for (fd, _) in table::entries().filter(|&(_, h)| h == own) {
-            headwater_host::epoll::carried(fd);
+            epoll::carried(fd);
         }
     }
 
@@ -430,32 +449,13 @@ impl Endpoint {
         self.inner.store(bits, Ordering::Release);
     }
 
-    /// The program's numbers become copies of another descriptor.
-    fn renew_numbers(&self, shadow: i32) {
-        if shadow < 0 {
-            // Of one that says nothing.
-            if let Ok(silent) = pipe::placeholder(libc::O_CLOEXEC | libc::O_NONBLOCK) {
-                self.renew_numbers(silent);
-                let _ = sys::close(silent);
-            }
-            return;
-        }
-        let renew = |fd| {
-            let flags = sys::fcntl(fd, libc::F_GETFD, 0).unwrap_or(0);
-            let kind = if flags & libc::FD_CLOEXEC != 0 {
-                libc::O_CLOEXEC
-            } else {
-                0
-            };
-            let _ = sys::dup3(shadow, fd, kind);
-        };
+    /// The program's.
+    fn numbers(&self) -> impl Iterator<Item = i32> + use<> {
         let (own, shown) = (self.handle(), self.fd.load(Ordering::Relaxed));
-        if self.holds.load(Ordering::Acquire) == 1 && shown >= 0 {
-            return renew(shown);
-        }
-        table::entries()
-            .filter(|&(_, h)| h == own)
-            .for_each(|(fd, _)| renew(fd));
+        let only = (self.holds.load(Ordering::Acquire) == 1 && shown >= 0).then_some(shown);
+        let all = only.is_none().then(table::entries).into_iter().flatten();
+        let all = all.filter(move |&(_, h)| h == own).map(|(fd, _)| fd);
+        only.into_iter().chain(all)
     }
 
     /// Gives the program a descriptor.
@@ -1109,9 +1109,9 @@ impl Endpoint {
                 .store(other.map_or(-1, |(fd, _)| fd), Ordering::Relaxed);
         }
         if self.holds.load(Ordering::Acquire) > 1 {
-            headwater_host::epoll::orphaned(fd);
+            epoll::orphaned(fd);
         } else {
-            headwater_host::epoll::closing(fd);
+            epoll::closing(fd);
         }
     }
 
@@ -1196,6 +1196,25 @@ pub fn detach(h: Handle) -> Option<(&'static Endpoint, Vec<i32>)> {
     e.holds
         .fetch_sub(numbers.len().saturating_sub(1) as u32, Ordering::AcqRel);
     Some((e, numbers))
+}
+
+/// A number of the program's becomes a copy of another descriptor.
+fn renew(fd: i32, shadow: i32) {
+    if shadow < 0 {
+        // Of one that says nothing.
+        if let Ok(silent) = pipe::placeholder(libc::O_CLOEXEC | libc::O_NONBLOCK) {
+            renew(fd, silent);
+            let _ = sys::close(silent);
+        }
+        return;
+    }
+    let flags = sys::fcntl(fd, libc::F_GETFD, 0).unwrap_or(0);
+    let kind = if flags & libc::FD_CLOEXEC != 0 {
+        libc::O_CLOEXEC
+    } else {
+        0
+    };
+    let _ = sys::dup3(shadow, fd, kind);
 }
 
 /// Sends what endpoints hold back. For the flusher.

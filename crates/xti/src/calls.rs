@@ -54,8 +54,19 @@ fn unless(port: &dyn Port, events: &[Event]) -> Outcome<()> {
     }
 }
 
+/// May a call wait? As it was when the call first would have: what is set meanwhile is for later ones.
+#[derive(Default)]
+struct Patience(Option<bool>);
+
+impl Patience {
+    fn waits(&mut self, port: &dyn Port) -> bool {
+        *self.0.get_or_insert_with(|| !port.is_nonblocking())
+    }
+}
+
 /// Waits for an event; TNODATA (or `none`) in asynchronous mode.
 fn next_event(port: &dyn Port, none: i32) -> Outcome<Event> {
+    let mut patience = Patience::default();
     loop {
         if let Some(event) = port.peek() {
             return Ok(event);
@@ -63,7 +74,7 @@ fn next_event(port: &dyn Port, none: i32) -> Outcome<Event> {
         if let Some(errno) = port.lacks() {
             return Err(Refusal::system(errno));
         }
-        if port.is_nonblocking() {
+        if !patience.waits(port) {
             return fails(none);
         }
         port.wait(IN).map_err(interrupted)?;
@@ -238,9 +249,10 @@ pub fn sndrel(port: &dyn Port, call: Call, data: &[u8]) -> Outcome<()> {
         return fails(TBADDATA);
     }
     unless(port, &[Event::Disconnect])?;
+    let mut patience = Patience::default();
     loop {
         match port.release() {
-            Err(Refusal { tli: TFLOW, .. }) if !port.is_nonblocking() => {
+            Err(Refusal { tli: TFLOW, .. }) if patience.waits(port) => {
                 port.wait(OUT).map_err(interrupted)?
             }
             done => return done,
@@ -324,10 +336,11 @@ fn snd_slowly(
         check(port, Call::Snd)?;
     }
     begin_wait();
+    let mut patience = Patience::default();
     let mut done = 0;
     let mut last = match first {
         // Once more: what ends a wait counts from here.
-        Err(Refusal { tli: TFLOW, .. }) if !port.is_nonblocking() => port.send(data, how),
+        Err(Refusal { tli: TFLOW, .. }) if patience.waits(port) => port.send(data, how),
         first => first,
     };
     loop {
@@ -339,7 +352,7 @@ fn snd_slowly(
                 }
             }
             Err(Refusal { tli: TFLOW, .. }) => {
-                if port.is_nonblocking() {
+                if !patience.waits(port) {
                     return if done > 0 { Ok(done) } else { last };
                 }
                 if let Err(e) = port.wait(OUT) {
@@ -362,6 +375,7 @@ fn snd_slowly(
 #[inline]
 pub fn rcv(port: &dyn Port, into: &[iovec]) -> Outcome<(usize, i32)> {
     begin_wait();
+    let mut patience = Patience::default();
     loop {
         match port.receive(into) {
             Ok(Received {
@@ -372,7 +386,7 @@ pub fn rcv(port: &dyn Port, into: &[iovec]) -> Outcome<(usize, i32)> {
                 let flags = if more { T_MORE } else { 0 } | if expedited { T_EXPEDITED } else { 0 };
                 return Ok((len, flags));
             }
-            Err(Refusal { tli: TNODATA, .. }) if !port.is_nonblocking() => {
+            Err(Refusal { tli: TNODATA, .. }) if patience.waits(port) => {
                 port.wait(IN).map_err(interrupted)?;
             }
             Err(
@@ -399,9 +413,10 @@ pub fn sndudata(port: &dyn Port, to: &[u8], opts: &[u8], data: &[iovec]) -> Outc
             return fails(TBADDATA);
         }
     }
+    let mut patience = Patience::default();
     loop {
         match port.send_to(to, opts, data) {
-            Err(Refusal { tli: TFLOW, .. }) if !port.is_nonblocking() => {
+            Err(Refusal { tli: TFLOW, .. }) if patience.waits(port) => {
                 port.wait(OUT).map_err(interrupted)?
             }
             Err(
@@ -422,9 +437,10 @@ pub fn sndudata(port: &dyn Port, to: &[u8], opts: &[u8], data: &[iovec]) -> Outc
 #[inline]
 pub fn rcvudata(port: &dyn Port, into: &mut Datagram<'_>) -> Outcome<()> {
     begin_wait();
+    let mut patience = Patience::default();
     loop {
         match port.receive_from(into) {
-            Err(Refusal { tli: TNODATA, .. }) if !port.is_nonblocking() => {
+            Err(Refusal { tli: TNODATA, .. }) if patience.waits(port) => {
                 port.wait(IN).map_err(interrupted)?;
             }
             Err(

@@ -52,8 +52,8 @@ struct User {
     /// Connect indications heard and not answered.
     outstanding: usize,
     qlen: u32,
-    /// The message in front is the rest of one taken in part.
-    midway: Option<Midway>,
+    /// Of ordinary messages, and of those in a band: the one in front is the rest of one taken in part.
+    midway: [Option<Midway>; 2],
     /// Sending data, and expedited data, failed for want of room.
     blocked: [bool; 2],
 }
@@ -503,14 +503,16 @@ impl Port for Messages {
             Err(Refusal { tli: TOUTSTATE, .. }) if seq.is_none() => self.drop_connection()?,
             done => done?,
         }
-        self.change(|user| user.midway = None);
+        self.change(|user| user.midway = [None; 2]);
         self.done(Move::DisconReq, false);
         Ok(())
     }
 
     fn release(&self) -> Outcome<()> {
         self.may(Move::OrdrelReq)?;
-        self.put(&Request::Ordrel, None, Priority::Band(0))?;
+        // Behind the data, for which there was room.
+        self.head.check_writable().map_err(failed)?;
+        local::put_last(self.head, &Request::Ordrel.encode()).map_err(failed)?;
         if stream::has_dropped(self.head) {
             return refuse(TLOOK);
         }
@@ -524,8 +526,10 @@ impl Port for Messages {
     }
 
     fn peek(&self) -> Option<Event> {
-        let (_, prim) = self.front()?;
-        let Some(prim) = prim else { return self.rest() };
+        let (front, prim) = self.front()?;
+        let Some(prim) = prim else {
+            return Some(self.rest(&front));
+        };
         Some(match prim {
             T_CONN_IND => Event::Listen,
             T_CONN_CON => Event::Connect,
@@ -643,6 +647,7 @@ impl Port for Messages {
         let mut midway = user.midway;
         // All of a data unit that has come, and that there is room for; of expedited ones a piece.
         while let Some((len, rest, whole)) = self.look(|inlet, front| {
+            let midway = &mut midway[is_banded(&front)];
             let whole = match data_ind(inlet, &front) {
                 Some(whole) => whole,
                 None if front.control.is_none() && !front.is_high() => midway.unwrap_or_default(),
@@ -654,9 +659,9 @@ impl Port for Messages {
             let (left, n) = crate::calls::rest(into, got.map_or(0, |got| got.len));
             let len = take_into(inlet, front, &left[..n])?;
             let rest = len < front.data.unwrap_or(0);
+            *midway = rest.then_some(whole);
             Ok(Some((len, rest, whole)))
         })? {
-            midway = rest.then_some(whole);
             let all = Received {
                 len: got.map_or(0, |got| got.len) + len,
                 more: rest || whole.more,
@@ -714,7 +719,7 @@ impl Port for Messages {
                     into.addr_len = fill(into.addr, src);
                     into.opts_len = fill(into.opts, opts);
                 }
-                _ if front.control.is_none() && !front.is_high() && user.midway.is_some() => {}
+                _ if front.control.is_none() && !front.is_high() && user.midway[0].is_some() => {}
                 _ => return Ok(None),
             }
             let len = take_into(inlet, front, into.data)?;
@@ -725,7 +730,7 @@ impl Port for Messages {
             Some(None) => refuse(TBUFOVFLW),
             Some(Some((len, rest))) => {
                 (into.data_len, into.more) = (len, rest);
-                self.change(|user| user.midway = rest.then_some(Midway::default()));
+                self.change(|user| user.midway[0] = rest.then_some(Midway::default()));
                 Ok(())
             }
         }
@@ -766,7 +771,7 @@ impl Port for Messages {
             state,
             outstanding,
             qlen,
-            midway: known.and_then(|user| user.midway),
+            midway: known.map(|user| user.midway).unwrap_or_default(),
             blocked: known
                 .map(|user| user.blocked)
                 .or(before.map(|before| before.blocked))
@@ -796,18 +801,19 @@ impl Port for Messages {
 
 impl Messages {
     /// The front is the rest of a data message, or was written without T_DATA_IND.
-    fn rest(&self) -> Option<Event> {
-        let midway = self
-            .user()
-            .ok()
-            .and_then(|user| user.midway)
-            .unwrap_or_default();
-        Some(if midway.expedited {
-            Event::ExData
-        } else {
-            Event::Data
-        })
+    fn rest(&self, front: &Front) -> Event {
+        let user = self.user().ok();
+        let midway = user.and_then(|user| user.midway[is_banded(front)]);
+        match midway.unwrap_or_default().expedited {
+            true => Event::ExData,
+            false => Event::Data,
+        }
     }
+}
+
+/// The place in `midway`: what is in a band overtakes the rest of what is not.
+fn is_banded(front: &Front) -> usize {
+    usize::from(front.band > 0)
 }
 
 /// T_DATA_IND or T_EXDATA_IND in front.

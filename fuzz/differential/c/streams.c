@@ -41,7 +41,7 @@ OP(turn) { /* slot */
     if (way != TURNED)
         return fcntl(fd[a[0]], F_GETFD) < 0 ? -1 : 0;
     if (ioctl(fd[a[0]], I_LOOK, top) == 0 && !strcmp(top, "nullmod"))
-        return ioctl(fd[a[0]], I_POP, 0);
+        return ioctl(fd[a[0]], I_POP, 0) && errno != ENXIO ? -1 : 0;
     return push(fd[a[0]]) && errno != ENXIO ? -1 : 0;
 }
 OP(join) { /* two slots with the driver loop */

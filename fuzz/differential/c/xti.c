@@ -154,7 +154,9 @@ OP(t_getprotaddr) { /* slot, room */
     /* By messages what a connection has of these is not known any more as soon as its end waits. */
     if (r == 0 && !is_ending(a[0])) {
         tell_address(a[0], b.addr);
-        tell_address(a[0], p.addr);
+        /* Until the user knows that there is a connection, the other end is who was called, or who has answered. */
+        if (t_getstate(fd[a[0]]) != T_OUTCON)
+            tell_address(a[0], p.addr);
     }
     return answer(a[0], r);
 }
@@ -291,7 +293,12 @@ OP(t_flood) { /* slot, bytes of each piece, the slot of the other end */
     size_t sent = 0, taken = 0;
     int flags, n, spoilt = 0;
     struct pollfd in = {fd[a[2]], POLLIN, 0}, out = {fd[a[0]], POLLOUT, 0};
-    if (!(fcntl(fd[a[0]], F_GETFL) & fcntl(fd[a[2]], F_GETFL) & O_NONBLOCK))
+    int here = fcntl(fd[a[0]], F_GETFL), there = fcntl(fd[a[2]], F_GETFL);
+    if (here < 0 || there < 0 || !(here & there & O_NONBLOCK))
+        return 0;
+    /* Who is left full by nobody who receives says so sooner or later. */
+    int state = t_getstate(fd[a[2]]);
+    if (state != T_DATAXFER && state != T_OUTREL)
         return 0;
     do {
         for (long i = 0; i < a[1]; i++)
@@ -302,7 +309,7 @@ OP(t_flood) { /* slot, bytes of each piece, the slot of the other end */
     if (sent == 0 || t_errno != TFLOW)
         return failed(fd[a[0]]);
     do
-        while ((n = t_rcv(fd[a[2]], b, sizeof b, &flags)) > 0)
+        while ((n = t_rcv(fd[a[2]], b, sizeof b, &flags)) >= 0)
             for (int i = 0; i < n; i++)
                 spoilt |= b[i] != (char)(taken++ * 7);
     while (t_errno == TNODATA && taken < sent && poll(&in, 1, 1000) == 1);
@@ -378,6 +385,8 @@ OP(t_optmgmt) { /* slot, flags, which, value, length of the value, room */
     if (r < 0)
         return failed(fd[a[0]]);
     tell(" flags %x", ret.flags);
-    came(b, ret.opt.len, a[5]);
+    /* The segment is that of the connection, which may have been given up. */
+    if (w[1] != T_TCP_MAXSEG)
+        came(b, ret.opt.len, a[5]);
     return r;
 }

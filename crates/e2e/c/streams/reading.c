@@ -65,6 +65,16 @@ CASE(normal_joins_behind_a_rest, "read(2) RNORM, getmsg(2) MOREDATA") {
     check_read(fd[1], "stsecond");
     check_drained(fd[1]);
 }
+CASE(normal_joins_a_part_pipe, "read(2) RNORM") {
+    int fd[2];
+    pipe_flags(fd, 0);
+    putpmsg(fd[0], NULL, &(struct strbuf){.len = 5, .buf = "first"}, 2, MSG_BAND);
+    putpmsg(fd[0], NULL, &(struct strbuf){.len = 6, .buf = "second"}, 2, MSG_BAND);
+    write_text(fd[0], "third");
+    check_read_of(fd[1], 8, "firstsec");
+    check_read(fd[1], "ondthird");
+    check_drained(fd[1]);
+}
 CASE(normal_stops_behind_a_rest, "read(2) RNORM, getmsg(2) MOREDATA") {
     int fd[2], flags = 0;
     char some[9];
@@ -300,6 +310,33 @@ CASE(control_discarded_pipe, "read(2) RPROTDIS") {
     check_read(fd[1], "data");
     check_drained(fd[1]);
 }
+CASE(control_discarded_behind_data_pipe, "read(2) RPROTDIS") {
+    int fd[2];
+    pipe_flags(fd, 0);
+    must(ioctl(fd[1], I_SRDOPT, RNORM | RPROTDIS));
+    write_text(fd[0], "before");
+    put(fd[0], "control", "data", 0);
+    write_text(fd[0], "behind");
+    check_read(fd[1], "beforedatabehind");
+    check_drained(fd[1]);
+}
+CASE(control_discarded_behind_a_rest, "read(2) RPROTDIS, getmsg(2) MORECTL") {
+    int fd = open("/dev/fifo", O_RDWR | O_NONBLOCK), flags = 0;
+    struct strbuf control = {.maxlen = 3, .buf = (char[9]){0}};
+    must(ioctl(fd, I_SRDOPT, RNORM | RPROTDIS));
+    put(fd, "control", NULL, 0);
+    check_eq(getmsg(fd, &control, NULL, &flags), MORECTL);
+    write_text(fd, "data");
+    check_read(fd, "data");
+    check_drained(fd);
+}
+CASE(control_of_high_priority_discarded, "read(2) RPROTDIS") {
+    int fd = in_mode(RMSGD | RPROTDIS);
+    putpmsg(fd, NULL, &(struct strbuf){.len = 6, .buf = "banded"}, 255, MSG_BAND);
+    put_high(fd, "control", "high");
+    check_read(fd, "high");
+    check_read(fd, "banded");
+}
 CASE(high_as_data, "read(2) RPROTDAT") {
     int fd = in_mode(RMSGN | RPROTDAT);
     write_text(fd, "normal");
@@ -471,7 +508,7 @@ CASE(positioned, "pread(2) ESPIPE") {
 }
 
 CASES(ENTRY(normal_joins), ENTRY(normal_joins_pipe), ENTRY(normal_bytewise),
-      ENTRY(normal_joins_behind_a_rest), ENTRY(normal_stops_behind_a_rest), ENTRY(normal_short_amount),
+      ENTRY(normal_joins_behind_a_rest), ENTRY(normal_joins_a_part_pipe), ENTRY(normal_stops_behind_a_rest), ENTRY(normal_short_amount),
       ENTRY(normal_empty_message), ENTRY(normal_stops_at_empty_message), ENTRY(normal_stops_at_empty_message_pipe),
       ENTRY(nondiscard), ENTRY(nondiscard_pipe), ENTRY(discard), ENTRY(discard_pipe), ENTRY(exact_amount),
       ENTRY(nondiscard_empty_message), ENTRY(discard_empty_message_pipe), ENTRY(mode_changes_between),
@@ -479,7 +516,8 @@ CASES(ENTRY(normal_joins), ENTRY(normal_joins_pipe), ENTRY(normal_bytewise),
       ENTRY(control_refused_pipe), ENTRY(high_refused), ENTRY(stops_at_control), ENTRY(stops_at_control_pipe),
       ENTRY(control_as_data), ENTRY(control_as_data_in_parts), ENTRY(control_as_data_discarding),
       ENTRY(control_as_data_stream), ENTRY(control_as_data_pipe), ENTRY(control_discarded), ENTRY(control_discarded_pipe),
-      ENTRY(high_as_data), ENTRY(bands_first), ENTRY(bands_first_pipe), ENTRY(amount_zero), ENTRY(vectors),
+      ENTRY(control_discarded_behind_data_pipe), ENTRY(control_discarded_behind_a_rest),
+      ENTRY(control_of_high_priority_discarded), ENTRY(high_as_data), ENTRY(bands_first), ENTRY(bands_first_pipe), ENTRY(amount_zero), ENTRY(vectors),
       ENTRY(vectors_pipe), ENTRY(vectors_keep_boundaries), ENTRY(vectors_bad), ENTRY(nothing), ENTRY(fault),
       ENTRY(direction), ENTRY(waits), ENTRY(waits_with_modules), ENTRY(interrupted), ENTRY(end), ENTRY(end_wakes),
       ENTRY(positioned))

@@ -132,6 +132,21 @@ CASE(s_rdnorm, "streamio(7I) S_RDNORM") {
 	check_caught(POLL_IN, POLLRDNORM);
 }
 
+CASE(s_rdnorm_behind_a_rest, "streamio(7I) S_RDNORM, getmsg(2) MOREDATA") {
+	struct strbuf data = {.maxlen = 2, .buf = (char[9]){0}};
+	int flags = 0;
+	watch(S_RDNORM);
+	put(fd[1], NULL, "first", 0);
+	check_caught(POLL_IN, POLLRDNORM);
+	check_eq(getmsg(fd[0], NULL, &data, &flags), MOREDATA);
+	check_silent(SIGPOLL);
+	put(fd[1], NULL, "second", 0);
+	check_caught(POLL_IN, POLLRDNORM);
+	check_message(fd[0], NULL, "rst", 0);
+	check_message(fd[0], NULL, "second", 0);
+	check_silent(SIGPOLL);
+}
+
 CASE(s_rdband, "streamio(7I) S_RDBAND") {
 	watch(S_RDBAND);
 	put(fd[1], NULL, "x", 0);
@@ -530,7 +545,7 @@ CASE(reads_left_by_siglongjmp_leave_nothing, "siglongjmp(3)") {
 CASES(ENTRY(reads_left_by_siglongjmp_leave_nothing), ENTRY(getsig_says_what_setsig_asked), ENTRY(getsig_without_setsig), ENTRY(setsig_errors), ENTRY(getsig_of_nowhere),
       ENTRY(without_setsig_there_is_no_signal), ENTRY(setsig_0_ends_it), ENTRY(the_default_action_kills),
       ENTRY(s_input_and_ordinary_data), ENTRY(s_input_and_a_band), ENTRY(s_input_and_a_message_of_no_bytes),
-      ENTRY(s_input_is_not_for_high_priority), ENTRY(s_rdnorm), ENTRY(s_rdband), ENTRY(s_hipri),
+      ENTRY(s_input_is_not_for_high_priority), ENTRY(s_rdnorm), ENTRY(s_rdnorm_behind_a_rest), ENTRY(s_rdband), ENTRY(s_hipri),
       ENTRY(s_bandurg_makes_it_sigurg), ENTRY(s_hangup), ENTRY(s_hangup_of_a_killed_peer), ENTRY(s_output), ENTRY(s_wrnorm),
       ENTRY(s_wrband), ENTRY(one_signal_of_many_events), ENTRY(a_handler_reads), ENTRY(reading_in_the_handler),
       ENTRY(a_driver_streams_signals), ENTRY(signals_with_a_module), ENTRY(a_blocked_signal_waits),

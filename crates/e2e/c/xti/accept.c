@@ -107,6 +107,21 @@ CASE(listen_not_wanting_the_address, "XNS 5.2 t_listen() maxlen 0") {
     confirm(c.client[0]);
     check_echo(server, c.client[0]);
 }
+/* Of who can't be listened to now poll(2) says nothing, and it does as soon as he can. */
+CASE(poll_with_a_full_queue, "XNS 5.2 t_listen() TQFULL, poll(2)") {
+    struct calls c = called(1, 3);
+    struct pollfd p = {c.listener, POLLIN, 0};
+    for (int i = 0; i < 3; i++) {
+        check_readable(c.listener);
+        int sequence = listen_for(c.listener);
+        check_eq(poll(&p, 1, 0), 0);
+        if (i == 1)
+            check_ok(t_snddis(c.listener, &(struct t_call){.sequence = sequence}));
+        else
+            accepted(c.listener, sequence);
+    }
+    check_eq(poll(&p, 1, 0), 0);
+}
 CASE(listen_with_a_full_queue, "XNS 5.2 t_listen() TQFULL") {
     struct calls c = called(2, 2);
     struct call call;
@@ -602,7 +617,7 @@ CASE(data_sent_before_the_accept, "XNS 5.2 t_accept()") {
 
 SUITE(FOR(COTS, listen_says_who_calls), FOR(COTS, listen_event), FOR(COTS, listen_finds_nobody), FOR(COTS, listen_waits),
       FOR(COTS, listen_without_a_queue), FOR(COTS, listen_with_little_room), FOR(COTS, listen_accept_after_little_room),
-      FOR(COTS, listen_not_wanting_the_address), FOR(COTS, listen_with_a_full_queue), FOR(COTS, listen_in_order_of_arrival),
+      FOR(COTS, listen_not_wanting_the_address), FOR(COTS, poll_with_a_full_queue), FOR(COTS, listen_with_a_full_queue), FOR(COTS, listen_in_order_of_arrival),
       FOR(COTS, listen_interrupted), FOR(COTS, accept_on_an_unbound_one), FOR(COTS, accept_on_a_bound_one),
       FOR(COTS, accept_on_the_listener), FOR(COTS, accept_on_the_listener_again), FOR(ORD, accept_on_the_listener_after_release),
       FOR(COTS, accept_on_the_listener_with_others_heard), FOR(COTS, accept_on_the_listener_with_others_waiting),

@@ -796,6 +796,22 @@ CASE(ready_in_epoll, "epoll(7)") {
     }
     check_eq(epoll_wait(ep, &seen, 1, 0), 0);
 }
+CASE(bound_anew_in_epoll, "epoll(7), XNS 5.2 t_unbind()") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two), ep = must(epoll_create1(0));
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = 7}, seen;
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, b, &e));
+    for (int i = 0; i < 3; i++) {
+        check_eq(epoll_wait(ep, &seen, 1, 0), 0);
+        send_numbered(a, &two, 100, i);
+        check_eq(epoll_wait(ep, &seen, 1, 5000), 1);
+        check_eq(seen.data.u32, 7);
+        receive_numbered(b, 100, i);
+        check_ok(t_unbind(b));
+        two = bind_at(b, unused_address(), 0);
+    }
+    must(epoll_ctl(ep, EPOLL_CTL_MOD, b, &e));
+}
 static void send_late(void *with) {
     struct sending *s = with;
     sleep_ms(20);
@@ -942,6 +958,6 @@ SUITE(FOR(CLTS, there_and_back), FOR(CLTS, to_itself), FOR(CLTS, all_sizes), FOR
       FOR(CLTS, leaves_by_itself), FOR(CLTS, leaves_a_busy_sender), FOR(CLTS, leaves_before_exit), FOR(LOSSLESS, no_room),
       FOR(LOSSLESS, room_again), FOR(LOSSLESS, full_receiver_hinders_only_its_own), FOR(CLTS, ready),
       FOR(CLTS, ready_until_the_last), FOR(CLTS, ready_for_the_rest), FOR(CLTS, ready_in_select),
-      FOR(CLTS, ready_in_epoll), FOR(CLTS, blocked_receiver_wakes), FOR(CLTS, interrupted), FOR(CLTS, address_moves_on),
+      FOR(CLTS, ready_in_epoll), FOR(CLTS, bound_anew_in_epoll), FOR(CLTS, blocked_receiver_wakes), FOR(CLTS, interrupted), FOR(CLTS, address_moves_on),
       FOR(CLTS, unbound_again), FOR(CLTS, copied_descriptor), FOR(CLTS, inherited),
       FOR(CLTS, two_readers_of_a_process_each))

@@ -156,6 +156,15 @@ BY_MESSAGES(runs_full, "timod(7M), XNS 5.2 TFLOW") {
     rcv_wave(p.server, 0, sent, 5000);
     check(events(p.client, POLLOUT, 5000) & POLLOUT);
 }
+BY_MESSAGES(releases_when_full, "timod(7M), XNS 5.2 t_sndrel()") {
+    struct pair p = connected_nonblock();
+    size_t sent = fill_endpoint(p.client, 1000);
+    check_ok(t_sndrel(p.client));
+    set_nonblock(p.server, 0);
+    rcv_wave(p.server, 0, sent, 5000);
+    check_event(p.server, T_ORDREL);
+    must_t(t_rcvrel(p.server));
+}
 BY_MESSAGES(releases, "timod(7M), XNS 5.2 t_sndrel()") {
     struct pair p = connected();
     int flags;
@@ -732,7 +741,7 @@ CASE(tirdwr_and_a_plain_socket, "tirdwr(7M)") {
 SUITE(FOR_BOTH(ALL, local_calls), FOR_BOTH(ALL, binds_busy), FOR_BOTH(COTS, connects),
       FOR_BOTH(COTS, waits_for_a_connection), FOR_BOTH(COTS, accepts_on_itself), FOR_BOTH(COTS, rejects),
       FOR_BOTH(COTS, connects_to_nobody), FOR_BOTH(COTS, moves_data), FOR_BOTH(LOOP, keeps_boundaries),
-      FOR_BOTH(COTS, expedited), FOR_BOTH(COTS, runs_full), FOR_BOTH(ORD & ~SCTP, releases), FOR_BOTH(COTS, disconnects),
+      FOR_BOTH(COTS, expedited), FOR_BOTH(COTS, runs_full), FOR_BOTH(ORD & ~SCTP, releases_when_full), FOR_BOTH(ORD & ~SCTP, releases), FOR_BOTH(COTS, disconnects),
       FOR_BOTH(COTS, out_of_state), FOR_BOTH(CLTS, datagrams), FOR_BOTH(CLTS, undelivered), FOR_BOTH(ALL, options),
       FOR_BOTH(LOOP, connects_with_data), FOR(COTS, pushed_when_connected), FOR(COTS, pushed_with_a_rest),
       FOR(COTS, pushed_with_much), FOR(CLTS, pushed_when_datagrams_wait), FOR(COTS, pushed_on_a_listener),

@@ -684,6 +684,31 @@ CASE(epoll_for_calls, "epoll(7)") {
     confirm(client);
     check_echo(client, server);
 }
+/* What a set has been told of an endpoint holds for all that becomes of it. */
+CASE(epoll_from_the_beginning, "epoll(7)") {
+    int listener = open_endpoint(), client = open_endpoint(), set = must(epoll_create1(0));
+    struct epoll_event want = {EPOLLIN, {.fd = listener}}, seen;
+    must(epoll_ctl(set, EPOLL_CTL_ADD, listener, &want));
+    struct address at = bind_at(listener, unused_address(), 1);
+    must_t(t_bind(client, NULL, NULL));
+    check_eq(epoll_wait(set, &seen, 1, 0), 0);
+    must(fcntl(client, F_SETFL, O_NONBLOCK));
+    struct t_call call = call_to(&at);
+    check_t(t_connect(client, &call, NULL), TNODATA);
+    check_eq(epoll_wait(set, &seen, 1, 5000), 1);
+    check_eq(seen.data.fd, listener);
+    want.data.fd = client;
+    must(epoll_ctl(set, EPOLL_CTL_ADD, client, &want));
+    int server = serve(listener);
+    must(fcntl(client, F_SETFL, 0));
+    confirm(client);
+    check_eq(epoll_wait(set, &seen, 1, 0), 0);
+    snd(server, "x", 0);
+    check_eq(epoll_wait(set, &seen, 1, 5000), 1);
+    check_eq(seen.data.fd, client);
+    rcv(client, "x", 0);
+    must(epoll_ctl(set, EPOLL_CTL_DEL, client, NULL));
+}
 
 SUITE(FOR(COTS, both_ways), FOR(COTS, of_every_size), FOR(COTS, data_event), FOR(COTS, receiver_waits),
       FOR(LOOP, tsdus_keep_their_bounds), FOR(LOOP, tsdu_in_pieces_received), FOR(LOOP, tsdu_in_pieces_sent),
@@ -700,4 +725,4 @@ SUITE(FOR(COTS, both_ways), FOR(COTS, of_every_size), FOR(COTS, data_event), FOR
       FOR(LOOP, scattering_part_of_a_tsdu), FOR(LOOP, vectors_expedited), FOR(COTS, most_vectors), FOR(COTS, too_many_vectors),
       FOR(COTS, vectors_great), FOR(COTS, poll_for_data), FOR(COTS, poll_for_events), FOR(ORD, poll_for_release),
       FOR(COTS, poll_for_expedited_data), FOR(COTS, poll_waits_for_data), FOR(COTS, select_for_data), FOR(COTS, epoll_for_data),
-      FOR(COTS, epoll_for_calls))
+      FOR(COTS, epoll_for_calls), FOR(COTS, epoll_from_the_beginning))

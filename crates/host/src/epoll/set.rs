@@ -312,6 +312,50 @@ impl Set {
         }
     }
 
+    /// Takes out a number that is to get another description. A set that came by fork is the parent's too, whose number keeps
+    /// the one that it has.
+    pub fn withdraw(&self, fd: i32) -> Option<Reg> {
+        let mut inner = self.held();
+        let i = inner.find(fd).filter(|_| !self.is_inherited())?;
+        let mut reg = inner.regs[i];
+        if reg.orphan {
+            return None;
+        }
+        reg.disabled |= !reg.carried && reg.events & ONESHOT != 0 && has_fired(inner.ep, fd);
+        inner.delete(fd);
+        // What had the bell may be closed, and its number another's.
+        let is_others = |r: &Reg| r.fd != fd && r.rings && r.bell == reg.bell;
+        if inner.regs.iter().any(is_others) {
+            inner.regs[i].rings = false;
+        }
+        inner.remove(i);
+        (!reg.parked).then_some(reg)
+    }
+
+    /// The same number, with its new description. Without room for it nobody is told.
+    pub fn put_back(&self, reg: &Reg, tracked: Option<(Handle, &'static dyn Descriptor)>) {
+        let mut inner = self.held();
+        if inner.find(reg.fd).is_some() {
+            return;
+        }
+        let mut event = epoll_event {
+            events: reg.events,
+            u64: reg.data,
+        };
+        let added = self.add(&mut inner, reg.fd, &mut event, tracked, false);
+        let Some(i) = inner.find(reg.fd).filter(|_| added.is_ok() && reg.disabled) else {
+            return;
+        };
+        inner.disarm(i);
+        inner.regs[i].disabled = true;
+        event.events &= MODES;
+        let _ = match inner.regs[i].carried {
+            true => inner.register(i, EPOLL_CTL_MOD, 0),
+            // SAFETY: event is valid.
+            false => unsafe { sys::epoll_ctl(inner.ep, EPOLL_CTL_MOD, reg.fd, &mut event) },
+        };
+    }
+
     pub fn ended(&self, h: Handle) {
         let mut inner = self.held();
         inner.same(h).for_each(|i| inner.remove(i));
@@ -500,11 +544,11 @@ impl Set {
             _ => {}
         }
         let i = inner.insert(Reg::new(fd, tracked, event));
-        if carried && let Err(e) = inner.make_carried(i, EPOLL_CTL_ADD) {
-            inner.remove(i);
-            return Err(e);
-        }
         if carried {
+            if let Err(e) = inner.make_carried(i, EPOLL_CTL_ADD) {
+                inner.remove(i);
+                return Err(e);
+            }
             self.announce(inner, i);
         }
         Ok(())

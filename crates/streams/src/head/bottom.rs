@@ -13,7 +13,7 @@ use headwater_host::sync::Ordering::Relaxed;
 
 use super::inlet::{Front, flag, front_of, is_readable, leave_band};
 use super::local::Local;
-use super::{Head, passing, upper};
+use super::{Head, passing, signals, upper};
 use crate::ddi::*;
 use crate::exec::Perimeter;
 use crate::exec::attach::{alloc_pair, setq};
@@ -42,6 +42,14 @@ pub fn pair(head: &Head, perimeter: &Perimeter) -> *mut queue_t {
 
 unsafe fn head_of<'a>(q: *mut queue_t) -> &'a Head {
     &*((*q).q_stream as *const Head)
+}
+
+/// Is this the lowest write queue of a pipe?
+///
+/// # Safety
+/// A live queue or null, inside the perimeter.
+pub unsafe fn is_bottom(q: *mut queue_t) -> bool {
+    !q.is_null() && core::ptr::eq((*q).q_qinfo, &WRITE)
 }
 
 /// Moves what has come, and what waited for room; true if anything moved.
@@ -78,10 +86,17 @@ unsafe extern "C-unwind" fn rsrv(q: *mut queue_t) -> c_int {
 /// Frames of the incoming ring, as far as there is room above.
 unsafe fn pump_in(head: &Head, q: *mut queue_t) -> bool {
     let mut moved = false;
+    let modules = !upper::is_head((*q).q_next);
     loop {
         let ring = head.incoming();
+        if modules {
+            signals::pass_ring(head);
+        }
         if ring.is_empty() {
             return moved;
+        }
+        if !modules {
+            signals::tell_of_ring(head);
         }
         head.pumped.store(ring.tail(), Relaxed);
         let mut opened = false;

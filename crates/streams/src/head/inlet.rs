@@ -186,6 +186,9 @@ impl Inlet for RingInlet<'_> {
         let Some(f) = self.frame.take() else {
             return Ok(());
         };
+        if control.is_none() && data.is_none() {
+            return Ok(());
+        }
         let front = front_of(&f);
         let whole = (front.control.is_none() || control == front.control)
             && (front.data.is_none() || data == front.data);
@@ -259,6 +262,20 @@ impl<'a> Sink<'a> {
     pub fn new(iov: &'a [iovec]) -> Sink<'a> {
         let left = iov.iter().map(|v| v.iov_len).sum();
         Sink { iov, skip: 0, left }
+    }
+
+    /// Of which `done` bytes are filled.
+    pub fn behind(iov: &'a [iovec], done: usize) -> Sink<'a> {
+        let mut sink = Sink::new(iov);
+        sink.left -= done;
+        sink.skip = done;
+        while let Some(v) = sink.iov.first()
+            && sink.skip >= v.iov_len
+        {
+            sink.skip -= v.iov_len;
+            sink.iov = &sink.iov[1..];
+        }
+        sink
     }
 
     pub fn left(&self) -> usize {

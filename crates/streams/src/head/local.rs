@@ -308,6 +308,24 @@ pub fn put(
     data: Option<&[u8]>,
     priority: Priority,
 ) -> Result<bool, Errno> {
+    // SAFETY: of a queue inside the perimeter.
+    put_where(head, control, data, priority, |wq, band| unsafe {
+        priority == Priority::High || bcanputnext(wq, band) != 0
+    })
+}
+
+/// As [`put`], whether there is room or not, for what ends what lies before it.
+pub fn put_last(head: &Head, control: &[u8]) -> Result<(), Errno> {
+    put_where(head, Some(control), None, Priority::Band(0), |_, _| true).map(drop)
+}
+
+fn put_where(
+    head: &Head,
+    control: Option<&[u8]>,
+    data: Option<&[u8]>,
+    priority: Priority,
+    may: impl Fn(*mut queue_t, u8) -> bool,
+) -> Result<bool, Errno> {
     head.inherited.store(0, Relaxed);
     let sent = inside(head, |local| {
         let (kind, band) = match (priority, control) {
@@ -318,7 +336,7 @@ pub fn put(
         // SAFETY: inside the perimeter.
         unsafe {
             let wq = local.wq();
-            if priority != Priority::High && bcanputnext(wq, band) == 0 {
+            if !may(wq, band) {
                 return Ok(false);
             }
             let offset = head.words().write_offset();
@@ -738,6 +756,9 @@ pub fn tick(now: u64) -> u64 {
             next = next.min(now + SIGNAL_LOOK);
         }
         let inherited = head.inherited.load(Relaxed) != 0;
+        if head.signals.load(Relaxed) != 0 && head.has_pipe() && head.is_queued() && !inherited {
+            serve(head);
+        }
         if head.is_queued() && head.has_pipe() && !inherited && head.ended.load(Relaxed) == 0 {
             // The end of another process is announced by nothing that a module would see.
             if head.has_hung_up_now() {

@@ -96,6 +96,8 @@ impl Head {
             Priority::High => 0,
             Priority::Band(band) => band,
         };
+        // As it is when the call first would wait: what is set meanwhile is for later ones.
+        let mut nonblocking = None;
         loop {
             self.check_writable().map_err(with_signal)?;
             let sent = if self.is_queued() {
@@ -109,7 +111,9 @@ impl Head {
                 return Ok(());
             }
             self.words().full_count.fetch_add(1, Relaxed);
-            if deadline.is_none() && opening::is_nonblocking(self) {
+            if deadline.is_none()
+                && *nonblocking.get_or_insert_with(|| opening::is_nonblocking(self))
+            {
                 return Err(libc::EAGAIN);
             }
             if self.is_queued() {

@@ -136,7 +136,10 @@ fn send(head: &Head, what: [u64; 3], fds: &[c_int]) -> Result<(), Errno> {
         ..Meta::default()
     };
     match head.push_frame(&[], &sequence.to_ne_bytes(), meta) {
-        Ok(true) => Ok(()),
+        Ok(true) => {
+            head.tell_local_peer();
+            Ok(())
+        }
         refused => {
             let _ = transmit(head, [cargo::WITHDRAWN, 0, 0], sequence, &[]);
             refused.and(Err(libc::EAGAIN))

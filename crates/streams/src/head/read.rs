@@ -87,10 +87,12 @@ impl Head {
         if self.words().has(state::TELLS_READS) {
             local::tell_read(self, iov.iter().map(|v| v.iov_len).sum());
         }
-        self.receive(None, |inlet| {
-            let mut sink = Sink::new(iov);
-            read_from(inlet, &mut sink, options)
-        })
+        let mut done = 0;
+        match self.receive(None, |inlet| read_from(inlet, iov, options, &mut done)) {
+            // What comes after bytes already read can wait for the next call.
+            Err(_) if done > 0 => Ok(done),
+            read => read,
+        }
     }
 
     /// The loop of every call that takes a message: looks, and waits when `f` finds nothing for it. `f` returns `None` to
@@ -101,6 +103,8 @@ impl Head {
         mut f: impl FnMut(&mut dyn Inlet) -> Result<Option<T>, Trouble>,
     ) -> Result<T, Errno> {
         let mut left = false;
+        // As it is when the call first would wait: what is set meanwhile is for later ones.
+        let mut nonblocking = None;
         loop {
             self.check_readable()?;
             // Before looking: what was sent before the end is there then.
@@ -130,7 +134,9 @@ impl Head {
             if left {
                 continue;
             }
-            if deadline.is_none() && opening::is_nonblocking(self) {
+            if deadline.is_none()
+                && *nonblocking.get_or_insert_with(|| opening::is_nonblocking(self))
+            {
                 return Err(libc::EAGAIN);
             }
             self.wait_for_message(seen, deadline)?;
@@ -248,46 +254,50 @@ fn is_data(front: &Front, options: u32) -> bool {
 
 /// Does a read that has bytes already take more of them from this message?
 fn goes_on(front: &Front, options: u32) -> bool {
-    let discarded = front.control.is_some() && options & RPROTDIS != 0;
-    is_data(front, options)
-        && front.total() > 0
-        && !front.mark
-        && !(discarded && front.data.is_none())
+    is_data(front, options) && front.total() > discarded(front, options) && !front.mark
 }
 
-/// read(2) from the front on; `None`: nothing there.
+/// How many bytes of its control part a read passes over.
+fn discarded(front: &Front, options: u32) -> usize {
+    match options & RPROTDIS {
+        0 => 0,
+        _ => front.control.unwrap_or(0),
+    }
+}
+
+/// read(2) from the front on; `None`: nothing there. `done` bytes have been read, and stay so where this fails: it goes on behind
+/// them from queues.
 fn read_from(
     inlet: &mut dyn Inlet,
-    sink: &mut Sink<'_>,
+    iov: &[iovec],
     options: u32,
+    done: &mut usize,
 ) -> Result<Option<usize>, Trouble> {
-    let mut done = 0;
+    let mut sink = Sink::behind(iov, *done);
+    let mut dropped = false;
     while sink.left() > 0 {
-        // What comes after bytes already read can wait for the next call.
-        let front = match inlet.front() {
-            Ok(front) => front,
-            Err(_) if done > 0 => break,
-            Err(e) => return Err(e),
-        };
-        let Some(front) = front else {
-            if done > 0 && inlet.fetch(&|front| goes_on(front, options)) {
+        let Some(front) = inlet.front()? else {
+            let more = |front: &Front| *done == 0 || goes_on(front, options);
+            if (*done > 0 || dropped) && inlet.fetch(&more) {
                 continue;
             }
-            return Ok((done > 0).then_some(done));
+            return Ok((*done > 0).then_some(*done));
         };
-        if done > 0 && !goes_on(&front, options) {
+        if *done > 0 && !goes_on(&front, options) {
             break;
         }
         if !is_data(&front, options) {
             return Err(Trouble::Fails(libc::EBADMSG));
         }
-        if front.control.is_some() && options & RPROTDIS != 0 {
+        let skip = discarded(&front, options);
+        if front.data.is_none() && options & RPROTDIS != 0 {
             inlet.take(front.control, None)?;
+            dropped = true;
             continue;
         }
-        let len = front.total();
+        let len = front.total() - skip;
         if len == 0 {
-            if done == 0 {
+            if *done == 0 {
                 inlet.take(front.control, front.data)?;
                 return Ok(Some(0));
             }
@@ -295,32 +305,28 @@ fn read_from(
         }
         let n = len.min(sink.left());
         // As data: the control part's bytes come first.
-        let of_control = front.control.map(|c| c.min(n));
-        let of_data = front.data.map(|d| d.min(n - of_control.unwrap_or(0)));
+        let of_control = front.control.map(|c| c.min(skip + n));
+        let of_data = front
+            .data
+            .map(|d| d.min(skip + n - of_control.unwrap_or(0)));
         let mode = options & RMODEMASK;
         if mode == RMSGD {
-            sink.fill(inlet, 0, n);
+            sink.fill(inlet, skip, n);
             inlet.take(front.control, front.data)?;
             return Ok(Some(n));
         }
         let control_left = front.control.is_some() && of_control != front.control;
         let of_data = if control_left { None } else { of_data };
         // Copied first: taking can only fail before anything was taken, and then the copy is made again.
-        let before = (sink.left(), done);
-        sink.fill(inlet, 0, n);
-        if let Err(trouble) = inlet.take(of_control, of_data) {
-            if before.1 > 0 {
-                break;
-            }
-            return Err(trouble);
-        }
-        done += n;
+        sink.fill(inlet, skip, n);
+        inlet.take(of_control, of_data)?;
+        *done += n;
         let whole = n == len;
         if mode == RMSGN || front.delim || !whole {
             break;
         }
     }
-    Ok(Some(done))
+    Ok(Some(*done))
 }
 
 use headwater_host::sync::Ordering::Relaxed;

@@ -1,7 +1,7 @@
 //! SIGPOLL: who wants to be told of what, and telling them.
 //!
-//! At a queued head whatever comes passes by here. A pipe without queues is looked at, without taking anything ([`scan`]):
-//! by a call of this process at the other end, else by the background thread.
+//! What a driver or modules bring to a head passes by here. A pipe without modules is looked at, without taking anything
+//! ([`scan`]): by a call of this process at the other end, else by the background thread.
 
 use core::ffi::c_int;
 
@@ -140,8 +140,7 @@ pub fn scan(head: &Head) {
     tell_of_ring(head);
 }
 
-/// What came to a pipe's ring since the last time. From when it is queued, what lies behind a message that waits is told of with
-/// its turn.
+/// What came to the ring of a pipe without modules since the last time.
 pub fn tell_of_ring(head: &Head) {
     if head.signals.load(Relaxed) == 0 {
         return;
@@ -181,6 +180,13 @@ pub fn tell_of_ring(head: &Head) {
         } else {
             arrived(head, band);
         }
+    }
+}
+
+/// The same where there are modules: what is in the ring is told of when they hand it up.
+pub fn pass_ring(head: &Head) {
+    if head.signals.load(Relaxed) != 0 {
+        head.told.position.store(head.incoming().head(), Relaxed);
     }
 }
 

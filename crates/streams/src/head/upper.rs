@@ -7,7 +7,7 @@ use core::ffi::c_int;
 
 use headwater_host::sync::Ordering::{Relaxed, Release};
 
-use super::{Head, signals};
+use super::{Head, bottom, signals};
 use crate::ddi::*;
 use crate::exec::Perimeter;
 use crate::exec::attach::{alloc_pair, setq};
@@ -43,6 +43,11 @@ pub unsafe fn is_head(q: *mut queue_t) -> bool {
     !q.is_null() && core::ptr::eq((*q).q_qinfo, &READ)
 }
 
+/// What comes to a pipe without modules is told of while it is in the ring.
+unsafe fn is_told_by_ring(q: *mut queue_t) -> bool {
+    bottom::is_bottom((*WR(q)).q_next)
+}
+
 unsafe fn head_of<'a>(q: *mut queue_t) -> &'a Head {
     &*((*q).q_stream as *const Head)
 }
@@ -63,7 +68,9 @@ unsafe extern "C-unwind" fn rput(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
             let band = (*mp).b_band;
             putq(q, mp);
             head.notify();
-            signals::arrived(head, band);
+            if !is_told_by_ring(q) {
+                signals::arrived(head, band);
+            }
         }
         M_PCPROTO => {
             if !(*q).q_first.is_null() && mtype((*q).q_first) == M_PCPROTO {
@@ -72,7 +79,9 @@ unsafe extern "C-unwind" fn rput(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
             } else {
                 putq(q, mp);
                 head.notify();
-                signals::urgent(head);
+                if !is_told_by_ring(q) {
+                    signals::urgent(head);
+                }
             }
         }
         M_FLUSH => flushed(head, q, mp),

@@ -107,6 +107,8 @@ impl Head {
     }
 
     fn write_packet(&self, source: &mut Source<'_>, n: usize, _more: bool) -> Result<(), Errno> {
+        // As it is when the call first would wait: what is set meanwhile is for later ones.
+        let mut nonblocking = None;
         loop {
             self.check_writable()?;
             let sent = if self.is_queued() {
@@ -118,7 +120,7 @@ impl Head {
                 return Ok(());
             }
             self.words().full_count.fetch_add(1, Relaxed);
-            if opening::is_nonblocking(self) {
+            if *nonblocking.get_or_insert_with(|| opening::is_nonblocking(self)) {
                 return Err(libc::EAGAIN);
             }
             if self.is_queued() {

@@ -214,16 +214,16 @@ impl Provider for Circuit {
     }
 
     fn take_request(&mut self, seq: i32) -> Outcome<Pending> {
-        let (listening, _) = self.listener().ok_or(Refusal::new(TBADSEQ))?;
-        Ok(Box::new(listening.take_out(seq)?))
+        let (listening, name) = self.listener().ok_or(Refusal::new(TBADSEQ))?;
+        Ok(Box::new(listening.take_out(seq, name)?))
     }
 
     fn return_request(&mut self, seq: i32, request: Pending) {
-        let Some((listening, _)) = self.listener() else {
+        let Some((listening, name)) = self.listener() else {
             return;
         };
         match request.downcast::<Request>() {
-            Ok(request) => listening.put_back(seq, *request),
+            Ok(request) => listening.put_back(seq, *request, name),
             Err(_) => listening.lose(seq),
         }
     }
@@ -256,8 +256,8 @@ impl Provider for Circuit {
 
     fn reject(&mut self, seq: i32, data: &[u8]) -> Outcome<()> {
         check_user_data(data)?;
-        let (listening, _) = self.listener().ok_or(Refusal::new(TBADSEQ))?;
-        let request = listening.take_out(seq)?;
+        let (listening, name) = self.listener().ok_or(Refusal::new(TBADSEQ))?;
+        let request = listening.take_out(seq, name)?;
         listening::say_last(request.socket.number(), data);
         Ok(())
     }

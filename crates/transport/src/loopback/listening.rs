@@ -274,9 +274,9 @@ impl Listening {
         self.outstanding.len()
     }
 
-    pub fn event(&mut self, names: &[Owned]) -> Option<Event> {
-        let open = self.outstanding.len() < self.qlen;
-        let attends = open || self.shared;
+    /// Watches the names as long as more requests can be told.
+    fn attend(&mut self, names: &[Owned]) {
+        let attends = self.is_open() || self.shared;
         if attends != self.attentive {
             for name in names {
                 let wanted = if attends { READABLE } else { 0 };
@@ -284,6 +284,14 @@ impl Listening {
             }
             self.attentive = attends;
         }
+    }
+
+    fn is_open(&self) -> bool {
+        self.outstanding.len() < self.qlen
+    }
+
+    pub fn event(&mut self, names: &[Owned]) -> Option<Event> {
+        self.attend(names);
         // What is known already is told before anything new is looked for.
         if !self.has_news() {
             self.gather(names);
@@ -291,12 +299,12 @@ impl Listening {
         if !self.lost.is_empty() {
             return Some(Event::Disconnect);
         }
-        (open && !self.waiting.is_empty()).then_some(Event::Listen)
+        (self.is_open() && !self.waiting.is_empty()).then_some(Event::Listen)
     }
 
     /// Something is known that the set may not tell of.
     pub fn has_news(&self) -> bool {
-        !self.lost.is_empty() || !self.waiting.is_empty() && self.outstanding.len() < self.qlen
+        !self.lost.is_empty() || !self.waiting.is_empty() && self.is_open()
     }
 
     /// Somebody has come, and there is nothing to let him in with. Who would wait for a request is to be told that, since nothing
@@ -321,6 +329,8 @@ impl Listening {
                     self.lost.push_back(reset(seq, request));
                 } else {
                     self.outstanding.push((seq, request));
+                    // Who polls is not told of what can't be taken now.
+                    self.attend(names);
                 }
                 Some(Arrived::Request {
                     seq,
@@ -333,16 +343,17 @@ impl Listening {
     }
 
     /// TBADSEQ.
-    pub fn take_out(&mut self, seq: i32) -> Outcome<Request> {
+    pub fn take_out(&mut self, seq: i32, names: &[Owned]) -> Outcome<Request> {
         let at = self.outstanding.iter().position(|(known, _)| *known == seq);
         let (_, request) = self.outstanding.remove(at.ok_or(Refusal::new(TBADSEQ))?);
         if request.home.is_none() {
             self.forget(request.socket.number());
         }
+        self.attend(names);
         Ok(request)
     }
 
-    pub fn put_back(&mut self, seq: i32, request: Request) {
+    pub fn put_back(&mut self, seq: i32, request: Request, names: &[Owned]) {
         if request.home.is_none() {
             let _ = self.watch(request.socket.number(), ENDED);
         } else if request.has_gone() {
@@ -351,6 +362,7 @@ impl Listening {
         }
         let at = self.outstanding.partition_point(|(other, _)| *other < seq);
         self.outstanding.insert(at, (seq, request));
+        self.attend(names);
     }
 
     /// A request was used up without becoming a connection.

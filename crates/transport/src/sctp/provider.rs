@@ -272,18 +272,18 @@ impl Provider for Sctp {
     }
 
     fn take_request(&mut self, seq: i32) -> Outcome<Pending> {
-        let (waiting, _) = self.listener().ok_or(Refusal::new(TBADSEQ))?;
-        let asking = waiting.take_out(seq)?;
+        let (waiting, names) = self.listener().ok_or(Refusal::new(TBADSEQ))?;
+        let asking = waiting.take_out(seq, names)?;
         let chosen = self.settings.chosen.clone();
         Ok(Box::new(Accepted { asking, chosen }))
     }
 
     fn return_request(&mut self, seq: i32, request: Pending) {
-        let Some((waiting, _)) = self.listener() else {
+        let Some((waiting, names)) = self.listener() else {
             return;
         };
         match request.downcast::<Accepted>() {
-            Ok(accepted) => waiting.put_back(seq, accepted.asking),
+            Ok(accepted) => waiting.put_back(seq, accepted.asking, names),
             Err(_) => waiting.lose(seq),
         }
     }
@@ -322,8 +322,8 @@ impl Provider for Sctp {
     }
 
     fn reject(&mut self, seq: i32, _data: &[u8]) -> Outcome<()> {
-        let (waiting, _) = self.listener().ok_or(Refusal::new(TBADSEQ))?;
-        waiting.take_out(seq)?.refuse();
+        let (waiting, names) = self.listener().ok_or(Refusal::new(TBADSEQ))?;
+        waiting.take_out(seq, names)?.refuse();
         Ok(())
     }
 

@@ -165,7 +165,7 @@ impl Waiting {
                 } => match Asked::of(&from, &opts) {
                     Some(asked) => return Some(request(seq, asked.from.to_vec())),
                     // Nobody who keeps to the rules.
-                    None => drop(self.near.take_out(seq)),
+                    None => drop(self.near.take_out(seq, names)),
                 },
                 other => return Some(other),
             }
@@ -182,18 +182,18 @@ impl Waiting {
     }
 
     /// TBADSEQ.
-    pub fn take_out(&mut self, seq: i32) -> Outcome<Asking> {
+    pub fn take_out(&mut self, seq: i32, names: &[Owned]) -> Outcome<Asking> {
         if seq < BY_PACKETS {
-            return self.near.take_out(seq).map(Asking::Shm);
+            return self.near.take_out(seq, names).map(Asking::Shm);
         }
         let at = self.outstanding.iter().position(|(known, _)| *known == seq);
         let at = at.ok_or(Refusal::new(TBADSEQ))?;
         Ok(Asking::Net(self.outstanding.remove(at).1))
     }
 
-    pub fn put_back(&mut self, seq: i32, asking: Asking) {
+    pub fn put_back(&mut self, seq: i32, asking: Asking, names: &[Owned]) {
         match asking {
-            Asking::Shm(request) => self.near.put_back(seq, request),
+            Asking::Shm(request) => self.near.put_back(seq, request, names),
             Asking::Net(net) => {
                 let at = self.outstanding.partition_point(|(other, _)| *other < seq);
                 self.outstanding.insert(at, (seq, net));

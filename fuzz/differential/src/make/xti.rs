@@ -171,13 +171,19 @@ impl Maker {
             (listens, _) => i64::from(listens),
         };
         self.at(slot, "t_bind", &[address, qlen]);
-        self.set(
-            slot,
-            match listens {
-                true => Kind::Listener(address),
-                false => Kind::Bound(address),
-            },
-        );
+        let has = |&(kind, _): &(Kind, usize)| {
+            address >= 0 && [Kind::Bound(address), Kind::Listener(address)].contains(&kind)
+        };
+        // A second time, or to what another one has, it fails.
+        if self.slots[slot as usize].0 == Kind::Unbound && !self.slots.iter().any(has) {
+            self.set(
+                slot,
+                match listens {
+                    true => Kind::Listener(address),
+                    false => Kind::Bound(address),
+                },
+            );
+        }
     }
 
     fn listener(&mut self) -> (i64, i64) {
@@ -456,6 +462,10 @@ impl Maker {
                 let (listener, _) = self.listener();
                 let (on, which, data) = (self.any(), self.of(&[0, 0, 1, -1]), self.call_data());
                 self.at(listener, "t_accept", &[on, which, data]);
+                // Whose connection that is nobody knows here, nor when its peer leaves.
+                if self.provider == Tcp && on != listener {
+                    self.set(on, Kind::Left);
+                }
             }
             5 => {
                 let (listener, _) = self.listener();
@@ -509,10 +519,12 @@ impl Maker {
             2 | 3 => 1,
             _ => self.of(&[0, 1, 5, 64, -1]),
         };
-        let (len, room) = (
-            self.of(&[4, 4, 4, 8, 1, 0, 3]),
-            self.of(&[1000, 1000, 1000, 20, 3]),
-        );
+        // Eight bytes hold a mark that no connection reaches, and what came before it was set is told or not.
+        let lengths = match which {
+            2 | 3 => [4, 4, 4, 4, 1, 0, 3],
+            _ => [4, 4, 4, 8, 1, 0, 3],
+        };
+        let (len, room) = (self.of(&lengths), self.of(&[1000, 1000, 1000, 20, 3]));
         self.at(slot, "t_optmgmt", &[request, which, value, len, room]);
     }
 

@@ -93,6 +93,8 @@ impl Tcp {
     /// What comes next by the connection, data included.
     pub fn next_event(&mut self) -> Option<Event> {
         if self.has_urgent() {
+            // The next receive gives what was told.
+            self.unlooked = URGENT_EVERY;
             return Some(Event::ExData);
         }
         if !self.ahead.is_empty() {

@@ -170,7 +170,7 @@ impl Core {
         while self.listening && (self.style == Style::Many || self.waiting.is_empty()) {
             let Some(near) = &mut self.near else { return };
             let request = match near.take(&self.names) {
-                Some(Arrived::Request { seq, .. }) => near.take_out(seq),
+                Some(Arrived::Request { seq, .. }) => near.take_out(seq, &self.names),
                 Some(_) => continue,
                 None => {
                     self.lacking = near.lacks();

@@ -78,7 +78,7 @@ impl Listener {
                     adaptation: 9,
                     ..greeting()
                 };
-                let request = self.listening.take_out(seq).unwrap();
+                let request = self.listening.take_out(seq, &self.names).unwrap();
                 let mut near = Near::accept(request, own, &self.at.hosts, BUFFER).unwrap();
                 near.tune(config);
                 return near;
