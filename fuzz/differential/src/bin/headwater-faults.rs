@@ -35,7 +35,7 @@ struct Arguments {
 }
 
 /// Many a fault makes sequences hang; each is run several times.
-const HANGS: Duration = Duration::from_secs(15);
+const HANGS: Duration = Duration::from_secs(5);
 
 /// What found a fault, and when.
 struct Found {
