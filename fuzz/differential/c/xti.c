@@ -151,8 +151,8 @@ OP(t_getprotaddr) { /* slot, room */
     char here[LONGEST], there[LONGEST];
     struct t_bind b = {.addr = space(here, a[1])}, p = {.addr = space(there, a[1])};
     int r = t_getprotaddr(fd[a[0]], &b, &p);
-    /* By messages what a connection has of these is not known any more as soon as its end waits. */
-    if (r == 0 && !is_ending(a[0])) {
+    /* By messages what a connection has of these is not known any more as soon as its end waits, be it behind data. */
+    if (r == 0 && !t_look(fd[a[0]])) {
         tell_address(a[0], b.addr);
         /* Until the user knows that there is a connection, the other end is who was called, or who has answered. */
         if (t_getstate(fd[a[0]]) != T_OUTCON)
@@ -385,8 +385,8 @@ OP(t_optmgmt) { /* slot, flags, which, value, length of the value, room */
     if (r < 0)
         return failed(fd[a[0]]);
     tell(" flags %x", ret.flags);
-    /* The segment is that of the connection, which may have been given up. */
-    if (w[1] != T_TCP_MAXSEG)
+    /* What is the connection's may have been given up with it, as its addresses. */
+    if (w[1] != T_TCP_MAXSEG && !(provider_of[a[0]] == TCP && t_look(fd[a[0]])))
         came(b, ret.opt.len, a[5]);
     return r;
 }

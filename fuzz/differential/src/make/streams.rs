@@ -210,7 +210,7 @@ impl Maker {
     fn asks(&mut self, t: usize) {
         let slot = self.slot();
         let band = self.band();
-        match self.below(12) {
+        match self.below(13) {
             0..=2 => self.say(0, t, "nread", &[slot]),
             3 => self.say(0, t, "fionread", &[slot]),
             4 => self.say(0, t, "ckband", &[slot, band]),
@@ -239,7 +239,24 @@ impl Maker {
                 let command = self.of(&IOCTLS_NOBODY_KNOWS);
                 self.say(0, t, "transparent", &[slot, command]);
             }
+            11 => self.signals(t, slot),
             _ => self.say(0, t, "nread", &[slot]),
+        }
+    }
+
+    /// Of what comes: how much there is room for is not the same for all ways.
+    fn signals(&mut self, t: usize, slot: i64) {
+        const S_OUTPUT: i64 = 4;
+        const S_WRBAND: i64 = 0x100;
+        let events = self.below(0x200) & !(S_OUTPUT | S_WRBAND);
+        self.say(0, t, "setsig", &[slot, events]);
+        self.say(0, t, "signalled", &[]);
+        for _ in 0..1 + self.below(3) {
+            self.sends(t);
+            self.say(0, t, "signalled", &[]);
+        }
+        if self.one_in(2) {
+            self.say(0, t, "setsig", &[slot, 0]);
         }
     }
 
