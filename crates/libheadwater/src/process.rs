@@ -1,9 +1,10 @@
 //! fork, exec, spawn, end, signals, and descriptors that leave the process.
 
 use core::ffi::CStr;
+use core::ptr::null_mut;
 
 use headwater_host::image::{self, Image};
-use headwater_host::sync::{AtomicBool, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
 use headwater_host::{process, signal, sys, table};
 use headwater_sockets::{inherit, lend, life};
 use headwater_streams::head::exec as streams;
@@ -301,18 +302,33 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
 /// May the actions lead to another file than the path does here, or close what the image is to have?
 unsafe fn may_move(path: *const c_char, actions: *const c_void) -> bool {
     let relative = *path != b'/' as c_char && CStr::from_ptr(path).to_bytes().contains(&b'/');
-    !actions.is_null() && (relative || CLOSE_FROM.load(Ordering::Relaxed))
+    !actions.is_null() && (relative || close_from(actions))
 }
 
-/// Has the program ever asked for such an action?
-static CLOSE_FROM: AtomicBool = AtomicBool::new(false);
+/// Where there are, or were, actions with such a one; and whether there was no place for all.
+static CLOSE_FROM: [AtomicPtr<c_void>; 8] = [const { AtomicPtr::new(null_mut()) }; 8];
+static MORE_CLOSE_FROM: AtomicBool = AtomicBool::new(false);
+
+unsafe fn close_from(actions: *const c_void) -> bool {
+    // glibc's `__used`, of <spawn.h>: what has been made anew since has none.
+    let count = actions.cast::<c_int>().add(1).read();
+    let known = |place: &AtomicPtr<c_void>| core::ptr::eq(place.load(Ordering::Relaxed), actions);
+    count > 0 && (CLOSE_FROM.iter().any(known) || MORE_CLOSE_FROM.load(Ordering::Relaxed))
+}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
     actions: *mut c_void,
     from: c_int,
 ) -> c_int {
-    CLOSE_FROM.store(true, Ordering::Relaxed);
+    let take = |place: &AtomicPtr<c_void>| {
+        let free =
+            place.compare_exchange(null_mut(), actions, Ordering::Relaxed, Ordering::Relaxed);
+        free.is_ok() || free == Err(actions)
+    };
+    if !CLOSE_FROM.iter().any(take) {
+        MORE_CLOSE_FROM.store(true, Ordering::Relaxed);
+    }
     real::posix_spawn_file_actions_addclosefrom_np(actions, from)
 }
 

@@ -33,6 +33,8 @@ pub struct Inner {
     /// When the kernel was asked last.
     pub looked: u64,
     kernel_first: bool,
+    /// Which of the kernel's events is told first where there is not room for all.
+    pub turn: usize,
     /// The kernel has told of what another process has put in.
     pub strange: bool,
     /// One is new, and what the kernel says of it is part of the first edge: it comes first.
@@ -154,6 +156,7 @@ impl Inner {
             batch: 0,
             looked: 0,
             kernel_first: false,
+            turn: 0,
             is_new: false,
             strange: false,
             waits_for_room: false,

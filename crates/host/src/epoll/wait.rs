@@ -330,8 +330,15 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usiz
         let room = 2 * out.len();
         return look_again(inner, room, known, |inner| {
             let n = sys::epoll_poll(inner.ep(), &mut more[..room]).unwrap_or(0);
+            let mut first = 0;
+            if n > out.len() - known {
+                // It gives the same ones in the same order each time.
+                inner.turn = inner.turn.wrapping_add(1);
+                first = inner.turn % n;
+            }
+            let (last, first) = more[..n].split_at(first);
             let tell = |told, event: &epoll_event| tell(inner, out, told, event);
-            (n, more[..n].iter().fold(known, tell))
+            (n, first.iter().chain(last).fold(known, tell))
         });
     }
     let room = out.len() - known;
