@@ -71,6 +71,16 @@ pub fn dup3(fd: i32, to: i32, flags: i32) -> Result<i32> {
     unsafe { call!(dup3, fd, to, flags) }.map(|n| n as i32)
 }
 
+/// Makes `to` another number for what `fd` stands for; whether it survives an exec stays as it is.
+pub fn dup_over(fd: i32, to: i32) -> Result<i32> {
+    let flags = fcntl(to, libc::F_GETFD, 0).unwrap_or(0);
+    let kind = match flags & libc::FD_CLOEXEC {
+        0 => 0,
+        _ => libc::O_CLOEXEC,
+    };
+    dup3(fd, to, kind)
+}
+
 pub fn dup_above(fd: i32, min: i32) -> Result<i32> {
     fcntl(fd, libc::F_DUPFD_CLOEXEC, min as usize)
 }

@@ -1208,13 +1208,7 @@ fn renew(fd: i32, shadow: i32) {
         }
         return;
     }
-    let flags = sys::fcntl(fd, libc::F_GETFD, 0).unwrap_or(0);
-    let kind = if flags & libc::FD_CLOEXEC != 0 {
-        libc::O_CLOEXEC
-    } else {
-        0
-    };
-    let _ = sys::dup3(shadow, fd, kind);
+    let _ = sys::dup_over(shadow, fd);
 }
 
 /// Sends what endpoints hold back. For the flusher.

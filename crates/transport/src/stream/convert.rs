@@ -30,13 +30,7 @@ pub fn convert(fd: i32) -> Result<(), Errno> {
     let first = open(end)?;
     let stream = table::stream(first).ok_or(libc::EBADF)?;
     for number in numbers {
-        let flags = sys::fcntl(number, libc::F_GETFD, 0).unwrap_or(0);
-        let kind = if flags & libc::FD_CLOEXEC != 0 {
-            libc::O_CLOEXEC
-        } else {
-            0
-        };
-        if sys::dup3(first, number, kind).is_ok() {
+        if sys::dup_over(first, number).is_ok() {
             life::duplicated(stream, number);
         }
     }
