@@ -356,10 +356,7 @@ unless_foreign! {
 /// What a foreign socket brings may be descriptors under numbers that we knew.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
-    if flags & MSG_CMSG_COMPAT != 0 {
-        return real::recvmsg(fd, msg, flags);
-    }
-    if !table::any_tracked() {
+    if !table::any_tracked() || flags & MSG_CMSG_COMPAT != 0 {
         return real::recvmsg(fd, msg, flags);
     }
     if table::lookup(fd).is_some() {
@@ -421,10 +418,7 @@ unsafe fn recvmsg_by(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
-    if flags & MSG_CMSG_COMPAT != 0 {
-        return real::sendmsg(fd, msg, flags);
-    }
-    if !table::any_tracked() || msg.is_null() {
+    if !table::any_tracked() || msg.is_null() || flags & MSG_CMSG_COMPAT != 0 {
         return real::sendmsg(fd, msg, flags);
     }
     no_stream!(fd);

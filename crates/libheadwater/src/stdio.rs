@@ -122,10 +122,7 @@ fn is_to_come(fd: c_int) -> bool {
 /// fdopen(3) on one of them; `None`: it is none.
 pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
     (is_known(fd) || is_to_come(fd)).then_some(())?;
-    if let Err(errno) = obey(fd, mode) {
-        if errno != 0 {
-            next::set_errno(errno);
-        }
+    if !obey(fd, mode) {
         return Some(null_mut());
     }
     let functions = Functions {
@@ -141,28 +138,30 @@ pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
     Some(file)
 }
 
-/// The mode has to go with how the descriptor was opened, which becomes one that appends if the mode says so. An error of 0 is told.
-unsafe fn obey(fd: c_int, mode: *const c_char) -> Result<(), c_int> {
+/// The mode has to go with how the descriptor was opened, which becomes one that appends if the mode says so. False, with errno: it
+/// does not.
+unsafe fn obey(fd: c_int, mode: *const c_char) -> bool {
     let mode = core::ffi::CStr::from_ptr(mode).to_bytes();
-    let flags = match files::fcntl(fd, libc::F_GETFL, 0) {
-        -1 => return Err(0),
-        flags => flags,
-    };
+    let flags = files::fcntl(fd, libc::F_GETFL, 0);
+    if flags < 0 {
+        return false;
+    }
     let both = mode.contains(&b'+');
     let (reads, writes) = (
         both || mode.first() == Some(&b'r'),
         both || mode.first() != Some(&b'r'),
     );
-    match flags & libc::O_ACCMODE {
-        libc::O_RDONLY if writes => return Err(libc::EINVAL),
-        libc::O_WRONLY if reads => return Err(libc::EINVAL),
-        _ => {}
+    let lacks = match flags & libc::O_ACCMODE {
+        libc::O_RDONLY => writes,
+        libc::O_WRONLY => reads,
+        _ => false,
+    };
+    if lacks {
+        next::set_errno(libc::EINVAL);
+        return false;
     }
     let appends = mode.first() == Some(&b'a') && flags & libc::O_APPEND == 0;
-    if appends && files::fcntl(fd, libc::F_SETFL, (flags | libc::O_APPEND) as usize) < 0 {
-        return Err(0);
-    }
-    Ok(())
+    !appends || files::fcntl(fd, libc::F_SETFL, (flags | libc::O_APPEND) as usize) >= 0
 }
 
 /// vdprintf(3) on one of them: one write.

@@ -336,9 +336,9 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usiz
                 inner.turn = inner.turn.wrapping_add(1);
                 first = inner.turn % n;
             }
-            let (last, first) = more[..n].split_at(first);
+            let turned = more[..n].iter().cycle().skip(first).take(n);
             let tell = |told, event: &epoll_event| tell(inner, out, told, event);
-            (n, first.iter().chain(last).fold(known, tell))
+            (n, turned.fold(known, tell))
         });
     }
     let room = out.len() - known;
