@@ -1,7 +1,7 @@
 //! Calls that make and shape connections.
 
 use headwater_host::counters::Reason;
-use headwater_host::{board, counters, process, table};
+use headwater_host::{board, counters, epoll, process, table};
 use headwater_sockets::life::Led;
 use headwater_sockets::options::Effect;
 use headwater_sockets::{life, options};
@@ -180,7 +180,9 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, addr: *const sockaddr, len: s
     let r = real::connect(fd, addr, len);
     if led != Led::Nowhere && (r == 0 || headwater_host::next::errno() == libc::EINPROGRESS) {
         let errno = headwater_host::next::errno();
-        life::connected(fd, led);
+        if life::connected(fd, led) {
+            epoll::adopted(fd);
+        }
         headwater_host::next::set_errno(errno);
     }
     r

@@ -164,8 +164,8 @@ pub struct Conn {
     pub asked: AtomicU32,
     /// 1: one of them found that it does not.
     pub found_nonblocking: AtomicU32,
-    /// The number is one of the library's own (a transport endpoint's), not the program's.
-    pub ours: AtomicU32,
+    /// See [`is_ours`](Conn::is_ours).
+    ours: AtomicU32,
     /// Client: the connection that was offered.
     tuple: [AtomicU64; 6],
     /// The shadow's inode, once it is carried.
@@ -406,6 +406,15 @@ impl Conn {
             4 => Phase::Rest,
             _ => Phase::Free,
         }
+    }
+
+    /// Is the number one of the library's own (a transport endpoint's), not the program's?
+    pub fn is_ours(&self) -> bool {
+        self.ours.load(Ordering::Relaxed) != 0
+    }
+
+    pub fn make_ours(&self) {
+        self.ours.store(1, Ordering::Relaxed);
     }
 
     pub fn role(&self) -> Role {

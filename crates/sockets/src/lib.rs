@@ -44,6 +44,7 @@ pub mod recv;
 pub mod relay;
 pub mod segment;
 pub mod send;
+pub mod sets;
 pub mod splice;
 pub mod switch;
 pub mod takeover;

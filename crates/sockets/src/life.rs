@@ -14,7 +14,8 @@ use crate::record::{self, APART, BARRED, Record, SHUT_WR, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
 use crate::{
-    boards, holders, inherit, keeper, lend, limits, link, look, switch, takeover, truth, worth,
+    boards, holders, inherit, keeper, lend, limits, link, look, sets, switch, takeover, truth,
+    worth,
 };
 
 // ---- coming ----
@@ -150,18 +151,18 @@ pub fn connecting(fd: i32, to: Addr) -> Led {
     }
 }
 
-/// After connect(2) succeeded or is in progress.
-pub fn connected(fd: i32, led: Led) {
+/// After connect(2) succeeded or is in progress. Is it looked after? A number of the program's may be in its epoll sets already,
+/// which are to be told.
+pub fn connected(fd: i32, led: Led) -> bool {
     match led {
         Led::Here => {
             lend::sweep();
-            match conn::adopt(fd, Phase::Tracked, Role::Client) {
-                Some(c) => {
-                    limits::hand_on(fd, c);
-                    epoll::adopted(fd);
-                }
+            let adopted = conn::adopt(fd, Phase::Tracked, Role::Client);
+            match adopted {
+                Some(c) => limits::hand_on(fd, c),
                 None => counters::fallback(conn::no_room()),
             }
+            return adopted.is_some();
         }
         // Asked only for who wants to know.
         Led::Elsewhere(reason) if counters::is_wanted() && truth::is_begun(fd) => {
@@ -169,6 +170,7 @@ pub fn connected(fd: i32, led: Led) {
         }
         Led::Elsewhere(_) | Led::Nowhere => {}
     }
+    false
 }
 
 /// Another number for the same open description.
@@ -192,7 +194,7 @@ pub fn duplicated(h: Handle, fd: i32) {
 
 /// Is it a socket of the library's own, whose number the program must not touch?
 pub fn is_ours(h: Handle) -> bool {
-    h.kind() == Kind::Socket && conn::get(h).is_some_and(|c| c.ours.load(Ordering::Relaxed) != 0)
+    h.kind() == Kind::Socket && conn::get(h).is_some_and(Conn::is_ours)
 }
 
 pub fn is_tcp(fd: i32) -> bool {
@@ -260,9 +262,9 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     let others = c.refs.load(Ordering::Acquire) > 1;
     let is_blocked = c.phase() == Phase::Carried && c.pins.load(Ordering::SeqCst) > 0;
     if others || is_blocked {
-        epoll::orphaned(fd);
+        sets::orphaned(c, fd);
     } else {
-        epoll::closing(fd);
+        sets::closing(c, fd);
     }
     if !table::clear_if(fd, h) {
         // Another thread has closed it, or left it to the kernel.
@@ -305,7 +307,7 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
                 return None;
             }
             if is_blocked {
-                epoll::closing(fd);
+                sets::closing(c, fd);
             }
             c.close_step(Closed::Closing, Closed::Ended);
             c.await_users();
@@ -339,7 +341,7 @@ pub fn last_pin_gone(c: &'static Conn) {
     }
     let errno = headwater_host::next::errno();
     c.await_users();
-    epoll::ended(conn::handle(c));
+    sets::ended(c);
     let fd = c.fd();
     if let Some(v) = c.view() {
         await_sections(&v);

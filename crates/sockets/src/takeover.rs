@@ -12,7 +12,7 @@ use crate::conn::{self, Conn, Phase, Role};
 use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::truth::{self, Truth, Unknown};
-use crate::{lend, link, options, proof, unseen, worth};
+use crate::{lend, link, options, proof, sets, unseen, worth};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
 /// and its answer is left alone.
@@ -97,7 +97,7 @@ fn post(c: &Conn, fd: i32, board: &Board) {
 
 /// A wait may be seen yet, until a connection is older.
 fn is_young(c: &Conn, fd: i32) -> bool {
-    c.operations.load(Ordering::Relaxed) < unseen::gives_up(fd)
+    c.operations.load(Ordering::Relaxed) < unseen::gives_up(c, fd)
 }
 
 fn server_step(c: &Conn, fd: i32, done: u32) {
@@ -140,7 +140,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
         if memory::is_scarce() {
             return Err(Reason::NoMemory);
         }
-        epoll::allows(fd)?;
+        sets::allow(c, fd)?;
         if !unseen::may_carry(c, fd) {
             return Err(Reason::UnseenWaits);
         }
@@ -180,7 +180,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         if memory::is_scarce() {
             return Err(Reason::NoMemory);
         }
-        epoll::allows(fd)?;
+        sets::allow(c, fd)?;
         if !unseen::may_carry(c, fd) {
             return Err(Reason::UnseenWaits);
         }
@@ -225,12 +225,12 @@ fn finish(c: &Conn, fd: i32, result: Result<&'static Mapped, Reason>, offer: Opt
             c.inode.store(lend::identity(fd), Ordering::Relaxed);
             c.carry(mapped);
             record.finish(Takeover::Done);
-            epoll::carried(fd);
+            sets::carried(c, fd);
             if c.refs.load(Ordering::Acquire) > 1 {
                 let h = table::socket(fd);
                 let others = table::entries().filter(|&(other, x)| Some(x) == h && other != fd);
                 for (other, _) in others {
-                    epoll::carried(other);
+                    sets::carried(c, other);
                 }
             }
         }
@@ -302,8 +302,7 @@ pub fn decline(c: &Conn, fd: i32, reason: Reason) {
     withdraw_offer(c);
     let Some(h) = table::socket(fd) else { return };
     if h.kind() == table::Kind::Socket && conn::get(h).is_some_and(|x| core::ptr::eq(x, c)) {
-        let ours = c.ours.load(Ordering::Relaxed) != 0;
-        let left = if ours {
+        let left = if c.is_ours() {
             table::hide_if(fd, h)
         } else {
             table::clear_if(fd, h)

@@ -14,7 +14,7 @@ use headwater_host::{epoll, sys};
 use crate::conn::Conn;
 use crate::record::NONBLOCK;
 use crate::segment::View;
-use crate::switch;
+use crate::{sets, switch};
 
 pub const IN: u32 = libc::POLLIN as u32;
 pub const OUT: u32 = libc::POLLOUT as u32;
@@ -23,8 +23,8 @@ const BLOCKING: u32 = 16;
 
 /// Operations after which a connection for which no wait was seen is left to the kernel: many where it lies in a set that was made by
 /// calls of ours, which a program that always finds what it reads, and room for what it writes, may not have waited for yet.
-pub fn gives_up(fd: i32) -> u32 {
-    if epoll::holds(fd) { 4096 } else { 64 }
+pub fn gives_up(c: &Conn, fd: i32) -> u32 {
+    if sets::hold(c, fd) { 4096 } else { 64 }
 }
 /// How long a peer that has just published is given to see that it is to send by the kernel.
 const PATIENCE: u64 = 20_000_000;
@@ -88,7 +88,7 @@ impl Conn {
         if !self.is_nonblocking() {
             seen |= seen >> BLOCKING;
         }
-        if seen & event != 0 || self.ours.load(Ordering::Relaxed) != 0 {
+        if seen & event != 0 || self.is_ours() {
             return true;
         }
         let covered = epoll::covers(self.fd(), event);
@@ -101,7 +101,7 @@ impl Conn {
 
 /// May the connection be taken over, as far as its waits go?
 pub fn may_carry(c: &Conn, fd: i32) -> bool {
-    if !epoll::is_waited_for(fd) {
+    if !sets::are_waited_for(c, fd) {
         return false;
     }
     let flags = sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);

@@ -1,7 +1,9 @@
 /* Modules on transport streams: XTI through timod and through modules that pass on, timod's ioctls, tirdwr, and what
  * streamio(7I) says of an endpoint. */
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stropts.h>
+#include <sys/epoll.h>
 #include <sys/timod.h>
 #include <xti.h>
 
@@ -271,6 +273,35 @@ BY_MESSAGES(connects_with_data, "timod(7M), XNS 5.2 t_connect()") {
 
 /* --- one end by messages, and in the middle of things --- */
 
+struct looks {
+    int set;
+    atomic_int fd;
+};
+static void look_by_a_set(void *with) {
+    struct looks *l = with;
+    for (unsigned i = 0; l->fd != -2; i++) {
+        struct epoll_event seen[4], want = {i % 2 ? EPOLLIN : EPOLLIN | EPOLLOUT, {.fd = l->fd}};
+        check(epoll_wait(l->set, seen, 4, 0) >= 0);
+        // The number is closed meanwhile, or anything.
+        epoll_ctl(l->set, EPOLL_CTL_MOD, l->fd, &want);
+    }
+}
+/* What is sent and received takes the connection over, while a set asks the endpoints in it. */
+BY_MESSAGES(used_while_a_set_looks, "epoll(7)") {
+    struct looks l = {must(epoll_create1(0)), -1};
+    pthread_t t = start(look_by_a_set, &l);
+    for (int round = 0; round < 200; round++) {
+        struct pair p = connected();
+        struct epoll_event want = {EPOLLIN | EPOLLOUT, {.fd = p.server}};
+        must(epoll_ctl(l.set, EPOLL_CTL_ADD, p.server, &want));
+        l.fd = p.server;
+        for (int i = 0; i < 20; i++)
+            check_echo(p.client, p.server);
+        must_t(t_close(p.client)), must_t(t_close(p.server)), must_t(t_close(p.listener));
+    }
+    l.fd = -2;
+    finish(t);
+}
 CASE(pushed_when_connected, "streamio(7I) I_PUSH") {
     struct pair p = connected();
     snd(p.client, "before", 0);
@@ -743,7 +774,7 @@ SUITE(FOR_BOTH(ALL, local_calls), FOR_BOTH(ALL, binds_busy), FOR_BOTH(COTS, conn
       FOR_BOTH(COTS, connects_to_nobody), FOR_BOTH(COTS, moves_data), FOR_BOTH(LOOP, keeps_boundaries),
       FOR_BOTH(COTS, expedited), FOR_BOTH(COTS, runs_full), FOR_BOTH(ORD & ~SCTP, releases_when_full), FOR_BOTH(ORD & ~SCTP, releases), FOR_BOTH(COTS, disconnects),
       FOR_BOTH(COTS, out_of_state), FOR_BOTH(CLTS, datagrams), FOR_BOTH(CLTS, undelivered), FOR_BOTH(ALL, options),
-      FOR_BOTH(LOOP, connects_with_data), FOR(COTS, pushed_when_connected), FOR(COTS, pushed_with_a_rest),
+      FOR_BOTH(LOOP, connects_with_data), FOR_BOTH(COTS, used_while_a_set_looks), FOR(COTS, pushed_when_connected), FOR(COTS, pushed_with_a_rest),
       FOR(COTS, pushed_with_much), FOR(CLTS, pushed_when_datagrams_wait), FOR(COTS, pushed_on_a_listener),
       FOR(COTS, accepted_across), FOR(ALL, is_a_stream), FOR(ALL, lists_modules), FOR(ALL, bad_stream_calls),
       FOR(COTS, signals_data), FOR(COTS, signals_a_connection), FOR(CLTS, signals_a_datagram), FOR(ALL, si_getudata), FOR(ALL, ti_getinfo),

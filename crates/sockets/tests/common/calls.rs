@@ -2,7 +2,7 @@
 
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
-use headwater_host::{board, poll as polling};
+use headwater_host::{board, epoll, poll as polling};
 use headwater_sockets::conn::{self, Phase};
 use headwater_sockets::life::Led;
 use headwater_sockets::segment::{PIN, Tx, View};
@@ -306,7 +306,9 @@ fn connect_with(v6: bool, port: u16, buffers: i32) -> Result<Socket, Errno> {
         }
     }
     at_once(fd);
-    life::connected(fd, led);
+    if life::connected(fd, led) {
+        epoll::adopted(fd);
+    }
     Ok(Socket { fd, bare: false })
 }
 

@@ -100,7 +100,7 @@ impl Socket {
         to(self.fd);
         self.watched.set(true);
         if let Some(c) = self.handle().and_then(conn::get) {
-            c.ours.store(1, Ordering::Relaxed);
+            c.make_ours();
         }
     }
 
