@@ -302,6 +302,54 @@ BY_MESSAGES(used_while_a_set_looks, "epoll(7)") {
     l.fd = -2;
     finish(t);
 }
+CASE(pushed_while_a_set_looks, "epoll(7), streamio(7I) I_PUSH") {
+    struct looks l = {must(epoll_create1(0)), -1};
+    pthread_t t = start(look_by_a_set, &l);
+    for (int round = 0; round < 200; round++) {
+        struct pair p = connected();
+        struct epoll_event want = {EPOLLIN | EPOLLOUT, {.fd = p.server}};
+        must(epoll_ctl(l.set, EPOLL_CTL_ADD, p.server, &want));
+        l.fd = p.server;
+        for (int i = 0; i < 20; i++) {
+            if (i == round % 10)
+                must(ioctl(p.server, I_PUSH, "nullmod"));
+            check_echo(p.client, p.server);
+        }
+        must_t(t_close(p.client)), must_t(t_close(p.server)), must_t(t_close(p.listener));
+    }
+    l.fd = -2;
+    finish(t);
+}
+/* What a set has been asked and has told of an endpoint holds for the stream that it becomes. */
+CASE(pushed_in_a_set, "epoll(7), streamio(7I) I_PUSH") {
+    struct pair p = connected();
+    int level = must(epoll_create1(0)), once = must(epoll_create1(0)), copy = must(dup(p.server));
+    struct epoll_event want = {EPOLLIN, {.u64 = 77}}, seen[2];
+    must(epoll_ctl(level, EPOLL_CTL_ADD, p.server, &want));
+    want.data.u64 = 78;
+    must(epoll_ctl(level, EPOLL_CTL_ADD, copy, &want));
+    want = (struct epoll_event){EPOLLIN | EPOLLONESHOT, {.u64 = 79}};
+    must(epoll_ctl(once, EPOLL_CTL_ADD, p.server, &want));
+    snd(p.client, "one", 0);
+    check_eq(epoll_wait(once, seen, 2, 5000), 1);
+    check_eq(epoll_wait(once, seen, 2, 0), 0);
+    must(ioctl(p.server, I_PUSH, "nullmod"));
+    check_eq(epoll_wait(once, seen, 2, 0), 0);
+    check_eq(epoll_wait(level, seen, 2, 5000), 2);
+    check_eq(seen[0].data.u64 + seen[1].data.u64, 77 + 78);
+    rcv(p.server, "one", 0);
+    check_eq(epoll_wait(level, seen, 2, 0), 0);
+    snd(p.client, "two", 0);
+    check_eq(epoll_wait(level, seen, 2, 5000), 2);
+    check_eq(seen[0].data.u64 + seen[1].data.u64, 77 + 78);
+    check_eq(epoll_wait(once, seen, 2, 0), 0);
+    must(epoll_ctl(once, EPOLL_CTL_MOD, p.server, &want));
+    check_eq(epoll_wait(once, seen, 2, 5000), 1);
+    check_eq(seen[0].data.u64, 79);
+    must(epoll_ctl(level, EPOLL_CTL_DEL, copy, NULL));
+    check_eq(epoll_wait(level, seen, 2, 0), 1);
+    check_errno(epoll_ctl(level, EPOLL_CTL_ADD, p.server, &want), EEXIST);
+}
 CASE(pushed_when_connected, "streamio(7I) I_PUSH") {
     struct pair p = connected();
     snd(p.client, "before", 0);
@@ -774,7 +822,7 @@ SUITE(FOR_BOTH(ALL, local_calls), FOR_BOTH(ALL, binds_busy), FOR_BOTH(COTS, conn
       FOR_BOTH(COTS, connects_to_nobody), FOR_BOTH(COTS, moves_data), FOR_BOTH(LOOP, keeps_boundaries),
       FOR_BOTH(COTS, expedited), FOR_BOTH(COTS, runs_full), FOR_BOTH(ORD & ~SCTP, releases_when_full), FOR_BOTH(ORD & ~SCTP, releases), FOR_BOTH(COTS, disconnects),
       FOR_BOTH(COTS, out_of_state), FOR_BOTH(CLTS, datagrams), FOR_BOTH(CLTS, undelivered), FOR_BOTH(ALL, options),
-      FOR_BOTH(LOOP, connects_with_data), FOR_BOTH(COTS, used_while_a_set_looks), FOR(COTS, pushed_when_connected), FOR(COTS, pushed_with_a_rest),
+      FOR_BOTH(LOOP, connects_with_data), FOR_BOTH(COTS, used_while_a_set_looks), FOR(COTS, pushed_in_a_set), FOR(COTS, pushed_while_a_set_looks), FOR(COTS, pushed_when_connected), FOR(COTS, pushed_with_a_rest),
       FOR(COTS, pushed_with_much), FOR(CLTS, pushed_when_datagrams_wait), FOR(COTS, pushed_on_a_listener),
       FOR(COTS, accepted_across), FOR(ALL, is_a_stream), FOR(ALL, lists_modules), FOR(ALL, bad_stream_calls),
       FOR(COTS, signals_data), FOR(COTS, signals_a_connection), FOR(CLTS, signals_a_datagram), FOR(ALL, si_getudata), FOR(ALL, ti_getinfo),

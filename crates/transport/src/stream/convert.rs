@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use headwater_host::epoll;
 use headwater_host::sys::{self, Errno};
 use headwater_host::table::{self, Kind};
 use headwater_streams::board;
@@ -21,7 +22,7 @@ pub fn given() -> Option<&'static Endpoint> {
 }
 
 /// Makes a stream, with timod on it, of an endpoint of t_open: all its descriptors become the stream's. Errors: EBADF for
-/// any other descriptor, those of open(2).
+/// any other descriptor, those of open(2). Epoll sets keep what they hold of it.
 pub fn convert(fd: i32) -> Result<(), Errno> {
     let h = table::lookup(fd)
         .filter(|h| h.kind() == Kind::Endpoint)
@@ -30,9 +31,11 @@ pub fn convert(fd: i32) -> Result<(), Errno> {
     let first = open(end)?;
     let stream = table::stream(first).ok_or(libc::EBADF)?;
     for number in numbers {
-        if sys::dup_over(first, number).is_ok() {
-            life::duplicated(stream, number);
-        }
+        epoll::replace(number, || {
+            if sys::dup_over(first, number).is_ok() {
+                life::duplicated(stream, number);
+            }
+        });
     }
     life::close(first, stream);
     let head = head::get(stream).ok_or(libc::EBADF)?;
