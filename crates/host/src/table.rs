@@ -133,6 +133,10 @@ pub trait Descriptor: Sync {
     fn has_kernel_room(&self, _h: Handle) -> bool {
         false
     }
+    /// Which of these events, reported by the kernel a while ago, hold there still?
+    fn kernel_holds(&self, _h: Handle, events: u32) -> u32 {
+        events
+    }
     /// The kernel reported these events for the descriptor itself; returns what holds of them.
     fn kernel_reported(&self, h: Handle, events: u32) -> u32;
     /// Where the peer last ran, `u32::MAX` if unknown.

@@ -317,8 +317,9 @@ unless_foreign! {
         }
         let by_kernel = Cell::new(false);
         let r = take(fd, &one(buf, n), flags, &|fd, v| {
-            by_kernel.set(true);
-            real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len)
+            let r = real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len);
+            by_kernel.set(by_kernel.get() || r >= 0);
+            r
         });
         // A connected stream names no sender.
         if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
@@ -397,15 +398,17 @@ unsafe fn recvmsg_by(
         return refuse(libc::EINVAL);
     }
     let by_kernel = Cell::new(false);
-    // By the kernel come control messages too.
+    // By the kernel come control messages too, unless it only ends what the ring has begun.
     let r = take(v, &|fd, v| {
-        by_kernel.set(true);
         let mut own = *msg;
         (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
         let r = real::recvmsg(fd, &mut own, flags);
-        (*msg).msg_namelen = own.msg_namelen;
-        (*msg).msg_controllen = own.msg_controllen;
-        (*msg).msg_flags = own.msg_flags;
+        if r >= 0 {
+            by_kernel.set(true);
+            (*msg).msg_namelen = own.msg_namelen;
+            (*msg).msg_controllen = own.msg_controllen;
+            (*msg).msg_flags = own.msg_flags;
+        }
         r
     });
     if r >= 0 && !by_kernel.get() {

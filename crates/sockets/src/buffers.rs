@@ -89,7 +89,15 @@ impl<'a> Buffers<'a> {
     where
         'a: 'b,
     {
-        if self.skip == 0 {
+        self.part(room, usize::MAX)
+    }
+
+    /// The same of the next `limit` bytes.
+    pub fn part<'b>(&self, room: &'b mut [iovec; ROOM], limit: usize) -> &'b [iovec]
+    where
+        'a: 'b,
+    {
+        if self.skip == 0 && limit >= self.left {
             return self.iov;
         }
         let n = self.iov.len().min(ROOM);
@@ -97,6 +105,11 @@ impl<'a> Buffers<'a> {
         if let Some(first) = room[..n].first_mut() {
             first.iov_base = (first.iov_base as *mut u8).wrapping_add(self.skip) as *mut _;
             first.iov_len -= self.skip;
+        }
+        let mut left = limit;
+        for one in &mut room[..n] {
+            one.iov_len = one.iov_len.min(left);
+            left -= one.iov_len;
         }
         &room[..n]
     }

@@ -156,7 +156,8 @@ pub fn is_over(shadow: i32) -> bool {
     poll(shadow, 0) & libc::POLLHUP != 0
 }
 
-fn poll(fd: i32, events: i16) -> i16 {
+/// poll(2) of one descriptor, without waiting.
+pub fn poll(fd: i32, events: i16) -> i16 {
     let mut p = [libc::pollfd {
         fd,
         events,

@@ -162,6 +162,10 @@ impl Descriptor for Sockets {
         })
     }
 
+    fn kernel_holds(&self, h: Handle, events: u32) -> u32 {
+        carried(h).map_or(events, |(c, _)| look::told(c, events) & events)
+    }
+
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
         let Some((c, v)) = carried(h) else {
             return events;

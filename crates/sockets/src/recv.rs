@@ -18,7 +18,7 @@ use crate::buffers::{Buffers, EMPTY, ROOM, length};
 use crate::conn::{Conn, Phase};
 use crate::look::Shown;
 use crate::pins::{Pin, Sleep};
-use crate::record::NONBLOCK;
+use crate::record::{NONBLOCK, SHUT_WR};
 use crate::segment::{PIN, TCPONLY, Tx, View};
 use crate::{comeback, confine, guard, link, look, pins, switch, takeover, unseen};
 
@@ -194,6 +194,8 @@ unsafe fn attempt(
     // A receive of nothing has done its work with its wait, whatever ended that.
     let nothing = buffers.left == 0;
     let mut waited = false;
+    let shuts = || (c.shuts.load(Ordering::Relaxed), r.has(SHUT_WR));
+    let shut = shuts();
     // What a peek that waits has seen counts, even if somebody else has taken it since.
     let mut peeked = 0;
     loop {
@@ -328,6 +330,10 @@ unsafe fn attempt(
                     return Some(if nothing { Ok(()) } else { Err(e) });
                 }
                 waited = true;
+                if nothing && shuts() != shut {
+                    // The kernel wakes its sleepers at a shutdown of either direction.
+                    return Some(Ok(()));
+                }
             }
         }
     }
@@ -956,16 +962,10 @@ unsafe fn kernel_recv(
     flags: i32,
     limit: usize,
 ) -> Result<usize, i32> {
-    if limit < buffers.left {
-        let (at, len) = buffers.place(limit);
-        let n = sys::recv(fd, at, len, flags)?;
-        buffers.advance(n.min(buffers.left));
-        return Ok(n);
-    }
     let mut total = 0;
     loop {
         let mut room = [EMPTY; ROOM];
-        let rest = buffers.rest(&mut room);
+        let rest = buffers.part(&mut room, limit - total);
         let asked = length(rest);
         let mut msg: libc::msghdr = core::mem::zeroed();
         msg.msg_iov = rest.as_ptr() as *mut iovec;
@@ -977,7 +977,7 @@ unsafe fn kernel_recv(
         buffers.advance(n.min(buffers.left));
         total += n;
         // Less than what was asked for is all there is.
-        if n < asked || buffers.left == 0 || flags & MSG_PEEK != 0 {
+        if n < asked || buffers.left == 0 || total >= limit || flags & MSG_PEEK != 0 {
             return Ok(total);
         }
     }

@@ -6,12 +6,12 @@ use core::ffi::c_uint;
 use headwater_channel::ring::{Corrupt, Ring};
 use headwater_host::sync::Ordering;
 use headwater_host::{next, signal, sys};
-use libc::{EAGAIN, EBADF, ECONNRESET, EINTR};
+use libc::{EAGAIN, EBADF, ECONNRESET, EINTR, EPIPE};
 
 use crate::conn::Conn;
 use crate::record::NONBLOCK;
 use crate::recv::{self, Outcome1, Sink, Step, partial};
-use crate::{guard, pins};
+use crate::{guard, look, pins};
 
 /// What an empty pipe takes.
 const ROOM: usize = 64 << 10;
@@ -152,8 +152,15 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
     let at_once = c.record().has(NONBLOCK);
     let (mut pinned, mut end) = (None, None);
     let result = loop {
-        // The pipe's room comes first, as in the kernel: where there is none it does not matter what has come.
-        pipe.full = !is(to, libc::POLLOUT);
+        // The pipe comes first, as in the kernel: where nobody reads it, or it has no room, it does not matter what has come.
+        let room = look::poll(to, libc::POLLOUT);
+        if room & libc::POLLERR != 0 {
+            if pipe.done == 0 {
+                sys::raise(libc::SIGPIPE);
+            }
+            break Err(EPIPE);
+        }
+        pipe.full = room == 0;
         let step = if pipe.full {
             Step::Again
         } else {
@@ -233,10 +240,5 @@ unsafe fn await_room(pipe: i32) -> Result<(), i32> {
 }
 
 fn is(fd: i32, events: i16) -> bool {
-    let mut p = [libc::pollfd {
-        fd,
-        events,
-        revents: 0,
-    }];
-    matches!(sys::ppoll(&mut p, Some(0)), Ok(n) if n > 0)
+    look::poll(fd, events) != 0
 }

@@ -104,7 +104,8 @@ impl Inner {
         }
         let kept = match reg.kept {
             0 => 0,
-            events => self.holding(i, events, false),
+            // As epoll(7) does, an edge tells what holds when it is told.
+            events => self.holding(i, reg.descriptor().kernel_holds(reg.h, events), false),
         };
         if kept == 0 {
             return self.shared(i, take, kernel);
@@ -133,6 +134,10 @@ impl Inner {
         }
         let mut ready = in_a_set(d.ready(reg.h, reg.want()));
         if !is_edge {
+            if reg.orphan && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h) {
+                // Of which the kernel's registration, out of reach, may say nothing.
+                ready |= reg.want() & OUT;
+            }
             return ready;
         }
         // What has come counts even if it was taken since.

@@ -711,7 +711,7 @@ impl Inner {
     pub fn slice(&mut self) -> Option<u64> {
         let hot = self.hot.iter().map(|&i| i as usize);
         let shared = hot.filter_map(|i| self.regs[i].slice()).min();
-        if self.mutes {
+        if self.mutes || self.is_unwatched() {
             return Some(MUTE_SLICE);
         }
         if !self.waits_for_room {
@@ -720,6 +720,15 @@ impl Inner {
         let room = self.regs.iter().filter_map(Reg::slice).min();
         self.waits_for_room = room.is_some();
         room
+    }
+
+    /// Is there one of which the kernel would have to say more than it was asked for, and can't be asked any more?
+    fn is_unwatched(&self) -> bool {
+        let unwatched = |i: usize| {
+            let reg = &self.regs[i];
+            reg.orphan && reg.is_live() && !self.is_watched(i, self.needed(i))
+        };
+        self.orphans && (0..self.regs.len()).any(unwatched)
     }
 
     /// A sleep lasted its slice: what waits for room may have to go on by the kernel.
