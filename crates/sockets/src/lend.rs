@@ -75,12 +75,6 @@ pub fn is_out(r: &Record) -> bool {
     }
 }
 
-/// Has somebody else lent it, a former image of this process perhaps?
-pub fn is_by_other(r: &Record) -> bool {
-    let lender = r.lender.load(Ordering::SeqCst);
-    lender != 0 && lender != IDENTITY.load(Ordering::Relaxed)
-}
-
 /// Whose pipe it is that an image which this process starts has the writing end of. 0: there is none.
 pub fn family() -> u64 {
     IDENTITY.load(Ordering::Relaxed)

@@ -523,12 +523,11 @@ fn reset_if_unread(c: &Conn, v: &View<'static>, fd: i32) {
     }
 }
 
-/// Is something unread, and has nobody an image that may read it yet? Who lent the connection may have been this process, which can't
-/// tell any more what its former image knew.
+/// Is something unread, and has nobody an image that may read it yet? An image that the connection was lent to may have closed it
+/// unused, and tells nobody.
 fn is_last_to_read(c: &Conn, v: &View<'static>) -> bool {
     let inode = c.inode.load(Ordering::Relaxed);
-    let by_other = || lend::is_by_other(v.record) && is_left_unread(v, v.record, inode);
-    is_unread(v) && (!lend::is_out(v.record) || by_other())
+    is_unread(v) && (!lend::is_out(v.record) || is_left_unread(v, v.record, inode))
 }
 
 /// The close that comes is to be a reset.

@@ -196,6 +196,7 @@ unsafe fn attempt(
     let mut waited = false;
     let shuts = || (c.shuts.load(Ordering::Relaxed), r.has(SHUT_WR));
     let shut = shuts();
+    let began_with = r.receive_timeout.load(Ordering::Relaxed);
     // What a peek that waits has seen counts, even if somebody else has taken it since.
     let mut peeked = 0;
     loop {
@@ -277,6 +278,14 @@ unsafe fn attempt(
                 // By the shadow's own number: the program's may be gone by now.
                 if !pin(c, v, pinned, &mut end) {
                     return Some(Err(EBADF));
+                }
+                // The kernel's call would wait as long as the time limit says by now.
+                let other = waited && r.receive_timeout.load(Ordering::Relaxed) != began_with;
+                if other && look::poll(c.fd(), libc::POLLIN | libc::POLLRDHUP) == 0 {
+                    match wait(c, v, end) {
+                        Ok(()) => continue,
+                        Err(e) => return Some(Err(e)),
+                    }
                 }
                 let mut room = [EMPTY; ROOM];
                 let rest = if buffers.done == 0 {

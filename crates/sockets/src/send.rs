@@ -198,7 +198,7 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32, own: Own<'_>) -> 
         // It sends nothing, and says what a call that sends something would be refused for.
         return match look::take_error(c) {
             None => c.record().has(SHUT_WR).then(|| Err(broken_pipe(flags))),
-            Some(e) => Some(Err(e)),
+            Some(e) => Some(Err(told(e, flags))),
         };
     }
     let mut pinned = None;
@@ -228,6 +228,7 @@ unsafe fn attempt(
     let mut end = None;
     // As the call begins, whatever is set meanwhile.
     let waits = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
+    let began_with = r.send_timeout.load(Ordering::Relaxed);
     while buffers.left > 0 {
         let patient = waits && !c.found_nonblocking();
         let step = guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error);
@@ -239,7 +240,7 @@ unsafe fn attempt(
                 }
                 return Err(libc::EBADF);
             }
-            end = recv::deadline(r.send_timeout.load(Ordering::Relaxed));
+            end = recv::deadline(began_with);
         }
         match step {
             Step::Sent => {}
@@ -248,7 +249,8 @@ unsafe fn attempt(
                 let mut room = [EMPTY; ROOM];
                 let rest = buffers.rest(&mut room);
                 let asked = length(rest);
-                let sent = if patient {
+                let limit = r.send_timeout.load(Ordering::Relaxed);
+                let sent = if patient && limit == began_with {
                     // The pin keeps the shadow; signals must reach a call that may block.
                     drop(shadow);
                     sleeps::end();
@@ -268,8 +270,8 @@ unsafe fn attempt(
                     // That there is room again will be an edge.
                     c.full.fetch_add(1, Ordering::Relaxed);
                 }
-                if patient && sent == Err(EAGAIN) && r.has(NONBLOCK) {
-                    // It was set after the call began.
+                if patient && sent == Err(EAGAIN) && (r.has(NONBLOCK) || limit != began_with) {
+                    // It was set after the call began, or another time limit.
                     recv::sleep(c, v, libc::POLLOUT, end, &c.writing)?;
                     continue;
                 }
@@ -351,7 +353,7 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
         // A look has taken it out of the kernel, which would say that there is no pipe any more.
         match c.record().error.swap(0, Ordering::Relaxed) {
             0 => {}
-            e => return Step::Error(e),
+            e => return Step::Error(told(e, flags)),
         }
         // Held over the count, so that nobody makes the segment another connection's in between.
         let Some(shadow) = c.shadow() else {
@@ -362,6 +364,14 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
             Ok(false) => {}
             Err(Corrupt) => return corrupt(),
         }
+    }
+}
+
+/// An error that a look has taken out of the kernel, as the kernel tells it to who sends.
+fn told(e: i32, flags: i32) -> i32 {
+    match e {
+        libc::EPIPE => broken_pipe(flags),
+        e => e,
     }
 }
 
