@@ -447,4 +447,43 @@ static void by_parent_client(int fd) {
     await_peer();
 }
 
-CASES(CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))
+/* A set lives on by another number, and its first one may be anything, another set too. */
+static void by_other_number_server(int fd) {
+    for (int how = 0; how < 3; how++) {
+        int ep = set_with(fd, EPOLLIN), ends[2], none[2];
+        must(pipe(ends));
+        must(pipe(none));
+        struct epoll_event e = {.events = EPOLLIN, .data.u32 = 99};
+        must(epoll_ctl(ep, EPOLL_CTL_ADD, ends[0], &e));
+        int other = how == 0 ? must(dup(ep)) : how == 1 ? must(fcntl(ep, F_DUPFD_CLOEXEC, 50)) : must(dup2(ep, 60));
+        if (how < 2)
+            must(close(ep));
+        else
+            must(dup2(none[0], ep));
+        int reused = set_with(none[0], EPOLLIN);
+        show_wait("nothing", other, 0);
+        must(write(ends[1], "x", 1));
+        show_wait("pipe", other, 5000);
+        must(epoll_ctl(other, EPOLL_CTL_DEL, ends[0], NULL));
+        show_wait("deleted", other, 0);
+        tell_peer();
+        show_wait("data", other, 5000);
+        show_wait("the other set", reused, 0);
+        recv_noise(fd, how * 100, 100);
+        e = (struct epoll_event){.events = EPOLLIN | EPOLLOUT, .data.u32 = 98};
+        must(epoll_ctl(other, EPOLL_CTL_MOD, fd, &e));
+        show_wait("room", other, 5000);
+        must(close(other));
+        must(close(reused));
+    }
+    tell_peer();
+}
+static void by_other_number_client(int fd) {
+    for (int i = 0; i < 3; i++) {
+        await_peer();
+        send_noise(fd, i * 100, 100);
+    }
+    await_peer();
+}
+
+CASES(CASE(by_other_number), CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))

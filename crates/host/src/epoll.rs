@@ -236,11 +236,14 @@ pub fn replace(fd: i32, change: impl FnOnce()) {
     }
 }
 
-/// An epoll descriptor itself is closed.
-pub fn closed_set(h: Handle) {
+/// An epoll descriptor itself is closed: this number of it, which is nobody's in the table any more.
+pub fn closed_set(h: Handle, fd: i32) {
     let at = SETS[h.index()].load(Ordering::Acquire);
     // SAFETY: sets are never freed.
     if let Some(set) = unsafe { at.as_ref() } {
+        set.leave_number(fd, || {
+            table::entries().find(|&(_, x)| x == h).map(|(fd, _)| fd)
+        });
         set.release();
     }
 }

@@ -249,7 +249,7 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
         Kind::Hidden | Kind::Stream | Kind::Endpoint | Kind::Sctp => return None,
         Kind::Epoll => {
             table::clear(fd);
-            epoll::closed_set(h);
+            epoll::closed_set(h, fd);
             return None;
         }
         Kind::Inherited => {

@@ -42,6 +42,13 @@ pub(super) fn note(ep: i32, reg: &Reg) {
     add(ep, reg.fd, &event);
 }
 
+/// The set `ep` goes on by another number.
+pub(super) fn renumber(ep: i32, other: i32) {
+    for l in of(ep) {
+        l.ep_and_one.store(other + 1, Ordering::Release);
+    }
+}
+
 fn add(ep: i32, fd: i32, event: &epoll_event) {
     let free = LEFT.iter().find(|l| {
         l.fd_and_one

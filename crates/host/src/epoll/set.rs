@@ -137,6 +137,21 @@ impl Set {
         self.refs.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// The number `fd` goes. Where the set is reached by that one, by `other` from now on.
+    pub fn leave_number(&self, fd: i32, other: impl FnOnce() -> Option<i32>) {
+        if self.ep.load(Ordering::Relaxed) != fd {
+            return;
+        }
+        let mut inner = self.held();
+        if self.refs.load(Ordering::Acquire) > 1
+            && let Some(other) = other()
+        {
+            super::left::renumber(fd, other);
+            inner.ep = other;
+            self.ep.store(other, Ordering::Relaxed);
+        }
+    }
+
     pub fn release(&self) {
         if self.refs.load(Ordering::Acquire) == 1 {
             let mut inner = self.held();
