@@ -20,7 +20,7 @@ use crate::look::Shown;
 use crate::pins::{Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR};
 use crate::segment::{PIN, TCPONLY, Tx, View};
-use crate::{comeback, confine, guard, link, look, pins, switch, takeover, unseen};
+use crate::{comeback, confine, guard, link, look, options, pins, switch, takeover, unseen};
 
 /// Pauses, a fraction of a microsecond together, for which a reader of a one-way stream leaves the writer alone.
 const GATHER: u32 = 16;
@@ -336,7 +336,9 @@ unsafe fn attempt(
                     return by_own(c, buffers, own);
                 }
                 if let Err(e) = wait(c, v, end) {
-                    return Some(if nothing { Ok(()) } else { Err(e) });
+                    // Where there was no wait at all, it has not.
+                    let had_none = began_with == options::AT_ONCE;
+                    return Some(if nothing && !had_none { Ok(()) } else { Err(e) });
                 }
                 waited = true;
                 if nothing && shuts() != shut {

@@ -63,6 +63,8 @@ pub struct Endpoint {
     bell: AtomicI32,
     /// Threads asleep at the provider's descriptor and the bell.
     asleep: AtomicU32,
+    /// 1: an epoll set relies on the bell.
+    armed: AtomicU32,
     /// With the processes that have the endpoint by fork.
     shared: AtomicPtr<Shared>,
     /// Sends that failed with TFLOW: 1 normal data, 2 expedited.
@@ -203,6 +205,7 @@ fn fresh() -> Option<&'static Endpoint> {
         carried: AtomicU32::new(0),
         bell: AtomicI32::new(-1),
         asleep: AtomicU32::new(0),
+        armed: AtomicU32::new(0),
         shared: AtomicPtr::new(core::ptr::null_mut()),
         blocked: AtomicU32::new(0),
         fed: AtomicU32::new(0),
@@ -438,6 +441,11 @@ impl Endpoint {
     #[cold]
     fn tell_sets(&self) {
         self.carried.store(1, Ordering::Relaxed);
+        self.renew_bell_in_sets();
+    }
+
+    #[cold]
+    fn renew_bell_in_sets(&self) {
         let own = self.handle();
         for (fd, _) in table::entries().filter(|&(_, h)| h == own) {
             epoll::carried(fd);
@@ -514,15 +522,16 @@ impl Endpoint {
             };
             let bound = c.request(Move::BindReq, Move::BindAck, |p| p.bind(addr, qlen))?;
             c.set_qlen(bound.1);
-            Ok((bound, c.provider.has_both()))
+            let has_bell = c.provider.has_both() || bound.1 > 0;
+            Ok((bound, has_bell))
         })
-        .map(|(bound, has_both)| {
-            if has_both {
-                // They may have it since before it had a bell.
-                self.tell_sets();
+        .inspect(|&(_, has_bell)| {
+            if has_bell {
+                // They may have it since before it had one.
+                self.renew_bell_in_sets();
             }
-            bound
         })
+        .map(|(bound, _)| bound)
     }
 
     pub fn unbind(&self) -> Outcome<()> {
@@ -1044,7 +1053,9 @@ impl Endpoint {
     /// What was read or accepted ahead is not in the kernel any more, where other threads wait for it.
     #[inline]
     fn tell_sleepers(&self, c: &mut Core) {
-        if self.asleep.load(Ordering::Relaxed) > 0 && c.provider.ready(READABLE) != 0 {
+        let awaited =
+            self.asleep.load(Ordering::Relaxed) > 0 || self.armed.load(Ordering::Relaxed) > 0;
+        if awaited && c.provider.ready(READABLE) != 0 {
             self.ring();
         }
     }
@@ -1052,7 +1063,9 @@ impl Endpoint {
     /// Wakes those who sleep at the provider's descriptor: something happened that the kernel does not tell.
     fn ring(&self) {
         let bell = self.bell.load(Ordering::SeqCst);
-        if bell >= 0 && self.asleep.load(Ordering::SeqCst) > 0 {
+        let armed =
+            self.armed.load(Ordering::Relaxed) > 0 && self.armed.swap(0, Ordering::SeqCst) > 0;
+        if bell >= 0 && (armed || self.asleep.load(Ordering::SeqCst) > 0) {
             bell::ring(bell);
         }
     }
@@ -1134,6 +1147,9 @@ impl Endpoint {
         // Before the provider wakes those who wait: by this they know.
         self.generation.fetch_add(1, Ordering::AcqRel);
         drop(entered);
+        if self.is_last_holder() {
+            core.provider.lose_unread();
+        }
         core.provider.close();
         self.count_holder(-1);
         self.ring();

@@ -265,6 +265,10 @@ pub trait Provider: Send {
         events
     }
 
+    /// It is about to be closed, and nobody else has it: where something is unread that was taken from the kernel, its loss is the
+    /// peer's to know, as of what the kernel has.
+    fn lose_unread(&mut self) {}
+
     /// Another process has brought the endpoint into this state (t_sync). What it did is found in the kernel, if at all.
     fn catch_up(&mut self, state: headwater_tpi::state::State, qlen: u32) {}
 

@@ -36,8 +36,8 @@ impl Endpoint {
         own | inner
     }
 
-    /// Datagrams that this process has taken from the kernel are in no set of the kernel's: with a bell, even one that
-    /// nobody rings, sets look here too.
+    /// What this process has taken from the kernel is in no set of the kernel's: with a bell, which its own calls ring, sets look
+    /// here too.
     fn silent_bell(&self) -> Option<i32> {
         let bell = if self.takes_ahead() {
             self.own_bell()
@@ -47,14 +47,20 @@ impl Endpoint {
         (bell >= 0).then_some(bell)
     }
 
-    /// Can there be data that neither kernel nor ring has any more?
+    /// Can there be something that neither kernel nor ring has any more: datagrams, or what comes of a connection that is not made
+    /// yet?
     fn takes_ahead(&self) -> bool {
-        self.device().is_some_and(|d| {
+        let datagrams = |d| {
             matches!(
                 d,
                 Device::Udp | Device::Udp6 | Device::Rawip | Device::Rawip6
             )
-        }) || self.has_both()
+        };
+        let local = |d| matches!(d, Device::Ticots | Device::Ticotsord);
+        let entered = self.enter();
+        entered.as_ref().is_some_and(|c| {
+            datagrams(c.device) || local(c.device) || c.qlen > 0 || c.provider.has_both()
+        })
     }
 
     /// What alone says what holds of the descriptor, if that is not the kernel.
@@ -88,6 +94,9 @@ impl Descriptor for Endpoints {
     fn arm(&self, h: Handle, want: u32) {
         let Some(e) = get(h) else { return };
         e.flush();
+        if e.bell.load(Ordering::Relaxed) >= 0 {
+            e.armed.store(1, Ordering::SeqCst);
+        }
         if let Some((inner, d)) = e.inside() {
             d.arm(inner, want);
         }
@@ -102,7 +111,7 @@ impl Descriptor for Endpoints {
     fn bell(&self, h: Handle) -> Option<i32> {
         let e = get(h)?;
         match e.inside() {
-            Some((inner, d)) => d.bell(inner),
+            Some((inner, d)) => d.bell(inner).or_else(|| e.silent_bell()),
             None => e.silent_bell(),
         }
     }

@@ -593,6 +593,12 @@ impl Provider for Tcp {
         flusher::forked();
     }
 
+    fn lose_unread(&mut self) {
+        if !self.ahead.is_empty() {
+            self.socket.reset_on_close();
+        }
+    }
+
     fn close(&mut self) {
         self.drain();
         self.listener.clear();
