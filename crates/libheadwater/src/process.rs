@@ -4,7 +4,7 @@ use core::ffi::CStr;
 use core::ptr::null_mut;
 
 use headwater_host::image::{self, Image};
-use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use headwater_host::{process, signal, sys, table};
 use headwater_sockets::{inherit, lend, life};
 use headwater_streams::head::exec as streams;
@@ -91,12 +91,13 @@ impl Handed {
 unsafe fn hand_over(
     envp: *const *const c_char,
     here: bool,
+    from: c_int,
     judge: impl FnOnce() -> Image,
 ) -> Option<Handed> {
     if !table::any_tracked() || process::is_confined() {
         return None;
     }
-    let lending = lend::before(here, judge);
+    let lending = lend::before_closing(here, from, judge);
     let sockets = remote::save(here);
     if sockets.is_empty() {
         face::note_lost(face::lost_by_exec());
@@ -144,7 +145,7 @@ unsafe fn replacing(
     if process::is_confined() {
         return exec(envp);
     }
-    let handed = hand_over(envp, true, judge);
+    let handed = hand_over(envp, true, c_int::MAX, judge);
     let envp = handed.as_ref().map_or(envp, |h| h.environment(envp));
     start::ended("exec");
     let ours = headwater_sockets::started() && !process::is_borrowed();
@@ -264,7 +265,7 @@ pub unsafe extern "C-unwind" fn posix_spawn(
         }
         image::of(CStr::from_ptr(path), envp.cast())
     };
-    let handed = hand_over(envp.cast(), false, judge);
+    let handed = hand_over(envp.cast(), false, closes_from(actions), judge);
     let envp = handed
         .as_ref()
         .map_or(envp, |h| h.environment(envp.cast()).cast());
@@ -289,7 +290,7 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
         }
         found(file, envp.cast())
     };
-    let handed = hand_over(envp.cast(), false, judge);
+    let handed = hand_over(envp.cast(), false, closes_from(actions), judge);
     let envp = handed
         .as_ref()
         .map_or(envp, |h| h.environment(envp.cast()).cast());
@@ -302,18 +303,34 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
 /// May the actions lead to another file than the path does here, or close what the image is to have?
 unsafe fn may_move(path: *const c_char, actions: *const c_void) -> bool {
     let relative = *path != b'/' as c_char && CStr::from_ptr(path).to_bytes().contains(&b'/');
-    !actions.is_null() && (relative || close_from(actions))
+    !actions.is_null() && (relative || close_from(actions).is_some())
 }
 
-/// Where there are, or were, actions with such a one; and whether there was no place for all.
-static CLOSE_FROM: [AtomicPtr<c_void>; 8] = [const { AtomicPtr::new(null_mut()) }; 8];
+/// Where there are, or were, actions with such a one, and the lowest number that they close from; and whether there was no place
+/// for all.
+static CLOSE_FROM: [(AtomicPtr<c_void>, AtomicI32); 8] =
+    [const { (AtomicPtr::new(null_mut()), AtomicI32::new(0)) }; 8];
 static MORE_CLOSE_FROM: AtomicBool = AtomicBool::new(false);
 
-unsafe fn close_from(actions: *const c_void) -> bool {
+/// The number from which on they close all, unknown without.
+unsafe fn close_from(actions: *const c_void) -> Option<Option<c_int>> {
     // glibc's `__used`, of <spawn.h>: what has been made anew since has none.
-    let count = actions.cast::<c_int>().add(1).read();
-    let known = |place: &AtomicPtr<c_void>| core::ptr::eq(place.load(Ordering::Relaxed), actions);
-    count > 0 && (CLOSE_FROM.iter().any(known) || MORE_CLOSE_FROM.load(Ordering::Relaxed))
+    if actions.cast::<c_int>().add(1).read() <= 0 {
+        return None;
+    }
+    let known = |(place, _): &&(AtomicPtr<c_void>, AtomicI32)| {
+        core::ptr::eq(place.load(Ordering::Relaxed), actions)
+    };
+    match CLOSE_FROM.iter().find(known) {
+        Some((_, from)) => Some(Some(from.load(Ordering::Relaxed))),
+        None => MORE_CLOSE_FROM.load(Ordering::Relaxed).then_some(None),
+    }
+}
+
+/// The number from which on an image gets no descriptor of those that this process has.
+unsafe fn closes_from(actions: *const c_void) -> c_int {
+    let known = (!actions.is_null()).then(|| close_from(actions));
+    known.flatten().flatten().unwrap_or(c_int::MAX)
 }
 
 #[unsafe(no_mangle)]
@@ -321,15 +338,27 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
     actions: *mut c_void,
     from: c_int,
 ) -> c_int {
-    let take = |place: &AtomicPtr<c_void>| {
+    // Actions that were made anew at that place have none yet.
+    let anew = actions.cast::<c_int>().add(1).read() == 0;
+    let failed = real::posix_spawn_file_actions_addclosefrom_np(actions, from);
+    if failed != 0 {
+        return failed;
+    }
+    let take = |(place, lowest): &(AtomicPtr<c_void>, AtomicI32)| {
         let free =
             place.compare_exchange(null_mut(), actions, Ordering::Relaxed, Ordering::Relaxed);
-        free.is_ok() || free == Err(actions)
+        match free {
+            Ok(_) => lowest.store(from, Ordering::Relaxed),
+            Err(other) if other != actions => return false,
+            Err(_) if anew => lowest.store(from, Ordering::Relaxed),
+            Err(_) => _ = lowest.fetch_min(from, Ordering::Relaxed),
+        }
+        true
     };
     if !CLOSE_FROM.iter().any(take) {
         MORE_CLOSE_FROM.store(true, Ordering::Relaxed);
     }
-    real::posix_spawn_file_actions_addclosefrom_np(actions, from)
+    0
 }
 
 /// The new image gets a copy whatever the descriptor's own close-on-exec flag says.

@@ -128,6 +128,11 @@ static UNDER_WAY: UnderWay = UnderWay {
 
 /// Before an image takes over descriptors, `here` or in another process. `judge` says what kind of image, if that matters.
 pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
+    before_closing(here, i32::MAX, judge)
+}
+
+/// The same of an image that gets no descriptor from the number `from` on.
+pub fn before_closing(here: bool, from: i32, judge: impl FnOnce() -> Image) -> Lending {
     // A child of vfork has descriptors of its own.
     let counted = !process::is_borrowed();
     if counted {
@@ -144,7 +149,7 @@ pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
     let mut judge = Some(judge);
     let mut image = Image::None;
     for (fd, h) in table::entries().chain(copies()) {
-        if !is_connection(&h) || !sys::survives_exec(fd) {
+        if fd >= from || !is_connection(&h) || !sys::survives_exec(fd) {
             continue;
         }
         if let Some(judge) = judge.take() {

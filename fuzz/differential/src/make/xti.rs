@@ -60,6 +60,7 @@ struct Maker {
     next_address: i64,
     sent: i64,
     has_set: [bool; PROCESSES],
+    is_tcp: [bool; SLOTS as usize],
 }
 
 pub fn xti(seed: u64) -> Script {
@@ -74,6 +75,7 @@ pub fn xti(seed: u64) -> Script {
         next_address: 1,
         sent: 0,
         has_set: [false; PROCESSES],
+        is_tcp: [false; SLOTS as usize],
     };
     maker.make();
     maker.pen.script
@@ -149,6 +151,7 @@ impl Maker {
             true => self.below(6),
             false => self.provider as i64,
         };
+        self.is_tcp[slot as usize] = provider == Tcp as i64;
         let nonblocking = self.nonblocking();
         self.at(slot, "t_open", &[provider, nonblocking]);
         slot
@@ -452,7 +455,7 @@ impl Maker {
     fn waits(&mut self) {
         let slot = self.any();
         // Of a tcp endpoint that the kernel alone knows, a set has the kernel's words.
-        if self.provider != Tcp && self.one_in(2) {
+        if !self.is_tcp[slot as usize] && self.one_in(2) {
             return self.set_waits(slot);
         }
         // Of room where there is some, or none: of what has ended, and of a stream, poll says other things.
