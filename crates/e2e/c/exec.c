@@ -202,6 +202,98 @@ static void unread_bare_server(int fd) { unread(fd, environ, "bare"); }
 static void unread_closing_server(int fd) { unread(fd, environ, "closing"); }
 #define unread_closing_client left_unread
 
+/* What a child of vfork does with its numbers before it executes. */
+enum move { CLOSE, RANGE, LOOP, DUP3, NUMBER, AGAIN, OVER };
+
+/* Children of vfork, which has its parent's memory and numbers of its own; `over` is one that it puts the connection in place of. */
+static void vforked(int fd, enum move move, int over, char **env) {
+    char number[12];
+    char *argv[] = {"exec", "image", "cat", NULL, NULL};
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    pid_t pid = vfork();
+    if (pid == 0) {
+        int to = 0;
+        if (move == NUMBER || move == AGAIN) {
+            to = must(fcntl(fd, F_DUPFD, 50));
+            close(fd);
+        }
+        if (move == AGAIN) {
+            int again = must(fcntl(to, F_DUPFD, 60));
+            close(to);
+            to = again;
+        }
+        if (move == OVER)
+            must(dup2(fd, to = over));
+        if (to) {
+            snprintf(number, sizeof number, "%d", to);
+            argv[2] = "echo", argv[3] = number;
+        } else if (move == DUP3) {
+            must(dup3(fd, 0, 0)), must(dup3(fd, 1, 0));
+        } else {
+            must(dup2(fd, 0)), must(dup2(fd, 1));
+        }
+        if (move == RANGE)
+            must(close_range(3, ~0u, 0));
+        for (int i = 3; move == LOOP && i < 3000; i++)
+            close(i);
+        if (move != NUMBER && move != AGAIN)
+            close(fd);
+        execve("/proc/self/exe", argv, env);
+        _exit(9);
+    }
+    close(fd);
+    say("child: %d", ended_well(pid));
+}
+static void vfork_unread(int fd, enum move move, char **env) {
+    await_peer();
+    await_bytes(fd, 20000);
+    recv_noise(fd, 0, 1000);
+    vforked(fd, move, -1, env);
+}
+#define VFORKED(name, move, env)                                                                                       \
+    static void name##_server(int fd) { vfork_unread(fd, move, env); }                                                 \
+    static void name##_client(int fd) { left_unread(fd); }
+VFORKED(vforked_close, CLOSE, environ)
+VFORKED(vforked_close_bare, CLOSE, bare)
+VFORKED(vforked_range, RANGE, environ)
+VFORKED(vforked_range_bare, RANGE, bare)
+VFORKED(vforked_loop, LOOP, environ)
+VFORKED(vforked_dup3_bare, DUP3, bare)
+VFORKED(vforked_number, NUMBER, environ)
+VFORKED(vforked_number_bare, NUMBER, bare)
+VFORKED(vforked_again, AGAIN, environ)
+VFORKED(vforked_again_bare, AGAIN, bare)
+
+/* In place of another connection, which its parent goes on with. */
+static void vfork_over(int fd, char **env) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), a = connect_to(&at), b = must(accept(l, NULL, NULL));
+    for (int i = 0; i < 20; i++) {
+        send_noise(a, i, 6400), recv_noise(b, i, 6400);
+        send_noise(b, i, 6400), recv_noise(a, i, 6400);
+    }
+    send_noise(a, 7, 5000);
+    await_peer();
+    await_bytes(fd, 20000);
+    recv_noise(fd, 0, 1000);
+    vforked(fd, OVER, b, env);
+    recv_noise(b, 7, 5000);
+    send_noise(b, 8, 5000), recv_noise(a, 8, 5000);
+    close(a), close(b), close(l);
+}
+static void vforked_over_server(int fd) { vfork_over(fd, environ); }
+#define vforked_over_client left_unread
+static void vforked_over_bare_server(int fd) { vfork_over(fd, bare); }
+#define vforked_over_bare_client left_unread
+
+/* An image in between that never uses it. */
+static void unread_vforking_server(int fd) { unread(fd, environ, "vforking"); }
+#define unread_vforking_client left_unread
+static void unread_vforking_bare_server(int fd) { unread(fd, environ, "vforking bare"); }
+#define unread_vforking_bare_client left_unread
+static void unread_moved_server(int fd) { unread(fd, environ, "moved"); }
+#define unread_moved_client left_unread
+
 /* The same image goes on as another one, its other threads wherever they are. */
 static void *reader(void *arg) {
     char c;
@@ -363,6 +455,15 @@ static int image(const char *work, int fd) {
         close(fd);
         return !ended_well(pid);
     }
+    if (strcmp(work, "vforking") == 0 || strcmp(work, "vforking bare") == 0) {
+        vforked(fd, CLOSE, -1, work[8] ? bare : environ);
+        return 0;
+    }
+    if (strcmp(work, "moved") == 0) {
+        int other = must(dup(fd));
+        close(fd);
+        fd = other;
+    }
     if (strcmp(work, "closing") == 0) {
         /* As daemons do, and descriptors of the library are in the way. */
         for (int i = 3; i < 1024; i++)
@@ -395,7 +496,10 @@ int main(int argc, char **argv) {
         CASE(untouched), CASE(untouched_busy), CASE(cold), CASE(served), CASE(served_bare), CASE(served_vfork), CASE(shell),
         CASE(shell_bare), CASE(shell_number), CASE(shell_stdio),
          CASE(unread), CASE(unread_poll), CASE(unread_epoll), CASE(unread_select), CASE(unread_stdio),
-        CASE(unread_again), CASE(unread_bare), CASE(unread_closing), CASE(in_place), CASE(turns), CASE(heir), CASE(killed)};
+        CASE(unread_again), CASE(unread_bare), CASE(unread_closing), CASE(in_place), CASE(turns), CASE(heir), CASE(killed),
+        CASE(vforked_close), CASE(vforked_close_bare), CASE(vforked_range), CASE(vforked_range_bare), CASE(vforked_loop),
+        CASE(vforked_dup3_bare), CASE(vforked_number), CASE(vforked_number_bare), CASE(vforked_again), CASE(vforked_again_bare),
+        CASE(vforked_over), CASE(vforked_over_bare), CASE(unread_vforking), CASE(unread_vforking_bare), CASE(unread_moved)};
     if (argc > 2 && strcmp(argv[1], "image") == 0)
         return image(argv[2], argc > 3 ? atoi(argv[3]) : 0);
     return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);

@@ -280,6 +280,9 @@ fn note_dup(fd: c_int, new: c_int) {
                 life::passing_on(new);
             }
         }
+    } else if new >= 0 && lend::may_copy() {
+        // Of a copy.
+        lend::copied(fd, new);
     }
 }
 

@@ -10,7 +10,7 @@
 use headwater_channel::lock::Lock;
 use headwater_host::counters::Reason;
 use headwater_host::image::Image;
-use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, hidden, process, sys};
 
@@ -129,7 +129,8 @@ static UNDER_WAY: UnderWay = UnderWay {
 /// Before an image takes over descriptors, `here` or in another process. `judge` says what kind of image, if that matters.
 pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
     // A child of vfork has descriptors of its own.
-    let counted = !process::is_borrowed();
+    let childs = process::is_borrowed();
+    let counted = !childs;
     if counted {
         let _section = process::lock_own(&UNDER_WAY.lock);
         UNDER_WAY.lendings.fetch_add(1, Ordering::Relaxed);
@@ -143,8 +144,10 @@ pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
     };
     let mut judge = Some(judge);
     let mut image = Image::None;
-    for (fd, h) in table::entries().chain(copies()) {
-        if !is_connection(&h) || !sys::survives_exec(fd) {
+    let is_hidden_by_copy = |fd| childs && copy_of(fd).is_some();
+    let known = table::entries().filter(|&(fd, h)| is_connection(&h) && !is_hidden_by_copy(fd));
+    for (fd, h) in known.chain(copies()) {
+        if !sys::survives_exec(fd) || !stands_for(fd, h) {
             continue;
         }
         if let Some(judge) = judge.take() {
@@ -166,6 +169,15 @@ pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
 
 fn is_connection(h: &Handle) -> bool {
     matches!(h.kind(), Kind::Socket | Kind::Inherited)
+}
+
+/// In a child of vfork a number may stand for something else than here, or it was closed round us. What is not carried yet can't be told from others.
+fn stands_for(fd: i32, h: Handle) -> bool {
+    if h.kind() == Kind::Inherited {
+        return inherit::stands_for(fd, h);
+    }
+    let is_carried = |c: &Conn| c.phase() == Phase::Carried;
+    conn::get(h).is_some_and(|c| !is_carried(c) || c.inode.load(Ordering::Relaxed) == identity(fd))
 }
 
 /// The kernel's alone from here on.
@@ -193,7 +205,9 @@ impl Lending {
         let Some(h) = h else { return };
         let carried = conn::get(h).and_then(|c| Some((c, c.view()?)));
         match (carried, family) {
-            (Some((c, v)), Some(family)) => comeback::let_out(c, &v, family),
+            (Some((c, v)), Some(family)) => {
+                comeback::let_out(c, &v, process::is_borrowed().then_some(fd), family)
+            }
             _ => life::leave_to_others(fd, h, Reason::Exec),
         }
     }
@@ -207,11 +221,7 @@ impl Lending {
         if c.phase() == Phase::Listener {
             return;
         }
-        // In a child of vfork the number may stand for something else than here.
         let inode = identity(fd);
-        if c.phase() == Phase::Carried && c.inode.load(Ordering::Relaxed) != inode {
-            return;
-        }
         if !self.announce() {
             return leave(fd, h, Reason::Exec);
         }
@@ -402,19 +412,32 @@ headwater_host::large! {
 }
 #[unsafe(link_section = ".data")]
 static COPYING: Lock = Lock::new();
+/// Has there been any?
+#[unsafe(link_section = ".data")]
+static COPIED: AtomicBool = AtomicBool::new(false);
+
+/// Is this a child of vfork that may have made copies, so that a number which nobody knows may be one?
+#[inline]
+pub fn may_copy() -> bool {
+    COPIED.load(Ordering::Relaxed) && process::is_borrowed()
+}
 
 /// A child of vfork made `to` a copy of `fd`, for the image that it is about to become.
 pub fn copied(fd: i32, to: i32) {
-    let Some(h) = table::lookup(fd)
-        .filter(is_connection)
-        .or_else(|| copy_of(fd))
-    else {
-        return;
-    };
+    let of = copy_of(fd).or_else(|| table::lookup(fd));
+    let of = of.filter(|h| is_connection(h) && stands_for(fd, *h));
     let section = process::lock_own(&COPYING);
     let me = sys::getpid();
     let mine =
         |c: &&Copy| c.pid.load(Ordering::Relaxed) == me && c.fd.load(Ordering::Relaxed) == to;
+    let Some(h) = of else {
+        // What was there before is gone.
+        if let Some(copy) = COPIES.iter().find(mine) {
+            copy.pid.store(0, Ordering::Relaxed);
+        }
+        return;
+    };
+    COPIED.store(true, Ordering::Relaxed);
     // Those of children that have gone are nobody's.
     let free = |c: &&Copy| match c.pid.load(Ordering::Relaxed) {
         0 => true,

@@ -14,8 +14,8 @@ use crate::record::{self, APART, BARRED, Record, SHUT_WR, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
 use crate::{
-    boards, holders, inherit, keeper, lend, limits, link, look, sets, switch, takeover, truth,
-    worth,
+    boards, comeback, holders, inherit, keeper, lend, limits, link, look, sets, switch, takeover,
+    truth, worth,
 };
 
 // ---- coming ----
@@ -524,10 +524,11 @@ fn reset_if_unread(c: &Conn, v: &View<'static>, fd: i32) {
 }
 
 /// Is something unread, and has nobody an image that may read it yet? An image that the connection was lent to may have closed it
-/// unused, and tells nobody.
+/// unused, and tells nobody; nor does one that has the kernel's part of it alone.
 fn is_last_to_read(c: &Conn, v: &View<'static>) -> bool {
     let inode = c.inode.load(Ordering::Relaxed);
-    is_unread(v) && (!lend::is_out(v.record) || is_left_unread(v, v.record, inode))
+    let is_out = lend::is_out(v.record) || comeback::is_out(v.record);
+    is_unread(v) && (!is_out || is_left_unread(v, v.record, inode))
 }
 
 /// The close that comes is to be a reset.
@@ -816,7 +817,7 @@ pub fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
     let Some(c) = conn::get(h) else { return };
     decline_surely(c, fd, reason);
     if let Some(v) = c.view() {
-        switch::freeze(c, &v, reason);
+        switch::freeze(c, &v, process::is_borrowed().then_some(fd), reason);
     }
 }
 
