@@ -294,6 +294,97 @@ static void unread_vforking_bare_server(int fd) { unread(fd, environ, "vforking 
 static void unread_moved_server(int fd) { unread(fd, environ, "moved"); }
 #define unread_moved_client left_unread
 
+/* Images that get an epoll set, whose members they know by the program's data alone. */
+enum way { FORK, VFORK, PASS };
+
+static void pass(int over, int fd) {
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct msghdr m = {.msg_iov = &(struct iovec){"", 1}, .msg_iovlen = 1, .msg_control = control,
+                       .msg_controllen = sizeof control};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &fd, sizeof(int));
+    must(sendmsg(over, &m, 0));
+}
+static int take(int over) {
+    char control[CMSG_SPACE(sizeof(int))], byte;
+    struct msghdr m = {.msg_iov = &(struct iovec){&byte, 1}, .msg_iovlen = 1, .msg_control = control,
+                       .msg_controllen = sizeof control};
+    int fd;
+    must(recvmsg(over, &m, 0));
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+    return fd;
+}
+static void show(const char *who, int ep) {
+    struct epoll_event e = {0};
+    int n = epoll_wait(ep, &e, 1, 10000);
+    say("%s: %d %llx %x", who, n, (unsigned long long)e.data.u64, n > 0 ? e.events : 0);
+}
+static void set_for(int fd, enum way way, char **env) {
+    char number[12], *argv[] = {"exec", "image", "set", number, NULL};
+    int over[2], go[2];
+    must(socketpair(AF_UNIX, SOCK_STREAM, 0, over)), must(pipe(go));
+    must(dup2(go[1], 40));
+    close(go[1]);
+    pid_t pid = way == PASS ? must(fork()) : -1;
+    if (pid == 0) {
+        snprintf(number, sizeof number, "%d", take(over[1]));
+        execve("/proc/self/exe", argv, env);
+        _exit(9);
+    }
+    int ep = must(epoll_create1(0));
+    struct epoll_event e = {.events = EPOLLIN, .data.u64 = 0x1234567};
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    for (int i = 0; i < 20; i++) {
+        tell_peer();
+        must(epoll_wait(ep, &e, 1, 10000));
+        recv_noise(fd, i, 100);
+        send_noise(fd, i, 100);
+    }
+    if (way == PASS)
+        pass(over[0], ep);
+    else
+        snprintf(number, sizeof number, "%d", ep);
+    if (way == FORK)
+        pid = must(fork());
+    if (way == VFORK)
+        pid = vfork();
+    if (pid == 0) {
+        execve("/proc/self/exe", argv, env);
+        _exit(9);
+    }
+    close(40);
+    char c;
+    say("ready: %zd", read(go[0], &c, 1));
+    tell_peer();
+    say("child: %d", ended_well(pid));
+    show("own", ep);
+    recv_noise(fd, 20, 100);
+    tell_peer();
+    show("own", ep);
+    recv_noise(fd, 21, 100);
+}
+static void asked(int fd) {
+    for (int i = 0; i < 22; i++) {
+        await_peer();
+        send_noise(fd, i, 100);
+        if (i < 20)
+            recv_noise(fd, i, 100);
+    }
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+#define SET_FOR(name, way, env)                                                                                        \
+    static void name##_server(int fd) { set_for(fd, way, env); }                                                       \
+    static void name##_client(int fd) { asked(fd); }
+SET_FOR(set_forked, FORK, environ)
+SET_FOR(set_forked_bare, FORK, bare)
+SET_FOR(set_vforked, VFORK, environ)
+SET_FOR(set_vforked_bare, VFORK, bare)
+SET_FOR(set_passed, PASS, environ)
+SET_FOR(set_passed_bare, PASS, bare)
+
 /* The same image goes on as another one, its other threads wherever they are. */
 static void *reader(void *arg) {
     char c;
@@ -459,6 +550,11 @@ static int image(const char *work, int fd) {
         vforked(fd, CLOSE, -1, work[8] ? bare : environ);
         return 0;
     }
+    if (strcmp(work, "set") == 0) {
+        must(write(40, "", 1));
+        show("image", fd);
+        return 0;
+    }
     if (strcmp(work, "moved") == 0) {
         int other = must(dup(fd));
         close(fd);
@@ -499,7 +595,8 @@ int main(int argc, char **argv) {
         CASE(unread_again), CASE(unread_bare), CASE(unread_closing), CASE(in_place), CASE(turns), CASE(heir), CASE(killed),
         CASE(vforked_close), CASE(vforked_close_bare), CASE(vforked_range), CASE(vforked_range_bare), CASE(vforked_loop),
         CASE(vforked_dup3_bare), CASE(vforked_number), CASE(vforked_number_bare), CASE(vforked_again), CASE(vforked_again_bare),
-        CASE(vforked_over), CASE(vforked_over_bare), CASE(unread_vforking), CASE(unread_vforking_bare), CASE(unread_moved)};
+        CASE(vforked_over), CASE(vforked_over_bare), CASE(unread_vforking), CASE(unread_vforking_bare), CASE(unread_moved),
+        CASE(set_forked), CASE(set_forked_bare), CASE(set_vforked), CASE(set_vforked_bare), CASE(set_passed), CASE(set_passed_bare)};
     if (argc > 2 && strcmp(argv[1], "image") == 0)
         return image(argv[2], argc > 3 ? atoi(argv[3]) : 0);
     return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);

@@ -7,6 +7,8 @@
 //! Who was lent a connection need not say when it goes, and may be killed: it has the writing end of a pipe, whose reading
 //! end stays here and hangs up when the last such image has gone.
 
+use std::cell::LazyCell;
+
 use headwater_channel::lock::Lock;
 use headwater_host::counters::Reason;
 use headwater_host::image::Image;
@@ -142,21 +144,21 @@ pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
         counted,
         text: String::new(),
     };
-    let mut judge = Some(judge);
-    let mut image = Image::None;
+    let image = LazyCell::new(judge);
+    if here && epoll::any_for_image() && *image != Image::None {
+        epoll::leave_to_image(|fd| {
+            if table::lookup(fd).is_some_and(|h| stands_for(fd, h)) {
+                life::set_apart(fd);
+            }
+        });
+    }
     let is_hidden_by_copy = |fd| childs && copy_of(fd).is_some();
     let known = table::entries().filter(|&(fd, h)| is_connection(&h) && !is_hidden_by_copy(fd));
     for (fd, h) in known.chain(copies()) {
         if !sys::survives_exec(fd) || !stands_for(fd, h) {
             continue;
         }
-        if let Some(judge) = judge.take() {
-            image = judge();
-            if here && counted && image != Image::None {
-                epoll::leave_to_image(|fd| life::to_kernel(fd, Reason::Exec));
-            }
-        }
-        match image {
+        match *image {
             Image::None => break,
             // Its C library reads and writes the standard numbers by ways of its own.
             Image::Ours if fd > 2 => lending.lend(fd, h),

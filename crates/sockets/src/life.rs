@@ -793,6 +793,7 @@ pub fn to_kernel(fd: i32, reason: Reason) {
 
 /// Before a descriptor goes to somebody else in a message: what is to go in its place, if it can't go itself. ENOBUFS: nothing can.
 pub fn passing(fd: i32) -> Result<Option<Relay>, i32> {
+    passing_set(fd);
     let Some(c) = table::socket(fd).and_then(conn::get) else {
         return Ok(None);
     };
@@ -807,8 +808,16 @@ pub fn passing(fd: i32) -> Result<Option<Relay>, i32> {
 
 /// Before a descriptor goes to somebody else, whom we do not know.
 pub fn passing_on(fd: i32) {
+    passing_set(fd);
     if let Some(h) = table::socket(fd) {
         leave_to_others(fd, h, Reason::PassedOn);
+    }
+}
+
+/// The same for an epoll set: who gets it knows nothing of what is in it.
+fn passing_set(fd: i32) {
+    if table::lookup(fd).is_some_and(|h| h.kind() == Kind::Epoll) {
+        epoll::leave_to_others(fd, set_apart);
     }
 }
 
