@@ -202,6 +202,189 @@ static void unread_bare_server(int fd) { unread(fd, environ, "bare"); }
 static void unread_closing_server(int fd) { unread(fd, environ, "closing"); }
 #define unread_closing_client left_unread
 
+/* What a child of vfork does with its numbers before it executes. */
+enum move { CLOSE, RANGE, LOOP, DUP3, NUMBER, AGAIN, OVER };
+
+/* Children of vfork, which has its parent's memory and numbers of its own; `over` is one that it puts the connection in place of. */
+static void vforked(int fd, enum move move, int over, char **env) {
+    char number[12];
+    char *argv[] = {"exec", "image", "cat", NULL, NULL};
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    pid_t pid = vfork();
+    if (pid == 0) {
+        int to = 0;
+        if (move == NUMBER || move == AGAIN) {
+            to = must(fcntl(fd, F_DUPFD, 50));
+            close(fd);
+        }
+        if (move == AGAIN) {
+            int again = must(fcntl(to, F_DUPFD, 60));
+            close(to);
+            to = again;
+        }
+        if (move == OVER)
+            must(dup2(fd, to = over));
+        if (to) {
+            snprintf(number, sizeof number, "%d", to);
+            argv[2] = "echo", argv[3] = number;
+        } else if (move == DUP3) {
+            must(dup3(fd, 0, 0)), must(dup3(fd, 1, 0));
+        } else {
+            must(dup2(fd, 0)), must(dup2(fd, 1));
+        }
+        if (move == RANGE)
+            must(close_range(3, ~0u, 0));
+        for (int i = 3; move == LOOP && i < 3000; i++)
+            close(i);
+        if (move != NUMBER && move != AGAIN)
+            close(fd);
+        execve("/proc/self/exe", argv, env);
+        _exit(9);
+    }
+    close(fd);
+    say("child: %d", ended_well(pid));
+}
+static void vfork_unread(int fd, enum move move, char **env) {
+    await_peer();
+    await_bytes(fd, 20000);
+    recv_noise(fd, 0, 1000);
+    vforked(fd, move, -1, env);
+}
+#define VFORKED(name, move, env)                                                                                       \
+    static void name##_server(int fd) { vfork_unread(fd, move, env); }                                                 \
+    static void name##_client(int fd) { left_unread(fd); }
+VFORKED(vforked_close, CLOSE, environ)
+VFORKED(vforked_close_bare, CLOSE, bare)
+VFORKED(vforked_range, RANGE, environ)
+VFORKED(vforked_range_bare, RANGE, bare)
+VFORKED(vforked_loop, LOOP, environ)
+VFORKED(vforked_dup3_bare, DUP3, bare)
+VFORKED(vforked_number, NUMBER, environ)
+VFORKED(vforked_number_bare, NUMBER, bare)
+VFORKED(vforked_again, AGAIN, environ)
+VFORKED(vforked_again_bare, AGAIN, bare)
+
+/* In place of another connection, which its parent goes on with. */
+static void vfork_over(int fd, char **env) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), a = connect_to(&at), b = must(accept(l, NULL, NULL));
+    for (int i = 0; i < 20; i++) {
+        send_noise(a, i, 6400), recv_noise(b, i, 6400);
+        send_noise(b, i, 6400), recv_noise(a, i, 6400);
+    }
+    send_noise(a, 7, 5000);
+    await_peer();
+    await_bytes(fd, 20000);
+    recv_noise(fd, 0, 1000);
+    vforked(fd, OVER, b, env);
+    recv_noise(b, 7, 5000);
+    send_noise(b, 8, 5000), recv_noise(a, 8, 5000);
+    close(a), close(b), close(l);
+}
+static void vforked_over_server(int fd) { vfork_over(fd, environ); }
+#define vforked_over_client left_unread
+static void vforked_over_bare_server(int fd) { vfork_over(fd, bare); }
+#define vforked_over_bare_client left_unread
+
+/* An image in between that never uses it. */
+static void unread_vforking_server(int fd) { unread(fd, environ, "vforking"); }
+#define unread_vforking_client left_unread
+static void unread_vforking_bare_server(int fd) { unread(fd, environ, "vforking bare"); }
+#define unread_vforking_bare_client left_unread
+static void unread_moved_server(int fd) { unread(fd, environ, "moved"); }
+#define unread_moved_client left_unread
+
+/* Images that get an epoll set, whose members they know by the program's data alone. */
+enum way { FORK, VFORK, PASS };
+
+static void pass(int over, int fd) {
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct msghdr m = {.msg_iov = &(struct iovec){"", 1}, .msg_iovlen = 1, .msg_control = control,
+                       .msg_controllen = sizeof control};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &fd, sizeof(int));
+    must(sendmsg(over, &m, 0));
+}
+static int take(int over) {
+    char control[CMSG_SPACE(sizeof(int))], byte;
+    struct msghdr m = {.msg_iov = &(struct iovec){&byte, 1}, .msg_iovlen = 1, .msg_control = control,
+                       .msg_controllen = sizeof control};
+    int fd;
+    must(recvmsg(over, &m, 0));
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+    return fd;
+}
+static void show(const char *who, int ep) {
+    struct epoll_event e = {0};
+    int n = epoll_wait(ep, &e, 1, 10000);
+    say("%s: %d %llx %x", who, n, (unsigned long long)e.data.u64, n > 0 ? e.events : 0);
+}
+static void set_for(int fd, enum way way, char **env) {
+    char number[12], *argv[] = {"exec", "image", "set", number, NULL};
+    int over[2], go[2];
+    must(socketpair(AF_UNIX, SOCK_STREAM, 0, over)), must(pipe(go));
+    must(dup2(go[1], 40));
+    close(go[1]);
+    pid_t pid = way == PASS ? must(fork()) : -1;
+    if (pid == 0) {
+        snprintf(number, sizeof number, "%d", take(over[1]));
+        execve("/proc/self/exe", argv, env);
+        _exit(9);
+    }
+    int ep = must(epoll_create1(0));
+    struct epoll_event e = {.events = EPOLLIN, .data.u64 = 0x1234567};
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+    for (int i = 0; i < 20; i++) {
+        tell_peer();
+        must(epoll_wait(ep, &e, 1, 10000));
+        recv_noise(fd, i, 100);
+        send_noise(fd, i, 100);
+    }
+    if (way == PASS)
+        pass(over[0], ep);
+    else
+        snprintf(number, sizeof number, "%d", ep);
+    if (way == FORK)
+        pid = must(fork());
+    if (way == VFORK)
+        pid = vfork();
+    if (pid == 0) {
+        execve("/proc/self/exe", argv, env);
+        _exit(9);
+    }
+    close(40);
+    char c;
+    say("ready: %zd", read(go[0], &c, 1));
+    tell_peer();
+    say("child: %d", ended_well(pid));
+    show("own", ep);
+    recv_noise(fd, 20, 100);
+    tell_peer();
+    show("own", ep);
+    recv_noise(fd, 21, 100);
+}
+static void asked(int fd) {
+    for (int i = 0; i < 22; i++) {
+        await_peer();
+        send_noise(fd, i, 100);
+        if (i < 20)
+            recv_noise(fd, i, 100);
+    }
+    char c;
+    say_result("end", read(fd, &c, 1));
+}
+#define SET_FOR(name, way, env)                                                                                        \
+    static void name##_server(int fd) { set_for(fd, way, env); }                                                       \
+    static void name##_client(int fd) { asked(fd); }
+SET_FOR(set_forked, FORK, environ)
+SET_FOR(set_forked_bare, FORK, bare)
+SET_FOR(set_vforked, VFORK, environ)
+SET_FOR(set_vforked_bare, VFORK, bare)
+SET_FOR(set_passed, PASS, environ)
+SET_FOR(set_passed_bare, PASS, bare)
+
 /* The same image goes on as another one, its other threads wherever they are. */
 static void *reader(void *arg) {
     char c;
@@ -363,6 +546,20 @@ static int image(const char *work, int fd) {
         close(fd);
         return !ended_well(pid);
     }
+    if (strcmp(work, "vforking") == 0 || strcmp(work, "vforking bare") == 0) {
+        vforked(fd, CLOSE, -1, work[8] ? bare : environ);
+        return 0;
+    }
+    if (strcmp(work, "set") == 0) {
+        must(write(40, "", 1));
+        show("image", fd);
+        return 0;
+    }
+    if (strcmp(work, "moved") == 0) {
+        int other = must(dup(fd));
+        close(fd);
+        fd = other;
+    }
     if (strcmp(work, "closing") == 0) {
         /* As daemons do, and descriptors of the library are in the way. */
         for (int i = 3; i < 1024; i++)
@@ -395,7 +592,11 @@ int main(int argc, char **argv) {
         CASE(untouched), CASE(untouched_busy), CASE(cold), CASE(served), CASE(served_bare), CASE(served_vfork), CASE(shell),
         CASE(shell_bare), CASE(shell_number), CASE(shell_stdio),
          CASE(unread), CASE(unread_poll), CASE(unread_epoll), CASE(unread_select), CASE(unread_stdio),
-        CASE(unread_again), CASE(unread_bare), CASE(unread_closing), CASE(in_place), CASE(turns), CASE(heir), CASE(killed)};
+        CASE(unread_again), CASE(unread_bare), CASE(unread_closing), CASE(in_place), CASE(turns), CASE(heir), CASE(killed),
+        CASE(vforked_close), CASE(vforked_close_bare), CASE(vforked_range), CASE(vforked_range_bare), CASE(vforked_loop),
+        CASE(vforked_dup3_bare), CASE(vforked_number), CASE(vforked_number_bare), CASE(vforked_again), CASE(vforked_again_bare),
+        CASE(vforked_over), CASE(vforked_over_bare), CASE(unread_vforking), CASE(unread_vforking_bare), CASE(unread_moved),
+        CASE(set_forked), CASE(set_forked_bare), CASE(set_vforked), CASE(set_vforked_bare), CASE(set_passed), CASE(set_passed_bare)};
     if (argc > 2 && strcmp(argv[1], "image") == 0)
         return image(argv[2], argc > 3 ? atoi(argv[3]) : 0);
     return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);

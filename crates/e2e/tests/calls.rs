@@ -145,6 +145,10 @@ mod exec {
         unread_select,
         unread_again,
         unread_closing,
+        unread_moved,
+        vforked_number,
+        vforked_again,
+        vforked_over,
         in_place,
         turns,
         heir,
@@ -216,7 +220,10 @@ mod comeback {
 
 /// Those that go on by the kernel: the image has no library, or standard input and output.
 mod exec_by_kernel {
-    cases!(exec: served, served_bare, served_vfork, shell, shell_bare, shell_stdio, unread_stdio, unread_bare);
+    cases!(exec: served, served_bare, served_vfork, shell, shell_bare, shell_stdio, unread_stdio, unread_bare,
+        vforked_close, vforked_close_bare, vforked_range, vforked_range_bare, vforked_loop, vforked_dup3_bare, vforked_number_bare,
+        vforked_again_bare, vforked_over_bare, unread_vforking, unread_vforking_bare,
+        set_forked, set_forked_bare, set_vforked, set_vforked_bare, set_passed, set_passed_bare);
 }
 
 /// io_uring, by liburing and by numbers; where the kernel has none or liburing is not there, these are left out.

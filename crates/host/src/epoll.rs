@@ -276,13 +276,36 @@ pub fn leave(ep: i32, leave: impl Fn(i32)) {
     leave_below(ep, &leave, MAX_NESTS);
 }
 
-/// The same before an exec of this process for the sets that its image gets, which knows nothing of them. Those of a fork are its
-/// parent's too, and stay as they are.
+/// Are there sets that an image gets which this process becomes?
+pub fn any_for_image() -> bool {
+    for_image().next().is_some()
+}
+
+/// [`leave_to_others`] before an exec, for all that the image gets.
 pub fn leave_to_image(leave: impl Fn(i32)) {
-    let own = |ep: i32| set_of(ep).is_some_and(|set| !set.is_inherited());
+    for_image().for_each(|ep| leave_to_others(ep, &leave));
+}
+
+fn for_image() -> impl Iterator<Item = i32> {
     let sets = table::entries().filter(|(_, h)| h.kind() == Kind::Epoll);
-    for (ep, _) in sets.filter(|&(ep, _)| own(ep) && sys::survives_exec(ep)) {
-        leave_below(ep, &leave, MAX_NESTS);
+    sets.map(|(ep, _)| ep).filter(|&ep| sys::survives_exec(ep))
+}
+
+/// Somebody gets a set who knows nothing of what is in it: its members, which `leave` leaves to the kernel in all processes, are
+/// registered as the program asked.
+pub fn leave_to_others(ep: i32, leave: impl Fn(i32)) {
+    match set_of(ep) {
+        // Its registrations are the parent's too, or this memory is.
+        Some(set) if set.is_inherited() || process::is_borrowed() => {
+            let members =
+                table::entries().filter(|&(fd, h)| h.kind() == Kind::Socket && set.has(fd));
+            members.for_each(|(fd, _)| leave(fd));
+            if !set.is_inherited() {
+                set.refused.store(1, Ordering::Relaxed);
+            }
+            set.let_apart();
+        }
+        _ => leave_below(ep, &leave, MAX_NESTS),
     }
 }
 

@@ -275,11 +275,14 @@ fn note_dup(fd: c_int, new: c_int) {
             e.duplicated(new);
         } else {
             life::duplicated(h, new);
-            if (0..=2).contains(&new) {
+            if (0..=2).contains(&new) && h.kind() != Kind::Epoll {
                 // The C library's streams, and those of other languages, use these numbers by ways of their own.
                 life::passing_on(new);
             }
         }
+    } else if new >= 0 && lend::may_copy() {
+        // Of a copy.
+        lend::copied(fd, new);
     }
 }
 

@@ -18,8 +18,9 @@ use crate::record::{IN_STAYS, OUT_STAYS, Record};
 use crate::segment::{CLOSING, Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::{holders, lend, switch, truth};
 
-/// Before an image without the library gets the connection. It has the writing end of `family`'s pipe already.
-pub fn let_out(c: &'static Conn, v: &View<'static>, family: u64) {
+/// Before an image without the library gets the connection. It has the writing end of `family`'s pipe already. `childs`: as of
+/// [`switch::freeze`].
+pub fn let_out(c: &'static Conn, v: &View<'static>, childs: Option<i32>, family: u64) {
     let r = v.record;
     let before = r
         .strangers
@@ -30,7 +31,12 @@ pub fn let_out(c: &'static Conn, v: &View<'static>, family: u64) {
     }
     // Before the bits: whoever lowers them looks at it under the lock under which they are set.
     r.lettings.fetch_add(1, Ordering::SeqCst);
-    switch::freeze_for_now(c, v, Reason::Exec);
+    switch::freeze_for_now(c, v, childs, Reason::Exec);
+}
+
+/// May somebody have the connection who goes round us?
+pub fn is_out(r: &Record) -> bool {
+    r.strangers.load(Ordering::SeqCst) != 0 || r.has(IN_STAYS)
 }
 
 /// May what this end receives come by the ring again? Its readers then wait for either way.

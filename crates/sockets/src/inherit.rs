@@ -199,6 +199,17 @@ pub fn presence(h: Handle) -> Option<i32> {
     entry(h).filter(|e| e.whole).map(|e| e.heir.presence)
 }
 
+/// Is the number what the former image said of it?
+pub fn stands_for(fd: i32, h: Handle) -> bool {
+    entry(h).is_some_and(|e| identity(fd) == e.heir.inode)
+}
+
+/// Has `h` been made of the entry, by its first use?
+fn is_adopted(e: &Entry, h: Handle) -> bool {
+    let inode = |c: &Conn| c.inode.load(Ordering::Relaxed);
+    h.kind() == Kind::Socket && conn::get(h).is_some_and(|c| inode(c) == e.heir.inode)
+}
+
 /// Another number for the same open description.
 pub fn duplicated(h: Handle, fd: i32) {
     let _section = process::lock_own(&ADOPTING);
@@ -210,11 +221,7 @@ pub fn duplicated(h: Handle, fd: i32) {
         return;
     }
     // Another thread has used it meanwhile.
-    let adopted = |h: &Handle| {
-        let inode = |c: &Conn| c.inode.load(Ordering::Relaxed);
-        h.kind() == Kind::Socket && conn::get(*h).is_some_and(|c| inode(c) == e.heir.inode)
-    };
-    if let Some((_, h)) = table::entries().find(|(_, h)| adopted(h)) {
+    if let Some((_, h)) = table::entries().find(|&(_, h)| is_adopted(e, h)) {
         crate::life::duplicated(h, fd);
     }
 }
@@ -304,12 +311,18 @@ pub fn adopt(fd: i32, h: Handle) -> Option<Handle> {
 fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
     crate::start();
     let _section = process::lock_own(&ADOPTING);
+    let e = entry(h)?;
     // Another thread may have been faster, or have closed it.
-    let now = table::lookup(fd)?;
+    let (ours, now) = match table::lookup(fd) {
+        // A child of vfork has numbers of its own.
+        now if now != Some(h) && process::is_borrowed() => {
+            table::entries().find(|&(_, x)| x == h || is_adopted(e, x))?
+        }
+        now => (fd, now?),
+    };
     if now != h {
         return (now.kind() == Kind::Socket).then_some(now);
     }
-    let e = entry(h)?;
     if identity(fd) != e.heir.inode || crate::life::is_other(fd) {
         // An image in between, without the library, may have used the number for something else; or a child of vfork has.
         if !process::is_borrowed() {
@@ -320,7 +333,7 @@ fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
     // What is wanting may be there a moment later.
     let mut tries = 3;
     let c = loop {
-        let c = connection(e);
+        let c = connection(e, ours);
         tries -= 1;
         if c.is_some() || e.heir.memory < 0 || tries == 0 {
             break c;
@@ -382,8 +395,8 @@ fn break_off(numbers: impl Iterator<Item = i32>) {
     }
 }
 
-/// Makes this process a holder of the connection. `None`: it is the kernel's alone.
-fn connection(e: &Entry) -> Option<&'static Conn> {
+/// Makes this process a holder of the connection, which it has by the number `fd`. `None`: it is the kernel's alone.
+fn connection(e: &Entry, fd: i32) -> Option<&'static Conn> {
     let heir = &e.heir;
     if !e.whole {
         return None;
@@ -428,7 +441,7 @@ fn connection(e: &Entry) -> Option<&'static Conn> {
     } else {
         Role::Server
     };
-    let c = conn::take_over(heir.fd, role, index, mapped, heir.generation)?;
+    let c = conn::take_over(fd, role, index, mapped, heir.generation)?;
     c.inode.store(heir.inode, Ordering::Relaxed);
     Some(c)
 }

@@ -7,10 +7,12 @@
 //! Who was lent a connection need not say when it goes, and may be killed: it has the writing end of a pipe, whose reading
 //! end stays here and hangs up when the last such image has gone.
 
+use std::cell::LazyCell;
+
 use headwater_channel::lock::Lock;
 use headwater_host::counters::Reason;
 use headwater_host::image::Image;
-use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, hidden, process, sys};
 
@@ -134,7 +136,8 @@ pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
 /// The same of an image that gets no descriptor from the number `from` on.
 pub fn before_closing(here: bool, from: i32, judge: impl FnOnce() -> Image) -> Lending {
     // A child of vfork has descriptors of its own.
-    let counted = !process::is_borrowed();
+    let childs = process::is_borrowed();
+    let counted = !childs;
     if counted {
         let _section = process::lock_own(&UNDER_WAY.lock);
         UNDER_WAY.lendings.fetch_add(1, Ordering::Relaxed);
@@ -146,19 +149,21 @@ pub fn before_closing(here: bool, from: i32, judge: impl FnOnce() -> Image) -> L
         counted,
         text: String::new(),
     };
-    let mut judge = Some(judge);
-    let mut image = Image::None;
-    for (fd, h) in table::entries().chain(copies()) {
-        if fd >= from || !is_connection(&h) || !sys::survives_exec(fd) {
+    let image = LazyCell::new(judge);
+    if here && epoll::any_for_image() && *image != Image::None {
+        epoll::leave_to_image(|fd| {
+            if table::lookup(fd).is_some_and(|h| stands_for(fd, h)) {
+                life::set_apart(fd);
+            }
+        });
+    }
+    let is_hidden_by_copy = |fd| childs && copy_of(fd).is_some();
+    let known = table::entries().filter(|&(fd, h)| is_connection(&h) && !is_hidden_by_copy(fd));
+    for (fd, h) in known.chain(copies()) {
+        if fd >= from || !sys::survives_exec(fd) || !stands_for(fd, h) {
             continue;
         }
-        if let Some(judge) = judge.take() {
-            image = judge();
-            if here && counted && image != Image::None {
-                epoll::leave_to_image(|fd| life::to_kernel(fd, Reason::Exec));
-            }
-        }
-        match image {
+        match *image {
             Image::None => break,
             // Its C library reads and writes the standard numbers by ways of its own.
             Image::Ours if fd > 2 => lending.lend(fd, h),
@@ -171,6 +176,15 @@ pub fn before_closing(here: bool, from: i32, judge: impl FnOnce() -> Image) -> L
 
 fn is_connection(h: &Handle) -> bool {
     matches!(h.kind(), Kind::Socket | Kind::Inherited)
+}
+
+/// In a child of vfork a number may stand for something else than here, or it was closed round us. What is not carried yet can't be told from others.
+fn stands_for(fd: i32, h: Handle) -> bool {
+    if h.kind() == Kind::Inherited {
+        return inherit::stands_for(fd, h);
+    }
+    let is_carried = |c: &Conn| c.phase() == Phase::Carried;
+    conn::get(h).is_some_and(|c| !is_carried(c) || c.inode.load(Ordering::Relaxed) == identity(fd))
 }
 
 /// The kernel's alone from here on.
@@ -198,7 +212,9 @@ impl Lending {
         let Some(h) = h else { return };
         let carried = conn::get(h).and_then(|c| Some((c, c.view()?)));
         match (carried, family) {
-            (Some((c, v)), Some(family)) => comeback::let_out(c, &v, family),
+            (Some((c, v)), Some(family)) => {
+                comeback::let_out(c, &v, process::is_borrowed().then_some(fd), family)
+            }
             _ => life::leave_to_others(fd, h, Reason::Exec),
         }
     }
@@ -212,11 +228,7 @@ impl Lending {
         if c.phase() == Phase::Listener {
             return;
         }
-        // In a child of vfork the number may stand for something else than here.
         let inode = identity(fd);
-        if c.phase() == Phase::Carried && c.inode.load(Ordering::Relaxed) != inode {
-            return;
-        }
         if !self.announce() {
             return leave(fd, h, Reason::Exec);
         }
@@ -407,19 +419,32 @@ headwater_host::large! {
 }
 #[unsafe(link_section = ".data")]
 static COPYING: Lock = Lock::new();
+/// Has there been any?
+#[unsafe(link_section = ".data")]
+static COPIED: AtomicBool = AtomicBool::new(false);
+
+/// Is this a child of vfork that may have made copies, so that a number which nobody knows may be one?
+#[inline]
+pub fn may_copy() -> bool {
+    COPIED.load(Ordering::Relaxed) && process::is_borrowed()
+}
 
 /// A child of vfork made `to` a copy of `fd`, for the image that it is about to become.
 pub fn copied(fd: i32, to: i32) {
-    let Some(h) = table::lookup(fd)
-        .filter(is_connection)
-        .or_else(|| copy_of(fd))
-    else {
-        return;
-    };
+    let of = copy_of(fd).or_else(|| table::lookup(fd));
+    let of = of.filter(|h| is_connection(h) && stands_for(fd, *h));
     let section = process::lock_own(&COPYING);
     let me = sys::getpid();
     let mine =
         |c: &&Copy| c.pid.load(Ordering::Relaxed) == me && c.fd.load(Ordering::Relaxed) == to;
+    let Some(h) = of else {
+        // What was there before is gone.
+        if let Some(copy) = COPIES.iter().find(mine) {
+            copy.pid.store(0, Ordering::Relaxed);
+        }
+        return;
+    };
+    COPIED.store(true, Ordering::Relaxed);
     // Those of children that have gone are nobody's.
     let free = |c: &&Copy| match c.pid.load(Ordering::Relaxed) {
         0 => true,

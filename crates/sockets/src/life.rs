@@ -14,8 +14,8 @@ use crate::record::{self, APART, BARRED, Record, SHUT_WR, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
 use crate::{
-    boards, holders, inherit, keeper, lend, limits, link, look, sets, switch, takeover, truth,
-    worth,
+    boards, comeback, holders, inherit, keeper, lend, limits, link, look, sets, switch, takeover,
+    truth, worth,
 };
 
 // ---- coming ----
@@ -524,10 +524,11 @@ fn reset_if_unread(c: &Conn, v: &View<'static>, fd: i32) {
 }
 
 /// Is something unread, and has nobody an image that may read it yet? An image that the connection was lent to may have closed it
-/// unused, and tells nobody.
+/// unused, and tells nobody; nor does one that has the kernel's part of it alone.
 fn is_last_to_read(c: &Conn, v: &View<'static>) -> bool {
     let inode = c.inode.load(Ordering::Relaxed);
-    is_unread(v) && (!lend::is_out(v.record) || is_left_unread(v, v.record, inode))
+    let is_out = lend::is_out(v.record) || comeback::is_out(v.record);
+    is_unread(v) && (!is_out || is_left_unread(v, v.record, inode))
 }
 
 /// The close that comes is to be a reset.
@@ -792,6 +793,7 @@ pub fn to_kernel(fd: i32, reason: Reason) {
 
 /// Before a descriptor goes to somebody else in a message: what is to go in its place, if it can't go itself. ENOBUFS: nothing can.
 pub fn passing(fd: i32) -> Result<Option<Relay>, i32> {
+    passing_set(fd);
     let Some(c) = table::socket(fd).and_then(conn::get) else {
         return Ok(None);
     };
@@ -806,8 +808,16 @@ pub fn passing(fd: i32) -> Result<Option<Relay>, i32> {
 
 /// Before a descriptor goes to somebody else, whom we do not know.
 pub fn passing_on(fd: i32) {
+    passing_set(fd);
     if let Some(h) = table::socket(fd) {
         leave_to_others(fd, h, Reason::PassedOn);
+    }
+}
+
+/// The same for an epoll set: who gets it knows nothing of what is in it.
+fn passing_set(fd: i32) {
+    if table::lookup(fd).is_some_and(|h| h.kind() == Kind::Epoll) {
+        epoll::leave_to_others(fd, set_apart);
     }
 }
 
@@ -816,7 +826,7 @@ pub fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
     let Some(c) = conn::get(h) else { return };
     decline_surely(c, fd, reason);
     if let Some(v) = c.view() {
-        switch::freeze(c, &v, reason);
+        switch::freeze(c, &v, process::is_borrowed().then_some(fd), reason);
     }
 }
 

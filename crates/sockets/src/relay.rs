@@ -35,12 +35,12 @@ pub struct Relay {
 pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Option<Relay>, i32> {
     catch_up(c, &v);
     if !has_unread(&v) || may_pin(c, &v) && sleeps(&v) {
-        switch::freeze(c, &v, reason);
+        switch::freeze(c, &v, None, reason);
         await_withdrawal(c, &v);
         return Ok(None);
     }
     let Ok(pair) = sys::socket_pair() else {
-        switch::freeze(c, &v, reason);
+        switch::freeze(c, &v, None, reason);
         await_withdrawal(c, &v);
         if has_unread(&v) || switch::behind_pin(&v) {
             // Who gets it would wait for the peer's next call, which may never come, and the passer would not know why.

@@ -160,8 +160,12 @@ pub fn end_kernel_read(d: &Direction) {
 
 /// After the death of a reader inside its section: bytes that it took from the kernel are its own.
 pub fn recover_reader(c: &Conn, v: &View<'_>) {
+    recover_reader_by(c.fd(), v);
+}
+
+fn recover_reader_by(shadow: i32, v: &View<'_>) {
     let d = v.inn();
-    if let Ok(read) = truth::read(c.fd(), d.send.ksent.load(Ordering::Acquire)) {
+    if let Ok(read) = truth::read(shadow, d.send.ksent.load(Ordering::Acquire)) {
         d.receive.krecv.store(read, Ordering::Release);
     }
     end_kernel_read(d);
@@ -177,19 +181,21 @@ pub fn kernel_stretch_is_whole(c: &Conn, n: u64) -> bool {
 /// The receiver reads only the kernel from here on. False where that is not allowed: ring bytes stand before kernel bytes.
 pub fn pin(c: &Conn, v: &View<'_>) -> bool {
     v.record.set(IN_STAYS, true);
-    pin_for_now(c, v)
+    pin_for_now(c, v, None)
 }
 
 /// The same until comeback.rs allows the ring.
-fn pin_for_now(c: &Conn, v: &View<'_>) -> bool {
+fn pin_for_now(c: &Conn, v: &View<'_>, childs: Option<i32>) -> bool {
+    let shadow = || childs.unwrap_or_else(|| c.fd());
     let (pinned, new) = {
-        let _section = v.lock_in(|| recover_reader(c, v));
+        let _section = v.lock_in(|| recover_reader_by(shadow(), v));
         let new = !is_pinned(v.inn());
-        let pinned = set_pin(c, v);
+        let events = || childs.map_or_else(|| look::events(c), look::events_of);
+        let pinned = set_pin(v, events);
         (pinned, pinned && new)
     };
     if new {
-        acknowledge(c);
+        acknowledge(shadow());
     }
     if pinned {
         bell::ring(v.peer_bell());
@@ -205,7 +211,7 @@ pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
     let pinned = {
         let _section = v.lock_in(|| recover_reader(c, v));
         let mine = !is_pinned(d);
-        let pinned = set_pin(c, v);
+        let pinned = set_pin(v, || look::events(c));
         // Senders publish, fence, look.
         fence(Ordering::SeqCst);
         if pinned && mine && !v.in_ring().is_empty() && take_pin_back(d) {
@@ -218,7 +224,7 @@ pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
         }
     };
     if pinned == Some(true) {
-        acknowledge(c);
+        acknowledge(c.fd());
         bell::ring(v.peer_bell());
     }
     if pinned != Some(false) {
@@ -230,17 +236,17 @@ pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
 
 /// Acknowledges what the kernel has brought. It puts that off to send it with an answer, which went by the ring; and until then a
 /// sender without TCP_NODELAY would not send what it withdraws.
-fn acknowledge(c: &Conn) {
+fn acknowledge(shadow: i32) {
     // Already acknowledged where it fails.
-    let _ = sys::set_sockopt(c.fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, &1i32);
+    let _ = sys::set_sockopt(shadow, libc::IPPROTO_TCP, libc::TCP_QUICKACK, &1i32);
 }
 
 fn is_pinned(d: &Direction) -> bool {
     Tx(d.send.tx.load(Ordering::Acquire)).has(PIN)
 }
 
-/// Under the reader lock.
-fn set_pin(c: &Conn, v: &View<'_>) -> bool {
+/// Under the reader lock. `events` says what the kernel reports of the stream's end.
+fn set_pin(v: &View<'_>, events: impl Fn() -> i16) -> bool {
     let d = v.inn();
     loop {
         let w = Tx(d.send.tx.load(Ordering::Acquire));
@@ -252,7 +258,7 @@ fn set_pin(c: &Conn, v: &View<'_>) -> bool {
             return false;
         }
         // Who has ended the stream, and said so to the kernel alone, sends by it no more.
-        let ended = w.by_ring() && !v.in_ring().is_empty() && look::events(c) != 0;
+        let ended = w.by_ring() && !v.in_ring().is_empty() && events() != 0;
         let bit = if ended { CLOSING } else { PIN };
         if d.send
             .tx
@@ -336,7 +342,7 @@ pub fn lift_pin(v: &View<'_>) -> bool {
 }
 
 pub fn lower_pin(c: &Conn, v: &View<'_>) {
-    set_pin(c, v);
+    set_pin(v, || look::events(c));
 }
 
 /// The own readers, pinned, follow the sender to the kernel: what it withdrew is not read from the ring. False: it has not done
@@ -496,29 +502,35 @@ pub fn is_frozen_for_good(v: &View<'_>) -> bool {
     v.record.has(OUT_STAYS) && v.record.has(IN_STAYS) && is_frozen(v)
 }
 
-/// Takes a connection off the rings for good, as far as this end can: before its descriptor is passed on, for example.
-pub fn freeze(c: &'static Conn, v: &View<'static>, reason: Reason) {
+/// Takes a connection off the rings for good, as far as this end can: before its descriptor is passed on, for example. `childs`: the
+/// number of the shadow in a child of vfork, which has numbers of its own.
+pub fn freeze(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
     if is_frozen_for_good(v) {
         return;
     }
     v.record.set(OUT_STAYS | IN_STAYS, true);
-    freeze_for_now(c, v, reason);
+    freeze_for_now(c, v, childs, reason);
 }
 
 /// The same until those who go round us are gone (see comeback.rs), unless there is another reason.
-pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, reason: Reason) {
-    if help_withdraw(c, v) {
-        keeper::leave(c, v, c.fd(), Then::Close);
+pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
+    let withdrawn = match childs {
+        Some(fd) => withdraw_to(c, v, fd),
+        None => !help_withdraw(c, v),
+    };
+    let fd = || childs.unwrap_or_else(|| c.fd());
+    if !withdrawn {
+        keeper::leave(c, v, fd(), Then::Close);
     }
     let frozen = is_frozen(v);
     tcp_only_for_now(v);
     unswitch(v);
-    if !pin_for_now(c, v) && v.in_ring().unread() > 0 {
+    if !pin_for_now(c, v, childs) && v.in_ring().unread() > 0 {
         headwater_host::log::write(
             headwater_host::log::Level::Warn,
             format_args!(
                 "descriptor {} is passed on with bytes in its ring: they stay with this process",
-                c.fd()
+                fd()
             ),
         );
     }

@@ -7,6 +7,22 @@ use crate::sys;
 
 /// Has the set `ep` a registration of the descriptor `fd` of which `is` holds: its events and its data?
 pub fn has(ep: i32, fd: i32, is: impl Fn(u32, u64) -> bool) -> bool {
+    let mut found = false;
+    each(ep, |target, events, data| {
+        found |= target == fd && is(events, data)
+    });
+    found
+}
+
+/// The descriptors that the set has, with their data, in order.
+pub fn all(ep: i32) -> Vec<(i32, u64)> {
+    let mut all = Vec::new();
+    each(ep, |fd, _, data| all.push((fd, data)));
+    all.sort_unstable();
+    all
+}
+
+fn each(ep: i32, mut each: impl FnMut(i32, u32, u64)) {
     let mut path = [0u8; 40];
     let mut text = sys::Cursor {
         buf: &mut path,
@@ -14,15 +30,14 @@ pub fn has(ep: i32, fd: i32, is: impl Fn(u32, u64) -> bool) -> bool {
     };
     let _ = write!(text, "/proc/self/fdinfo/{ep}");
     let Ok(path) = CStr::from_bytes_until_nul(&path) else {
-        return false;
+        return;
     };
     let Ok(file) = sys::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
-        return false;
+        return;
     };
     // Signal handlers may have little stack.
     let mut buf = vec![0u8; 4096];
     let mut have = 0;
-    let mut found = false;
     // SAFETY: the rest of the buffer is writable.
     while let Ok(n @ 1..) = unsafe { sys::read(file, buf[have..].as_mut_ptr(), buf.len() - have) } {
         have += n;
@@ -31,14 +46,13 @@ pub fn has(ep: i32, fd: i32, is: impl Fn(u32, u64) -> bool) -> bool {
             .rposition(|&b| b == b'\n')
             .map_or(0, |at| at + 1);
         let lines = core::str::from_utf8(&buf[..whole]).unwrap_or("").lines();
-        found |= lines
-            .filter_map(registration)
-            .any(|(target, events, data)| target == fd && is(events, data));
+        for (fd, events, data) in lines.filter_map(registration) {
+            each(fd, events, data);
+        }
         buf.copy_within(whole..have, 0);
         have -= whole;
     }
     let _ = sys::close(file);
-    found
 }
 
 fn registration(line: &str) -> Option<(i32, u32, u64)> {

@@ -385,6 +385,12 @@ impl Inner {
 
     /// Leaves a registration to the kernel as the program says, if another process that shares the set may have changed it.
     pub fn let_apart(&mut self, i: usize) -> bool {
+        let ep = self.ep;
+        self.let_apart_if(i, |fd, ours| fdinfo::has(ep, fd, |_, data| data == ours))
+    }
+
+    /// The same; `there` says whether the kernel has a number's registration with that data still.
+    pub fn let_apart_if(&mut self, i: usize, there: impl Fn(i32, u64) -> bool) -> bool {
         let reg = self.regs[i];
         let apart = reg.carried && reg.d.is_some_and(|d| d.is_apart(reg.h));
         if apart {
@@ -395,18 +401,16 @@ impl Inner {
             }
             let reg = &mut self.regs[i];
             (reg.carried, reg.hot, reg.rings) = (false, false, false);
-            self.give_back(i);
+            if there(reg.fd, Tag::new(false, reg.generation, reg.fd).0) {
+                self.give_back(i);
+            }
         }
         apart
     }
 
-    /// What the kernel has of a registration becomes what the program asked for, unless somebody else has changed it.
+    /// What the kernel has of a registration becomes what the program asked for.
     fn give_back(&self, i: usize) {
         let reg = &self.regs[i];
-        let ours = Tag::new(false, reg.generation, reg.fd).0;
-        if !fdinfo::has(self.ep, reg.fd, |_, data| data == ours) {
-            return;
-        }
         if reg.parked {
             return self.delete(reg.fd);
         }

@@ -424,6 +424,15 @@ impl Set {
         }
     }
 
+    /// Leaves to the kernel, as the program says, what is marked so.
+    pub fn let_apart(&self) {
+        let mut inner = self.held();
+        let all = fdinfo::all(inner.ep);
+        for i in 0..inner.regs.len() {
+            inner.let_apart_if(i, |fd, data| all.binary_search(&(fd, data)).is_ok());
+        }
+    }
+
     /// epoll_ctl(2) for a set we look after.
     ///
     /// # Safety
