@@ -116,10 +116,11 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
     }
 }
 
-/// May the set be another process's too, by fork, or is it one of too many?
-pub fn is_shared_or_unknown(ep: i32) -> bool {
+/// Is what the program puts into the set the kernel's alone to tell: may the set be another process's too, by fork, was it left to
+/// the kernel, or is it one of too many?
+pub fn is_the_kernels(ep: i32) -> bool {
     match set_of(ep) {
-        Some(set) => set.is_inherited(),
+        Some(set) => set.refused.load(Ordering::Relaxed) != 0,
         None => COUNT.load(Ordering::Relaxed) as usize == MAX_SETS,
     }
 }
@@ -300,9 +301,6 @@ pub fn leave_to_others(ep: i32, leave: impl Fn(i32)) {
             let members =
                 table::entries().filter(|&(fd, h)| h.kind() == Kind::Socket && set.has(fd));
             members.for_each(|(fd, _)| leave(fd));
-            if !set.is_inherited() {
-                set.refused.store(1, Ordering::Relaxed);
-            }
             set.let_apart();
         }
         _ => leave_below(ep, &leave, MAX_NESTS),

@@ -231,7 +231,7 @@ pub unsafe extern "C-unwind" fn epoll_ctl(
         }
         return r;
     }
-    if epoll::is_shared_or_unknown(ep) {
+    if epoll::is_the_kernels(ep) {
         headwater_sockets::life::set_apart(fd);
     }
     epoll::ctl(ep, op, fd, event)
