@@ -20,7 +20,7 @@ pub use set::Sets;
 use set::{Set, Tells};
 pub use wait::milliseconds;
 
-use crate::counters::Reason;
+use crate::counters::{self, Reason};
 use crate::poll::Confined;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
@@ -302,6 +302,7 @@ pub fn leave_to_others(ep: i32, leave: impl Fn(i32)) {
                 table::entries().filter(|&(fd, h)| h.kind() == Kind::Socket && set.has(fd));
             members.for_each(|(fd, _)| leave(fd));
             set.let_apart();
+            counters::note(Reason::SharedSet);
         }
         _ => leave_below(ep, &leave, MAX_NESTS),
     }
