@@ -56,6 +56,9 @@ cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy,
 cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare,
     execl_bare, vfork_exec, vfork_exec_bare, exec_unread, exec_fails, exec_resets, pass, pass_keep, pass_known, pass_half_closed, pass_busy, pass_stalled, pass_many, pass_mmsg, stdio, dprintf,
     stdio_later, stdio_early, close_all, dup2_high, few);
+cases!(wide: reads, reads_new, scans, scans_new, broken, broken_new, pieces, pieces_new, writes, writes_new, lacks, lacks_new, bytes, bytes_new,
+    turns, turns_new, reopens, reopens_new, reopens_wide, reopens_wide_new, reopens_nothing, reopens_nothing_new, reopens_no_file,
+    reopens_no_file_new, standard, standard_new, many, many_new, cancelled, cancelled_new);
 cases!(round: names, vectors, prints, passes, asynchronous, submitted, standard, standard_by_dup, numbers, waits, made, cloned,
     more_numbers, listens, images);
 cases!(unseen: crossing, silent, blocks, carried, acknowledged, edges, levels, room, tags);
@@ -366,6 +369,9 @@ mod fortified {
     fn streams_of_the_c_library() {
         for case in ["stdio", "dprintf"] {
             super::same("descriptors", case, FLAGS);
+        }
+        for case in ["reads", "scans", "writes"] {
+            super::same("wide", case, FLAGS);
         }
     }
 }

@@ -296,6 +296,26 @@ fn a_program_with_address_sanitizer_runs() {
     assert!(output.stderr.is_empty(), "{output:?}");
 }
 
+/// The program's function of that name comes before the library's, so it takes the variable that `headwater run` sets.
+#[test]
+fn a_program_with_address_sanitizer_and_defaults_of_its_own_runs() {
+    let program = compile::program("start", &["-fsanitize=address", "-DHAS_DEFAULTS"]);
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let preload = library();
+    let variables = [
+        ("LD_PRELOAD", preload.to_str().expect("a plain name")),
+        ("HEADWATER_SOCKETS", "1"),
+        ("ASAN_OPTIONS", "verify_asan_link_order=0"),
+    ];
+    let program = program.to_str().expect("a plain name");
+    let script = format!("exec {program} listen");
+    for command in [["env", program, "listen"], ["bash", "-c", &script]] {
+        let output = run(command[0], &command[1..], &variables, folder.path());
+        assert!(output.status.success(), "{output:?}");
+        assert!(output.stderr.is_empty(), "{output:?}");
+    }
+}
+
 /// Starts a program where the runtime folder can't be had, of which the log tells. What came of it, and what it wrote to `data`.
 fn without_folder(
     command: &str,

@@ -7,7 +7,7 @@ mod child;
 mod report;
 
 use std::env;
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -132,6 +132,8 @@ impl Run {
         let mut variables = self.settings.variables();
         variables.push(("LD_PRELOAD", preload));
         variables.push(("HEADWATER_SOCKETS", "1".into()));
+        let options = env::var_os("ASAN_OPTIONS");
+        variables.push(("ASAN_OPTIONS", asan_options(options.as_deref())));
         if let Some(file) = stats_file {
             variables.push(("HEADWATER_STATS_FILE", file.into()));
         }
@@ -146,6 +148,17 @@ impl Run {
         let name = path.file_name().unwrap_or(path.as_os_str());
         name.to_string_lossy().into_owned()
     }
+}
+
+/// AddressSanitizer would end its programs, CMD and what it starts, where a library was loaded before its own. The library says so by
+/// a function that such a program may have too, which then is the one that is asked. What comes last in the list holds: the user's.
+fn asan_options(before: Option<&OsStr>) -> OsString {
+    let mut options = OsString::from("verify_asan_link_order=0");
+    if let Some(before) = before.filter(|before| !before.is_empty()) {
+        options.push(":");
+        options.push(before);
+    }
+    options
 }
 
 /// Where statistics are collected, and from which byte on they are those of this run.

@@ -1,7 +1,7 @@
 //! The one shared object. Each module exports C symbols and forwards them in a line or two; what they do is elsewhere.
 //!
 //! ```text
-//!   stdio    FILEs and dprintf on streams
+//!   stdio    FILEs and dprintf on streams; reopen: freopen on them; wide: wide characters
 //!   start    loading, what begins with the first socket or stream, end of the process
 //!   data     read, write, send, recv and their families
 //!   sockets  socket, bind, listen, accept, connect, shutdown, options
@@ -37,6 +37,7 @@ mod passed;
 mod presence;
 mod process;
 mod real;
+mod reopen;
 mod round;
 mod sanitizer;
 mod sctp;
@@ -48,6 +49,7 @@ mod tli;
 mod uring;
 mod variadic;
 mod wait;
+mod wide;
 mod xti;
 
 use headwater_host::memory::Memory;

@@ -80,9 +80,6 @@ files! {
     tmpfile();
     tmpfile64();
     setmntent(path: *const c_char, mode: *const c_char);
-    // Closes the number that the file had, and most often gets it again.
-    freopen(path: *const c_char, mode: *const c_char, file: *mut c_void);
-    freopen64(path: *const c_char, mode: *const c_char, file: *mut c_void);
 }
 
 #[unsafe(no_mangle)]

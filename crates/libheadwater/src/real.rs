@@ -2,7 +2,7 @@
 
 use libc::{
     c_char, c_int, c_void, epoll_event, fd_set, iovec, msghdr, nfds_t, off_t, pid_t, pollfd,
-    sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
+    sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, wchar_t,
 };
 
 pub use in_handlers::*;
@@ -42,6 +42,23 @@ headwater_host::next_fns! {
     fn fopen64(path: *const c_char, mode: *const c_char) -> *mut c_void;
     fn freopen(path: *const c_char, mode: *const c_char, file: *mut c_void) -> *mut c_void;
     fn freopen64(path: *const c_char, mode: *const c_char, file: *mut c_void) -> *mut c_void;
+    fn fwide(file: *mut c_void, mode: c_int) -> c_int;
+    fn fgetwc(file: *mut c_void) -> c_int;
+    fn fgetwc_unlocked(file: *mut c_void) -> c_int;
+    fn fputwc(c: wchar_t, file: *mut c_void) -> c_int;
+    fn fputwc_unlocked(c: wchar_t, file: *mut c_void) -> c_int;
+    fn fgetws(to: *mut wchar_t, n: c_int, file: *mut c_void) -> *mut wchar_t;
+    fn fgetws_unlocked(to: *mut wchar_t, n: c_int, file: *mut c_void) -> *mut wchar_t;
+    fn __fgetws_chk(to: *mut wchar_t, size: size_t, n: c_int, file: *mut c_void) -> *mut wchar_t;
+    fn __fgetws_unlocked_chk(to: *mut wchar_t, size: size_t, n: c_int, file: *mut c_void) -> *mut wchar_t;
+    fn fputws(text: *const wchar_t, file: *mut c_void) -> c_int;
+    fn fputws_unlocked(text: *const wchar_t, file: *mut c_void) -> c_int;
+    fn ungetwc(c: c_int, file: *mut c_void) -> c_int;
+    fn vfwprintf(file: *mut c_void, format: *const wchar_t, args: *mut c_void) -> c_int;
+    fn __vfwprintf_chk(file: *mut c_void, flag: c_int, format: *const wchar_t, args: *mut c_void) -> c_int;
+    fn vfwscanf(file: *mut c_void, format: *const wchar_t, args: *mut c_void) -> c_int;
+    fn __isoc99_vfwscanf(file: *mut c_void, format: *const wchar_t, args: *mut c_void) -> c_int;
+    fn __isoc23_vfwscanf(file: *mut c_void, format: *const wchar_t, args: *mut c_void) -> c_int;
     fn tmpfile() -> *mut c_void;
     fn tmpfile64() -> *mut c_void;
     fn setmntent(path: *const c_char, mode: *const c_char) -> *mut c_void;

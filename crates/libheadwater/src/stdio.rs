@@ -1,14 +1,17 @@
 //! The C library's streams over descriptors that we look after: it would read, write and close them by ways of its own.
 
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
 use core::ptr::null_mut;
+use std::alloc::{alloc, alloc_zeroed};
 
-use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use headwater_host::table::{self, Kind};
 use headwater_host::{next, process, sys};
 use headwater_sockets::life;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
-use crate::{data, files, start};
+use crate::{data, files, start, wide};
 
 /// cookie_io_functions_t of `<stdio.h>`.
 #[repr(C)]
@@ -23,15 +26,113 @@ unsafe extern "C-unwind" {
     fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut c_void;
 }
 
+/// What stands behind a FILE of ours. It is never freed: the next FILE takes it over.
+pub struct Served {
+    next: *const Served,
+    taken: AtomicBool,
+    /// Null: none that the program knows.
+    file: AtomicPtr<c_void>,
+    /// Negative: the FILE is another's by now.
+    fd: AtomicI32,
+    /// The C library has read or written for the program.
+    pub used: AtomicBool,
+    /// The FILE's lock protects it.
+    pub wide: UnsafeCell<wide::State>,
+}
+
+static ALL: AtomicPtr<Served> = AtomicPtr::new(null_mut());
+
+impl Served {
+    unsafe fn take(fd: c_int) -> Option<&'static Served> {
+        let free = all().find(|s| !s.taken.swap(true, Ordering::AcqRel));
+        let served = match free {
+            Some(free) => free,
+            None => Served::add()?,
+        };
+        served.fd.store(fd, Ordering::Relaxed);
+        served.renew();
+        Some(served)
+    }
+
+    unsafe fn add() -> Option<&'static Served> {
+        let at = alloc(Layout::new::<Served>()).cast::<Served>();
+        if at.is_null() {
+            return None;
+        }
+        at.write(Served {
+            next: null_mut(),
+            taken: AtomicBool::new(true),
+            file: AtomicPtr::new(null_mut()),
+            fd: AtomicI32::new(-1),
+            used: AtomicBool::new(false),
+            wide: UnsafeCell::new(wide::State::NEW),
+        });
+        let mut first = ALL.load(Ordering::Acquire);
+        loop {
+            (*at).next = first;
+            match ALL.compare_exchange(first, at, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(&*at),
+                Err(other) => first = other,
+            }
+        }
+    }
+
+    fn cookie(&'static self) -> *mut c_void {
+        core::ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// The FILE is not ours any more. What the C library still calls for it does nothing.
+    pub fn retire(&self) {
+        self.file.store(null_mut(), Ordering::Release);
+        self.fd.store(-1, Ordering::Relaxed);
+    }
+
+    /// As at the first.
+    pub unsafe fn renew(&self) {
+        self.used.store(false, Ordering::Relaxed);
+        *self.wide.get() = wide::State::NEW;
+    }
+
+    /// Another FILE may have it.
+    pub fn leave(&self) {
+        self.retire();
+        self.taken.store(false, Ordering::Release);
+    }
+}
+
+unsafe fn all() -> impl Iterator<Item = &'static Served> {
+    let mut at = ALL.load(Ordering::Acquire).cast_const();
+    core::iter::from_fn(move || {
+        let served = at.as_ref()?;
+        at = served.next;
+        Some(served)
+    })
+}
+
+/// Is it one of ours?
+pub unsafe fn served(file: *mut c_void) -> Option<&'static Served> {
+    if file.is_null() {
+        return None;
+    }
+    all().find(|s| s.file.load(Ordering::Acquire) == file)
+}
+
+unsafe fn of(cookie: *mut c_void) -> &'static Served {
+    &*cookie.cast::<Served>()
+}
+
 unsafe extern "C-unwind" fn read(cookie: *mut c_void, buf: *mut c_char, n: size_t) -> ssize_t {
-    data::read(cookie.addr() as c_int, buf.cast(), n)
+    of(cookie).used.store(true, Ordering::Relaxed);
+    data::read(of(cookie).fd.load(Ordering::Relaxed), buf.cast(), n)
 }
 
 /// Goes on until all is written or a write fails, as the C library's own does: what is less than `n` is a failure (fopencookie(3)).
 unsafe extern "C-unwind" fn write(cookie: *mut c_void, buf: *const c_char, n: size_t) -> ssize_t {
+    of(cookie).used.store(true, Ordering::Relaxed);
+    let fd = of(cookie).fd.load(Ordering::Relaxed);
     let mut done = 0;
     while done < n {
-        match data::write(cookie.addr() as c_int, buf.add(done).cast(), n - done) {
+        match data::write(fd, buf.add(done).cast(), n - done) {
             ..=0 => break,
             written => done += written as size_t,
         }
@@ -46,7 +147,13 @@ unsafe extern "C-unwind" fn seek(_: *mut c_void, _: *mut i64, _: c_int) -> c_int
 }
 
 unsafe extern "C-unwind" fn close(cookie: *mut c_void) -> c_int {
-    files::close(cookie.addr() as c_int)
+    let fd = of(cookie).fd.load(Ordering::Relaxed);
+    // By reopen::reopen, which leaves it.
+    if fd < 0 {
+        return 0;
+    }
+    of(cookie).leave();
+    files::close(fd)
 }
 
 /// Where glibc keeps a FILE's number on LP64 machines: what fileno(3) says. Its ABI has not changed there since 2.1; a FILE of
@@ -54,9 +161,7 @@ unsafe extern "C-unwind" fn close(cookie: *mut c_void) -> c_int {
 const NUMBER: usize = 112;
 
 unsafe fn tell_number(file: *mut c_void, fd: c_int) {
-    if !file.is_null() {
-        file.byte_add(NUMBER).cast::<c_int>().write(fd);
-    }
+    file.byte_add(NUMBER).cast::<c_int>().write(fd);
 }
 
 /// Where glibc keeps a FILE's flags, and the one that says that its buffer is the program's.
@@ -82,13 +187,85 @@ unsafe fn give_buffer(file: *mut c_void, fd: c_int) {
     *file.byte_add(FLAGS).cast::<c_int>() &= !USER_BUF;
 }
 
+/// Where glibc keeps what a FILE needs for wide characters. One of fopencookie(3) has nothing there, for which freopen(3) and each wide
+/// call look all the same.
+const WIDE: usize = 160;
+/// More than glibc has there.
+const WIDE_SIZE: usize = 1024;
+
+#[repr(C, align(16))]
+struct Nothing(UnsafeCell<[u8; WIDE_SIZE]>);
+
+// SAFETY: the C library only looks at it: the FILEs that have it are for bytes (`_mode` is -1).
+unsafe impl Sync for Nothing {}
+
+static NOTHING: Nothing = Nothing(UnsafeCell::new([0; WIDE_SIZE]));
+
+/// Nothing to be read or written, where the C library would look for it.
+unsafe fn give_nothing(file: *mut c_void) {
+    let at = file.byte_add(WIDE).cast::<usize>();
+    if matches!(at.read(), 0 | usize::MAX) {
+        at.cast::<*mut u8>().write(NOTHING.0.get().cast());
+    }
+}
+
+/// Room for the wide characters of a FILE that becomes the C library's own. It stays when the FILE is closed.
+pub unsafe fn give_room(file: *mut c_void) {
+    let at = file.byte_add(WIDE).cast::<*mut c_void>();
+    if at.read() == NOTHING.0.get().cast() {
+        let room = alloc_zeroed(Layout::new::<Nothing>());
+        if !room.is_null() {
+            at.write(room.cast());
+        }
+    }
+}
+
+/// Has the program put bytes into the FILE's buffer that are not written?
+pub unsafe fn has_output(file: *mut c_void) -> bool {
+    const CURRENTLY_PUTTING: c_int = 0x800;
+    file.byte_add(FLAGS).cast::<c_int>().read() & CURRENTLY_PUTTING != 0
+}
+
+/// As the C library says of a FILE that it can't read or write for.
+pub unsafe fn set_error(file: *mut c_void) {
+    const ERR_SEEN: c_int = 0x20;
+    *file.byte_add(FLAGS).cast::<c_int>() |= ERR_SEEN;
+}
+
+/// What the FILE may do, as `mode` says.
+pub unsafe fn set_mode(file: *mut c_void, mode: *const c_char) {
+    const NO_READS: c_int = 4;
+    const NO_WRITES: c_int = 8;
+    let (reads, writes) = directions(mode);
+    let flags = file.byte_add(FLAGS).cast::<c_int>();
+    *flags &= !(NO_READS | NO_WRITES);
+    *flags |= if reads { 0 } else { NO_READS } | if writes { 0 } else { NO_WRITES };
+}
+
+/// A FILE of ours by these functions.
+unsafe fn make(fd: c_int, mode: *const c_char, functions: Functions) -> *mut c_void {
+    let Some(served) = Served::take(fd) else {
+        next::set_errno(libc::ENOMEM);
+        return null_mut();
+    };
+    let file = fopencookie(served.cookie(), mode, functions);
+    if file.is_null() {
+        served.leave();
+        return file;
+    }
+    tell_number(file, fd);
+    give_nothing(file);
+    served.file.store(file, Ordering::Release);
+    file
+}
+
 /// A FILE's number, if it has one.
 pub unsafe fn number(file: *mut c_void) -> Option<c_int> {
     (!file.is_null()).then(|| file.byte_add(NUMBER).cast::<c_int>().read())
 }
 
 /// A stream, an SCTP socket, or one of which something is left that the kernel does not have?
-fn is_ours(fd: c_int) -> bool {
+pub fn is_ours(fd: c_int) -> bool {
     table::lookup(fd).is_some_and(|h| match h.kind() {
         Kind::Stream | Kind::Sctp => true,
         Kind::Socket => headwater_sockets::confine::has_rest(h),
@@ -131,26 +308,19 @@ pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
         seek,
         close,
     };
-    let cookie = core::ptr::without_provenance_mut(fd as usize);
-    let file = fopencookie(cookie, mode, functions);
-    tell_number(file, fd);
+    let file = make(fd, mode, functions);
     give_buffer(file, fd);
     Some(file)
 }
 
 /// The mode has to go with how the descriptor was opened, which becomes one that appends if the mode says so. False, with errno: it
 /// does not.
-unsafe fn obey(fd: c_int, mode: *const c_char) -> bool {
-    let mode = core::ffi::CStr::from_ptr(mode).to_bytes();
+pub unsafe fn obey(fd: c_int, mode: *const c_char) -> bool {
     let flags = files::fcntl(fd, libc::F_GETFL, 0);
     if flags < 0 {
         return false;
     }
-    let both = mode.contains(&b'+');
-    let (reads, writes) = (
-        both || mode.first() == Some(&b'r'),
-        both || mode.first() != Some(&b'r'),
-    );
+    let (reads, writes) = directions(mode);
     let lacks = match flags & libc::O_ACCMODE {
         libc::O_RDONLY => writes,
         libc::O_WRONLY => reads,
@@ -160,8 +330,16 @@ unsafe fn obey(fd: c_int, mode: *const c_char) -> bool {
         next::set_errno(libc::EINVAL);
         return false;
     }
-    let appends = mode.first() == Some(&b'a') && flags & libc::O_APPEND == 0;
+    let appends = mode.read() as u8 == b'a' && flags & libc::O_APPEND == 0;
     !appends || files::fcntl(fd, libc::F_SETFL, (flags | libc::O_APPEND) as usize) >= 0
+}
+
+/// Does the mode say that it is read, and that it is written?
+unsafe fn directions(mode: *const c_char) -> (bool, bool) {
+    let mode = core::ffi::CStr::from_ptr(mode).to_bytes();
+    let both = mode.contains(&b'+');
+    let reads = mode.first() == Some(&b'r');
+    (both || reads, both || !reads)
 }
 
 /// vdprintf(3) on one of them: one write.
@@ -196,7 +374,22 @@ unsafe fn standard(fd: c_int) -> *mut *mut c_void {
     }
 }
 
-unsafe extern "C-unwind" fn stay_open(_: *mut c_void) -> c_int {
+/// The FILE that the program has as its standard input or output.
+pub unsafe fn standard_file(fd: c_int) -> *mut c_void {
+    standard(fd).read()
+}
+
+/// The C library's own, where `file` stands in its place; else `file`.
+pub unsafe fn behind(fd: c_int, file: *mut c_void) -> *mut c_void {
+    if !(0..=2).contains(&fd) || standard_file(fd) != file {
+        return file;
+    }
+    let original = ORIGINAL[fd as usize].load(Ordering::Acquire);
+    if original.is_null() { file } else { original }
+}
+
+unsafe extern "C-unwind" fn stay_open(cookie: *mut c_void) -> c_int {
+    of(cookie).leave();
     0
 }
 
@@ -224,12 +417,10 @@ pub unsafe fn follow(fd: c_int) {
         close: stay_open,
     };
     let mode = if fd == 0 { c"r" } else { c"w" };
-    let cookie = core::ptr::without_provenance_mut(fd as usize);
-    let file = fopencookie(cookie, mode.as_ptr(), functions);
+    let file = make(fd, mode.as_ptr(), functions);
     if file.is_null() {
         return;
     }
-    tell_number(file, fd);
     if fd == 2 {
         next::seldom::setvbuf(file, null_mut(), UNBUFFERED, 0);
     }

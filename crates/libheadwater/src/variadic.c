@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <wchar.h>
 
 /* What stands among the initialised data costs no page of its own in each process. */
 #define LOADED __attribute__((section(".data")))
@@ -99,4 +100,78 @@ int hw_strlog(short mid, short sid, char level, unsigned short flags, const char
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	return submit ? submit(mid, sid, level, flags, text) : 0;
+}
+
+/* Functions of wide characters. */
+#define WITH_ARGUMENTS(format, call)   \
+	va_list args;                  \
+	va_start(args, format);        \
+	int n = call;                  \
+	va_end(args);                  \
+	return n
+
+extern int __vfwprintf_chk(FILE *, int, const wchar_t *, va_list);
+extern int __vwprintf_chk(int, const wchar_t *, va_list);
+/* Those of the headers go by other names, as the standard of the compiler wants it. */
+extern int hw_vfwscanf(FILE *, const wchar_t *, va_list) __asm__("vfwscanf");
+extern int hw_vwscanf(const wchar_t *, va_list) __asm__("vwscanf");
+extern int __isoc99_vfwscanf(FILE *, const wchar_t *, va_list);
+extern int __isoc99_vwscanf(const wchar_t *, va_list);
+extern int __isoc23_vfwscanf(FILE *, const wchar_t *, va_list);
+extern int __isoc23_vwscanf(const wchar_t *, va_list);
+
+int hw_fwprintf(FILE *file, const wchar_t *format, ...)
+{
+	WITH_ARGUMENTS(format, vfwprintf(file, format, args));
+}
+
+int hw_fwprintf_chk(FILE *file, int flag, const wchar_t *format, ...)
+{
+	WITH_ARGUMENTS(format, __vfwprintf_chk(file, flag, format, args));
+}
+
+int hw_wprintf(const wchar_t *format, ...)
+{
+	WITH_ARGUMENTS(format, vwprintf(format, args));
+}
+
+int hw_wprintf_chk(int flag, const wchar_t *format, ...)
+{
+	WITH_ARGUMENTS(format, __vwprintf_chk(flag, format, args));
+}
+
+int hw_fwscanf(FILE *file, const wchar_t *format, ...)
+{
+	WITH_ARGUMENTS(format, hw_vfwscanf(file, format, args));
+}
+
+int hw_wscanf(const wchar_t *format, ...)
+{
+	WITH_ARGUMENTS(format, hw_vwscanf(format, args));
+}
+
+int hw_isoc99_fwscanf(FILE *file, const wchar_t *format, ...)
+{
+	WITH_ARGUMENTS(format, __isoc99_vfwscanf(file, format, args));
+}
+
+int hw_isoc99_wscanf(const wchar_t *format, ...)
+{
+	WITH_ARGUMENTS(format, __isoc99_vwscanf(format, args));
+}
+
+int hw_isoc23_fwscanf(FILE *file, const wchar_t *format, ...)
+{
+	WITH_ARGUMENTS(format, __isoc23_vfwscanf(file, format, args));
+}
+
+int hw_isoc23_wscanf(const wchar_t *format, ...)
+{
+	WITH_ARGUMENTS(format, __isoc23_vwscanf(format, args));
+}
+
+void hw_pointers(void **to, size_t n, va_list args)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = va_arg(args, void *);
 }

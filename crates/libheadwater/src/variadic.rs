@@ -1,7 +1,7 @@
 //! The C names of variadic.c's functions: a shared object made by rustc exports only Rust's symbols, so each name is a jump.
 
 use core::arch::naked_asm;
-use core::ffi::{c_char, c_int};
+use core::ffi::{c_char, c_int, c_void};
 
 unsafe extern "C" {
     fn hw_dprintf();
@@ -10,6 +10,17 @@ unsafe extern "C" {
     fn hw_execlp();
     fn hw_execle();
     fn hw_strlog();
+    fn hw_fwprintf();
+    fn hw_fwprintf_chk();
+    fn hw_wprintf();
+    fn hw_wprintf_chk();
+    fn hw_fwscanf();
+    fn hw_wscanf();
+    fn hw_isoc99_fwscanf();
+    fn hw_isoc99_wscanf();
+    fn hw_isoc23_fwscanf();
+    fn hw_isoc23_wscanf();
+    fn hw_pointers(to: *mut *mut c_void, n: usize, args: *mut c_void);
     fn hw_on_strlog(f: extern "C" fn(i16, i16, c_char, u16, *const c_char) -> c_int);
     fn hw_is_single_threaded() -> c_int;
 }
@@ -45,12 +56,27 @@ names! {
     execlp = hw_execlp,
     execle = hw_execle,
     strlog = hw_strlog,
+    fwprintf = hw_fwprintf,
+    __fwprintf_chk = hw_fwprintf_chk,
+    wprintf = hw_wprintf,
+    __wprintf_chk = hw_wprintf_chk,
+    fwscanf = hw_fwscanf,
+    wscanf = hw_wscanf,
+    __isoc99_fwscanf = hw_isoc99_fwscanf,
+    __isoc99_wscanf = hw_isoc99_wscanf,
+    __isoc23_fwscanf = hw_isoc23_fwscanf,
+    __isoc23_wscanf = hw_isoc23_wscanf,
 }
 
 /// Has the process one thread only? False where the C library does not tell.
 pub fn is_single_threaded() -> bool {
     // SAFETY: looks at a variable of the C library's.
     unsafe { hw_is_single_threaded() != 0 }
+}
+
+/// The arguments of a va_list, all of them pointers.
+pub unsafe fn pointers(to: &mut [*mut c_void], args: *mut c_void) {
+    hw_pointers(to.as_mut_ptr(), to.len(), args);
 }
 
 /// Hooks up variadic.c, once at start.

@@ -4,6 +4,8 @@ static FILE *file[SLOTS];
 /* What a row of docs/deviations.md is about is left out: whether a stream is for output only; what it was last used for. */
 static char writes[SLOTS], last[SLOTS];
 enum { INPUT, OUTPUT, PUSHED };
+/* 1: nothing was read; 2: nothing but what was pushed back. */
+static char bare[SLOTS];
 
 OP(fdopen) { /* slot, mode */
     static const char *const modes[] = {"r", "w", "r+", "a", "re"};
@@ -12,6 +14,7 @@ OP(fdopen) { /* slot, mode */
         file[a[0]] = f;
         writes[a[0]] = a[1] == 1 || a[1] == 3;
         last[a[0]] = INPUT;
+        bare[a[0]] = 1;
     }
     return f ? fileno(f) == fd[a[0]] : -1;
 }
@@ -24,11 +27,13 @@ OP(fdopen) { /* slot, mode */
 static void input(const long *a) {
     if (last[a[0]] == OUTPUT)
         fflush(file[a[0]]);
+    if (last[a[0]] != PUSHED)
+        bare[a[0]] = 0;
     last[a[0]] = INPUT;
 }
-/* Behind a byte that was pushed back the C library itself may fail at output. */
+/* Behind a byte that was pushed back the C library itself may fail at output, and dies if nothing else was read before. */
 #define OUTPUTS \
-    if (last[a[0]] == PUSHED) \
+    if (last[a[0]] == PUSHED || bare[a[0]] == 2) \
         return 0; \
     last[a[0]] = OUTPUT
 static void state(FILE *f) { tell("%s%s", ferror(f) ? " error" : "", feof(f) ? " end" : ""); }
@@ -96,12 +101,17 @@ OP(ungetc) {
     if (writes[a[0]] || last[a[0]] == OUTPUT)
         return 0;
     last[a[0]] = PUSHED;
+    if (bare[a[0]])
+        bare[a[0]] = 2;
     return ungetc(a[1], f);
 }
+/* The C library itself frees what it did not allocate where a byte that was pushed back is still there. */
 OP(buffered) { /* slot, way, size */
     static char room[SLOTS][4096];
     static const int ways[] = {_IONBF, _IOLBF, _IOFBF};
     STREAM(f);
+    if (last[a[0]] == PUSHED || bare[a[0]] == 2)
+        return 0;
     return setvbuf(f, a[2] ? room[a[0]] : NULL, ways[a[1]], a[2]);
 }
 OP(fseek) {

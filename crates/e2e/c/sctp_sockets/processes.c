@@ -1,8 +1,10 @@
 /* Sockets shared by descriptors, processes and threads. */
 #include "associations.h"
+#include <locale.h>
 #include <setjmp.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <wchar.h>
 
 CASE(dup_shares, "dup(2)") {
     struct pair p = pair();
@@ -547,6 +549,37 @@ CASE(stdio_on_it, "fdopen(3)") {
     check(fgets(line, sizeof line, f) != NULL);
     check_str(line, "an answer\n");
 }
+CASE(wide_stdio_on_it, "fwide(3)") {
+    struct pair p = pair();
+    check(setlocale(LC_ALL, "C.UTF-8") != NULL);
+    FILE *f = fdopen(dup(p.client), "r+");
+    wchar_t line[64];
+    check(fwide(f, 1) > 0);
+    check(fwprintf(f, L"%d öre\n", 5) == 6);
+    check_eq(fflush(f), 0);
+    check_receive(p.server, "5 \303\266re\n");
+    check_send(p.server, "ant\303\266rt\n");
+    check(fgetws(line, 64, f) == line && wcscmp(line, L"antört\n") == 0);
+    check_eq(fclose(f), 0);
+}
+CASE(stdio_reopened, "freopen(3)") {
+    struct pair p = pair();
+    int fd = fcntl(p.client, F_DUPFD, 100);
+    FILE *f = fdopen(p.client, "r+");
+    check(fputs("last\n", f) >= 0);
+    check(freopen("/proc/self/stat", "r", f) == f);
+    check_eq(fileno(f), p.client);
+    check(fgetc(f) >= '0');
+    check(freopen(NULL, "r", f) == f);
+    check_eq(fclose(f), 0);
+    check_receive(p.server, "last\n");
+    check_send(fd, "still here");
+    check_receive(p.server, "still here");
+    f = fdopen(fd, "r");
+    check(freopen(NULL, "r", f) == NULL);
+    check_errno(fcntl(fd, F_GETFD), EBADF);
+    check_end(p.server);
+}
 CASE(close_range_closes, "close_range(2)") {
     struct pair p = pair();
     int high = must(fcntl(p.client, F_DUPFD, 200));
@@ -560,4 +593,5 @@ SUITE(ENTRY(dup_shares), ENTRY(dup2_replaces), ENTRY(dup_shares_flags), ENTRY(du
       ENTRY(first_to_come_is_killed_before_a_message), ENTRY(nobody_is_refused_when_the_first_to_come_is_killed),
       ENTRY(many_clients_are_processes), ENTRY(big_between_processes), ENTRY(exec_keeps_or_not), ENTRY(exec_goes_on),
       ENTRY(threads_send), ENTRY(threads_receive), ENTRY(threads_are_shut), ENTRY(threads_are_shut_many_times), ENTRY(jumps_out_of_a_wait), ENTRY(is_cancelled_in_a_wait), ENTRY(a_fork_beside_a_wait), ENTRY(threads_echo), ENTRY(shutdown_by_a_thread), ENTRY(close_by_a_thread),
-      ENTRY(threads_accept), ENTRY(threads_connect), ENTRY(passed_to_another), ENTRY(stdio_on_it), ENTRY(close_range_closes))
+      ENTRY(threads_accept), ENTRY(threads_connect), ENTRY(passed_to_another), ENTRY(stdio_on_it),
+      ENTRY(wide_stdio_on_it), ENTRY(stdio_reopened), ENTRY(close_range_closes))

@@ -114,6 +114,31 @@ fn an_existing_preload_is_kept_behind_the_library() {
 }
 
 #[test]
+fn a_program_with_address_sanitizer_and_defaults_of_its_own_runs() {
+    let it = Installation::new();
+    let text = r#"#include <stdio.h>
+        const char *__asan_default_options(void) { return "detect_leaks=0"; }
+        int main(void) { puts("hi"); }"#;
+    let program = it.path().join("sanitized");
+    assert!(it.compile(text, &["-fsanitize=address"], &program));
+    let program = program.to_str().unwrap();
+    let script = format!("{program}; echo $ASAN_OPTIONS");
+    let run = |command: &[&str]| {
+        let arguments = [&["run", "--"], command].concat();
+        let output = it
+            .headwater(&arguments)
+            .env("ASAN_OPTIONS", "verbosity=0")
+            .output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        stdout(&output)
+    };
+    assert_eq!(run(&[program]), "hi\n");
+    let options = "verify_asan_link_order=0:verbosity=0";
+    assert_eq!(run(&["sh", "-c", &script]), format!("hi\n{options}\n"));
+}
+
+#[test]
 fn flags_become_variables_and_win_over_them() {
     let it = Installation::new();
     let script = "echo $HEADWATER_RING $HEADWATER_DENY_PORTS $HEADWATER_SPIN $HEADWATER_DIR";

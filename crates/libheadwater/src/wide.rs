@@ -1,0 +1,356 @@
+//! Wide characters of the FILEs that we serve. Those of fopencookie(3) are for bytes only: here they are converted, and the C library
+//! reads and writes the bytes.
+
+mod scan;
+
+use headwater_host::next;
+use headwater_host::next::seldom;
+use headwater_host::sync::Ordering;
+use libc::{c_char, c_int, c_void, size_t, wchar_t};
+
+use crate::real;
+use crate::stdio::{self, Served};
+
+const WEOF: c_int = -1;
+/// More than a character of any locale has.
+const LONGEST: usize = 16;
+
+/// How far a character has been converted: mbstate_t.
+type Progress = [u64; 2];
+
+pub struct State {
+    /// As fwide(3) says it.
+    orientation: c_int,
+    input: Progress,
+    output: Progress,
+}
+
+impl State {
+    pub const NEW: State = State {
+        orientation: 0,
+        input: [0; 2],
+        output: [0; 2],
+    };
+}
+
+/// A FILE of ours whose lock is held, or of which the program says that it needs none.
+struct Wide {
+    file: *mut c_void,
+    served: &'static Served,
+}
+
+/// Calls that have the FILE last, with and without its lock, and what they say of a FILE that is for bytes.
+macro_rules! calls {
+    ($($name:ident $unlocked:ident($($argument:ident: $kind:ty),*) -> $result:ty: $serve:ident, $none:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($($argument: $kind,)* file: *mut c_void) -> $result {
+            match stdio::served(file) {
+                None => real::$name($($argument,)* file),
+                Some(served) => locked(&mut Wide { file, served }, |on| {
+                    if on.is_wide() { on.$serve($($argument),*) } else { $none }
+                }),
+            }
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $unlocked($($argument: $kind,)* file: *mut c_void) -> $result {
+            match stdio::served(file) {
+                None => real::$unlocked($($argument,)* file),
+                Some(served) => {
+                    let mut on = Wide { file, served };
+                    if on.is_wide() { on.$serve($($argument),*) } else { $none }
+                }
+            }
+        }
+    )*};
+}
+
+calls! {
+    fgetwc fgetwc_unlocked() -> c_int: get, WEOF;
+    fputwc fputwc_unlocked(c: wchar_t) -> c_int: put, WEOF;
+    fgetws fgetws_unlocked(to: *mut wchar_t, n: c_int) -> *mut wchar_t: line, core::ptr::null_mut();
+    __fgetws_chk __fgetws_unlocked_chk(to: *mut wchar_t, size: size_t, n: c_int) -> *mut wchar_t: checked_line, core::ptr::null_mut();
+    fputws fputws_unlocked(text: *const wchar_t) -> c_int: put_text, WEOF;
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn ungetwc(c: c_int, file: *mut c_void) -> c_int {
+    match stdio::served(file) {
+        None => real::ungetwc(c, file),
+        Some(served) => locked(&mut Wide { file, served }, |on| match on.is_wide() {
+            true => on.unget(c),
+            false => WEOF,
+        }),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fwide(file: *mut c_void, mode: c_int) -> c_int {
+    match stdio::served(file) {
+        None => real::fwide(file, mode),
+        Some(served) => locked(&mut Wide { file, served }, |on| on.turn(mode)),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn getwchar() -> c_int {
+    fgetwc(stdio::standard_file(0))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn getwchar_unlocked() -> c_int {
+    fgetwc_unlocked(stdio::standard_file(0))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn putwchar(c: wchar_t) -> c_int {
+    fputwc(c, stdio::standard_file(1))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn putwchar_unlocked(c: wchar_t) -> c_int {
+    fputwc_unlocked(c, stdio::standard_file(1))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn vfwprintf(
+    file: *mut c_void,
+    format: *const wchar_t,
+    args: *mut c_void,
+) -> c_int {
+    print(file, |to| real::vfwprintf(to, format, args))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __vfwprintf_chk(
+    file: *mut c_void,
+    flag: c_int,
+    format: *const wchar_t,
+    args: *mut c_void,
+) -> c_int {
+    print(file, |to| real::__vfwprintf_chk(to, flag, format, args))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn vwprintf(format: *const wchar_t, args: *mut c_void) -> c_int {
+    vfwprintf(stdio::standard_file(1), format, args)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __vwprintf_chk(
+    flag: c_int,
+    format: *const wchar_t,
+    args: *mut c_void,
+) -> c_int {
+    __vfwprintf_chk(stdio::standard_file(1), flag, format, args)
+}
+
+/// Prints into memory, and then all of it.
+unsafe fn print(file: *mut c_void, print: impl FnOnce(*mut c_void) -> c_int) -> c_int {
+    let Some(served) = stdio::served(file) else {
+        return print(file);
+    };
+    locked(&mut Wide { file, served }, |on| {
+        if !on.is_wide() {
+            return -1;
+        }
+        let (mut text, mut n) = (core::ptr::null_mut(), 0);
+        let memory = seldom::open_wmemstream(&mut text, &mut n);
+        if memory.is_null() {
+            return -1;
+        }
+        let printed = print(memory);
+        seldom::fclose(memory);
+        if text.is_null() {
+            return -1;
+        }
+        let put = on.put_all(core::slice::from_raw_parts(text, n));
+        libc::free(text.cast());
+        if put { printed } else { -1 }
+    })
+}
+
+/// Holds the FILE's lock meanwhile, and lets go of it in a thread that is cancelled, too: by the C library's list, for nothing here
+/// is dropped then.
+unsafe fn locked<R>(on: &mut Wide, does: impl FnOnce(&mut Wide) -> R) -> R {
+    // struct _pthread_cleanup_buffer of `<pthread.h>`.
+    let mut entry = [0usize; 4];
+    let entry = entry.as_mut_ptr().cast();
+    // A C library from before 2.34 has it with its threads.
+    let may_be_cancelled = seldom::nexts::_pthread_cleanup_push.address() != 0;
+    let unlock = seldom::nexts::funlockfile.address();
+    seldom::flockfile(on.file);
+    if may_be_cancelled {
+        seldom::_pthread_cleanup_push(entry, unlock, on.file);
+    }
+    let result = does(on);
+    if may_be_cancelled {
+        seldom::_pthread_cleanup_pop(entry, 0);
+    }
+    seldom::funlockfile(on.file);
+    result
+}
+
+impl Wide {
+    unsafe fn state(&mut self) -> &mut State {
+        &mut *self.served.wide.get()
+    }
+
+    /// The orientation after `mode` was asked for (fwide(3)).
+    unsafe fn turn(&mut self, mode: c_int) -> c_int {
+        let bytes = self.served.used.load(Ordering::Relaxed) || stdio::has_output(self.file);
+        let state = self.state();
+        if state.orientation == 0 {
+            state.orientation = if bytes { -1 } else { mode.signum() };
+        }
+        state.orientation
+    }
+
+    unsafe fn is_wide(&mut self) -> bool {
+        self.turn(1) > 0
+    }
+
+    unsafe fn get(&mut self) -> c_int {
+        let mut taken = [0; LONGEST];
+        for n in 0..LONGEST {
+            let byte = seldom::getc_unlocked(self.file);
+            // The rest of a character may come later.
+            if byte < 0 {
+                return WEOF;
+            }
+            taken[n] = byte as u8;
+            let mut c = 0;
+            let progress = (&raw mut self.state().input).cast();
+            match seldom::mbrtowc(&mut c, taken.as_ptr().add(n).cast(), 1, progress) as isize {
+                -2 => continue,
+                -1 => {
+                    self.give_back(&taken[..=n]);
+                    break;
+                }
+                _ => return c,
+            }
+        }
+        self.state().input = [0; 2];
+        stdio::set_error(self.file);
+        next::set_errno(libc::EILSEQ);
+        WEOF
+    }
+
+    unsafe fn give_back(&mut self, bytes: &[u8]) {
+        for &byte in bytes.iter().rev() {
+            seldom::ungetc(byte.into(), self.file);
+        }
+    }
+
+    unsafe fn unget(&mut self, c: c_int) -> c_int {
+        let mut bytes = [0; LONGEST];
+        let mut progress: Progress = [0; 2];
+        if c == WEOF {
+            return WEOF;
+        }
+        let n = seldom::wcrtomb(bytes.as_mut_ptr().cast(), c, (&raw mut progress).cast());
+        if n > LONGEST {
+            return WEOF;
+        }
+        self.give_back(&bytes[..n]);
+        c
+    }
+
+    unsafe fn line(&mut self, to: *mut wchar_t, n: c_int) -> *mut wchar_t {
+        let mut there = 0;
+        if n <= 0 {
+            return core::ptr::null_mut();
+        }
+        while there + 1 < n as usize {
+            let c = self.get();
+            if c == WEOF {
+                // What has come without waiting is there, too.
+                let failed = seldom::ferror(self.file) != 0 && next::errno() != libc::EAGAIN;
+                if there == 0 || failed {
+                    return core::ptr::null_mut();
+                }
+                break;
+            }
+            to.add(there).write(c);
+            there += 1;
+            if c == wchar_t::from(b'\n') {
+                break;
+            }
+        }
+        to.add(there).write(0);
+        to
+    }
+
+    unsafe fn checked_line(&mut self, to: *mut wchar_t, size: size_t, n: c_int) -> *mut wchar_t {
+        self.line(to, n.min(c_int::try_from(size).unwrap_or(c_int::MAX)))
+    }
+
+    unsafe fn put(&mut self, c: wchar_t) -> c_int {
+        if self.put_all(&[c]) { c } else { WEOF }
+    }
+
+    unsafe fn put_text(&mut self, text: *const wchar_t) -> c_int {
+        if self.put_all(text_of(text)) { 1 } else { WEOF }
+    }
+
+    unsafe fn put_all(&mut self, text: &[wchar_t]) -> bool {
+        // What was read and not taken would be in the way. It is lost, as on a FILE of the C library's.
+        if !stdio::has_output(self.file) {
+            seldom::__fpurge(self.file);
+        }
+        let mut bytes = [0; 1024];
+        let mut there = 0;
+        for (i, &c) in text.iter().enumerate() {
+            there += self.convert(c, &mut bytes[there..]);
+            if there + LONGEST <= bytes.len() && i + 1 < text.len() {
+                continue;
+            }
+            if seldom::fwrite_unlocked(bytes.as_ptr().cast(), 1, there, self.file) != there {
+                return false;
+            }
+            there = 0;
+        }
+        true
+    }
+
+    /// The character's bytes; of one that the locale lacks what it says instead, as the C library writes it.
+    unsafe fn convert(&mut self, c: wchar_t, to: &mut [u8]) -> usize {
+        let progress = (&raw mut self.state().output).cast();
+        let n = seldom::wcrtomb(to.as_mut_ptr().cast(), c, progress);
+        if n <= LONGEST {
+            return n;
+        }
+        instead(c, to).unwrap_or_else(|| {
+            to[0] = b'?';
+            1
+        })
+    }
+}
+
+unsafe fn instead(c: wchar_t, to: &mut [u8]) -> Option<usize> {
+    const TAIL: &[u8] = b"//TRANSLIT\0";
+    let mut name = [0; 64];
+    let charset = core::ffi::CStr::from_ptr(seldom::nl_langinfo(libc::CODESET)).to_bytes();
+    let tail = name.get_mut(charset.len()..charset.len() + TAIL.len())?;
+    tail.copy_from_slice(TAIL);
+    name[..charset.len()].copy_from_slice(charset);
+    let with = seldom::iconv_open(name.as_ptr().cast(), c"WCHAR_T".as_ptr());
+    if with == -1 {
+        return None;
+    }
+    let mut from: *const c_char = (&raw const c).cast();
+    let (mut n, mut room) = (size_of::<wchar_t>(), LONGEST.min(to.len()));
+    let whole = room;
+    let mut at = to.as_mut_ptr().cast();
+    let failed = seldom::iconv(with, &mut from, &mut n, &mut at, &mut room) == usize::MAX;
+    seldom::iconv_close(with);
+    (!failed).then_some(whole - room)
+}
+
+unsafe fn text_of<'a>(text: *const wchar_t) -> &'a [wchar_t] {
+    let mut n = 0;
+    while text.add(n).read() != 0 {
+        n += 1;
+    }
+    core::slice::from_raw_parts(text, n)
+}
