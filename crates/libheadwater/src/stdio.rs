@@ -140,9 +140,10 @@ unsafe extern "C-unwind" fn write(cookie: *mut c_void, buf: *const c_char, n: si
     done as ssize_t
 }
 
-/// As of a pipe or socket.
-unsafe extern "C-unwind" fn seek(_: *mut c_void, _: *mut i64, _: c_int) -> c_int {
-    next::set_errno(libc::ESPIPE);
+/// As of a pipe or socket, if its number still stands for anything.
+unsafe extern "C-unwind" fn seek(cookie: *mut c_void, _: *mut i64, _: c_int) -> c_int {
+    let there = sys::fcntl(of(cookie).fd.load(Ordering::Relaxed), libc::F_GETFD, 0);
+    next::set_errno(there.err().unwrap_or(libc::ESPIPE));
     -1
 }
 
