@@ -147,8 +147,8 @@ impl Inner {
             (edges, by_kernel) = (d.edges(reg.h), d.kernel_arrivals(reg.h));
             ready = in_a_set(d.ready(reg.h, reg.want()));
         }
-        // The kernel wakes whoever waits when the program shuts a direction, and what holds then is told again.
-        let shut = known && d.ends(reg.h).shut != reg.last.ends.shut;
+        // The kernel wakes whoever waits when the program shuts a direction, and what can be read then is told again.
+        let shut = known && ready & !OUT != 0 && d.ends(reg.h).shut != reg.last.ends.shut;
         let came = edges.0 != reg.last.edges.0 || came_by_kernel && known || shut;
         let arrived = reg.want() & !OUT != 0 && came;
         if arrived && known && !kernel && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h)
