@@ -268,6 +268,41 @@ UNUSED static void warm_pair(const struct sockaddr_in *at, int l, int *client, i
     }
 }
 
+/* One more connection, that nothing has gone by yet; `fd` tells the other end where it is. */
+UNUSED static int second_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    send_all(fd, &at, sizeof at);
+    int s = must(accept(l, NULL, NULL));
+    close(l);
+    return s;
+}
+
+/* SCM_RIGHTS. */
+UNUSED static void pass_descriptor(int over, int fd) {
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct msghdr m = {.msg_iov = &(struct iovec){"", 1}, .msg_iovlen = 1, .msg_control = control,
+                       .msg_controllen = sizeof control};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &fd, sizeof(int));
+    must(sendmsg(over, &m, 0));
+}
+UNUSED static int receive_descriptor(int over) {
+    char control[CMSG_SPACE(sizeof(int))], byte;
+    struct msghdr m = {.msg_iov = &(struct iovec){&byte, 1}, .msg_iovlen = 1, .msg_control = control,
+                       .msg_controllen = sizeof control};
+    int fd = -1;
+    must(recvmsg(over, &m, 0));
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (c == NULL) {
+        errno = 0;
+        fail("nothing was passed");
+    }
+    memcpy(&fd, CMSG_DATA(c), sizeof(int));
+    return fd;
+}
+
 /* Runs one case in two processes; the program's exit status. */
 UNUSED static int run_case(const struct end_case *c) {
     int up[2], down[2];

@@ -235,32 +235,9 @@ static void exec_resets_client(int fd) {
 }
 
 /* SCM_RIGHTS to a process without the library, which goes on with the stream. */
-static void pass(int over, int fd) {
-    char control[CMSG_SPACE(sizeof(int))] = {0};
-    struct msghdr m = {.msg_iov = &(struct iovec){"", 1}, .msg_iovlen = 1, .msg_control = control,
-                       .msg_controllen = sizeof control};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &fd, sizeof(int));
-    must(sendmsg(over, &m, 0));
-}
-static int receive(int over) {
-    char control[CMSG_SPACE(sizeof(int))], byte;
-    struct msghdr m = {.msg_iov = &(struct iovec){&byte, 1}, .msg_iovlen = 1, .msg_control = control,
-                       .msg_controllen = sizeof control};
-    int fd = -1;
-    must(recvmsg(over, &m, 0));
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    if (c == NULL) {
-        errno = 0;
-        fail("nothing was passed");
-    }
-    memcpy(&fd, CMSG_DATA(c), sizeof(int));
-    return fd;
-}
 /* Run as another image: takes a descriptor from its standard input and echoes. */
 static int stranger(void) {
-    int fd = receive(0);
+    int fd = receive_descriptor(0);
     char buf[1000];
     ssize_t n;
     while ((n = must(read(fd, buf, sizeof buf))) > 0)
@@ -280,7 +257,7 @@ static void pass_to_stranger(int fd, char **env, int keep) {
     await_peer();
     await_bytes(fd, 20000);
     recv_noise(fd, 0, 1000);
-    pass(s[1], fd);
+    pass_descriptor(s[1], fd);
     if (!keep)
         close(fd);
     say("child: %d", ended_well(pid));
@@ -299,7 +276,7 @@ static void pass_known_client(int fd) { exec_unread_client(fd); }
  * they are not too many. */
 static int reader(size_t n) {
     static char buf[1 << 20];
-    int fd = receive(0);
+    int fd = receive_descriptor(0);
     recv_all(fd, buf, n);
     check(buf, 0, n);
     must(write(0, "", 1));
@@ -320,7 +297,7 @@ static void pass_to_reader(int fd, const char *n) {
         _exit(9);
     }
     close(s[0]);
-    pass(s[1], fd);
+    pass_descriptor(s[1], fd);
     close(fd);
     say("read: %zd", read(s[1], &c, 1));
     tell_peer();

@@ -297,24 +297,6 @@ static void unread_moved_server(int fd) { unread(fd, environ, "moved"); }
 /* Images that get an epoll set, whose members they know by the program's data alone. */
 enum way { FORK, VFORK, PASS };
 
-static void pass(int over, int fd) {
-    char control[CMSG_SPACE(sizeof(int))] = {0};
-    struct msghdr m = {.msg_iov = &(struct iovec){"", 1}, .msg_iovlen = 1, .msg_control = control,
-                       .msg_controllen = sizeof control};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &fd, sizeof(int));
-    must(sendmsg(over, &m, 0));
-}
-static int take(int over) {
-    char control[CMSG_SPACE(sizeof(int))], byte;
-    struct msghdr m = {.msg_iov = &(struct iovec){&byte, 1}, .msg_iovlen = 1, .msg_control = control,
-                       .msg_controllen = sizeof control};
-    int fd;
-    must(recvmsg(over, &m, 0));
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
-    return fd;
-}
 static void show(const char *who, int ep) {
     struct epoll_event e = {0};
     int n = epoll_wait(ep, &e, 1, 10000);
@@ -328,7 +310,7 @@ static void set_for(int fd, enum way way, char **env) {
     close(go[1]);
     pid_t pid = way == PASS ? must(fork()) : -1;
     if (pid == 0) {
-        snprintf(number, sizeof number, "%d", take(over[1]));
+        snprintf(number, sizeof number, "%d", receive_descriptor(over[1]));
         execve("/proc/self/exe", argv, env);
         _exit(9);
     }
@@ -343,7 +325,7 @@ static void set_for(int fd, enum way way, char **env) {
         send_noise(fd, i, 100);
     }
     if (way == PASS)
-        pass(over[0], ep);
+        pass_descriptor(over[0], ep);
     else
         snprintf(number, sizeof number, "%d", ep);
     if (way == FORK)

@@ -19,15 +19,7 @@ static void exchange(int fd, int first) {
     }
 }
 
-/* One more connection, cold. */
-static int second_server(int fd) {
-    struct sockaddr_in at;
-    int l = listen_somewhere(&at);
-    send_all(fd, &at, sizeof at);
-    int s = must(accept(l, NULL, NULL));
-    close(l);
-    return s;
-}
+/* The other end of second_server. */
 static int second_client(int fd, int option, int value) {
     struct sockaddr_in at;
     recv_all(fd, &at, sizeof at);

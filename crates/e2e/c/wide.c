@@ -12,16 +12,7 @@ static void use_utf8(void) {
         fail("setlocale");
 }
 
-/* A connection that nothing has gone by yet; `fd` tells the other end where it is. */
-static int new_server(int fd) {
-    struct sockaddr_in at;
-    int l = listen_somewhere(&at);
-    send_all(fd, &at, sizeof at);
-    int s = must(accept(l, NULL, NULL));
-    close(l);
-    return s;
-}
-
+/* The other end of second_server. */
 static int new_client(int fd) {
     struct sockaddr_in at;
     recv_all(fd, &at, sizeof at);
@@ -32,7 +23,7 @@ static int new_client(int fd) {
 #define ON_BOTH(name)                                                                                                  \
     static void name##_server(int fd) { name##_serve(fd); }                                                            \
     static void name##_client(int fd) { name##_call(fd); }                                                             \
-    static void name##_new_server(int fd) { name##_serve(new_server(fd)); }                                            \
+    static void name##_new_server(int fd) { name##_serve(second_server(fd)); }                                            \
     static void name##_new_client(int fd) { name##_call(new_client(fd)); }
 
 /* What the other end reads, and that then comes the end. */

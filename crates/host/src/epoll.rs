@@ -277,17 +277,8 @@ pub fn leave(ep: i32, leave: impl Fn(i32)) {
     leave_below(ep, &leave, MAX_NESTS);
 }
 
-/// Are there sets that an image gets which this process becomes?
-pub fn any_for_image() -> bool {
-    for_image().next().is_some()
-}
-
-/// [`leave_to_others`] before an exec, for all that the image gets.
-pub fn leave_to_image(leave: impl Fn(i32)) {
-    for_image().for_each(|ep| leave_to_others(ep, &leave));
-}
-
-fn for_image() -> impl Iterator<Item = i32> {
+/// The sets that an image gets which this process becomes.
+pub fn for_image() -> impl Iterator<Item = i32> {
     let sets = table::entries().filter(|(_, h)| h.kind() == Kind::Epoll);
     sets.map(|(ep, _)| ep).filter(|&ep| sys::survives_exec(ep))
 }

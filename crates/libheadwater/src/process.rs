@@ -303,7 +303,7 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
 /// May the actions lead to another file than the path does here, or close what the image is to have?
 unsafe fn may_move(path: *const c_char, actions: *const c_void) -> bool {
     let relative = *path != b'/' as c_char && CStr::from_ptr(path).to_bytes().contains(&b'/');
-    !actions.is_null() && (relative || close_from(actions).is_some())
+    !actions.is_null() && relative || close_from(actions).is_some()
 }
 
 /// Where there are, or were, actions with such a one, and the lowest number that they close from; and whether there was no place
@@ -312,25 +312,26 @@ static CLOSE_FROM: [(AtomicPtr<c_void>, AtomicI32); 8] =
     [const { (AtomicPtr::new(null_mut()), AtomicI32::new(0)) }; 8];
 static MORE_CLOSE_FROM: AtomicBool = AtomicBool::new(false);
 
-/// The number from which on they close all, unknown without.
-unsafe fn close_from(actions: *const c_void) -> Option<Option<c_int>> {
+/// The number from which on they close all, the highest where that is not known. `None`: they don't.
+unsafe fn close_from(actions: *const c_void) -> Option<c_int> {
     // glibc's `__used`, of <spawn.h>: what has been made anew since has none.
-    if actions.cast::<c_int>().add(1).read() <= 0 {
+    if actions.is_null() || actions.cast::<c_int>().add(1).read() <= 0 {
         return None;
     }
     let known = |(place, _): &&(AtomicPtr<c_void>, AtomicI32)| {
         core::ptr::eq(place.load(Ordering::Relaxed), actions)
     };
     match CLOSE_FROM.iter().find(known) {
-        Some((_, from)) => Some(Some(from.load(Ordering::Relaxed))),
-        None => MORE_CLOSE_FROM.load(Ordering::Relaxed).then_some(None),
+        Some((_, from)) => Some(from.load(Ordering::Relaxed)),
+        None => MORE_CLOSE_FROM
+            .load(Ordering::Relaxed)
+            .then_some(c_int::MAX),
     }
 }
 
 /// The number from which on an image gets no descriptor of those that this process has.
 unsafe fn closes_from(actions: *const c_void) -> c_int {
-    let known = (!actions.is_null()).then(|| close_from(actions));
-    known.flatten().flatten().unwrap_or(c_int::MAX)
+    close_from(actions).unwrap_or(c_int::MAX)
 }
 
 #[unsafe(no_mangle)]

@@ -44,25 +44,20 @@ impl<'a> Buffers<'a> {
     /// The next contiguous piece, of at most `max` bytes; empty when all is done.
     #[inline]
     pub fn piece(&mut self, max: usize) -> &'a mut [u8] {
-        match self.place(max) {
-            (_, 0) => &mut [],
-            // SAFETY: inside a buffer of the program.
-            (at, n) => unsafe { core::slice::from_raw_parts_mut(at, n) },
-        }
-    }
-
-    /// The same for the kernel, which with MSG_TRUNC touches no buffer: there may be none behind it.
-    #[inline]
-    pub fn place(&mut self, max: usize) -> (*mut u8, usize) {
         while let Some(first) = self.iov.first() {
             if self.skip < first.iov_len {
                 let n = (first.iov_len - self.skip).min(max).min(self.left);
-                return ((first.iov_base as *mut u8).wrapping_add(self.skip), n);
+                if n == 0 {
+                    break;
+                }
+                let at = (first.iov_base as *mut u8).wrapping_add(self.skip);
+                // SAFETY: inside a buffer of the program.
+                return unsafe { core::slice::from_raw_parts_mut(at, n) };
             }
             self.iov = &self.iov[1..];
             self.skip = 0;
         }
-        (core::ptr::null_mut(), 0)
+        &mut []
     }
 
     #[inline]

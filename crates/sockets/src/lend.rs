@@ -150,12 +150,14 @@ pub fn before_closing(here: bool, from: i32, judge: impl FnOnce() -> Image) -> L
         text: String::new(),
     };
     let image = LazyCell::new(judge);
-    if here && epoll::any_for_image() && *image != Image::None {
-        epoll::leave_to_image(|fd| {
-            if table::lookup(fd).is_some_and(|h| stands_for(fd, h)) {
-                life::set_apart(fd);
-            }
-        });
+    let set_apart = |fd| {
+        if table::lookup(fd).is_some_and(|h| stands_for(fd, h)) {
+            life::set_apart(fd);
+        }
+    };
+    if here {
+        let sets = epoll::for_image().take_while(|_| *image != Image::None);
+        sets.for_each(|ep| epoll::leave_to_others(ep, set_apart));
     }
     let is_hidden_by_copy = |fd| childs && copy_of(fd).is_some();
     let known = table::entries().filter(|&(fd, h)| is_connection(&h) && !is_hidden_by_copy(fd));
@@ -178,7 +180,8 @@ fn is_connection(h: &Handle) -> bool {
     matches!(h.kind(), Kind::Socket | Kind::Inherited)
 }
 
-/// In a child of vfork a number may stand for something else than here, or it was closed round us. What is not carried yet can't be told from others.
+/// In a child of vfork a number may stand for something else than here, or it was closed round us. What is not carried yet can't be
+/// told from others.
 fn stands_for(fd: i32, h: Handle) -> bool {
     if h.kind() == Kind::Inherited {
         return inherit::stands_for(fd, h);

@@ -195,8 +195,9 @@ unsafe fn attempt(
     let nothing = buffers.left == 0;
     let mut waited = false;
     let shuts = || (c.shuts.load(Ordering::Relaxed), r.has(SHUT_WR));
-    let shut = shuts();
-    let began_with = r.receive_timeout.load(Ordering::Relaxed);
+    let shut = nothing.then(shuts);
+    // The time limit, as its first wait begins.
+    let mut began_with = 0;
     // What a peek that waits has seen counts, even if somebody else has taken it since.
     let mut peeked = 0;
     loop {
@@ -325,6 +326,9 @@ unsafe fn attempt(
                     return Some(Err(EAGAIN));
                 }
                 c.see_blocking(unseen::IN);
+                if !waited {
+                    began_with = r.receive_timeout.load(Ordering::Relaxed);
+                }
                 if !pin(c, v, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
@@ -341,7 +345,7 @@ unsafe fn attempt(
                     return Some(if nothing && !had_none { Ok(()) } else { Err(e) });
                 }
                 waited = true;
-                if nothing && shuts() != shut {
+                if shut.is_some_and(|shut| shuts() != shut) {
                     // The kernel wakes its sleepers at a shutdown of either direction.
                     return Some(Ok(()));
                 }

@@ -228,7 +228,7 @@ unsafe fn attempt(
     let mut end = None;
     // As the call begins, whatever is set meanwhile.
     let waits = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
-    let began_with = r.send_timeout.load(Ordering::Relaxed);
+    let mut began_with = 0;
     while buffers.left > 0 {
         let patient = waits && !c.found_nonblocking();
         let step = guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error);
@@ -240,6 +240,7 @@ unsafe fn attempt(
                 }
                 return Err(libc::EBADF);
             }
+            began_with = r.send_timeout.load(Ordering::Relaxed);
             end = recv::deadline(began_with);
         }
         match step {

@@ -525,13 +525,13 @@ impl Endpoint {
             let has_bell = c.provider.has_both() || bound.1 > 0;
             Ok((bound, has_bell))
         })
-        .inspect(|&(_, has_bell)| {
+        .map(|(bound, has_bell)| {
             if has_bell {
                 // They may have it since before it had one.
                 self.renew_bell_in_sets();
             }
+            bound
         })
-        .map(|(bound, _)| bound)
     }
 
     pub fn unbind(&self) -> Outcome<()> {

@@ -286,23 +286,8 @@ static void look_by_a_set(void *with) {
         epoll_ctl(l->set, EPOLL_CTL_MOD, l->fd, &want);
     }
 }
-/* What is sent and received takes the connection over, while a set asks the endpoints in it. */
-BY_MESSAGES(used_while_a_set_looks, "epoll(7)") {
-    struct looks l = {must(epoll_create1(0)), -1};
-    pthread_t t = start(look_by_a_set, &l);
-    for (int round = 0; round < 200; round++) {
-        struct pair p = connected();
-        struct epoll_event want = {EPOLLIN | EPOLLOUT, {.fd = p.server}};
-        must(epoll_ctl(l.set, EPOLL_CTL_ADD, p.server, &want));
-        l.fd = p.server;
-        for (int i = 0; i < 20; i++)
-            check_echo(p.client, p.server);
-        must_t(t_close(p.client)), must_t(t_close(p.server)), must_t(t_close(p.listener));
-    }
-    l.fd = -2;
-    finish(t);
-}
-CASE(pushed_while_a_set_looks, "epoll(7), streamio(7I) I_PUSH") {
+/* What is sent and received takes connections over, while a set asks the endpoints in it, which may become streams then. */
+static void use_while_a_set_looks(int pushes) {
     struct looks l = {must(epoll_create1(0)), -1};
     pthread_t t = start(look_by_a_set, &l);
     for (int round = 0; round < 200; round++) {
@@ -311,7 +296,7 @@ CASE(pushed_while_a_set_looks, "epoll(7), streamio(7I) I_PUSH") {
         must(epoll_ctl(l.set, EPOLL_CTL_ADD, p.server, &want));
         l.fd = p.server;
         for (int i = 0; i < 20; i++) {
-            if (i == round % 10)
+            if (pushes && i == round % 10)
                 must(ioctl(p.server, I_PUSH, "nullmod"));
             check_echo(p.client, p.server);
         }
@@ -320,6 +305,8 @@ CASE(pushed_while_a_set_looks, "epoll(7), streamio(7I) I_PUSH") {
     l.fd = -2;
     finish(t);
 }
+BY_MESSAGES(used_while_a_set_looks, "epoll(7)") { use_while_a_set_looks(0); }
+CASE(pushed_while_a_set_looks, "epoll(7), streamio(7I) I_PUSH") { use_while_a_set_looks(1); }
 /* What a set has been asked and has told of an endpoint holds for the stream that it becomes. */
 CASE(pushed_in_a_set, "epoll(7), streamio(7I) I_PUSH") {
     struct pair p = connected();
