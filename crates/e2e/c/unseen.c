@@ -218,7 +218,11 @@ static void late_server(int fd) {
     pid_t pid = must(fork());
     if (pid == 0) {
         int c = connect_to(&at);
-        for (int i = 0; i < 400; i++) {
+        for (int i = 0; i < 100; i++)
+            send_noise(c, 0, 100);
+        for (int i = 0; i < 100; i++)
+            recv_noise(c, 0, 100);
+        for (int i = 0; i < 300; i++) {
             send_noise(c, 0, 100);
             recv_noise(c, 0, 100);
         }
@@ -227,12 +231,11 @@ static void late_server(int fd) {
     int c = must(accept(l, NULL, NULL)), ep = must(epoll_create1(0));
     nonblocking(c, 1);
     must(epoll_ctl(ep, EPOLL_CTL_ADD, c, &e));
+    for (int there = 0; there < 100 * 100; must(ioctl(c, FIONREAD, &there)))
+        usleep(1000);
     for (int i = 0; i < 400; i++) {
-        while (recv(c, buf, sizeof buf, MSG_PEEK) < (int)sizeof buf)
-            if (i < 100)
-                usleep(20);
-            else
-                must(epoll_wait(ep, &e, 1, 5000));
+        while (i >= 100 && recv(c, buf, sizeof buf, MSG_PEEK) < (int)sizeof buf)
+            must(epoll_wait(ep, &e, 1, 5000));
         recv_noise(c, 0, 100);
         send_noise(c, 0, 100);
     }
