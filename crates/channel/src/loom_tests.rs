@@ -5,6 +5,7 @@
 //! RUSTFLAGS="--cfg loom" cargo test -p headwater-channel --release --lib
 //! ```
 
+mod arrivals;
 mod comeback;
 mod locks;
 mod sleep;

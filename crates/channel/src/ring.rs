@@ -371,10 +371,23 @@ impl<'a> Ring<'a> {
         self.push_message(&[], &[], meta)
     }
 
-    /// Published position.
+    /// Published position: behind all that [`is_empty`](Ring::is_empty) and the takers see, the frame whose producer has not moved
+    /// `tail` yet included. Whoever compares two of them is told once of each frame.
     #[inline]
     pub fn tail(&self) -> Pos {
-        self.state.writer.tail.load(Ordering::Acquire)
+        let tail = &self.state.writer.tail;
+        let mut seen = tail.load(Ordering::Acquire);
+        // No producer gets so far while we look; a hostile one may pretend to.
+        for _ in 0..64 {
+            let header = self.data.word(seen).load(Ordering::Acquire);
+            let now = tail.load(Ordering::Acquire);
+            if now == seen {
+                let ahead = self.checked_size(header).unwrap_or(0);
+                return seen.wrapping_add(ahead);
+            }
+            seen = now;
+        }
+        seen
     }
 
     /// After the death of a producer inside its section: a frame whose header was stored is published, whatever `tail`

@@ -51,6 +51,11 @@ impl Ring<'_> {
         self.state.reader.head.store(pos, Ordering::Relaxed);
     }
 
+    /// [`tail`](Ring::tail) without the frame that may be ahead of it.
+    pub fn tail_moved(&self) -> Pos {
+        self.state.writer.tail.load(Ordering::Acquire)
+    }
+
     /// Pushes eight bytes as a careless producer would: nothing orders the header behind the payload.
     pub fn push_unordered(&self, value: u64) {
         let tail = self.state.writer.tail.load(Ordering::Relaxed);
