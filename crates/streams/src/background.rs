@@ -65,13 +65,14 @@ pub fn watch(fd: i32, serve: impl FnMut() -> Keep + Send + 'static) -> sys::Resu
     let ep = BACKGROUND.epoll.load(Ordering::Acquire);
     with(|watches| {
         watches.retain(|w| w.fd != fd);
+        // SAFETY: event is valid.
+        unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, fd, &mut event) }
+            .or_else(|e| if e == libc::EEXIST { Ok(()) } else { Err(e) })?;
         watches.push(Watch {
             fd,
             serve: Some(Box::new(serve)),
         });
-        // SAFETY: event is valid.
-        unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, fd, &mut event) }
-            .or_else(|e| if e == libc::EEXIST { Ok(()) } else { Err(e) })
+        Ok(())
     })
 }
 
@@ -101,13 +102,12 @@ fn drop_watches(which: impl Fn(&Watch) -> bool) {
 /// The thread is to run [`local::tick`] and the executive's timers at `at` (CLOCK_MONOTONIC, nanoseconds), or earlier.
 pub fn alarm(at: u64) {
     let before = BACKGROUND.alarm.fetch_min(at, Ordering::SeqCst);
-    if at >= before {
+    if at >= before && is_started() {
         return;
     }
-    match start() {
-        Ok(()) => headwater_channel::bell::ring(BACKGROUND.wake.load(Ordering::Acquire)),
-        // The next alarm is another try.
-        Err(_) => BACKGROUND.alarm.store(u64::MAX, Ordering::SeqCst),
+    // Where the thread can't be started, whatever needs it next tries again, and it finds the alarm due.
+    if start().is_ok() {
+        headwater_channel::bell::ring(BACKGROUND.wake.load(Ordering::Acquire));
     }
 }
 
@@ -163,35 +163,44 @@ fn watch_boxed(fd: i32, serve: Serve) -> sys::Result<()> {
     watch(fd, serve)
 }
 
+fn is_started() -> bool {
+    BACKGROUND.epoll.load(Ordering::Acquire) >= 0
+}
+
 fn start() -> sys::Result<()> {
-    if BACKGROUND.epoll.load(Ordering::Acquire) >= 0 {
+    if is_started() {
         return Ok(());
     }
     // SAFETY: plain numbers.
     let ep = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
         .map_err(|e| e.into_raw())
         .and_then(|fd| hidden::hide(fd as i32))?;
-    let wake = headwater_channel::bell::create().and_then(hidden::hide)?;
+    let wake = headwater_channel::bell::create()
+        .and_then(hidden::hide)
+        .inspect_err(|_| hidden::close(ep))?;
+    let close = || {
+        hidden::close(wake);
+        hidden::close(ep);
+    };
     let mut event = libc::epoll_event {
         events: libc::EPOLLIN as u32,
         u64: wake as u64,
     };
     // SAFETY: event is valid.
-    unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, wake, &mut event)? };
+    unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, wake, &mut event) }
+        .inspect_err(|_| close())?;
     let first = BACKGROUND
         .epoll
         .compare_exchange(-1, ep, Ordering::AcqRel, Ordering::Acquire);
     if first.is_err() {
-        hidden::close(wake);
-        hidden::close(ep);
+        close();
         return Ok(());
     }
     BACKGROUND.wake.store(wake, Ordering::Release);
     headwater_host::thread::spawn(run).inspect_err(|_| {
         BACKGROUND.wake.store(-1, Ordering::Release);
         BACKGROUND.epoll.store(-1, Ordering::Release);
-        hidden::close(wake);
-        hidden::close(ep);
+        close();
     })
 }
 

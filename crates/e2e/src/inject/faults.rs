@@ -76,6 +76,10 @@ pub fn of(pid: i32, call: &Call, made: &Made) -> &'static [i32] {
             (SOL_SOCKET, SO_ERROR) => &[],
             _ => &[ENOPROTOOPT, ENOBUFS],
         },
+        // To note how a socket is to be closed needs nothing, and each has it (socket(7)): only a value that is none is refused.
+        SYS_setsockopt if (call.args[1] as i32, call.args[2] as i32) == (SOL_SOCKET, SO_LINGER) => {
+            &[]
+        }
         SYS_setsockopt => &[ENOPROTOOPT, ENOMEM],
         // shutdown(2) fails where the connection has gone, of which the peer was told.
         SYS_getsockname | SYS_getpeername => &[ENOBUFS],
@@ -131,7 +135,8 @@ pub fn same_kind(one: &Call, other: &Call) -> bool {
     makes(one) && makes(other) || one.nr == other.nr && request(one) == request(other)
 }
 
-/// How often a lasting error comes. What sends and receives wait for comes some time: else they wait for ever, as in the kernel.
+/// How often a lasting error comes. What sends and receives wait for comes some time: else they wait for ever, as in the kernel. And
+/// no kernel interrupts for ever: who makes the call again, as the standard library does, gets through.
 /// Without the page that the kernel empties at fork each lock asks /proc, which is slow under a tracer.
 pub fn times(call: &Call, errno: i32) -> u64 {
     if call.nr == SYS_madvise {
@@ -142,7 +147,7 @@ pub fn times(call: &Call, errno: i32) -> u64 {
         SYS_sendmsg | SYS_sendto | SYS_recvmsg | SYS_recvfrom | SYS_ppoll | SYS_splice
     );
     let passes = matches!(errno, EAGAIN | EINTR | ENOBUFS | ENOMEM | ETOOMANYREFS);
-    match moves && passes {
+    match moves && passes || errno == EINTR {
         true => 100,
         false => u64::MAX,
     }

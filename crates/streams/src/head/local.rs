@@ -49,6 +49,8 @@ const IDLE: u64 = 2_000_000;
 const SIGNAL_LOOK: u64 = 4_000_000;
 /// How often a queued pipe is asked whether its other end is gone.
 const HANGUP_LOOK: u64 = 100_000_000;
+/// How often one is served that can't be watched.
+const UNWATCHED_LOOK: u64 = 4_000_000;
 /// A closing stream looks this often whether its queues have drained.
 const DRAIN_LOOK: u64 = 5_000_000;
 
@@ -777,7 +779,10 @@ pub fn tick(now: u64) -> u64 {
             next = next.min(now + IDLE);
             continue;
         }
-        watch(head);
+        if !watch(head) {
+            while serve(head) {}
+            next = next.min(now + UNWATCHED_LOOK);
+        }
     }
     next
 }
@@ -790,8 +795,9 @@ pub fn unwatch(head: &Head) {
     }
 }
 
-/// Hands a head to the background thread until it is closed: it arms the bell like any sleeper.
-fn watch(head: &'static Head) {
+/// Hands a head to the background thread until it is closed: it arms the bell like any sleeper. False: the kernel has no room for
+/// another watch.
+fn watch(head: &'static Head) -> bool {
     head.watched.store(1, Release);
     let handle = head.handle();
     let bell = head.bell();
@@ -822,11 +828,12 @@ fn watch(head: &'static Head) {
     if served.is_err() {
         head.disarm(Want::EITHER);
         head.watched.store(0, Release);
-        return;
+        return false;
     }
     if head.has_news() {
         headwater_channel::bell::ring(bell);
     }
+    true
 }
 
 static HELD: headwater_host::sync::AtomicPtr<(perimeter::Held, linking::Held)> =
