@@ -227,15 +227,20 @@ fn starvations(first: Plan, count: u64, share: Option<u64>, chance: &mut Chance)
     }
 }
 
+/// Counts allocations.
+fn of_allocations() -> Plan {
+    Plan {
+        starved: Some(Starved::learn(&lab::library()).expect("the library has symbols")),
+        allocates: true,
+        ..Plan::NONE
+    }
+}
+
 fn allocations_survive(file: &str, case: &'static str) {
     let (_, flags) = built(file);
     let work = Work::of_sockets(file, case, flags);
     let native = work.natively();
-    let first = Plan {
-        starved: Some(Starved::learn(&lab::library()).expect("the library has symbols")),
-        allocates: true,
-        ..Plan::NONE
-    };
+    let first = of_allocations();
     survives(
         &format!("{file} {case}, allocations"),
         first,
@@ -246,7 +251,7 @@ fn allocations_survive(file: &str, case: &'static str) {
 }
 
 /// Streams, endpoints and SCTP sockets have no kernel to fall back to: their calls fail, and what matters is that nothing else does.
-fn area_survives(suite: &str, name: &'static str, library: Library) {
+fn area_survives(suite: &str, name: &'static str, library: Library, first: Plan) {
     network::isolate();
     let area = Area::build(suite, name, library);
     let share = share().map(|some| some.div_ceil(6));
@@ -275,8 +280,11 @@ fn area_survives(suite: &str, name: &'static str, library: Library) {
             let run = || {
                 survives(
                     &format!("{suite} {name} {}", case.name()),
-                    Plan::NONE,
-                    |calls, chance| plans(calls, share, chance),
+                    first,
+                    |count, chance| match first.allocates {
+                        true => starvations(first, count, share, chance),
+                        false => plans(count, share, chance),
+                    },
                     run,
                     wrong,
                 )
@@ -345,6 +353,30 @@ sockets! {
     uring: sets, named, liburing;
 }
 
+macro_rules! areas {
+    ($first:expr; $($suite:ident, $library:expr => $($area:ident),*;)*) => {$(
+        mod $suite {
+            use headwater_e2e::cases::Library;
+
+            $(#[test]
+            fn $area() {
+                let (suite, area) = (stringify!($suite), stringify!($area));
+                let test = concat!(stringify!($suite), "::", stringify!($area));
+                if headwater_testkit::are_there(headwater_e2e::cases::needed(suite, area), test) {
+                    crate::area_survives(suite, area, $library, $first);
+                }
+            })*
+        }
+    )*};
+}
+
+areas! {
+    crate::Plan::NONE;
+    streams, Library::Linked => pipes, fifos, mux, opening, messages;
+    xti, Library::Linked => connect, accept, transfer, udp2, interop, modules;
+    sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking, processes;
+}
+
 /// An allocation gets nothing, between any two system calls.
 mod allocations {
     macro_rules! starved {
@@ -364,27 +396,11 @@ mod allocations {
         exec: exec unread,
         keeper: keeper close,
     }
-}
 
-macro_rules! areas {
-    ($($suite:ident, $library:expr => $($area:ident),*;)*) => {$(
-        mod $suite {
-            use headwater_e2e::cases::Library;
-
-            $(#[test]
-            fn $area() {
-                let (suite, area) = (stringify!($suite), stringify!($area));
-                let test = concat!(stringify!($suite), "::", stringify!($area));
-                if headwater_testkit::are_there(headwater_e2e::cases::needed(suite, area), test) {
-                    super::area_survives(suite, area, $library);
-                }
-            })*
-        }
-    )*};
-}
-
-areas! {
-    streams, Library::Linked => pipes, fifos, mux, opening, messages;
-    xti, Library::Linked => connect, accept, transfer, udp2, interop, modules;
-    sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking, processes;
+    areas! {
+        crate::of_allocations();
+        streams, Library::Linked => pipes, messages, mux;
+        xti, Library::Linked => connect, transfer;
+        sctp_sockets, Library::Preloaded(&[]) => messages, opening;
+    }
 }
