@@ -122,7 +122,7 @@ pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
 
 /// Does the path have a stream, for an open(2) with these flags?
 pub fn is_attached(path: &CStr, flags: c_int) -> bool {
-    may_have_stream(flags) && registry::any_files() && key_of(path, flags).is_some()
+    may_have_stream(flags) && registry::any_files() && matches!(key_of(path, flags), Ok(Some(_)))
 }
 
 /// A file that is new has none.
@@ -131,14 +131,23 @@ fn may_have_stream(flags: c_int) -> bool {
     flags & NEW != NEW && flags & (libc::O_PATH | libc::O_DIRECTORY) == 0
 }
 
-fn key_of(path: &CStr, flags: c_int) -> Option<Key> {
+/// What names the stream that the path has. Errors: those of stat(2).
+fn key_of(path: &CStr, flags: c_int) -> Result<Option<Key>, Errno> {
     let key = Key::of_file(&stat(path, flags & libc::O_NOFOLLOW != 0)?);
-    registry::find(key).map(|_| key)
+    Ok(registry::find(key).map(|_| key))
 }
 
 #[cold]
 fn open_attached(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
-    let key = may_have_stream(flags).then(|| key_of(path, flags))??;
+    if !may_have_stream(flags) {
+        return None;
+    }
+    let key = match key_of(path, flags) {
+        Ok(key) => key?,
+        // The file may be there, and must not be taken for a plain one; of all else open(2) says the same.
+        Err(libc::ENOMEM) => return Some(Err(libc::ENOMEM)),
+        Err(_) => return None,
+    };
     let mode = match flags & libc::O_ACCMODE {
         libc::O_RDONLY => libc::R_OK,
         libc::O_WRONLY => libc::W_OK,
@@ -434,7 +443,7 @@ fn may_access(path: &CStr, mode: c_int) -> Result<(), Errno> {
     }
 }
 
-fn stat(path: &CStr, no_follow: bool) -> Option<libc::stat> {
+fn stat(path: &CStr, no_follow: bool) -> Result<libc::stat, Errno> {
     // SAFETY: all zeroes is a valid stat.
     let mut st: libc::stat = unsafe { core::mem::zeroed() };
     let flags = if no_follow {
@@ -452,5 +461,5 @@ fn stat(path: &CStr, no_follow: bool) -> Option<libc::stat> {
             flags
         )
     };
-    done.is_ok().then_some(st)
+    done.map(|_| st).map_err(|e| e.into_raw())
 }

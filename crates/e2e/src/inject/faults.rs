@@ -56,7 +56,9 @@ pub fn of(pid: i32, call: &Call, made: &Made) -> &'static [i32] {
         SYS_open | SYS_openat => &[EMFILE, ENOENT, EACCES, ENFILE],
         SYS_mkdirat | SYS_mkdir => &[EACCES, ENOSPC, EROFS],
         SYS_linkat => &[EACCES, EPERM, ENOSPC],
-        SYS_newfstatat | SYS_statx => &[ENOENT, EACCES],
+        // Of a path of the program's: what is wrong with that one the program's own call is told too.
+        SYS_newfstatat => &[ENOMEM],
+        SYS_statx => &[ENOENT, EACCES],
         SYS_getrandom => &[EINTR, ENOSYS],
         SYS_pread64 | SYS_pwrite64 if ours => &[EIO, ENOSPC, EINTR],
         SYS_read if ours && !is_bell(call) => &[EIO, EINTR],

@@ -13,7 +13,7 @@ use syscalls::{Sysno, syscall};
 use super::answer;
 use super::private::Private;
 use super::registry::{self, Key, Place};
-use super::rendezvous::{self, Request, Silence};
+use super::rendezvous::{self, Request};
 use crate::background::{self, Keep};
 use crate::head::{self, Head, life};
 
@@ -70,6 +70,8 @@ struct Holding {
     server: c_int,
     /// Connections that others keep to us.
     clients: Vec<c_int>,
+    /// A thread tries to become the one who answers, or to find who does.
+    tries: bool,
 }
 
 impl Holding {
@@ -82,6 +84,7 @@ impl Holding {
             listener: -1,
             server: -1,
             clients: Vec::new(),
+            tries: false,
         }
     }
 }
@@ -119,9 +122,7 @@ pub fn join(place: Place, head: &'static Head) {
 pub fn follow(place: Place, h: Handle, server: c_int) {
     let id = add(place, h, Hold::NONE, -1, server);
     place.join();
-    if background::watch(server, move || serve_end_of_server(id)).is_err() {
-        give_up(id);
-    }
+    learns_end_of(id, server);
 }
 
 fn add(place: Place, h: Handle, hold: Hold, listener: c_int, server: c_int) -> u64 {
@@ -150,7 +151,11 @@ fn find_known(key: Key) -> Option<(Place, &'static Head)> {
         let same = list.iter().filter(|held| held.place.key == key);
         same.map(|held| held.id).collect::<Vec<_>>()
     });
-    ids.into_iter().find_map(live)
+    ids.into_iter().find_map(|id| {
+        let found = live(id)?;
+        takes_over(id);
+        Some(found)
+    })
 }
 
 /// This process has nothing more to do with `place`.
@@ -258,40 +263,63 @@ fn hang_up(id: u64, client: c_int) {
 
 /// Who answered has gone: one of those left takes its place.
 fn serve_end_of_server(id: u64) -> Keep {
-    if let Some(server) = with(id, |held| core::mem::replace(&mut held.server, -1))
-        && server >= 0
-    {
-        background::unwatch(server);
-        hidden::close(server);
-    }
+    drop_watched(id, |held| &mut held.server);
     for _ in 0..TRIES {
-        let Some((place, _)) = live(id) else {
+        if takes_over(id) {
             return Keep::Yes;
-        };
-        place.join();
-        match rendezvous::listen(&place) {
-            Ok(listener) => {
-                with(id, |held| held.listener = listener);
-                if background::watch(listener, move || serve_listener(id)).is_err() {
-                    give_up(id);
-                }
-                return Keep::Yes;
-            }
-            Err(libc::EADDRINUSE) => {}
-            Err(_) => break,
         }
-        match rendezvous::connect(&place, Request::Watch) {
-            Ok(server) => {
-                with(id, |held| held.server = server);
-                if background::watch(server, move || serve_end_of_server(id)).is_err() {
-                    give_up(id);
-                }
-                return Keep::Yes;
-            }
-            Err(Silence::Failed(_)) => break,
-            Err(_) => rendezvous::pause(MOMENT),
-        }
+        rendezvous::pause(MOMENT);
     }
-    give_up(id);
+    // It is held all the same, and the next who looks for it here tries again.
     Keep::Yes
+}
+
+/// Tries to answer, or to learn the end of who does. False: neither can be had at the moment. True also where another thread
+/// tries, and where there is nothing to answer for any more.
+fn takes_over(id: u64) -> bool {
+    let Some((place, _)) = live(id) else {
+        return true;
+    };
+    let begins = |held: &mut Holding| {
+        let nobody = held.listener < 0 && held.server < 0;
+        nobody && !core::mem::replace(&mut held.tries, true)
+    };
+    if with(id, begins) != Some(true) {
+        return true;
+    }
+    place.join();
+    let done = match rendezvous::listen(&place) {
+        Ok(listener) => answers(id, listener),
+        Err(libc::EADDRINUSE) => rendezvous::connect(&place, Request::Watch)
+            .is_ok_and(|server| learns_end_of(id, server)),
+        Err(_) => false,
+    };
+    with(id, |held| held.tries = false);
+    done
+}
+
+fn answers(id: u64, listener: c_int) -> bool {
+    with(id, |held| held.listener = listener);
+    let watched = background::watch(listener, move || serve_listener(id));
+    if watched.is_err() {
+        drop_watched(id, |held| &mut held.listener);
+    }
+    watched.is_ok()
+}
+
+fn learns_end_of(id: u64, server: c_int) -> bool {
+    with(id, |held| held.server = server);
+    let watched = background::watch(server, move || serve_end_of_server(id));
+    if watched.is_err() {
+        drop_watched(id, |held| &mut held.server);
+    }
+    watched.is_ok()
+}
+
+fn drop_watched(id: u64, which: impl Fn(&mut Holding) -> &mut c_int) {
+    let fd = with(id, |held| core::mem::replace(which(held), -1));
+    if let Some(fd) = fd.filter(|&fd| fd >= 0) {
+        background::unwatch(fd);
+        hidden::close(fd);
+    }
 }
