@@ -1,6 +1,7 @@
 /* Ways round the functions of a carried connection: other names, other functions, calls by number. */
 #include "echo.h"
 #include <aio.h>
+#include <dlfcn.h>
 #include <linux/aio_abi.h>
 #include <sched.h>
 #include <sys/epoll.h>
@@ -42,6 +43,34 @@ static void names_server(int fd) {
     exchange(fd, 2);
 }
 WITH_ECHO(names)
+
+/* Functions that are looked for in the C library itself, as by Python's ctypes, and the other ways. */
+static void found_server(int fd) {
+    void *library = dlopen("libc.so.6", RTLD_LAZY), *all = dlopen(NULL, RTLD_LAZY);
+    void *places[] = {library, all, RTLD_DEFAULT, RTLD_NEXT};
+    for (int i = 0; i < 4; i++) {
+        ssize_t (*give)(int, const void *, size_t, int) = dlsym(places[i], "send");
+        ssize_t (*take)(int, void *, size_t) = dlsym(places[i], "read");
+        int (*duplicate)(int) = dlsym(places[i], "dup"), (*leave)(int) = dlsym(places[i], "close");
+        char buf[100];
+        say("error %d", dlerror() != NULL);
+        fill(buf, 0, 100);
+        say("send %zd", give(fd, buf, 100, 0));
+        await_bytes(fd, 100);
+        int other = must(duplicate(fd));
+        say("read %zd", take(other, buf, 100));
+        check(buf, 0, 100);
+        say("close %d", leave(other));
+    }
+    say("none %d", dlsym(library, "t_no_such_function") != NULL);
+    say("error %d", dlerror() != NULL);
+    say("not by name %d", dlsym(RTLD_DEFAULT, "found_server") != NULL);
+    dlerror();
+    say("other %d", dlsym(library, "strlen") == dlsym(RTLD_DEFAULT, "strlen"));
+    dlclose(library), dlclose(all);
+    exchange(fd, 2);
+}
+WITH_ECHO(found)
 
 /* preadv2 and pwritev2 without a position. */
 static void vectors_server(int fd) {
@@ -393,7 +422,7 @@ int main(int argc, char **argv) {
         exchange(atoi(argv[2]), 20);
         return 0;
     }
-    static const struct end_case cases[] = {CASE(names), CASE(vectors), CASE(prints), CASE(passes), CASE(asynchronous), CASE(submitted), CASE(standard), CASE(standard_by_dup),
+    static const struct end_case cases[] = {CASE(names), CASE(found), CASE(vectors), CASE(prints), CASE(passes), CASE(asynchronous), CASE(submitted), CASE(standard), CASE(standard_by_dup),
       CASE(numbers), CASE(waits), CASE(made), CASE(cloned), CASE(more_numbers), CASE(listens), CASE(images)};
     return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -59,7 +59,7 @@ cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn
 cases!(wide: reads, reads_new, scans, scans_new, broken, broken_new, pieces, pieces_new, writes, writes_new, lacks, lacks_new, bytes, bytes_new,
     turns, turns_new, reopens, reopens_new, reopens_wide, reopens_wide_new, reopens_nothing, reopens_nothing_new, reopens_no_file,
     reopens_no_file_new, standard, standard_new, many, many_new, cancelled, cancelled_new);
-cases!(round: names, vectors, prints, passes, asynchronous, submitted, standard, standard_by_dup, numbers, waits, made, cloned,
+cases!(round: names, found, vectors, prints, passes, asynchronous, submitted, standard, standard_by_dup, numbers, waits, made, cloned,
     more_numbers, listens, images);
 cases!(unseen: crossing, silent, blocks, carried, acknowledged, edges, levels, room, tags);
 cases!(confine: strict, filter, by_number, receives, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,

@@ -14,7 +14,7 @@
 //!   xti      the t_ calls of <xti.h>; tli: what <tiuser.h> adds
 //!   netconfig, netdir   <netconfig.h>, <netdir.h>
 //!   confine  prctl, for seccomp
-//!   jump     longjmp
+//!   jump     longjmp; lookup: dlsym
 //!   process  fork, exec, spawn, signals
 //!   round    syscall; aliases: second names, aio
 //!   uring    io_uring
@@ -29,6 +29,8 @@ mod data;
 mod environment;
 mod files;
 mod jump;
+#[cfg(target_arch = "x86_64")]
+mod lookup;
 mod makers;
 mod names;
 mod netconfig;

@@ -1,0 +1,164 @@
+//! dlsym(3): who looks for a function in the C library itself, by a handle of it (`CDLL("libc.so.6")` of Python's ctypes), finds
+//! ours, as who calls it by its name does.
+//!
+//! RTLD_NEXT and RTLD_DEFAULT are served by the C library's own dlsym, which must see who has called: jumped to, it does.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr::null_mut;
+
+use headwater_host::sync::{AtomicUsize, Ordering};
+
+use crate::real;
+
+type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+
+/// The C library's; 0: not looked for yet.
+static REAL: AtomicUsize = AtomicUsize::new(0);
+
+/// dlsym(3).
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void {
+    core::arch::naked_asm!(
+        "endbr64",
+        // RTLD_DEFAULT is 0, RTLD_NEXT -1.
+        "lea rax, [rdi + 1]",
+        "cmp rax, 2",
+        "jae {of_handle}",
+        "mov rax, [rip + {real}]",
+        "test rax, rax",
+        "jz 2f",
+        "jmp rax",
+        "2:",
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {find}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        of_handle = sym of_handle,
+        real = sym REAL,
+        find = sym find,
+    )
+}
+
+extern "C" fn find() -> usize {
+    const VERSIONS: [&CStr; 2] = [c"GLIBC_2.34", c"GLIBC_2.2.5"];
+    let of_version = |version: &CStr| {
+        // SAFETY: C strings; it is the definition after ours.
+        unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), version.as_ptr()) as usize }
+    };
+    let found = VERSIONS.iter().map(|v| of_version(v)).find(|&at| at != 0);
+    let at = found.unwrap_or(nothing as *const () as usize);
+    REAL.store(at, Ordering::Relaxed);
+    at
+}
+
+/// Where there is none.
+extern "C" fn nothing(_: *mut c_void, _: *const c_char) -> *mut c_void {
+    null_mut()
+}
+
+unsafe extern "C" fn of_handle(handle: *mut c_void, name: *const c_char) -> *mut c_void {
+    let at = match REAL.load(Ordering::Relaxed) {
+        0 => find(),
+        at => at,
+    };
+    // SAFETY: the C library's dlsym.
+    let real: Dlsym = core::mem::transmute(at);
+    let found = real(handle, name);
+    // Looking for what the C library defines makes no error, which dlerror(3) would tell.
+    if found.is_null() || !Library::of_c().has(found as usize) {
+        return found;
+    }
+    let ours = real(handle_of_ours(), name);
+    // Another library's that stands between may mean just this one by the handle, as what ours goes on to.
+    let is_next = || real(libc::RTLD_NEXT, name) == found;
+    if Library::ours().has(ours as usize) && is_next() {
+        ours
+    } else {
+        found
+    }
+}
+
+/// This library as dlopen(3) has it, or null, which stands for the whole program.
+fn handle_of_ours() -> *mut c_void {
+    static HANDLE: AtomicUsize = AtomicUsize::new(0);
+    let known = HANDLE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known as *mut c_void;
+    }
+    // SAFETY: all zeroes is a valid one, and what it names stays.
+    let handle = unsafe {
+        let mut of: libc::Dl_info = core::mem::zeroed();
+        match libc::dladdr(find as *const c_void, &mut of) {
+            0 => null_mut(),
+            _ => libc::dlopen(of.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD),
+        }
+    };
+    HANDLE.store(handle as usize, Ordering::Relaxed);
+    handle
+}
+
+/// Where a library is in memory.
+struct Library {
+    first: AtomicUsize,
+    end: AtomicUsize,
+}
+
+impl Library {
+    const fn new() -> Library {
+        Library {
+            first: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+        }
+    }
+
+    fn of_c() -> &'static Library {
+        static C: Library = Library::new();
+        C.around(real::nexts::dirfd.address())
+    }
+
+    fn ours() -> &'static Library {
+        static OURS: Library = Library::new();
+        OURS.around(find as *const () as usize)
+    }
+
+    fn around(&'static self, at: usize) -> &'static Library {
+        if self.end.load(Ordering::Acquire) == 0 {
+            let mut found = (at, 0, 0);
+            // SAFETY: `covers` knows what it is given.
+            unsafe { libc::dl_iterate_phdr(Some(covers), &raw mut found as *mut c_void) };
+            self.first.store(found.1, Ordering::Relaxed);
+            self.end.store(found.2, Ordering::Release);
+        }
+        self
+    }
+
+    fn has(&self, at: usize) -> bool {
+        (self.first.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed)).contains(&at)
+    }
+}
+
+/// Ends at the library that has the address, the first of the three, with its bounds in the others.
+unsafe extern "C" fn covers(
+    library: *mut libc::dl_phdr_info,
+    _: usize,
+    found: *mut c_void,
+) -> c_int {
+    let (library, found) = (&*library, &mut *(found as *mut (usize, usize, usize)));
+    let headers = core::slice::from_raw_parts(library.dlpi_phdr, library.dlpi_phnum as usize);
+    let loaded = headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
+    let bounds = loaded.map(|h| {
+        let first = library.dlpi_addr as usize + h.p_vaddr as usize;
+        (first, first + h.p_memsz as usize)
+    });
+    let all = bounds.reduce(|(first, end), next| (first.min(next.0), end.max(next.1)));
+    let around = all.filter(|(first, end)| (*first..*end).contains(&found.0));
+    if let Some((first, end)) = around {
+        (found.1, found.2) = (first, end);
+    }
+    around.is_some() as c_int
+}
