@@ -7,7 +7,7 @@
 
 /* --- a client in a process of its own, made before anything is shared --- */
 
-static void say(int fd, const char *text) { check_eq(send(fd, text, strlen(text), 0), (ssize_t)strlen(text)); }
+static void say(int fd, const char *text) { check_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text)); }
 
 /* Echoes until the peer ends. */
 static void echo(int fd) {
