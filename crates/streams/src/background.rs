@@ -65,13 +65,16 @@ pub fn watch(fd: i32, serve: impl FnMut() -> Keep + Send + 'static) -> sys::Resu
     let ep = BACKGROUND.epoll.load(Ordering::Acquire);
     with(|watches| {
         watches.retain(|w| w.fd != fd);
+        // SAFETY: event is valid.
+        let added = unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, fd, &mut event) };
+        if !matches!(added, Ok(()) | Err(libc::EEXIST)) {
+            return added;
+        }
         watches.push(Watch {
             fd,
             serve: Some(Box::new(serve)),
         });
-        // SAFETY: event is valid.
-        unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, fd, &mut event) }
-            .or_else(|e| if e == libc::EEXIST { Ok(()) } else { Err(e) })
+        Ok(())
     })
 }
 
