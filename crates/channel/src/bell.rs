@@ -47,10 +47,13 @@ pub fn is_guarded(fd: i32) -> bool {
 
 /// Could this be an eventfd? No for pipes, sockets and files, which would take a ring for data, or raise SIGPIPE.
 pub fn may_be_eventfd(fd: i32) -> bool {
-    // What has no name has one inode in common.
-    let nameless = nameless_inode();
-    let inode = sys::fstat(fd).map(|st| (st.st_dev, st.st_ino));
-    nameless.is_ok() && nameless == inode
+    let Ok(st) = sys::fstat(fd) else { return false };
+    match nameless_inode() {
+        // What has no name has one inode in common.
+        Ok(nameless) => nameless == (st.st_dev, st.st_ino),
+        // There is nothing left to learn it by; all that has a name has a type too.
+        Err(_) => st.st_mode & libc::S_IFMT == 0,
+    }
 }
 
 fn nameless_inode() -> Result<(libc::dev_t, libc::ino_t)> {

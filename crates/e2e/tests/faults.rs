@@ -2,13 +2,13 @@
 //! is counted.
 //!
 //! Runs a share of all of them; `HEADWATER_FAULTS=all`, all. Which ones is told by a seed, which failures name and
-//! `HEADWATER_SEED` sets.
+//! `HEADWATER_SEED` sets. Of an area in C `HEADWATER_CASE` picks one case.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use headwater_e2e::cases::{Area, Library};
+use headwater_e2e::cases::{Area, Case, Library};
 use headwater_e2e::chance::{self, Chance};
 use headwater_e2e::inject::{self, Fault, Plan, Ran, Starved};
 use headwater_e2e::{Lab, Mode, compile, lab, network, stats};
@@ -257,10 +257,16 @@ fn area_survives(suite: &str, name: &'static str, library: Library, first: Plan)
     let share = share().map(|some| some.div_ceil(6));
     let all = area.cases();
     // A larger share is one of more cases too.
-    let step = share.map_or(1, |some| all.len().div_ceil(2 * some as usize));
+    let picked = std::env::var("HEADWATER_CASE").ok();
+    let step = match (share, &picked) {
+        (Some(some), None) => all.len().div_ceil(2 * some as usize),
+        _ => 1,
+    };
+    let is_picked = |case: &&Case| picked.as_ref().is_none_or(|it| it == case.name());
     let failures: Vec<String> = all
         .iter()
         .step_by(step)
+        .filter(is_picked)
         .filter(|case| !WAITS_FOR_FULL.iter().any(|&it| case.name().starts_with(it)))
         .filter_map(|case| {
             let run = |_: &str, plan| {

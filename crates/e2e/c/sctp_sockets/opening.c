@@ -1,4 +1,5 @@
 /* One-to-one sockets: socket, bind, listen, connect, accept, names (RFC 6458 section 4). */
+#include "../streams/refuse.h"
 #include "associations.h"
 
 CASE(socket_stream, "RFC 6458 4.1.1") {
@@ -215,6 +216,32 @@ CASE(connect_refused, "connect(2)") {
     int fd = socket_of(SOCK_STREAM);
     check_errno(connect(fd, &a.sa, a.len), ECONNREFUSED);
     check_errno(getpeername(fd, &a.sa, &a.len), ENOTCONN);
+}
+static void connect_for_a_while(void *to) {
+    struct address *a = to;
+    check_eq(connect(socket_of(SOCK_STREAM), &a->sa, a->len), 0);
+    pause();
+}
+CASE(connect_without_a_network, "connect(2)") {
+    struct address a = nobody();
+    /* Without it nobody can tell where a packet went. */
+    refuse_some(SYS_setsockopt, 2, IPV6_RECVPKTINFO, ENOMEM);
+    check_errno2(connect(socket_of(SOCK_STREAM), &a.sa, a.len), ENOMEM, ECONNREFUSED);
+}
+CASE(connect_without_a_network_of_that_version, "connect(2)") {
+    struct address a = nobody();
+    int fd = socket_of(SOCK_STREAM);
+    refuse_some(SYS_socket, 0, AF_INET6, EACCES);
+    check_errno2(connect(fd, &a.sa, a.len), family == AF_INET6 ? ENETUNREACH : ECONNREFUSED, ECONNREFUSED);
+}
+/* The peer has begun to wait: it is let in, or this end learns that it could not be. */
+CASE(accept_for_want_of_a_descriptor, "accept(2)") {
+    int listener = listening(SOCK_STREAM);
+    struct address a = name_of(listener);
+    pid_t client = spawn(connect_for_a_while, &a);
+    refuse(SYS_eventfd2, EMFILE);
+    check(accept(listener, NULL, NULL) >= 0 || errno == EMFILE);
+    check_eq(kill(client, SIGKILL), 0);
 }
 CASE(connect_refused_by_bound, "connect(2)") {
     int quiet = bound(SOCK_STREAM), fd = socket_of(SOCK_STREAM);
@@ -475,7 +502,8 @@ SUITE(BOTH(socket_stream), BOTH(socket_seqpacket), ENTRY(socket_flags), BOTH(soc
       BOTH(bind_not_ours), BOTH(bind_short_address), ENTRY(bind_other_family), ENTRY(bind_multicast), BOTH(listen_binds),
       ENTRY(listen_twice), ENTRY(listen_is_told), ENTRY(listen_connected), ENTRY(listen_negative),
       BOTH(connect_full_backlog), BOTH(connect_accept), BOTH(connect_needs_no_accept),
-      BOTH(connect_bound), BOTH(connect_refused), ENTRY(connect_refused_by_bound), BOTH(connect_refused_later),
+      BOTH(connect_bound), BOTH(connect_refused), BOTH(connect_without_a_network),
+      BOTH(connect_without_a_network_of_that_version), ENTRY(accept_for_want_of_a_descriptor), ENTRY(connect_refused_by_bound), BOTH(connect_refused_later),
       BOTH(connect_in_progress), ENTRY(connect_again), ENTRY(connect_listening), ENTRY(connect_bad_addresses),
       ENTRY(connect_port_zero), ENTRY(connect_times_out), ENTRY(connect_within_sndtimeo), ENTRY(connect_after_close_of_server),
       ENTRY(accept_not_listening), ENTRY(accept_nobody), ENTRY(accept_many), ENTRY(accept4_flags), BOTH(accept_short_room),

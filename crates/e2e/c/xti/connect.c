@@ -1,4 +1,5 @@
 /* Making connections: the active side, refusals, and what goes with a connect or a disconnect. */
+#include "../streams/refuse.h"
 #include "endpoints.h"
 
 /* A thread that listens and accepts once. */
@@ -237,6 +238,20 @@ CASE(connect_interrupted, "XNS 5.2 t_connect() TSYSERR EINTR") {
     int server = serve(listener);
     check_ok(t_rcvconnect(fd, NULL));
     check_echo(fd, server);
+}
+
+/* What is lacking for a connection is told at once, and nobody was called. */
+CASE(connect_for_want_of_a_descriptor, "XNS 5.2 t_connect() TSYSERR") {
+    struct address at;
+    int listener = listener_at(&at, 1), fd = bound();
+    struct t_call to = call_to(&at);
+    refuse(SYS_eventfd2, ENOMEM);
+    check_sys(t_connect(fd, &to, NULL), ENOMEM);
+    check_state(fd, T_IDLE);
+    check_look(fd, 0);
+    struct call call;
+    set_nonblock(listener, 1);
+    check_t(t_listen(listener, roomy(&call)), TNODATA);
 }
 
 /* --- refusals --- */
@@ -579,7 +594,7 @@ SUITE(FOR(COTS, connect_waits), FOR(COTS, connect_does_not_wait), FOR(COTS, conn
       FOR(COTS, rcvconnect_says_who_answered), FOR(COTS, connect_from_a_chosen_address), FOR(COTS, connect_between_processes),
       FOR(COTS, connect_again_and_again), FOR(COTS, connect_with_little_room), FOR(COTS, rcvconnect_with_little_room),
       FOR(COTS, connect_to_bad_addresses), FOR(COTS, connect_with_malformed_options), FOR(COTS, connect_with_options),
-      FOR(COTS, connect_on_a_listener_that_is_called), FOR(LOOP, connect_interrupted), FOR(COTS, connect_refused),
+      FOR(COTS, connect_on_a_listener_that_is_called), FOR(LOOP, connect_interrupted), FOR(LOOP, connect_for_want_of_a_descriptor), FOR(COTS, connect_refused),
       FOR(COTS, connect_refused_later), FOR(COTS, connect_after_a_refusal), FOR(COTS, connect_to_one_that_does_not_listen),
       FOR(COTS, connect_rejected), FOR(LOOP, connect_rejected_while_waiting), FOR(LOOP, connect_rejected_with_data),
       FOR(COTS, connect_to_a_listener_that_closes), FOR(COTS, connect_taken_back), FOR(LOOP, connect_carries_data),

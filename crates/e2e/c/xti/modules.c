@@ -1,5 +1,6 @@
 /* Modules on transport streams: XTI through timod and through modules that pass on, timod's ioctls, tirdwr, and what
  * streamio(7I) says of an endpoint. */
+#include "../streams/refuse.h"
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stropts.h>
@@ -290,7 +291,8 @@ static void look_by_a_set(void *with) {
 static void use_while_a_set_looks(int pushes) {
     struct looks l = {must(epoll_create1(0)), -1};
     pthread_t t = start(look_by_a_set, &l);
-    for (int round = 0; round < 200; round++) {
+    // Under a tracer fewer than that.
+    for (long until = now_ms() + SECONDS * 500, round = 0; round < 200 && now_ms() < until; round++) {
         struct pair p = connected();
         struct epoll_event want = {EPOLLIN | EPOLLOUT, {.fd = p.server}};
         must(epoll_ctl(l.set, EPOLL_CTL_ADD, p.server, &want));
@@ -689,6 +691,22 @@ CASE(tirdwr_moves_much, "tirdwr(7M)") {
     snd(p.server, "x", 0);
     join(child);
 }
+static void read_unwatched(void *with) {
+    int fd = *(int *)with;
+    refuse(SYS_epoll_ctl, ENOMEM);
+    check_read(fd, "first");
+    check_read(fd, "second");
+}
+CASE(tirdwr_where_nothing_can_be_watched, "tirdwr(7M)") {
+    struct pair p = read_write_pair();
+    pid_t child = spawn(read_unwatched, &p.client);
+    close(p.client);
+    for (int i = 0; i < 2; i++) {
+        sleep_ms(100);
+        snd(p.server, i ? "second" : "first", 0);
+    }
+    join(child);
+}
 CASE(tirdwr_with_stdio, "tirdwr(7M)") {
     struct pair p = read_write_pair();
     FILE *out = fdopen(p.client, "r+");
@@ -816,7 +834,7 @@ SUITE(FOR_BOTH(ALL, local_calls), FOR_BOTH(ALL, binds_busy), FOR_BOTH(COTS, conn
       FOR(ALL, ti_on_a_t_open_endpoint), FOR(ALL, ti_bind), FOR(ALL, ti_optmgmt), FOR(ALL, ti_sync),
       FOR(ALL, ti_capability), FOR(ALL, ti_getaddrs), FOR(COTS, ti_getmyname), FOR(ALL, ti_malformed),
       FOR(COTS, tirdwr_reads_and_writes), FOR(COTS, tirdwr_on_both_ends), FOR(COTS, tirdwr_by_hand),
-      FOR(COTS, tirdwr_finds_what_came_before), FOR(COTS, tirdwr_moves_much), FOR(COTS, tirdwr_with_stdio),
+      FOR(COTS, tirdwr_finds_what_came_before), FOR(COTS, tirdwr_moves_much), FOR(COTS, tirdwr_where_nothing_can_be_watched), FOR(COTS, tirdwr_with_stdio),
       FOR(ORD & ~SCTP, tirdwr_sees_the_end), FOR(ORD & ~SCTP, tirdwr_answers_the_end), FOR(COTS, tirdwr_sees_a_disconnect),
       FOR(COTS, tirdwr_close_without_an_end), FOR(COTS, tirdwr_popped), FOR(ORD, tirdwr_popped_after_the_end),
       FOR(COTS, tirdwr_refuses_control), FOR(COTS, tirdwr_and_expedited), FOR(COTS, tirdwr_polls),

@@ -31,8 +31,8 @@ impl RawSocket {
         make_roomy(socket.fd);
         tell_errors(socket.fd, v6);
         if v6 {
-            // Of IPv4 the header tells.
-            set(socket.fd, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1);
+            // Of IPv4 the header tells. Without it no packet is taken.
+            sys::set_sockopt(socket.fd, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, &1i32)?;
         }
         Ok(socket)
     }

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use headwater_host::env;
 use headwater_host::log::{self, Level};
+use headwater_host::sys;
 
 use super::choice::{self, UDP_PORT};
 use super::link::Link;
@@ -106,5 +107,10 @@ fn quiet(why: Unusable) -> Level {
 
 /// Is it an address of this host's own? Peers there have the library, or UDP at least.
 pub fn is_here(to: IpAddr) -> bool {
-    to.is_loopback() || super::link::udp::is_own(to)
+    is_own(to).unwrap_or(false)
+}
+
+/// As [`is_here`], where an answer is needed. EMFILE, ENFILE, ENOMEM, ENOBUFS.
+pub fn is_own(to: IpAddr) -> sys::Result<bool> {
+    Ok(to.is_loopback() || super::link::udp::is_own(to)?)
 }

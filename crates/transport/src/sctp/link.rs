@@ -74,6 +74,9 @@ pub trait Link: Send + Sync {
     /// Hands over the errors that are queued.
     fn troubles(&self, each: &mut dyn FnMut(&Returned<'_>));
 
+    /// Has it a socket of the address's version of IP?
+    fn reaches(&self, to: IpAddr) -> bool;
+
     /// The largest SCTP packet that leaves here towards `to` (as the kernel knows its route), headers below it subtracted.
     fn largest(&self, to: IpAddr) -> usize;
 

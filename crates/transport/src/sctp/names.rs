@@ -135,7 +135,7 @@ pub struct Caller<'a> {
 /// here has it.
 pub fn call(host: IpAddr, port: u16, caller: &Caller<'_>) -> Outcome<Option<Link>> {
     let host = plain(host);
-    if !environment::is_here(host) {
+    if !environment::is_own(host).map_err(Refusal::system)? {
         return Ok(None);
     }
     let family = if host.is_ipv4() { b'4' } else { b'6' };

@@ -121,8 +121,8 @@ impl Port {
         }
     }
 
-    /// Begins an association, and returns at once: see [`Association::established`]. The first address is tried first. ECONNREFUSED
-    /// (no address), EISCONN, EPROTONOSUPPORT (no such link), EBADF.
+    /// Begins an association, and returns at once: see [`Association::established`]. The first address is tried first. EDESTADDRREQ
+    /// (no address), EISCONN, EPROTONOSUPPORT (no such link), ENETUNREACH (none for this version of IP), EBADF; those of socket(2).
     pub fn connect(
         &self,
         addresses: &[IpAddr],
@@ -132,6 +132,10 @@ impl Port {
     ) -> sys::Result<Association> {
         let first = *addresses.first().ok_or(libc::EDESTADDRREQ)?;
         let encap = encapsulation(self.stack(), first, via)?;
+        let link = self.stack().link(encap.is_some());
+        if !link.is_some_and(|link| addresses.iter().any(|&to| link.reaches(to))) {
+            return Err(libc::ENETUNREACH);
+        }
         let peer = Peer {
             addresses,
             port,
@@ -284,12 +288,12 @@ impl Drop for Port {
 
 /// The peer's UDP port, if packets go there encapsulated.
 fn encapsulation(stack: &Stack, to: IpAddr, via: Via) -> sys::Result<Option<u16>> {
-    let raw = stack.link(false).is_some();
+    let raw = stack.link(false).is_some_and(|raw| raw.reaches(to));
     let via = match via {
         Via::Auto => match choice::link_to(to) {
             choice::Link::Udp(port) => Via::Udp(port),
             choice::Link::Raw => Via::Raw,
-            choice::Link::Auto if raw && !environment::is_here(to) => Via::Raw,
+            choice::Link::Auto if raw && !environment::is_own(to)? => Via::Raw,
             choice::Link::Auto | choice::Link::Shm => Via::Udp(environment::udp_port()),
         },
         via => via,

@@ -85,7 +85,11 @@ impl Wake {
         self.epoll.store(fresh, Ordering::Release);
         self.pid.store(process::pid(), Ordering::Release);
         let wake = self.clone();
-        background::watch(fresh, move || wake.served()).ok()?;
+        if background::watch(fresh, move || wake.served()).is_err() {
+            // Nobody would look at it.
+            self.close();
+            return None;
+        }
         Some(fresh)
     }
 

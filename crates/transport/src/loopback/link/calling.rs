@@ -37,7 +37,7 @@ pub(super) struct Again {
 }
 
 impl Link {
-    /// Asks for a connection. An inner error: there is none to be had.
+    /// Asks for a connection. An inner error: there is none to be had. An outer one: something is lacking here, and nobody was asked.
     pub fn call(call: &Call<'_>) -> Outcome<Result<Link, End>> {
         let message = listening::request(call);
         if let Some(link) = Link::call_by_known_way(call, &message)? {
@@ -56,13 +56,16 @@ impl Link {
         } else {
             -1
         };
-        let pipe = pool::fresh(call.ring).map_err(Refusal::system)?;
-        let head = life::adopt_hidden(pipe, 0, shadow).map_err(Refusal::system)?;
+        let head = calling_end(call.ring, shadow).map_err(Refusal::system)?;
         let mut link = Link::new(head, socket, phase, call.to.to_vec());
         link.forks = forks;
         link.called = Some((call.space, call.to.to_vec()));
         if phase == Phase::Asked {
-            return Ok(link.ask(&message).map(|()| link));
+            return match link.ask(&message) {
+                Ok(()) => Ok(Ok(link)),
+                Err(errno) if is_refusal(errno) => Ok(Err(End::of(libc::ECONNREFUSED))),
+                Err(errno) => Err(Refusal::system(errno)),
+            };
         }
         let alarm = Some(Alarm::every(RETRY, head).map_err(Refusal::system)?);
         link.again = Some(Again { message, alarm });
@@ -76,12 +79,14 @@ impl Link {
         };
         let mut body = message.0;
         body[listening::INODE] = pipe.inode;
-        if rights::send_with(way.socket.number(), &body, &message.1, &[], false).is_err() {
-            pool::forget(pipe);
+        // Before somebody waits for what the end has to say.
+        let head = life::adopt_hidden(pipe, 0, way.socket.number());
+        let head = head.inspect_err(|_| pool::forget(pipe));
+        let head = head.map_err(Refusal::system)?;
+        let mut link = Link::new(head, way.socket, Phase::Asked, call.to.to_vec());
+        if rights::send_with(link.socket.number(), &body, &message.1, &[], false).is_err() {
             return Ok(None);
         }
-        let head = life::adopt_hidden(pipe, 0, way.socket.number()).map_err(Refusal::system)?;
-        let mut link = Link::new(head, way.socket, Phase::Asked, call.to.to_vec());
         link.forks = way.forks;
         link.called = Some((way.space, way.to));
         // The listener may have gone, or be another one by now.
@@ -92,15 +97,11 @@ impl Link {
         Ok(Some(link))
     }
 
-    fn ask(&mut self, message: &(Body, Vec<u8>)) -> Result<(), End> {
-        let pipe = self.head.pipe().ok_or(End::of(libc::ENOMEM))?;
-        let [first, second] = pipe.both_bells().map_err(End::of)?;
+    fn ask(&mut self, message: &(Body, Vec<u8>)) -> sys::Result<()> {
+        let pipe = self.head.pipe().ok_or(libc::ENOMEM)?;
+        let [first, second] = pipe.both_bells()?;
         let fds = [pipe.memfd, first, second];
-        let sent = rights::send_with(self.socket.number(), &message.0, &message.1, &fds, false);
-        sent.map_err(|e| match e {
-            libc::EPIPE | libc::ECONNRESET | libc::ENOTCONN => End::of(libc::ECONNREFUSED),
-            e => End::of(e),
-        })
+        rights::send_with(self.socket.number(), &message.0, &message.1, &fds, false)
     }
 
     #[cold]
@@ -122,9 +123,12 @@ impl Link {
                 self.phase = Phase::Asked;
                 self.head.fd.store(self.socket.number(), Ordering::Release);
                 if let Some(again) = self.again.take()
-                    && let Err(end) = self.ask(&again.message)
+                    && let Err(errno) = self.ask(&again.message)
                 {
-                    self.end = Some(end);
+                    self.end = Some(End::of(match errno {
+                        errno if is_refusal(errno) => libc::ECONNREFUSED,
+                        errno => errno,
+                    }));
                 }
             }
         }
@@ -162,6 +166,20 @@ impl Link {
         self.call_again();
         self.end.is_none()
     }
+}
+
+/// An end for a new connection, with all that a request takes: none of it is lacking later.
+fn calling_end(ring: usize, shadow: i32) -> sys::Result<&'static Head> {
+    let pipe = pool::fresh(ring)?;
+    let head = pipe
+        .both_bells()
+        .and_then(|_| life::adopt_hidden(pipe, 0, shadow));
+    head.inspect_err(|_| pool::forget(pipe))
+}
+
+/// The listener has gone.
+fn is_refusal(errno: sys::Errno) -> bool {
+    matches!(errno, libc::EPIPE | libc::ECONNRESET | libc::ENOTCONN)
 }
 
 /// Makes who sleeps at a head look again, over and over.

@@ -16,6 +16,7 @@ use syscalls::{Sysno, syscall};
 use super::{Link, Packet, Returned, Run, Trouble};
 use crate::ip::batch::{self, Inbox};
 use crate::ip::{self, Program, RawSocket, errors, icmp, route};
+use crate::loopback::listening::is_lack;
 use crate::sctp::guarded::Guarded;
 
 mod strangers;
@@ -130,7 +131,11 @@ impl Raw {
             libc::EPERM | libc::EACCES => Unusable::Privilege,
             errno => Unusable::System(errno),
         })?;
-        let v6 = open(true).ok();
+        let v6 = match open(true) {
+            Ok(v6) => Some(v6),
+            Err(errno) if is_lack(errno) => return Err(Unusable::System(errno)),
+            Err(_) => None,
+        };
         let epoll = watch(v4.fd(), v6.as_ref().map(RawSocket::fd)).map_err(Unusable::System)?;
         Ok(Raw {
             v4,
@@ -397,6 +402,10 @@ impl Link for Raw {
             // The last of them is the socket's error too.
             let _ = sys::sockopt::<i32>(socket.fd(), libc::SOL_SOCKET, libc::SO_ERROR);
         }
+    }
+
+    fn reaches(&self, to: IpAddr) -> bool {
+        self.v6.is_some() || to.to_canonical().is_ipv4()
     }
 
     fn largest(&self, to: IpAddr) -> usize {

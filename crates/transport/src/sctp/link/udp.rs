@@ -21,6 +21,7 @@ use crate::inet::batch::{Control, Incoming, controls, put_control};
 use crate::ip::batch::put_source;
 use crate::ip::socket::{fragment, fragmenting};
 use crate::ip::{errors, icmp};
+use crate::loopback::listening::is_lack;
 use crate::sctp::environment;
 use crate::sctp::guarded::Guarded;
 use crate::sctp::registry::Registry;
@@ -371,6 +372,10 @@ impl Link for Udp {
         }
     }
 
+    fn reaches(&self, to: IpAddr) -> bool {
+        self.v6 || to.to_canonical().is_ipv4()
+    }
+
     fn largest(&self, to: IpAddr) -> usize {
         if let Some(&known) = self.routes.enter().get(&to) {
             return known;
@@ -531,23 +536,30 @@ fn trouble(failure: &errors::Failure) -> Option<Trouble> {
     }
 }
 
-/// A socket of both versions, or of IPv4 where there is no other.
+/// A socket of both versions, or of IPv4 where there is no other. Where something has run out there may be another later.
 fn socket() -> sys::Result<(i32, bool)> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let (fd, v6) = match sys::socket(libc::AF_INET6, kind, 0) {
         Ok(fd) => (fd, true),
+        Err(errno) if is_lack(errno) => return Err(errno),
         Err(_) => (sys::socket(libc::AF_INET, kind, 0)?, false),
     };
     let fd = hidden::hide_needed(fd)?;
+    prepare(fd, v6).inspect_err(|_| hidden::close(fd))?;
+    Ok((fd, v6))
+}
+
+/// Without some options no packet is ever taken, or nothing heard of those that go nowhere: who waits would do so in vain.
+fn prepare(fd: i32, v6: bool) -> sys::Result<()> {
     let set = |level, name, value: i32| sys::set_sockopt(fd, level, name, &value);
     if v6 {
-        let _ = set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0);
-        let _ = set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1);
-        let _ = set(libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1);
+        set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0)?;
+        set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+        set(libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
     } else {
-        let _ = set(libc::IPPROTO_IP, libc::IP_PKTINFO, 1);
+        set(libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
     }
-    let _ = set(libc::IPPROTO_IP, libc::IP_RECVERR, 1);
+    set(libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
     fragment(fd, v6, false);
     let _ = set(libc::SOL_UDP, libc::UDP_GRO, 1);
     for (force, ask) in [
@@ -557,7 +569,7 @@ fn socket() -> sys::Result<(i32, bool)> {
         let _ =
             set(libc::SOL_SOCKET, force, BUFFER).or_else(|_| set(libc::SOL_SOCKET, ask, BUFFER));
     }
-    Ok((fd, v6))
+    Ok(())
 }
 
 fn bind(fd: i32, v6: bool, port: u16) -> sys::Result<()> {
@@ -566,21 +578,29 @@ fn bind(fd: i32, v6: bool, port: u16) -> sys::Result<()> {
     unsafe { sys::bind(fd, any.pointer(), any.len()) }
 }
 
-/// Is it an address of this host's own? One can bind to those.
-pub fn is_own(to: IpAddr) -> bool {
+/// Is it an address of this host's own? One can bind to those. Errors: it can't be told for want of something.
+pub fn is_own(to: IpAddr) -> sys::Result<bool> {
     let family = if to.is_ipv6() {
         libc::AF_INET6
     } else {
         libc::AF_INET
     };
-    let Ok(fd) = sys::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) else {
-        return false;
+    let told = |errno| {
+        if is_lack(errno) {
+            Err(errno)
+        } else {
+            Ok(false)
+        }
+    };
+    let fd = match sys::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) {
+        Ok(fd) => fd,
+        Err(errno) => return told(errno),
     };
     let address = Address::of_ip(to, 0);
     // SAFETY: an address with its length.
     let bound = unsafe { sys::bind(fd, address.pointer(), address.len()) };
     let _ = sys::close(fd);
-    bound.is_ok()
+    bound.map_or_else(told, |()| Ok(true))
 }
 
 /// What the kernel knows of the way there.

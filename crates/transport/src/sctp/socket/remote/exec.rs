@@ -5,7 +5,8 @@
 //! ```text
 //!   HEADWATER_SCTP_INHERIT = link / link ...      link = PRESENCE , INODE { ; NUMBER , INODE , ID , V6 , MANY }
 //! ```
-//! A number of -1 stands for a socket that the new image has no number of: it is let go there.
+//! A number of -1 stands for a socket that the new image has no number of: it is let go there. A presence of -1 is at nobody, where there was
+//! none to be had: each call of the new image says so at once (ECONNRESET), rather than go to a UNIX socket that nobody ever sends to.
 
 use std::sync::Arc;
 
@@ -60,22 +61,8 @@ pub fn save(here: bool) -> String {
             let remote = socket.remote.get()?;
             remote.is_of(&link).then(|| remote.id())
         };
-        if let Some(text) = sockets_of(&open, &all, of_link)
-            && let presence @ 0.. = if here {
-                link.presence()
-            } else {
-                link.forking()
-            }
-            && sys::fcntl(presence, libc::F_SETFD, 0).is_ok()
-        {
-            let mut passed = PASSED.enter();
-            let list = if here {
-                &mut passed.lent
-            } else {
-                &mut passed.made
-            };
-            list.push(presence);
-            links.push(describe(presence, &text));
+        if let Some(text) = sockets_of(&open, &all, of_link) {
+            links.push(describe(pass_on(&link, here), &text));
         }
     }
     let own = |socket: &Socket| socket.remote.get().is_none().then(|| owner::id(socket));
@@ -85,11 +72,9 @@ pub fn save(here: bool) -> String {
         let served = here || serving::start();
         let shared = match served {
             true => share(mine.cloned().collect()),
-            false => nobody(),
+            false => None,
         };
-        if let Some(presence) = shared {
-            links.push(describe(presence, &text));
-        }
+        links.push(describe(shared, &text));
     }
     links.join("/")
 }
@@ -128,8 +113,32 @@ fn sockets_of(
     Some(text)
 }
 
-fn describe(presence: i32, sockets: &str) -> String {
-    format!("{presence},{}{sockets}", identity(presence))
+fn describe(presence: Option<i32>, sockets: &str) -> String {
+    match presence {
+        Some(presence) => format!("{presence},{}{sockets}", identity(presence)),
+        None => format!("-1,0{sockets}"),
+    }
+}
+
+/// The presence at another process that the new image has from now on.
+fn pass_on(link: &Link, here: bool) -> Option<i32> {
+    let presence = match here {
+        true => link.presence(),
+        false => link.forking(),
+    };
+    let stays_open = sys::fcntl(presence, libc::F_SETFD, 0).is_ok();
+    if !stays_open && !here {
+        hidden::close(presence);
+    }
+    if !stays_open {
+        return None;
+    }
+    let mut passed = PASSED.enter();
+    match here {
+        true => passed.lent.push(presence),
+        false => passed.made.push(presence),
+    }
+    Some(presence)
 }
 
 /// The new image's presence at the keeper that this process will leave.
@@ -140,20 +149,14 @@ fn share(sockets: Vec<Arc<Socket>>) -> Option<i32> {
     }
     let owner = entered.as_mut()?;
     let [mine, images] = wire::pair(libc::SOCK_SEQPACKET).ok()?;
+    if sys::fcntl(images, libc::F_SETFD, 0).is_err() {
+        [mine, images].into_iter().for_each(hidden::close);
+        return None;
+    }
     let ids: Vec<u64> = sockets.iter().map(|s| owner.share(s, true)).collect();
     owner.adopt(mine, ids.into_iter());
     drop(entered);
-    let _ = sys::fcntl(images, libc::F_SETFD, 0);
     PASSED.enter().own = Some((images, sockets));
-    Some(images)
-}
-
-/// A presence at nobody: each call of the new image says so at once.
-fn nobody() -> Option<i32> {
-    let [none, images] = wire::pair(libc::SOCK_SEQPACKET).ok()?;
-    hidden::close(none);
-    let _ = sys::fcntl(images, libc::F_SETFD, 0);
-    PASSED.enter().own = Some((images, Vec::new()));
     Some(images)
 }
 
@@ -230,8 +233,8 @@ pub fn inherit(text: &str) {
 fn inherit_link(text: &str) -> Option<()> {
     let mut parts = text.split(';');
     let (presence, inode) = parts.next()?.split_once(',')?;
-    let presence = handed::take(presence.parse().ok()?, inode.parse().ok()?, Sort::Local)?;
-    let link = Link::new(presence);
+    let presence = handed::take(presence.parse().ok()?, inode.parse().ok()?, Sort::Local);
+    let link = Link::new(presence.unwrap_or(-1));
     LINKS.enter().push(link.clone());
     let mut known: Vec<(u64, i32)> = Vec::new();
     for part in parts {

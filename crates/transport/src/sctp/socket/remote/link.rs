@@ -12,8 +12,9 @@ use crate::sctp::guarded::Guarded;
 
 /// What is read at once.
 const PIECE: usize = 16 << 10;
-/// What a child says to have a line.
+/// What a child says to have a line, and that it has a socket no more, whose name follows.
 pub const LINE: u8 = b'l';
+pub const CLOSE: u8 = b'c';
 
 pub struct Link {
     /// -1: there is none, and the owner is out of reach.
@@ -55,12 +56,13 @@ impl Link {
         self.presence.load(Ordering::Acquire)
     }
 
-    /// Has it done, and returns what the owner says to it, be it an error. ECONNRESET: the owner has gone.
+    /// Has it done, and returns what the owner says to it, be it an error. ECONNRESET: the owner has gone; ENOBUFS: there is no line to
+    /// be had.
     pub fn ask(&self, request: Writer, pass: Option<i32>) -> sys::Result<Answer> {
         let request = request.finish()?;
         // A handler's own calls would come between.
         let _quiet = Quiet::new();
-        let line = self.take_line().ok_or(libc::ECONNRESET)?;
+        let line = self.take_line()?;
         match exchange(line, &request, pass) {
             Ok(answer) => {
                 self.lines.enter().idle.push(line);
@@ -74,23 +76,31 @@ impl Link {
         }
     }
 
-    fn take_line(&self) -> Option<i32> {
+    fn take_line(&self) -> sys::Result<i32> {
         if let Some(line) = self.lines.enter().idle.pop() {
-            return Some(line);
+            return Ok(line);
         }
         let presence = self.presence.load(Ordering::Acquire);
         if presence < 0 {
-            return None;
+            return Err(libc::ECONNRESET);
         }
-        let [mine, owners] = wire::pair(libc::SOCK_STREAM).ok()?;
+        let pair = wire::pair(libc::SOCK_STREAM);
+        let [mine, owners] = pair.map_err(|_| libc::ENOBUFS)?;
         let sent = wire::send(presence, &[LINE], Some(owners), 0);
         hidden::close(owners);
         if sent.is_err() {
             hidden::close(mine);
-            return None;
+            return Err(libc::ECONNRESET);
         }
         self.lines.enter().all.push(mine);
-        Some(mine)
+        Ok(mine)
+    }
+
+    /// Says that this process has a socket no more, where there is no line for it: a peer may wait for the end.
+    pub fn let_go(&self, id: u64) {
+        let mut word = [CLOSE; 9];
+        word[1..].copy_from_slice(&id.to_ne_bytes());
+        let _ = wire::send(self.presence(), &word, None, 0);
     }
 
     /// Before a fork: the child's presence, known to the owner; -1 if there is none to be had.

@@ -11,6 +11,7 @@ use headwater_host::sync::{AtomicUsize, Ordering};
 use headwater_host::{hidden, sys};
 use libc::iovec;
 
+use super::link::CLOSE;
 use super::verbs::LARGEST;
 use super::wire::{self, Reader, Verb, Writer};
 use crate::sctp::guarded::Guarded;
@@ -167,12 +168,32 @@ impl Owner {
     pub fn hear(&mut self, at: usize) -> bool {
         let child = &mut self.children[at];
         let mut word = Vec::new();
-        match wire::receive(child.presence, &mut word, 1, libc::MSG_DONTWAIT) {
+        match wire::receive(child.presence, &mut word, 9, libc::MSG_DONTWAIT) {
             Ok((1, Some(fd))) => child.lines.push(Line::new(fd)),
             Ok((1, None)) | Err(libc::EAGAIN) => {}
+            Ok((9, None)) => self.close(at, &word),
             _ => return false,
         }
         true
+    }
+
+    fn close(&mut self, child: usize, word: &[u8]) {
+        if let [CLOSE, id @ ..] = word
+            && let Ok(id) = id.try_into()
+        {
+            self.let_go(child, u64::from_ne_bytes(id));
+        }
+    }
+
+    /// The child has the socket no more.
+    fn let_go(&mut self, child: usize, id: u64) {
+        let child = &mut self.children[child];
+        if let Some(shared) = self.sockets.get_mut(&id)
+            && child.holds.remove(&id)
+        {
+            shared.unwatch(|watch| watch.child == child.key);
+            self.sweep();
+        }
     }
 
     /// A line has something to say, or room for it. False: it has ended.
@@ -225,9 +246,7 @@ impl Owner {
         let shared = self.sockets.get_mut(&id).ok_or(failed(libc::EBADF))?;
         match verb {
             Verb::Close => {
-                shared.unwatch(|watch| watch.child == key);
-                self.children[child].holds.remove(&id);
-                self.sweep();
+                self.let_go(child, id);
                 Ok((Writer::new(0), None))
             }
             Verb::Bell => {

@@ -142,7 +142,9 @@ impl Remote {
     }
 
     pub fn close(&self) {
-        let _ = self.ask(self.asking(Verb::Close));
+        if let Err(libc::ENOBUFS) = self.ask(self.asking(Verb::Close)) {
+            self.link.let_go(self.id);
+        }
     }
 
     // ---- data ----
