@@ -120,6 +120,27 @@ impl Lab {
         c
     }
 
+    /// Has a command run as another user, with a library that this one may read too: not every tree is in a folder for all.
+    pub fn as_user(&self, command: &mut Command, uid: u32, gid: u32) {
+        use std::os::unix::process::CommandExt;
+        command.uid(uid).gid(gid);
+        let mut set = command.get_envs();
+        if set.any(|(name, value)| name == "LD_PRELOAD" && value.is_some()) {
+            command.env("LD_PRELOAD", self.copy(&library()));
+        }
+    }
+
+    /// A copy that every user may read.
+    pub fn copy(&self, file: &Path) -> PathBuf {
+        let copy = self.path(&file.file_name().expect("a file").to_string_lossy());
+        if !copy.exists() {
+            std::fs::copy(file, &copy).expect("the lab's folder is writable");
+            let all = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&copy, all).expect("our own file");
+        }
+        copy
+    }
+
     /// A command that knows nothing of the library.
     pub fn plain(&self, program: impl AsRef<OsStr>) -> Command {
         let mut c = Command::new(program);

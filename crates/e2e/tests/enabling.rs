@@ -82,7 +82,7 @@ fn for_a_unit() {
 /// NoExecPaths= is a mount without execution, ExecPaths= one with it inside.
 #[test]
 fn for_a_unit_that_may_execute_little() {
-    needs!("root", "util-linux");
+    needs!("root", "mounts", "util-linux");
     let lab = Lab::new(Mode::Accelerated);
     let folder = lab.path("lib");
     std::fs::create_dir(&folder).expect("our own folder");

@@ -286,8 +286,7 @@ fn listeners_with_and_without_the_library_share_a_port() {
 fn another_user_is_refused() {
     needs!("root", "python3");
     let other = |lab: &Lab, command: &mut Command| {
-        use std::os::unix::process::CommandExt;
-        command.uid(65534).gid(65534);
+        lab.as_user(command, 65534, 65534);
         command.env("HEADWATER_DIR", lab.path("theirs"));
         command.env_remove("HEADWATER_STATS_FILE");
     };
@@ -300,7 +299,7 @@ fn another_user_is_refused() {
             .arg(port.to_string());
         let server = lab.serve(c, port);
         let mut c = lab.command(PYTHON);
-        c.arg(lab::source("py/echo_client.py"))
+        c.arg(lab.copy(&lab::source("py/echo_client.py")))
             .arg("threads")
             .arg(port.to_string());
         other(lab, &mut c);

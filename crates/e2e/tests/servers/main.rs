@@ -12,7 +12,6 @@ mod smol;
 mod vsftpd;
 
 use std::path::Path;
-use std::process::Command;
 
 use headwater_e2e::{Lab, lab};
 
@@ -49,10 +48,4 @@ fn ids(name: &str) -> (u32, u32) {
         .map(|f| f.parse().expect("a number"));
     let mut next = || fields.next().expect("user and group");
     (next(), next())
-}
-
-fn as_user(command: &mut Command, name: &str) {
-    use std::os::unix::process::CommandExt;
-    let (uid, gid) = ids(name);
-    command.uid(uid).gid(gid);
 }

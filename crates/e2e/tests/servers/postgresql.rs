@@ -10,7 +10,7 @@ use headwater_e2e::lab::{digest, source};
 use headwater_e2e::{Lab, PATIENCE, Running, both, network};
 use headwater_testkit::needs;
 
-use super::{as_user, ids, shown};
+use super::{ids, shown};
 
 struct Database<'a> {
     lab: &'a Lab,
@@ -82,7 +82,8 @@ impl Database<'_> {
         // Its client looks for certificates at home.
         command.current_dir(&self.data).env("HOME", &self.data);
         if self.root {
-            as_user(command, "postgres");
+            let (uid, gid) = ids("postgres");
+            self.lab.as_user(command, uid, gid);
         }
     }
 
@@ -102,7 +103,7 @@ impl Database<'_> {
     fn script(&self, file: &Path, with: &str) -> (usize, u64) {
         let mut c = self.lab.command(self.programs.join("psql"));
         c.args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-f"]);
-        c.arg(file).arg("-d");
+        c.arg(self.lab.copy(file)).arg("-d");
         c.arg(format!(
             "host=127.0.0.1 port={} dbname=postgres {with}",
             self.port
