@@ -299,24 +299,28 @@ fn takes_over(id: u64) -> bool {
 }
 
 fn answers(id: u64, listener: c_int) -> bool {
-    with(id, |held| held.listener = listener);
-    let watched = background::watch(listener, move || serve_listener(id));
-    if watched.is_err() {
-        drop_watched(id, |held| &mut held.listener);
-    }
-    watched.is_ok()
+    watches(id, listener, |held| &mut held.listener, serve_listener)
 }
 
 fn learns_end_of(id: u64, server: c_int) -> bool {
-    with(id, |held| held.server = server);
-    let watched = background::watch(server, move || serve_end_of_server(id));
+    watches(id, server, |held| &mut held.server, serve_end_of_server)
+}
+
+fn watches(
+    id: u64,
+    fd: c_int,
+    which: fn(&mut Holding) -> &mut c_int,
+    serve: fn(u64) -> Keep,
+) -> bool {
+    with(id, |held| *which(held) = fd);
+    let watched = background::watch(fd, move || serve(id));
     if watched.is_err() {
-        drop_watched(id, |held| &mut held.server);
+        drop_watched(id, which);
     }
     watched.is_ok()
 }
 
-fn drop_watched(id: u64, which: impl Fn(&mut Holding) -> &mut c_int) {
+fn drop_watched(id: u64, which: fn(&mut Holding) -> &mut c_int) {
     let fd = with(id, |held| core::mem::replace(which(held), -1));
     if let Some(fd) = fd.filter(|&fd| fd >= 0) {
         background::unwatch(fd);
