@@ -243,7 +243,7 @@ unsafe fn attempt(
                 }
             }
             Step::Eof => {
-                buffers.advance(peeked.saturating_sub(buffers.done));
+                count_peeked(buffers, peeked);
                 return Some(Ok(()));
             }
             Step::Error(EFAULT) => {
@@ -259,6 +259,7 @@ unsafe fn attempt(
                     c.record().error.store(e, Ordering::Relaxed);
                     return Some(Ok(()));
                 }
+                count_peeked(buffers, peeked);
                 if buffers.done > 0 {
                     // Told by the next call.
                     c.record().error.store(e, Ordering::Relaxed);
@@ -298,6 +299,13 @@ unsafe fn attempt(
                 sleeps::end();
                 let n = own(c.fd(), rest);
                 let errno = next::errno();
+                if n < peeked as isize && peeked > 0 {
+                    if n < 0 && !matches!(errno, EAGAIN | EINTR) {
+                        c.record().error.store(errno, Ordering::Relaxed);
+                    }
+                    count_peeked(buffers, peeked);
+                    return Some(Ok(()));
+                }
                 if n < 0 {
                     // O_NONBLOCK was set after the call began.
                     let late = errno == EAGAIN && !at_once;
@@ -333,7 +341,7 @@ unsafe fn attempt(
                     return Some(Err(EBADF));
                 }
                 // Who has something has that, whatever the handler's SA_RESTART.
-                if nothing || buffers.done > 0 {
+                if nothing || buffers.done > 0 || peeked > 0 {
                     signal::let_any_end();
                 }
                 if process::is_confined() {
@@ -342,6 +350,7 @@ unsafe fn attempt(
                 if let Err(e) = wait(c, v, end) {
                     // Where there was no wait at all, it has not.
                     let had_none = began_with == options::AT_ONCE;
+                    count_peeked(buffers, peeked);
                     return Some(if nothing && !had_none { Ok(()) } else { Err(e) });
                 }
                 waited = true;
@@ -352,6 +361,11 @@ unsafe fn attempt(
             }
         }
     }
+}
+
+/// What a peek has seen before its waits is its result at least.
+fn count_peeked(buffers: &mut Buffers<'_>, peeked: usize) {
+    buffers.advance(peeked.saturating_sub(buffers.done));
 }
 
 /// The process has confined itself while this call waited: the program's own call goes on, on what the kernel has.
