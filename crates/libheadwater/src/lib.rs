@@ -28,6 +28,7 @@ mod confine;
 mod data;
 mod environment;
 mod files;
+mod fread;
 mod jump;
 mod makers;
 mod names;
