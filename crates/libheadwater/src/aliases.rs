@@ -5,7 +5,9 @@ use core::ffi::{c_char, c_int, c_void};
 
 use headwater_sockets::life;
 
-use crate::{data, files, makers, presence, process, real, sockets, streams, variadic, wait, wide};
+use crate::{
+    data, files, fread, makers, presence, process, real, sockets, streams, variadic, wait, wide,
+};
 
 macro_rules! aliases {
     ($($name:ident = $module:ident :: $to:ident),* $(,)?) => {$(
@@ -51,6 +53,7 @@ aliases! {
     _IO_fdopen = process::fdopen,
     _IO_fopen = makers::fopen,
     __setmntent = makers::setmntent,
+    _IO_fread = fread::fread,
     getwc = wide::fgetwc,
     getwc_unlocked = wide::fgetwc_unlocked,
     putwc = wide::fputwc,

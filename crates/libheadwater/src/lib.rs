@@ -28,6 +28,7 @@ mod confine;
 mod data;
 mod environment;
 mod files;
+mod fread;
 mod jump;
 #[cfg(target_arch = "x86_64")]
 mod lookup;

@@ -148,6 +148,9 @@ unsafe fn replacing(
     let handed = hand_over(envp, true, c_int::MAX, judge);
     let envp = handed.as_ref().map_or(envp, |h| h.environment(envp));
     start::ended("exec");
+    if !process::is_borrowed() {
+        inherit::use_closing();
+    }
     let ours = headwater_sockets::started() && !process::is_borrowed();
     if ours {
         life::replaced();
@@ -369,7 +372,7 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
     fd: c_int,
     to: c_int,
 ) -> c_int {
-    life::passing_on(fd);
+    life::starting_with(fd);
     real::posix_spawn_file_actions_adddup2(actions, fd, to)
 }
 

@@ -42,6 +42,10 @@ headwater_host::next_fns! {
     fn fopen64(path: *const c_char, mode: *const c_char) -> *mut c_void;
     fn freopen(path: *const c_char, mode: *const c_char, file: *mut c_void) -> *mut c_void;
     fn freopen64(path: *const c_char, mode: *const c_char, file: *mut c_void) -> *mut c_void;
+    fn fread(to: *mut c_void, size: size_t, n: size_t, file: *mut c_void) -> size_t;
+    fn fread_unlocked(to: *mut c_void, size: size_t, n: size_t, file: *mut c_void) -> size_t;
+    fn __fread_chk(to: *mut c_void, room: size_t, size: size_t, n: size_t, file: *mut c_void) -> size_t;
+    fn __fread_unlocked_chk(to: *mut c_void, room: size_t, size: size_t, n: size_t, file: *mut c_void) -> size_t;
     fn fwide(file: *mut c_void, mode: c_int) -> c_int;
     fn fgetwc(file: *mut c_void) -> c_int;
     fn fgetwc_unlocked(file: *mut c_void) -> c_int;

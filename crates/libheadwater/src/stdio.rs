@@ -81,6 +81,12 @@ impl Served {
         core::ptr::from_ref(self).cast_mut().cast()
     }
 
+    /// As read(2).
+    pub unsafe fn read(&self, buf: *mut c_char, n: size_t) -> ssize_t {
+        self.used.store(true, Ordering::Relaxed);
+        data::read(self.fd.load(Ordering::Relaxed), buf.cast(), n)
+    }
+
     /// The FILE is not ours any more. What the C library still calls for it does nothing.
     pub fn retire(&self) {
         self.file.store(null_mut(), Ordering::Release);
@@ -122,8 +128,7 @@ unsafe fn of(cookie: *mut c_void) -> &'static Served {
 }
 
 unsafe extern "C-unwind" fn read(cookie: *mut c_void, buf: *mut c_char, n: size_t) -> ssize_t {
-    of(cookie).used.store(true, Ordering::Relaxed);
-    data::read(of(cookie).fd.load(Ordering::Relaxed), buf.cast(), n)
+    of(cookie).read(buf, n)
 }
 
 /// Goes on until all is written or a write fails, as the C library's own does: what is less than `n` is a failure (fopencookie(3)).
@@ -225,6 +230,27 @@ pub unsafe fn give_room(file: *mut c_void) {
 pub unsafe fn has_output(file: *mut c_void) -> bool {
     const CURRENTLY_PUTTING: c_int = 0x800;
     file.byte_add(FLAGS).cast::<c_int>().read() & CURRENTLY_PUTTING != 0
+}
+
+/// Holds the FILE's lock meanwhile, and lets go of it in a thread that is cancelled, too: by the C library's list, for nothing here
+/// is dropped then.
+pub unsafe fn locked<R>(file: *mut c_void, does: impl FnOnce() -> R) -> R {
+    // struct _pthread_cleanup_buffer of `<pthread.h>`.
+    let mut entry = [0usize; 4];
+    let entry = entry.as_mut_ptr().cast();
+    // A C library from before 2.34 has it with its threads.
+    let may_be_cancelled = next::seldom::nexts::_pthread_cleanup_push.address() != 0;
+    let unlock = next::seldom::nexts::funlockfile.address();
+    next::seldom::flockfile(file);
+    if may_be_cancelled {
+        next::seldom::_pthread_cleanup_push(entry, unlock, file);
+    }
+    let result = does();
+    if may_be_cancelled {
+        next::seldom::_pthread_cleanup_pop(entry, 0);
+    }
+    next::seldom::funlockfile(file);
+    result
 }
 
 /// As the C library says of a FILE that it can't read or write for.

@@ -170,25 +170,8 @@ unsafe fn print(file: *mut c_void, print: impl FnOnce(*mut c_void) -> c_int) -> 
     })
 }
 
-/// Holds the FILE's lock meanwhile, and lets go of it in a thread that is cancelled, too: by the C library's list, for nothing here
-/// is dropped then.
 unsafe fn locked<R>(on: &mut Wide, does: impl FnOnce(&mut Wide) -> R) -> R {
-    // struct _pthread_cleanup_buffer of `<pthread.h>`.
-    let mut entry = [0usize; 4];
-    let entry = entry.as_mut_ptr().cast();
-    // A C library from before 2.34 has it with its threads.
-    let may_be_cancelled = seldom::nexts::_pthread_cleanup_push.address() != 0;
-    let unlock = seldom::nexts::funlockfile.address();
-    seldom::flockfile(on.file);
-    if may_be_cancelled {
-        seldom::_pthread_cleanup_push(entry, unlock, on.file);
-    }
-    let result = does(on);
-    if may_be_cancelled {
-        seldom::_pthread_cleanup_pop(entry, 0);
-    }
-    seldom::funlockfile(on.file);
-    result
+    stdio::locked(on.file, || does(on))
 }
 
 impl Wide {

@@ -140,8 +140,8 @@ pub struct Conn {
     pub resets: AtomicU32,
     /// How often what had arrived before was made an edge again.
     pub told_again: AtomicU32,
-    /// An exec that has begun closes it with something unread.
-    pub reset_by_exec: AtomicU32,
+    /// What an exec that has begun, and closes it, has changed (see life.rs).
+    pub closed_by_exec: AtomicU32,
     /// Bytes and messages that this process moved by the rings: out, in.
     moved: [AtomicU64; 4],
     /// What of it its listener's account was credited for, in worth.rs's units.

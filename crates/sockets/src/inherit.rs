@@ -251,6 +251,20 @@ pub fn exiting() {
     }
 }
 
+/// Before an exec that closes connections which were not used: they are, to be ended as all others.
+pub fn use_closing() {
+    if ENTRIES.get().is_none() {
+        return;
+    }
+    let unused = |h: Handle| entry(h).is_some_and(|e| e.numbers.load(Ordering::Acquire) > 0);
+    for (fd, h) in table::entries().filter(|&(_, h)| h.kind() == Kind::Inherited && unused(h)) {
+        let mut numbers = table::entries().filter(|&(_, other)| other == h);
+        if !numbers.any(|(number, _)| sys::survives_exec(number)) {
+            adopt(fd, h);
+        }
+    }
+}
+
 /// Before the last number of a connection goes that was not used, and that nobody has adopted: as after a use.
 fn reset_if_unread(e: &Entry, fd: i32) {
     let heir = &e.heir;
@@ -271,9 +285,13 @@ fn reset_if_unread(e: &Entry, fd: i32) {
         end: heir.end as usize,
     };
     // Forks of this image, and others that were lent it, may not have used it either.
-    if record.life() == heir.life && crate::life::is_left_unread(&v, record, heir.inode) {
+    if record.life() != heir.life {
+        return;
+    }
+    if crate::life::is_left_unread(&v, record, heir.inode) {
         crate::life::reset(fd);
     }
+    v.own().look.fetch_add(1, Ordering::Release);
 }
 
 fn mapped(heir: &Heir, segment: Segment) -> Mapped {

@@ -10,7 +10,7 @@ use headwater_host::{config, epoll, process, sys, unwinder};
 
 use crate::conn::{self, Closed, Conn, Phase, Role};
 use crate::keeper::Then;
-use crate::record::{self, APART, BARRED, Record, SHUT_WR, Takeover};
+use crate::record::{self, APART, BARRED, PASSED, Record, SHUT_WR, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
 use crate::{
@@ -513,7 +513,9 @@ pub fn is_left_unread(v: &View<'_>, record: &'static Record, inode: u64) -> bool
 }
 
 fn is_unread(v: &View<'_>) -> bool {
-    !switch::is_taken_back(v) && switch::readable(v) && v.in_ring().unread() > 0
+    // Who was passed the descriptor reads by the kernel what is taken back.
+    let is_others = switch::is_taken_back(v) && v.record.has(PASSED);
+    !is_others && switch::readable(v) && v.in_ring().unread() > 0
 }
 
 /// TCP resets a connection that is closed with unread data.
@@ -565,6 +567,7 @@ pub fn shut(h: Handle) {
     c.full.fetch_add(1, Ordering::Relaxed);
     c.shuts.fetch_add(1, Ordering::Relaxed);
     if let Some(v) = c.view() {
+        switch::take_pin_back_if_shut(c, &v);
         v.own().look.fetch_add(1, Ordering::Release);
         headwater_channel::bell::ring(v.own_bell());
     }
@@ -701,6 +704,10 @@ pub fn fork_failed() {
     change_holds(-1);
 }
 
+/// What [`replaced`] does to a connection that the exec closes.
+const EXEC_PINS: u32 = 1;
+const EXEC_RESETS: u32 = 2;
+
 /// Before an exec of this process.
 pub fn replaced() {
     for c in conn::all() {
@@ -709,10 +716,19 @@ pub fn replaced() {
             // The image to come knows nothing of it.
             keeper::leave(c, &v, c.fd(), Then::Close);
         }
-        let last = || v.own().holders.load(Ordering::Acquire) <= 1 && is_last_to_read(c, &v);
-        if is_unread(&v) && !stays_open(c) && last() && set_linger(c.fd(), [0, 0], [1, 0]) {
-            c.reset_by_exec.store(1, Ordering::Relaxed);
+        if v.own().holders.load(Ordering::Acquire) > 1 || stays_open(c) {
+            continue;
         }
+        let pins = !switch::is_taken_back(&v) && switch::pin_if_empty(c, &v) == Some(true);
+        let change = if pins {
+            // The kernel closes it later, and tells senders of the end that we can't.
+            EXEC_PINS
+        } else if is_last_to_read(c, &v) && set_linger(c.fd(), [0, 0], [1, 0]) {
+            EXEC_RESETS
+        } else {
+            0
+        };
+        c.closed_by_exec.store(change, Ordering::Relaxed);
     }
     change_holds(-1);
 }
@@ -721,14 +737,26 @@ pub fn replaced() {
 pub fn not_replaced() {
     change_holds(1);
     for c in conn::all() {
-        if c.reset_by_exec.swap(0, Ordering::Relaxed) != 0 {
-            set_linger(c.fd(), [1, 0], [0, 0]);
+        match c.closed_by_exec.swap(0, Ordering::Relaxed) {
+            EXEC_PINS => {
+                c.view().inspect(|v| switch::unpin(c, v));
+            }
+            EXEC_RESETS => {
+                set_linger(c.fd(), [1, 0], [0, 0]);
+            }
+            _ => {}
         }
     }
 }
 
 /// Has it a number that outlives an exec?
 fn stays_open(c: &Conn) -> bool {
+    if sys::survives_exec(c.fd()) {
+        return true;
+    }
+    if c.refs.load(Ordering::Acquire) <= 1 {
+        return false;
+    }
     let h = conn::handle(c);
     let mut numbers = table::entries().filter(|&(_, x)| x == h);
     numbers.any(|(fd, _)| sys::survives_exec(fd))
@@ -798,7 +826,10 @@ pub fn passing(fd: i32) -> Result<Option<Relay>, i32> {
         return Ok(None);
     };
     match c.view() {
-        Some(v) => relay::prepare(c, v, Reason::PassedOn),
+        Some(v) => {
+            c.record().set(PASSED, true);
+            relay::prepare(c, v, Reason::PassedOn)
+        }
         None => {
             passing_on(fd);
             Ok(None)
@@ -808,6 +839,14 @@ pub fn passing(fd: i32) -> Result<Option<Relay>, i32> {
 
 /// Before a descriptor goes to somebody else, whom we do not know.
 pub fn passing_on(fd: i32) {
+    if let Some(c) = table::socket(fd).and_then(conn::get) {
+        c.record().set(PASSED, true);
+    }
+    starting_with(fd);
+}
+
+/// The same of an image that is started with it.
+pub fn starting_with(fd: i32) {
     passing_set(fd);
     if let Some(h) = table::socket(fd) {
         leave_to_others(fd, h, Reason::PassedOn);

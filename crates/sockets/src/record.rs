@@ -50,6 +50,8 @@ pub const IN_STAYS: u32 = 32;
 pub const APART: u32 = 64;
 /// The program has disconnected: what the ring holds is nobody's.
 pub const DROPPED: u32 = 128;
+/// The descriptor went to somebody in a message, where /proc does not show it.
+pub const PASSED: u32 = 256;
 
 #[repr(C, align(64))]
 pub struct Record {

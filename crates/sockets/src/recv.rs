@@ -200,11 +200,17 @@ unsafe fn attempt(
     let mut began_with = 0;
     // What a peek that waits has seen counts, even if somebody else has taken it since.
     let mut peeked = 0;
+    // Others have taken some of it meanwhile: a peek goes on behind what it has seen with what is there now.
+    let mut taken_from = false;
+    let mut taken = 0;
     loop {
         let before = if flags & MSG_PEEK != 0 {
-            switch::arrival_edge(v)
+            if buffers.done == 0 {
+                taken = taken_so_far(v);
+            }
+            arrived(v)
         } else {
-            0
+            (0, 0)
         };
         let step = guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error);
         match step {
@@ -233,17 +239,28 @@ unsafe fn attempt(
                         return Some(Err(EBADF));
                     }
                     signal::let_any_end();
-                    match wait_for_more(c, v, end, before) {
-                        Ok(true) => {
-                            peeked = buffers.done;
-                            buffers.rewind();
+                    let goes_on = loop {
+                        let more = wait_for_more(c, v, end, before.0) == Ok(true);
+                        taken_from |= taken_so_far(v) != taken;
+                        if !more || !taken_from || arrived(v) != before {
+                            break more;
                         }
-                        _ => return Some(Ok(())),
+                    };
+                    if !goes_on {
+                        if taken_from {
+                            // Whatever wakes it, it looks once more.
+                            let _ = guard(c, || self::step(c, v, buffers, flags));
+                        }
+                        return Some(Ok(()));
+                    }
+                    peeked = buffers.done;
+                    if !taken_from {
+                        buffers.rewind();
                     }
                 }
             }
             Step::Eof => {
-                buffers.advance(peeked.saturating_sub(buffers.done));
+                count_peeked(buffers, peeked);
                 return Some(Ok(()));
             }
             Step::Error(EFAULT) => {
@@ -259,6 +276,7 @@ unsafe fn attempt(
                     c.record().error.store(e, Ordering::Relaxed);
                     return Some(Ok(()));
                 }
+                count_peeked(buffers, peeked);
                 if buffers.done > 0 {
                     // Told by the next call.
                     c.record().error.store(e, Ordering::Relaxed);
@@ -272,7 +290,11 @@ unsafe fn attempt(
             {
                 return Some(Ok(()));
             }
-            Step::Kernel if buffers.done > 0 && flags & (MSG_WAITALL | MSG_PEEK) != MSG_WAITALL => {
+            Step::Kernel
+                if buffers.done > 0
+                    && !taken_from
+                    && flags & (MSG_WAITALL | MSG_PEEK) != MSG_WAITALL =>
+            {
                 return Some(Ok(()));
             }
             Step::Kernel => {
@@ -298,6 +320,19 @@ unsafe fn attempt(
                 sleeps::end();
                 let n = own(c.fd(), rest);
                 let errno = next::errno();
+                if peeked > buffers.done && n < peeked as isize {
+                    count_peeked(buffers, peeked);
+                    if n >= 0 {
+                        return Some(Ok(()));
+                    }
+                }
+                if n < 0 && buffers.done > 0 {
+                    if !matches!(errno, EAGAIN | EINTR) {
+                        // Told by the next call.
+                        r.error.store(errno, Ordering::Relaxed);
+                    }
+                    return Some(Ok(()));
+                }
                 if n < 0 {
                     // O_NONBLOCK was set after the call began.
                     let late = errno == EAGAIN && !at_once;
@@ -333,7 +368,7 @@ unsafe fn attempt(
                     return Some(Err(EBADF));
                 }
                 // Who has something has that, whatever the handler's SA_RESTART.
-                if nothing || buffers.done > 0 {
+                if nothing || buffers.done > 0 || peeked > 0 {
                     signal::let_any_end();
                 }
                 if process::is_confined() {
@@ -342,6 +377,7 @@ unsafe fn attempt(
                 if let Err(e) = wait(c, v, end) {
                     // Where there was no wait at all, it has not.
                     let had_none = began_with == options::AT_ONCE;
+                    count_peeked(buffers, peeked);
                     return Some(if nothing && !had_none { Ok(()) } else { Err(e) });
                 }
                 waited = true;
@@ -352,6 +388,23 @@ unsafe fn attempt(
             }
         }
     }
+}
+
+/// Changes with every arrival; what comes by the kernel counts once its sender says so.
+fn arrived(v: &View<'_>) -> (u64, u64) {
+    let by_kernel = v.inn().send.ksent.load(Ordering::Acquire);
+    (switch::arrival_edge(v), by_kernel)
+}
+
+/// Bytes that this end has taken.
+fn taken_so_far(v: &View<'_>) -> u64 {
+    let by_kernel = v.inn().receive.krecv.load(Ordering::Acquire);
+    by_kernel.wrapping_add(v.in_ring().consumed().0)
+}
+
+/// What a peek has seen before its waits is its result at least.
+fn count_peeked(buffers: &mut Buffers<'_>, peeked: usize) {
+    buffers.advance(peeked.saturating_sub(buffers.done));
 }
 
 /// The process has confined itself while this call waited: the program's own call goes on, on what the kernel has.

@@ -234,6 +234,22 @@ pub fn pin_if_empty(c: &Conn, v: &View<'_>) -> Option<bool> {
     pinned
 }
 
+/// Takes the pin of [`pin_if_empty`] back, if the sender has not begun to act on it.
+pub fn unpin(c: &Conn, v: &View<'_>) {
+    let unpinned = {
+        let _section = v.lock_in(|| recover_reader(c, v));
+        let d = v.inn();
+        let unpinned = is_pinned(d) && take_pin_back(d);
+        if unpinned {
+            v.record.set(IN_STAYS, false);
+        }
+        unpinned
+    };
+    if unpinned {
+        bell::ring(v.own_bell());
+    }
+}
+
 /// Acknowledges what the kernel has brought. It puts that off to send it with an answer, which went by the ring; and until then a
 /// sender without TCP_NODELAY would not send what it withdraws.
 fn acknowledge(shadow: i32) {
@@ -323,6 +339,14 @@ pub fn take_pin_back_at_end(c: &Conn, v: &View<'_>) -> bool {
             d.receive.re.store(w.epoch() as u64, Ordering::Release);
             return true;
         }
+    }
+}
+
+/// This end has shut both directions: the kernel refuses what comes from here on, and with it what a sender takes back. That stays where
+/// it is, and is read there.
+pub fn take_pin_back_if_shut(c: &Conn, v: &View<'_>) {
+    if behind_pin(v) && c.shadow().is_some_and(|s| look::is_over(s.fd())) {
+        take_pin_back_at_end(c, v);
     }
 }
 

@@ -1,0 +1,160 @@
+//! fread(3) of the FILEs that we serve. Those of fopencookie(3) fill their buffer as often as it takes; the C library's own read straight
+//! to where it goes what is larger than that.
+
+use libc::{c_char, c_int, c_void, size_t};
+
+use crate::real;
+use crate::stdio::{self, Served};
+
+/// A FILE of the C library's, as far as its calls by name (getc(3) was a macro once) have made it ABI.
+#[repr(C)]
+struct File {
+    flags: c_int,
+    read_ptr: *mut c_char,
+    read_end: *mut c_char,
+    read_base: *mut c_char,
+    write_base: *mut c_char,
+    write_ptr: *mut c_char,
+    write_end: *mut c_char,
+    buf_base: *mut c_char,
+    buf_end: *mut c_char,
+    save_base: *mut c_char,
+    backup_base: *mut c_char,
+    save_end: *mut c_char,
+}
+
+const EOF_SEEN: c_int = 0x10;
+const ERR_SEEN: c_int = 0x20;
+/// Bytes that were pushed back are read.
+const IN_BACKUP: c_int = 0x100;
+/// Of a smaller buffer no whole ones are read.
+const BLOCK: size_t = 128;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fread(
+    to: *mut c_void,
+    size: size_t,
+    n: size_t,
+    file: *mut c_void,
+) -> size_t {
+    match stdio::served(file) {
+        None => real::fread(to, size, n, file),
+        Some(served) => stdio::locked(file, || read(served, to, size, n, file)),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fread_unlocked(
+    to: *mut c_void,
+    size: size_t,
+    n: size_t,
+    file: *mut c_void,
+) -> size_t {
+    match stdio::served(file) {
+        None => real::fread_unlocked(to, size, n, file),
+        Some(served) => read(served, to, size, n, file),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __fread_chk(
+    to: *mut c_void,
+    room: size_t,
+    size: size_t,
+    n: size_t,
+    file: *mut c_void,
+) -> size_t {
+    match stdio::served(file).filter(|_| fits(size, n, room)) {
+        None => real::__fread_chk(to, room, size, n, file),
+        Some(served) => stdio::locked(file, || read(served, to, size, n, file)),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __fread_unlocked_chk(
+    to: *mut c_void,
+    room: size_t,
+    size: size_t,
+    n: size_t,
+    file: *mut c_void,
+) -> size_t {
+    match stdio::served(file).filter(|_| fits(size, n, room)) {
+        None => real::__fread_unlocked_chk(to, room, size, n, file),
+        Some(served) => read(served, to, size, n, file),
+    }
+}
+
+/// Where it does not, the C library ends the program.
+fn fits(size: size_t, n: size_t, room: size_t) -> bool {
+    size.checked_mul(n).is_some_and(|all| all <= room)
+}
+
+/// Under the FILE's lock, or where the program says that it needs none.
+unsafe fn read(
+    served: &Served,
+    to: *mut c_void,
+    size: size_t,
+    n: size_t,
+    file: *mut c_void,
+) -> size_t {
+    let all = size.wrapping_mul(n);
+    if all == 0 {
+        return 0;
+    }
+    match read_bytes(served, to.cast(), all, file) {
+        got if got == all => n,
+        got => got / size,
+    }
+}
+
+unsafe fn read_bytes(served: &Served, to: *mut c_char, all: size_t, file: *mut c_void) -> size_t {
+    let f = &mut *file.cast::<File>();
+    let mut done = 0;
+    while done < all {
+        let there = (f.read_end as size_t).saturating_sub(f.read_ptr as size_t);
+        let taken = there.min(all - done);
+        if taken > 0 {
+            core::ptr::copy_nonoverlapping(f.read_ptr, to.add(done), taken);
+            f.read_ptr = f.read_ptr.add(taken);
+            done += taken;
+            continue;
+        }
+        if f.flags & IN_BACKUP != 0 {
+            f.leave_backup();
+            continue;
+        }
+        let (want, buffer) = (all - done, f.buf_end as size_t - f.buf_base as size_t);
+        if buffer == 0 || want < buffer {
+            return done + real::fread_unlocked(to.add(done).cast(), 1, want, file);
+        }
+        f.empty();
+        let whole = if buffer >= BLOCK {
+            want - want % buffer
+        } else {
+            want
+        };
+        let got = served.read(to.add(done), whole);
+        if got <= 0 {
+            f.flags |= if got == 0 { EOF_SEEN } else { ERR_SEEN };
+            break;
+        }
+        done += got as size_t;
+    }
+    done
+}
+
+impl File {
+    /// All that was pushed back is read: on with what came.
+    fn leave_backup(&mut self) {
+        self.flags &= !IN_BACKUP;
+        core::mem::swap(&mut self.read_end, &mut self.save_end);
+        core::mem::swap(&mut self.read_base, &mut self.save_base);
+        self.read_ptr = self.read_base;
+    }
+
+    fn empty(&mut self) {
+        let at = self.buf_base;
+        (self.read_base, self.read_ptr, self.read_end) = (at, at, at);
+        (self.write_base, self.write_ptr, self.write_end) = (at, at, at);
+    }
+}
