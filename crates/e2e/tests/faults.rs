@@ -312,7 +312,7 @@ fn area_survives(suite: &str, name: &'static str, library: Library, first: Plan)
         .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(
-        seen.get() > 0,
+        step > 1 || seen.get() > 0,
         "{suite} {name}: nothing that may fail is seen"
     );
 }
