@@ -31,7 +31,7 @@ pub fn me() -> Owner {
 
 /// Is that process gone, or a zombie? Never says so of processes in another pid namespace, nor when in doubt.
 pub fn dead(owner: Owner) -> bool {
-    if owner.namespace() != me().namespace() {
+    if owner.namespace() == UNKNOWN || owner.namespace() != me().namespace() {
         return false;
     }
     let pid = owner.pid() as i32;
@@ -39,17 +39,22 @@ pub fn dead(owner: Owner) -> bool {
         return true;
     }
     process(pid).is_some_and(|p| {
-        let other = Owner::new(owner.pid(), p.start, 0).start() != owner.start();
+        let start = Owner::new(owner.pid(), p.start, 0).start();
+        let other = owner.start() != 0 && start != owner.start();
         // A leader that left while its threads go on looks like a zombie too.
         other || (p.zombie && p.threads <= 1)
     })
 }
 
+/// The namespace of who could not learn it, as a start of 0 is that of who could not learn that.
+const UNKNOWN: u8 = 0;
+
 #[cold]
 fn learn() -> Owner {
     let pid = sys::getpid();
     let start = process(pid).map_or(0, |p| p.start);
-    let owner = Owner::new(pid as u32, start, inode(c"/proc/self/ns/pid"));
+    let namespace = inode(c"/proc/self/ns/pid").map_or(UNKNOWN.into(), |known| known % 255 + 1);
+    let owner = Owner::new(pid as u32, start, namespace);
     if let Some(page) = page() {
         page.store(owner.bits(), Ordering::Relaxed);
     }
@@ -126,7 +131,7 @@ fn process(pid: i32) -> Option<Process> {
     })
 }
 
-fn inode(path: &CStr) -> u64 {
+fn inode(path: &CStr) -> Option<u64> {
     let mut st = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: path is a C string, st is writable and filled on success.
     unsafe {
@@ -137,7 +142,8 @@ fn inode(path: &CStr) -> u64 {
             st.as_mut_ptr(),
             0
         )
-        .map_or(0, |_| st.assume_init().st_ino)
+        .ok()
+        .map(|_| st.assume_init().st_ino)
     }
 }
 
@@ -156,6 +162,20 @@ mod tests {
         let me = me();
         let earlier = Owner::new(me.pid(), me.start() as u64 + 1, me.namespace() as u64);
         assert!(dead(earlier));
+    }
+
+    #[test]
+    fn an_owner_that_could_not_learn_its_start_is_gone_with_its_process() {
+        let me = me();
+        let [here, nowhere] =
+            [me.pid(), 1 << 23].map(|pid| Owner::new(pid, 0, me.namespace() as u64));
+        assert!(!dead(here));
+        assert!(dead(nowhere));
+    }
+
+    #[test]
+    fn an_owner_that_could_not_learn_its_namespace_is_left_alone() {
+        assert!(!dead(Owner::new(1 << 23, 1, UNKNOWN as u64)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::sync::{AtomicU64, Ordering, relax};
 pub struct Owner(u64);
 
 impl Owner {
-    /// `start` is field 22 of /proc/PID/stat; `ns` any hash of the pid namespace's inode.
+    /// `start` is field 22 of /proc/PID/stat; `ns` any hash of the pid namespace's inode but 0. Each is 0 where it is not known.
     pub const fn new(pid: u32, start: u64, ns: u64) -> Owner {
         Owner(pid as u64 | (start & 0xff_ffff) << 32 | (ns & 0xff) << 56)
     }
