@@ -138,7 +138,8 @@ pub fn same_kind(one: &Call, other: &Call) -> bool {
 }
 
 /// How often a lasting error comes. What sends and receives wait for comes some time: else they wait for ever, as in the kernel. And
-/// no kernel interrupts for ever: who makes the call again, as the standard library does, gets through.
+/// no kernel interrupts for ever, nor are all of thirty thousand ports taken: who makes the call again, as the standard library
+/// does, or tries the next one, gets through.
 /// Without the page that the kernel empties at fork each lock asks /proc, which is slow under a tracer.
 pub fn times(call: &Call, errno: i32) -> u64 {
     if call.nr == SYS_madvise {
@@ -149,7 +150,7 @@ pub fn times(call: &Call, errno: i32) -> u64 {
         SYS_sendmsg | SYS_sendto | SYS_recvmsg | SYS_recvfrom | SYS_ppoll | SYS_splice
     );
     let passes = matches!(errno, EAGAIN | EINTR | ENOBUFS | ENOMEM | ETOOMANYREFS);
-    match moves && passes || errno == EINTR {
+    match moves && passes || matches!(errno, EINTR | EADDRINUSE) {
         true => 100,
         false => u64::MAX,
     }
