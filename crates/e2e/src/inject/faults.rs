@@ -86,8 +86,8 @@ pub fn of(pid: i32, call: &Call, made: &Made) -> &'static [i32] {
         // shutdown(2) fails where the connection has gone, of which the peer was told.
         SYS_getsockname | SYS_getpeername => &[ENOBUFS],
         SYS_ioctl => &[EINVAL],
-        // To take something out of a set needs nothing.
-        SYS_epoll_ctl if call.args[1] as i32 == EPOLL_CTL_DEL => &[],
+        // To take something out of a set needs nothing, nor to ask for other events of it.
+        SYS_epoll_ctl if call.args[1] as i32 != EPOLL_CTL_ADD => &[],
         SYS_epoll_ctl if made.contains_key(&(call.args[2] as i32)) => &[ENOMEM, ENOSPC],
         SYS_timerfd_settime | SYS_timer_create => &[EAGAIN, ENOMEM],
         SYS_clone | SYS_clone3 | SYS_fork => &[EAGAIN, ENOMEM],
