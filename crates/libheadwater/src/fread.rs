@@ -30,58 +30,33 @@ const IN_BACKUP: c_int = 0x100;
 /// Of a smaller buffer no whole ones are read.
 const BLOCK: size_t = 128;
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fread(
-    to: *mut c_void,
-    size: size_t,
-    n: size_t,
-    file: *mut c_void,
-) -> size_t {
-    match stdio::served(file) {
-        None => real::fread(to, size, n, file),
-        Some(served) => stdio::locked(file, || read(served, to, size, n, file)),
-    }
+macro_rules! freads {
+    ($($name:ident($($room:ident)?) $locked:path;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(
+            to: *mut c_void,
+            $($room: size_t,)?
+            size: size_t,
+            n: size_t,
+            file: *mut c_void,
+        ) -> size_t {
+            match stdio::served(file)$(.filter(|_| fits(size, n, $room)))? {
+                None => real::$name(to, $($room,)? size, n, file),
+                Some(served) => $locked(file, || read(served, to, size, n, file)),
+            }
+        }
+    )*};
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fread_unlocked(
-    to: *mut c_void,
-    size: size_t,
-    n: size_t,
-    file: *mut c_void,
-) -> size_t {
-    match stdio::served(file) {
-        None => real::fread_unlocked(to, size, n, file),
-        Some(served) => read(served, to, size, n, file),
-    }
+freads! {
+    fread() stdio::locked;
+    fread_unlocked() unlocked;
+    __fread_chk(room) stdio::locked;
+    __fread_unlocked_chk(room) unlocked;
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __fread_chk(
-    to: *mut c_void,
-    room: size_t,
-    size: size_t,
-    n: size_t,
-    file: *mut c_void,
-) -> size_t {
-    match stdio::served(file).filter(|_| fits(size, n, room)) {
-        None => real::__fread_chk(to, room, size, n, file),
-        Some(served) => stdio::locked(file, || read(served, to, size, n, file)),
-    }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __fread_unlocked_chk(
-    to: *mut c_void,
-    room: size_t,
-    size: size_t,
-    n: size_t,
-    file: *mut c_void,
-) -> size_t {
-    match stdio::served(file).filter(|_| fits(size, n, room)) {
-        None => real::__fread_unlocked_chk(to, room, size, n, file),
-        Some(served) => read(served, to, size, n, file),
-    }
+unsafe fn unlocked(_: *mut c_void, does: impl FnOnce() -> size_t) -> size_t {
+    does()
 }
 
 /// Where it does not, the C library ends the program.
