@@ -31,7 +31,7 @@ pub fn me() -> Owner {
 
 /// Is that process gone, or a zombie? Never says so of processes in another pid namespace, nor when in doubt.
 pub fn dead(owner: Owner) -> bool {
-    if owner.namespace() == UNKNOWN || owner.namespace() != me().namespace() {
+    if !owner.is_beside(me()) {
         return false;
     }
     let pid = owner.pid() as i32;
@@ -46,14 +46,11 @@ pub fn dead(owner: Owner) -> bool {
     })
 }
 
-/// The namespace of who could not learn it, as a start of 0 is that of who could not learn that.
-const UNKNOWN: u8 = 0;
-
 #[cold]
 fn learn() -> Owner {
     let pid = sys::getpid();
     let start = process(pid).map_or(0, |p| p.start);
-    let namespace = inode(c"/proc/self/ns/pid").map_or(UNKNOWN.into(), |known| known % 255 + 1);
+    let namespace = inode(c"/proc/self/ns/pid").map_or(0, |known| known % 255 + 1);
     let owner = Owner::new(pid as u32, start, namespace);
     if let Some(page) = page() {
         page.store(owner.bits(), Ordering::Relaxed);
@@ -175,7 +172,7 @@ mod tests {
 
     #[test]
     fn an_owner_that_could_not_learn_its_namespace_is_left_alone() {
-        assert!(!dead(Owner::new(1 << 23, 1, UNKNOWN as u64)));
+        assert!(!dead(Owner::new(1 << 23, 1, 0)));
     }
 
     #[test]

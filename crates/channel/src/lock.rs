@@ -31,6 +31,10 @@ impl Owner {
     pub const fn namespace(self) -> u8 {
         (self.0 >> 56) as u8
     }
+    /// Are both known to be in one pid namespace? Then the numbers mean the same.
+    pub const fn is_beside(self, other: Owner) -> bool {
+        self.namespace() != 0 && self.namespace() == other.namespace()
+    }
 }
 
 /// How a lock was come by.

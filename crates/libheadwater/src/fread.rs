@@ -24,7 +24,6 @@ struct File {
 }
 
 const EOF_SEEN: c_int = 0x10;
-const ERR_SEEN: c_int = 0x20;
 /// Bytes that were pushed back are read.
 const IN_BACKUP: c_int = 0x100;
 /// Of a smaller buffer no whole ones are read.
@@ -110,7 +109,10 @@ unsafe fn read_bytes(served: &Served, to: *mut c_char, all: size_t, file: *mut c
         };
         let got = served.read(to.add(done), whole);
         if got <= 0 {
-            f.flags |= if got == 0 { EOF_SEEN } else { ERR_SEEN };
+            match got {
+                0 => f.flags |= EOF_SEEN,
+                _ => stdio::set_error(file),
+            }
             break;
         }
         done += got as size_t;

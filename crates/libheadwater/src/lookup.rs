@@ -70,20 +70,25 @@ unsafe extern "C" fn of_handle(handle: *mut c_void, name: *const c_char) -> *mut
     let real: Dlsym = core::mem::transmute(at);
     let found = real(handle, name);
     // Looking for what the C library defines makes no error, which dlerror(3) would tell.
-    if found.is_null() || !Library::of_c().has(found as usize) {
+    if found.is_null() || !is_of_c(found as usize) {
         return found;
     }
-    let ours = real(handle_of_ours(), name);
+    let library = handle_of_ours();
+    if library.is_null() {
+        return found;
+    }
+    // Where this library has none, the same one, of the C library that it needs.
+    let ours = real(library, name);
     // Another library's that stands between may mean just this one by the handle, as what ours goes on to.
     let is_next = || real(libc::RTLD_NEXT, name) == found;
-    if Library::ours().has(ours as usize) && is_next() {
+    if ours != found && is_next() {
         ours
     } else {
         found
     }
 }
 
-/// This library as dlopen(3) has it, or null, which stands for the whole program.
+/// This library as dlopen(3) has it; null where the loader does not tell.
 fn handle_of_ours() -> *mut c_void {
     static HANDLE: AtomicUsize = AtomicUsize::new(0);
     let known = HANDLE.load(Ordering::Relaxed);
@@ -102,44 +107,18 @@ fn handle_of_ours() -> *mut c_void {
     handle
 }
 
-/// Where a library is in memory.
-struct Library {
-    first: AtomicUsize,
-    end: AtomicUsize,
-}
-
-impl Library {
-    const fn new() -> Library {
-        Library {
-            first: AtomicUsize::new(0),
-            end: AtomicUsize::new(0),
-        }
+/// Is there something of the C library's?
+fn is_of_c(at: usize) -> bool {
+    static FIRST: AtomicUsize = AtomicUsize::new(0);
+    static END: AtomicUsize = AtomicUsize::new(0);
+    if END.load(Ordering::Acquire) == 0 {
+        let mut found = (real::nexts::dirfd.address(), 0, 0);
+        // SAFETY: `covers` knows what it is given.
+        unsafe { libc::dl_iterate_phdr(Some(covers), &raw mut found as *mut c_void) };
+        FIRST.store(found.1, Ordering::Relaxed);
+        END.store(found.2, Ordering::Release);
     }
-
-    fn of_c() -> &'static Library {
-        static C: Library = Library::new();
-        C.around(real::nexts::dirfd.address())
-    }
-
-    fn ours() -> &'static Library {
-        static OURS: Library = Library::new();
-        OURS.around(find as *const () as usize)
-    }
-
-    fn around(&'static self, at: usize) -> &'static Library {
-        if self.end.load(Ordering::Acquire) == 0 {
-            let mut found = (at, 0, 0);
-            // SAFETY: `covers` knows what it is given.
-            unsafe { libc::dl_iterate_phdr(Some(covers), &raw mut found as *mut c_void) };
-            self.first.store(found.1, Ordering::Relaxed);
-            self.end.store(found.2, Ordering::Release);
-        }
-        self
-    }
-
-    fn has(&self, at: usize) -> bool {
-        (self.first.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed)).contains(&at)
-    }
+    (FIRST.load(Ordering::Relaxed)..END.load(Ordering::Relaxed)).contains(&at)
 }
 
 /// Ends at the library that has the address, the first of the three, with its bounds in the others.

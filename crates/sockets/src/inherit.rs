@@ -258,8 +258,7 @@ pub fn use_closing() {
     }
     let unused = |h: Handle| entry(h).is_some_and(|e| e.numbers.load(Ordering::Acquire) > 0);
     for (fd, h) in table::entries().filter(|&(_, h)| h.kind() == Kind::Inherited && unused(h)) {
-        let mut numbers = table::entries().filter(|&(_, other)| other == h);
-        if !numbers.any(|(number, _)| sys::survives_exec(number)) {
+        if !crate::life::outlives_exec(h) {
             adopt(fd, h);
         }
     }

@@ -750,6 +750,12 @@ pub fn not_replaced() {
 }
 
 /// Has it a number that outlives an exec?
+pub fn outlives_exec(h: Handle) -> bool {
+    let mut numbers = table::entries().filter(|&(_, x)| x == h);
+    numbers.any(|(fd, _)| sys::survives_exec(fd))
+}
+
+/// The same, quicker for most.
 fn stays_open(c: &Conn) -> bool {
     if sys::survives_exec(c.fd()) {
         return true;
@@ -757,9 +763,7 @@ fn stays_open(c: &Conn) -> bool {
     if c.refs.load(Ordering::Acquire) <= 1 {
         return false;
     }
-    let h = conn::handle(c);
-    let mut numbers = table::entries().filter(|&(_, x)| x == h);
-    numbers.any(|(fd, _)| sys::survives_exec(fd))
+    outlives_exec(conn::handle(c))
 }
 
 /// SO_LINGER, on and seconds. False: it was something else before, which the program has asked for.
@@ -825,13 +829,11 @@ pub fn passing(fd: i32) -> Result<Option<Relay>, i32> {
     let Some(c) = table::socket(fd).and_then(conn::get) else {
         return Ok(None);
     };
+    c.record().set(PASSED, true);
     match c.view() {
-        Some(v) => {
-            c.record().set(PASSED, true);
-            relay::prepare(c, v, Reason::PassedOn)
-        }
+        Some(v) => relay::prepare(c, v, Reason::PassedOn),
         None => {
-            passing_on(fd);
+            to_kernel(fd, Reason::PassedOn);
             Ok(None)
         }
     }
@@ -848,9 +850,7 @@ pub fn passing_on(fd: i32) {
 /// The same of an image that is started with it.
 pub fn starting_with(fd: i32) {
     passing_set(fd);
-    if let Some(h) = table::socket(fd) {
-        leave_to_others(fd, h, Reason::PassedOn);
-    }
+    to_kernel(fd, Reason::PassedOn);
 }
 
 /// The same for an epoll set: who gets it knows nothing of what is in it.

@@ -43,7 +43,7 @@ fn is_nonsense(lock: &Lock, doubted: &mut u64) -> bool {
     if owner.pid() == 0 || owner.pid() > LAST_PID {
         return true;
     }
-    if owner.namespace() != 0 && owner.namespace() == process::owner().namespace() {
+    if owner.is_beside(process::owner()) {
         *doubted = 0;
         return false;
     }
