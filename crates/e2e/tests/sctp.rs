@@ -271,6 +271,9 @@ fn one_percent_of_loss_costs_time_only() {
             "10.0.0.2:9901/7",
             "--streams",
             "4",
+            // The server may have to ask again whether it is over.
+            "--linger",
+            "4000",
             "ping",
             "500",
             "3000",

@@ -11,7 +11,8 @@
 //!
 //! `--streams N` spreads the messages, `--interleave` offers RFC 8260, `--stay` serves more than one association, `--abort` ends by ABORT,
 //! `--unordered` and `--mtu N` do as they say. `--address A` (more than once: several paths) is told to the peer, `--quick` gives paths up
-//! within a second or two, `--pace MS` waits between messages. The last line tells what went through.
+//! within a second or two, `--pace MS` waits between messages. `--linger MS` answers so long after the end, as a kernel does: where the last
+//! packet was lost, the peer asks again. The last line tells what went through.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -71,6 +72,7 @@ struct Options {
     unordered: bool,
     addresses: Vec<IpAddr>,
     pace: Duration,
+    linger: Duration,
     config: AssocConfig,
 }
 
@@ -87,6 +89,7 @@ impl Options {
             unordered: false,
             addresses: Vec::new(),
             pace: Duration::ZERO,
+            linger: Duration::ZERO,
             config: AssocConfig {
                 nagle: false,
                 ..AssocConfig::default()
@@ -114,6 +117,7 @@ impl Options {
                 "--abort" => options.abort = true,
                 "--address" => options.addresses.push(next()?.parse()?),
                 "--pace" => options.pace = Duration::from_millis(next()?.parse()?),
+                "--linger" => options.linger = Duration::from_millis(next()?.parse()?),
                 "--quick" => quick(&mut options.config),
                 "--unordered" => options.unordered = true,
                 "echo" => options.work = Work::Echo,
@@ -203,12 +207,18 @@ impl<'a> Driver<'a> {
         Time(self.origin.elapsed().as_nanos() as u64)
     }
 
-    /// Until the association is over.
+    /// Until the association is over, and as long behind it as was asked for.
     fn run(&mut self) -> Result<(), Box<dyn Error>> {
         let mut packet = vec![0; 1 << 16];
-        while self.end.is_empty() {
+        let mut ended = None;
+        loop {
             self.work();
             self.transmit()?;
+            if !self.end.is_empty()
+                && ended.get_or_insert_with(Instant::now).elapsed() >= self.options.linger
+            {
+                return Ok(());
+            }
             if let Some((len, from)) = self.wait(&mut packet)? {
                 let arrived = Arrived {
                     from: from.ip(),
@@ -223,7 +233,6 @@ impl<'a> Driver<'a> {
                 self.endpoint.on_timeout(now);
             }
         }
-        self.transmit()
     }
 
     /// The next datagram, or none until the next deadline.
