@@ -7,14 +7,28 @@
 use crate::shm::SharedSafe;
 use crate::sync::{AtomicU64, Ordering, relax};
 
-/// {process id: 32, start time: 24, pid namespace hash: 8}; never zero. See [`Owner::new`].
+/// {process id: 24, start time: 20, pid namespace: 20}; never zero. See [`Owner::new`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Owner(u64);
 
+/// Linux's PID_MAX_LIMIT is 2^22: what is larger is nobody.
+const PID_BITS: u32 = 24;
+const START_BITS: u32 = 20;
+const NS_BITS: u32 = 20;
+const NS_AT: u32 = PID_BITS + START_BITS;
+
 impl Owner {
-    /// `start` is field 22 of /proc/PID/stat; `ns` any hash of the pid namespace's inode but 0. Each is 0 where it is not known.
+    /// No process at all, unlike any that can be.
+    pub const NOBODY: Owner = Owner(mask(PID_BITS));
+
+    /// `start` is field 22 of /proc/PID/stat; `ns` the pid namespace's inode. Each is 0 where it is not known. Of both the lowest bits
+    /// are kept: the kernel gives out the inodes one after the other, so those of two namespaces differ there.
     pub const fn new(pid: u32, start: u64, ns: u64) -> Owner {
-        Owner(pid as u64 | (start & 0xff_ffff) << 32 | (ns & 0xff) << 56)
+        Owner(
+            pid as u64 & mask(PID_BITS)
+                | (start & mask(START_BITS)) << PID_BITS
+                | (ns & mask(NS_BITS)) << NS_AT,
+        )
     }
     pub const fn from_bits(bits: u64) -> Owner {
         Owner(bits)
@@ -23,18 +37,22 @@ impl Owner {
         self.0
     }
     pub const fn pid(self) -> u32 {
-        self.0 as u32
+        (self.0 & mask(PID_BITS)) as u32
     }
     pub const fn start(self) -> u32 {
-        (self.0 >> 32) as u32 & 0xff_ffff
+        (self.0 >> PID_BITS & mask(START_BITS)) as u32
     }
-    pub const fn namespace(self) -> u8 {
-        (self.0 >> 56) as u8
+    pub const fn namespace(self) -> u32 {
+        (self.0 >> NS_AT) as u32
     }
     /// Are both known to be in one pid namespace? Then the numbers mean the same.
     pub const fn is_beside(self, other: Owner) -> bool {
         self.namespace() != 0 && self.namespace() == other.namespace()
     }
+}
+
+const fn mask(bits: u32) -> u64 {
+    (1 << bits) - 1
 }
 
 /// How a lock was come by.

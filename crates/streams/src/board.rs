@@ -18,7 +18,7 @@ use crate::tunables;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"HWSTREAM");
 /// Changes with every change of the layouts here.
-const ABI: u32 = 1;
+const ABI: u32 = 2;
 /// Names of this many modules are shown.
 pub const MODULES: usize = 8;
 const NONE: u32 = u32::MAX;

@@ -12,7 +12,7 @@ use crate::{bell, sys};
 use super::Channel;
 
 /// The layout's version and its size, so that another layout is never mapped by mistake.
-pub const ABI: u32 = 1 << 16 | size_of::<Header>() as u32;
+pub const ABI: u32 = 2 << 16 | size_of::<Header>() as u32;
 
 /// What lies behind the segment's preamble. Ring 0 carries what side 0 sends.
 #[derive(SharedSafe)]

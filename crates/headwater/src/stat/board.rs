@@ -71,8 +71,7 @@ fn shown(addr: Addr) -> String {
 
 /// The name of a process that is still the one meant; `?` otherwise, and for those of other pid namespaces.
 fn comm(owner: Owner) -> String {
-    let same_namespace = owner.namespace() == process::owner().namespace();
-    if !same_namespace || process::dead(owner) {
+    if !owner.is_beside(process::owner()) || process::dead(owner) {
         return "?".to_string();
     }
     let name = fs::read_to_string(format!("/proc/{}/comm", owner.pid()));

@@ -74,7 +74,7 @@ fn read(pid: u32, all: &mut Vec<Listed>) {
     let Some((memfd, owner)) = parse(&entry) else {
         return;
     };
-    if owner.namespace() != process::owner().namespace() {
+    if !owner.is_beside(process::owner()) {
         // Its numbers mean nothing here.
         return;
     }

@@ -6,7 +6,6 @@ use headwater_host::sys;
 
 /// Linux's PID_MAX_LIMIT.
 const LAST_PID: u32 = 1 << 22;
-const NOBODY: Owner = Owner::from_bits(u32::MAX as u64);
 /// How long an owner is believed whose life can't be asked for, since it is in another pid namespace, in nanoseconds.
 const BELIEF: u64 = 2_000_000_000;
 
@@ -53,7 +52,7 @@ fn is_nonsense(lock: &Lock, doubted: &mut u64) -> bool {
     }
     let is_nonsense = now - *doubted > BELIEF;
     if is_nonsense {
-        lock.rename(owner, NOBODY);
+        lock.rename(owner, Owner::NOBODY);
     }
     is_nonsense
 }

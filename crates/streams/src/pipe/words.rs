@@ -8,7 +8,7 @@ use headwater_channel::shm::SharedSafe;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Changes with every change of the layouts in this file; the size is in it, so that another layout is never mapped.
-pub const ABI: u32 = 5 << 16 | size_of::<Header>() as u32;
+pub const ABI: u32 = 6 << 16 | size_of::<Header>() as u32;
 
 /// What lies behind the segment's preamble. Ring 0 carries what side 0 writes.
 #[derive(SharedSafe)]
