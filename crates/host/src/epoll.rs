@@ -12,6 +12,7 @@ mod regs;
 mod set;
 mod wait;
 
+use core::ptr::null_mut;
 use std::sync::OnceLock;
 
 use libc::epoll_event;
@@ -36,7 +37,7 @@ const MAX_SETS: usize = 4096;
 
 crate::large! {
     static SETS: [AtomicPtr<Set>; MAX_SETS] =
-        [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_SETS];
+        [const { AtomicPtr::new(null_mut()) }; MAX_SETS];
 }
 #[unsafe(link_section = ".data")]
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -109,7 +110,7 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
     sys::epoll_ctl(ep, op, fd, event)?;
     match (op, new_set(ep)) {
         (libc::EPOLL_CTL_ADD, Some(set)) => {
-            let _ = sys::epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut());
+            let _ = sys::epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, null_mut());
             set.ctl(op, fd, event, tracked)
         }
         _ => Ok(()),
@@ -375,7 +376,10 @@ fn new_set(ep: i32) -> Option<&'static Set> {
     }
     let claim = |i: usize| {
         let slot = &SETS[i];
-        let at = slot.load(Ordering::Acquire);
+        // Written to at once where it is free, as it will be: to read from a page that nobody has touched costs a fault of its own.
+        let at = slot
+            .compare_exchange(null_mut(), null_mut(), Ordering::Acquire, Ordering::Acquire)
+            .unwrap_or_else(|at| at);
         // SAFETY: sets are never freed.
         match unsafe { at.as_ref() } {
             Some(set) => set.reuse(ep).then_some(set),

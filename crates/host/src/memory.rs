@@ -216,11 +216,12 @@ unsafe fn push(class: usize, first: *mut u8, last: *mut u8) {
 }
 
 /// Bytes of blocks of a class that are made at a time. What is aligned to itself stays so in them; and a process that needs a few blocks of
-/// several classes touches few pages.
+/// several classes touches few pages: larger blocks stand one behind the other, whatever their class.
 const fn run_of(size: usize) -> usize {
     match size {
         0..=128 => 512,
         129..=512 => 2048,
+        513..PAGE => size,
         _ => size.next_multiple_of(PAGE),
     }
 }
@@ -254,7 +255,7 @@ fn room() -> usize {
     (&raw mut ROOM as usize).next_multiple_of(PAGE)
 }
 
-/// Bytes of the current region, whole pages or a power of two, aligned to themselves up to a page.
+/// Bytes of the current region, multiples of a unit, aligned to themselves up to a page.
 fn cut(bytes: usize) -> *mut u8 {
     loop {
         let now = CUT.load(Ordering::Acquire);

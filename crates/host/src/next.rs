@@ -55,6 +55,8 @@ macro_rules! next_fns {
 
             /// Looks all of them up, before a signal handler may want one: the loader has a lock.
             #[allow(dead_code, reason = "where no handler calls them")]
+            #[cold]
+            #[inline(never)]
             pub fn resolve() {
                 $($name.address();)*
             }

@@ -30,7 +30,7 @@ const IN_BACKUP: c_int = 0x100;
 const BLOCK: size_t = 128;
 
 macro_rules! freads {
-    ($($name:ident($($room:ident)?) $locked:path;)*) => {$(
+    ($($name:ident($($room:ident)?) $lock:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(
             to: *mut c_void,
@@ -41,21 +41,30 @@ macro_rules! freads {
         ) -> size_t {
             match stdio::served(file)$(.filter(|_| fits(size, n, $room)))? {
                 None => real::$name(to, $($room,)? size, n, file),
-                Some(served) => $locked(file, || read(served, to, size, n, file)),
+                Some(served) => $lock(served, to, size, n, file),
             }
         }
     )*};
 }
 
 freads! {
-    fread() stdio::locked;
+    fread() locked;
     fread_unlocked() unlocked;
-    __fread_chk(room) stdio::locked;
+    __fread_chk(room) locked;
     __fread_unlocked_chk(room) unlocked;
 }
 
-unsafe fn unlocked(_: *mut c_void, does: impl FnOnce() -> size_t) -> size_t {
-    does()
+/// Under the FILE's lock. On its own, so that the FILEs of others, of which a program may read thousands of words, go straight on.
+#[cold]
+#[inline(never)]
+unsafe fn locked(
+    served: &Served,
+    to: *mut c_void,
+    size: size_t,
+    n: size_t,
+    file: *mut c_void,
+) -> size_t {
+    stdio::locked(file, || unlocked(served, to, size, n, file))
 }
 
 /// Where it does not, the C library ends the program.
@@ -64,7 +73,9 @@ fn fits(size: size_t, n: size_t, room: size_t) -> bool {
 }
 
 /// Under the FILE's lock, or where the program says that it needs none.
-unsafe fn read(
+#[cold]
+#[inline(never)]
+unsafe fn unlocked(
     served: &Served,
     to: *mut c_void,
     size: size_t,
