@@ -120,12 +120,23 @@ pub struct BenchArgs {
     pub compare: Option<[PathBuf; 2]>,
 }
 
+impl BenchArgs {
+    fn lists(&self) -> bool {
+        self.names.iter().any(|name| name == "list")
+    }
+
+    /// Nothing is measured: the list or the comparison is printed, and that is all.
+    pub fn only_prints(&self) -> bool {
+        self.lists() || self.compare.is_some()
+    }
+}
+
 /// Runs the experiments that `args` names, prints their tables and leaves results and report; or compares two results.
 ///
 /// Fails when a name is unknown, when nothing could be measured, or when received bytes were wrong; with 130 when it was
 /// interrupted.
 pub fn cli_bench(args: &BenchArgs) -> ExitCode {
-    if args.names.iter().any(|name| name == "list") {
+    if args.lists() {
         experiments::print_list();
         return ExitCode::SUCCESS;
     }

@@ -123,7 +123,13 @@ fn main() -> ExitCode {
             sigpipe::by_default();
             doctor.execute()
         }
-        Verb::Bench(bench) => headwater_bench::cli_bench(&bench.into()),
+        Verb::Bench(bench) => {
+            let args = bench.into();
+            if headwater_bench::BenchArgs::only_prints(&args) {
+                sigpipe::by_default();
+            }
+            headwater_bench::cli_bench(&args)
+        }
         Verb::Demo => headwater_bench::demo(),
     }
 }

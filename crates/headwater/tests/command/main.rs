@@ -2,4 +2,5 @@
 
 mod doctor;
 mod installation;
+mod printing;
 mod run;
