@@ -1,31 +1,12 @@
 //! fread(3) of the FILEs that we serve. Those of fopencookie(3) fill their buffer as often as it takes; the C library's own read straight
 //! to where it goes what is larger than that.
 
-use libc::{c_char, c_int, c_void, size_t};
+use libc::{c_char, c_void, size_t};
 
+use crate::file::{EOF_SEEN, ERR_SEEN, File, IN_BACKUP};
 use crate::real;
 use crate::stdio::{self, Served};
 
-/// A FILE of the C library's, as far as its calls by name (getc(3) was a macro once) have made it ABI.
-#[repr(C)]
-struct File {
-    flags: c_int,
-    read_ptr: *mut c_char,
-    read_end: *mut c_char,
-    read_base: *mut c_char,
-    write_base: *mut c_char,
-    write_ptr: *mut c_char,
-    write_end: *mut c_char,
-    buf_base: *mut c_char,
-    buf_end: *mut c_char,
-    save_base: *mut c_char,
-    backup_base: *mut c_char,
-    save_end: *mut c_char,
-}
-
-const EOF_SEEN: c_int = 0x10;
-/// Bytes that were pushed back are read.
-const IN_BACKUP: c_int = 0x100;
 /// Of a smaller buffer no whole ones are read.
 const BLOCK: size_t = 128;
 
@@ -93,7 +74,7 @@ unsafe fn unlocked(
 }
 
 unsafe fn read_bytes(served: &Served, to: *mut c_char, all: size_t, file: *mut c_void) -> size_t {
-    let f = &mut *file.cast::<File>();
+    let f = File::of(file);
     let mut done = 0;
     while done < all {
         let there = (f.read_end as size_t).saturating_sub(f.read_ptr as size_t);
@@ -120,29 +101,10 @@ unsafe fn read_bytes(served: &Served, to: *mut c_char, all: size_t, file: *mut c
         };
         let got = served.read(to.add(done), whole);
         if got <= 0 {
-            match got {
-                0 => f.flags |= EOF_SEEN,
-                _ => stdio::set_error(file),
-            }
+            f.flags |= if got == 0 { EOF_SEEN } else { ERR_SEEN };
             break;
         }
         done += got as size_t;
     }
     done
-}
-
-impl File {
-    /// All that was pushed back is read: on with what came.
-    fn leave_backup(&mut self) {
-        self.flags &= !IN_BACKUP;
-        core::mem::swap(&mut self.read_end, &mut self.save_end);
-        core::mem::swap(&mut self.read_base, &mut self.save_base);
-        self.read_ptr = self.read_base;
-    }
-
-    fn empty(&mut self) {
-        let at = self.buf_base;
-        (self.read_base, self.read_ptr, self.read_end) = (at, at, at);
-        (self.write_base, self.write_ptr, self.write_end) = (at, at, at);
-    }
 }

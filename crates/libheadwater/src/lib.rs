@@ -27,6 +27,7 @@ mod aliases;
 mod confine;
 mod data;
 mod environment;
+mod file;
 mod files;
 mod fread;
 mod jump;

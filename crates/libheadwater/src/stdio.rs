@@ -11,6 +11,7 @@ use headwater_host::{next, process, sys};
 use headwater_sockets::life;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
+use crate::file::{File, NO_READS, NO_WRITES, USER_BUF};
 use crate::{data, files, start, wide};
 
 /// cookie_io_functions_t of `<stdio.h>`.
@@ -162,18 +163,6 @@ unsafe extern "C-unwind" fn close(cookie: *mut c_void) -> c_int {
     files::close(fd)
 }
 
-/// Where glibc keeps a FILE's number on LP64 machines: what fileno(3) says. Its ABI has not changed there since 2.1; a FILE of
-/// fopencookie(3) does nothing else with it.
-const NUMBER: usize = 112;
-
-unsafe fn tell_number(file: *mut c_void, fd: c_int) {
-    file.byte_add(NUMBER).cast::<c_int>().write(fd);
-}
-
-/// Where glibc keeps a FILE's flags, and the one that says that its buffer is the program's.
-const FLAGS: usize = 0;
-const USER_BUF: c_int = 1;
-
 /// What the C library gives a stream that it knows nothing of.
 const BUFSIZ: i64 = 8192;
 
@@ -190,13 +179,11 @@ unsafe fn give_buffer(file: *mut c_void, fd: c_int) {
     }
     next::seldom::setvbuf(file, buffer.cast(), FULLY_BUFFERED, block as size_t);
     // It is freed with the FILE.
-    *file.byte_add(FLAGS).cast::<c_int>() &= !USER_BUF;
+    File::of(file).flags &= !USER_BUF;
 }
 
-/// Where glibc keeps what a FILE needs for wide characters. One of fopencookie(3) has nothing there, for which freopen(3) and each wide
-/// call look all the same.
-const WIDE: usize = 160;
-/// More than glibc has there.
+/// More than glibc has for the wide characters of a FILE. One of fopencookie(3) has nothing there, for which freopen(3) and each wide call look
+/// all the same.
 const WIDE_SIZE: usize = 1024;
 
 #[repr(C, align(16))]
@@ -209,27 +196,21 @@ static NOTHING: Nothing = Nothing(UnsafeCell::new([0; WIDE_SIZE]));
 
 /// Nothing to be read or written, where the C library would look for it.
 unsafe fn give_nothing(file: *mut c_void) {
-    let at = file.byte_add(WIDE).cast::<usize>();
-    if matches!(at.read(), 0 | usize::MAX) {
-        at.cast::<*mut u8>().write(NOTHING.0.get().cast());
+    let file = File::of(file);
+    if matches!(file.wide as usize, 0 | usize::MAX) {
+        file.wide = NOTHING.0.get().cast();
     }
 }
 
 /// Room for the wide characters of a FILE that becomes the C library's own. It stays when the FILE is closed.
 pub unsafe fn give_room(file: *mut c_void) {
-    let at = file.byte_add(WIDE).cast::<*mut c_void>();
-    if at.read() == NOTHING.0.get().cast() {
+    let file = File::of(file);
+    if file.wide == NOTHING.0.get().cast() {
         let room = alloc_zeroed(Layout::new::<Nothing>());
         if !room.is_null() {
-            at.write(room.cast());
+            file.wide = room.cast();
         }
     }
-}
-
-/// Has the program put bytes into the FILE's buffer that are not written?
-pub unsafe fn has_output(file: *mut c_void) -> bool {
-    const CURRENTLY_PUTTING: c_int = 0x800;
-    file.byte_add(FLAGS).cast::<c_int>().read() & CURRENTLY_PUTTING != 0
 }
 
 /// Holds the FILE's lock meanwhile, and lets go of it in a thread that is cancelled, too: by the C library's list, for nothing here
@@ -253,18 +234,10 @@ pub unsafe fn locked<R>(file: *mut c_void, does: impl FnOnce() -> R) -> R {
     result
 }
 
-/// As the C library says of a FILE that it can't read or write for.
-pub unsafe fn set_error(file: *mut c_void) {
-    const ERR_SEEN: c_int = 0x20;
-    *file.byte_add(FLAGS).cast::<c_int>() |= ERR_SEEN;
-}
-
 /// What the FILE may do, as `mode` says.
 pub unsafe fn set_mode(file: *mut c_void, mode: *const c_char) {
-    const NO_READS: c_int = 4;
-    const NO_WRITES: c_int = 8;
     let (reads, writes) = directions(mode);
-    let flags = file.byte_add(FLAGS).cast::<c_int>();
+    let flags = &mut File::of(file).flags;
     *flags &= !(NO_READS | NO_WRITES);
     *flags |= if reads { 0 } else { NO_READS } | if writes { 0 } else { NO_WRITES };
 }
@@ -280,7 +253,7 @@ unsafe fn make(fd: c_int, mode: *const c_char, functions: Functions) -> *mut c_v
         served.leave();
         return file;
     }
-    tell_number(file, fd);
+    File::of(file).number = fd;
     give_nothing(file);
     served.file.store(file, Ordering::Release);
     file
@@ -288,7 +261,7 @@ unsafe fn make(fd: c_int, mode: *const c_char, functions: Functions) -> *mut c_v
 
 /// A FILE's number, if it has one.
 pub unsafe fn number(file: *mut c_void) -> Option<c_int> {
-    (!file.is_null()).then(|| file.byte_add(NUMBER).cast::<c_int>().read())
+    (!file.is_null()).then(|| (*file.cast::<File>()).number)
 }
 
 /// A stream, an SCTP socket, or one of which something is left that the kernel does not have?

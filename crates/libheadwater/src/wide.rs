@@ -8,6 +8,7 @@ use headwater_host::next::seldom;
 use headwater_host::sync::Ordering;
 use libc::{c_char, c_int, c_void, size_t, wchar_t};
 
+use crate::file::{ERR_SEEN, File};
 use crate::real;
 use crate::stdio::{self, Served};
 
@@ -181,7 +182,7 @@ impl Wide {
 
     /// The orientation after `mode` was asked for (fwide(3)).
     unsafe fn turn(&mut self, mode: c_int) -> c_int {
-        let bytes = self.served.used.load(Ordering::Relaxed) || stdio::has_output(self.file);
+        let bytes = self.served.used.load(Ordering::Relaxed) || File::of(self.file).has_output();
         let state = self.state();
         if state.orientation == 0 {
             state.orientation = if bytes { -1 } else { mode.signum() };
@@ -214,7 +215,7 @@ impl Wide {
             }
         }
         self.state().input = [0; 2];
-        stdio::set_error(self.file);
+        File::of(self.file).flags |= ERR_SEEN;
         next::set_errno(libc::EILSEQ);
         WEOF
     }
@@ -278,7 +279,7 @@ impl Wide {
 
     unsafe fn put_all(&mut self, text: &[wchar_t]) -> bool {
         // What was read and not taken would be in the way. It is lost, as on a FILE of the C library's.
-        if !stdio::has_output(self.file) {
+        if !File::of(self.file).has_output() {
             seldom::__fpurge(self.file);
         }
         let mut bytes = [0; 1024];
