@@ -22,7 +22,12 @@ enum Limit {
     Descriptors(u64),
     Memory(u64),
     NoThreads,
+    /// As where `epoll_create1` finds no descriptor.
+    NoSets,
 }
+
+/// Those under which the library has no thread that works while the program waits.
+const ALONE: &[Limit] = &[Limit::NoThreads, Limit::NoSets];
 
 const LIMITS: &[Limit] = &[
     Limit::Descriptors(16),
@@ -43,6 +48,7 @@ impl Limit {
                     Limit::Descriptors(most) => bound(libc::RLIMIT_NOFILE, most),
                     Limit::Memory(most) => bound(libc::RLIMIT_AS, most),
                     Limit::NoThreads => refuse_threads(),
+                    Limit::NoSets => refuse_sets(),
                 };
                 match done {
                     0 => Ok(()),
@@ -62,30 +68,49 @@ fn bound(what: libc::__rlimit_resource_t, most: u64) -> i32 {
     unsafe { libc::setrlimit(what, &limit) }
 }
 
-/// As RLIMIT_NPROC has it for whoever is not root: clone(2) of a thread gives EAGAIN. clone3(2), whose flags no filter sees, is not there,
-/// for which the C library uses clone.
-fn refuse_threads() -> i32 {
-    let part = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
+const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const ANY: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+const GIVE: u32 = libc::BPF_RET | libc::BPF_K;
+
+fn part(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter {
         code: code as u16,
         jt,
         jf,
         k,
-    };
-    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    let any = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-    let give = libc::BPF_RET | libc::BPF_K;
-    let error = |errno: i32| libc::SECCOMP_RET_ERRNO | errno as u32;
-    let mut filter = [
-        part(load, 0, 0, 0),
-        part(equal, 4, 0, libc::SYS_clone3 as u32),
-        part(equal, 0, 4, libc::SYS_clone as u32),
-        part(load, 0, 0, 16),
-        part(any, 0, 2, libc::CLONE_THREAD as u32),
-        part(give, 0, 0, error(libc::EAGAIN)),
-        part(give, 0, 0, error(libc::ENOSYS)),
-        part(give, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
+    }
+}
+
+fn error(errno: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | errno as u32
+}
+
+/// As RLIMIT_NPROC has it for whoever is not root: clone(2) of a thread gives EAGAIN. clone3(2), whose flags no filter sees, is not there,
+/// for which the C library uses clone.
+fn refuse_threads() -> i32 {
+    filter(&mut [
+        part(LOAD, 0, 0, 0),
+        part(EQUAL, 4, 0, libc::SYS_clone3 as u32),
+        part(EQUAL, 0, 4, libc::SYS_clone as u32),
+        part(LOAD, 0, 0, 16),
+        part(ANY, 0, 2, libc::CLONE_THREAD as u32),
+        part(GIVE, 0, 0, error(libc::EAGAIN)),
+        part(GIVE, 0, 0, error(libc::ENOSYS)),
+        part(GIVE, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ])
+}
+
+fn refuse_sets() -> i32 {
+    filter(&mut [
+        part(LOAD, 0, 0, 0),
+        part(EQUAL, 0, 1, libc::SYS_epoll_create1 as u32),
+        part(GIVE, 0, 0, error(libc::EMFILE)),
+        part(GIVE, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ])
+}
+
+fn filter(filter: &mut [libc::sock_filter]) -> i32 {
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
@@ -199,8 +224,18 @@ fn sockets(file: &str, cases: &[&str]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Streams, endpoints and SCTP sockets have no kernel to go back to: their calls fail, and the case says which.
 fn area(suite: &str, name: &'static str, library: Library) {
+    share_of_area(suite, name, library, SHARE, LIMITS);
+}
+
+/// Streams, endpoints and SCTP sockets have no kernel to go back to: their calls fail, and the case says which.
+fn share_of_area(
+    suite: &str,
+    name: &'static str,
+    library: Library,
+    share: usize,
+    limits: &[Limit],
+) {
     network::isolate();
     if !headwater_testkit::are_there(headwater_e2e::cases::needed(suite, name), "limits") {
         return;
@@ -208,12 +243,12 @@ fn area(suite: &str, name: &'static str, library: Library) {
     let area = Area::build(suite, name, library);
     let all = area.cases();
     let mut wrong = Vec::new();
-    for case in all.iter().step_by(all.len().div_ceil(SHARE)) {
+    for case in all.iter().step_by(all.len().div_ceil(share)) {
         // By the kernel, to which they may go back, datagrams are never held up: this one would send for ever.
         if case.name().starts_with("full_until_somebody_reads") {
             continue;
         }
-        for &limit in LIMITS {
+        for &limit in limits {
             let folder = tempfile::tempdir().expect("a folder for the test");
             let mut command = area.command(folder.path(), case.name());
             limit.set(&mut command);
@@ -256,4 +291,10 @@ fn sctp_sockets() {
     }
     let packets = Library::Preloaded(&[("HEADWATER_SCTP_LINK", "udp")]);
     area("sctp_sockets", "opening", packets);
+}
+
+/// Who waits in a call does what the threads of the library would do.
+#[test]
+fn nobody_waits_for_a_thread() {
+    share_of_area("xti", "modules", Library::Linked, usize::MAX, ALONE);
 }

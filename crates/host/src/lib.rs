@@ -7,6 +7,7 @@
 //!   shared, seats memory that they share, and whose slots in it are whose
 //!   signal        handlers wrapped, so that none runs inside a locked section
 //!   process       identity, sections; sleeps: the threads in waits of ours
+//!   thread        threads of our own; stand_in: who does their work where there can be none
 //!   hidden        the library's own descriptors; handed: those that an earlier image has left
 //!   image         what an exec is about to start
 //!   unwinder      what panics need, loaded when something is carried
@@ -34,6 +35,7 @@ pub mod select;
 pub mod shared;
 pub mod signal;
 pub mod sleeps;
+pub mod stand_in;
 pub mod sys;
 pub mod table;
 pub mod thread;

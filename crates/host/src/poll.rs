@@ -10,7 +10,7 @@ use libc::{pollfd, sigset_t};
 
 use crate::sync::{Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
-use crate::{idle, next, signal, sleeps, sys};
+use crate::{idle, next, signal, sleeps, stand_in, sys};
 
 /// Sets up to this size are handled on the stack.
 pub(crate) const SMALL: usize = 64;
@@ -127,11 +127,12 @@ unsafe fn wait_unless(
             }
         }
         let left = deadline.map(|d| d.saturating_sub(sys::now()));
+        let most = stand_in::turn(left);
         if !sleeps::begin() && kernels(fds) {
             return Err(Confined { left });
         }
         idle::about_to_sleep();
-        let result = sleep(fds, left, mask);
+        let result = sleep(fds, most, mask);
         if result != 0 || left == Some(0) {
             return Ok(result);
         }

@@ -9,7 +9,7 @@ use headwater_channel::wait::Outcome;
 use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::{Ordering, fence};
-use headwater_host::{next, process, signal, sleeps, sys};
+use headwater_host::{next, process, signal, sleeps, stand_in, sys};
 use libc::{
     EAGAIN, EBADF, ECONNRESET, EFAULT, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec,
 };
@@ -977,7 +977,7 @@ pub unsafe fn sleep(
     if c.stopped_blocking(begun) {
         return Ok(());
     }
-    let mut bound = left(deadline);
+    let mut bound = stand_in::turn(left(deadline));
     if v.is_shared() {
         bound = Some(bound.map_or(SHARED_SLICE, |b| b.min(SHARED_SLICE)));
     }

@@ -6,7 +6,7 @@ use core::cell::UnsafeCell;
 use headwater_channel::lock::Lock;
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-use headwater_host::{hidden, process, sys};
+use headwater_host::{hidden, process, stand_in, sys};
 use syscalls::{Sysno, syscall};
 
 use crate::head::{Head, life, local, signals};
@@ -105,7 +105,7 @@ pub fn alarm(at: u64) {
     if at >= before && is_started() {
         return;
     }
-    // Where the thread can't be started, whatever needs it next tries again, and it finds the alarm due.
+    // Where the thread can't be started, whatever needs it next tries again, and who waits looks at the alarm.
     if start().is_ok() {
         headwater_channel::bell::ring(BACKGROUND.wake.load(Ordering::Acquire));
     }
@@ -171,6 +171,15 @@ fn start() -> sys::Result<()> {
     if is_started() {
         return Ok(());
     }
+    let started = start_thread();
+    match started {
+        Ok(()) => stand_in::no_more(turn_of_a_call),
+        Err(_) => _ = stand_in::instead_of(turn_of_a_call),
+    }
+    started
+}
+
+fn start_thread() -> sys::Result<()> {
     // SAFETY: plain numbers.
     let ep = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
         .map_err(|e| e.into_raw())
@@ -239,6 +248,10 @@ fn turn() {
     for event in &events[..n] {
         serve(event.u64 as i32);
     }
+    look_at_alarm();
+}
+
+fn look_at_alarm() {
     let now = sys::now();
     if BACKGROUND.alarm.load(Ordering::SeqCst) <= now {
         BACKGROUND.alarm.store(u64::MAX, Ordering::SeqCst);
@@ -248,6 +261,15 @@ fn turn() {
             BACKGROUND.alarm.fetch_min(next, Ordering::SeqCst);
         }
     }
+}
+
+/// Where there is no thread, a call that waits looks at the alarm.
+fn turn_of_a_call() -> u64 {
+    if start().is_err() {
+        look_at_alarm();
+    }
+    let alarm = BACKGROUND.alarm.load(Ordering::SeqCst);
+    alarm.saturating_sub(sys::now())
 }
 
 fn serve(fd: i32) {

@@ -9,7 +9,7 @@ use core::cell::Cell;
 
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicI32, AtomicU32, Ordering};
-use headwater_host::sys;
+use headwater_host::{stand_in, sys};
 use syscalls::{Sysno, syscall};
 
 /// Between two ticks, in nanoseconds; the longest while writers go by themselves, and while the kernel takes nothing.
@@ -128,14 +128,19 @@ fn wake() {
             return;
         }
         STATE.store(TICKING, Ordering::SeqCst);
-        if let Err(errno) = headwater_host::thread::spawn(run) {
-            // Held data then goes with the next call that flushes.
-            THREAD_OF.store(0, Ordering::Release);
-            STATE.store(ASLEEP, Ordering::SeqCst);
-            log::write(
-                Level::Warn,
-                format_args!("no thread to send held data (errno {errno})"),
-            );
+        match headwater_host::thread::spawn(run) {
+            Ok(()) => stand_in::no_more(turn_of_a_call),
+            Err(errno) => {
+                // Held data then goes with the next call that flushes, or waits.
+                THREAD_OF.store(0, Ordering::Release);
+                STATE.store(ASLEEP, Ordering::SeqCst);
+                if stand_in::instead_of(turn_of_a_call) {
+                    log::write(
+                        Level::Warn,
+                        format_args!("no thread to send held data (errno {errno})"),
+                    );
+                }
+            }
         }
         return;
     }
@@ -231,6 +236,16 @@ fn turn() -> Went {
     } else {
         Went::Stuck
     }
+}
+
+/// Where there is no thread, a call that waits sends what is due.
+fn turn_of_a_call() -> u64 {
+    if !is_anything_held() {
+        return u64::MAX;
+    }
+    turn();
+    NOW.with(|n| n.set(0));
+    TICK_BUSY
 }
 
 /// Until something is held again.

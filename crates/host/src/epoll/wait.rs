@@ -10,7 +10,7 @@ use crate::counters::{self, Counter, Reason};
 use crate::poll::Confined;
 use crate::sync::Ordering;
 use crate::table::Kind;
-use crate::{idle, next, process, signal};
+use crate::{idle, next, process, signal, stand_in};
 
 /// Sets that ask for no more events than that are given all that fit, and no two of one descriptor.
 const MERGED: usize = 16;
@@ -216,6 +216,7 @@ impl Set {
         mask: *const sigset_t,
     ) -> i32 {
         idle::about_to_sleep();
+        let left = stand_in::turn(timeout.ns);
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let (ep, ready, slice, bell) = {
             let mut inner = self.held();
@@ -231,7 +232,7 @@ impl Set {
             inner.begin();
             return scan(&mut inner, out, 0, false) as i32;
         }
-        let ns = match (timeout.ns, slice) {
+        let ns = match (left, slice) {
             (Some(t), Some(s)) => Some(t.min(s)),
             (t, s) => t.or(s),
         };

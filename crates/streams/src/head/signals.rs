@@ -51,7 +51,7 @@ struct Registration {
 static REGISTERED: Private<Vec<Registration>> = Private::new(Vec::new());
 
 /// I_SETSIG (`pid` 0: the caller), I_ESETSIG. No events: not any more. Errors: EINVAL for unknown events, or if there was
-/// nothing to take back; ESRCH, EPERM as kill(2).
+/// nothing to take back; ESRCH, EPERM as kill(2); those of starting a thread.
 pub fn set(head: &Head, pid: i32, events: u32) -> Result<c_int, Errno> {
     if events & !ALL != 0 || events & S_BANDURG != 0 && events & S_RDBAND == 0 {
         return Err(libc::EINVAL);
@@ -61,6 +61,10 @@ pub fn set(head: &Head, pid: i32, events: u32) -> Result<c_int, Errno> {
     if pid != own {
         // SAFETY: signal 0 only asks.
         unsafe { syscall!(Sysno::kill, pid, 0) }.map_err(|e| e.into_raw())?;
+    }
+    if events != 0 {
+        // A program that waits for a signal is in no call that could look.
+        background::begin()?;
     }
     let had = REGISTERED.with(|list| {
         let before = list.len();

@@ -9,7 +9,7 @@ use headwater_channel::wait::Outcome;
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
-use headwater_host::{counters, next, signal, sys};
+use headwater_host::{counters, next, signal, stand_in, sys};
 
 use super::{Head, sleepers};
 
@@ -128,6 +128,7 @@ impl Head {
                 left => Some(left),
             },
         };
+        let left = stand_in::turn(left);
         self.bell();
         let here = 0u8;
         // SAFETY: heads are never freed.

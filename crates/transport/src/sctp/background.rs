@@ -5,7 +5,7 @@
 use headwater_channel::bell;
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
-use headwater_host::{hidden, sys};
+use headwater_host::{hidden, stand_in, sys};
 
 use super::stack::{self, Stack};
 use super::stat;
@@ -45,15 +45,22 @@ impl Background {
         if self.started.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.stat
-            .store(stat::open().unwrap_or(-1), Ordering::Release);
-        if let Err(errno) = headwater_host::thread::spawn(run) {
-            // Associations then live while calls are made.
-            self.started.store(false, Ordering::Release);
-            log::write(
-                Level::Warn,
-                format_args!("no thread for SCTP (errno {errno})"),
-            );
+        if self.stat.load(Ordering::Acquire) < 0 {
+            self.stat
+                .store(stat::open().unwrap_or(-1), Ordering::Release);
+        }
+        match headwater_host::thread::spawn(run) {
+            Ok(()) => stand_in::no_more(turn_of_a_call),
+            Err(errno) => {
+                // Associations then live while calls are made.
+                self.started.store(false, Ordering::Release);
+                if stand_in::instead_of(turn_of_a_call) {
+                    log::write(
+                        Level::Warn,
+                        format_args!("no thread for SCTP (errno {errno})"),
+                    );
+                }
+            }
         }
     }
 
@@ -137,6 +144,21 @@ impl Stack {
             self.leading.background.ring();
         }
     }
+}
+
+/// Where there is no thread, a call that waits takes packets now and then.
+fn turn_of_a_call() -> u64 {
+    let Some(stack) = stack::existing().filter(|stack| stack.is_ours() && stack.serves_any())
+    else {
+        return u64::MAX;
+    };
+    stack.background.start();
+    if stack.background.started.load(Ordering::Acquire) {
+        return u64::MAX;
+    }
+    stack.pump();
+    stack.background.answer();
+    AWAY
 }
 
 fn go_on(stack: &'static Stack) {

@@ -200,6 +200,10 @@ impl Stack {
         table.ports.values().map(|p| p.served.clone()).collect()
     }
 
+    pub fn serves_any(&self) -> bool {
+        !self.table.enter().ports.is_empty()
+    }
+
     /// By port.
     pub fn all_sorted(&self) -> Vec<Arc<Served>> {
         let mut all = self.all();

@@ -129,7 +129,9 @@ impl<const D: usize> Module for Tpi<D> {
 
     fn timer(&self, q: Queue, _: usize) {
         self.0.timed.set(false);
-        self.look(q, true);
+        if self.0.watch.is_wanted() {
+            self.look(q, true);
+        }
     }
 }
 

@@ -62,12 +62,16 @@ impl Wake {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
         let _ = sys::epoll_poll(self.epoll.load(Ordering::Acquire), &mut events);
         self.fired.store(true, Ordering::Release);
-        let forked = self.forks.load(Ordering::Acquire) != background::forks();
-        let wanted = head.has_sleepers() || head.signals.load(Ordering::Relaxed) != 0;
-        if !forked || wanted {
+        if self.is_wanted(head) {
             local::look_below(head, false);
         }
         Keep::Yes
+    }
+
+    /// A child of fork takes nothing from its parent before it has used the stream.
+    fn is_wanted(&self, head: &Head) -> bool {
+        let forked = self.forks.load(Ordering::Acquire) != background::forks();
+        !forked || head.has_sleepers() || head.signals.load(Ordering::Relaxed) != 0
     }
 
     /// The epoll descriptor, this process's own.
@@ -135,6 +139,12 @@ impl Watch {
             self.disarm(end);
         }
         fired
+    }
+
+    /// Is the driver to look by itself, between calls?
+    pub fn is_wanted(&self) -> bool {
+        let Some(wake) = &self.wake else { return true };
+        head::get(wake.head).is_some_and(|head| wake.is_wanted(head))
     }
 
     fn disarm(&self, end: &Endpoint) {

@@ -9,7 +9,7 @@ use core::time::Duration;
 use headwater_channel::bell;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
-use headwater_host::{next, signal, sys};
+use headwater_host::{next, signal, stand_in, sys};
 use headwater_streams::head::Head;
 use headwater_streams::head::wait::Want;
 
@@ -195,6 +195,7 @@ impl Socket {
                 }
             }
             Bed::Descriptors(handles, fds) => {
+                let until = stand_in::turn_until(until);
                 if room {
                     self.sink.want_room(true);
                 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use headwater_channel::bell;
 use headwater_channel::wait::Outcome;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
-use headwater_host::{hidden, signal, sys};
+use headwater_host::{hidden, signal, stand_in, sys};
 
 use super::Stack;
 use crate::sctp::guarded::Guarded;
@@ -233,6 +233,7 @@ impl Stack {
             if signal.learner.wait_dearly(look) == Outcome::Ready {
                 return Ok(true);
             }
+            let until = stand_in::turn_until(until);
             signal.set_led(true);
             let slept = match signal.changes() == seen {
                 true => self.sleep_at_links(&self.leading.caller, until, others),
