@@ -296,5 +296,30 @@ fn sctp_sockets() {
 /// Who waits in a call does what the threads of the library would do.
 #[test]
 fn nobody_waits_for_a_thread() {
-    share_of_area("xti", "modules", Library::Linked, usize::MAX, ALONE);
+    let all = [
+        ("xti", "modules"),
+        ("xti", "interop"),
+        ("streams", "signals"),
+    ];
+    for (suite, name) in all {
+        share_of_area(suite, name, Library::Linked, usize::MAX, ALONE);
+    }
+}
+
+/// Nor does who looks over and over.
+#[test]
+fn what_packets_bring_is_told_without_a_thread() {
+    network::isolate();
+    let area = Area::build("xti", "connect", Library::Linked);
+    let cases = [
+        "connect_after_a_refusal@sctp_t",
+        "connect_taken_back@sctp_t",
+    ];
+    for case in cases {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let mut command = area.command(folder.path(), case);
+        Limit::NoThreads.set(&mut command);
+        let ran = run(command, folder.path());
+        assert!(ran.status.is_some_and(|s| s.success()), "{case}: {ran:?}");
+    }
 }

@@ -291,8 +291,7 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     if cmd == libc::F_SETFL
         && let Some(h) = table::stream(fd).filter(|&h| streams::owns_flags(h))
     {
-        streams::set_flags(h, arg as c_int);
-        return 0;
+        return streams::set_flags(h, arg as c_int);
     }
     if let Some(e) = endpoint::at(fd) {
         match cmd {
@@ -326,7 +325,7 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
                 return streams::flags(h, r);
             }
             libc::F_SETFL if h.kind() == Kind::Stream => {
-                streams::set_flags(h, arg as c_int);
+                return streams::set_flags(h, arg as c_int);
             }
             libc::F_SETFL if h.kind() == Kind::Sctp => {
                 sctp::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);

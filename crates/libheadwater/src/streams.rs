@@ -463,12 +463,13 @@ fn access_mode(h: Handle) -> c_int {
     }
 }
 
-/// After F_SETFL.
-pub fn set_flags(h: Handle, flags: c_int) {
+/// After F_SETFL; what it gives.
+pub fn set_flags(h: Handle, flags: c_int) -> c_int {
     life::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
-    if let Some(head) = head::get(h) {
-        headwater_streams::head::signals::set_async(head, flags & libc::O_ASYNC != 0);
-    }
+    let done = head::get(h)
+        .map(|head| head::signals::set_async(head, flags & libc::O_ASYNC != 0))
+        .unwrap_or(Ok(()));
+    result(done.map(|()| 0)) as c_int
 }
 
 #[unsafe(no_mangle)]

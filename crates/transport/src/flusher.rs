@@ -68,6 +68,12 @@ pub fn drop_hold() {
     HELD.fetch_sub(1, Ordering::SeqCst);
 }
 
+/// Is there a thread that will send what is held back? Asked where something need not be held.
+#[inline]
+pub fn is_there() -> bool {
+    STATE.load(Ordering::SeqCst) != ASLEEP || wake()
+}
+
 /// As [`hold`], for what others send too, and sooner: a look now and then is enough.
 pub fn hold_lazily() {
     HELD.fetch_add(1, Ordering::SeqCst);
@@ -116,33 +122,13 @@ pub fn forked() {
     }
 }
 
+/// False: there is no thread, nor can one be started.
 #[cold]
-fn wake() {
+fn wake() -> bool {
     let me = sys::getpid();
     let of = THREAD_OF.load(Ordering::Acquire);
     if of != me {
-        if THREAD_OF
-            .compare_exchange(of, me, Ordering::AcqRel, Ordering::Relaxed)
-            .is_err()
-        {
-            return;
-        }
-        STATE.store(TICKING, Ordering::SeqCst);
-        match headwater_host::thread::spawn(run) {
-            Ok(()) => stand_in::no_more(turn_of_a_call),
-            Err(errno) => {
-                // Held data then goes with the next call that flushes, or waits.
-                THREAD_OF.store(0, Ordering::Release);
-                STATE.store(ASLEEP, Ordering::SeqCst);
-                if stand_in::instead_of(turn_of_a_call) {
-                    log::write(
-                        Level::Warn,
-                        format_args!("no thread to send held data (errno {errno})"),
-                    );
-                }
-            }
-        }
-        return;
+        return start(of, me);
     }
     STATE.store(TICKING, Ordering::SeqCst);
     // SAFETY: the word is static.
@@ -154,6 +140,29 @@ fn wake() {
             1
         )
     };
+    true
+}
+
+fn start(of: i32, me: i32) -> bool {
+    let first = THREAD_OF.compare_exchange(of, me, Ordering::AcqRel, Ordering::Relaxed);
+    if first.is_err() {
+        return true;
+    }
+    STATE.store(TICKING, Ordering::SeqCst);
+    let Err(errno) = headwater_host::thread::spawn(run) else {
+        stand_in::no_more(turn_of_a_call);
+        return true;
+    };
+    // Held data then goes with the next call that flushes, or waits.
+    THREAD_OF.store(0, Ordering::Release);
+    STATE.store(ASLEEP, Ordering::SeqCst);
+    if stand_in::instead_of(turn_of_a_call) {
+        log::write(
+            Level::Warn,
+            format_args!("no thread to send held data (errno {errno})"),
+        );
+    }
+    false
 }
 
 extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {

@@ -125,7 +125,7 @@ pub unsafe fn ioctl(
 ) -> Result<c_int, Errno> {
     if matches!(request, FIONBIO | FIOASYNC | FIOCLEX | FIONCLEX) {
         if request == FIOASYNC && !is_bad(arg as *const c_int) {
-            signals::set_async(head, *(arg as *const c_int) != 0);
+            signals::set_async(head, *(arg as *const c_int) != 0)?;
         }
         return Err(KERNEL);
     }

@@ -204,13 +204,14 @@ pub fn events(head: &Head, pid: i32) -> Option<u32> {
 }
 
 /// O_ASYNC, FIOASYNC: a registration like any other, for SIGIO is SIGPOLL.
-pub fn set_async(head: &Head, on: bool) {
-    let has = events(head, 0).is_some();
-    if on && !has {
-        let _ = set(head, 0, ASYNC);
-    } else if !on && events(head, 0) == Some(ASYNC) {
-        let _ = set(head, 0, 0);
-    }
+/// Errors: those of starting a thread.
+pub fn set_async(head: &Head, on: bool) -> Result<(), Errno> {
+    match events(head, 0) {
+        None if on => set(head, 0, ASYNC)?,
+        Some(ASYNC) if !on => set(head, 0, 0)?,
+        _ => 0,
+    };
+    Ok(())
 }
 
 /// The head was closed.

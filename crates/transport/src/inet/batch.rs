@@ -105,6 +105,9 @@ impl Outgoing {
             self.last = now;
             return false;
         }
+        if !flusher::is_there() {
+            return false;
+        }
         self.hold(to, data, len, now);
         true
     }

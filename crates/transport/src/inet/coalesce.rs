@@ -69,7 +69,7 @@ impl Held {
             return false;
         }
         self.since = now;
-        true
+        flusher::is_there()
     }
 
     /// Appends as much as there is room for, from `skip` bytes on. After [`may_begin`](Held::may_begin), or behind

@@ -303,6 +303,14 @@ impl Association {
         }
     }
 
+    /// As [`Association::pump`], where there is no thread that does it between calls.
+    #[inline]
+    pub fn pump_if_alone(&self) {
+        if !self.stack().background.is_started() {
+            self.pump();
+        }
+    }
+
     /// Waits for any of these; false: the time is over. EINTR, EBADF.
     pub fn wait(&self, want: Want, timeout: Option<Duration>) -> sys::Result<bool> {
         self.wait_until(want, until(timeout))

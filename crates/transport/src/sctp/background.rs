@@ -64,6 +64,10 @@ impl Background {
         }
     }
 
+    pub fn is_started(&self) -> bool {
+        self.started.load(Ordering::Relaxed)
+    }
+
     /// To be rung when a caller that leads leaves?
     fn is_handed(&self) -> bool {
         self.state.load(Ordering::SeqCst) == HANDED
@@ -153,7 +157,7 @@ fn turn_of_a_call() -> u64 {
         return u64::MAX;
     };
     stack.background.start();
-    if stack.background.started.load(Ordering::Acquire) {
+    if stack.background.is_started() {
         return u64::MAX;
     }
     stack.pump();

@@ -246,6 +246,7 @@ impl Net {
     }
 
     pub fn event(&mut self) -> Option<Event> {
+        self.association.pump_if_alone();
         self.listen();
         if self.over {
             return None;

@@ -193,7 +193,8 @@ impl Served {
         let answers = core::mem::take(&mut gathering.answering);
         let paused =
             gathering.bytes == bytes + OVERHEAD && now.saturating_sub(gathering.last) > PAUSE;
-        if at_once || answers || paused || gathering.bytes >= GATHER {
+        let goes = at_once || answers || paused || gathering.bytes >= GATHER;
+        if goes || !gathering.held && !flusher::is_there() {
             self.act(inner, now);
             return true;
         }
