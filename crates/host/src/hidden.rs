@@ -28,6 +28,18 @@ pub fn hide_needed(fd: i32) -> sys::Result<i32> {
     hidden
 }
 
+/// As [`hide_needed`], for somebody who has come and would be lost: where there is no other number, `fd` keeps its own, one that the
+/// program would have given him. EMFILE only where that is one of the standard streams'.
+pub fn hide_or_keep(fd: i32) -> sys::Result<i32> {
+    match move_up(fd, floor()).or_else(|_| move_up(fd, floor() / 3)) {
+        Err(_) if fd > libc::STDERR_FILENO && table::set_hidden(fd) => Ok(fd),
+        moved => {
+            let _ = sys::close(fd);
+            moved
+        }
+    }
+}
+
 /// As [`hide`], for what we can do without: some numbers that [`hide`] gives stay for what we can't.
 pub fn hide_spare(fd: i32) -> sys::Result<i32> {
     let hidden = sys::dup_above(fd, floor() / 6 * 5);
@@ -63,11 +75,11 @@ fn move_up(fd: i32, floor: i32) -> sys::Result<i32> {
     Ok(hidden)
 }
 
-/// Are there numbers for so many that are needed? EMFILE.
+/// Are there numbers for so many that [may keep them](hide_or_keep)? EMFILE.
 pub fn room(count: usize) -> sys::Result<()> {
     let mut held = Vec::with_capacity(count);
     let taken = (0..count).try_for_each(|_| {
-        held.push(hide_needed(sys::eventfd(0, libc::EFD_CLOEXEC)?)?);
+        held.push(hide_or_keep(sys::eventfd(0, libc::EFD_CLOEXEC)?)?);
         Ok(())
     });
     held.into_iter().for_each(close);

@@ -1,4 +1,5 @@
 /* Where a process runs out of descriptors: calls say so, and none waits for what can't come. */
+#include "../streams/refuse.h"
 #include "associations.h"
 #include <sys/resource.h>
 
@@ -84,6 +85,41 @@ CASE(accept_of_others, "accept(2) EMFILE") {
     int s = must(accept(listener, NULL, NULL));
     check_receive(s, "question");
 }
+/* Whoever could not be let in is let in later, as one who waits in the kernel's queue is. */
+CASE(accept_of_others_once_there_is_room, "accept(2) EMFILE") {
+    int listener = listening(SOCK_STREAM);
+    start_calling(listener, SOCK_STREAM);
+    for (int left = 0; left < 12; left++) {
+        int held[500], n = 0, server = -1;
+        limit(400);
+        while ((held[n] = open("/dev/null", O_RDONLY)) >= 0)
+            n++;
+        for (int i = 0; i < left; i++)
+            close(held[--n]);
+        call_again();
+        check_eq(events(listener, POLLIN, 5000), POLLIN);
+        check_eq(fcntl(listener, F_SETFL, O_NONBLOCK), 0);
+        server = accept(listener, NULL, NULL);
+        if (server < 0)
+            check_eq(errno, EMFILE);
+        while (n > 0)
+            close(held[--n]);
+        if (server < 0) {
+            check_eq(events(listener, POLLIN, 5000), POLLIN);
+            server = must(accept(listener, NULL, NULL));
+        }
+        check_receive(server, "question");
+        check_eq(close(server), 0);
+    }
+}
+CASE(accept_where_no_number_can_be_moved, "accept(2)") {
+    int listener = listening(SOCK_STREAM);
+    start_calling(listener, SOCK_STREAM);
+    refuse_some(SYS_fcntl, 1, F_DUPFD_CLOEXEC, EMFILE);
+    call_again();
+    int s = must(accept(listener, NULL, NULL));
+    check_receive(s, "question");
+}
 CASE(receive_of_others, "recvmsg(2)") {
     int listener = listening(SOCK_SEQPACKET), n = 0;
     start_calling(listener, SOCK_SEQPACKET);
@@ -121,4 +157,5 @@ CASE(peel_off, "sctp_peeloff(3) EMFILE") {
     check_receive(arg.sd, "peeled");
 }
 
-SUITE(BOTH(pairs_of_one_process), BOTH(accept_of_others), BOTH(receive_of_others), BOTH(peel_off))
+SUITE(BOTH(pairs_of_one_process), BOTH(accept_of_others), BOTH(accept_of_others_once_there_is_room),
+      BOTH(accept_where_no_number_can_be_moved), BOTH(receive_of_others), BOTH(peel_off))

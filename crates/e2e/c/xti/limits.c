@@ -1,4 +1,5 @@
 /* Where a process runs out of descriptors: calls say so, and none waits for what can't come. */
+#include "../streams/refuse.h"
 #include "endpoints.h"
 #include <sys/resource.h>
 
@@ -87,4 +88,43 @@ CASE(listen_without_any_left_by_packets, "XNS 5.2 t_listen() TSYSERR") {
     listens_without_any_left();
 }
 
-SUITE(FOR(COTS, listen_and_accept), FOR(COTS, listen_without_any_left), FOR(SCTP, listen_without_any_left_by_packets))
+CASE(listen_where_no_number_can_be_moved, "XNS 5.2 t_listen()") {
+    int listener = listener_with_callers();
+    struct call call;
+    refuse_some(SYS_fcntl, 1, F_DUPFD_CLOEXEC, EMFILE);
+    turn_give(next);
+    turn_take(done);
+    must_t(t_listen(listener, roomy(&call)));
+}
+/* Whoever could not be told of is told of later. */
+CASE(listen_once_there_is_room, "XNS 5.2 t_listen() TSYSERR") {
+    int listener = listener_with_callers();
+    set_nonblock(listener, 1);
+    for (int left = 0; left < 12; left++) {
+        int held[LIMIT], n = 0;
+        struct call call;
+        limit(LIMIT);
+        while ((held[n] = open("/dev/null", O_RDONLY)) >= 0)
+            n++;
+        for (int i = 0; i < left; i++)
+            close(held[--n]);
+        turn_give(next);
+        turn_take(done);
+        check_readable(listener);
+        int told = t_listen(listener, roomy(&call));
+        if (told < 0) {
+            check_eq(t_errno, TSYSERR);
+            check_eq(errno, EMFILE);
+        }
+        while (n > 0)
+            close(held[--n]);
+        if (told < 0) {
+            check_readable(listener);
+            must_t(t_listen(listener, roomy(&call)));
+        }
+        check_eq(reject(listener, call.call.sequence, NULL), 0);
+    }
+}
+
+SUITE(FOR(COTS, listen_and_accept), FOR(COTS, listen_where_no_number_can_be_moved), FOR(COTS, listen_once_there_is_room),
+      FOR(COTS, listen_without_any_left), FOR(SCTP, listen_without_any_left_by_packets))

@@ -151,6 +151,28 @@ pub fn receive(socket: c_int) -> sys::Result<Option<Received>> {
 
 /// As [`receive`], with the bytes that [`send_with`] put behind the body, and how many they are. What is too long is cut.
 pub fn receive_with(socket: c_int, more: &mut [u8]) -> sys::Result<Option<(Received, usize)>> {
+    receive_by(socket, more, 0)
+}
+
+/// As [`receive_with`]; the message stays in front.
+pub fn peek_with(socket: c_int, more: &mut [u8]) -> sys::Result<Option<(Received, usize)>> {
+    receive_by(socket, more, libc::MSG_PEEK)
+}
+
+/// Drops the message in front.
+pub fn discard(socket: c_int) -> sys::Result<()> {
+    // SAFETY: no name, no data and no control message are asked for.
+    unsafe {
+        let mut msg: libc::msghdr = core::mem::zeroed();
+        sys::recvmsg(socket, &mut msg, libc::MSG_DONTWAIT).map(drop)
+    }
+}
+
+fn receive_by(
+    socket: c_int,
+    more: &mut [u8],
+    flags: c_int,
+) -> sys::Result<Option<(Received, usize)>> {
     let mut got = Received {
         body: [0; 8],
         sender: None,
@@ -178,7 +200,7 @@ pub fn receive_with(socket: c_int, more: &mut [u8]) -> sys::Result<Option<(Recei
         let n = sys::recvmsg(
             socket,
             &mut msg,
-            libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC,
+            libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC | flags,
         )?;
         got.cut = msg.msg_flags & libc::MSG_CTRUNC != 0;
         let mut c = libc::CMSG_FIRSTHDR(&msg);

@@ -125,7 +125,7 @@ impl Socket {
 
     pub fn accept(&self) -> sys::Result<Socket> {
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        let fd = again(|| sys::accept(self.fd, flags)).and_then(hidden::hide_needed)?;
+        let fd = again(|| sys::accept(self.fd, flags)).and_then(hidden::hide_or_keep)?;
         let socket = Socket::of(fd);
         socket.hurry(true);
         if let Some(h) = self.handle() {

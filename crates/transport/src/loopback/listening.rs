@@ -81,7 +81,7 @@ impl Brought {
             fds.into_iter().for_each(hidden::close);
             return Ok(Brought::Mapped(mapped));
         }
-        let [memfd, first, second] = fds.map(|fd| hidden::hide_needed(fd).map(Owned));
+        let [memfd, first, second] = fds.map(|fd| hidden::hide_or_keep(fd).map(Owned));
         let parts = [memfd?, first?, second?];
         Ok(match is_local {
             true => Brought::Local(inode, parts),
@@ -135,13 +135,14 @@ pub fn refusal(socket: i32) -> Option<Vec<u8>> {
 }
 
 impl Request {
-    /// Reads it from a socket. EAGAIN: not yet.
+    /// Reads it from a socket. EAGAIN: not yet. Where something is lacking for it, it stays there.
     fn read(socket: &mut Option<Owned>, space: Space) -> sys::Result<Request> {
         let mut bytes = [0; 4 * MOST];
         let fd = socket.as_ref().map_or(-1, Owned::number);
-        let (parts, len) = rights::receive_with(fd, &mut bytes)?.ok_or(libc::EPROTO)?;
+        let (parts, len) = rights::peek_with(fd, &mut bytes)?.ok_or(libc::EPROTO)?;
         let body = parts.body;
         let pipe = Brought::with(parts)?;
+        rights::discard(fd)?;
         let socket = socket.take().ok_or(libc::EBADF)?;
         Request::made_of(&body, &bytes[..len], socket, space, pipe)
     }
@@ -450,7 +451,8 @@ impl Listening {
         let fd = socket.number();
         let mut socket = Some(socket);
         let heard = Request::read(&mut socket, self.space);
-        if watched && !matches!(heard, Err(libc::EAGAIN)) {
+        let stays = |errno| errno == libc::EAGAIN || is_lack(errno);
+        if watched && !matches!(heard, Err(errno) if stays(errno)) {
             self.forget(fd);
         }
         match heard {
@@ -461,7 +463,8 @@ impl Listening {
                 }
                 self.waiting.push_back(request);
             }
-            Err(libc::EAGAIN) => {
+            Err(errno) if stays(errno) => {
+                self.could_not(errno);
                 let heard_later = match watched {
                     true => Ok(()),
                     false => self.watch(fd, READABLE),
@@ -477,7 +480,9 @@ impl Listening {
     }
 
     fn could_not(&mut self, errno: sys::Errno) {
-        self.lacking = Some(errno).filter(|&errno| is_lack(errno));
+        if is_lack(errno) {
+            self.lacking = Some(errno);
+        }
     }
 
     fn find_lost(&mut self, fd: i32) {

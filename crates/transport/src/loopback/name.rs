@@ -59,7 +59,7 @@ pub fn accept(listener: i32) -> sys::Result<Option<Owned>> {
             Err(libc::EINTR) => {}
             Err(e) => return Err(e),
             Ok(fd) => {
-                let socket = Owned(hidden::hide_needed(fd)?);
+                let socket = Owned(hidden::hide_or_keep(fd)?);
                 return Ok(is_ours(socket.number()).then_some(socket));
             }
         }
