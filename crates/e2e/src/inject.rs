@@ -14,7 +14,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use syscalls::Sysno;
 
@@ -53,6 +53,8 @@ impl Plan {
     };
 }
 
+/// For others to end, once one has said enough.
+const MOMENT: Duration = Duration::from_secs(1);
 /// In the place of a call's number.
 const ALLOCATION: i64 = -2;
 /// What a breakpoint's signal says (sigaction(2)).
@@ -91,12 +93,19 @@ impl Ran {
 }
 
 /// Runs `command`, which has the library preloaded or linked, to its end.
-pub fn run(
+pub fn run(command: Command, folder: &Path, library: &Path, plan: Plan, bound: Duration) -> Ran {
+    run_until(command, folder, library, plan, bound, |_| false)
+}
+
+/// As [`run`]. A moment after `enough` says so of what it has written on standard output, its processes get SIGALRM: where one has
+/// seen an error and ended, others may wait for it.
+pub fn run_until(
     mut command: Command,
     folder: &Path,
     library: &Path,
     plan: Plan,
     bound: Duration,
+    enough: fn(&str) -> bool,
 ) -> Ran {
     let file = |kind: &str| folder.join(format!("injected.{kind}"));
     let create = |kind: &str| File::create(file(kind)).expect("the lab's folder is writable");
@@ -116,7 +125,7 @@ pub fn run(
     }
     let mut child = command.spawn().expect("it starts");
     let pid = child.id() as i32;
-    let watch = Watch::start(pid, bound);
+    let watch = Watch::start(pid, bound, file("out"), enough);
     let mut tracer = Tracer {
         library: library.canonicalize().expect("the library is there"),
         plan,
@@ -153,10 +162,25 @@ struct Watch {
 }
 
 impl Watch {
-    fn start(pid: i32, bound: Duration) -> Watch {
+    fn start(pid: i32, bound: Duration, out: PathBuf, enough: fn(&str) -> bool) -> Watch {
         let (runs, ended) = channel::<()>();
+        let goes_on = move |slice| ended.recv_timeout(slice) == Err(RecvTimeoutError::Timeout);
         let thread = std::thread::spawn(move || {
-            let over = ended.recv_timeout(bound) == Err(RecvTimeoutError::Timeout);
+            let begun = Instant::now();
+            let mut told = false;
+            let mut over = false;
+            while !over && goes_on(MOMENT) {
+                let said = std::fs::read(&out).unwrap_or_default();
+                if !told && enough(&String::from_utf8_lossy(&said)) {
+                    told = true;
+                    if !goes_on(MOMENT) {
+                        break;
+                    }
+                    // SAFETY: the group is the program's, and not reaped while it is traced.
+                    unsafe { libc::kill(-pid, libc::SIGALRM) };
+                }
+                over = begun.elapsed() >= bound;
+            }
             if over {
                 // SAFETY: the group is the program's, and not reaped while it is traced.
                 unsafe { libc::kill(-pid, libc::SIGKILL) };
@@ -510,7 +534,11 @@ impl Fault {
         let asks_whose = self.call.nr == libc::SYS_getsockopt
             && self.call.args[1] as i32 == libc::SOL_SOCKET
             && self.call.args[2] as i32 == libc::SO_PEERCRED;
+        // And its memory is taken for something else where nobody can tell whether it may change.
+        let asks_seals =
+            self.call.nr == libc::SYS_fcntl && self.call.args[1] as i32 == libc::F_GET_SEALS;
         asks_whose
+            || asks_seals
             || matches!(
                 self.call.nr,
                 libc::SYS_connect

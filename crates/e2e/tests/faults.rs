@@ -287,7 +287,14 @@ fn area_survives(suite: &str, name: &'static str, library: Library, first: Plan)
                 let folder = tempfile::tempdir().expect("a folder for the test");
                 let command = area.command(folder.path(), case.name());
                 (
-                    inject::run(command, folder.path(), &lab::library(), plan, BOUND),
+                    inject::run_until(
+                        command,
+                        folder.path(),
+                        &lab::library(),
+                        plan,
+                        BOUND,
+                        has_failed,
+                    ),
                     Vec::new(),
                 )
             };
@@ -323,12 +330,17 @@ fn area_survives(suite: &str, name: &'static str, library: Library, first: Plan)
     );
 }
 
-/// Did all of it wait until the cases' alarm? Where one process has seen an error, others may wait for it.
-fn hung(ran: &Ran) -> bool {
-    let mut said = ran.out.lines().chain(ran.err.lines()).peekable();
+/// Has one process said more than that it waited until the cases' alarm? Others may wait for it.
+fn has_failed(said: &str) -> bool {
     // Nor does a case in XTI that has both sides look at what its client was told (T_DISCONNECT).
     let late = |line: &str| line.contains("still not done") && !line.contains("t_listen(");
-    let late = said.peek().is_some() && said.all(late);
+    !said.lines().all(late)
+}
+
+/// Did all of it wait?
+fn hung(ran: &Ran) -> bool {
+    let said = format!("{}{}", ran.out, ran.err);
+    let late = !said.is_empty() && !has_failed(&said);
     late && !ran.fault.as_ref().is_some_and(Fault::loses)
 }
 
