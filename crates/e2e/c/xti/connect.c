@@ -588,6 +588,21 @@ CASE(disconnect_keeps_the_address, "XNS 5.2 t_snddis()") {
     check_ok(t_rcvdis(p.server, NULL));
     check_eq(peer_address(p.server).len, 0);
 }
+/* Whether or not the user knows of it yet. */
+CASE(rejection_keeps_the_address, "XNS 5.2 t_bind() TADDRBUSY") {
+    struct address at;
+    int listener = listener_at(&at, 1), fd = connecting(&at), other = open_endpoint();
+    struct address before = own_address(fd);
+    struct t_bind there = {given(&before), 1};
+    check_ok(reject(listener, listen_for(listener), NULL));
+    check_t(t_bind(other, &there, NULL), TADDRBUSY);
+    check_disconnect(fd);
+    check_t(t_bind(other, &there, NULL), TADDRBUSY);
+    check_ok(t_rcvdis(fd, NULL));
+    check_t(t_bind(other, &there, NULL), TADDRBUSY);
+    struct address after = own_address(fd);
+    check(same_address(&before, &after));
+}
 
 SUITE(FOR(COTS, connect_waits), FOR(COTS, connect_does_not_wait), FOR(COTS, connect_event_wakes_poll),
       FOR(LOOP, rcvconnect_too_early), FOR(COTS, rcvconnect_waits), FOR(COTS, connect_says_who_answered),
@@ -603,4 +618,5 @@ SUITE(FOR(COTS, connect_waits), FOR(COTS, connect_does_not_wait), FOR(COTS, conn
       FOR(COTS, disconnect_by_the_server), FOR(TCP, disconnect_has_a_reason), FOR(LOOP, disconnect_carries_data),
       FOR(LOOP, disconnect_carries_most_data), FOR(TCP, disconnect_with_unwanted_data), FOR(LOOP, rcvdis_with_little_room),
       FOR(LOOP, rcvdis_not_wanting_data), FOR(COTS, rcvdis_of_nothing), FOR(LOOP, rcvdis_of_nothing_while_connecting),
-      FOR(COTS, disconnect_keeps_the_address))
+      FOR(COTS, disconnect_keeps_the_address),
+      FOR(COTS, rejection_keeps_the_address))

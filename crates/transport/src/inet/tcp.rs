@@ -170,11 +170,34 @@ impl Tcp {
         if let Some(bound) = self.bound {
             self.socket.reusable(true);
             fresh.reusable(true);
-            let _ = super::bind(fresh.fd(), &bound);
+            if super::bind(fresh.fd(), &bound).is_err() {
+                // Somebody else has the port by now.
+                let _ = super::bind(fresh.fd(), &bound.with_port(0));
+                self.bound = local(fresh.fd());
+            }
             fresh.reusable(false);
         }
         self.socket = fresh;
         Ok(())
+    }
+
+    /// Takes a port of the kernel's choice by its number: one that was not named the kernel gives away with a connection that fails,
+    /// though the endpoint is bound to it.
+    fn bind_to_any_port(&self, to: &Address) -> Outcome<()> {
+        let fd = self.socket.fd();
+        let (was, chooser) = (self.socket.is_reusable(), Socket::new(self.v6));
+        let chosen = chooser.and_then(|chooser| {
+            super::bind(chooser.fd(), to)?;
+            let port = local(chooser.fd()).ok_or(Refusal::new(TNOADDR))?.port();
+            // Until ours has it, nobody else may.
+            chooser.reusable(true);
+            self.socket.reusable(true);
+            let bound = super::bind(fd, &to.with_port(port));
+            self.socket.reusable(was);
+            bound
+        });
+        // Without a descriptor for it, as before.
+        chosen.or_else(|_| super::bind(fd, to))
     }
 
     // ---- connected ----
@@ -235,7 +258,12 @@ impl Provider for Tcp {
         let was = self.socket.is_reusable();
         // A restarted server finds connections of the earlier one at its port.
         self.socket.reusable(was || qlen > 0);
-        super::bind(self.socket.fd(), &to).inspect_err(|_| self.socket.reusable(was))?;
+        let bound = match to.port() {
+            // Who asks for no address gets none to rely on, and sooner.
+            0 if qlen == 0 && addr.is_some() => self.bind_to_any_port(&to),
+            _ => super::bind(self.socket.fd(), &to),
+        };
+        bound.inspect_err(|_| self.socket.reusable(was))?;
         if qlen > 0
             && let Err(errno) = self.socket.listen(qlen.max(BACKLOG) as i32)
         {
