@@ -611,7 +611,12 @@ impl Port for Messages {
             };
             match self.put(&request, Some(&piece), Priority::Band(band)) {
                 Ok(()) if stream::has_dropped(self.head) => {
-                    return if sent > 0 { Ok(sent) } else { refuse(TLOOK) };
+                    return match self.peek() {
+                        _ if sent > 0 => Ok(sent),
+                        Some(_) => refuse(TLOOK),
+                        // The user knows of the end.
+                        None => refuse(TOUTSTATE),
+                    };
                 }
                 Ok(()) => sent += piece.len(),
                 Err(_) if sent > 0 => return Ok(sent),

@@ -1,5 +1,6 @@
 /* Steps for transport endpoints. */
 #include <xti.h>
+#include <sys/xti_sctp.h>
 
 /* How an endpoint is that t_open makes: as it comes, and its calls are function calls; converted into a stream; with a module
  * above timod that hands everything on; opened as a stream, with such a module below timod; or as it comes, until the step
@@ -373,7 +374,9 @@ OP(t_optmgmt) { /* slot, flags, which, value, length of the value, room */
         {XTI_GENERIC, XTI_SNDBUF}, {XTI_GENERIC, XTI_RCVBUF}, {XTI_GENERIC, XTI_SNDLOWAT}, {XTI_GENERIC, XTI_RCVLOWAT},
         {XTI_GENERIC, XTI_DEBUG}, {XTI_GENERIC, XTI_LINGER}, {XTI_GENERIC, T_ALLOPT}, {T_INET_IP, T_IP_TTL}, {T_INET_IP, T_IP_TOS},
         {T_INET_IP, T_IP_BROADCAST}, {T_INET_IP, T_ALLOPT}, {T_INET_TCP, T_TCP_NODELAY}, {T_INET_TCP, T_TCP_KEEPALIVE},
-        {T_INET_TCP, T_TCP_MAXSEG}, {T_INET_UDP, T_UDP_CHECKSUM}, {XTI_GENERIC, 0x4321}, {0x1234, 1}};
+        {T_INET_TCP, T_TCP_MAXSEG}, {T_INET_UDP, T_UDP_CHECKSUM}, {XTI_GENERIC, 0x4321}, {0x1234, 1},
+        {T_INET_SCTP, T_SCTP_SID}, {T_INET_SCTP, T_SCTP_PPI}, {T_INET_SCTP, T_SCTP_RECVOPT}, {T_INET_SCTP, T_SCTP_OSTREAMS},
+        {T_INET_SCTP, T_SCTP_HB}};
     const int *w = which[a[2] % (long)(sizeof which / sizeof *which)];
     struct {
         struct t_opthdr head;

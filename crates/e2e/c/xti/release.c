@@ -62,9 +62,13 @@ CASE(release_not_taken_yet, "XNS 5.2 t_snd()") {
     struct pair p = connected();
     check_ok(t_sndrel(p.client));
     check_event(p.server, T_ORDREL);
-    snd(p.server, "sent in T_DATAXFER", 0);
+    if (is_in(SCTP)) {
+        check_t(snd_text(p.server, "sent in T_DATAXFER", 0), TLOOK);
+    } else {
+        snd(p.server, "sent in T_DATAXFER", 0);
+        rcv(p.client, "sent in T_DATAXFER", 0);
+    }
     check_state(p.server, T_DATAXFER);
-    rcv(p.client, "sent in T_DATAXFER", 0);
     check_event(p.server, T_ORDREL);
 }
 CASE(release_after_the_data, "XNS 5.2 t_sndrel()") {
@@ -111,6 +115,13 @@ CASE(release_with_nothing_to_take, "XNS 5.2 t_rcvrel() TNOREL") {
     check_t(t_rcvreldata(p.client, NULL), TNOREL);
     check_state(p.client, T_DATAXFER);
     check_ok(t_sndrel(p.client));
+    if (is_in(SCTP)) {
+        /* The other end's transport has answered, though its user has nothing taken. */
+        check_ok(t_rcvrel(p.client));
+        check_state(p.client, T_IDLE);
+        check_ok(t_rcvrel(p.server));
+        return;
+    }
     check_t(t_rcvrel(p.client), TNOREL);
     check_state(p.client, T_OUTREL);
 }

@@ -1,6 +1,7 @@
 /* /dev/sctp_t: what it has beyond other connections. A case that ends in _shm goes between endpoints of this host without
  * packets, one that ends in _udp by packets, encapsulated, though both ends are here. */
 #include "tpi.h"
+#include <sys/epoll.h>
 #include <sys/xti_sctp.h>
 
 /* Makes CASE(NAME##_shm) and CASE(NAME##_udp) of one body. */
@@ -339,6 +340,29 @@ BY_BOTH(streams_are_added, "RFC 6525 4.5") {
     check_eq(last_of(p.server).rcv_sid, out + 4);
 }
 
+BY_BOTH(no_room_takes_nothing, "XNS 5.2 t_rcv() T_MORE") {
+    struct pair p = connected();
+    char b[10];
+    int flags = 0;
+    set_nonblock(p.server, 1);
+    check_t(t_rcv(p.server, b, 0, &flags), TNODATA);
+    snd(p.client, "data", 0);
+    check_event(p.server, T_DATA);
+    for (int i = 0; i < 2; i++) {
+        check_eq(t_rcv(p.server, b, 0, &flags), 0);
+        check_eq(flags, T_MORE);
+    }
+    rcv(p.server, "data", 0);
+    snd(p.client, "now", T_EXPEDITED);
+    check_event(p.server, T_EXDATA);
+    check_eq(t_rcv(p.server, b, 0, &flags), 0);
+    check_eq(flags, T_MORE | T_EXPEDITED);
+    rcv(p.server, "now", T_EXPEDITED);
+    check_ok(t_sndrel(p.client));
+    check_event(p.server, T_ORDREL);
+    check_t(t_rcv(p.server, b, 0, &flags), TLOOK);
+}
+
 /* --- the end --- */
 
 BY_BOTH(shutdown_ends_both_directions, "RFC 9260 9.2") {
@@ -364,6 +388,51 @@ BY_BOTH(shutdown_ends_both_directions, "RFC 9260 9.2") {
         check_ok(t_close(first));
         check_ok(t_close(other));
     }
+}
+/* Whatever its program does, which can't send any more. */
+BY_BOTH(shutdown_is_answered_by_the_transport, "RFC 9260 9.2") {
+    struct pair p = connected();
+    snd(p.client, "last", 0);
+    check_ok(t_sndrel(p.client));
+    check_event(p.client, T_ORDREL);
+    check_ok(t_rcvrel(p.client));
+    check_state(p.client, T_IDLE);
+    check_t(snd_text(p.server, "more", 0), TLOOK);
+    check_t(snd_text(p.server, "more", T_EXPEDITED), TLOOK);
+    check_state(p.server, T_DATAXFER);
+    rcv(p.server, "last", 0);
+    check_event(p.server, T_ORDREL);
+    check_ok(t_rcvrel(p.server));
+    check_t(snd_text(p.server, "more", 0), TOUTSTATE);
+    check_ok(t_sndrel(p.server));
+    check_state(p.server, T_IDLE);
+}
+struct releasing {
+    int fd, left;
+};
+static void release_soon(void *with) {
+    struct releasing *r = with;
+    sleep_ms(r->left);
+    check_ok(t_sndrel(r->fd));
+}
+BY_BOTH(shutdown_wakes_who_waits, "XNS 5.2 t_rcv() TLOOK") {
+    struct pair p = connected();
+    struct releasing r = {p.client, 30};
+    char b[10];
+    int flags;
+    pthread_t t = start(release_soon, &r);
+    check_t(t_rcv(p.client, b, sizeof b, &flags), TLOOK);
+    finish(t);
+    check_look(p.client, T_ORDREL);
+    struct pair q = connected();
+    r.fd = q.client;
+    int set = must(epoll_create1(EPOLL_CLOEXEC));
+    struct epoll_event in = {.events = EPOLLIN};
+    must(epoll_ctl(set, EPOLL_CTL_ADD, q.client, &in));
+    t = start(release_soon, &r);
+    check_eq(epoll_wait(set, &in, 1, 5000), 1);
+    finish(t);
+    check_look(q.client, T_ORDREL);
 }
 BY_BOTH(aborts_are_told, "RFC 9260 9.1") {
     struct pair p = connected();
@@ -602,7 +671,8 @@ SUITE(FOR(SCTP, options_have_defaults), FOR(SCTP, options_keep_what_was_set), BO
       BOTH(more_joins_pieces), BOTH(streams_and_protocols_arrive), BOTH(expedited_is_unordered),
       BOTH(empty_messages_are_refused), BOTH(great_messages), BOTH(receivers_hold_senders_back), BOTH(threads_wake_each_other),
       BOTH(options_go_with_messages), BOTH(streams_are_agreed_on), BOTH(streams_begin_anew), BOTH(streams_are_added),
-      BOTH(shutdown_ends_both_directions), BOTH(aborts_are_told), BOTH(nobody_refuses), BOTH(connects_again),
+      BOTH(no_room_takes_nothing), BOTH(shutdown_ends_both_directions), BOTH(shutdown_is_answered_by_the_transport),
+      BOTH(shutdown_wakes_who_waits), BOTH(aborts_are_told), BOTH(nobody_refuses), BOTH(connects_again),
       BOTH(connect_data_is_refused), BOTH(what_was_sent_survives_the_process),
       FOR(SCTP, what_was_sent_waits_to_be_accepted), FOR(SCTP, killed_peers_disconnect),
       BOTH(several_addresses), FOR(SCTP, addresses_have_one_port), BOTH(ports_belong_to_one), BOTH(ipv6),

@@ -470,17 +470,20 @@ impl Link {
             control: 0,
         };
         let sent = self.head.put_frames(|ring| {
+            if self.is_hushed() {
+                return Ok(None);
+            }
             if ring.fill() as usize + n > ring.capacity() - RESERVE - 64 {
-                return Ok(false);
+                return Ok(Some(false));
             }
             let mut bytes = vec![0; n];
             source.take(&mut bytes);
             match label {
-                Label::NONE => ring.push_special(&[], &bytes, meta),
-                label => ring.push_special(&label.to_bytes(), &bytes, meta),
+                Label::NONE => ring.push_special(&[], &bytes, meta).map(Some),
+                label => ring.push_special(&label.to_bytes(), &bytes, meta).map(Some),
             }
         });
-        sent.map_err(|_| Refusal::new(TLOOK))
+        sent.ok().flatten().ok_or(Refusal::new(TLOOK))
     }
 
     #[cold]
@@ -592,10 +595,21 @@ impl Link {
         }
     }
 
+    /// Has the peer [said](Link::hush_peer) so?
+    #[inline]
+    pub fn is_hushed(&self) -> bool {
+        self.head.words().has(state::HUSHED)
+    }
+
     /// Has the peer messages that are not in the ring yet?
     pub fn peer_holds(&self) -> bool {
         let words = self.head.peer_words();
         words.is_some_and(|words| words.has(state::HOLDS))
+    }
+
+    /// It has no more to say, though it has not said so.
+    pub fn note_peer_released(&mut self) {
+        self.peer_released = true;
     }
 
     /// Bytes that have come and were not received; bytes that the peer has not received.

@@ -401,6 +401,9 @@ impl Net {
         if self.phase != Phase::Open || self.over {
             return Err(Refusal::new(TLOOK));
         }
+        if buffers::len(into) == 0 {
+            return self.receive_nothing();
+        }
         let received = match self.take_message(into)? {
             Some(received) => received,
             None => match self.event() {
@@ -424,6 +427,19 @@ impl Net {
             more: !received.end && !received.aborted,
             expedited: received.unordered,
         })
+    }
+
+    /// Without room: is there a message?
+    fn receive_nothing(&mut self) -> Outcome<Received> {
+        match self.event() {
+            Some(event @ (Event::Data | Event::ExData)) => Ok(Received {
+                len: 0,
+                more: true,
+                expedited: event == Event::ExData,
+            }),
+            None => Err(Refusal::new(TNODATA)),
+            Some(_) => Err(Refusal::new(TLOOK)),
+        }
     }
 
     /// `None`: there is none, whatever the reason. EBADF in a child of fork.

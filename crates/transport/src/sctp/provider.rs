@@ -424,7 +424,9 @@ impl Provider for Sctp {
         let known = match (&mut self.body, &self.waiting) {
             (Some(Body::Net(net)), _) => return net.ready(want),
             // Looked at with care: an attempt may have to be made again.
-            (Some(Body::Shm(shm)), _) => !shm.link().is_open() && shm.event().is_some(),
+            (Some(Body::Shm(shm)), _) => {
+                shm.is_answered() || !shm.link().is_open() && shm.event().is_some()
+            }
             (None, Some(waiting)) => waiting.has_news(),
             (None, None) => false,
         };

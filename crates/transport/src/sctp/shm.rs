@@ -6,8 +6,9 @@
 
 use core::net::IpAddr;
 
+use headwater_host::sync::{Ordering, fence};
 use headwater_tpi::Refusal;
-use headwater_tpi::error::{TNODATA, TOUTSTATE};
+use headwater_tpi::error::{TLOOK, TNODATA, TOUTSTATE};
 use libc::iovec;
 
 use super::addresses::Addresses;
@@ -217,11 +218,32 @@ impl Shm {
         if self.link.has_notes() {
             self.attend_to_notes();
         }
-        event
+        match self.is_answered() {
+            true => Some(Event::OrdRel),
+            false => event,
+        }
+    }
+
+    /// A SHUTDOWN is answered whether the peer's program looks at it or not: it begins no message any more, and has none left.
+    pub fn is_answered(&self) -> bool {
+        if !self.released || self.peer_released {
+            return false;
+        }
+        // In this order: what it holds is in the ring before it is held no more.
+        let holds = self.link.peer_holds();
+        fence(Ordering::SeqCst);
+        !holds && self.link.head().incoming().is_empty()
     }
 
     pub fn take(&mut self) -> Option<Arrived> {
-        let arrived = self.link.take()?;
+        self.event()?;
+        let arrived = match self.is_answered() {
+            true => {
+                self.link.note_peer_released();
+                Arrived::Released { data: Vec::new() }
+            }
+            false => self.link.take()?,
+        };
         self.attend_to_notes();
         Some(match arrived {
             Arrived::Confirmed { by, opts, .. } => {
@@ -235,7 +257,7 @@ impl Shm {
             Arrived::Released { .. } => {
                 // A SHUTDOWN is answered as soon as nothing more is under way: there is no half-closed association.
                 self.peer_released = true;
-                self.released |= self.link.release().is_ok();
+                self.released = self.released || self.link.release().is_ok();
                 Arrived::Released { data: Vec::new() }
             }
             other => other,
@@ -259,6 +281,9 @@ impl Shm {
     pub fn send(&mut self, data: &[iovec], how: Sending, message: &Outgoing) -> Outcome<usize> {
         if self.peer_released {
             return Err(Refusal::new(TOUTSTATE));
+        }
+        if self.link.is_hushed() {
+            return Err(Refusal::new(TLOOK));
         }
         let kind = how.expedited as usize;
         let label = self.sending[kind].unwrap_or(Label {
@@ -284,6 +309,11 @@ impl Shm {
         {
             self.attend_to_notes();
             received = self.link.receive_labelled(into, &mut label);
+        }
+        if let Err(Refusal { tli: TNODATA, .. }) = received
+            && self.is_answered()
+        {
+            return Err(Refusal::new(TLOOK));
         }
         let received = received?;
         self.count(&received, label);
@@ -437,14 +467,24 @@ impl Shm {
 
     pub fn release(&mut self) -> Outcome<()> {
         if !self.released {
+            // As by packets: whoever shuts down is sent nothing new.
+            self.link.hush_peer();
             self.link.release()?;
             self.released = true;
+            // Its answer may be here by that.
+            self.link.head().notify();
+            self.link.head().ring_own();
         }
         Ok(())
     }
 
     pub fn disconnect(self) {
-        self.link.disconnect(&[]);
+        match self.link.is_hushed() {
+            _ if self.is_answered() => self.link.part(),
+            // A SHUTDOWN has been answered: by packets there is nothing left to be aborted.
+            true => self.link.leave(),
+            false => self.link.disconnect(&[]),
+        }
     }
 
     pub fn part(self) {
@@ -452,7 +492,10 @@ impl Shm {
     }
 
     pub fn close(self) {
-        self.link.close(true);
+        match self.link.is_hushed() {
+            true => self.link.leave(),
+            false => self.link.close(true),
+        }
     }
 
     // ---- exec ----

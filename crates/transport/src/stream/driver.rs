@@ -510,8 +510,12 @@ impl Driver {
             Ok(n) => Some(without(m, n)),
             Err(Refusal { tli: TFLOW, .. }) => Some(m),
             Err(e) => {
-                let idle = matches!(self.end.state(), Ok(State::Idle | State::Unbnd));
-                self.out_of_place(q, e, idle && e.tli == TOUTSTATE);
+                // On sctp_t nothing more can be sent once the peer has released.
+                let ended = matches!(
+                    self.end.state(),
+                    Ok(State::Idle | State::Unbnd | State::WreqOrdrel)
+                );
+                self.out_of_place(q, e, ended && e.tli == TOUTSTATE);
                 None
             }
         }

@@ -24,12 +24,13 @@ enum Provider {
     Tcp,
     Udp,
     Udp2,
+    Sctp,
 }
 use Provider::*;
 
 impl Provider {
     fn has_connections(self) -> bool {
-        matches!(self, Ticots | Ticotsord | Tcp)
+        matches!(self, Ticots | Ticotsord | Tcp | Sctp)
     }
 }
 
@@ -84,7 +85,8 @@ impl Makes for Maker {
 impl Maker {
     fn make(&mut self) {
         self.provider = self.of(&[
-            Ticlts, Ticots, Ticots, Ticotsord, Ticotsord, Ticotsord, Tcp, Tcp, Udp, Udp2,
+            Ticlts, Ticots, Ticots, Ticotsord, Ticotsord, Ticotsord, Tcp, Tcp, Udp, Udp2, Sctp,
+            Sctp,
         ]);
         if self.one_in(5) {
             self.say(0, 0, "fork", &[1]);
@@ -142,7 +144,7 @@ impl Maker {
         let process = self.below(self.processes as i64) as usize;
         self.slots[slot as usize] = (Kind::Unbound, process);
         let provider = match self.one_in(30) {
-            true => self.below(6),
+            true => self.below(7),
             false => self.provider as i64,
         };
         let nonblocking = self.nonblocking();
@@ -252,7 +254,11 @@ impl Maker {
     }
 
     fn call_data(&mut self) -> i64 {
-        self.of(&[-1, -1, -1, 0, 7, 1000])
+        // SCTP has none, and says so.
+        match self.provider == Sctp && !self.one_in(20) {
+            true => self.of(&[-1, 0]),
+            false => self.of(&[-1, -1, -1, 0, 7, 1000]),
+        }
     }
 
     fn room_for_call(&mut self) -> i64 {
@@ -512,7 +518,7 @@ impl Maker {
 
     fn options(&mut self) {
         let slot = self.any();
-        let (request, which) = (self.of(&REQUESTS), self.below(17));
+        let (request, which) = (self.of(&REQUESTS), self.below(22));
         // Buffers stay large: when an endpoint is full is not the same for all ways.
         let value = match which {
             0 | 1 => self.of(&[100_000, 0, -1]),
