@@ -198,28 +198,17 @@ unsafe fn attempt(
     let shut = nothing.then(shuts);
     // The time limit, as its first wait begins.
     let mut began_with = 0;
-    // What a peek that waits has seen counts, even if somebody else has taken it since.
-    let mut peeked = 0;
-    // Others have taken some of it meanwhile: a peek goes on behind what it has seen with what is there now.
-    let mut taken_from = false;
-    let mut taken = 0;
+    let peeks = flags & MSG_PEEK != 0;
+    let mut peek = Peek::default();
     loop {
-        let before = if flags & MSG_PEEK != 0 {
-            if buffers.done == 0 {
-                taken = taken_so_far(v);
-            }
-            arrived(v)
-        } else {
-            (0, 0)
-        };
+        if peeks {
+            peek.looks(v, buffers);
+        }
         let step = guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error);
         match step {
             // A short read must mean that all was taken: edge-triggered programs rely on it.
             Step::Data(_)
-                if buffers.left > 0
-                    && switch::behind(v)
-                    && flags & MSG_PEEK == 0
-                    && !is_at_mark(c, v) => {}
+                if buffers.left > 0 && switch::behind(v) && !peeks && !is_at_mark(c, v) => {}
             Step::Data(_) => {
                 let all = buffers.left + buffers.done;
                 let low = r.low_water.load(Ordering::Relaxed) as usize;
@@ -234,33 +223,17 @@ unsafe fn attempt(
                 if ends_at_mark(c, v, flags) {
                     return Some(Ok(()));
                 }
-                if flags & MSG_PEEK != 0 {
+                if peeks {
                     if !pin(c, v, pinned, &mut end) {
                         return Some(Err(EBADF));
                     }
-                    signal::let_any_end();
-                    let goes_on = loop {
-                        let more = wait_for_more(c, v, end, before.0) == Ok(true);
-                        taken_from |= taken_so_far(v) != taken;
-                        if !more || !taken_from || arrived(v) != before {
-                            break more;
-                        }
-                    };
-                    if !goes_on {
-                        if taken_from {
-                            // Whatever wakes it, it looks once more.
-                            let _ = guard(c, || self::step(c, v, buffers, flags));
-                        }
+                    if !peek.waits(c, v, buffers, flags, end) {
                         return Some(Ok(()));
-                    }
-                    peeked = buffers.done;
-                    if !taken_from {
-                        buffers.rewind();
                     }
                 }
             }
             Step::Eof => {
-                count_peeked(buffers, peeked);
+                peek.count(buffers);
                 return Some(Ok(()));
             }
             Step::Error(EFAULT) => {
@@ -276,7 +249,7 @@ unsafe fn attempt(
                     c.record().error.store(e, Ordering::Relaxed);
                     return Some(Ok(()));
                 }
-                count_peeked(buffers, peeked);
+                peek.count(buffers);
                 if buffers.done > 0 {
                     // Told by the next call.
                     c.record().error.store(e, Ordering::Relaxed);
@@ -292,7 +265,7 @@ unsafe fn attempt(
             }
             Step::Kernel
                 if buffers.done > 0
-                    && !taken_from
+                    && !peek.others_took
                     && flags & (MSG_WAITALL | MSG_PEEK) != MSG_WAITALL =>
             {
                 return Some(Ok(()));
@@ -320,8 +293,8 @@ unsafe fn attempt(
                 sleeps::end();
                 let n = own(c.fd(), rest);
                 let errno = next::errno();
-                if peeked > buffers.done && n < peeked as isize {
-                    count_peeked(buffers, peeked);
+                if peek.seen > buffers.done && n < peek.seen as isize {
+                    peek.count(buffers);
                     if n >= 0 {
                         return Some(Ok(()));
                     }
@@ -355,7 +328,7 @@ unsafe fn attempt(
             Step::Again => {
                 if at_once || c.found_nonblocking() {
                     // A look by the way is not followed by a wait.
-                    if flags & MSG_PEEK == 0 && !unseen::nothing_to_read(c, v) {
+                    if !peeks && !unseen::nothing_to_read(c, v) {
                         continue;
                     }
                     return Some(Err(EAGAIN));
@@ -368,7 +341,7 @@ unsafe fn attempt(
                     return Some(Err(EBADF));
                 }
                 // Who has something has that, whatever the handler's SA_RESTART.
-                if nothing || buffers.done > 0 || peeked > 0 {
+                if nothing || buffers.done > 0 || peek.seen > 0 {
                     signal::let_any_end();
                 }
                 if process::is_confined() {
@@ -377,7 +350,7 @@ unsafe fn attempt(
                 if let Err(e) = wait(c, v, end) {
                     // Where there was no wait at all, it has not.
                     let had_none = began_with == options::AT_ONCE;
-                    count_peeked(buffers, peeked);
+                    peek.count(buffers);
                     return Some(if nothing && !had_none { Ok(()) } else { Err(e) });
                 }
                 waited = true;
@@ -402,9 +375,61 @@ fn taken_so_far(v: &View<'_>) -> u64 {
     by_kernel.wrapping_add(v.in_ring().consumed().0)
 }
 
-/// What a peek has seen before its waits is its result at least.
-fn count_peeked(buffers: &mut Buffers<'_>, peeked: usize) {
-    buffers.advance(peeked.saturating_sub(buffers.done));
+/// What a receive that only peeks knows from one look to the next.
+#[derive(Default)]
+struct Peek {
+    /// Bytes that it saw before it waited. They are its result at least, even if somebody else has taken them since.
+    seen: usize,
+    /// What had arrived before the last look, and what had been taken before the first.
+    arrived: (u64, u64),
+    taken: u64,
+    /// Others have taken some of it meanwhile: it goes on behind what it has seen with what is there now.
+    others_took: bool,
+}
+
+impl Peek {
+    /// A look begins.
+    fn looks(&mut self, v: &View<'_>, buffers: &Buffers<'_>) {
+        if buffers.done == 0 {
+            self.taken = taken_so_far(v);
+        }
+        self.arrived = arrived(v);
+    }
+
+    /// Wants more than it has seen, and waits until there may be. False: that is all.
+    unsafe fn waits(
+        &mut self,
+        c: &'static Conn,
+        v: &View<'static>,
+        buffers: &mut Buffers<'_>,
+        flags: i32,
+        end: Option<u64>,
+    ) -> bool {
+        signal::let_any_end();
+        loop {
+            let more = wait_for_more(c, v, end, self.arrived.0) == Ok(true);
+            self.others_took |= taken_so_far(v) != self.taken;
+            if !more && self.others_took {
+                // Whatever wakes it, it looks once more.
+                let _ = guard(c, || step(c, v, buffers, flags));
+            }
+            if !more {
+                return false;
+            }
+            if !self.others_took || arrived(v) != self.arrived {
+                break;
+            }
+        }
+        self.seen = buffers.done;
+        if !self.others_took {
+            buffers.rewind();
+        }
+        true
+    }
+
+    fn count(&self, buffers: &mut Buffers<'_>) {
+        buffers.advance(self.seen.saturating_sub(buffers.done));
+    }
 }
 
 /// The process has confined itself while this call waited: the program's own call goes on, on what the kernel has.
