@@ -308,13 +308,23 @@ fn nobody_waits_for_a_thread() {
 
 /// Nor does who looks over and over.
 #[test]
-fn what_packets_bring_is_told_without_a_thread() {
+fn what_comes_is_told_without_a_thread() {
     network::isolate();
-    let area = Area::build("xti", "connect", Library::Linked);
-    let cases = [
-        "connect_after_a_refusal@sctp_t",
-        "connect_taken_back@sctp_t",
-    ];
+    let packets = Library::Preloaded(&[("HEADWATER_SCTP_LINK", "udp")]);
+    passes(
+        Area::build("xti", "connect", Library::Linked),
+        &[
+            "connect_after_a_refusal@sctp_t",
+            "connect_taken_back@sctp_t",
+        ],
+    );
+    passes(
+        Area::build("sctp_sockets", "readiness", packets),
+        &["bytes_waiting", "bytes_unsent"],
+    );
+}
+
+fn passes(area: Area, cases: &[&str]) {
     for case in cases {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let mut command = area.command(folder.path(), case);

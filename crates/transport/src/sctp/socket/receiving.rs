@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use headwater_host::sys;
+use headwater_host::{stand_in, sys};
 use headwater_sctp::recv::Received;
 use headwater_streams::head::wait::Want;
 use libc::iovec;
@@ -104,6 +104,8 @@ impl Socket {
         if let Some(remote) = self.remote.get() {
             return remote.unread(self);
         }
+        // Who looks over and over waits too.
+        stand_in::turn(Some(0));
         let mut core = self.core.enter();
         core.gather();
         if let Some(notice) = core.notices.front() {

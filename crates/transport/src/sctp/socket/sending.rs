@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use headwater_host::sys;
+use headwater_host::{stand_in, sys};
 use headwater_streams::head::wait::Want;
 use libc::iovec;
 
@@ -160,6 +160,8 @@ impl Socket {
         if let Some(remote) = self.remote.get() {
             return remote.unsent(self);
         }
+        // Who looks over and over waits too.
+        stand_in::turn(Some(0));
         let core = self.core.enter();
         core.assocs.values().map(|a| a.body.unsent()).sum()
     }
