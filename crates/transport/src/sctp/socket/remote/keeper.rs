@@ -23,7 +23,7 @@ pub fn is_forking() -> bool {
 }
 
 pub fn has_left() -> bool {
-    LEFT.load(Ordering::Acquire)
+    LEFT.load(Ordering::SeqCst)
 }
 
 /// The process ends, or its image. Once.
@@ -80,7 +80,6 @@ pub fn stay() {
         if let Some(owner) = OWNER.enter().take() {
             owner.forget();
         }
-        serving::forked();
         LEFT.store(false, Ordering::SeqCst);
     }
     exec::failed();

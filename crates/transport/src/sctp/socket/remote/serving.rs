@@ -24,7 +24,7 @@ static RUNNING: AtomicBool = AtomicBool::new(false);
 
 /// Starts the thread if there is none. False: there can't be one.
 pub fn start() -> bool {
-    if RUNNING.swap(true, Ordering::AcqRel) {
+    if RUNNING.swap(true, Ordering::SeqCst) {
         return true;
     }
     let started = headwater_host::thread::spawn(run);
@@ -44,7 +44,16 @@ pub fn forked() {
 extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: a C string of at most 15 bytes.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"headwater-share".as_ptr()) };
-    let ended = std::panic::catch_unwind(|| serve(super::has_left));
+    let ended = std::panic::catch_unwind(|| {
+        loop {
+            serve(super::has_left);
+            RUNNING.store(false, Ordering::SeqCst);
+            // The process may have come back meanwhile, and found the thread still there.
+            if super::has_left() || RUNNING.swap(true, Ordering::SeqCst) {
+                break;
+            }
+        }
+    });
     if ended.is_err() {
         let told = format_args!("the thread for the sockets of children has failed");
         log::write(Level::Error, told);
