@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 
 static volatile sig_atomic_t signals;
 static void count(int n) {
@@ -149,6 +150,121 @@ static void partial_client(int fd) {
     end_poking(t);
     shutdown(fd, SHUT_WR);
     await_peer();
+}
+
+/* A call that sends and has sent a part is not restarted, but says how much went. */
+enum { PIECE = 8 << 20, INTO_A_PIPE = 1 << 20 };
+static char *piece_at(uint64_t at) {
+    static char buf[PIECE];
+    fill(buf, at, PIECE);
+    return buf;
+}
+static int file_at(uint64_t at) {
+    int file = must(memfd_create("piece", MFD_CLOEXEC));
+    assert(write(file, piece_at(at), PIECE) == PIECE);
+    return file;
+}
+static ssize_t by_write(int fd, uint64_t at) { return write(fd, piece_at(at), PIECE); }
+static ssize_t by_send(int fd, uint64_t at) { return send(fd, piece_at(at), PIECE, 0); }
+static ssize_t by_sendto(int fd, uint64_t at) { return sendto(fd, piece_at(at), PIECE, MSG_NOSIGNAL, NULL, 0); }
+static ssize_t by_writev(int fd, uint64_t at) {
+    char *b = piece_at(at);
+    struct iovec v[3] = {{b, 1000}, {b + 1000, PIECE / 2}, {b + 1000 + PIECE / 2, PIECE / 2 - 1000}};
+    return writev(fd, v, 3);
+}
+static ssize_t by_sendmsg(int fd, uint64_t at) {
+    char *b = piece_at(at);
+    struct iovec v[2] = {{b, PIECE / 2}, {b + PIECE / 2, PIECE / 2}};
+    return sendmsg(fd, &(struct msghdr){.msg_iov = v, .msg_iovlen = 2}, 0);
+}
+static ssize_t by_sendmmsg(int fd, uint64_t at) {
+    enum { MESSAGES = 512, EACH = PIECE / MESSAGES };
+    struct iovec v[MESSAGES];
+    struct mmsghdr m[MESSAGES];
+    char *b = piece_at(at);
+    for (int i = 0; i < MESSAGES; i++) {
+        v[i] = (struct iovec){b + i * EACH, EACH};
+        m[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = v + i, .msg_iovlen = 1}};
+    }
+    int n = sendmmsg(fd, m, MESSAGES, 0);
+    say("some messages: %d", n > 0 && n < MESSAGES);
+    ssize_t sent = n;
+    if (n >= 0)
+        sent = 0;
+    for (int i = 0; i < n; i++)
+        sent += m[i].msg_len;
+    return sent;
+}
+static ssize_t by_sendfile(int fd, uint64_t at) {
+    int file = file_at(at);
+    off_t from = 0;
+    ssize_t n = sendfile(fd, file, &from, PIECE);
+    say("the file's place: %d", n >= 0 && from == n);
+    close(file);
+    return n;
+}
+static ssize_t by_splice(int fd, uint64_t at) {
+    int p[2];
+    must(pipe(p));
+    must(fcntl(p[1], F_SETPIPE_SZ, INTO_A_PIPE));
+    assert(write(p[1], piece_at(at), INTO_A_PIPE) == INTO_A_PIPE);
+    ssize_t n = splice(p[0], NULL, fd, NULL, PIECE, 0);
+    close(p[0]), close(p[1]);
+    return n;
+}
+static const struct sending {
+    const char *name;
+    ssize_t (*send)(int fd, uint64_t at);
+} sendings[] = {{"write", by_write},       {"send", by_send},         {"sendto", by_sendto},     {"writev", by_writev},
+                {"sendmsg", by_sendmsg},   {"sendmmsg", by_sendmmsg}, {"sendfile", by_sendfile}, {"splice", by_splice}};
+/* The first signal comes after so many milliseconds: a blocked sender is in the ring, or gone on by the kernel. */
+static const int patience[] = {40, 600};
+enum { SENDINGS = sizeof sendings / sizeof *sendings };
+
+static void small_buffers(int fd) {
+    int small = 16384;
+    must(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small));
+    must(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small));
+}
+static void partial_restart_server(int fd) {
+    uint64_t at = 0, to;
+    small_buffers(fd);
+    together();
+    for (int i = 0; i < 2 * SENDINGS; i++) {
+        await_peer();
+        assert(read(from_peer, &to, sizeof to) == sizeof to);
+        recv_noise(fd, at, to - at);
+        at = to;
+        tell_peer();
+    }
+}
+static void *poke_late(void *ms) {
+    usleep(*(const int *)ms * 1000);
+    pthread_kill(main_thread, SIGUSR1);
+    return NULL;
+}
+static void partial_restart_client(int fd) {
+    uint64_t at = 0;
+    small_buffers(fd);
+    together();
+    handle(SIGUSR1, count, SA_RESTART);
+    main_thread = pthread_self();
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < SENDINGS; i++) {
+            pthread_t t;
+            assert(pthread_create(&t, NULL, poke_late, (void *)&patience[k]) == 0);
+            ssize_t n = sendings[i].send(fd, at);
+            pthread_join(t, NULL);
+            if (n < 0)
+                say_result(sendings[i].name, n);
+            else
+                say("%s sent a part: %d", sendings[i].name, n > 0 && n < PIECE);
+            at += n > 0 ? n : 0;
+            tell_peer();
+            must(write(to_peer, &at, sizeof at));
+            await_peer();
+        }
+    say("handled: %d", signals);
 }
 
 /* siglongjmp out of a blocked call; the connection goes on. */
@@ -686,6 +802,6 @@ static void defaults_client(int fd) {
     recv_noise(fd, 0, 100);
 }
 
-CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(jump), CASE(jump_close), CASE(jump_inside), CASE(jump_busy), CASE(storm),
+CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(partial_restart), CASE(jump), CASE(jump_close), CASE(jump_inside), CASE(jump_busy), CASE(storm),
       CASE(sigio), CASE(handlers), CASE(resethand), CASE(nodefer), CASE(wrong_pointer), CASE(wrong_structure),
       CASE(defaults))

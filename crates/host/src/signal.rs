@@ -91,6 +91,8 @@ thread_local! {
     static INTERRUPTED: Cell<bool> = const { Cell::new(false) };
     /// One with SA_RESTART ends it too.
     static RESTARTED_ENDS: Cell<bool> = const { Cell::new(false) };
+    /// What waits is a part of a call, and one before it was done.
+    static GOES_ON: Cell<bool> = const { Cell::new(false) };
     /// How this thread is kept from a sleep that it is about to begin.
     static NAP: Cell<Option<Nap>> = const { Cell::new(None) };
 }
@@ -127,6 +129,7 @@ pub fn in_handler() -> bool {
 #[inline]
 pub fn jumped() {
     INSIDE.with(|i| i.set(0));
+    GOES_ON.with(|g| g.set(false));
     end_nap();
 }
 
@@ -147,6 +150,19 @@ pub fn begin_wait_for_any() {
 /// The wait that was begun is such a call's after all.
 pub fn let_any_end() {
     RESTARTED_ENDS.with(|e| e.set(true));
+}
+
+/// Runs `part` of a call that has done a part before if `on`: SA_RESTART begins nothing anew then.
+pub fn going_on<T>(on: bool, part: impl FnOnce() -> T) -> T {
+    GOES_ON.with(|g| g.set(on));
+    let done = part();
+    GOES_ON.with(|g| g.set(false));
+    done
+}
+
+/// Has the call done a part that is not known where it waits?
+pub fn goes_on() -> bool {
+    GOES_ON.with(Cell::get)
 }
 
 /// Right before this thread sleeps in the kernel. False: it was interrupted, and is not to. A handler that interrupts from here on
@@ -421,6 +437,7 @@ unsafe extern "C-unwind" fn wrapper(
     // A wait inside the handler has others.
     let nap = NAP.with(Cell::take).filter(|nap| nap.stands(context));
     let restarted_ends = RESTARTED_ENDS.with(Cell::get);
+    let goes_on = GOES_ON.with(|g| g.replace(false));
     let interrupts = !action.has(RESTART) || restarted_ends;
     if interrupts {
         INTERRUPTED.with(|i| i.set(true));
@@ -440,6 +457,7 @@ unsafe extern "C-unwind" fn wrapper(
     handler(signal, info, context);
     INSIDE.with(|i| i.set(depth));
     RESTARTED_ENDS.with(|e| e.set(restarted_ends));
+    GOES_ON.with(|g| g.set(goes_on));
     NAP.with(|n| n.set(nap));
     if interrupts {
         INTERRUPTED.with(|i| i.set(true));

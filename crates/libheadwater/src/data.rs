@@ -5,7 +5,7 @@ use core::ptr::{null, null_mut};
 
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{next, process, sys};
+use headwater_host::{next, process, signal, sys};
 use headwater_sockets::recv::Own;
 use headwater_sockets::{conn, pins, recv as receiving, send as sending, splice as splicing};
 use libc::{
@@ -633,12 +633,12 @@ unsafe fn send_each(
     for i in 0..n.min(1024) as usize {
         let m = msgs.add(i);
         let msg = &raw const (*m).msg_hdr;
-        let r = match kept {
+        let r = signal::going_on(i > 0, || match kept {
             Some(c) if (*msg).msg_controllen == 0 => {
                 sendmsg_by(c.fd(), msg, flags, |v, own| give_kept(c, v, flags, own))
             }
             _ => sendmsg(fd, msg, flags),
-        };
+        });
         if r < 0 {
             return if i > 0 { i as c_int } else { -1 };
         }
@@ -741,10 +741,10 @@ unsafe fn send_file(
             Err(libc::EAGAIN) => {
                 let mut room = [core::mem::MaybeUninit::uninit(); 512];
                 let small = want.min(room.len());
-                (
-                    send_piece(&give, from, offset, &mut room[..small], 0),
-                    false,
-                )
+                let piece = signal::going_on(done > 0, || {
+                    send_piece(&give, from, offset, &mut room[..small], 0)
+                });
+                (piece, false)
             }
             other => (other, true),
         };

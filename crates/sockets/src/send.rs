@@ -5,7 +5,7 @@ use headwater_channel::ring::{Corrupt, Meta, Ring};
 use headwater_channel::wait::Outcome;
 use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::sync::Ordering;
-use headwater_host::{next, signal, sleeps, sys};
+use headwater_host::{next, process, signal, sleeps, sys};
 use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 
 use crate::buffers::{Buffers, EMPTY, ROOM, length};
@@ -251,7 +251,9 @@ unsafe fn attempt(
                 let rest = buffers.rest(&mut room);
                 let asked = length(rest);
                 let limit = r.send_timeout.load(Ordering::Relaxed);
-                let sent = if patient && limit == began_with {
+                // The kernel knows nothing of a part that went by the ring, and would begin anew after a handler with SA_RESTART.
+                let goes_on = patient && has_sent(buffers) && !process::is_confined();
+                let sent = if patient && limit == began_with && !goes_on {
                     // The pin keeps the shadow; signals must reach a call that may block.
                     drop(shadow);
                     sleeps::end();
@@ -271,8 +273,10 @@ unsafe fn attempt(
                     // That there is room again will be an edge.
                     c.full.fetch_add(1, Ordering::Relaxed);
                 }
-                if patient && sent == Err(EAGAIN) && (r.has(NONBLOCK) || limit != began_with) {
-                    // It was set after the call began, or another time limit.
+                let is_elsewhere = goes_on || r.has(NONBLOCK) || limit != began_with;
+                if patient && sent == Err(EAGAIN) && is_elsewhere {
+                    // Not in the kernel: it was set after the call began, or another time limit, or a part is sent.
+                    ended_by_any(buffers);
                     recv::sleep(c, v, libc::POLLOUT, end, &c.writing)?;
                     continue;
                 }
@@ -281,7 +285,7 @@ unsafe fn attempt(
                 counters::add(Counter::KernelMsgsTx, 1);
                 buffers.advance(n);
                 // The kernel is full, or a signal or a time limit cut a blocked call short.
-                if n < asked {
+                if n < asked && !goes_on {
                     break;
                 }
             }
@@ -294,11 +298,24 @@ unsafe fn attempt(
                     return Err(EAGAIN);
                 }
                 c.see_blocking(unseen::OUT);
+                ended_by_any(buffers);
                 wait(c, v, buffers.left, end)?;
             }
         }
     }
     Ok(())
+}
+
+/// Has the call sent a part already?
+fn has_sent(buffers: &Buffers<'_>) -> bool {
+    buffers.done > 0 || signal::goes_on()
+}
+
+/// A call that has sent a part is not begun anew by SA_RESTART.
+fn ended_by_any(buffers: &Buffers<'_>) {
+    if has_sent(buffers) {
+        signal::let_any_end();
+    }
 }
 
 /// One publication, or the decision for the kernel. Never blocks.
