@@ -796,6 +796,19 @@ CASE(ready_in_epoll, "epoll(7)") {
     }
     check_eq(epoll_wait(ep, &seen, 1, 0), 0);
 }
+CASE(told_once_in_epoll, "epoll(7) EPOLLONESHOT") {
+    struct address one, two;
+    int a = endpoint(&one), b = endpoint(&two), ep = must(epoll_create1(0));
+    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLONESHOT, .data.u32 = 7}, seen;
+    send_to(a, &two, "datagram", 8);
+    check_event(b, T_DATA);
+    for (int i = 0; i < 3; i++) {
+        must(epoll_ctl(ep, i ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, b, &e));
+        check_eq(epoll_wait(ep, &seen, 1, 5000), 1);
+        check_eq(seen.events, EPOLLIN | EPOLLOUT);
+        check_eq(epoll_wait(ep, &seen, 1, 0), 0);
+    }
+}
 CASE(bound_anew_in_epoll, "epoll(7), XNS 5.2 t_unbind()") {
     struct address one, two;
     int a = endpoint(&one), b = endpoint(&two), ep = must(epoll_create1(0));
@@ -958,6 +971,6 @@ SUITE(FOR(CLTS, there_and_back), FOR(CLTS, to_itself), FOR(CLTS, all_sizes), FOR
       FOR(CLTS, leaves_by_itself), FOR(CLTS, leaves_a_busy_sender), FOR(CLTS, leaves_before_exit), FOR(LOSSLESS, no_room),
       FOR(LOSSLESS, room_again), FOR(LOSSLESS, full_receiver_hinders_only_its_own), FOR(CLTS, ready),
       FOR(CLTS, ready_until_the_last), FOR(CLTS, ready_for_the_rest), FOR(CLTS, ready_in_select),
-      FOR(CLTS, ready_in_epoll), FOR(CLTS, bound_anew_in_epoll), FOR(CLTS, blocked_receiver_wakes), FOR(CLTS, interrupted), FOR(CLTS, address_moves_on),
+      FOR(CLTS, ready_in_epoll), FOR(CLTS, told_once_in_epoll), FOR(CLTS, bound_anew_in_epoll), FOR(CLTS, blocked_receiver_wakes), FOR(CLTS, interrupted), FOR(CLTS, address_moves_on),
       FOR(CLTS, unbound_again), FOR(CLTS, copied_descriptor), FOR(CLTS, inherited),
       FOR(CLTS, two_readers_of_a_process_each))

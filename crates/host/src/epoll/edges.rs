@@ -1,7 +1,7 @@
 //! What the program is told of a registration: what holds, and for edge-triggered ones, whether there was an edge.
 
-use super::ET;
 use super::regs::Inner;
+use super::{ET, ONESHOT};
 use crate::table::{Descriptor, Ends, Kind};
 
 /// What speaks of room.
@@ -134,8 +134,9 @@ impl Inner {
         }
         let mut ready = in_a_set(d.ready(reg.h, reg.want()));
         if !is_edge {
-            if reg.orphan && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h) {
-                // Of which the kernel's registration, out of reach, may say nothing.
+            // Of which the kernel's registration, out of reach, may say nothing, or one that is told once only by the next call.
+            let is_untold = reg.orphan || !is_socket && ready != 0 && reg.events & ONESHOT != 0;
+            if is_untold && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h) {
                 ready |= reg.want() & OUT;
             }
             return ready;

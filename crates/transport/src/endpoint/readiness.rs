@@ -73,6 +73,21 @@ impl Endpoint {
         entered.as_ref().is_some_and(|c| c.provider.has_both())
     }
 
+    /// Is there room by the kernel's word alone?
+    fn has_kernel_room(&self) -> bool {
+        let out = libc::POLLOUT as u32;
+        let mut entered = self.enter();
+        let Some(core) = entered.as_mut().filter(|c| !c.provider.has_both()) else {
+            return false;
+        };
+        let wanted = core.provider.kernel_wants(out);
+        if wanted & table::NOT_KERNELS != 0 || self.inner().is_some() {
+            return false;
+        }
+        let said = crate::inet::poll(core.provider.descriptor(), wanted as i16);
+        core.provider.kernel_means(said as u32) & out != 0
+    }
+
     fn kernel_wants(&self, want: u32) -> u32 {
         self.enter()
             .as_ref()
@@ -138,6 +153,10 @@ impl Descriptor for Endpoints {
         get(h)
             .and_then(Endpoint::inside)
             .map_or((0, 0), |(inner, d)| d.edges(inner))
+    }
+
+    fn has_kernel_room(&self, h: Handle) -> bool {
+        get(h).is_some_and(Endpoint::has_kernel_room)
     }
 
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {

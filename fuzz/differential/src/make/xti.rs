@@ -2,11 +2,13 @@
 
 use headwater_e2e::chance::Chance;
 
-use super::{Makes, Pen, SLOTS};
+use super::{Makes, PROCESSES, Pen};
 use crate::script::{Over, Script};
 
 /// Addresses that scripts name; 0 is not bound, as a rule.
 const ADDRESSES: i64 = 5;
+/// For endpoints. Behind them is an epoll set of each process.
+const SLOTS: i64 = super::SLOTS - PROCESSES as i64;
 /// Bytes sent by a script at most, beside those of floods.
 const MOST: i64 = 30_000;
 
@@ -58,6 +60,9 @@ struct Maker {
     many: bool,
     next_address: i64,
     sent: i64,
+    has_set: [bool; PROCESSES],
+    /// Of what each slot is an endpoint.
+    providers: [Provider; SLOTS as usize],
 }
 
 pub fn xti(seed: u64) -> Script {
@@ -71,6 +76,8 @@ pub fn xti(seed: u64) -> Script {
         many,
         next_address: 1,
         sent: 0,
+        has_set: [false; PROCESSES],
+        providers: [Ticots; SLOTS as usize],
     };
     maker.make();
     maker.pen.script
@@ -141,14 +148,16 @@ impl Maker {
 
     fn open(&mut self) -> i64 {
         let slot = self.free();
+        self.left(slot);
         let process = self.below(self.processes as i64) as usize;
         self.slots[slot as usize] = (Kind::Unbound, process);
         let provider = match self.one_in(30) {
-            true => self.below(7),
-            false => self.provider as i64,
+            true => self.of(&[Ticlts, Ticots, Ticotsord, Tcp, Udp, Udp2, Sctp]),
+            false => self.provider,
         };
+        self.providers[slot as usize] = provider;
         let nonblocking = self.nonblocking();
-        self.at(slot, "t_open", &[provider, nonblocking]);
+        self.at(slot, "t_open", &[provider as i64, nonblocking]);
         slot
     }
 
@@ -321,7 +330,7 @@ impl Maker {
 
     fn step(&mut self) {
         match self.provider.has_connections() {
-            true => match self.weighed(&[24, 26, 14, 8, 8, 6, 6, 4, 8]) {
+            true => match self.weighed(&[24, 26, 14, 12, 8, 6, 6, 4, 8]) {
                 0 => self.sends(),
                 1 => self.receives(),
                 2 => self.asks(),
@@ -335,7 +344,7 @@ impl Maker {
                     self.at(slot, "t_turn", &[]);
                 }
             },
-            false => match self.weighed(&[30, 30, 14, 8, 6, 4, 4, 6]) {
+            false => match self.weighed(&[30, 30, 14, 12, 6, 4, 4, 6]) {
                 0 => self.sends_datagrams(),
                 1 => self.receives_datagrams(),
                 2 => self.asks(),
@@ -412,8 +421,55 @@ impl Maker {
         }
     }
 
+    /// An epoll set of the process that the endpoint is in, edge-triggered ones apart: by messages several arrivals may be one edge.
+    fn set_waits(&mut self, slot: i64) {
+        let process = self.slots[slot as usize].1;
+        let set = SLOTS + process as i64;
+        if !self.has_set[process] {
+            self.has_set[process] = true;
+            self.say(process, 0, "epoll_create", &[set]);
+        }
+        let room = match self.providers[slot as usize].has_connections() {
+            true => 0,
+            false => self.of(&[0, libc::EPOLLOUT]),
+        };
+        let events = (libc::EPOLLIN | room | self.of(&[0, 0, 0, libc::EPOLLONESHOT])) as i64;
+        match self.below(8) {
+            0..=2 => self.say(
+                process,
+                0,
+                "epoll_ctl",
+                &[set, libc::EPOLL_CTL_ADD.into(), slot, events],
+            ),
+            3 => self.say(
+                process,
+                0,
+                "epoll_ctl",
+                &[set, libc::EPOLL_CTL_MOD.into(), slot, events],
+            ),
+            4 => self.say(
+                process,
+                0,
+                "epoll_ctl",
+                &[set, libc::EPOLL_CTL_DEL.into(), slot, 0],
+            ),
+            5 => {
+                let of = |slot: i64| slot | i64::from(libc::POLLIN) << 4;
+                self.say(process, 0, "poll", &[0, of(set), of(slot), -1]);
+            }
+            _ => {
+                let ms = self.of(&[0, 0, 0, 20]);
+                self.say(process, 0, "epoll_wait", &[set, 4, ms]);
+            }
+        }
+    }
+
     fn waits(&mut self) {
         let slot = self.any();
+        // Of tcp a set has the kernel's words: without a connection, a hangup.
+        if self.providers[slot as usize] != Tcp && self.one_in(2) {
+            return self.set_waits(slot);
+        }
         // Of room where there is some, or none: of what has ended, and of a stream, poll says other things.
         let events = match self.provider.has_connections() {
             true => libc::POLLIN,
