@@ -107,7 +107,7 @@ fn turn_of_all() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::sync::atomic::AtomicU32;
+    use crate::sync::AtomicU32;
 
     static TURNS: AtomicU32 = AtomicU32::new(0);
 
