@@ -221,12 +221,23 @@ pub fn process_exists(pid: i32) -> bool {
 /// CLOCK_MONOTONIC in nanoseconds; a vDSO call, not a system call.
 #[inline]
 pub fn now() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// The same to a few milliseconds, as of the kernel's last tick: for what is due some time, at a fraction of the cost.
+#[inline]
+pub fn now_roughly() -> u64 {
+    clock(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+#[inline]
+fn clock(which: libc::clockid_t) -> u64 {
     let mut ts = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: ts is valid for writes.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut ts) };
+    unsafe { libc::clock_gettime(which, &mut ts) };
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
 

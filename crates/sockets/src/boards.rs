@@ -71,7 +71,7 @@ pub fn look_again() -> bool {
 }
 
 fn is_due() -> bool {
-    let (now, next) = (sys::now(), NEXT_LOOK.load(Ordering::Relaxed));
+    let (now, next) = (sys::now_roughly(), NEXT_LOOK.load(Ordering::Relaxed));
     now >= next
         && NEXT_LOOK
             .compare_exchange(next, now + INTERVAL, Ordering::Relaxed, Ordering::Relaxed)
@@ -114,7 +114,7 @@ fn add(number: u32) {
                 }
             }
         }
-        NEXT_LOOK.store(sys::now() + INTERVAL, Ordering::Relaxed);
+        NEXT_LOOK.store(sys::now_roughly() + INTERVAL, Ordering::Relaxed);
     }
     OPENING.unlock();
 }

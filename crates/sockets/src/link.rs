@@ -226,7 +226,7 @@ pub fn tidy() {
 
 #[cold]
 fn look_after_peers() {
-    let (now, next) = (sys::now(), NEXT_LOOK.load(Ordering::Relaxed));
+    let (now, next) = (sys::now_roughly(), NEXT_LOOK.load(Ordering::Relaxed));
     let (old, new) = (Ordering::Relaxed, Ordering::Relaxed);
     if now >= next
         && NEXT_LOOK

@@ -34,7 +34,7 @@ struct Tick(u8);
 
 impl Tick {
     fn now() -> Tick {
-        Tick((sys::now() >> 26) as u8)
+        Tick((sys::now_roughly() >> 26) as u8)
     }
     fn since(self, before: Tick) -> u8 {
         self.0.wrapping_sub(before.0)
