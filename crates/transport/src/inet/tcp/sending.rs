@@ -129,7 +129,7 @@ impl Tcp {
         }
     }
 
-    /// The kernel is full: what fits is held all the same.
+    /// The kernel is full: what fits is held all the same, if somebody will send it.
     fn transfer_or_hold(&mut self, data: &[iovec], total: usize) -> Outcome<usize> {
         let sent = match self.transfer(data, total, 0) {
             Err(refusal) if refusal.tli == TFLOW => 0,
@@ -138,7 +138,10 @@ impl Tcp {
         if sent == total {
             return Ok(sent);
         }
-        let kept = self.held.append(data, sent);
+        let kept = match self.held.pending() > 0 || flusher::is_there() {
+            true => self.held.append(data, sent),
+            false => 0,
+        };
         if sent + kept == 0 {
             Err(Refusal::new(TFLOW))
         } else {
