@@ -13,7 +13,6 @@ mod set;
 mod wait;
 
 use core::ptr::null_mut;
-use std::sync::OnceLock;
 
 use libc::epoll_event;
 
@@ -23,7 +22,7 @@ pub use wait::milliseconds;
 
 use crate::counters::{self, Reason};
 use crate::poll::Confined;
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering, fence};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
 use crate::{next, process, sys};
 
@@ -70,10 +69,14 @@ impl Tag {
 
 /// A number that no pointer and no small integer begins with, different in each family of processes.
 fn secret() -> u64 {
-    static SECRET: OnceLock<u64> = OnceLock::new();
-    *process::once(&SECRET, || {
-        0x80000 | (sys::now() >> 8 ^ process::pid() as u64) & 0x7ffff
-    })
+    static SECRET: AtomicU64 = AtomicU64::new(0);
+    let known = SECRET.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let fresh = 0x80000 | (sys::now() >> 8 ^ process::pid() as u64) & 0x7ffff;
+    let first = SECRET.compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed);
+    first.map_or_else(|known| known, |_| fresh)
 }
 
 /// epoll_ctl(2). Returns what it returns, with errno set.
