@@ -29,9 +29,14 @@ fn has_more(c: &conn::Conn, v: &View<'_>, want: u32) -> bool {
     look::peer_was_here(v)
         || c.record().has(SHUT_WR)
         || look::has_shut(v)
-        || want & libc::POLLPRI as u32 != 0
+        || want & libc::POLLPRI as u32 != 0 && may_be_urgent(v)
         || want & OUT != 0 && switch::writable(c, v).is_none()
         || want & IN != 0 && !switch::ring_comes_first(v)
+}
+
+/// Urgent bytes never go by the ring, and who sends one goes to TCP first, until everything is read.
+fn may_be_urgent(v: &View<'_>) -> bool {
+    Tx(v.inn().send.tx.load(Ordering::Acquire)).has(TCPONLY) || !switch::ring_comes_first(v)
 }
 
 impl Descriptor for Sockets {
