@@ -191,7 +191,7 @@ static int lasts(const char *name, const long *a) {
         ms = a[0];
     if (!strncmp(name, "epoll_wait", 10) || !strncmp(name, "epoll_pwait", 11) || !strcmp(name, "t_poll"))
         ms = a[2];
-    if (!strcmp(name, "t_flood"))
+    if (!strcmp(name, "t_flood") || !strcmp(name, "t_urgent"))
         ms = 2500;
     if (!strcmp(name, "signalled"))
         ms = 20;

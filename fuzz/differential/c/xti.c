@@ -319,6 +319,23 @@ OP(t_flood) { /* slot, bytes of each piece, the slot of the other end */
         tell(" room %d look %d", poll(&out, 1, 1000), t_look(fd[a[0]]));
     return answer(a[2], n);
 }
+OP(t_urgent) { /* slot, the slot of the other end, room: an urgent byte, which is received at once */
+    int flags = 0, n, here = fcntl(fd[a[0]], F_GETFL), there = fcntl(fd[a[1]], F_GETFL), state = t_getstate(fd[a[1]]);
+    if (here < 0 || there < 0 || !(here & there & O_NONBLOCK) || (state != T_DATAXFER && state != T_OUTREL))
+        return 0;
+    if (t_snd(fd[a[0]], bytes(1), 1, T_EXPEDITED) < 0)
+        return failed(fd[a[0]]);
+    /* By messages it is told some milliseconds late. */
+    for (int i = 0; i < 1000 && t_look(fd[a[1]]) != T_EXDATA; i++)
+        usleep(1000);
+    tell(" look %x", t_look(fd[a[1]]));
+    char *b = empty(5000);
+    n = t_rcv(fd[a[1]], b, a[2], &flags);
+    if (n >= 0)
+        tell(" flags %x", flags);
+    came(b, n, a[2]);
+    return answer(a[1], n);
+}
 
 /* ---- datagrams ---- */
 

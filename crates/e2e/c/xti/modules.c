@@ -147,6 +147,13 @@ BY_MESSAGES(expedited, "timod(7M), XNS 5.2 T_EXPEDITED") {
     check_event(p.server, T_EXDATA);
     rcv(p.server, "!", T_EXPEDITED);
     check_echo(p.client, p.server);
+    snd(p.server, "!", T_EXPEDITED);
+    check_event(p.client, T_EXDATA);
+    rcv(p.client, "!", T_EXPEDITED);
+    /* All was received: it is no abortive end. */
+    must_t(t_close(p.client));
+    if (is_in(TCP))
+        check_event(p.server, T_ORDREL);
 }
 BY_MESSAGES(runs_full, "timod(7M), XNS 5.2 TFLOW") {
     struct pair p = connected_nonblock();

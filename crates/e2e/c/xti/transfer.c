@@ -477,6 +477,86 @@ CASE(expedited_byte_after_data, "XNS 5.2 t_rcv() T_EXPEDITED, RFC 793") {
     check(urgent >= 1);
     check_echo(p.client, p.server);
 }
+static unsigned rcv_some(int fd, char *to, unsigned room) {
+    int flags = 0, n = must_t(t_rcv(fd, to, room, &flags));
+    check_eq(flags & T_EXPEDITED, 0);
+    return n;
+}
+CASE(expedited_byte_is_not_left_behind, "XNS 5.2 t_close(), t_rcv() T_EXPEDITED, tcp(7) SIOCATMARK") {
+    struct pair p = connected();
+    snd(p.client, "before", 0);
+    snd(p.client, "!", T_EXPEDITED);
+    check_event(p.server, T_EXDATA);
+    rcv(p.server, "!", T_EXPEDITED);
+    rcv(p.server, "before", 0);
+    /* All was received: it is no abortive end. */
+    check_eq(t_close(p.server), 0);
+    check_event(p.client, T_ORDREL);
+}
+CASE(expedited_bytes_are_received_once, "XNS 5.2 t_rcv() T_EXPEDITED, RFC 6093 3.1") {
+    struct pair p = connected();
+    char text[40] = "";
+    for (unsigned room = 1; room < 20; room++) {
+        /* The second makes data of the first for the kernel, which has data before it. */
+        for (const char *c = "123"; *c; c++) {
+            char byte[2] = {*c};
+            snd(p.client, "data", 0);
+            snd(p.client, byte, T_EXPEDITED);
+            check_event(p.server, T_EXDATA);
+            rcv(p.server, byte, T_EXPEDITED);
+        }
+        snd(p.client, "end", 0);
+        check_event(p.server, T_DATA);
+        for (unsigned have = 0; have < 15;) {
+            unsigned left = 15 - have;
+            have += rcv_some(p.server, text + have, room < left ? room : left);
+        }
+        check_bytes(text, "datadatadataend", 15);
+        check_look(p.server, 0);
+    }
+}
+CASE(expedited_byte_behind_what_goes_by_shared_memory, "XNS 5.2 t_rcv() T_EXPEDITED") {
+    for (unsigned room = 1; room < 14; room++) {
+        struct pair p = connected();
+        char text[20] = "";
+        for (int i = 0; i < 10; i++)
+            check_echo(p.client, p.server);
+        snd(p.client, "before", 0);
+        snd(p.client, "1", T_EXPEDITED);
+        check_event(p.server, T_EXDATA);
+        rcv(p.server, "1", T_EXPEDITED);
+        if (room & 1) {
+            snd(p.client, "behind", 0);
+            snd(p.client, "2", T_EXPEDITED);
+            check_event(p.server, T_EXDATA);
+            rcv(p.server, "2", T_EXPEDITED);
+        }
+        unsigned all = room & 1 ? 12 : 6, have = 0;
+        while (have < all)
+            have += rcv_some(p.server, text + have, room < all - have ? room : all - have);
+        check_str(text, room & 1 ? "beforebehind" : "before");
+        check_eq(t_close(p.server), 0);
+        check_event(p.client, T_ORDREL);
+        check_eq(t_close(p.client), 0);
+        check_eq(t_close(p.listener), 0);
+    }
+}
+CASE(expedited_byte_before_data_that_came_since, "XNS 5.2 t_rcv() T_EXPEDITED, tcp(7)") {
+    struct pair p = connected();
+    snd(p.client, "before", 0);
+    snd(p.client, "1", T_EXPEDITED);
+    check_event(p.server, T_EXDATA);
+    rcv(p.server, "1", T_EXPEDITED);
+    snd(p.client, "between", 0);
+    rcv(p.server, "before", 0);
+    snd(p.client, "2", T_EXPEDITED);
+    check_event(p.server, T_EXDATA);
+    rcv(p.server, "2", T_EXPEDITED);
+    snd(p.client, "after", 0);
+    rcv(p.server, "betweenafter", 0);
+    check_look(p.server, 0);
+    check_echo(p.client, p.server);
+}
 
 /* --- vectors --- */
 
@@ -721,7 +801,9 @@ SUITE(FOR(COTS, both_ways), FOR(COTS, of_every_size), FOR(COTS, data_event), FOR
       FOR(COTS, flow_of_a_great_send), FOR(COTS, flow_blocks), FOR(COTS, expedited), FOR(LOOP, expedited_first),
       FOR(LOOP, expedited_in_order), FOR(LOOP, expedited_in_pieces), FOR(LOOP, expedited_sent_in_pieces),
       FOR(LOOP, expedited_within_a_tsdu), FOR(LOOP, expedited_passes_full_queues), FOR(LOOP, expedited_flow),
-      FOR(TCP, expedited_byte_after_data), FOR(COTS, gathering), FOR(COTS, scattering), FOR(LOOP, gathering_makes_one_tsdu),
+      FOR(TCP, expedited_byte_after_data), FOR(TCP, expedited_byte_is_not_left_behind),
+      FOR(TCP, expedited_bytes_are_received_once), FOR(TCP, expedited_byte_behind_what_goes_by_shared_memory),
+      FOR(TCP, expedited_byte_before_data_that_came_since), FOR(COTS, gathering), FOR(COTS, scattering), FOR(LOOP, gathering_makes_one_tsdu),
       FOR(LOOP, scattering_part_of_a_tsdu), FOR(LOOP, vectors_expedited), FOR(COTS, most_vectors), FOR(COTS, too_many_vectors),
       FOR(COTS, vectors_great), FOR(COTS, poll_for_data), FOR(COTS, poll_for_events), FOR(ORD, poll_for_release),
       FOR(COTS, poll_for_expedited_data), FOR(COTS, poll_waits_for_data), FOR(COTS, select_for_data), FOR(COTS, epoll_for_data),

@@ -83,6 +83,23 @@ impl Socket {
         view.is_none_or(|v| !Tx(v.inn().send.tx.load(Ordering::Acquire)).by_ring())
     }
 
+    /// Bytes in shared memory that are still to be read.
+    pub fn unread_by_ring(&self) -> usize {
+        self.handle().map_or(0, options::unread)
+    }
+
+    /// Bytes before the urgent one; where there is none, all that are unread.
+    pub fn before_mark(&self) -> usize {
+        let kernel = sys::ioctl_int(self.fd, libc::FIONREAD).unwrap_or(0);
+        self.unread_by_ring() + kernel as usize
+    }
+
+    /// Is the place of an urgent byte, taken or not, the next one?
+    pub fn is_at_mark(&self) -> bool {
+        const SIOCATMARK: u64 = 0x8905;
+        self.unread_by_ring() == 0 && sys::ioctl_int(self.fd, SIOCATMARK).is_ok_and(|at| at != 0)
+    }
+
     /// Something that only the kernel can do is about to happen.
     pub fn leave_to_kernel(&self) {
         if self.handle().is_some() {

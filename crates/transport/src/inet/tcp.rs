@@ -23,12 +23,14 @@ use crate::options::{self, Known, Value};
 use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter};
 use listener::{Listener, Request};
 use marks::Marks;
+use urgent::Taken;
 
 mod image;
 mod listener;
 mod marks;
 mod receiving;
 mod sending;
+mod urgent;
 
 const TABLE: [&[Known]; 3] = [&options::GENERIC, &options::TCP, &options::IP];
 /// The most connection requests that a listener has outstanding, and the least that the kernel queues.
@@ -87,6 +89,8 @@ pub struct Tcp {
     ahead: Ahead,
     /// Receives from `ahead` since an urgent byte was last looked for.
     unlooked: u32,
+    /// Urgent bytes that the kernel still has between the data.
+    taken: Taken,
 }
 
 impl Tcp {
@@ -122,6 +126,7 @@ impl Tcp {
             released: false,
             ahead: Ahead::default(),
             unlooked: 0,
+            taken: Taken::default(),
         }
     }
 
@@ -143,6 +148,7 @@ impl Tcp {
         self.end_run();
         self.held.reset();
         self.ahead.clear();
+        self.taken.clear();
         self.ended = false;
         self.told_end = false;
         self.error = None;
@@ -611,6 +617,11 @@ impl Provider for Tcp {
 
     fn save(&mut self) -> Option<String> {
         Some(self.image())
+    }
+
+    fn forking(&mut self) {
+        // Either process may read what is before them from here on.
+        self.taken.clear();
     }
 
     fn forked(&mut self) {

@@ -374,11 +374,14 @@ impl Maker {
             T_PUSH,
             8,
         ]);
-        // TCP knows of one urgent byte at a time: an earlier one that was not read is data again.
-        let flags = match self.provider {
-            Tcp => flags & !T_EXPEDITED,
-            _ => flags,
-        };
+        if self.provider == Tcp && flags & T_EXPEDITED != 0 {
+            // TCP knows of one urgent byte at a time: an earlier one that was not received is data again.
+            if self.processes > 1 || self.slots[slot as usize].0 != Kind::Connected(peer) {
+                return self.asks();
+            }
+            let room = self.of(&[1, 5, 5000]);
+            return self.at(slot, "t_urgent", &[peer, room]);
+        }
         let n = self.length();
         match self.below(16) {
             0..=2 => {

@@ -7,6 +7,7 @@ use super::super::ahead::Ahead;
 use super::super::connection::Socket;
 use super::super::{hidden_copy, local};
 use super::listener::Listener;
+use super::urgent::Taken;
 use super::{Phase, Tcp};
 
 const PHASES: [Phase; 5] = [
@@ -22,7 +23,7 @@ const RELEASED: u32 = 4;
 const BOUND: u32 = 8;
 
 impl Tcp {
-    /// Phase, queue length, flags, what was read ahead, the socket that was put aside, and connections not yet told of.
+    /// Phase, queue length, flags, what was read ahead, urgent bytes that were taken, the socket that was put aside, and connections not yet told of.
     pub(super) fn image(&mut self) -> String {
         self.push_out();
         self.socket.leave_to_kernel();
@@ -33,10 +34,11 @@ impl Tcp {
             | flag(self.bound.is_some(), BOUND);
         let aside = self.aside.as_ref().map_or("-".into(), pass_on);
         let mut text = format!(
-            "{} {} {flags} {} {aside}",
+            "{} {} {flags} {} {} {aside}",
             self.phase as u32,
             self.listener.qlen,
-            self.ahead.to_hex()
+            self.ahead.to_hex(),
+            self.taken.to_text()
         );
         for socket in self
             .listener
@@ -55,12 +57,14 @@ impl Tcp {
         let mut word = || words.next()?.parse::<u32>().ok();
         let (phase, qlen, flags) = (word()?, word()?, word()?);
         let ahead = Ahead::from_hex(words.next()?)?;
+        let taken = Taken::from_text(words.next()?)?;
         let mut passed = words.map(passed_on);
         let socket = Socket::of(hidden_copy(fd)?);
         let own = local(socket.fd())?;
         let mut tcp = Tcp::with(socket, own.is_v6());
         tcp.phase = PHASES.into_iter().find(|p| *p as u32 == phase)?;
         tcp.ahead = ahead;
+        tcp.taken = taken;
         tcp.nodelay = flags & NODELAY != 0;
         tcp.told_end = flags & TOLD_END != 0;
         tcp.ended = tcp.told_end;

@@ -21,6 +21,9 @@ impl Tcp {
                 return self.receive_urgent(into);
             }
             let len = self.ahead.take(into);
+            if !self.taken.is_empty() {
+                self.pass_taken();
+            }
             return Ok(Received {
                 len,
                 more: false,
@@ -45,9 +48,7 @@ impl Tcp {
         } else if by_kernel && !self.marks.visible && self.ahead.pays(asked) {
             self.read_ahead(into)
         } else {
-            self.socket
-                .receive(into, 0)
-                .inspect(|&n| self.ahead.note(asked, n))
+            self.read(into).inspect(|&n| self.ahead.note(asked, n))
         };
         match got {
             Ok(0) => {
@@ -62,6 +63,9 @@ impl Tcp {
             Ok(len) => {
                 self.held.note_received();
                 self.end_run();
+                if !self.taken.is_empty() {
+                    self.pass_taken();
+                }
                 Ok(Received {
                     len,
                     more: false,
@@ -78,16 +82,6 @@ impl Tcp {
             }
             Err(errno) => Err(self.fail(errno)),
         }
-    }
-
-    fn has_urgent(&mut self) -> bool {
-        self.unlooked = 0;
-        let mut byte = [0u8];
-        let into = [iovec {
-            iov_base: byte.as_mut_ptr() as *mut _,
-            iov_len: 1,
-        }];
-        self.socket.receive(&into, libc::MSG_OOB | libc::MSG_PEEK) == Ok(1)
     }
 
     /// What comes next by the connection, data included.
@@ -132,27 +126,8 @@ impl Tcp {
 
     fn read_ahead(&mut self, into: &[iovec]) -> Result<usize, i32> {
         let room = self.ahead.room();
-        let n = self.socket.receive(&room, 0)?;
+        let n = self.read(&room)?;
         self.ahead.filled(n);
         Ok(self.ahead.take(into))
-    }
-
-    fn receive_urgent(&mut self, into: &[iovec]) -> Outcome<Received> {
-        let first = into
-            .iter()
-            .find(|v| v.iov_len > 0)
-            .ok_or(Refusal::new(TNODATA))?;
-        let one = [iovec {
-            iov_base: first.iov_base,
-            iov_len: 1,
-        }];
-        match self.socket.receive(&one, libc::MSG_OOB) {
-            Ok(1) => Ok(Received {
-                len: 1,
-                more: false,
-                expedited: true,
-            }),
-            _ => Err(Refusal::new(TNODATA)),
-        }
     }
 }
