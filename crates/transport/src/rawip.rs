@@ -114,10 +114,19 @@ impl Rawip {
         });
     }
 
+    /// Has the network said something of what was sent?
+    fn hears_errors(&mut self) -> bool {
+        let by_id = matches!(self.way, Way::Raw);
+        let sent = &self.sent;
+        self.errors.hears(self.fd, &|failure, quoted| {
+            sent.concerns(failure, quoted, by_id)
+        })
+    }
+
     /// Is there a packet to hand out? May find errors instead.
     fn fill(&mut self) -> bool {
         if !self.inbox.is_empty() {
-            return true;
+            return !self.hears_errors();
         }
         if matches!(self.way, Way::None) {
             return false;

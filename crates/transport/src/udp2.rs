@@ -170,6 +170,12 @@ impl Udp2 {
         }
     }
 
+    /// As [`has_errors`](Udp2::has_errors), of what was sent by the kernel last too: where the ring is used, nobody asks the kernel.
+    #[inline]
+    fn hears_errors(&mut self) -> bool {
+        hears(&mut self.raw, &mut self.kernel)
+    }
+
     #[inline]
     fn wire_has_taken(&self) -> bool {
         match &self.raw {
@@ -186,6 +192,9 @@ impl Udp2 {
             Way::Wire => return None,
             Way::Unknown => return self.look_up(to, data, len),
         };
+        if hears(&mut self.raw, &mut self.kernel) {
+            return Some(Err(Refusal::new(TLOOK)));
+        }
         let head = way.head();
         head.enter();
         let marks = head.transport_marks();
@@ -281,6 +290,14 @@ impl Udp2 {
     }
 }
 
+#[inline]
+fn hears(raw: &mut Option<Raw>, kernel: &mut Udp) -> bool {
+    match raw {
+        Some(raw) => raw.hears_errors(),
+        None => kernel.hears_errors(),
+    }
+}
+
 /// T_IP_REUSEADDR: the kernel decides which endpoint gets what.
 fn shares_its_port(fd: i32) -> bool {
     sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR).is_ok_and(|on| on != 0)
@@ -342,7 +359,7 @@ impl Provider for Udp2 {
         if self.has_errors() {
             return Some(Event::UdErr);
         }
-        if self.ring_has_data() {
+        if self.ring_has_data() && !self.hears_errors() {
             return Some(Event::Data);
         }
         match &mut self.raw {
@@ -409,6 +426,9 @@ impl Provider for Udp2 {
         }
         let (ring, wire) = (self.ring_has_data(), self.wire_has_taken());
         let first = self.merging.turn(ring, wire);
+        if first == Side::Ring && self.hears_errors() {
+            return Err(Refusal::new(TLOOK));
+        }
         let taken = self.take_from(first, into);
         // Another process may have taken it, or the look at the kernel was in vain.
         if is_nothing(&taken) && (ring || first == Side::Ring) {

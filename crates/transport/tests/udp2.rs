@@ -349,6 +349,34 @@ fn nobody_there_is_an_error_with_the_address() {
 }
 
 #[test]
+fn an_error_comes_before_datagrams_that_wait() {
+    let _alone = alone();
+    for link in [Link::Auto, Link::Udp, Link::Raw] {
+        let ((mut own, to), (mut other, _)) = (bound_by(link, "127.0.0.1"), bound("127.0.0.1"));
+        let theirs = plain("127.0.0.1").0;
+        for len in 1..9 {
+            send(&mut other, &to, &[0; 9][..len]);
+            theirs
+                .send_to(
+                    &[0; 9][..len],
+                    SocketAddr::new([127, 0, 0, 1].into(), port_of(&to)),
+                )
+                .unwrap();
+        }
+        other.flush();
+        for left in (0..16).rev() {
+            receive(&mut own, 9);
+            let deserted = plain("127.0.0.1").1;
+            send(&mut own, &deserted, b"lost");
+            own.flush();
+            assert_eq!(undelivered(&mut own), (deserted, libc::ECONNREFUSED));
+            let next = own.peek();
+            assert_eq!(next == Some(Event::Data), left > 0, "{link:?}, {left} left");
+        }
+    }
+}
+
+#[test]
 fn a_sender_learns_that_its_receiver_was_killed() {
     let _alone = alone();
     let (spare, to) = plain("127.0.0.1");

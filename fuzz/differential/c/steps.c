@@ -193,6 +193,8 @@ static int lasts(const char *name, const long *a) {
         ms = a[2];
     if (!strcmp(name, "t_flood") || !strcmp(name, "t_urgent"))
         ms = 2500;
+    if (!strcmp(name, "t_refused"))
+        ms = 1000;
     if (!strcmp(name, "signalled"))
         ms = 20;
     return ms > 0 ? ms + (slow ? 200 : 60) : 0;

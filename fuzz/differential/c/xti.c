@@ -151,8 +151,10 @@ OP(t_poll) { /* slot, events, milliseconds; of room only where data can be sent:
 OP(t_getprotaddr) { /* slot, room */
     char here[LONGEST], there[LONGEST];
     struct t_bind b = {.addr = space(here, a[1])}, p = {.addr = space(there, a[1])};
-    int r = t_getprotaddr(fd[a[0]], &b, &p);
     /* By messages what a connection has of these is not known any more as soon as its end waits, be it behind data. */
+    if (t_look(fd[a[0]]) > 0)
+        return 0;
+    int r = t_getprotaddr(fd[a[0]], &b, &p);
     if (r == 0 && !t_look(fd[a[0]])) {
         tell_address(a[0], b.addr);
         /* Until the user knows that there is a connection, the other end is who was called, or who has answered. */
@@ -349,6 +351,24 @@ OP(t_sndvudata) { /* slot, address, two lengths */
     struct t_unitdata u = {.addr = address(a[0], a[1], to)};
     struct t_iovec v[2] = {{b, a[2]}, {b + a[2], a[3]}};
     return answer(a[0], t_sndvudata(fd[a[0]], &u, v, 2));
+}
+OP(t_refused) { /* slot, bytes: a datagram to a port of nobody's, of which is known when it returns */
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof to;
+    struct t_unitdata u = {.addr = filled((char *)&to, len), .udata = filled(bytes(a[1]), a[1])};
+    if (provider_of[a[0]] != UDP && provider_of[a[0]] != UDP2)
+        return 0;
+    int s = socket(AF_INET, SOCK_DGRAM, 0);
+    bind(s, (struct sockaddr *)&to, len);
+    getsockname(s, (struct sockaddr *)&to, &len);
+    close(s);
+    int r = t_sndudata(fd[a[0]], &u);
+    if (r < 0)
+        return failed(fd[a[0]]);
+    for (int i = 0; i < 1000 && t_look(fd[a[0]]) != T_UDERR; i++)
+        usleep(1000);
+    tell(" look %x", t_look(fd[a[0]]));
+    return r;
 }
 OP(t_rcvudata) { /* slot, room, room for the address */
     char from[LONGEST], *b = empty(a[1]);

@@ -450,17 +450,54 @@ CASE(error_wakes, "XNS 5.2 t_rcvudata() TLOOK") {
     must_t(t_rcvuderr(fd, NULL));
 }
 CASE(error_before_a_datagram, "XNS 5.2 t_rcvudata() TLOOK") {
-    if (is_in(UDP2)) /* The kernel is not asked while there are datagrams in the ring. */
-        return;
     struct address own, other, to = deserted();
     struct datagram d;
     int fd = endpoint(&own), neighbour = endpoint(&other);
     send_text(neighbour, &own, "x");
     send_text(fd, &to, "y");
+    sleep_ms(5);
     check_t(receive(fd, &d), TLOOK);
     check_look(fd, T_UDERR);
     must_t(t_rcvuderr(fd, NULL));
     receive_text(fd, &d, "x");
+}
+CASE(error_before_datagrams, "XNS 5.2 t_look(), t_rcvudata() TLOOK") {
+    struct address own, to = deserted();
+    struct datagram d;
+    int fd = endpoint(&own), neighbour = open_endpoint();
+    bind_at(neighbour, unused_address(), 0);
+    /* Several are taken from the kernel at a time. */
+    for (int i = 0; i < 12; i++)
+        send_numbered(neighbour, &own, 100 + i, i);
+    for (int i = 0; i < 12; i++) {
+        must_t(receive(fd, &d));
+        check_eq(d.unit.udata.len, 100 + i);
+        send_text(fd, &to, i % 2 ? "x" : "longer"); /* equals may be held */
+        if (i % 2) {
+            sleep_ms(5);
+            check_t(receive(fd, &d), TLOOK);
+        }
+        check_event(fd, T_UDERR);
+        must_t(t_rcvuderr(fd, NULL));
+        check_look(fd, i < 11 ? T_DATA : 0);
+    }
+}
+CASE(error_unseen_before_sending_to_others, "XNS 5.2 t_sndudata() TLOOK") {
+    struct address own, other, to = deserted();
+    struct datagram d;
+    int fd = endpoint(&own), neighbour = endpoint(&other);
+    for (int i = 0; i < 5; i++) {
+        send_text(fd, &other, "x");
+        receive_text(neighbour, &d, "x");
+        send_text(fd, &to, i % 2 ? "y" : "longer"); /* equals may be held */
+        sleep_ms(5);
+        check_t(send_to(fd, &other, "z", 1), TLOOK);
+        check_look(fd, T_UDERR);
+        must_t(t_rcvuderr(fd, NULL));
+    }
+    send_text(fd, &other, "x");
+    receive_text(neighbour, &d, "x");
+    check_look(neighbour, 0);
 }
 CASE(error_is_readable, "XNS 5.2 t_look(), poll(2)") {
     struct address own, to = deserted();
@@ -963,8 +1000,8 @@ SUITE(FOR(CLTS, there_and_back), FOR(CLTS, to_itself), FOR(CLTS, all_sizes), FOR
       FOR(CLTS, little_room_for_the_address), FOR(CLTS, address_not_wanted), FOR(CLTS, data_not_wanted),
       FOR(CLTS, gathered), FOR(CLTS, scattered), FOR(CLTS, scattered_in_pieces), FOR(CLTS, many_vectors),
       FOR(CLTS, to_nobody), FOR(CLTS, error_in_front), FOR(CLTS, error_before_sending), FOR(CLTS, error_unseen_before_sending),
-      FOR(CLTS, error_wakes), FOR(CLTS, error_before_a_datagram),
-      FOR(CLTS, error_is_readable),
+      FOR(CLTS, error_wakes), FOR(CLTS, error_before_a_datagram), FOR(CLTS, error_before_datagrams),
+      FOR(CLTS, error_unseen_before_sending_to_others), FOR(CLTS, error_is_readable),
       FOR(CLTS, error_does_not_fit), FOR(CLTS, no_error), FOR(CLTS, in_order), FOR(CLTS, equal_sizes),
       FOR(CLTS, mixed_sizes), FOR(CLTS, mixed_destinations), FOR(CLTS, many_senders), FOR(LOSSLESS, nothing_is_lost),
       FOR(CLTS, burst_from_another_process), FOR(CLTS, burst_with_pauses), FOR(CLTS, big_burst),

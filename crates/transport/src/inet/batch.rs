@@ -86,33 +86,29 @@ impl Outgoing {
         suits
     }
 
-    /// Nothing is pending: begins to hold with this one, if it may be held.
+    /// Nothing is pending: may this one be [held](Outgoing::hold)? Then it is this time.
     #[inline]
-    pub fn begin(&mut self, to: &Address, data: &[iovec], len: usize) -> bool {
+    pub fn begins(&mut self, to: &Address, len: usize) -> Option<u64> {
         if len == 0 || len >= self.limit {
-            return false;
+            return None;
         }
         // One like the last has come: more may follow.
         if len != self.size || self.to != *to {
             (self.to, self.size) = (*to, len);
-            return false;
+            return None;
         }
         if core::mem::take(&mut self.answering) {
-            return false;
+            return None;
         }
         let now = sys::now();
         if now.wrapping_sub(self.last) > PAUSE {
             self.last = now;
-            return false;
+            return None;
         }
-        if !flusher::is_there() {
-            return false;
-        }
-        self.hold(to, data, len, now);
-        true
+        flusher::is_there().then_some(now)
     }
 
-    /// The kernel takes nothing now: this one waits for it.
+    /// Begins to hold with this one.
     pub fn hold(&mut self, to: &Address, data: &[iovec], len: usize, now: u64) {
         self.since = now;
         self.to = *to;

@@ -94,6 +94,12 @@ impl Udp {
         !self.errors.is_empty()
     }
 
+    /// As [`has_errors`](Udp::has_errors), of what was sent last too.
+    #[inline]
+    pub(crate) fn hears_errors(&mut self) -> bool {
+        self.errors.hears(self.fd, ALL)
+    }
+
     /// Is there a datagram that was taken from the kernel and not handed out?
     #[inline]
     pub(crate) fn has_taken(&self) -> bool {
@@ -141,7 +147,7 @@ impl Udp {
     /// Is there a datagram to hand out? May find errors instead.
     fn fill(&mut self) -> bool {
         if !self.incoming.is_empty() {
-            return true;
+            return !self.hears_errors();
         }
         match self.incoming.fill(self.fd) {
             Ok(()) => {
@@ -162,7 +168,7 @@ impl Udp {
         let mut tries = 0;
         while self.outgoing.pending() > 0 {
             match self.outgoing.flush(self.fd) {
-                Ok(()) => {}
+                Ok(()) => self.errors.note_sent(),
                 Err(libc::EAGAIN) => return false,
                 Err(errno) => {
                     tries += 1;
@@ -273,7 +279,11 @@ impl Provider for Udp {
             return Err(Refusal::new(TLOOK));
         }
         if opts.is_empty() {
-            if self.outgoing.begin(&to, data, len) {
+            if let Some(now) = self.outgoing.begins(&to, len) {
+                if self.hears_errors() {
+                    return Err(Refusal::new(TLOOK));
+                }
+                self.outgoing.hold(&to, data, len, now);
                 return Ok(());
             }
             return self.errors.send(self.fd, &to, data, &[], ALL);

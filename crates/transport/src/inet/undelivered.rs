@@ -8,7 +8,7 @@ use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TFLOW, TLOOK};
 use libc::iovec;
 
 use super::address::Address;
-use super::batch;
+use super::{batch, poll};
 use crate::ip::errors::{self, Failure};
 use crate::provider::{Arrived, Outcome};
 
@@ -16,35 +16,72 @@ use crate::provider::{Arrived, Outcome};
 const MOST: usize = 64;
 /// So often a datagram is tried that has met an error of others.
 const TRIES: usize = 3;
+/// Between two times that the kernel is asked what became of a datagram, in nanoseconds: twice as long each time.
+const SHORTEST: u64 = 10_000;
+const LONGEST: u64 = 10_000_000;
 /// Room for what a report quotes of a datagram.
 const QUOTE: usize = 64;
 
 #[derive(Default)]
-pub struct Undelivered(VecDeque<(Address, i32)>);
+pub struct Undelivered {
+    known: VecDeque<(Address, i32)>,
+    /// When the kernel is next asked what became of the datagrams that have left, and how much later once more; 0: no more.
+    due: u64,
+    pause: u64,
+}
 
-/// Does a report of the kernel's, which quotes this much, concern the endpoint?
-pub type Concerns<'a> = &'a dyn Fn(&Failure, &[u8]) -> bool;
+/// Where the datagram went that a report of the kernel's, which quotes this much, is about; `None`: it does not concern the endpoint.
+pub type Concerns<'a> = &'a dyn Fn(&Failure, &[u8]) -> Option<Address>;
 
 /// A socket of UDP hears only of its own.
-pub const ALL: Concerns<'static> = &|_, _| true;
+pub const ALL: Concerns<'static> = &|failure, _| Some(failure.to);
 
 impl Undelivered {
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.known.is_empty()
     }
 
     pub fn clear(&mut self) {
-        self.0.clear();
+        *self = Undelivered::default();
+    }
+
+    /// A datagram has left. This host's own word about it is there at once, as a rule.
+    #[inline]
+    pub fn note_sent(&mut self) {
+        (self.due, self.pause) = (0, SHORTEST);
+    }
+
+    /// Is there an error? To be asked before what is done without the kernel, which would tell.
+    #[inline]
+    pub fn hears(&mut self, fd: i32, concerns: Concerns<'_>) -> bool {
+        if self.pause > 0 && self.is_due() && poll(fd, 0) & libc::POLLERR != 0 {
+            self.read(fd, concerns);
+        }
+        !self.is_empty()
+    }
+
+    fn is_due(&mut self) -> bool {
+        let now = sys::now();
+        if now < self.due {
+            return false;
+        }
+        self.due = now + self.pause;
+        self.pause = if self.pause < LONGEST {
+            self.pause * 2
+        } else {
+            0
+        };
+        true
     }
 
     pub fn push(&mut self, to: Address, errno: i32) {
-        if self.0.len() < MOST {
-            self.0.push_back((to, errno));
+        if self.known.len() < MOST {
+            self.known.push_back((to, errno));
         }
     }
 
     pub fn take(&mut self) -> Option<Arrived> {
-        let (to, error) = self.0.pop_front()?;
+        let (to, error) = self.known.pop_front()?;
         Some(Arrived::Undelivered {
             to: to.to_vec(),
             opts: Vec::new(),
@@ -57,8 +94,8 @@ impl Undelivered {
         let mut any = false;
         let mut quote = [0; QUOTE];
         while let Some(failure) = errors::next(fd, &mut quote) {
-            if concerns(&failure, &quote[..failure.quoted]) {
-                self.push(failure.to, failure.errno);
+            if let Some(to) = concerns(&failure, &quote[..failure.quoted]) {
+                self.push(to, failure.errno);
                 any = true;
             }
         }
@@ -86,7 +123,10 @@ impl Undelivered {
         let mut tries = 0;
         loop {
             let refusal = match batch::send(fd, to, data, control) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.note_sent();
+                    return Ok(());
+                }
                 Err(libc::EAGAIN) => TFLOW,
                 Err(libc::EMSGSIZE) => TBADDATA,
                 Err(libc::EINVAL | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => TBADADDR,

@@ -38,17 +38,18 @@ impl Sent {
     }
 
     /// `by_id`: echo requests leave with the identifier that they were given.
-    pub fn concerns(&self, failure: &Failure, quoted: &[u8], by_id: bool) -> bool {
+    pub fn concerns(&self, failure: &Failure, quoted: &[u8], by_id: bool) -> Option<Address> {
         let ours = self
             .to
             .iter()
             .any(|known| known.host() == failure.to.host());
-        match (quoted, self.id) {
+        let ours = match (quoted, self.id) {
             ([kind, _, _, _, a, b, ..], Some(id)) if by_id && is_echo(*kind) => {
                 ours && [*a, *b] == id
             }
             _ => ours,
-        }
+        };
+        ours.then_some(failure.to)
     }
 }
 

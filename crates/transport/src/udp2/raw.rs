@@ -1,7 +1,7 @@
 //! UDP made here (RFC 768, RFC 8200 8.1): header, checksum and checks on raw sockets, which need CAP_NET_RAW. The kernel's
 //! bound socket only holds the port, and drops what comes to it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use headwater_host::sys;
@@ -13,19 +13,19 @@ use super::here::Here;
 use crate::inet::address::Address;
 use crate::inet::batch::{Control, send};
 use crate::inet::udp::Udp;
+use crate::inet::undelivered::Undelivered;
 use crate::inet::{hidden_copy, scatter};
 use crate::ip::batch::{Arrival, put_source};
 use crate::ip::checksum::Sum;
+use crate::ip::errors::Failure;
 use crate::ip::options::PacketOptions;
 use crate::ip::socket::{self, set};
-use crate::ip::{Inbox, Program, RawSocket, UDP, errors};
+use crate::ip::{Inbox, Program, RawSocket, UDP};
 use crate::provider::{Arrived, Datagram, Event, Outcome, Provider};
 
 const HEADER: usize = 8;
 /// Packets taken from the kernel in one call.
 const AT_ONCE: usize = 16;
-/// Undelivered datagrams remembered.
-const MOST_ERRORS: usize = 64;
 /// Destinations whose sender's address is remembered.
 const MOST_SOURCES: usize = 1024;
 
@@ -35,7 +35,7 @@ pub struct Raw {
     inbox: Inbox,
     /// Bytes of the datagram in front that were handed out; `None`: nothing was told of it yet.
     taken: Option<usize>,
-    errors: VecDeque<(Address, i32)>,
+    errors: Undelivered,
     /// Of an endpoint that is bound to no address of its own.
     sources: HashMap<IpAddr, IpAddr>,
     here: Here,
@@ -95,7 +95,7 @@ impl Raw {
             at: *at,
             inbox: Inbox::new(at.is_v6(), AT_ONCE),
             taken: None,
-            errors: VecDeque::new(),
+            errors: Undelivered::default(),
             sources: HashMap::new(),
             here: Here::default(),
             packet: Vec::new(),
@@ -108,6 +108,15 @@ impl Raw {
     #[inline]
     pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()
+    }
+
+    /// As [`has_errors`](Raw::has_errors), of what was sent last too.
+    #[inline]
+    pub fn hears_errors(&mut self) -> bool {
+        let own = self.at.port();
+        self.errors.hears(self.socket.fd(), &|failure, quoted| {
+            sent_to(own, failure, quoted)
+        })
     }
 
     /// Is there a datagram that was taken from the kernel, and passed all checks?
@@ -180,7 +189,7 @@ impl Raw {
     /// TFLOW, TBADADDR, TBADDATA, TACCES; TLOOK: an earlier datagram has failed, this one did not leave.
     pub fn send(&mut self, to: &Address, options: PacketOptions, data: &[iovec]) -> Outcome<()> {
         let Some(from) = self.source(to) else {
-            self.fail(*to, libc::ENETUNREACH);
+            self.errors.push(*to, libc::ENETUNREACH);
             return Ok(());
         };
         self.make(from, to, data);
@@ -203,23 +212,20 @@ impl Raw {
                 &control.0[..end],
             );
             return Err(Refusal::new(match sent {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.errors.note_sent();
+                    return Ok(());
+                }
                 Err(libc::EAGAIN) => TFLOW,
                 Err(libc::EMSGSIZE) => TBADDATA,
                 Err(libc::EINVAL | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => TBADADDR,
                 Err(libc::EACCES | libc::EPERM) => TACCES,
+                Err(_) if self.read_errors() => TLOOK,
+                // What it was about concerns others.
+                Err(libc::ECONNREFUSED) => continue,
                 Err(errno) => {
-                    let before = self.errors.len();
-                    self.read_errors();
-                    if self.errors.len() > before {
-                        TLOOK
-                    } else if errno == libc::ECONNREFUSED {
-                        // What it was about concerns others.
-                        continue;
-                    } else {
-                        self.fail(*to, errno);
-                        return Ok(());
-                    }
+                    self.errors.push(*to, errno);
+                    return Ok(());
                 }
             }));
         }
@@ -272,12 +278,7 @@ impl Raw {
 
     pub fn take(&mut self) -> Option<Arrived> {
         self.peek();
-        let (to, error) = self.errors.pop_front()?;
-        Some(Arrived::Undelivered {
-            to: to.to_vec(),
-            opts: Vec::new(),
-            error,
-        })
+        self.errors.take()
     }
 
     pub fn descriptor(&self) -> i32 {
@@ -288,23 +289,12 @@ impl Raw {
         self.here.forked();
     }
 
-    fn fail(&mut self, to: Address, errno: i32) {
-        if self.errors.len() < MOST_ERRORS {
-            self.errors.push_back((to, errno));
-        }
-    }
-
-    /// What ICMP said of datagrams of ours. The queue holds what concerns others too.
-    fn read_errors(&mut self) {
-        let mut quote = [0; HEADER];
-        while let Some(failure) = errors::next(self.socket.fd(), &mut quote) {
-            let is_ours = failure.quoted >= 4 && quote[..2] == self.at.port().to_be_bytes();
-            if is_ours {
-                let port = u16::from_be_bytes([quote[2], quote[3]]);
-                self.fail(failure.to.with_port(port), failure.errno);
-            }
-        }
-        let _ = sys::sockopt::<i32>(self.socket.fd(), libc::SOL_SOCKET, libc::SO_ERROR);
+    /// What ICMP said of datagrams of ours. Was there anything new?
+    fn read_errors(&mut self) -> bool {
+        let own = self.at.port();
+        self.errors.read(self.socket.fd(), &|failure, quoted| {
+            sent_to(own, failure, quoted)
+        })
     }
 
     /// Is there a good datagram in front? Bad ones are dropped, errors collected.
@@ -312,7 +302,7 @@ impl Raw {
         loop {
             while let Some(arrival) = self.inbox.front() {
                 if self.taken.is_some() || datagram(&arrival).is_some() {
-                    return true;
+                    return !self.hears_errors();
                 }
                 self.inbox.pop();
             }
@@ -327,6 +317,16 @@ impl Raw {
                 }
             }
         }
+    }
+}
+
+/// Where a datagram from this port went that a report quotes. The error queue holds what concerns others too.
+fn sent_to(own: u16, failure: &Failure, quoted: &[u8]) -> Option<Address> {
+    match quoted {
+        &[a, b, c, d, ..] if [a, b] == own.to_be_bytes() => {
+            Some(failure.to.with_port(u16::from_be_bytes([c, d])))
+        }
+        _ => None,
     }
 }
 

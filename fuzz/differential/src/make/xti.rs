@@ -362,6 +362,11 @@ impl Maker {
 
     fn sends(&mut self) {
         let (slot, peer) = self.connected();
+        let (kind, provider) = (self.slots[slot as usize].0, self.providers[slot as usize]);
+        // Its peer may have left, of which nobody knows here.
+        if provider == Tcp && !matches!(kind, Kind::Nothing | Kind::Connected(_)) {
+            return self.asks();
+        }
         let flags = self.of(&[
             0,
             0,
@@ -601,7 +606,7 @@ impl Maker {
                 _ => None,
             })
             .collect();
-        // When the network's refusal is heard of is a matter of time.
+        // When the network's refusal is heard of is a matter of time, for which `t_refused` waits.
         let provider = self.provider;
         let address = match provider {
             _ if self.one_in(12) => -1,
@@ -610,6 +615,9 @@ impl Maker {
             _ => self.below(ADDRESSES),
         };
         let (n, m) = (self.length(), self.length());
+        if matches!(self.providers[slot as usize], Udp | Udp2) && self.one_in(6) {
+            return self.at(slot, "t_refused", &[n]);
+        }
         match self.below(5) {
             0 => self.at(slot, "t_sndvudata", &[address, n, m]),
             _ => self.at(slot, "t_sndudata", &[address, n]),
