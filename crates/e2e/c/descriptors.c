@@ -2,6 +2,9 @@
 #include "echo.h"
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <dirent.h>
 
@@ -595,9 +598,99 @@ static void few_server(int fd) {
 }
 WITH_ECHO(few)
 
+/* A copy of a descriptor of this process, by the way of those of another's. */
+static void fetch_server(int fd) {
+    int self = must(pidfd_open(getpid(), 0)), copy = must(pidfd_getfd(self, fd, 0));
+    say("flags %d", fcntl(copy, F_GETFD));
+    exchange(fd, 3), exchange(copy, 3);
+    close(fd);
+    exchange(copy, 3);
+    fd = must(syscall(SYS_pidfd_getfd, self, (long)copy, 0L));
+    exchange(fd, 3);
+    close(copy);
+    exchange(fd, 20);
+    say_result("closed", pidfd_getfd(self, copy, 0));
+}
+WITH_ECHO(fetch)
+
+/* The copy is from a child, which has the connection by fork, and by a number that is not its parent's any more. */
+static void fetch_child_server(int fd) {
+    int other = must(dup2(fd, 77)), p[2];
+    must(pipe(p));
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        char c;
+        close(p[1]);
+        close(fd);
+        _exit(read(p[0], &c, 1) != 0);
+    }
+    close(p[0]);
+    exchange(fd, 3);
+    close(other);
+    int child = must(pidfd_open(pid, 0)), copy = must(pidfd_getfd(child, 77, 0));
+    exchange(copy, 3);
+    close(fd);
+    exchange(copy, 20);
+    close(p[1]);
+    say("child: %d", ended_well(pid));
+    exchange(copy, 20);
+    close(copy);
+}
+WITH_ECHO(fetch_child)
+
+/* Who has no part in the connection takes a copy, which holds it open. */
+static void fetch_elsewhere_server(int fd) {
+    int to[2], from[2];
+    char c;
+    must(pipe(to)), must(pipe(from));
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        int numbers[2], peer;
+        struct sockaddr_in at;
+        socklen_t len = sizeof at;
+        close(fd), close(to[1]), close(from[0]);
+        must(read(to[0], numbers, sizeof numbers));
+        int parent = must(pidfd_open(getppid(), 0)), copy = must(pidfd_getfd(parent, numbers[0], 0));
+        must(write(from[1], "", 1));
+        peer = getpeername(copy, (struct sockaddr *)&at, &len) == 0 && ntohs(at.sin_port) == numbers[1];
+        must(read(to[0], &c, 1));
+        _exit(!peer);
+    }
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    close(to[0]), close(from[1]);
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at), a = must(socket(AF_INET, SOCK_STREAM, 0));
+    socklen_t len = sizeof at;
+    must(connect(a, (struct sockaddr *)&at, sizeof at));
+    int b = must(accept(l, NULL, NULL));
+    for (int i = 0; i < WARM; i++) {
+        send_noise(a, i, 64), recv_noise(b, i, 64);
+        send_noise(b, i, 64), recv_noise(a, i, 64);
+    }
+    must(getpeername(b, (struct sockaddr *)&at, &len));
+    must(write(to[1], ((int[]){b, ntohs(at.sin_port)}), 2 * sizeof(int)));
+    must(read(from[0], &c, 1));
+    for (int i = 0; i < WARM; i++) {
+        send_noise(a, i, 6400), recv_noise(b, i, 6400);
+        send_noise(b, i, 6400), recv_noise(a, i, 6400);
+    }
+    send_noise(b, 0, 100);
+    close(b);
+    recv_noise(a, 0, 100);
+    nonblocking(a, 1);
+    say_result("held open", read(a, &c, 1));
+    nonblocking(a, 0);
+    close(to[1]);
+    say_result("end", read(a, &c, 1));
+    say("child: %d", ended_well(pid));
+    exchange(fd, 20);
+}
+WITH_ECHO(fetch_elsewhere)
+
 int main(int argc, char **argv) {
     static const struct end_case cases[] = {
-        CASE(dups), CASE(fork), CASE(fork_per_connection), CASE(vfork), CASE(system), CASE(spawn), CASE(spawn_bare),
+      CASE(dups), CASE(fetch), CASE(fetch_child), CASE(fetch_elsewhere),
+      CASE(fork), CASE(fork_per_connection), CASE(vfork), CASE(system), CASE(spawn), CASE(spawn_bare),
       CASE(spawn_bare_cloexec), CASE(exec), CASE(exec_bare), CASE(execl_bare), CASE(vfork_exec), CASE(vfork_exec_bare),
       CASE(exec_unread), CASE(exec_fails), CASE(exec_resets), CASE(pass), CASE(pass_keep), CASE(pass_known), CASE(pass_half_closed),
       CASE(pass_busy), CASE(pass_stalled), CASE(pass_many), CASE(pass_mmsg), CASE(stdio), CASE(dprintf),

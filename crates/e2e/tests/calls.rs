@@ -53,7 +53,7 @@ cases!(signals: eintr, restart, interrupt, partial, partial_restart, jump, jump_
 cases!(takeover: handler, close, file, shutdown);
 cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
     fork_busy, real_time);
-cases!(descriptors: dups, fork, fork_per_connection, vfork, system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare,
+cases!(descriptors: dups, fetch, fetch_child, fetch_elsewhere, fork, fork_per_connection, vfork, system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare,
     execl_bare, vfork_exec, vfork_exec_bare, exec_unread, exec_fails, exec_resets, pass, pass_keep, pass_known, pass_half_closed, pass_busy, pass_stalled, pass_many, pass_mmsg, stdio, dprintf,
     stdio_later, stdio_early, close_all, dup2_high, few);
 cases!(wide: reads, reads_new, scans, scans_new, broken, broken_new, pieces, pieces_new, writes, writes_new, lacks, lacks_new, bytes, bytes_new,

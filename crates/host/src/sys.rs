@@ -231,6 +231,14 @@ pub fn random() -> Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
+/// Do two numbers of this process stand for one open file? (kcmp(2)) EPERM, ENOSYS.
+pub fn is_same_file(a: i32, b: i32) -> Result<bool> {
+    const KCMP_FILE: usize = 0;
+    let own = getpid();
+    // SAFETY: plain numbers.
+    unsafe { call!(kcmp, own, own, KCMP_FILE, a, b) }.map(|order| order == 0)
+}
+
 /// A signal to the calling thread.
 pub fn raise(signal: i32) {
     // SAFETY: plain numbers.

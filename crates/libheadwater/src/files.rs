@@ -56,7 +56,7 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
 }
 
 /// Is it the library's own, a transport endpoint's socket included?
-fn is_hidden(h: Handle) -> bool {
+pub fn is_hidden(h: Handle) -> bool {
     h.kind() == Kind::Hidden || life::is_ours(h)
 }
 
@@ -246,7 +246,7 @@ fn beyond_limit(fd: c_int) -> bool {
     fd as u64 >= sys::limit(libc::RLIMIT_NOFILE, libc::RLIM_INFINITY)
 }
 
-fn keep_errno(does: impl FnOnce()) {
+pub fn keep_errno(does: impl FnOnce()) {
     let errno = next::errno();
     does();
     next::set_errno(errno);
@@ -257,7 +257,7 @@ fn stream_went(to: c_int) -> bool {
     (0..=2).contains(&to) && table::stream(to).is_none() && !sctp::is_one(to)
 }
 
-fn note_dup(fd: c_int, new: c_int) {
+pub fn note_dup(fd: c_int, new: c_int) {
     if new >= 0
         && let Some(h) = table::lookup(fd)
     {

@@ -6,7 +6,7 @@
 //!   data     read, write, send, recv and their families
 //!   sockets  socket, bind, listen, accept, connect, shutdown, options
 //!   sctp     all of that, for SCTP sockets of our own
-//!   files    close, dup, fcntl, ioctl
+//!   files    close, dup, fcntl, ioctl; fetched: pidfd_getfd
 //!   wait     poll, select, epoll
 //!   names    which paths open(2) has to look up
 //!   presence access, stat and their kin, for names that open(2) knows
@@ -27,6 +27,7 @@ mod aliases;
 mod confine;
 mod data;
 mod environment;
+mod fetched;
 mod file;
 mod files;
 mod fread;

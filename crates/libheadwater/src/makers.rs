@@ -3,6 +3,7 @@
 use headwater_host::next;
 use libc::{c_char, c_int, c_uint, c_void, mode_t, pid_t, sigset_t};
 
+use crate::fetched::fetched;
 use crate::files::fresh;
 use crate::{real, stdio};
 
@@ -52,12 +53,19 @@ makers! {
     posix_openpt(flags: c_int);
     getpt();
     pidfd_open(pid: pid_t, flags: c_uint);
-    pidfd_getfd(of: c_int, fd: c_int, flags: c_uint);
     open_by_handle_at(mount: c_int, handle: *mut c_void, flags: c_int);
     open_tree(dir: c_int, path: *const c_char, flags: c_uint);
     fsopen(name: *const c_char, flags: c_uint);
     fsmount(fd: c_int, flags: c_uint, attributes: c_uint);
     fspick(dir: c_int, path: *const c_char, flags: c_uint);
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pidfd_getfd(of: c_int, fd: c_int, flags: c_uint) -> c_int {
+    if is_missing(&real::nexts::pidfd_getfd) {
+        return -1;
+    }
+    fetched(fd, real::pidfd_getfd(of, fd, flags))
 }
 
 /// stdio's.

@@ -16,6 +16,7 @@ use headwater_host::{process, sys};
 use headwater_sockets::life;
 use libc::*;
 
+use crate::fetched::fetched;
 use crate::{
     confine, data, files, makers, presence, process as ending, real, sockets, start, streams,
     uring, wait,
@@ -307,7 +308,6 @@ unsafe fn makes(number: c_long, a: &Arguments) -> Option<c_long> {
         | SYS_userfaultfd
         | SYS_perf_event_open
         | SYS_pidfd_open
-        | SYS_pidfd_getfd
         | SYS_open_by_handle_at
         | SYS_open_tree
         | SYS_open_tree_attr
@@ -318,6 +318,11 @@ unsafe fn makes(number: c_long, a: &Arguments) -> Option<c_long> {
         SYS_bpf if makes_by_bpf(a.0[0]) => {}
         // With a flag it is a question for a version.
         SYS_landlock_create_ruleset if a.0[2] == 0 => {}
+        SYS_pidfd_getfd => {
+            let [a, b, c, d, e, f] = a.0;
+            let r = real::syscall(number, a, b, c, d, e, f);
+            return Some(fetched(b as c_int, r as c_int) as c_long);
+        }
         SYS_socketpair => {
             let r = makers::socketpair(a.int(0), a.int(1), a.int(2), a.at(3));
             return Some(r as c_long);
