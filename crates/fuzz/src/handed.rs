@@ -168,9 +168,9 @@ fn valid(models: &[RawFd]) -> [Vec<Vec<String>>; 3] {
             is(stream),
             is(local)
         ),
-        format!("{tcp}:{}:tcp:1:0:5:1 5 9 0a0b -", is(tcp)),
+        format!("{tcp}:{}:tcp:1:0:5:1 5 9 0a0b 0,7 -", is(tcp)),
         format!(
-            "{tcp}:{}:tcp:1:0:5:1 5 9 0a0b {holder}.{} {udp}.{}",
+            "{tcp}:{}:tcp:1:0:5:1 5 9 0a0b  {holder}.{} {udp}.{}",
             is(tcp),
             is(holder),
             is(udp)
