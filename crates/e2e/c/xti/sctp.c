@@ -415,6 +415,17 @@ static void release_soon(void *with) {
     sleep_ms(r->left);
     check_ok(t_sndrel(r->fd));
 }
+/* Who closes shuts down. */
+BY_BOTH(shutdown_is_answered_behind_a_refused_send, "RFC 9260 9.2") {
+    struct pair p = connected();
+    check_ok(t_close(p.client));
+    check_event(p.server, T_ORDREL);
+    check_t(snd_text(p.server, "too late", 0), TLOOK);
+    check_ok(t_sndrel(p.server));
+    check_ok(t_rcvrel(p.server));
+    check_state(p.server, T_IDLE);
+    check_look(p.server, 0);
+}
 BY_BOTH(shutdown_wakes_who_waits, "XNS 5.2 t_rcv() TLOOK") {
     struct pair p = connected();
     struct releasing r = {p.client, 30};
@@ -672,6 +683,7 @@ SUITE(FOR(SCTP, options_have_defaults), FOR(SCTP, options_keep_what_was_set), BO
       BOTH(empty_messages_are_refused), BOTH(great_messages), BOTH(receivers_hold_senders_back), BOTH(threads_wake_each_other),
       BOTH(options_go_with_messages), BOTH(streams_are_agreed_on), BOTH(streams_begin_anew), BOTH(streams_are_added),
       BOTH(no_room_takes_nothing), BOTH(shutdown_ends_both_directions), BOTH(shutdown_is_answered_by_the_transport),
+      BOTH(shutdown_is_answered_behind_a_refused_send),
       BOTH(shutdown_wakes_who_waits), BOTH(aborts_are_told), BOTH(nobody_refuses), BOTH(connects_again),
       BOTH(connect_data_is_refused), BOTH(what_was_sent_survives_the_process),
       FOR(SCTP, what_was_sent_waits_to_be_accepted), FOR(SCTP, killed_peers_disconnect),

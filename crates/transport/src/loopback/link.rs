@@ -501,6 +501,12 @@ impl Link {
         Refusal::new(TLOOK)
     }
 
+    /// That data was to be sent to one who has parted ends nothing.
+    #[cold]
+    pub fn mend(&mut self) {
+        self.broken = false;
+    }
+
     /// See [`Provider::receive`](crate::provider::Provider::receive).
     #[inline]
     pub fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {

@@ -294,7 +294,11 @@ impl Shm {
         if label.stream >= self.out {
             return Err(Refusal::system(libc::EINVAL));
         }
-        let sent = self.link.send_labelled(data, how, label)?;
+        // By packets who has closed has shut down: what is not sent then breaks nothing.
+        let sent = self
+            .link
+            .send_labelled(data, how, label)
+            .inspect_err(|_| self.link.mend())?;
         let goes_on = how.more || sent < buffers::len(data);
         self.sending[kind] = goes_on.then_some(label);
         Ok(sent)

@@ -379,6 +379,12 @@ impl Maker {
             T_PUSH,
             8,
         ]);
+        // Who is connected with itself has packets, and expedited data goes on there before other data of its stream.
+        let flags = match (provider, kind) {
+            (Sctp, Kind::Connected(_)) => flags,
+            (Sctp, _) if flags & T_EXPEDITED != 0 => flags & !T_MORE,
+            _ => flags,
+        };
         if self.provider == Tcp && flags & T_EXPEDITED != 0 {
             // TCP knows of one urgent byte at a time: an earlier one that was not received is data again.
             if self.processes > 1 || self.slots[slot as usize].0 != Kind::Connected(peer) {
