@@ -379,10 +379,10 @@ impl Maker {
             T_PUSH,
             8,
         ]);
-        // Who is connected with itself has packets, and expedited data goes on there before other data of its stream.
+        // Who is connected with itself has packets, where expedited data is unordered.
         let flags = match (provider, kind) {
             (Sctp, Kind::Connected(_)) => flags,
-            (Sctp, _) if flags & T_EXPEDITED != 0 => flags & !T_MORE,
+            (Sctp, _) => flags & !T_EXPEDITED,
             _ => flags,
         };
         if self.provider == Tcp && flags & T_EXPEDITED != 0 {
@@ -528,6 +528,11 @@ impl Maker {
             1 => self.opened(),
             2 => {
                 let (address, data) = (self.below(ADDRESSES), self.call_data());
+                // Whose request the next is that is heard there nobody knows here.
+                let listens = |&(kind, _): &(Kind, usize)| kind == Kind::Listener(address);
+                if self.provider == Tcp && self.slots.iter().any(listens) {
+                    return self.asks();
+                }
                 self.at(slot, "t_connect", &[address, data, room]);
             }
             3 => {
