@@ -124,8 +124,8 @@ fn main() -> ExitCode {
             doctor.execute()
         }
         Verb::Bench(bench) => {
-            let args = bench.into();
-            if headwater_bench::BenchArgs::only_prints(&args) {
+            let args: headwater_bench::BenchArgs = bench.into();
+            if args.only_prints() {
                 sigpipe::by_default();
             }
             headwater_bench::cli_bench(&args)

@@ -174,6 +174,14 @@ pub fn ioctl_int(fd: i32, request: u64) -> Result<i32> {
     Ok(value)
 }
 
+/// The request that asks whether a socket [is at its mark](is_at_mark).
+pub const SIOCATMARK: u64 = 0x8905;
+
+/// Is the place of an urgent byte the next one that the kernel has? See sockatmark(3).
+pub fn is_at_mark(fd: i32) -> bool {
+    ioctl_int(fd, SIOCATMARK).is_ok_and(|there| there != 0)
+}
+
 /// An address of a socket, local (`peer == false`) or remote.
 pub fn sock_name(fd: i32, peer: bool) -> Result<libc::sockaddr_storage> {
     // SAFETY: all zeroes is a valid sockaddr_storage.

@@ -349,13 +349,11 @@ pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, cmd: c_int, arg: usize) -> c_
     fcntl(fd, cmd, arg)
 }
 
-const SIOCATMARK: c_ulong = 0x8905;
-
 /// The C library's own makes its request where nobody sees it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
     let mut is_there: c_int = 0;
-    match ioctl(fd, SIOCATMARK, (&raw mut is_there).expose_provenance()) {
+    match ioctl(fd, sys::SIOCATMARK, (&raw mut is_there).expose_provenance()) {
         -1 => -1,
         _ => is_there,
     }
@@ -396,7 +394,7 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -
             libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
             libc::FIONREAD => *value += options::unread(h) as c_int,
             // The mark is behind what was sent before it.
-            SIOCATMARK if options::unread(h) > 0 => *value = 0,
+            sys::SIOCATMARK if options::unread(h) > 0 => *value = 0,
             libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
             _ => {}
         }

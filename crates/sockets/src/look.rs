@@ -172,11 +172,5 @@ pub fn poll(fd: i32, events: i16) -> i16 {
 /// A clock good to a few milliseconds, and cheap.
 #[inline]
 pub fn coarse_ms() -> u64 {
-    let mut ts = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: ts is writable.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut ts) };
-    ts.tv_sec as u64 * 1000 + ts.tv_nsec as u64 / 1_000_000
+    sys::now_roughly() / 1_000_000
 }

@@ -448,9 +448,7 @@ unsafe fn by_own(c: &Conn, buffers: &mut Buffers<'_>, own: Own<'_>) -> Option<Re
 /// Is an urgent byte the next one that the kernel has? What comes before it is read apart. An urgent byte never goes by the ring,
 /// nor anything after it.
 fn is_at_mark(c: &Conn, v: &View<'_>) -> bool {
-    const SIOCATMARK: u64 = 0x8905;
-    Tx(v.inn().send.tx.load(Ordering::Relaxed)).has(TCPONLY)
-        && sys::ioctl_int(c.fd(), SIOCATMARK).is_ok_and(|there| there != 0)
+    Tx(v.inn().send.tx.load(Ordering::Relaxed)).has(TCPONLY) && sys::is_at_mark(c.fd())
 }
 
 /// Has a receive that has got something, and wants more, come to the mark? It ends there, though it was to wait for all.

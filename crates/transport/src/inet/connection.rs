@@ -96,8 +96,7 @@ impl Socket {
 
     /// Is the place of an urgent byte, taken or not, the next one?
     pub fn is_at_mark(&self) -> bool {
-        const SIOCATMARK: u64 = 0x8905;
-        self.unread_by_ring() == 0 && sys::ioctl_int(self.fd, SIOCATMARK).is_ok_and(|at| at != 0)
+        self.unread_by_ring() == 0 && sys::is_at_mark(self.fd)
     }
 
     /// Something that only the kernel can do is about to happen.

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use headwater_host::sys;
 use headwater_streams::head::Head;
 
 use super::here::Here;
@@ -50,7 +51,7 @@ impl RingWay {
 
     #[inline]
     fn is_good(&self) -> bool {
-        !self.route.is_over() && (self.until == u64::MAX || now() < self.until)
+        !self.route.is_over() && (self.until == u64::MAX || sys::now_roughly() < self.until)
     }
 }
 
@@ -87,7 +88,7 @@ impl Ways {
         match self.rings.get(self.last) {
             Some(way) if way.to == *to && way.is_good() => {}
             _ => {
-                if self.last_other.0 == *to && now() < self.last_other.1 {
+                if self.last_other.0 == *to && sys::now_roughly() < self.last_other.1 {
                     return Way::Wire;
                 }
                 if !self.find_slowly(to) {
@@ -115,7 +116,7 @@ impl Ways {
 
     fn find_other(&mut self, to: &Address) -> Way<'_> {
         match self.others.get(&destination(to)) {
-            Some(&until) if now() < until => {
+            Some(&until) if sys::now_roughly() < until => {
                 self.last_other = (*to, until);
                 Way::Wire
             }
@@ -150,7 +151,7 @@ impl Ways {
         if self.others.len() >= MOST_OTHERS {
             self.others.clear();
         }
-        let until = now() + until;
+        let until = sys::now_roughly() + until;
         self.others.insert((ip, port), until);
         self.last_other = (*to, until);
     }
@@ -179,7 +180,11 @@ impl Ways {
                 from: as_seen_by(&name, &from),
                 name,
                 route,
-                until: if is_fixed { u64::MAX } else { now() + ASK_RING },
+                until: if is_fixed {
+                    u64::MAX
+                } else {
+                    sys::now_roughly() + ASK_RING
+                },
             }));
         }
         Ok(None)
@@ -208,7 +213,7 @@ impl Ways {
         if !is_here || nearer.any(|name| self.is_taken(&name)) {
             return false;
         }
-        self.rings[at].until = now() + ASK_RING;
+        self.rings[at].until = sys::now_roughly() + ASK_RING;
         true
     }
 
@@ -230,7 +235,8 @@ impl Ways {
     /// What is in the ring for `to` makes no sense: the kernel, for a while.
     pub fn spoiled(&mut self, to: &Address) {
         self.rings.retain(|way| way.to != *to);
-        self.others.insert(destination(to), now() + ASK_ELSEWHERE);
+        self.others
+            .insert(destination(to), sys::now_roughly() + ASK_ELSEWHERE);
     }
 
     /// Has the owner of this ring gone?
@@ -245,18 +251,6 @@ impl Ways {
         self.here.forked();
         self.probe = None;
     }
-}
-
-/// Nanoseconds of a clock that costs little and goes in ticks.
-#[inline]
-fn now() -> u64 {
-    let mut ts = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: ts is writable.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut ts) };
-    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
 
 /// Who is meant: IPv4 in IPv6 is IPv4, and no address is this host's.
