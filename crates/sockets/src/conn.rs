@@ -521,6 +521,7 @@ impl Conn {
     }
 
     /// A carried connection ends here, before its traffic is counted: what it was worth is known.
+    #[unsafe(link_section = ".text.life")]
     pub fn settle_account(&self) {
         let Some(account) = self.account() else {
             return;
