@@ -15,9 +15,11 @@ use crate::{idle, next, signal, sleeps, stand_in, sys};
 /// Sets up to this size are handled on the stack.
 pub(crate) const SMALL: usize = 64;
 /// A set in which shared memory had something is shown to the kernel too if it was not for so long, in nanoseconds.
-const KERNEL_AFTER: u64 = 4_000;
+const KERNEL_AFTER: u64 = 4_700;
 /// Looks at shared memory between two looks at the kernel while spinning.
 const KERNEL_SPIN: u32 = 400;
+/// The look at which it is asked if its turn would come soon.
+pub(crate) const KERNEL_IDLE: u32 = 4;
 /// Longest sleep on a descriptor whose end other processes share.
 pub const SHARED_SLICE: u64 = 500_000_000;
 
@@ -34,8 +36,8 @@ struct Shown {
 }
 
 impl Shown {
-    /// Notes that `fds` are shown to the kernel, if they have not been for a while.
-    fn is_due(fds: &[pollfd]) -> bool {
+    /// Notes that `fds` are shown to the kernel, if they have not been for so long, in nanoseconds.
+    fn is_due(fds: &[pollfd], after: u64) -> bool {
         let mix = |h: u64, p: &pollfd| {
             let entry = (p.fd as u32 as u64) << 16 | p.events as u16 as u64;
             (h.rotate_left(23) ^ entry).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -43,11 +45,16 @@ impl Shown {
         let set = fds.iter().fold(fds.len() as u64, mix);
         let at = sys::now();
         let last = SHOWN.with(Cell::get);
-        let due = last.set != set || at.saturating_sub(last.at) >= KERNEL_AFTER;
+        let due = last.set != set || at.saturating_sub(last.at) >= after;
         if due {
             SHOWN.with(|s| s.set(Shown { set, at }));
         }
         due
+    }
+
+    /// The kernel said something of what this thread showed it: it is due again.
+    fn hold() {
+        SHOWN.with(|s| s.set(Shown { set: 0, at: 0 }));
     }
 }
 
@@ -106,22 +113,26 @@ unsafe fn wait_unless(
     mask: *const sigset_t,
     kernels: impl Fn(&[pollfd]) -> bool,
 ) -> Result<i32, Confined> {
-    let deadline = timeout.map(|t| sys::now().saturating_add(t));
+    let mut until = None;
     loop {
         let ready = look(fds);
         if ready > 0 {
-            let due = has_stream(fds) || Shown::is_due(fds);
-            return Ok(if due { ready + look_kernel(fds) } else { ready });
+            return Ok(ready + look_kernel_if_due(fds));
         }
         if timeout == Some(0) {
             return Ok(look_kernel(fds));
         }
+        // Nobody waits for what this takes.
+        let deadline = *until.get_or_insert_with(|| timeout.map(|t| sys::now().saturating_add(t)));
         if spin(fds) == Outcome::Ready {
             if signal::interrupted() {
                 next::set_errno(libc::EINTR);
                 return Ok(-1);
             }
-            let ready = look(fds) + look_kernel(fds);
+            let ready = match look(fds) {
+                0 => look_kernel(fds),
+                ready => ready + look_kernel_if_due(fds),
+            };
             if ready > 0 {
                 return Ok(ready);
             }
@@ -148,6 +159,15 @@ fn has_stream(fds: &[pollfd]) -> bool {
         table::lookup(p.fd).is_some_and(|h| matches!(h.kind(), Kind::Stream | Kind::Sctp))
     };
     fds.len() > 1 && fds.iter().any(is_stream)
+}
+
+/// [`look_kernel`], where its turn has come.
+fn look_kernel_if_due(fds: &mut [pollfd]) -> i32 {
+    if has_stream(fds) || Shown::is_due(fds, KERNEL_AFTER) {
+        look_kernel(fds)
+    } else {
+        0
+    }
 }
 
 /// Fills `revents` from shared memory alone.
@@ -177,7 +197,7 @@ fn look_kernel(fds: &mut [pollfd]) -> i32 {
             Err(_) => continue,
             Ok(0) => {}
             // It holds at the next call too, as like as not.
-            Ok(_) => SHOWN.with(|s| s.set(Shown { set: 0, at: 0 })),
+            Ok(_) => Shown::hold(),
         }
         for (k, p) in kernel.iter().zip(chunk) {
             more += merge(p, k.revents) as i32;
@@ -206,6 +226,7 @@ fn spin(fds: &mut [pollfd]) -> Outcome {
             }
         })
     };
+    let is_apart = cpu() != sys::cpu();
     let ready = || {
         turns += 1;
         if signal::interrupted() {
@@ -214,7 +235,9 @@ fn spin(fds: &mut [pollfd]) -> Outcome {
         let shared = fds
             .iter()
             .any(|p| tracked(p.fd).is_some_and(|(h, d)| d.ready(h, p.events as u32) != 0));
-        shared || turns % KERNEL_SPIN == 0 && kernel_ready(fds)
+        // While nobody waits for us: the next call need not ask then.
+        let idle = || turns == KERNEL_IDLE && is_apart && Shown::is_due(fds, KERNEL_AFTER * 3 / 4);
+        shared || (turns % KERNEL_SPIN == 0 || idle()) && kernel_ready(fds)
     };
     LEARNER.with(|l| l.wait(cpu, ready))
 }
@@ -226,7 +249,11 @@ fn kernel_ready(fds: &[pollfd]) -> bool {
         for (k, p) in kernel.iter_mut().zip(chunk) {
             *k = kernel_side(p);
         }
-        sys::ppoll(&mut kernel[..chunk.len()], Some(0)).is_ok_and(|n| n > 0)
+        let is_ready = sys::ppoll(&mut kernel[..chunk.len()], Some(0)).is_ok_and(|n| n > 0);
+        if is_ready {
+            Shown::hold();
+        }
+        is_ready
     })
 }
 

@@ -20,9 +20,35 @@ use crate::{real, result, sctp, streams, wait};
 /// Calls with control messages refuse it before anything else; to the others it says nothing.
 const MSG_CMSG_COMPAT: c_int = i32::MIN;
 
-/// Defines a call on a descriptor by what it does for ours. A foreign one is passed on first, without the registers that the rest
+/// Defines a call on a descriptor by what it does for ours; with `where h is a socket`, first for those that most of ours are, `else`
+/// for those that are none, unless they become one by their use. A foreign one is passed on first, without the registers that the rest
 /// needs, which would cost it more than all else.
 macro_rules! unless_foreign {
+    ($(#[$m:meta])* fn $name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty
+        where $h:ident is a socket $of_socket:block else $body:block
+    ) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
+            #[inline(never)]
+            $(#[$m])*
+            unsafe fn sockets($fd: c_int $(, $arg: $ty)*, $h: Handle) -> $ret $of_socket
+
+            #[inline(never)]
+            unsafe fn others($fd: c_int $(, $arg: $ty)*) -> $ret {
+                $body
+                match table::socket($fd) {
+                    Some(h) => sockets($fd $(, $arg)*, h),
+                    None => real::$name($fd $(, $arg)*),
+                }
+            }
+
+            match table::lookup($fd) {
+                None => real::$name($fd $(, $arg)*),
+                Some(h) if h.kind() == Kind::Socket => sockets($fd $(, $arg)*, h),
+                Some(_) => others($fd $(, $arg)*),
+            }
+        }
+    };
     ($(#[$m:meta])* fn $name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty $body:block) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
@@ -51,8 +77,16 @@ macro_rules! no_stream {
 /// `own` is the program's call, for as long as the kernel serves the connection.
 #[inline(never)]
 unsafe fn take(fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
-    if let Some(h) = table::socket(fd)
-        && let Some(c) = conn::get(h)
+    match table::socket(fd) {
+        Some(h) => take_of(h, fd, iov, flags, own),
+        None => own(fd, iov),
+    }
+}
+
+/// As [`take`], of a socket.
+#[inline]
+unsafe fn take_of(h: Handle, fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
+    if let Some(c) = conn::get(h)
         && let Some(r) = receiving::recv_as(c, fd, iov, flags, own)
         && !is_stale(fd, h, r)
     {
@@ -78,8 +112,16 @@ unsafe fn give_kept(c: &'static conn::Conn, iov: &[iovec], flags: c_int, own: Ow
 
 #[inline(never)]
 unsafe fn give(fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
-    if let Some(h) = table::socket(fd)
-        && let Some(c) = conn::get(h)
+    match table::socket(fd) {
+        Some(h) => give_of(h, fd, iov, flags, own),
+        None => own(fd, iov),
+    }
+}
+
+/// As [`give`], of a socket.
+#[inline]
+unsafe fn give_of(h: Handle, fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
+    if let Some(c) = conn::get(h)
         && let Some(r) = sending::send_as(c, fd, iov, flags, own)
         && !is_stale(fd, h, r)
     {
@@ -136,34 +178,36 @@ unsafe fn many<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
 }
 
 unless_foreign! {
-    fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
+    fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t where h is a socket {
+        // Unlike recv(2) of nothing, read(2) of nothing never waits.
+        if n == 0 {
+            return real::read(fd, buf, n);
+        }
+        take_of(h, fd, &one(buf, n), 0, &|fd, v| {
+            real::read(fd, v[0].iov_base, v[0].iov_len)
+        })
+    } else {
         if let Some(h) = streams::at(fd) {
             return streams::read(h, buf, n);
         }
         if let Some(h) = sctp::at(fd) {
             return sctp::readv(h, one(buf, n).as_ptr(), 1);
         }
-        // Unlike recv(2) of nothing, read(2) of nothing never waits.
-        if n == 0 {
-            return real::read(fd, buf, n);
-        }
-        take(fd, &one(buf, n), 0, &|fd, v| {
-            real::read(fd, v[0].iov_base, v[0].iov_len)
-        })
     }
 }
 
 unless_foreign! {
-    fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
+    fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t where h is a socket {
+        give_of(h, fd, &one(buf, n), 0, &|fd, v| {
+            real::write(fd, v[0].iov_base, v[0].iov_len)
+        })
+    } else {
         if let Some(h) = streams::at(fd) {
             return streams::write(h, buf, n);
         }
         if let Some(h) = sctp::at(fd) {
             return sctp::sendv(h, one(buf, n).as_ptr(), 1, 0);
         }
-        give(fd, &one(buf, n), 0, &|fd, v| {
-            real::write(fd, v[0].iov_base, v[0].iov_len)
-        })
     }
 }
 
@@ -273,15 +317,17 @@ unless_foreign! {
         fd: c_int,
         buf: *mut c_void,
         n: size_t,
-        flags: c_int) -> ssize_t {
+        flags: c_int) -> ssize_t where h is a socket {
+        let flags = flags & !MSG_CMSG_COMPAT;
+        take_of(h, fd, &one(buf, n), flags, &|fd, v| {
+            real::recv(fd, v[0].iov_base, v[0].iov_len, flags)
+        })
+    } else {
         no_stream!(fd);
         let flags = flags & !MSG_CMSG_COMPAT;
         if let Some(h) = sctp::at(fd) {
             return sctp::recvfrom(h, &one(buf, n), flags, null_mut(), null_mut());
         }
-        take(fd, &one(buf, n), flags, &|fd, v| {
-            real::recv(fd, v[0].iov_base, v[0].iov_len, flags)
-        })
     }
 }
 
@@ -290,15 +336,17 @@ unless_foreign! {
         fd: c_int,
         buf: *const c_void,
         n: size_t,
-        flags: c_int) -> ssize_t {
+        flags: c_int) -> ssize_t where h is a socket {
+        let flags = flags & !MSG_CMSG_COMPAT;
+        give_of(h, fd, &one(buf, n), flags, &|fd, v| {
+            real::send(fd, v[0].iov_base, v[0].iov_len, flags)
+        })
+    } else {
         no_stream!(fd);
         let flags = flags & !MSG_CMSG_COMPAT;
         if let Some(h) = sctp::at(fd) {
             return sctp::sendto(h, &one(buf, n), flags, null(), 0);
         }
-        give(fd, &one(buf, n), flags, &|fd, v| {
-            real::send(fd, v[0].iov_base, v[0].iov_len, flags)
-        })
     }
 }
 

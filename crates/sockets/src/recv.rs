@@ -187,7 +187,7 @@ unsafe fn attempt(
     own: Own<'_>,
     pinned: &mut Option<Pin>,
 ) -> Option<Result<(), i32>> {
-    let r = c.record();
+    let r = v.record;
     // As the call begins, whatever is set meanwhile.
     let at_once = flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK);
     let mut end = None;
@@ -204,8 +204,12 @@ unsafe fn attempt(
         if peeks {
             peek.looks(v, buffers);
         }
-        let step = guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error);
-        match step {
+        // Written in place: to copy it as a whole would wait for its parts.
+        let mut came_to = Step::Again;
+        if let Err(e) = guard(c, || came_to = step(c, v, buffers, flags)) {
+            came_to = Step::Error(e);
+        }
+        match came_to {
             // A short read must mean that all was taken: edge-triggered programs rely on it.
             Step::Data(_)
                 if buffers.left > 0 && switch::behind(v) && !peeks && !is_at_mark(c, v) => {}
@@ -562,19 +566,18 @@ impl Sink for Buffers<'_> {
 }
 
 /// Takes what there is. Under the reader lock; never blocks.
-#[inline]
+#[inline(always)]
 pub fn step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Step {
     takeover::see_attached(c, v);
     switch::help_withdraw(c, v);
-    let took_ring;
     let result = {
         let _section = v.lock_in(|| switch::recover_reader(c, v));
-        let result = locked(c, v, buffers, flags);
-        took_ring = matches!(result, Ok(Step::Data(_)));
-        result
+        locked(c, v, buffers, flags)
     };
-    if took_ring {
+    // Apart from the rest: to copy a result as a whole would wait for its parts.
+    if let Ok(Step::Data(n)) = result {
         switch::ring_writer(v);
+        return Step::Data(n);
     }
     // As long as the peer has not sent by the kernel what the ring holds, the kernel's end of file is not the stream's.
     if result == Ok(Step::Kernel)
@@ -677,7 +680,7 @@ fn read_behind_pin<S: Sink>(
     Ok(n)
 }
 
-#[inline]
+#[inline(always)]
 fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Result<Step, Corrupt> {
     let (d, ring) = (v.inn(), v.in_ring());
     if !c.serves(v) {

@@ -302,7 +302,7 @@ impl<'a> View<'a> {
     }
 
     /// Enters the section of this end's writers.
-    #[inline]
+    #[inline(always)]
     pub fn lock_out(&self) -> Section<'a> {
         let section = process::lock(&self.record.sending.lock);
         if section.taken == Taken::Stolen {
@@ -312,7 +312,7 @@ impl<'a> View<'a> {
     }
 
     /// Enters the section of this end's readers; a death inside is repaired by `recover`.
-    #[inline]
+    #[inline(always)]
     pub fn lock_in(&self, recover: impl FnOnce()) -> Section<'a> {
         let section = process::lock(&self.record.receiving.lock);
         if section.taken == Taken::Stolen {

@@ -197,7 +197,7 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32, own: Own<'_>) -> 
     if buffers.left == 0 {
         // It sends nothing, and says what a call that sends something would be refused for.
         return match look::take_error(c) {
-            None => c.record().has(SHUT_WR).then(|| Err(broken_pipe(flags))),
+            None => v.record.has(SHUT_WR).then(|| Err(broken_pipe(flags))),
             Some(e) => Some(Err(told(e, flags))),
         };
     }
@@ -224,14 +224,18 @@ unsafe fn attempt(
     own: Own<'_>,
     pinned: &mut Option<Pin>,
 ) -> Result<(), i32> {
-    let r = c.record();
+    let r = v.record;
     let mut end = None;
     // As the call begins, whatever is set meanwhile.
     let waits = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
     let mut began_with = 0;
     while buffers.left > 0 {
         let patient = waits && !c.found_nonblocking();
-        let step = guard(c, || step(c, v, buffers, flags)).unwrap_or_else(Step::Error);
+        // Written in place: to copy it as a whole would wait for its parts.
+        let mut step = Step::Full;
+        if let Err(e) = guard(c, || step = self::step(c, v, buffers, flags)) {
+            step = Step::Error(e);
+        }
         if pinned.is_none() && patient && matches!(step, Step::ByTcp(_) | Step::Full) {
             *pinned = pins::pin(c, v, &raw const *pinned as usize);
             if pinned.is_none() {
@@ -409,7 +413,7 @@ fn corrupt() -> Step<'static> {
 /// Only the kernel can do (or refuse) what is asked for.
 #[inline]
 fn must_leave_ring(c: &Conn, v: &View<'_>, flags: i32) -> bool {
-    if flags & KERNEL_FLAGS != 0 || c.record().has(SHUT_WR) || c.gone.load(Ordering::Relaxed) != 0 {
+    if flags & KERNEL_FLAGS != 0 || v.record.has(SHUT_WR) || c.gone.load(Ordering::Relaxed) != 0 {
         return true;
     }
     if !look::overdue(c, v) {

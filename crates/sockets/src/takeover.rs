@@ -363,8 +363,8 @@ pub fn withdraw_if_offered(c: &Conn) {
 /// The server's look at whether the client has attached.
 #[inline]
 pub fn see_attached(c: &Conn, v: &View<'_>) {
-    if c.role() == Role::Server && !c.record().has(ATTACHED) && v.is_attached() {
-        c.record().set(ATTACHED, true);
+    if c.role() == Role::Server && !v.record.has(ATTACHED) && v.is_attached() {
+        v.record.set(ATTACHED, true);
     }
 }
 

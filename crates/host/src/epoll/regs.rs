@@ -87,7 +87,7 @@ pub struct Reg {
 }
 
 /// The kernel is asked, even when shared memory has something, if it was not for so long, in nanoseconds.
-const KERNEL_AFTER: u64 = 4_000;
+const KERNEL_AFTER: u64 = 4_700;
 /// How long a sleep lasts where the kernel has no room for a bell.
 const MUTE_SLICE: u64 = 5_000_000;
 
@@ -180,6 +180,11 @@ impl Inner {
     /// Was the kernel not asked for a while?
     pub fn is_due(&self) -> bool {
         self.is_new || sys::now().saturating_sub(self.looked) >= KERNEL_AFTER
+    }
+
+    /// Will it be due at one of the next calls?
+    pub fn is_soon_due(&self) -> bool {
+        sys::now().saturating_sub(self.looked) >= KERNEL_AFTER * 3 / 4
     }
 
     /// Does the kernel come before the hot registrations this time?

@@ -7,7 +7,7 @@ use super::regs::Inner;
 use super::set::Set;
 use super::{Tag, Timeout, sys};
 use crate::counters::{self, Counter, Reason};
-use crate::poll::Confined;
+use crate::poll::{Confined, KERNEL_IDLE};
 use crate::sync::Ordering;
 use crate::table::Kind;
 use crate::{idle, next, process, signal, stand_in};
@@ -37,7 +37,6 @@ impl Set {
     ) -> Result<i32, Confined> {
         self.see_wait();
         let timeout = within.ns;
-        let deadline = timeout.map(|t| sys::now().saturating_add(t));
         if self.concerned.load(Ordering::SeqCst) == 0
             && let Some(n) = self.wait_plain(out, within, mask)
         {
@@ -49,6 +48,8 @@ impl Set {
         if n > 0 || timeout == Some(0) {
             return Ok(self.leave(n));
         }
+        // Nobody waits for what this takes.
+        let deadline = timeout.map(|t| sys::now().saturating_add(t));
         loop {
             let n = self.spin(out);
             if n > 0 {
@@ -184,6 +185,7 @@ impl Set {
             }
             found
         };
+        let is_apart = cpu() != sys::cpu();
         let outcome = self.learner.wait(cpu, || {
             turns += 1;
             if signal::interrupted() {
@@ -192,7 +194,9 @@ impl Set {
             let mut inner = self.held();
             inner.begin();
             n = scan(&mut inner, out, 0, false);
-            if n == 0 && turns.is_multiple_of(KERNEL_SPIN) {
+            // While nobody waits for us: the next call need not ask then.
+            let idle = turns == KERNEL_IDLE && is_apart && inner.is_soon_due();
+            if n == 0 && (idle || turns.is_multiple_of(KERNEL_SPIN)) {
                 n = look_kernel(&mut inner, out, 0);
             }
             if n == 0 {
