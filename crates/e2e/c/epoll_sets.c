@@ -486,4 +486,32 @@ static void by_other_number_client(int fd) {
     await_peer();
 }
 
-CASES(CASE(by_other_number), CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))
+/* A number is closed while it is in a set, and another process has the connection yet: the kernel tells of it as before. */
+static void closed_here_server(int fd) {
+    int go[2];
+    must(pipe(go));
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        int ep = set_with(fd, EPOLLIN);
+        must(close(fd));
+        must(write(go[1], "", 1));
+        show_wait("after the close", ep, 5000);
+        fflush(stdout);
+        _exit(0);
+    }
+    char c;
+    must(read(go[0], &c, 1));
+    tell_peer();
+    int status = 0;
+    must(waitpid(pid, &status, 0));
+    say("child: %x", status);
+    recv_noise(fd, 0, 100);
+    tell_peer();
+}
+static void closed_here_client(int fd) {
+    await_peer();
+    send_noise(fd, 0, 100);
+    await_peer();
+}
+
+CASES(CASE(by_other_number), CASE(closed_here), CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))

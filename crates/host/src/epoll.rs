@@ -209,6 +209,13 @@ pub fn holds(fd: i32) -> bool {
     held
 }
 
+/// Has this process put `fd` into one of its sets, and not taken it out since?
+pub fn was_given(fd: i32) -> bool {
+    let mut given = false;
+    for_sets(|set| given |= !set.is_inherited() && set.asks(fd, u32::MAX));
+    given
+}
+
 /// `fd` is about to be closed (or replaced) by the program.
 #[unsafe(link_section = ".text.life")]
 pub fn closing(fd: i32) {

@@ -95,8 +95,10 @@ pub struct Ends {
 /// What has come by the kernel, for edge-triggered sets.
 #[derive(Clone, Copy, Default)]
 pub struct Arrivals {
-    /// Changes with each arrival.
+    /// Changes with each arrival; what was in shared memory before is none.
     pub count: u64,
+    /// Of that the kernel has told so much.
+    pub taken_back: u64,
     /// Whatever the kernel has told by now is counted.
     pub certain: bool,
 }

@@ -240,6 +240,16 @@ pub fn lost(fd: i32) {
     }
 }
 
+/// The last number of this process goes, while other processes have the connection: the kernel keeps what this one has registered of it,
+/// and it alone can tell.
+fn leave_registrations(c: &'static Conn, fd: i32) {
+    let Some(v) = c.view() else { return };
+    let goes_on = v.own().holders.load(Ordering::Acquire) > 1 || lend::is_out(c.record());
+    if goes_on && sets::were_given(c, fd) {
+        switch::freeze(c, &v, None, Reason::EpollClosed);
+    }
+}
+
 /// The number `fd` goes; the shadow can be reached by `shadow` still, if that is not negative.
 #[unsafe(link_section = ".text.life")]
 fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
@@ -264,6 +274,7 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     if others || is_blocked {
         sets::orphaned(c, fd);
     } else {
+        leave_registrations(c, fd);
         sets::closing(c, fd);
     }
     if !table::clear_if(fd, h) {

@@ -133,9 +133,12 @@ impl Descriptor for Sockets {
         let d = v.inn();
         // Before the count: what is sent now is counted when it has arrived.
         let w = Tx(d.send.tx.load(Ordering::Acquire));
-        let count = d.send.ksent.load(Ordering::Acquire);
+        let sent = d.send.ksent.load(Ordering::Acquire);
+        // Behind it: the count is never too high.
+        let taken_back = d.send.taken_back.load(Ordering::Acquire);
         Arrivals {
-            count,
+            count: sent.wrapping_sub(taken_back),
+            taken_back,
             certain: w.sends() == 0 && !w.has(TCPONLY) && !(w.has(WITHDRAWS) && w.by_ring()),
         }
     }

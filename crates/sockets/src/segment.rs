@@ -69,6 +69,8 @@ pub struct SendLine {
     pub tx: AtomicU64,
     /// Kernel bytes sent; frozen while the epoch is odd.
     pub ksent: AtomicU64,
+    /// How many of them had been in the ring before: taken back, and counted here first.
+    pub taken_back: AtomicU64,
     /// N and M of the last ring stretch.
     pub nat: AtomicU64,
     pub mat: AtomicU64,
@@ -176,7 +178,7 @@ impl Mapped {
         let generation = if generation == 0 { 1 } else { generation };
         h.shared.store(0, Ordering::Relaxed);
         for (i, d) in h.directions.iter().enumerate() {
-            for word in [&d.send.ksent, &d.send.nat, &d.send.mat] {
+            for word in [&d.send.ksent, &d.send.taken_back, &d.send.nat, &d.send.mat] {
                 word.store(0, Ordering::Relaxed);
             }
             d.receive.re.store(0, Ordering::Relaxed);

@@ -25,6 +25,11 @@ pub fn hold(c: &Conn, fd: i32) -> bool {
     !c.is_ours() && epoll::holds(fd)
 }
 
+/// Has this process put `fd` into one?
+pub fn were_given(c: &Conn, fd: i32) -> bool {
+    !c.is_ours() && epoll::was_given(fd)
+}
+
 /// It is carried from now on.
 pub fn carried(c: &Conn, fd: i32) {
     if !c.is_ours() {

@@ -478,6 +478,7 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
             progress.withdrawing.store(sent_all, Ordering::Release);
             if phase != sent_all {
                 let sent = progress.withdrawn.load(Ordering::Relaxed);
+                d.send.taken_back.fetch_add(sent, Ordering::Release);
                 d.send.ksent.fetch_add(sent, Ordering::Release);
             } else if let Ok(written) = truth::written(shadow, v.end == 0) {
                 // Who had come so far was killed, before the count or after it.

@@ -36,7 +36,7 @@ impl Hunt<'_> {
     pub fn run(
         &self,
         over: impl Fn(u64) -> bool + Sync,
-        differs: impl Fn(&Machine, u64, &Script) + Sync,
+        differs: impl Fn(&Machine, u64, &Script, &Verdict) + Sync,
         after: impl Fn(&Counts) + Sync,
     ) -> Counts {
         let counts = Counts::default();
@@ -55,11 +55,11 @@ impl Hunt<'_> {
                 };
                 add(&counts.run, 1);
                 add(&counts.carried, machine.take_carried());
-                match verdict {
+                match &verdict {
                     Verdict::Same => {}
                     Verdict::Varies => add(&counts.varied, 1),
                     Verdict::Row(_) => add(&counts.in_rows, 1),
-                    Verdict::Differs { .. } => differs(machine, seed, &script),
+                    Verdict::Differs { .. } => differs(machine, seed, &script, &verdict),
                 }
                 after(&counts);
             }

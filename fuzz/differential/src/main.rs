@@ -102,11 +102,11 @@ fn search(arguments: &Arguments) -> usize {
     };
     let counts = hunt.run(
         |seed| over(seed) || found.load(Ordering::Relaxed) >= arguments.most,
-        |machine, seed, script| {
+        |machine, seed, script, verdict| {
             let name = format!("{seed}");
             found.fetch_add(1, Ordering::Relaxed);
             say(&bar, &format!("seed {seed} differs, making it shorter"));
-            keep(arguments, machine, &name, script, &bar);
+            keep(arguments, machine, &name, script, verdict, &bar);
         },
         |counts| {
             let position = match arguments.sequences {
@@ -137,13 +137,24 @@ fn search(arguments: &Arguments) -> usize {
 }
 
 /// Makes it shorter, and writes it down.
-fn keep(arguments: &Arguments, machine: &Machine, name: &str, whole: &Script, bar: &ProgressBar) {
+fn keep(
+    arguments: &Arguments,
+    machine: &Machine,
+    name: &str,
+    whole: &Script,
+    first: &Verdict,
+    bar: &ProgressBar,
+) {
     let short = shrink::shrink(machine, whole, |steps| {
         bar.set_message(format!("seed {name}: {steps} steps"));
     });
     let verdict = machine.look(&short, true);
     if !verdict.differs() {
-        say(bar, &format!("seed {name}: not seen again"));
+        let told = first.tell();
+        say(
+            bar,
+            &format!("seed {name}: not seen again, but this:\n{told}"),
+        );
         return;
     }
     let told = verdict.tell();

@@ -6,6 +6,8 @@ use crate::table::{Descriptor, Ends, Kind};
 
 /// What speaks of room.
 const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
+/// What speaks of bytes.
+const IN: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 const ERR: u32 = libc::EPOLLERR as u32;
 const HUP: u32 = libc::EPOLLHUP as u32;
 
@@ -16,6 +18,8 @@ pub struct Last {
     edges: (u64, u64),
     /// What had come by the kernel.
     by_kernel: u64,
+    /// The same, whoever told it: what had come, and what of shared memory the kernel had told once more.
+    arrivals: (u64, u64),
     /// What the kernel had reported, whether the program asked for it or not.
     seen: u32,
     /// How often something had ended by then.
@@ -30,6 +34,7 @@ impl Last {
     pub const NOTHING: Last = Last {
         edges: (u64::MAX, u64::MAX),
         by_kernel: u64::MAX,
+        arrivals: (u64::MAX, 0),
         seen: 0,
         ends: Ends { shut: 0, reset: 0 },
         told: 0,
@@ -49,6 +54,7 @@ impl Inner {
         let reg = &mut self.regs[i];
         let Some(d) = reg.d else { return 0 };
         (reg.last.seen, reg.last.ends) = (events, d.ends(reg.h));
+        reg.last.arrivals.1 = d.kernel_arrivals(reg.h).taken_back;
         if holds != 0 {
             reg.last.told = holds;
         }
@@ -56,12 +62,14 @@ impl Inner {
     }
 
     /// As [`reported`](Inner::reported), where nobody is told. An end that was an edge once, and room that there has been all the
-    /// time, are none again because we have registered the shadow anew, by which this event was `posted`.
+    /// time, are none again because we have registered the shadow anew, by which this event was `posted`, or because the peer has taken
+    /// back to the kernel what it had sent by shared memory.
     pub fn holding(&self, i: usize, events: u32, posted: bool) -> u32 {
         let reg = &self.regs[i];
         let Some(d) = reg.d else { return 0 };
         let mut holds = d.kernel_reported(reg.h, events) & (reg.events | ERR | HUP);
-        if posted && reg.events & ET != 0 {
+        let moved = self.has_only_moved(i, d);
+        if (posted || moved) && reg.events & ET != 0 {
             // A reset was an edge, whose error a call may have taken since.
             let ends = d.ends(reg.h);
             let has_reset = ends.reset != reg.last.ends.reset && reg.last.told & ERR == 0;
@@ -70,8 +78,9 @@ impl Inner {
                 holds = 0;
             }
             // The end of a stream shows as an event that was not seen before.
-            let is_more = has_ended || events & !OUT & !reg.last.seen != 0;
-            let is_quiet = !is_more && self.is_quiet(i, d);
+            let known = OUT | reg.last.seen | if moved { IN } else { 0 };
+            let is_more = has_ended || events & !known != 0;
+            let is_quiet = !is_more && (moved || self.is_quiet(i, d));
             if is_quiet && holds & (ERR | HUP) == 0 {
                 holds &= OUT;
             }
@@ -93,6 +102,17 @@ impl Inner {
         arrivals.certain
             && arrivals.count == reg.last.by_kernel
             && d.edges(reg.h).0 == reg.last.edges.0
+    }
+
+    /// Has nothing come since it was told last but what the program had been told of in shared memory?
+    fn has_only_moved(&self, i: usize, d: &dyn Descriptor) -> bool {
+        let reg = &self.regs[i];
+        let last = &reg.last;
+        let arrivals = d.kernel_arrivals(reg.h);
+        arrivals.certain
+            && arrivals.taken_back != last.arrivals.1
+            && arrivals.count == last.arrivals.0
+            && d.edges(reg.h).0 == last.edges.0
     }
 
     /// Events that hold by shared memory alone, or were kept. Taking them counts as reporting, for edge-triggered registrations:
@@ -162,6 +182,7 @@ impl Inner {
         }
         if take {
             reg.last.edges.0 = edges.0;
+            reg.last.arrivals = (by_kernel.count, by_kernel.taken_back);
             reg.last.ends = d.ends(reg.h);
             if kernel || came_by_kernel {
                 reg.last.by_kernel = by_kernel.count;

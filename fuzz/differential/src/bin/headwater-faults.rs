@@ -177,7 +177,7 @@ fn look(
     let telling = || found.lock().unwrap_or_else(|e| e.into_inner());
     let counts = hunt.run(
         |_| telling().is_some() || begun.elapsed() > bound,
-        |_, seed, script| {
+        |_, seed, script, _| {
             let after = begun.elapsed();
             let sound = sound.lock().unwrap_or_else(|e| e.into_inner());
             if !sound.judge(script).differs() {
