@@ -216,6 +216,15 @@ pub fn was_given(fd: i32) -> bool {
     given
 }
 
+/// What this process has registered of `fd` is the kernel's alone from here on.
+pub fn leave_one(fd: i32) {
+    for_sets(|set| {
+        if !set.is_inherited() {
+            set.leave_one(fd);
+        }
+    });
+}
+
 /// `fd` is about to be closed (or replaced) by the program.
 #[unsafe(link_section = ".text.life")]
 pub fn closing(fd: i32) {

@@ -247,6 +247,7 @@ fn leave_registrations(c: &'static Conn, fd: i32) {
     let goes_on = v.own().holders.load(Ordering::Acquire) > 1 || lend::is_out(c.record());
     if goes_on && sets::were_given(c, fd) {
         switch::freeze(c, &v, None, Reason::EpollClosed);
+        epoll::leave_one(fd);
     }
 }
 
@@ -274,7 +275,9 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     if others || is_blocked {
         sets::orphaned(c, fd);
     } else {
-        leave_registrations(c, fd);
+        if shadow == fd {
+            leave_registrations(c, fd);
+        }
         sets::closing(c, fd);
     }
     if !table::clear_if(fd, h) {

@@ -307,6 +307,14 @@ impl Set {
         }
     }
 
+    /// The program's registration of `fd` is the kernel's alone from here on.
+    pub fn leave_one(&self, fd: i32) {
+        let mut inner = self.held();
+        if let Some(i) = inner.find(fd) {
+            inner.surrender(i);
+        }
+    }
+
     /// A descriptor that was foreign when it was put into the set is looked after from now on.
     pub fn adopted(&self, fd: i32, h: Handle, d: &'static dyn Descriptor) {
         let mut inner = self.held();

@@ -43,7 +43,6 @@ impl Set {
             return Ok(n);
         }
         signal::begin_wait_for_any();
-        self.held().heat_sets();
         let n = self.look(out, timeout == Some(0));
         if n > 0 || timeout == Some(0) {
             return Ok(self.leave(n));
@@ -136,6 +135,7 @@ impl Set {
     /// Looks without waiting: at the hot registrations, and at the kernel when it is due or `kernel`.
     fn look(&self, out: &mut [epoll_event], kernel: bool) -> i32 {
         let mut inner = self.held();
+        inner.heat_sets();
         inner.begin();
         if inner.mutes {
             inner.heat_mutes();
