@@ -35,6 +35,8 @@ pub struct Inner {
     kernel_first: bool,
     /// Which of the kernel's events is told first where there is not room for all.
     pub turn: usize,
+    /// Which of the hot ones.
+    pub scan_turn: usize,
     /// The kernel has told of what another process has put in.
     pub strange: bool,
     /// One is new, and what the kernel says of it is part of the first edge: it comes first.
@@ -157,6 +159,7 @@ impl Inner {
             looked: 0,
             kernel_first: false,
             turn: 0,
+            scan_turn: 0,
             is_new: false,
             strange: false,
             waits_for_room: false,

@@ -377,11 +377,16 @@ fn look_again(
 /// Adds the hot registrations that are ready to `known` events, round-robin when there are more than fit; returns how many there
 /// are then. With `age`, those that have had nothing for many calls while others had are left to their bells.
 fn scan(inner: &mut Inner, out: &mut [epoll_event], known: usize, age: bool) -> usize {
+    if known == out.len() {
+        return known;
+    }
     let mut n = known;
     let mut k = 0;
     let count = inner.hot.len();
-    let first = if count > out.len() {
-        inner.batch as usize % count
+    let first = if count > out.len() - known {
+        // Counted where it matters: what else is done in turns must not keep the same ones in front.
+        inner.scan_turn = inner.scan_turn.wrapping_add(1);
+        inner.scan_turn % count
     } else {
         0
     };
