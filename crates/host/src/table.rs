@@ -97,7 +97,7 @@ pub struct Ends {
 pub struct Arrivals {
     /// Changes with each arrival; what was in shared memory before is none.
     pub count: u64,
-    /// Of that the kernel has told so much.
+    /// How much was in shared memory before, and has come by the kernel since.
     pub taken_back: u64,
     /// Whatever the kernel has told by now is counted.
     pub certain: bool,

@@ -241,14 +241,18 @@ pub fn lost(fd: i32) {
 }
 
 /// The last number of this process goes, while other processes have the connection: the kernel keeps what this one has registered of it,
-/// and it alone can tell.
+/// and it alone can tell. What was taken out of a set goes from the kernel's too.
+#[unsafe(link_section = ".text.life")]
 fn leave_registrations(c: &'static Conn, fd: i32) {
     let Some(v) = c.view() else { return };
     let goes_on = v.own().holders.load(Ordering::Acquire) > 1 || lend::is_out(c.record());
-    if goes_on && sets::were_given(c, fd) {
-        switch::freeze(c, &v, None, Reason::EpollClosed);
-        epoll::leave_one(fd);
+    if !goes_on || !sets::hold(c, fd) {
+        return;
     }
+    if sets::were_given(c, fd) {
+        switch::freeze(c, &v, None, Reason::EpollClosed);
+    }
+    epoll::leave_one(fd);
 }
 
 /// The number `fd` goes; the shadow can be reached by `shadow` still, if that is not negative.

@@ -261,9 +261,16 @@ impl Machine {
         let Verdict::Differs { expected, .. } = verdict else {
             return None;
         };
-        let is_internal = |line: &String| line.contains(INTERNAL);
-        if expected.iter().any(is_internal) {
+        let says = |what: &[&str]| {
+            let all = |line: &String| what.iter().all(|word| line.contains(word));
+            expected.iter().any(all)
+        };
+        // As a number, or as EPOLLERR only.
+        if says(&[INTERNAL]) || says(&[" recvmmsg ", "= waits"]) && says(&[" signal "]) {
             return rows::named("internal-error");
+        }
+        if says(&[" splice ", "= waits"]) && says(&[" close", "= waits"]) {
+            return rows::named("pipe-held");
         }
         // Who was killed leaves none, and would not differ had it ended by exit.
         let gentle = script.without_kills()?;

@@ -10,6 +10,8 @@ const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
 const IN: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 const ERR: u32 = libc::EPOLLERR as u32;
 const HUP: u32 = libc::EPOLLHUP as u32;
+/// What speaks of an end.
+const ENDS: u32 = ERR | HUP | libc::EPOLLRDHUP as u32;
 
 /// What there was when the program was told last.
 #[derive(Clone, Copy)]
@@ -18,8 +20,10 @@ pub struct Last {
     edges: (u64, u64),
     /// What had come by the kernel.
     by_kernel: u64,
-    /// The same, whoever told it: what had come, and what of shared memory the kernel had told once more.
-    arrivals: (u64, u64),
+    /// When it was told last that there are bytes in shared memory: how many had come there, and by the kernel.
+    bytes: (u64, u64),
+    /// What of them the kernel had been given by the time of its last report.
+    taken_back: u64,
     /// What the kernel had reported, whether the program asked for it or not.
     seen: u32,
     /// How often something had ended by then.
@@ -34,7 +38,8 @@ impl Last {
     pub const NOTHING: Last = Last {
         edges: (u64::MAX, u64::MAX),
         by_kernel: u64::MAX,
-        arrivals: (u64::MAX, 0),
+        bytes: (u64::MAX, u64::MAX),
+        taken_back: 0,
         seen: 0,
         ends: Ends { shut: 0, reset: 0 },
         told: 0,
@@ -50,11 +55,18 @@ impl Inner {
     }
 
     fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
-        let holds = self.holding(i, events, posted);
+        let mut holds = self.holding(i, events, posted);
+        let Some(d) = self.regs[i].d else { return 0 };
+        let moved = holds & IN != 0 && self.has_only_moved(i, d);
         let reg = &mut self.regs[i];
-        let Some(d) = reg.d else { return 0 };
-        (reg.last.seen, reg.last.ends) = (events, d.ends(reg.h));
-        reg.last.arrivals.1 = d.kernel_arrivals(reg.h).taken_back;
+        let mut seen = events;
+        if moved {
+            holds &= !IN;
+            // The next one may be of more.
+            seen &= !IN | reg.last.seen;
+        }
+        (reg.last.seen, reg.last.ends) = (seen, d.ends(reg.h));
+        reg.last.taken_back = d.kernel_arrivals(reg.h).taken_back;
         if holds != 0 {
             reg.last.told = holds;
         }
@@ -62,14 +74,12 @@ impl Inner {
     }
 
     /// As [`reported`](Inner::reported), where nobody is told. An end that was an edge once, and room that there has been all the
-    /// time, are none again because we have registered the shadow anew, by which this event was `posted`, or because the peer has taken
-    /// back to the kernel what it had sent by shared memory.
+    /// time, are none again because we have registered the shadow anew, by which this event was `posted`.
     pub fn holding(&self, i: usize, events: u32, posted: bool) -> u32 {
         let reg = &self.regs[i];
         let Some(d) = reg.d else { return 0 };
         let mut holds = d.kernel_reported(reg.h, events) & (reg.events | ERR | HUP);
-        let moved = self.has_only_moved(i, d);
-        if (posted || moved) && reg.events & ET != 0 {
+        if posted && reg.events & ET != 0 {
             // A reset was an edge, whose error a call may have taken since.
             let ends = d.ends(reg.h);
             let has_reset = ends.reset != reg.last.ends.reset && reg.last.told & ERR == 0;
@@ -78,9 +88,8 @@ impl Inner {
                 holds = 0;
             }
             // The end of a stream shows as an event that was not seen before.
-            let known = OUT | reg.last.seen | if moved { IN } else { 0 };
-            let is_more = has_ended || events & !known != 0;
-            let is_quiet = !is_more && (moved || self.is_quiet(i, d));
+            let is_more = has_ended || events & !OUT & !reg.last.seen != 0;
+            let is_quiet = !is_more && self.is_quiet(i, d);
             if is_quiet && holds & (ERR | HUP) == 0 {
                 holds &= OUT;
             }
@@ -104,15 +113,16 @@ impl Inner {
             && d.edges(reg.h).0 == reg.last.edges.0
     }
 
-    /// Has nothing come since it was told last but what the program had been told of in shared memory?
+    /// Does the kernel report bytes that the peer had sent by shared memory, where the program was told of them, and has taken back
+    /// to the kernel since? One edge too many does no harm, and one that is lost does: in doubt it is no.
     fn has_only_moved(&self, i: usize, d: &dyn Descriptor) -> bool {
         let reg = &self.regs[i];
-        let last = &reg.last;
         let arrivals = d.kernel_arrivals(reg.h);
-        arrivals.certain
-            && arrivals.taken_back != last.arrivals.1
-            && arrivals.count == last.arrivals.0
-            && d.edges(reg.h).0 == last.edges.0
+        reg.events & ET != 0
+            && arrivals.certain
+            && arrivals.taken_back != reg.last.taken_back
+            && (d.edges(reg.h).0, arrivals.count) == reg.last.bytes
+            && d.kernel_holds(reg.h, ENDS) == 0
     }
 
     /// Events that hold by shared memory alone, or were kept. Taking them counts as reporting, for edge-triggered registrations:
@@ -182,7 +192,10 @@ impl Inner {
         }
         if take {
             reg.last.edges.0 = edges.0;
-            reg.last.arrivals = (by_kernel.count, by_kernel.taken_back);
+            if ready & IN != 0 {
+                reg.last.bytes = (edges.0, by_kernel.count);
+                reg.last.taken_back = by_kernel.taken_back;
+            }
             reg.last.ends = d.ends(reg.h);
             if kernel || came_by_kernel {
                 reg.last.by_kernel = by_kernel.count;

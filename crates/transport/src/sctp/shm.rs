@@ -487,8 +487,9 @@ impl Shm {
         // way, whatever of that was not taken here.
         let is_answered = self.released && !self.link.peer_holds();
         match self.link.is_hushed() {
-            _ if is_answered => self.link.part(),
+            _ if self.is_answered() => self.link.part(),
             true => self.link.leave(),
+            false if is_answered => self.link.part(),
             false => self.link.disconnect(&[]),
         }
     }
