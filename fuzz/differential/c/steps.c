@@ -253,6 +253,9 @@ static void do_step(int number, int process, int t, const char *name, const long
     settle(number, process, t, lasts(name, a));
     if (known[process].pid && is_gone(process)) {
         printf(" = dead");
+        /* Another thread of it may die first, and this one be heard yet. */
+        if (!strcmp(name, "signal"))
+            own[0] = 0;
         forget(process);
     } else if (known[process].t[t].busy)
         printf(" = waits");
