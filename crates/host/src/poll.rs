@@ -15,7 +15,9 @@ use crate::{idle, next, signal, sleeps, stand_in, sys};
 /// Sets up to this size are handled on the stack.
 pub(crate) const SMALL: usize = 64;
 /// A set in which shared memory had something is shown to the kernel too if it was not for so long, in nanoseconds.
-const KERNEL_AFTER: u64 = 4_700;
+pub(crate) const KERNEL_AFTER: u64 = 4_700;
+/// Its turn will come at one of the next calls.
+pub(crate) const KERNEL_SOON: u64 = KERNEL_AFTER * 3 / 4;
 /// Looks at shared memory between two looks at the kernel while spinning.
 const KERNEL_SPIN: u32 = 400;
 /// The look at which it is asked if its turn would come soon.
@@ -236,7 +238,7 @@ fn spin(fds: &mut [pollfd]) -> Outcome {
             .iter()
             .any(|p| tracked(p.fd).is_some_and(|(h, d)| d.ready(h, p.events as u32) != 0));
         // While nobody waits for us: the next call need not ask then.
-        let idle = || turns == KERNEL_IDLE && is_apart && Shown::is_due(fds, KERNEL_AFTER * 3 / 4);
+        let idle = || turns == KERNEL_IDLE && is_apart && Shown::is_due(fds, KERNEL_SOON);
         shared || (turns % KERNEL_SPIN == 0 || idle()) && kernel_ready(fds)
     };
     LEARNER.with(|l| l.wait(cpu, ready))

@@ -379,13 +379,17 @@ CASE(expedited, "XNS 5.2 t_snd() T_EXPEDITED") {
     rcv(p.server, "!", T_EXPEDITED);
     check_echo(p.client, p.server);
 }
+/* To the server, where it is told of before the data ahead of it. */
+static void pass_expedited(struct pair p, const char *byte) {
+    snd(p.client, byte, T_EXPEDITED);
+    check_event(p.server, T_EXDATA);
+    rcv(p.server, byte, T_EXPEDITED);
+}
 CASE(expedited_first, "XNS 5.2 t_rcv() T_EXPEDITED") {
     struct pair p = connected();
     snd(p.client, "normal", 0);
     check_event(p.server, T_DATA);
-    snd(p.client, "urgent", T_EXPEDITED);
-    check_event(p.server, T_EXDATA);
-    rcv(p.server, "urgent", T_EXPEDITED);
+    pass_expedited(p, "urgent");
     check_event(p.server, T_DATA);
     rcv(p.server, "normal", 0);
     check_look(p.server, 0);
@@ -485,9 +489,7 @@ static unsigned rcv_some(int fd, char *to, unsigned room) {
 CASE(expedited_byte_is_not_left_behind, "XNS 5.2 t_close(), t_rcv() T_EXPEDITED, tcp(7) SIOCATMARK") {
     struct pair p = connected();
     snd(p.client, "before", 0);
-    snd(p.client, "!", T_EXPEDITED);
-    check_event(p.server, T_EXDATA);
-    rcv(p.server, "!", T_EXPEDITED);
+    pass_expedited(p, "!");
     rcv(p.server, "before", 0);
     /* All was received: it is no abortive end. */
     check_eq(t_close(p.server), 0);
@@ -501,9 +503,7 @@ CASE(expedited_bytes_are_received_once, "XNS 5.2 t_rcv() T_EXPEDITED, RFC 6093 3
         for (const char *c = "123"; *c; c++) {
             char byte[2] = {*c};
             snd(p.client, "data", 0);
-            snd(p.client, byte, T_EXPEDITED);
-            check_event(p.server, T_EXDATA);
-            rcv(p.server, byte, T_EXPEDITED);
+            pass_expedited(p, byte);
         }
         snd(p.client, "end", 0);
         check_event(p.server, T_DATA);
@@ -522,14 +522,10 @@ CASE(expedited_byte_behind_what_goes_by_shared_memory, "XNS 5.2 t_rcv() T_EXPEDI
         for (int i = 0; i < 10; i++)
             check_echo(p.client, p.server);
         snd(p.client, "before", 0);
-        snd(p.client, "1", T_EXPEDITED);
-        check_event(p.server, T_EXDATA);
-        rcv(p.server, "1", T_EXPEDITED);
+        pass_expedited(p, "1");
         if (room & 1) {
             snd(p.client, "behind", 0);
-            snd(p.client, "2", T_EXPEDITED);
-            check_event(p.server, T_EXDATA);
-            rcv(p.server, "2", T_EXPEDITED);
+            pass_expedited(p, "2");
         }
         unsigned all = room & 1 ? 12 : 6, have = 0;
         while (have < all)
@@ -544,14 +540,10 @@ CASE(expedited_byte_behind_what_goes_by_shared_memory, "XNS 5.2 t_rcv() T_EXPEDI
 CASE(expedited_byte_before_data_that_came_since, "XNS 5.2 t_rcv() T_EXPEDITED, tcp(7)") {
     struct pair p = connected();
     snd(p.client, "before", 0);
-    snd(p.client, "1", T_EXPEDITED);
-    check_event(p.server, T_EXDATA);
-    rcv(p.server, "1", T_EXPEDITED);
+    pass_expedited(p, "1");
     snd(p.client, "between", 0);
     rcv(p.server, "before", 0);
-    snd(p.client, "2", T_EXPEDITED);
-    check_event(p.server, T_EXDATA);
-    rcv(p.server, "2", T_EXPEDITED);
+    pass_expedited(p, "2");
     snd(p.client, "after", 0);
     rcv(p.server, "betweenafter", 0);
     check_look(p.server, 0);

@@ -6,6 +6,7 @@ use super::edges::Last;
 use super::fdinfo;
 use super::{ET, MODES, ONESHOT, Tag};
 use crate::counters::{self, Reason};
+use crate::poll::KERNEL_AFTER;
 use crate::sync::{Ordering, fence};
 use crate::sys;
 use crate::table::{Descriptor, Handle, Kind};
@@ -88,8 +89,6 @@ pub struct Reg {
     pub batch: (u32, u32),
 }
 
-/// The kernel is asked, even when shared memory has something, if it was not for so long, in nanoseconds.
-const KERNEL_AFTER: u64 = 4_700;
 /// How long a sleep lasts where the kernel has no room for a bell.
 const MUTE_SLICE: u64 = 5_000_000;
 
@@ -182,12 +181,12 @@ impl Inner {
 
     /// Was the kernel not asked for a while?
     pub fn is_due(&self) -> bool {
-        self.is_new || sys::now().saturating_sub(self.looked) >= KERNEL_AFTER
+        self.is_new || self.was_unasked(KERNEL_AFTER)
     }
 
-    /// Will it be due at one of the next calls?
-    pub fn is_soon_due(&self) -> bool {
-        sys::now().saturating_sub(self.looked) >= KERNEL_AFTER * 3 / 4
+    /// For so long, in nanoseconds?
+    pub fn was_unasked(&self, ns: u64) -> bool {
+        sys::now().saturating_sub(self.looked) >= ns
     }
 
     /// Does the kernel come before the hot registrations this time?

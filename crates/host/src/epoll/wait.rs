@@ -7,7 +7,7 @@ use super::regs::Inner;
 use super::set::Set;
 use super::{Tag, Timeout, sys};
 use crate::counters::{self, Counter, Reason};
-use crate::poll::{Confined, KERNEL_IDLE};
+use crate::poll::{Confined, KERNEL_IDLE, KERNEL_SOON};
 use crate::sync::Ordering;
 use crate::table::Kind;
 use crate::{idle, next, process, signal, stand_in};
@@ -195,7 +195,7 @@ impl Set {
             inner.begin();
             n = scan(&mut inner, out, 0, false);
             // While nobody waits for us: the next call need not ask then.
-            let idle = turns == KERNEL_IDLE && is_apart && inner.is_soon_due();
+            let idle = turns == KERNEL_IDLE && is_apart && inner.was_unasked(KERNEL_SOON);
             if n == 0 && (idle || turns.is_multiple_of(KERNEL_SPIN)) {
                 n = look_kernel(&mut inner, out, 0);
             }
