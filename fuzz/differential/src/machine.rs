@@ -16,8 +16,12 @@ use crate::rows;
 use crate::script::{Over, Script};
 
 const BOUND: Duration = Duration::from_secs(60);
-/// As often a script runs natively at most, and where its answers vary: one of them is to be ours.
-const NATIVE: usize = 8;
+/// As often a script runs natively before ours is no answer of the kernel's: at first, with time for each step, and before it is
+/// told of, since which of two that wait is served first seldom varies.
+const AT_FIRST: usize = 2;
+const SLOWLY: usize = 3;
+const AT_LAST: usize = 20;
+/// The same where its answers vary.
 const VARYING: usize = 40;
 
 /// How an error is printed that has no name: it is one of the kernel's inside.
@@ -43,7 +47,6 @@ pub type Answers = Arc<Mutex<HashMap<(String, bool), Answered>>>;
 pub struct Answered {
     known: Vec<Vec<String>>,
     varies: bool,
-    settled: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -285,46 +288,50 @@ impl Machine {
         }
         // Once more, each step with time to have its effect.
         match self.look(script, true) {
-            Verdict::Differs { .. } => self.look(script, true),
+            Verdict::Differs { .. } => self.look_for(script, true, AT_LAST),
             other => other,
         }
     }
 
     pub fn look(&self, script: &Script, slow: bool) -> Verdict {
+        self.look_for(script, slow, if slow { SLOWLY } else { AT_FIRST })
+    }
+
+    fn look_for(&self, script: &Script, slow: bool, natively: usize) -> Verdict {
         let reference = script.over.reference();
         let answers = self.answers.as_ref().filter(|_| reference == How::Native);
         let at = (script.to_string(), slow);
         let kept = answers.and_then(|a| a.lock().expect("not poisoned").get(&at).cloned());
         let mut answered = kept.unwrap_or_default();
-        let verdict = self.look_beside(script, slow, &mut answered);
+        let verdict = self.look_beside(script, slow, natively, &mut answered);
         if let Some(answers) = answers {
             answers.lock().expect("not poisoned").insert(at, answered);
         }
         verdict
     }
 
-    fn look_beside(&self, script: &Script, slow: bool, answered: &mut Answered) -> Verdict {
+    fn look_beside(
+        &self,
+        script: &Script,
+        slow: bool,
+        natively: usize,
+        answered: &mut Answered,
+    ) -> Verdict {
         let reference = script.over.reference();
-        let Answered {
-            known,
-            varies,
-            settled,
-        } = answered;
+        let Answered { known, varies } = answered;
         for &how in script.over.others() {
             let seen = self.run(script, how, slow);
             let row = self.take_statistics();
             while !known.contains(&seen) {
-                if *settled || known.len() >= if *varies { VARYING } else { NATIVE } {
+                if known.len() >= if *varies { VARYING } else { natively } {
                     return match row {
                         Some(row) => Verdict::Row(row),
                         None => differs(how, known.clone(), seen),
                     };
                 }
                 let answer = self.run(script, reference, slow);
-                let again = known.contains(&answer);
-                *varies |= !again && !known.is_empty();
+                *varies |= !known.is_empty() && !known.contains(&answer);
                 known.push(answer);
-                *settled = again && !*varies && known.len() >= if slow { 3 } else { 2 };
             }
         }
         match *varies {

@@ -38,6 +38,8 @@ pub struct Inner {
     pub turn: usize,
     /// Which of the hot ones.
     pub scan_turn: usize,
+    /// What the kernel had to tell was taken out, and is kept.
+    pub collected: bool,
     /// The kernel has told of what another process has put in.
     pub strange: bool,
     /// One is new, and what the kernel says of it is part of the first edge: it comes first.
@@ -160,6 +162,7 @@ impl Inner {
             turn: 0,
             scan_turn: 0,
             is_new: false,
+            collected: false,
             strange: false,
             waits_for_room: false,
             duplicates: false,
@@ -516,6 +519,7 @@ impl Inner {
             match shadow.and_then(|tag| self.tagged(tag)) {
                 Some(i) if self.regs[i].events & ET != 0 && !self.regs[i].last.posted => {
                     self.regs[i].kept |= event.events;
+                    self.collected = true;
                     self.heat(i);
                 }
                 _ => {

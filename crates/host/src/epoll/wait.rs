@@ -329,6 +329,15 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usiz
     inner.looked = sys::now();
     inner.is_new = false;
     inner.watch_hot();
+    let told = ask_kernel(inner, out, known);
+    match core::mem::take(&mut inner.collected) {
+        // It was looked at the hot ones before.
+        true => scan(inner, out, told, false),
+        false => told,
+    }
+}
+
+fn ask_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usize {
     // The kernel may tell twice of each, and of those that are known.
     let mut more = [epoll_event { events: 0, u64: 0 }; 2 * MERGED];
     if out.len() <= MERGED {
