@@ -10,8 +10,9 @@ const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
 const IN: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 const ERR: u32 = libc::EPOLLERR as u32;
 const HUP: u32 = libc::EPOLLHUP as u32;
+const RDHUP: u32 = libc::EPOLLRDHUP as u32;
 /// What speaks of an end.
-const ENDS: u32 = ERR | HUP | libc::EPOLLRDHUP as u32;
+const ENDS: u32 = ERR | HUP | RDHUP;
 
 /// What there was when the program was told last.
 #[derive(Clone, Copy)]
@@ -55,6 +56,7 @@ impl Inner {
     }
 
     fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
+        let events = self.with_end(i, events, posted);
         let mut holds = self.holding(i, events, posted);
         let Some(d) = self.regs[i].d else { return 0 };
         let moved = holds & IN != 0 && self.has_only_moved(i, d);
@@ -76,6 +78,7 @@ impl Inner {
     /// As [`reported`](Inner::reported), where nobody is told. An end that was an edge once, and room that there has been all the
     /// time, are none again because we have registered the shadow anew, by which this event was `posted`.
     pub fn holding(&self, i: usize, events: u32, posted: bool) -> u32 {
+        let events = self.with_end(i, events, posted);
         let reg = &self.regs[i];
         let Some(d) = reg.d else { return 0 };
         let mut holds = d.kernel_reported(reg.h, events) & (reg.events | ERR | HUP);
@@ -102,6 +105,19 @@ impl Inner {
             }
         }
         holds
+    }
+
+    /// With the end of a stream, where the kernel was not asked for it and what it says may be no more than was said before.
+    fn with_end(&self, i: usize, events: u32, posted: bool) -> u32 {
+        let reg = &self.regs[i];
+        let is_asked = reg.kernel.is_some_and(|kernel| kernel & RDHUP != 0);
+        let in_doubt = posted && !is_asked && reg.events & ET != 0 && events & IN != 0;
+        match reg.d {
+            Some(d) if in_doubt && reg.h.kind() == Kind::Socket => {
+                events | d.kernel_holds(reg.h, RDHUP)
+            }
+            _ => events,
+        }
     }
 
     /// Has nothing come since it was told last?
@@ -215,5 +231,84 @@ fn in_a_set(events: u32) -> u32 {
         events & !NVAL | ERR
     } else {
         events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::epoll::regs::Reg;
+    use crate::table::{Arrivals, Handle};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// A carried connection by which nothing comes; what the kernel knows of its end is here.
+    struct Silent(AtomicU32);
+
+    impl Descriptor for Silent {
+        fn ready(&self, _: Handle, _: u32) -> u32 {
+            0
+        }
+        fn arm(&self, _: Handle, _: u32) {}
+        fn disarm(&self, _: Handle, _: u32) {}
+        fn bell(&self, _: Handle) -> Option<i32> {
+            None
+        }
+        fn settle(&self, _: Handle) {}
+        fn kernel_events(&self, _: Handle, want: u32) -> u32 {
+            want
+        }
+        fn edges(&self, _: Handle) -> (u64, u64) {
+            (7, 7)
+        }
+        fn kernel_arrivals(&self, _: Handle) -> Arrivals {
+            Arrivals {
+                count: 5,
+                taken_back: 0,
+                certain: true,
+            }
+        }
+        fn kernel_holds(&self, _: Handle, events: u32) -> u32 {
+            self.0.load(Ordering::Relaxed) & events
+        }
+        fn kernel_reported(&self, _: Handle, events: u32) -> u32 {
+            events
+        }
+        fn peer_cpu(&self, _: Handle) -> u32 {
+            u32::MAX
+        }
+        fn busy(&self, _: Handle, _: i32) -> bool {
+            true
+        }
+        fn slice(&self, _: Handle, _: u32) -> Option<u64> {
+            None
+        }
+        fn slice_over(&self, _: Handle, _: u32) {}
+    }
+
+    /// Where the registration's mode excludes EPOLLRDHUP, the end of a peer that was killed shows as EPOLLIN, which a registration
+    /// anew would bring too.
+    #[test]
+    fn an_end_behind_a_registration_anew_is_told_once() {
+        let kernel: &'static Silent = Box::leak(Box::new(Silent(AtomicU32::new(0))));
+        let asked = libc::epoll_event {
+            events: IN | ET | libc::EPOLLEXCLUSIVE as u32,
+            u64: 1,
+        };
+        let h = Handle::new(Kind::Socket, 1, 0);
+        let mut inner = Inner::new(-1);
+        let i = inner.insert(Reg::new(3, Some((h, kernel)), &asked));
+        let reg = &mut inner.regs[i];
+        (reg.carried, reg.kernel) = (true, Some(IN | ET));
+        reg.last.edges = (7, 7);
+        reg.last.by_kernel = 5;
+        let told = |inner: &mut Inner| {
+            inner.regs[i].last.posted = true;
+            inner.reported(i, IN)
+        };
+        inner.regs[i].last.seen = IN;
+        assert_eq!(told(&mut inner), 0);
+        kernel.0.store(RDHUP, Ordering::Relaxed);
+        assert_eq!(told(&mut inner), IN);
+        assert_eq!(told(&mut inner), 0);
     }
 }
