@@ -93,5 +93,37 @@ static void exceptions_client(int fd) {
     say_result("end", recv(fd, &c, 1, 0));
 }
 
+/* ---- a number closed by another thread, which ends neither wait */
+static void *closes(void *fd) {
+    usleep(50000);
+    must(close(*(int *)fd));
+    return NULL;
+}
+/* How both calls end, and whether that took the time they had. */
+static void wait_closed(int fd, int by_poll) {
+    pthread_t t;
+    struct pollfd p = {fd, POLLIN, 0};
+    struct timeval limit = {0, 200000};
+    fd_set in;
+    uint64_t begun = now();
+    FD_ZERO(&in);
+    FD_SET(fd, &in);
+    pthread_create(&t, NULL, closes, &fd);
+    int r = by_poll ? poll(&p, 1, 200) : select(fd + 1, &in, NULL, NULL, &limit);
+    say_result(by_poll ? "poll" : "select", r);
+    say("waited: %d", now() - begun > 190 * MS);
+    pthread_join(t, NULL);
+}
+static void closed_server(int fd) {
+    for (int i = 0; i < 4; i++)
+        wait_closed(must(dup(fd)), i & 1);
+    wait_closed(must(dup(fd)), 1);
+    wait_closed(fd, 0);
+    tell_peer();
+}
+static void closed_client(int fd) {
+    (void)fd;
+    await_peer();
+}
 
-CASES(CASE(wide), CASE(exceptions))
+CASES(CASE(wide), CASE(exceptions), CASE(closed))

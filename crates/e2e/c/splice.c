@@ -1,5 +1,6 @@
 /* splice() out of a connection and into it, with what is in shared memory, in the kernel and in both. */
 #include "common.h"
+#include <sys/epoll.h>
 
 /* Splices to the end of the stream, checking; how much that was. */
 static uint64_t splice_to_end(int fd, uint64_t at, int flags) {
@@ -131,6 +132,35 @@ static void into_client(int fd) {
     send_noise(fd, 0, 100);
 }
 
+/* An edge-triggered set is told when there is room again behind a connection that a splice has filled. */
+static void into_full_server(int fd) {
+    static char buf[4096];
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET}, told;
+    int p[2], set = must(epoll_create1(0)), nonblocking = 1;
+    must(pipe(p));
+    must(ioctl(fd, FIONBIO, &nonblocking));
+    must(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+    say_result("at first", epoll_wait(set, &told, 1, 1000));
+    for (ssize_t n = 0; n >= 0 || errno != EAGAIN;) {
+        int held;
+        must(ioctl(p[0], FIONREAD, &held));
+        if (held == 0)
+            send_all(p[1], buf, sizeof buf);
+        n = splice(p[0], NULL, fd, NULL, sizeof buf, SPLICE_F_NONBLOCK);
+    }
+    say_result("full", epoll_wait(set, &told, 1, 0));
+    tell_peer();
+    say_result("room again", epoll_wait(set, &told, 1, 10000));
+    say("events %x", told.events);
+    shutdown(fd, SHUT_WR);
+}
+static void into_full_client(int fd) {
+    await_peer();
+    char buf[65536];
+    while (must(recv(fd, buf, sizeof buf, 0)) > 0)
+        ;
+}
+
 /* A proxy of one connection: back to where it came from. */
 static void proxy_server(int fd) {
     int p[2];
@@ -183,5 +213,5 @@ static void stdio_stalled_server(int fd) {
 }
 static void stdio_stalled_client(int fd) { send_noise(fd, 0, 1 << 20); }
 
-CASES(CASE(half_closed), CASE(stalled), CASE(stalled_nonblocking), CASE(waits), CASE(narrow), CASE(into), CASE(proxy),
-      CASE(stdio_half_closed), CASE(stdio_stalled))
+CASES(CASE(half_closed), CASE(stalled), CASE(stalled_nonblocking), CASE(waits), CASE(narrow), CASE(into), CASE(into_full),
+      CASE(proxy), CASE(stdio_half_closed), CASE(stdio_stalled))

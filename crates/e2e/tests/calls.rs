@@ -43,11 +43,11 @@ cases!(ends: half, both_halves, read_half, wake_by_shutdown, close_after_write, 
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
 cases!(refused: dup3, dup2, close_range, shutdown, sendmmsg, disconnect, disconnect_full);
 cases!(strays: closed_by_stdio, closed_round, closed_round_last, made_anew);
-cases!(splice: half_closed, stalled, stalled_nonblocking, waits, narrow, into, proxy, stdio_half_closed, stdio_stalled);
+cases!(splice: half_closed, stalled, stalled_nonblocking, waits, narrow, into, into_full, proxy, stdio_half_closed, stdio_stalled);
 cases!(keeper: close, shutdown, exit, exec, linger);
 cases!(options: inquiry, stamps, stamps_late, zerocopy, peek_offset, peek_offset_before, unread, signalled_unread, repair, encryption);
 cases!(corners: times, limits, mmsg, flags, arrays, addresses, endings, sendfile, numbers, mark, inline, reset, asked, all, limits_before);
-cases!(select: wide, exceptions);
+cases!(select: wide, exceptions, closed);
 cases!(signals: eintr, restart, interrupt, partial, partial_restart, jump, jump_close, jump_inside, jump_busy, storm, sigio, handlers, resethand,
     nodefer, wrong_pointer, wrong_structure, defaults);
 cases!(takeover: handler, close, file, shutdown);

@@ -22,6 +22,8 @@ pub(crate) const KERNEL_SOON: u64 = KERNEL_AFTER * 3 / 4;
 const KERNEL_SPIN: u32 = 400;
 /// The look at which it is asked if its turn would come soon.
 pub(crate) const KERNEL_IDLE: u32 = 4;
+/// How long a close may take that has begun, in nanoseconds.
+const CLOSING: u64 = 2_000_000;
 /// Longest sleep on a descriptor whose end other processes share.
 pub const SHARED_SLICE: u64 = 500_000_000;
 
@@ -92,8 +94,21 @@ pub unsafe fn poll(
     timeout: Option<u64>,
     mask: *const sigset_t,
 ) -> Result<i32, Confined> {
+    poll_noting(fds, timeout, mask, &mut false)
+}
+
+/// As [`poll`]; `late` says whether a number that is told to be closed may have been closed only since it began.
+///
+/// # Safety
+/// As [`poll`].
+pub(crate) unsafe fn poll_noting(
+    fds: &mut [pollfd],
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+    late: &mut bool,
+) -> Result<i32, Confined> {
     signal::begin_wait_for_any();
-    let told = wait_unless(fds, timeout, mask, only_sockets);
+    let told = wait_unless(fds, timeout, mask, only_sockets, late);
     sleeps::end();
     told
 }
@@ -103,7 +118,7 @@ pub unsafe fn poll(
 /// # Safety
 /// As [`poll`].
 pub unsafe fn wait(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
-    let told = wait_unless(fds, timeout, mask, |_| false);
+    let told = wait_unless(fds, timeout, mask, |_| false, &mut false);
     sleeps::end();
     told.unwrap_or(0)
 }
@@ -114,6 +129,7 @@ unsafe fn wait_unless(
     timeout: Option<u64>,
     mask: *const sigset_t,
     kernels: impl Fn(&[pollfd]) -> bool,
+    late: &mut bool,
 ) -> Result<i32, Confined> {
     let mut until = None;
     loop {
@@ -135,7 +151,7 @@ unsafe fn wait_unless(
                 0 => look_kernel(fds),
                 ready => ready + look_kernel_if_due(fds),
             };
-            if ready > 0 {
+            if ready > 0 && !(*late && is_closed_only(fds)) {
                 return Ok(ready);
             }
         }
@@ -145,14 +161,22 @@ unsafe fn wait_unless(
             return Err(Confined { left });
         }
         idle::about_to_sleep();
-        let result = sleep(fds, most, mask);
-        if result != 0 || left == Some(0) {
+        let result = sleep(fds, most, mask, late);
+        if result != 0 {
             return Ok(result);
         }
-        if deadline.is_some_and(|d| sys::now() >= d) {
-            return Ok(0);
+        if left == Some(0) || deadline.is_some_and(|d| sys::now() >= d) {
+            return Ok(if *late { look_kernel(fds) } else { 0 });
         }
+        *late = true;
     }
+}
+
+/// Is nothing told but that numbers are closed? The kernel's wait tells that of what is closed meanwhile only when something else ends
+/// it, where we would find it by beginning anew.
+fn is_closed_only(fds: &[pollfd]) -> bool {
+    let told = fds.iter().filter(|p| p.revents != 0);
+    told.map(|p| p.revents).all(|told| told == libc::POLLNVAL)
 }
 
 /// Streams promise what poll(2) says of sets: all that is ready is reported. Of sockets all that was ready a little before.
@@ -261,15 +285,20 @@ fn kernel_ready(fds: &[pollfd]) -> bool {
 
 /// Arms, looks again, and waits in the kernel. 0: nothing yet, or time is up.
 #[inline(never)]
-unsafe fn sleep(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
+unsafe fn sleep(
+    fds: &mut [pollfd],
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+    late: &mut bool,
+) -> i32 {
     if fds.len() <= SMALL {
         let mut kernel = [EMPTY; 2 * SMALL];
         let mut who = [Handle::FOREIGN; SMALL];
-        return sleep_with(fds, &mut who[..fds.len()], &mut kernel, timeout, mask);
+        return sleep_with(fds, &mut who[..fds.len()], &mut kernel, timeout, mask, late);
     }
     let slept = with_room(2 * fds.len(), EMPTY, |kernel| {
         with_room(fds.len(), Handle::FOREIGN, |who| {
-            sleep_with(fds, who, kernel, timeout, mask)
+            sleep_with(fds, who, kernel, timeout, mask, late)
         })
     });
     slept.flatten().unwrap_or(-1)
@@ -299,13 +328,15 @@ pub(crate) unsafe fn with_room<T: Copy, R>(
     Some(result)
 }
 
-/// `who` gets the handles of `fds`: a number may be another connection's when the wait is over.
+/// `who` gets the handles of `fds`: a number may be another connection's when the wait is over. What is
+/// closed meanwhile is left out, unless there is more to tell.
 unsafe fn sleep_with(
     fds: &mut [pollfd],
     who: &mut [Handle],
     kernel: &mut [pollfd],
     timeout: Option<u64>,
     mask: *const sigset_t,
+    late: &mut bool,
 ) -> i32 {
     for (h, p) in who.iter_mut().zip(fds.iter()) {
         *h = tracked(p.fd).map_or(Handle::FOREIGN, |(h, _)| h);
@@ -350,7 +381,27 @@ unsafe fn sleep_with(
         next::set_errno(libc::EINTR);
         return -1;
     }
-    let result = next::ppoll(kernel.as_mut_ptr(), n as libc::nfds_t, ts, mask);
+    let mut left_out = false;
+    let result = loop {
+        let result = next::ppoll(kernel.as_mut_ptr(), n as libc::nfds_t, ts, mask);
+        if result > 0 {
+            let at = kernel.iter_mut().zip(who).zip(fds.iter());
+            let ours = at.filter(|((_, h), _)| **h != Handle::FOREIGN);
+            let left = ours.filter(|((_, h), p)| tracked(p.fd).is_none_or(|(now, _)| now != **h));
+            for ((k, _), p) in left {
+                await_close(p.fd);
+                k.revents = 0;
+                *late = true;
+            }
+        }
+        let told = result > 0 && kernel[..n].iter().any(|k| k.revents != 0);
+        if !told || !*late || !is_closed_only(&kernel[..n]) {
+            break result;
+        }
+        left_out = true;
+        let closed = kernel[..n].iter_mut().filter(|k| k.revents != 0);
+        closed.for_each(|k| *k = EMPTY);
+    };
     let errno = next::errno();
     signal::end_nap();
     crate::counters::add(crate::counters::Counter::Sleeps, 1);
@@ -373,10 +424,22 @@ unsafe fn sleep_with(
         return -1;
     }
     let mut ready = look(fds);
-    for (k, p) in kernel.iter().zip(fds) {
+    for (k, p) in kernel.iter().zip(fds.iter_mut()) {
         ready += merge(p, k.revents) as i32;
     }
+    if left_out && ready > 0 {
+        ready += look_kernel(fds);
+    }
     ready
+}
+
+/// The kernel tells what a close of ours does before it closes the number.
+#[cold]
+fn await_close(fd: i32) {
+    let until = sys::now() + CLOSING;
+    while tracked(fd).is_none() && sys::fcntl(fd, libc::F_GETFD, 0).is_ok() && sys::now() < until {
+        headwater_channel::sys::sched_yield();
+    }
 }
 
 fn stand_down(who: &[Handle], fds: &[pollfd]) {

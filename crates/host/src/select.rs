@@ -169,7 +169,8 @@ const MEAN: [i16; 3] = [
 
 /// Is an entry in the `i`th set, and is that true which the set asks for?
 fn holds(p: &pollfd, i: usize) -> bool {
-    p.events & ASK[i] != 0 && p.revents & MEAN[i] != 0
+    // What is closed while it waits is of every set.
+    p.events & ASK[i] != 0 && p.revents & (MEAN[i] | libc::POLLNVAL) != 0
 }
 
 #[inline(never)]
@@ -223,11 +224,12 @@ unsafe fn wait(
 ) -> Result<Result<i32, i32>, Confined> {
     let deadline = timeout.map(|t| sys::now().saturating_add(t));
     let mut left = timeout;
+    let mut late = false;
     loop {
-        if poll::poll(list, left, mask)? < 0 {
+        if poll::poll_noting(list, left, mask, &mut late)? < 0 {
             return Ok(Err(next::errno()));
         }
-        if list.iter().any(|p| p.revents & libc::POLLNVAL != 0) {
+        if !late && list.iter().any(|p| p.revents & libc::POLLNVAL != 0) {
             return Ok(Err(libc::EBADF));
         }
         let told = |p: &pollfd| (0..3).filter(|&i| holds(p, i)).count() as i32;

@@ -153,6 +153,10 @@ pub unsafe fn by_kernel(c: &'static Conn, call: impl Fn() -> isize) -> isize {
     pins::unpin(c, pin);
     if n < 0 {
         c.ends_with(errno);
+        if errno == EAGAIN {
+            // That there is room again will be an edge.
+            c.full.fetch_add(1, Ordering::Relaxed);
+        }
     }
     next::set_errno(errno);
     n

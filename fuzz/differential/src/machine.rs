@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use headwater_e2e::lab;
 
 use crate::rows;
-use crate::script::{Over, Script};
+use crate::script::{Over, Script, Step};
 
 const BOUND: Duration = Duration::from_secs(60);
 /// As often a script runs natively before ours is no answer of the kernel's: at first, with time for each step, and before it is
@@ -275,8 +275,21 @@ impl Machine {
         if says(&[" splice ", "= waits"]) && says(&[" close", "= waits"]) {
             return rows::named("pipe-held");
         }
+        let ends_what_is_waited_on =
+            |line: &String| line.contains(" close") || line.contains(" dup");
+        let waits = [" poll ", " ppoll ", " select ", " pselect "];
+        let held = expected.iter().position(|line| {
+            line.contains("= waits") && waits.iter().any(|call| line.contains(call))
+        });
+        if held.is_some_and(|at| expected[at..].iter().any(ends_what_is_waited_on)) {
+            return rows::named("poll-held");
+        }
         // Who was killed leaves none, and would not differ had it ended by exit.
-        let gentle = script.without_kills()?;
+        let dies = |step: &Step| {
+            let died = format!("{step} = dead");
+            expected.iter().any(|line| line.starts_with(&died))
+        };
+        let gentle = script.without_kills(dies)?;
         let row = rows::named("killed")?;
         (!self.compare(&gentle).differs()).then_some(row)
     }

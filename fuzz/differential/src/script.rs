@@ -89,8 +89,9 @@ impl fmt::Display for Step {
 }
 
 impl Script {
-    /// With an end by exit in the place of each kill, if there are any. Children are killed with their parent: they end before it.
-    pub fn without_kills(&self) -> Option<Script> {
+    /// With an end by exit in the place of each kill, and of each step by which a process `dies`, if there are any. Children are
+    /// killed with their parent: they end before it.
+    pub fn without_kills(&self, dies: impl Fn(&Step) -> bool) -> Option<Script> {
         let mut gentle = Script {
             steps: Vec::new(),
             ..self.clone()
@@ -100,7 +101,11 @@ impl Script {
         let mut kills = 0;
         for step in &self.steps {
             let p = step.process;
-            match step.name.as_str() {
+            let name = match dies(step) {
+                true => "kill",
+                false => step.name.as_str(),
+            };
+            match name {
                 "fork" => parents.extend(step.numbers.first().map(|&q| (q as usize, p))),
                 "kill" | "exit" => {
                     let mut ending = vec![p];
@@ -111,7 +116,7 @@ impl Script {
                         ending.extend(below);
                         at += 1;
                     }
-                    kills += ending.len() - usize::from(step.name == "exit");
+                    kills += ending.len() - usize::from(name == "exit");
                     parents.retain(|(child, _)| !ending.contains(child));
                     gentle.steps.extend(ending.into_iter().rev().map(|p| Step {
                         process: p,
@@ -204,11 +209,19 @@ mod tests {
     fn children_end_before_their_parents() {
         let text =
             "threads 1\nrestarts 0\n0 0 fork 1\n1 0 fork 2\n0 0 close 3\n1 0 kill\n0 0 write 3 5\n";
-        let gentle = text.parse::<Script>().expect("a script").without_kills();
+        let script = text.parse::<Script>().expect("a script");
+        let gentle = script.without_kills(|_| false);
         let told = gentle.expect("a kill").to_string();
         let ends = "1 0 fork 2\n0 0 close 3\n2 0 exit 1\n1 0 exit 1\n0 0 write 3 5\n";
         assert!(told.ends_with(ends), "{told}");
         let none = "threads 1\nrestarts 0\n0 0 fork 1\n1 0 exit 0\n".parse::<Script>();
-        assert_eq!(none.expect("a script").without_kills(), None);
+        let none = none.expect("a script");
+        assert_eq!(none.without_kills(|_| false), None);
+        let dies = none.without_kills(|step| step.name == "fork");
+        assert!(
+            dies.expect("a death")
+                .to_string()
+                .ends_with("0 0 exit 1\n1 0 exit 1\n")
+        );
     }
 }
