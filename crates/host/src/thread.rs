@@ -1,17 +1,34 @@
 //! Threads of the library's own: detached, with all signals blocked, and with a small stack where that is possible.
 
 use crate::next::seldom;
+use crate::sync::{AtomicI32, AtomicU64, Ordering};
 use crate::sys;
 
 const STACK: usize = 256 << 10;
+/// Where none could be started, the next attempt is made so much later, in nanoseconds: calls that would like to have one may come
+/// one after the other.
+const REST: u64 = 20_000_000;
 
-/// Starts `run` in a new thread. Errors: those of pthread_create(3).
+/// Until when, and why.
+static RESTS: AtomicU64 = AtomicU64::new(0);
+static FAILED: AtomicI32 = AtomicI32::new(0);
+
+/// Starts `run` in a new thread. Errors: those of pthread_create(3), also where one was told a little before.
 pub fn spawn(run: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void) -> sys::Result<()> {
+    let rests = RESTS.load(Ordering::Acquire);
+    if rests != 0 && sys::now() < rests {
+        return Err(FAILED.load(Ordering::Relaxed));
+    }
     // The C library takes a program's thread-local storage out of the stack: then only its own size will do.
-    match start(run, Some(STACK)) {
+    let started = match start(run, Some(STACK)) {
         Err(libc::EINVAL) => start(run, None),
         done => done,
+    };
+    if let Err(errno) = started {
+        FAILED.store(errno, Ordering::Relaxed);
+        RESTS.store(sys::now() + REST, Ordering::Release);
     }
+    started
 }
 
 fn start(

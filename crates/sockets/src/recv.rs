@@ -303,6 +303,17 @@ unsafe fn attempt(
                         return Some(Ok(()));
                     }
                 }
+                // O_NONBLOCK was set after the call began.
+                let late = n < 0 && errno == EAGAIN && !at_once && r.has(NONBLOCK);
+                if late && !c.found_nonblocking() {
+                    if buffers.done > 0 {
+                        signal::let_any_end();
+                    }
+                    match wait(c, v, end) {
+                        Ok(()) => continue,
+                        Err(e) => return Some(Err(e)),
+                    }
+                }
                 if n < 0 && buffers.done > 0 {
                     if !matches!(errno, EAGAIN | EINTR) {
                         // Told by the next call.
@@ -311,14 +322,6 @@ unsafe fn attempt(
                     return Some(Ok(()));
                 }
                 if n < 0 {
-                    // O_NONBLOCK was set after the call began.
-                    let late = errno == EAGAIN && !at_once;
-                    if late && r.has(NONBLOCK) && !c.found_nonblocking() {
-                        match wait(c, v, end) {
-                            Ok(()) => continue,
-                            Err(e) => return Some(Err(e)),
-                        }
-                    }
                     return Some(Err(errno));
                 }
                 if n == 0 && switch::behind_pin(v) {

@@ -623,6 +623,8 @@ impl Inner {
             self.heat(i);
         } else {
             let _ = self.watch(i, once);
+            // It is to be told, whatever it was told of before.
+            self.regs[i].last.posted = false;
         }
         true
     }
