@@ -10,7 +10,7 @@ use libc::{pollfd, sigset_t};
 
 use crate::sync::{Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
-use crate::{idle, next, signal, sleeps, stand_in, sys};
+use crate::{idle, next, process, signal, sleeps, stand_in, sys};
 
 /// Sets up to this size are handled on the stack.
 pub(crate) const SMALL: usize = 64;
@@ -162,13 +162,18 @@ unsafe fn wait_unless(
         }
         idle::about_to_sleep();
         let result = sleep(fds, most, mask, late);
-        if result != 0 {
+        let goes_on = result == 0 || result > 0 && *late && is_closed_only(fds);
+        if !goes_on {
             return Ok(result);
         }
         if left == Some(0) || deadline.is_some_and(|d| sys::now() >= d) {
-            return Ok(if *late { look_kernel(fds) } else { 0 });
+            // What was closed meanwhile is told at the end.
+            return Ok(if *late {
+                look(fds) + look_kernel(fds)
+            } else {
+                0
+            });
         }
-        *late = true;
     }
 }
 
@@ -371,9 +376,8 @@ unsafe fn sleep_with(
         n += 1;
     });
     let bound = timeout.unwrap_or(u64::MAX).min(slice);
-    let ts = (bound < u64::MAX).then(|| sys::timespec(bound));
-    let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
     let begun = sys::now();
+    let mut until = begun.saturating_add(bound);
     // Without a bell it is but a slice.
     let bell = kernel.get(fds.len()..n).and_then(|bells| bells.first());
     if !signal::begin_nap(signal::ring, bell.map_or(-1, |p| p.fd) as usize) {
@@ -381,24 +385,21 @@ unsafe fn sleep_with(
         next::set_errno(libc::EINTR);
         return -1;
     }
-    let mut left_out = false;
+    let (mut moved, mut left_out) = (false, false);
     let result = loop {
+        let ts = (until < u64::MAX).then(|| sys::timespec(until.saturating_sub(sys::now())));
+        let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
         let result = next::ppoll(kernel.as_mut_ptr(), n as libc::nfds_t, ts, mask);
         if result > 0 {
-            let at = kernel.iter_mut().zip(who).zip(fds.iter());
-            let ours = at.filter(|((_, h), _)| **h != Handle::FOREIGN);
-            let left = ours.filter(|((_, h), p)| tracked(p.fd).is_none_or(|(now, _)| now != **h));
-            for ((k, _), p) in left {
-                await_close(p.fd);
-                k.revents = 0;
-                *late = true;
-            }
+            moved = forget_moved(kernel, who, fds);
         }
-        let told = result > 0 && kernel[..n].iter().any(|k| k.revents != 0);
-        if !told || !*late || !is_closed_only(&kernel[..n]) {
+        if result <= 0 || moved || !*late || !is_closed_only(&kernel[..n]) {
             break result;
         }
         left_out = true;
+        if n == fds.len() {
+            until = until.min(sys::now().saturating_add(SHARED_SLICE));
+        }
         let closed = kernel[..n].iter_mut().filter(|k| k.revents != 0);
         closed.for_each(|k| *k = EMPTY);
     };
@@ -423,23 +424,44 @@ unsafe fn sleep_with(
         next::set_errno(errno);
         return -1;
     }
+    // A number that was bad from the beginning ends the first sleep.
+    let is_bad = kernel[..fds.len()]
+        .iter()
+        .any(|k| k.revents & libc::POLLNVAL != 0);
+    *late |= moved && !is_bad;
     let mut ready = look(fds);
     for (k, p) in kernel.iter().zip(fds.iter_mut()) {
         ready += merge(p, k.revents) as i32;
     }
-    if left_out && ready > 0 {
+    if ready > 0 && *late && (moved || left_out) {
         ready += look_kernel(fds);
     }
+    *late |= ready == 0;
     ready
 }
 
-/// The kernel tells what a close of ours does before it closes the number.
-#[cold]
-fn await_close(fd: i32) {
-    let until = sys::now() + CLOSING;
-    while tracked(fd).is_none() && sys::fcntl(fd, libc::F_GETFD, 0).is_ok() && sys::now() < until {
-        headwater_channel::sys::sched_yield();
+/// Leaves out what the kernel says of numbers that are not what they were when the sleep began. Are there any? Of those that are
+/// closed it may have told what a close of ours does before it closes the number, which is waited for.
+fn forget_moved(kernel: &mut [pollfd], who: &[Handle], fds: &[pollfd]) -> bool {
+    let at = kernel.iter_mut().zip(who).zip(fds);
+    let ours = at.filter(|((_, h), _)| **h != Handle::FOREIGN);
+    let moved = ours.filter(|((_, h), p)| tracked(p.fd).is_none_or(|(now, _)| now != **h));
+    let mut until = None;
+    let mut any = false;
+    for ((k, _), p) in moved {
+        any = true;
+        if core::mem::take(&mut k.revents) == 0 {
+            continue;
+        }
+        let until = *until.get_or_insert_with(|| sys::now() + CLOSING);
+        while tracked(p.fd).is_none() && !process::is_confined() && sys::now() < until {
+            if sys::fcntl(p.fd, libc::F_GETFD, 0).is_err() {
+                break;
+            }
+            headwater_channel::sys::sched_yield();
+        }
     }
+    any
 }
 
 fn stand_down(who: &[Handle], fds: &[pollfd]) {

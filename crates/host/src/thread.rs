@@ -13,17 +13,24 @@ const REST: u64 = 20_000_000;
 static RESTS: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicI32 = AtomicI32::new(0);
 
-/// Starts `run` in a new thread. Errors: those of pthread_create(3), also where one was told a little before.
+/// Starts `run` in a new thread. Errors: those of pthread_create(3).
 pub fn spawn(run: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void) -> sys::Result<()> {
-    let rests = RESTS.load(Ordering::Acquire);
-    if rests != 0 && sys::now() < rests {
-        return Err(FAILED.load(Ordering::Relaxed));
-    }
     // The C library takes a program's thread-local storage out of the stack: then only its own size will do.
-    let started = match start(run, Some(STACK)) {
+    match start(run, Some(STACK)) {
         Err(libc::EINVAL) => start(run, None),
         done => done,
-    };
+    }
+}
+
+/// As [`spawn`], for who asks again at each call. Errors: also that of an attempt a little before.
+pub fn spawn_in_time(
+    run: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
+) -> sys::Result<()> {
+    let rests = RESTS.load(Ordering::Acquire).wrapping_sub(sys::now());
+    if rests <= REST {
+        return Err(FAILED.load(Ordering::Relaxed));
+    }
+    let started = spawn(run);
     if let Err(errno) = started {
         FAILED.store(errno, Ordering::Relaxed);
         RESTS.store(sys::now() + REST, Ordering::Release);

@@ -876,7 +876,7 @@ pub unsafe extern "C-unwind" fn splice(
         };
     }
     match table::socket(to).and_then(conn::get) {
-        Some(c) if is_pipe(from) => sending::by_kernel(c, call),
+        Some(c) if is_pipe(from) => sending::by_kernel(c, n, call),
         _ => call(),
     }
 }

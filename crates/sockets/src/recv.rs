@@ -304,8 +304,11 @@ unsafe fn attempt(
                     }
                 }
                 // O_NONBLOCK was set after the call began.
-                let late = n < 0 && errno == EAGAIN && !at_once && r.has(NONBLOCK);
-                if late && !c.found_nonblocking() {
+                let late = !at_once && peek.seen == 0 && r.has(NONBLOCK) && !c.found_nonblocking();
+                if late && n < 0 && errno == EAGAIN {
+                    if process::is_confined() {
+                        return by_own(c, buffers, own);
+                    }
                     if buffers.done > 0 {
                         signal::let_any_end();
                     }
@@ -328,7 +331,8 @@ unsafe fn attempt(
                     continue;
                 }
                 buffers.advance((n as usize).min(buffers.left));
-                if buffers.left == 0 || (n as usize) < asked {
+                let goes_on = late && n > 0 && flags & (MSG_WAITALL | MSG_PEEK) == MSG_WAITALL;
+                if buffers.left == 0 || (n as usize) < asked && !goes_on {
                     return Some(Ok(()));
                 }
             }

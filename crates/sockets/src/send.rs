@@ -117,8 +117,8 @@ pub unsafe fn counted(
 /// The same on a connection that may be carried: its direction goes to the kernel for the call, which may wait there.
 ///
 /// # Safety
-/// `call` sends on the descriptor of `c`.
-pub unsafe fn by_kernel(c: &'static Conn, call: impl Fn() -> isize) -> isize {
+/// `call` sends at most `asked` bytes on the descriptor of `c`.
+pub unsafe fn by_kernel(c: &'static Conn, asked: usize, call: impl Fn() -> isize) -> isize {
     if let Some(n) = counted(c, &call, |n| n as usize) {
         return n;
     }
@@ -153,10 +153,12 @@ pub unsafe fn by_kernel(c: &'static Conn, call: impl Fn() -> isize) -> isize {
     pins::unpin(c, pin);
     if n < 0 {
         c.ends_with(errno);
-        if errno == EAGAIN {
-            // That there is room again will be an edge.
-            c.full.fetch_add(1, Ordering::Relaxed);
-        }
+    }
+    let is_short = n < 0 && errno == EAGAIN || n >= 0 && (n as usize) < asked;
+    // What was to be sent may have been less.
+    if is_short && (begun.is_err() || look::poll(c.fd(), libc::POLLOUT) & libc::POLLOUT == 0) {
+        // That there is room again will be an edge.
+        c.full.fetch_add(1, Ordering::Relaxed);
     }
     next::set_errno(errno);
     n

@@ -149,7 +149,7 @@ fn start(of: i32, me: i32) -> bool {
         return true;
     }
     STATE.store(TICKING, Ordering::SeqCst);
-    let Err(errno) = headwater_host::thread::spawn(run) else {
+    let Err(errno) = headwater_host::thread::spawn_in_time(run) else {
         stand_in::no_more(turn_of_a_call);
         return true;
     };

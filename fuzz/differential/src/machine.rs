@@ -261,7 +261,7 @@ impl Machine {
 
     /// A row that no statistics tell of.
     pub fn unseen_row(&self, script: &Script, verdict: &Verdict) -> Option<&'static str> {
-        let Verdict::Differs { expected, .. } = verdict else {
+        let Verdict::Differs { expected, seen, .. } = verdict else {
             return None;
         };
         let says = |what: &[&str]| {
@@ -275,21 +275,12 @@ impl Machine {
         if says(&[" splice ", "= waits"]) && says(&[" close", "= waits"]) {
             return rows::named("pipe-held");
         }
-        let ends_what_is_waited_on =
-            |line: &String| line.contains(" close") || line.contains(" dup");
-        let waits = [" poll ", " ppoll ", " select ", " pselect "];
-        let held = expected.iter().position(|line| {
-            line.contains("= waits") && waits.iter().any(|call| line.contains(call))
-        });
-        if held.is_some_and(|at| expected[at..].iter().any(ends_what_is_waited_on)) {
+        if was_closed_under_a_wait(expected, seen) {
             return rows::named("poll-held");
         }
         // Who was killed leaves none, and would not differ had it ended by exit.
-        let dies = |step: &Step| {
-            let died = format!("{step} = dead");
-            expected.iter().any(|line| line.starts_with(&died))
-        };
-        let gentle = script.without_kills(dies)?;
+        let (here, there) = (deaths(script, expected), deaths(script, seen));
+        let gentle = script.without_kills(|place| here[place] && there[place])?;
         let row = rows::named("killed")?;
         (!self.compare(&gentle).differs()).then_some(row)
     }
@@ -366,6 +357,44 @@ impl Machine {
     pub fn take_carried(&self) -> u64 {
         self.carried.swap(0, Ordering::Relaxed)
     }
+}
+
+/// At which steps did the process die that made them, as this output says?
+fn deaths(script: &Script, said: &[String]) -> Vec<bool> {
+    let mut lines = said.iter();
+    let dies = |step: &Step| {
+        let step = step.to_string();
+        let mut rest = lines.by_ref().filter_map(|line| line.strip_prefix(&step));
+        let result = rest.find(|rest| rest.is_empty() || rest.starts_with(' '));
+        result.is_some_and(|result| result.starts_with(" = dead"))
+    };
+    script.steps.iter().map(dies).collect()
+}
+
+/// Do these differ only behind a close by a thread while another of its process waits in poll or select?
+fn was_closed_under_a_wait(expected: &[String], seen: &[String]) -> bool {
+    let differs = expected.iter().zip(seen).position(|(a, b)| a != b);
+    let until = differs.map_or(expected.len().min(seen.len()), |at| at + 1);
+    let mut waiting = Vec::new();
+    for line in &expected[..until.min(expected.len())] {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [process, thread, name, ..] = words[..] else {
+            continue;
+        };
+        match name {
+            "poll" | "ppoll" | "select" | "pselect" if line.contains("= waits") => {
+                waiting.push((process, thread));
+            }
+            "close" | "close_range" | "closes_all" | "fclose" | "dup2" | "dup3" => {
+                let is_under = |at: &(&str, &str)| at.0 == process && at.1 != thread;
+                if waiting.iter().any(is_under) {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Told against that answer of theirs which ours is like for the longest.

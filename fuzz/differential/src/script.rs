@@ -89,9 +89,9 @@ impl fmt::Display for Step {
 }
 
 impl Script {
-    /// With an end by exit in the place of each kill, and of each step by which a process `dies`, if there are any. Children are
+    /// With an end by exit in the place of each kill, and of each step, by its place, at which a process `dies`, if there are any. Children are
     /// killed with their parent: they end before it.
-    pub fn without_kills(&self, dies: impl Fn(&Step) -> bool) -> Option<Script> {
+    pub fn without_kills(&self, dies: impl Fn(usize) -> bool) -> Option<Script> {
         let mut gentle = Script {
             steps: Vec::new(),
             ..self.clone()
@@ -99,9 +99,9 @@ impl Script {
         // Who is there, and whose child.
         let mut parents: Vec<(usize, usize)> = Vec::new();
         let mut kills = 0;
-        for step in &self.steps {
+        for (place, step) in self.steps.iter().enumerate() {
             let p = step.process;
-            let name = match dies(step) {
+            let name = match dies(place) {
                 true => "kill",
                 false => step.name.as_str(),
             };
@@ -217,7 +217,7 @@ mod tests {
         let none = "threads 1\nrestarts 0\n0 0 fork 1\n1 0 exit 0\n".parse::<Script>();
         let none = none.expect("a script");
         assert_eq!(none.without_kills(|_| false), None);
-        let dies = none.without_kills(|step| step.name == "fork");
+        let dies = none.without_kills(|place| place == 0);
         assert!(
             dies.expect("a death")
                 .to_string()

@@ -56,12 +56,13 @@ impl Inner {
     }
 
     fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
-        let events = self.with_end(i, events, posted);
+        let events = self.with_end(i, events);
         let mut holds = self.holding(i, events, posted);
         let Some(d) = self.regs[i].d else { return 0 };
         let moved = holds & IN != 0 && self.has_only_moved(i, d);
         let reg = &mut self.regs[i];
-        let mut seen = events;
+        // An end that the kernel was not asked for now stays known.
+        let mut seen = events | reg.last.seen & RDHUP;
         if moved {
             holds &= !IN;
             // The next one may be of more.
@@ -78,7 +79,10 @@ impl Inner {
     /// As [`reported`](Inner::reported), where nobody is told. An end that was an edge once, and room that there has been all the
     /// time, are none again because we have registered the shadow anew, by which this event was `posted`.
     pub fn holding(&self, i: usize, events: u32, posted: bool) -> u32 {
-        let events = self.with_end(i, events, posted);
+        let events = match posted {
+            true => self.with_end(i, events),
+            false => events,
+        };
         let reg = &self.regs[i];
         let Some(d) = reg.d else { return 0 };
         let mut holds = d.kernel_reported(reg.h, events) & (reg.events | ERR | HUP);
@@ -108,10 +112,10 @@ impl Inner {
     }
 
     /// With the end of a stream, where the kernel was not asked for it and what it says may be no more than was said before.
-    fn with_end(&self, i: usize, events: u32, posted: bool) -> u32 {
+    fn with_end(&self, i: usize, events: u32) -> u32 {
         let reg = &self.regs[i];
         let is_asked = reg.kernel.is_some_and(|kernel| kernel & RDHUP != 0);
-        let in_doubt = posted && !is_asked && reg.events & ET != 0 && events & IN != 0;
+        let in_doubt = !is_asked && reg.events & ET != 0 && events & IN != 0;
         match reg.d {
             Some(d) if in_doubt && reg.h.kind() == Kind::Socket => {
                 events | d.kernel_holds(reg.h, RDHUP)

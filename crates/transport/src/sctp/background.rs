@@ -49,7 +49,7 @@ impl Background {
             self.stat
                 .store(stat::open().unwrap_or(-1), Ordering::Release);
         }
-        match headwater_host::thread::spawn(run) {
+        match headwater_host::thread::spawn_in_time(run) {
             Ok(()) => stand_in::no_more(turn_of_a_call),
             Err(errno) => {
                 // Associations then live while calls are made.
