@@ -75,6 +75,7 @@ reasons! {
     EpollExclusive: "epoll-exclusive",
     EpollClosed: "epoll-closed",
     SharedSet: "shared-set",
+    ToldAgain: "told-again",
     Panic: "panic",
     Stalled: "stalled",
     Confined: "confined",

@@ -57,14 +57,13 @@ impl Inner {
 
     fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
         let events = self.with_end(i, events);
-        let mut holds = self.holding(i, events, posted);
+        let holds = self.holding(i, events, posted);
         let Some(d) = self.regs[i].d else { return 0 };
-        let moved = holds & IN != 0 && self.has_only_moved(i, d);
+        let moved = events & IN != 0 && self.has_only_moved(i, d);
         let reg = &mut self.regs[i];
         // An end that the kernel was not asked for now stays known.
         let mut seen = events | reg.last.seen & RDHUP;
         if moved {
-            holds &= !IN;
             // The next one may be of more.
             seen &= !IN | reg.last.seen;
         }
@@ -107,6 +106,9 @@ impl Inner {
             {
                 holds &= !OUT;
             }
+        }
+        if holds & IN != 0 && self.has_only_moved(i, d) {
+            holds &= !IN;
         }
         holds
     }
