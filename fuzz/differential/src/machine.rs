@@ -23,6 +23,8 @@ const SLOWLY: usize = 3;
 const AT_LAST: usize = 20;
 /// The same where its answers vary.
 const VARYING: usize = 40;
+/// No more than [`SLOWLY`] when that has taken so long.
+const LONG: Duration = Duration::from_secs(20);
 
 /// How an error is printed that has no name: it is one of the kernel's inside.
 const INTERNAL: &str = "= internal error";
@@ -323,11 +325,17 @@ impl Machine {
     ) -> Verdict {
         let reference = script.over.reference();
         let Answered { known, varies } = answered;
+        let begun = Instant::now();
         for &how in script.over.others() {
             let seen = self.run(script, how, slow);
             let row = self.take_statistics();
             while !known.contains(&seen) {
-                if known.len() >= if *varies { VARYING } else { natively } {
+                let most = match *varies {
+                    _ if begun.elapsed() > LONG => SLOWLY,
+                    true => VARYING,
+                    false => natively,
+                };
+                if known.len() >= most {
                     return match row {
                         Some(row) => Verdict::Row(row),
                         None => differs(how, known.clone(), seen),

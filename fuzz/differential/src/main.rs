@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use headwater_differential::hunt::{Counts, Hunt};
-use headwater_differential::{Machine, Mix, Script, Verdict, program, shrink};
+use headwater_differential::{Machine, Mix, Script, Verdict, program, script, shrink};
 use headwater_e2e::{chance, network};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -34,12 +34,19 @@ struct Arguments {
     /// Stop after so many differences
     #[arg(long, default_value_t = 1)]
     most: usize,
+    /// Print the sequence of the seed, and run nothing
+    #[arg(long, requires = "seed")]
+    print: bool,
     /// Scripts to run instead of sequences by chance
     scripts: Vec<PathBuf>,
 }
 
 fn main() -> std::process::ExitCode {
     let arguments = Arguments::parse();
+    if let (true, Some(seed)) = (arguments.print, arguments.seed) {
+        print!("{}", script::generate(arguments.mix, seed));
+        return std::process::ExitCode::SUCCESS;
+    }
     network::isolate();
     let found = match arguments.scripts.is_empty() {
         true => search(&arguments),

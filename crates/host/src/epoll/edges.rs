@@ -67,10 +67,10 @@ impl Inner {
             // The next one may be of more.
             seen &= !IN | reg.last.seen;
         }
-        (reg.last.seen, reg.last.ends) = (seen, d.ends(reg.h));
+        reg.last.seen = seen;
         reg.last.taken_back = d.kernel_arrivals(reg.h).taken_back;
         if holds != 0 {
-            reg.last.told = holds;
+            (reg.last.told, reg.last.ends) = (holds, d.ends(reg.h));
         }
         holds
     }

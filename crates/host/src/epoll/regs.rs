@@ -14,11 +14,6 @@ use crate::table::{Descriptor, Handle, Kind};
 pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
 /// Registered with every shadow, whatever the program asks for: asking again then needs no system call.
 const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
-/// The same with those that are edge-triggered, of which what nobody asked for is told once: where they ask for less or more, the kernel
-/// need not be made to say again what it has said.
-const USUAL_EDGES: u32 = USUAL | (libc::EPOLLOUT | libc::EPOLLPRI) as u32;
-/// Of them, what it takes beside EXCLUSIVE.
-const EXCLUSIVE_EDGES: u32 = (libc::EPOLLIN | libc::EPOLLOUT) as u32;
 
 /// A registration goes cold after this many looks in vain.
 const PATIENCE: u32 = 100;
@@ -397,22 +392,13 @@ impl Inner {
         }
     }
 
-    /// Does the kernel tell once of what comes, and go on?
-    fn is_told_by_edges(&self, i: usize) -> bool {
-        let reg = &self.regs[i];
-        reg.events & (ET | ONESHOT) == ET && reg.h.kind() == Kind::Socket
-    }
-
     /// What is registered beside what is needed.
     pub fn usual(&self, i: usize) -> u32 {
         let reg = &self.regs[i];
-        let is_edge = self.is_told_by_edges(i);
-        match (is_edge, reg.events & EXCLUSIVE != 0) {
-            _ if reg.h.kind() == Kind::Epoll => 0,
-            (true, true) => EXCLUSIVE_EDGES,
-            (true, false) => USUAL_EDGES,
-            (false, true) => 0,
-            (false, false) => USUAL,
+        if reg.events & EXCLUSIVE != 0 || reg.h.kind() == Kind::Epoll {
+            0
+        } else {
+            USUAL
         }
     }
 
@@ -561,9 +547,6 @@ impl Inner {
             let _ =
                 unsafe { sys::epoll_ctl(self.ep, EPOLL_CTL_DEL, reg.fd, core::ptr::null_mut()) };
             self.regs[i].kernel = None;
-            return;
-        }
-        if self.is_told_by_edges(i) {
             return;
         }
         let needed = reg.descriptor().kernel_events(reg.h, reg.want());
