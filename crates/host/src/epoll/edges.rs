@@ -99,16 +99,18 @@ impl Inner {
             if is_quiet && holds & (ERR | HUP) == 0 {
                 holds &= OUT;
             }
-            // With an edge of another kind, room is told again.
-            if is_quiet
-                && d.edges(reg.h).1 == reg.last.edges.1
-                && holds & !OUT & !reg.last.told == 0
-            {
+            // With an edge of another kind, room is told again. Where others may send round the library, what came shows as such.
+            let only_room = is_quiet && holds & !OUT & !reg.last.told == 0
+                || !is_more && holds & !OUT == 0 && !d.kernel_arrivals(reg.h).certain;
+            if only_room && d.edges(reg.h).1 == reg.last.edges.1 {
                 holds &= !OUT;
             }
         }
         if holds & IN != 0 && self.has_only_moved(i, d) {
             holds &= !IN;
+            if d.edges(reg.h).1 == reg.last.edges.1 && holds & !OUT == 0 {
+                holds = 0;
+            }
         }
         holds
     }
