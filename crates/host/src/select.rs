@@ -243,7 +243,7 @@ unsafe fn wait(
             p.fd = !p.fd;
         }
         let bound = left.map_or(BESIDE_ENDED, |l| l.min(BESIDE_ENDED));
-        let beside = match poll::poll(list, Some(bound), mask) {
+        let beside = match poll::poll_noting(list, Some(bound), mask, &mut late) {
             Ok(beside) => beside,
             Err(_) => return Err(Confined { left }),
         };

@@ -876,7 +876,9 @@ pub unsafe extern "C-unwind" fn splice(
         };
     }
     match table::socket(to).and_then(conn::get) {
-        Some(c) if is_pipe(from) => sending::by_kernel(c, n, call),
+        Some(c) if is_pipe(from) => sending::by_kernel(c, n, call, || {
+            process::is_confined() || sys::ioctl_int(from, libc::FIONREAD) != Ok(0)
+        }),
         _ => call(),
     }
 }

@@ -295,6 +295,9 @@ unsafe fn attempt(
                 };
                 let asked = length(rest);
                 sleeps::end();
+                // O_NONBLOCK was set after the call began.
+                let is_late = || !at_once && peek.seen == 0 && r.has(NONBLOCK);
+                let was_late = is_late();
                 let n = own(c.fd(), rest);
                 let errno = next::errno();
                 if peek.seen > buffers.done && n < peek.seen as isize {
@@ -303,9 +306,7 @@ unsafe fn attempt(
                         return Some(Ok(()));
                     }
                 }
-                // O_NONBLOCK was set after the call began.
-                let late = !at_once && peek.seen == 0 && r.has(NONBLOCK) && !c.found_nonblocking();
-                if late && n < 0 && errno == EAGAIN {
+                if n < 0 && errno == EAGAIN && is_late() && !c.found_nonblocking() {
                     if process::is_confined() {
                         return by_own(c, buffers, own);
                     }
@@ -331,7 +332,8 @@ unsafe fn attempt(
                     continue;
                 }
                 buffers.advance((n as usize).min(buffers.left));
-                let goes_on = late && n > 0 && flags & (MSG_WAITALL | MSG_PEEK) == MSG_WAITALL;
+                let wants_all = flags & (MSG_WAITALL | MSG_PEEK) == MSG_WAITALL;
+                let goes_on = was_late && n > 0 && wants_all && !ends_at_mark(c, v, flags);
                 if buffers.left == 0 || (n as usize) < asked && !goes_on {
                     return Some(Ok(()));
                 }

@@ -117,8 +117,13 @@ pub unsafe fn counted(
 /// The same on a connection that may be carried: its direction goes to the kernel for the call, which may wait there.
 ///
 /// # Safety
-/// `call` sends at most `asked` bytes on the descriptor of `c`.
-pub unsafe fn by_kernel(c: &'static Conn, asked: usize, call: impl Fn() -> isize) -> isize {
+/// `call` sends at most `asked` bytes on the descriptor of `c`; `is_left` says whether, or that perhaps, there is more of what it sends.
+pub unsafe fn by_kernel(
+    c: &'static Conn,
+    asked: usize,
+    call: impl Fn() -> isize,
+    is_left: impl Fn() -> bool,
+) -> isize {
     if let Some(n) = counted(c, &call, |n| n as usize) {
         return n;
     }
@@ -150,15 +155,14 @@ pub unsafe fn by_kernel(c: &'static Conn, asked: usize, call: impl Fn() -> isize
         }
         Err(e) => (-1, e),
     };
+    let is_short = n < 0 && errno == EAGAIN || n >= 0 && (n as usize) < asked;
+    if is_short && (begun.is_err() || is_left()) {
+        // That there is room again will be an edge.
+        c.full.fetch_add(1, Ordering::Relaxed);
+    }
     pins::unpin(c, pin);
     if n < 0 {
         c.ends_with(errno);
-    }
-    let is_short = n < 0 && errno == EAGAIN || n >= 0 && (n as usize) < asked;
-    // What was to be sent may have been less.
-    if is_short && (begun.is_err() || look::poll(c.fd(), libc::POLLOUT) & libc::POLLOUT == 0) {
-        // That there is room again will be an edge.
-        c.full.fetch_add(1, Ordering::Relaxed);
     }
     next::set_errno(errno);
     n

@@ -172,7 +172,7 @@ impl Inner {
     }
 
     fn shared(&mut self, i: usize, take: bool, kernel: bool) -> u32 {
-        let reg = &mut self.regs[i];
+        let reg = &self.regs[i];
         let d = reg.descriptor();
         let is_edge = reg.events & ET != 0;
         // First: what comes while we look is an edge that is still to be told.
@@ -186,13 +186,20 @@ impl Inner {
         if is_edge && !kernel && edges == reg.last.edges && !came_by_kernel && is_socket {
             return 0;
         }
-        let mut ready = in_a_set(d.ready(reg.h, reg.want()));
-        if !is_edge {
-            // Of which the kernel's registration, out of reach, may say nothing, or one that is told once only by the next call.
-            let is_untold = reg.orphan || !is_socket && ready != 0 && reg.events & ONESHOT != 0;
-            if is_untold && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h) {
-                ready |= reg.want() & OUT;
+        // Of room by the kernel its registration may say nothing: out of reach, or, told once, only by the next call.
+        let is_untold = |ready: u32| match (is_edge, reg.orphan) {
+            (true, orphan) => orphan && reg.last.told & OUT == 0,
+            (false, orphan) => orphan || !is_socket && ready != 0 && reg.events & ONESHOT != 0,
+        };
+        let look = || {
+            let ready = in_a_set(d.ready(reg.h, reg.want()));
+            match is_untold(ready) && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h) {
+                true => ready | reg.want() & OUT,
+                false => ready,
             }
+        };
+        let mut ready = look();
+        if !is_edge {
             return ready;
         }
         // What has come counts even if it was taken since.
@@ -200,7 +207,7 @@ impl Inner {
         if !known && ready != 0 {
             // The first time all that is there is one edge: what came between those two looks is told now, and is none later.
             (edges, by_kernel) = (d.edges(reg.h), d.kernel_arrivals(reg.h));
-            ready = in_a_set(d.ready(reg.h, reg.want()));
+            ready = look();
         }
         // The kernel wakes whoever waits when the program shuts a direction, and what can be read then is told again.
         let shut = known && ready & !OUT != 0 && d.ends(reg.h).shut != reg.last.ends.shut;
@@ -215,6 +222,7 @@ impl Inner {
             return 0;
         }
         if take {
+            let reg = &mut self.regs[i];
             reg.last.edges.0 = edges.0;
             if ready & IN != 0 {
                 reg.last.bytes = (edges.0, by_kernel.count);

@@ -627,15 +627,15 @@ impl Inner {
             self.narrow(i);
             return false;
         }
-        let once = reg.events & (ET | ONESHOT) != 0;
-        if once && reg.orphan {
+        if reg.orphan || reg.events & (ET | ONESHOT) == ET {
+            // Given back, it would wake who waits on what holds this set, again and again.
             self.regs[i].kept |= events;
             self.heat(i);
-        } else {
-            let _ = self.watch(i, once);
-            // It is to be told, whatever it was told of before.
-            self.regs[i].last.posted = false;
+            return false;
         }
+        let _ = self.watch(i, reg.events & ONESHOT != 0);
+        // It is to be told, whatever it was told of before.
+        self.regs[i].last.posted = false;
         true
     }
 
