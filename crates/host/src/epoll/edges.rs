@@ -158,6 +158,8 @@ impl Inner {
         }
         let kept = match reg.kept {
             0 => 0,
+            // Closed by all its numbers.
+            _ if reg.descriptor().bell(reg.h).is_none() => 0,
             // As epoll(7) does, an edge tells what holds when it is told.
             events => self.holding(i, reg.descriptor().kernel_holds(reg.h, events), false),
         };
