@@ -256,8 +256,8 @@ fn in_a_set(events: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::epoll::regs::Reg;
+    use crate::sync::{AtomicU32, Ordering};
     use crate::table::{Arrivals, Handle};
-    use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A carried connection by which nothing comes; what the kernel knows of its end is here.
     struct Silent(AtomicU32);
