@@ -186,8 +186,8 @@ impl Link {
     pub fn event(&mut self) -> Option<Event> {
         if self.phase == Phase::Open {
             let ring = self.head.incoming();
-            // In this order: a special frame is counted before it is seen.
-            if ring.specials() == 0 && self.head.has_visible() {
+            // In this order: a special frame is counted before it is seen, so what is seen here is none.
+            if self.head.has_visible() && ring.specials() == 0 {
                 return Some(Event::Data);
             }
         }
