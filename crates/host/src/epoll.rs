@@ -476,14 +476,4 @@ impl Descriptor for Sets {
     fn ring(&self, _h: Handle, _bell: i32) {
         // Those of its members have been rung.
     }
-    fn peer_cpu(&self, _h: Handle) -> u32 {
-        u32::MAX
-    }
-    fn busy(&self, _h: Handle, _change: i32) -> bool {
-        true
-    }
-    fn slice(&self, _h: Handle, _want: u32) -> Option<u64> {
-        None
-    }
-    fn slice_over(&self, _h: Handle, _want: u32) {}
 }

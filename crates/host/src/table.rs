@@ -142,14 +142,20 @@ pub trait Descriptor: Sync {
     /// The kernel reported these events for the descriptor itself; returns what holds of them.
     fn kernel_reported(&self, h: Handle, events: u32) -> u32;
     /// Where the peer last ran, `u32::MAX` if unknown.
-    fn peer_cpu(&self, h: Handle) -> u32;
+    fn peer_cpu(&self, _h: Handle) -> u32 {
+        u32::MAX
+    }
     /// A wait in the bare kernel begins (+1) or ends (-1) on a descriptor without a bell. False when it may not begin: the
     /// descriptor has a bell by now, look again.
-    fn busy(&self, h: Handle, change: i32) -> bool;
+    fn busy(&self, _h: Handle, _change: i32) -> bool {
+        true
+    }
     /// The longest that a sleep for `want` may last, in nanoseconds, where it must be bounded.
-    fn slice(&self, h: Handle, want: u32) -> Option<u64>;
+    fn slice(&self, _h: Handle, _want: u32) -> Option<u64> {
+        None
+    }
     /// A sleep for `want` lasted its slice.
-    fn slice_over(&self, h: Handle, want: u32);
+    fn slice_over(&self, _h: Handle, _want: u32) {}
     /// Takes what made the bell readable; was there anything?
     fn take(&self, _h: Handle, bell: i32) -> bool {
         headwater_channel::bell::take(bell)

@@ -464,6 +464,11 @@ impl Conn {
         self.phase.store(Phase::Rest as u32, Ordering::Release);
     }
 
+    /// Something to send found no room, or a direction was shut: that there is room again will be an edge.
+    pub fn note_full(&self) {
+        self.full.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A call ends so: that there was a reset may be an edge which its error no longer shows.
     pub fn ends_with(&self, errno: i32) {
         if errno == libc::ECONNRESET {

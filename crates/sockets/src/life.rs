@@ -582,7 +582,7 @@ pub fn shut(h: Handle) {
     let Some(c) = conn::get(h) else { return };
     c.look_now.store(1, Ordering::Relaxed);
     // The kernel tells edge-triggered sets of it as of room.
-    c.full.fetch_add(1, Ordering::Relaxed);
+    c.note_full();
     c.shuts.fetch_add(1, Ordering::Relaxed);
     if let Some(v) = c.view() {
         switch::take_pin_back_if_shut(c, &v);

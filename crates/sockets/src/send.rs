@@ -157,8 +157,7 @@ pub unsafe fn by_kernel(
     };
     let is_short = n < 0 && errno == EAGAIN || n >= 0 && (n as usize) < asked;
     if is_short && (begun.is_err() || is_left()) {
-        // That there is room again will be an edge.
-        c.full.fetch_add(1, Ordering::Relaxed);
+        c.note_full();
     }
     pins::unpin(c, pin);
     if n < 0 {
@@ -284,8 +283,7 @@ unsafe fn attempt(
                     sent
                 };
                 if sent == Err(EAGAIN) || sent.is_ok_and(|n| n < asked) {
-                    // That there is room again will be an edge.
-                    c.full.fetch_add(1, Ordering::Relaxed);
+                    c.note_full();
                 }
                 let is_elsewhere = goes_on || r.has(NONBLOCK) || limit != began_with;
                 if patient && sent == Err(EAGAIN) && is_elsewhere {
@@ -308,7 +306,7 @@ unsafe fn attempt(
                     if !unseen::no_room(c, v) {
                         continue;
                     }
-                    c.full.fetch_add(1, Ordering::Relaxed);
+                    c.note_full();
                     return Err(EAGAIN);
                 }
                 c.see_blocking(unseen::OUT);

@@ -89,8 +89,8 @@ impl fmt::Display for Step {
 }
 
 impl Script {
-    /// With an end by exit in the place of each kill, and of each step, by its place, at which a process `dies`, if there are any. Children are
-    /// killed with their parent: they end before it.
+    /// With an end by exit in the place of each kill, and of each step, by its place, at which a process `dies`, if there are any.
+    /// Children are killed with their parent: they end before it.
     pub fn without_kills(&self, dies: impl Fn(usize) -> bool) -> Option<Script> {
         let mut gentle = Script {
             steps: Vec::new(),

@@ -57,10 +57,9 @@ impl Inner {
 
     fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
         let events = self.with_end(i, events);
-        let holds = self.holding(i, events, posted);
-        let Some(d) = self.regs[i].d else { return 0 };
-        let moved = events & IN != 0 && self.has_only_moved(i, d);
+        let (holds, moved) = self.judge(i, events, posted);
         let reg = &mut self.regs[i];
+        let Some(d) = reg.d else { return 0 };
         // An end that the kernel was not asked for now stays known.
         let mut seen = events | reg.last.seen & RDHUP;
         if moved {
@@ -82,8 +81,14 @@ impl Inner {
             true => self.with_end(i, events),
             false => events,
         };
+        self.judge(i, events, posted).0
+    }
+
+    /// What the program is to be told of an event, and whether its bytes have only moved.
+    fn judge(&self, i: usize, events: u32, posted: bool) -> (u32, bool) {
         let reg = &self.regs[i];
-        let Some(d) = reg.d else { return 0 };
+        let Some(d) = reg.d else { return (0, false) };
+        let is_old_room = || d.edges(reg.h).1 == reg.last.edges.1;
         let mut holds = d.kernel_reported(reg.h, events) & (reg.events | ERR | HUP);
         if posted && reg.events & ET != 0 {
             // A reset was an edge, whose error a call may have taken since.
@@ -102,17 +107,18 @@ impl Inner {
             // With an edge of another kind, room is told again. Where others may send round the library, what came shows as such.
             let only_room = is_quiet && holds & !OUT & !reg.last.told == 0
                 || !is_more && holds & !OUT == 0 && !d.kernel_arrivals(reg.h).certain;
-            if only_room && d.edges(reg.h).1 == reg.last.edges.1 {
+            if only_room && is_old_room() {
                 holds &= !OUT;
             }
         }
-        if holds & IN != 0 && self.has_only_moved(i, d) {
+        let moved = events & IN != 0 && self.has_only_moved(i, d);
+        if moved && holds & IN != 0 {
             holds &= !IN;
-            if d.edges(reg.h).1 == reg.last.edges.1 && holds & !OUT == 0 {
+            if is_old_room() && holds & !OUT == 0 {
                 holds = 0;
             }
         }
-        holds
+        (holds, moved)
     }
 
     /// With the end of a stream, where the kernel was not asked for it and what it says may be no more than was said before.
@@ -291,16 +297,6 @@ mod tests {
         fn kernel_reported(&self, _: Handle, events: u32) -> u32 {
             events
         }
-        fn peer_cpu(&self, _: Handle) -> u32 {
-            u32::MAX
-        }
-        fn busy(&self, _: Handle, _: i32) -> bool {
-            true
-        }
-        fn slice(&self, _: Handle, _: u32) -> Option<u64> {
-            None
-        }
-        fn slice_over(&self, _: Handle, _: u32) {}
     }
 
     /// Where the registration's mode excludes EPOLLRDHUP, the end of a peer that was killed shows as EPOLLIN, which a registration

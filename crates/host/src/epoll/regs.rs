@@ -137,13 +137,6 @@ impl Reg {
         self.d.is_some() && self.carried && !self.parked && !self.disabled
     }
 
-    /// What holds becomes an edge for the kernel, whatever the program was told.
-    fn may_be_told_again(&self) {
-        if self.events & ET != 0 {
-            counters::note(Reason::ToldAgain);
-        }
-    }
-
     pub fn slice(&self) -> Option<u64> {
         if self.is_live() {
             self.descriptor().slice(self.h, self.want())
@@ -262,26 +255,9 @@ impl Inner {
     pub fn surrender(&mut self, i: usize) {
         let reg = self.regs[i];
         if reg.carried {
-            if reg.orphan {
-                self.reach(i);
-            }
-            let mut event = epoll_event {
-                events: if reg.disabled {
-                    reg.events & MODES
-                } else {
-                    reg.events
-                },
-                u64: reg.data,
-            };
-            if reg.events & EXCLUSIVE != 0 || reg.parked {
-                self.delete(reg.fd);
-            }
-            let there = reg.kernel.is_some() && reg.events & EXCLUSIVE == 0;
-            let op = if there { EPOLL_CTL_MOD } else { EPOLL_CTL_ADD };
-            if !reg.parked && !reg.orphan {
-                reg.may_be_told_again();
-                // SAFETY: event is valid.
-                let _ = unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) };
+            match reg.orphan {
+                true => self.reach(i),
+                false => self.give_back(i, reg.kernel.is_some()),
             }
         }
         self.remove(i);
@@ -421,33 +397,40 @@ impl Inner {
             let reg = &mut self.regs[i];
             (reg.carried, reg.hot, reg.rings) = (false, false, false);
             if there(reg.fd, Tag::new(false, reg.generation, reg.fd).0) {
-                self.give_back(i);
+                self.give_back(i, true);
             }
         }
         apart
     }
 
-    /// What the kernel has of a registration becomes what the program asked for.
-    fn give_back(&self, i: usize) {
+    /// What the kernel has of a registration, if it is `there`, becomes what the program asked for.
+    fn give_back(&self, i: usize, there: bool) {
         let reg = &self.regs[i];
         if reg.parked {
             return self.delete(reg.fd);
         }
+        if reg.events & ET != 0 {
+            // What holds becomes an edge for the kernel, whatever the program was told.
+            counters::note(Reason::ToldAgain);
+        }
+        self.put(reg, if reg.disabled { MODES } else { u32::MAX }, there);
+    }
+
+    /// Registers what the program asked for, as far as `events` go, under the program's data.
+    fn put(&self, reg: &Reg, events: u32, there: bool) {
         let mut event = epoll_event {
-            events: match reg.disabled {
-                true => reg.events & MODES,
-                false => reg.events,
-            },
+            events: reg.events & events,
             u64: reg.data,
         };
-        let op = match reg.events & EXCLUSIVE {
-            0 => EPOLL_CTL_MOD,
+        let op = match (reg.events & EXCLUSIVE, there) {
+            (0, true) => EPOLL_CTL_MOD,
+            (0, false) => EPOLL_CTL_ADD,
             _ => {
+                // Which cannot be modified.
                 self.delete(reg.fd);
                 EPOLL_CTL_ADD
             }
         };
-        reg.may_be_told_again();
         // SAFETY: event is valid.
         let _ = unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) };
     }
@@ -643,22 +626,9 @@ impl Inner {
     fn post_again(&mut self, data: u64) {
         let once = |r: &Reg| !r.carried && r.data == data && r.events & (ET | ONESHOT) != 0;
         for (i, reg) in self.regs.iter().enumerate() {
-            if !once(reg) || self.find(reg.fd) != Some(i) {
-                continue;
+            if once(reg) && self.find(reg.fd) == Some(i) {
+                self.put(reg, u32::MAX, true);
             }
-            let mut event = epoll_event {
-                events: reg.events,
-                u64: data,
-            };
-            let op = match reg.events & EXCLUSIVE {
-                0 => EPOLL_CTL_MOD,
-                _ => {
-                    self.delete(reg.fd);
-                    EPOLL_CTL_ADD
-                }
-            };
-            // SAFETY: event is valid.
-            let _ = unsafe { sys::epoll_ctl(self.ep, op, reg.fd, &mut event) };
         }
     }
 

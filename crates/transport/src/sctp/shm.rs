@@ -485,11 +485,11 @@ impl Shm {
     pub fn disconnect(self) {
         // A SHUTDOWN that was answered leaves nothing to be aborted, as by packets; ours is as soon as the peer has nothing more under
         // way, whatever of that was not taken here.
-        let is_answered = self.released && !self.link.peer_holds();
+        let is_emptied = self.released && !self.link.peer_holds();
         match self.link.is_hushed() {
             _ if self.is_answered() => self.link.part(),
             true => self.link.leave(),
-            false if is_answered => self.link.part(),
+            false if is_emptied => self.link.part(),
             false => self.link.disconnect(&[]),
         }
     }
