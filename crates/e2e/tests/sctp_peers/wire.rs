@@ -94,9 +94,13 @@ pub fn lose(lab: &Lab, per_mille: u32) {
     sh(lab, &loss(per_mille));
 }
 
+const ABORT: u8 = 6;
+
+/// Spares an ABORT over UDP: it is sent once (RFC 9260, 9.1), and its loss would be noticed by a heartbeat, after 30 s.
 fn loss(per_mille: u32) -> String {
     rule(&format!(
-        "meta l4proto '{{ udp, 132 }}' numgen random mod 1000 '<' {per_mille}"
+        "meta l4proto udp @th,160,8 {ABORT} accept; \
+         nft add rule inet lossy in meta l4proto '{{ udp, 132 }}' numgen random mod 1000 '<' {per_mille}"
     ))
 }
 
