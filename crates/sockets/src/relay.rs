@@ -42,7 +42,7 @@ pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Opt
     let Ok(pair) = sys::socket_pair() else {
         switch::freeze(c, &v, None, reason);
         await_withdrawal(c, &v);
-        if has_unread(&v) || switch::behind_pin(&v) {
+        if has_unread(&v) {
             // Who gets it would wait for the peer's next call, which may never come, and the passer would not know why.
             counters::note(Reason::NoMemory);
             return Err(libc::ENOBUFS);
@@ -105,10 +105,10 @@ fn catch_up(c: &Conn, v: &View<'_>) {
     });
 }
 
-/// Are there bytes of the ring that come before some of the kernel's?
+/// Are there bytes of the ring that come before some of the kernel's? Also behind a pin, until their sender has taken them back.
 fn has_unread(v: &View<'_>) -> bool {
     let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
-    !w.has(PIN) && v.in_ring().unread() > 0
+    (!w.has(PIN) || w.by_ring()) && v.in_ring().unread() > 0
 }
 
 fn may_pin(c: &Conn, v: &View<'_>) -> bool {
