@@ -90,7 +90,7 @@ impl fmt::Display for Step {
 
 impl Script {
     /// With an end by exit in the place of each kill, and of each step, by its place, at which a process `dies`, if there are any.
-    /// Children are killed with their parent: they end before it.
+    /// Children are killed with their parent: they end before it. By each thread: one may wait.
     pub fn without_kills(&self, dies: impl Fn(usize) -> bool) -> Option<Script> {
         let mut gentle = Script {
             steps: Vec::new(),
@@ -118,9 +118,11 @@ impl Script {
                     }
                     kills += ending.len() - usize::from(name == "exit");
                     parents.retain(|(child, _)| !ending.contains(child));
-                    gentle.steps.extend(ending.into_iter().rev().map(|p| Step {
-                        process: p,
-                        thread: 0,
+                    let each = ending.into_iter().rev();
+                    let each = each.flat_map(|p| (0..self.threads).map(move |t| (p, t)));
+                    gentle.steps.extend(each.map(|(process, thread)| Step {
+                        process,
+                        thread,
                         name: "exit".to_string(),
                         numbers: vec![1],
                     }));
