@@ -140,6 +140,7 @@ impl Set {
         if inner.mutes {
             inner.heat_mutes();
         }
+        let moves = counters::read(Counter::Unswitches);
         let due = match inner.hot.is_empty() {
             true => kernel,
             false => inner.is_due(),
@@ -155,7 +156,7 @@ impl Set {
         if due && !first {
             n = look_kernel(&mut inner, out, n);
         }
-        n as i32
+        look_at_moved(&mut inner, out, n, moves) as i32
     }
 
     fn spin(&self, out: &mut [epoll_event]) -> i32 {
@@ -261,10 +262,12 @@ impl Set {
         counters::add(Counter::Sleeps, 1);
         self.learner.slept(sys::now() - begun);
         inner.begin();
+        let moves = counters::read(Counter::Unswitches);
         let told = match translate(&mut inner, out, 0, n as usize) {
-            0 => scan(&mut inner, out, 0, false) as i32,
-            told => told as i32,
+            0 => scan(&mut inner, out, 0, false),
+            told => told,
         };
+        let told = look_at_moved(&mut inner, out, told, moves) as i32;
         let strange = told == 0 && inner.strange;
         drop(inner);
         if strange && self.is_inherited() {
@@ -334,6 +337,14 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usiz
         // It was looked at the hot ones before.
         true => scan(inner, out, told, false),
         false => told,
+    }
+}
+
+/// What an end has taken back to the kernel since there were so many `moves` shows there alone, and the kernel was asked before.
+fn look_at_moved(inner: &mut Inner, out: &mut [epoll_event], known: usize, moves: u64) -> usize {
+    match counters::read(Counter::Unswitches) == moves {
+        true => known,
+        false => look_kernel(inner, out, known),
     }
 }
 
