@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
 
 enum { MANY = 5000 };
@@ -118,6 +119,29 @@ static void receives_client(int fd) {
     _exit(bad);
 }
 FED(receives)
+
+/* What sendfile(2) does not move, as it may refuse to of any descriptor, the caller copies. */
+static void sends_client(int fd) {
+    static char buf[MANY];
+    int p[2], at = 0;
+    must(pipe(p));
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_sendfile);
+    while (at < MANY) {
+        ssize_t n = at % 2 ? syscall(SYS_sendfile, p[1], fd, NULL, 999) : sendfile(p[1], fd, NULL, 999);
+        if (n < 0 && errno == EINVAL) {
+            n = must(read(fd, buf, 999));
+            send_all(p[1], buf, n);
+        }
+        at += must(n);
+    }
+    recv_all(p[0], buf, MANY);
+    check(buf, 0, MANY);
+    exchange(fd, 3);
+    _exit(0);
+}
+FED(sends)
 
 /* More than there was: a call that waits for all, and one that must not wait. */
 static void across_client(int fd) {
@@ -473,7 +497,7 @@ NEVER(beside_poll_in_time, IN_TIME, SYS_poll)
 NEVER(beside_set_in_time, SET_IN_TIME, SYS_epoll_wait)
 NEVER(beside_select_in_time, SELECT_IN_TIME, SYS_pselect6)
 
-CASES(CASE(strict), CASE(filter), CASE(by_number), CASE(receives), CASE(across), CASE(waitall), CASE(polls), CASE(selects), CASE(sets),
+CASES(CASE(strict), CASE(filter), CASE(by_number), CASE(receives), CASE(sends), CASE(across), CASE(waitall), CASE(polls), CASE(selects), CASE(sets),
       CASE(shared), CASE(bystander), CASE(descriptors), CASE(busy), CASE(closed), CASE(unseen), CASE(accepts),
       CASE(beside_recv), CASE(beside_read), CASE(beside_readv), CASE(beside_recvmsg), CASE(beside_all),
       CASE(beside_look), CASE(beside_write), CASE(beside_writev), CASE(beside_room), CASE(beside_poll),

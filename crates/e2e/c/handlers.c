@@ -140,6 +140,7 @@ static void life(void) {
     must(pipe2(&fds[4], O_CLOEXEC | O_NONBLOCK));
     WORKS(fcntl(fds[2], F_SETFL, O_NONBLOCK));
     DO(splice(fds[2], NULL, fds[5], NULL, 1000, SPLICE_F_NONBLOCK));
+    DO(sendfile(fds[5], fds[2], NULL, 1000));
     WORKS(write(fds[1], bytes, 1));
     while (DO(recv(fds[2], bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
     }

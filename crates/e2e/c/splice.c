@@ -1,6 +1,8 @@
-/* splice() out of a connection and into it, with what is in shared memory, in the kernel and in both. */
+/* splice() out of a connection and into it, with what is in shared memory, in the kernel and in both; and sendfile() out of one. */
 #include "common.h"
 #include <sys/epoll.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
 
 /* Splices to the end of the stream, checking; how much that was. */
 static uint64_t splice_to_end(int fd, uint64_t at, int flags) {
@@ -213,5 +215,142 @@ static void stdio_stalled_server(int fd) {
 }
 static void stdio_stalled_client(int fd) { send_noise(fd, 0, 1 << 20); }
 
+/* ---- sendfile() from a connection, which the kernel does into a pipe alone */
+typedef ssize_t sending(int out, int from, off_t *offset, size_t n);
+static ssize_t by_number(int out, int from, off_t *offset, size_t n) { return syscall(SYS_sendfile, out, from, offset, n); }
+
+static void hears(int signal) { (void)signal; }
+static void interrupt_soon(void) {
+    struct sigaction a = {.sa_handler = hears};
+    struct itimerval soon = {.it_value.tv_usec = 50000};
+    must(sigaction(SIGALRM, &a, NULL));
+    must(setitimer(ITIMER_REAL, &soon, NULL));
+}
+
+static void sent_to_end(int fd, sending *send) {
+    int p[2];
+    char buf[3000];
+    uint64_t at = 0;
+    must(pipe(p));
+    wait_for(fd, POLLRDHUP);
+    for (ssize_t n; (n = must(send(p[1], fd, NULL, sizeof buf))) > 0; at += n) {
+        recv_all(p[0], buf, n);
+        check(buf, at, n);
+    }
+    say("request of %llu", (unsigned long long)at);
+    say_result("end", send(p[1], fd, NULL, 10));
+    send_noise(fd, 0, 30000);
+}
+static void sendfile_half_closed_server(int fd) { sent_to_end(fd, sendfile); }
+static void sendfile_by_number_server(int fd) { sent_to_end(fd, by_number); }
+static void sendfile_half_closed_client(int fd) { half_closed_client(fd); }
+static void sendfile_by_number_client(int fd) { half_closed_client(fd); }
+
+static void sendfile_stalled_server(int fd) {
+    int p[2];
+    char buf[65536];
+    uint64_t at = 0;
+    must(pipe(p));
+    usleep(400000);
+    for (ssize_t n; (n = must(sendfile(p[1], fd, NULL, 50000))) > 0; at += n) {
+        recv_all(p[0], buf, n);
+        check(buf, at, n);
+    }
+    say("all: %llu", (unsigned long long)at);
+}
+static void sendfile_stalled_client(int fd) { send_noise(fd, 0, 1 << 20); }
+
+/* Where it waits, and where it does not: the connection's O_NONBLOCK counts for its bytes, the pipe's for the pipe's room. */
+static void sendfile_waits_server(int fd) {
+    int p[2], narrow[2];
+    char buf[8192];
+    struct timeval limit = {.tv_usec = 50000}, none = {0};
+    must(pipe(p));
+    must(pipe(narrow));
+    int room = must(fcntl(narrow[1], F_SETPIPE_SZ, 4096));
+    must(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit));
+    say_result("in the time", sendfile(p[1], fd, NULL, 100));
+    must(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none));
+    interrupt_soon();
+    say_result("interrupted", sendfile(p[1], fd, NULL, 100));
+    nonblocking(fd, 1);
+    say_result("nothing", sendfile(p[1], fd, NULL, 100));
+    nonblocking(fd, 0);
+    nonblocking(p[1], 1);
+    for (int i = 0; i < 20; i++) {
+        tell_peer();
+        say_result("one", sendfile(p[1], fd, NULL, 100));
+        recv_all(p[0], buf, 1);
+        check(buf, i, 1);
+    }
+    tell_peer();
+    await_bytes(fd, 10000);
+    nonblocking(fd, 1);
+    int n = must(sendfile(narrow[1], fd, NULL, 10000));
+    if (n > room)
+        say("more than there is room: %d", n);
+    recv_all(narrow[0], buf, n);
+    check(buf, 20, n);
+    memset(buf, 0, room);
+    send_all(narrow[1], buf, room);
+    interrupt_soon();
+    say_result("no room", sendfile(narrow[1], fd, NULL, 100));
+    nonblocking(narrow[1], 1);
+    say_result("no room now", sendfile(narrow[1], fd, NULL, 100));
+    recv_noise(fd, 20 + n, 10000 - n);
+    signal(SIGPIPE, SIG_IGN);
+    close(p[0]);
+    say_result("no reader", sendfile(p[1], fd, NULL, 100));
+    tell_peer();
+}
+static void sendfile_waits_client(int fd) {
+    for (int i = 0; i < 20; i++) {
+        await_peer();
+        usleep(1000);
+        send_noise(fd, i, 1);
+    }
+    await_peer();
+    send_noise(fd, 20, 10000);
+    await_peer();
+}
+
+/* What is refused takes nothing. */
+static void refuses(int fd, sending *send) {
+    int p[2], pair[2], file = must(memfd_create("file", 0));
+    off_t at = 0;
+    must(pipe(p));
+    must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    say_result("nothing", send(p[1], fd, NULL, 0));
+    say_result("nothing into a file", send(file, fd, NULL, 0));
+    say_result("nothing into itself", send(fd, fd, NULL, 0));
+    say_result("a position", send(p[1], fd, &at, 10));
+    say_result("nothing at a position", send(p[1], fd, &at, 0));
+    at = -1;
+    say_result("before the beginning", send(fd, fd, &at, 10));
+    say_result("into a file", send(file, fd, NULL, 10));
+    say_result("into a socket", send(pair[0], fd, NULL, 10));
+    say_result("into itself", send(fd, fd, NULL, 10));
+    say_result("into what is read", send(p[0], fd, NULL, 10));
+    say_result("into nothing", send(-1, fd, NULL, 10));
+    say_result("too much", send(p[1], fd, NULL, -1));
+    say_result("too much by splice", splice(fd, NULL, p[1], NULL, -1, 0));
+    say_result("copy_file_range", copy_file_range(fd, NULL, file, NULL, 10, 0));
+    say_result("copy_file_range to it", copy_file_range(file, NULL, fd, NULL, 10, 0));
+    say_result("tee", tee(fd, p[1], 10, 0));
+    say_result("vmsplice", vmsplice(fd, &(struct iovec){&at, 8}, 1, 0));
+}
+static void sendfile_refused_server(int fd) {
+    await_bytes(fd, 5000);
+    refuses(fd, sendfile);
+    refuses(fd, by_number);
+    recv_noise(fd, 0, 5000);
+    tell_peer();
+}
+static void sendfile_refused_client(int fd) {
+    send_noise(fd, 0, 5000);
+    await_peer();
+}
+
 CASES(CASE(half_closed), CASE(stalled), CASE(stalled_nonblocking), CASE(waits), CASE(narrow), CASE(into), CASE(into_full),
-      CASE(proxy), CASE(stdio_half_closed), CASE(stdio_stalled))
+      CASE(proxy), CASE(stdio_half_closed), CASE(stdio_stalled), CASE(sendfile_half_closed),
+      CASE(sendfile_by_number), CASE(sendfile_stalled), CASE(sendfile_waits), CASE(sendfile_refused))

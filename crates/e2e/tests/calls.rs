@@ -43,7 +43,8 @@ cases!(ends: half, both_halves, read_half, wake_by_shutdown, close_after_write, 
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
 cases!(refused: dup3, dup2, close_range, shutdown, sendmmsg, disconnect, disconnect_full);
 cases!(strays: closed_by_stdio, closed_round, closed_round_last, made_anew);
-cases!(splice: half_closed, stalled, stalled_nonblocking, waits, narrow, into, into_full, proxy, stdio_half_closed, stdio_stalled);
+cases!(splice: half_closed, stalled, stalled_nonblocking, waits, narrow, into, into_full, proxy, stdio_half_closed, stdio_stalled,
+    sendfile_half_closed, sendfile_by_number, sendfile_stalled, sendfile_waits, sendfile_refused);
 cases!(keeper: close, shutdown, exit, exec, linger);
 cases!(options: inquiry, stamps, stamps_late, zerocopy, peek_offset, peek_offset_before, unread, signalled_unread, repair, encryption);
 cases!(corners: times, limits, mmsg, flags, arrays, addresses, endings, sendfile, numbers, mark, inline, reset, asked, all, limits_before);
@@ -62,7 +63,7 @@ cases!(wide: reads, reads_new, scans, scans_new, broken, broken_new, pieces, pie
 cases!(round: names, found, vectors, prints, passes, asynchronous, submitted, standard, standard_by_dup, numbers, waits, made, cloned,
     more_numbers, listens, images);
 cases!(unseen: crossing, silent, blocks, carried, acknowledged, edges, levels, room, tags);
-cases!(confine: strict, filter, by_number, receives, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,
+cases!(confine: strict, filter, by_number, receives, sends, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,
     closed, unseen, accepts, beside_recv, beside_read, beside_readv, beside_recvmsg, beside_all, beside_look, beside_write, beside_writev, beside_room, beside_poll, beside_ppoll, beside_select, beside_pselect, beside_set, beside_poll_in_time, beside_set_in_time, beside_select_in_time);
 
 /// Why a reader was told of a reset stands in its line.

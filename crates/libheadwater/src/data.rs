@@ -727,12 +727,23 @@ pub unsafe extern "C-unwind" fn sendfile(
     offset: *mut off_t,
     n: size_t,
 ) -> ssize_t {
-    if is_ours(out) || is_ours(from) {
+    if is_ours(out) || is_ours(from) || n > 0 && has_rest(from) {
         // The caller copies, as with any descriptor that cannot do it.
         next::set_errno(libc::EINVAL);
         return -1;
     }
     let call = || real::sendfile(out, from, offset, n);
+    if n == 0 {
+        return call();
+    }
+    if let Some(h) = table::socket(from) {
+        // The kernel refuses a position, and all that is no pipe.
+        return if offset.is_null() && is_pipe(out) {
+            into_pipe(h, from, out, n, 0, call)
+        } else {
+            call()
+        };
+    }
     let Some(h) = table::socket(out) else {
         return call();
     };
@@ -855,8 +866,7 @@ pub unsafe extern "C-unwind" fn splice(
     n: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    let has_rest = table::socket(from).is_some_and(headwater_sockets::confine::has_rest);
-    if is_ours(from) || is_ours(to) || has_rest {
+    if is_ours(from) || is_ours(to) || has_rest(from) {
         next::set_errno(libc::EINVAL);
         return -1;
     }
@@ -864,22 +874,43 @@ pub unsafe extern "C-unwind" fn splice(
     if !off_from.is_null() || !off_to.is_null() || n == 0 {
         return call();
     }
-    if let Some(c) = table::socket(from).and_then(conn::get)
+    if let Some(h) = table::socket(from)
         && is_pipe(to)
     {
-        if let Some(n) = receiving::counted(c, from, call, |n| n as usize) {
-            return n;
-        }
-        return match splicing::splice(c, to, n, flags) {
-            Some(r) => result(r),
-            None => call(),
-        };
+        return into_pipe(h, from, to, n, flags, call);
     }
     match table::socket(to).and_then(conn::get) {
         Some(c) if is_pipe(from) => sending::by_kernel(c, n, call, || {
             process::is_confined() || sys::ioctl_int(from, libc::FIONREAD) != Ok(0)
         }),
         _ => call(),
+    }
+}
+
+fn has_rest(fd: c_int) -> bool {
+    table::socket(fd).is_some_and(headwater_sockets::confine::has_rest)
+}
+
+/// What a socket has, into a pipe: splice(2), and sendfile(2) as well. `call` is the program's own.
+unsafe fn into_pipe(
+    h: Handle,
+    from: c_int,
+    to: c_int,
+    n: size_t,
+    flags: c_uint,
+    call: impl Fn() -> ssize_t,
+) -> ssize_t {
+    let Some(c) = conn::get(h) else { return call() };
+    // The kernel refuses to.
+    if n > isize::MAX as usize {
+        return call();
+    }
+    if let Some(n) = receiving::counted(c, from, &call, |n| n as usize) {
+        return n;
+    }
+    match splicing::splice(c, to, n, flags) {
+        Some(r) => result(r),
+        None => call(),
     }
 }
 

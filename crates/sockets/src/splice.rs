@@ -1,5 +1,5 @@
-//! splice(2) out of a connection into a pipe: what the ring holds comes first, and is copied; what the kernel holds goes as by
-//! the kernel's own call.
+//! splice(2) and sendfile(2) out of a connection into a pipe: what the ring holds comes first, and is copied; what the kernel
+//! holds goes as by the kernel's own splice.
 
 use core::ffi::c_uint;
 
