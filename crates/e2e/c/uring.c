@@ -463,6 +463,39 @@ static void named_server(int fd) {
 }
 WITH_ECHO(named)
 
+/* A message that the ring sends passes the connection on, with bytes on their way, to a process that makes its calls round the library. */
+static void passed_server(int fd) {
+    int pair[2], status = -1;
+    char word = 0, control[CMSG_SPACE(sizeof fd)] = {0}, buf[5000];
+    struct iovec iov = {&word, 1};
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        close(fd);
+        must(syscall(SYS_recvmsg, pair[1], &message, 0));
+        memcpy(&fd, CMSG_DATA(c), sizeof fd);
+        for (int n = 0; n < 5000;)
+            n += must(syscall(SYS_read, fd, buf + n, sizeof buf - n));
+        check(buf, 0, 5000);
+        _exit(syscall(SYS_write, fd, buf, 100) - 100);
+    }
+    exchange(fd, 40);
+    send_noise(fd, 0, 5000);
+    await_bytes(fd, 5000);
+    struct own_ring r = make_ring();
+    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    struct io_uring_sqe sqe = {.opcode = IORING_OP_SENDMSG, .fd = pair[0], .addr = (uintptr_t)&message, .len = 1};
+    say("sent %d", submit(&r, &sqe));
+    must(waitpid(pid, &status, 0));
+    say("status %x", status);
+    recv_noise(fd, 0, 100);
+    exchange(fd, 10);
+}
+WITH_ECHO(passed)
+
 /* A program that does without where there is none: HEADWATER_URING=refuse says that. */
 static void without_server(int fd) {
     struct io_uring ring;
@@ -488,4 +521,4 @@ WITH_ECHO(without)
 
 CASES(CASE(liburing), CASE(later), CASE(sets), CASE(sets_wide), CASE(sets_in_order), CASE(sets_of_many), CASE(in_handler), CASE(forks),
       CASE(set_waits), CASE(closes), CASE(chain), CASE(accepts), CASE(files), CASE(polled), CASE(polled_first), CASE(registered), CASE(refused),
-      CASE(named), CASE(without))
+      CASE(named), CASE(passed), CASE(without))

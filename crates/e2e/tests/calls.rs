@@ -249,6 +249,7 @@ mod uring {
         liburing,
         later,
         named,
+        passed,
         set_waits,
         closes,
         chain,

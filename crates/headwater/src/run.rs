@@ -11,7 +11,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -97,7 +97,7 @@ impl Run {
         let file = self.stats_file.clone().or(inherited.map(PathBuf::from));
         if let Some(file) = file {
             let file = absolute(&file);
-            return Collected::named(&file)
+            return Collected::named(&file, self.stats)
                 .map(Some)
                 .map_err(|e| format!("{}: {e}", file.display()));
         }
@@ -170,11 +170,28 @@ struct Collected {
 }
 
 impl Collected {
-    fn named(file: &Path) -> io::Result<Collected> {
-        let opened = OpenOptions::new().append(true).create(true).open(file)?;
+    /// To be `read` again, it must be a file that keeps what is written.
+    fn named(file: &Path, read: bool) -> io::Result<Collected> {
+        let opened = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(file)
+            .map_err(|e| match e.raw_os_error() {
+                Some(libc::ENXIO) => {
+                    io::Error::other("a FIFO that nobody reads: start its reader first")
+                }
+                _ => e,
+            })?;
+        let metadata = opened.metadata()?;
+        if read && !metadata.is_file() {
+            return Err(io::Error::other(
+                "not a regular file, so that --stats can't show its lines: give --stats-file alone",
+            ));
+        }
         Ok(Collected {
             file: file.to_path_buf(),
-            from: opened.metadata()?.len(),
+            from: metadata.len(),
             _folder: None,
         })
     }

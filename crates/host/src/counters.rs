@@ -178,8 +178,7 @@ pub fn open_file() {
 fn open() -> sys::Result<i32> {
     let path = config::get().stats_file.as_ref().ok_or(0)?;
     let path = std::ffi::CString::new(path.as_str()).map_err(|_| libc::EINVAL)?;
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-    sys::open(&path, flags, 0o666)
+    sys::open_to_append(&path, 0o666)
 }
 
 /// Appends the line to the statistics file, if one is configured. Async-signal-safe.

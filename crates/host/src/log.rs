@@ -57,8 +57,7 @@ pub fn start() {
     let Ok(path) = std::ffi::CString::new(path.as_str()) else {
         return;
     };
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-    match sys::open(&path, flags, 0o600).and_then(crate::hidden::hide) {
+    match sys::open_to_append(&path, 0o600).and_then(crate::hidden::hide) {
         Ok(fd) => {
             FILE_IS.store(sys::identity(fd), Ordering::Relaxed);
             FILE.store(fd, Ordering::Relaxed);

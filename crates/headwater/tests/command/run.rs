@@ -206,6 +206,32 @@ fn a_named_statistics_file_is_kept_and_only_its_new_lines_are_shown() {
 }
 
 #[test]
+fn nobody_waits_for_the_reader_of_a_fifo() {
+    let it = Installation::new();
+    let fifo = it.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    let name = fifo.display().to_string();
+    let output = it.output(&["run", "--stats-file", &name, "--", "true"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(stderr(&output).contains("a FIFO that nobody reads"));
+    // It may lose its reader later, and a log has none.
+    let words = ["run", "--log", "debug", "--log-file", &name, "--", "env"];
+    let variable = format!("HEADWATER_STATS_FILE={name}");
+    let output = it.output(
+        &[
+            &words[..],
+            &[&variable, "bash", "-c", ": < /dev/tcp/127.0.0.1/1; exit 3"],
+        ]
+        .concat(),
+    );
+    assert_eq!(output.status.code(), Some(3));
+    let output = it.output(&["run", "--stats", "--stats-file", "/dev/null", "--", "true"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(stderr(&output).contains("not a regular file"));
+}
+
+#[test]
 fn a_static_program_runs_and_is_named() {
     headwater_testkit::needs!("libc6-dev");
     let it = Installation::new();
