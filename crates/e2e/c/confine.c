@@ -381,6 +381,281 @@ static void accepts_client(int fd) {
 }
 FED(accepts)
 
+/* Handlers are the kernel's to call, and what their flags ask for its to do; so are those that come later. */
+static volatile int depth, deepest, handled;
+static void counts_depth(int n) {
+    handled++;
+    if (++depth > deepest)
+        deepest = depth;
+    if (handled == 1)
+        inline_call(SYS_tgkill, getpid(), inline_call(SYS_gettid, 0, 0, 0), n);
+    depth--;
+}
+static void handle(int n, int flags) {
+    struct sigaction a = {.sa_handler = counts_depth, .sa_flags = flags};
+    must(sigaction(n, &a, NULL));
+}
+static int raised(int n) {
+    handled = deepest = 0;
+    inline_call(SYS_tgkill, inline_call(SYS_getpid, 0, 0, 0), inline_call(SYS_gettid, 0, 0, 0), n);
+    return handled * 10 + deepest;
+}
+static void handlers_client(int fd) {
+    struct sigaction old;
+    await_peer();
+    await_bytes(fd, MANY);
+    handle(SIGUSR1, 0);
+    handle(SIGUSR2, SA_NODEFER);
+    handle(SIGWINCH, SA_RESETHAND | SA_RESTART);
+    signal(SIGTERM, SIG_DFL);
+    ALLOW(SYS_read, SYS_write, SYS_tgkill, SYS_gettid, SYS_getpid, SYS_rt_sigreturn, SYS_rt_sigaction);
+    /* Once each time; within the first one; and never again. */
+    int bad = raised(SIGUSR1) != 21 ? 1 : 0;
+    bad |= raised(SIGUSR2) != 22 ? 2 : 0;
+    bad |= raised(SIGWINCH) != 11 || raised(SIGWINCH) != 0 ? 4 : 0;
+    recv_noise(fd, 0, MANY);
+    handle(SIGUSR1, SA_NODEFER);
+    bad |= raised(SIGUSR1) != 22 ? 8 : 0;
+    bad |= sigaction(SIGUSR2, NULL, &old) || old.sa_handler != counts_depth || !(old.sa_flags & SA_NODEFER) ? 16 : 0;
+    bad |= sigaction(SIGWINCH, NULL, &old) || old.sa_handler != SIG_DFL ? 32 : 0;
+    exchange(fd, 3);
+    _exit(bad);
+}
+FED(handlers)
+
+/* The filter has no call for handlers but their return. */
+static void once_client(int fd) {
+    await_peer();
+    await_bytes(fd, MANY);
+    handle(SIGUSR1, SA_RESETHAND | SA_NODEFER | SA_RESTART);
+    int pid = getpid(), tid = syscall(SYS_gettid);
+    ALLOW(SYS_read, SYS_write, SYS_tgkill, SYS_rt_sigreturn);
+    handled = 1;
+    inline_call(SYS_tgkill, pid, tid, SIGUSR1);
+    recv_noise(fd, 0, MANY);
+    exchange(fd, 3);
+    _exit(handled != 2);
+}
+FED(once)
+
+/* Sets, listeners and connections that come afterwards. */
+static void later_client(int fd) {
+    struct epoll_event e = {EPOLLIN, {.u64 = 42}}, got[4];
+    struct sockaddr_in at, older;
+    socklen_t len = sizeof at;
+    int l = listen_somewhere(&older);
+    await_peer();
+    await_bytes(fd, MANY);
+    memset(&at, 0, sizeof at);
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ALLOW(SYS_read, SYS_write, SYS_socket, SYS_bind, SYS_listen, SYS_getsockname, SYS_connect, SYS_accept, SYS_epoll_create1,
+          SYS_epoll_ctl, SYS_epoll_wait, SYS_setsockopt, SYS_close);
+    int set = epoll_create1(0), m = socket(AF_INET, SOCK_STREAM, 0), many = MANY;
+    int bad = epoll_ctl(set, EPOLL_CTL_ADD, fd, &e) || epoll_wait(set, got, 4, -1) != 1 || got[0].data.u64 != 42 ? 1 : 0;
+    bad |= setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &many, sizeof many) ? 2 : 0;
+    recv_noise(fd, 0, MANY);
+    bad |= epoll_wait(set, got, 4, 0) != 0 ? 4 : 0;
+    bad |= bind(m, (void *)&at, sizeof at) || listen(m, 4) || getsockname(m, (void *)&at, &len) ? 8 : 0;
+    for (int i = 0; i < 2; i++) {
+        int young = socket(AF_INET, SOCK_STREAM, 0);
+        bad |= connect(young, (void *)(i ? &older : &at), sizeof at) ? 16 : 0;
+        int other = accept(i ? l : m, NULL, NULL);
+        e.data.u64 = 43 + i;
+        bad |= epoll_ctl(set, EPOLL_CTL_ADD, other, &e) ? 32 : 0;
+        send_noise(young, 0, 777);
+        bad |= epoll_wait(set, got, 4, 10000) != 1 || got[0].data.u64 != 43 + (uint64_t)i ? 64 : 0;
+        recv_noise(other, 0, 777);
+        close(young);
+        close(other);
+    }
+    _exit(bad);
+}
+FED(later)
+
+/* A process that has had no socket before. */
+static int alone(void) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct epoll_event e = {EPOLLIN, {.u64 = 42}}, got[4];
+    socklen_t len = sizeof at;
+    handle(SIGUSR2, SA_NODEFER | SA_RESETHAND);
+    ALLOW(SYS_read, SYS_write, SYS_socket, SYS_bind, SYS_listen, SYS_getsockname, SYS_connect, SYS_accept, SYS_epoll_create1,
+          SYS_epoll_ctl, SYS_epoll_wait, SYS_tgkill, SYS_gettid, SYS_getpid, SYS_rt_sigreturn);
+    int l = socket(AF_INET, SOCK_STREAM, 0), young = socket(AF_INET, SOCK_STREAM, 0), set = epoll_create1(0);
+    int bad = bind(l, (void *)&at, sizeof at) || listen(l, 4) || getsockname(l, (void *)&at, &len) ? 1 : 0;
+    bad |= epoll_ctl(set, EPOLL_CTL_ADD, l, &e) ? 2 : 0;
+    bad |= connect(young, (void *)&at, sizeof at) || epoll_wait(set, got, 4, -1) != 1 ? 4 : 0;
+    int other = accept(l, NULL, NULL);
+    for (int i = 0; i < 30; i++) {
+        send_noise(young, 0, 777);
+        recv_noise(other, 0, 777);
+    }
+    handled = 1;
+    inline_call(SYS_tgkill, inline_call(SYS_getpid, 0, 0, 0), inline_call(SYS_gettid, 0, 0, 0), SIGUSR2);
+    return bad | (handled != 2 ? 8 : 0);
+}
+static void first_client(int fd) {
+    await_peer();
+    recv_noise(fd, 0, MANY);
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        close(fd);
+        execl("/proc/self/exe", "confine", "alone", (char *)0);
+        _exit(1);
+    }
+    int status = -1;
+    must(waitpid(pid, &status, 0));
+    say("child: %x", status);
+    exchange(fd, 20);
+}
+FED(first)
+
+/* The messages of one call: of what is left, and of what comes by the kernel behind it. */
+static int lengths(int fd, struct mmsghdr *m, int n, int flags, const int *wanted, uint64_t *at) {
+    static char room[4][MANY];
+    static struct iovec v[4];
+    for (int i = 0; i < n; i++) {
+        v[i] = (struct iovec){room[i], m[i].msg_len};
+        m[i].msg_hdr = (struct msghdr){.msg_iov = &v[i], .msg_iovlen = 1};
+    }
+    int got = recvmmsg(fd, m, n, flags, NULL), bad = 0;
+    for (int i = 0; wanted[i]; i++)
+        bad |= i >= got || (int)m[i].msg_len != wanted[i];
+    for (int i = 0; i < got; i++) {
+        check(room[i], *at, m[i].msg_len);
+        if (!(flags & MSG_PEEK))
+            *at += m[i].msg_len;
+    }
+    return bad || (got >= 0 && wanted[got]);
+}
+#define WANTED(...) ((const int[]){__VA_ARGS__, 0})
+static void messages_client(int fd) {
+    uint64_t at = 0;
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_recvmmsg);
+    struct mmsghdr two[2] = {{.msg_len = 100}, {.msg_len = 50}}, one[1] = {{.msg_len = 500}};
+    int bad = lengths(fd, two, 2, 0, WANTED(100, 50), &at) ? 1 : 0;
+    two[0].msg_len = 100, two[1].msg_len = 50;
+    bad |= lengths(fd, two, 2, MSG_DONTWAIT, WANTED(100, 50), &at) ? 2 : 0;
+    one[0].msg_len = 500;
+    bad |= lengths(fd, one, 1, MSG_WAITFORONE, WANTED(500), &at) ? 4 : 0;
+    /* All that there is, and no more. */
+    struct mmsghdr rest[3] = {{.msg_len = MANY - 1000}, {.msg_len = MANY}, {.msg_len = 10}};
+    bad |= lengths(fd, rest, 3, MSG_WAITFORONE, WANTED(MANY - 1000, 200), &at) ? 8 : 0;
+    struct mmsghdr none[1] = {{.msg_len = 10}};
+    bad |= recvmmsg(fd, none, 1, MSG_DONTWAIT, NULL) != -1 || errno != EAGAIN ? 16 : 0;
+    exchange(fd, 3);
+    _exit(bad);
+}
+FED(messages)
+
+/* The rest and what comes behind it in one message, which is waited for. */
+static void messages_all_client(int fd) {
+    uint64_t at = 0;
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_write, SYS_recvmmsg, SYS_read);
+    send_noise(fd, MANY, 1000);
+    struct mmsghdr m[2] = {{.msg_len = MANY - 100}, {.msg_len = 1100}};
+    int bad = lengths(fd, m, 2, MSG_WAITALL, WANTED(MANY - 100, 1100), &at);
+    _exit(bad);
+}
+FED(messages_all)
+
+/* Into a pipe, by the call itself. */
+static void spliced(int from, int to, int pipe_end, uint64_t at, int n) {
+    for (int got = 0; got < n;) {
+        ssize_t r = splice(from, NULL, to, NULL, n - got, 0);
+        if (r <= 0)
+            _exit(77);
+        recv_noise(pipe_end, at + got, r);
+        got += r;
+    }
+}
+static void splices_client(int fd) {
+    int ends[2];
+    char c;
+    must(pipe(ends));
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_splice, SYS_close, SYS_dup2, SYS_ioctl);
+    int bad = splice(fd, NULL, ends[1], NULL, 0, 0) != 0 ? 1 : 0, left = 0;
+    spliced(fd, ends[1], ends[0], 0, 1000);
+    bad |= ioctl(fd, FIONREAD, &left) || left != MANY - 1000 ? 2 : 0;
+    recv_noise(fd, 1000, 1000);
+    /* Out of it and into it at once. */
+    bad |= write(ends[1], "abc", 3) != 3 || splice(ends[0], NULL, fd, NULL, 3, 0) != 3 ? 4 : 0;
+    spliced(fd, ends[1], ends[0], 2000, MANY - 2000);
+    /* Now by the kernel. */
+    ssize_t n = splice(fd, NULL, ends[1], NULL, 3, 0);
+    bad |= n <= 0 || read(ends[0], &c, 1) != 1 || c != 'a' ? 8 : 0;
+    _exit(bad);
+}
+FED(splices)
+
+/* Numbers that the program closes or takes which it does not have. */
+static void numbers_client(int fd) {
+    int ends[2];
+    must(pipe(ends));
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_splice, SYS_close, SYS_dup2);
+    for (int i = 3; i < 4096; i++)
+        if (i != fd && i != ends[0] && i != ends[1])
+            close(i);
+    spliced(fd, ends[1], ends[0], 0, 1000);
+    /* One that is refused changes nothing. */
+    int bad = dup2(5000, fd) != -1 || errno != EBADF;
+    recv_noise(fd, 1000, 1000);
+    /* Another description takes the place of all others. */
+    for (int i = 3; i < 4096; i++)
+        if (i != fd && i != ends[0] && i != ends[1])
+            dup2(ends[0], i);
+    recv_noise(fd, 2000, MANY - 2000);
+    exchange(fd, 3);
+    _exit(bad);
+}
+FED(numbers)
+
+/* Room for writing is the kernel's to tell, whatever is left to read. */
+static void room_client(int fd) {
+    fd_set w;
+    struct timespec second = {1, 0};
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_pselect6, SYS_select);
+    FD_ZERO(&w);
+    FD_SET(fd, &w);
+    int bad = select(fd + 1, NULL, &w, NULL, NULL) != 1 || !FD_ISSET(fd, &w) ? 1 : 0;
+    bad |= pselect(fd + 1, NULL, &w, NULL, &second, NULL) != 1 || !FD_ISSET(fd, &w) ? 2 : 0;
+    recv_noise(fd, 0, MANY);
+    _exit(bad);
+}
+FED(room)
+
+/* A FILE made afterwards, and the connection passed on. */
+static void files_client(int fd) {
+    static char buf[MANY];
+    int pair[2];
+    char control[CMSG_SPACE(sizeof fd)] = {0}, c = 'x';
+    struct iovec v = {&c, 1};
+    struct mmsghdr m = {{.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control}, .msg_len = 0};
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m.msg_hdr);
+    *h = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(h), &fd, sizeof fd);
+    must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_sendmmsg, SYS_fcntl, SYS_newfstatat, SYS_brk, SYS_mmap, SYS_getrandom);
+    int bad = sendmmsg(pair[0], &m, 1, 0) != 1 ? 1 : 0;
+    FILE *f = fdopen(fd, "r");
+    bad |= !f || fread(buf, 1, MANY, f) != MANY ? 2 : 0;
+    check(buf, 0, MANY);
+    _exit(bad);
+}
+FED(files)
+
 /* A filter for all threads (SECCOMP_FILTER_FLAG_TSYNC), while another one waits: that goes on by its own call. */
 enum { MUCH = 16 << 20 };
 enum way { RECV, READ, READV, RECVMSG, ALL, LOOK, WRITE, WRITEV, ROOM, POLL, PPOLL, SELECT, PSELECT, SET, IN_TIME, SET_IN_TIME, SELECT_IN_TIME };
@@ -497,9 +772,16 @@ NEVER(beside_poll_in_time, IN_TIME, SYS_poll)
 NEVER(beside_set_in_time, SET_IN_TIME, SYS_epoll_wait)
 NEVER(beside_select_in_time, SELECT_IN_TIME, SYS_pselect6)
 
-CASES(CASE(strict), CASE(filter), CASE(by_number), CASE(receives), CASE(sends), CASE(across), CASE(waitall), CASE(polls), CASE(selects), CASE(sets),
-      CASE(shared), CASE(bystander), CASE(descriptors), CASE(busy), CASE(closed), CASE(unseen), CASE(accepts),
-      CASE(beside_recv), CASE(beside_read), CASE(beside_readv), CASE(beside_recvmsg), CASE(beside_all),
-      CASE(beside_look), CASE(beside_write), CASE(beside_writev), CASE(beside_room), CASE(beside_poll),
-      CASE(beside_ppoll), CASE(beside_select), CASE(beside_pselect), CASE(beside_set),
-      CASE(beside_poll_in_time), CASE(beside_set_in_time), CASE(beside_select_in_time))
+int main(int argc, char **argv) {
+    static const struct end_case cases[] = {
+        CASE(strict), CASE(filter), CASE(by_number), CASE(receives), CASE(sends), CASE(across), CASE(waitall), CASE(polls), CASE(selects), CASE(sets),
+        CASE(shared), CASE(bystander), CASE(descriptors), CASE(busy), CASE(closed), CASE(unseen), CASE(accepts),
+        CASE(handlers), CASE(once), CASE(later), CASE(first), CASE(messages), CASE(messages_all), CASE(splices), CASE(numbers),
+        CASE(room), CASE(files), CASE(beside_recv), CASE(beside_read), CASE(beside_readv), CASE(beside_recvmsg), CASE(beside_all),
+        CASE(beside_look), CASE(beside_write), CASE(beside_writev), CASE(beside_room), CASE(beside_poll),
+        CASE(beside_ppoll), CASE(beside_select), CASE(beside_pselect), CASE(beside_set),
+        CASE(beside_poll_in_time), CASE(beside_set_in_time), CASE(beside_select_in_time)};
+    if (argc > 1 && strcmp(argv[1], "alone") == 0)
+        return alone();
+    return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}

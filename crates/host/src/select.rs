@@ -114,7 +114,10 @@ unsafe fn has(set: *const fd_set, fd: i32) -> bool {
 }
 
 /// Who is in any of the sets, lowest first.
-unsafe fn members(nfds: i32, sets: [*const fd_set; 3]) -> impl Iterator<Item = i32> {
+///
+/// # Safety
+/// As [`concerns`], as long as it is asked.
+pub unsafe fn members(nfds: i32, sets: [*const fd_set; 3]) -> impl Iterator<Item = i32> {
     let words = (nfds.max(0) as usize).div_ceil(LONG);
     let all = (0..words).flat_map(move |at| {
         // SAFETY: the caller's promise.

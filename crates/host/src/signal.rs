@@ -28,6 +28,9 @@ pub fn handles() -> bool {
     HANDLES.load(Ordering::Acquire)
 }
 
+/// See [`give_back`].
+static GIVEN_BACK: AtomicBool = AtomicBool::new(false);
+
 /// The program's handler and what it asked for, in one word: {bits: 16, address: 48}.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Action(u64);
@@ -231,7 +234,8 @@ pub unsafe fn sigaction(
         libc::SIG_IGN => false,
         _ => true,
     };
-    let result = if !new.is_null() && wraps(&*new) {
+    let given_back = GIVEN_BACK.load(Ordering::Acquire);
+    let result = if !new.is_null() && !given_back && wraps(&*new) {
         let mut action = *new;
         let wanted = Action::new(signal, &action);
         ACTIONS[n].store(wanted.0, Ordering::Release);
@@ -314,6 +318,22 @@ pub fn stop_watching() {
         let (kernels, action) = (Kernels::of(signal), Action::of(signal));
         if kernels.handler == wrapper as *const () as usize && action.handler() == libc::SIG_DFL {
             kernels.set_default(signal, action);
+        }
+    }
+}
+
+/// Nothing of the program's passes through us any more: the kernel has its actions as it asked for them, also those of later.
+pub fn give_back() {
+    GIVEN_BACK.store(true, Ordering::Release);
+    let guarding = GUARDING.load(Ordering::Acquire);
+    for signal in 1..SIGNALS as i32 {
+        let action = Action::of(signal);
+        if action == Action(0) && !(guarding && GUARDED.contains(&signal)) {
+            continue;
+        }
+        let kernels = Kernels::of(signal);
+        if kernels.handler == wrapper as *const () as usize {
+            kernels.set(signal, action.handler(), action);
         }
     }
 }
@@ -495,8 +515,13 @@ impl Kernels {
     }
 
     /// The default action, with the flags that the program gave.
-    fn set_default(mut self, signal: i32, action: Action) {
-        self.handler = libc::SIG_DFL;
+    fn set_default(self, signal: i32, action: Action) {
+        self.set(signal, libc::SIG_DFL, action);
+    }
+
+    /// `handler` is called by the kernel itself, with the flags that the program gave.
+    fn set(mut self, signal: i32, handler: usize, action: Action) {
+        self.handler = handler;
         self.flags = self.flags & !0xffff_ffff | action.flags(self.flags as i32) as u32 as u64;
         let none = core::ptr::null_mut::<Kernels>();
         // SAFETY: self is readable.

@@ -1,15 +1,17 @@
 //! seccomp(2): the process forbids itself system calls. From then on each of the program's calls makes its own, and no other.
 
 use core::ffi::{c_int, c_ulong};
+use core::ptr::null;
 
 use headwater_host::poll::only_sockets;
-use headwater_host::{counters, process, signal, sleeps, table};
+use headwater_host::table::{self, Kind};
+use headwater_host::{counters, process, select as selecting, signal, sleeps};
 use headwater_sockets::{confine, life};
 use headwater_transport::endpoint;
 use headwater_transport::sctp::socket::face;
 use libc::{epoll_event, fd_set, pollfd};
 
-use crate::real;
+use crate::{real, start};
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn prctl(
@@ -56,10 +58,14 @@ fn confining(by_filter: bool, filter: c_ulong, for_all: bool) {
     signal::stop_watching();
     counters::reset();
     let any = table::any_tracked();
-    confine::forget();
+    let more = confine::forget();
+    start::leave_sockets();
     if for_all && any {
         confine::wake_all();
         sleeps::await_none(NO_SLEEP, SLEEPERS);
+    }
+    if !more {
+        signal::give_back();
     }
     headwater_host::next::set_errno(errno);
 }
@@ -91,6 +97,18 @@ pub unsafe fn poll(set: *mut pollfd, n: usize, real: impl FnOnce() -> c_int) -> 
     Some(set.iter().filter(|p| p.revents != 0).count() as c_int)
 }
 
+/// Are these such sets, of select(2)?
+pub unsafe fn are_plain(n: c_int, sets: [*const fd_set; 3]) -> bool {
+    let is_kernels = |fd| table::lookup(fd).is_none_or(|h| h.kind() == Kind::Socket);
+    process::is_confined()
+        && selecting::members(n, sets).all(is_kernels)
+        && !selecting::members(n, [sets[0], null(), null()]).any(has_rest)
+}
+
+fn has_rest(fd: c_int) -> bool {
+    table::socket(fd).is_some_and(confine::has_rest)
+}
+
 /// select(2) likewise.
 pub unsafe fn select(
     n: c_int,
@@ -101,9 +119,7 @@ pub unsafe fn select(
         return None;
     }
     let asked = *readable;
-    let mine = |fd: &c_int| {
-        libc::FD_ISSET(*fd, &asked) && table::socket(*fd).is_some_and(confine::has_rest)
-    };
+    let mine = |fd: &c_int| libc::FD_ISSET(*fd, &asked) && has_rest(*fd);
     let members = || (0..n.clamp(0, libc::FD_SETSIZE as c_int)).filter(mine);
     members().next()?;
     let mut told = real();

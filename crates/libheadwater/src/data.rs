@@ -552,6 +552,9 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         if wait::is_wrong(timeout) {
             return refuse(libc::EINVAL) as c_int;
         }
+        if c.rest().is_some() {
+            return receive_rest(c, fd, msgs, n, flags, timeout);
+        }
         // Unlike recv(2), which gives what came before it first.
         let asks_for_errors = flags & libc::MSG_ERRQUEUE != 0;
         if !asks_for_errors && let Some(e) = headwater_sockets::look::take_error(c) {
@@ -559,6 +562,38 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         }
     }
     keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout))
+}
+
+/// recvmmsg(2) of a confined process, where a rest may be.
+#[cold]
+unsafe fn receive_rest(
+    c: &'static conn::Conn,
+    fd: c_int,
+    msgs: *mut libc::mmsghdr,
+    n: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    let call = |msgs: *mut libc::mmsghdr, n, flags| real::recvmmsg(fd, msgs, n, flags, timeout);
+    if msgs.is_null() {
+        return call(msgs, n, flags);
+    }
+    let all = core::slice::from_raw_parts_mut(msgs, n.min(1024) as usize);
+    let once = wait::from_timespec(timeout) == Some(0);
+    let own = |msgs: &mut [libc::mmsghdr], flags| call(msgs.as_mut_ptr(), msgs.len() as _, flags);
+    match headwater_sockets::confine::receive_many(c, all, flags, once, vector, own) {
+        Some(told) => result(told) as c_int,
+        None => call(msgs, n, flags),
+    }
+}
+
+/// `None`: the kernel refuses such a message.
+unsafe fn vector(msg: &msghdr) -> Option<&[iovec]> {
+    match msg.msg_iovlen {
+        _ if is_negative(msg.msg_name, msg.msg_namelen) => None,
+        0 => Some(&[]),
+        n => many(msg.msg_iov, n),
+    }
 }
 
 /// A call of several steps: whoever closes the number ends none that has begun, and what it means from then on is none of this call's.
@@ -646,7 +681,7 @@ pub unsafe extern "C-unwind" fn sendmmsg(
         if all.iter().any(|m| sctp::refuses_passing(&m.msg_hdr)) {
             return -1;
         }
-        if all.iter().any(|m| passes_ours(&m.msg_hdr)) {
+        if process::present() && all.iter().any(|m| passes_ours(&m.msg_hdr)) {
             return send_each(None, fd, msgs, n, flags);
         }
     }
@@ -727,7 +762,7 @@ pub unsafe extern "C-unwind" fn sendfile(
     offset: *mut off_t,
     n: size_t,
 ) -> ssize_t {
-    if is_ours(out) || is_ours(from) || n > 0 && has_rest(from) {
+    if is_ours(out) || is_ours(from) {
         // The caller copies, as with any descriptor that cannot do it.
         next::set_errno(libc::EINVAL);
         return -1;
@@ -735,6 +770,10 @@ pub unsafe extern "C-unwind" fn sendfile(
     let call = || real::sendfile(out, from, offset, n);
     if n == 0 {
         return call();
+    }
+    if process::is_confined() {
+        let rest = |file, mut at, n| real::sendfile(out, file, &mut at, n);
+        return by_own_call(from, offset.is_null(), n, rest, call);
     }
     if let Some(h) = table::socket(from) {
         // The kernel refuses a position, and all that is no pipe.
@@ -866,13 +905,17 @@ pub unsafe extern "C-unwind" fn splice(
     n: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    if is_ours(from) || is_ours(to) || has_rest(from) {
+    if is_ours(from) || is_ours(to) {
         next::set_errno(libc::EINVAL);
         return -1;
     }
     let call = || real::splice(from, off_from, to, off_to, n, flags);
     if !off_from.is_null() || !off_to.is_null() || n == 0 {
         return call();
+    }
+    if process::is_confined() {
+        let rest = |file, mut at, n| real::splice(file, &mut at, to, off_to, n, flags);
+        return by_own_call(from, true, n, rest, call);
     }
     if let Some(h) = table::socket(from)
         && is_pipe(to)
@@ -887,8 +930,19 @@ pub unsafe extern "C-unwind" fn splice(
     }
 }
 
-fn has_rest(fd: c_int) -> bool {
-    table::socket(fd).is_some_and(headwater_sockets::confine::has_rest)
+/// In a process that has confined itself: out of what was left for it to receive, by `rest`, as `moves` allows; else by `call`.
+fn by_own_call(
+    from: c_int,
+    moves: bool,
+    n: size_t,
+    rest: impl FnOnce(c_int, off_t, size_t) -> ssize_t,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let told = table::socket(from)
+        .filter(|_| moves)
+        .and_then(conn::get)
+        .and_then(|c| headwater_sockets::confine::splice(c, n, rest));
+    told.map_or_else(call, result)
 }
 
 /// What a socket has, into a pipe: splice(2), and sendfile(2) as well. `call` is the program's own.

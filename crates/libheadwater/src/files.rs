@@ -68,7 +68,12 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
     let refused = flags & !(UNSHARE | CLOEXEC) != 0 || first > last;
     let foreign = !table::any() || !process::present();
     if refused || foreign || flags & CLOEXEC != 0 {
-        return real::close_range(first, last, flags);
+        let r = real::close_range(first, last, flags);
+        if r == 0 && flags == 0 && process::is_confined() {
+            let gone = table::entries().filter(|(fd, _)| (first..=last).contains(&(*fd as c_uint)));
+            gone.for_each(|(fd, h)| forget(fd, h));
+        }
+        return r;
     }
     // Other threads keep what this one closes in a table of its own.
     let apart = flags & UNSHARE != 0 && !sys::is_single_threaded();
@@ -197,8 +202,7 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
         return new;
     }
     if process::is_confined() {
-        life::closing(to);
-        let new = real();
+        let new = fresh(real());
         note_dup(fd, new);
         return new;
     }

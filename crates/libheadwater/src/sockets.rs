@@ -103,8 +103,7 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
         return sctp::listen(h, backlog);
     }
     // What takes long comes first: clients may be there as soon as the kernel listens.
-    let mut ours =
-        !process::is_confined() && start::wants_sockets() && life::is_tcp(fd) && start::sockets();
+    let mut ours = start::wants_sockets() && life::is_tcp(fd) && start::sockets();
     if ours && process::is_barred() {
         counters::note(Reason::Uring);
         ours = false;
@@ -257,7 +256,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
         }
     }
     let r = real::setsockopt(fd, level, name, value, len);
-    if r == 0 && level == libc::SOL_SOCKET && !value.is_null() {
+    if r == 0 && level == libc::SOL_SOCKET && !value.is_null() && process::present() {
         options::note_limit(fd, name, value, len);
         if let Some(h) = table::socket(fd) {
             options::set_option(h, fd, name, value, len);

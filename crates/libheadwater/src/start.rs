@@ -102,6 +102,11 @@ pub fn sockets() -> bool {
     has_sockets()
 }
 
+/// The process has confined itself: none of its sockets is asked any more what it may be.
+pub fn leave_sockets() {
+    SOCKETS.store(KERNELS, Ordering::Release);
+}
+
 /// Looked up before the lock is taken.
 static SANITIZED: AtomicBool = AtomicBool::new(false);
 

@@ -169,7 +169,11 @@ const BUFSIZ: i64 = 8192;
 /// A FILE of fopencookie(3) is given a buffer of BUFSIZ, whatever it stands for. How much goes out at once, and is taken in at
 /// once, is to be as with the C library's own FILE, whose buffer is a block of the descriptor's.
 unsafe fn give_buffer(file: *mut c_void, fd: c_int) {
-    let block = sys::fstat(fd).map_or(0, |st| st.st_blksize);
+    let block = match process::is_confined() {
+        // A socket's.
+        true => 4096,
+        false => sys::fstat(fd).map_or(0, |st| st.st_blksize),
+    };
     if file.is_null() || !(1..BUFSIZ).contains(&block) {
         return;
     }
@@ -290,7 +294,6 @@ pub fn may_connect() {
 /// Is it a TCP socket that is nothing to us yet, and may become a connection?
 fn is_to_come(fd: c_int) -> bool {
     MAY_CONNECT.load(Ordering::Relaxed)
-        && !process::is_confined()
         && start::wants_sockets()
         && table::lookup(fd).is_none()
         && life::is_tcp(fd)

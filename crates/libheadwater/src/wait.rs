@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use headwater_host::{epoll, poll as polling, select as selecting, sys, table};
+use headwater_host::{epoll, poll as polling, process, select as selecting, sys, table};
 use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 
 use crate::{confine, real};
@@ -65,6 +65,10 @@ pub unsafe fn concerns(fds: *mut pollfd, n: nfds_t) -> bool {
 pub unsafe fn select_concerns(n: c_int, sets: [*const fd_set; 3]) -> bool {
     let fitting = selecting::fit(n, sets);
     fitting < n || selecting::concerns(fitting, sets)
+}
+
+unsafe fn select_is_ours(n: c_int, sets: [*const fd_set; 3]) -> bool {
+    selecting::concerns(n, sets) && !confine::are_plain(n, sets)
 }
 
 #[unsafe(no_mangle)]
@@ -139,7 +143,7 @@ pub unsafe extern "C-unwind" fn select(
 ) -> c_int {
     let n = selecting::fit(n, [r, w, e]);
     let wrong = !timeout.is_null() && ((*timeout).tv_sec < 0 || (*timeout).tv_usec < 0);
-    if !selecting::concerns(n, [r, w, e]) || wrong {
+    if wrong || !select_is_ours(n, [r, w, e]) {
         return real::select(n, r, w, e, timeout);
     }
     let mut now: timeval = core::mem::zeroed();
@@ -186,7 +190,7 @@ pub unsafe extern "C-unwind" fn pselect(
     mask: *const sigset_t,
 ) -> c_int {
     let n = selecting::fit(n, [r, w, e]);
-    if !selecting::concerns(n, [r, w, e]) || is_wrong(timeout) {
+    if is_wrong(timeout) || !select_is_ours(n, [r, w, e]) {
         return real::pselect(n, r, w, e, timeout, mask);
     }
     confine::select(n, r, || real::pselect(n, r, w, e, &NOW, mask)).unwrap_or_else(|| {
@@ -211,7 +215,7 @@ pub unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
 }
 
 fn known(ep: c_int) -> c_int {
-    if ep >= 0 {
+    if ep >= 0 && process::present() {
         epoll::created(ep);
     }
     ep
@@ -224,9 +228,9 @@ pub unsafe extern "C-unwind" fn epoll_ctl(
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    if !headwater_host::process::present() {
+    if !process::present() {
         let r = real::epoll_ctl(ep, op, fd, event);
-        if r == 0 && headwater_host::process::is_confined() {
+        if r == 0 && process::is_confined() {
             epoll::left::changed(ep, op, fd, event);
         }
         return r;

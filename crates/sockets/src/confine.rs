@@ -4,17 +4,20 @@
 //! the end it is taken into private memory, the *rest*, which the program is given before it asks the kernel; else the peer
 //! is asked to send it by the kernel. From then on each of the program's calls is its own.
 
+mod rest;
+
 use headwater_channel::bell;
 use headwater_host::counters::Reason;
-use headwater_host::sync::{AtomicI32, AtomicUsize, Ordering};
-use headwater_host::table::{self, Handle, Kind};
+use headwater_host::sync::Ordering;
+use headwater_host::table::{self, Kind};
 use headwater_host::{epoll, process, sys};
-use libc::{EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, iovec};
+use libc::iovec;
 
-use crate::buffers::{Buffers, ROOM};
+pub use rest::{Rest, Vector, has_rest, receive, receive_many, splice, unread};
+
 use crate::conn::{self, Conn, Phase};
 use crate::keeper::Then;
-use crate::recv::{self, Own, Step, partial};
+use crate::recv::{self, Step};
 use crate::segment::View;
 use crate::{keeper, lend, life, switch, takeover};
 
@@ -23,13 +26,6 @@ const PIECE: usize = 64 << 10;
 /// How long kernel bytes are waited for that stand before those of the ring: they are on the loopback device. And how long a
 /// peer has that wants what we have sent by the kernel, and reads nothing.
 const PATIENCE: u64 = 1_000_000_000;
-
-/// What is left of the rings of one connection, and the error that came after it (0: none).
-pub struct Rest {
-    bytes: Vec<u8>,
-    at: AtomicUsize,
-    pub error: AtomicI32,
-}
 
 /// Every connection goes back to the kernel, and out of the program's epoll sets.
 pub fn leave_rings() {
@@ -42,14 +38,16 @@ pub fn leave_rings() {
 }
 
 /// What the program has is foreign from here on, but for what has a rest. Streams, endpoints and SCTP sockets stay what they
-/// are: the kernel has nothing to serve them with.
-pub fn forget() {
+/// are: the kernel has nothing to serve them with. Are there such?
+pub fn forget() -> bool {
     process::confine();
     let stays = |kind| matches!(kind, Kind::Stream | Kind::Endpoint | Kind::Sctp);
     let more = table::entries().any(|(_, h)| stays(h.kind()));
+    let files: Vec<i32> = conn::all().filter_map(Conn::rest).map(|r| r.file).collect();
     for (fd, h) in table::entries() {
         let gone = match h.kind() {
             Kind::Socket => !has_rest(h),
+            Kind::Hidden if files.contains(&fd) => false,
             Kind::Epoll | Kind::Hidden | Kind::Inherited => !more,
             Kind::Stream | Kind::Endpoint | Kind::Sctp => false,
         };
@@ -57,6 +55,7 @@ pub fn forget() {
             table::clear(fd);
         }
     }
+    more
 }
 
 /// Whoever sleeps at a connection's bell comes back, and goes on by the program's own call.
@@ -88,11 +87,7 @@ fn leave_ring(c: &'static Conn, v: &View<'static>) {
     }
     switch::tcp_only(v);
     switch::unswitch(v);
-    let mut rest = Rest {
-        bytes: Vec::new(),
-        at: AtomicUsize::new(0),
-        error: AtomicI32::new(0),
-    };
+    let mut rest = Rest::new();
     let holders = [&c.record().holders, &v.own().holders];
     let shared = holders.iter().any(|n| n.load(Ordering::Acquire) > 1);
     if !shared && !lend::is_out(c.record()) {
@@ -109,7 +104,8 @@ fn leave_ring(c: &'static Conn, v: &View<'static>) {
     }
     takeover::count_kernel(c);
     c.count_traffic();
-    if !rest.bytes.is_empty() || rest.error.load(Ordering::Relaxed) != 0 {
+    if rest.unread() > 0 || rest.fails() {
+        rest.write_file();
         c.keep_rest(Box::leak(Box::new(rest)));
     }
 }
@@ -135,98 +131,6 @@ fn drain(c: &'static Conn, v: &View<'static>, rest: &mut Rest) {
         rest.bytes.truncate(before + n);
         if !again {
             return;
-        }
-    }
-}
-
-/// Receives from the rest, then by the program's own call. `None`: there is none (any more), it is that call's turn.
-///
-/// # Safety
-/// The buffers are valid.
-#[cold]
-pub unsafe fn receive(
-    c: &'static Conn,
-    fd: i32,
-    iov: &[iovec],
-    flags: i32,
-    own: Own<'_>,
-) -> Option<recv::Outcome1> {
-    let rest = c.rest()?;
-    let mut buffers = Buffers::new(iov);
-    if buffers.left == 0 {
-        return None;
-    }
-    rest.give(&mut buffers, flags);
-    if buffers.done == 0 {
-        let e = rest.error.swap(0, Ordering::AcqRel);
-        leave(c);
-        return (e != 0).then_some(Err(e));
-    }
-    if rest.is_read_out() {
-        leave(c);
-    }
-    // A short read of what does not wait must mean that all was taken.
-    let on = flags & MSG_WAITALL != 0 || flags & MSG_DONTWAIT != 0 || c.is_nonblocking();
-    if buffers.left > 0 && on && flags & MSG_PEEK == 0 && rest.error.load(Ordering::Acquire) == 0 {
-        let mut room = [crate::buffers::EMPTY; ROOM];
-        let n = own(fd, buffers.rest(&mut room));
-        buffers.advance(n.max(0) as usize);
-    }
-    Some(partial(buffers.done, EINTR))
-}
-
-/// Nothing is left: the connection is foreign from here on.
-fn leave(c: &Conn) {
-    for (fd, h) in table::entries() {
-        if h.kind() == Kind::Socket && conn::get(h).is_some_and(|x| core::ptr::eq(x, c)) {
-            table::clear_if(fd, h);
-        }
-    }
-}
-
-/// Bytes of the rest that were not given yet.
-pub fn unread(h: Handle) -> usize {
-    let rest = conn::get(h).and_then(|c| c.rest());
-    rest.map_or(0, |r| r.bytes.len() - r.at.load(Ordering::Acquire))
-}
-
-/// Is there something to be read before the kernel is asked?
-pub fn has_rest(h: Handle) -> bool {
-    conn::get(h).and_then(|c| c.rest()).is_some_and(|r| {
-        r.at.load(Ordering::Acquire) < r.bytes.len() || r.error.load(Ordering::Acquire) != 0
-    })
-}
-
-impl Rest {
-    fn is_read_out(&self) -> bool {
-        self.at.load(Ordering::Acquire) == self.bytes.len()
-            && self.error.load(Ordering::Acquire) == 0
-    }
-
-    /// Without a lock: each thread takes a stretch of its own.
-    fn give(&self, buffers: &mut Buffers<'_>, flags: i32) {
-        let (all, wanted) = (self.bytes.len(), buffers.left);
-        let from = if flags & MSG_PEEK != 0 {
-            self.at.load(Ordering::Acquire)
-        } else {
-            let ahead = |at: usize| Some(at + wanted.min(all - at));
-            match self
-                .at
-                .fetch_update(Ordering::AcqRel, Ordering::Acquire, ahead)
-            {
-                Ok(at) | Err(at) => at,
-            }
-        };
-        let mut bytes = &self.bytes[from..all.min(from + wanted)];
-        if flags & (MSG_PEEK | MSG_TRUNC) == MSG_TRUNC {
-            return buffers.advance(bytes.len());
-        }
-        while !bytes.is_empty() {
-            let piece = buffers.piece(bytes.len());
-            let n = piece.len();
-            piece.copy_from_slice(&bytes[..n]);
-            buffers.advance(n);
-            bytes = &bytes[n..];
         }
     }
 }
