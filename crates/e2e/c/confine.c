@@ -634,6 +634,32 @@ static void room_client(int fd) {
 }
 FED(room)
 
+/* Calls by syscall(2), of which the C library has functions that make others. */
+static void older_client(int fd) {
+    fd_set r;
+    struct timeval second = {1, 0};
+    int ends[2], status = -1;
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_select, SYS_open, SYS_pipe, SYS_fork, SYS_wait4);
+    for (int i = 0; i < 3; i++) {
+        FD_ZERO(&r);
+        FD_SET(fd, &r);
+        if (syscall(SYS_select, fd + 1, i == 1 ? NULL : &r, i == 1 ? &r : NULL, NULL, &second) != 1 || !FD_ISSET(fd, &r))
+            _exit(1);
+        if (i == 1)
+            recv_noise(fd, 0, MANY - 10);
+    }
+    int bad = syscall(SYS_open, "/dev/null", O_RDONLY) < 0 || syscall(SYS_pipe, ends) ? 2 : 0;
+    pid_t pid = syscall(SYS_fork);
+    if (pid == 0)
+        inline_call(SYS_exit_group, 0, 0, 0);
+    wait4(pid, &status, 0, NULL);
+    recv_noise(fd, MANY - 10, 10);
+    _exit(bad | (status ? 4 : 0));
+}
+FED(older)
+
 /* A FILE made afterwards, and the connection passed on. */
 static void files_client(int fd) {
     static char buf[MANY];
@@ -777,7 +803,7 @@ int main(int argc, char **argv) {
         CASE(strict), CASE(filter), CASE(by_number), CASE(receives), CASE(sends), CASE(across), CASE(waitall), CASE(polls), CASE(selects), CASE(sets),
         CASE(shared), CASE(bystander), CASE(descriptors), CASE(busy), CASE(closed), CASE(unseen), CASE(accepts),
         CASE(handlers), CASE(once), CASE(later), CASE(first), CASE(messages), CASE(messages_all), CASE(splices), CASE(numbers),
-        CASE(room), CASE(files), CASE(beside_recv), CASE(beside_read), CASE(beside_readv), CASE(beside_recvmsg), CASE(beside_all),
+        CASE(room), CASE(files), CASE(older), CASE(beside_recv), CASE(beside_read), CASE(beside_readv), CASE(beside_recvmsg), CASE(beside_all),
         CASE(beside_look), CASE(beside_write), CASE(beside_writev), CASE(beside_room), CASE(beside_poll),
         CASE(beside_ppoll), CASE(beside_select), CASE(beside_pselect), CASE(beside_set),
         CASE(beside_poll_in_time), CASE(beside_set_in_time), CASE(beside_select_in_time)};

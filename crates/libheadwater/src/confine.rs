@@ -99,10 +99,15 @@ pub unsafe fn poll(set: *mut pollfd, n: usize, real: impl FnOnce() -> c_int) -> 
 
 /// Are these such sets, of select(2)?
 pub unsafe fn are_plain(n: c_int, sets: [*const fd_set; 3]) -> bool {
-    let is_kernels = |fd| table::lookup(fd).is_none_or(|h| h.kind() == Kind::Socket);
     process::is_confined()
-        && selecting::members(n, sets).all(is_kernels)
+        && are_sockets(n, sets)
         && !selecting::members(n, [sets[0], null(), null()]).any(has_rest)
+}
+
+/// Is there nothing in the sets that the kernel has no idea of?
+pub unsafe fn are_sockets(n: c_int, sets: [*const fd_set; 3]) -> bool {
+    let is_kernels = |fd| table::lookup(fd).is_none_or(|h| h.kind() == Kind::Socket);
+    selecting::members(n, sets).all(is_kernels)
 }
 
 fn has_rest(fd: c_int) -> bool {

@@ -175,7 +175,7 @@ unsafe fn waits(number: c_long, a: &Arguments) -> Option<c_long> {
         }
         #[cfg(target_arch = "x86_64")]
         SYS_select if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
-            wait::select(a.int(0), a.at(1), a.at(2), a.at(3), a.at(4))
+            wait::select_by_number(a.int(0), a.at(1), a.at(2), a.at(3), a.at(4))
         }
         SYS_pselect6 if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
             // The mask and its size are behind a pointer.
@@ -242,10 +242,10 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
         }
         SYS_ioctl if a.is_known(0) => files::ioctl(a.int(0), a.0[1] as c_ulong, a.size(2)),
         #[cfg(target_arch = "x86_64")]
-        SYS_open => streams::open(a.at(0), a.int(1), a.0[2] as mode_t),
+        SYS_open if process::present() => streams::open(a.at(0), a.int(1), a.0[2] as mode_t),
         SYS_openat => streams::openat(a.int(0), a.at(1), a.int(2), a.0[3] as mode_t),
         #[cfg(target_arch = "x86_64")]
-        SYS_pipe => streams::pipe(a.at(0)),
+        SYS_pipe if process::present() => streams::pipe(a.at(0)),
         SYS_pipe2 => streams::pipe2(a.at(0), a.int(1)),
         SYS_socket => sockets::socket(a.int(0), a.int(1), a.int(2)),
         SYS_bind if a.is_known(0) => sockets::bind(a.int(0), a.at(1), a.0[2] as socklen_t),
@@ -296,7 +296,8 @@ unsafe fn asks(number: c_long, a: &Arguments) -> Option<c_long> {
 unsafe fn makes(number: c_long, a: &Arguments) -> Option<c_long> {
     match number {
         #[cfg(target_arch = "x86_64")]
-        SYS_creat | SYS_eventfd | SYS_signalfd | SYS_inotify_init => {}
+        // The C library opens by another call, which a confined process may not make.
+        SYS_open | SYS_creat | SYS_eventfd | SYS_signalfd | SYS_inotify_init => {}
         SYS_openat2
         | SYS_memfd_create
         | SYS_memfd_secret
@@ -322,6 +323,16 @@ unsafe fn makes(number: c_long, a: &Arguments) -> Option<c_long> {
             let [a, b, c, d, e, f] = a.0;
             let r = real::syscall(number, a, b, c, d, e, f);
             return Some(fetched(b as c_int, r as c_int) as c_long);
+        }
+        #[cfg(target_arch = "x86_64")]
+        SYS_pipe => {
+            let ends: *mut c_int = a.at(0);
+            let r = real::syscall(number, a.0[0], 0, 0, 0, 0, 0);
+            if r == 0 {
+                files::fresh(*ends);
+                files::fresh(*ends.add(1));
+            }
+            return Some(r);
         }
         SYS_socketpair => {
             let r = makers::socketpair(a.int(0), a.int(1), a.int(2), a.at(3));

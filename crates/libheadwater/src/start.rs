@@ -294,6 +294,9 @@ const SETS_HELD: u32 = 8;
 
 /// A fork that the C library does not make.
 pub unsafe fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
+    if process::is_confined() && !has_streams() {
+        return fork();
+    }
     before_fork();
     let pid = fork();
     let errno = headwater_host::next::errno();

@@ -3,7 +3,9 @@
 use core::time::Duration;
 
 use headwater_host::{epoll, poll as polling, process, select as selecting, sys, table};
-use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
+use libc::{
+    c_int, c_long, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval,
+};
 
 use crate::{confine, real};
 
@@ -178,6 +180,29 @@ pub unsafe extern "C-unwind" fn select(
         (*timeout).tv_usec = left.subsec_micros() as _;
     }
     result
+}
+
+/// select(2) by syscall(2): the C library's function makes another call, which a confined process may not make.
+#[cfg(target_arch = "x86_64")]
+pub unsafe fn select_by_number(
+    n: c_int,
+    r: *mut fd_set,
+    w: *mut fd_set,
+    e: *mut fd_set,
+    timeout: *mut timeval,
+) -> c_int {
+    if !process::is_confined() || !confine::are_sockets(n, [r, w, e]) {
+        return select(n, r, w, e, timeout);
+    }
+    let n = selecting::fit(n, [r, w, e]);
+    let call = |timeout: *mut timeval| {
+        let sets = [r, w, e].map(|set| set.expose_provenance() as c_long);
+        let within = timeout.expose_provenance() as c_long;
+        let [r, w, e] = sets;
+        real::syscall(libc::SYS_select, n.into(), r, w, e, within, 0) as c_int
+    };
+    let mut now: timeval = core::mem::zeroed();
+    confine::select(n, r, || call(&mut now)).unwrap_or_else(|| call(timeout))
 }
 
 #[unsafe(no_mangle)]
