@@ -438,6 +438,27 @@ static void once_client(int fd) {
 }
 FED(once)
 
+/* A set of sockets or foreign descriptors alone is the kernel's, also beside what goes on with us, if there is such a thing here. */
+static void mixed_client(int fd) {
+    int set = must(epoll_create1(0)), other = must(epoll_create1(0)), more = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), ends[2];
+    struct epoll_event e = {EPOLLIN, {.u64 = 42}}, got[4];
+    must(pipe(ends));
+    must(epoll_ctl(set, EPOLL_CTL_ADD, fd, &e));
+    must(epoll_ctl(other, EPOLL_CTL_ADD, ends[0], &e));
+    epoll_wait(set, got, 4, 0);
+    await_peer();
+    await_bytes(fd, MANY);
+    ALLOW(SYS_read, SYS_write, SYS_epoll_wait);
+    int bad = epoll_wait(other, got, 4, 0) != 0 || write(ends[1], "", 1) != 1 || epoll_wait(other, got, 4, -1) != 1 ? 4 : 0;
+    bad |= epoll_wait(set, got, 4, 10000) != 1 || got[0].data.u64 != 42 ? 1 : 0;
+    recv_noise(fd, 0, MANY);
+    send_noise(fd, 0, 10);
+    bad |= epoll_wait(set, got, 4, 10000) != 1 || got[0].data.u64 != 42 ? 2 : 0;
+    recv_noise(fd, 0, 10);
+    inline_call(SYS_exit_group, bad, more, 0);
+}
+FED(mixed)
+
 /* Sets, listeners and connections that come afterwards. */
 static void later_client(int fd) {
     struct epoll_event e = {EPOLLIN, {.u64 = 42}}, got[4];
@@ -803,7 +824,7 @@ int main(int argc, char **argv) {
         CASE(strict), CASE(filter), CASE(by_number), CASE(receives), CASE(sends), CASE(across), CASE(waitall), CASE(polls), CASE(selects), CASE(sets),
         CASE(shared), CASE(bystander), CASE(descriptors), CASE(busy), CASE(closed), CASE(unseen), CASE(accepts),
         CASE(handlers), CASE(once), CASE(later), CASE(first), CASE(messages), CASE(messages_all), CASE(splices), CASE(numbers),
-        CASE(room), CASE(files), CASE(older), CASE(beside_recv), CASE(beside_read), CASE(beside_readv), CASE(beside_recvmsg), CASE(beside_all),
+        CASE(room), CASE(files), CASE(mixed), CASE(older), CASE(beside_recv), CASE(beside_read), CASE(beside_readv), CASE(beside_recvmsg), CASE(beside_all),
         CASE(beside_look), CASE(beside_write), CASE(beside_writev), CASE(beside_room), CASE(beside_poll),
         CASE(beside_ppoll), CASE(beside_select), CASE(beside_pselect), CASE(beside_set),
         CASE(beside_poll_in_time), CASE(beside_set_in_time), CASE(beside_select_in_time)};

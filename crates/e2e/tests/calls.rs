@@ -64,7 +64,7 @@ cases!(round: names, found, vectors, prints, passes, asynchronous, submitted, st
     more_numbers, listens, images);
 cases!(unseen: crossing, silent, blocks, carried, acknowledged, edges, levels, room, tags);
 cases!(confine: strict, filter, by_number, receives, sends, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,
-    closed, unseen, accepts, handlers, once, later, first, messages, messages_all, splices, numbers, room, files, older, beside_recv, beside_read, beside_readv, beside_recvmsg, beside_all, beside_look, beside_write, beside_writev, beside_room, beside_poll, beside_ppoll, beside_select, beside_pselect, beside_set, beside_poll_in_time, beside_set_in_time, beside_select_in_time);
+    closed, unseen, accepts, handlers, once, later, first, messages, messages_all, splices, numbers, room, files, older, mixed, beside_recv, beside_read, beside_readv, beside_recvmsg, beside_all, beside_look, beside_write, beside_writev, beside_room, beside_poll, beside_ppoll, beside_select, beside_pselect, beside_set, beside_poll_in_time, beside_set_in_time, beside_select_in_time);
 
 /// Why a reader was told of a reset stands in its line.
 #[test]

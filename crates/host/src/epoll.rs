@@ -291,6 +291,11 @@ pub fn surrender(has_rest: impl Fn(Handle) -> bool) {
     for_sets(|set| set.surrender(&has_rest));
 }
 
+/// Does the kernel know all that is in the set?
+pub fn is_plain(ep: i32) -> bool {
+    set_of(ep).is_none_or(Set::is_plain)
+}
+
 /// The program asks the kernel itself for what this set has to tell: its members, which `leave` leaves to the kernel, are registered
 /// as the program asked, now and later.
 pub fn leave(ep: i32, leave: impl Fn(i32)) {

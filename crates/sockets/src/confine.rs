@@ -48,7 +48,8 @@ pub fn forget() -> bool {
         let gone = match h.kind() {
             Kind::Socket => !has_rest(h),
             Kind::Hidden if files.contains(&fd) => false,
-            Kind::Epoll | Kind::Hidden | Kind::Inherited => !more,
+            Kind::Epoll => !more || epoll::is_plain(fd),
+            Kind::Hidden | Kind::Inherited => !more,
             Kind::Stream | Kind::Endpoint | Kind::Sctp => false,
         };
         if gone {
