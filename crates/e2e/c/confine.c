@@ -660,6 +660,8 @@ static void older_client(int fd) {
     fd_set r;
     struct timeval second = {1, 0};
     int ends[2], status = -1;
+    char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must(munmap(page + 4096, 4096));
     await_peer();
     await_bytes(fd, MANY);
     ALLOW(SYS_read, SYS_write, SYS_select, SYS_open, SYS_pipe, SYS_fork, SYS_wait4);
@@ -671,7 +673,12 @@ static void older_client(int fd) {
         if (i == 1)
             recv_noise(fd, 0, MANY - 10);
     }
-    int bad = syscall(SYS_open, "/dev/null", O_RDONLY) < 0 || syscall(SYS_pipe, ends) ? 2 : 0;
+    /* No more of a set is read than there may be numbers. */
+    fd_set *last = (fd_set *)(page + 4096 - sizeof r);
+    FD_ZERO(last);
+    FD_SET(fd, last);
+    int bad = syscall(SYS_select, 1 << 20, last, NULL, NULL, &second) == 1 ? 0 : 8;
+    bad |= syscall(SYS_open, "/dev/null", O_RDONLY) < 0 || syscall(SYS_pipe, ends) ? 2 : 0;
     pid_t pid = syscall(SYS_fork);
     if (pid == 0)
         inline_call(SYS_exit_group, 0, 0, 0);
@@ -705,12 +712,27 @@ FED(files)
 
 /* A filter for all threads (SECCOMP_FILTER_FLAG_TSYNC), while another one waits: that goes on by its own call. */
 enum { MUCH = 16 << 20 };
-enum way { RECV, READ, READV, RECVMSG, ALL, LOOK, WRITE, WRITEV, ROOM, POLL, PPOLL, SELECT, PSELECT, SET, IN_TIME, SET_IN_TIME, SELECT_IN_TIME };
+enum way { RECV, READ, READV, RECVMSG, ALL, LOOK, SPLICE, WRITE, WRITEV, ROOM, POLL, PPOLL, SELECT, PSELECT, SET, IN_TIME, SET_IN_TIME, SELECT_IN_TIME };
 static struct other {
     enum way way;
     int call, fd, set;
 } other;
 
+/* A pipe that has no room before 400 ms are over. */
+static int full_pipe(void) {
+    static char much[1 << 16];
+    int ends[2];
+    must(pipe(ends));
+    must(fcntl(ends[1], F_SETPIPE_SZ, 4096));
+    if (write(ends[1], much, 4096) != 4096)
+        fail("write");
+    if (must(fork()) == 0) {
+        usleep(400000);
+        inline_call(SYS_read, ends[0], (long)much, sizeof much);
+        inline_call(SYS_exit_group, 0, 0, 0);
+    }
+    return ends[1];
+}
 static int waits_as(const struct other *o) {
     static char buf[64], much[MUCH];
     struct pollfd p = {o->fd, POLLIN, 0}, room = {o->fd, POLLOUT, 0};
@@ -729,6 +751,7 @@ static int waits_as(const struct other *o) {
     case RECVMSG: return recvmsg(o->fd, &m, 0) == 50;
     case ALL: return recv(o->fd, buf, 50, MSG_WAITALL) == 50;
     case LOOK: return recv(o->fd, buf, sizeof buf, MSG_PEEK) == 50;
+    case SPLICE: return splice(o->fd, NULL, o->set, NULL, 50, 0)  == 50;
     case WRITE: return write(o->fd, much, sizeof much) == sizeof much;
     case WRITEV: return writev(o->fd, &all, 1) == sizeof much;
     case ROOM: return poll(&room, 1, -1) == 1 && room.revents == POLLOUT;
@@ -755,6 +778,8 @@ static void wait_beside(int fd, enum way way, int call) {
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = 77};
     other = (struct other){way, call, fd, must(epoll_create1(0))};
     must(epoll_ctl(other.set, EPOLL_CTL_ADD, fd, &e));
+    if (way == SPLICE)
+        other.set = full_pipe();
     struct sock_fprog p = filter_of(LIST(SYS_write, SYS_futex, SYS_pause, SYS_restart_syscall, call));
     pthread_t t;
     must(pthread_create(&t, NULL, waits, NULL));
@@ -810,6 +835,7 @@ BESIDE(beside_readv, READV, SYS_readv)
 BESIDE(beside_recvmsg, RECVMSG, SYS_recvmsg)
 BESIDE(beside_all, ALL, SYS_recvfrom)
 BESIDE(beside_look, LOOK, SYS_recvfrom)
+BESIDE(beside_splice, SPLICE, SYS_splice)
 BESIDE(beside_poll, POLL, SYS_poll)
 BESIDE(beside_ppoll, PPOLL, SYS_ppoll)
 BESIDE(beside_select, SELECT, SYS_pselect6)
@@ -825,7 +851,7 @@ int main(int argc, char **argv) {
         CASE(shared), CASE(bystander), CASE(descriptors), CASE(busy), CASE(closed), CASE(unseen), CASE(accepts),
         CASE(handlers), CASE(once), CASE(later), CASE(first), CASE(messages), CASE(messages_all), CASE(splices), CASE(numbers),
         CASE(room), CASE(files), CASE(mixed), CASE(older), CASE(beside_recv), CASE(beside_read), CASE(beside_readv), CASE(beside_recvmsg), CASE(beside_all),
-        CASE(beside_look), CASE(beside_write), CASE(beside_writev), CASE(beside_room), CASE(beside_poll),
+        CASE(beside_look), CASE(beside_splice), CASE(beside_write), CASE(beside_writev), CASE(beside_room), CASE(beside_poll),
         CASE(beside_ppoll), CASE(beside_select), CASE(beside_pselect), CASE(beside_set),
         CASE(beside_poll_in_time), CASE(beside_set_in_time), CASE(beside_select_in_time)};
     if (argc > 1 && strcmp(argv[1], "alone") == 0)

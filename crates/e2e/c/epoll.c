@@ -1,6 +1,8 @@
 /* epoll sets with a connection in them. */
 #include "common.h"
+#include <spawn.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 static int set_with(int fd, uint32_t events, uint64_t data) {
     int ep = must(epoll_create1(EPOLL_CLOEXEC));
@@ -544,5 +546,36 @@ static void beside_room_server(int fd) {
 }
 static void beside_room_client(int fd) { recv(fd, &fd, 1, 0); }
 
-CASES(CASE(beside_room), CASE(pwait2), CASE(beside), CASE(short_read), CASE(stall), CASE(stall_level), CASE(level), CASE(edge), CASE(oneshot), CASE(oneshot_taken), CASE(exclusive), CASE(out_full), CASE(rdhup), CASE(rdhup_edge),
+/* What one end takes back to the kernel, while a set is looked at, is told with the rest, and the rest once. */
+static void moved_server(int fd) {
+    static char much[18432], none[] = "true", *words[] = {none, NULL}, *variables[] = {NULL};
+    struct sockaddr_in at;
+    struct epoll_event e[8];
+    int l = listen_somewhere(&at), near = connect_to(&at), far = must(accept4(l, NULL, NULL, SOCK_CLOEXEC));
+    int ready = must(eventfd(1, EFD_CLOEXEC)), ep = set_with(ready, EPOLLIN, 100), events = 0, told = 0;
+    for (int i = 0; i < 40; i++) {
+        send_noise(near, i * 100, 100), recv_noise(far, i * 100, 100);
+        send_noise(far, i * 100, 100), recv_noise(near, i * 100, 100);
+    }
+    /* With it comes the acknowledgement that Nagle's algorithm waits for. */
+    send_noise(near, 0, 100), recv_noise(far, 0, 100);
+    for (int i = 0; i < 2; i++) {
+        struct epoll_event one = {EPOLLIN | EPOLLOUT | EPOLLET, {.u64 = i}};
+        must(epoll_ctl(ep, EPOLL_CTL_ADD, i ? far : near, &one));
+    }
+    send_all(far, much, sizeof much);
+    pid_t pid;
+    if (posix_spawn(&pid, "/bin/true", NULL, NULL, words, variables) != 0)
+        fail("posix_spawn");
+    int n = must(epoll_wait(ep, e, 8, 1000));
+    for (int i = 0; i < n; i++)
+        told += e[i].data.u64 == 100, events |= e[i].data.u64 == 0 ? e[i].events : 0;
+    say("told %d, near %x, %d events", told, events, n);
+    must(waitpid(pid, NULL, 0));
+    recv_all(near, much, sizeof much);
+    exit(fd < 0);
+}
+static void moved_client(int fd) { recv(fd, &fd, 1, 0); }
+
+CASES(CASE(beside_room), CASE(moved), CASE(pwait2), CASE(beside), CASE(short_read), CASE(stall), CASE(stall_level), CASE(level), CASE(edge), CASE(oneshot), CASE(oneshot_taken), CASE(exclusive), CASE(out_full), CASE(rdhup), CASE(rdhup_edge),
       CASE(two_sets), CASE(nested), CASE(dup), CASE(dup_stays), CASE(fork_set))

@@ -34,7 +34,7 @@ macro_rules! cases {
 }
 
 cases!(epoll: level, edge, oneshot, oneshot_taken, exclusive, out_full, rdhup, rdhup_edge, two_sets, nested, dup, dup_stays, fork_set, stall, stall_level,
-    short_read, pwait2, beside, beside_room);
+    short_read, pwait2, beside, beside_room, moved);
 cases!(epoll_sets: by_other_number, closed_here, crowd, by_child, by_parent, left_apart, while_asleep, drained, levels, edges, first, once, asleep);
 cases!(epoll_threads: add_while_asleep, change_while_asleep, pool, others, errors, ends, closed, many, early);
 cases!(poll: polls, beside, ppolls, selects, room, ends, large, directions);
@@ -64,7 +64,7 @@ cases!(round: names, found, vectors, prints, passes, asynchronous, submitted, st
     more_numbers, listens, images);
 cases!(unseen: crossing, silent, blocks, carried, acknowledged, edges, levels, room, tags);
 cases!(confine: strict, filter, by_number, receives, sends, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,
-    closed, unseen, accepts, handlers, once, later, first, messages, messages_all, splices, numbers, room, files, older, mixed, beside_recv, beside_read, beside_readv, beside_recvmsg, beside_all, beside_look, beside_write, beside_writev, beside_room, beside_poll, beside_ppoll, beside_select, beside_pselect, beside_set, beside_poll_in_time, beside_set_in_time, beside_select_in_time);
+    closed, unseen, accepts, handlers, once, later, first, messages, messages_all, splices, numbers, room, files, older, mixed, beside_recv, beside_read, beside_readv, beside_recvmsg, beside_all, beside_look, beside_splice, beside_write, beside_writev, beside_room, beside_poll, beside_ppoll, beside_select, beside_pselect, beside_set, beside_poll_in_time, beside_set_in_time, beside_select_in_time);
 
 /// Why a reader was told of a reset stands in its line.
 #[test]

@@ -11,7 +11,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -172,18 +172,16 @@ struct Collected {
 impl Collected {
     /// To be `read` again, it must be a file that keeps what is written.
     fn named(file: &Path, read: bool) -> io::Result<Collected> {
-        let opened = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(file)
-            .map_err(|e| match e.raw_os_error() {
-                Some(libc::ENXIO) => {
-                    io::Error::other("a FIFO that nobody reads: start its reader first")
-                }
-                _ => e,
-            })?;
-        let metadata = opened.metadata()?;
+        // Who reads a FIFO would see an end of it when this process has looked.
+        let is_fifo = file.metadata().is_ok_and(|m| m.file_type().is_fifo());
+        let metadata = match is_fifo {
+            true => file.metadata()?,
+            false => OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(file)?
+                .metadata()?,
+        };
         if read && !metadata.is_file() {
             return Err(io::Error::other(
                 "not a regular file, so that --stats can't show its lines: give --stats-file alone",

@@ -306,8 +306,8 @@ pub fn open(path: &core::ffi::CStr, flags: i32, mode: u32) -> Result<i32> {
     unsafe { call!(openat, libc::AT_FDCWD, path.as_ptr(), flags, mode) }.map(|n| n as i32)
 }
 
-/// Opens or makes a file whose end is written to. A FIFO that nobody reads is ENXIO, and one that is full takes nothing: who writes
-/// there may be about to end, and waits for nobody.
+/// Opens or makes a file whose end is written to. A FIFO that nobody reads is ENXIO, and a pipe that is full takes nothing: who
+/// writes there may be about to end, and waits for nobody.
 pub fn open_to_append(path: &core::ffi::CStr, mode: u32) -> Result<i32> {
     const NO_WAIT: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;

@@ -778,7 +778,7 @@ pub unsafe extern "C-unwind" fn sendfile(
     if let Some(h) = table::socket(from) {
         // The kernel refuses a position, and all that is no pipe.
         return if offset.is_null() && is_pipe(out) {
-            into_pipe(h, from, out, n, 0, call)
+            into_pipe(h, from, out, n, 0, call, || sendfile(out, from, offset, n))
         } else {
             call()
         };
@@ -920,7 +920,8 @@ pub unsafe extern "C-unwind" fn splice(
     if let Some(h) = table::socket(from)
         && is_pipe(to)
     {
-        return into_pipe(h, from, to, n, flags, call);
+        let again = || splice(from, off_from, to, off_to, n, flags);
+        return into_pipe(h, from, to, n, flags, call, again);
     }
     match table::socket(to).and_then(conn::get) {
         Some(c) if is_pipe(from) => sending::by_kernel(c, n, call, || {
@@ -945,7 +946,8 @@ fn by_own_call(
     told.map_or_else(call, result)
 }
 
-/// What a socket has, into a pipe: splice(2), and sendfile(2) as well. `call` is the program's own.
+/// What a socket has, into a pipe: splice(2), and sendfile(2) as well. `call` is the program's own; `again` begins anew, in a process
+/// that has confined itself meanwhile.
 unsafe fn into_pipe(
     h: Handle,
     from: c_int,
@@ -953,6 +955,7 @@ unsafe fn into_pipe(
     n: size_t,
     flags: c_uint,
     call: impl Fn() -> ssize_t,
+    again: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     let Some(c) = conn::get(h) else { return call() };
     // The kernel refuses to.
@@ -964,6 +967,7 @@ unsafe fn into_pipe(
     }
     match splicing::splice(c, to, n, flags) {
         Some(r) => result(r),
+        None if process::is_confined() => again(),
         None => call(),
     }
 }

@@ -191,10 +191,10 @@ pub unsafe fn select_by_number(
     e: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
+    let n = selecting::fit(n, [r, w, e]);
     if !process::is_confined() || !confine::are_sockets(n, [r, w, e]) {
         return select(n, r, w, e, timeout);
     }
-    let n = selecting::fit(n, [r, w, e]);
     let call = |timeout: *mut timeval| {
         let sets = [r, w, e].map(|set| set.expose_provenance() as c_long);
         let within = timeout.expose_provenance() as c_long;

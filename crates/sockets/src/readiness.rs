@@ -153,15 +153,16 @@ impl Descriptor for Sockets {
             return true;
         };
         let d = v.inn();
-        if Tx(d.send.tx.load(Ordering::Acquire)).has(PIN) {
+        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        if w.has(PIN) {
             // What is read there is not counted.
             return c
                 .shadow()
                 .is_some_and(|s| sys::ioctl_int(s.fd(), libc::FIONREAD) == Ok(0));
         }
         let (taken, sent) = (&d.receive.krecv, &d.send.ksent);
-        let taken = taken.load(Ordering::Relaxed);
-        taken == later(taken, sent.load(Ordering::Relaxed))
+        let (taken, sent) = (taken.load(Ordering::Relaxed), sent.load(Ordering::Relaxed));
+        taken == sent || w.has(TCPONLY) && taken == later(taken, sent)
     }
 
     fn ends(&self, h: Handle) -> Ends {

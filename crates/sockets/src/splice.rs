@@ -5,7 +5,7 @@ use core::ffi::c_uint;
 
 use headwater_channel::ring::{Corrupt, Ring};
 use headwater_host::sync::Ordering;
-use headwater_host::{next, signal, sys};
+use headwater_host::{next, signal, sleeps, sys};
 use libc::{EAGAIN, EBADF, ECONNRESET, EINTR, EPIPE};
 
 use crate::conn::Conn;
@@ -192,7 +192,15 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
             if flags & libc::SPLICE_F_NONBLOCK != 0 {
                 break Err(EAGAIN);
             }
-            await_room(to)
+            let waited = sleeps::begin().then(|| await_room(to));
+            sleeps::end();
+            let Some(waited) = waited else {
+                if let Some(pin) = pinned {
+                    pins::unpin(c, pin);
+                }
+                return None;
+            };
+            waited
         } else if at_once || c.found_nonblocking() {
             break Err(EAGAIN);
         } else if !recv::pin(c, &v, &mut pinned, &mut end) {
@@ -222,14 +230,9 @@ unsafe fn await_room(pipe: i32) -> Result<(), i32> {
         events: libc::POLLOUT,
         revents: 0,
     };
-    // A handler may run right before.
+    // A handler may run right before, and the process may confine itself.
     let slice = sys::timespec(AWAKE);
-    let slice = if signal::handles() {
-        &raw const slice
-    } else {
-        core::ptr::null()
-    };
-    let n = next::ppoll(&mut p, 1, slice, core::ptr::null());
+    let n = next::ppoll(&mut p, 1, &slice, core::ptr::null());
     if signal::interrupted() {
         return Err(EINTR);
     }

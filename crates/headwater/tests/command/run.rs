@@ -213,9 +213,7 @@ fn nobody_waits_for_the_reader_of_a_fifo() {
     assert!(made.unwrap().success());
     let name = fifo.display().to_string();
     let output = it.output(&["run", "--stats-file", &name, "--", "true"]);
-    assert_eq!(output.status.code(), Some(125));
-    assert!(stderr(&output).contains("a FIFO that nobody reads"));
-    // It may lose its reader later, and a log has none.
+    assert!(output.status.success());
     let words = ["run", "--log", "debug", "--log-file", &name, "--", "env"];
     let variable = format!("HEADWATER_STATS_FILE={name}");
     let output = it.output(

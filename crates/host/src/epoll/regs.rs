@@ -40,6 +40,8 @@ pub struct Inner {
     pub scan_turn: usize,
     /// What the kernel had to tell was taken out, and is kept.
     pub collected: bool,
+    /// The kernel is asked once more in one look.
+    pub asks_again: bool,
     /// The kernel has told of what another process has put in.
     pub strange: bool,
     /// One is new, and what the kernel says of it is part of the first edge: it comes first.
@@ -163,6 +165,7 @@ impl Inner {
             scan_turn: 0,
             is_new: false,
             collected: false,
+            asks_again: false,
             strange: false,
             waits_for_room: false,
             duplicates: false,

@@ -140,23 +140,25 @@ impl Set {
         if inner.mutes {
             inner.heat_mutes();
         }
-        let moves = counters::read(Counter::Unswitches);
         let due = match inner.hot.is_empty() {
             true => kernel,
             false => inner.is_due(),
         };
         // Where there is no room for all, each comes first in turn.
         let first = due && inner.comes_first();
-        let mut n = 0;
-        if first {
-            n = look_kernel(&mut inner, out, 0);
-        }
-        n = scan(&mut inner, out, n, true);
-        let due = due || n == 0 && kernel || n > 0 && has_stream(&inner);
-        if due && !first {
-            n = look_kernel(&mut inner, out, n);
-        }
-        look_at_moved(&mut inner, out, n, moves) as i32
+        let n = and_what_moved(&mut inner, out, |inner, out| {
+            let mut n = 0;
+            if first {
+                n = look_kernel(inner, out, 0);
+            }
+            n = scan(inner, out, n, true);
+            let due = due || n == 0 && kernel || n > 0 && has_stream(inner);
+            if due && !first {
+                n = look_kernel(inner, out, n);
+            }
+            n
+        });
+        n as i32
     }
 
     fn spin(&self, out: &mut [epoll_event]) -> i32 {
@@ -194,7 +196,7 @@ impl Set {
             }
             let mut inner = self.held();
             inner.begin();
-            n = scan(&mut inner, out, 0, false);
+            n = and_what_moved(&mut inner, out, |inner, out| scan(inner, out, 0, false));
             // While nobody waits for us: the next call need not ask then.
             let idle = turns == KERNEL_IDLE && is_apart && inner.was_unasked(KERNEL_SOON);
             if n == 0 && (idle || turns.is_multiple_of(KERNEL_SPIN)) {
@@ -235,7 +237,7 @@ impl Set {
         if ready {
             let mut inner = self.wake();
             inner.begin();
-            return scan(&mut inner, out, 0, false) as i32;
+            return and_what_moved(&mut inner, out, |inner, out| scan(inner, out, 0, false)) as i32;
         }
         let ns = match (left, slice) {
             (Some(t), Some(s)) => Some(t.min(s)),
@@ -262,12 +264,12 @@ impl Set {
         counters::add(Counter::Sleeps, 1);
         self.learner.slept(sys::now() - begun);
         inner.begin();
-        let moves = counters::read(Counter::Unswitches);
-        let told = match translate(&mut inner, out, 0, n as usize) {
-            0 => scan(&mut inner, out, 0, false),
-            told => told,
-        };
-        let told = look_at_moved(&mut inner, out, told, moves) as i32;
+        let told = and_what_moved(&mut inner, out, |inner, out| {
+            match translate(inner, out, 0, n as usize) {
+                0 => scan(inner, out, 0, false),
+                told => told,
+            }
+        }) as i32;
         let strange = told == 0 && inner.strange;
         drop(inner);
         if strange && self.is_inherited() {
@@ -340,12 +342,21 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usiz
     }
 }
 
-/// What an end has taken back to the kernel since there were so many `moves` shows there alone, and the kernel was asked before.
-fn look_at_moved(inner: &mut Inner, out: &mut [epoll_event], known: usize, moves: u64) -> usize {
-    match counters::read(Counter::Unswitches) == moves {
-        true => known,
-        false => look_kernel(inner, out, known),
+/// Looks, by `look`. What ends have taken back to the kernel meanwhile shows there alone, which may have been asked before.
+fn and_what_moved(
+    inner: &mut Inner,
+    out: &mut [epoll_event],
+    look: impl FnOnce(&mut Inner, &mut [epoll_event]) -> usize,
+) -> usize {
+    let moves = counters::read(Counter::Unswitches);
+    let n = look(inner, out);
+    if counters::read(Counter::Unswitches) == moves {
+        return n;
     }
+    inner.asks_again = true;
+    let n = look_kernel(inner, out, n);
+    inner.asks_again = false;
+    n
 }
 
 fn ask_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usize {
@@ -457,7 +468,8 @@ fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_e
     let at = Tag::of(event.u64).map(|tag| (tag, inner.tagged(tag)));
     let is_full = told == out.len();
     let (tag, i) = match at {
-        None if is_full => {
+        // Told by the same look before, as like as not.
+        None if is_full || inner.asks_again => {
             inner.keep(event);
             return told;
         }

@@ -121,7 +121,7 @@ pub unsafe fn receive_many(
         if taken == 0 && is_short {
             break;
         }
-        let is_last = done + 1 == msgs.len();
+        let is_last = done + 1 == most;
         if is_short && goes_on(c, each) && (is_last || flags & MSG_WAITALL != 0) && !rest.fails() {
             let mut room = [crate::buffers::EMPTY; ROOM];
             let left = buffers.rest(&mut room);
