@@ -367,6 +367,25 @@ fn a_number_that_became_a_file_is_not_standard_error() {
     assert_eq!((said.as_str(), data.as_str()), ("", "mine"));
 }
 
+#[test]
+fn nobody_waits_for_the_reader_of_a_fifo() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let made = run("mkfifo", &["fifo"], &[], folder.path());
+    assert!(made.status.success(), "{made:?}");
+    let fifo = folder.path().join("fifo").display().to_string();
+    let library = library();
+    let variables = [
+        ("LD_PRELOAD", library.to_str().expect("a plain name")),
+        ("HEADWATER_SOCKETS", "1"),
+        ("HEADWATER_LOG", "debug"),
+        ("HEADWATER_LOG_FILE", &*fifo),
+        ("HEADWATER_STATS_FILE", &*fifo),
+    ];
+    let words = ["-c", ": < /dev/tcp/127.0.0.1/1; exit 3"];
+    let output = run("bash", &words, &variables, folder.path());
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+}
+
 /// A copy that belongs to somebody else and is set-user-ID, which only root can make.
 #[test]
 fn a_set_user_id_program_trusts_no_variable() {
