@@ -173,10 +173,9 @@ impl Collected {
     /// To be `read` again, it must be a file that keeps what is written.
     fn named(file: &Path, read: bool) -> io::Result<Collected> {
         // Who reads a FIFO would see an end of it when this process has looked.
-        let is_fifo = file.metadata().is_ok_and(|m| m.file_type().is_fifo());
-        let metadata = match is_fifo {
-            true => file.metadata()?,
-            false => OpenOptions::new()
+        let metadata = match file.metadata() {
+            Ok(metadata) if metadata.file_type().is_fifo() => metadata,
+            _ => OpenOptions::new()
                 .append(true)
                 .create(true)
                 .open(file)?

@@ -8,7 +8,7 @@ use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
 
 use crate::conn::{self, Phase};
 use crate::record::{APART, SHUT_WR};
-use crate::segment::{PIN, TCPONLY, Tx, View, WITHDRAWS};
+use crate::segment::{Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::{confine, look, switch, takeover};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
@@ -133,14 +133,9 @@ impl Descriptor for Sockets {
         let d = v.inn();
         // Before the count: what is sent now is counted when it has arrived.
         let w = Tx(d.send.tx.load(Ordering::Acquire));
-        let sent = d.send.ksent.load(Ordering::Acquire);
+        let came = came(d, w);
         // Behind it: the count is never too high.
         let taken_back = d.send.taken_back.load(Ordering::Acquire);
-        // Who sends round the library counts nothing, but what has been taken came.
-        let came = match w.has(TCPONLY) {
-            true => later(sent, d.receive.krecv.load(Ordering::Acquire)),
-            false => sent,
-        };
         Arrivals {
             count: came.wrapping_sub(taken_back),
             taken_back,
@@ -160,9 +155,7 @@ impl Descriptor for Sockets {
                 .shadow()
                 .is_some_and(|s| sys::ioctl_int(s.fd(), libc::FIONREAD) == Ok(0));
         }
-        let (taken, sent) = (&d.receive.krecv, &d.send.ksent);
-        let (taken, sent) = (taken.load(Ordering::Relaxed), sent.load(Ordering::Relaxed));
-        taken == sent || w.has(TCPONLY) && taken == later(taken, sent)
+        d.receive.krecv.load(Ordering::Relaxed) == came(d, w)
     }
 
     fn ends(&self, h: Handle) -> Ends {
@@ -249,11 +242,16 @@ impl Descriptor for Sockets {
     }
 }
 
-/// The later one of two counts of bytes.
-fn later(a: u64, b: u64) -> u64 {
-    match a.wrapping_sub(b) as i64 > 0 {
-        true => a,
-        false => b,
+/// Bytes that have come by the kernel, as far as is known: who sends round the library counts nothing, but what was taken came.
+fn came(d: &Direction, w: Tx) -> u64 {
+    let sent = d.send.ksent.load(Ordering::Acquire);
+    if !w.has(TCPONLY) {
+        return sent;
+    }
+    let taken = d.receive.krecv.load(Ordering::Acquire);
+    match taken.wrapping_sub(sent) as i64 > 0 {
+        true => taken,
+        false => sent,
     }
 }
 

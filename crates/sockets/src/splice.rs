@@ -5,7 +5,7 @@ use core::ffi::c_uint;
 
 use headwater_channel::ring::{Corrupt, Ring};
 use headwater_host::sync::Ordering;
-use headwater_host::{next, signal, sleeps, sys};
+use headwater_host::{next, process, signal, sleeps, sys};
 use libc::{EAGAIN, EBADF, ECONNRESET, EINTR, EPIPE};
 
 use crate::conn::Conn;
@@ -161,10 +161,12 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
             break Err(EPIPE);
         }
         pipe.full = room == 0;
-        let step = if pipe.full {
-            Step::Again
-        } else {
-            guard(c, || recv::step(c, &v, &mut pipe, 0)).unwrap_or(Step::Error(ECONNRESET))
+        let step = match pipe.full {
+            true if process::is_confined() => Step::Kernel,
+            true => Step::Again,
+            false => {
+                guard(c, || recv::step(c, &v, &mut pipe, 0)).unwrap_or(Step::Error(ECONNRESET))
+            }
         };
         if pipe.error != 0 {
             break Err(pipe.error);
@@ -194,13 +196,7 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
             }
             let waited = sleeps::begin().then(|| await_room(to));
             sleeps::end();
-            let Some(waited) = waited else {
-                if let Some(pin) = pinned {
-                    pins::unpin(c, pin);
-                }
-                return None;
-            };
-            waited
+            waited.unwrap_or(Ok(()))
         } else if at_once || c.found_nonblocking() {
             break Err(EAGAIN);
         } else if !recv::pin(c, &v, &mut pinned, &mut end) {
