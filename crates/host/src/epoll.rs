@@ -34,9 +34,13 @@ const ET: u32 = libc::EPOLLET as u32;
 const ONESHOT: u32 = libc::EPOLLONESHOT as u32;
 const MAX_SETS: usize = 4096;
 
+/// The first ones stand beside the other words that most processes touch.
+const FEW_SETS: usize = 16;
+#[unsafe(link_section = ".data")]
+static SETS: [AtomicPtr<Set>; FEW_SETS] = [const { AtomicPtr::new(null_mut()) }; FEW_SETS];
 crate::large! {
-    static SETS: [AtomicPtr<Set>; MAX_SETS] =
-        [const { AtomicPtr::new(null_mut()) }; MAX_SETS];
+    static MORE_SETS: [AtomicPtr<Set>; MAX_SETS - FEW_SETS] =
+        [const { AtomicPtr::new(null_mut()) }; MAX_SETS - FEW_SETS];
 }
 #[unsafe(link_section = ".data")]
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -69,6 +73,7 @@ impl Tag {
 
 /// A number that no pointer and no small integer begins with, different in each family of processes.
 fn secret() -> u64 {
+    #[unsafe(link_section = ".data")]
     static SECRET: AtomicU64 = AtomicU64::new(0);
     let known = SECRET.load(Ordering::Relaxed);
     if known != 0 {
@@ -259,9 +264,7 @@ pub fn replace(fd: i32, change: impl FnOnce()) {
 
 /// An epoll descriptor itself is closed: this number of it, which is nobody's in the table any more.
 pub fn closed_set(h: Handle, fd: i32) {
-    let at = SETS[h.index()].load(Ordering::Acquire);
-    // SAFETY: sets are never freed.
-    if let Some(set) = unsafe { at.as_ref() } {
+    if let Some(set) = in_slot(h.index()) {
         set.leave_number(fd, || {
             table::entries().find(|&(_, x)| x == h).map(|(fd, _)| fd)
         });
@@ -271,9 +274,7 @@ pub fn closed_set(h: Handle, fd: i32) {
 
 /// Another number for the same set.
 pub fn duplicated_set(h: Handle, fd: i32) {
-    let at = SETS[h.index()].load(Ordering::Acquire);
-    // SAFETY: sets are never freed.
-    if let Some(set) = unsafe { at.as_ref() } {
+    if let Some(set) = in_slot(h.index()) {
         set.retain();
         table::set(fd, h);
     }
@@ -386,10 +387,20 @@ fn set_of(ep: i32) -> Option<&'static Set> {
     by_handle(h)
 }
 
-fn by_handle(h: Handle) -> Option<&'static Set> {
-    let at = SETS.get(h.index())?.load(Ordering::Acquire);
+#[inline]
+fn slot(i: usize) -> Option<&'static AtomicPtr<Set>> {
+    SETS.get(i).or_else(|| MORE_SETS.get(i - FEW_SETS))
+}
+
+#[inline]
+fn in_slot(i: usize) -> Option<&'static Set> {
+    let at = slot(i)?.load(Ordering::Acquire);
     // SAFETY: sets are never freed.
-    let set = unsafe { at.as_ref() }?;
+    unsafe { at.as_ref() }
+}
+
+fn by_handle(h: Handle) -> Option<&'static Set> {
+    let set = in_slot(h.index())?;
     (set.generation() == h.generation()).then_some(set)
 }
 
@@ -399,7 +410,7 @@ fn new_set(ep: i32) -> Option<&'static Set> {
         return None;
     }
     let claim = |i: usize| {
-        let slot = &SETS[i];
+        let slot = slot(i)?;
         // Written to at once where it is free, as it will be: to read from a page that nobody has touched costs a fault of its own.
         let at = slot
             .compare_exchange(null_mut(), null_mut(), Ordering::Acquire, Ordering::Acquire)
@@ -436,13 +447,7 @@ fn for_sets(f: impl FnMut(&'static Set)) {
 }
 
 fn for_those(which: core::ops::Range<u32>, mut f: impl FnMut(&'static Set)) {
-    for slot in &SETS[which.start as usize..which.end as usize] {
-        let at = slot.load(Ordering::Acquire);
-        // SAFETY: sets are never freed.
-        if let Some(set) = unsafe { at.as_ref() } {
-            f(set);
-        }
-    }
+    which.filter_map(|i| in_slot(i as usize)).for_each(&mut f);
 }
 
 /// A set as a member of another set, or of poll's: readable when a wait on it would tell something. What the kernel says of it may

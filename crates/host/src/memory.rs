@@ -47,6 +47,7 @@ const SPARE: usize = 4 << 20;
 const CLASSES: usize = class_of(LARGEST) + 1;
 
 /// {changes: 20, address / 16: 44} of the first free block of a class. A free block begins with the address of the next.
+#[unsafe(link_section = ".data")]
 static FREE: [AtomicU64; CLASSES] = [const { AtomicU64::new(0) }; CLASSES];
 const ADDRESS: u64 = (1 << 44) - 1;
 
@@ -87,6 +88,7 @@ fn is_still_scarce() -> bool {
 }
 
 /// What is cut up just now: {page: 36, bytes taken / 16: 28}; 0: the first room, untouched.
+#[unsafe(link_section = ".data")]
 static CUT: AtomicU64 = AtomicU64::new(0);
 const TAKEN: u64 = (1 << 28) - 1;
 

@@ -190,9 +190,12 @@ pub fn end_nap() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Wakes who sleeps at a bell.
+/// Wakes who sleeps at a bell, if there is one.
 pub fn ring(bell: usize) {
-    headwater_channel::bell::ring(bell as i32);
+    let bell = bell as i32;
+    if bell >= 0 {
+        headwater_channel::bell::ring(bell);
+    }
 }
 
 /// Did a handler run since `begin_wait` that ends the call?

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use crate::sync::{AtomicU32, Ordering, fence};
 use crate::{process, sys};
 
+#[unsafe(link_section = ".data")]
 static INSIDE: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {

@@ -63,14 +63,14 @@ pub unsafe extern "C-unwind" fn fork() -> pid_t {
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
-    start::ended("_exit");
+    start::ended(start::End::AtOnce);
     real::_exit(status)
 }
 
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
 pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
-    start::ended("_exit");
+    start::ended(start::End::AtOnce);
     real::_exit(status)
 }
 
@@ -147,7 +147,7 @@ unsafe fn replacing(
     }
     let handed = hand_over(envp, true, c_int::MAX, judge);
     let envp = handed.as_ref().map_or(envp, |h| h.environment(envp));
-    start::ended("exec");
+    start::ended(start::End::Exec);
     if !process::is_borrowed() {
         inherit::use_closing();
     }

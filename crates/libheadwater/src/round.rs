@@ -365,7 +365,7 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
         SYS_exit_group => ending::_exit(a.int(0)),
         SYS_exit => {
             if sys::is_single_threaded() {
-                start::ended("_exit");
+                start::ended(start::End::AtOnce);
             }
             return None;
         }

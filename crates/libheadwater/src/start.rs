@@ -229,12 +229,30 @@ extern "C" fn at_exit() {
     if has_streams() {
         remote::exiting();
     }
-    ended("exit");
+    ended(End::Exit);
+}
+
+/// A number, so that to compare it reads no page of constants, which each child of a server would touch for that alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Exit,
+    AtOnce,
+    Exec,
+}
+
+impl End {
+    fn word(self) -> &'static str {
+        match self {
+            End::Exit => "exit",
+            End::AtOnce => "_exit",
+            End::Exec => "exec",
+        }
+    }
 }
 
 /// The process (or its image) ends: tell the peers and write the line.
 #[unsafe(link_section = ".text.life")]
-pub fn ended(how: &str) {
+pub fn ended(how: End) {
     if process::is_confined() {
         return;
     }
@@ -244,13 +262,13 @@ pub fn ended(how: &str) {
     }
     if has_streams() {
         face::tell_counts();
-        remote::ended(how == "exec");
+        remote::ended(how == End::Exec);
         endpoint::finish_all();
     }
     if sockets {
         life::count_open();
     }
-    if how != "exec" {
+    if how != End::Exec {
         // What stands on something else goes first.
         if has_streams() {
             face::exiting();
@@ -262,7 +280,7 @@ pub fn ended(how: &str) {
         }
     }
     if counters::is_wanted() {
-        counters::write_line(how);
+        counters::write_line(how.word());
     }
     // An exec may fail, and the process go on.
     counters::reset();

@@ -49,6 +49,8 @@ pub enum Role {
 const TAKEN: u32 = 1;
 const MOVED: u32 = 2;
 const FELL: u32 = 4;
+/// Accepted before the fork that made this process, and not carried by then.
+const INHERITED: u32 = 8;
 
 /// What ended with few calls lived short until this age, in nanoseconds.
 const SHORT: u64 = 1_000_000_000;
@@ -207,8 +209,10 @@ headwater_host::large! {
     static FIRST: MaybeUninit<[Conn; NEAR]> = MaybeUninit::zeroed();
 }
 static REST: OnceLock<Option<&'static [Conn; CONNS - NEAR]>> = OnceLock::new();
+#[unsafe(link_section = ".data")]
 static TOP: AtomicU32 = AtomicU32::new(0);
 /// {tag: 32, index + 1: 32}
+#[unsafe(link_section = ".data")]
 static FREE: AtomicU64 = AtomicU64::new(0);
 
 #[inline(always)]
@@ -232,10 +236,16 @@ fn rest() -> Option<&'static [Conn; CONNS - NEAR]> {
     })
 }
 
+/// Where the first ones stand: from the end, beside the first words of the descriptor table, which are touched as soon.
+#[inline(always)]
+fn near(index: usize) -> Option<usize> {
+    (NEAR - 1).checked_sub(index)
+}
+
 #[inline(always)]
 fn at(index: usize) -> Option<&'static Conn> {
-    match first().get(index) {
-        Some(c) => Some(c),
+    match near(index) {
+        Some(seat) => Some(&first()[seat]),
         None => rest()?.get(index - NEAR),
     }
 }
@@ -309,7 +319,10 @@ fn place(c: &Conn) -> u32 {
         })
     };
     let of_rest = || Some(NEAR + within(rest()?)?);
-    within(first()).or_else(of_rest).unwrap_or(CONNS) as u32
+    within(first())
+        .and_then(near)
+        .or_else(of_rest)
+        .unwrap_or(CONNS) as u32
 }
 
 /// An unused entry, as a new connection's; its phase is still the caller's to set.
@@ -390,7 +403,7 @@ pub fn all() -> impl Iterator<Item = &'static Conn> {
     // Not made for this, if there is none.
     let rest = REST.get().copied().flatten();
     let beyond = rest.map_or(&[][..], |all| &all[..top.saturating_sub(NEAR)]);
-    first()[..top.min(NEAR)]
+    first()[NEAR - top.min(NEAR)..]
         .iter()
         .chain(beyond)
         .filter(|c| c.phase() != Phase::Free)
@@ -554,7 +567,12 @@ impl Conn {
                 worth::earned(account, units);
             }
         }
-        worth::unused(account);
+        worth::unused(account, self.was_used_by_a_child());
+    }
+
+    fn was_used_by_a_child(&self) -> bool {
+        self.account_kept.load(Ordering::Relaxed) & INHERITED != 0
+            && self.operations.load(Ordering::Relaxed) != 0
     }
 
     /// What it moved by the rings and was not credited for, which it is from now on.
@@ -801,7 +819,11 @@ impl Conn {
 
     /// After fork, in the child: what was moved before is the parent's.
     pub fn restart_counts(&self) {
-        clear(&self.account_kept);
+        if self.phase() == Phase::Tracked && self.role() == Role::Server {
+            self.account_kept.store(INHERITED, Ordering::Relaxed);
+        } else {
+            clear(&self.account_kept);
+        }
         for word in self.moved.iter().chain([&self.credited]) {
             if word.load(Ordering::Relaxed) != 0 {
                 word.store(0, Ordering::Relaxed);

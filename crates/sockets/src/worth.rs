@@ -15,6 +15,8 @@ const FRESH: i32 = 24;
 const POOLED: i32 = 4;
 /// Looking after a connection that ends without a takeover.
 const UNUSED: i32 = 1;
+/// The same in a child that was forked for it: the pages that it is the first to write to are copied.
+const FORKED: i32 = 16;
 /// No single connection brings in more, no account holds more.
 const MOST: i32 = 4096;
 /// Debt from which a listener is left alone, and where it stands when it is tried again: a few connections from there.
@@ -166,13 +168,13 @@ pub fn earned(account: &AtomicU64, units: u64) {
     change(account, |a| a.after(gain(units), 0, now));
 }
 
-/// A connection has ended at its accepting end that was not taken over.
-pub fn unused(account: &AtomicU64) {
-    unused_at(account, Tick::now());
+/// A connection has ended at its accepting end that was not taken over; `forked` says that a child looked after it.
+pub fn unused(account: &AtomicU64, forked: bool) {
+    unused_at(account, if forked { FORKED } else { UNUSED }, Tick::now());
 }
 
-fn unused_at(account: &AtomicU64, now: Tick) {
-    change(account, |a| a.forgiven(now).after(0, UNUSED, now));
+fn unused_at(account: &AtomicU64, cost: i32, now: Tick) {
+    change(account, |a| a.forgiven(now).after(0, cost, now));
 }
 
 /// Would the next one of those begin a pause? What goes on is credited before.
@@ -249,12 +251,12 @@ mod tests {
     }
 
     /// How many of `n` connections are looked after that end without a takeover, so many in a tick.
-    fn looked_after(account: &AtomicU64, n: u32, in_a_tick: u32) -> u32 {
+    fn looked_after(account: &AtomicU64, cost: i32, n: u32, in_a_tick: u32) -> u32 {
         let one = |i: u32| {
             let now = Tick((i / in_a_tick) as u8);
             let taken = accepted_at(account, now);
             if taken {
-                unused_at(account, now);
+                unused_at(account, cost, now);
             }
             u32::from(taken)
         };
@@ -264,21 +266,29 @@ mod tests {
     #[test]
     fn a_storm_of_connections_without_a_takeover_is_left_alone() {
         let account = AtomicU64::new(0);
-        looked_after(&account, 20_000, 500);
-        let later = looked_after(&account, 20_000, 500);
+        looked_after(&account, UNUSED, 20_000, 500);
+        let later = looked_after(&account, UNUSED, 20_000, 500);
         assert!(later < 1000, "{later} of 20000");
     }
 
     #[test]
     fn a_few_now_and_then_are_never_left_alone() {
         let account = AtomicU64::new(0);
-        assert_eq!(looked_after(&account, 20_000, 20), 20_000);
+        assert_eq!(looked_after(&account, UNUSED, 20_000, 20), 20_000);
+    }
+
+    #[test]
+    fn children_for_a_request_each_are_left_alone_sooner() {
+        let account = AtomicU64::new(0);
+        let first = looked_after(&account, FORKED, 100, 10);
+        assert!(first < 25, "{first} of 100");
+        assert_eq!(looked_after(&AtomicU64::new(0), FORKED, 1000, 2), 1000);
     }
 
     #[test]
     fn a_storm_that_is_over_is_forgotten() {
         let account = AtomicU64::new(0);
-        looked_after(&account, 20_000, 20_000);
+        looked_after(&account, UNUSED, 20_000, 20_000);
         assert!(!accepted_at(&account, Tick(QUIET - 1)));
         assert!(accepted_at(&account, Tick(2 * QUIET - 1)));
     }
@@ -291,7 +301,7 @@ mod tests {
             if is_spent(&account) {
                 earned(&account, 200);
             }
-            unused_at(&account, Tick(0));
+            unused_at(&account, UNUSED, Tick(0));
         }
     }
 
@@ -302,7 +312,7 @@ mod tests {
             for _ in 0..20 {
                 let now = Tick(t as u8);
                 assert!(accepted_at(&account, now));
-                unused_at(&account, now);
+                unused_at(&account, UNUSED, now);
             }
         }
     }

@@ -596,7 +596,7 @@ impl Set {
         let again = (event.events | reg.events) & (ET | ONESHOT) != 0;
         (reg.events, reg.data) = (event.events, event.u64);
         reg.disabled = false;
-        (reg.last, reg.kept) = (Last::NOTHING, 0);
+        (reg.last, reg.kept) = (Last::nothing(), 0);
         inner.watch(i, again)?;
         self.announce(inner, i);
         Ok(())
