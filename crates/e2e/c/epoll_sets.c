@@ -514,4 +514,50 @@ static void closed_here_client(int fd) {
     await_peer();
 }
 
-CASES(CASE(by_other_number), CASE(closed_here), CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))
+/* What is told once, of a descriptor that is none of the library's and of the connection, looked at from an edge-triggered set: that
+   is told of it once, however often it looks, and whoever waits on the set itself has it yet. */
+static void looked_at_server(int fd) {
+    unsigned modes[] = {EPOLLET, EPOLLONESHOT, EPOLLET | EPOLLONESHOT};
+    for (int n = 0; n < 6; n++) {
+        unsigned mode = modes[n % 3];
+        int own = n >= 3, counter = must(eventfd(1, EFD_NONBLOCK));
+        int inner = set_with(fd, own ? EPOLLOUT | mode : EPOLLIN);
+        struct epoll_event e = {.events = EPOLLIN | mode, .data.u32 = 99};
+        if (!own)
+            must(epoll_ctl(inner, EPOLL_CTL_ADD, counter, &e));
+        int outer = set_with(inner, EPOLLIN | EPOLLET), level = set_with(inner, EPOLLIN);
+        say("%x, of %s", mode, own ? "the connection" : "another");
+        for (int i = 0; i < 3; i++) {
+            say("outer %d", must(epoll_wait(outer, &e, 1, 0)));
+            say("level %d", must(epoll_wait(level, &e, 1, 0)));
+        }
+        say("inner %d", must(epoll_wait(inner, &e, 1, 0)));
+        say("inner %d", must(epoll_wait(inner, &e, 1, 0)));
+        say("level %d", must(epoll_wait(level, &e, 1, 0)));
+        if (!own) {
+            e = (struct epoll_event){.events = EPOLLIN | mode, .data.u32 = 98};
+            must(epoll_ctl(inner, EPOLL_CTL_MOD, counter, &e));
+            say("outer %d", must(epoll_wait(outer, &e, 1, 0)));
+            say("outer %d", must(epoll_wait(outer, &e, 1, 0)));
+            /* Its number is another's, of which the set knows nothing. */
+            int other[2];
+            must(pipe(other));
+            must(write(other[1], "x", 1));
+            must(dup2(other[0], counter));
+            say("inner of a closed one %d", must(epoll_wait(inner, &e, 1, 0)));
+            must(close(other[0]));
+            must(close(other[1]));
+        }
+        must(close(outer));
+        must(close(level));
+        must(close(inner));
+        must(close(counter));
+    }
+    tell_peer();
+}
+static void looked_at_client(int fd) {
+    (void)fd;
+    await_peer();
+}
+
+CASES(CASE(looked_at), CASE(by_other_number), CASE(closed_here), CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))

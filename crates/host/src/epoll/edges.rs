@@ -163,7 +163,10 @@ impl Inner {
     /// with an edge, of shared memory or `kernel`'s, all that holds is reported, as epoll(7) does.
     pub fn evaluate(&mut self, i: usize, take: bool, kernel: bool) -> u32 {
         let reg = &self.regs[i];
-        if reg.disabled || reg.parked || !reg.carried {
+        if !reg.carried {
+            return self.kept_plain(i, take);
+        }
+        if reg.disabled || reg.parked {
             return 0;
         }
         let kept = match reg.kept {
@@ -220,6 +223,10 @@ impl Inner {
             // The first time all that is there is one edge: what came between those two looks is told now, and is none later.
             (edges, by_kernel) = (d.edges(reg.h), d.kernel_arrivals(reg.h));
             ready = look();
+        }
+        if known && ready != 0 && reg.h.kind() == Kind::Epoll {
+            // What the look itself has found in a set is told with the rest.
+            edges = d.edges(reg.h);
         }
         // The kernel wakes whoever waits when the program shuts a direction, and what can be read then is told again.
         let shut = known && ready & !OUT != 0 && d.ends(reg.h).shut != reg.last.ends.shut;

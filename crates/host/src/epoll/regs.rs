@@ -31,6 +31,8 @@ pub struct Inner {
     pub next_generation: u32,
     /// Which look at the set this is: a registration has one event in each.
     pub batch: u32,
+    /// How much the kernel has told once that is kept: whoever waits on what holds this set is told of it.
+    pub news: u64,
     /// When the kernel was asked last.
     pub looked: u64,
     kernel_first: bool,
@@ -77,6 +79,9 @@ pub struct Reg {
     pub armed: bool,
     /// ONESHOT that has fired.
     pub disabled: bool,
+    /// ONESHOT that the kernel has as an edge-triggered one, and we disable: looked at from another set, it is not to be
+    /// registered anew each time.
+    by_edge: bool,
     pub misses: u32,
     pub last: Last,
     /// What the kernel has reported to a look that told nobody, where it can't be made to say it again.
@@ -115,6 +120,7 @@ impl Reg {
             hot: false,
             armed: false,
             disabled: false,
+            by_edge: false,
             misses: 0,
             last: Last::nothing(),
             kept: 0,
@@ -133,6 +139,21 @@ impl Reg {
 
     pub fn want(&self) -> u32 {
         self.events & !MODES
+    }
+
+    /// The modes that the kernel has it in, while it is not disabled.
+    fn modes(&self) -> u32 {
+        match self.by_edge {
+            true => self.events & MODES & !ONESHOT | ET,
+            false => self.events & MODES,
+        }
+    }
+
+    /// The program asks for other events.
+    pub fn ask(&mut self, event: &epoll_event) {
+        (self.events, self.data) = (event.events, event.u64);
+        (self.disabled, self.by_edge) = (false, false);
+        (self.last, self.kept) = (Last::nothing(), 0);
     }
 
     pub fn is_live(&self) -> bool {
@@ -159,6 +180,7 @@ impl Inner {
             belled: None,
             next_generation: 1,
             batch: 0,
+            news: 0,
             looked: 0,
             kernel_first: false,
             turn: 0,
@@ -452,7 +474,7 @@ impl Inner {
         let wanted = if reg.disabled {
             ONESHOT
         } else {
-            readiness | reg.events & MODES
+            readiness | reg.modes()
         };
         let mut event = epoll_event {
             events: wanted,
@@ -483,7 +505,7 @@ impl Inner {
 
     fn is_watched(&self, i: usize, needed: u32) -> bool {
         let reg = &self.regs[i];
-        let enough = |k: u32| k & needed == needed && k & MODES == reg.events & MODES;
+        let enough = |k: u32| k & needed == needed && k & MODES == reg.modes();
         reg.kernel.is_some_and(enough)
     }
 
@@ -536,7 +558,7 @@ impl Inner {
             return;
         }
         let needed = reg.descriptor().kernel_events(reg.h, reg.want());
-        if reg.kernel != Some(needed | reg.events & MODES) {
+        if reg.kernel != Some(needed | reg.modes()) {
             let _ = self.register(i, EPOLL_CTL_MOD, needed);
         }
     }
@@ -576,7 +598,13 @@ impl Inner {
         for _ in 0..4 {
             let n = sys::epoll_poll(self.ep, &mut events).unwrap_or(0);
             for event in &events[..n] {
-                told |= self.keep(event);
+                match Tag::of(event.u64) {
+                    Some(_) => told |= self.keep(event),
+                    None => {
+                        self.keep_plain(event);
+                        told = true;
+                    }
+                }
             }
             if told || n < events.len() {
                 break;
@@ -613,33 +641,95 @@ impl Inner {
             self.narrow(i);
             return false;
         }
-        if reg.orphan || reg.events & (ET | ONESHOT) == ET {
+        let is_once = reg.events & ONESHOT != 0;
+        if reg.orphan || is_once || reg.events & ET != 0 {
             // Given back, it would wake who waits on what holds this set, again and again.
             self.regs[i].kept |= events;
             self.heat(i);
+            // What a one-shot registration says because of ours it has said before.
+            if !(is_once && reg.last.posted) || events & !reg.kept != 0 {
+                self.news += 1;
+            }
+            if is_once && !reg.by_edge && !reg.orphan {
+                self.regs[i].by_edge = true;
+                let _ = self.watch(i, true);
+            }
             return false;
         }
-        let _ = self.watch(i, reg.events & ONESHOT != 0);
+        let _ = self.watch(i, false);
         // It is to be told, whatever it was told of before.
         self.regs[i].last.posted = false;
         true
     }
 
-    /// What the kernel tells once, and has just told us, of a registration that is the program's own.
+    /// Is the registration the program's own, and told once, and can it be that the kernel has told us of it with `data`?
+    fn is_told_once(&self, i: usize, data: u64) -> bool {
+        let reg = &self.regs[i];
+        let once = !reg.carried && reg.data == data && reg.events & (ET | ONESHOT) != 0;
+        once && self.find(reg.fd) == Some(i)
+    }
+
+    /// What the kernel tells once, and has just told us, of a registration that is the program's own, stays to be told by it.
     fn post_again(&mut self, data: u64) {
-        let once = |r: &Reg| !r.carried && r.data == data && r.events & (ET | ONESHOT) != 0;
-        for (i, reg) in self.regs.iter().enumerate() {
-            if once(reg) && self.find(reg.fd) == Some(i) {
-                self.put(reg, u32::MAX, true);
+        for i in 0..self.regs.len() {
+            if self.is_told_once(i, data) {
+                self.put(&self.regs[i], u32::MAX, true);
             }
+        }
+    }
+
+    /// The same by a look from another set, whose waiters would be woken again: it is not given back before somebody sleeps.
+    fn keep_plain(&mut self, event: &epoll_event) {
+        let (events, data) = (event.events, event.u64);
+        for i in 0..self.regs.len() {
+            if self.is_told_once(i, data) {
+                self.regs[i].kept |= events;
+                self.heat(i);
+                self.news += 1;
+            }
+        }
+    }
+
+    /// What holds of that.
+    pub fn kept_plain(&mut self, i: usize, take: bool) -> u32 {
+        let reg = &mut self.regs[i];
+        if reg.kept == 0 {
+            return 0;
+        }
+        let mut polled = [libc::pollfd {
+            fd: reg.fd,
+            events: reg.kept as i16,
+            revents: 0,
+        }];
+        let holds = match sys::ppoll(&mut polled, Some(0)) {
+            Ok(_) => polled[0].revents as u32 & reg.kept,
+            Err(_) => 0,
+        };
+        // Its number may have been closed since, and be another's now.
+        let (ep, fd, data) = (self.ep, reg.fd, reg.data);
+        let holds = match holds {
+            0 => 0,
+            holds if fdinfo::has(ep, fd, |_, its| its == data) => holds,
+            _ => 0,
+        };
+        if take || holds == 0 {
+            self.regs[i].kept = 0;
+        }
+        holds
+    }
+
+    fn give_kept_back(&mut self, i: usize) {
+        if core::mem::take(&mut self.regs[i].kept) != 0 {
+            self.put(&self.regs[i], u32::MAX, true);
         }
     }
 
     /// The program is told of this registration.
     pub fn fired(&mut self, i: usize, by_kernel: bool) {
-        if self.regs[i].events & ONESHOT != 0 {
-            self.regs[i].disabled = true;
-            if !by_kernel {
+        if self.regs[i].carried && self.regs[i].events & ONESHOT != 0 {
+            let reg = &mut self.regs[i];
+            reg.disabled = true;
+            if !by_kernel || reg.by_edge {
                 let _ = self.register(i, EPOLL_CTL_MOD, 0);
             }
         }
@@ -675,6 +765,9 @@ impl Inner {
     /// Arms one registration; if it is ready nevertheless, its own bell tells whoever sleeps.
     pub fn cool(&mut self, i: usize) {
         self.arm(i);
+        if !self.regs[i].carried {
+            return self.give_kept_back(i);
+        }
         fence(Ordering::SeqCst);
         if self.evaluate(i, false, false) != 0 {
             let reg = &self.regs[i];

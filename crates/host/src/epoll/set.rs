@@ -5,7 +5,6 @@ use core::cell::UnsafeCell;
 use headwater_channel::wait::Learner;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
-use super::edges::Last;
 use super::regs::{EXCLUSIVE, Inner, Reg};
 use super::{ET, MODES, ONESHOT, fdinfo};
 use crate::counters::Reason;
@@ -519,8 +518,7 @@ impl Set {
             (EPOLL_CTL_MOD, Some(i), _) if !event.is_null() => {
                 if !inner.regs[i].carried {
                     sys::epoll_ctl(ep, op, fd, event)?;
-                    let reg = &mut inner.regs[i];
-                    (reg.events, reg.data) = ((*event).events, (*event).u64);
+                    inner.regs[i].ask(&*event);
                     return Ok(());
                 }
                 self.change(&mut inner, i, &*event)
@@ -594,9 +592,7 @@ impl Set {
         inner.disarm(i);
         let reg = &mut inner.regs[i];
         let again = (event.events | reg.events) & (ET | ONESHOT) != 0;
-        (reg.events, reg.data) = (event.events, event.u64);
-        reg.disabled = false;
-        (reg.last, reg.kept) = (Last::nothing(), 0);
+        reg.ask(event);
         inner.watch(i, again)?;
         self.announce(inner, i);
         Ok(())
@@ -653,7 +649,7 @@ impl Set {
         };
         let edges = |r: &Reg| r.descriptor().edges(r.h).0;
         let live = inner.regs.iter().filter(|r| r.is_live());
-        live.fold(0, |all, r| all.wrapping_add(edges(r)))
+        live.fold(inner.news, |all, r| all.wrapping_add(edges(r)))
     }
 
     /// Leaves nothing hot; whatever is ready rings its own bell.
