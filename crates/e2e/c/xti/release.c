@@ -32,6 +32,36 @@ CASE(release_by_the_server, "XNS 5.2 t_sndrel()") {
     check_state(p.server, T_IDLE);
     check_state(p.client, T_IDLE);
 }
+/* What is to be seen stays to be seen while the peer goes on. */
+static void release_often(void *to) {
+    struct t_call call = call_to(to);
+    for (int i = 0; i < 300; i++) {
+        int fd = bound();
+        must_t(t_connect(fd, &call, NULL));
+        must_t(t_sndrel(fd));
+        int event;
+        while ((event = t_look(fd)) == 0)
+            ;
+        for (int k = 0; k < 20000 && event == T_ORDREL; k++)
+            event = t_look(fd);
+        check_eq(event, T_ORDREL);
+        must_t(t_rcvrel(fd));
+        must_t(t_close(fd));
+    }
+}
+CASE(release_seen_stays, "XNS 5.2 t_look(), t_rcvrel()") {
+    struct address at;
+    int listener = listener_at(&at, 1);
+    pid_t child = spawn(release_often, &at);
+    for (int i = 0; i < 300; i++) {
+        int fd = accepted(listener, listen_for(listener));
+        check_event(fd, T_ORDREL);
+        must_t(t_rcvrel(fd));
+        must_t(t_sndrel(fd));
+        must_t(t_close(fd));
+    }
+    join(child);
+}
 CASE(release_at_once, "XNS 5.2 t_sndrel()") {
     struct pair p = connected();
     check_ok(t_sndrel(p.client));
@@ -609,7 +639,7 @@ CASE(a_great_send_waits_behind_what_is_gathered, "XNS 5.2 t_snd()") {
     rcv_wave(p.server, 0, n, 7000);
 }
 
-SUITE(FOR(TCP, what_is_gathered_behind_a_full_way_arrives), FOR(TCP, a_great_send_waits_behind_what_is_gathered), FOR(ORD, release_step_by_step), FOR(ORD, release_by_the_server), FOR(ORD, release_at_once), FOR(ORD & ~SCTP, release_one_way),
+SUITE(FOR(TCP, what_is_gathered_behind_a_full_way_arrives), FOR(TCP, a_great_send_waits_behind_what_is_gathered), FOR(ORD, release_step_by_step), FOR(ORD, release_by_the_server), FOR(ORD, release_seen_stays), FOR(ORD, release_at_once), FOR(ORD & ~SCTP, release_one_way),
       FOR(ORD, release_not_taken_yet), FOR(ORD, release_after_the_data), FOR(ORD, release_looks_from_rcv),
       FOR(ORD, release_wakes_rcv), FOR(ORD, release_with_nothing_to_take), FOR(ORD, release_ends_sending),
       FOR(ORD, release_ends_receiving), FOR(ORD, release_with_data_unsupported), FOR(ORD, release_by_reldata),

@@ -218,9 +218,13 @@ impl Shm {
         if self.link.has_notes() {
             self.attend_to_notes();
         }
-        match self.is_answered() {
-            true => Some(Event::OrdRel),
-            false => event,
+        if self.is_answered() {
+            return Some(Event::OrdRel);
+        }
+        match event {
+            // The peer's own word may have come since, by which it counts as answered no more.
+            None if self.released && !self.peer_released => self.link.event(),
+            event => event,
         }
     }
 
