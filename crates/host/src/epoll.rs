@@ -450,6 +450,8 @@ fn for_those(which: core::ops::Range<u32>, mut f: impl FnMut(&'static Set)) {
     which.filter_map(|i| in_slot(i as usize)).for_each(&mut f);
 }
 
+const OTHERS_SLICE: u64 = 100_000_000;
+
 /// A set as a member of another set, or of poll's: readable when a wait on it would tell something. What the kernel says of it may
 /// be about bells, or what nobody asked for.
 impl Descriptor for Sets {
@@ -470,6 +472,10 @@ impl Descriptor for Sets {
         None
     }
     fn settle(&self, _h: Handle) {}
+    /// What wakes several that sleep on a set, or on what holds it, may be taken by the look of the first.
+    fn slice(&self, _h: Handle, _want: u32) -> Option<u64> {
+        (!crate::sys::is_single_threaded()).then_some(OTHERS_SLICE)
+    }
     fn kernel_events(&self, _h: Handle, want: u32) -> u32 {
         want
     }

@@ -49,7 +49,7 @@ pub enum Role {
 const TAKEN: u32 = 1;
 const MOVED: u32 = 2;
 const FELL: u32 = 4;
-/// Accepted before the fork that made this process, and not carried by then.
+/// Accepted before the fork that made this process, and not carried by then; above it stand the operations by then.
 const INHERITED: u32 = 8;
 
 /// What ended with few calls lived short until this age, in nanoseconds.
@@ -559,7 +559,8 @@ impl Conn {
         if sys::now().saturating_sub(self.since.load(Ordering::Relaxed)) >= SHORT {
             return;
         }
-        if worth::is_spent(account) {
+        let forked = self.was_used_by_a_child();
+        if worth::is_spent(account, forked) {
             let of_it = |c: &&Conn| c.account().is_some_and(|a| core::ptr::eq(a, account));
             let carried = all().filter(|c| c.phase() == Phase::Carried);
             let units: u64 = carried.filter(of_it).map(Conn::uncredited).sum();
@@ -567,12 +568,13 @@ impl Conn {
                 worth::earned(account, units);
             }
         }
-        worth::unused(account, self.was_used_by_a_child());
+        worth::unused(account, forked);
     }
 
     fn was_used_by_a_child(&self) -> bool {
-        self.account_kept.load(Ordering::Relaxed) & INHERITED != 0
-            && self.operations.load(Ordering::Relaxed) != 0
+        let kept = self.account_kept.load(Ordering::Relaxed);
+        let now = self.operations.load(Ordering::Relaxed);
+        kept & INHERITED != 0 && (kept ^ now.wrapping_mul(2 * INHERITED)) >= 2 * INHERITED
     }
 
     /// What it moved by the rings and was not credited for, which it is from now on.
@@ -820,7 +822,9 @@ impl Conn {
     /// After fork, in the child: what was moved before is the parent's.
     pub fn restart_counts(&self) {
         if self.phase() == Phase::Tracked && self.role() == Role::Server {
-            self.account_kept.store(INHERITED, Ordering::Relaxed);
+            let before = self.operations.load(Ordering::Relaxed);
+            let kept = INHERITED | before.wrapping_mul(2 * INHERITED);
+            self.account_kept.store(kept, Ordering::Relaxed);
         } else {
             clear(&self.account_kept);
         }

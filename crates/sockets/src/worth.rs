@@ -170,7 +170,14 @@ pub fn earned(account: &AtomicU64, units: u64) {
 
 /// A connection has ended at its accepting end that was not taken over; `forked` says that a child looked after it.
 pub fn unused(account: &AtomicU64, forked: bool) {
-    unused_at(account, if forked { FORKED } else { UNUSED }, Tick::now());
+    unused_at(account, cost_unused(forked), Tick::now());
+}
+
+fn cost_unused(forked: bool) -> i32 {
+    match forked {
+        true => FORKED,
+        false => UNUSED,
+    }
 }
 
 fn unused_at(account: &AtomicU64, cost: i32, now: Tick) {
@@ -178,8 +185,8 @@ fn unused_at(account: &AtomicU64, cost: i32, now: Tick) {
 }
 
 /// Would the next one of those begin a pause? What goes on is credited before.
-pub fn is_spent(account: &AtomicU64) -> bool {
-    Account::of(account.load(Ordering::Relaxed)).balance <= DEBT + UNUSED
+pub fn is_spent(account: &AtomicU64, forked: bool) -> bool {
+    Account::of(account.load(Ordering::Relaxed)).balance <= DEBT + cost_unused(forked)
 }
 
 #[cfg(test)]
@@ -298,7 +305,7 @@ mod tests {
         let account = AtomicU64::new(0);
         for _ in 0..20_000 {
             assert!(accepted_at(&account, Tick(0)));
-            if is_spent(&account) {
+            if is_spent(&account, false) {
                 earned(&account, 200);
             }
             unused_at(&account, UNUSED, Tick(0));

@@ -163,10 +163,7 @@ impl Inner {
     /// with an edge, of shared memory or `kernel`'s, all that holds is reported, as epoll(7) does.
     pub fn evaluate(&mut self, i: usize, take: bool, kernel: bool) -> u32 {
         let reg = &self.regs[i];
-        if !reg.carried {
-            return self.kept_plain(i, take);
-        }
-        if reg.disabled || reg.parked {
+        if reg.disabled || reg.parked || !reg.carried {
             return 0;
         }
         let kept = match reg.kept {

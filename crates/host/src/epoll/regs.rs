@@ -98,6 +98,16 @@ pub struct Reg {
     pub batch: (u32, u32),
 }
 
+/// What a look from outside has found.
+enum Found {
+    /// The program would be told.
+    Told,
+    /// Nothing, or what is kept.
+    Kept,
+    /// What is kept, and our registration anew brings it once more.
+    Posted,
+}
+
 /// How long a sleep lasts where the kernel has no room for a bell.
 const MUTE_SLICE: u64 = 5_000_000;
 
@@ -152,7 +162,8 @@ impl Reg {
     /// The program asks for other events.
     pub fn ask(&mut self, event: &epoll_event) {
         (self.events, self.data) = (event.events, event.u64);
-        (self.disabled, self.by_edge) = (false, false);
+        self.disabled = false;
+        self.by_edge &= self.events & ONESHOT != 0;
         (self.last, self.kept) = (Last::nothing(), 0);
     }
 
@@ -594,21 +605,26 @@ impl Inner {
     pub fn look_behind(&mut self) -> bool {
         self.watch_hot();
         let mut events = [epoll_event { events: 0, u64: 0 }; 16];
-        let mut told = false;
+        let (mut told, mut has_posted) = (false, false);
         for _ in 0..4 {
             let n = sys::epoll_poll(self.ep, &mut events).unwrap_or(0);
+            let mut posted = false;
             for event in &events[..n] {
-                match Tag::of(event.u64) {
-                    Some(_) => told |= self.keep(event),
-                    None => {
-                        self.keep_plain(event);
-                        told = true;
-                    }
+                match self.found(event) {
+                    Found::Told => told = true,
+                    Found::Kept => {}
+                    Found::Posted => posted = true,
                 }
             }
-            if told || n < events.len() {
+            has_posted |= posted;
+            if !posted && (told || n < events.len()) {
                 break;
             }
+        }
+        if has_posted {
+            // What holds was heard by the look after that.
+            let by_edge = self.regs.iter_mut().filter(|r| r.by_edge);
+            by_edge.for_each(|r| r.last.posted = false);
         }
         told
     }
@@ -641,97 +657,85 @@ impl Inner {
             self.narrow(i);
             return false;
         }
-        let is_once = reg.events & ONESHOT != 0;
-        if reg.orphan || is_once || reg.events & ET != 0 {
-            // Given back, it would wake who waits on what holds this set, again and again.
-            self.regs[i].kept |= events;
-            self.heat(i);
-            // What a one-shot registration says because of ours it has said before.
-            if !(is_once && reg.last.posted) || events & !reg.kept != 0 {
-                self.news += 1;
-            }
-            if is_once && !reg.by_edge && !reg.orphan {
-                self.regs[i].by_edge = true;
-                let _ = self.watch(i, true);
-            }
+        if reg.orphan || reg.modes() & (ET | ONESHOT) == ET {
+            self.keep_edge(i, events, reg.last.posted);
             return false;
         }
-        let _ = self.watch(i, false);
+        let _ = self.watch(i, reg.events & ONESHOT != 0);
         // It is to be told, whatever it was told of before.
         self.regs[i].last.posted = false;
         true
     }
 
-    /// Is the registration the program's own, and told once, and can it be that the kernel has told us of it with `data`?
-    fn is_told_once(&self, i: usize, data: u64) -> bool {
-        let reg = &self.regs[i];
-        let once = !reg.carried && reg.data == data && reg.events & (ET | ONESHOT) != 0;
-        once && self.find(reg.fd) == Some(i)
-    }
-
-    /// What the kernel tells once, and has just told us, of a registration that is the program's own, stays to be told by it.
-    fn post_again(&mut self, data: u64) {
-        for i in 0..self.regs.len() {
-            if self.is_told_once(i, data) {
-                self.put(&self.regs[i], u32::MAX, true);
+    /// What the kernel tells once, and has just told us, of a registration that is the program's own. False: it is told always.
+    fn post_again(&mut self, data: u64) -> bool {
+        let once = |r: &Reg| !r.carried && r.data == data && r.events & (ET | ONESHOT) != 0;
+        let mut any = false;
+        for (i, reg) in self.regs.iter().enumerate() {
+            if once(reg) && self.find(reg.fd) == Some(i) {
+                self.put(reg, u32::MAX, true);
+                any = true;
             }
         }
+        any
     }
 
-    /// The same by a look from another set, whose waiters would be woken again: it is not given back before somebody sleeps.
-    fn keep_plain(&mut self, event: &epoll_event) {
-        let (events, data) = (event.events, event.u64);
-        for i in 0..self.regs.len() {
-            if self.is_told_once(i, data) {
-                self.regs[i].kept |= events;
-                self.heat(i);
-                self.news += 1;
-            }
-        }
-    }
-
-    /// What holds of that.
-    pub fn kept_plain(&mut self, i: usize, take: bool) -> u32 {
+    /// What the kernel tells once is kept, and whoever waits on what holds this set is told of it: given back, it would wake them
+    /// again and again.
+    fn keep_edge(&mut self, i: usize, events: u32, posted: bool) {
         let reg = &mut self.regs[i];
-        if reg.kept == 0 {
-            return 0;
+        // What a one-shot registration says because of ours it has said before.
+        if !(reg.by_edge && posted) || events & !reg.kept != 0 {
+            self.news += 1;
         }
-        let mut polled = [libc::pollfd {
-            fd: reg.fd,
-            events: reg.kept as i16,
-            revents: 0,
-        }];
-        let holds = match sys::ppoll(&mut polled, Some(0)) {
-            Ok(_) => polled[0].revents as u32 & reg.kept,
-            Err(_) => 0,
-        };
-        // Its number may have been closed since, and be another's now.
-        let (ep, fd, data) = (self.ep, reg.fd, reg.data);
-        let holds = match holds {
-            0 => 0,
-            holds if fdinfo::has(ep, fd, |_, its| its == data) => holds,
-            _ => 0,
-        };
-        if take || holds == 0 {
-            self.regs[i].kept = 0;
-        }
-        holds
+        reg.kept |= events;
+        self.heat(i);
     }
 
-    fn give_kept_back(&mut self, i: usize) {
-        if core::mem::take(&mut self.regs[i].kept) != 0 {
-            self.put(&self.regs[i], u32::MAX, true);
-        }
+    /// One event that was found by a look from outside.
+    fn found(&mut self, event: &epoll_event) -> Found {
+        let Some(tag) = Tag::of(event.u64) else {
+            if self.post_again(event.u64) {
+                // To whoever waits by edges on what holds this set.
+                counters::note(Reason::ToldAgain);
+            }
+            return Found::Told;
+        };
+        let is_once = |&i: &usize| {
+            let reg = &self.regs[i];
+            let on = reg.carried && !reg.orphan && !self.is_silent(i);
+            on && reg.events & ONESHOT != 0 && !reg.by_edge
+        };
+        let shadow = self.tagged(tag).filter(|_| !tag.is_bell());
+        let Some(i) = shadow.filter(is_once) else {
+            return match self.keep(event) {
+                true => Found::Told,
+                false => Found::Kept,
+            };
+        };
+        self.regs[i].by_edge = true;
+        self.keep(event);
+        let _ = self.watch(i, true);
+        Found::Posted
     }
 
     /// The program is told of this registration.
     pub fn fired(&mut self, i: usize, by_kernel: bool) {
-        if self.regs[i].carried && self.regs[i].events & ONESHOT != 0 {
+        if self.regs[i].events & ONESHOT != 0 {
             let reg = &mut self.regs[i];
             reg.disabled = true;
             if !by_kernel || reg.by_edge {
                 let _ = self.register(i, EPOLL_CTL_MOD, 0);
             }
+        }
+    }
+
+    /// What still holds of what the kernel says of one that it has by edges, and may have said before the program asked anew.
+    pub fn still(&self, i: usize, events: u32) -> u32 {
+        let reg = &self.regs[i];
+        match reg.d {
+            Some(d) if reg.by_edge => d.kernel_holds(reg.h, events),
+            _ => events,
         }
     }
 
@@ -765,9 +769,6 @@ impl Inner {
     /// Arms one registration; if it is ready nevertheless, its own bell tells whoever sleeps.
     pub fn cool(&mut self, i: usize) {
         self.arm(i);
-        if !self.regs[i].carried {
-            return self.give_kept_back(i);
-        }
         fence(Ordering::SeqCst);
         if self.evaluate(i, false, false) != 0 {
             let reg = &self.regs[i];

@@ -518,7 +518,8 @@ impl Set {
             (EPOLL_CTL_MOD, Some(i), _) if !event.is_null() => {
                 if !inner.regs[i].carried {
                     sys::epoll_ctl(ep, op, fd, event)?;
-                    inner.regs[i].ask(&*event);
+                    let reg = &mut inner.regs[i];
+                    (reg.events, reg.data) = ((*event).events, (*event).u64);
                     return Ok(());
                 }
                 self.change(&mut inner, i, &*event)

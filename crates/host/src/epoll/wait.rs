@@ -503,7 +503,8 @@ fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_e
             }
         }
     } else {
-        events = inner.reported(i, event.events);
+        let holds = inner.still(i, event.events);
+        events = inner.reported(i, holds);
         let _ = inner.watch(i, false);
     }
     if !silent {

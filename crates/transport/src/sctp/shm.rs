@@ -319,7 +319,8 @@ impl Shm {
             received = self.link.receive_labelled(into, &mut label);
         }
         if let Err(Refusal { tli: TNODATA, .. }) = received
-            && self.is_answered()
+            && self.released
+            && self.event() == Some(Event::OrdRel)
         {
             return Err(Refusal::new(TLOOK));
         }
