@@ -166,18 +166,25 @@ impl Inner {
         if reg.disabled || reg.parked || !reg.carried {
             return 0;
         }
-        let kept = match reg.kept {
+        let events = match reg.kept {
             0 => 0,
             // Closed by all its numbers.
             _ if reg.descriptor().bell(reg.h).is_none() => 0,
             // As epoll(7) does, an edge tells what holds when it is told.
-            events => self.holding(i, reg.descriptor().kernel_holds(reg.h, events), false),
+            events => {
+                let asked = events | self.needed(i) | ERR | HUP;
+                reg.descriptor().kernel_holds(reg.h, asked)
+            }
+        };
+        let kept = match events {
+            0 => 0,
+            events => self.holding(i, events, false),
         };
         if kept == 0 {
             return self.shared(i, take, kernel);
         }
         if take {
-            let events = core::mem::take(&mut self.regs[i].kept);
+            let events = events | core::mem::take(&mut self.regs[i].kept);
             self.report(i, events, false);
         }
         self.shared(i, take, true) | kept
