@@ -531,11 +531,12 @@ static void looked_at_server(int fd) {
             say("inner %d", must(epoll_wait(inner, &e, 1, 0)));
             say("inner %d", must(epoll_wait(inner, &e, 1, 0)));
             say("level %d", must(epoll_wait(level, &e, 1, 0)));
-            e = (struct epoll_event){.events = EPOLLIN | (round ? EPOLLOUT : 0) | modes[n], .data.u32 = fd};
+            e = (struct epoll_event){.events = EPOLLIN | modes[n], .data.u32 = fd};
             must(epoll_ctl(inner, EPOLL_CTL_MOD, fd, &e));
             tell_peer();
             show_wait("inner", inner, 5000);
             recv_noise(fd, n * 300 + round * 100, 100);
+            e.events |= EPOLLOUT;
             must(epoll_ctl(inner, EPOLL_CTL_MOD, fd, &e));
         }
         must(close(outer));
