@@ -5,6 +5,7 @@
 //! `HEADWATER_SEED` sets. Of an area in C `HEADWATER_CASE` picks one case.
 
 use std::cell::Cell;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -299,7 +300,11 @@ fn area_survives(suite: &str, name: &'static str, library: Library, first: Plan)
                 )
             };
             let wrong = |ran: &Ran, _: &[stats::Line]| {
-                let died = ran.status.is_none_or(|s| s.code().is_none());
+                // A thread whose call failed says so and leaves, and another that sends to what it had gets SIGPIPE, as by the
+                // kernel.
+                let left = has_failed(&ran.err)
+                    && (ran.status).is_some_and(|s| s.signal() == Some(libc::SIGPIPE));
+                let died = ran.status.is_none_or(|s| s.code().is_none()) && !left;
                 let bad =
                     died || hung(ran) || ran.err.contains("panicked") || !ran.fatal.is_empty();
                 bad.then(|| format!("{}, signals {:?}", ran.ended_with(), ran.fatal))

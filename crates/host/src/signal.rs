@@ -213,6 +213,20 @@ pub fn unmask_by(f: Unmask) {
     let _ = UNMASK.set(f);
 }
 
+/// What the program sees of a signal that it has taken; `info` may be null.
+///
+/// # Safety
+/// `info` is null or what the kernel told of `signal`.
+pub unsafe fn show(signal: i32, info: *mut libc::siginfo_t) -> i32 {
+    if matches!(signal, libc::SIGPOLL | libc::SIGURG)
+        && !info.is_null()
+        && let Some(unmask) = UNMASK.get()
+    {
+        unmask(info);
+    }
+    signal
+}
+
 type Sigaction = unsafe extern "C" fn(i32, *const libc::sigaction, *mut libc::sigaction) -> i32;
 
 /// sigaction(2) with the program's handler wrapped. `real` is the C library's own.
@@ -465,11 +479,7 @@ unsafe extern "C-unwind" fn wrapper(
     if interrupts {
         INTERRUPTED.with(|i| i.set(true));
     }
-    if matches!(signal, libc::SIGPOLL | libc::SIGURG)
-        && let Some(unmask) = UNMASK.get()
-    {
-        unmask(info);
-    }
+    show(signal, info);
     if action.has(NODEFER) && !action.has(MASKS_ITSELF) {
         unblock(1 << (signal - 1));
     }

@@ -454,6 +454,33 @@ pub unsafe extern "C-unwind" fn bsd_signal(n: c_int, handler: usize) -> usize {
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sigtimedwait(
+    set: *const libc::sigset_t,
+    info: *mut libc::siginfo_t,
+    limit: *const libc::timespec,
+) -> c_int {
+    signal::show(real::sigtimedwait(set, info, limit), info)
+}
+
+/// glibc's other name for it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __sigtimedwait(
+    set: *const libc::sigset_t,
+    info: *mut libc::siginfo_t,
+    limit: *const libc::timespec,
+) -> c_int {
+    sigtimedwait(set, info, limit)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sigwaitinfo(
+    set: *const libc::sigset_t,
+    info: *mut libc::siginfo_t,
+) -> c_int {
+    signal::show(real::sigwaitinfo(set, info), info)
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ssignal(n: c_int, handler: usize) -> usize {
     install(n, handler, libc::SA_RESTART)
 }

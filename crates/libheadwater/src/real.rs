@@ -20,6 +20,8 @@ headwater_host::next_fns! {
     fn mkstemps64(path: *mut c_char, tail: c_int) -> c_int;
     fn mkostemps(path: *mut c_char, tail: c_int, flags: c_int) -> c_int;
     fn mkostemps64(path: *mut c_char, tail: c_int, flags: c_int) -> c_int;
+    fn sigtimedwait(set: *const sigset_t, info: *mut libc::siginfo_t, limit: *const timespec) -> c_int;
+    fn sigwaitinfo(set: *const sigset_t, info: *mut libc::siginfo_t) -> c_int;
     fn inotify_init() -> c_int;
     fn fanotify_init(flags: libc::c_uint, of_events: libc::c_uint) -> c_int;
     fn shm_open(name: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;

@@ -302,6 +302,36 @@ CASE(a_blocked_signal_waits, "sigtimedwait(2)") {
 	check_eq(info.si_code, POLL_IN);
 }
 
+static void *put_one(void *unused)
+{
+	(void)unused;
+	put(fd[1], NULL, "x", 0);
+	return NULL;
+}
+
+/* What another thread of the process sends looks like the kernel's too. */
+CASE(a_blocked_signal_of_another_thread_waits, "sigtimedwait(2), sigwaitinfo(2)") {
+	sigset_t set;
+	struct timespec five = {5, 0};
+	sigemptyset(&set);
+	sigaddset(&set, SIGPOLL);
+	check_eq(sigprocmask(SIG_BLOCK, &set, NULL), 0);
+	pipe_flags(fd, 0);
+	ask(fd[0], S_INPUT);
+	for (int i = 0; i < 3; i++) {
+		pthread_t thread;
+		siginfo_t info = {0};
+		check_eq(pthread_create(&thread, NULL, put_one, NULL), 0);
+		check_eq(i == 0 ? sigwaitinfo(&set, &info) : sigtimedwait(&set, i == 1 ? &info : NULL, &five), SIGPOLL);
+		if (i < 2) {
+			check_eq(info.si_code, POLL_IN);
+			check_eq(info.si_band & POLLIN, POLLIN);
+		}
+		pthread_join(thread, NULL);
+		check_message(fd[0], NULL, "x", 0);
+	}
+}
+
 CASE(sigpoll_ends_a_blocked_call, "read(2) EINTR") {
 	int other[2];
 	char c;
@@ -548,7 +578,7 @@ CASES(ENTRY(reads_left_by_siglongjmp_leave_nothing), ENTRY(getsig_says_what_sets
       ENTRY(s_input_is_not_for_high_priority), ENTRY(s_rdnorm), ENTRY(s_rdnorm_behind_a_rest), ENTRY(s_rdband), ENTRY(s_hipri),
       ENTRY(s_bandurg_makes_it_sigurg), ENTRY(s_hangup), ENTRY(s_hangup_of_a_killed_peer), ENTRY(s_output), ENTRY(s_wrnorm),
       ENTRY(s_wrband), ENTRY(one_signal_of_many_events), ENTRY(a_handler_reads), ENTRY(reading_in_the_handler),
-      ENTRY(a_driver_streams_signals), ENTRY(signals_with_a_module), ENTRY(a_blocked_signal_waits),
+      ENTRY(a_driver_streams_signals), ENTRY(signals_with_a_module), ENTRY(a_blocked_signal_waits), ENTRY(a_blocked_signal_of_another_thread_waits),
       ENTRY(sigpoll_ends_a_blocked_call), ENTRY(a_message_of_another_process), ENTRY(room_made_by_another_process),
       ENTRY(every_process_that_asked_is_told), ENTRY(a_child_that_did_not_ask_is_not_told),
       ENTRY(the_process_that_asked_is_told_not_the_writer), ENTRY(o_async_raises_sigio), ENTRY(close_ends_the_signals),
