@@ -288,15 +288,21 @@ CASE(signals_with_a_module, "streamio(7I) I_SETSIG") {
 	check_message(fd[0], NULL, "x", 0);
 }
 
+/* Has the signal blocked, and asks for it. */
+static void watch_blocked(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGPOLL);
+	check_eq(sigprocmask(SIG_BLOCK, set, NULL), 0);
+	pipe_flags(fd, 0);
+	ask(fd[0], S_INPUT);
+}
+
 CASE(a_blocked_signal_waits, "sigtimedwait(2)") {
 	siginfo_t info;
 	sigset_t set;
 	struct timespec five = {5, 0};
-	sigemptyset(&set);
-	sigaddset(&set, SIGPOLL);
-	check_eq(sigprocmask(SIG_BLOCK, &set, NULL), 0);
-	pipe_flags(fd, 0);
-	ask(fd[0], S_INPUT);
+	watch_blocked(&set);
 	put(fd[1], NULL, "x", 0);
 	check_eq(sigtimedwait(&set, &info, &five), SIGPOLL);
 	check_eq(info.si_code, POLL_IN);
@@ -313,11 +319,7 @@ static void *put_one(void *unused)
 CASE(a_blocked_signal_of_another_thread_waits, "sigtimedwait(2), sigwaitinfo(2)") {
 	sigset_t set;
 	struct timespec five = {5, 0};
-	sigemptyset(&set);
-	sigaddset(&set, SIGPOLL);
-	check_eq(sigprocmask(SIG_BLOCK, &set, NULL), 0);
-	pipe_flags(fd, 0);
-	ask(fd[0], S_INPUT);
+	watch_blocked(&set);
 	for (int i = 0; i < 3; i++) {
 		pthread_t thread;
 		siginfo_t info = {0};
