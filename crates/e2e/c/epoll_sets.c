@@ -12,6 +12,14 @@ static int set_with(int fd, unsigned events) {
     must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
     return ep;
 }
+/* A hundred bytes whenever the peer asks, so many times; then it is done. */
+static void send_each_time(int fd, int times) {
+    for (int i = 0; i < times; i++) {
+        await_peer();
+        send_noise(fd, i * 100, 100);
+    }
+    await_peer();
+}
 /* What poll, select and a wait say of a set, and a wait on the innermost one. */
 static void ask(const char *what, int outer, int inner, int ms) {
     struct pollfd p = {outer, POLLIN | POLLOUT | POLLRDNORM, 0};
@@ -304,11 +312,7 @@ static void by_child_server(int fd) {
     await_peer();
 }
 static void by_child_client(int fd) {
-    for (int i = 0; i < 6; i++) {
-        await_peer();
-        send_noise(fd, i * 100, 100);
-    }
-    await_peer();
+    send_each_time(fd, 6);
     tell_peer();
 }
 
@@ -410,11 +414,7 @@ static void crowd_server(int fd) {
     tell_peer();
 }
 static void crowd_client(int fd) {
-    for (int i = 0; i < 3; i++) {
-        await_peer();
-        send_noise(fd, i * 100, 100);
-    }
-    await_peer();
+    send_each_time(fd, 3);
 }
 
 /* What a parent puts into a set that its child has: the child is told of it by the program's data, or not at all. */
@@ -479,11 +479,7 @@ static void by_other_number_server(int fd) {
     tell_peer();
 }
 static void by_other_number_client(int fd) {
-    for (int i = 0; i < 3; i++) {
-        await_peer();
-        send_noise(fd, i * 100, 100);
-    }
-    await_peer();
+    send_each_time(fd, 3);
 }
 
 /* A number is closed while it is in a set, and another process has the connection yet: the kernel tells of it as before. */
@@ -546,11 +542,7 @@ static void looked_at_server(int fd) {
     tell_peer();
 }
 static void looked_at_client(int fd) {
-    for (int i = 0; i < 9; i++) {
-        await_peer();
-        send_noise(fd, i * 100, 100);
-    }
-    await_peer();
+    send_each_time(fd, 9);
 }
 
 CASES(CASE(looked_at), CASE(by_other_number), CASE(closed_here), CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))

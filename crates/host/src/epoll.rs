@@ -446,10 +446,11 @@ fn for_sets(f: impl FnMut(&'static Set)) {
     for_those(0..COUNT.load(Ordering::Acquire), f);
 }
 
-fn for_those(which: core::ops::Range<u32>, mut f: impl FnMut(&'static Set)) {
-    which.filter_map(|i| in_slot(i as usize)).for_each(&mut f);
+fn for_those(which: core::ops::Range<u32>, f: impl FnMut(&'static Set)) {
+    which.filter_map(|i| in_slot(i as usize)).for_each(f);
 }
 
+/// How long a sleep on a set lasts at most, in nanoseconds, where other threads may look at it.
 const OTHERS_SLICE: u64 = 100_000_000;
 
 /// A set as a member of another set, or of poll's: readable when a wait on it would tell something. What the kernel says of it may

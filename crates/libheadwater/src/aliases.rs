@@ -49,6 +49,8 @@ aliases! {
     __libc_fork = process::fork,
     __libc_system = process::system,
     __sigaction = process::sigaction,
+    __sigtimedwait = process::sigtimedwait,
+    __sysv_signal = process::sysv_signal,
     _IO_popen = process::popen,
     _IO_fdopen = process::fdopen,
     _IO_fopen = makers::fopen,

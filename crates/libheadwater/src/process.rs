@@ -462,16 +462,6 @@ pub unsafe extern "C-unwind" fn sigtimedwait(
     signal::show(real::sigtimedwait(set, info, limit), info)
 }
 
-/// glibc's other name for it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __sigtimedwait(
-    set: *const libc::sigset_t,
-    info: *mut libc::siginfo_t,
-    limit: *const libc::timespec,
-) -> c_int {
-    sigtimedwait(set, info, limit)
-}
-
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sigwaitinfo(
     set: *const libc::sigset_t,
@@ -487,11 +477,6 @@ pub unsafe extern "C-unwind" fn ssignal(n: c_int, handler: usize) -> usize {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sysv_signal(n: c_int, handler: usize) -> usize {
-    install(n, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __sysv_signal(n: c_int, handler: usize) -> usize {
     install(n, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
 }
 

@@ -49,8 +49,6 @@ pub enum Role {
 const TAKEN: u32 = 1;
 const MOVED: u32 = 2;
 const FELL: u32 = 4;
-/// Accepted before the fork that made this process, and not carried by then; above it stand the operations by then.
-const INHERITED: u32 = 8;
 
 /// What ended with few calls lived short until this age, in nanoseconds.
 const SHORT: u64 = 1_000_000_000;
@@ -115,6 +113,8 @@ pub struct Conn {
     offer_generation: AtomicU32,
     /// Completed operations that moved data, while tracked.
     pub operations: AtomicU32,
+    /// Those by the fork that made this process, of a connection that was accepted before, and not carried by then: and one; or 0.
+    inherited: AtomicU32,
     /// Operation count at which the takeover is tried next.
     pub next_try: AtomicU32,
     /// Why the last step of the takeover could not be taken yet: a [`Reason`] + 1.
@@ -330,6 +330,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
     let (index, c) = take()?;
     for word in [
         &c.operations,
+        &c.inherited,
         &c.look_seen,
         &c.look_now,
         &c.gone,
@@ -572,9 +573,8 @@ impl Conn {
     }
 
     fn was_used_by_a_child(&self) -> bool {
-        let kept = self.account_kept.load(Ordering::Relaxed);
-        let now = self.operations.load(Ordering::Relaxed);
-        kept & INHERITED != 0 && (kept ^ now.wrapping_mul(2 * INHERITED)) >= 2 * INHERITED
+        let before = self.inherited.load(Ordering::Relaxed);
+        before != 0 && before != self.operations.load(Ordering::Relaxed).wrapping_add(1)
     }
 
     /// What it moved by the rings and was not credited for, which it is from now on.
@@ -821,12 +821,10 @@ impl Conn {
 
     /// After fork, in the child: what was moved before is the parent's.
     pub fn restart_counts(&self) {
+        clear(&self.account_kept);
         if self.phase() == Phase::Tracked && self.role() == Role::Server {
-            let before = self.operations.load(Ordering::Relaxed);
-            let kept = INHERITED | before.wrapping_mul(2 * INHERITED);
-            self.account_kept.store(kept, Ordering::Relaxed);
-        } else {
-            clear(&self.account_kept);
+            let before = self.operations.load(Ordering::Relaxed).wrapping_add(1);
+            self.inherited.store(before, Ordering::Relaxed);
         }
         for word in self.moved.iter().chain([&self.credited]) {
             if word.load(Ordering::Relaxed) != 0 {
