@@ -20,12 +20,12 @@ use crate::{real, result, sctp, streams, wait};
 /// Calls with control messages refuse it before anything else; to the others it says nothing.
 const MSG_CMSG_COMPAT: c_int = i32::MIN;
 
-/// Defines a call on a descriptor by what it does for ours; with `where h is a socket`, first for those that most of ours are, `else`
-/// for those that are none, unless they become one by their use. A foreign one is passed on first, without the registers that the rest
-/// needs, which would cost it more than all else.
+/// Defines a call on a descriptor by what it does for ours; with `where h is a socket`, first for those that most of ours are, then
+/// with `or a stream` for those, `else` for those that are neither, unless they become one by their use. A foreign one is passed on first,
+/// without the registers that the rest needs, which would cost it more than all else.
 macro_rules! unless_foreign {
     ($(#[$m:meta])* fn $name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty
-        where $h:ident is a socket $of_socket:block else $body:block
+        where $h:ident is a socket $of_socket:block $(or a stream $of_stream:block)? else $body:block
     ) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
@@ -45,6 +45,7 @@ macro_rules! unless_foreign {
             match table::lookup($fd) {
                 None => real::$name($fd $(, $arg)*),
                 Some(h) if h.kind() == Kind::Socket => sockets($fd $(, $arg)*, h),
+                $(Some($h) if $h.kind() == Kind::Stream => $of_stream,)?
                 Some(_) => others($fd $(, $arg)*),
             }
         }
@@ -186,6 +187,8 @@ unless_foreign! {
         take_of(h, fd, &one(buf, n), 0, &|fd, v| {
             real::read(fd, v[0].iov_base, v[0].iov_len)
         })
+    } or a stream {
+        streams::read(h, buf, n)
     } else {
         if let Some(h) = streams::at(fd) {
             return streams::read(h, buf, n);
@@ -201,6 +204,8 @@ unless_foreign! {
         give_of(h, fd, &one(buf, n), 0, &|fd, v| {
             real::write(fd, v[0].iov_base, v[0].iov_len)
         })
+    } or a stream {
+        streams::write(h, buf, n)
     } else {
         if let Some(h) = streams::at(fd) {
             return streams::write(h, buf, n);

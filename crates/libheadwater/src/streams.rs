@@ -23,7 +23,7 @@ pub struct StrBuf {
 
 const IOV_MAX: c_int = 1024;
 
-#[inline]
+#[inline(never)]
 pub unsafe fn read(h: Handle, buf: *mut c_void, n: size_t) -> ssize_t {
     result(reading(h, |head| {
         if control::is_bad(buf) && n > 0 {
@@ -33,7 +33,7 @@ pub unsafe fn read(h: Handle, buf: *mut c_void, n: size_t) -> ssize_t {
     }))
 }
 
-#[inline]
+#[inline(never)]
 pub unsafe fn write(h: Handle, buf: *const c_void, n: size_t) -> ssize_t {
     result(writing(h, |head| {
         if control::is_bad(buf) && n > 0 {

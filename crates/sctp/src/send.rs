@@ -201,8 +201,6 @@ pub struct Sender {
     /// Whole packets that had no room for a message that should have fitted.
     misfits: u32,
     deadlines: BTreeSet<(Time, Slot)>,
-    /// The parts that there are of messages that were handed over in parts: (message, order, slot).
-    parts: BTreeSet<(u64, u64, Slot)>,
     /// Messages of limited worth: (priority, order, slot).
     priorities: BTreeSet<(u32, u64, Slot)>,
     failed: VecDeque<Failed>,
@@ -239,7 +237,6 @@ impl Sender {
             counts: Counts::default(),
             misfits: 0,
             deadlines: BTreeSet::new(),
-            parts: BTreeSet::new(),
             priorities: BTreeSet::new(),
             failed: VecDeque::new(),
             failed_bytes: 0,
@@ -298,9 +295,11 @@ impl Sender {
         if data.is_empty() {
             return Ok(());
         }
-        let open = match self.queues.open.is_empty() {
-            true => None,
-            false => self.queues.open.remove(&(about.stream, about.unordered)),
+        let key = (about.stream, about.unordered);
+        let open = match (self.queues.open.is_empty(), more) {
+            (true, _) => None,
+            (false, true) => self.queues.open.get(&key).copied(),
+            (false, false) => self.queues.open.remove(&key),
         };
         let order = self.orders;
         self.orders += 1;
@@ -314,12 +313,9 @@ impl Sender {
                 _ => NEVER,
             },
             discarding: false,
+            last: NONE,
             held: NONE,
         });
-        let key = (about.stream, about.unordered);
-        if more {
-            self.queues.open.insert(key, open);
-        }
         if open.discarding {
             self.report_failed(Failed {
                 message: open.about,
@@ -336,6 +332,8 @@ impl Sender {
             message: open.message,
             previous: NONE,
             next: NONE,
+            earlier: open.last,
+            later: NONE,
             sent: 0,
             ticket: 0,
             chunks: 0,
@@ -348,8 +346,11 @@ impl Sender {
             abandoned: false,
         };
         let slot = self.store.add(part);
-        if more || !begin {
-            self.parts.insert((open.message, order, slot));
+        if open.last != NONE {
+            self.store[open.last].later = slot;
+        }
+        if more {
+            self.queues.open.insert(key, Open { last: slot, ..open });
         }
         self.buffered += data.len();
         if open.deadline != NEVER {
@@ -628,8 +629,18 @@ impl Sender {
     fn forget(&mut self, slot: Slot) {
         self.unlist(slot);
         let part = &self.store[slot];
-        if !(part.begin && part.end) {
-            self.parts.remove(&(part.message, part.order, slot));
+        let (earlier, later, is_end) = (part.earlier, part.later, part.end);
+        let key = (part.about.stream, part.about.unordered);
+        if earlier != NONE {
+            self.store[earlier].later = later;
+        }
+        if later != NONE {
+            self.store[later].earlier = earlier;
+        } else if !is_end {
+            let open = self.queues.open.get_mut(&key);
+            if let Some(open) = open.filter(|open| open.last == slot) {
+                open.last = earlier;
+            }
         }
         self.store.remove(slot);
     }

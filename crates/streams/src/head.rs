@@ -59,6 +59,12 @@ headwater_host::large! {
 /// One past the highest index ever used.
 static TOP: AtomicU32 = AtomicU32::new(0);
 
+/// Where the segment of a pipe is mapped whose rings have the usual size, with no queues.
+#[derive(Clone, Copy)]
+struct Plain {
+    base: *mut u8,
+}
+
 /// A stream head of this process. Never freed, but used again: a handle's generation tells.
 pub struct Head {
     pub index: u32,
@@ -68,7 +74,7 @@ pub struct Head {
     /// The mapped segment, and the size of its rings in the bits below a page, so that they are of one moment: by how much
     /// [`pipe::RING`] is shifted. Null for a driver's stream.
     base: AtomicPtr<u8>,
-    /// The same while the ring alone is between the two ends, null while there are queues.
+    /// The same, size and all, while the ring alone is between the two ends; null while there are queues.
     plain: AtomicPtr<u8>,
     words: AtomicPtr<HeadWords>,
     pipe: AtomicPtr<Pipe>,
@@ -201,6 +207,12 @@ impl Head {
         !self.base.load(Ordering::Relaxed).is_null()
     }
 
+    /// A FIFO, whose ends are one; or no pipe at all.
+    #[inline(always)]
+    fn is_one_way(&self) -> bool {
+        self.rings.load(Ordering::Relaxed) & 3 == 0
+    }
+
     pub fn side(&self) -> u32 {
         self.rings.load(Ordering::Relaxed) >> 2 & 1
     }
@@ -217,6 +229,26 @@ impl Head {
     pub fn incoming(&self) -> Ring<'_> {
         // SAFETY: as above.
         unsafe { self.ring_at(self.rings.load(Ordering::Relaxed) >> 1) }
+    }
+
+    /// As [`outgoing`](Head::outgoing), where nothing has to be found out.
+    #[inline(always)]
+    fn plain_outgoing(&self, plain: Plain) -> Ring<'_> {
+        // SAFETY: as above; rings of this size are what a `Plain` stands for.
+        unsafe { pipe::ring_at(plain.base, self.rings.load(Ordering::Relaxed), pipe::RING) }
+    }
+
+    /// As [`incoming`](Head::incoming), likewise.
+    #[inline(always)]
+    fn plain_incoming(&self, plain: Plain) -> Ring<'_> {
+        // SAFETY: as above.
+        unsafe {
+            pipe::ring_at(
+                plain.base,
+                self.rings.load(Ordering::Relaxed) >> 1,
+                pipe::RING,
+            )
+        }
     }
 
     /// `index`: which one, in the lowest bit.
@@ -301,21 +333,37 @@ impl Head {
     /// Begins a call on a pipe: tells the peer where we run, and everybody when several processes hold the end.
     #[inline(always)]
     pub fn enter(&self) {
-        let words = self.words();
-        let me = process::owner();
-        if words.user.load(Ordering::Relaxed) != me.bits() {
-            self.announce(me.bits());
-        }
+        self.tell_user();
         let base = self.base();
-        if base.is_null() {
-            return;
+        if !base.is_null() {
+            self.tell_cpu(base);
         }
+    }
+
+    /// Tells the peer where we run.
+    #[inline(always)]
+    fn tell_cpu(&self, base: *mut u8) {
         // SAFETY: mapped, see `outgoing`.
         let header = unsafe { pipe::header_at(base) };
         let line = &header.cpus[(self.rings.load(Ordering::Relaxed) >> 2 & 1) as usize].cpu;
         let cpu = sys::cpu().wrapping_add(1);
         if line.load(Ordering::Relaxed) != cpu {
             line.store(cpu, Ordering::Relaxed);
+        }
+    }
+
+    /// As [`enter`](Head::enter).
+    #[inline(always)]
+    fn enter_plain(&self, plain: Plain) {
+        self.tell_user();
+        self.tell_cpu(plain.base);
+    }
+
+    #[inline(always)]
+    fn tell_user(&self) {
+        let me = process::owner();
+        if self.words().user.load(Ordering::Relaxed) != me.bits() {
+            self.announce(me.bits());
         }
     }
 
@@ -362,12 +410,17 @@ impl Head {
     /// Has the other end been given up? Costs a load unless there is reason to ask the kernel.
     #[inline(always)]
     pub fn has_hung_up(&self) -> bool {
+        self.is_other_gone(self.base())
+    }
+
+    /// `base`: where the segment is mapped, if there is one.
+    #[inline(always)]
+    fn is_other_gone(&self, base: *mut u8) -> bool {
         if self.words().has(state::HANGUP) {
             return true;
         }
         let looks = self.looks.load(Ordering::Relaxed).wrapping_add(1);
         self.looks.store(looks, Ordering::Relaxed);
-        let base = self.base();
         if base.is_null() {
             return false;
         }
@@ -453,16 +506,17 @@ impl Head {
         self.version.load(Ordering::SeqCst)
     }
 
-    /// Does reading (writing) go by the ring alone, with nothing unusual?
+    /// The mapped segment if reading (writing) goes by the ring alone, with nothing unusual, and the ring is of the usual size.
     #[inline(always)]
-    pub fn is_plain(&self, stops: u32) -> bool {
-        !self.plain.load(Ordering::Acquire).is_null() && self.words().state() & stops == 0
+    fn plain(&self, stops: u32) -> Option<Plain> {
+        let base = self.plain.load(Ordering::Acquire);
+        let is_usual = base.addr() & SIZE_BITS == 0 && self.words().state() & stops == 0;
+        (!base.is_null() && is_usual).then_some(Plain { base })
     }
 
     /// The state of the other end, from its words.
     #[inline(always)]
-    fn peer_state(&self) -> u32 {
-        let base = self.base();
+    fn peer_state(&self, base: *mut u8) -> u32 {
         if base.is_null() {
             return 0;
         }
@@ -476,7 +530,12 @@ impl Head {
     /// signal to get.
     #[inline(always)]
     pub fn tell_local_peer(&self) {
-        if self.peer_state() & (state::QUEUED | state::SIGNALS) != 0 {
+        self.tell_local_peer_at(self.base());
+    }
+
+    #[inline(always)]
+    fn tell_local_peer_at(&self, base: *mut u8) {
+        if self.peer_state(base) & (state::QUEUED | state::SIGNALS) != 0 {
             self.tell_slowly();
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Sender;
 use super::outstanding::State;
+use super::store::NONE;
 use crate::path::Paths;
 use crate::timer::PATHS;
 
@@ -73,6 +74,10 @@ impl Sender {
                 let part = &self.store[slot];
                 assert!(part.queued && !part.abandoned && part.unsent() > 0);
                 assert_eq!(part.about.stream, stream);
+                if part.later != NONE {
+                    let later = &self.store[part.later];
+                    assert_eq!((later.earlier, later.message), (slot, part.message));
+                }
                 match part.held {
                     true => held += part.unsent(),
                     false => {

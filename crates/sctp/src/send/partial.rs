@@ -3,6 +3,7 @@
 //! A chunk of such a message stays in its path's flight until it is acknowledged or lost; it is only not sent again. Where a message
 //! ends before its last fragment was sent, a TSN that is never sent stands for the rest, so that a FORWARD-TSN can always tell.
 
+use core::iter;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
@@ -257,13 +258,10 @@ impl Sender {
             counts.unsent += u64::from(!begun);
             counts.sent += u64::from(begun);
         }
-        let (stream, message, single) = (part.about.stream, part.message, part.begin && part.end);
-        let unordered = part.about.unordered;
-        let of_message = (message, 0, 0)..=(message, u64::MAX, Slot::MAX);
-        let parts: Vec<Slot> = match single {
-            true => vec![slot],
-            false => self.parts.range(of_message).map(|part| part.2).collect(),
-        };
+        let (stream, message, unordered) = (part.about.stream, part.message, part.about.unordered);
+        let there = |slot: Slot| (slot != NONE).then_some(slot);
+        let first = iter::successors(Some(slot), |at| there(self.store[*at].earlier)).last();
+        let parts: Vec<Slot> = iter::successors(first, |at| there(self.store[*at].later)).collect();
         let unsent: Vec<Slot> = parts
             .iter()
             .copied()

@@ -56,6 +56,8 @@ pub(super) struct Open {
     pub deadline: Time,
     /// It was abandoned: what comes is thrown away.
     pub discarding: bool,
+    /// The last part of it that there is, or `NONE`.
+    pub last: Slot,
     /// The last part that has come, if the message is held back; else `NONE`.
     pub held: Slot,
 }

@@ -25,6 +25,9 @@ pub(super) struct Part {
     /// Neighbours in the stream's queue, while `queued`.
     pub previous: Slot,
     pub next: Slot,
+    /// The parts of its message before and after it, of those that there are.
+    pub earlier: Slot,
+    pub later: Slot,
     /// Bytes that were sent.
     pub sent: u32,
     /// The scheduler's own.

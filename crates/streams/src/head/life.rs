@@ -165,7 +165,7 @@ fn put_on(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, Errn
     let size = (pipe.ring_size() / RING).ilog2() as usize;
     let base = pipe.base().map_addr(|at| at | size);
     head.base.store(base, Ordering::Relaxed);
-    head.plain.store(pipe.base(), Ordering::Release);
+    head.plain.store(base, Ordering::Release);
     with(|lists| {
         if !lists.pipes.iter().any(|p| core::ptr::eq(*p, pipe)) {
             lists.pipes.push(pipe);

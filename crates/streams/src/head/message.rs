@@ -99,7 +99,6 @@ impl Head {
         // As it is when the call first would wait: what is set meanwhile is for later ones.
         let mut nonblocking = None;
         loop {
-            self.check_writable().map_err(with_signal)?;
             let sent = if self.is_queued() {
                 local::put(self, control, data, priority)?
             } else {
@@ -123,13 +122,14 @@ impl Head {
                 if need > INLINE && self.may_put(band, need) {
                     // The shadow is full of long parts, and nobody rings when it is not.
                     self.pause(deadline)?;
-                    continue;
+                } else {
+                    let mut beside = [opening::watched(self)];
+                    self.wait_beside(Want::room_in(band), deadline, &mut beside, || {
+                        self.may_put(band, need) || self.is_upset() || self.is_queued()
+                    })?;
                 }
-                let mut beside = [opening::watched(self)];
-                self.wait_beside(Want::room_in(band), deadline, &mut beside, || {
-                    self.may_put(band, need) || self.is_upset() || self.is_queued()
-                })?;
             }
+            self.check_writable().map_err(with_signal)?;
         }
     }
 

@@ -8,7 +8,7 @@ use libc::iovec;
 use super::control::is_bad;
 use super::inlet::{Front, Inlet, Sink, Trouble};
 use super::wait::Want;
-use super::{Head, local, opening};
+use super::{Head, Plain, local, opening};
 use crate::ddi as kind;
 use crate::pipe::section;
 use crate::pipe::words::state;
@@ -26,8 +26,10 @@ impl Head {
     /// Errors: EAGAIN, EBADMSG (the first message is not for read), EINTR, EINVAL (linked), the errno of an M_ERROR.
     #[inline]
     pub fn read(&self, buf: &mut [u8]) -> Result<usize, Errno> {
-        if self.is_plain(state::STOPS_READ) && !buf.is_empty() {
-            let n = self.read_plain(buf);
+        if let Some(plain) = self.plain(state::STOPS_READ)
+            && !buf.is_empty()
+        {
+            let n = self.read_plain(plain, buf);
             if n > 0 {
                 return Ok(n);
             }
@@ -40,12 +42,12 @@ impl Head {
 
     /// Ordinary data from the ring; 0 when there is none, or something else is to be said.
     #[inline(always)]
-    fn read_plain(&self, buf: &mut [u8]) -> usize {
-        let ring = self.incoming();
+    fn read_plain(&self, plain: Plain, buf: &mut [u8]) -> usize {
+        let ring = self.plain_incoming(plain);
         if ring.is_empty() {
             return 0;
         }
-        self.enter();
+        self.enter_plain(plain);
         let _quiet = process::Quiet::new();
         let Some(section) = section::enter(&ring.state.reader.lock) else {
             return 0;
@@ -68,8 +70,10 @@ impl Head {
             done += n;
         }
         drop(section);
-        self.ring_peer_for_room();
-        self.tell_local_peer();
+        if ring.wakes_writer() {
+            self.ring_peer();
+        }
+        self.tell_local_peer_at(plain.base);
         done
     }
 

@@ -9,7 +9,7 @@ use libc::iovec;
 
 use super::control::is_bad;
 use super::wait::Want;
-use super::{Head, copying, local, opening};
+use super::{Head, Plain, copying, local, opening};
 use crate::pipe::words::state;
 use crate::pipe::{INLINE, LIMIT, LOW, section};
 use crate::tunables;
@@ -24,9 +24,9 @@ impl Head {
     /// Errors: EAGAIN, EINTR, EPIPE (with SIGPIPE), ERANGE, the errno of an M_ERROR.
     #[inline]
     pub fn write(&self, buf: &[u8]) -> Result<usize, Errno> {
-        if self.is_plain(state::STOPS_WRITE)
+        if let Some(plain) = self.plain(state::STOPS_WRITE)
             && buf.len().wrapping_sub(1) < INLINE
-            && let Some(n) = self.write_plain(buf)
+            && let Some(n) = self.write_plain(plain, buf)
         {
             return Ok(n);
         }
@@ -38,13 +38,13 @@ impl Head {
 
     /// One message into the ring, if nothing is in the way.
     #[inline(always)]
-    fn write_plain(&self, buf: &[u8]) -> Option<usize> {
-        if self.has_hung_up() {
+    fn write_plain(&self, plain: Plain, buf: &[u8]) -> Option<usize> {
+        if self.is_other_gone(plain.base) {
             return None;
         }
-        self.enter();
+        self.enter_plain(plain);
         let _quiet = process::Quiet::new();
-        let ring = self.outgoing();
+        let ring = self.plain_outgoing(plain);
         let section = section::enter(&ring.state.writer.lock)?;
         if section.taken == Taken::Stolen {
             self.recover_writing().ok()?;
@@ -67,8 +67,10 @@ impl Head {
             drop(section);
             n.ok()?
         };
-        self.ring_peer_for_data();
-        self.tell_local_peer();
+        if ring.wakes_reader() {
+            self.ring_peer();
+        }
+        self.tell_local_peer_at(plain.base);
         if self.unanswered.load(Relaxed) != 0 {
             self.unanswered.store(0, Relaxed);
         }
@@ -95,22 +97,22 @@ impl Head {
         let mut done = 0;
         loop {
             let n = (total - done).min(most);
-            match self.write_packet(&mut source, n, done > 0) {
+            match self.write_packet(&mut source, n) {
                 Ok(()) => done += n,
                 Err(_) if done > 0 => return Ok(done),
                 Err(e) => return Err(with_signal(e)),
             }
-            if done >= total {
+            if done >= total || self.check_writable().is_err() {
                 return Ok(done);
             }
         }
     }
 
-    fn write_packet(&self, source: &mut Source<'_>, n: usize, _more: bool) -> Result<(), Errno> {
+    /// Where nothing keeps it from being written.
+    fn write_packet(&self, source: &mut Source<'_>, n: usize) -> Result<(), Errno> {
         // As it is when the call first would wait: what is set meanwhile is for later ones.
         let mut nonblocking = None;
         loop {
-            self.check_writable()?;
             let sent = if self.is_queued() {
                 local::write(self, source, n)?
             } else {
@@ -131,6 +133,7 @@ impl Head {
                     self.has_room(n) || self.is_upset()
                 })?;
             }
+            self.check_writable()?;
         }
     }
 
@@ -219,6 +222,7 @@ impl Head {
     }
 
     /// The error that a write finds, if any.
+    #[inline]
     pub fn check_writable(&self) -> Result<(), Errno> {
         let words = self.words();
         self.attend()?;
@@ -233,7 +237,7 @@ impl Head {
         if s & state::WRITE_ERROR != 0 {
             return Err(self.take_error(false));
         }
-        if hung_up || opening::is_over(self) {
+        if hung_up || self.is_one_way() && opening::is_over(self) {
             return Err(libc::EPIPE);
         }
         Ok(())
