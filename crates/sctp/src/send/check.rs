@@ -87,6 +87,10 @@ impl Sender {
                 }
             }
         }
+        for open in self.queues.open.values().filter(|open| open.last != NONE) {
+            let last = &self.store[open.last];
+            assert!(last.message == open.message && last.later == NONE && !last.end);
+        }
         assert_eq!(
             (self.queues.bytes, self.queues.parts),
             (bytes, parts),

@@ -215,6 +215,7 @@ fn take(fd: i32) -> Result<&'static Head, Errno> {
     let head: &'static Head = unsafe { &*head };
     head.base.store(core::ptr::null_mut(), Ordering::Relaxed);
     head.plain.store(core::ptr::null_mut(), Ordering::Relaxed);
+    head.rings.store(0, Ordering::Relaxed);
     head.pipe.store(core::ptr::null_mut(), Ordering::Relaxed);
     for word in [
         &head.seen_departures,

@@ -221,7 +221,11 @@ fn relax(head: &Head, local: &Local) {
         let unusual = unsafe { (*local.rq).q_flag & QNOENB != 0 };
         if !unusual {
             head.words().clear(state::QUEUED);
-            head.plain.store(head.base.load(Relaxed), SeqCst);
+            // Not over what a new pipe has put there: the head may have been closed, and used again.
+            let base = head.base.load(Relaxed);
+            let _ = head
+                .plain
+                .compare_exchange(null_mut(), base, SeqCst, Relaxed);
             head.notify();
         }
     }

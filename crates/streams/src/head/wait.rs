@@ -86,9 +86,12 @@ impl Head {
         if signal::interrupted() {
             return Err(libc::EINTR);
         }
+        let handle = self.handle();
         if self.look(want, &holds) {
             return match signal::interrupted() {
                 true => Err(libc::EINTR),
+                // Closed by another thread: what is here by now is not what the call was for.
+                false if self.handle() != handle => Err(libc::EBADF),
                 false => Ok(()),
             };
         }
