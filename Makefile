@@ -83,6 +83,8 @@ build:
 # the end; STRICT=1 fails there instead.
 test: export HEADWATER_NOT_RUN := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/not-run
 test: export STRICT := $(STRICT)
+# Where Debian puts servers, and an ordinary user's shell does not look.
+test: export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 test: build
 	scripts/programs install
 	rm -f "$$HEADWATER_NOT_RUN"

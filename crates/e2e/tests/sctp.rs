@@ -15,7 +15,7 @@ const THEIR_UDP: u16 = 9901;
 
 #[test]
 fn usrsctp_discards_what_we_send() {
-    needs!("tshark", "libusrsctp-examples");
+    needs!("tshark", "namespaces", "libusrsctp-examples");
     assert!((0..5).any(|_| usrsctp_has_discarded_all()), "{GIVEN_UP}");
 }
 
@@ -67,7 +67,7 @@ fn usrsctp_has_read(server: &Running, length: usize, count: u64) -> bool {
 
 #[test]
 fn usrsctp_echoes_what_we_send() {
-    needs!("tshark", "libusrsctp-examples");
+    needs!("tshark", "namespaces", "libusrsctp-examples");
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
     let _server = serve_udp(
@@ -101,7 +101,7 @@ fn usrsctp_echoes_what_we_send() {
 
 #[test]
 fn usrsctp_sends_to_us() {
-    needs!("tshark", "libusrsctp-examples");
+    needs!("tshark", "namespaces", "libusrsctp-examples");
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
     for (count, size) in [("2000", 100), ("500", 5000)] {
@@ -156,7 +156,7 @@ fn usrsctp_talks_to_our_echo() {
 
 #[test]
 fn pion_echoes_what_we_send() {
-    needs!("tshark", "go");
+    needs!("tshark", "namespaces", "go");
     sctp_peers::compiled_pion();
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
@@ -191,7 +191,7 @@ fn pion_echoes_what_we_send() {
 
 #[test]
 fn pion_talks_to_our_echo() {
-    needs!("tshark", "go");
+    needs!("tshark", "namespaces", "go");
     sctp_peers::compiled_pion();
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::mem;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
@@ -36,6 +36,25 @@ pub fn own_network() -> io::Result<()> {
     Ok(())
 }
 
+/// May programs choose cubic? To others than root the kernel grants only what the machine allows them (tcp(7)).
+pub fn has_cubic() -> bool {
+    let Ok(socket) = TcpListener::bind("127.0.0.1:0") else {
+        return false;
+    };
+    let name = b"cubic";
+    // SAFETY: the name lives through the call, and has this length.
+    let rc = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    };
+    rc == 0
+}
+
 /// Bytes that this thread's loop-back device has sent. /sys would show the namespace in which it was mounted.
 pub fn loopback_bytes() -> u64 {
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
@@ -62,9 +81,7 @@ pub fn is_listening(port: u16) -> bool {
 
 /// A port nobody uses now.
 pub fn free_port() -> io::Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?
-        .local_addr()?
-        .port())
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// Makes cubic this namespace's default. A namespace may only choose from the machine's list, so where cubic is not in it,

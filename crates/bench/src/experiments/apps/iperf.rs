@@ -9,6 +9,7 @@ use super::{Work, ends};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Job, Sample, TCP, Unit};
 use crate::failure::{Failure, Result};
+use crate::machine;
 use crate::tools;
 
 const WRITE: u64 = 128 * 1024;
@@ -57,9 +58,12 @@ impl Iperf {
         let mut client = Command::new(&program);
         client
             .args(["-c", "127.0.0.1", "-p", &port.to_string()])
-            .args(["-l", "128K", "-C", "cubic", "-J"])
+            .args(["-l", "128K", "-J"])
             .args(["-P", &self.streams.to_string()])
             .args(["-n", &(writes * WRITE).to_string()]);
+        if machine::has_cubic() {
+            client.args(["-C", "cubic"]);
+        }
         let outcome = exchange.run("iperf3", client, Some(libc::SIGTERM))?;
         let said: Value = serde_json::from_str(&outcome.client_said).unwrap_or_default();
         let end = &said["end"];
