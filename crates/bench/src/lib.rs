@@ -77,7 +77,7 @@ pub use arms::raw::main as raw_main;
 pub use compare::{Change, Comparison, Verdict as ChangeVerdict, compare};
 pub use demo::demo;
 pub use failure::{Failure, wrong_bytes};
-pub use machine::loopback_bytes;
+pub use machine::{choose_cubic, loopback_bytes};
 pub use render::all as render;
 
 /// What `results.json` holds, for whoever makes, reads or draws it.

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::mem;
 use std::net::{TcpListener, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 /// Moves this thread, and what it starts, into a network namespace with nothing but a loop-back device, where allowed (root), and
@@ -36,23 +36,28 @@ pub fn own_network() -> io::Result<()> {
     Ok(())
 }
 
-/// May programs choose cubic? To others than root the kernel grants only what the machine allows them (tcp(7)).
+/// May programs choose cubic?
 pub fn has_cubic() -> bool {
-    let Ok(socket) = TcpListener::bind("127.0.0.1:0") else {
-        return false;
-    };
+    TcpListener::bind("127.0.0.1:0").is_ok_and(|socket| choose_cubic(socket.as_raw_fd()).is_ok())
+}
+
+/// Makes cubic a socket's congestion control. To others than root the kernel grants only what the machine allows them (tcp(7)).
+pub fn choose_cubic(socket: RawFd) -> io::Result<()> {
     let name = b"cubic";
-    // SAFETY: the name lives through the call, and has this length.
+    // SAFETY: pointer and length describe the name's bytes.
     let rc = unsafe {
         libc::setsockopt(
-            socket.as_raw_fd(),
+            socket,
             libc::IPPROTO_TCP,
             libc::TCP_CONGESTION,
             name.as_ptr().cast(),
             name.len() as libc::socklen_t,
         )
     };
-    rc == 0
+    match rc {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Bytes that this thread's loop-back device has sent. /sys would show the namespace in which it was mounted.

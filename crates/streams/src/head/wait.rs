@@ -86,16 +86,21 @@ impl Head {
         if signal::interrupted() {
             return Err(libc::EINTR);
         }
+        self.unless_closed(|| match self.look(want, &holds) {
+            true if signal::interrupted() => Err(libc::EINTR),
+            true => Ok(()),
+            false => self.doze(want, deadline, beside, holds),
+        })
+    }
+
+    /// Waits, by `wait`. EBADF where another thread has closed the descriptor meanwhile: what is here by then is not what the call was for.
+    fn unless_closed(&self, wait: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
         let handle = self.handle();
-        if self.look(want, &holds) {
-            return match signal::interrupted() {
-                true => Err(libc::EINTR),
-                // Closed by another thread: what is here by now is not what the call was for.
-                false if self.handle() != handle => Err(libc::EBADF),
-                false => Ok(()),
-            };
+        let waited = wait();
+        match self.handle() == handle {
+            true => waited,
+            false => Err(libc::EBADF),
         }
-        self.sleep_beside(want, deadline, beside, holds)
     }
 
     /// Looks for a while, as long as that pays: does it hold, or was the call interrupted?
@@ -123,7 +128,16 @@ impl Head {
         beside: &mut [libc::pollfd],
         holds: impl Fn() -> bool,
     ) -> Result<(), Errno> {
-        let handle = self.handle();
+        self.unless_closed(|| self.doze(want, deadline, beside, holds))
+    }
+
+    fn doze(
+        &self,
+        want: Want,
+        deadline: Option<u64>,
+        beside: &mut [libc::pollfd],
+        holds: impl Fn() -> bool,
+    ) -> Result<(), Errno> {
         let left = match deadline {
             None => None,
             Some(deadline) => match deadline.saturating_sub(sys::now()) {
@@ -144,16 +158,11 @@ impl Head {
         };
         sleepers::disarm(self, want);
         // Not counted any more ourselves: what is there may not be what we wait for, and we would ring for ever.
-        let result = slept.map(|rung| {
+        slept.map(|rung| {
             if rung {
                 self.settle();
             }
-        });
-        if self.handle() != handle {
-            // Closed by another thread.
-            return Err(libc::EBADF);
-        }
-        result
+        })
     }
 
     /// Where nothing goes the other way, looking at each message as it is written would take its line from the writer.

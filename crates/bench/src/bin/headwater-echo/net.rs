@@ -67,7 +67,7 @@ impl Stream {
         };
         if options.cubic {
             // Not everyone may choose it; the result names what was in use.
-            let _ = sys::set_congestion(stream.as_raw_fd(), c"cubic");
+            let _ = headwater_bench::choose_cubic(stream.as_raw_fd());
         }
         if options.nodelay {
             stream.set_nodelay(true)?;

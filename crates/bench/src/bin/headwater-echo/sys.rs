@@ -1,6 +1,5 @@
 //! The few system calls that the standard library does not offer.
 
-use std::ffi::CStr;
 use std::io;
 use std::mem;
 use std::os::fd::RawFd;
@@ -76,19 +75,6 @@ pub fn pin(cpu: usize) -> io::Result<()> {
         let mut set: libc::cpu_set_t = mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, mem::size_of_val(&set), &set)
-    })
-}
-
-pub fn set_congestion(fd: RawFd, name: &CStr) -> io::Result<()> {
-    // SAFETY: pointer and length describe the name's bytes.
-    check(unsafe {
-        libc::setsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_ptr().cast(),
-            name.count_bytes() as libc::socklen_t,
-        )
     })
 }
 
