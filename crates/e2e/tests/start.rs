@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -155,26 +155,51 @@ fn loading_has_little_to_relocate() {
     assert!((1..=80).contains(&symbols), "{symbols} names to look up");
 }
 
-/// KiB that this process has written to, in mappings of the library and the zeroes behind it.
-fn dirtied(pid: u32, library: &Path) -> usize {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("it still waits");
-    let (mut ours, mut end, mut sum) = (false, "", 0);
-    for line in maps.lines() {
+/// Bytes from the library's first to the end of its zeroes.
+fn span() -> usize {
+    let output = Command::new("readelf").arg("-lW").arg(library()).output();
+    let output = output.expect("readelf, from the package binutils");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let hexadecimal = |word: &str| usize::from_str_radix(word.trim_start_matches("0x"), 16);
+    let ends = text.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        match words[..] {
-            [range, _, _, _, _, ref file @ ..] if range.contains('-') => {
-                let (start, its_end) = range.split_once('-').unwrap_or_default();
-                ours = match file {
-                    [] => ours && start == end,
-                    [file, ..] => Path::new(file) == library,
-                };
-                end = its_end;
-            }
-            ["Anonymous:", kib, _] if ours => sum += kib.parse::<usize>().unwrap_or(0),
-            _ => {}
-        }
-    }
-    sum
+        let ["LOAD", _, start, _, _, length, ..] = words[..] else {
+            return None;
+        };
+        Some(hexadecimal(start).ok()? + hexadecimal(length).ok()?)
+    });
+    ends.max().expect("it is loaded somewhere")
+}
+
+/// Of a page of memory, as pagemap(5) of proc tells it.
+const PRESENT: u64 = 1 << 63;
+const OF_A_FILE: u64 = 1 << 61;
+const MAPPED_HERE_ALONE: u64 = 1 << 56;
+
+/// KiB of the library and of the zeroes behind it that this process has written to: pages of its own. The sizes of
+/// mappings don't tell it, as what stands right behind the zeroes may be one mapping with them.
+fn dirtied(pid: u32, library: &Path) -> usize {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("it still waits");
+    let ours = maps
+        .lines()
+        .find(|l| Path::new(l.split_whitespace().last().unwrap_or("")) == library);
+    let start = ours
+        .and_then(|l| l.split('-').next())
+        .expect("it was loaded");
+    let start = u64::from_str_radix(start, 16).expect("an address");
+    // SAFETY: it is given nothing of ours.
+    let page =
+        usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).expect("pages have a size");
+    let mut flags = vec![0; span().div_ceil(page) * 8];
+    let pages = File::open(format!("/proc/{pid}/pagemap")).expect("it still waits");
+    let first = start / page as u64 * 8;
+    pages
+        .read_exact_at(&mut flags, first)
+        .expect("all of it is below the end of memory");
+    let written = flags.as_chunks().0.iter().map(|f| u64::from_ne_bytes(*f));
+    let written = written
+        .filter(|f| f & (PRESENT | MAPPED_HERE_ALONE | OF_A_FILE) == PRESENT | MAPPED_HERE_ALONE);
+    written.count() * page / 1024
 }
 
 #[test]
