@@ -8,18 +8,71 @@ pub struct Fault;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod by_call {
-    // memcpy is a leaf: where it faults, its return address is on top of the stack, and ours alone.
+    // memcpy is a leaf: where it faults, its return address is on top of the stack, and ours alone. Few bytes are copied
+    // here, between two labels, without a call: that is a nanosecond less, of the forty that a small message takes.
     core::arch::global_asm!(
         ".pushsection .text.headwater_copy,\"ax\",@progbits",
         ".hidden headwater_copy",
+        ".hidden headwater_copy_few",
+        ".hidden headwater_copy_few_faulted",
         ".hidden headwater_copy_returns",
         ".hidden headwater_copy_faulted",
         ".globl headwater_copy",
+        ".globl headwater_copy_few",
+        ".globl headwater_copy_few_faulted",
         ".globl headwater_copy_returns",
         ".globl headwater_copy_faulted",
         ".type headwater_copy,@function",
         "headwater_copy:",
         ".cfi_startproc",
+        "cmp rdx, 32",
+        "ja 5f",
+        "headwater_copy_few:",
+        "cmp edx, 16",
+        "ja 4f",
+        "cmp edx, 8",
+        "ja 3f",
+        "cmp edx, 4",
+        "jb 2f",
+        "mov eax, dword ptr [rsi]",
+        "mov ecx, dword ptr [rsi + rdx - 4]",
+        "mov dword ptr [rdi], eax",
+        "mov dword ptr [rdi + rdx - 4], ecx",
+        "xor eax, eax",
+        "ret",
+        // One byte, two, or three: the first, the last, and the one in the middle, which may be either of them.
+        "2:",
+        "test edx, edx",
+        "jz 6f",
+        "mov r9d, edx",
+        "shr r9d",
+        "movzx eax, byte ptr [rsi]",
+        "movzx ecx, byte ptr [rsi + rdx - 1]",
+        "movzx r8d, byte ptr [rsi + r9]",
+        "mov byte ptr [rdi], al",
+        "mov byte ptr [rdi + r9], r8b",
+        "mov byte ptr [rdi + rdx - 1], cl",
+        "6:",
+        "xor eax, eax",
+        "ret",
+        "3:",
+        "mov rax, qword ptr [rsi]",
+        "mov rcx, qword ptr [rsi + rdx - 8]",
+        "mov qword ptr [rdi], rax",
+        "mov qword ptr [rdi + rdx - 8], rcx",
+        "xor eax, eax",
+        "ret",
+        "4:",
+        "movups xmm0, xmmword ptr [rsi]",
+        "movups xmm1, xmmword ptr [rsi + rdx - 16]",
+        "movups xmmword ptr [rdi], xmm0",
+        "movups xmmword ptr [rdi + rdx - 16], xmm1",
+        "xor eax, eax",
+        "ret",
+        "headwater_copy_few_faulted:",
+        "mov eax, 1",
+        "ret",
+        "5:",
         "sub rsp, 8",
         ".cfi_adjust_cfa_offset 8",
         "call qword ptr [rip + memcpy@GOTPCREL]",
@@ -40,6 +93,8 @@ mod by_call {
     );
     unsafe extern "C" {
         pub fn headwater_copy(to: *mut u8, from: *const u8, n: usize) -> u32;
+        pub static headwater_copy_few: u8;
+        pub static headwater_copy_few_faulted: u8;
         pub static headwater_copy_returns: u8;
         pub static headwater_copy_faulted: u8;
     }
@@ -64,19 +119,46 @@ fn faulted() -> ! {
     std::panic::resume_unwind(Box::new(Fault))
 }
 
-/// Where a thread that has faulted, with this stack pointer, goes on to have its copy panic: instruction and stack pointer.
-/// `None`: it was in no copy.
+/// Where a thread that has faulted at this instruction, with this stack pointer, goes on to have its copy panic: instruction
+/// and stack pointer. `None`: it was in no copy.
 ///
 /// # Safety
 /// A word can be read at `stack`.
-pub unsafe fn recovery(stack: usize) -> Option<(usize, usize)> {
+pub unsafe fn recovery(at: usize, stack: usize) -> Option<(usize, usize)> {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
+        let few = &raw const by_call::headwater_copy_few as usize;
+        let few_faulted = &raw const by_call::headwater_copy_few_faulted as usize;
+        if (few..few_faulted).contains(&at) {
+            return Some((few_faulted, stack));
+        }
         let returns = &raw const by_call::headwater_copy_returns as usize;
         let faulted = &raw const by_call::headwater_copy_faulted as usize;
         let top = core::ptr::read_volatile(stack as *const usize);
         (top == returns).then_some((faulted, stack + size_of::<usize>()))
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    None
+    {
+        let _ = (at, stack);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::copy;
+
+    #[test]
+    fn each_length_is_copied_and_nothing_else() {
+        let from: [u8; 80] = core::array::from_fn(|i| i as u8 + 1);
+        for (n, at) in (0..=64).flat_map(|n| (0..8).map(move |at| (n, at))) {
+            let mut to = [0; 80];
+            // SAFETY: 64 bytes from the eighth at most, of 80 each.
+            unsafe { copy(from[at..].as_ptr(), to[7 - at..].as_mut_ptr(), n) };
+            let (before, rest) = to.split_at(7 - at);
+            let (copied, after) = rest.split_at(n);
+            assert_eq!(copied, &from[at..at + n]);
+            assert!(before.iter().chain(after).all(|b| *b == 0), "{n} bytes");
+        }
+    }
 }

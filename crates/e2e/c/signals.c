@@ -659,7 +659,13 @@ static void fault(void) { *nowhere = 1; }
 static void raise_fault(void) { raise(SIGSEGV); }
 static void wrong_pointers(int fd, char *wrong) {
     char buf[100];
+    int refused = 0;
     await_bytes(fd, 100);
+    for (int i = 1; i <= 40; i++) {
+        refused += read(fd, wrong, i) < 0 && errno == EFAULT;
+        refused += write(fd, wrong, i) < 0 && errno == EFAULT;
+    }
+    say("of few bytes: %d", refused);
     say_result("read", read(fd, wrong, 100));
     say_result("recv", recv(fd, wrong, 100, MSG_PEEK));
     recv_noise(fd, 0, 100);

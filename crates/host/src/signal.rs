@@ -420,7 +420,8 @@ unsafe fn recovered(context: *mut libc::c_void) -> bool {
     if process::catches_faults() {
         let registers = &mut (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs;
         let stack = registers[libc::REG_RSP as usize] as usize;
-        if let Some((at, stack)) = headwater_channel::copy::recovery(stack) {
+        let at = registers[libc::REG_RIP as usize] as usize;
+        if let Some((at, stack)) = headwater_channel::copy::recovery(at, stack) {
             registers[libc::REG_RIP as usize] = at as i64;
             registers[libc::REG_RSP as usize] = stack as i64;
             return true;
