@@ -208,6 +208,39 @@ CASE(an_association_outlives_the_process_that_accepted_it, "exit(3)") {
     check_end(fd);
 }
 
+/* As end_with_an_association, with nobody to leave it to. */
+static void end_without_a_keeper(void *with) {
+    struct pipeline *p = with;
+    int listener = listening(SOCK_STREAM);
+    struct address at = name_of(listener);
+    check_eq(write(p->turn.fd[1], &at, sizeof at), (ssize_t)sizeof at);
+    int fd = must(accept(listener, NULL, NULL));
+    check_receive(fd, "before");
+    pid_t child = forked();
+    if (child) {
+        refuse(SYS_clone, ENOMEM);
+        refuse(SYS_clone3, ENOMEM);
+        exit(0);
+    }
+    char data[10];
+    check(recv(fd, data, sizeof data, 0) <= 0);
+    _exit(0);
+}
+
+CASE(an_association_ends_with_a_process_that_cannot_fork, "exit(3)") {
+    struct pipeline p = {.turn = turn_new()};
+    pid_t owner = spawn(end_without_a_keeper, &p);
+    struct address to;
+    check_eq(read(p.turn.fd[0], &to, sizeof to), (ssize_t)sizeof to);
+    int fd = connected(to);
+    say(fd, "before");
+    join(owner);
+    /* What is in shared memory is the child's too, and goes on. */
+    shutdown(fd, SHUT_WR);
+    char data[10];
+    check(recv(fd, data, sizeof data, 0) <= 0);
+}
+
 static void wait_for_death(void *with) {
     (void)with;
     for (;;)
@@ -687,7 +720,7 @@ SUITE(BOTH(a_child_serves_what_the_parent_accepted), ENTRY(a_child_serves_while_
       BOTH(workers_share_a_listener), ENTRY(workers_serve_after_the_parent_has_closed_the_listener),
       BOTH(a_child_receives_and_answers_on_a_one_to_many_socket), ENTRY(a_child_peels_off),
       BOTH(a_daemon_serves_after_its_parent_has_ended), ENTRY(an_association_outlives_the_process_that_accepted_it),
-      ENTRY(a_killed_child_lets_go), ENTRY(a_parent_goes_on_when_the_child_is_killed),
+      ENTRY(an_association_ends_with_a_process_that_cannot_fork), ENTRY(a_killed_child_lets_go), ENTRY(a_parent_goes_on_when_the_child_is_killed),
       ENTRY(calls_of_a_child_fail_when_the_owner_is_killed), ENTRY(system_in_between), ENTRY(a_grandchild_serves),
       ENTRY(an_exec_lets_go), ENTRY(a_worker_goes_on_when_its_parent_execs),
       ENTRY(what_is_not_shared_ends_with_the_process), ENTRY(an_exec_keeps_a_socket_that_only_this_process_has),

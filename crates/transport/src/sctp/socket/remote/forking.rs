@@ -74,8 +74,11 @@ fn prepare() {
         })
         .collect();
     let served = owner.iter().flat_map(|owner| owner.sockets.values());
-    let theirs = served.filter(|shared| !shared.own);
-    sockets.extend(theirs.map(|shared| (shared.socket.clone(), Kept::Theirs)));
+    // What is being closed, here or because the process ends, is in both lists for a while; it is shut once.
+    let known = |socket| sockets.iter().any(|(known, _)| Arc::ptr_eq(known, socket));
+    let theirs = served.filter(|shared| !shared.own && !known(&shared.socket));
+    let theirs: Vec<_> = theirs.map(|s| (s.socket.clone(), Kept::Theirs)).collect();
+    sockets.extend(theirs);
     let shares = sockets.iter().any(|&(_, kept)| kept == Kept::Parent);
     let presence = if shares && !keeping {
         share(&mut owner, &sockets)
