@@ -302,7 +302,7 @@ fn area_survives(suite: &str, name: &'static str, library: Library, first: Plan)
             let wrong = |ran: &Ran, _: &[stats::Line]| {
                 // A thread whose call failed says so and leaves, and another that sends to what it had gets SIGPIPE, as by the
                 // kernel.
-                let left = has_failed(&ran.err)
+                let left = has_failed(&said(ran))
                     && (ran.status).is_some_and(|s| s.signal() == Some(libc::SIGPIPE));
                 let died = ran.status.is_none_or(|s| s.code().is_none()) && !left;
                 let bad =
@@ -342,9 +342,13 @@ fn has_failed(said: &str) -> bool {
     !said.lines().all(late)
 }
 
+fn said(ran: &Ran) -> String {
+    format!("{}{}", ran.out, ran.err)
+}
+
 /// Did all of it wait?
 fn hung(ran: &Ran) -> bool {
-    let said = format!("{}{}", ran.out, ran.err);
+    let said = said(ran);
     let late = !said.is_empty() && !has_failed(&said);
     late && !ran.fault.as_ref().is_some_and(Fault::loses)
 }
