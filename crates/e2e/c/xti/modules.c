@@ -220,6 +220,8 @@ BY_MESSAGES(datagrams, "timod(7M), XNS 5.2 t_sndudata()") {
     struct t_unitdata out = {.addr = given(&two), .udata = given_text("0123456789")};
     struct t_unitdata in = {.addr = room(from.at, sizeof from.at), .udata = room(text, 4)};
     must_t(t_sndudata(a, &out));
+    /* By messages it says so later where it could not be sent. */
+    check_eq(t_look(a), 0);
     must_t(t_rcvudata(b, &in, &flags));
     check_eq(flags, T_MORE);
     from.len = in.addr.len;
