@@ -177,29 +177,38 @@ CASE(a_daemon_serves_after_its_parent_has_ended, "daemon(3)") {
         join(spawn(converse, &talk));
 }
 
-/* As be_daemon, by exit(3), with an association that is established already. */
-static void end_with_an_association(void *with) {
-    struct pipeline *p = with;
+/* As be_daemon, with an association that is established already. */
+static pid_t share_an_association(struct pipeline *p, int *fd) {
     int listener = listening(SOCK_STREAM);
     struct address at = name_of(listener);
     check_eq(write(p->turn.fd[1], &at, sizeof at), (ssize_t)sizeof at);
-    int fd = must(accept(listener, NULL, NULL));
-    check_receive(fd, "before");
-    pid_t child = forked();
-    if (child)
+    *fd = must(accept(listener, NULL, NULL));
+    check_receive(*fd, "before");
+    return forked();
+}
+
+/* Has an association with a process that does this, and has ended. */
+static int connected_before_the_end_of(void (*body)(void *)) {
+    struct pipeline p = {.turn = turn_new()};
+    pid_t owner = spawn(body, &p);
+    struct address to;
+    check_eq(read(p.turn.fd[0], &to, sizeof to), (ssize_t)sizeof to);
+    int fd = connected(to);
+    say(fd, "before");
+    join(owner);
+    return fd;
+}
+
+static void end_with_an_association(void *with) {
+    int fd;
+    if (share_an_association(with, &fd))
         exit(0);
     echo(fd);
     _exit(0);
 }
 
 CASE(an_association_outlives_the_process_that_accepted_it, "exit(3)") {
-    struct pipeline p = {.turn = turn_new()};
-    pid_t owner = spawn(end_with_an_association, &p);
-    struct address to;
-    check_eq(read(p.turn.fd[0], &to, sizeof to), (ssize_t)sizeof to);
-    int fd = connected(to);
-    say(fd, "before");
-    join(owner);
+    int fd = connected_before_the_end_of(end_with_an_association);
     for (int i = 0; i < 10; i++) {
         say(fd, "after");
         check_receive(fd, "after");
@@ -208,36 +217,24 @@ CASE(an_association_outlives_the_process_that_accepted_it, "exit(3)") {
     check_end(fd);
 }
 
-/* As end_with_an_association, with nobody to leave it to. */
+/* With nobody to leave it to. */
 static void end_without_a_keeper(void *with) {
-    struct pipeline *p = with;
-    int listener = listening(SOCK_STREAM);
-    struct address at = name_of(listener);
-    check_eq(write(p->turn.fd[1], &at, sizeof at), (ssize_t)sizeof at);
-    int fd = must(accept(listener, NULL, NULL));
-    check_receive(fd, "before");
-    pid_t child = forked();
-    if (child) {
+    int fd;
+    char data[10];
+    if (share_an_association(with, &fd)) {
         refuse(SYS_clone, ENOMEM);
         refuse(SYS_clone3, ENOMEM);
         exit(0);
     }
-    char data[10];
     check(recv(fd, data, sizeof data, 0) <= 0);
     _exit(0);
 }
 
 CASE(an_association_ends_with_a_process_that_cannot_fork, "exit(3)") {
-    struct pipeline p = {.turn = turn_new()};
-    pid_t owner = spawn(end_without_a_keeper, &p);
-    struct address to;
-    check_eq(read(p.turn.fd[0], &to, sizeof to), (ssize_t)sizeof to);
-    int fd = connected(to);
-    say(fd, "before");
-    join(owner);
+    int fd = connected_before_the_end_of(end_without_a_keeper);
+    char data[10];
     /* What is in shared memory is the child's too, and goes on. */
     shutdown(fd, SHUT_WR);
-    char data[10];
     check(recv(fd, data, sizeof data, 0) <= 0);
 }
 
