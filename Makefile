@@ -121,7 +121,7 @@ faults:
 # RUSTC_BOOTSTRAP: the sanitizer's option is not stable, its runtime comes with the toolchain. It keeps what was freed for a while:
 # little, since the test looks whether memory grows.
 ASAN := detect_leaks=0:quarantine_size_mb=1:thread_local_quarantine_size_kb=64
-ENEMY := HEADWATER_MUTATIONS=10000000 ASAN_OPTIONS=$(ASAN) RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
+ENEMY := HEADWATER_MUTATIONS=10000000 ASAN_OPTIONS=$(ASAN) RUSTC_BOOTSTRAP=1 RUSTFLAGS='-Zsanitizer=address --cfg asan' \
 	CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/asan $(CARGO) test --target x86_64-unknown-linux-gnu
 SOAK := $(CARGO) test --profile testing -p headwater-e2e $(CARGOFLAGS)
 soak: build
