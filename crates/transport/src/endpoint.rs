@@ -45,6 +45,9 @@ headwater_host::large! {
 static TOP: AtomicU32 = AtomicU32::new(0);
 static SLAB_LOCK: Lock = Lock::new();
 
+/// How long sleepers are waited for when their endpoint becomes a stream, in nanoseconds.
+const TURNING_OUT: u64 = 20_000_000;
+
 /// Never freed, but used again: a handle's generation tells.
 pub struct Endpoint {
     index: u32,
@@ -885,25 +888,38 @@ impl Endpoint {
     }
 
     /// Sleeps until one of the poll(2) events `want` may hold, or a handler has run. Errors: EINTR when one ran that ends the
-    /// call since it called [`signal::begin_wait`], ETIME at the deadline (nanoseconds), EBADF.
-    pub fn wait(&'static self, want: u32, deadline: Option<u64>) -> Result<(), Errno> {
-        match self.wait_for_any(want, deadline) {
+    /// call since it called [`signal::begin_wait`], ETIME at the deadline (nanoseconds), EBADF when it is closed, or has become
+    /// a stream, since it was this `handle`'s.
+    pub fn wait(
+        &'static self,
+        handle: Handle,
+        want: u32,
+        deadline: Option<u64>,
+    ) -> Result<(), Errno> {
+        match self.wait_for_any(handle, want, deadline) {
             Err(libc::EINTR) if !signal::interrupted() => Ok(()),
             waited => waited,
         }
     }
 
     /// As [`wait`](Endpoint::wait), but any handler may end it.
-    fn wait_for_any(&'static self, want: u32, deadline: Option<u64>) -> Result<(), Errno> {
-        let (handle, waiter, seen, kernel) = {
+    fn wait_for_any(
+        &'static self,
+        handle: Handle,
+        want: u32,
+        deadline: Option<u64>,
+    ) -> Result<(), Errno> {
+        let (waiter, seen, kernel) = {
             let mut entered = self.enter();
             let core = entered.as_mut().ok_or(libc::EBADF)?;
+            if self.handle() != handle {
+                return Err(libc::EBADF);
+            }
             core.provider.flush();
             if core.provider.ready(want) != 0 {
                 return Ok(());
             }
             if let Some(sleep) = core.provider.sleep(want) {
-                let handle = self.handle();
                 drop(entered);
                 return self.sleep_by(handle, sleep, deadline);
             }
@@ -912,12 +928,7 @@ impl Endpoint {
                 Waiter::Head(head) | Waiter::Both { ring: head, .. } => head.version(),
                 Waiter::Poll(_) => 0,
             };
-            (
-                self.handle(),
-                waiter,
-                seen,
-                core.provider.kernel_wants(want),
-            )
+            (waiter, seen, core.provider.kernel_wants(want))
         };
         if self.look_again(want) {
             return Ok(());
@@ -1041,6 +1052,32 @@ impl Endpoint {
             0 => Err(libc::ETIME),
             n if n < 0 => Err(errno),
             _ => Ok(()),
+        }
+    }
+
+    /// Its handle is no more: who waits by it wakes up. That takes as long as a thread takes to run, and is waited for, since whoever
+    /// watches the stream takes such bells for its own; not for ever, since a sleeper's handler may run, or its thread be stopped.
+    fn turn_out(&self) {
+        let waiter = {
+            let entered = self.enter();
+            self.generation.fetch_add(1, Ordering::AcqRel);
+            entered.as_ref().map(|core| core.provider.waiter())
+        };
+        let (mut turns, patience) = (sys::Turns::default(), sys::now() + TURNING_OUT);
+        loop {
+            match &waiter {
+                Some(Waiter::Head(head)) => head.notify(),
+                Some(Waiter::Both { ring, full, .. }) => {
+                    ring.notify();
+                    full.iter().for_each(|head| head.notify());
+                }
+                Some(Waiter::Poll(_)) | None => {}
+            }
+            self.ring();
+            if self.asleep.load(Ordering::SeqCst) == 0 || sys::now() > patience {
+                return;
+            }
+            turns.give_way();
         }
     }
 
@@ -1198,7 +1235,7 @@ impl Core {
 }
 
 /// Takes an endpoint out of direct mode: its numbers become nobody's, to be given to a stream by the caller, who gets its
-/// hold.
+/// hold. Who waits there is told, and who has its handle has none.
 pub fn detach(h: Handle) -> Option<(&'static Endpoint, Vec<i32>)> {
     let e = get(h)?;
     let numbers: Vec<i32> = table::entries()
@@ -1211,6 +1248,7 @@ pub fn detach(h: Handle) -> Option<(&'static Endpoint, Vec<i32>)> {
     e.fd.store(-1, Ordering::Relaxed);
     e.holds
         .fetch_sub(numbers.len().saturating_sub(1) as u32, Ordering::AcqRel);
+    e.turn_out();
     Some((e, numbers))
 }
 

@@ -29,7 +29,7 @@ use headwater_streams::exec::registry::{register_device, register_module};
 use headwater_streams::head::{Head, local};
 use headwater_tpi::state::State;
 
-pub use convert::convert;
+pub use convert::{convert, wait_for_others};
 pub use timod::{
     TI_BIND, TI_CAPABILITY, TI_GETADDRS, TI_GETINFO, TI_GETMYNAME, TI_GETPEERNAME, TI_OPTMGMT,
     TI_SYNC, TI_UNBIND,

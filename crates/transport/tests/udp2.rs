@@ -582,7 +582,7 @@ fn a_blocked_reader_wakes_up_for_either() {
         e.receive_from(&mut d)
     };
     let shortly = Some(headwater_host::sys::now() + 1_000_000);
-    while e.wait(IN, shortly) != Err(libc::ETIME) {}
+    while e.wait(e.handle(), IN, shortly) != Err(libc::ETIME) {}
     for _ in 0..20 {
         let given = to.clone();
         let _child = Child::run(move || {
@@ -590,7 +590,7 @@ fn a_blocked_reader_wakes_up_for_either() {
             std::thread::sleep(Duration::from_millis(3));
             send(&mut p, &given, b"by the ring");
         });
-        e.wait(IN, soon()).unwrap();
+        e.wait(e.handle(), IN, soon()).unwrap();
         while drain().is_err() {}
         let port = port_of(&to);
         let _child = Child::run(move || {
@@ -600,7 +600,7 @@ fn a_blocked_reader_wakes_up_for_either() {
                 .send_to(b"by the kernel", ("127.0.0.1", port))
                 .unwrap();
         });
-        e.wait(IN, soon()).unwrap();
+        e.wait(e.handle(), IN, soon()).unwrap();
         while drain().is_err() {}
     }
     e.let_go();

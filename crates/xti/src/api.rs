@@ -28,7 +28,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Once;
 
-use headwater_host::sys;
+use headwater_host::{sys, table};
 use headwater_tpi::state::Call;
 use headwater_tpi::{Info, error};
 use headwater_transport::device::Device;
@@ -124,8 +124,8 @@ impl Listener {
                 asked => asked?,
             };
             let on = Endpoint::open(&self.device)?;
-            let here = endpoint::at(on.0)
-                .map(Direct)
+            let here = table::lookup(on.0)
+                .and_then(|handle| Direct::at(on.0, handle))
                 .ok_or(Error::new(error::TBADF))?;
             match self
                 .endpoint

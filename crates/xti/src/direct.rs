@@ -1,93 +1,179 @@
 //! An endpoint of this process, used by function calls.
 
+use core::ptr;
+
 use headwater_host::sys::Errno;
+use headwater_host::table::Handle;
 use headwater_tpi::{Info, state};
 use headwater_tpi::{Refusal, error};
-use headwater_transport::endpoint::Endpoint;
+use headwater_transport::endpoint::{self, Endpoint};
 use headwater_transport::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
+use headwater_transport::stream;
 use libc::iovec;
 
+use crate::messages::Messages;
 use crate::port::Port;
 
+/// For one call. Where another thread makes a stream of the endpoint meanwhile, the call goes on by messages.
 #[derive(Clone, Copy)]
-pub struct Direct(pub &'static Endpoint);
+pub struct Direct {
+    end: &'static Endpoint,
+    handle: Handle,
+    fd: i32,
+}
+
+impl Direct {
+    /// The endpoint with this handle, as the one behind a descriptor.
+    #[inline]
+    pub fn at(fd: i32, handle: Handle) -> Option<Direct> {
+        let end = endpoint::get(handle)?;
+        Some(Direct { end, handle, fd })
+    }
+
+    /// An endpoint without a descriptor.
+    pub fn alone(end: &'static Endpoint) -> Direct {
+        Direct {
+            end,
+            handle: end.handle(),
+            fd: -1,
+        }
+    }
+
+    /// What it has become, or TBADF where it was closed; `None` while it is what it was.
+    #[inline]
+    fn turned(&self) -> Option<Outcome<Messages>> {
+        if self.end.handle() == self.handle {
+            return None;
+        }
+        Some(self.look_for_stream())
+    }
+
+    #[cold]
+    fn look_for_stream(&self) -> Outcome<Messages> {
+        stream::wait_for_others();
+        Messages::at(self.fd)
+            .filter(|messages| messages.bottom().is_some_and(|end| ptr::eq(end, self.end)))
+            .ok_or(Refusal::new(error::TBADF))
+    }
+}
+
+/// The endpoint's method of this name, or the stream's.
+macro_rules! outcome {
+    ($self:ident . $method:ident ( $($argument:expr),* )) => {
+        match $self.turned() {
+            None => $self.end.$method($($argument),*),
+            Some(messages) => messages?.$method($($argument),*),
+        }
+    };
+}
+
+/// The same for what can't fail: of a closed one this is said.
+macro_rules! answer {
+    ($self:ident . $method:ident (), $closed:expr) => {
+        match $self.turned() {
+            None => $self.end.$method(),
+            Some(messages) => messages.map_or($closed, |messages| messages.$method()),
+        }
+    };
+}
 
 impl Port for Direct {
     fn info(&self) -> Outcome<Info> {
-        self.0.info()
+        outcome!(self.info())
     }
     fn state(&self) -> Outcome<i32> {
-        Ok(state::xti_state(self.0.state()?))
+        match self.turned() {
+            None => Ok(state::xti_state(self.end.state()?)),
+            Some(messages) => messages?.state(),
+        }
     }
     fn is_nonblocking(&self) -> bool {
-        self.0.is_nonblocking()
+        answer!(self.is_nonblocking(), false)
     }
     fn bind(&self, addr: Option<&[u8]>, qlen: u32) -> Outcome<(Vec<u8>, u32)> {
-        self.0.bind(addr, qlen)
+        outcome!(self.bind(addr, qlen))
     }
     fn unbind(&self) -> Outcome<()> {
-        self.0.unbind()
+        outcome!(self.unbind())
     }
     fn local(&self) -> Outcome<Option<Vec<u8>>> {
-        self.0.local()
+        outcome!(self.local())
     }
     fn remote(&self) -> Outcome<Option<Vec<u8>>> {
-        self.0.remote()
+        outcome!(self.remote())
     }
     fn connect(&self, to: &[u8], opts: &[u8], data: &[u8]) -> Outcome<()> {
-        self.0.connect(to, opts, data)
+        outcome!(self.connect(to, opts, data))
     }
     fn accept(&self, seq: i32, on: &dyn Port, opts: &[u8], data: &[u8]) -> Outcome<()> {
-        let on = on.endpoint().ok_or(Refusal::new(error::TBADF))?;
-        self.0.accept(seq, on, opts, data)
+        match self.turned() {
+            None => {
+                let on = on.endpoint().ok_or(Refusal::new(error::TBADF))?;
+                self.end.accept(seq, on, opts, data)
+            }
+            Some(messages) => messages?.accept(seq, on, opts, data),
+        }
     }
     fn disconnect(&self, seq: Option<i32>, data: &[u8]) -> Outcome<()> {
-        self.0.disconnect(seq, data)
+        outcome!(self.disconnect(seq, data))
     }
     fn release(&self) -> Outcome<()> {
-        self.0.release()
+        outcome!(self.release())
     }
     fn requests(&self) -> (usize, u32) {
-        self.0.requests()
+        answer!(self.requests(), (0, 0))
     }
     fn peek(&self) -> Option<Event> {
-        self.0.peek()
+        answer!(self.peek(), None)
     }
     fn lacks(&self) -> Option<Errno> {
-        self.0.lacks()
+        answer!(self.lacks(), None)
     }
     fn take(&self) -> Option<Arrived> {
-        self.0.take()
+        answer!(self.take(), None)
     }
     #[inline]
     fn send(&self, data: &[iovec], how: Sending) -> Outcome<usize> {
-        self.0.send(data, how)
+        outcome!(self.send(data, how))
     }
     fn unblocked(&self) -> Option<bool> {
-        self.0.unblocked()
+        answer!(self.unblocked(), None)
     }
     #[inline]
     fn receive(&self, into: &[iovec]) -> Outcome<Received> {
-        self.0.receive(into)
+        outcome!(self.receive(into))
     }
     #[inline]
     fn send_to(&self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
-        self.0.send_to(to, opts, data)
+        outcome!(self.send_to(to, opts, data))
     }
     #[inline]
     fn receive_from(&self, into: &mut Datagram<'_>) -> Outcome<()> {
-        self.0.receive_from(into)
+        outcome!(self.receive_from(into))
     }
     fn negotiate(&self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        self.0.negotiate(flags, opts)
+        outcome!(self.negotiate(flags, opts))
     }
     fn sync(&self) -> Outcome<()> {
-        self.0.sync()
+        outcome!(self.sync())
     }
     fn wait(&self, events: u32) -> Result<(), Errno> {
-        self.0.wait(events, None)
+        if let Some(messages) = self.turned() {
+            return messages.map_or(Err(libc::EBADF), |messages| messages.wait(events));
+        }
+        match self.end.wait(self.handle, events, None) {
+            // What it has become is looked at first, and waited for next.
+            Err(libc::EBADF) if self.turned().is_some_and(|messages| messages.is_ok()) => Ok(()),
+            waited => waited,
+        }
     }
     fn endpoint(&self) -> Option<&'static Endpoint> {
-        Some(self.0)
+        match self.turned() {
+            None => Some(self.end),
+            Some(messages) => messages.ok()?.endpoint(),
+        }
+    }
+    fn acceptor(&self) -> Option<u32> {
+        self.turned()?.ok()?.acceptor()
     }
 }

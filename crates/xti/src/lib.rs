@@ -15,7 +15,7 @@ pub mod port;
 
 use headwater_host::table::{self, Kind};
 use headwater_tpi::{Refusal, error};
-use headwater_transport::endpoint;
+use headwater_transport::stream;
 
 pub use headwater_transport::provider::Outcome;
 pub use port::Port;
@@ -23,12 +23,21 @@ pub use port::Port;
 /// Runs a call on the endpoint behind a descriptor. TBADF.
 #[inline]
 pub fn with<T>(fd: i32, call: impl FnOnce(&dyn Port) -> Outcome<T>) -> Outcome<T> {
-    let h = table::lookup(fd).ok_or(NO_ENDPOINT)?;
-    match h.kind() {
-        Kind::Endpoint => call(&direct::Direct(endpoint::get(h).ok_or(NO_ENDPOINT)?)),
-        Kind::Stream => call(&messages::Messages::at(fd).ok_or(NO_ENDPOINT)?),
-        _ => Err(NO_ENDPOINT),
+    if let Some(h) = table::lookup(fd)
+        && h.kind() == Kind::Endpoint
+        && let Some(direct) = direct::Direct::at(fd, h)
+    {
+        return call(&direct);
     }
+    otherwise(fd, call)
+}
+
+/// By messages, or another thread is about to make a stream of it.
+fn otherwise<T>(fd: i32, call: impl FnOnce(&dyn Port) -> Outcome<T>) -> Outcome<T> {
+    if table::stream(fd).is_none() {
+        stream::wait_for_others();
+    }
+    call(&messages::Messages::at(fd).ok_or(NO_ENDPOINT)?)
 }
 
 /// As [`with`], for t_sync: makes an endpoint of a transport device that was opened by open(2).

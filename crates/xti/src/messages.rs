@@ -117,6 +117,11 @@ impl Messages {
         Some(Messages { head, stream })
     }
 
+    /// The endpoint at the stream's bottom.
+    pub(crate) fn bottom(&self) -> Option<&'static Endpoint> {
+        stream::endpoint_of(self.head)
+    }
+
     /// tirdwr above it has read(2) and write(2) in the place of the t_ calls.
     fn has_timod(&self) -> bool {
         let modules = local::modules(self.head);

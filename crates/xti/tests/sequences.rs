@@ -54,7 +54,9 @@ struct World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.ports.iter().for_each(|p| p.0.let_go());
+        self.ports
+            .iter()
+            .for_each(|p| p.endpoint().expect("it is direct").let_go());
     }
 }
 
@@ -70,7 +72,7 @@ impl World {
         let open = |_| {
             let e = endpoint::detached(device).unwrap();
             e.set_nonblocking(true);
-            Direct(e)
+            Direct::alone(e)
         };
         World {
             ports: (0..ENDPOINTS).map(open).collect(),

@@ -27,7 +27,7 @@ fn start() {
 fn open(device: Device) -> Direct {
     let e: &'static Endpoint = endpoint::detached(device).expect("descriptors are left");
     e.set_nonblocking(true);
-    Direct(e)
+    Direct::alone(e)
 }
 
 /// An endpoint in some state, and the others that keep it there.
@@ -40,8 +40,10 @@ struct Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        self.port.0.let_go();
-        self.others.iter().for_each(|o| o.0.let_go());
+        self.port.endpoint().expect("it is direct").let_go();
+        self.others
+            .iter()
+            .for_each(|o| o.endpoint().expect("it is direct").let_go());
     }
 }
 
@@ -159,14 +161,14 @@ fn make(call: Call, f: &Fixture, device: Device) -> Option<Outcome<()>> {
         Call::Accept => {
             let on = open(device);
             let done = calls::accept(p, &on, false, f.seq, &[], &[]);
-            on.0.let_go();
+            on.endpoint().expect("it is direct").let_go();
             done
         }
         Call::Bind => calls::bind(p, None, 0).map(drop),
         Call::Connect => {
             let (other, to) = target();
             let done = calls::connect(p, &to, &[], &[]).map(drop);
-            other.0.let_go();
+            other.endpoint().expect("it is direct").let_go();
             done
         }
         Call::Listen => calls::listen(p).map(drop),
@@ -184,7 +186,7 @@ fn make(call: Call, f: &Fixture, device: Device) -> Option<Outcome<()>> {
         Call::SndUData | Call::SndVUData => {
             let (other, to) = target();
             let done = calls::sndudata(p, &to, &[], &data);
-            other.0.let_go();
+            other.endpoint().expect("it is direct").let_go();
             done
         }
         Call::Sync => calls::sync(p).map(drop),

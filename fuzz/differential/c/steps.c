@@ -189,7 +189,7 @@ static int lasts(const char *name, const long *a) {
     long ms = 0;
     if (!strcmp(name, "poll") || !strcmp(name, "ppoll") || !strcmp(name, "select") || !strcmp(name, "pselect"))
         ms = a[0];
-    if (!strncmp(name, "epoll_wait", 10) || !strncmp(name, "epoll_pwait", 11) || !strcmp(name, "t_poll"))
+    if (!strncmp(name, "epoll_wait", 10) || !strncmp(name, "epoll_pwait", 11) || !strcmp(name, "t_poll") || !strcmp(name, "t_epoll_wait"))
         ms = a[2];
     if (!strcmp(name, "t_flood") || !strcmp(name, "t_urgent"))
         ms = 2500;

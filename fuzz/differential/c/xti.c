@@ -148,6 +148,19 @@ OP(t_poll) { /* slot, events, milliseconds; of room only where data can be sent:
     return r;
 }
 
+OP(t_epoll_wait) { /* set's slot, room, milliseconds; of tcp the kernel speaks, of what is no connection too */
+    struct epoll_event e[4];
+    int r = epoll_wait(fd[a[0]], e, a[1], a[2]), n = 0;
+    for (int i = 0; i < r; i++) {
+        int slot = e[i].data.u64 & 15, state = provider_of[slot] == TCP ? t_getstate(fd[slot]) : T_DATAXFER;
+        if (provider_of[slot] == TCP)
+            e[i].events &= EPOLLIN;
+        if (e[i].events && (state == T_DATAXFER || state == T_INREL || state == T_OUTREL))
+            e[n++] = e[i];
+    }
+    return told_by_set(e, r < 0 ? r : n);
+}
+
 OP(t_getprotaddr) { /* slot, room */
     char here[LONGEST], there[LONGEST];
     struct t_bind b = {.addr = space(here, a[1])}, p = {.addr = space(there, a[1])};

@@ -1,6 +1,7 @@
 /* Threads: an error number for each, endpoints shared and not, and waits that end when the endpoint does. */
 #include "endpoints.h"
 #include <stdatomic.h>
+#include <stropts.h>
 
 static pthread_barrier_t barrier;
 
@@ -362,6 +363,82 @@ CASE(other_endpoints_live_on, "XNS 5.2 t_close()") {
     check_gone(p.server);
 }
 
+/* --- made a stream while another waits: what it waits for is heard by messages --- */
+
+static pthread_t turned_under;
+static struct waiting *turned(int fd, void (*wait)(int)) {
+    static struct waiting w;
+    w.fd = fd, w.wait = wait, w.began = w.ended = 0;
+    turned_under = start(wait_in_thread, &w);
+    await(w.began);
+    sleep_ms(20);
+    check_eq(w.ended, 0);
+    must(ioctl(fd, I_PUSH, "nullmod"));
+    return &w;
+}
+static void hear_of(struct waiting *w) {
+    await(w->ended);
+    finish(turned_under);
+}
+static void take_a_word(int fd) { rcv(fd, "word", 0); }
+CASE(turned_under_a_receiver, "XNS 5.2 t_rcv(), streamio(7I) I_PUSH") {
+    struct pair p = connected();
+    struct waiting *w = turned(p.client, take_a_word);
+    snd(p.server, "word", 0);
+    hear_of(w);
+    check_echo(p.client, p.server);
+}
+static void take_a_call(int fd) { must_t(t_close(serve(fd))); }
+CASE(turned_under_a_listener, "XNS 5.2 t_listen(), streamio(7I) I_PUSH") {
+    struct address at;
+    struct waiting *w = turned(listener_at(&at, 1), take_a_call);
+    connecting(&at);
+    hear_of(w);
+}
+static void take_a_datagram(int fd) {
+    char c = 0;
+    int flags;
+    struct t_unitdata in = {.udata = room(&c, 1)};
+    must_t(t_rcvudata(fd, &in, &flags));
+    check_eq(c, 'd');
+}
+CASE(turned_under_a_datagram_receiver, "XNS 5.2 t_rcvudata(), streamio(7I) I_PUSH") {
+    int fd = bound();
+    struct address to = own_address(fd);
+    struct waiting *w = turned(fd, take_a_datagram);
+    struct t_unitdata out = {.addr = given(&to), .udata = given_bytes("d", 1)};
+    must_t(t_sndudata(bound(), &out));
+    hear_of(w);
+}
+enum { PIECE = 10000 };
+static size_t sent_before;
+static void find_room(int fd) {
+    char data[PIECE];
+    fill_wave(data, sent_before, sizeof data);
+    int n = must_t(t_snd(fd, data, sizeof data, 0));
+    check_eq(n, sizeof data);
+}
+CASE(turned_under_a_sender, "XNS 5.2 t_snd(), streamio(7I) I_PUSH") {
+    struct pair p = connected();
+    set_nonblock(p.client, 1);
+    sent_before = fill_endpoint(p.client, PIECE);
+    set_nonblock(p.client, 0);
+    struct waiting *w = turned(p.client, find_room);
+    rcv_wave(p.server, 0, sent_before + PIECE, 5000);
+    hear_of(w);
+}
+static void reach_the_other(int fd) {
+    struct t_call call = call_to(&nobody_accepts);
+    must_t(t_connect(fd, &call, NULL));
+}
+CASE(turned_under_a_connect, "XNS 5.2 t_connect(), streamio(7I) I_PUSH") {
+    int listener = listener_at(&nobody_accepts, 1), client = bound();
+    struct waiting *w = turned(client, reach_the_other);
+    int server = serve(listener);
+    hear_of(w);
+    check_echo(client, server);
+}
+
 /* --- with fork --- */
 
 CASE(fork_among_threads, "fork(2), XNS 5.2 t_sync()") {
@@ -387,4 +464,6 @@ SUITE(FOR(ALL, errors_are_per_thread), ONCE(errors_do_not_mix), ONCE(texts), FOR
       FOR(ALL, opened_and_closed), FOR(CLTS, each_datagram_once), FOR(COTS, many_servers_at_a_listener),
       FOR(COTS, closed_under_a_receiver), FOR(COTS, closed_under_a_listener),
       FOR(CLTS, closed_under_a_datagram_receiver), FOR(COTS, closed_under_a_sender),
-      FOR(LOOP, closed_under_a_connect), FOR(COTS, other_endpoints_live_on), FOR(COTS, fork_among_threads))
+      FOR(LOOP, closed_under_a_connect), FOR(COTS, other_endpoints_live_on), FOR(COTS, turned_under_a_receiver),
+      FOR(COTS, turned_under_a_listener), FOR(CLTS, turned_under_a_datagram_receiver), FOR(COTS, turned_under_a_sender),
+      FOR(LOOP, turned_under_a_connect), FOR(COTS, fork_among_threads))

@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 
+use headwater_channel::lock::Lock;
 use headwater_host::epoll;
+use headwater_host::process;
 use headwater_host::sys::{self, Errno};
 use headwater_host::table::{self, Kind};
 use headwater_streams::board;
@@ -16,6 +18,14 @@ thread_local! {
     static GIVEN: Cell<Option<&'static Endpoint>> = const { Cell::new(None) };
 }
 
+/// Held while an endpoint becomes a stream. Until it is one its numbers are nobody's.
+static TURNING: Lock = Lock::new();
+
+/// Waits for who is about to make a stream of an endpoint.
+pub fn wait_for_others() {
+    drop(process::lock_own(&TURNING));
+}
+
 /// The endpoint that the driver is to have, instead of a new one.
 pub fn given() -> Option<&'static Endpoint> {
     GIVEN.take()
@@ -24,6 +34,11 @@ pub fn given() -> Option<&'static Endpoint> {
 /// Makes a stream, with timod on it, of an endpoint of t_open: all its descriptors become the stream's. Errors: EBADF for
 /// any other descriptor, those of open(2). Epoll sets keep what they hold of it.
 pub fn convert(fd: i32) -> Result<(), Errno> {
+    let _turning = process::lock_own(&TURNING);
+    if table::stream(fd).is_some() {
+        // Another thread was quicker.
+        return Ok(());
+    }
     let h = table::lookup(fd)
         .filter(|h| h.kind() == Kind::Endpoint)
         .ok_or(libc::EBADF)?;

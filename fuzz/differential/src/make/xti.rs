@@ -63,13 +63,16 @@ struct Maker {
     has_set: [bool; PROCESSES],
     /// Of what each slot is an endpoint.
     providers: [Provider; SLOTS as usize],
+    /// In which another thread may wait. It is not closed nor cut off: by messages such a call goes on.
+    may_wait: [bool; SLOTS as usize],
 }
 
 pub fn xti(seed: u64) -> Script {
     let mut chance = Chance::new(seed);
     let many = chance.below(4) == 0;
+    let threads = if chance.below(4) == 0 { 2 } else { 1 };
     let mut maker = Maker {
-        pen: Pen::new(chance, Over::Xti, 1),
+        pen: Pen::new(chance, Over::Xti, threads),
         provider: Ticots,
         slots: [(Kind::Nothing, 0); SLOTS as usize],
         processes: 1,
@@ -78,6 +81,7 @@ pub fn xti(seed: u64) -> Script {
         sent: 0,
         has_set: [false; PROCESSES],
         providers: [Ticots; SLOTS as usize],
+        may_wait: [false; SLOTS as usize],
     };
     maker.make();
     maker.pen.script
@@ -115,7 +119,24 @@ impl Maker {
     fn at(&mut self, slot: i64, name: &str, numbers: &[i64]) {
         let all: Vec<i64> = [slot].iter().chain(numbers).copied().collect();
         let process = self.slots[slot as usize].1;
-        self.say(process, 0, name, &all);
+        let thread = self.thread();
+        self.say(process, thread, name, &all);
+    }
+
+    fn threads(&mut self) -> usize {
+        self.pen.script.threads
+    }
+
+    fn thread(&mut self) -> usize {
+        match self.threads() {
+            1 => 0,
+            threads => self.below(threads as i64) as usize,
+        }
+    }
+
+    /// Is there nobody but who makes the next step?
+    fn is_alone(&mut self) -> bool {
+        self.processes == 1 && self.threads() == 1
     }
 
     fn set(&mut self, slot: i64, kind: Kind) {
@@ -142,7 +163,7 @@ impl Maker {
 
     /// Calls that would wait fail, but where somebody else can go on.
     fn nonblocking(&mut self) -> i64 {
-        let waits = self.processes > 1 && self.one_in(2) || self.one_in(30);
+        let waits = !self.is_alone() && self.one_in(2) || self.one_in(30);
         i64::from(!waits)
     }
 
@@ -157,6 +178,7 @@ impl Maker {
         };
         self.providers[slot as usize] = provider;
         let nonblocking = self.nonblocking();
+        self.may_wait[slot as usize] = nonblocking == 0 && self.threads() > 1;
         self.at(slot, "t_open", &[provider as i64, nonblocking]);
         slot
     }
@@ -387,7 +409,7 @@ impl Maker {
         };
         if self.provider == Tcp && flags & T_EXPEDITED != 0 {
             // TCP knows of one urgent byte at a time: an earlier one that was not received is data again.
-            if self.processes > 1 || self.slots[slot as usize].0 != Kind::Connected(peer) {
+            if !self.is_alone() || self.slots[slot as usize].0 != Kind::Connected(peer) {
                 return self.asks();
             }
             let room = self.of(&[1, 5, 5000]);
@@ -399,7 +421,7 @@ impl Maker {
                 let (m, k) = (self.length(), self.length());
                 self.at(slot, "t_sndv", &[n, m, k, flags]);
             }
-            3 if self.processes == 1 && self.slots[slot as usize].0 == Kind::Connected(peer) => {
+            3 if self.is_alone() && self.slots[slot as usize].0 == Kind::Connected(peer) => {
                 let piece = self.of(&[100, 1000, 4000]);
                 self.at(slot, "t_flood", &[piece, peer]);
             }
@@ -447,7 +469,13 @@ impl Maker {
             true => 0,
             false => self.of(&[0, libc::EPOLLOUT]),
         };
-        let events = (libc::EPOLLIN | room | self.of(&[0, 0, 0, libc::EPOLLONESHOT])) as i64;
+        // Of tcp a set has the kernel's words: without a connection, a hangup, which the step leaves out.
+        let is_tcp = self.provider == Tcp;
+        let once = match is_tcp {
+            true => 0,
+            false => self.of(&[0, 0, 0, libc::EPOLLONESHOT]),
+        };
+        let events = (libc::EPOLLIN | room | once) as i64;
         match self.below(8) {
             0..=2 => self.say(
                 process,
@@ -467,21 +495,20 @@ impl Maker {
                 "epoll_ctl",
                 &[set, libc::EPOLL_CTL_DEL.into(), slot, 0],
             ),
-            5 => {
+            5 if !is_tcp => {
                 let of = |slot: i64| slot | i64::from(libc::POLLIN) << 4;
                 self.say(process, 0, "poll", &[0, of(set), of(slot), -1]);
             }
             _ => {
                 let ms = self.of(&[0, 0, 0, 20]);
-                self.say(process, 0, "epoll_wait", &[set, 4, ms]);
+                self.say(process, 0, "t_epoll_wait", &[set, 4, ms]);
             }
         }
     }
 
     fn waits(&mut self) {
         let slot = self.any();
-        // Of tcp a set has the kernel's words: without a connection, a hangup.
-        if self.providers[slot as usize] != Tcp && self.one_in(2) {
+        if self.one_in(2) {
             return self.set_waits(slot);
         }
         // Of room where there is some, or none: of what has ended, and of a stream, poll says other things.
@@ -505,7 +532,8 @@ impl Maker {
             6 | 7 => {
                 // Of a request that is taken back a listener may have heard already.
                 let connected = matches!(self.slots[slot as usize].0, Kind::Connected(_));
-                if !connected && (self.many || self.provider == Tcp) {
+                if self.may_wait[slot as usize] || !connected && (self.many || self.provider == Tcp)
+                {
                     return self.asks();
                 }
                 self.left(slot);
@@ -568,7 +596,11 @@ impl Maker {
         if !connected && (self.many || self.provider == Tcp) {
             return self.asks();
         }
-        match self.below(8) {
+        let which = match self.may_wait[slot as usize] {
+            true => 4,
+            false => self.below(8),
+        };
+        match which {
             0 => {
                 self.at(slot, "t_unbind", &[]);
                 self.set(slot, Kind::Unbound);
@@ -581,6 +613,7 @@ impl Maker {
             }
             4 => {
                 let on = self.nonblocking();
+                self.may_wait[slot as usize] |= on == 0 && self.threads() > 1;
                 self.at(slot, "nonblock", &[on, 0]);
             }
             _ => {
@@ -626,7 +659,10 @@ impl Maker {
             _ => self.below(ADDRESSES),
         };
         let (n, m) = (self.length(), self.length());
-        if matches!(self.providers[slot as usize], Udp | Udp2) && self.one_in(6) {
+        if self.threads() == 1
+            && matches!(self.providers[slot as usize], Udp | Udp2)
+            && self.one_in(6)
+        {
             return self.at(slot, "t_refused", &[n]);
         }
         match self.below(5) {
