@@ -134,6 +134,11 @@ pub fn is_the_kernels(ep: i32) -> bool {
     }
 }
 
+/// Would epoll_ctl(2) fail, since the kernel's set does not have that number?
+pub fn has_no(ep: i32, op: i32, fd: i32) -> bool {
+    op != libc::EPOLL_CTL_ADD && fdinfo::lacks(ep, fd)
+}
+
 /// What the program took out is gone from the kernel's set too.
 pub fn take_out(ep: i32, fd: i32) {
     if let Some(set) = set_of(ep) {

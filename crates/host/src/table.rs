@@ -135,9 +135,9 @@ pub trait Descriptor: Sync {
     fn has_kernel_room(&self, _h: Handle) -> bool {
         false
     }
-    /// Which of these events, reported by the kernel a while ago, hold there still?
-    fn kernel_holds(&self, _h: Handle, events: u32) -> u32 {
-        events
+    /// Which of the events `asked` for hold by the kernel now, where it `reported` some a while ago? Who can't ask says those.
+    fn kernel_holds(&self, _h: Handle, reported: u32, _asked: u32) -> u32 {
+        reported
     }
     /// The kernel reported these events for the descriptor itself; returns what holds of them.
     fn kernel_reported(&self, h: Handle, events: u32) -> u32;

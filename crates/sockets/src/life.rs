@@ -814,9 +814,15 @@ pub fn needs_kernel(fd: i32) {
 
 /// The program changes what is asked of it in an epoll set of which the kernel alone can tell.
 pub fn set_apart(fd: i32) {
+    set_apart_unless(fd, || false);
+}
+
+/// The same, unless it turns out that nothing is changed.
+pub fn set_apart_unless(fd: i32, unchanged: impl FnOnce() -> bool) {
     if let Some(h) = table::socket(fd)
         && let Some(c) = conn::get(h)
         && c.phase() != Phase::Listener
+        && (c.record().has(APART) || !unchanged())
     {
         c.record().set(APART, true);
         leave_to_others(fd, h, Reason::Option);

@@ -171,8 +171,8 @@ impl Descriptor for Sockets {
         })
     }
 
-    fn kernel_holds(&self, h: Handle, events: u32) -> u32 {
-        carried(h).map_or(events, |(c, _)| look::told(c, events) & events)
+    fn kernel_holds(&self, h: Handle, reported: u32, asked: u32) -> u32 {
+        carried(h).map_or(reported, |(c, _)| look::told(c, asked) & asked)
     }
 
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {

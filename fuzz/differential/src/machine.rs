@@ -283,8 +283,13 @@ impl Machine {
             return rows::named("poll-held");
         }
         // Who was killed leaves none, and would not differ had it ended by exit.
-        let (here, there) = (deaths(script, expected), deaths(script, seen));
-        let gentle = script.without_kills(|place| here[place] && there[place])?;
+        let (here, there) = (results(script, expected), results(script, seen));
+        let both =
+            |place: usize, word| here[place].starts_with(word) && there[place].starts_with(word);
+        let gentle = script.without_kills(
+            |place| both(place, " = dead"),
+            |place| both(place, " = waits"),
+        )?;
         let row = rows::named("killed")?;
         (!self.compare(&gentle).differs()).then_some(row)
     }
@@ -386,16 +391,16 @@ impl Machine {
     }
 }
 
-/// At which steps did the process die that made them, as this output says?
-fn deaths(script: &Script, said: &[String]) -> Vec<bool> {
+/// What this output says of each step.
+fn results(script: &Script, said: &[String]) -> Vec<String> {
     let mut lines = said.iter();
-    let dies = |step: &Step| {
+    let result = |step: &Step| {
         let step = step.to_string();
         let mut rest = lines.by_ref().filter_map(|line| line.strip_prefix(&step));
         let result = rest.find(|rest| rest.is_empty() || rest.starts_with(' '));
-        result.is_some_and(|result| result.starts_with(" = dead"))
+        result.unwrap_or_default().to_string()
     };
-    script.steps.iter().map(dies).collect()
+    script.steps.iter().map(result).collect()
 }
 
 /// Do these differ only behind a close by a thread while another of its process waits in poll or select?

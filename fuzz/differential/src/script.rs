@@ -90,12 +90,15 @@ impl fmt::Display for Step {
 
 impl Script {
     /// With an end by exit in the place of each kill, and of each step, by its place, at which a process `dies`, if there are any.
-    /// Children are killed with their parent: they end before it. By each thread: one may wait.
-    pub fn without_kills(&self, dies: impl Fn(usize) -> bool) -> Option<Script> {
-        let mut gentle = Script {
-            steps: Vec::new(),
-            ..self.clone()
-        };
+    /// Children are killed with their parent: they end before it. By each thread: one may wait. Who `waits` in all of them, by the
+    /// places of steps, could not: what it waits in is left out.
+    pub fn without_kills(
+        &self,
+        dies: impl Fn(usize) -> bool,
+        waits: impl Fn(usize) -> bool,
+    ) -> Option<Script> {
+        // What is left of it, and the places.
+        let mut steps: Vec<(Option<usize>, Step)> = Vec::new();
         // Who is there, and whose child.
         let mut parents: Vec<(usize, usize)> = Vec::new();
         let mut kills = 0;
@@ -118,21 +121,41 @@ impl Script {
                     }
                     kills += ending.len() - usize::from(name == "exit");
                     parents.retain(|(child, _)| !ending.contains(child));
-                    let each = ending.into_iter().rev();
-                    let each = each.flat_map(|p| (0..self.threads).map(move |t| (p, t)));
-                    gentle.steps.extend(each.map(|(process, thread)| Step {
-                        process,
-                        thread,
-                        name: "exit".to_string(),
-                        numbers: vec![1],
-                    }));
+                    for process in ending.into_iter().rev() {
+                        let last = |thread| {
+                            steps.iter().rposition(|(_, step)| {
+                                (step.process, step.thread) == (process, thread)
+                            })
+                        };
+                        let is_waiting = |&at: &usize| steps[at].0.is_some_and(&waits);
+                        let waiting: Vec<usize> = (0..self.threads)
+                            .filter_map(last)
+                            .filter(is_waiting)
+                            .collect();
+                        if waiting.len() == self.threads {
+                            let first = waiting.into_iter().min();
+                            first.into_iter().for_each(|at| drop(steps.remove(at)));
+                        }
+                        steps.extend((0..self.threads).map(|thread| {
+                            let exit = Step {
+                                process,
+                                thread,
+                                name: "exit".to_string(),
+                                numbers: vec![1],
+                            };
+                            (None, exit)
+                        }));
+                    }
                     continue;
                 }
                 _ => {}
             }
-            gentle.steps.push(step.clone());
+            steps.push((Some(place), step.clone()));
         }
-        (kills > 0).then_some(gentle)
+        (kills > 0).then(|| Script {
+            steps: steps.into_iter().map(|(_, step)| step).collect(),
+            ..self.clone()
+        })
     }
 }
 
@@ -208,18 +231,28 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_when_it_is_killed_does_not_wait_before_it_ends() {
+        let text = "threads 1\nrestarts 0\n0 0 fork 1\n0 0 read 3 5\n1 0 read 2 5\n0 0 kill\n";
+        let script = text.parse::<Script>().expect("a script");
+        let gentle = script.without_kills(|_| false, |place| place == 2);
+        let told = gentle.expect("a kill").to_string();
+        let ends = "0 0 fork 1\n0 0 read 3 5\n1 0 exit 1\n0 0 exit 1\n";
+        assert!(told.ends_with(ends), "{told}");
+    }
+
+    #[test]
     fn children_end_before_their_parents() {
         let text =
             "threads 1\nrestarts 0\n0 0 fork 1\n1 0 fork 2\n0 0 close 3\n1 0 kill\n0 0 write 3 5\n";
         let script = text.parse::<Script>().expect("a script");
-        let gentle = script.without_kills(|_| false);
+        let gentle = script.without_kills(|_| false, |_| false);
         let told = gentle.expect("a kill").to_string();
         let ends = "1 0 fork 2\n0 0 close 3\n2 0 exit 1\n1 0 exit 1\n0 0 write 3 5\n";
         assert!(told.ends_with(ends), "{told}");
         let none = "threads 1\nrestarts 0\n0 0 fork 1\n1 0 exit 0\n".parse::<Script>();
         let none = none.expect("a script");
-        assert_eq!(none.without_kills(|_| false), None);
-        let dies = none.without_kills(|place| place == 0);
+        assert_eq!(none.without_kills(|_| false, |_| false), None);
+        let dies = none.without_kills(|place| place == 0, |_| false);
         assert!(
             dies.expect("a death")
                 .to_string()

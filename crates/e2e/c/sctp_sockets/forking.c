@@ -218,24 +218,36 @@ CASE(an_association_outlives_the_process_that_accepted_it, "exit(3)") {
 }
 
 /* With nobody to leave it to. */
-static void end_without_a_keeper(void *with) {
+static void end_without(struct pipeline *p, void (*refuse_forks)(void)) {
     int fd;
     char data[10];
-    if (share_an_association(with, &fd)) {
-        refuse(SYS_clone, ENOMEM);
-        refuse(SYS_clone3, ENOMEM);
+    if (share_an_association(p, &fd)) {
+        refuse_forks();
         exit(0);
     }
     check(recv(fd, data, sizeof data, 0) <= 0);
     _exit(0);
 }
-
-CASE(an_association_ends_with_a_process_that_cannot_fork, "exit(3)") {
-    int fd = connected_before_the_end_of(end_without_a_keeper);
+static void ends_without_a_keeper(void (*body)(void *)) {
+    int fd = connected_before_the_end_of(body);
     char data[10];
     /* What is in shared memory is the child's too, and goes on. */
     shutdown(fd, SHUT_WR);
     check(recv(fd, data, sizeof data, 0) <= 0);
+}
+
+static void refuse_all_forks(void) {
+    refuse(SYS_clone, ENOMEM);
+    refuse(SYS_clone3, ENOMEM);
+}
+static void end_where_nothing_forks(void *with) { end_without(with, refuse_all_forks); }
+CASE(an_association_ends_with_a_process_that_cannot_fork, "exit(3)") { ends_without_a_keeper(end_where_nothing_forks); }
+
+/* A child that is made by fork(3) can't make one itself. */
+static void refuse_forks_of_children(void) { refuse_some(SYS_clone, 0, SIGCHLD, ENOMEM); }
+static void end_where_children_do_not_fork(void *with) { end_without(with, refuse_forks_of_children); }
+CASE(an_association_ends_with_a_process_whose_children_cannot_fork, "exit(3)") {
+    ends_without_a_keeper(end_where_children_do_not_fork);
 }
 
 static void wait_for_death(void *with) {
@@ -717,7 +729,8 @@ SUITE(BOTH(a_child_serves_what_the_parent_accepted), ENTRY(a_child_serves_while_
       BOTH(workers_share_a_listener), ENTRY(workers_serve_after_the_parent_has_closed_the_listener),
       BOTH(a_child_receives_and_answers_on_a_one_to_many_socket), ENTRY(a_child_peels_off),
       BOTH(a_daemon_serves_after_its_parent_has_ended), ENTRY(an_association_outlives_the_process_that_accepted_it),
-      ENTRY(an_association_ends_with_a_process_that_cannot_fork), ENTRY(a_killed_child_lets_go), ENTRY(a_parent_goes_on_when_the_child_is_killed),
+      ENTRY(an_association_ends_with_a_process_that_cannot_fork),
+      ENTRY(an_association_ends_with_a_process_whose_children_cannot_fork), ENTRY(a_killed_child_lets_go), ENTRY(a_parent_goes_on_when_the_child_is_killed),
       ENTRY(calls_of_a_child_fail_when_the_owner_is_killed), ENTRY(system_in_between), ENTRY(a_grandchild_serves),
       ENTRY(an_exec_lets_go), ENTRY(a_worker_goes_on_when_its_parent_execs),
       ENTRY(what_is_not_shared_ends_with_the_process), ENTRY(an_exec_keeps_a_socket_that_only_this_process_has),

@@ -132,7 +132,7 @@ impl Inner {
         let in_doubt = !is_asked && reg.events & ET != 0 && events & IN != 0;
         match reg.d {
             Some(d) if in_doubt && reg.h.kind() == Kind::Socket => {
-                events | d.kernel_holds(reg.h, RDHUP)
+                events | d.kernel_holds(reg.h, 0, RDHUP)
             }
             _ => events,
         }
@@ -156,7 +156,7 @@ impl Inner {
             && arrivals.certain
             && arrivals.taken_back != reg.last.taken_back
             && (d.edges(reg.h).0, arrivals.count) == reg.last.bytes
-            && d.kernel_holds(reg.h, ENDS) == 0
+            && d.kernel_holds(reg.h, 0, ENDS) == 0
     }
 
     /// Events that hold by shared memory alone, or were kept. Taking them counts as reporting, for edge-triggered registrations:
@@ -173,7 +173,7 @@ impl Inner {
             // As epoll(7) does, an edge tells what holds when it is told.
             events => {
                 let asked = events | self.needed(i) | ERR | HUP;
-                reg.descriptor().kernel_holds(reg.h, asked)
+                reg.descriptor().kernel_holds(reg.h, events, asked)
             }
         };
         let kept = match events {
@@ -306,8 +306,8 @@ mod tests {
                 certain: true,
             }
         }
-        fn kernel_holds(&self, _: Handle, events: u32) -> u32 {
-            self.0.load(Ordering::Relaxed) & events
+        fn kernel_holds(&self, _: Handle, _: u32, asked: u32) -> u32 {
+            self.0.load(Ordering::Relaxed) & asked
         }
         fn kernel_reported(&self, _: Handle, events: u32) -> u32 {
             events

@@ -14,6 +14,12 @@ pub fn has(ep: i32, fd: i32, is: impl Fn(u32, u64) -> bool) -> bool {
     found
 }
 
+/// Is it known that the set `ep` has no registration of the descriptor `fd`?
+pub fn lacks(ep: i32, fd: i32) -> bool {
+    let mut found = false;
+    each(ep, |target, _, _| found |= target == fd) && !found
+}
+
 /// The descriptors that the set has, with their data, in order.
 pub fn all(ep: i32) -> Vec<(i32, u64)> {
     let mut all = Vec::new();
@@ -22,7 +28,8 @@ pub fn all(ep: i32) -> Vec<(i32, u64)> {
     all
 }
 
-fn each(ep: i32, mut each: impl FnMut(i32, u32, u64)) {
+/// False: it can't be read.
+fn each(ep: i32, mut each: impl FnMut(i32, u32, u64)) -> bool {
     let mut path = [0u8; 40];
     let mut text = sys::Cursor {
         buf: &mut path,
@@ -30,10 +37,10 @@ fn each(ep: i32, mut each: impl FnMut(i32, u32, u64)) {
     };
     let _ = write!(text, "/proc/self/fdinfo/{ep}");
     let Ok(path) = CStr::from_bytes_until_nul(&path) else {
-        return;
+        return false;
     };
     let Ok(file) = sys::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
-        return;
+        return false;
     };
     // Signal handlers may have little stack.
     let mut buf = vec![0u8; 4096];
@@ -53,6 +60,7 @@ fn each(ep: i32, mut each: impl FnMut(i32, u32, u64)) {
         have -= whole;
     }
     let _ = sys::close(file);
+    true
 }
 
 fn registration(line: &str) -> Option<(i32, u32, u64)> {

@@ -734,7 +734,7 @@ impl Inner {
     pub fn still(&self, i: usize, events: u32) -> u32 {
         let reg = &self.regs[i];
         match reg.d {
-            Some(d) if reg.by_edge => d.kernel_holds(reg.h, events),
+            Some(d) if reg.by_edge => d.kernel_holds(reg.h, events, events),
             _ => events,
         }
     }

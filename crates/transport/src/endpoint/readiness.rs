@@ -159,6 +159,14 @@ impl Descriptor for Endpoints {
         get(h).is_some_and(Endpoint::has_kernel_room)
     }
 
+    fn kernel_holds(&self, h: Handle, reported: u32, asked: u32) -> u32 {
+        let Some(e) = get(h) else { return reported };
+        match e.alone() {
+            Some((inner, d)) => d.kernel_holds(inner, reported, asked),
+            None => crate::inet::poll(e.descriptor(), asked as i16) as u32 & asked,
+        }
+    }
+
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
         let Some(e) = get(h) else { return events };
         let said = match e.alone() {

@@ -49,9 +49,17 @@ pub fn leave() {
                 stack.take_over();
             }
             let _ = std::panic::catch_unwind(keep);
-            end()
+            end(0)
         }
-        -1 => {
+        pid if pid > 0 && quiet.reap(pid) => {
+            if let Some(stack) = known {
+                stack.give_up();
+            }
+            for open in face::all() {
+                forking::let_go_of_shared(&open.socket);
+            }
+        }
+        _ => {
             LEFT.store(false, Ordering::SeqCst);
             if let Some(stack) = known {
                 stack.take_over();
@@ -61,15 +69,6 @@ pub fn leave() {
                 Level::Warn,
                 format_args!("SCTP sockets end with this process: it cannot fork"),
             );
-        }
-        _ => {
-            quiet.reap(pid);
-            if let Some(stack) = known {
-                stack.give_up();
-            }
-            for open in face::all() {
-                forking::let_go_of_shared(&open.socket);
-            }
         }
     }
 }
@@ -107,10 +106,11 @@ impl NoChild {
         }
     }
 
-    /// The child ends at once.
-    fn reap(&self, pid: i32) {
-        // SAFETY: nothing is to be told.
-        while unsafe { syscall!(Sysno::wait4, pid, 0, 0, 0) }
+    /// The child ends at once: has it left a child of its own?
+    fn reap(&self, pid: i32) -> bool {
+        let mut status = 0;
+        // SAFETY: the status is a number of our own.
+        while unsafe { syscall!(Sysno::wait4, pid, &raw mut status, 0, 0) }
             .is_err_and(|error| error.into_raw() == libc::EINTR)
         {}
         if !self.pending {
@@ -126,6 +126,7 @@ impl NoChild {
                 )
             };
         }
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
     }
 }
 
@@ -150,10 +151,11 @@ fn keep() {
 fn become_orphan() {
     // SAFETY: as fork(2). There is one thread.
     let pid = unsafe { syscall!(Sysno::clone, libc::SIGCHLD, 0, 0, 0, 0) };
-    if pid.is_ok_and(|pid| pid > 0) {
-        end();
+    match pid {
+        Ok(0) => process::identify(),
+        Ok(_) => end(0),
+        Err(_) => end(1),
     }
-    process::identify();
 }
 
 /// SIGRTMAX: signal(7).
@@ -203,10 +205,10 @@ fn close_descriptors() {
     close(from, u32::MAX);
 }
 
-fn end() -> ! {
+fn end(status: i32) -> ! {
     // SAFETY: nothing of the process is needed any more.
     unsafe {
-        let _ = syscall!(Sysno::exit_group, 0);
+        let _ = syscall!(Sysno::exit_group, status);
     }
     unreachable!("the process has ended")
 }
