@@ -458,6 +458,34 @@ CASE(fork_among_threads, "fork(2), XNS 5.2 t_sync()") {
     finish(t[0]), finish(t[1]);
 }
 
+static atomic_int turning;
+static void turn_one(void) {
+    int fd = bound();
+    must(ioctl(fd, I_PUSH, "nullmod"));
+    check_state(fd, T_IDLE);
+    must_t(t_close(fd));
+}
+static void turn_many(void *with) {
+    (void)with;
+    while (turning)
+        turn_one();
+}
+CASE(fork_while_another_makes_streams, "fork(2), streamio(7I) I_PUSH") {
+    turning = 1;
+    turn_one();
+    pthread_t t = start(turn_many, NULL);
+    for (int i = 0; i < 30; i++) {
+        pid_t child = must(fork());
+        if (child == 0) {
+            turn_one();
+            _exit(0);
+        }
+        join(child);
+    }
+    turning = 0;
+    finish(t);
+}
+
 SUITE(FOR(ALL, errors_are_per_thread), ONCE(errors_do_not_mix), ONCE(texts), FOR(COTS, both_directions_at_once),
       FOR(COTS, asks_and_answers), FOR(LOOP, records_stay_whole), FOR(COTS, watched_while_it_works),
       FOR(COTS, polled_by_another), FOR(COTS, lives_side_by_side), FOR(CLTS, datagram_lives_side_by_side),
@@ -466,4 +494,4 @@ SUITE(FOR(ALL, errors_are_per_thread), ONCE(errors_do_not_mix), ONCE(texts), FOR
       FOR(CLTS, closed_under_a_datagram_receiver), FOR(COTS, closed_under_a_sender),
       FOR(LOOP, closed_under_a_connect), FOR(COTS, other_endpoints_live_on), FOR(COTS, turned_under_a_receiver),
       FOR(COTS, turned_under_a_listener), FOR(CLTS, turned_under_a_datagram_receiver), FOR(COTS, turned_under_a_sender),
-      FOR(LOOP, turned_under_a_connect), FOR(COTS, fork_among_threads))
+      FOR(LOOP, turned_under_a_connect), FOR(COTS, fork_among_threads), FOR(ALL, fork_while_another_makes_streams))
