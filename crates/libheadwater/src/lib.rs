@@ -23,6 +23,7 @@
 //!
 //! Exported functions are `extern "C-unwind"`: a cancelled thread unwinds through them, so they own nothing across a wait.
 
+mod actions;
 mod aliases;
 mod confine;
 mod data;

@@ -1,17 +1,15 @@
 //! fork, exec, spawn, end, signals, and descriptors that leave the process.
 
 use core::ffi::CStr;
-use core::ptr::null_mut;
 
 use headwater_host::image::{self, Image};
-use headwater_host::sync::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use headwater_host::{process, signal, sys, table};
 use headwater_sockets::{inherit, lend, life};
 use headwater_streams::head::exec as streams;
 use headwater_transport::sctp::socket::{face, remote};
 use libc::{c_char, c_int, c_void, msghdr, pid_t};
 
-use crate::{environment, real, start};
+use crate::{actions, environment, real, start};
 
 /// Descriptors in a control message are about to go to somebody else.
 ///
@@ -92,12 +90,13 @@ unsafe fn hand_over(
     envp: *const *const c_char,
     here: bool,
     from: c_int,
+    copies: &[(c_int, c_int)],
     judge: impl FnOnce() -> Image,
 ) -> Option<Handed> {
     if !table::any_tracked() || process::is_confined() {
         return None;
     }
-    let lending = lend::before_closing(here, from, judge);
+    let lending = lend::before_acting(here, from, copies, judge);
     let sockets = remote::save(here);
     if sockets.is_empty() {
         face::note_lost(face::lost_by_exec());
@@ -145,7 +144,7 @@ unsafe fn replacing(
     if process::is_confined() {
         return exec(envp);
     }
-    let handed = hand_over(envp, true, c_int::MAX, judge);
+    let handed = hand_over(envp, true, c_int::MAX, &[], judge);
     let envp = handed.as_ref().map_or(envp, |h| h.environment(envp));
     start::ended(start::End::Exec);
     if !process::is_borrowed() {
@@ -263,12 +262,18 @@ pub unsafe extern "C-unwind" fn posix_spawn(
     envp: *const *mut c_char,
 ) -> c_int {
     let judge = || {
-        if may_move(path, actions) {
+        if actions::may_move(path, actions) {
             return Image::Stranger;
         }
         image::of(CStr::from_ptr(path), envp.cast())
     };
-    let handed = hand_over(envp.cast(), false, closes_from(actions), judge);
+    let handed = hand_over(
+        envp.cast(),
+        false,
+        actions::closes_from(actions),
+        &actions::copies(actions),
+        judge,
+    );
     let envp = handed
         .as_ref()
         .map_or(envp, |h| h.environment(envp.cast()).cast());
@@ -288,12 +293,18 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
     envp: *const *mut c_char,
 ) -> c_int {
     let judge = || {
-        if may_move(file, actions) {
+        if actions::may_move(file, actions) {
             return Image::Stranger;
         }
         found(file, envp.cast())
     };
-    let handed = hand_over(envp.cast(), false, closes_from(actions), judge);
+    let handed = hand_over(
+        envp.cast(),
+        false,
+        actions::closes_from(actions),
+        &actions::copies(actions),
+        judge,
+    );
     let envp = handed
         .as_ref()
         .map_or(envp, |h| h.environment(envp.cast()).cast());
@@ -301,79 +312,6 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
     keeps_errno(remote::spawned);
     keeps_errno(move || drop(handed));
     failed
-}
-
-/// May the actions lead to another file than the path does here, or close what the image is to have?
-unsafe fn may_move(path: *const c_char, actions: *const c_void) -> bool {
-    let relative = *path != b'/' as c_char && CStr::from_ptr(path).to_bytes().contains(&b'/');
-    !actions.is_null() && relative || close_from(actions).is_some()
-}
-
-/// Where there are, or were, actions with such a one, and the lowest number that they close from; and whether there was no place
-/// for all.
-static CLOSE_FROM: [(AtomicPtr<c_void>, AtomicI32); 8] =
-    [const { (AtomicPtr::new(null_mut()), AtomicI32::new(0)) }; 8];
-static MORE_CLOSE_FROM: AtomicBool = AtomicBool::new(false);
-
-/// The number from which on they close all, the highest where that is not known. `None`: they don't.
-unsafe fn close_from(actions: *const c_void) -> Option<c_int> {
-    // glibc's `__used`, of <spawn.h>: what has been made anew since has none.
-    if actions.is_null() || actions.cast::<c_int>().add(1).read() <= 0 {
-        return None;
-    }
-    let known = |(place, _): &&(AtomicPtr<c_void>, AtomicI32)| {
-        core::ptr::eq(place.load(Ordering::Relaxed), actions)
-    };
-    match CLOSE_FROM.iter().find(known) {
-        Some((_, from)) => Some(from.load(Ordering::Relaxed)),
-        None => MORE_CLOSE_FROM
-            .load(Ordering::Relaxed)
-            .then_some(c_int::MAX),
-    }
-}
-
-/// The number from which on an image gets no descriptor of those that this process has.
-unsafe fn closes_from(actions: *const c_void) -> c_int {
-    close_from(actions).unwrap_or(c_int::MAX)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
-    actions: *mut c_void,
-    from: c_int,
-) -> c_int {
-    // Actions that were made anew at that place have none yet.
-    let anew = actions.cast::<c_int>().add(1).read() == 0;
-    let failed = real::posix_spawn_file_actions_addclosefrom_np(actions, from);
-    if failed != 0 {
-        return failed;
-    }
-    let take = |(place, lowest): &(AtomicPtr<c_void>, AtomicI32)| {
-        let free =
-            place.compare_exchange(null_mut(), actions, Ordering::Relaxed, Ordering::Relaxed);
-        match free {
-            Ok(_) => lowest.store(from, Ordering::Relaxed),
-            Err(other) if other != actions => return false,
-            Err(_) if anew => lowest.store(from, Ordering::Relaxed),
-            Err(_) => _ = lowest.fetch_min(from, Ordering::Relaxed),
-        }
-        true
-    };
-    if !CLOSE_FROM.iter().any(take) {
-        MORE_CLOSE_FROM.store(true, Ordering::Relaxed);
-    }
-    0
-}
-
-/// The new image gets a copy whatever the descriptor's own close-on-exec flag says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
-    actions: *mut c_void,
-    fd: c_int,
-    to: c_int,
-) -> c_int {
-    life::starting_with(fd);
-    real::posix_spawn_file_actions_adddup2(actions, fd, to)
 }
 
 #[unsafe(no_mangle)]

@@ -106,6 +106,7 @@ headwater_host::next_fns! {
     fn posix_spawnp(pid: *mut pid_t, file: *const c_char, actions: *const c_void, attr: *const c_void, argv: *const *mut c_char, envp: *const *mut c_char) -> c_int;
     fn posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, to: c_int) -> c_int;
     fn posix_spawn_file_actions_addclosefrom_np(actions: *mut c_void, from: c_int) -> c_int;
+    fn posix_spawn_file_actions_destroy(actions: *mut c_void) -> c_int;
     fn system(command: *const c_char) -> c_int;
     fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void;
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void;

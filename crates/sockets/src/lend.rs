@@ -130,11 +130,16 @@ static UNDER_WAY: UnderWay = UnderWay {
 
 /// Before an image takes over descriptors, `here` or in another process. `judge` says what kind of image, if that matters.
 pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
-    before_closing(here, i32::MAX, judge)
+    before_acting(here, i32::MAX, &[], judge)
 }
 
-/// The same of an image that gets no descriptor from the number `from` on.
-pub fn before_closing(here: bool, from: i32, judge: impl FnOnce() -> Image) -> Lending {
+/// The same of an image that gets no descriptor from the number `from` on, and `copies_there` of some: of which, and their numbers there.
+pub fn before_acting(
+    here: bool,
+    from: i32,
+    copies_there: &[(i32, i32)],
+    judge: impl FnOnce() -> Image,
+) -> Lending {
     // A child of vfork has descriptors of its own.
     let childs = process::is_borrowed();
     let counted = !childs;
@@ -168,7 +173,17 @@ pub fn before_closing(here: bool, from: i32, judge: impl FnOnce() -> Image) -> L
         match *image {
             Image::None => break,
             // Its C library reads and writes the standard numbers by ways of its own.
-            Image::Ours if fd > 2 => lending.lend(fd, h),
+            Image::Ours if fd > 2 => lending.lend(fd, fd, h),
+            Image::Ours => leave(fd, h, Reason::Exec),
+            Image::Stranger => lending.let_out(fd, h),
+        }
+    }
+    for &(fd, there) in copies_there {
+        let known = table::lookup(fd).filter(|h| is_connection(h) && stands_for(fd, *h));
+        let Some(h) = known else { continue };
+        match *image {
+            Image::None => break,
+            Image::Ours if there > 2 && there < from => lending.lend(fd, there, h),
             Image::Ours => leave(fd, h, Reason::Exec),
             Image::Stranger => lending.let_out(fd, h),
         }
@@ -222,10 +237,11 @@ impl Lending {
         }
     }
 
-    fn lend(&mut self, fd: i32, h: Handle) {
+    /// What is `fd` here is `there` in the image.
+    fn lend(&mut self, fd: i32, there: i32, h: Handle) {
         if h.kind() == Kind::Inherited {
             // Its descriptors were never closed to exec.
-            return self.text.push_str(&inherit::pass_on(fd, h));
+            return self.text.push_str(&inherit::pass_on(there, h));
         }
         let Some(c) = conn::get(h) else { return };
         if c.phase() == Phase::Listener {
@@ -249,7 +265,7 @@ impl Lending {
             takeover::see_attached(c, v);
         }
         let lent =
-            v.is_some_and(|v| switch::is_frozen_for_good(&v)) || self.hand_over(fd, inode, c, v);
+            v.is_some_and(|v| switch::is_frozen_for_good(&v)) || self.hand_over(there, inode, c, v);
         if !lent {
             leave(fd, h, Reason::Exec);
         }

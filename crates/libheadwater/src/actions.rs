@@ -1,0 +1,171 @@
+//! What posix_spawn(3) will do with descriptors on its way to the image, as far as that must be known before it does it.
+//!
+//! glibc tells nobody what a `posix_spawn_file_actions_t` holds: what the library has to know is noted beside it, as it is added.
+
+use core::ffi::CStr;
+use core::ptr::null_mut;
+
+use headwater_host::process;
+use headwater_host::sync::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use headwater_host::table::{self, Kind};
+use headwater_sockets::life;
+use libc::{c_char, c_int, c_void};
+
+use crate::real;
+
+/// One of these for each action that is noted.
+struct Note {
+    /// Of which actions; null: it is free.
+    place: AtomicPtr<c_void>,
+    /// What is copied; -1: all are closed `from` this number on.
+    of: AtomicI32,
+    to: AtomicI32,
+}
+
+const CLOSES: c_int = -1;
+
+static NOTES: [Note; 32] = [const {
+    Note {
+        place: AtomicPtr::new(null_mut()),
+        of: AtomicI32::new(0),
+        to: AtomicI32::new(0),
+    }
+}; 32];
+/// There was no place for a number from which on all are closed.
+static MORE_CLOSE: AtomicBool = AtomicBool::new(false);
+
+/// While a note is made.
+fn busy() -> *mut c_void {
+    NOTES.as_ptr().cast_mut().cast()
+}
+
+fn of(actions: *const c_void) -> impl Iterator<Item = (c_int, c_int)> {
+    let known = NOTES
+        .iter()
+        .filter(move |note| core::ptr::eq(note.place.load(Ordering::Acquire), actions));
+    known.map(|note| {
+        let number = |n: &AtomicI32| n.load(Ordering::Relaxed);
+        (number(&note.of), number(&note.to))
+    })
+}
+
+/// glibc's `__used`, of <spawn.h>: what has been made anew since has none.
+unsafe fn used(actions: *const c_void) -> c_int {
+    actions.cast::<c_int>().add(1).read()
+}
+
+fn note(actions: *mut c_void, of: c_int, to: c_int) -> bool {
+    let take = |note: &&Note| {
+        note.place
+            .compare_exchange(null_mut(), busy(), Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    };
+    let free = NOTES.iter().find(take);
+    if let Some(note) = free {
+        note.of.store(of, Ordering::Relaxed);
+        note.to.store(to, Ordering::Relaxed);
+        note.place.store(actions, Ordering::Release);
+    }
+    free.is_some()
+}
+
+/// Of these actions, those notes that say so.
+fn forget(actions: *mut c_void, is: impl Fn(c_int, c_int) -> bool) {
+    for note in &NOTES {
+        let number = |n: &AtomicI32| n.load(Ordering::Relaxed);
+        if note.place.load(Ordering::Acquire) == actions && is(number(&note.of), number(&note.to)) {
+            note.place.store(null_mut(), Ordering::Release);
+        }
+    }
+}
+
+/// May the actions lead to another file than the path does here, or close what the image is to have?
+///
+/// # Safety
+/// `path` is a string, and `actions` null or made by posix_spawn_file_actions_init(3), here and below.
+pub unsafe fn may_move(path: *const c_char, actions: *const c_void) -> bool {
+    let relative = *path != b'/' as c_char && CStr::from_ptr(path).to_bytes().contains(&b'/');
+    !actions.is_null() && relative || close_from(actions).is_some()
+}
+
+/// The number from which on they close all, the highest where that is not known. `None`: they don't.
+unsafe fn close_from(actions: *const c_void) -> Option<c_int> {
+    if actions.is_null() || used(actions) <= 0 {
+        return None;
+    }
+    let noted = of(actions).filter(|&(of, _)| of == CLOSES);
+    let lowest = noted.map(|(_, from)| from).min();
+    lowest.or_else(|| MORE_CLOSE.load(Ordering::Relaxed).then_some(c_int::MAX))
+}
+
+/// The number from which on an image gets no descriptor of those that this process has.
+///
+/// # Safety
+/// As [`may_move`].
+pub unsafe fn closes_from(actions: *const c_void) -> c_int {
+    close_from(actions).unwrap_or(c_int::MAX)
+}
+
+/// The copies that an image gets: of which descriptor, and its number there.
+///
+/// # Safety
+/// As [`may_move`].
+pub unsafe fn copies(actions: *const c_void) -> Vec<(c_int, c_int)> {
+    if actions.is_null() || used(actions) <= 0 {
+        return Vec::new();
+    }
+    of(actions).filter(|&(of, _)| of != CLOSES).collect()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
+    actions: *mut c_void,
+    from: c_int,
+) -> c_int {
+    // Actions that were made anew at that place have none yet.
+    let anew = used(actions) == 0;
+    let failed = real::posix_spawn_file_actions_addclosefrom_np(actions, from);
+    if failed != 0 {
+        return failed;
+    }
+    if anew {
+        forget(actions, |_, _| true);
+    }
+    if !note(actions, CLOSES, from) {
+        MORE_CLOSE.store(true, Ordering::Relaxed);
+    }
+    0
+}
+
+/// The new image gets a copy whatever the descriptor's own close-on-exec flag says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
+    actions: *mut c_void,
+    fd: c_int,
+    to: c_int,
+) -> c_int {
+    let anew = used(actions) == 0;
+    let failed = real::posix_spawn_file_actions_adddup2(actions, fd, to);
+    if failed != 0 {
+        return failed;
+    }
+    if anew {
+        forget(actions, |_, _| true);
+    }
+    // What was copied there before is what is copied now.
+    let copied = of(actions).find(|&(of, there)| of != CLOSES && there == fd);
+    let fd = copied.map_or(fd, |(of, _)| of);
+    forget(actions, |of, there| of != CLOSES && there == to);
+    let Some(h) = table::lookup(fd) else { return 0 };
+    let is_lent = matches!(h.kind(), Kind::Socket | Kind::Inherited) && !process::is_borrowed();
+    if !(is_lent && note(actions, fd, to)) {
+        life::starting_with(fd);
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_destroy(actions: *mut c_void) -> c_int {
+    forget(actions, |_, _| true);
+    real::posix_spawn_file_actions_destroy(actions)
+}
