@@ -340,6 +340,43 @@ static void pass_stalled_client(int fd) {
     await_peer();
 }
 
+/* The same for a program that inherits the connection, which nobody else has by then, as its standard input. */
+static int heir(size_t n) {
+    static char buf[1 << 20];
+    recv_all(0, buf, n);
+    check(buf, 0, n);
+    must(write(1, "", 1));
+    send_all(0, buf, n);
+    char c;
+    return read(0, &c, 1) != 0;
+}
+static void leave_to_heir(int fd, char **env) {
+    int alone[2], done[2];
+    char c;
+    must(pipe(alone));
+    must(pipe(done));
+    await_bytes(fd, 5000);
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        close(alone[1]);
+        must(read(alone[0], &c, 1));
+        must(dup2(fd, 0));
+        close(fd);
+        must(dup2(done[1], 1));
+        execve("/proc/self/exe", (char *[]){"descriptors", "heir", "5000", NULL}, env);
+        _exit(9);
+    }
+    close(fd);
+    close(alone[1]);
+    say("read: %zd", read(done[0], &c, 1));
+    tell_peer();
+    say("child: %d", ended_well(pid));
+}
+static void exec_busy_server(int fd) { leave_to_heir(fd, bare_environment); }
+static void exec_busy_client(int fd) { pass_busy_client(fd); }
+static void exec_busy_known_server(int fd) { leave_to_heir(fd, environ); }
+static void exec_busy_known_client(int fd) { pass_busy_client(fd); }
+
 /* Many at once, by one message, and by several of one call: each with bytes unread whose sender is busy elsewhere. */
 enum { CROWD = 12, EACH = 3000 };
 static int crowd_reader(int messages) {
@@ -693,7 +730,7 @@ int main(int argc, char **argv) {
       CASE(fork), CASE(fork_per_connection), CASE(vfork), CASE(system), CASE(spawn), CASE(spawn_bare),
       CASE(spawn_bare_cloexec), CASE(exec), CASE(exec_bare), CASE(execl_bare), CASE(vfork_exec), CASE(vfork_exec_bare),
       CASE(exec_unread), CASE(exec_fails), CASE(exec_resets), CASE(pass), CASE(pass_keep), CASE(pass_known), CASE(pass_half_closed),
-      CASE(pass_busy), CASE(pass_stalled), CASE(pass_many), CASE(pass_mmsg), CASE(stdio), CASE(dprintf),
+      CASE(pass_busy), CASE(exec_busy), CASE(exec_busy_known), CASE(pass_stalled), CASE(pass_many), CASE(pass_mmsg), CASE(stdio), CASE(dprintf),
       CASE(stdio_later), CASE(stdio_early), CASE(close_all), CASE(dup2_high), CASE(few)};
     struct rlimit limit;
     if (argc > 1 && strcmp(argv[1], "dup2_high") == 0) {
@@ -707,6 +744,8 @@ int main(int argc, char **argv) {
         return stranger();
     if (argc > 2 && strcmp(argv[1], "crowd_reader") == 0)
         return crowd_reader(atoi(argv[2]));
+    if (argc > 2 && strcmp(argv[1], "heir") == 0)
+        return heir(atoi(argv[2]));
     if (argc > 2 && strcmp(argv[1], "reader") == 0)
         return reader(atoi(argv[2]));
     return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);

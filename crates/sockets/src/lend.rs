@@ -19,6 +19,7 @@ use headwater_host::{epoll, hidden, process, sys};
 use crate::conn::{self, Conn, Phase};
 use crate::inherit::{self, Heir};
 use crate::record::{self, Record, Takeover};
+use crate::relay::{self, Relay};
 use crate::segment::View;
 use crate::{comeback, life, switch, takeover};
 
@@ -164,6 +165,9 @@ pub fn before_acting(
         let sets = epoll::for_image().take_while(|_| *image != Image::None);
         sets.for_each(|ep| epoll::leave_to_others(ep, set_apart));
     }
+    if here && !childs {
+        relay_unread(from, || *image);
+    }
     let is_hidden_by_copy = |fd| childs && copy_of(fd).is_some();
     let known = table::entries().filter(|&(fd, h)| is_connection(&h) && !is_hidden_by_copy(fd));
     for (fd, h) in known.chain(copies()) {
@@ -189,6 +193,53 @@ pub fn before_acting(
         }
     }
     lending
+}
+
+/// How long an exec waits, in nanoseconds, for peers and parents that may make relays needless.
+const PATIENCE: u64 = 20_000_000;
+
+/// Before this process becomes an image: connections that it alone has, and the image uses without the library, get relays where what is
+/// unread would not come by itself. Its C library reads and writes the standard numbers by ways of its own.
+fn relay_unread(from: i32, image: impl Fn() -> Image) {
+    let mut known: Vec<(Handle, i32)> = table::entries()
+        .filter(|&(fd, h)| h.kind() == Kind::Socket && fd < from && sys::survives_exec(fd))
+        .filter(|&(fd, h)| stands_for(fd, h))
+        .map(|(fd, h)| (h, fd))
+        .collect();
+    known.sort_by_key(|(h, fd)| (h.bits(), *fd));
+    let now = sys::now();
+    for numbers in known.chunk_by(|a, b| a.0 == b.0) {
+        let (h, lowest) = numbers[0];
+        // What is a standard number is meant for the image; others it has by accident, as a rule.
+        let patience = if lowest > 2 { now } else { now + PATIENCE };
+        let carried = conn::get(h).and_then(|c| Some((c, c.view()?)));
+        let Some((c, v)) = carried.filter(|(c, v)| relay::is_needed(c, v, patience)) else {
+            continue;
+        };
+        match image() {
+            Image::None => return,
+            Image::Ours if lowest > 2 => continue,
+            Image::Ours | Image::Stranger => {}
+        }
+        if let Ok(Some(relay)) = relay::prepare(c, v, Reason::Exec) {
+            put_in_place(relay, numbers.iter().map(|&(_, fd)| fd));
+        }
+    }
+}
+
+fn put_in_place(relay: Relay, numbers: impl Iterator<Item = i32>) {
+    let Ok(end) = sys::fcntl(relay.end(), libc::F_DUPFD_CLOEXEC, 3) else {
+        return;
+    };
+    relay.start();
+    for fd in numbers {
+        let after = life::closing(fd);
+        let _ = sys::dup3(end, fd, 0);
+        if let Some(after) = after {
+            after.finish();
+        }
+    }
+    let _ = sys::close(end);
 }
 
 fn is_connection(h: &Handle) -> bool {

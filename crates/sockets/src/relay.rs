@@ -56,6 +56,23 @@ pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Opt
     Ok(Some(Relay { c, v, pair }))
 }
 
+/// Before this process becomes an image that knows nothing of rings: is there something unread that would not come by itself, and
+/// does nobody else hold this end? A relay reads ahead, and would take it from them. A peer that is about to wait for an answer,
+/// and a parent that is about to close its copy, have time for that until `patience`.
+pub fn is_needed(c: &Conn, v: &View<'_>, patience: u64) -> bool {
+    loop {
+        catch_up(c, v);
+        if !has_unread(v) || may_pin(c, v) && sleeps(v) {
+            return false;
+        }
+        let is_alone = v.own().holders.load(Ordering::SeqCst) == 1;
+        if is_alone && !may_pin(c, v) || sys::now() >= patience {
+            return is_alone;
+        }
+        let _ = sys::ppoll(&mut [], Some(PAUSE / 10));
+    }
+}
+
 impl Relay {
     /// What the stranger is to get.
     pub fn end(&self) -> i32 {
