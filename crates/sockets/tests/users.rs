@@ -238,7 +238,8 @@ fn serve_new_links(world: &World) {
 
 fn connect_to_mailboxes() -> Vec<i32> {
     let prefix = format!("@headwater.{}.", board::abi());
-    let list = std::fs::read_to_string("/proc/net/unix").unwrap();
+    let list = std::fs::read("/proc/net/unix").unwrap();
+    let list = String::from_utf8_lossy(&list);
     let names = list.lines().filter_map(|l| l.split_whitespace().last());
     let mut made = Vec::new();
     for name in names.filter(|n| n.starts_with(&prefix)) {

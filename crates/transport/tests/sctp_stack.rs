@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -532,6 +534,10 @@ fn a_process_tells_of_its_associations() {
     let (client, server) = pair();
     send(&client, 0, b"counted");
     receive(&server).unwrap();
+    // Names of others may be no text.
+    let name = [&b"\xff\xfe"[..], &std::process::id().to_ne_bytes()].concat();
+    let name = <SocketAddr as SocketAddrExt>::from_abstract_name(name).unwrap();
+    let _others = UnixListener::bind_addr(&name).unwrap();
     let me = (headwater_host::sys::getuid(), std::process::id());
     soon("it can be asked", || stat::processes().contains(&me));
     let told = stat::ask(me.0, me.1).unwrap();

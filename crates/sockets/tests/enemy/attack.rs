@@ -246,7 +246,8 @@ fn send_raw(to: i32, bytes: *const u8, len: usize, fds: &[i32]) {
 /// Connects to all mailboxes there are, known by the list of abstract names.
 fn open_letters() -> Vec<i32> {
     let prefix = format!("@headwater.{}.", board::abi());
-    let names = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let names = std::fs::read("/proc/net/unix").unwrap_or_default();
+    let names = String::from_utf8_lossy(&names);
     let names = names.lines().filter_map(|l| l.split_whitespace().last());
     // What a mailbox has accepted is in the list by its name.
     let names: BTreeSet<&str> = names.filter(|n| n.starts_with(&prefix)).collect();

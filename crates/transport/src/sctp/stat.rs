@@ -36,7 +36,9 @@ pub fn answer(fd: i32) {
 
 /// Processes that can be asked in this network namespace, by name: user and process id.
 pub fn processes() -> Vec<(u32, u32)> {
-    let all = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    // Others give names that are no text.
+    let all = std::fs::read("/proc/net/unix").unwrap_or_default();
+    let all = String::from_utf8_lossy(&all);
     let names = all
         .lines()
         .filter_map(|line| line.split_whitespace().last());
