@@ -185,7 +185,16 @@ pub fn lock_own(lock: &Lock) -> Section<'_> {
     Section { lock, taken }
 }
 
-/// The same, unless `give_up` says so while somebody else is in it.
+/// The same of a lock that needs no care around fork: in the child it is free, whoever had it. [`Taken::Stolen`] tells of that.
+pub fn lock_free_in_child(lock: &Lock) -> Section<'_> {
+    SECTIONS.with(|s| s.set(s.get() + 1));
+    let me = owner();
+    // A thread of another process is one of our parent's, which is not here.
+    let taken = lock.lock(me, |owner| owner != me);
+    Section { lock, taken }
+}
+
+/// As [`lock_own`], unless `give_up` says so while somebody else is in it.
 pub fn lock_own_unless(lock: &Lock, give_up: impl FnMut() -> bool) -> Option<Section<'_>> {
     SECTIONS.with(|s| s.set(s.get() + 1));
     let taken = lock.lock_unless(HERE, |_| false, give_up);

@@ -7,8 +7,8 @@ use core::ptr::null_mut;
 
 use headwater_host::process;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
-use headwater_host::table::{self, Kind};
-use headwater_sockets::life;
+use headwater_host::table;
+use headwater_sockets::{lend, life};
 use libc::{c_char, c_int, c_void};
 
 use crate::real;
@@ -23,6 +23,19 @@ struct Note {
 }
 
 const CLOSES: c_int = -1;
+
+impl Note {
+    fn is_of(&self, actions: *const c_void) -> bool {
+        core::ptr::eq(self.place.load(Ordering::Acquire), actions)
+    }
+
+    fn says(&self) -> (c_int, c_int) {
+        (
+            self.of.load(Ordering::Relaxed),
+            self.to.load(Ordering::Relaxed),
+        )
+    }
+}
 
 static NOTES: [Note; 32] = [const {
     Note {
@@ -40,13 +53,8 @@ fn busy() -> *mut c_void {
 }
 
 fn of(actions: *const c_void) -> impl Iterator<Item = (c_int, c_int)> {
-    let known = NOTES
-        .iter()
-        .filter(move |note| core::ptr::eq(note.place.load(Ordering::Acquire), actions));
-    known.map(|note| {
-        let number = |n: &AtomicI32| n.load(Ordering::Relaxed);
-        (number(&note.of), number(&note.to))
-    })
+    let known = NOTES.iter().filter(move |note| note.is_of(actions));
+    known.map(Note::says)
 }
 
 /// glibc's `__used`, of <spawn.h>: what has been made anew since has none.
@@ -70,12 +78,10 @@ fn note(actions: *mut c_void, of: c_int, to: c_int) -> bool {
 }
 
 /// Of these actions, those notes that say so.
-fn forget(actions: *mut c_void, is: impl Fn(c_int, c_int) -> bool) {
-    for note in &NOTES {
-        let number = |n: &AtomicI32| n.load(Ordering::Relaxed);
-        if note.place.load(Ordering::Acquire) == actions && is(number(&note.of), number(&note.to)) {
-            note.place.store(null_mut(), Ordering::Release);
-        }
+fn forget(actions: *mut c_void, is: impl Fn((c_int, c_int)) -> bool) {
+    let known = NOTES.iter().filter(|note| note.is_of(actions));
+    for note in known.filter(|note| is(note.says())) {
+        note.place.store(null_mut(), Ordering::Release);
     }
 }
 
@@ -129,7 +135,7 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
         return failed;
     }
     if anew {
-        forget(actions, |_, _| true);
+        forget(actions, |_| true);
     }
     if !note(actions, CLOSES, from) {
         MORE_CLOSE.store(true, Ordering::Relaxed);
@@ -150,14 +156,14 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
         return failed;
     }
     if anew {
-        forget(actions, |_, _| true);
+        forget(actions, |_| true);
     }
     // What was copied there before is what is copied now.
     let copied = of(actions).find(|&(of, there)| of != CLOSES && there == fd);
     let fd = copied.map_or(fd, |(of, _)| of);
-    forget(actions, |of, there| of != CLOSES && there == to);
+    forget(actions, |(of, there)| of != CLOSES && there == to);
     let Some(h) = table::lookup(fd) else { return 0 };
-    let is_lent = matches!(h.kind(), Kind::Socket | Kind::Inherited) && !process::is_borrowed();
+    let is_lent = lend::is_connection(&h) && !process::is_borrowed();
     if !(is_lent && note(actions, fd, to)) {
         life::starting_with(fd);
     }
@@ -166,6 +172,6 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn posix_spawn_file_actions_destroy(actions: *mut c_void) -> c_int {
-    forget(actions, |_, _| true);
+    forget(actions, |_| true);
     real::posix_spawn_file_actions_destroy(actions)
 }

@@ -252,6 +252,29 @@ pub unsafe extern "C-unwind" fn execveat(
     })
 }
 
+/// Starts a program by `spawn`, which gets the environment. `found` says what image `file` is.
+unsafe fn spawning(
+    file: *const c_char,
+    actions: *const c_void,
+    envp: *const *mut c_char,
+    found: impl FnOnce() -> Image,
+    spawn: impl FnOnce(*const *mut c_char) -> c_int,
+) -> c_int {
+    let judge = || match actions::may_move(file, actions) {
+        true => Image::Stranger,
+        false => found(),
+    };
+    let (from, copies) = (actions::closes_from(actions), actions::copies(actions));
+    let handed = hand_over(envp.cast(), false, from, &copies, judge);
+    let envp = handed
+        .as_ref()
+        .map_or(envp, |h| h.environment(envp.cast()).cast());
+    let failed = spawn(envp);
+    keeps_errno(remote::spawned);
+    keeps_errno(move || drop(handed));
+    failed
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn posix_spawn(
     pid: *mut pid_t,
@@ -261,26 +284,10 @@ pub unsafe extern "C-unwind" fn posix_spawn(
     argv: *const *mut c_char,
     envp: *const *mut c_char,
 ) -> c_int {
-    let judge = || {
-        if actions::may_move(path, actions) {
-            return Image::Stranger;
-        }
-        image::of(CStr::from_ptr(path), envp.cast())
-    };
-    let handed = hand_over(
-        envp.cast(),
-        false,
-        actions::closes_from(actions),
-        &actions::copies(actions),
-        judge,
-    );
-    let envp = handed
-        .as_ref()
-        .map_or(envp, |h| h.environment(envp.cast()).cast());
-    let failed = real::posix_spawn(pid, path, actions, attr, argv, envp);
-    keeps_errno(remote::spawned);
-    keeps_errno(move || drop(handed));
-    failed
+    let found = || image::of(CStr::from_ptr(path), envp.cast());
+    spawning(path, actions, envp, found, |envp| {
+        real::posix_spawn(pid, path, actions, attr, argv, envp)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -292,26 +299,10 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
     argv: *const *mut c_char,
     envp: *const *mut c_char,
 ) -> c_int {
-    let judge = || {
-        if actions::may_move(file, actions) {
-            return Image::Stranger;
-        }
-        found(file, envp.cast())
-    };
-    let handed = hand_over(
-        envp.cast(),
-        false,
-        actions::closes_from(actions),
-        &actions::copies(actions),
-        judge,
-    );
-    let envp = handed
-        .as_ref()
-        .map_or(envp, |h| h.environment(envp.cast()).cast());
-    let failed = real::posix_spawnp(pid, file, actions, attr, argv, envp);
-    keeps_errno(remote::spawned);
-    keeps_errno(move || drop(handed));
-    failed
+    let found = || found(file, envp.cast());
+    spawning(file, actions, envp, found, |envp| {
+        real::posix_spawnp(pid, file, actions, attr, argv, envp)
+    })
 }
 
 #[unsafe(no_mangle)]

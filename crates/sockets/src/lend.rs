@@ -170,23 +170,19 @@ pub fn before_acting(
     }
     let is_hidden_by_copy = |fd| childs && copy_of(fd).is_some();
     let known = table::entries().filter(|&(fd, h)| is_connection(&h) && !is_hidden_by_copy(fd));
-    for (fd, h) in known.chain(copies()) {
-        if fd >= from || !sys::survives_exec(fd) || !stands_for(fd, h) {
+    let own = known.chain(copies());
+    let own = own.filter(|&(fd, _)| fd < from && sys::survives_exec(fd));
+    let given = copies_there.iter().filter_map(|&(fd, there)| {
+        let h = table::lookup(fd).filter(is_connection)?;
+        Some((fd, there, h))
+    });
+    for (fd, there, h) in own.map(|(fd, h)| (fd, fd, h)).chain(given) {
+        if !stands_for(fd, h) {
             continue;
         }
         match *image {
             Image::None => break,
             // Its C library reads and writes the standard numbers by ways of its own.
-            Image::Ours if fd > 2 => lending.lend(fd, fd, h),
-            Image::Ours => leave(fd, h, Reason::Exec),
-            Image::Stranger => lending.let_out(fd, h),
-        }
-    }
-    for &(fd, there) in copies_there {
-        let known = table::lookup(fd).filter(|h| is_connection(h) && stands_for(fd, *h));
-        let Some(h) = known else { continue };
-        match *image {
-            Image::None => break,
             Image::Ours if there > 2 && there < from => lending.lend(fd, there, h),
             Image::Ours => leave(fd, h, Reason::Exec),
             Image::Stranger => lending.let_out(fd, h),
@@ -201,9 +197,13 @@ const PATIENCE: u64 = 20_000_000;
 /// Before this process becomes an image: connections that it alone has, and the image uses without the library, get relays where what is
 /// unread would not come by itself. Its C library reads and writes the standard numbers by ways of its own.
 fn relay_unread(from: i32, image: impl Fn() -> Image) {
+    let with_unread = |h: Handle| {
+        let c = conn::get(h).filter(|_| h.kind() == Kind::Socket)?;
+        Some((c, c.view().filter(|v| v.in_ring().unread() > 0)?))
+    };
     let mut known: Vec<(Handle, i32)> = table::entries()
-        .filter(|&(fd, h)| h.kind() == Kind::Socket && fd < from && sys::survives_exec(fd))
-        .filter(|&(fd, h)| stands_for(fd, h))
+        .filter(|&(fd, h)| fd < from && with_unread(h).is_some())
+        .filter(|&(fd, h)| sys::survives_exec(fd) && stands_for(fd, h))
         .map(|(fd, h)| (h, fd))
         .collect();
     known.sort_by_key(|(h, fd)| (h.bits(), *fd));
@@ -212,8 +212,7 @@ fn relay_unread(from: i32, image: impl Fn() -> Image) {
         let (h, lowest) = numbers[0];
         // What is a standard number is meant for the image; others it has by accident, as a rule.
         let patience = if lowest > 2 { now } else { now + PATIENCE };
-        let carried = conn::get(h).and_then(|c| Some((c, c.view()?)));
-        let Some((c, v)) = carried.filter(|(c, v)| relay::is_needed(c, v, patience)) else {
+        let Some((c, v)) = with_unread(h).filter(|(c, v)| relay::is_needed(c, v, patience)) else {
             continue;
         };
         match image() {
@@ -242,7 +241,8 @@ fn put_in_place(relay: Relay, numbers: impl Iterator<Item = i32>) {
     let _ = sys::close(end);
 }
 
-fn is_connection(h: &Handle) -> bool {
+/// Is it one that an image may be lent?
+pub fn is_connection(h: &Handle) -> bool {
     matches!(h.kind(), Kind::Socket | Kind::Inherited)
 }
 

@@ -62,11 +62,12 @@ pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Opt
 pub fn is_needed(c: &Conn, v: &View<'_>, patience: u64) -> bool {
     loop {
         catch_up(c, v);
-        if !has_unread(v) || may_pin(c, v) && sleeps(v) {
+        let may_pin = may_pin(c, v);
+        if !has_unread(v) || may_pin && sleeps(v) {
             return false;
         }
         let is_alone = v.own().holders.load(Ordering::SeqCst) == 1;
-        if is_alone && !may_pin(c, v) || sys::now() >= patience {
+        if is_alone && !may_pin || sys::now() >= patience {
             return is_alone;
         }
         let _ = sys::ppoll(&mut [], Some(PAUSE / 10));

@@ -27,24 +27,12 @@ impl<T: Default> Private<T> {
     }
 
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        let _quiet = process::Quiet::new();
-        let me = process::owner();
-        // A thread of another process is one of our parent's, which is not here.
-        let taken = self.lock.lock(me, |owner| owner != me);
-        let _unlock = Unlock(&self.lock);
+        let section = process::lock_free_in_child(&self.lock);
         // SAFETY: under the lock.
         let value = unsafe { &mut *self.value.get() };
-        if taken == Taken::Stolen {
+        if section.taken == Taken::Stolen {
             core::mem::forget(core::mem::take(value));
         }
         f(value)
-    }
-}
-
-struct Unlock<'a>(&'a Lock);
-
-impl Drop for Unlock<'_> {
-    fn drop(&mut self) {
-        self.0.unlock();
     }
 }

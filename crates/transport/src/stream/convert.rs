@@ -21,28 +21,9 @@ thread_local! {
 /// Held while an endpoint becomes a stream. Until it is one its numbers are nobody's.
 static TURNING: Lock = Lock::new();
 
-struct Turn {
-    _quiet: process::Quiet,
-}
-
-/// Waits for who is about to make a stream of an endpoint, and keeps others from it.
-fn turn() -> Turn {
-    let _quiet = process::Quiet::new();
-    let me = process::owner();
-    // A thread of another process is one of our parent's, which is not here.
-    TURNING.lock(me, |owner| owner != me);
-    Turn { _quiet }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        TURNING.unlock();
-    }
-}
-
 /// Waits for who is about to make a stream of an endpoint.
 pub fn wait_for_others() {
-    drop(turn());
+    drop(process::lock_free_in_child(&TURNING));
 }
 
 /// The endpoint that the driver is to have, instead of a new one.
@@ -53,7 +34,7 @@ pub fn given() -> Option<&'static Endpoint> {
 /// Makes a stream, with timod on it, of an endpoint of t_open: all its descriptors become the stream's. Errors: EBADF for
 /// any other descriptor, those of open(2). Epoll sets keep what they hold of it.
 pub fn convert(fd: i32) -> Result<(), Errno> {
-    let _turn = turn();
+    let _turning = process::lock_free_in_child(&TURNING);
     if table::stream(fd).is_some() {
         // Another thread was quicker.
         return Ok(());
