@@ -341,12 +341,12 @@ static void pass_stalled_client(int fd) {
 }
 
 /* The same for a program that inherits the connection, which nobody else has by then, as its standard input. */
-static int heir(size_t n) {
+static int heir(size_t n, int out, int done) {
     static char buf[1 << 20];
     recv_all(0, buf, n);
     check(buf, 0, n);
-    must(write(1, "", 1));
-    send_all(0, buf, n);
+    must(write(done, "", 1));
+    send_all(out, buf, n);
     char c;
     return read(0, &c, 1) != 0;
 }
@@ -368,6 +368,7 @@ static void leave_to_heir(int fd, char **env) {
     }
     close(fd);
     close(alone[1]);
+    close(done[1]);
     say("read: %zd", read(done[0], &c, 1));
     tell_peer();
     say("child: %d", ended_well(pid));
@@ -376,6 +377,62 @@ static void exec_busy_server(int fd) { leave_to_heir(fd, bare_environment); }
 static void exec_busy_client(int fd) { pass_busy_client(fd); }
 static void exec_busy_known_server(int fd) { leave_to_heir(fd, environ); }
 static void exec_busy_known_client(int fd) { pass_busy_client(fd); }
+
+/* The same as standard input and output where the peer has shut its sending, and the parent keeps the connection. */
+enum heirs { BY_FORK, BY_VFORK, BY_SPAWN };
+static void leave_shut_to_heir(int fd, enum heirs how, char **env) {
+    char *argv[] = {"descriptors", "filter", "5000", NULL};
+    posix_spawn_file_actions_t actions;
+    int done[2];
+    pid_t pid;
+    char c;
+    must(pipe2(done, O_CLOEXEC));
+    must(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    await_peer();
+    if (how == BY_SPAWN) {
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_adddup2(&actions, fd, 0);
+        posix_spawn_file_actions_adddup2(&actions, fd, 1);
+        posix_spawn_file_actions_adddup2(&actions, done[1], 2);
+        say("posix_spawn: %d", posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, env));
+        posix_spawn_file_actions_destroy(&actions);
+        say("flags: %d", fcntl(fd, F_GETFD));
+    } else if ((pid = must(how == BY_FORK ? fork() : vfork())) == 0) {
+        must(dup2(fd, 0));
+        must(dup2(fd, 1));
+        must(dup2(done[1], 2));
+        if (how == BY_VFORK) close_range(3, ~0u, 0);
+        execve("/proc/self/exe", argv, env);
+        _exit(9);
+    }
+    close(done[1]);
+    say("read: %zd", read(done[0], &c, 1));
+    say("child: %d", ended_well(pid));
+    say_result("rest", recv(fd, &c, 1, 0));
+    must(shutdown(fd, SHUT_WR));
+    tell_peer();
+}
+static void shut_heir_client(int fd) {
+    char c;
+    send_noise(fd, 0, 5000);
+    must(shutdown(fd, SHUT_WR));
+    tell_peer();
+    recv_noise(fd, 0, 5000);
+    say_result("end", read(fd, &c, 1));
+    await_peer();
+}
+static void exec_shut_server(int fd) { leave_shut_to_heir(fd, BY_FORK, bare_environment); }
+static void exec_shut_client(int fd) { shut_heir_client(fd); }
+static void exec_shut_known_server(int fd) { leave_shut_to_heir(fd, BY_FORK, environ); }
+static void exec_shut_known_client(int fd) { shut_heir_client(fd); }
+static void vfork_shut_server(int fd) { leave_shut_to_heir(fd, BY_VFORK, bare_environment); }
+static void vfork_shut_client(int fd) { shut_heir_client(fd); }
+static void vfork_shut_known_server(int fd) { leave_shut_to_heir(fd, BY_VFORK, environ); }
+static void vfork_shut_known_client(int fd) { shut_heir_client(fd); }
+static void spawn_shut_server(int fd) { leave_shut_to_heir(fd, BY_SPAWN, bare_environment); }
+static void spawn_shut_client(int fd) { shut_heir_client(fd); }
+static void spawn_shut_known_server(int fd) { leave_shut_to_heir(fd, BY_SPAWN, environ); }
+static void spawn_shut_known_client(int fd) { shut_heir_client(fd); }
 
 /* Many at once, by one message, and by several of one call: each with bytes unread whose sender is busy elsewhere. */
 enum { CROWD = 12, EACH = 3000 };
@@ -730,7 +787,8 @@ int main(int argc, char **argv) {
       CASE(fork), CASE(fork_per_connection), CASE(vfork), CASE(system), CASE(spawn), CASE(spawn_bare),
       CASE(spawn_bare_cloexec), CASE(exec), CASE(exec_bare), CASE(execl_bare), CASE(vfork_exec), CASE(vfork_exec_bare),
       CASE(exec_unread), CASE(exec_fails), CASE(exec_resets), CASE(pass), CASE(pass_keep), CASE(pass_known), CASE(pass_half_closed),
-      CASE(pass_busy), CASE(exec_busy), CASE(exec_busy_known), CASE(pass_stalled), CASE(pass_many), CASE(pass_mmsg), CASE(stdio), CASE(dprintf),
+      CASE(pass_busy), CASE(exec_busy), CASE(exec_busy_known), CASE(exec_shut), CASE(exec_shut_known), CASE(vfork_shut),
+      CASE(vfork_shut_known), CASE(spawn_shut), CASE(spawn_shut_known), CASE(pass_stalled), CASE(pass_many), CASE(pass_mmsg), CASE(stdio), CASE(dprintf),
       CASE(stdio_later), CASE(stdio_early), CASE(close_all), CASE(dup2_high), CASE(few)};
     struct rlimit limit;
     if (argc > 1 && strcmp(argv[1], "dup2_high") == 0) {
@@ -745,7 +803,9 @@ int main(int argc, char **argv) {
     if (argc > 2 && strcmp(argv[1], "crowd_reader") == 0)
         return crowd_reader(atoi(argv[2]));
     if (argc > 2 && strcmp(argv[1], "heir") == 0)
-        return heir(atoi(argv[2]));
+        return heir(atoi(argv[2]), 0, 1);
+    if (argc > 2 && strcmp(argv[1], "filter") == 0)
+        return heir(atoi(argv[2]), 1, 2);
     if (argc > 2 && strcmp(argv[1], "reader") == 0)
         return reader(atoi(argv[2]));
     return run_named(argc, argv, cases, sizeof cases / sizeof cases[0]);

@@ -191,11 +191,12 @@ fn built(file: &str) -> (&'static [&'static str], &'static [&'static str]) {
 }
 
 /// What a connection that can neither be carried nor go by the kernel alone counts: in an image that can't map its memory, or passed
-/// on where no process can be made that serves it.
+/// on or inherited where no process can be made that serves it.
 fn gives_up(file: &str, case: &str) -> &'static str {
     match (file, case) {
         ("exec", _) | (_, "exec") => "\"no-segment\"",
-        (_, "pass" | "pass_busy" | "pass_half_closed" | "pass_stalled") => "\"no-memory\"",
+        (_, "pass" | "pass_busy" | "pass_half_closed" | "pass_stalled")
+        | (_, "vfork_shut" | "spawn_shut") => "\"no-memory\"",
         _ => "",
     }
 }
@@ -385,7 +386,7 @@ macro_rules! sockets {
 }
 
 sockets! {
-    descriptors: fork, pass, pass_busy, pass_half_closed, pass_stalled, spawn_bare, exec, system;
+    descriptors: fork, pass, pass_busy, pass_half_closed, pass_stalled, spawn_bare, exec, vfork_shut, spawn_shut, system;
     epoll: level, edge, fork_set;
     poll: polls, selects;
     transfer: file, peek;

@@ -10,7 +10,7 @@
 use std::cell::LazyCell;
 
 use headwater_channel::lock::Lock;
-use headwater_host::counters::Reason;
+use headwater_host::counters::{self, Reason};
 use headwater_host::image::Image;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
@@ -165,8 +165,11 @@ pub fn before_acting(
         let sets = epoll::for_image().take_while(|_| *image != Image::None);
         sets.for_each(|ep| epoll::leave_to_others(ep, set_apart));
     }
-    if here && !childs {
-        relay_unread(from, || *image);
+    match (here, childs) {
+        (true, false) => relay_unread(from, || *image),
+        (true, true) => relay_copied_input(|| *image),
+        (false, false) => relay_spawned_input(copies_there, || *image),
+        (false, true) => {}
     }
     let is_hidden_by_copy = |fd| childs && copy_of(fd).is_some();
     let known = table::entries().filter(|&(fd, h)| is_connection(&h) && !is_hidden_by_copy(fd));
@@ -197,10 +200,6 @@ const PATIENCE: u64 = 20_000_000;
 /// Before this process becomes an image: connections that it alone has, and the image uses without the library, get relays where what is
 /// unread would not come by itself. Its C library reads and writes the standard numbers by ways of its own.
 fn relay_unread(from: i32, image: impl Fn() -> Image) {
-    let with_unread = |h: Handle| {
-        let c = conn::get(h).filter(|_| h.kind() == Kind::Socket)?;
-        Some((c, c.view().filter(|v| v.in_ring().unread() > 0)?))
-    };
     let mut known: Vec<(Handle, i32)> = table::entries()
         .filter(|&(fd, h)| fd < from && with_unread(h).is_some())
         .filter(|&(fd, h)| sys::survives_exec(fd) && stands_for(fd, h))
@@ -212,33 +211,94 @@ fn relay_unread(from: i32, image: impl Fn() -> Image) {
         let (h, lowest) = numbers[0];
         // What is a standard number is meant for the image; others it has by accident, as a rule.
         let patience = if lowest > 2 { now } else { now + PATIENCE };
-        let Some((c, v)) = with_unread(h).filter(|(c, v)| relay::is_needed(c, v, patience)) else {
+        let Some((c, v)) = with_unread(h) else {
             continue;
         };
+        let is_needed = relay::is_needed(c, &v, patience);
+        if !is_needed && lowest > 0 {
+            continue;
+        }
         match image() {
             Image::None => return,
             Image::Ours if lowest > 2 => continue,
             Image::Ours | Image::Stranger => {}
         }
-        if let Ok(Some(relay)) = relay::prepare(c, v, Reason::Exec) {
+        if !is_needed {
+            // Others have it too, but nobody else is meant to read what would be lost.
+            if let Some(relay) = relay::for_input(c, v, 0) {
+                put_in_place(relay, [0]);
+            }
+        } else if let Ok(Some(relay)) = relay::prepare(c, v, Reason::Exec) {
             put_in_place(relay, numbers.iter().map(|&(_, fd)| fd));
         }
     }
 }
 
-fn put_in_place(relay: Relay, numbers: impl Iterator<Item = i32>) {
-    let Ok(end) = sys::fcntl(relay.end(), libc::F_DUPFD_CLOEXEC, 3) else {
+/// A child of vfork has made a connection its standard input, which its parent has as well.
+fn relay_copied_input(image: impl Fn() -> Image) {
+    let relay = || {
+        let h = copy_of(0).filter(|&h| stands_for(0, h))?;
+        let (c, v) = with_unread(h)?;
+        relay::for_input(c, v, 0)
+    };
+    if let Some(relay) = relay().filter(|_| image() != Image::None) {
+        relay.start();
+        put(&relay, 0, 0);
+        copied(-1, 0);
+    }
+}
+
+/// A connection will be the standard input of another process. What is done for that can't be told from here, only which
+/// number it is done with: this process has the relay too.
+fn relay_spawned_input(copies_there: &[(i32, i32)], image: impl Fn() -> Image) {
+    let Some(&(fd, _)) = copies_there.iter().find(|(_, there)| *there == 0) else {
         return;
     };
+    let of = table::lookup(fd).filter(|&h| is_connection(&h) && stands_for(fd, h));
+    let relay = || {
+        let (c, v) = with_unread(of?)?;
+        relay::for_input(c, v, fd)
+    };
+    if let Some(relay) = relay().filter(|_| image() != Image::None) {
+        let all = table::entries().filter(|&(_, h)| Some(h) == of);
+        put_in_place(relay, all.map(|(fd, _)| fd));
+    }
+}
+
+fn with_unread(h: Handle) -> Option<(&'static Conn, View<'static>)> {
+    let c = conn::get(h).filter(|_| h.kind() == Kind::Socket)?;
+    Some((c, c.view().filter(|v| v.in_ring().unread() > 0)?))
+}
+
+/// The relay reads already: with the connection itself the image would wait for what is not there any more.
+fn put(relay: &Relay, fd: i32, flags: i32) {
+    let mut put = sys::dup3(relay.end(), fd, flags);
+    for _ in 0..20 {
+        match put {
+            Err(libc::EINTR | libc::EBUSY) => put = sys::dup3(relay.end(), fd, flags),
+            _ => break,
+        }
+    }
+    if put.is_err() {
+        counters::note(Reason::NoMemory);
+        let _ = sys::close(fd);
+    }
+}
+
+fn put_in_place(relay: Relay, numbers: impl IntoIterator<Item = i32>) {
     relay.start();
     for fd in numbers {
+        let flags = if sys::survives_exec(fd) {
+            0
+        } else {
+            libc::O_CLOEXEC
+        };
         let after = life::closing(fd);
-        let _ = sys::dup3(end, fd, 0);
+        put(&relay, fd, flags);
         if let Some(after) = after {
             after.finish();
         }
     }
-    let _ = sys::close(end);
 }
 
 /// Is it one that an image may be lent?

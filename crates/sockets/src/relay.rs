@@ -27,6 +27,8 @@ const PAUSE: u64 = 5_000_000;
 pub struct Relay {
     c: &'static Conn,
     v: View<'static>,
+    /// The connection's number in this process, and whether it is the relay's own: the standard numbers are the program's.
+    shadow: (i32, bool),
     pair: [i32; 2],
 }
 
@@ -34,12 +36,12 @@ pub struct Relay {
 /// can't be passed now, since there is no relay to be had for what is unread.
 pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Option<Relay>, i32> {
     catch_up(c, &v);
-    if !has_unread(&v) || may_pin(c, &v) && sleeps(&v) {
+    if !has_unread(&v) || may_pin(&v, || look::events(c)) && sleeps(&v) {
         switch::freeze(c, &v, None, reason);
         await_withdrawal(c, &v);
         return Ok(None);
     }
-    let Ok(pair) = sys::socket_pair() else {
+    let Some(relay) = Relay::new(c, v, c.fd()) else {
         switch::freeze(c, &v, None, reason);
         await_withdrawal(c, &v);
         if has_unread(&v) {
@@ -49,11 +51,20 @@ pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Opt
         }
         return Ok(None);
     };
-    if c.is_nonblocking() {
-        // That was the description's, whoever has it.
-        let _ = sys::fcntl(pair[1], libc::F_SETFL, libc::O_NONBLOCK as usize);
+    Ok(Some(relay))
+}
+
+/// For what an image gets in place of `fd`, where others have the connection too, and the bytes that are unread would never come by
+/// the kernel: the peer has shut its sending, or is gone.
+pub fn for_input(c: &'static Conn, v: View<'static>, fd: i32) -> Option<Relay> {
+    if !has_unread(&v) || may_pin(&v, || look::events_of(fd)) {
+        return None;
     }
-    Ok(Some(Relay { c, v, pair }))
+    let relay = Relay::new(c, v, fd);
+    if relay.is_none() {
+        counters::note(Reason::NoMemory);
+    }
+    relay
 }
 
 /// Before this process becomes an image that knows nothing of rings: is there something unread that would not come by itself, and
@@ -62,7 +73,7 @@ pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Opt
 pub fn is_needed(c: &Conn, v: &View<'_>, patience: u64) -> bool {
     loop {
         catch_up(c, v);
-        let may_pin = may_pin(c, v);
+        let may_pin = may_pin(v, || look::events(c));
         if !has_unread(v) || may_pin && sleeps(v) {
             return false;
         }
@@ -75,17 +86,35 @@ pub fn is_needed(c: &Conn, v: &View<'_>, patience: u64) -> bool {
 }
 
 impl Relay {
+    fn new(c: &'static Conn, v: View<'static>, fd: i32) -> Option<Relay> {
+        let shadow = match fd {
+            0..3 => (sys::dup_above(fd, 3).ok()?, true),
+            _ => (fd, false),
+        };
+        let Ok(pair) = sys::socket_pair() else {
+            if shadow.1 {
+                let _ = sys::close(shadow.0);
+            }
+            return None;
+        };
+        if c.is_nonblocking() {
+            // That was the description's, whoever has it.
+            let _ = sys::fcntl(pair[1], libc::F_SETFL, libc::O_NONBLOCK as usize);
+        }
+        Some(Relay { c, v, shadow, pair })
+    }
+
     /// What the stranger is to get.
     pub fn end(&self) -> i32 {
         self.pair[1]
     }
 
-    /// It has got it.
-    pub fn start(self) {
-        let (c, v, ours) = (self.c, self.v, self.pair[0]);
+    /// It has got it, or is about to.
+    pub fn start(&self) {
+        let (c, v, fd, ours) = (self.c, self.v, self.shadow.0, self.pair[0]);
         switch::tcp_only(&v);
         let mut tries = 20;
-        while !keeper::fork(c, &v, || serve(c, &v, ours)) {
+        while !keeper::fork(c, &v, || serve(c, &v, fd, ours)) {
             tries -= 1;
             if tries == 0 {
                 // Closed with something unread, the pair tells the stranger of an error rather than of an end.
@@ -102,7 +131,8 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        for fd in self.pair {
+        let own = self.shadow.1.then_some(self.shadow.0);
+        for fd in self.pair.into_iter().chain(own) {
             let _ = sys::close(fd);
         }
     }
@@ -129,9 +159,9 @@ fn has_unread(v: &View<'_>) -> bool {
     (!w.has(PIN) || w.by_ring()) && v.in_ring().unread() > 0
 }
 
-fn may_pin(c: &Conn, v: &View<'_>) -> bool {
+fn may_pin(v: &View<'_>, events: impl FnOnce() -> i16) -> bool {
     let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
-    !w.has(CLOSING) && (w.by_ring() || !switch::behind(v)) && look::events(c) == 0
+    !w.has(CLOSING) && (w.by_ring() || !switch::behind(v)) && events() == 0
 }
 
 /// Is the peer asleep in a call of ours, so that a ring of its bell is heard?
@@ -193,8 +223,8 @@ impl Piece {
     }
 }
 
-fn serve(c: &'static Conn, v: &View<'static>, pair: i32) {
-    let Some([shadow, pair]) = keeper::become_nobody(c, v, [c.fd(), pair]) else {
+fn serve(c: &'static Conn, v: &View<'static>, fd: i32, pair: i32) {
+    let Some([shadow, pair]) = keeper::become_nobody(c, v, [fd, pair]) else {
         return;
     };
     let (mut down, mut up) = (Piece::new(0), Piece::new(1));
@@ -244,7 +274,12 @@ fn turn(
         full = !forward(c, v, shadow, up)?;
     } else if up.ended && !up.told {
         // What was sent before comes first, where the peer wants it by the kernel.
-        if !switch::help_withdraw(c, v) && switch::begin_close(v) {
+        if switch::help_withdraw(c, v) {
+            full = true;
+        } else if look::is_over(pair) {
+            // Closed, not shut: others may have the connection, and send.
+            up.told = true;
+        } else if switch::begin_close(v) {
             up.told = true;
             let _ = sys::shutdown(shadow, libc::SHUT_WR);
         } else {
