@@ -38,13 +38,18 @@ pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Opt
     catch_up(c, &v);
     if !has_unread(&v) || may_pin(&v, || look::events(c)) && sleeps(&v) {
         switch::freeze(c, &v, None, reason);
-        await_withdrawal(c, &v);
-        return Ok(None);
+        if is_withdrawn_in_time(c, &v) {
+            return Ok(None);
+        }
+        // Who slept was killed, or is stopped.
+        switch::unpin(c, &v);
+        if Tx(v.inn().send.tx.load(Ordering::Acquire)).has(PIN) {
+            return Ok(None);
+        }
     }
     let Some(relay) = Relay::new(c, v, c.fd()) else {
         switch::freeze(c, &v, None, reason);
-        await_withdrawal(c, &v);
-        if has_unread(&v) {
+        if !is_withdrawn_in_time(c, &v) && has_unread(&v) {
             // Who gets it would wait for the peer's next call, which may never come, and the passer would not know why.
             counters::note(Reason::NoMemory);
             return Err(libc::ENOBUFS);
@@ -74,11 +79,12 @@ pub fn is_needed(c: &Conn, v: &View<'_>, patience: u64) -> bool {
     loop {
         catch_up(c, v);
         let may_pin = may_pin(v, || look::events(c));
-        if !has_unread(v) || may_pin && sleeps(v) {
+        if !has_unread(v) {
             return false;
         }
         let is_alone = v.own().holders.load(Ordering::SeqCst) == 1;
-        if is_alone && !may_pin || sys::now() >= patience {
+        let sleeps = may_pin && sleeps(v);
+        if sleeps || is_alone && !may_pin || sys::now() >= patience {
             return is_alone;
         }
         let _ = sys::ppoll(&mut [], Some(PAUSE / 10));
@@ -171,15 +177,17 @@ fn sleeps(v: &View<'_>) -> bool {
         || writes.writers_asleep.load(Ordering::SeqCst) > 0
 }
 
-fn await_withdrawal(c: &Conn, v: &View<'_>) {
+/// Has the peer taken back what was unread? It has little time for that.
+fn is_withdrawn_in_time(c: &Conn, v: &View<'_>) -> bool {
     let until = sys::now() + WAKING;
     let by_ring = || Tx(v.inn().send.tx.load(Ordering::Acquire)).by_ring();
-    while by_ring() && v.in_ring().unread() > 0 && sys::now() < until {
-        if look::events(c) != 0 {
-            return;
+    while by_ring() && v.in_ring().unread() > 0 {
+        if look::events(c) != 0 || sys::now() >= until {
+            return false;
         }
         let _ = sys::ppoll(&mut [], Some(50_000));
     }
+    true
 }
 
 // ---- the process that serves ----
