@@ -464,6 +464,9 @@ impl Descriptor for Sets {
     fn ready(&self, h: Handle, want: u32) -> u32 {
         let Some(set) = by_handle(h) else { return 0 };
         set.see_wait();
+        if set.is_inherited() {
+            set.note_strangers();
+        }
         if want & IN != 0 && set.is_concerned() && set.tells() != Tells::Nothing {
             want & IN
         } else {

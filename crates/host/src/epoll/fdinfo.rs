@@ -7,10 +7,13 @@ use crate::sys;
 
 /// Has the set `ep` a registration of the descriptor `fd` of which `is` holds: its events and its data?
 pub fn has(ep: i32, fd: i32, is: impl Fn(u32, u64) -> bool) -> bool {
+    has_any(ep, |target, events, data| target == fd && is(events, data))
+}
+
+/// The same of any descriptor.
+pub fn has_any(ep: i32, is: impl Fn(i32, u32, u64) -> bool) -> bool {
     let mut found = false;
-    each(ep, |target, events, data| {
-        found |= target == fd && is(events, data)
-    });
+    each(ep, |fd, events, data| found |= is(fd, events, data));
     found
 }
 
@@ -42,8 +45,8 @@ fn each(ep: i32, mut each: impl FnMut(i32, u32, u64)) -> bool {
     let Ok(file) = sys::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
         return false;
     };
-    // Signal handlers may have little stack.
-    let mut buf = vec![0u8; 4096];
+    // Signal handlers may have little stack, and must not allocate. A line takes some ninety bytes.
+    let mut buf = [0u8; 1024];
     let mut have = 0;
     // SAFETY: the rest of the buffer is writable.
     while let Ok(n @ 1..) = unsafe { sys::read(file, buf[have..].as_mut_ptr(), buf.len() - have) } {

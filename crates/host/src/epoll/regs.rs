@@ -46,6 +46,8 @@ pub struct Inner {
     pub asks_again: bool,
     /// The kernel has told of what another process has put in.
     pub strange: bool,
+    /// When it is looked next for registrations of other processes.
+    pub strangers_due: u64,
     /// One is new, and what the kernel says of it is part of the first edge: it comes first.
     pub is_new: bool,
     /// Something armed in it waits for room.
@@ -200,6 +202,7 @@ impl Inner {
             collected: false,
             asks_again: false,
             strange: false,
+            strangers_due: 0,
             waits_for_room: false,
             duplicates: false,
             orphans: false,

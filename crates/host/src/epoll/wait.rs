@@ -5,7 +5,7 @@ use libc::{epoll_event, sigset_t};
 
 use super::regs::Inner;
 use super::set::Set;
-use super::{Tag, Timeout, sys};
+use super::{Tag, Timeout, fdinfo, sys};
 use crate::counters::{self, Counter, Reason};
 use crate::poll::{Confined, KERNEL_IDLE, KERNEL_SOON};
 use crate::sync::Ordering;
@@ -25,6 +25,8 @@ fn has_stream(inner: &Inner) -> bool {
 
 /// Between looks at a set in which another process has put what this one can't be told of.
 const PAUSE: u64 = 1_000_000;
+/// Between two looks for that.
+const STRANGERS: u64 = 1_000_000;
 
 impl Set {
     /// # Safety
@@ -128,8 +130,30 @@ impl Set {
         let strange = core::mem::take(&mut self.held().strange);
         if told > 0 || strange {
             counters::note(Reason::SharedSet);
+        } else {
+            self.note_strangers();
         }
         next::set_errno(errno);
+    }
+
+    /// This process knows nothing of what another one has put into the set, and is told nothing of it. Is there any?
+    #[cold]
+    pub fn note_strangers(&self) {
+        if counters::noted(Reason::SharedSet) > 0 {
+            return;
+        }
+        let mut inner = self.held();
+        let now = sys::now();
+        if now < inner.strangers_due {
+            return;
+        }
+        inner.strangers_due = now + STRANGERS;
+        let is_theirs = |tag: Tag| !tag.is_bell() && inner.tagged(tag).is_none();
+        if fdinfo::has_any(inner.ep(), |_, _, data| {
+            Tag::of(data).is_some_and(is_theirs)
+        }) {
+            counters::note(Reason::SharedSet);
+        }
     }
 
     /// Looks without waiting: at the hot registrations, and at the kernel when it is due or `kernel`.
