@@ -139,7 +139,7 @@ impl Set {
     /// This process knows nothing of what another one has put into the set, and is told nothing of it. Is there any?
     #[cold]
     pub fn note_strangers(&self) {
-        if counters::noted(Reason::SharedSet) > 0 {
+        if counters::noted(Reason::SharedSet) > 0 || process::is_confined() {
             return;
         }
         let mut inner = self.held();
