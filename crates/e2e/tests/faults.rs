@@ -195,8 +195,11 @@ fn built(file: &str) -> (&'static [&'static str], &'static [&'static str]) {
 fn gives_up(file: &str, case: &str) -> &'static str {
     match (file, case) {
         ("exec", _) | (_, "exec") => "\"no-segment\"",
-        (_, "pass" | "pass_busy" | "pass_half_closed" | "pass_stalled")
-        | (_, "vfork_shut" | "spawn_shut") => "\"no-memory\"",
+        (
+            _,
+            "pass" | "pass_busy" | "pass_half_closed" | "pass_stalled" | "vfork_shut"
+            | "spawn_shut",
+        ) => "\"no-memory\"",
         _ => "",
     }
 }

@@ -225,7 +225,7 @@ fn relay_unread(from: i32, image: impl Fn() -> Image) {
         }
         if !is_needed {
             // Others have it too, but nobody else is meant to read what would be lost.
-            if let Some(relay) = relay::for_input(c, v, 0) {
+            if let Some(relay) = input_relay(0, h) {
                 put_in_place(relay, [0]);
             }
         } else if let Ok(Some(relay)) = relay::prepare(c, v, Reason::Exec) {
@@ -236,12 +236,8 @@ fn relay_unread(from: i32, image: impl Fn() -> Image) {
 
 /// A child of vfork has made a connection its standard input, which its parent has as well.
 fn relay_copied_input(image: impl Fn() -> Image) {
-    let relay = || {
-        let h = copy_of(0).filter(|&h| stands_for(0, h))?;
-        let (c, v) = with_unread(h)?;
-        relay::for_input(c, v, 0)
-    };
-    if let Some(relay) = relay().filter(|_| image() != Image::None) {
+    let relay = copy_of(0).and_then(|h| input_relay(0, h));
+    if let Some(relay) = relay.filter(|_| image() != Image::None) {
         relay.start();
         put(&relay, 0, 0);
         copied(-1, 0);
@@ -254,15 +250,17 @@ fn relay_spawned_input(copies_there: &[(i32, i32)], image: impl Fn() -> Image) {
     let Some(&(fd, _)) = copies_there.iter().find(|(_, there)| *there == 0) else {
         return;
     };
-    let of = table::lookup(fd).filter(|&h| is_connection(&h) && stands_for(fd, h));
-    let relay = || {
-        let (c, v) = with_unread(of?)?;
-        relay::for_input(c, v, fd)
-    };
-    if let Some(relay) = relay().filter(|_| image() != Image::None) {
-        let all = table::entries().filter(|&(_, h)| Some(h) == of);
+    let Some(h) = table::lookup(fd) else { return };
+    if let Some(relay) = input_relay(fd, h).filter(|_| image() != Image::None) {
+        let all = table::entries().filter(|(_, other)| *other == h);
         put_in_place(relay, all.map(|(fd, _)| fd));
     }
+}
+
+/// For an image that is to have `fd` as its standard input, if what it would read there is lost to it.
+fn input_relay(fd: i32, h: Handle) -> Option<Relay> {
+    let (c, v) = with_unread(h).filter(|_| stands_for(fd, h))?;
+    relay::for_input(c, v, fd)
 }
 
 fn with_unread(h: Handle) -> Option<(&'static Conn, View<'static>)> {
@@ -272,14 +270,9 @@ fn with_unread(h: Handle) -> Option<(&'static Conn, View<'static>)> {
 
 /// The relay reads already: with the connection itself the image would wait for what is not there any more.
 fn put(relay: &Relay, fd: i32, flags: i32) {
-    let mut put = sys::dup3(relay.end(), fd, flags);
-    for _ in 0..20 {
-        match put {
-            Err(libc::EINTR | libc::EBUSY) => put = sys::dup3(relay.end(), fd, flags),
-            _ => break,
-        }
-    }
-    if put.is_err() {
+    let mut tries = (0..20).map(|_| sys::dup3(relay.end(), fd, flags));
+    let put = tries.find(|put| !matches!(put, Err(libc::EINTR | libc::EBUSY)));
+    if put.is_none_or(|put| put.is_err()) {
         counters::note(Reason::NoMemory);
         let _ = sys::close(fd);
     }

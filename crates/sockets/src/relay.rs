@@ -43,7 +43,7 @@ pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Opt
         }
         // Who slept was killed, or is stopped.
         switch::unpin(c, &v);
-        if Tx(v.inn().send.tx.load(Ordering::Acquire)).has(PIN) {
+        if switch::is_pinned(v.inn()) {
             return Ok(None);
         }
     }

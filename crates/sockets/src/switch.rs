@@ -257,7 +257,7 @@ fn acknowledge(shadow: i32) {
     let _ = sys::set_sockopt(shadow, libc::IPPROTO_TCP, libc::TCP_QUICKACK, &1i32);
 }
 
-fn is_pinned(d: &Direction) -> bool {
+pub fn is_pinned(d: &Direction) -> bool {
     Tx(d.send.tx.load(Ordering::Acquire)).has(PIN)
 }
 

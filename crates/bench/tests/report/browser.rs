@@ -64,15 +64,12 @@ fn look(browser: &mut Chromium, run: &Run, folder: &Path, name: &str) {
     for (size, kind) in [(DESKTOP, "desktop"), (PHONE, "phone")] {
         browser.open(&folder.join("report.html"), size);
         for theme in ["light", "dark"] {
-            let what = format!("{name} {kind} {theme}");
             browser.theme("screen", theme);
             keep(browser, false, &format!("{name}-{kind}-{theme}"));
-            look_at_colours(browser, &what);
+            check(browser, run, &format!("{name} {kind} {theme}"));
+            fold(browser, true);
             keep(browser, true, &format!("{name}-{kind}-{theme}-whole"));
         }
-        check(browser, run, &format!("{name} {kind}"));
-        assert_eq!(browser.complaints, Vec::<String>::new(), "{name} {kind}");
-        fold(browser, true);
     }
     // Whoever reads in the dark prints on white all the same.
     browser.theme("print", "dark");
@@ -111,9 +108,6 @@ fn check(browser: &mut Chromium, run: &Run, what: &str) {
         json!(plots),
         "{what}"
     );
-}
-
-fn look_at_colours(browser: &mut Chromium, what: &str) {
     let grounds = browser.evaluate("['body', '.hw-0'].map(s => document.querySelector(s)).filter(e => e).map(e => getComputedStyle(e))\
                                     .map(s => s.backgroundColor + s.color)");
     assert_eq!(
@@ -121,6 +115,7 @@ fn look_at_colours(browser: &mut Chromium, what: &str) {
         what.ends_with("dark"),
         "{what}: {grounds}"
     );
+    assert_eq!(browser.complaints, Vec::<String>::new(), "{what}");
 }
 
 fn fold(browser: &mut Chromium, closed: bool) {

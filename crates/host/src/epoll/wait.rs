@@ -23,10 +23,8 @@ fn has_stream(inner: &Inner) -> bool {
     inner.hot.iter().any(is_stream)
 }
 
-/// Between looks at a set in which another process has put what this one can't be told of.
+/// Between looks at a set in which another process has put what this one can't be told of, and between looks for that.
 const PAUSE: u64 = 1_000_000;
-/// Between two looks for that.
-const STRANGERS: u64 = 1_000_000;
 
 impl Set {
     /// # Safety
@@ -147,7 +145,7 @@ impl Set {
         if now < inner.strangers_due {
             return;
         }
-        inner.strangers_due = now + STRANGERS;
+        inner.strangers_due = now + PAUSE;
         let is_theirs = |tag: Tag| !tag.is_bell() && inner.tagged(tag).is_none();
         if fdinfo::has_any(inner.ep(), |_, _, data| {
             Tag::of(data).is_some_and(is_theirs)
