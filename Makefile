@@ -141,7 +141,7 @@ soak: build
 
 lint:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets $(CARGOFLAGS) -- -D warnings
+	$(CARGO) clippy --profile testing --workspace --all-targets $(CARGOFLAGS) -- -D warnings
 	@! grep -rnE '(core|std)::sync::atomic' crates/*/src --include=*.rs | grep -v '^crates/channel/src/sync.rs:' || \
 		{ echo 'atomics come from headwater_channel::sync only, so that loom can take their place' >&2; exit 1; }
 	@! grep -rnE 'std::env::vars?(_os)?\(' $(addprefix crates/,channel host sockets streams transport xti libheadwater) --include=*.rs | \
