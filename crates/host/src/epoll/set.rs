@@ -7,7 +7,7 @@ use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
 use super::regs::{EXCLUSIVE, Inner, Reg};
 use super::{ET, MODES, ONESHOT, fdinfo};
-use crate::counters::Reason;
+use crate::counters::{self, Reason};
 use crate::process::{self, Section};
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
@@ -564,6 +564,9 @@ impl Set {
             carried = (has_bell || is_set) && self.takes(h) && !d.is_apart(h);
             if carried || is_set {
                 self.concerned.store(1, Ordering::SeqCst);
+            } else if has_bell && self.is_inherited() {
+                // What is in shared memory is told to none of those who have the set, until it has gone back to the kernel.
+                counters::note(Reason::SharedSet);
             }
         }
         match (carried, is_in) {

@@ -9,7 +9,7 @@ use super::{Tag, Timeout, fdinfo, sys};
 use crate::counters::{self, Counter, Reason};
 use crate::poll::{Confined, KERNEL_IDLE, KERNEL_SOON};
 use crate::sync::Ordering;
-use crate::table::Kind;
+use crate::table::{self, Kind};
 use crate::{idle, next, process, signal, stand_in};
 
 /// Sets that ask for no more events than that are given all that fit, and no two of one descriptor.
@@ -146,10 +146,17 @@ impl Set {
             return;
         }
         inner.strangers_due = now + PAUSE;
-        let is_theirs = |tag: Tag| !tag.is_bell() && inner.tagged(tag).is_none();
-        if fdinfo::has_any(inner.ep(), |_, _, data| {
-            Tag::of(data).is_some_and(is_theirs)
-        }) {
+        // As the program gave it stands what went into a set that no call of theirs had waited for; it may be a connection that is
+        // carried where the number here is one too, or nothing: theirs may be younger than this process.
+        let may_be_carried = |fd: i32| match table::lookup(fd) {
+            Some(h) => h.kind() == Kind::Socket,
+            None => sys::fcntl(fd, libc::F_GETFD, 0).is_err(),
+        };
+        let is_theirs = |fd: i32, data: u64| match Tag::of(data) {
+            Some(tag) => !tag.is_bell() && inner.tagged(tag).is_none(),
+            None => inner.find(fd).is_none() && may_be_carried(fd),
+        };
+        if fdinfo::has_any(inner.ep(), |fd, _, data| is_theirs(fd, data)) {
             counters::note(Reason::SharedSet);
         }
     }
