@@ -464,7 +464,7 @@ fn forget_moved(kernel: &mut [pollfd], who: &[Handle], fds: &[pollfd]) -> bool {
         }
         let until = *until.get_or_insert_with(|| sys::now() + CLOSING);
         while tracked(p.fd).is_none() && !process::is_confined() && sys::now() < until {
-            if sys::fcntl(p.fd, libc::F_GETFD, 0).is_err() {
+            if !sys::is_open(p.fd) {
                 break;
             }
             headwater_channel::sys::sched_yield();

@@ -69,7 +69,7 @@ pub unsafe fn fit(nfds: i32, sets: [*const fd_set; 3]) -> i32 {
 
 fn is_programs(fd: i32) -> bool {
     let hidden = |h: table::Handle| h.kind() == table::Kind::Hidden;
-    !table::lookup(fd).is_some_and(hidden) && sys::fcntl(fd, libc::F_GETFD, 0).is_ok()
+    !table::lookup(fd).is_some_and(hidden) && sys::is_open(fd)
 }
 
 /// Notes all descriptors of the program: some are inherited, or come by ways that we don't see.

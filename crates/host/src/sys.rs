@@ -431,6 +431,11 @@ pub fn flock(fd: i32, operation: i32) -> Result<()> {
     unsafe { call!(flock, fd, operation) }.map(drop)
 }
 
+/// Does the number stand for anything?
+pub fn is_open(fd: i32) -> bool {
+    fcntl(fd, libc::F_GETFD, 0).is_ok()
+}
+
 /// Has a program that this one executes the number too?
 pub fn survives_exec(fd: i32) -> bool {
     fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)

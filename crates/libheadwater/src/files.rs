@@ -208,10 +208,7 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
     }
     // What the kernel would refuse must leave `to` as it is.
     let known = table::lookup(to);
-    if known.is_some_and(is_hidden)
-        || known.is_some() && beyond_limit(to)
-        || sys::fcntl(fd, libc::F_GETFD, 0).is_err()
-    {
+    if known.is_some_and(is_hidden) || known.is_some() && beyond_limit(to) || !sys::is_open(fd) {
         next::set_errno(libc::EBADF);
         return -1;
     }

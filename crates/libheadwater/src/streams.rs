@@ -143,7 +143,7 @@ pub fn stream(fd: c_int) -> sys::Result<(Handle, &'static Head)> {
     let h = at(fd);
     match h.and_then(|h| Some((h, head::get(h)?))) {
         Some(stream) => Ok(stream),
-        None if sys::fcntl(fd, libc::F_GETFD, 0).is_err() => Err(libc::EBADF),
+        None if !sys::is_open(fd) => Err(libc::EBADF),
         None => Err(libc::ENOSTR),
     }
 }

@@ -150,7 +150,7 @@ impl Set {
         // carried where the number here is one too, or nothing: theirs may be younger than this process.
         let may_be_carried = |fd: i32| match table::lookup(fd) {
             Some(h) => h.kind() == Kind::Socket,
-            None => sys::fcntl(fd, libc::F_GETFD, 0).is_err(),
+            None => !sys::is_open(fd),
         };
         let is_theirs = |fd: i32, data: u64| match Tag::of(data) {
             Some(tag) => !tag.is_bell() && inner.tagged(tag).is_none(),
