@@ -9,12 +9,21 @@ static void say(int number, int t) {
         _exit(3);
 }
 
+/* The next order; a signal that comes between two ends nothing. */
+static int is_told(int t, struct step *step) {
+    ssize_t n;
+    do
+        n = syscall(SYS_read, orders[me][t][0], step, sizeof *step);
+    while (n < 0 && errno == EINTR);
+    return n == sizeof *step;
+}
+
 static void *follow(void *which) {
     int t = (int)(long)which;
     struct step step;
     told[0] = 0;
     say(-1, t);
-    while (syscall(SYS_read, orders[me][t][0], &step, sizeof step) == sizeof step) {
+    while (is_told(t, &step)) {
         if (step.op < 0)
             exit(0);
         now = &step;
