@@ -815,6 +815,154 @@ static void defaults_client(int fd) {
     recv_noise(fd, 0, 100);
 }
 
+/* A call that waits, and that a handler with SA_RESTART has begin anew: on what its number stands for by then. */
+enum { CRUMB = 40 };
+static char crumbs[CRUMB];
+static struct iovec in_two[2] = {{crumbs, CRUMB / 2}, {crumbs + CRUMB / 2, CRUMB / 2}};
+static struct msghdr as_message = {.msg_iov = in_two, .msg_iovlen = 2};
+static ssize_t anew_read(int fd) { return read(fd, crumbs, CRUMB); }
+static ssize_t anew_readv(int fd) { return readv(fd, in_two, 2); }
+static ssize_t anew_preadv2(int fd) { return preadv2(fd, in_two, 2, -1, 0); }
+static ssize_t anew_recv(int fd) { return recv(fd, crumbs, CRUMB, 0); }
+static ssize_t anew_recvfrom(int fd) { return recvfrom(fd, crumbs, CRUMB, 0, NULL, NULL); }
+static ssize_t anew_recvmsg(int fd) { return recvmsg(fd, &as_message, 0); }
+static ssize_t anew_recvmmsg(int fd) {
+    struct mmsghdr m = {.msg_hdr = as_message};
+    int n = recvmmsg(fd, &m, 1, 0, NULL);
+    return n == 1 ? (int)m.msg_len : n;
+}
+static ssize_t anew_out_of(int fd) {
+    int p[2];
+    must(pipe(p));
+    ssize_t n = splice(fd, NULL, p[1], NULL, CRUMB, 0);
+    int e = errno;
+    close(p[0]), close(p[1]);
+    errno = e;
+    return n;
+}
+static ssize_t anew_write(int fd) { return write(fd, crumbs, CRUMB); }
+static ssize_t anew_writev(int fd) { return writev(fd, in_two, 2); }
+static ssize_t anew_pwritev2(int fd) { return pwritev2(fd, in_two, 2, -1, 0); }
+static ssize_t anew_send(int fd) { return send(fd, crumbs, CRUMB, 0); }
+static ssize_t anew_sendto(int fd) { return sendto(fd, crumbs, CRUMB, 0, NULL, 0); }
+static ssize_t anew_sendmsg(int fd) { return sendmsg(fd, &as_message, 0); }
+static ssize_t anew_sendmmsg(int fd) {
+    struct mmsghdr m = {.msg_hdr = as_message};
+    int n = sendmmsg(fd, &m, 1, 0);
+    return n == 1 ? (int)m.msg_len : n;
+}
+static ssize_t anew_sendfile(int fd) {
+    off_t from = 0;
+    int file = must(memfd_create("file", 0));
+    assert(write(file, crumbs, CRUMB) == CRUMB);
+    ssize_t n = sendfile(fd, file, &from, CRUMB);
+    int e = errno;
+    close(file);
+    errno = e;
+    return n;
+}
+static ssize_t anew_into(int fd) {
+    int p[2];
+    must(pipe(p));
+    assert(write(p[1], crumbs, CRUMB) == CRUMB);
+    ssize_t n = splice(p[0], NULL, fd, NULL, CRUMB, 0);
+    int e = errno;
+    close(p[0]), close(p[1]);
+    errno = e;
+    return n;
+}
+static const struct anew {
+    const char *name;
+    int sends;
+    ssize_t (*call)(int fd);
+} anews[] = {{"read", 0, anew_read},         {"readv", 0, anew_readv},         {"preadv2", 0, anew_preadv2},
+             {"recv", 0, anew_recv},         {"recvfrom", 0, anew_recvfrom},   {"recvmsg", 0, anew_recvmsg},
+             {"recvmmsg", 0, anew_recvmmsg}, {"splice out", 0, anew_out_of},   {"write", 1, anew_write},
+             {"writev", 1, anew_writev},     {"pwritev2", 1, anew_pwritev2},   {"send", 1, anew_send},
+             {"sendto", 1, anew_sendto},     {"sendmsg", 1, anew_sendmsg},     {"sendmmsg", 1, anew_sendmmsg},
+             {"sendfile", 1, anew_sendfile}, {"splice into", 1, anew_into}};
+static struct {
+    const struct anew *call;
+    int fd;
+    ssize_t result;
+    int error;
+    volatile int returned;
+} waiting;
+static void *wait_anew(void *arg) {
+    (void)arg;
+    waiting.result = waiting.call->call(waiting.fd);
+    waiting.error = errno;
+    waiting.returned = 1;
+    return NULL;
+}
+/* What becomes of the number meanwhile. */
+static const char *const becomes[] = {"closed", "closed, and known by another number", "another connection", "a pipe"};
+static void fill_to_the_last_crumb(int fd, int patience) {
+    char piece[8192] = {0};
+    nonblocking(fd, 1);
+    for (size_t n = sizeof piece; n >= CRUMB; n = n > CRUMB && n < 8 * CRUMB ? CRUMB : n / 8)
+        do
+            while (write(fd, piece, n) > 0)
+                ;
+        while (poll(&(struct pollfd){fd, POLLOUT, 0}, 1, patience) > 0);
+    nonblocking(fd, 0);
+}
+/* False: there was room after all, since full means full for a while, or the thread had not begun. */
+static int begins_anew(const struct anew *call, int what, int patience, const struct sockaddr_in *at, int l) {
+    int a, b, c, d, p[2], copy = -1, waited;
+    pthread_t t;
+    warm_pair(at, l, &a, &b), warm_pair(at, l, &c, &d);
+    must(pipe(p));
+    if (call->sends)
+        small_buffers(a), small_buffers(b), fill_to_the_last_crumb(a, patience);
+    else
+        send_noise(d, 0, 30), assert(write(p[1], crumbs, 7) == 7);
+    waiting.call = call, waiting.fd = a, waiting.returned = 0;
+    assert(pthread_create(&t, NULL, wait_anew, NULL) == 0);
+    usleep(10000);
+    if (what == 1)
+        copy = must(dup(a));
+    switch (what) {
+    case 0: case 1: must(close(a)); break;
+    case 2: must(dup2(c, a)); break;
+    case 3: must(dup2(p[!!call->sends], a)); break;
+    }
+    /* What it is by now makes no difference to a call that nothing has begin anew. */
+    usleep(2000);
+    waited = !waiting.returned;
+    for (int left = 2000; left > 0 && !waiting.returned; left--) {
+        pthread_kill(t, SIGUSR1);
+        usleep(2000);
+    }
+    if (!waiting.returned)
+        fail("it waits on");
+    pthread_join(t, NULL);
+    if (what >= 2)
+        close(a);
+    if (copy >= 0)
+        close(copy);
+    close(b), close(c), close(d), close(p[0]), close(p[1]);
+    return waited;
+}
+static void anew_server(int fd) {
+    struct sockaddr_in at;
+    int l = listen_somewhere(&at);
+    handle(SIGUSR1, count, SA_RESTART);
+    for (size_t what = 0; what < sizeof becomes / sizeof *becomes; what++) {
+        say("%s", becomes[what]);
+        for (size_t i = 0; i < sizeof anews / sizeof *anews; i++) {
+            /* A writer who is full goes on by the kernel after a while; on a busy machine that comes first. */
+            int tries = 0;
+            while (!begins_anew(&anews[i], what, tries < 3 ? 5 : 300, &at, l))
+                assert(++tries < 50);
+            errno = waiting.error;
+            say_result(anews[i].name, waiting.result);
+        }
+    }
+    send_noise(fd, 0, 100);
+}
+static void anew_client(int fd) { recv_noise(fd, 0, 100); }
+
 CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(partial_restart), CASE(jump), CASE(jump_close), CASE(jump_inside), CASE(jump_busy), CASE(storm),
       CASE(sigio), CASE(handlers), CASE(resethand), CASE(nodefer), CASE(wrong_pointer), CASE(wrong_structure),
-      CASE(defaults))
+      CASE(defaults), CASE(anew))

@@ -92,6 +92,8 @@ thread_local! {
     static INSIDE: Cell<u32> = const { Cell::new(0) };
     /// A handler ran that ends a wait in progress with EINTR.
     static INTERRUPTED: Cell<bool> = const { Cell::new(false) };
+    /// One ran that ends none: the kernel would begin the call anew.
+    static BEGINS_ANEW: Cell<bool> = const { Cell::new(false) };
     /// One with SA_RESTART ends it too.
     static RESTARTED_ENDS: Cell<bool> = const { Cell::new(false) };
     /// What waits is a part of a call, and one before it was done.
@@ -136,10 +138,11 @@ pub fn jumped() {
     end_nap();
 }
 
-/// Clears the mark before a call that may wait.
+/// Clears the marks before a call that may wait.
 #[inline]
 pub fn begin_wait() {
     RESTARTED_ENDS.with(|e| e.set(false));
+    BEGINS_ANEW.with(|b| b.set(false));
     INTERRUPTED.with(|i| i.set(false));
 }
 
@@ -169,7 +172,8 @@ pub fn goes_on() -> bool {
 }
 
 /// Right before this thread sleeps in the kernel. False: it was interrupted, and is not to. A handler that interrupts from here on
-/// has `wake(at)` called, since the kernel may not have begun yet. Until [`end_nap`], `at` stays valid.
+/// has `wake(at)` called, since the kernel may not have begun yet; one with SA_RESTART as well, for who looks at [`begins_anew`] after
+/// this. Until [`end_nap`], `at` stays valid.
 // Inlined: the frame is the caller's.
 #[inline(always)]
 pub fn begin_nap(wake: Wake, at: usize) -> bool {
@@ -202,6 +206,13 @@ pub fn ring(bell: usize) {
 #[inline]
 pub fn interrupted() -> bool {
     INTERRUPTED.with(|i| i.get())
+}
+
+/// Did a handler with SA_RESTART run since `begin_wait`, or the last time that this was asked? The kernel has begun the call anew then:
+/// with what its number stands for by now.
+#[inline]
+pub fn begins_anew() -> bool {
+    BEGINS_ANEW.with(|b| b.replace(false))
 }
 
 /// Looks at a signal before the program's handler does.
@@ -477,9 +488,14 @@ unsafe extern "C-unwind" fn wrapper(
     let restarted_ends = RESTARTED_ENDS.with(Cell::get);
     let goes_on = GOES_ON.with(|g| g.replace(false));
     let interrupts = !action.has(RESTART) || restarted_ends;
-    if interrupts {
-        INTERRUPTED.with(|i| i.set(true));
-    }
+    let interrupted = interrupted() || interrupts;
+    let anew = BEGINS_ANEW.with(Cell::get) || !interrupts;
+    // A wait inside the handler clears them.
+    let mark = || {
+        INTERRUPTED.with(|i| i.set(interrupted));
+        BEGINS_ANEW.with(|b| b.set(anew));
+    };
+    mark();
     show(signal, info);
     if action.has(NODEFER) && !action.has(MASKS_ITSELF) {
         unblock(1 << (signal - 1));
@@ -493,15 +509,13 @@ unsafe extern "C-unwind" fn wrapper(
     RESTARTED_ENDS.with(|e| e.set(restarted_ends));
     GOES_ON.with(|g| g.set(goes_on));
     NAP.with(|n| n.set(nap));
-    if interrupts {
-        INTERRUPTED.with(|i| i.set(true));
-        if let Some(nap) = nap
-            && !process::is_confined()
-        {
-            let errno = crate::next::errno();
-            (nap.wake)(nap.at);
-            crate::next::set_errno(errno);
-        }
+    mark();
+    if let Some(nap) = nap
+        && !process::is_confined()
+    {
+        let errno = crate::next::errno();
+        (nap.wake)(nap.at);
+        crate::next::set_errno(errno);
     }
 }
 
@@ -672,7 +686,7 @@ mod tests {
 
     // One test, since handlers are the process's.
     #[test]
-    fn a_signal_between_the_last_look_and_the_sleep_ends_it() {
+    fn a_signal_between_the_last_look_and_the_sleep_wakes_it() {
         let bell = bell::create().unwrap();
         for (handler, flags, ends, any_ends) in [
             (nothing as extern "C" fn(i32), 0, true, true),
@@ -688,7 +702,8 @@ mod tests {
                 begin();
                 assert!(begin_nap(ring, bell as usize));
                 interrupt();
-                assert_eq!((is_woken(bell), interrupted()), (ends, ends));
+                assert_eq!((is_woken(bell), interrupted()), (true, ends));
+                assert_eq!((begins_anew(), begins_anew()), (!ends, false));
                 end_nap();
                 interrupt();
                 assert!(!is_woken(bell));
@@ -697,9 +712,17 @@ mod tests {
                 interrupt();
                 assert_eq!(begin_nap(ring, bell as usize), !ends);
                 assert!(!is_woken(bell));
+                assert_eq!(begins_anew(), !ends);
                 end_nap();
             }
         }
+        // What one handler has marked, the next one's waits leave.
+        begin_wait();
+        handle(nothing, 0);
+        interrupt();
+        handle(naps, libc::SA_RESTART);
+        interrupt();
+        assert!(interrupted() && begins_anew());
         // Who leaves a handler for good naps no more.
         begin_wait();
         handle(nothing, 0);

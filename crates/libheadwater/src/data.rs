@@ -12,7 +12,7 @@ use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
-use crate::files::fresh;
+use crate::files::{self, Now, fresh};
 use crate::passed::Passed;
 use crate::process::each_passed;
 use crate::{real, result, sctp, streams, wait};
@@ -75,66 +75,135 @@ macro_rules! no_stream {
     };
 }
 
-/// `own` is the program's call, for as long as the kernel serves the connection.
+/// `own` is the program's call, for as long as the kernel serves the connection; `again` begins it anew, where a handler or another
+/// thread has given its number to something else.
 #[inline(never)]
-unsafe fn take(fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
+unsafe fn take(
+    fd: c_int,
+    iov: &[iovec],
+    flags: c_int,
+    own: Own<'_>,
+    again: impl FnOnce() -> ssize_t,
+) -> ssize_t {
     match table::socket(fd) {
-        Some(h) => take_of(h, fd, iov, flags, own),
+        Some(h) => take_of(h, fd, iov, flags, own, again),
         None => own(fd, iov),
     }
 }
 
 /// As [`take`], of a socket.
 #[inline]
-unsafe fn take_of(h: Handle, fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
-    if let Some(c) = conn::get(h)
-        && let Some(r) = receiving::recv_as(c, fd, iov, flags, own)
-        && !is_stale(fd, h, r)
-    {
-        return result(r);
+unsafe fn take_of(
+    h: Handle,
+    fd: c_int,
+    iov: &[iovec],
+    flags: c_int,
+    own: Own<'_>,
+    again: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let told = conn::get(h).and_then(|c| receiving::recv_as(c, fd, iov, flags, own));
+    match told {
+        Some(r) if is_refused(r) => {
+            anew(fd, h, again, || own(fd, iov)).unwrap_or_else(|| result(r))
+        }
+        Some(r) => result(r),
+        None => own(fd, iov),
     }
-    own(fd, iov)
 }
 
-/// As [`take`], as a step of a call that keeps its connection.
-unsafe fn take_kept(c: &'static conn::Conn, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
-    match receiving::recv_as(c, c.fd(), iov, flags, own) {
+/// As [`take`], as a step of a call on `fd` that keeps its connection.
+unsafe fn take_kept(
+    c: &'static conn::Conn,
+    fd: c_int,
+    iov: &[iovec],
+    flags: c_int,
+    own: Own<'_>,
+) -> ssize_t {
+    match receiving::recv_as(c, fd, iov, flags, own) {
         Some(r) => result(r),
         None => own(c.fd(), iov),
     }
 }
 
-unsafe fn give_kept(c: &'static conn::Conn, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
-    match sending::send_as(c, c.fd(), iov, flags, own) {
+unsafe fn give_kept(
+    c: &'static conn::Conn,
+    fd: c_int,
+    iov: &[iovec],
+    flags: c_int,
+    own: Own<'_>,
+) -> ssize_t {
+    match sending::send_as(c, fd, iov, flags, own) {
         Some(r) => result(r),
         None => own(c.fd(), iov),
     }
 }
 
 #[inline(never)]
-unsafe fn give(fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
+unsafe fn give(
+    fd: c_int,
+    iov: &[iovec],
+    flags: c_int,
+    own: Own<'_>,
+    again: impl FnOnce() -> ssize_t,
+) -> ssize_t {
     match table::socket(fd) {
-        Some(h) => give_of(h, fd, iov, flags, own),
+        Some(h) => give_of(h, fd, iov, flags, own, again),
         None => own(fd, iov),
     }
 }
 
 /// As [`give`], of a socket.
 #[inline]
-unsafe fn give_of(h: Handle, fd: c_int, iov: &[iovec], flags: c_int, own: Own<'_>) -> ssize_t {
-    if let Some(c) = conn::get(h)
-        && let Some(r) = sending::send_as(c, fd, iov, flags, own)
-        && !is_stale(fd, h, r)
-    {
-        return result(r);
+unsafe fn give_of(
+    h: Handle,
+    fd: c_int,
+    iov: &[iovec],
+    flags: c_int,
+    own: Own<'_>,
+    again: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let told = conn::get(h).and_then(|c| sending::send_as(c, fd, iov, flags, own));
+    match told {
+        Some(r) if is_refused(r) => {
+            anew(fd, h, again, || own(fd, iov)).unwrap_or_else(|| result(r))
+        }
+        Some(r) => result(r),
+        None => own(fd, iov),
     }
-    own(fd, iov)
 }
 
-/// Does the kernel say that the number is no socket any more? It was closed round us: the call is for what it is now.
+/// Was a call refused as on what is no socket? Its number may stand for something else by now.
 #[inline]
-fn is_stale(fd: c_int, h: Handle, r: Result<usize, i32>) -> bool {
-    matches!(r, Err(libc::ENOTSOCK | libc::EBADF)) && crate::files::is_stale(fd, h)
+fn is_refused(r: Result<usize, i32>) -> bool {
+    matches!(r, Err(libc::ENOTSOCK | libc::EBADF))
+}
+
+/// The result of a call of several steps on the socket `h`, unless it has to begin anew.
+fn or_anew<R: Copy + PartialOrd + From<i8>>(
+    r: R,
+    fd: c_int,
+    h: Handle,
+    again: impl FnOnce() -> R,
+    own: impl FnOnce() -> R,
+) -> R {
+    if r >= R::from(0) || !is_refused(Err(next::errno())) {
+        return r;
+    }
+    let errno = next::errno();
+    anew(fd, h, again, own).unwrap_or_else(|| {
+        next::set_errno(errno);
+        r
+    })
+}
+
+/// A call on the socket `h` that was refused, for what has its number by now: `own` of the kernel's. `None`: `h` has it still.
+#[cold]
+fn anew<R>(fd: c_int, h: Handle, again: impl FnOnce() -> R, own: impl FnOnce() -> R) -> Option<R> {
+    match files::now(fd, h) {
+        Now::Same => None,
+        Now::Ours => Some(again()),
+        Now::Kernels => Some(own()),
+    }
 }
 
 fn refuse(errno: c_int) -> ssize_t {
@@ -184,9 +253,8 @@ unless_foreign! {
         if n == 0 {
             return real::read(fd, buf, n);
         }
-        take_of(h, fd, &one(buf, n), 0, &|fd, v| {
-            real::read(fd, v[0].iov_base, v[0].iov_len)
-        })
+        let own: Own<'_> = &|fd, v| real::read(fd, v[0].iov_base, v[0].iov_len);
+        take_of(h, fd, &one(buf, n), 0, own, || read(fd, buf, n))
     } or a stream {
         streams::read(h, buf, n)
     } else {
@@ -201,9 +269,8 @@ unless_foreign! {
 
 unless_foreign! {
     fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t where h is a socket {
-        give_of(h, fd, &one(buf, n), 0, &|fd, v| {
-            real::write(fd, v[0].iov_base, v[0].iov_len)
-        })
+        let own: Own<'_> = &|fd, v| real::write(fd, v[0].iov_base, v[0].iov_len);
+        give_of(h, fd, &one(buf, n), 0, own, || write(fd, buf, n))
     } or a stream {
         streams::write(h, buf, n)
     } else {
@@ -230,9 +297,10 @@ unless_foreign! {
             return sctp::readv(h, iov, n as usize);
         }
         match something(iov, n as usize) {
-            Some(v) => take(fd, v, 0, &|fd, v| {
-                real::readv(fd, v.as_ptr(), v.len() as c_int)
-            }),
+            Some(v) => {
+                let own: Own<'_> = &|fd, v| real::readv(fd, v.as_ptr(), v.len() as c_int);
+                take(fd, v, 0, own, || readv(fd, iov, n))
+            }
             None => real::readv(fd, iov, n),
         }
     }
@@ -247,9 +315,10 @@ unless_foreign! {
             return sctp::sendv(h, iov, n as usize, 0);
         }
         match something(iov, n as usize) {
-            Some(v) => give(fd, v, 0, &|fd, v| {
-                real::writev(fd, v.as_ptr(), v.len() as c_int)
-            }),
+            Some(v) => {
+                let own: Own<'_> = &|fd, v| real::writev(fd, v.as_ptr(), v.len() as c_int);
+                give(fd, v, 0, own, || writev(fd, iov, n))
+            }
             None => real::writev(fd, iov, n),
         }
     }
@@ -273,9 +342,12 @@ unless_foreign! {
             return sctp::readv(h, iov, n as usize);
         }
         match something(iov, n as usize) {
-            Some(v) => take(fd, v, dontwait(flags), &|fd, v| {
-                real::preadv2(fd, v.as_ptr(), v.len() as c_int, -1, flags)
-            }),
+            Some(v) => {
+                let own: Own<'_> =
+                    &|fd, v| real::preadv2(fd, v.as_ptr(), v.len() as c_int, -1, flags);
+                let again = || preadv2(fd, iov, n, at, flags);
+                take(fd, v, dontwait(flags), own, again)
+            }
             None => real::preadv2(fd, iov, n, at, flags),
         }
     }
@@ -298,9 +370,12 @@ unless_foreign! {
             return sctp::sendv(h, iov, n as usize, dontwait(flags));
         }
         match something(iov, n as usize) {
-            Some(v) => give(fd, v, dontwait(flags), &|fd, v| {
-                real::pwritev2(fd, v.as_ptr(), v.len() as c_int, -1, flags)
-            }),
+            Some(v) => {
+                let own: Own<'_> =
+                    &|fd, v| real::pwritev2(fd, v.as_ptr(), v.len() as c_int, -1, flags);
+                let again = || pwritev2(fd, iov, n, at, flags);
+                give(fd, v, dontwait(flags), own, again)
+            }
             None => real::pwritev2(fd, iov, n, at, flags),
         }
     }
@@ -324,8 +399,9 @@ unless_foreign! {
         n: size_t,
         flags: c_int) -> ssize_t where h is a socket {
         let flags = flags & !MSG_CMSG_COMPAT;
-        take_of(h, fd, &one(buf, n), flags, &|fd, v| {
-            real::recv(fd, v[0].iov_base, v[0].iov_len, flags)
+        let own: Own<'_> = &|fd, v| real::recv(fd, v[0].iov_base, v[0].iov_len, flags);
+        take_of(h, fd, &one(buf, n), flags, own, || {
+            recv(fd, buf, n, flags)
         })
     } else {
         no_stream!(fd);
@@ -343,8 +419,9 @@ unless_foreign! {
         n: size_t,
         flags: c_int) -> ssize_t where h is a socket {
         let flags = flags & !MSG_CMSG_COMPAT;
-        give_of(h, fd, &one(buf, n), flags, &|fd, v| {
-            real::send(fd, v[0].iov_base, v[0].iov_len, flags)
+        let own: Own<'_> = &|fd, v| real::send(fd, v[0].iov_base, v[0].iov_len, flags);
+        give_of(h, fd, &one(buf, n), flags, own, || {
+            send(fd, buf, n, flags)
         })
     } else {
         no_stream!(fd);
@@ -369,10 +446,14 @@ unless_foreign! {
             return sctp::recvfrom(h, &one(buf, n), flags, from, len);
         }
         let by_kernel = Cell::new(false);
-        let r = take(fd, &one(buf, n), flags, &|fd, v| {
+        let own: Own<'_> = &|fd, v| {
             let r = real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len);
             by_kernel.set(by_kernel.get() || r >= 0);
             r
+        };
+        let r = take(fd, &one(buf, n), flags, own, || {
+            by_kernel.set(true);
+            recvfrom(fd, buf, n, flags, from, len)
         });
         // A connected stream names no sender.
         if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
@@ -401,8 +482,10 @@ unless_foreign! {
         if !to.is_null() && len as usize > size_of::<libc::sockaddr_storage>() && is_socket(fd) {
             return refuse(libc::EINVAL);
         }
-        give(fd, &one(buf, n), flags, &|fd, v| {
-            real::sendto(fd, v[0].iov_base, v[0].iov_len, flags, to, len)
+        let own: Own<'_> =
+            &|fd, v| real::sendto(fd, v[0].iov_base, v[0].iov_len, flags, to, len);
+        give(fd, &one(buf, n), flags, own, || {
+            sendto(fd, buf, n, flags, to, len)
         })
     }
 }
@@ -430,15 +513,20 @@ unsafe fn recvmsg_known(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
     if table::socket(fd).is_none() || msg.is_null() {
         return real::recvmsg(fd, msg, flags);
     }
-    recvmsg_by(fd, msg, flags, |v, own| take(fd, v, flags, own))
+    recvmsg_by(fd, msg, flags, |v, own, anew| {
+        take(fd, v, flags, own, || {
+            anew.set(true);
+            recvmsg(fd, msg, flags)
+        })
+    })
 }
 
-/// recvmsg(2) by way of `take`.
+/// recvmsg(2) by way of `take`, which sets its last argument where it has made another call in place of this one.
 unsafe fn recvmsg_by(
     fd: c_int,
     msg: *mut msghdr,
     flags: c_int,
-    take: impl Fn(&[iovec], Own<'_>) -> ssize_t,
+    take: impl Fn(&[iovec], Own<'_>, &Cell<bool>) -> ssize_t,
 ) -> ssize_t {
     let v = match (*msg).msg_iovlen {
         0 => &[],
@@ -452,7 +540,7 @@ unsafe fn recvmsg_by(
     }
     let by_kernel = Cell::new(false);
     // By the kernel come control messages too, unless it only ends what the ring has begun.
-    let r = take(v, &|fd, v| {
+    let own: Own<'_> = &|fd, v| {
         let mut own = *msg;
         (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
         let r = real::recvmsg(fd, &mut own, flags);
@@ -463,7 +551,8 @@ unsafe fn recvmsg_by(
             (*msg).msg_flags = own.msg_flags;
         }
         r
-    });
+    };
+    let r = take(v, own, &by_kernel);
     if r >= 0 && !by_kernel.get() {
         (*msg).msg_namelen = 0;
         (*msg).msg_controllen = 0;
@@ -494,7 +583,9 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
     if table::socket(fd).is_none() {
         return real::sendmsg(fd, msg, flags);
     }
-    sendmsg_by(fd, msg, flags, |v, own| give(fd, v, flags, own))
+    sendmsg_by(fd, msg, flags, |v, own| {
+        give(fd, v, flags, own, || sendmsg(fd, msg, flags))
+    })
 }
 
 /// sendmsg(2) without control messages, by way of `give`.
@@ -566,7 +657,14 @@ pub unsafe extern "C-unwind" fn recvmmsg(
             return refuse(e) as c_int;
         }
     }
-    keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout))
+    let r = keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout));
+    or_anew(
+        r,
+        fd,
+        h,
+        || recvmmsg(fd, msgs, n, flags, timeout),
+        || real::recvmmsg(fd, msgs, n, flags, timeout),
+    )
 }
 
 /// recvmmsg(2) of a confined process, where a rest may be.
@@ -631,8 +729,8 @@ unsafe fn receive_each(
     while done < n.min(1024) {
         let m = &mut *msgs.add(done as usize);
         let r = match kept {
-            Some(c) => recvmsg_by(c.fd(), &mut m.msg_hdr, each, |v, own| {
-                take_kept(c, v, each, own)
+            Some(c) => recvmsg_by(c.fd(), &mut m.msg_hdr, each, |v, own, _| {
+                take_kept(c, fd, v, each, own)
             }),
             None => recvmsg(fd, &mut m.msg_hdr, each),
         };
@@ -699,7 +797,14 @@ pub unsafe extern "C-unwind" fn sendmmsg(
             return sent as c_int;
         }
     }
-    keeping(h, |kept| send_each(kept, fd, msgs, n, flags))
+    let r = keeping(h, |kept| send_each(kept, fd, msgs, n, flags));
+    or_anew(
+        r,
+        fd,
+        h,
+        || sendmmsg(fd, msgs, n, flags),
+        || real::sendmmsg(fd, msgs, n, flags),
+    )
 }
 
 /// Is a connection among the descriptors in a message?
@@ -723,7 +828,7 @@ unsafe fn send_each(
         let msg = &raw const (*m).msg_hdr;
         let r = signal::going_on(i > 0, || match kept {
             Some(c) if (*msg).msg_controllen == 0 => {
-                sendmsg_by(c.fd(), msg, flags, |v, own| give_kept(c, v, flags, own))
+                sendmsg_by(c.fd(), msg, flags, |v, own| give_kept(c, fd, v, flags, own))
             }
             _ => sendmsg(fd, msg, flags),
         });
@@ -796,7 +901,10 @@ pub unsafe extern "C-unwind" fn sendfile(
         Some(sent) => sent,
         // The kernel refuses to.
         None if sys::fcntl(out, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_APPEND != 0) => call(),
-        None => keeping(h, |kept| send_file(kept, out, from, offset, n)),
+        None => {
+            let r = keeping(h, |kept| send_file(kept, out, from, offset, n));
+            or_anew(r, out, h, || sendfile(out, from, offset, n), call)
+        }
     }
 }
 
@@ -822,7 +930,7 @@ unsafe fn send_file(
     n: size_t,
 ) -> ssize_t {
     let give = |buf: &[iovec], flags| match kept {
-        Some(c) => give_kept(c, buf, flags, &|fd, v| {
+        Some(c) => give_kept(c, out, buf, flags, &|fd, v| {
             real::send(fd, v[0].iov_base, v[0].iov_len, flags)
         }),
         None => send(out, buf[0].iov_base, buf[0].iov_len, flags),
@@ -928,10 +1036,17 @@ pub unsafe extern "C-unwind" fn splice(
         let again = || splice(from, off_from, to, off_to, n, flags);
         return into_pipe(h, from, to, n, flags, call, again);
     }
-    match table::socket(to).and_then(conn::get) {
-        Some(c) if is_pipe(from) => sending::by_kernel(c, n, call, || {
-            process::is_confined() || sys::ioctl_int(from, libc::FIONREAD) != Ok(0)
-        }),
+    let Some(h) = table::socket(to) else {
+        return call();
+    };
+    match conn::get(h) {
+        Some(c) if is_pipe(from) => {
+            let r = sending::by_kernel(c, to, n, call, || {
+                process::is_confined() || sys::ioctl_int(from, libc::FIONREAD) != Ok(0)
+            });
+            let again = || splice(from, off_from, to, off_to, n, flags);
+            or_anew(r, to, h, again, call)
+        }
         _ => call(),
     }
 }
@@ -952,7 +1067,7 @@ fn by_own_call(
 }
 
 /// What a socket has, into a pipe: splice(2), and sendfile(2) as well. `call` is the program's own; `again` begins anew, in a process
-/// that has confined itself meanwhile.
+/// that has confined itself meanwhile, or where `from` stands for something else by now.
 unsafe fn into_pipe(
     h: Handle,
     from: c_int,
@@ -970,7 +1085,8 @@ unsafe fn into_pipe(
     if let Some(n) = receiving::counted(c, from, &call, |n| n as usize) {
         return n;
     }
-    match splicing::splice(c, to, n, flags) {
+    match splicing::splice(c, from, to, n, flags) {
+        Some(r) if is_refused(r) => anew(from, h, again, call).unwrap_or_else(|| result(r)),
         Some(r) => result(r),
         None if process::is_confined() => again(),
         None => call(),

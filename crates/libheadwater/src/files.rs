@@ -117,16 +117,31 @@ pub fn fresh(new: c_int) -> c_int {
     new
 }
 
-/// The kernel has refused a call on the socket `h` as on something else. Is the number another's by now? Then it is foreign
-/// from here on.
+/// Whose a number is that stood for a socket.
+pub enum Now {
+    /// That socket's still.
+    Same,
+    /// Something else's that we know.
+    Ours,
+    /// The kernel's, or nobody's.
+    Kernels,
+}
+
+/// A call on the socket `h` was refused as on something else, or has to begin anew. Whose is its number by now? If it was closed round
+/// us, it is foreign from here on.
 #[cold]
-pub fn is_stale(fd: c_int, h: Handle) -> bool {
-    let tcp = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP);
-    if tcp || table::lookup(fd) != Some(h) {
-        return !tcp;
+pub fn now(fd: c_int, h: Handle) -> Now {
+    match table::lookup(fd) {
+        Some(known) if known != h => return Now::Ours,
+        Some(_) if protocol(fd) == Ok(libc::IPPROTO_TCP) => return Now::Same,
+        Some(_) => forget(fd, h),
+        None => {}
     }
-    forget(fd, h);
-    true
+    Now::Kernels
+}
+
+fn protocol(fd: c_int) -> Result<c_int, i32> {
+    sys::sockopt(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL)
 }
 
 /// Lets go of what was known under a number that is gone.

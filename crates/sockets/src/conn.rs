@@ -257,6 +257,13 @@ pub fn get(h: Handle) -> Option<&'static Conn> {
     (c.generation.load(Ordering::Acquire) == h.generation()).then_some(c)
 }
 
+/// Does the number `fd` stand for `c`?
+pub fn is_at(fd: i32, c: &Conn) -> bool {
+    table::socket(fd)
+        .and_then(get)
+        .is_some_and(|x| core::ptr::eq(x, c))
+}
+
 /// Begins to look after `fd`. `None`: no room, the socket stays foreign.
 pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
     if memory::is_scarce() {

@@ -15,7 +15,7 @@ use libc::{
 };
 
 use crate::buffers::{Buffers, EMPTY, ROOM, length};
-use crate::conn::{Conn, Phase};
+use crate::conn::{self, Conn, Phase};
 use crate::look::Shown;
 use crate::pins::{Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR};
@@ -83,7 +83,7 @@ pub unsafe fn recv_as(
         Phase::Rest => return confine::receive(c, fd, iov, flags, own),
         _ => return None,
     }
-    carried(c, iov, flags, own)
+    carried(c, fd, iov, flags, own)
 }
 
 // ---- not (yet) carried: the kernel's own call, counted ----
@@ -99,7 +99,7 @@ unsafe fn tracked(
 ) -> Option<Outcome1> {
     let r = c.record();
     let Ok(ticket) = r.enter_settled() else {
-        return carried(c, iov, flags, own);
+        return carried(c, fd, iov, flags, own);
     };
     let n = own(fd, iov);
     let errno = next::errno();
@@ -157,13 +157,19 @@ unsafe fn kernel_call(fd: i32, iov: &[iovec], flags: i32) -> isize {
 
 // ---- carried ----
 
-unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
+unsafe fn carried(
+    c: &'static Conn,
+    fd: i32,
+    iov: &[iovec],
+    flags: i32,
+    own: Own<'_>,
+) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
     next::pthread_testcancel();
     let mut buffers = Buffers::new(iov);
     let mut pinned = None;
-    let result = attempt(c, &v, &mut buffers, flags, own, &mut pinned);
+    let result = attempt(c, &v, fd, &mut buffers, flags, own, &mut pinned);
     if let Some(pin) = pinned {
         pins::unpin(c, pin);
     }
@@ -182,6 +188,7 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32, own: Own<'_>) -> 
 unsafe fn attempt(
     c: &'static Conn,
     v: &View<'static>,
+    fd: i32,
     buffers: &mut Buffers<'_>,
     flags: i32,
     own: Own<'_>,
@@ -231,7 +238,7 @@ unsafe fn attempt(
                     if !pin(c, v, pinned, &mut end) {
                         return Some(Err(EBADF));
                     }
-                    if !peek.waits(c, v, buffers, flags, end) {
+                    if !peek.waits(c, v, fd, buffers, flags, end) {
                         return Some(Ok(()));
                     }
                 }
@@ -282,7 +289,7 @@ unsafe fn attempt(
                 // The kernel's call would wait as long as the time limit says by now.
                 let other = waited && r.receive_timeout.load(Ordering::Relaxed) != began_with;
                 if other && look::poll(c.fd(), libc::POLLIN | libc::POLLRDHUP) == 0 {
-                    match wait(c, v, end) {
+                    match wait(c, v, fd, end) {
                         Ok(()) => continue,
                         Err(e) => return Some(Err(e)),
                     }
@@ -313,7 +320,7 @@ unsafe fn attempt(
                     if buffers.done > 0 {
                         signal::let_any_end();
                     }
-                    match wait(c, v, end) {
+                    match wait(c, v, fd, end) {
                         Ok(()) => continue,
                         Err(e) => return Some(Err(e)),
                     }
@@ -360,7 +367,7 @@ unsafe fn attempt(
                 if process::is_confined() {
                     return by_own(c, buffers, own);
                 }
-                if let Err(e) = wait(c, v, end) {
+                if let Err(e) = wait(c, v, fd, end) {
                     // Where there was no wait at all, it has not.
                     let had_none = began_with == options::AT_ONCE;
                     peek.count(buffers);
@@ -414,13 +421,14 @@ impl Peek {
         &mut self,
         c: &'static Conn,
         v: &View<'static>,
+        fd: i32,
         buffers: &mut Buffers<'_>,
         flags: i32,
         end: Option<u64>,
     ) -> bool {
         signal::let_any_end();
         loop {
-            let more = wait_for_more(c, v, end, self.arrived.0) == Ok(true);
+            let more = wait_for_more(c, v, fd, end, self.arrived.0) == Ok(true);
             self.others_took |= taken_so_far(v) != self.taken;
             if !more && self.others_took {
                 // Whatever wakes it, it looks once more.
@@ -504,6 +512,7 @@ const PEEK_AGAIN: u64 = 5_000_000;
 unsafe fn wait_for_more(
     c: &'static Conn,
     v: &View<'static>,
+    fd: i32,
     end: Option<u64>,
     before: u64,
 ) -> Result<bool, i32> {
@@ -515,7 +524,7 @@ unsafe fn wait_for_more(
     pins::fall_asleep(v, Sleep::Reading);
     let slept = if switch::arrival_edge(v) == before {
         let bound = [end, again].into_iter().flatten().min();
-        match sleep(c, v, libc::POLLRDHUP, bound, &c.reading) {
+        match sleep(c, v, fd, libc::POLLRDHUP, bound, &c.reading) {
             Err(EAGAIN) if end.is_none_or(|end| sys::now() < end) => Ok(()),
             Err(EINTR) if !signal::interrupted() && end.is_none() => Ok(()),
             slept => slept,
@@ -941,8 +950,13 @@ fn count(ring: &Ring<'_>, buffers: &mut Buffers<'_>, end: Option<u64>) -> Result
     Ok(buffers.done - before)
 }
 
-/// Waits until there may be something: spin, then arm, look again, sleep.
-pub unsafe fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Result<(), i32> {
+/// Waits until there may be something: spin, then arm, look again, sleep. The call is on the number `fd`.
+pub unsafe fn wait(
+    c: &'static Conn,
+    v: &View<'static>,
+    fd: i32,
+    deadline: Option<u64>,
+) -> Result<(), i32> {
     // Only a ring can be watched by spinning.
     if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 1 {
         let peer = &v.peer().cpu;
@@ -973,7 +987,14 @@ pub unsafe fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -
         pins::wake_up(c, v, Sleep::Reading);
         return Ok(());
     }
-    let result = sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading);
+    let result = sleep(
+        c,
+        v,
+        fd,
+        libc::POLLIN | libc::POLLRDHUP,
+        deadline,
+        &c.reading,
+    );
     pins::wake_up(c, v, Sleep::Reading);
     if bell::take(v.own_bell()) {
         switch::settle(c, v);
@@ -982,10 +1003,12 @@ pub unsafe fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -
 }
 
 /// The kernel wait on shadow and own bell that readers and writers share. It ends at once where the program has made the
-/// connection non-blocking by a call that nobody saw.
+/// connection non-blocking by a call that nobody saw. EBADF: the kernel would have begun the call anew, and its number `fd` stands for
+/// this connection no more.
 pub unsafe fn sleep(
     c: &'static Conn,
     v: &View<'_>,
+    fd: i32,
     events: i16,
     deadline: Option<u64>,
     learner: &headwater_channel::wait::Learner,
@@ -1024,6 +1047,10 @@ pub unsafe fn sleep(
     if !signal::begin_nap(signal::ring, v.own_bell() as usize) {
         return Err(EINTR);
     }
+    if signal::begins_anew() && !conn::is_at(fd, c) {
+        signal::end_nap();
+        return Err(EBADF);
+    }
     let n = next::ppoll(fds.as_mut_ptr(), 2, tsp, core::ptr::null());
     let errno = next::errno();
     signal::end_nap();
@@ -1035,18 +1062,19 @@ pub unsafe fn sleep(
     if n < 0 && (errno != EINTR || signal::interrupted() || deadline.is_some()) {
         return Err(errno);
     }
-    if n < 0 && c.is_left() {
-        // The kernel begins a call anew after a handler with SA_RESTART, by a number that is closed.
-        return Err(EBADF);
-    }
     if deadline.is_some_and(|d| n == 0 && sys::now() >= d) {
         return Err(EAGAIN);
     }
     Ok(())
 }
 
+/// When a wait that begins now is over. No handler has a call with a time limit begun anew, signal(7).
 pub fn deadline(timeout: u64) -> Option<u64> {
-    (timeout > 0).then(|| sys::now().saturating_add(timeout))
+    if timeout == 0 {
+        return None;
+    }
+    signal::let_any_end();
+    Some(sys::now().saturating_add(timeout))
 }
 
 fn left(deadline: Option<u64>) -> Option<u64> {

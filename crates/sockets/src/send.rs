@@ -63,7 +63,7 @@ pub unsafe fn send_as(
         }
         _ => return None,
     }
-    carried(c, iov, flags, own)
+    carried(c, fd, iov, flags, own)
 }
 
 unsafe fn tracked(
@@ -75,7 +75,7 @@ unsafe fn tracked(
 ) -> Option<Outcome1> {
     let r = c.record();
     let Ok(ticket) = r.enter_settled() else {
-        return carried(c, iov, flags, own);
+        return carried(c, fd, iov, flags, own);
     };
     let n = own(fd, iov);
     let errno = next::errno();
@@ -117,9 +117,10 @@ pub unsafe fn counted(
 /// The same on a connection that may be carried: its direction goes to the kernel for the call, which may wait there.
 ///
 /// # Safety
-/// `call` sends at most `asked` bytes on the descriptor of `c`; `is_left` says whether, or that perhaps, there is more of what it sends.
+/// `call` sends at most `asked` bytes on the descriptor `fd` of `c`; `is_left` says whether, or that perhaps, there is more of what it sends.
 pub unsafe fn by_kernel(
     c: &'static Conn,
+    fd: i32,
     asked: usize,
     call: impl Fn() -> isize,
     is_left: impl Fn() -> bool,
@@ -138,7 +139,7 @@ pub unsafe fn by_kernel(
         match guard(c, || leave_ring(c, &v)).unwrap_or(Step::Error(ECONNRESET)) {
             Step::Full if at_once || c.found_nonblocking() => break Err(EAGAIN),
             Step::Full => {
-                if let Err(e) = wait(c, &v, 1, end) {
+                if let Err(e) = wait(c, &v, fd, 1, end) {
                     break Err(e);
                 }
             }
@@ -198,7 +199,13 @@ fn leave_ring(c: &Conn, v: &View<'_>) -> Step<'static> {
     }
 }
 
-unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
+unsafe fn carried(
+    c: &'static Conn,
+    fd: i32,
+    iov: &[iovec],
+    flags: i32,
+    own: Own<'_>,
+) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
     next::pthread_testcancel();
@@ -211,7 +218,7 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32, own: Own<'_>) -> 
         };
     }
     let mut pinned = None;
-    let result = attempt(c, &v, &mut buffers, flags, own, &mut pinned);
+    let result = attempt(c, &v, fd, &mut buffers, flags, own, &mut pinned);
     if let Some(pin) = pinned {
         pins::unpin(c, pin);
     }
@@ -228,6 +235,7 @@ unsafe fn carried(c: &'static Conn, iov: &[iovec], flags: i32, own: Own<'_>) -> 
 unsafe fn attempt(
     c: &'static Conn,
     v: &View<'static>,
+    fd: i32,
     buffers: &mut Buffers<'_>,
     flags: i32,
     own: Own<'_>,
@@ -289,7 +297,7 @@ unsafe fn attempt(
                 if patient && sent == Err(EAGAIN) && is_elsewhere {
                     // Not in the kernel: it was set after the call began, or another time limit, or a part is sent.
                     ended_by_any(buffers);
-                    recv::sleep(c, v, libc::POLLOUT, end, &c.writing)?;
+                    recv::sleep(c, v, fd, libc::POLLOUT, end, &c.writing)?;
                     continue;
                 }
                 let n = sent?;
@@ -311,7 +319,7 @@ unsafe fn attempt(
                 }
                 c.see_blocking(unseen::OUT);
                 ended_by_any(buffers);
-                wait(c, v, buffers.left, end)?;
+                wait(c, v, fd, buffers.left, end)?;
             }
         }
     }
@@ -510,6 +518,7 @@ fn publish(ring: &Ring<'_>, buffers: &mut Buffers<'_>, most: usize) -> Result<us
 unsafe fn wait(
     c: &'static Conn,
     v: &View<'static>,
+    fd: i32,
     wanted: usize,
     deadline: Option<u64>,
 ) -> Result<(), i32> {
@@ -538,7 +547,7 @@ unsafe fn wait(
     }
     let patience = sys::now() + switch::STALL;
     let bound = deadline.map_or(patience, |d| d.min(patience));
-    let result = recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing);
+    let result = recv::sleep(c, v, fd, libc::POLLRDHUP, Some(bound), &c.writing);
     pins::wake_up(c, v, Sleep::Writing);
     if bell::take(v.own_bell()) {
         switch::settle(c, v);

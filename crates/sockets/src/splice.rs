@@ -124,11 +124,17 @@ impl Sink for Pipe {
     }
 }
 
-/// Moves up to `n` bytes of a carried connection into the pipe `to`. `None`: make the C library's own call instead.
+/// Moves up to `n` bytes of a carried connection, which has the number `from`, into the pipe `to`. `None`: make the C library's own call instead.
 ///
 /// # Safety
 /// As for [`recv::recv`].
-pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Option<Outcome1> {
+pub unsafe fn splice(
+    c: &'static Conn,
+    from: i32,
+    to: i32,
+    n: usize,
+    flags: c_uint,
+) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
     signal::begin_wait();
@@ -202,7 +208,7 @@ pub unsafe fn splice(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Opti
         } else if !recv::pin(c, &v, &mut pinned, &mut end) {
             break Err(EBADF);
         } else {
-            recv::wait(c, &v, end)
+            recv::wait(c, &v, from, end)
         };
         if let Err(e) = waited {
             break Err(e);
