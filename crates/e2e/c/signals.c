@@ -895,8 +895,8 @@ static void *wait_anew(void *arg) {
     waiting.returned = 1;
     return NULL;
 }
-/* What becomes of the number meanwhile. */
-static const char *const becomes[] = {"closed", "closed, and known by another number", "another connection", "a pipe"};
+/* What becomes of the number meanwhile, or of the connection. */
+static const char *const becomes[] = {"closed", "closed, and known by another number", "another connection", "a pipe", "non-blocking"};
 static void fill_to_the_last_crumb(int fd, int patience) {
     char piece[8192] = {0};
     nonblocking(fd, 1);
@@ -926,6 +926,7 @@ static int begins_anew(const struct anew *call, int what, int patience, const st
     case 0: case 1: must(close(a)); break;
     case 2: must(dup2(c, a)); break;
     case 3: must(dup2(p[!!call->sends], a)); break;
+    case 4: nonblocking(a, 1); break;
     }
     /* What it is by now makes no difference to a call that nothing has begin anew. */
     usleep(2000);
@@ -942,7 +943,7 @@ static int begins_anew(const struct anew *call, int what, int patience, const st
     if (copy >= 0)
         close(copy);
     close(b), close(c), close(d), close(p[0]), close(p[1]);
-    return waited;
+    return waited && !(what == 4 && waiting.result > 0);
 }
 static void anew_server(int fd) {
     struct sockaddr_in at;

@@ -156,6 +156,7 @@ pub fn begin_wait_for_any() {
 /// The wait that was begun is such a call's after all.
 pub fn let_any_end() {
     RESTARTED_ENDS.with(|e| e.set(true));
+    BEGINS_ANEW.with(|b| b.set(false));
 }
 
 /// Runs `part` of a call that has done a part before if `on`: SA_RESTART begins nothing anew then.
@@ -209,7 +210,7 @@ pub fn interrupted() -> bool {
 }
 
 /// Did a handler with SA_RESTART run since `begin_wait`, or the last time that this was asked? The kernel has begun the call anew then:
-/// with what its number stands for by now.
+/// with what its number stands for by now, and whether it may wait there.
 #[inline]
 pub fn begins_anew() -> bool {
     BEGINS_ANEW.with(|b| b.replace(false))

@@ -168,11 +168,14 @@ unsafe fn carried(
     v.publish_cpu();
     next::pthread_testcancel();
     let mut buffers = Buffers::new(iov);
-    let mut pinned = None;
-    let result = attempt(c, &v, fd, &mut buffers, flags, own, &mut pinned);
-    if let Some(pin) = pinned {
-        pins::unpin(c, pin);
-    }
+    let result = as_often_as_begun(c, fd, || {
+        let mut pinned = None;
+        let result = attempt(c, &v, &mut buffers, flags, own, &mut pinned);
+        if let Some(pin) = pinned {
+            pins::unpin(c, pin);
+        }
+        result
+    });
     match result {
         Some(Ok(())) => Some(Ok(buffers.done)),
         Some(Err(e)) => {
@@ -188,7 +191,6 @@ unsafe fn carried(
 unsafe fn attempt(
     c: &'static Conn,
     v: &View<'static>,
-    fd: i32,
     buffers: &mut Buffers<'_>,
     flags: i32,
     own: Own<'_>,
@@ -238,7 +240,7 @@ unsafe fn attempt(
                     if !pin(c, v, pinned, &mut end) {
                         return Some(Err(EBADF));
                     }
-                    if !peek.waits(c, v, fd, buffers, flags, end) {
+                    if !peek.waits(c, v, buffers, flags, end) {
                         return Some(Ok(()));
                     }
                 }
@@ -289,7 +291,7 @@ unsafe fn attempt(
                 // The kernel's call would wait as long as the time limit says by now.
                 let other = waited && r.receive_timeout.load(Ordering::Relaxed) != began_with;
                 if other && look::poll(c.fd(), libc::POLLIN | libc::POLLRDHUP) == 0 {
-                    match wait(c, v, fd, end) {
+                    match wait(c, v, end) {
                         Ok(()) => continue,
                         Err(e) => return Some(Err(e)),
                     }
@@ -320,7 +322,7 @@ unsafe fn attempt(
                     if buffers.done > 0 {
                         signal::let_any_end();
                     }
-                    match wait(c, v, fd, end) {
+                    match wait(c, v, end) {
                         Ok(()) => continue,
                         Err(e) => return Some(Err(e)),
                     }
@@ -367,7 +369,7 @@ unsafe fn attempt(
                 if process::is_confined() {
                     return by_own(c, buffers, own);
                 }
-                if let Err(e) = wait(c, v, fd, end) {
+                if let Err(e) = wait(c, v, end) {
                     // Where there was no wait at all, it has not.
                     let had_none = began_with == options::AT_ONCE;
                     peek.count(buffers);
@@ -379,6 +381,27 @@ unsafe fn attempt(
                     return Some(Ok(()));
                 }
             }
+        }
+    }
+}
+
+/// What ends an attempt at a call that has done nothing yet, and that a handler with SA_RESTART has begin anew: the kernel's own ERESTARTSYS,
+/// which no program sees.
+pub const ANEW: i32 = 512;
+
+/// Makes `attempt` at a call on the number `fd`, and once more after each that [`ANEW`] ends: whether it may wait, and how long, is asked
+/// anew. EBADF: the number stands for another connection by now, or for none.
+#[inline(always)]
+pub fn as_often_as_begun<T>(
+    c: &Conn,
+    fd: i32,
+    mut attempt: impl FnMut() -> Option<Result<T, i32>>,
+) -> Option<Result<T, i32>> {
+    loop {
+        match attempt() {
+            Some(Err(ANEW)) if conn::is_at(fd, c) => {}
+            Some(Err(ANEW)) => return Some(Err(EBADF)),
+            other => return other,
         }
     }
 }
@@ -421,14 +444,13 @@ impl Peek {
         &mut self,
         c: &'static Conn,
         v: &View<'static>,
-        fd: i32,
         buffers: &mut Buffers<'_>,
         flags: i32,
         end: Option<u64>,
     ) -> bool {
         signal::let_any_end();
         loop {
-            let more = wait_for_more(c, v, fd, end, self.arrived.0) == Ok(true);
+            let more = wait_for_more(c, v, end, self.arrived.0) == Ok(true);
             self.others_took |= taken_so_far(v) != self.taken;
             if !more && self.others_took {
                 // Whatever wakes it, it looks once more.
@@ -512,7 +534,6 @@ const PEEK_AGAIN: u64 = 5_000_000;
 unsafe fn wait_for_more(
     c: &'static Conn,
     v: &View<'static>,
-    fd: i32,
     end: Option<u64>,
     before: u64,
 ) -> Result<bool, i32> {
@@ -524,7 +545,7 @@ unsafe fn wait_for_more(
     pins::fall_asleep(v, Sleep::Reading);
     let slept = if switch::arrival_edge(v) == before {
         let bound = [end, again].into_iter().flatten().min();
-        match sleep(c, v, fd, libc::POLLRDHUP, bound, &c.reading) {
+        match sleep(c, v, libc::POLLRDHUP, bound, &c.reading) {
             Err(EAGAIN) if end.is_none_or(|end| sys::now() < end) => Ok(()),
             Err(EINTR) if !signal::interrupted() && end.is_none() => Ok(()),
             slept => slept,
@@ -950,13 +971,8 @@ fn count(ring: &Ring<'_>, buffers: &mut Buffers<'_>, end: Option<u64>) -> Result
     Ok(buffers.done - before)
 }
 
-/// Waits until there may be something: spin, then arm, look again, sleep. The call is on the number `fd`.
-pub unsafe fn wait(
-    c: &'static Conn,
-    v: &View<'static>,
-    fd: i32,
-    deadline: Option<u64>,
-) -> Result<(), i32> {
+/// Waits until there may be something: spin, then arm, look again, sleep.
+pub unsafe fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Result<(), i32> {
     // Only a ring can be watched by spinning.
     if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 1 {
         let peer = &v.peer().cpu;
@@ -987,14 +1003,7 @@ pub unsafe fn wait(
         pins::wake_up(c, v, Sleep::Reading);
         return Ok(());
     }
-    let result = sleep(
-        c,
-        v,
-        fd,
-        libc::POLLIN | libc::POLLRDHUP,
-        deadline,
-        &c.reading,
-    );
+    let result = sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading);
     pins::wake_up(c, v, Sleep::Reading);
     if bell::take(v.own_bell()) {
         switch::settle(c, v);
@@ -1003,12 +1012,10 @@ pub unsafe fn wait(
 }
 
 /// The kernel wait on shadow and own bell that readers and writers share. It ends at once where the program has made the
-/// connection non-blocking by a call that nobody saw. EBADF: the kernel would have begun the call anew, and its number `fd` stands for
-/// this connection no more.
+/// connection non-blocking by a call that nobody saw. [`ANEW`]: so it is with the call.
 pub unsafe fn sleep(
     c: &'static Conn,
     v: &View<'_>,
-    fd: i32,
     events: i16,
     deadline: Option<u64>,
     learner: &headwater_channel::wait::Learner,
@@ -1047,9 +1054,9 @@ pub unsafe fn sleep(
     if !signal::begin_nap(signal::ring, v.own_bell() as usize) {
         return Err(EINTR);
     }
-    if signal::begins_anew() && !conn::is_at(fd, c) {
+    if signal::begins_anew() {
         signal::end_nap();
-        return Err(EBADF);
+        return Err(ANEW);
     }
     let n = next::ppoll(fds.as_mut_ptr(), 2, tsp, core::ptr::null());
     let errno = next::errno();

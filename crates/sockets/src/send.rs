@@ -125,6 +125,26 @@ pub unsafe fn by_kernel(
     call: impl Fn() -> isize,
     is_left: impl Fn() -> bool,
 ) -> isize {
+    let told = recv::as_often_as_begun(c, fd, || {
+        let n = once_by_kernel(c, asked, &call, &is_left);
+        Some(if n < 0 { Err(next::errno()) } else { Ok(n) })
+    });
+    match told {
+        Some(Err(errno)) => {
+            next::set_errno(errno);
+            -1
+        }
+        Some(Ok(n)) => n,
+        None => call(),
+    }
+}
+
+unsafe fn once_by_kernel(
+    c: &'static Conn,
+    asked: usize,
+    call: impl Fn() -> isize,
+    is_left: impl Fn() -> bool,
+) -> isize {
     if let Some(n) = counted(c, &call, |n| n as usize) {
         return n;
     }
@@ -139,7 +159,7 @@ pub unsafe fn by_kernel(
         match guard(c, || leave_ring(c, &v)).unwrap_or(Step::Error(ECONNRESET)) {
             Step::Full if at_once || c.found_nonblocking() => break Err(EAGAIN),
             Step::Full => {
-                if let Err(e) = wait(c, &v, fd, 1, end) {
+                if let Err(e) = wait(c, &v, 1, end) {
                     break Err(e);
                 }
             }
@@ -217,12 +237,15 @@ unsafe fn carried(
             Some(e) => Some(Err(told(e, flags))),
         };
     }
-    let mut pinned = None;
-    let result = attempt(c, &v, fd, &mut buffers, flags, own, &mut pinned);
-    if let Some(pin) = pinned {
-        pins::unpin(c, pin);
-    }
-    Some(match result {
+    let result = recv::as_often_as_begun(c, fd, || {
+        let mut pinned = None;
+        let result = attempt(c, &v, &mut buffers, flags, own, &mut pinned);
+        if let Some(pin) = pinned {
+            pins::unpin(c, pin);
+        }
+        Some(result)
+    });
+    Some(match result? {
         Ok(()) => Ok(buffers.done),
         Err(e) => {
             c.ends_with(e);
@@ -235,7 +258,6 @@ unsafe fn carried(
 unsafe fn attempt(
     c: &'static Conn,
     v: &View<'static>,
-    fd: i32,
     buffers: &mut Buffers<'_>,
     flags: i32,
     own: Own<'_>,
@@ -297,7 +319,7 @@ unsafe fn attempt(
                 if patient && sent == Err(EAGAIN) && is_elsewhere {
                     // Not in the kernel: it was set after the call began, or another time limit, or a part is sent.
                     ended_by_any(buffers);
-                    recv::sleep(c, v, fd, libc::POLLOUT, end, &c.writing)?;
+                    recv::sleep(c, v, libc::POLLOUT, end, &c.writing)?;
                     continue;
                 }
                 let n = sent?;
@@ -319,7 +341,7 @@ unsafe fn attempt(
                 }
                 c.see_blocking(unseen::OUT);
                 ended_by_any(buffers);
-                wait(c, v, fd, buffers.left, end)?;
+                wait(c, v, buffers.left, end)?;
             }
         }
     }
@@ -518,7 +540,6 @@ fn publish(ring: &Ring<'_>, buffers: &mut Buffers<'_>, most: usize) -> Result<us
 unsafe fn wait(
     c: &'static Conn,
     v: &View<'static>,
-    fd: i32,
     wanted: usize,
     deadline: Option<u64>,
 ) -> Result<(), i32> {
@@ -547,7 +568,7 @@ unsafe fn wait(
     }
     let patience = sys::now() + switch::STALL;
     let bound = deadline.map_or(patience, |d| d.min(patience));
-    let result = recv::sleep(c, v, fd, libc::POLLRDHUP, Some(bound), &c.writing);
+    let result = recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing);
     pins::wake_up(c, v, Sleep::Writing);
     if bell::take(v.own_bell()) {
         switch::settle(c, v);

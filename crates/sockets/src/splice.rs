@@ -135,6 +135,10 @@ pub unsafe fn splice(
     n: usize,
     flags: c_uint,
 ) -> Option<Outcome1> {
+    recv::as_often_as_begun(c, from, || once(c, to, n, flags))
+}
+
+unsafe fn once(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
     signal::begin_wait();
@@ -208,7 +212,7 @@ pub unsafe fn splice(
         } else if !recv::pin(c, &v, &mut pinned, &mut end) {
             break Err(EBADF);
         } else {
-            recv::wait(c, &v, from, end)
+            recv::wait(c, &v, end)
         };
         if let Err(e) = waited {
             break Err(e);
