@@ -118,6 +118,10 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
     sys::epoll_ctl(ep, op, fd, event)?;
     match (op, new_set(ep)) {
         (libc::EPOLL_CTL_ADD, Some(set)) => {
+            if GIVEN.load(Ordering::Relaxed) {
+                set.inherited();
+                set.held().shared = true;
+            }
             let _ = sys::epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, null_mut());
             set.ctl(op, fd, event, tracked)
         }
@@ -125,12 +129,20 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
     }
 }
 
-/// Is what the program puts into the set the kernel's alone to tell: may the set be another process's too, by fork, was it left to
-/// the kernel, or is it one of too many?
+/// Sets that were not seen to be made may have come by an exec, and be others' too.
+static GIVEN: AtomicBool = AtomicBool::new(false);
+
+/// This image was given descriptors by a process that has the library.
+pub fn given() {
+    GIVEN.store(true, Ordering::Relaxed);
+}
+
+/// Is what the program puts into the set the kernel's alone to tell: may the set be another process's too, by fork or exec, was it left
+/// to the kernel, or is it one of too many?
 pub fn is_the_kernels(ep: i32) -> bool {
     match set_of(ep) {
         Some(set) => set.refused.load(Ordering::Relaxed) != 0,
-        None => COUNT.load(Ordering::Relaxed) as usize == MAX_SETS,
+        None => COUNT.load(Ordering::Relaxed) as usize == MAX_SETS || GIVEN.load(Ordering::Relaxed),
     }
 }
 
@@ -467,11 +479,14 @@ impl Descriptor for Sets {
         if set.is_inherited() {
             set.note_strangers();
         }
-        if want & IN != 0 && set.is_concerned() && set.tells() != Tells::Nothing {
-            want & IN
-        } else {
-            0
+        if want & IN == 0 || !set.is_concerned() || set.tells() == Tells::Nothing {
+            return 0;
         }
+        if set.is_inherited() {
+            // It may have been told to another process.
+            counters::note(Reason::SharedSet);
+        }
+        want & IN
     }
     fn arm(&self, _h: Handle, _want: u32) {
         // A look leaves its members armed.

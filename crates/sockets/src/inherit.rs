@@ -17,7 +17,7 @@ use headwater_host::handed::{self, Sort};
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{hidden, process, sys};
+use headwater_host::{epoll, hidden, process, sys};
 
 use crate::conn::{self, Conn, Role};
 use crate::lend::identity;
@@ -145,6 +145,7 @@ pub fn begin() {
     let Some(text) = headwater_host::env::take(VARIABLE) else {
         return;
     };
+    epoll::given();
     let mut entries: Vec<Entry> = Vec::new();
     let mut numbers = Vec::new();
     let mut taken = Vec::new();
@@ -190,8 +191,8 @@ fn entry(h: Handle) -> Option<&'static Entry> {
 }
 
 /// What the next image is told of a descriptor that this one has not used.
-pub fn pass_on(fd: i32, h: Handle) -> String {
-    entry(h).map_or(String::new(), |e| Heir { fd, ..e.heir }.text())
+pub fn pass_on(fd: i32, h: Handle) -> Option<Heir> {
+    entry(h).map(|e| Heir { fd, ..e.heir })
 }
 
 /// The writing end by which the lender knows that an image has the connection.

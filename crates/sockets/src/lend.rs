@@ -344,8 +344,14 @@ impl Lending {
     /// What is `fd` here is `there` in the image.
     fn lend(&mut self, fd: i32, there: i32, h: Handle) {
         if h.kind() == Kind::Inherited {
-            // Its descriptors were never closed to exec.
-            return self.text.push_str(&inherit::pass_on(there, h));
+            let Some(heir) = inherit::pass_on(there, h) else {
+                return;
+            };
+            // They were never closed to exec, but those that it shares with a connection in use are, by now.
+            for fd in heir.hidden() {
+                self.open(fd);
+            }
+            return self.text.push_str(&heir.text());
         }
         let Some(c) = conn::get(h) else { return };
         if c.phase() == Phase::Listener {

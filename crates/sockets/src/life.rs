@@ -245,7 +245,10 @@ pub fn lost(fd: i32) {
 #[unsafe(link_section = ".text.life")]
 fn leave_registrations(c: &'static Conn, fd: i32) {
     let Some(v) = c.view() else { return };
-    let goes_on = v.own().holders.load(Ordering::Acquire) > 1 || lend::is_out(c.record());
+    let goes_on = v.own().holders.load(Ordering::Acquire) > 1
+        || lend::is_out(c.record())
+        // It may be under way in a message.
+        || c.record().has(PASSED);
     if !goes_on || !sets::hold(c, fd) {
         return;
     }
@@ -486,10 +489,10 @@ fn leaves_keeper(c: &'static Conn, v: &View<'static>, fd: i32) -> bool {
     if end_sending(c, v, fd) || keeper::is_reset_by_close(v, fd) {
         return false;
     }
-    match sys::sockopt::<[i32; 2]>(fd, libc::SOL_SOCKET, libc::SO_LINGER) {
+    match linger(fd) {
         // The program wants no more of it, or to wait itself.
-        Ok([on, 0]) if on != 0 => return false,
-        Ok([on, seconds]) if on != 0 => {
+        Some([on, 0]) if on != 0 => return false,
+        Some([on, seconds]) if on != 0 => {
             let patience = seconds.max(0) as u64 * 1_000_000_000;
             if switch::finish_withdrawal(c, v, fd, patience) {
                 end_sending(c, v, fd);
@@ -553,11 +556,7 @@ fn is_last_to_read(c: &Conn, v: &View<'static>) -> bool {
 
 /// The close that comes is to be a reset.
 pub fn reset(fd: i32) {
-    let linger = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
-    let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+    set_linger(fd, AT_ONCE);
 }
 
 /// Before shutdown(2) on a carried socket: what is left of it for the kernel to do.
@@ -722,7 +721,8 @@ pub fn fork_failed() {
     change_holds(-1);
 }
 
-/// What [`replaced`] does to a connection that the exec closes.
+/// What [`replaced`] does to a connection that the exec closes. With [`EXEC_RESETS`] stands the SO_LINGER that it had: on in the bit
+/// above, and the seconds.
 const EXEC_PINS: u32 = 1;
 const EXEC_RESETS: u32 = 2;
 
@@ -741,8 +741,8 @@ pub fn replaced() {
         let change = if pins {
             // The kernel closes it later, and tells senders of the end that we can't.
             EXEC_PINS
-        } else if is_last_to_read(c, &v) && set_linger(c.fd(), [0, 0], [1, 0]) {
-            EXEC_RESETS
+        } else if is_last_to_read(c, &v) {
+            resets(c.fd())
         } else {
             0
         };
@@ -759,8 +759,8 @@ pub fn not_replaced() {
             EXEC_PINS => {
                 c.view().inspect(|v| switch::unpin(c, v));
             }
-            EXEC_RESETS => {
-                set_linger(c.fd(), [1, 0], [0, 0]);
+            change if change & EXEC_RESETS != 0 && linger(c.fd()) == Some(AT_ONCE) => {
+                set_linger(c.fd(), [(change >> 2 & 1) as i32, (change >> 3) as i32]);
             }
             _ => {}
         }
@@ -784,11 +784,27 @@ fn stays_open(c: &Conn) -> bool {
     outlives_exec(conn::handle(c))
 }
 
-/// SO_LINGER, on and seconds. False: it was something else before, which the program has asked for.
-fn set_linger(fd: i32, before: [i32; 2], to: [i32; 2]) -> bool {
-    let is = sys::sockopt::<[i32; 2]>(fd, libc::SOL_SOCKET, libc::SO_LINGER);
-    is.is_ok_and(|[on, _]| on == before[0])
-        && sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &to).is_ok()
+/// SO_LINGER, on and seconds, of a connection whose close is a reset.
+const AT_ONCE: [i32; 2] = [1, 0];
+
+/// The exec's close is to be a reset: how to take that back. 0: it is one already.
+fn resets(fd: i32) -> u32 {
+    match linger(fd) {
+        None | Some(AT_ONCE) => 0,
+        Some(_) if !set_linger(fd, AT_ONCE) => 0,
+        Some([on, seconds]) => {
+            let seconds = (seconds.max(0) as u32).min(u32::MAX >> 3);
+            EXEC_RESETS | u32::from(on != 0) << 2 | seconds << 3
+        }
+    }
+}
+
+fn linger(fd: i32) -> Option<[i32; 2]> {
+    sys::sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER).ok()
+}
+
+fn set_linger(fd: i32, to: [i32; 2]) -> bool {
+    sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &to).is_ok()
 }
 
 /// This process gives up its holds of all ends (before an exec), or takes them back (when the exec failed).

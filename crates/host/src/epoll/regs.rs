@@ -60,6 +60,8 @@ pub struct Inner {
     pub mutes: bool,
     /// Some are sets.
     has_sets: bool,
+    /// Other processes may have it.
+    pub shared: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -208,6 +210,7 @@ impl Inner {
             orphans: false,
             mutes: false,
             has_sets: false,
+            shared: false,
         }
     }
 
@@ -311,6 +314,9 @@ impl Inner {
             return;
         };
         if fd == reg.fd {
+            if reg.events & ET != 0 {
+                counters::note(Reason::ToldAgain);
+            }
             let mut event = epoll_event {
                 events: reg.events,
                 u64: reg.data,
@@ -577,6 +583,16 @@ impl Inner {
         }
     }
 
+    /// What was taken out is out of the kernel's set, too.
+    pub fn unpark(&mut self) {
+        for i in 0..self.regs.len() {
+            if self.regs[i].d.is_some() && self.regs[i].parked {
+                self.narrow(i);
+                self.remove(i);
+            }
+        }
+    }
+
     pub fn park(&mut self, i: usize) {
         self.disarm(i);
         self.regs[i].parked = true;
@@ -693,6 +709,10 @@ impl Inner {
         }
         reg.kept |= events;
         self.heat(i);
+        if self.shared {
+            // The kernel has told it now, and nobody else will be.
+            counters::note(Reason::SharedSet);
+        }
     }
 
     /// One event that was found by a look from outside.

@@ -217,6 +217,9 @@ impl Set {
         if !self.is_waited() {
             self.carry_all();
         }
+        let mut inner = self.held();
+        inner.unpark();
+        inner.shared = true;
     }
 
     fn carry_all(&self) {
@@ -526,7 +529,9 @@ impl Set {
             }
             (EPOLL_CTL_DEL, Some(i), _) => {
                 let reg = &inner.regs[i];
-                if reg.carried && reg.events & EXCLUSIVE == 0 && reg.h.kind() != Kind::Epoll {
+                // Whoever else has the set is to find it gone.
+                let parks = reg.carried && !inner.shared;
+                if parks && reg.events & EXCLUSIVE == 0 && reg.h.kind() != Kind::Epoll {
                     inner.park(i);
                     return Ok(());
                 }
@@ -564,7 +569,7 @@ impl Set {
             carried = (has_bell || is_set) && self.takes(h) && !d.is_apart(h);
             if carried || is_set {
                 self.concerned.store(1, Ordering::SeqCst);
-            } else if has_bell && self.is_inherited() {
+            } else if has_bell && self.refused.load(Ordering::Relaxed) != 0 {
                 // What is in shared memory is told to none of those who have the set, until it has gone back to the kernel.
                 counters::note(Reason::SharedSet);
             }
