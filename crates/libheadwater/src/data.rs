@@ -102,13 +102,7 @@ unsafe fn take_of(
     again: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     let told = conn::get(h).and_then(|c| receiving::recv_as(c, fd, iov, flags, own));
-    match told {
-        Some(r) if is_refused(r) => {
-            anew(fd, h, again, || own(fd, iov)).unwrap_or_else(|| result(r))
-        }
-        Some(r) => result(r),
-        None => own(fd, iov),
-    }
+    ended(told, fd, h, again, || own(fd, iov))
 }
 
 /// As [`take`], as a step of a call on `fd` that keeps its connection.
@@ -163,13 +157,7 @@ unsafe fn give_of(
     again: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     let told = conn::get(h).and_then(|c| sending::send_as(c, fd, iov, flags, own));
-    match told {
-        Some(r) if is_refused(r) => {
-            anew(fd, h, again, || own(fd, iov)).unwrap_or_else(|| result(r))
-        }
-        Some(r) => result(r),
-        None => own(fd, iov),
-    }
+    ended(told, fd, h, again, || own(fd, iov))
 }
 
 /// Was a call refused as on what is no socket? Its number may stand for something else by now.
@@ -178,27 +166,40 @@ fn is_refused(r: Result<usize, i32>) -> bool {
     matches!(r, Err(libc::ENOTSOCK | libc::EBADF))
 }
 
-/// The result of a call of several steps on the socket `h`, unless it has to begin anew.
-fn or_anew<R: Copy + PartialOrd + From<i8>>(
-    r: R,
+/// What a call on the socket `h` comes to that was `told` this; where it was told nothing it is `own`. It begins `again` where its
+/// number stands for something else by now.
+#[inline]
+fn ended(
+    told: Option<Result<usize, i32>>,
     fd: c_int,
     h: Handle,
-    again: impl FnOnce() -> R,
-    own: impl FnOnce() -> R,
-) -> R {
-    if r >= R::from(0) || !is_refused(Err(next::errno())) {
-        return r;
+    again: impl FnOnce() -> ssize_t,
+    own: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    match told {
+        Some(r) if is_refused(r) => anew(fd, h, again, own).unwrap_or_else(|| result(r)),
+        Some(r) => result(r),
+        None => own(),
     }
-    let errno = next::errno();
-    anew(fd, h, again, own).unwrap_or_else(|| {
-        next::set_errno(errno);
-        r
+}
+
+/// What a call of several steps was told.
+fn told(r: ssize_t) -> Option<Result<usize, i32>> {
+    Some(if r < 0 {
+        Err(next::errno())
+    } else {
+        Ok(r as usize)
     })
 }
 
 /// A call on the socket `h` that was refused, for what has its number by now: `own` of the kernel's. `None`: `h` has it still.
 #[cold]
-fn anew<R>(fd: c_int, h: Handle, again: impl FnOnce() -> R, own: impl FnOnce() -> R) -> Option<R> {
+fn anew(
+    fd: c_int,
+    h: Handle,
+    again: impl FnOnce() -> ssize_t,
+    own: impl FnOnce() -> ssize_t,
+) -> Option<ssize_t> {
     match files::now(fd, h) {
         Now::Same => None,
         Now::Ours => Some(again()),
@@ -658,13 +659,9 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         }
     }
     let r = keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout));
-    or_anew(
-        r,
-        fd,
-        h,
-        || recvmmsg(fd, msgs, n, flags, timeout),
-        || real::recvmmsg(fd, msgs, n, flags, timeout),
-    )
+    let again = || recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+    let own = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+    ended(told(r as ssize_t), fd, h, again, own) as c_int
 }
 
 /// recvmmsg(2) of a confined process, where a rest may be.
@@ -798,13 +795,9 @@ pub unsafe extern "C-unwind" fn sendmmsg(
         }
     }
     let r = keeping(h, |kept| send_each(kept, fd, msgs, n, flags));
-    or_anew(
-        r,
-        fd,
-        h,
-        || sendmmsg(fd, msgs, n, flags),
-        || real::sendmmsg(fd, msgs, n, flags),
-    )
+    let again = || sendmmsg(fd, msgs, n, flags) as ssize_t;
+    let own = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
+    ended(told(r as ssize_t), fd, h, again, own) as c_int
 }
 
 /// Is a connection among the descriptors in a message?
@@ -903,7 +896,7 @@ pub unsafe extern "C-unwind" fn sendfile(
         None if sys::fcntl(out, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_APPEND != 0) => call(),
         None => {
             let r = keeping(h, |kept| send_file(kept, out, from, offset, n));
-            or_anew(r, out, h, || sendfile(out, from, offset, n), call)
+            ended(told(r), out, h, || sendfile(out, from, offset, n), call)
         }
     }
 }
@@ -1045,7 +1038,7 @@ pub unsafe extern "C-unwind" fn splice(
                 process::is_confined() || sys::ioctl_int(from, libc::FIONREAD) != Ok(0)
             });
             let again = || splice(from, off_from, to, off_to, n, flags);
-            or_anew(r, to, h, again, call)
+            ended(r, to, h, again, call)
         }
         _ => call(),
     }

@@ -168,13 +168,8 @@ unsafe fn carried(
     v.publish_cpu();
     next::pthread_testcancel();
     let mut buffers = Buffers::new(iov);
-    let result = as_often_as_begun(c, fd, || {
-        let mut pinned = None;
-        let result = attempt(c, &v, &mut buffers, flags, own, &mut pinned);
-        if let Some(pin) = pinned {
-            pins::unpin(c, pin);
-        }
-        result
+    let result = as_often_as_begun(c, fd, |pinned| {
+        attempt(c, &v, &mut buffers, flags, own, pinned)
     });
     match result {
         Some(Ok(())) => Some(Ok(buffers.done)),
@@ -390,15 +385,20 @@ unsafe fn attempt(
 pub const ANEW: i32 = 512;
 
 /// Makes `attempt` at a call on the number `fd`, and once more after each that [`ANEW`] ends: whether it may wait, and how long, is asked
-/// anew. EBADF: the number stands for another connection by now, or for none.
+/// anew. What it pins goes with it. EBADF: the number stands for another connection by now, or for none.
 #[inline(always)]
 pub fn as_often_as_begun<T>(
-    c: &Conn,
+    c: &'static Conn,
     fd: i32,
-    mut attempt: impl FnMut() -> Option<Result<T, i32>>,
+    mut attempt: impl FnMut(&mut Option<Pin>) -> Option<Result<T, i32>>,
 ) -> Option<Result<T, i32>> {
     loop {
-        match attempt() {
+        let mut pinned = None;
+        let result = attempt(&mut pinned);
+        if let Some(pin) = pinned {
+            pins::unpin(c, pin);
+        }
+        match result {
             Some(Err(ANEW)) if conn::is_at(fd, c) => {}
             Some(Err(ANEW)) => return Some(Err(EBADF)),
             other => return other,

@@ -114,7 +114,8 @@ pub unsafe fn counted(
     Some(n)
 }
 
-/// The same on a connection that may be carried: its direction goes to the kernel for the call, which may wait there.
+/// The same on a connection that may be carried: its direction goes to the kernel for the call, which may wait there. `None`: make
+/// the call as it is.
 ///
 /// # Safety
 /// `call` sends at most `asked` bytes on the descriptor `fd` of `c`; `is_left` says whether, or that perhaps, there is more of what it sends.
@@ -124,19 +125,10 @@ pub unsafe fn by_kernel(
     asked: usize,
     call: impl Fn() -> isize,
     is_left: impl Fn() -> bool,
-) -> isize {
-    let told = recv::as_often_as_begun(c, fd, || {
-        let n = once_by_kernel(c, asked, &call, &is_left);
-        Some(if n < 0 { Err(next::errno()) } else { Ok(n) })
-    });
-    match told {
-        Some(Err(errno)) => {
-            next::set_errno(errno);
-            -1
-        }
-        Some(Ok(n)) => n,
-        None => call(),
-    }
+) -> Option<Outcome1> {
+    recv::as_often_as_begun(c, fd, |pinned| {
+        once_by_kernel(c, asked, &call, &is_left, pinned)
+    })
 }
 
 unsafe fn once_by_kernel(
@@ -144,14 +136,20 @@ unsafe fn once_by_kernel(
     asked: usize,
     call: impl Fn() -> isize,
     is_left: impl Fn() -> bool,
-) -> isize {
+    pinned: &mut Option<Pin>,
+) -> Option<Outcome1> {
+    let told = |n: isize| {
+        if n < 0 {
+            Err(next::errno())
+        } else {
+            Ok(n as usize)
+        }
+    };
     if let Some(n) = counted(c, &call, |n| n as usize) {
-        return n;
+        return Some(told(n));
     }
-    let Some(v) = c.view() else { return call() };
-    let mut pinned = None;
-    pinned = pins::pin(c, &v, &raw const pinned as usize);
-    let Some(pin) = pinned else { return call() };
+    let v = c.view()?;
+    *pinned = Some(pins::pin(c, &v, &raw const *pinned as usize)?);
     let r = c.record();
     let end = recv::deadline(r.send_timeout.load(Ordering::Relaxed));
     let at_once = r.has(NONBLOCK);
@@ -167,25 +165,19 @@ unsafe fn once_by_kernel(
             Step::Sent | Step::ByTcp(_) => break Ok(()),
         }
     };
-    let (n, errno) = match begun {
-        Ok(()) => {
-            let n = call();
-            let errno = next::errno();
-            switch::end_kernel_send(v.out(), n.max(0) as usize);
-            (n, errno)
-        }
-        Err(e) => (-1, e),
-    };
-    let is_short = n < 0 && errno == EAGAIN || n >= 0 && (n as usize) < asked;
+    let sent = begun.and_then(|()| {
+        let sent = told(call());
+        switch::end_kernel_send(v.out(), sent.unwrap_or(0));
+        sent
+    });
+    let is_short = sent == Err(EAGAIN) || sent.is_ok_and(|n| n < asked);
     if is_short && (begun.is_err() || is_left()) {
         c.note_full();
     }
-    pins::unpin(c, pin);
-    if n < 0 {
+    if let Err(errno) = sent {
         c.ends_with(errno);
     }
-    next::set_errno(errno);
-    n
+    Some(sent)
 }
 
 /// Begins a send by the kernel. False: what comes before it finds no room there; `None`: the connection has ended.
@@ -237,13 +229,8 @@ unsafe fn carried(
             Some(e) => Some(Err(told(e, flags))),
         };
     }
-    let result = recv::as_often_as_begun(c, fd, || {
-        let mut pinned = None;
-        let result = attempt(c, &v, &mut buffers, flags, own, &mut pinned);
-        if let Some(pin) = pinned {
-            pins::unpin(c, pin);
-        }
-        Some(result)
+    let result = recv::as_often_as_begun(c, fd, |pinned| {
+        Some(attempt(c, &v, &mut buffers, flags, own, pinned))
     });
     Some(match result? {
         Ok(()) => Ok(buffers.done),

@@ -9,9 +9,10 @@ use headwater_host::{next, process, signal, sleeps, sys};
 use libc::{EAGAIN, EBADF, ECONNRESET, EINTR, EPIPE};
 
 use crate::conn::Conn;
+use crate::pins::Pin;
 use crate::record::NONBLOCK;
 use crate::recv::{self, Outcome1, Sink, Step, partial};
-use crate::{guard, look, pins};
+use crate::{guard, look};
 
 /// What an empty pipe takes.
 const ROOM: usize = 64 << 10;
@@ -135,10 +136,16 @@ pub unsafe fn splice(
     n: usize,
     flags: c_uint,
 ) -> Option<Outcome1> {
-    recv::as_often_as_begun(c, from, || once(c, to, n, flags))
+    recv::as_often_as_begun(c, from, |pinned| once(c, to, n, flags, pinned))
 }
 
-unsafe fn once(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Option<Outcome1> {
+unsafe fn once(
+    c: &'static Conn,
+    to: i32,
+    n: usize,
+    flags: c_uint,
+    pinned: &mut Option<Pin>,
+) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
     signal::begin_wait();
@@ -160,7 +167,7 @@ unsafe fn once(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Option<Out
         own: None,
     };
     let at_once = c.record().has(NONBLOCK);
-    let (mut pinned, mut end) = (None, None);
+    let mut end = None;
     let result = loop {
         // The pipe comes first, as in the kernel: where nobody reads it, or it has no room, it does not matter what has come.
         let room = look::poll(to, libc::POLLOUT);
@@ -184,12 +191,7 @@ unsafe fn once(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Option<Out
         match step {
             Step::Data(_) if pipe.left > 0 && !pipe.full => continue,
             Step::Data(_) | Step::Eof => break Ok(()),
-            Step::Kernel if pipe.done == 0 => {
-                if let Some(pin) = pinned {
-                    pins::unpin(c, pin);
-                }
-                return None;
-            }
+            Step::Kernel if pipe.done == 0 => return None,
             Step::Kernel => break Ok(()),
             Step::Error(e) => {
                 if pipe.done > 0 {
@@ -209,7 +211,7 @@ unsafe fn once(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Option<Out
             waited.unwrap_or(Ok(()))
         } else if at_once || c.found_nonblocking() {
             break Err(EAGAIN);
-        } else if !recv::pin(c, &v, &mut pinned, &mut end) {
+        } else if !recv::pin(c, &v, pinned, &mut end) {
             break Err(EBADF);
         } else {
             recv::wait(c, &v, end)
@@ -218,9 +220,6 @@ unsafe fn once(c: &'static Conn, to: i32, n: usize, flags: c_uint) -> Option<Out
             break Err(e);
         }
     };
-    if let Some(pin) = pinned {
-        pins::unpin(c, pin);
-    }
     Some(match result {
         Ok(()) => Ok(pipe.done),
         Err(e) => partial(pipe.done, e),
