@@ -82,6 +82,7 @@ reasons! {
     NotNow: "not-now",
     Sanitizer: "sanitizer",
     UnseenWaits: "unseen-waits",
+    WaitedOn: "waited-on",
     Uring: "io-uring",
     NoUnwinder: "no-unwinder",
     NoMemory: "no-memory",

@@ -146,9 +146,10 @@ pub fn is_the_kernels(ep: i32) -> bool {
     }
 }
 
-/// Would epoll_ctl(2) fail, since the kernel's set does not have that number?
-pub fn has_no(ep: i32, op: i32, fd: i32) -> bool {
-    op != libc::EPOLL_CTL_ADD && fdinfo::lacks(ep, fd)
+/// Would epoll_ctl(2) fail, since the kernel's set has the descriptor already, or has not got it, or is none?
+pub fn would_fail(ep: i32, op: i32, fd: i32) -> bool {
+    let is_no_set = || set_of(ep).is_none() && fdinfo::is_no_set(ep);
+    fdinfo::holds(ep, fd) == Some(op == libc::EPOLL_CTL_ADD) || is_no_set()
 }
 
 /// What the program took out is gone from the kernel's set too.

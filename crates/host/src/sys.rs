@@ -366,6 +366,20 @@ pub fn open_at(dir: i32, path: &core::ffi::CStr, flags: i32) -> Result<i32> {
     unsafe { call!(openat, dir, path.as_ptr(), flags, 0) }.map(|fd| fd as i32)
 }
 
+/// Where a symbolic link leads, and the length of that, or as much as there is room for.
+pub fn read_link(path: &core::ffi::CStr, to: &mut [u8]) -> Result<usize> {
+    // SAFETY: path is a C string, and `to` is writable for its length.
+    unsafe {
+        call!(
+            readlinkat,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            to.as_mut_ptr(),
+            to.len()
+        )
+    }
+}
+
 /// What an entry of a folder is, behind its links.
 pub fn stat_at(dir: i32, path: &core::ffi::CStr) -> Result<libc::stat> {
     let mut st = core::mem::MaybeUninit::<libc::stat>::uninit();

@@ -2,7 +2,7 @@
 
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{next, process, select, sys};
-use headwater_sockets::{inherit, lend, life, options};
+use headwater_sockets::{inherit, lend, life, options, restart};
 use headwater_transport::endpoint;
 use headwater_transport::stream::{TI_CAPABILITY, TI_GETINFO};
 use libc::{c_int, c_uint, c_ulong};
@@ -235,6 +235,9 @@ unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
     } else {
         None
     };
+    if known.is_none() && table::socket(fd).is_some() {
+        restart::taken(to);
+    }
     let new = real();
     let errno = next::errno();
     if let Some(after) = after {

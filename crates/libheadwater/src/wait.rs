@@ -261,7 +261,7 @@ pub unsafe extern "C-unwind" fn epoll_ctl(
         return r;
     }
     if epoll::is_the_kernels(ep) {
-        headwater_sockets::life::set_apart_unless(fd, || epoll::has_no(ep, op, fd));
+        headwater_sockets::life::set_apart_unless(fd, || epoll::would_fail(ep, op, fd));
     }
     epoll::ctl(ep, op, fd, event)
 }

@@ -145,7 +145,7 @@ fn wanting(c: &'static Conn) -> Option<Wanted> {
 type Told = Option<()>;
 
 /// A folder of /proc.
-struct Folder(i32);
+pub struct Folder(pub i32);
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -154,7 +154,7 @@ impl Drop for Folder {
 }
 
 impl Folder {
-    fn open(parent: i32, path: &CStr) -> Result<Folder, i32> {
+    pub fn open(parent: i32, path: &CStr) -> Result<Folder, i32> {
         sys::open_at(parent, path, libc::O_DIRECTORY).map(Folder)
     }
 }
@@ -347,7 +347,7 @@ pub fn of_stat(text: &[u8]) -> Option<(i32, u64)> {
     Process::parse(text).map(|p| (p.parent, p.began))
 }
 
-fn name<'a>(room: &'a mut [u8; 32], number: i32, rest: &str) -> Option<&'a CStr> {
+pub fn name<'a>(room: &'a mut [u8; 32], number: i32, rest: &str) -> Option<&'a CStr> {
     let mut text = sys::Cursor {
         buf: &mut room[..31],
         len: 0,

@@ -17,6 +17,7 @@
 //!   readiness   poll, select, epoll
 //!   confine     before seccomp: everything goes back to the kernel
 //!   unseen      waits that do not pass through us
+//!   restart     calls that the kernel begins anew on a number that was given away
 //!   truth, look what the kernel counted; how the shadow ended
 //!   conn, record, segment   state: of a process, of an end, of both ends
 //! ```
@@ -42,6 +43,7 @@ pub mod readiness;
 pub mod record;
 pub mod recv;
 pub mod relay;
+pub mod restart;
 pub mod segment;
 pub mod send;
 pub mod sets;

@@ -14,8 +14,8 @@ use crate::record::{self, APART, BARRED, PASSED, Record, SHUT_WR, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
 use crate::{
-    boards, comeback, holders, inherit, keeper, lend, limits, link, look, sets, switch, takeover,
-    truth, worth,
+    boards, comeback, holders, inherit, keeper, lend, limits, link, look, restart, sets, switch,
+    takeover, truth, worth,
 };
 
 // ---- coming ----
@@ -113,6 +113,7 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
         Some(c) => {
             limits::hand_on(on, c);
             c.set_account(account);
+            leave_to_waiters(c, fd);
         }
         None => counters::fallback(conn::no_room()),
     }
@@ -159,7 +160,10 @@ pub fn connected(fd: i32, led: Led) -> bool {
             lend::sweep();
             let adopted = conn::adopt(fd, Phase::Tracked, Role::Client);
             match adopted {
-                Some(c) => limits::hand_on(fd, c),
+                Some(c) => {
+                    limits::hand_on(fd, c);
+                    leave_to_waiters(c, fd);
+                }
                 None => counters::fallback(conn::no_room()),
             }
             return adopted.is_some();
@@ -173,6 +177,13 @@ pub fn connected(fd: i32, led: Led) -> bool {
     false
 }
 
+/// A call that waits in the kernel on the number may go on with the connection that has it now.
+fn leave_to_waiters(c: &'static Conn, fd: i32) {
+    if restart::is_waited_on(fd) {
+        leave_to_others(fd, conn::handle(c), Reason::WaitedOn);
+    }
+}
+
 /// Another number for the same open description.
 pub fn duplicated(h: Handle, fd: i32) {
     match h.kind() {
@@ -184,6 +195,7 @@ pub fn duplicated(h: Handle, fd: i32) {
                 if !table::set(fd, h) {
                     c.refs.fetch_sub(1, Ordering::AcqRel);
                 }
+                leave_to_waiters(c, fd);
             }
         }
         Kind::Epoll => epoll::duplicated_set(h, fd),
@@ -277,6 +289,7 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
         Kind::Socket => {}
     }
     let c = conn::get(h)?;
+    restart::going(c, fd);
     let others = c.refs.load(Ordering::Acquire) > 1;
     let is_blocked = c.phase() == Phase::Carried && c.pins.load(Ordering::SeqCst) > 0;
     if others || is_blocked {

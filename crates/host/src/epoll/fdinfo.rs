@@ -1,4 +1,4 @@
-//! What the kernel has of a set, as proc_pid_fdinfo(5) shows it: "tfd: 5 events: 19 data: ff ...", in hexadecimal.
+//! What the kernel has of a set, as proc_pid_fdinfo(5) shows it: "tfd: 5 events: 19 data: ff pos:0 ino:9d sdev:9", in hexadecimal.
 
 use core::ffi::CStr;
 use core::fmt::Write;
@@ -13,33 +13,50 @@ pub fn has(ep: i32, fd: i32, is: impl Fn(u32, u64) -> bool) -> bool {
 /// The same of any descriptor.
 pub fn has_any(ep: i32, is: impl Fn(i32, u32, u64) -> bool) -> bool {
     let mut found = false;
-    each(ep, |fd, events, data| found |= is(fd, events, data));
+    each(ep, |r| found |= is(r.fd, r.events, r.data));
     found
 }
 
-/// Is it known that the set `ep` has no registration of the descriptor `fd`?
-pub fn lacks(ep: i32, fd: i32) -> bool {
+/// Has the set `ep` a registration of what the descriptor `fd` stands for now, by that number? `None`: that can't be known.
+pub fn holds(ep: i32, fd: i32) -> Option<bool> {
+    let inode = sys::fstat(fd).ok()?.st_ino;
     let mut found = false;
-    each(ep, |target, _, _| found |= target == fd) && !found
+    each(ep, |r| found |= r.fd == fd && r.inode == inode).then_some(found)
+}
+
+/// Is it known that the descriptor is no epoll set?
+pub fn is_no_set(ep: i32) -> bool {
+    let mut path = [0u8; 40];
+    let Some(path) = path_of(&mut path, "fd", ep) else {
+        return false;
+    };
+    let mut text = [0u8; 32];
+    match sys::read_link(path, &mut text) {
+        Ok(n) => &text[..n] != b"anon_inode:[eventpoll]",
+        Err(_) => !sys::is_open(ep),
+    }
 }
 
 /// The descriptors that the set has, with their data, in order.
 pub fn all(ep: i32) -> Vec<(i32, u64)> {
     let mut all = Vec::new();
-    each(ep, |fd, _, data| all.push((fd, data)));
+    each(ep, |r| all.push((r.fd, r.data)));
     all.sort_unstable();
     all
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Registration {
+    fd: i32,
+    events: u32,
+    data: u64,
+    inode: u64,
+}
+
 /// False: it can't be read.
-fn each(ep: i32, mut each: impl FnMut(i32, u32, u64)) -> bool {
+fn each(ep: i32, mut each: impl FnMut(Registration)) -> bool {
     let mut path = [0u8; 40];
-    let mut text = sys::Cursor {
-        buf: &mut path,
-        len: 0,
-    };
-    let _ = write!(text, "/proc/self/fdinfo/{ep}");
-    let Ok(path) = CStr::from_bytes_until_nul(&path) else {
+    let Some(path) = path_of(&mut path, "fdinfo", ep) else {
         return false;
     };
     let Ok(file) = sys::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
@@ -56,9 +73,7 @@ fn each(ep: i32, mut each: impl FnMut(i32, u32, u64)) -> bool {
             .rposition(|&b| b == b'\n')
             .map_or(0, |at| at + 1);
         let lines = core::str::from_utf8(&buf[..whole]).unwrap_or("").lines();
-        for (fd, events, data) in lines.filter_map(registration) {
-            each(fd, events, data);
-        }
+        lines.filter_map(registration).for_each(&mut each);
         buf.copy_within(whole..have, 0);
         have -= whole;
     }
@@ -66,12 +81,28 @@ fn each(ep: i32, mut each: impl FnMut(i32, u32, u64)) -> bool {
     true
 }
 
-fn registration(line: &str) -> Option<(i32, u32, u64)> {
+/// What /proc has in its folder `of` about a descriptor of this process.
+fn path_of<'a>(path: &'a mut [u8; 40], of: &str, fd: i32) -> Option<&'a CStr> {
+    let mut text = sys::Cursor {
+        buf: &mut path[..39],
+        len: 0,
+    };
+    write!(text, "/proc/self/{of}/{fd}").ok()?;
+    CStr::from_bytes_until_nul(path).ok()
+}
+
+fn registration(line: &str) -> Option<Registration> {
     let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
     let fd = words.next()?.parse().ok()?;
     let events = u32::from_str_radix(words.nth(1)?, 16).ok()?;
     let data = u64::from_str_radix(words.nth(1)?, 16).ok()?;
-    Some((fd, events, data))
+    let inode = u64::from_str_radix(words.nth(1)?.strip_prefix("ino:")?, 16).ok()?;
+    Some(Registration {
+        fd,
+        events,
+        data,
+        inode,
+    })
 }
 
 #[cfg(test)]
@@ -80,8 +111,13 @@ mod tests {
     fn a_line_is_a_registration() {
         let line =
             "tfd:        5 events: 80002019 data: 899740000500000c  pos:0 ino:1a13309 sdev:9";
-        let seen = super::registration(line);
-        assert_eq!(seen, Some((5, 0x8000_2019, 0x8997_4000_0500_000c)));
+        let there = super::Registration {
+            fd: 5,
+            events: 0x8000_2019,
+            data: 0x8997_4000_0500_000c,
+            inode: 0x1a1_3309,
+        };
+        assert_eq!(super::registration(line), Some(there));
         assert_eq!(super::registration("pos:\t0"), None);
     }
 }
