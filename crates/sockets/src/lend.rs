@@ -374,8 +374,9 @@ impl Lending {
             // The image does not look at the board.
             takeover::see_attached(c, v);
         }
-        let lent =
-            v.is_some_and(|v| switch::is_frozen_for_good(&v)) || self.hand_over(there, inode, c, v);
+        // What came before its ring was left is for the image as it is for this one.
+        let is_kernels = |v: &View<'_>| switch::is_frozen_for_good(v) && v.in_ring().is_empty();
+        let lent = v.as_ref().is_some_and(is_kernels) || self.hand_over(there, inode, c, v);
         if !lent {
             leave(fd, h, Reason::Exec);
         }
