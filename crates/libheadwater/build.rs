@@ -11,6 +11,8 @@ fn main() {
         .warnings_into_errors(std::env::var_os("CI").is_some())
         // Frames of unwind.c are unwound.
         .flag_if_supported("-fexceptions")
+        // A procedure linkage table would be a page that every process touches when it starts.
+        .flag_if_supported("-fno-plt")
         .link_lib_modifier("+whole-archive")
         .compile("headwater_c");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libheadwater.so.0");

@@ -22,10 +22,11 @@ pub const HANDED_OVER: [&str; 4] = [
     "HEADWATER_SCTP_INHERIT",
 ];
 
-/// Bits of [`STATE`]: the variables were remembered; some were handed over; some had no room.
+/// Bits of [`STATE`]: the variables were remembered; some were handed over; some had no room; there were any to remember.
 const REMEMBERED: u32 = 1;
 const HANDED: u32 = 2;
 const TOO_LONG: u32 = 4;
+const ANY: u32 = 8;
 
 #[unsafe(link_section = ".data")]
 static STATE: AtomicU32 = AtomicU32::new(0);
@@ -70,6 +71,7 @@ fn copy() -> u32 {
                     let to = COPIED.0.get().cast::<u8>().add(len);
                     core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
                     len += bytes.len();
+                    state |= ANY;
                 } else {
                     state |= TOO_LONG;
                 }
@@ -94,6 +96,10 @@ fn value<'a>(variable: &'a [u8], name: &str) -> Option<&'a [u8]> {
 }
 
 fn remembered(name: &str) -> Option<&'static [u8]> {
+    // Most processes have none, and are not to touch the copy's page for it.
+    if STATE.load(Ordering::Acquire) & ANY == 0 {
+        return None;
+    }
     // SAFETY: not changed any more once STATE says REMEMBERED, which the callers have seen.
     let all: &'static [u8; ROOM] = unsafe { &*COPIED.0.get() };
     all.split_inclusive(|&c| c == 0)

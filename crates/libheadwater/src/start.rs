@@ -5,6 +5,7 @@
 //! ([`sockets`], [`streams`]), so fork and exit have nothing to do before that.
 
 use std::cell::Cell;
+use std::ptr::null_mut;
 
 use headwater_channel::lock::Lock;
 use headwater_host::log::{self, Level};
@@ -14,6 +15,7 @@ use headwater_sockets::life;
 use headwater_streams::head::life as streams;
 use headwater_transport::endpoint;
 use headwater_transport::sctp::socket::{face, remote};
+use libc::{c_int, c_void};
 
 use crate::{environment, sanitizer};
 
@@ -28,15 +30,13 @@ extern "C" fn loaded() {
     log::loaded();
     counters::loaded();
     crate::variadic::start();
-    // SAFETY: no arguments.
-    unwinder::register(|| unsafe { hw_load_unwinder() != 0 });
     // SAFETY: plain functions; the handlers are registered before any of the program's.
     unsafe {
-        libc::atexit(at_exit);
-        libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
+        __cxa_atexit(at_exit, null_mut(), null_mut());
+        __register_atfork(before_fork, in_parent, in_child, null_mut());
     }
     if env::was_handed_over() {
-        unwinder::load();
+        load_unwinder();
         streams();
         sockets();
         headwater_sockets::inherit::begin();
@@ -63,8 +63,18 @@ static STREAMS: AtomicBool = AtomicBool::new(false);
 static BEGINNING: Lock = Lock::new();
 
 unsafe extern "C" {
+    // What atexit(3) and pthread_atfork(3) call (Linux Standard Base, baselib). Those are linked into each library, and come to these by a
+    // procedure linkage table, which every process would touch. Of no library, since this one is never unloaded.
+    fn __cxa_atexit(call: extern "C" fn(*mut c_void), with: *mut c_void, of: *mut c_void) -> c_int;
+    fn __register_atfork(
+        before: unsafe extern "C" fn(),
+        in_parent: unsafe extern "C" fn(),
+        in_child: unsafe extern "C" fn(),
+        of: *mut c_void,
+    ) -> c_int;
+
     /// In unwind.c: false if there is none.
-    fn hw_load_unwinder() -> libc::c_int;
+    fn hw_load_unwinder() -> c_int;
 }
 
 thread_local! {
@@ -123,6 +133,7 @@ fn begin_sockets() {
     }
     let ours = c.sockets && c.this_program_allowed() && !sanitized;
     if ours {
+        register_unwinder();
         headwater_sockets::start();
         process::enable(true);
     }
@@ -135,9 +146,20 @@ pub fn streams() -> bool {
     let begun = || STREAMS.load(Ordering::Acquire);
     begun() || {
         // Modules are others' code, and panic as they like.
-        unwinder::load();
+        load_unwinder();
         once(begun, begin_streams)
     }
+}
+
+/// Not when the library is loaded: most programs never need to know it, and it would cost each of them a page.
+fn register_unwinder() {
+    // SAFETY: no arguments.
+    unwinder::register(|| unsafe { hw_load_unwinder() != 0 });
+}
+
+fn load_unwinder() {
+    register_unwinder();
+    unwinder::load();
 }
 
 /// Have there been, or could there have been, streams or endpoints?
@@ -225,7 +247,7 @@ fn is_bad_moment() -> bool {
 // ---- ending ----
 
 #[unsafe(link_section = ".text.life")]
-extern "C" fn at_exit() {
+extern "C" fn at_exit(_: *mut c_void) {
     if has_streams() {
         remote::exiting();
     }
