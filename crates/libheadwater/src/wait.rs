@@ -3,6 +3,8 @@
 use core::time::Duration;
 
 use headwater_host::{epoll, poll as polling, process, select as selecting, sys, table};
+use headwater_sockets::life;
+use headwater_sockets::options::is_carried;
 use libc::{
     c_int, c_long, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval,
 };
@@ -261,7 +263,11 @@ pub unsafe extern "C-unwind" fn epoll_ctl(
         return r;
     }
     if epoll::is_the_kernels(ep) {
-        headwater_sockets::life::set_apart_unless(fd, || epoll::would_fail(ep, op, fd));
+        life::set_apart_unless(fd, || {
+            // What is not carried yet loses nothing, and what the set has may be much to read: most connections come into their set so.
+            let matters = op != libc::EPOLL_CTL_ADD || table::socket(fd).is_some_and(is_carried);
+            matters && epoll::would_fail(ep, op, fd)
+        });
     }
     epoll::ctl(ep, op, fd, event)
 }
