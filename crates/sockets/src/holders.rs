@@ -157,6 +157,15 @@ impl Folder {
     pub fn open(parent: i32, path: &CStr) -> Result<Folder, i32> {
         sys::open_at(parent, path, libc::O_DIRECTORY).map(Folder)
     }
+
+    /// What stands in the file `rest` of the folder named `number`: its length, or as much as there is room for.
+    pub fn read(&self, number: i32, rest: &str, text: &mut [u8]) -> Result<usize, i32> {
+        let mut room = [0u8; 32];
+        let name = name(&mut room, number, rest).ok_or(libc::EINVAL)?;
+        let file = sys::open_at(self.0, name, 0).map(Folder)?;
+        // SAFETY: text is writable for its length.
+        unsafe { sys::pread(file.0, text.as_mut_ptr(), text.len(), 0) }
+    }
 }
 
 /// Who counts as a holder.
@@ -312,12 +321,8 @@ impl Process {
     // Apart: signal handlers may have little stack.
     #[inline(never)]
     fn read(proc: &Folder, pid: i32) -> Result<Process, i32> {
-        let mut room = [0u8; 32];
-        let name = name(&mut room, pid, "/stat").ok_or(libc::EINVAL)?;
-        let file = sys::open_at(proc.0, name, 0).map(Folder)?;
         let mut text = [0u8; 512];
-        // SAFETY: text is writable for its length.
-        let n = unsafe { sys::pread(file.0, text.as_mut_ptr(), text.len(), 0) }?;
+        let n = proc.read(pid, "/stat", &mut text)?;
         Process::parse(&text[..n]).ok_or(libc::EINVAL)
     }
 
@@ -347,7 +352,7 @@ pub fn of_stat(text: &[u8]) -> Option<(i32, u64)> {
     Process::parse(text).map(|p| (p.parent, p.began))
 }
 
-pub fn name<'a>(room: &'a mut [u8; 32], number: i32, rest: &str) -> Option<&'a CStr> {
+fn name<'a>(room: &'a mut [u8; 32], number: i32, rest: &str) -> Option<&'a CStr> {
     let mut text = sys::Cursor {
         buf: &mut room[..31],
         len: 0,

@@ -1,13 +1,11 @@
 //! Calls that the kernel begins anew once a handler with SA_RESTART has run: on what their number stands for by then, and without asking
 //! us. A connection that comes by a number on which another thread's call waits in the kernel is left to the kernel, where that call would find it.
 
-use core::ffi::CStr;
-
 use headwater_host::sync::{AtomicI32, AtomicUsize, Ordering};
 use headwater_host::sys;
 
 use crate::conn::{Conn, Phase};
-use crate::holders::{self, Folder};
+use crate::holders::Folder;
 
 /// Numbers remembered; with more the oldest is forgotten.
 const MOST: usize = 16;
@@ -79,23 +77,13 @@ fn has_waiter(fd: i32) -> bool {
 // Apart: signal handlers may have little stack.
 #[inline(never)]
 fn waits_on(tasks: &Folder, tid: i32, fd: i32) -> bool {
-    let mut room = [0u8; 32];
-    let Some(name) = holders::name(&mut room, tid, "/syscall") else {
-        return true;
-    };
     let mut text = [0u8; 256];
-    match read(tasks, name, &mut text) {
+    match tasks.read(tid, "/syscall", &mut text) {
         Ok(n) => is_on(&text[..n], fd),
         // It has ended.
         Err(libc::ENOENT | libc::ESRCH) => false,
         Err(_) => true,
     }
-}
-
-fn read(folder: &Folder, name: &CStr, text: &mut [u8]) -> Result<usize, i32> {
-    let file = sys::open_at(folder.0, name, 0).map(Folder)?;
-    // SAFETY: text is writable for its length.
-    unsafe { sys::pread(file.0, text.as_mut_ptr(), text.len(), 0) }
 }
 
 /// Is the system call of which /proc/PID/syscall says this on the descriptor `fd`? Its number comes first, then its arguments.
