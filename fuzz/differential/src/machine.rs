@@ -268,21 +268,8 @@ impl Machine {
         let Verdict::Differs { expected, seen, .. } = verdict else {
             return None;
         };
-        let says = |what: &[&str]| {
-            let all = |line: &String| what.iter().all(|word| line.contains(word));
-            expected.iter().any(all)
-        };
-        // As a number, or as EPOLLERR only.
-        if says(&[INTERNAL]) || says(&[" recvmmsg ", "= waits"]) && says(&[" signal "]) {
-            return rows::named("internal-error");
-        }
-        let splices = |line: &&String| line.contains(" splice ") && line.contains("= waits");
-        let splices = expected.iter().filter(splices).count();
-        if splices > 1 || splices > 0 && says(&[" close", "= waits"]) {
-            return rows::named("pipe-held");
-        }
-        if was_closed_under_a_wait(expected, seen) {
-            return rows::named("poll-held");
+        if let Some(row) = row_of_what_is_said(expected, seen) {
+            return Some(row);
         }
         // Who was killed leaves none, and would not differ had it ended by exit.
         let (here, there) = (results(script, expected), results(script, seen));
@@ -303,7 +290,12 @@ impl Machine {
         }
         // Once more, each step with time to have its effect.
         let last = match self.look(script, true) {
-            Verdict::Differs { .. } => self.look_for(script, true, AT_LAST),
+            Verdict::Differs { expected, seen, .. } => {
+                match row_of_what_is_said(&expected, &seen) {
+                    Some(row) => return Verdict::Row(row),
+                    None => self.look_for(script, true, AT_LAST),
+                }
+            }
             other => return other,
         };
         let Verdict::Differs { seen, .. } = &last else {
@@ -390,6 +382,27 @@ impl Machine {
     /// How many connections the library has carried here since this was asked last.
     pub fn take_carried(&self) -> u64 {
         self.carried.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// A row that only what is said tells of.
+fn row_of_what_is_said(expected: &[String], seen: &[String]) -> Option<&'static str> {
+    let says = |what: &[&str]| {
+        let all = |line: &String| what.iter().all(|word| line.contains(word));
+        expected.iter().any(all)
+    };
+    // As a number, or as EPOLLERR only.
+    if says(&[INTERNAL]) || says(&[" recvmmsg ", "= waits"]) && says(&[" signal "]) {
+        return rows::named("internal-error");
+    }
+    let splices = |line: &&String| line.contains(" splice ") && line.contains("= waits");
+    let splices = expected.iter().filter(splices).count();
+    if splices > 1 || splices > 0 && says(&[" close", "= waits"]) {
+        return rows::named("pipe-held");
+    }
+    match was_closed_under_a_wait(expected, seen) {
+        true => rows::named("poll-held"),
+        false => None,
     }
 }
 

@@ -1,30 +1,49 @@
 //! Scripts that once differed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use headwater_differential::{Machine, Script};
 use headwater_e2e::network;
 
+/// At a time: most of a sequence is spent waiting.
+const JOBS: usize = 4;
+
 #[test]
 fn what_once_differed_does_so_no_more() {
     network::isolate();
-    let machine = Machine::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
-    let mut count = 0;
-    let mut differ = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("seeds are there") {
-        let file = entry.expect("readable").path();
-        let text = std::fs::read_to_string(&file).expect("readable");
-        let script: Script = text.parse().expect("a script");
-        let verdict = machine.judge(&script);
-        if verdict.differs() {
-            differ.push(format!("{}:\n{}", file.display(), verdict.tell()));
+    let files = std::fs::read_dir(folder).expect("seeds are there");
+    let files: Vec<PathBuf> = files.map(|file| file.expect("readable").path()).collect();
+    assert!(!files.is_empty());
+    let left = Mutex::new(files.iter());
+    let next = || left.lock().expect("no other thread panics here").next();
+    let differ = Mutex::new(Vec::new());
+    let carried = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..JOBS {
+            scope.spawn(|| {
+                let machine = Machine::new();
+                while let Some(file) = next() {
+                    if let Some(how) = differs(&machine, file) {
+                        differ.lock().expect("as above").push(how);
+                    }
+                }
+                carried.fetch_add(machine.take_carried(), Ordering::Relaxed);
+            });
         }
-        count += 1;
-    }
+    });
+    let differ = differ.into_inner().expect("no thread panicked");
     assert!(differ.is_empty(), "{}", differ.join("\n"));
-    assert!(
-        count > 0 && machine.take_carried() > 0,
-        "nothing was carried"
-    );
+    assert!(carried.into_inner() > 0, "nothing was carried");
+}
+
+/// How what was done by this script differs; none where it does not.
+fn differs(machine: &Machine, file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).expect("readable");
+    let script: Script = text.parse().expect("a script");
+    let verdict = machine.judge(&script);
+    let how = || format!("{}:\n{}", file.display(), verdict.tell());
+    verdict.differs().then(how)
 }

@@ -13,6 +13,9 @@ use crate::fixture;
 const DESKTOP: (u32, u32) = (1280, 900);
 const PHONE: (u32, u32) = (360, 740);
 
+type Screen = ((u32, u32), &'static str);
+const SCREENS: [Screen; 2] = [(DESKTOP, "desktop"), (PHONE, "phone")];
+
 #[test]
 fn the_report_opens_on_desktop_and_phone_in_light_and_dark() {
     headwater_testkit::needs!("chromium");
@@ -31,7 +34,26 @@ fn the_report_opens_on_desktop_and_phone_in_light_and_dark() {
 }
 
 #[test]
-fn published_reports_open_too_and_show_the_results_beside_them() {
+fn published_reports_show_the_results_beside_them_on_a_desktop() {
+    published_are_seen(|browser, run, folder, name| screen(browser, run, folder, name, SCREENS[0]));
+}
+
+#[test]
+fn published_reports_show_the_results_beside_them_on_a_phone() {
+    published_are_seen(|browser, run, folder, name| screen(browser, run, folder, name, SCREENS[1]));
+}
+
+#[test]
+fn published_reports_are_printed() {
+    published_are_seen(|browser, _, folder, name| {
+        browser.open(&folder.join("report.html"), DESKTOP);
+        fold(browser, true);
+        paper(browser, name);
+    });
+}
+
+/// Long as they are, each of these is looked at by a browser of its own.
+fn published_are_seen(how: impl Fn(&mut Chromium, &Run, &Path, &str)) {
     headwater_testkit::needs!("chromium");
     let reports = published();
     if reports.is_empty() {
@@ -40,7 +62,7 @@ fn published_reports_open_too_and_show_the_results_beside_them() {
     let mut browser = browser();
     for (index, folder) in reports.iter().enumerate() {
         let run = Run::read(&folder.join("results.json")).unwrap();
-        look(&mut browser, &run, folder, &format!("published-{index}"));
+        how(&mut browser, &run, folder, &format!("published-{index}"));
     }
 }
 
@@ -61,17 +83,25 @@ fn browser() -> Chromium {
 }
 
 fn look(browser: &mut Chromium, run: &Run, folder: &Path, name: &str) {
-    for (size, kind) in [(DESKTOP, "desktop"), (PHONE, "phone")] {
-        browser.open(&folder.join("report.html"), size);
-        for theme in ["light", "dark"] {
-            browser.theme("screen", theme);
-            keep(browser, false, &format!("{name}-{kind}-{theme}"));
-            check(browser, run, &format!("{name} {kind} {theme}"));
-            fold(browser, true);
-            keep(browser, true, &format!("{name}-{kind}-{theme}-whole"));
-        }
+    for kind in SCREENS {
+        screen(browser, run, folder, name, kind);
     }
-    // Whoever reads in the dark prints on white all the same.
+    paper(browser, name);
+}
+
+fn screen(browser: &mut Chromium, run: &Run, folder: &Path, name: &str, (size, kind): Screen) {
+    browser.open(&folder.join("report.html"), size);
+    for theme in ["light", "dark"] {
+        browser.theme("screen", theme);
+        keep(browser, false, &format!("{name}-{kind}-{theme}"));
+        check(browser, run, &format!("{name} {kind} {theme}"));
+        fold(browser, true);
+        keep(browser, true, &format!("{name}-{kind}-{theme}-whole"));
+    }
+}
+
+/// Whoever reads in the dark prints on white all the same.
+fn paper(browser: &mut Chromium, name: &str) {
     browser.theme("print", "dark");
     let ground = browser.evaluate("getComputedStyle(document.body).backgroundColor");
     assert_eq!(ground, json!("rgb(255, 255, 255)"), "{name}");
