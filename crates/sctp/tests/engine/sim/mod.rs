@@ -6,7 +6,6 @@
 //! ```
 //!
 //! Address number n of one end talks to number n of the other: cutting one cuts that path.
-#![allow(dead_code)]
 
 pub mod chance;
 pub mod changes;

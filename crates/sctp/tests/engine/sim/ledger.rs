@@ -66,10 +66,6 @@ impl Ledger {
         });
     }
 
-    pub fn count(&self) -> usize {
-        self.messages.len()
-    }
-
     /// Both sides may have lost what was on its way.
     pub fn forget(&mut self) {
         *self = Ledger::new(self.seed.wrapping_add(1 << 40));

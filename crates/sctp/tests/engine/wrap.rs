@@ -1,15 +1,13 @@
 //! TSNs that wrap and begin anew, messages given up halfway, resets and loss, all at once: no step goes on for ever, no
 //! association breaks, and what must come does.
 
-mod sim;
-
 use std::time::Duration;
 
+use crate::sim::chance::{Chance, for_seeds};
+use crate::sim::ledger::Ledger;
+use crate::sim::{Pair, Setup};
 use headwater_sctp::reset::Ask;
 use headwater_sctp::send::{Outgoing, Reliability};
-use sim::chance::{Chance, for_seeds};
-use sim::ledger::Ledger;
-use sim::{Pair, Setup};
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 const STREAMS: u16 = 4;
@@ -142,7 +140,7 @@ fn finish(pair: &mut Pair, side: usize, open: Option<(u16, bool)>) {
     }
 }
 
-fn is_quiet(end: &sim::End) -> bool {
+fn is_quiet(end: &crate::sim::End) -> bool {
     let association = end.id.and_then(|id| end.endpoint.association(id));
     association.is_none_or(|one| one.sender().is_idle())
 }

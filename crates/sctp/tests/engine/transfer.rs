@@ -1,14 +1,12 @@
 //! Messages over bad lines: each comes whole, once, in the order of its stream.
 
-mod sim;
-
 use std::time::Duration;
 
+use crate::sim::Setup;
+use crate::sim::chance::{Chance, for_seeds};
+use crate::sim::network::Faults;
 use headwater_sctp::sched::SchedulerKind;
 use headwater_sctp::send::Reliability;
-use sim::Setup;
-use sim::chance::{Chance, for_seeds};
-use sim::network::Faults;
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 

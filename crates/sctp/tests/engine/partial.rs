@@ -1,13 +1,11 @@
 //! Partial reliability: what is given up may be missing, never damaged, and holds nothing else up.
 
-mod sim;
-
 use std::time::Duration;
 
+use crate::sim::Setup;
+use crate::sim::chance::{Chance, for_seeds};
 use headwater_sctp::event::Event;
 use headwater_sctp::send::{Policy, Reliability};
-use sim::Setup;
-use sim::chance::{Chance, for_seeds};
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 
