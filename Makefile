@@ -23,8 +23,8 @@ ROOT := $(DESTDIR)$(PREFIX)
 
 HEADERS := headwater.h stropts.h xti.h xti_inet.h tiuser.h netconfig.h netdir.h
 SYS_HEADERS := conf.h sad.h stream.h strlog.h stropts.h tihdr.h timod.h tiuser.h tpicommon.h xti_sctp.h
-# What `headwater bench` starts.
-TOOLS := headwater-echo headwater-raw headwater-perftest headwater-xtiperf headwater-sctpperf headwater-speed headwater-lan
+# What `headwater bench` and `headwater demo` start.
+TOOLS := headwater-bench headwater-load
 # Other names by which programs link the library.
 LINKS := libstreams.so libxti.so
 MAN1 := headwater.1 headwater-streams.1

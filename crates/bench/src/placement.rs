@@ -85,7 +85,7 @@ impl Placement {
         let mut command = tools.echo();
         command.arg("spin");
         process::prepare(&mut command, self.server_cpu(cpus), None);
-        Running::start("headwater-echo spin", command).map(Some)
+        Running::start("headwater-load echo spin", command).map(Some)
     }
 }
 

@@ -7,18 +7,15 @@ use std::process::Command;
 use crate::failure::{Failure, Result};
 
 pub struct Tools {
-    echo: PathBuf,
-    raw: PathBuf,
-    perftest: PathBuf,
-    xtiperf: PathBuf,
-    sctpperf: PathBuf,
-    lan: PathBuf,
-    speed: PathBuf,
+    load: PathBuf,
     /// The library to preload; without it nothing is accelerated.
     pub library: Option<PathBuf>,
     /// Where it was said to be.
     named: Option<PathBuf>,
 }
+
+/// The programs that are measured.
+const LOAD: &str = "headwater-load";
 
 /// The variable that tells where the library is.
 const LIBRARY: &str = "HEADWATER_LIBRARY";
@@ -30,63 +27,57 @@ impl Tools {
             .map_err(|error| Failure::File(PathBuf::from("/proc/self/exe"), error))?;
         let beside = beside.parent().unwrap_or(Path::new("/"));
         let find = |name: &str| {
-            [
-                "",
-                "..",
-                "../lib",
-                "../lib/headwater",
-                "../libexec/headwater",
-            ]
-            .into_iter()
-            .map(|place| beside.join(place).join(name))
-            .find(|path| path.is_file())
+            ["", "..", "../../lib"]
+                .into_iter()
+                .map(|place| beside.join(place).join(name))
+                .find(|path| path.is_file())
         };
-        // What is not there is missed by the experiments that need it.
-        let program = |name: &str| find(name).unwrap_or_else(|| beside.join(name));
         let named = env::var_os(LIBRARY).map(PathBuf::from);
         let library = match &named {
             Some(path) => named.clone().filter(|_| path.is_file()),
             None => find("libheadwater.so"),
         };
         Ok(Tools {
-            echo: program("headwater-echo"),
-            raw: program("headwater-raw"),
-            perftest: program("headwater-perftest"),
-            xtiperf: program("headwater-xtiperf"),
-            sctpperf: program("headwater-sctpperf"),
-            lan: program("headwater-lan"),
-            speed: program("headwater-speed"),
+            // What is not there is missed by the experiments that need it.
+            load: find(LOAD).unwrap_or_else(|| beside.join(LOAD)),
             library,
             named,
         })
     }
 
     pub fn echo(&self) -> Command {
-        Command::new(&self.echo)
+        self.load("echo")
     }
 
     pub fn raw(&self) -> Command {
-        Command::new(&self.raw)
+        self.load("raw")
     }
 
     pub fn perftest(&self) -> Command {
-        Command::new(&self.perftest)
+        self.load("perftest")
     }
 
     pub fn xtiperf(&self) -> Command {
-        Command::new(&self.xtiperf)
+        self.load("xtiperf")
     }
 
     pub fn sctpperf(&self) -> Command {
-        Command::new(&self.sctpperf)
+        self.load("sctpperf")
     }
 
     pub fn lan(&self) -> Command {
-        Command::new(&self.lan)
+        self.load("lan")
     }
 
     pub fn speed(&self) -> Command {
-        Command::new(&self.speed)
+        self.load("speed")
+    }
+
+    /// A program of those that are measured.
+    fn load(&self, name: &str) -> Command {
+        let mut command = Command::new(&self.load);
+        command.arg(name);
+        command
     }
 
     pub fn library(&self) -> Result<&Path> {

@@ -5,7 +5,13 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
-const ECHO: &str = env!("CARGO_BIN_EXE_headwater-echo");
+const LOAD: &str = env!("CARGO_BIN_EXE_headwater-load");
+
+fn echo() -> Command {
+    let mut command = Command::new(LOAD);
+    command.arg("echo");
+    command
+}
 
 struct Server {
     child: Child,
@@ -15,7 +21,7 @@ struct Server {
 
 impl Server {
     fn start(mode: &str, address: &str) -> Server {
-        let mut child = Command::new(ECHO)
+        let mut child = echo()
             .args([
                 "server",
                 mode,
@@ -50,7 +56,7 @@ impl Server {
 }
 
 fn client(mode: &str, address: &str, more: &[&str]) -> Output {
-    let mut command = Command::new(ECHO);
+    let mut command = echo();
     command
         .args(["client", mode, address, "--count", "300"])
         .args(more);
@@ -94,7 +100,7 @@ fn every_mode_carries_its_bytes_over_tcp_and_over_a_unix_socket() {
 #[test]
 fn an_idle_client_says_so_and_ends_with_its_input() {
     let server = Server::start("epoll", "127.0.0.1:0");
-    let mut child = Command::new(ECHO)
+    let mut child = echo()
         .args(["client", "idle", &server.address])
         .args(["--connections", "50", "--count", "3"])
         .stdin(Stdio::piped())
@@ -115,10 +121,7 @@ fn an_idle_client_says_so_and_ends_with_its_input() {
 
 #[test]
 fn foreign_calls_are_counted_one_by_one() {
-    let output = Command::new(ECHO)
-        .args(["calls", "--count", "5000"])
-        .output()
-        .unwrap();
+    let output = echo().args(["calls", "--count", "5000"]).output().unwrap();
     assert_verified(&output);
     let said = String::from_utf8_lossy(&output.stdout);
     // Whole batches of a thousand pairs.
@@ -159,8 +162,8 @@ fn a_sink_counts_what_came_and_says_when_it_is_wrong() {
 #[test]
 fn the_raw_arms_run_without_sockets() {
     let raw = |wire: &str, mode: &str, size: &str| {
-        let output = Command::new(env!("CARGO_BIN_EXE_headwater-raw"))
-            .args([wire, mode, size, "0.02", "any", "any"])
+        let output = Command::new(LOAD)
+            .args(["raw", wire, mode, size, "0.02", "any", "any"])
             .output()
             .unwrap();
         assert_verified(&output);

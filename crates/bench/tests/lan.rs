@@ -8,7 +8,11 @@ use std::thread;
 
 use serde_json::Value;
 
-const LAN: &str = env!("CARGO_BIN_EXE_headwater-lan");
+fn lan() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater-load"));
+    command.arg("lan");
+    command
+}
 
 struct Server {
     child: Child,
@@ -18,7 +22,7 @@ struct Server {
 
 impl Server {
     fn start(work: &str, address: &str, words: &str) -> Server {
-        let mut child = Command::new(LAN)
+        let mut child = lan()
             .args(["serve", work, address])
             .args(words.split_whitespace())
             .stdin(Stdio::piped())
@@ -47,7 +51,7 @@ impl Server {
 }
 
 fn run(words: &str) -> Output {
-    let mut command = Command::new(LAN);
+    let mut command = lan();
     command.args(words.split_whitespace()).output().unwrap()
 }
 

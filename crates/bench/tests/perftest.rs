@@ -3,8 +3,12 @@
 use std::process::{Command, Output};
 
 fn perftest(words: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater-perftest"));
-    command.args(words.split(' ')).output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater-load"));
+    command
+        .arg("perftest")
+        .args(words.split(' '))
+        .output()
+        .unwrap()
 }
 
 fn number(said: &str, name: &str) -> f64 {

@@ -6,12 +6,16 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_headwater-speed");
 const CARRIERS: [&str; 5] = ["tcp", "unix", "eventfd", "futex", "in-place"];
 
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater-load"));
+    command.arg("speed");
+    command
+}
+
 fn speed(words: &str) -> Output {
-    let mut command = Command::new(PROGRAM);
-    command.args(words.split(' ')).output().unwrap()
+    program().args(words.split(' ')).output().unwrap()
 }
 
 fn said(words: &str) -> String {
@@ -125,7 +129,7 @@ fn a_spoilt_byte_is_noticed_whatever_carries_it() {
 #[test]
 fn a_server_that_dies_is_named_by_a_client_that_waits_for_it() {
     for carrier in ["futex", "eventfd"] {
-        let mut client = Command::new(PROGRAM)
+        let mut client = program()
             .args(["run", carrier, "--seconds", "100"])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -3,14 +3,18 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_headwater-xtiperf");
+fn xtiperf() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater-load"));
+    command.arg("xtiperf");
+    command
+}
 
 /// Runs both ends, and gives what the driver said.
 fn exchange(work: &str, carrier: &str, words: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let (board, name) = (folder.path().join("board"), folder.path().join("name"));
     let end = |side: &str| {
-        let mut command = Command::new(PROGRAM);
+        let mut command = xtiperf();
         command.args([side, work, carrier]).args(words);
         command.arg("--board").arg(&board);
         command
@@ -92,7 +96,7 @@ fn buffers_are_those_that_were_asked_for_or_more() {
 #[test]
 fn a_transport_device_without_the_library_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(PROGRAM);
+    let mut command = xtiperf();
     command.args(["serve", "flow", "/dev/ticotsord", "--board"]);
     let output = command.arg(folder.path().join("board")).output().unwrap();
     assert!(!output.status.success());

@@ -154,11 +154,11 @@ fn a_port_that_somebody_else_takes_is_chosen_anew() {
         .unwrap();
     let script = format!(
         "if [ ! -e {held} ]; then\n\
-           {echo} server sink 127.0.0.1:$2 --until-eof <{pipe} >{held} 2>&1 &\n\
+           {load} echo server sink 127.0.0.1:$2 --until-eof <{pipe} >{held} 2>&1 &\n\
            until [ -s {held} ]; do sleep 0.01; done\n\
          fi\n\
          exec $REAL \"$@\"",
-        echo = beside_library("headwater-echo").display(),
+        load = beside_library("headwater-load").display(),
         held = held.display(),
         pipe = pipe.display(),
     );

@@ -6,9 +6,10 @@
 //!   doctor    what this machine, and one program, can do          program    what a file would be as a program
 //!   stat      the accelerated connections of this user            library    where the library is
 //!   streams   streams of this user's processes, and their administration
-//!   bench, demo   handed on to the bench crate                    units      figures for people
+//!   bench     handed on to headwater-bench, as demo is            units      figures for people
 //! ```
 
+mod bench;
 mod doctor;
 mod library;
 mod program;
@@ -20,7 +21,6 @@ mod streams;
 mod units;
 mod variables;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -44,64 +44,9 @@ enum Verb {
     /// Explain what this machine, and a program, can do
     Doctor(doctor::Doctor),
     /// Measure; `headwater bench list` names the experiments
-    Bench(Bench),
+    Bench(bench::Words),
     /// Show in a minute or two what acceleration does
-    Demo,
-}
-
-#[derive(clap::Args)]
-struct Bench {
-    /// NAME, NAME/CELL or NAME/CELL/PLACEMENT; everything when none is given
-    #[arg(value_name = "NAME")]
-    names: Vec<String>,
-    /// Fewer cells, and shorter samples: two minutes at most
-    #[arg(long)]
-    quick: bool,
-    /// Folder for results and report [default: headwater-results]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Go on with the run in the folder that was cut short
-    #[arg(long, conflicts_with_all = ["names", "quick", "rounds", "seconds", "arms"])]
-    resume: bool,
-    /// Rounds of a cell, in each of which every arm has its turn
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    rounds: Option<u16>,
-    /// Length of a sample
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    seconds: Option<f64>,
-    /// Another arm where programs are run: COMMAND is put before each of them
-    #[arg(long = "arm", value_name = "NAME=COMMAND")]
-    arms: Vec<String>,
-    /// Write every single sample to FILE, as JSON
-    #[arg(long, value_name = "FILE")]
-    samples: Option<PathBuf>,
-    /// What changed between two results, beyond the noise or not
-    #[arg(long, num_args = 2, value_names = ["OLD.json", "NEW.json"], conflicts_with_all = ["names", "quick", "resume", "rounds", "seconds", "arms", "samples", "out"])]
-    compare: Option<Vec<PathBuf>>,
-}
-
-impl From<Bench> for headwater_bench::BenchArgs {
-    fn from(bench: Bench) -> Self {
-        headwater_bench::BenchArgs {
-            names: bench.names,
-            quick: bench.quick,
-            out: bench.out,
-            resume: bench.resume,
-            rounds: bench.rounds.map(usize::from),
-            seconds: bench.seconds,
-            arms: bench.arms,
-            samples: bench.samples,
-            compare: bench.compare.and_then(|files| files.try_into().ok()),
-        }
-    }
-}
-
-/// From a hundredth of a second to a minute.
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.01..=60.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number from 0.01 to 60 is wanted".to_string()),
-    }
+    Demo(bench::Words),
 }
 
 fn main() -> ExitCode {
@@ -123,14 +68,8 @@ fn main() -> ExitCode {
             sigpipe::by_default();
             doctor.execute()
         }
-        Verb::Bench(bench) => {
-            let args: headwater_bench::BenchArgs = bench.into();
-            if args.only_prints() {
-                sigpipe::by_default();
-            }
-            headwater_bench::cli_bench(&args)
-        }
-        Verb::Demo => headwater_bench::demo(),
+        Verb::Bench(words) => bench::hand_on("bench", &words),
+        Verb::Demo(words) => bench::hand_on("demo", &words),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The program `headwater-raw`: a forked pair of processes that send each other messages over a `Wire`.
+//! The program `headwater-load raw`: a forked pair of processes that send each other messages over a `Wire`.
 //!
 //! It runs apart from the measuring process so that nothing learnt in one sample lives on in the next.
 
@@ -26,12 +26,11 @@ struct Work {
     cpus: [Option<usize>; 2],
 }
 
-/// Prints one line of JSON, as `headwater-echo` does; CPU time and switches are those of both ends.
-pub fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let Some((wire, work)) = parse(&words) else {
+/// Prints one line of JSON, as `headwater-load echo` does; CPU time and switches are those of both ends.
+pub fn main(words: &[String]) -> ExitCode {
+    let Some((wire, work)) = parse(words) else {
         eprintln!(
-            "usage: headwater-raw cache-line|channel rtt|stream SIZE SECONDS SERVER-CPU|any CLIENT-CPU|any"
+            "usage: headwater-load raw cache-line|channel rtt|stream SIZE SECONDS SERVER-CPU|any CLIENT-CPU|any"
         );
         return ExitCode::from(2);
     };
@@ -44,7 +43,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("headwater-raw: {error}");
+            eprintln!("headwater-load raw: {error}");
             ExitCode::FAILURE
         }
     }
@@ -81,7 +80,7 @@ fn run(mut server: impl Wire, mut client: impl Wire, work: &Work) -> io::Result<
         let served = serve(&mut server, work);
         // Said before the other end can notice, which then ends this one.
         if let Err(error) = &served {
-            eprintln!("headwater-raw: {error}");
+            eprintln!("headwater-load raw: {error}");
         }
         drop(server);
         let code = served.is_err() as i32;

@@ -49,7 +49,7 @@ fn serve<'a>(job: &'a Job<'a>, mode: &str, connections: usize) -> Result<(Exchan
     let mut server = job.site.tools.echo();
     server.args(["server", mode, "127.0.0.1:0", "--until-eof", "--cubic"]);
     server.args(["--connections", &connections.to_string()]);
-    let exchange = Exchange::serve(job, "headwater-echo server", server, |server| {
+    let exchange = Exchange::serve(job, "headwater-load echo server", server, |server| {
         server.said().ends_with('\n')
     })?;
     let said = exchange.server_said();

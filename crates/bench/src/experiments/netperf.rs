@@ -197,7 +197,7 @@ impl Script {
             &format!("{}-log-{}", self.name, placement.name()),
             &format!("{}, {}: as netperf prints it", self.title, placement.name()),
             &format!(
-                "Measured by headwater-xtiperf{}; of all rounds, the test whose rate is in the middle.",
+                "Measured by headwater-load xtiperf{}; of all rounds, the test whose rate is in the middle.",
                 self.priorities()
             ),
             &[("netperf", Measure::Text)],

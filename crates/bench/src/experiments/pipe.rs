@@ -17,7 +17,7 @@ use crate::experiment::{Arm, Carrier, Goal, Job, PIPE, STREAMS, Sample};
 use crate::failure::Result;
 use crate::placement::Placement::{self, Apart, Free, Same};
 
-const NAME: &str = "headwater-perftest";
+const NAME: &str = "headwater-load perftest";
 const UNDISTURBED: &[Placement] = &[Apart, Same, Free];
 /// The most telling first; a line needs three sizes.
 const QUICK: [&str; 9] = [
@@ -61,7 +61,7 @@ fn kind(arm: Arm) -> &'static str {
     }
 }
 
-/// What `headwater-perftest one|two` prints.
+/// What `headwater-load perftest one|two` prints.
 #[derive(Deserialize)]
 struct Moved {
     messages: u64,

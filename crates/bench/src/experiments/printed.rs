@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::experiment::Sample;
 use crate::failure::{Failure, Result};
 
-/// What `headwater-echo client` and `headwater-raw` print.
+/// What `headwater-load echo client` and `headwater-load raw` print.
 #[derive(Deserialize)]
 pub struct Measured {
     pub messages: u64,
@@ -23,7 +23,7 @@ pub struct Measured {
     pub verified: bool,
 }
 
-/// What `headwater-echo server` prints.
+/// What `headwater-load echo server` prints.
 #[derive(Deserialize)]
 pub struct Served {
     pub voluntary: u64,

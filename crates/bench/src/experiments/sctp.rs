@@ -21,7 +21,7 @@ use crate::sizes;
 use shared::{NAGLE, SCTP};
 
 /// The program that speaks SCTP by its Rust API.
-const NAME: &str = "headwater-sctpperf";
+const NAME: &str = "headwater-load sctpperf";
 
 /// One data unit that never ends: every send says that it goes on.
 pub const SCTP_MORE: Arm = streams("sctp-more");

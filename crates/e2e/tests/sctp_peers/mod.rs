@@ -28,8 +28,11 @@ pub fn ours(lab: &Lab, words: &[&str]) -> Command {
 
 /// Our stack over a link ("raw", "udp:PORT"), by its Rust API, as the benchmark's program has it.
 pub fn stack(lab: &Lab, link: &str, words: &[&str]) -> Command {
-    let mut command = lab.plain(headwater_e2e::lab::library().with_file_name("headwater-sctpperf"));
-    command.args(words).env("HEADWATER_SCTP_LINK", link);
+    let mut command = lab.plain(headwater_e2e::lab::library().with_file_name("headwater-load"));
+    command
+        .arg("sctpperf")
+        .args(words)
+        .env("HEADWATER_SCTP_LINK", link);
     // Each network has a port 9899 of its own.
     let name = format!("run-{}", words[0]);
     command.env("HEADWATER_DIR", lab.path(&name));

@@ -183,13 +183,8 @@ impl Site {
         fs::create_dir(&built).unwrap();
         for name in [
             "headwater",
-            "headwater-echo",
-            "headwater-raw",
-            "headwater-perftest",
-            "headwater-xtiperf",
-            "headwater-sctpperf",
-            "headwater-speed",
-            "headwater-lan",
+            "headwater-bench",
+            "headwater-load",
             "libheadwater.so",
         ] {
             fs::write(built.join(name), "").unwrap();

@@ -26,10 +26,10 @@ impl Work for ForeignCall {
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let mut program = job.site.tools.echo();
         program.args(["calls", "--seconds", &job.time.as_secs_f64().to_string()]);
-        let (said, counters) = exchange::alone(job, "headwater-echo calls", program)?;
-        let measured: Measured = parse("headwater-echo calls", &said)?;
+        let (said, counters) = exchange::alone(job, "headwater-load echo calls", program)?;
+        let measured: Measured = parse("headwater-load echo calls", &said)?;
         if !measured.verified {
-            return Err(Failure::Contents("headwater-echo calls".to_string()));
+            return Err(Failure::Contents("headwater-load echo calls".to_string()));
         }
         Ok(Sample {
             congestion: None,

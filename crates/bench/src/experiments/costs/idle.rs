@@ -42,7 +42,7 @@ impl Work for Idle {
         client.args(["client", "idle", &address, "--cubic"]);
         client.args(["--connections", &CONNECTIONS.to_string()]);
         client.args(["--count", &MESSAGES.to_string()]);
-        let mut both = exchange.join("headwater-echo client", client)?;
+        let mut both = exchange.join("headwater-load echo client", client)?;
         let limit = Duration::from_secs(10);
         both.client
             .wait_until(limit, |client| client.said().contains("idle\n"))?;
@@ -56,10 +56,10 @@ impl Work for Idle {
 
         both.client.end_input();
         let outcome = both.finish(None)?;
-        let measured: Measured = parse("headwater-echo client", &outcome.client_said)?;
-        let served: Served = parse("headwater-echo server", &outcome.server_said)?;
+        let measured: Measured = parse("headwater-load echo client", &outcome.client_said)?;
+        let served: Served = parse("headwater-load echo server", &outcome.server_said)?;
         if !measured.verified || !served.verified {
-            return Err(Failure::Contents("headwater-echo".to_string()));
+            return Err(Failure::Contents("headwater-load echo".to_string()));
         }
         Ok(Sample {
             cpu_share: Some(used as f64 / time.as_nanos() as f64),

@@ -35,11 +35,11 @@ impl Work for Load {
         client.args(["client", "rtt", &address, "--cubic", "--size", "64"]);
         client.args(["--rate", &RATE.to_string()]);
         client.args(["--seconds", &(job.time * LONGER).as_secs_f64().to_string()]);
-        let outcome = exchange.run("headwater-echo client", client, None)?;
-        let measured: Measured = parse("headwater-echo client", &outcome.client_said)?;
-        let served: Served = parse("headwater-echo server", &outcome.server_said)?;
+        let outcome = exchange.run("headwater-load echo client", client, None)?;
+        let measured: Measured = parse("headwater-load echo client", &outcome.client_said)?;
+        let served: Served = parse("headwater-load echo server", &outcome.server_said)?;
         if !measured.verified || !served.verified {
-            return Err(Failure::Contents("headwater-echo".to_string()));
+            return Err(Failure::Contents("headwater-load echo".to_string()));
         }
         let per = 1.0 / measured.all_messages.max(1) as f64;
         let server_cpu_ns = outcome.server_cpu_ns as f64 * per;

@@ -47,8 +47,8 @@ impl Work for Start {
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let job = &uncounted(job);
         let nothing = || echo(job, &["nothing"]);
-        let (_, counters) = exchange::alone(job, "headwater-echo nothing", nothing())?;
-        let sample = starts(job, "headwater-echo nothing", nothing)?;
+        let (_, counters) = exchange::alone(job, "headwater-load echo nothing", nothing())?;
+        let sample = starts(job, "headwater-load echo nothing", nothing)?;
         Ok(Sample { counters, ..sample })
     }
 }
@@ -65,8 +65,8 @@ impl Work for FirstConnect {
         let job = &uncounted(job);
         let (exchange, address) = serve(job, "echo", 1)?;
         let once = || echo(job, &["client", "once", &address, "--cubic"]);
-        let sample = starts(job, "headwater-echo client once", once)?;
-        let outcome = exchange.run("headwater-echo client once", once(), None)?;
+        let sample = starts(job, "headwater-load echo client once", once)?;
+        let outcome = exchange.run("headwater-load echo client once", once(), None)?;
         Ok(Sample {
             counters: outcome.counters,
             ..sample
@@ -85,7 +85,7 @@ impl Work for Fork {
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let job = &uncounted(job);
         let one = echo(job, &["forks", "--count", "1"]);
-        let (_, counters) = exchange::alone(job, "headwater-echo forks", one)?;
+        let (_, counters) = exchange::alone(job, "headwater-load echo forks", one)?;
         let seconds = job.time.as_secs_f64().to_string();
         let sample = forks(job, echo(job, &["forks", "--seconds", &seconds]))?;
         Ok(Sample { counters, ..sample })
@@ -110,7 +110,7 @@ impl Work for ForkCarried {
         let seconds = job.time.as_secs_f64().to_string();
         let sample = forks(job, client(["--seconds", &seconds]))?;
         let one = client(["--count", "1"]);
-        let outcome = exchange.run("headwater-echo client forks", one, None)?;
+        let outcome = exchange.run("headwater-load echo client forks", one, None)?;
         Ok(Sample {
             counters: outcome.counters,
             ..sample
@@ -155,7 +155,7 @@ fn starts(job: &Job<'_>, name: &str, command: impl Fn() -> Command) -> Result<Sa
 
 /// A program that times its forks itself.
 fn forks(job: &Job<'_>, command: Command) -> Result<Sample> {
-    let name = "headwater-echo forks";
+    let name = "headwater-load echo forks";
     let (_, _, said) = quietly(job, name, command)?;
     let measured: Measured = parse(name, &said)?;
     if !measured.verified {

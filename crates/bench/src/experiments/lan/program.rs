@@ -1,4 +1,4 @@
-//! `headwater-lan`: two processes of it over sockets, or one that is both ends.
+//! `headwater-load lan`: two processes of it over sockets, or one that is both ends.
 
 use std::env;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::latency::Latency;
 use crate::process::{self, Running};
 
-const NAME: &str = "headwater-lan";
+const NAME: &str = "headwater-load lan";
 /// Of each socket, for each direction.
 const BUFFERS: usize = 64 * 1024;
 /// A ring holds what both sockets of a direction do.
@@ -150,13 +150,13 @@ fn over_sockets(job: &Job<'_>, shape: &Shape) -> Result<Outcome> {
     let is_ready = |server: &Running| server.said().ends_with('\n');
     let exchange = Exchange::serve(
         job,
-        "headwater-lan serve",
+        "headwater-load lan serve",
         program("serve", &address),
         is_ready,
     )?;
     let said = exchange.server_said();
     let address = said.trim().strip_prefix("listening ").unwrap_or_default();
-    exchange.run("headwater-lan drive", program("drive", address), None)
+    exchange.run("headwater-load lan drive", program("drive", address), None)
 }
 
 /// Runs a program that is both ends and puts them where the placement says.

@@ -26,7 +26,7 @@ struct Memory {
     count: usize,
 }
 
-/// What `headwater-perftest memory` prints, per stream.
+/// What `headwater-load perftest memory` prints, per stream.
 #[derive(Deserialize)]
 struct Taken {
     streams: u64,

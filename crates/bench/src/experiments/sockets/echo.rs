@@ -92,12 +92,12 @@ impl Work for Echo {
             client.args(["--connections", &connections.to_string()]);
         }
         client.args(options(job));
-        let outcome = exchange.run("headwater-echo client", client, None)?;
+        let outcome = exchange.run("headwater-load echo client", client, None)?;
 
-        let measured: Measured = parse("headwater-echo client", &outcome.client_said)?;
-        let served: Served = parse("headwater-echo server", &outcome.server_said)?;
+        let measured: Measured = parse("headwater-load echo client", &outcome.client_said)?;
+        let served: Served = parse("headwater-load echo server", &outcome.server_said)?;
         if !measured.verified || !served.verified {
-            return Err(Failure::Contents("headwater-echo".to_string()));
+            return Err(Failure::Contents("headwater-load echo".to_string()));
         }
         // Its own account leaves out starting and warming up.
         let server_switches =
@@ -133,7 +133,7 @@ impl Echo {
             server.args(["--connections", &connections.to_string()]);
         }
         server.args(options(job));
-        Exchange::serve(job, "headwater-echo server", server, |server| {
+        Exchange::serve(job, "headwater-load echo server", server, |server| {
             server.said().ends_with('\n')
         })
     }

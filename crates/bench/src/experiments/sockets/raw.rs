@@ -1,4 +1,4 @@
-//! The arms without sockets: `headwater-raw`, which is both ends.
+//! The arms without sockets: `headwater-load raw`, which is both ends.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ pub fn sample(job: &Job<'_>, one_way: bool, size: usize) -> Result<Sample> {
         .arg(cpu(job.placement.server_cpu(cpus)))
         .arg(cpu(job.placement.client_cpu(cpus)));
     process::prepare(&mut command, None, None);
-    let running = Running::start("headwater-raw", command)?;
+    let running = Running::start("headwater-load raw", command)?;
     if let Some(counter) = job.counter {
         counter.watch(running.pid);
     }
     let (_, said) = running.finish(job.time * 20 + Duration::from_secs(10))?;
-    Ok(parse::<Measured>("headwater-raw", &said)?.sample())
+    Ok(parse::<Measured>("headwater-load raw", &said)?.sample())
 }

@@ -1,4 +1,4 @@
-//! A cell whose arms are runs of `headwater-speed`, and what one of them prints.
+//! A cell whose arms are runs of `headwater-load speed`, and what one of them prints.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::latency::Latency;
 use crate::placement::Placement;
 
-const NAME: &str = "headwater-speed";
+const NAME: &str = "headwater-load speed";
 
 pub const fn arm(name: &'static str, carrier: Carrier) -> Arm {
     Arm {
@@ -189,14 +189,17 @@ impl Work for Runs {
 fn plain(failure: Failure) -> Failure {
     match failure {
         Failure::Ended(_, said) if said.contains("no permission for") => {
-            let what = said.rsplit("headwater-speed: ").next().unwrap_or_default();
+            let what = said
+                .rsplit("headwater-load speed: ")
+                .next()
+                .unwrap_or_default();
             Failure::Missing(format!("what this takes ({what})"))
         }
         other => other,
     }
 }
 
-/// What `headwater-speed` prints.
+/// What `headwater-load speed` prints.
 #[derive(Deserialize)]
 struct Told {
     messages: u64,
@@ -265,7 +268,8 @@ mod tests {
     #[test]
     fn a_failure_says_what_it_means() {
         let ended = |said: &str| plain(Failure::Ended(NAME.to_string(), said.to_string()));
-        let missing = ended("headwater-speed: no permission for SCHED_FIFO, which root has: EPERM");
+        let missing =
+            ended("headwater-load speed: no permission for SCHED_FIFO, which root has: EPERM");
         assert_eq!(
             missing.to_string(),
             "what this takes (no permission for SCHED_FIFO, which root has: EPERM) is not there"

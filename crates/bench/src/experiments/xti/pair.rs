@@ -1,4 +1,4 @@
-//! A cell whose arms are two processes of `headwater-xtiperf`, each with the library or without.
+//! A cell whose arms are two processes of `headwater-load xtiperf`, each with the library or without.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::machine;
 use crate::placement::Placement;
 use crate::process::{self, Preload, Running};
 
-const NAME: &str = "headwater-xtiperf";
+const NAME: &str = "headwater-load xtiperf";
 const READY: Duration = Duration::from_secs(10);
 
 /// Names of a sample's values, in seconds, messages and bytes.

@@ -1,0 +1,73 @@
+//! An ordinary pair of network programs, for measuring. They know nothing of Headwater: blocking sockets of the standard
+//! library, a thread per connection, and an epoll loop where many connections are served.
+//!
+//! ```text
+//!   headwater-load echo server echo|epoll|sink ADDR      sends back, sends back from one epoll loop, or counts and checks
+//!   headwater-load echo client rtt|stream|connect|fan ADDR   one connection ping-pong, one-way writes, a connection per
+//!                                                   request, many connections from one epoll loop
+//!   headwater-load echo client idle ADDR                 some messages on many connections, then nothing until its input ends
+//!   headwater-load echo client once ADDR                 connects, and ends
+//!   headwater-load echo client forks ADDR                some messages, then children that end at once
+//!   headwater-load echo client memcached-get|memcached-set ADDR
+//!   headwater-load echo calls                            reads of /dev/zero and writes to /dev/null, a byte each
+//!   headwater-load echo forks                            children that end at once
+//!   headwater-load echo nothing                          ends at once
+//!   headwater-load echo spin                             a loop that keeps its CPU busy
+//! ```
+//!
+//! ADDR is HOST:PORT (port 0 takes a free one) or unix:PATH. Every received byte is compared with what must come.
+
+mod calls;
+mod client;
+mod fan;
+mod forks;
+mod idle;
+mod memcached;
+mod net;
+mod options;
+mod pace;
+mod result;
+mod server;
+
+use std::process::ExitCode;
+
+use crate::sys;
+use options::Options;
+
+pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
+    let options = match Options::parse(words) {
+        Ok(options) => options,
+        Err(problem) => {
+            eprintln!("headwater-load echo: {problem}\n{}", options::USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    if let Some(cpu) = options.cpu
+        && let Err(error) = sys::pin(cpu)
+    {
+        eprintln!("headwater-load echo: cannot run on CPU {cpu}: {error}");
+        return ExitCode::FAILURE;
+    }
+    let outcome = match options.role.as_str() {
+        "server" => server::run(&options),
+        "client" => client::run(&options),
+        "calls" => calls::run(&options),
+        "forks" => forks::alone(&options),
+        "nothing" => Ok(()),
+        _ => spin(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("headwater-load echo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn spin() -> std::io::Result<()> {
+    let mut turns = 0u64;
+    loop {
+        turns = std::hint::black_box(turns.wrapping_add(1));
+    }
+}

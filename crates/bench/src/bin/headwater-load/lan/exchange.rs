@@ -1,0 +1,160 @@
+//! Requests and responses on one connection: some requests one after the other, then one response to all of them.
+
+use std::io::{self, Read, Write};
+
+use crate::lan::link::Link;
+use crate::lan::measure::measure;
+use crate::lan::options::Options;
+use crate::lan::result::Driven;
+use crate::pattern::{Pattern, Place};
+
+pub fn drive(options: &Options, mut open: impl FnMut() -> io::Result<Link>) -> io::Result<Driven> {
+    let mut link = open()?;
+    let mut talk = Talk::new(options);
+    let driven = measure(options, options.burst as u64, || {
+        talk.ask(&mut link)?;
+        talk.hear(&mut link, options.response)
+    })?;
+    Ok(Driven {
+        congestion: link.congestion(),
+        ..driven
+    })
+}
+
+/// One end's view of a connection: where both directions are in the pattern.
+pub struct Talk {
+    pattern: Pattern,
+    sent: Place,
+    received: Place,
+    buffer: Vec<u8>,
+    request: usize,
+    response: usize,
+    burst: usize,
+    /// Bytes received so far.
+    pub bytes: u64,
+}
+
+impl Talk {
+    pub fn new(options: &Options) -> Talk {
+        Talk {
+            pattern: Pattern::new(options.request.max(options.response).max(options.read)),
+            sent: Place::default(),
+            received: Place::default(),
+            buffer: vec![0; options.read],
+            request: options.request,
+            response: options.response,
+            burst: options.burst,
+            bytes: 0,
+        }
+    }
+
+    /// On a new connection both directions begin anew.
+    pub fn begin(&mut self) {
+        self.sent = Place::default();
+        self.received = Place::default();
+    }
+
+    #[inline]
+    pub fn ask(&mut self, link: &mut impl Write) -> io::Result<()> {
+        (0..self.burst).try_for_each(|_| self.say(link, self.request))
+    }
+
+    #[inline]
+    pub fn answer(&mut self, link: &mut impl Write) -> io::Result<()> {
+        self.say(link, self.response)
+    }
+
+    fn say(&mut self, link: &mut impl Write, len: usize) -> io::Result<()> {
+        link.write_all(self.pattern.piece(self.sent, len))?;
+        self.sent.advance(len);
+        Ok(())
+    }
+
+    /// Takes so many bytes; false where they are wrong.
+    #[inline]
+    pub fn hear(&mut self, link: &mut impl Read, len: usize) -> io::Result<bool> {
+        let first = self.hear_some(link, len)?;
+        match first {
+            Some(heard) => self.hear_rest(link, heard, len),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Takes the requests of one burst, and whether they were right; None where the other end has closed before them.
+    pub fn hear_burst(&mut self, link: &mut impl Read) -> io::Result<Option<bool>> {
+        let len = self.request * self.burst;
+        match self.hear_some(link, len)? {
+            Some(heard) => self.hear_rest(link, heard, len).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn hear_rest(
+        &mut self,
+        link: &mut impl Read,
+        (mut heard, mut right): (usize, bool),
+        len: usize,
+    ) -> io::Result<bool> {
+        while heard < len {
+            let more = self.hear_some(link, len - heard)?;
+            let (more, more_right) = more.ok_or(io::ErrorKind::UnexpectedEof)?;
+            heard += more;
+            right &= more_right;
+        }
+        Ok(right)
+    }
+
+    /// One read: how many bytes came, and whether they were right. None at the end of the stream.
+    #[inline]
+    pub fn hear_some(
+        &mut self,
+        link: &mut impl Read,
+        most: usize,
+    ) -> io::Result<Option<(usize, bool)>> {
+        let room = most.min(self.buffer.len());
+        let len = link.read(&mut self.buffer[..room])?;
+        if len == 0 {
+            return Ok(None);
+        }
+        let right = self.pattern.matches(self.received, &self.buffer[..len]);
+        self.received.advance(len);
+        self.bytes += len as u64;
+        Ok(Some((len, right)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(words: &str) -> Options {
+        let words = format!("raw exchange {words}");
+        Options::parse(words.split(' ').map(str::to_string)).unwrap()
+    }
+
+    #[test]
+    fn a_burst_is_heard_as_a_whole_however_it_comes() {
+        let options = options("--request 700 --burst 9 --read 1000");
+        let (mut asker, mut hearer) = (Talk::new(&options), Talk::new(&options));
+        let mut wire = Vec::new();
+        asker.ask(&mut wire).unwrap();
+        asker.ask(&mut wire).unwrap();
+        let mut wire = wire.as_slice();
+        assert_eq!(hearer.hear_burst(&mut wire).unwrap(), Some(true));
+        assert_eq!(wire.len(), 6300);
+        assert_eq!(hearer.hear_burst(&mut wire).unwrap(), Some(true));
+        assert_eq!(hearer.hear_burst(&mut wire).unwrap(), None);
+        assert_eq!(hearer.bytes, 12_600);
+    }
+
+    #[test]
+    fn a_wrong_byte_and_half_a_burst_are_noticed() {
+        let options = options("--request 700 --burst 9");
+        let mut wire = Vec::new();
+        Talk::new(&options).ask(&mut wire).unwrap();
+        assert!(Talk::new(&options).hear_burst(&mut &wire[..5000]).is_err());
+        wire[6000] ^= 1;
+        let heard = Talk::new(&options).hear_burst(&mut wire.as_slice());
+        assert_eq!(heard.unwrap(), Some(false));
+    }
+}

@@ -1,0 +1,135 @@
+//! Two processes: a child writes as fast as it can, this one reads. Time and messages are those of the reader.
+
+use std::io::{self, ErrorKind};
+use std::mem;
+use std::os::fd::RawFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::perftest::ends::{self, Ends};
+use crate::perftest::message::Message;
+use crate::perftest::options::Options;
+use crate::perftest::result::{Measured, Used};
+
+/// How long the writer may take to notice that nobody reads any more.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub fn run(options: &Options) -> io::Result<String> {
+    let ends = Ends::new(options.kind)?;
+    // SAFETY: this process has no other thread of its own; the child only writes, and ends with _exit.
+    let child = unsafe { libc::fork() };
+    ends::check(child)?;
+    if child == 0 {
+        ends::close(ends.reading);
+        let code = be_writer(ends.writing, options).is_err() as i32;
+        // SAFETY: ends the child without running the parent's destructors.
+        unsafe { libc::_exit(code) };
+    }
+    ends::close(ends.writing);
+    if let Some(module) = &options.push_reading {
+        ends::push(ends.reading, module)?;
+    }
+    let outcome = read_all(ends.reading, options);
+    ends::close(ends.reading);
+    let ended = wait_for(child);
+    let mut measured = outcome?;
+    ended?;
+    // The child's account covers all of its life, so this one's does too.
+    measured.used = Used::so_far().scaled(measured.messages, measured.all_messages);
+    Ok(measured.line(options.size))
+}
+
+/// Writes until nobody reads any more.
+fn be_writer(fd: RawFd, options: &Options) -> io::Result<()> {
+    // SAFETY: no pointers are passed. A writer whose reader died must not wait on.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    if let Some(cpu) = options.writer_cpu {
+        pin(cpu)?;
+    }
+    if let Some(module) = &options.push_writing {
+        ends::push(fd, module)?;
+    }
+    let mut message = Message::new(options.size);
+    loop {
+        let mut begun = 0;
+        while begun < options.size {
+            match ends::write(fd, &message.bytes()[begun..]) {
+                Ok(count) => begun += count,
+                Err(error) if gone(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        message.advance();
+    }
+}
+
+/// A closed UNIX socket with unread data resets its peer.
+fn gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+    )
+}
+
+fn read_all(fd: RawFd, options: &Options) -> io::Result<Measured> {
+    let size = options.size;
+    let mut expected = Message::new(size);
+    let mut buffer = vec![0; size];
+    let mut measured = Measured::default();
+    // Asking for the time costs as much as reading a small message.
+    let batch = (64 * 1024 / size).clamp(1, 64) as u64;
+    for (time, check_all) in [(options.warm_up(), true), (options.time, false)] {
+        let start = Instant::now();
+        measured.messages = 0;
+        while start.elapsed() < time {
+            for _ in 0..batch {
+                let mut have = 0;
+                while have < size {
+                    have += match ends::read(fd, &mut buffer[have..])? {
+                        0 => return Err(ErrorKind::UnexpectedEof.into()),
+                        count => count,
+                    };
+                }
+                expected.compare(&buffer, check_all)?;
+                expected.advance();
+            }
+            measured.messages += batch;
+        }
+        measured.time = start.elapsed();
+        measured.all_messages += measured.messages;
+    }
+    Ok(measured)
+}
+
+/// Waits for the writer's end, and kills it where it does not come.
+fn wait_for(child: i32) -> io::Result<()> {
+    let start = Instant::now();
+    let mut status = 0;
+    // SAFETY: the child is ours and not yet reaped; the pointer outlives the calls.
+    unsafe {
+        while libc::waitpid(child, &mut status, libc::WNOHANG) == 0 {
+            if start.elapsed() > PATIENCE {
+                libc::kill(child, libc::SIGKILL);
+                libc::waitpid(child, &mut status, 0);
+                return Err(io::Error::other("the writer did not notice the end"));
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::other("the writer failed")),
+    }
+}
+
+fn pin(cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: the set is plain bits, and the bound was checked above.
+    ends::check(unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, mem::size_of_val(&set), &set)
+    })
+}

@@ -1,0 +1,51 @@
+//! Where processes run, and in which scheduling class.
+
+use std::io;
+use std::mem;
+
+use crate::speed::options::{Class, Options};
+use crate::sys::check;
+
+/// The class and the priority that both ends inherit.
+pub fn apply(options: &Options) -> io::Result<()> {
+    let policy = match options.class {
+        Class::Normal => None,
+        Class::Batch => Some((libc::SCHED_BATCH, "SCHED_BATCH", 0)),
+        Class::Fifo => Some((libc::SCHED_FIFO, "SCHED_FIFO", 1)),
+        Class::RoundRobin => Some((libc::SCHED_RR, "SCHED_RR", 1)),
+    };
+    if let Some((policy, name, sched_priority)) = policy {
+        let priority = libc::sched_param { sched_priority };
+        // SAFETY: the parameter outlives the call.
+        let set = check(unsafe { libc::sched_setscheduler(0, policy, &priority) });
+        set.map_err(|error| refused(name, &error))?;
+    }
+    if options.nice != 0 {
+        // SAFETY: no pointers are passed.
+        let set = check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, options.nice) });
+        set.map_err(|error| refused(&format!("the priority {}", options.nice), &error))?;
+    }
+    Ok(())
+}
+
+fn refused(what: &str, error: &io::Error) -> io::Error {
+    io::Error::other(format!(
+        "no permission for {what}, which root and CAP_SYS_NICE have: {error}"
+    ))
+}
+
+/// Keeps this process on these CPUs; anywhere where there are none.
+pub fn pin(cpus: &[usize]) -> io::Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    if cpus.iter().any(|&cpu| cpu >= libc::CPU_SETSIZE as usize) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: the set is plain bits, and the bound was checked above.
+    check(unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
+        libc::sched_setaffinity(0, mem::size_of_val(&set), &set)
+    })
+}
