@@ -76,7 +76,7 @@ help:
 
 # What ships; the examples' long links are not waited for.
 build:
-	$(CARGO) build --release -p headwater -p libheadwater -p headwater-bench $(CARGOFLAGS)
+	$(CARGO) build --release -p headwater -p libheadwater -p headwater-bench -p headwater-load $(CARGOFLAGS)
 	ln -sf libheadwater.so $(BUILT)/$(SONAME)
 
 # End-to-end tests use what `build` left in target/release. What can't run for want of a program or of root is in a table at

@@ -1,6 +1,3 @@
-//! The arms that are no pair of ordinary programs: two processes of our own over bare memory or the channel.
+//! The arms of users: commands before each program that is run.
 
-pub mod cache_line;
-pub mod raw;
-mod raw_channel;
 pub mod user;

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arms::raw;
+use headwater_load::raw;
 
 /// Shares of a sample's CPU time from which on it counts as disturbed. Next to nothing is stolen on a quiet host. Of its CPU
 /// time one or two per cent go to the kernel's threads, and up to some more, where programs wake each other all the time, to

@@ -5,18 +5,8 @@ use std::io;
 
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// What a program of ours says, among other things, when it ends because received bytes differ from the sent ones.
-const WRONG_BYTES: &str = "wrong bytes";
-
-/// With this a program ends when received bytes differ from the sent ones; `what` was received wrongly.
-pub fn wrong_bytes(what: impl fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{WRONG_BYTES}: {what}"))
-}
-
-/// Whether words of a program, or of a failure, tell of [`wrong_bytes`].
-pub fn tells_wrong_bytes(words: &str) -> bool {
-    words.contains(WRONG_BYTES)
-}
+use headwater_load::WRONG_BYTES;
+pub use headwater_load::tells_wrong_bytes;
 
 #[derive(Debug)]
 pub enum Failure {
@@ -88,6 +78,7 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headwater_load::wrong_bytes;
 
     #[test]
     fn wrong_bytes_are_known_again_by_what_a_program_says() {

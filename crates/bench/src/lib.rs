@@ -47,7 +47,6 @@ mod files;
 mod findings;
 mod fit;
 mod interrupt;
-pub mod latency;
 mod lenient;
 mod machine;
 mod measuring;
@@ -64,20 +63,19 @@ mod runner;
 mod scratch;
 mod select;
 mod sizes;
-pub mod stats;
+mod stats;
 mod syscalls;
 mod table;
 mod tools;
 mod verdict;
 
+use headwater_load::latency;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub use arms::raw::main as raw_main;
 pub use compare::{Change, Comparison, Verdict as ChangeVerdict, compare};
 pub use demo::demo;
-pub use failure::{Failure, wrong_bytes};
-pub use machine::{choose_cubic, loopback_bytes};
+pub use failure::Failure;
 pub use render::all as render;
 
 /// What `results.json` holds, for whoever makes, reads or draws it.

@@ -11,7 +11,7 @@ use std::mem;
 use serde::{Deserialize, Serialize};
 
 pub use calibration::Calibration;
-pub use network::{choose_cubic, free_port, has_cubic, is_listening, loopback_bytes};
+pub use network::{free_port, has_cubic, is_listening, loopback_bytes};
 
 use crate::table::{duration, number};
 

@@ -328,7 +328,8 @@ mod tests {
     use super::*;
     use crate::experiment::TCP;
     use crate::experiments;
-    use crate::failure::{Failure, wrong_bytes};
+    use crate::failure::Failure;
+    use headwater_load::wrong_bytes;
 
     fn cell() -> Cell {
         Cell::new("work", Unit::Rate, vec![TCP])

@@ -1,12 +1,9 @@
-//! Medians, means, and how sure they are.
-//!
-//! Medians and quartiles suit figures that have two modes or a wild value, and the bootstrap asks nothing of how samples are
-//! distributed. Only `mean_interval` assumes that they scatter about their mean as errors do.
+//! Medians, and how sure they are. They and quartiles suit figures that have two modes or a wild value, and the bootstrap asks
+//! nothing of how samples are distributed.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
 const CONFIDENCE: f64 = 0.95;
 const RESAMPLES: usize = 2000;
@@ -86,36 +83,6 @@ pub fn independent_ratio(old: &[f64], new: &[f64]) -> Option<Interval> {
         low: new.low / old.high,
         high: new.high / old.low,
         coverage: old.coverage.min(new.coverage),
-    })
-}
-
-/// The mean, and where that of what the values were drawn from lies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MeanInterval {
-    pub mean: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
-impl MeanInterval {
-    /// Half the interval, as a share of the mean.
-    pub fn error(&self) -> f64 {
-        (self.high - self.low) / 2.0 / self.mean.abs()
-    }
-}
-
-/// Student's interval of the mean, 95 %. None for fewer than two values.
-pub fn mean_interval(values: &[f64]) -> Option<MeanInterval> {
-    let n = values.len() as f64;
-    let freedom = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let error = (squares / (n - 1.0) / n).sqrt();
-    let half = freedom.inverse_cdf((1.0 + CONFIDENCE) / 2.0) * error;
-    Some(MeanInterval {
-        mean,
-        low: mean - half,
-        high: mean + half,
     })
 }
 
@@ -276,41 +243,6 @@ mod tests {
         let interval = bootstrap_ratio(&values).unwrap();
         assert!(interval.low >= 39.0 && interval.high <= 61.0);
         assert!(interval.low < 50.0 && interval.high > 50.0);
-    }
-
-    /// scipy 1.17.1, `stats.t.interval(0.95, n - 1, loc=mean, scale=stats.sem(values))`.
-    #[test]
-    fn the_interval_of_a_mean_is_that_of_scipy() {
-        let known = [
-            (
-                vec![12.1, 11.8, 12.6, 12.0, 11.9],
-                [12.08, 11.69328594544518, 12.46671405455482],
-            ),
-            (
-                vec![3.0, 5.0],
-                [4.0, -8.706204736174694, 16.706204736174694],
-            ),
-            (
-                (1..=30).map(|i| f64::from(i * i)).collect(),
-                [315.1666666666667, 210.14269180793627, 420.1906415253971],
-            ),
-        ];
-        for (values, [mean, low, high]) in known {
-            let found = mean_interval(&values).unwrap();
-            close(found.mean, mean);
-            close(found.low, low);
-            close(found.high, high);
-        }
-    }
-
-    #[test]
-    fn a_mean_of_one_value_has_no_interval_and_one_of_equal_values_no_width() {
-        assert_eq!(mean_interval(&[]), None);
-        assert_eq!(mean_interval(&[7.0]), None);
-        let found = mean_interval(&[7.0; 4]).unwrap();
-        assert_eq!((found.low, found.high, found.error()), (7.0, 7.0, 0.0));
-        let found = mean_interval(&[3.0, 5.0]).unwrap();
-        close(found.error(), 12.706204736174694 / 4.0);
     }
 
     #[test]

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use headwater_channel::sync::{AtomicU64, Ordering, relax};
 use serde::{Deserialize, Serialize};
 
-use crate::arms::cache_line;
-use crate::arms::raw::{Wire, pin};
 use crate::stats::median;
+use headwater_load::raw::cache_line;
+use headwater_load::raw::{Wire, pin};
 
 const SHORT: Duration = Duration::from_millis(5);
 const LONG: Duration = Duration::from_millis(25);

@@ -4,8 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::mem;
 use std::net::{TcpListener, UdpSocket};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+
+use headwater_load::network::choose_cubic;
+pub use headwater_load::network::loopback_bytes;
 
 /// Moves this thread, and what it starts, into a network namespace with nothing but a loop-back device, where allowed (root), and
 /// makes cubic its congestion control where that is there.
@@ -39,35 +42,6 @@ pub fn own_network() -> io::Result<()> {
 /// May programs choose cubic?
 pub fn has_cubic() -> bool {
     TcpListener::bind("127.0.0.1:0").is_ok_and(|socket| choose_cubic(socket.as_raw_fd()).is_ok())
-}
-
-/// Makes cubic a socket's congestion control. To others than root the kernel grants only what the machine allows them (tcp(7)).
-pub fn choose_cubic(socket: RawFd) -> io::Result<()> {
-    let name = b"cubic";
-    // SAFETY: pointer and length describe the name's bytes.
-    let rc = unsafe {
-        libc::setsockopt(
-            socket,
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_ptr().cast(),
-            name.len() as libc::socklen_t,
-        )
-    };
-    match rc {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Bytes that this thread's loop-back device has sent. /sys would show the namespace in which it was mounted.
-pub fn loopback_bytes() -> u64 {
-    let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
-    table
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("lo:"))
-        .and_then(|counters| counters.split_whitespace().nth(8)?.parse().ok())
-        .unwrap_or(0)
 }
 
 /// Whether somebody listens on a TCP port of 127.0.0.1, without a connection that would show in their counters.

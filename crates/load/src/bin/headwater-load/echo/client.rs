@@ -1,0 +1,156 @@
+//! The clients of one connection at a time: round trips, one-way writes, and a connection for each request.
+
+use std::io::{self, Read, Write};
+use std::time::Instant;
+
+use crate::echo::net::Stream;
+use crate::echo::options::Options;
+use crate::echo::pace::Pace;
+use crate::echo::result::Measured;
+use crate::echo::{fan, forks, idle, memcached};
+use crate::pattern::{Pattern, Place};
+use crate::sys::{self, Usage};
+
+pub fn run(options: &Options) -> io::Result<()> {
+    if options.mode == "once" {
+        return Stream::connect(options).map(drop);
+    }
+    let measured = match options.mode.as_str() {
+        "rtt" => round_trips(options),
+        "stream" => one_way(options),
+        "connect" => connections(options),
+        "fan" => fan::run(options),
+        "forks" => forks::connected(options),
+        "idle" => idle::run(options),
+        "memcached-get" => memcached::run(options, memcached::Op::Get),
+        "memcached-set" => memcached::run(options, memcached::Op::Set),
+        mode => Err(io::Error::other(format!("no client {mode}"))),
+    }?;
+    measured.print();
+    if !measured.verified {
+        return Err(headwater_load::wrong_bytes("a reply"));
+    }
+    Ok(())
+}
+
+/// Runs `step` through the warm-up and the measured part. A step is one message; it returns whether its bytes were right.
+pub fn measure(
+    options: &Options,
+    mut step: impl FnMut() -> io::Result<bool>,
+) -> io::Result<Measured> {
+    let mut pace = Pace::new(options.rate);
+    let mut measured = Measured {
+        verified: true,
+        ..Measured::default()
+    };
+    for (part, until) in [(0, options.until.warm_up()), (1, options.until)] {
+        let usage = sys::usage();
+        let start = Instant::now();
+        let (mut last, mut count) = (start, 0);
+        while !until.reached(last - start, count) && measured.verified {
+            let begun = pace.wait(last);
+            measured.verified = step()?;
+            let now = Instant::now();
+            if part == 1 {
+                measured.latency.record_time(now - begun);
+            }
+            last = now;
+            count += 1;
+        }
+        measured.messages = count;
+        measured.all_messages += count;
+        measured.time = last - start;
+        measured.usage = sys::usage().since(usage);
+    }
+    Ok(measured)
+}
+
+fn round_trips(options: &Options) -> io::Result<Measured> {
+    let mut stream = Stream::connect(options)?;
+    let mut trip = Trip::new(options.size);
+    let mut measured = measure(options, || trip.take(&mut stream))?;
+    measured.bytes = measured.messages * options.size as u64;
+    measured.congestion = stream.congestion();
+    Ok(measured)
+}
+
+fn connections(options: &Options) -> io::Result<Measured> {
+    let mut trip = Trip::new(options.size);
+    let mut congestion = String::new();
+    let mut measured = measure(options, || {
+        let mut stream = Stream::connect(options)?;
+        if congestion.is_empty() {
+            congestion = stream.congestion();
+        }
+        trip.take(&mut stream)
+    })?;
+    measured.bytes = measured.messages * options.size as u64;
+    measured.congestion = congestion;
+    Ok(measured)
+}
+
+/// A request and its echo.
+pub struct Trip {
+    pattern: Pattern,
+    at: Place,
+    answer: Vec<u8>,
+}
+
+impl Trip {
+    pub fn new(size: usize) -> Trip {
+        Trip {
+            pattern: Pattern::new(size),
+            at: Place::default(),
+            answer: vec![0; size],
+        }
+    }
+
+    pub fn take(&mut self, stream: &mut Stream) -> io::Result<bool> {
+        let size = self.answer.len();
+        stream.write_all(self.pattern.piece(self.at, size))?;
+        stream.read_exact(&mut self.answer)?;
+        let right = self.pattern.matches(self.at, &self.answer);
+        self.at.advance(size);
+        Ok(right)
+    }
+}
+
+fn one_way(options: &Options) -> io::Result<Measured> {
+    let mut stream = Stream::connect(options)?;
+    let size = options.size;
+    let pattern = Pattern::new(size);
+    let mut at = Place::default();
+    // Asking for the time costs as much as a small write, so not after each.
+    let batch = (64 * 1024 / size).clamp(1, 64) as u64;
+    let (mut start, mut usage) = (Instant::now(), Usage::default());
+    let (mut messages, mut all_messages) = (0, 0);
+    for until in [options.until.warm_up(), options.until] {
+        usage = sys::usage();
+        start = Instant::now();
+        messages = 0;
+        while !until.reached(start.elapsed(), messages) {
+            for _ in 0..batch {
+                stream.write_all(pattern.piece(at, size))?;
+                at.advance(size);
+            }
+            messages += batch;
+        }
+        all_messages += messages;
+    }
+    let congestion = stream.congestion();
+    stream.finish_writing()?;
+    let mut answer = [0; 9];
+    stream.read_exact(&mut answer)?;
+    let time = start.elapsed();
+    let received = u64::from_le_bytes(answer[..8].try_into().unwrap());
+    Ok(Measured {
+        messages,
+        all_messages,
+        time,
+        bytes: messages * size as u64,
+        usage: sys::usage().since(usage),
+        verified: received == all_messages * size as u64 && answer[8] == 1,
+        congestion,
+        ..Measured::default()
+    })
+}

@@ -1,0 +1,141 @@
+//! TCP and UNIX sockets behind one address syntax.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use crate::echo::options::Options;
+use crate::sys;
+
+pub enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+pub enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    pub fn bind(address: &str) -> io::Result<Listener> {
+        Ok(match address.strip_prefix("unix:") {
+            Some(path) => Listener::Unix(UnixListener::bind(path)?),
+            None => Listener::Tcp(TcpListener::bind(address)?),
+        })
+    }
+
+    pub fn accept(&self, options: &Options) -> io::Result<Stream> {
+        let stream = match self {
+            Listener::Tcp(listener) => Stream::Tcp(listener.accept()?.0),
+            Listener::Unix(listener) => Stream::Unix(listener.accept()?.0),
+        };
+        stream.prepare(options)?;
+        Ok(stream)
+    }
+
+    /// The address in the form that clients are given.
+    pub fn address(&self, asked: &str) -> io::Result<String> {
+        match self {
+            Listener::Tcp(listener) => Ok(listener.local_addr()?.to_string()),
+            Listener::Unix(_) => Ok(asked.to_string()),
+        }
+    }
+
+    pub fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Listener::Tcp(listener) => listener.set_nonblocking(true),
+            Listener::Unix(listener) => listener.set_nonblocking(true),
+        }
+    }
+}
+
+impl Stream {
+    pub fn connect(options: &Options) -> io::Result<Stream> {
+        let stream = match options.address.strip_prefix("unix:") {
+            Some(path) => Stream::Unix(UnixStream::connect(path)?),
+            None => Stream::Tcp(TcpStream::connect(&options.address)?),
+        };
+        stream.prepare(options)?;
+        Ok(stream)
+    }
+
+    fn prepare(&self, options: &Options) -> io::Result<()> {
+        let Stream::Tcp(stream) = self else {
+            return Ok(());
+        };
+        if options.cubic {
+            // Not everyone may choose it; the result names what was in use.
+            let _ = headwater_load::network::choose_cubic(stream.as_raw_fd());
+        }
+        if options.nodelay {
+            stream.set_nodelay(true)?;
+        }
+        Ok(())
+    }
+
+    pub fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_nonblocking(true),
+            Stream::Unix(stream) => stream.set_nonblocking(true),
+        }
+    }
+
+    pub fn finish_writing(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+
+    /// The congestion control in use, or "none" for a UNIX socket.
+    pub fn congestion(&self) -> String {
+        match self {
+            Stream::Tcp(stream) => sys::congestion(stream.as_raw_fd()),
+            Stream::Unix(_) => "none".to_string(),
+        }
+    }
+}
+
+impl Read for Stream {
+    #[inline]
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buf),
+            Stream::Unix(stream) => stream.read(buf),
+        }
+    }
+}
+
+impl Write for Stream {
+    #[inline]
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(buf),
+            Stream::Unix(stream) => stream.write(buf),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsRawFd for Stream {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Stream::Tcp(stream) => stream.as_raw_fd(),
+            Stream::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
+impl AsRawFd for Listener {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Listener::Tcp(listener) => listener.as_raw_fd(),
+            Listener::Unix(listener) => listener.as_raw_fd(),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The servers: a thread per connection that echoes or counts, and one epoll loop that echoes.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+use std::thread;
+
+use crate::echo::net::{Listener, Stream};
+use crate::echo::options::Options;
+use crate::echo::result;
+use crate::pattern::{Pattern, Place};
+use crate::poll::Poll;
+use crate::sys::{self, Usage};
+
+const BUFFER: usize = 128 * 1024;
+
+#[derive(Default)]
+struct Served {
+    connections: u64,
+    bytes: u64,
+    wrong: bool,
+}
+
+static SERVED: Mutex<Served> = Mutex::new(Served {
+    connections: 0,
+    bytes: 0,
+    wrong: false,
+});
+
+pub fn run(options: &Options) -> io::Result<()> {
+    let serve: fn(&mut Stream) -> io::Result<u64> = match options.mode.as_str() {
+        "echo" => echo,
+        "sink" => sink,
+        "epoll" => {
+            sys::allow_connections(options.connections)?;
+            let listener = open(options)?;
+            return echo_many(&listener, options);
+        }
+        mode => return Err(io::Error::other(format!("no server {mode}"))),
+    };
+    let listener = open(options)?;
+    loop {
+        let mut stream = listener.accept(options)?;
+        thread::spawn(move || {
+            // The peer sees the end when it is counted.
+            let outcome = serve(&mut stream);
+            let mut served = SERVED.lock().unwrap();
+            served.connections += 1;
+            served.bytes += outcome.as_ref().unwrap_or(&0);
+            // A connection that breaks is the other end's to tell.
+            served.wrong |= outcome.is_err_and(|error| error.kind() == io::ErrorKind::InvalidData);
+        });
+    }
+}
+
+fn open(options: &Options) -> io::Result<Listener> {
+    let listener = Listener::bind(&options.address)?;
+    println!("listening {}", listener.address(&options.address)?);
+    if options.until_eof {
+        let start = sys::usage();
+        thread::spawn(move || end_with_input(start));
+    }
+    Ok(listener)
+}
+
+/// Whoever started this server holds the other end of its standard input, so it never outlives them.
+fn end_with_input(start: Usage) {
+    let _ = io::copy(&mut io::stdin(), &mut io::sink());
+    let spent = sys::usage().since(start);
+    let served = SERVED.lock().unwrap();
+    result::print_served(served.connections, served.bytes, spent, !served.wrong);
+    std::process::exit(0);
+}
+
+fn echo(stream: &mut Stream) -> io::Result<u64> {
+    let mut buffer = vec![0; BUFFER];
+    let mut bytes = 0;
+    loop {
+        match stream.read(&mut buffer)? {
+            0 => return Ok(bytes),
+            len => {
+                stream.write_all(&buffer[..len])?;
+                bytes += len as u64;
+            }
+        }
+    }
+}
+
+/// Takes a one-way stream to its end, then answers with the count and whether every byte was right.
+fn sink(stream: &mut Stream) -> io::Result<u64> {
+    let pattern = Pattern::new(BUFFER);
+    let mut buffer = vec![0; BUFFER];
+    let (mut at, mut bytes, mut right) = (Place::default(), 0u64, true);
+    loop {
+        match stream.read(&mut buffer)? {
+            0 => break,
+            len => {
+                right &= pattern.matches(at, &buffer[..len]);
+                at.advance(len);
+                bytes += len as u64;
+            }
+        }
+    }
+    let mut answer = [0; 9];
+    answer[..8].copy_from_slice(&bytes.to_le_bytes());
+    answer[8] = right as u8;
+    stream.write_all(&answer)?;
+    if !right {
+        return Err(headwater_load::wrong_bytes("a stream"));
+    }
+    Ok(bytes)
+}
+
+/// A connection of the epoll loop, with what could not be written yet.
+struct Connection {
+    stream: Stream,
+    unsent: Vec<u8>,
+}
+
+fn echo_many(listener: &Listener, options: &Options) -> io::Result<()> {
+    const LISTENER: u64 = u64::MAX;
+    let mut poll = Poll::new()?;
+    let mut connections: HashMap<u64, Connection> = HashMap::new();
+    let mut buffer = vec![0; BUFFER];
+    let mut ready = Vec::new();
+    listener.set_nonblocking()?;
+    poll.add(listener.as_raw_fd(), LISTENER)?;
+    loop {
+        ready.clear();
+        ready.extend(poll.wait()?.map(|event| event.token));
+        for &token in &ready {
+            if token == LISTENER {
+                accept_all(listener, options, &poll, &mut connections)?;
+                continue;
+            }
+            let Some(connection) = connections.get_mut(&token) else {
+                continue;
+            };
+            match connection.turn(&poll, &mut buffer) {
+                Ok(true) => {}
+                Ok(false) | Err(_) => {
+                    connections.remove(&token);
+                    SERVED.lock().unwrap().connections += 1;
+                }
+            }
+        }
+    }
+}
+
+fn accept_all(
+    listener: &Listener,
+    options: &Options,
+    poll: &Poll,
+    connections: &mut HashMap<u64, Connection>,
+) -> io::Result<()> {
+    loop {
+        let stream = match listener.accept(options) {
+            Ok(stream) => stream,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        stream.set_nonblocking()?;
+        let token = stream.as_raw_fd() as u64;
+        poll.add(stream.as_raw_fd(), token)?;
+        let unsent = Vec::new();
+        connections.insert(token, Connection { stream, unsent });
+    }
+}
+
+impl Connection {
+    /// Echoes what there is; false at the end of the stream.
+    fn turn(&mut self, poll: &Poll, buffer: &mut [u8]) -> io::Result<bool> {
+        if !self.unsent.is_empty() {
+            let unsent = std::mem::take(&mut self.unsent);
+            self.send(poll, &unsent, true)?;
+        }
+        if !self.unsent.is_empty() {
+            return Ok(true);
+        }
+        match self.stream.read(buffer) {
+            Ok(0) => Ok(false),
+            Ok(len) => self.send(poll, &buffer[..len], false).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn send(&mut self, poll: &Poll, mut data: &[u8], waited: bool) -> io::Result<()> {
+        while !data.is_empty() {
+            match self.stream.write(data) {
+                Ok(len) => data = &data[len..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.unsent.extend_from_slice(data);
+        let waits = !self.unsent.is_empty();
+        if waits != waited {
+            let fd = self.stream.as_raw_fd();
+            poll.want_write(fd, fd as u64, waits)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! The line of JSON that each program ends with.
+
+use std::io;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use headwater_load::latency::Latency;
+use serde::Serialize;
+
+use crate::sys::Usage;
+
+/// What a driver measured. Everything but `all_messages` excludes the warm-up.
+#[derive(Default, Serialize)]
+pub struct Driven {
+    pub messages: u64,
+    /// With the warm-up: what the server saw.
+    pub all_messages: u64,
+    pub seconds: f64,
+    pub bytes: u64,
+    /// Of each exchange.
+    pub latency: Option<Latency>,
+    /// Batches whose means were taken, and half the width of the mean's interval as a share of it.
+    pub batches: u64,
+    pub half_width: Option<f64>,
+    #[serde(flatten)]
+    pub spent: Spent,
+    pub congestion: String,
+    pub verified: bool,
+    /// Of the other end, where that was this program's child; with the warm-up.
+    pub served: Option<Served>,
+}
+
+/// What a server says at its end.
+#[derive(Default, Serialize)]
+pub struct Served {
+    pub connections: u64,
+    pub bytes: u64,
+    #[serde(flatten)]
+    pub spent: Spent,
+    pub verified: bool,
+}
+
+#[derive(Default, Serialize)]
+pub struct Spent {
+    pub user_ns: u64,
+    pub system_ns: u64,
+    pub voluntary: u64,
+    pub involuntary: u64,
+}
+
+impl From<Usage> for Spent {
+    fn from(usage: Usage) -> Spent {
+        Spent {
+            user_ns: usage.user_ns,
+            system_ns: usage.system_ns,
+            voluntary: usage.voluntary,
+            involuntary: usage.involuntary,
+        }
+    }
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, more: Spent) {
+        self.user_ns += more.user_ns;
+        self.system_ns += more.system_ns;
+        self.voluntary += more.voluntary;
+        self.involuntary += more.involuntary;
+    }
+}
+
+impl Driven {
+    pub fn timed(self, time: Duration) -> Driven {
+        Driven {
+            seconds: time.as_secs_f64(),
+            ..self
+        }
+    }
+
+    pub fn print(&self) -> io::Result<()> {
+        println!("{}", serde_json::to_string(self)?);
+        Ok(())
+    }
+}
+
+impl Served {
+    pub fn print(&self) -> io::Result<()> {
+        println!("{}", serde_json::to_string(self)?);
+        Ok(())
+    }
+}
