@@ -1,12 +1,12 @@
 //! Option buffers and addresses of XTI, as the providers take them.
 
+use headwater_ipnet::options::PacketOptions;
 use headwater_tpi::Refusal;
 use headwater_tpi::option::{
     INET_IP, INET_TCP, INET_UDP, List, Options, T_CHECK, T_CURRENT, T_DEFAULT, T_NEGOTIATE,
     XTI_GENERIC,
 };
 use headwater_transport::device;
-use headwater_transport::ip::options::PacketOptions;
 use headwater_transport::provider::Provider;
 use headwater_transport::sctp::option::INET_SCTP;
 

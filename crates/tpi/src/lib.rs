@@ -23,3 +23,6 @@ pub use error::Refusal;
 pub use indication::{Indication, Info};
 pub use request::Request;
 pub use wire::Malformed;
+
+/// What a call comes to, or the TLI error and errno that T_ERROR_ACK carries.
+pub type Outcome<T> = Result<T, Refusal>;

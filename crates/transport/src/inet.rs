@@ -10,12 +10,11 @@
 //!   brake       keeps batches of datagrams from running over a receiver
 //!   watching    when a receiver that waits had better look than sleep
 //!   undelivered what the network says of datagrams that did not arrive
-//!   address     struct sockaddr_in, sockaddr_in6            settings  options by setsockopt(2)
+//!   settings    options by setsockopt(2)
 //! ```
 
-pub(crate) mod address;
 mod ahead;
-pub(crate) mod batch;
+mod batch;
 mod brake;
 mod coalesce;
 mod connection;
@@ -27,12 +26,12 @@ pub(crate) mod undelivered;
 mod watching;
 
 use headwater_host::{hidden, sys};
+use headwater_ipnet::Address;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TACCES, TADDRBUSY, TBADADDR, TNOADDR};
 use libc::iovec;
 
 use crate::provider::Outcome;
-use address::Address;
 
 /// A fresh socket of ours that does not block.
 fn socket(v6: bool, kind: i32) -> Outcome<i32> {
@@ -86,15 +85,6 @@ pub(crate) fn error_is_readable(events: u32) -> u32 {
         events & !gone | (libc::POLLIN | libc::POLLRDNORM) as u32
     } else {
         events
-    }
-}
-
-pub(crate) fn again<T>(mut call: impl FnMut() -> sys::Result<T>) -> sys::Result<T> {
-    loop {
-        match call() {
-            Err(libc::EINTR) => {}
-            result => return result,
-        }
     }
 }
 

@@ -5,7 +5,6 @@
 //!   device      the providers by name                           options     t_optmgmt, for all of them
 //!   loopback    ticlts, ticots, ticotsord: rings between processes of one user
 //!   inet        tcp and udp over the kernel's sockets, Fast Sockets where both ends are ours; flusher: what is held back
-//!   ip          raw sockets, as the network under our own transports
 //!   udp2        UDP of our own: rings within the host, sockets or raw packets beyond it
 //!   rawip       IP itself as a provider
 //!   sctp        SCTP of our own: links, the stack, associations
@@ -20,7 +19,6 @@ pub mod device;
 pub mod endpoint;
 pub mod flusher;
 pub mod inet;
-pub mod ip;
 pub mod loopback;
 pub mod options;
 pub mod provider;

@@ -5,11 +5,9 @@ use std::any::Any;
 
 use headwater_host::table::Handle;
 use headwater_streams::head::Head;
+pub use headwater_tpi::Outcome;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
-
-/// TLI error and errno, as T_ERROR_ACK carries them.
-pub type Outcome<T> = Result<T, Refusal>;
 
 /// A connection request taken from one endpoint for another of the same provider; dropping it refuses the connection.
 pub type Pending = Box<dyn Any + Send>;

@@ -16,19 +16,19 @@ mod sent;
 
 use headwater_host::log::{self, Level};
 use headwater_host::{hidden, sys};
+use headwater_ipnet::Address;
+use headwater_ipnet::control::Control;
+use headwater_ipnet::options::PacketOptions;
+use headwater_ipnet::{self as ip, Inbox, socket};
 use headwater_tpi::error::{
     TACCES, TBADADDR, TBADDATA, TBUFOVFLW, TLOOK, TNOADDR, TNODATA, TOUTSTATE,
 };
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
-use crate::inet::address::Address;
-use crate::inet::batch::Control;
 use crate::inet::settings::{Chosen, Options};
 use crate::inet::undelivered::Undelivered;
 use crate::inet::{self, datagrams, hidden_copy, length, scatter};
-use crate::ip::options::PacketOptions;
-use crate::ip::{self, Inbox, socket};
 use crate::options::{self, Known};
 use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, Waiter};
 use ping::Ping;

@@ -23,16 +23,16 @@ use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sync::Ordering;
 use headwater_host::table::Handle;
 use headwater_host::{hidden, sys};
+use headwater_ipnet::Address;
+use headwater_ipnet::options::PacketOptions;
 use headwater_streams::head::Head;
 use headwater_tpi::error::{TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
-use crate::inet::address::Address;
 use crate::inet::udp::{LARGEST, Udp};
 use crate::inet::{length, poll};
-use crate::ip::options::PacketOptions;
 use crate::loopback::connectionless::{Own, Pulled, pull, push};
 use crate::loopback::sizes::Wishes;
 use crate::loopback::{Space, name};

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use headwater_host::config::{self, Sctp};
 use headwater_host::sys;
-use headwater_transport::ip::RawSocket;
+use headwater_ipnet::RawSocket;
 use headwater_transport::sctp::choice::{self, Link};
 use headwater_transport::sctp::environment;
 

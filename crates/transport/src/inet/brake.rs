@@ -5,9 +5,8 @@
 //! room: never longer than a plain sender would have taken for as many datagrams on a busy machine.
 
 use headwater_host::{hidden, sys};
+use headwater_ipnet::Address;
 use libc::nlmsghdr;
-
-use super::address::Address;
 
 /// What a plain sender needs for one datagram, in nanoseconds: from 1500 on an idle machine to this on a busy one.
 const PLAIN_SEND: u64 = 8_000;

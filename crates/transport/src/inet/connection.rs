@@ -5,13 +5,13 @@ use core::cell::Cell;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
 use headwater_host::{board, hidden, sys};
+use headwater_ipnet::Address;
+use headwater_ipnet::again;
 use headwater_sockets::life::Led;
 use headwater_sockets::segment::Tx;
 use headwater_sockets::{conn, life, options, recv, send};
 use libc::iovec;
 
-use super::address::Address;
-use super::again;
 use crate::provider::Outcome;
 
 /// Closed when dropped, as close(2) does it.

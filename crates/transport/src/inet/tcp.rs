@@ -4,6 +4,7 @@ use std::sync::Once;
 
 use headwater_host::table::{Handle, NOT_KERNELS};
 use headwater_host::{config, sys};
+use headwater_ipnet::Address;
 use headwater_tpi::error::{TADDRBUSY, TBADADDR, TBADSEQ, TLOOK, TNOADDR, TPROVMISMATCH};
 use headwater_tpi::option::{INET_TCP, T_TCP_NODELAY};
 use headwater_tpi::prim::{T_COTS_ORD, T_INFINITE, T_INVALID};
@@ -11,7 +12,6 @@ use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
-use super::address::Address;
 use super::ahead::Ahead;
 use super::coalesce::{Held, LARGE};
 use super::connection::Socket;

@@ -1,20 +1,22 @@
 //! /dev/udp: a connectionless provider over the kernel's UDP.
 
 use headwater_host::sys;
+use headwater_ipnet::Address;
+use headwater_ipnet::control::Control;
+use headwater_ipnet::incoming::Incoming;
+use headwater_ipnet::options::PacketOptions;
 use headwater_tpi::error::{TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNOADDR, TNODATA};
 use headwater_tpi::option::{self as opt, INET_UDP, T_UDP_CHECKSUM, XTI_GENERIC, XTI_RCVBUF};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
-use super::address::Address;
-use super::batch::{Control, Incoming, Outgoing};
+use super::batch::Outgoing;
 use super::settings::{Chosen, Options};
 use super::undelivered::{ALL, Undelivered};
 use super::watching::Watching;
 use super::{datagrams, length, local, poll, scatter};
 use crate::flusher::{self, Went};
-use crate::ip::options::PacketOptions;
 use crate::options::{self, Known};
 use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter};
 
@@ -56,7 +58,7 @@ impl Udp {
             v6,
             both: false,
             outgoing: Outgoing::new(),
-            incoming: Incoming::new(),
+            incoming: Incoming::default(),
             watching: Watching::default(),
             taken: None,
             errors: Undelivered::default(),
@@ -139,7 +141,7 @@ impl Udp {
         self.fd = fd;
         self.v6 = v6;
         self.both = false;
-        self.incoming = Incoming::new();
+        self.incoming = Incoming::default();
         self.taken = None;
         Ok(())
     }

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use headwater_host::sys;
+use headwater_ipnet::Address;
+use headwater_ipnet::errors::{self, Failure};
+use headwater_ipnet::outgoing::send;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TFLOW, TLOOK};
 use libc::iovec;
 
-use super::address::Address;
-use super::{batch, poll};
-use crate::ip::errors::{self, Failure};
+use super::poll;
 use crate::provider::{Arrived, Outcome};
 
 /// Remembered at most; what comes beyond is forgotten.
@@ -122,7 +123,7 @@ impl Undelivered {
     ) -> Outcome<()> {
         let mut tries = 0;
         loop {
-            let refusal = match batch::send(fd, to, data, control) {
+            let refusal = match send(fd, to, data, control) {
                 Ok(()) => {
                     self.note_sent();
                     return Ok(());

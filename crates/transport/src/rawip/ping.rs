@@ -2,15 +2,15 @@
 //! our own requests, and shows no IP header. What the user sees is as with a raw socket: its own identifier, and a header.
 
 use headwater_host::log::{self, Level};
+use headwater_ipnet::batch::Arrival;
+use headwater_ipnet::checksum::{Sum, updated};
+use headwater_ipnet::{self as ip, icmp, socket};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TACCES, TBADDATA};
 use libc::iovec;
 
 use crate::inet::length;
 use crate::inet::scatter;
-use crate::ip::batch::Arrival;
-use crate::ip::checksum::{Sum, updated};
-use crate::ip::{self, icmp, socket};
 use crate::provider::Outcome;
 use std::net::IpAddr;
 

@@ -1,12 +1,12 @@
 //! To whom an endpoint has sent of late. A raw socket hears what the network says about every sender of its protocol on
 //! this host.
 
+use headwater_ipnet::Address;
+use headwater_ipnet::errors::Failure;
+use headwater_ipnet::{ICMP, ICMPV6, icmp};
 use libc::iovec;
 
 use super::ping::gather;
-use crate::inet::address::Address;
-use crate::ip::errors::Failure;
-use crate::ip::{ICMP, ICMPV6, icmp};
 
 /// Destinations remembered. A report comes within seconds or never.
 const MOST: usize = 32;

@@ -3,11 +3,11 @@
 
 use core::net::IpAddr;
 
+use headwater_ipnet::Address;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADADDR;
 
 use super::choice::{is_any, plain};
-use crate::inet::address::Address;
 use crate::provider::Outcome;
 
 /// Addresses of an endpoint at most.

@@ -1,5 +1,6 @@
 //! The two things that an association can be, behind one set of verbs.
 
+use headwater_ipnet::Address;
 use headwater_streams::head::Head;
 use libc::iovec;
 
@@ -9,7 +10,6 @@ use super::option::message::{Incoming, Outgoing};
 use super::option::orders::Order;
 use super::option::status::Status;
 use super::shm::Shm;
-use crate::inet::address::Address;
 use crate::provider::{Arrived, Event, Outcome, Received, Sending, Waiter};
 
 pub enum Body {

@@ -5,13 +5,13 @@ use core::net::{IpAddr, Ipv6Addr};
 
 use headwater_host::next::seldom;
 use headwater_host::{process, sys};
+use headwater_ipnet::Address;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TADDRBUSY;
 
 use super::addresses::Addresses;
 use super::choice::plain;
 use super::environment;
-use crate::inet::address::Address;
 use crate::loopback::link::{Call, End, Link};
 use crate::loopback::{Owned, Space, name};
 use crate::provider::Outcome;

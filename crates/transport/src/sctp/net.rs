@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use headwater_host::sys;
+use headwater_ipnet::Address;
 use headwater_sctp::asconf::Change;
 use headwater_sctp::association::{self, Association as Engine, ChangeRefused};
 use headwater_sctp::config::AssocConfig;
@@ -24,7 +25,6 @@ use super::{
     Association, Down, Event as Told, Outgoing, Port, Received as Message, Reliability, Via, Want,
     errno,
 };
-use crate::inet::address::Address;
 use crate::loopback::buffers::{self, Source};
 use crate::provider::{Arrived, Event, Outcome, Received, Sending, Sleep};
 

@@ -10,12 +10,12 @@ use core::net::{IpAddr, Ipv6Addr};
 use std::io::Write;
 
 use headwater_host::{hidden, sys};
+use headwater_ipnet::again;
+use headwater_ipnet::control::{Control, controls};
 use syscalls::{Sysno, syscall};
 
 use super::guarded::Guarded;
 use super::link::Packet;
-use crate::inet::again;
-use crate::inet::batch::{Control, controls};
 
 /// The dynamic ports (RFC 6335), of which those of outgoing associations are taken.
 const DYNAMIC: u16 = 49_152;

@@ -7,6 +7,7 @@
 use core::net::IpAddr;
 
 use headwater_host::sync::{Ordering, fence};
+use headwater_ipnet::Address;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TLOOK, TNODATA, TOUTSTATE};
 use libc::iovec;
@@ -15,7 +16,6 @@ use super::addresses::Addresses;
 use super::names::{self, Caller};
 use super::option::message::{Incoming, Outgoing};
 use super::option::status::{By, Path, State, Status};
-use crate::inet::address::Address;
 use crate::loopback::buffers;
 use crate::loopback::link::{Label, Link, from_hex, to_hex};
 use crate::loopback::listening::Request;

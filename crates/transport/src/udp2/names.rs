@@ -6,8 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use headwater_host::sys;
-
-use crate::inet::address::Address;
+use headwater_ipnet::Address;
 
 /// An IPv4 address; an IPv6 address, of which the unspecified one stands for those of IPv4 too; the same without those.
 const V4: u8 = b'4';

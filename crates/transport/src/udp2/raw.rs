@@ -5,22 +5,23 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use headwater_host::sys;
+use headwater_ipnet::Address;
+use headwater_ipnet::batch::{Arrival, put_source};
+use headwater_ipnet::checksum::Sum;
+use headwater_ipnet::control::Control;
+use headwater_ipnet::errors::Failure;
+use headwater_ipnet::options::PacketOptions;
+use headwater_ipnet::outgoing::send;
+use headwater_ipnet::socket::{self, set};
+use headwater_ipnet::{Inbox, Program, RawSocket, UDP};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA};
 use libc::iovec;
 
 use super::here::Here;
-use crate::inet::address::Address;
-use crate::inet::batch::{Control, send};
 use crate::inet::udp::Udp;
 use crate::inet::undelivered::Undelivered;
 use crate::inet::{hidden_copy, scatter};
-use crate::ip::batch::{Arrival, put_source};
-use crate::ip::checksum::Sum;
-use crate::ip::errors::Failure;
-use crate::ip::options::PacketOptions;
-use crate::ip::socket::{self, set};
-use crate::ip::{Inbox, Program, RawSocket, UDP};
 use crate::provider::{Arrived, Datagram, Event, Outcome, Provider};
 
 const HEADER: usize = 8;

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use headwater_host::sys;
+use headwater_ipnet::Address;
 use headwater_streams::head::Head;
 
 use super::here::Here;
 use super::names::{self, Name};
-use crate::inet::address::Address;
 use crate::loopback::connectionless::Own;
 use crate::loopback::directory::{Lost, Route};
 use crate::loopback::{Owned, Space, name};

@@ -5,10 +5,10 @@ use std::sync::Once;
 
 use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::sys;
+use headwater_ipnet::Address;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADSEQ;
 
-use super::super::address::Address;
 use super::super::connection::Socket;
 use super::super::poll;
 use crate::loopback::listening::is_lack;

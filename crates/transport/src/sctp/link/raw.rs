@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, HashMap};
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
 use headwater_host::{hidden, sys};
+use headwater_ipnet::batch::{self, Inbox};
+use headwater_ipnet::{self as ip, Program, RawSocket, errors, icmp, route};
 use syscalls::{Sysno, syscall};
 
 use super::{Link, Packet, Returned, Run, Trouble};
-use crate::ip::batch::{self, Inbox};
-use crate::ip::{self, Program, RawSocket, errors, icmp, route};
 use crate::loopback::listening::is_lack;
 use crate::sctp::guarded::Guarded;
 

@@ -11,16 +11,17 @@ use std::sync::Arc;
 
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use headwater_host::{hidden, sys};
+use headwater_ipnet::Address;
+use headwater_ipnet::again;
+use headwater_ipnet::batch::put_source;
+use headwater_ipnet::control::{Control, controls, put_control};
+use headwater_ipnet::incoming::Incoming;
+use headwater_ipnet::socket::{fragment, fragmenting};
+use headwater_ipnet::{errors, icmp};
 use libc::{iovec, mmsghdr};
 use syscalls::{Sysno, syscall};
 
 use super::{Link, Packet, Returned, Run, Trouble};
-use crate::inet::address::Address;
-use crate::inet::again;
-use crate::inet::batch::{Control, Incoming, controls, put_control};
-use crate::ip::batch::put_source;
-use crate::ip::socket::{fragment, fragmenting};
-use crate::ip::{errors, icmp};
 use crate::loopback::listening::is_lack;
 use crate::sctp::environment;
 use crate::sctp::guarded::Guarded;
@@ -112,7 +113,7 @@ impl Udp {
             uncut: AtomicBool::new(false),
             complained: AtomicBool::new(false),
             arriving: Guarded::new(Arriving {
-                incoming: Incoming::new(),
+                incoming: Incoming::default(),
                 turn: 0,
             }),
             outgoing: Guarded::new(Some(Outgoing::new())),

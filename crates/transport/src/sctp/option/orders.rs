@@ -1,10 +1,10 @@
 //! Options that do something to an association when they are set: addresses, streams, keys.
 
 use core::net::IpAddr;
+use headwater_ipnet::Address;
 
 use super::super::choice::plain;
 use super::*;
-use crate::inet::address::Address;
 
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,10 +3,10 @@
 use core::net::IpAddr;
 
 use headwater_host::sys;
+use headwater_ipnet::Address;
 
 use super::opening::{MOST_REQUESTS, refused};
 use super::{Assoc, AssocT, Core, Socket, State, Style};
-use crate::inet::address::Address;
 use crate::sctp::addresses::Addresses;
 use crate::sctp::choice::{is_any, plain};
 use crate::sctp::environment;

@@ -32,7 +32,6 @@ use libc::iovec;
 
 use self::inbox::{Inbox, is_soon, is_soon_enough};
 use self::telling::{Dry, allowed_by, hosts_behind, with_hosts, with_others};
-use crate::inet::address::Address;
 use crate::loopback::buffers;
 use crate::loopback::link::outbox::Outbox;
 use crate::loopback::link::{Label, Link, PIECE};
@@ -43,6 +42,7 @@ use crate::sctp::names::{self, Caller};
 use crate::sctp::option::orders::Order;
 use crate::sctp::option::status::{By, Path, State, Status};
 use crate::sctp::shm::{Asked, Greeting};
+use headwater_ipnet::Address;
 
 /// The longest reason of an ABORT.
 const MOST_REASON: usize = 512;

@@ -3,13 +3,13 @@
 use core::net::IpAddr;
 
 use headwater_host::sync::{Ordering, fence};
+use headwater_ipnet::Address;
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::event::{Down, Event, Outcome, PathChange};
 use headwater_sctp::reset::Allowed;
 use headwater_sctp::wire::Cause;
 
 use super::Near;
-use crate::inet::address::Address;
 use crate::loopback::link::Link;
 use crate::provider::{self, Arrived};
 use crate::sctp::addresses;

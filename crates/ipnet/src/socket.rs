@@ -7,7 +7,7 @@ use libc::{sock_filter, sock_fprog};
 
 use super::batch::{self, Packet};
 use super::filter::Program;
-use crate::inet::address::Address;
+use crate::Address;
 
 /// Asked of the kernel, which gives at most net.core.rmem_max to those without CAP_NET_ADMIN.
 const RECEIVE_BUFFER: i32 = 4 << 20;

@@ -5,9 +5,9 @@ use headwater_host::sys;
 use libc::iovec;
 
 use super::icmp::{self, Trouble};
-use crate::inet::address::Address;
-use crate::inet::again;
-use crate::inet::batch::Control;
+use crate::Address;
+use crate::again;
+use crate::control::Control;
 
 const ORIGIN_LOCAL: u8 = 1;
 const ORIGIN_ICMP: u8 = 2;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use headwater_host::sys;
 
-use crate::inet::address::Address;
+use crate::Address;
 
 /// Discard (RFC 863): any port will do.
 const PORT: u16 = 9;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADADDR;
 
-use crate::provider::Outcome;
+use headwater_tpi::Outcome;
 
 const V4: usize = size_of::<libc::sockaddr_in>();
 const V6: usize = size_of::<libc::sockaddr_in6>();
@@ -147,6 +147,7 @@ impl Address {
         self.bytes.as_ptr() as *const libc::sockaddr
     }
 
+    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u32 {
         self.len
     }

@@ -7,9 +7,9 @@ use libc::{iovec, mmsghdr, msghdr};
 use syscalls::{Sysno, syscall};
 
 use super::icmp;
-use crate::inet::address::Address;
-use crate::inet::again;
-use crate::inet::batch::{Control, put_control};
+use crate::Address;
+use crate::again;
+use crate::control::{Control, put_control};
 
 /// Packets per call at most.
 pub const MOST: usize = 32;
