@@ -71,7 +71,7 @@ impl Default for Image {
     fn default() -> Image {
         let pipe = Pipe::bare(false).expect("memory");
         let bell = || sys::eventfd(0, libc::EFD_NONBLOCK).expect("an eventfd");
-        let name = headwater_transport::loopback::name::socket().expect("a socket");
+        let name = headwater_providers::loopback::name::socket().expect("a socket");
         let local = sys::dup_above(name.number(), 3).expect("a number");
         let (stream, _) = UnixStream::pair().expect("a pair");
         let stream = stream.into_raw_fd();

@@ -4,10 +4,10 @@ use std::env;
 
 use headwater_host::config::Config;
 use headwater_host::env::HANDED_OVER;
+use headwater_providers::udp2::link::Link;
 use headwater_streams::tunables::Tunables;
 use headwater_transport::sctp::choice::Rules;
 use headwater_transport::sctp::environment;
-use headwater_transport::udp2::link::Link;
 
 use crate::settings::Settings;
 

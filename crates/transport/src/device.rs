@@ -1,9 +1,11 @@
 //! The devices that can be opened, by name.
 
-use crate::inet::{tcp, udp};
-use crate::loopback::{connection, connectionless};
-use crate::provider::{Outcome, Provider};
-use crate::{rawip, sctp, udp2};
+use headwater_providers::inet::{tcp, udp};
+use headwater_providers::loopback::{connection, connectionless};
+use headwater_providers::provider::{Outcome, Provider};
+use headwater_providers::{rawip, udp2};
+
+use crate::sctp;
 
 /// A transport device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,6 +12,10 @@ use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering}
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, hidden, poll, process, signal, sys};
+use headwater_providers::flusher::{self, Went};
+use headwater_providers::provider::{
+    Arrived, Datagram, Event, Look, Outcome, Provider, Received, Sending, Sleep, Waiter,
+};
 use headwater_streams::head::Head;
 use headwater_streams::head::wait::Want;
 use headwater_streams::pipe;
@@ -22,9 +26,6 @@ use headwater_tpi::{Info, Refusal, error};
 use libc::iovec;
 
 use crate::device::Device;
-use crate::provider::{
-    Arrived, Datagram, Event, Look, Outcome, Provider, Received, Sending, Sleep, Waiter,
-};
 
 mod readiness;
 mod shared;
@@ -157,6 +158,7 @@ fn settle(device: Device, provider: Box<dyn Provider>, state: State) -> Outcome<
     if headwater_host::memory::is_scarce() {
         return Err(Refusal::system(libc::ENOMEM));
     }
+    crate::answer_the_flusher();
     let e = fresh().ok_or(Refusal::system(libc::ENOSR))?;
     let shadow = provider.descriptor();
     e.note_inner(&*provider);
@@ -1276,7 +1278,7 @@ pub fn flush_due() {
                     .store(core.provider.keeps_back() as u32, Ordering::Relaxed);
             }
         } else {
-            crate::flusher::note(crate::flusher::Went::Busy);
+            flusher::note(Went::Busy);
         }
     }
 }

@@ -1,12 +1,7 @@
-//! Transport providers, and the endpoints through which they are used.
+//! The endpoints through which transport providers are used, their face of messages, and SCTP.
 //!
 //! ```text
-//!   endpoint    state, lock and descriptor of one endpoint      provider    what a provider has to offer
-//!   device      the providers by name                           options     t_optmgmt, for all of them
-//!   loopback    ticlts, ticots, ticotsord: rings between processes of one user
-//!   inet        tcp and udp over the kernel's sockets, Fast Sockets where both ends are ours; flusher: what is held back
-//!   udp2        UDP of our own: rings within the host, sockets or raw packets beyond it
-//!   rawip       IP itself as a provider
+//!   endpoint    state, lock and descriptor of one endpoint      device      the providers by name
 //!   sctp        SCTP of our own: links, the stack, associations
 //!   stream      the message face: TPI drivers, timod, tirdwr, sockmod
 //! ```
@@ -15,17 +10,18 @@
 #[cfg(test)]
 extern crate self as headwater_transport;
 
+use headwater_providers::flusher::Holders;
+
 pub mod device;
 pub mod endpoint;
-pub mod flusher;
-pub mod inet;
-pub mod loopback;
-pub mod options;
-pub mod provider;
-pub mod rawip;
 pub mod sctp;
 pub mod stream;
-pub mod udp2;
+
+/// Before something is held back: endpoints and associations are asked by the flusher from then on.
+fn answer_the_flusher() {
+    static HOLDERS: Holders = [|_| endpoint::flush_due(), sctp::stack::flush_due];
+    headwater_providers::flusher::ask(&HOLDERS);
+}
 
 /// Makes the transports possible in this process. Once, at start, after the streams.
 pub fn start() {

@@ -11,6 +11,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use headwater_host::sys;
+use headwater_providers::inet::tcp::Tcp;
+use headwater_providers::inet::udp::Udp;
+use headwater_providers::provider::{Arrived, Datagram, Event, Provider, Sending};
 use headwater_sockets::conn::{self, Conn};
 use headwater_sockets::segment::{Tx, View, WITHDRAWS};
 use headwater_sockets::{life, switch};
@@ -21,9 +24,6 @@ use headwater_tpi::option::{
 };
 use headwater_transport::device::Device;
 use headwater_transport::endpoint::{self, Endpoint};
-use headwater_transport::inet::tcp::Tcp;
-use headwater_transport::inet::udp::Udp;
-use headwater_transport::provider::{Arrived, Datagram, Event, Provider, Sending};
 use sockets::{bytes, io};
 use waiting::until;
 

@@ -5,13 +5,13 @@ mod processes;
 
 use std::time::{Duration, Instant};
 
-use headwater_streams::head::wait::Want;
-use headwater_tpi::error::{TADDRBUSY, TFLOW, TLOOK, TNODATA};
-use headwater_transport::loopback::connection::Circuit;
-use headwater_transport::loopback::connectionless::Mailbox;
-use headwater_transport::provider::{
+use headwater_providers::loopback::connection::Circuit;
+use headwater_providers::loopback::connectionless::Mailbox;
+use headwater_providers::provider::{
     Arrived, Datagram, Event, Provider, Received, Sending, Waiter,
 };
+use headwater_streams::head::wait::Want;
+use headwater_tpi::error::{TADDRBUSY, TFLOW, TLOOK, TNODATA};
 use libc::iovec;
 use processes::{Child, alone};
 

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use headwater_ipnet::checksum::Sum;
 use headwater_ipnet::{Inbox, Packet, Program, RawSocket, errors, icmp};
+use headwater_providers::provider::{Arrived, Datagram, Event, Provider};
+use headwater_providers::rawip::Rawip;
 use headwater_tpi::error::*;
 use headwater_tpi::option::{INET_IP, List, T_CURRENT, T_IP_TOS, T_IP_TTL, T_NEGOTIATE, T_SUCCESS};
 use headwater_transport::device::Device;
-use headwater_transport::provider::{Arrived, Datagram, Event, Provider};
-use headwater_transport::rawip::Rawip;
 use network::{drop_privileges, inside, set_ping_groups};
 use sockets::{bytes, io};
 use waiting::until;

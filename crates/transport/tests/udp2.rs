@@ -8,6 +8,9 @@ mod sockets;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use headwater_providers::provider::{Arrived, Datagram, Event, Provider, Waiter};
+use headwater_providers::udp2::Udp2;
+use headwater_providers::udp2::link::Link;
 use headwater_streams::head::wait::Want;
 use headwater_tpi::error::*;
 use headwater_tpi::option::{
@@ -16,9 +19,6 @@ use headwater_tpi::option::{
 };
 use headwater_transport::device::Device;
 use headwater_transport::endpoint;
-use headwater_transport::provider::{Arrived, Datagram, Event, Provider, Waiter};
-use headwater_transport::udp2::Udp2;
-use headwater_transport::udp2::link::Link;
 use processes::{Child, alone};
 use sockets::{bytes, io};
 

@@ -29,11 +29,11 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Once;
 
 use headwater_host::{sys, table};
+use headwater_providers::provider::{Datagram, Outcome, Received};
 use headwater_tpi::state::Call;
 use headwater_tpi::{Info, error};
 use headwater_transport::device::Device;
 use headwater_transport::endpoint;
-use headwater_transport::provider::{Datagram, Outcome, Received};
 use libc::iovec;
 
 use crate::direct::Direct;

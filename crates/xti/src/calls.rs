@@ -5,11 +5,11 @@
 //! began.
 
 use headwater_host::signal::begin_wait;
+use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
 use headwater_tpi::error::*;
 use headwater_tpi::prim::{SENDZERO, T_CLTS};
 use headwater_tpi::state::{self, Call};
 use headwater_tpi::{Info, Refusal};
-use headwater_transport::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
 use libc::iovec;
 
 use crate::port::{Port, interrupted};

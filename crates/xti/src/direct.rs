@@ -4,10 +4,10 @@ use core::ptr;
 
 use headwater_host::sys::Errno;
 use headwater_host::table::Handle;
+use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
 use headwater_tpi::{Info, state};
 use headwater_tpi::{Refusal, error};
 use headwater_transport::endpoint::{self, Endpoint};
-use headwater_transport::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
 use headwater_transport::stream;
 use libc::iovec;
 

@@ -17,7 +17,7 @@ use headwater_host::table::{self, Kind};
 use headwater_tpi::{Refusal, error};
 use headwater_transport::stream;
 
-pub use headwater_transport::provider::Outcome;
+pub use headwater_providers::provider::Outcome;
 pub use port::Port;
 
 /// Runs a call on the endpoint behind a descriptor. TBADF.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
+use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
 use headwater_streams::ddi::M_PCPROTO;
 use headwater_streams::exec::guarded::Guarded;
 use headwater_streams::head::control;
@@ -19,7 +20,6 @@ use headwater_tpi::prim::*;
 use headwater_tpi::state::{self, Event as Move, State};
 use headwater_tpi::{Indication, Info, Refusal, Request};
 use headwater_transport::endpoint::Endpoint;
-use headwater_transport::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
 use headwater_transport::stream::{self, TI_BIND, TI_GETADDRS, TI_OPTMGMT, TI_SYNC, TI_UNBIND};
 use libc::iovec;
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use fd::{DIRECT, Fd, MIXTURES, connected, part, start};
 use headwater_host::table;
+use headwater_providers::provider::{Datagram, Event};
 use headwater_streams::head::{control, get};
 use headwater_streams::open;
 use headwater_tpi::error::*;
 use headwater_tpi::state::{Call, T_DATAXFER, T_IDLE, T_INCON, T_INREL, T_OUTREL, T_UNBND};
-use headwater_transport::provider::{Datagram, Event};
 use headwater_transport::stream;
 use headwater_xti::calls;
 use headwater_xti::messages::Messages;

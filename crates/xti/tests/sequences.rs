@@ -1,12 +1,12 @@
 //! Random calls on a few endpoints that know each other's addresses: no panic, no hang, an error of the list, and never a
 //! state that the table does not lead to.
 
+use headwater_providers::provider::{Datagram, Outcome};
 use headwater_streams::api as streams;
 use headwater_tpi::error;
 use headwater_tpi::state::{self, Call, Ending};
 use headwater_transport::device::Device;
 use headwater_transport::endpoint;
-use headwater_transport::provider::{Datagram, Outcome};
 use headwater_xti::calls;
 use headwater_xti::direct::Direct;
 use headwater_xti::port::Port;

@@ -1,6 +1,7 @@
 //! Every call in every state, on every provider, against the one state table: what it does not allow is TOUTSTATE (or
 //! TNOTSUPPORT) and changes nothing; what succeeds leads where the table says.
 
+use headwater_providers::provider::{Datagram, Outcome};
 use headwater_streams::api as streams;
 use headwater_tpi::error::{TNOTSUPPORT, TOUTSTATE};
 use headwater_tpi::prim::T_CLTS;
@@ -8,7 +9,6 @@ use headwater_tpi::state::{self, Call, Ending};
 use headwater_tpi::{Refusal, option};
 use headwater_transport::device::{self, Device};
 use headwater_transport::endpoint::{self, Endpoint};
-use headwater_transport::provider::{Datagram, Outcome};
 use headwater_xti::calls;
 use headwater_xti::direct::Direct;
 use headwater_xti::port::Port;

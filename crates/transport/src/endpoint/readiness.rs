@@ -84,7 +84,7 @@ impl Endpoint {
         if wanted & table::NOT_KERNELS != 0 || self.inner().is_some() {
             return false;
         }
-        let said = crate::inet::poll(core.provider.descriptor(), wanted as i16);
+        let said = headwater_providers::inet::poll(core.provider.descriptor(), wanted as i16);
         core.provider.kernel_means(said as u32) & out != 0
     }
 
@@ -163,7 +163,7 @@ impl Descriptor for Endpoints {
         let Some(e) = get(h) else { return reported };
         match e.alone() {
             Some((inner, d)) => d.kernel_holds(inner, reported, asked),
-            None => crate::inet::poll(e.descriptor(), asked as i16) as u32 & asked,
+            None => headwater_providers::inet::poll(e.descriptor(), asked as i16) as u32 & asked,
         }
     }
 

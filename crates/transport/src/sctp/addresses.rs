@@ -4,11 +4,11 @@
 use core::net::IpAddr;
 
 use headwater_ipnet::Address;
+use headwater_providers::provider::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADADDR;
 
 use super::choice::{is_any, plain};
-use crate::provider::Outcome;
 
 /// Addresses of an endpoint at most.
 pub const MOST: usize = 8;

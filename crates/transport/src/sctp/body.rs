@@ -1,6 +1,7 @@
 //! The two things that an association can be, behind one set of verbs.
 
 use headwater_ipnet::Address;
+use headwater_providers::provider::{Arrived, Event, Outcome, Received, Sending, Waiter};
 use headwater_streams::head::Head;
 use libc::iovec;
 
@@ -10,7 +11,6 @@ use super::option::message::{Incoming, Outgoing};
 use super::option::orders::Order;
 use super::option::status::Status;
 use super::shm::Shm;
-use crate::provider::{Arrived, Event, Outcome, Received, Sending, Waiter};
 
 pub enum Body {
     /// With another process of this host.

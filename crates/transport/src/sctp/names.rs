@@ -6,15 +6,15 @@ use core::net::{IpAddr, Ipv6Addr};
 use headwater_host::next::seldom;
 use headwater_host::{process, sys};
 use headwater_ipnet::Address;
+use headwater_providers::loopback::link::{Call, End, Link};
+use headwater_providers::loopback::{Owned, Space, name};
+use headwater_providers::provider::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TADDRBUSY;
 
 use super::addresses::Addresses;
 use super::choice::plain;
 use super::environment;
-use crate::loopback::link::{Call, End, Link};
-use crate::loopback::{Owned, Space, name};
-use crate::provider::Outcome;
 
 /// Ports for who asks for none (RFC 6335, 6).
 const EPHEMERAL: core::ops::Range<u32> = 49152..65536;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use headwater_host::sys;
 use headwater_ipnet::Address;
+use headwater_providers::loopback::buffers::{self, Source};
+use headwater_providers::provider::{Arrived, Event, Outcome, Received, Sending, Sleep};
 use headwater_sctp::asconf::Change;
 use headwater_sctp::association::{self, Association as Engine, ChangeRefused};
 use headwater_sctp::config::AssocConfig;
@@ -25,8 +27,6 @@ use super::{
     Association, Down, Event as Told, Outgoing, Port, Received as Message, Reliability, Via, Want,
     errno,
 };
-use crate::loopback::buffers::{self, Source};
-use crate::provider::{Arrived, Event, Outcome, Received, Sending, Sleep};
 
 /// Most data given to the engine at once; what is always given at once.
 const PIECE: usize = 64 << 10;

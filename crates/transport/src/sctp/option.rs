@@ -10,9 +10,9 @@ pub mod message;
 pub mod orders;
 pub mod status;
 
+use headwater_providers::options::{Kind, Known};
 use headwater_tpi::option::{T_NO, T_YES};
 
-use crate::options::{Kind, Known};
 use Kind::{Bytes, Flag, Number, Word};
 
 pub const INET_SCTP: u32 = 132;

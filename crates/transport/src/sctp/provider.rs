@@ -9,6 +9,12 @@ use core::net::{IpAddr, Ipv4Addr};
 use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sys;
 use headwater_host::table::{Handle, NOT_KERNELS};
+use headwater_providers::loopback::link::{from_hex, to_hex};
+use headwater_providers::loopback::{Owned, connection};
+use headwater_providers::options;
+use headwater_providers::provider::{
+    Arrived, Event, Outcome, Pending, Provider, Received, Sending, Sleep, Waiter,
+};
 use headwater_tpi::error::{
     TADDRBUSY, TBADADDR, TBADDATA, TBADSEQ, TLOOK, TNOADDR, TNODATA, TOUTSTATE, TPROVMISMATCH,
 };
@@ -28,12 +34,6 @@ use super::option::orders::Order;
 use super::requests::{Accepted, Asking, Waiting};
 use super::shm::{Greeting, Shm};
 use super::values::Settings;
-use crate::loopback::link::{from_hex, to_hex};
-use crate::loopback::{Owned, connection};
-use crate::options;
-use crate::provider::{
-    Arrived, Event, Outcome, Pending, Provider, Received, Sending, Sleep, Waiter,
-};
 
 /// The most connection requests that a listener has outstanding.
 const MOST_OUTSTANDING: u32 = 128;
@@ -193,7 +193,7 @@ impl Provider for Sctp {
             ddata: T_INVALID,
             addr: (addresses::MOST * size_of::<libc::sockaddr_in6>()) as i32,
             opt: 4096,
-            tidu: crate::loopback::link::PIECE as i32,
+            tidu: headwater_providers::loopback::link::PIECE as i32,
             serv: T_COTS_ORD,
             state: 0,
             provider_flag: 0,

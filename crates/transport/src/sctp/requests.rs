@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 
 use headwater_host::sys;
+use headwater_providers::loopback::listening::{Listening, Request};
+use headwater_providers::loopback::{Owned, Space};
+use headwater_providers::provider::{Arrived, Event, Outcome};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TBADSEQ};
 
@@ -11,9 +14,6 @@ use super::choice;
 use super::net::{Listener, Net};
 use super::option::chosen::Chosen;
 use super::shm::Asked;
-use crate::loopback::listening::{Listening, Request};
-use crate::loopback::{Owned, Space};
-use crate::provider::{Arrived, Event, Outcome};
 
 /// Numbers of those that came by packets begin here; the others' are lower.
 const BY_PACKETS: i32 = 1 << 30;

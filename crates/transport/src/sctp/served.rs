@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 
 use headwater_host::sync::{AtomicBool, AtomicU64, Ordering};
 use headwater_host::sys;
+use headwater_providers::flusher::{self, Went};
 use headwater_sctp::Time;
 use headwater_sctp::endpoint::{AssocId, Endpoint, Unreachable};
 use headwater_sctp::event::{Down, Event};
@@ -19,7 +20,6 @@ use super::on_host::OnHost;
 use super::signal::Signal;
 use super::socket::sink::{Attached, Sink};
 use super::stack::{Stack, arrived};
-use crate::flusher::{self, Went};
 
 mod gathering;
 mod outbox;

@@ -8,6 +8,10 @@ use core::net::IpAddr;
 
 use headwater_host::sync::{Ordering, fence};
 use headwater_ipnet::Address;
+use headwater_providers::loopback::buffers;
+use headwater_providers::loopback::link::{Label, Link, from_hex, to_hex};
+use headwater_providers::loopback::listening::Request;
+use headwater_providers::provider::{Arrived, Event, Outcome, Received, Sending};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TLOOK, TNODATA, TOUTSTATE};
 use libc::iovec;
@@ -16,10 +20,6 @@ use super::addresses::Addresses;
 use super::names::{self, Caller};
 use super::option::message::{Incoming, Outgoing};
 use super::option::status::{By, Path, State, Status};
-use crate::loopback::buffers;
-use crate::loopback::link::{Label, Link, from_hex, to_hex};
-use crate::loopback::listening::Request;
-use crate::provider::{Arrived, Event, Outcome, Received, Sending};
 
 /// What the ends tell each other once there is an association.
 pub(super) mod note {
@@ -464,7 +464,7 @@ impl Shm {
                 srtt: 0,
                 cwnd: headwater_streams::pipe::LIMIT as u32,
                 flight: unacked as u32,
-                mtu: crate::loopback::link::PIECE as u32,
+                mtu: headwater_providers::loopback::link::PIECE as u32,
                 errors: 0,
                 encap: 0,
             }],

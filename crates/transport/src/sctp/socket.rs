@@ -19,6 +19,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64};
 use headwater_host::sys;
+use headwater_providers::loopback::Owned;
+use headwater_providers::loopback::listening::Listening;
 use headwater_sctp::endpoint::AssocId;
 use headwater_sctp::event::Down;
 
@@ -27,8 +29,6 @@ use self::sink::Sink;
 use super::addresses::Addresses;
 use super::guarded::Guarded;
 use super::port::Port;
-use crate::loopback::Owned;
-use crate::loopback::listening::Listening;
 
 pub mod abi;
 mod body;

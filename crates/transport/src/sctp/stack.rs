@@ -85,6 +85,7 @@ struct Pumping {
 
 impl Stack {
     fn new() -> sys::Result<Stack> {
+        crate::answer_the_flusher();
         let registry = Arc::new(Registry::new()?);
         let udp = Udp::open(environment::udp_port(), registry.clone())?;
         let on_host = Share::of_buffer(udp.buffer());
@@ -372,13 +373,13 @@ impl Stack {
     pub fn hold(&self, served: Arc<Served>) {
         self.holds.fetch_add(1, Ordering::Relaxed);
         self.list_holder(served);
-        crate::flusher::hold();
+        headwater_providers::flusher::hold();
     }
 
     /// It holds nothing any more.
     pub fn drop_hold(&self) {
         self.holds.fetch_sub(1, Ordering::Relaxed);
-        crate::flusher::drop_hold();
+        headwater_providers::flusher::drop_hold();
     }
 
     fn list_holder(&self, served: Arc<Served>) {

@@ -1,5 +1,6 @@
 //! The options of an endpoint: read and set, before there is an association and while there is one.
 
+use headwater_providers::options::{self, Kind, Known, Remembered, Value};
 use headwater_tpi::option::{XTI_GENERIC, XTI_RCVBUF, XTI_SNDBUF};
 
 use super::option::chosen::Chosen;
@@ -8,7 +9,6 @@ use super::option::orders::{self, Order};
 use super::option::status::Status;
 use super::option::*;
 use super::provider::Sctp;
-use crate::options::{self, Kind, Known, Remembered, Value};
 
 /// The least that a buffer option makes of a buffer.
 const LEAST_BUFFER: usize = 16 << 10;

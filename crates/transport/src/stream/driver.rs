@@ -4,6 +4,7 @@ use core::ffi::{CStr, c_int};
 use std::cell::{Cell, RefCell};
 
 use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_providers::provider::{Outcome, Sending};
 use headwater_streams::ddi::owned::Message;
 use headwater_streams::ddi::{FLUSHRW, M_DATA, M_FLUSH, M_IOCTL, M_PCPROTO, M_PROTO};
 use headwater_streams::drivers::reply;
@@ -20,7 +21,6 @@ use super::watch::Watch;
 use super::{Known, Open, STREAMS, acceptor, change, convert, head_of, id};
 use crate::device;
 use crate::endpoint::{self, Endpoint};
-use crate::provider::{Outcome, Sending};
 
 /// The driver of the device at place `D` in [`device::ALL`].
 pub struct Tpi<const D: usize>(Driver);

@@ -1,5 +1,6 @@
 //! The TPI driver: what goes up to the user.
 
+use headwater_providers::provider::{Arrived, Datagram, Event};
 use headwater_streams::ddi::owned::Message;
 use headwater_streams::ddi::{M_PCPROTO, M_PROTO};
 use headwater_streams::exec::Queue;
@@ -9,7 +10,6 @@ use headwater_tpi::state::State;
 use libc::iovec;
 
 use super::driver::Driver;
-use crate::provider::{Arrived, Datagram, Event};
 
 /// Indications raised in one go; then others have their turn.
 const AT_ONCE: usize = 64;

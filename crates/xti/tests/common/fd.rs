@@ -6,12 +6,12 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use headwater_host::table;
+use headwater_providers::provider::Event;
 use headwater_streams::head::life;
 use headwater_streams::open;
 use headwater_tpi::state::{T_DATAXFER, T_IDLE, T_INCON, T_OUTCON};
 use headwater_transport::device::Device;
 use headwater_transport::endpoint;
-use headwater_transport::provider::Event;
 use headwater_xti::{Outcome, Port, calls, syncing, with};
 use libc::iovec;
 

@@ -13,10 +13,10 @@ use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
 use headwater_host::{hidden, sys};
 use headwater_ipnet::batch::{self, Inbox};
 use headwater_ipnet::{self as ip, Program, RawSocket, errors, icmp, route};
+use headwater_providers::loopback::listening::is_lack;
 use syscalls::{Sysno, syscall};
 
 use super::{Link, Packet, Returned, Run, Trouble};
-use crate::loopback::listening::is_lack;
 use crate::sctp::guarded::Guarded;
 
 mod strangers;

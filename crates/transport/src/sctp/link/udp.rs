@@ -18,11 +18,11 @@ use headwater_ipnet::control::{Control, controls, put_control};
 use headwater_ipnet::incoming::Incoming;
 use headwater_ipnet::socket::{fragment, fragmenting};
 use headwater_ipnet::{errors, icmp};
+use headwater_providers::loopback::listening::is_lack;
 use libc::{iovec, mmsghdr};
 use syscalls::{Sysno, syscall};
 
 use super::{Link, Packet, Returned, Run, Trouble};
-use crate::loopback::listening::is_lack;
 use crate::sctp::environment;
 use crate::sctp::guarded::Guarded;
 use crate::sctp::registry::Registry;

@@ -136,7 +136,7 @@ const SCHEDULERS: [SchedulerKind; 6] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Value;
+    use headwater_providers::options::Value;
 
     #[test]
     fn the_table_s_defaults_are_the_engine_s() {

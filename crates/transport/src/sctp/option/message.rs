@@ -1,11 +1,11 @@
 //! What goes with single messages: as options of T_OPTDATA_REQ and T_OPTDATA_IND, and as current values of an endpoint.
 
+use headwater_providers::provider::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADOPT;
 use headwater_tpi::option::{List, Options, T_SUCCESS};
 
 use super::*;
-use crate::provider::Outcome;
 
 /// How a message is to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

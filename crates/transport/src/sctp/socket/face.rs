@@ -281,7 +281,7 @@ pub fn exiting() {
     for open in all() {
         open.end();
     }
-    crate::loopback::link::outbox::exiting();
+    headwater_providers::loopback::link::outbox::exiting();
 }
 
 /// The sockets that a new image would get the number of, and nothing else.

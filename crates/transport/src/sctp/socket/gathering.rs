@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use headwater_host::sync::{AtomicI32, Ordering};
 use headwater_host::sys;
+use headwater_providers::loopback::listening::{self, Request};
+use headwater_providers::provider::Arrived;
 use headwater_sctp::event::{Down, Event, PathChange};
 
 use super::abi;
@@ -18,8 +20,6 @@ use super::notice::{self, About};
 use super::options::{AssocOptions, Options};
 use super::sink::Sink;
 use super::{Assoc, AssocT, Core, FIRST, Notice, State, Style};
-use crate::loopback::listening::{self, Request};
-use crate::provider::Arrived;
 use crate::sctp::addresses::Addresses;
 use crate::sctp::choice::plain;
 use crate::sctp::errno;

@@ -32,17 +32,17 @@ use libc::iovec;
 
 use self::inbox::{Inbox, is_soon, is_soon_enough};
 use self::telling::{Dry, allowed_by, hosts_behind, with_hosts, with_others};
-use crate::loopback::buffers;
-use crate::loopback::link::outbox::Outbox;
-use crate::loopback::link::{Label, Link, PIECE};
-use crate::loopback::listening::Request;
-use crate::provider::Sending;
 use crate::sctp::addresses::Addresses;
 use crate::sctp::names::{self, Caller};
 use crate::sctp::option::orders::Order;
 use crate::sctp::option::status::{By, Path, State, Status};
 use crate::sctp::shm::{Asked, Greeting};
 use headwater_ipnet::Address;
+use headwater_providers::loopback::buffers;
+use headwater_providers::loopback::link::outbox::Outbox;
+use headwater_providers::loopback::link::{Label, Link, PIECE};
+use headwater_providers::loopback::listening::Request;
+use headwater_providers::provider::Sending;
 
 /// The longest reason of an ABORT.
 const MOST_REASON: usize = 512;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64};
 use headwater_host::sys;
+use headwater_providers::loopback::listening::Listening;
+use headwater_providers::loopback::{Owned, Space};
 use headwater_sctp::event::Down;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
@@ -20,8 +22,6 @@ use super::options::Options;
 use super::sink::Sink;
 use super::waiting::For;
 use super::{AssocT, Core, Socket, State, Style};
-use crate::loopback::listening::Listening;
-use crate::loopback::{Owned, Space};
 use crate::sctp::addresses::Addresses;
 use crate::sctp::choice::{self, plain};
 use crate::sctp::environment;

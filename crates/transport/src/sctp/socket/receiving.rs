@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 
 use headwater_host::{stand_in, sys};
+use headwater_providers::loopback::buffers;
 use headwater_sctp::recv::Received;
 use headwater_streams::head::wait::Want;
 use libc::iovec;
@@ -11,7 +12,6 @@ use super::body::Body;
 use super::control::{self, Came, Next};
 use super::waiting::For;
 use super::{AssocT, Core, Notice, Socket, State, Style, abi, notice};
-use crate::loopback::buffers;
 use crate::sctp::port::until;
 
 /// What a call receives into; then what it got.

@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 
 use headwater_host::{stand_in, sys};
+use headwater_providers::loopback::buffers::{self, Source};
 use headwater_streams::head::wait::Want;
 use libc::iovec;
 
@@ -12,7 +13,6 @@ use super::control::{self, SendInfo};
 use super::gathering::setup_error;
 use super::waiting::For;
 use super::{AssocT, Core, Socket, State, Style};
-use crate::loopback::buffers::{self, Source};
 use crate::sctp::addresses::Addresses;
 use crate::sctp::choice::plain;
 use crate::sctp::errno;
@@ -22,7 +22,7 @@ use crate::sctp::port::until;
 const NOBODY_READS: u64 = 2_000_000;
 
 /// Of a byte stream, in bytes: as much as one frame of a ring takes.
-const MOST_AT_ONCE: usize = crate::loopback::link::PIECE;
+const MOST_AT_ONCE: usize = headwater_providers::loopback::link::PIECE;
 
 pub struct Sending<'a> {
     /// A sockaddr; empty: none.

@@ -10,13 +10,13 @@ use headwater_channel::bell;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
 use headwater_host::{next, signal, stand_in, sys};
+use headwater_providers::loopback::name;
 use headwater_streams::head::Head;
 use headwater_streams::head::wait::Want;
 
 use super::body::Body;
 use super::options::Options;
 use super::{AssocT, Core, Socket, State, Style, remote};
-use crate::loopback::name;
 use crate::sctp::left::{self, Held};
 use crate::sctp::port::until;
 use crate::sctp::signal::readable;

@@ -257,7 +257,7 @@ impl Stack {
         self.leading.forked();
         self.background.forked();
         for _ in 0..self.holds.load(Ordering::Relaxed) {
-            crate::flusher::drop_hold();
+            headwater_providers::flusher::drop_hold();
         }
     }
 }

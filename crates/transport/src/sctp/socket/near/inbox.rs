@@ -8,13 +8,12 @@ use core::hint;
 
 use headwater_channel::ring::{Corrupt, Ring};
 use headwater_host::sys;
+use headwater_providers::loopback::buffers::{self, Sink, Source};
+use headwater_providers::loopback::link::{Front, Label, MORE, front, read_label};
 use headwater_sctp::recv::Received;
 use headwater_sctp::serial::{Mid, Ssn, Tsn};
 use headwater_streams::head::Head;
 use libc::iovec;
-
-use crate::loopback::buffers::{self, Sink, Source};
-use crate::loopback::link::{Front, Label, MORE, front, read_label};
 
 /// As much as a receive buffer of Linux holds by default.
 const PARTIAL_POINT: usize = 212_992;

@@ -4,14 +4,14 @@ use core::net::IpAddr;
 
 use headwater_host::sync::{Ordering, fence};
 use headwater_ipnet::Address;
+use headwater_providers::loopback::link::Link;
+use headwater_providers::provider::{self, Arrived};
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::event::{Down, Event, Outcome, PathChange};
 use headwater_sctp::reset::Allowed;
 use headwater_sctp::wire::Cause;
 
 use super::Near;
-use crate::loopback::link::Link;
-use crate::provider::{self, Arrived};
 use crate::sctp::addresses;
 use crate::sctp::choice::plain;
 use crate::sctp::option::orders::Order;

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use headwater_providers::loopback::link::outbox;
+use headwater_providers::loopback::listening::Listening;
+use headwater_providers::loopback::{Owned, Space};
+use headwater_providers::provider::Arrived;
 use headwater_sctp::event::Outcome;
 use headwater_streams::head::wait::Want;
 
 use super::*;
-use crate::loopback::link::outbox;
-use crate::loopback::listening::Listening;
-use crate::loopback::{Owned, Space};
-use crate::provider::Arrived;
 
 #[path = "../../../../tests/common/processes.rs"]
 mod processes;

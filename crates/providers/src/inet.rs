@@ -19,10 +19,10 @@ mod brake;
 mod coalesce;
 mod connection;
 mod run;
-pub(crate) mod settings;
+pub mod settings;
 pub mod tcp;
 pub mod udp;
-pub(crate) mod undelivered;
+pub mod undelivered;
 mod watching;
 
 use headwater_host::{hidden, sys};
@@ -42,11 +42,11 @@ fn socket(v6: bool, kind: i32) -> Outcome<i32> {
 }
 
 /// A descriptor of the program's as one of ours.
-pub(crate) fn hidden_copy(fd: i32) -> Option<i32> {
+pub fn hidden_copy(fd: i32) -> Option<i32> {
     sys::dup_above(fd, 3).and_then(hidden::hide_needed).ok()
 }
 
-pub(crate) fn bind(fd: i32, to: &Address) -> Outcome<()> {
+pub fn bind(fd: i32, to: &Address) -> Outcome<()> {
     // SAFETY: an address with its length.
     unsafe { sys::bind(fd, to.pointer(), to.len()) }.map_err(|errno| match errno {
         libc::EADDRINUSE => Refusal::new(TADDRBUSY),
@@ -57,16 +57,16 @@ pub(crate) fn bind(fd: i32, to: &Address) -> Outcome<()> {
     })
 }
 
-pub(crate) fn local(fd: i32) -> Option<Address> {
+pub fn local(fd: i32) -> Option<Address> {
     Address::of_storage(&sys::sock_name(fd, false).ok()?)
 }
 
-pub(crate) fn length(data: &[iovec]) -> usize {
+pub fn length(data: &[iovec]) -> usize {
     data.iter().map(|v| v.iov_len).sum()
 }
 
 /// What poll(2) says now.
-pub(crate) fn poll(fd: i32, events: i16) -> i16 {
+pub fn poll(fd: i32, events: i16) -> i16 {
     let mut set = [libc::pollfd {
         fd,
         events,
@@ -79,7 +79,7 @@ pub(crate) fn poll(fd: i32, events: i16) -> i16 {
 }
 
 /// What a set says of a datagram socket, to a user for whom errors are something to be taken.
-pub(crate) fn error_is_readable(events: u32) -> u32 {
+pub fn error_is_readable(events: u32) -> u32 {
     let gone = (libc::POLLERR | libc::POLLHUP) as u32;
     if events & gone != 0 {
         events & !gone | (libc::POLLIN | libc::POLLRDNORM) as u32
@@ -90,7 +90,7 @@ pub(crate) fn error_is_readable(events: u32) -> u32 {
 
 /// Copies as much as there is room for.
 #[inline]
-pub(crate) fn scatter(from: &[u8], into: &[iovec]) -> usize {
+pub fn scatter(from: &[u8], into: &[iovec]) -> usize {
     let mut done = 0;
     for v in into {
         let n = v.iov_len.min(from.len() - done);
@@ -104,7 +104,7 @@ pub(crate) fn scatter(from: &[u8], into: &[iovec]) -> usize {
 }
 
 /// What connectionless providers of IP say of themselves; `largest`: bytes of a datagram.
-pub(crate) fn datagrams(largest: usize) -> headwater_tpi::Info {
+pub fn datagrams(largest: usize) -> headwater_tpi::Info {
     use headwater_tpi::prim::{SENDZERO, T_CLTS, T_INVALID};
     headwater_tpi::Info {
         tsdu: largest as i32,

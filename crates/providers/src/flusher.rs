@@ -1,14 +1,14 @@
 //! The thread that sends what endpoints hold back and nobody else has sent: it sleeps while nothing is held, ticks while
 //! something is, and steps aside for writers that fill their buffers themselves. All signals are blocked in it.
 //!
-//! Who holds something back says [`hold`], and [`drop_hold`] when it is gone. A tick calls
-//! [`crate::endpoint::flush_due`], which calls `flush` of the providers; in this thread that sends only what is
-//! [`due`](tick), and says by [`note`] how it went.
+//! Who holds something back says [`hold`], and [`drop_hold`] when it is gone. A tick calls those that were [named](ask):
+//! the endpoints, which call `flush` of their providers. In this thread that sends only what is [`due`](tick), and says by
+//! [`note`] how it went.
 
 use core::cell::Cell;
 
 use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicI32, AtomicU32, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use headwater_host::{stand_in, sys};
 use syscalls::{Sysno, syscall};
 
@@ -35,6 +35,17 @@ static LAZY: AtomicU32 = AtomicU32::new(0);
 static STATE: AtomicU32 = AtomicU32::new(ASLEEP);
 /// The process whose thread it is: 0 is none.
 static THREAD_OF: AtomicI32 = AtomicI32::new(0);
+
+/// What a tick calls, with its time.
+pub type Holders = [fn(u64); 2];
+
+/// Null until something can be held back. No lock: it may be forked around.
+static HOLDERS: AtomicPtr<Holders> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Names what a tick calls. Always the same: before something is held back for the first time.
+pub fn ask(holders: &'static Holders) {
+    HOLDERS.store(core::ptr::from_ref(holders).cast_mut(), Ordering::Release);
+}
 
 /// How it went with one endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -235,8 +246,10 @@ fn turn() -> Went {
     NOW.with(|n| n.set(now));
     SENT.with(|s| s.set(false));
     BUSY.with(|b| b.set(false));
-    crate::endpoint::flush_due();
-    crate::sctp::stack::flush_due(now);
+    // SAFETY: null, or what `ask` was given for as long as the process lives.
+    if let Some(holders) = unsafe { HOLDERS.load(Ordering::Acquire).as_ref() } {
+        holders.iter().for_each(|flush_due| flush_due(now));
+    }
     crate::loopback::link::outbox::flush_due();
     if SENT.with(Cell::get) {
         Went::Sent

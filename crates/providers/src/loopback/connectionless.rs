@@ -47,7 +47,7 @@ pub struct Mailbox {
 }
 
 /// A ring that others find by its name, and put datagrams into.
-pub(crate) struct Own {
+pub struct Own {
     pub addr: Vec<u8>,
     pub head: &'static Head,
     entry: Entry,
@@ -384,7 +384,7 @@ impl Provider for Mailbox {
 
 /// One datagram as one frame; false: no room.
 #[inline(always)]
-pub(crate) fn push(
+pub fn push(
     ring: &Ring<'_>,
     (limit, low): (usize, usize),
     from: &[u8],
@@ -416,7 +416,7 @@ pub(crate) fn push(
     Ok(true)
 }
 
-pub(crate) enum Pulled {
+pub enum Pulled {
     Datagram,
     Nothing,
     /// Address or options did not fit.
@@ -425,7 +425,7 @@ pub(crate) enum Pulled {
 
 /// The datagram in front, or what is left of it.
 #[inline(always)]
-pub(crate) fn pull(ring: &Ring<'_>, into: &mut Datagram<'_>) -> Result<Pulled, Corrupt> {
+pub fn pull(ring: &Ring<'_>, into: &mut Datagram<'_>) -> Result<Pulled, Corrupt> {
     let Some(frame) = ring.peek()? else {
         return Ok(Pulled::Nothing);
     };

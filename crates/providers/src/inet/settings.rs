@@ -165,7 +165,7 @@ fn set(fd: i32, v6: bool, option: &Known, value: &Value) -> Result<Option<bool>,
     Ok(Some(true))
 }
 
-pub(crate) fn set_ip_options(fd: i32, bytes: &[u8]) -> Result<(), i32> {
+pub fn set_ip_options(fd: i32, bytes: &[u8]) -> Result<(), i32> {
     use syscalls::{Sysno, syscall};
     // SAFETY: bytes are readable.
     unsafe {

@@ -26,7 +26,7 @@ const TABLE: [&[Known]; 3] = [
     &options::IP,
 ];
 /// The largest datagram of IPv4.
-pub(crate) const LARGEST: usize = 65_507;
+pub const LARGEST: usize = 65_507;
 /// Asked of the kernel, which gives at most net.core.rmem_max.
 const RECEIVE_BUFFER: i32 = 4 << 20;
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
@@ -81,7 +81,7 @@ impl Udp {
 
     /// A destination as the socket has it. TBADADDR.
     #[inline]
-    pub(crate) fn reach(&self, to: Address) -> Outcome<Address> {
+    pub fn reach(&self, to: Address) -> Outcome<Address> {
         match to.is_v6() {
             _ if to.port() == 0 => Err(Refusal::new(TBADADDR)),
             v6 if v6 == self.v6 => Ok(to),
@@ -92,34 +92,34 @@ impl Udp {
 
     /// Has the network said something that was read and not told?
     #[inline]
-    pub(crate) fn has_errors(&self) -> bool {
+    pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
 
     /// As [`has_errors`](Udp::has_errors), of what was sent last too.
     #[inline]
-    pub(crate) fn hears_errors(&mut self) -> bool {
+    pub fn hears_errors(&mut self) -> bool {
         self.errors.hears(self.fd, ALL)
     }
 
     /// Is there a datagram that was taken from the kernel and not handed out?
     #[inline]
-    pub(crate) fn has_taken(&self) -> bool {
+    pub fn has_taken(&self) -> bool {
         !self.incoming.is_empty()
     }
 
     /// What the user wants to be held of what comes; 0: nothing was said.
-    pub(crate) fn receive_buffer(&self) -> u32 {
+    pub fn receive_buffer(&self) -> u32 {
         self.chosen.asked(XTI_GENERIC, XTI_RCVBUF)
     }
 
     #[inline]
-    pub(crate) fn is_v6(&self) -> bool {
+    pub fn is_v6(&self) -> bool {
         self.v6
     }
 
     /// The options that came with a datagram: some are the endpoint's from now on, the others go with it alone. TBADOPT.
-    pub(crate) fn take_options(&mut self, opts: &[u8]) -> Outcome<PacketOptions> {
+    pub fn take_options(&mut self, opts: &[u8]) -> Outcome<PacketOptions> {
         let read = PacketOptions::read(opts)?;
         if has_checksum_option(opts) {
             let mut settings = Options {
@@ -133,7 +133,7 @@ impl Udp {
     }
 
     /// A fresh socket with the same options.
-    pub(crate) fn renew(&mut self, v6: bool) -> Outcome<()> {
+    pub fn renew(&mut self, v6: bool) -> Outcome<()> {
         let fd = super::socket(v6, libc::SOCK_DGRAM)?;
         prepare(fd, v6);
         self.chosen.renew(fd, v6);
