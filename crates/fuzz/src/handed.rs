@@ -6,13 +6,13 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{IntoRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
+use headwater_endpoints::endpoint;
 use headwater_host::handed::identity;
 use headwater_host::table::{self, Kind};
 use headwater_host::{hidden, sys};
+use headwater_sctp_sockets::{face, remote};
 use headwater_streams::head::{exec, life};
 use headwater_streams::pipe::Pipe;
-use headwater_transport::endpoint;
-use headwater_transport::sctp::socket::{face, remote};
 
 /// Below the library's own numbers, above the test's.
 const FIRST: RawFd = 300;

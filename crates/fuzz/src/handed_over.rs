@@ -8,9 +8,9 @@ use std::os::unix::net::UnixDatagram;
 
 use headwater_channel::segment::{MIN_RING, Segment};
 use headwater_host::{board, hidden, sys};
+use headwater_sctp_sockets::remote::wire::{self, Reader, Verb};
 use headwater_sockets::handover::{self, Hello};
 use headwater_sockets::holders;
-use headwater_transport::sctp::socket::remote::wire::{self, Reader, Verb};
 
 /// Was it taken? The first byte chooses whether these are the bytes of the greeting, or what is written here and there into the segment
 /// that comes with one: two bytes say where, the third what.

@@ -17,11 +17,11 @@ use headwater_host::config::Config;
 use headwater_host::image;
 use headwater_ipnet::icmp;
 use headwater_sctp::wire::Packet;
+use headwater_sctp_sockets::control;
 use headwater_sockets::inherit::Heir;
 use headwater_streams::tunables::Tunables;
 use headwater_tpi::option::Options;
 use headwater_tpi::{Indication, Request};
-use headwater_transport::sctp::socket::control;
 use headwater_xti::netaddr::{Address, Family};
 
 pub use association::association;

@@ -1,14 +1,14 @@
 //! Option buffers and addresses of XTI, as the providers take them.
 
+use headwater_endpoints::device;
 use headwater_ipnet::options::PacketOptions;
 use headwater_providers::provider::Provider;
+use headwater_sctp_stack::option::INET_SCTP;
 use headwater_tpi::Refusal;
 use headwater_tpi::option::{
     INET_IP, INET_TCP, INET_UDP, List, Options, T_CHECK, T_CURRENT, T_DEFAULT, T_NEGOTIATE,
     XTI_GENERIC,
 };
-use headwater_transport::device;
-use headwater_transport::sctp::option::INET_SCTP;
 
 const LEVELS: [u32; 6] = [XTI_GENERIC, INET_TCP, INET_UDP, INET_IP, INET_SCTP, 77];
 const ACTIONS: [i32; 4] = [T_NEGOTIATE, T_CHECK, T_DEFAULT, T_CURRENT];

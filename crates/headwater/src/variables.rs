@@ -5,9 +5,9 @@ use std::env;
 use headwater_host::config::Config;
 use headwater_host::env::HANDED_OVER;
 use headwater_providers::udp2::link::Link;
+use headwater_sctp_stack::choice::Rules;
+use headwater_sctp_stack::environment;
 use headwater_streams::tunables::Tunables;
-use headwater_transport::sctp::choice::Rules;
-use headwater_transport::sctp::environment;
 
 use crate::settings::Settings;
 

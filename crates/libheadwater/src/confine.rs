@@ -3,12 +3,12 @@
 use core::ffi::{c_int, c_ulong};
 use core::ptr::null;
 
+use headwater_endpoints::endpoint;
 use headwater_host::poll::only_sockets;
 use headwater_host::table::{self, Kind};
 use headwater_host::{counters, process, select as selecting, signal, sleeps};
+use headwater_sctp_sockets::face;
 use headwater_sockets::{confine, life};
-use headwater_transport::endpoint;
-use headwater_transport::sctp::socket::face;
 use libc::{epoll_event, fd_set, pollfd};
 
 use crate::{real, start};

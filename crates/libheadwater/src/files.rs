@@ -1,10 +1,10 @@
 //! Calls on descriptors as such.
 
+use headwater_endpoints::endpoint;
+use headwater_endpoints::stream::{TI_CAPABILITY, TI_GETINFO};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{next, process, select, sys};
 use headwater_sockets::{inherit, lend, life, options, restart};
-use headwater_transport::endpoint;
-use headwater_transport::stream::{TI_CAPABILITY, TI_GETINFO};
 use libc::{c_int, c_uint, c_ulong};
 
 use crate::{real, sctp, streams};
@@ -287,7 +287,7 @@ pub fn note_dup(fd: c_int, new: c_int) {
             // SAFETY: the program's own call changes the number.
             unsafe { crate::stdio::follow(new) };
         } else if h.kind() == Kind::Sctp {
-            headwater_transport::sctp::socket::face::duplicated(h, new);
+            headwater_sctp_sockets::face::duplicated(h, new);
             // SAFETY: as above.
             unsafe { crate::stdio::follow(new) };
         } else if let Some(e) = endpoint::at(fd) {

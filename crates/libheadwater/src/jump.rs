@@ -1,8 +1,8 @@
 //! longjmp(3) and its names: a signal handler may leave a wait of ours for good.
 
+use headwater_sctp_stack::left;
 use headwater_sockets::pins;
 use headwater_streams::head::sleepers;
-use headwater_transport::sctp::left;
 use libc::{c_int, c_void};
 
 use crate::real;

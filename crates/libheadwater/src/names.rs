@@ -2,11 +2,11 @@
 
 use core::ffi::CStr;
 
+use headwater_endpoints::device;
 use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::{env, process};
 use headwater_streams::exec::registry;
 use headwater_streams::{attach, drivers};
-use headwater_transport::device;
 use libc::c_int;
 
 use crate::start;

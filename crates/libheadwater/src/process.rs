@@ -4,9 +4,9 @@ use core::ffi::CStr;
 
 use headwater_host::image::{self, Image};
 use headwater_host::{process, signal, sys, table};
+use headwater_sctp_sockets::{face, remote};
 use headwater_sockets::{inherit, lend, life};
 use headwater_streams::head::exec as streams;
-use headwater_transport::sctp::socket::{face, remote};
 use libc::{c_char, c_int, c_void, msghdr, pid_t};
 
 use crate::{actions, environment, real, start};
@@ -101,11 +101,11 @@ unsafe fn hand_over(
     if sockets.is_empty() {
         face::note_lost(face::lost_by_exec());
     }
-    let endpoints = headwater_transport::endpoint::save();
+    let endpoints = headwater_endpoints::endpoint::save();
     let inheritance = streams::prepare(
         envp,
         &[
-            (headwater_transport::endpoint::VARIABLE, &endpoints),
+            (headwater_endpoints::endpoint::VARIABLE, &endpoints),
             (remote::VARIABLE, &sockets),
             (inherit::VARIABLE, &lending.text),
         ],

@@ -6,8 +6,8 @@ use headwater_host::config::{self, Sctp};
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{next, sys};
-use headwater_transport::sctp::socket::face::{self, Closing, Number, Open};
-use headwater_transport::sctp::socket::{Receiving, Sending, Socket, control};
+use headwater_sctp_sockets::face::{self, Closing, Number, Open};
+use headwater_sctp_sockets::{Receiving, Sending, Socket, control};
 use libc::{c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, sockaddr, socklen_t, timespec};
 
 use crate::{real, start};

@@ -8,13 +8,13 @@ use std::cell::Cell;
 use std::ptr::null_mut;
 
 use headwater_channel::lock::Lock;
+use headwater_endpoints::endpoint;
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use headwater_host::{config, counters, env, epoll, process, signal, unwinder};
+use headwater_sctp_sockets::{face, remote};
 use headwater_sockets::life;
 use headwater_streams::head::life as streams;
-use headwater_transport::endpoint;
-use headwater_transport::sctp::socket::{face, remote};
 use libc::{c_int, c_void};
 
 use crate::{environment, sanitizer};
@@ -176,7 +176,7 @@ pub fn may_have_streams() -> bool {
 fn begin_streams() {
     begin_any();
     headwater_streams::start();
-    headwater_transport::start();
+    headwater_endpoints::start();
     remote::start();
     STREAMS.store(true, Ordering::Release);
 }

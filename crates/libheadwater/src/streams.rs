@@ -130,7 +130,7 @@ pub fn at(fd: c_int) -> Option<Handle> {
 
 #[cold]
 fn became_stream(fd: c_int) -> Option<Handle> {
-    headwater_transport::stream::convert(fd).ok()?;
+    headwater_endpoints::stream::convert(fd).ok()?;
     for standard in 0..=2 {
         // SAFETY: of stdin, stdout and stderr only those are replaced that are streams now.
         unsafe { crate::stdio::follow(standard) };
@@ -392,7 +392,7 @@ pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int
         // A carried connection goes back to the kernel before somebody else has it.
         headwater_sockets::life::passing_on(arg as c_int);
         if crate::sctp::is_one(arg as c_int) {
-            next::set_errno(headwater_transport::sctp::socket::face::refuse_passing());
+            next::set_errno(headwater_sctp_sockets::face::refuse_passing());
             return -1;
         }
     }

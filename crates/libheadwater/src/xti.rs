@@ -3,13 +3,13 @@
 use core::cell::Cell;
 use core::ffi::CStr;
 
+use headwater_endpoints::device::Device;
+use headwater_endpoints::endpoint;
 use headwater_host::next;
 use headwater_providers::provider::Datagram;
 use headwater_streams::head::control::is_bad;
 use headwater_tpi::state::Call;
 use headwater_tpi::{Refusal, error, prim};
-use headwater_transport::device::Device;
-use headwater_transport::endpoint;
 use headwater_xti::calls::{self, Connection};
 use headwater_xti::{Outcome, Port, with};
 use libc::{c_char, c_int, c_uint, c_void, iovec};

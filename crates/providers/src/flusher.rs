@@ -36,15 +36,19 @@ static STATE: AtomicU32 = AtomicU32::new(ASLEEP);
 /// The process whose thread it is: 0 is none.
 static THREAD_OF: AtomicI32 = AtomicI32::new(0);
 
-/// What a tick calls, with its time.
-pub type Holders = [fn(u64); 2];
+/// Of those who hold something back, and whom a tick asks.
+pub enum Holder {
+    Endpoints,
+    Sctp,
+}
 
-/// Null until something can be held back. No lock: it may be forked around.
-static HOLDERS: AtomicPtr<Holders> = AtomicPtr::new(core::ptr::null_mut());
+/// What a tick calls, with its time; null until something can be held back. No lock: it may be forked around.
+static HOLDERS: [AtomicPtr<fn(u64)>; 2] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 2];
 
-/// Names what a tick calls. Always the same: before something is held back for the first time.
-pub fn ask(holders: &'static Holders) {
-    HOLDERS.store(core::ptr::from_ref(holders).cast_mut(), Ordering::Release);
+/// Names what a tick calls, with its time: always the same, before something is held back for the first time.
+pub fn ask(who: Holder, flush_due: &'static fn(u64)) {
+    let flush_due = core::ptr::from_ref(flush_due).cast_mut();
+    HOLDERS[who as usize].store(flush_due, Ordering::Release);
 }
 
 /// How it went with one endpoint.
@@ -246,9 +250,11 @@ fn turn() -> Went {
     NOW.with(|n| n.set(now));
     SENT.with(|s| s.set(false));
     BUSY.with(|b| b.set(false));
-    // SAFETY: null, or what `ask` was given for as long as the process lives.
-    if let Some(holders) = unsafe { HOLDERS.load(Ordering::Acquire).as_ref() } {
-        holders.iter().for_each(|flush_due| flush_due(now));
+    for holder in &HOLDERS {
+        // SAFETY: null, or what `ask` was given for as long as the process lives.
+        if let Some(flush_due) = unsafe { holder.load(Ordering::Acquire).as_ref() } {
+            flush_due(now);
+        }
     }
     crate::loopback::link::outbox::flush_due();
     if SENT.with(Cell::get) {

@@ -28,12 +28,12 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Once;
 
+use headwater_endpoints::device::Device;
+use headwater_endpoints::endpoint;
 use headwater_host::{sys, table};
 use headwater_providers::provider::{Datagram, Outcome, Received};
 use headwater_tpi::state::Call;
 use headwater_tpi::{Info, error};
-use headwater_transport::device::Device;
-use headwater_transport::endpoint;
 use libc::iovec;
 
 use crate::direct::Direct;
@@ -319,6 +319,6 @@ fn start() {
     static START: Once = Once::new();
     START.call_once(|| {
         headwater_streams::api::start();
-        headwater_transport::start();
+        headwater_endpoints::start();
     });
 }

@@ -2,13 +2,13 @@
 
 use core::ptr;
 
+use headwater_endpoints::endpoint::{self, Endpoint};
+use headwater_endpoints::stream;
 use headwater_host::sys::Errno;
 use headwater_host::table::Handle;
 use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
 use headwater_tpi::{Info, state};
 use headwater_tpi::{Refusal, error};
-use headwater_transport::endpoint::{self, Endpoint};
-use headwater_transport::stream;
 use libc::iovec;
 
 use crate::messages::Messages;

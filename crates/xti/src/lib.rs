@@ -13,9 +13,9 @@ pub mod messages;
 pub mod netaddr;
 pub mod port;
 
+use headwater_endpoints::stream;
 use headwater_host::table::{self, Kind};
 use headwater_tpi::{Refusal, error};
-use headwater_transport::stream;
 
 pub use headwater_providers::provider::Outcome;
 pub use port::Port;

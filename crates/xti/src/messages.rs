@@ -6,6 +6,8 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use headwater_endpoints::endpoint::Endpoint;
+use headwater_endpoints::stream::{self, TI_BIND, TI_GETADDRS, TI_OPTMGMT, TI_SYNC, TI_UNBIND};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
@@ -19,8 +21,6 @@ use headwater_tpi::error::*;
 use headwater_tpi::prim::*;
 use headwater_tpi::state::{self, Event as Move, State};
 use headwater_tpi::{Indication, Info, Refusal, Request};
-use headwater_transport::endpoint::Endpoint;
-use headwater_transport::stream::{self, TI_BIND, TI_GETADDRS, TI_OPTMGMT, TI_SYNC, TI_UNBIND};
 use libc::iovec;
 
 use crate::port::{Port, interrupted};

@@ -1,9 +1,9 @@
 //! What the calls need of an endpoint, whether it is used directly or by messages.
 
+use headwater_endpoints::endpoint::Endpoint;
 use headwater_host::sys::Errno;
 use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
 use headwater_tpi::{Info, Refusal};
-use headwater_transport::endpoint::Endpoint;
 use libc::iovec;
 
 /// One endpoint. Nothing but [`wait`](Port::wait) waits for the peer; requests wait for their acknowledgement.

@@ -6,13 +6,13 @@ mod fd;
 use std::time::{Duration, Instant};
 
 use fd::{DIRECT, Fd, MIXTURES, connected, part, start};
+use headwater_endpoints::stream;
 use headwater_host::table;
 use headwater_providers::provider::{Datagram, Event};
 use headwater_streams::head::{control, get};
 use headwater_streams::open;
 use headwater_tpi::error::*;
 use headwater_tpi::state::{Call, T_DATAXFER, T_IDLE, T_INCON, T_INREL, T_OUTREL, T_UNBND};
-use headwater_transport::stream;
 use headwater_xti::calls;
 use headwater_xti::messages::Messages;
 use headwater_xti::syncing;

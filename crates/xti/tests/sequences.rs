@@ -1,12 +1,12 @@
 //! Random calls on a few endpoints that know each other's addresses: no panic, no hang, an error of the list, and never a
 //! state that the table does not lead to.
 
+use headwater_endpoints::device::Device;
+use headwater_endpoints::endpoint;
 use headwater_providers::provider::{Datagram, Outcome};
 use headwater_streams::api as streams;
 use headwater_tpi::error;
 use headwater_tpi::state::{self, Call, Ending};
-use headwater_transport::device::Device;
-use headwater_transport::endpoint;
 use headwater_xti::calls;
 use headwater_xti::direct::Direct;
 use headwater_xti::port::Port;
@@ -41,7 +41,7 @@ fn start() {
         // SAFETY: no other thread reads the environment yet.
         unsafe { std::env::set_var("HEADWATER_DIR", folder) };
         streams::start();
-        headwater_transport::start();
+        headwater_endpoints::start();
     });
 }
 

@@ -1,14 +1,14 @@
 //! Every call in every state, on every provider, against the one state table: what it does not allow is TOUTSTATE (or
 //! TNOTSUPPORT) and changes nothing; what succeeds leads where the table says.
 
+use headwater_endpoints::device::{self, Device};
+use headwater_endpoints::endpoint::{self, Endpoint};
 use headwater_providers::provider::{Datagram, Outcome};
 use headwater_streams::api as streams;
 use headwater_tpi::error::{TNOTSUPPORT, TOUTSTATE};
 use headwater_tpi::prim::T_CLTS;
 use headwater_tpi::state::{self, Call, Ending};
 use headwater_tpi::{Refusal, option};
-use headwater_transport::device::{self, Device};
-use headwater_transport::endpoint::{self, Endpoint};
 use headwater_xti::calls;
 use headwater_xti::direct::Direct;
 use headwater_xti::port::Port;
@@ -20,7 +20,7 @@ fn start() {
         // SAFETY: no other thread reads the environment yet.
         unsafe { std::env::set_var("HEADWATER_DIR", folder) };
         streams::start();
-        headwater_transport::start();
+        headwater_endpoints::start();
     });
 }
 

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use headwater_host::config::{self, Sctp};
 use headwater_host::sys;
 use headwater_ipnet::RawSocket;
-use headwater_transport::sctp::choice::{self, Link};
-use headwater_transport::sctp::environment;
+use headwater_sctp_stack::choice::{self, Link};
+use headwater_sctp_stack::environment;
 
 use super::Check;
 

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table};
-use headwater_transport::sctp::stat;
 use serde::{Deserialize, Serialize};
+
+use headwater_sctp_stack::stat;
 
 use super::{table, who};
 use crate::units;

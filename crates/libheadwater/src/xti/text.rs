@@ -3,10 +3,10 @@
 use core::cell::RefCell;
 use core::ffi::CStr;
 
+use headwater_endpoints::device;
 use headwater_host::log::{self, Level};
 use headwater_host::next;
 use headwater_tpi::{Refusal, error};
-use headwater_transport::device;
 use headwater_xti::calls;
 use libc::{c_char, c_int};
 

@@ -5,13 +5,13 @@
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
+use headwater_endpoints::device::Device;
+use headwater_endpoints::endpoint;
 use headwater_host::table;
 use headwater_providers::provider::Event;
 use headwater_streams::head::life;
 use headwater_streams::open;
 use headwater_tpi::state::{T_DATAXFER, T_IDLE, T_INCON, T_OUTCON};
-use headwater_transport::device::Device;
-use headwater_transport::endpoint;
 use headwater_xti::{Outcome, Port, calls, syncing, with};
 use libc::iovec;
 
@@ -19,7 +19,7 @@ pub fn start() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         headwater_streams::api::start();
-        headwater_transport::start();
+        headwater_endpoints::start();
     });
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use headwater_transport::sctp::{Association, Outgoing, Port, Via, Want};
+use headwater_sctp_stack::{Association, Outgoing, Port, Via, Want};
 
 use crate::sctpperf::{Measured, Options, cpu};
 

@@ -1,0 +1,202 @@
+//! An association by packets: of the stack, with the verbs that a socket needs.
+
+use core::net::IpAddr;
+use core::time::Duration;
+use std::sync::Arc;
+
+use headwater_host::sys;
+use headwater_sctp::association::Association as Engine;
+use headwater_sctp::config::AssocConfig;
+use headwater_sctp::endpoint::AssocId;
+use headwater_sctp::event::{Down, Event};
+use headwater_sctp::recv::Received;
+use headwater_sctp::send::Outgoing;
+use headwater_sctp_stack::Association;
+use headwater_sctp_stack::net;
+use headwater_sctp_stack::option::orders::Order;
+use headwater_sctp_stack::option::status::Status;
+use headwater_sctp_stack::sink::Sink;
+use libc::iovec;
+
+/// The stack has chosen a shorter delay than this where the peer is on this host.
+const ON_HOST: Duration = Duration::from_millis(1);
+
+/// Dropping it shuts the association down; what was sent is still delivered.
+pub struct Far {
+    association: Association,
+    /// It was there, or is.
+    up: bool,
+    over: bool,
+    /// Messages that were given up, and what the peer said of itself: for its status.
+    abandoned: u32,
+    adaptation: u32,
+}
+
+impl Far {
+    /// One that the peer began tells [`Event::Up`] too.
+    pub fn new(association: Association, by_peer: bool, sink: &Arc<Sink>) -> Far {
+        let far = Far {
+            association,
+            up: by_peer,
+            over: false,
+            abandoned: 0,
+            adaptation: 0,
+        };
+        far.association.attach(sink);
+        far
+    }
+
+    /// As [`Sink::take`] names it.
+    pub fn id(&self) -> AssocId {
+        self.association.id()
+    }
+
+    pub fn association(&self) -> &Association {
+        &self.association
+    }
+
+    /// It is another socket's from now on, which is told of it at once.
+    pub fn attach(&mut self, sink: &Arc<Sink>) {
+        self.association.attach(sink);
+    }
+
+    fn look<T>(&self, at: impl FnOnce(&Engine) -> T) -> Option<T> {
+        self.association.look(at).ok().flatten()
+    }
+
+    /// The next event; after [`Event::Down`], which is told even while there is something to receive, none. An ABORT in answer
+    /// to INIT is a refusal.
+    pub fn event(&mut self) -> Option<Event> {
+        if self.over {
+            return None;
+        }
+        let event = self.association.event().ok()??;
+        match &event {
+            Event::Up { .. } => self.up = true,
+            Event::SendFailed(_) => self.abandoned += 1,
+            Event::Adaptation(code) => self.adaptation = *code,
+            Event::Down(why) => {
+                self.over = true;
+                if !self.up && matches!(why, Down::Aborted { by_peer: true, .. }) {
+                    return Some(Event::Down(Down::SetupFailed { refused: true }));
+                }
+            }
+            _ => {}
+        }
+        Some(event)
+    }
+
+    pub fn readable(&mut self) -> bool {
+        self.look(Engine::readable).unwrap_or(false)
+    }
+
+    /// What [`Far::receive`] would begin with: `len` bytes are there, with `end` those are the whole rest of the message.
+    pub fn peek(&mut self) -> Option<Received> {
+        self.look(|a| a.receiver().front()).flatten()
+    }
+
+    /// The last TSN before which nothing is missing.
+    pub fn cumtsn(&self) -> u32 {
+        self.look(|a| a.receiver().cumulative().0).unwrap_or(0)
+    }
+
+    pub fn receive(&mut self, into: &[iovec]) -> sys::Result<Option<Received>> {
+        // SAFETY: what a user receives into is writable, see `loopback::buffers`.
+        unsafe { self.association.receive_parts(into) }
+    }
+
+    pub fn send(&mut self, message: &Outgoing, data: &[iovec], more: bool) -> sys::Result<()> {
+        // SAFETY: what a user sends is readable, as above.
+        unsafe { self.association.send_parts(message, data, more) }
+    }
+
+    /// Where there is none, the sink is told when there is.
+    pub fn has_room(&mut self) -> bool {
+        self.association.has_room()
+    }
+
+    /// The address that faces the peer first, as far as it is known.
+    pub fn local(&self) -> (Vec<IpAddr>, u16) {
+        let all = self.look(|a| {
+            let primary = a.paths().get(a.primary());
+            let facing = primary.and_then(|path| path.from.or(path.heard));
+            let mut all: Vec<IpAddr> = facing.into_iter().collect();
+            all.extend(
+                a.local_addresses()
+                    .iter()
+                    .filter(|&&one| Some(one) != facing),
+            );
+            all
+        });
+        (all.unwrap_or_default(), self.association.local_port())
+    }
+
+    pub fn peer(&self) -> (Vec<IpAddr>, u16) {
+        self.association.peer().unwrap_or_default()
+    }
+
+    pub fn streams(&self) -> (u16, u16) {
+        self.look(|a| (a.sender().streams(), a.receiver().streams()))
+            .unwrap_or_default()
+    }
+
+    pub fn status(&self) -> Status {
+        Status {
+            abandoned: self.abandoned,
+            adaptation: self.adaptation,
+            ..self.look(net::read_status).unwrap_or_default()
+        }
+    }
+
+    pub fn unread(&self) -> usize {
+        self.look(|a| a.receiver().buffered()).unwrap_or(0)
+    }
+
+    pub fn unsent(&self) -> usize {
+        self.look(|a| a.sender().buffered()).unwrap_or(0)
+    }
+
+    pub fn obey(&mut self, order: &Order) -> Result<(), i32> {
+        let done = self.association.change(|a, _| net::obey(a, order));
+        done?.unwrap_or(Err(libc::ENOTCONN))
+    }
+
+    pub fn tune(&mut self, config: &AssocConfig) {
+        let _ = self.association.change(|a, now| {
+            a.set_scheduler(config.scheduler);
+            a.set_config(now, |own| adjust(own, config));
+        });
+    }
+
+    pub fn want_dry(&mut self, on: bool) {
+        let _ = self.association.want_dry(on);
+    }
+
+    pub fn shutdown(&mut self) {
+        let _ = self.association.shutdown();
+    }
+
+    pub fn abort(&mut self, reason: &[u8]) {
+        let _ = self.association.abort_now(reason);
+    }
+
+    pub fn flush(&mut self) {
+        self.association.flush();
+    }
+}
+
+/// What may change while an association goes on.
+fn adjust(own: &mut AssocConfig, wanted: &AssocConfig) {
+    let delay = own.sack_delay;
+    net::adjust(own, wanted);
+    if delay <= ON_HOST {
+        own.sack_delay = delay.min(wanted.sack_delay);
+    }
+    own.scheduler = wanted.scheduler;
+    own.partial_delivery_point = wanted.partial_delivery_point;
+    own.joins = wanted.joins;
+    own.interleaved_delivery = wanted.interleaved_delivery;
+    own.most_fragment = wanted.most_fragment;
+    own.allowed = wanted.allowed;
+    own.init_timeout = wanted.init_timeout;
+}

@@ -1,0 +1,231 @@
+//! Authentication of chunks (RFC 4895): which chunks, and shared keys.
+
+use headwater_host::sys;
+use headwater_sctp::auth::Hmac;
+use headwater_sctp_stack::option::orders::Order;
+
+use super::whom::Whom;
+use super::*;
+use crate::{AssocT, Body, Notice, notice};
+
+/// Chunk types that nobody authenticates: INIT, INIT ACK, SHUTDOWN COMPLETE, AUTH (RFC 4895 3.2).
+const NEVER: [u8; 4] = [1, 2, 14, 15];
+/// Algorithms in SCTP_HMAC_IDENT at most.
+const MOST_HMACS: usize = 4;
+
+impl Core {
+    /// A chunk type that peers have to authenticate. EINVAL: it can't be.
+    pub(super) fn set_auth_chunk(&mut self, asked: &sctp_authchunk) -> sys::Result<()> {
+        let kind = asked.sauth_chunk;
+        if NEVER.contains(&kind) {
+            return Err(libc::EINVAL);
+        }
+        self.tune(&Whom::future(), |shared| {
+            let config = &mut shared.config;
+            config.authentication = true;
+            if !config.authenticated_chunks.contains(&kind) {
+                config.authenticated_chunks.push(kind);
+            }
+        });
+        Ok(())
+    }
+
+    /// EINVAL: none, too many, or without SHA-1, which everybody has; EOPNOTSUPP: an unknown one.
+    pub(super) fn set_hmacs(&mut self, value: &[u8]) -> sys::Result<()> {
+        let count = read::<sctp_hmacalgo>(value)?.shmac_num_idents as usize;
+        if count == 0 || count > MOST_HMACS {
+            return Err(libc::EINVAL);
+        }
+        let list = value[size_of::<sctp_hmacalgo>()..].get(..2 * count);
+        let list = list.ok_or(libc::EINVAL)?.chunks_exact(2);
+        let hmacs: Vec<u16> = list.map(|c| u16::from_ne_bytes([c[0], c[1]])).collect();
+        if hmacs.iter().any(|&id| Hmac::from_id(id).is_none()) {
+            return Err(libc::EOPNOTSUPP);
+        }
+        if !hmacs.contains(&Hmac::Sha1.id()) {
+            return Err(libc::EINVAL);
+        }
+        self.options.hmacs = hmacs;
+        self.tune(&Whom::future(), |shared| {
+            shared.config.authentication = true
+        });
+        Ok(())
+    }
+
+    pub(super) fn get_hmacs(&self, to: &mut Answer<'_>) -> sys::Result<()> {
+        let hmacs = &self.options.hmacs;
+        let mut told = (hmacs.len() as u32).bytes().to_vec();
+        hmacs
+            .iter()
+            .for_each(|id| told.extend_from_slice(id.bytes()));
+        to.tell_bytes(&told)
+    }
+
+    /// EINVAL: the key is longer than the value; EACCES: the association does not authenticate.
+    pub(super) fn set_key(&mut self, value: &[u8]) -> sys::Result<()> {
+        let asked: sctp_authkey = read(value)?;
+        let secret = &value[size_of::<sctp_authkey>()..];
+        if secret.is_empty() {
+            return Err(libc::EINVAL);
+        }
+        let secret = secret.get(..asked.sca_keylength.into());
+        let secret = secret.ok_or(libc::EINVAL)?;
+        let whom = self.authenticating(asked.sca_assoc_id)?;
+        let order = Order::SetKey {
+            number: asked.sca_keynumber,
+            secret: secret.to_vec(),
+        };
+        self.order_keys(&whom, &order)
+    }
+
+    /// Makes a key the active one, or deletes or deactivates one that is not. EINVAL: no such key, or not such a one.
+    pub(super) fn change_key(&mut self, name: i32, asked: &sctp_authkeyid) -> sys::Result<()> {
+        let number = asked.scact_keynumber;
+        let whom = self.authenticating(asked.scact_assoc_id)?;
+        let future = whom.future.then_some(None);
+        for of in whom.these.iter().map(|&id| Some(id)).chain(future) {
+            let shared = self.shared(of);
+            let fits = match name {
+                SCTP_AUTH_ACTIVE_KEY => !shared.deactivated.contains(&number),
+                _ => shared.config.active_key != number,
+            };
+            if !fits || !has_key(shared, number) {
+                return Err(libc::EINVAL);
+            }
+        }
+        match name {
+            SCTP_AUTH_ACTIVE_KEY => self.order_keys(&whom, &Order::ActivateKey(number)),
+            SCTP_AUTH_DELETE_KEY => self.order_keys(&whom, &Order::RemoveKey(number)),
+            _ => {
+                self.deactivate(&whom, number);
+                Ok(())
+            }
+        }
+    }
+
+    fn deactivate(&mut self, whom: &Whom, number: u16) {
+        self.change(whom, |shared| shared.deactivated.push(number));
+        for id in &whom.these {
+            let Some(assoc) = self.assocs.get(id) else {
+                continue;
+            };
+            match &assoc.body {
+                Body::Far(far) => {
+                    let _ = far.association().change(|a, _| a.deactivate_key(number));
+                }
+                // Nothing is signed with it.
+                Body::Near(_) if assoc.options.events.has(SCTP_AUTHENTICATION_EVENT) => {
+                    self.notices.push_back(Notice {
+                        assoc: *id,
+                        peer: assoc.peer,
+                        bytes: notice::authentication(SCTP_AUTH_FREE_KEY, number, *id),
+                        taken: 0,
+                    });
+                }
+                Body::Near(_) => {}
+            }
+        }
+    }
+
+    /// Can messages of this association be signed with that key?
+    pub fn can_sign(&self, id: AssocT, number: u16) -> bool {
+        let shared = self.shared(Some(id));
+        has_key(shared, number) && !shared.deactivated.contains(&number)
+    }
+
+    /// Whose keys are meant; to ask for them is to want authentication. EACCES: one that does without.
+    fn authenticating(&mut self, id: AssocT) -> sys::Result<Whom> {
+        let whom = self.whom(id)?;
+        if let [one] = whom.these[..]
+            && !whom.future
+            && !self.features(Some(one)).auth
+        {
+            return Err(libc::EACCES);
+        }
+        if whom.future {
+            self.tune(&Whom::future(), |shared| {
+                shared.config.authentication = true
+            });
+        }
+        Ok(whom)
+    }
+
+    fn order_keys(&mut self, whom: &Whom, order: &Order) -> sys::Result<()> {
+        self.tune(whom, |shared| keep(shared, order));
+        for id in &whom.these {
+            if let Some(assoc) = self.assocs.get_mut(id)
+                && let Body::Far(far) = &mut assoc.body
+            {
+                far.obey(order)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn get_active_key(&self, to: &mut Answer<'_>) -> sys::Result<()> {
+        let asked: sctp_authkeyid = to.asked()?;
+        let of = self.one_or_future(asked.scact_assoc_id)?;
+        to.tell(&sctp_authkeyid {
+            scact_keynumber: self.shared(of).config.active_key,
+            ..asked
+        })
+    }
+
+    /// What the peer wants authenticated, or what we want. EINVAL: no association has said what.
+    pub(super) fn get_auth_chunks(&self, to: &mut Answer<'_>, peers: bool) -> sys::Result<()> {
+        let asked: sctp_authchunks = to.asked()?;
+        let id = asked.gauth_assoc_id;
+        let of = if peers {
+            Some(self.one(id)?)
+        } else {
+            self.one_or_future(id)?
+        };
+        let mut chunks = Vec::new();
+        if !peers {
+            chunks = self.shared(of).config.authenticated_chunks.clone();
+        }
+        if let Some(assoc) = of.and_then(|id| self.assocs.get(&id))
+            && let Body::Far(far) = &assoc.body
+        {
+            let told = far.association().look(|a| {
+                a.auth().map(|auth| {
+                    let side = if peers { auth.theirs() } else { auth.ours() };
+                    side.chunks().to_vec()
+                })
+            });
+            chunks = told?.flatten().unwrap_or_default();
+        }
+        let head = sctp_authchunks {
+            gauth_number_of_chunks: chunks.len() as u32,
+            ..asked
+        };
+        to.tell_bytes(&[head.bytes(), &chunks].concat())
+    }
+}
+
+/// Number 0, which is empty, is always there.
+fn has_key(shared: &Shared, number: u16) -> bool {
+    number == 0
+        || shared
+            .config
+            .shared_keys
+            .iter()
+            .any(|(known, _)| *known == number)
+}
+
+fn keep(shared: &mut Shared, order: &Order) {
+    let config = &mut shared.config;
+    match order {
+        Order::SetKey { number, secret } => {
+            config.shared_keys.retain(|(known, _)| known != number);
+            config.shared_keys.push((*number, secret.clone()));
+            shared.deactivated.retain(|known| known != number);
+        }
+        Order::ActivateKey(number) => config.active_key = *number,
+        Order::RemoveKey(number) => {
+            config.shared_keys.retain(|(known, _)| known != number);
+            shared.deactivated.retain(|known| known != number);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,214 @@
+//! A process that ends while others still have its sockets leaves a keeper: a child that goes on with the stack and serves those others
+//! until the last of them has let go. So daemon(3) after bind(2) and listen(2) works, as does a parent that is killed by nothing worse
+//! than its own exit(3).
+
+use headwater_host::log::{self, Level};
+use headwater_host::sync::{AtomicBool, Ordering};
+use headwater_host::table::{self, Kind};
+use headwater_host::{process, sys};
+use headwater_sctp_stack::stack;
+use syscalls::{Sysno, syscall};
+
+use super::owner::{OWNER, SHARED};
+use super::{exec, forking, serving};
+use crate::face;
+
+/// A keeper is being forked.
+static FORKING: AtomicBool = AtomicBool::new(false);
+/// A keeper has taken over what this process had.
+static LEFT: AtomicBool = AtomicBool::new(false);
+
+pub fn is_forking() -> bool {
+    FORKING.load(Ordering::Acquire)
+}
+
+pub fn has_left() -> bool {
+    LEFT.load(Ordering::SeqCst)
+}
+
+/// The process ends, or its image. Once.
+pub fn leave() {
+    if SHARED.load(Ordering::Acquire) == 0 || process::is_borrowed() || has_left() {
+        return;
+    }
+    let known = stack::existing();
+    // From here on the thread that serves is idle.
+    LEFT.store(true, Ordering::SeqCst);
+    FORKING.store(true, Ordering::SeqCst);
+    stack::go_on_in_child(true);
+    let quiet = NoChild::new();
+    // SAFETY: the child does nothing but what follows here, and never returns.
+    let pid = unsafe { libc::fork() };
+    stack::go_on_in_child(false);
+    FORKING.store(false, Ordering::SeqCst);
+    match pid {
+        0 => {
+            LEFT.store(false, Ordering::SeqCst);
+            become_orphan();
+            if let Some(stack) = known {
+                stack.take_over();
+            }
+            let _ = std::panic::catch_unwind(keep);
+            end(0)
+        }
+        pid if pid > 0 && quiet.reap(pid) => {
+            if let Some(stack) = known {
+                stack.give_up();
+            }
+            for open in face::all() {
+                forking::let_go_of_shared(&open.socket);
+            }
+        }
+        _ => {
+            LEFT.store(false, Ordering::SeqCst);
+            if let Some(stack) = known {
+                stack.take_over();
+            }
+            serving::start();
+            log::write(
+                Level::Warn,
+                format_args!("SCTP sockets end with this process: it cannot fork"),
+            );
+        }
+    }
+}
+
+/// An exec has failed: the program goes on, without the sockets that others have too.
+pub fn stay() {
+    if has_left() {
+        if let Some(owner) = OWNER.enter().take() {
+            owner.forget();
+        }
+        LEFT.store(false, Ordering::SeqCst);
+    }
+    exec::failed();
+}
+
+/// The program's own children are none of this: SIGCHLD is kept from it meanwhile.
+struct NoChild {
+    before: libc::sigset_t,
+    pending: bool,
+}
+
+const CHILD: u64 = sys::signal_bit(libc::SIGCHLD);
+
+impl NoChild {
+    fn new() -> NoChild {
+        // SAFETY: zeroes are valid sets, and the pointers too.
+        unsafe {
+            let child = sys::signal_set(CHILD);
+            let mut before: libc::sigset_t = core::mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_BLOCK, &child, &mut before);
+            let mut pending = 0u64;
+            let _ = syscall!(Sysno::rt_sigpending, &raw mut pending, size_of::<u64>());
+            let pending = pending & CHILD != 0;
+            NoChild { before, pending }
+        }
+    }
+
+    /// The child ends at once: has it left a child of its own?
+    fn reap(&self, pid: i32) -> bool {
+        let mut status = 0;
+        // SAFETY: the status is a number of our own.
+        while unsafe { syscall!(Sysno::wait4, pid, &raw mut status, 0, 0) }
+            .is_err_and(|error| error.into_raw() == libc::EINTR)
+        {}
+        if !self.pending {
+            let (child, now) = (CHILD, sys::timespec(0));
+            // SAFETY: as in `new`; who it was is not asked.
+            let _ = unsafe {
+                syscall!(
+                    Sysno::rt_sigtimedwait,
+                    &raw const child,
+                    0,
+                    &raw const now,
+                    size_of::<u64>()
+                )
+            };
+        }
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+    }
+}
+
+impl Drop for NoChild {
+    fn drop(&mut self) {
+        // SAFETY: the mask of before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, core::ptr::null_mut()) };
+    }
+}
+
+fn keep() {
+    exec::forget();
+    become_nobody();
+    for open in face::all() {
+        open.socket.close();
+    }
+    serving::serve(|| SHARED.load(Ordering::Acquire) == 0);
+    stack::exiting();
+}
+
+/// The keeper is the child of a child that has ended: nobody waits for it, not even the image that follows after an exec.
+fn become_orphan() {
+    // SAFETY: as fork(2). There is one thread.
+    let pid = unsafe { syscall!(Sysno::clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    match pid {
+        Ok(0) => process::identify(),
+        Ok(_) => end(0),
+        Err(_) => end(1),
+    }
+}
+
+/// SIGRTMAX: signal(7).
+const HIGHEST: i32 = 64;
+
+/// None of the program's terminal, signals and descriptors.
+fn become_nobody() {
+    // SAFETY: plain numbers, and C strings; the one thread of the program that is left is this one.
+    unsafe {
+        let _ = syscall!(Sysno::setsid);
+        let _ = syscall!(Sysno::chdir, c"/".as_ptr());
+        libc::prctl(libc::PR_SET_NAME, c"headwater-keep".as_ptr());
+        for n in 1..=HIGHEST {
+            let usual = if n == libc::SIGPIPE {
+                libc::SIG_IGN
+            } else {
+                libc::SIG_DFL
+            };
+            libc::signal(n, usual);
+        }
+        let none = sys::signal_set(0);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &none, core::ptr::null_mut());
+    }
+    close_descriptors();
+}
+
+fn close_descriptors() {
+    let close = |from: i32, to: u32| {
+        // SAFETY: none of them is ours.
+        let _ = unsafe { syscall!(Sysno::close_range, from, to, 0) };
+    };
+    let null = sys::open(c"/dev/null", libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap_or(-1);
+    for fd in 0..3 {
+        let _ = sys::dup3(null, fd, 0);
+    }
+    let mut from = 3;
+    for (fd, h) in table::entries() {
+        if h.kind() == Kind::Hidden {
+            if fd > from {
+                close(from, fd as u32 - 1);
+            }
+            from = from.max(fd + 1);
+        } else {
+            table::clear(fd);
+        }
+    }
+    close(from, u32::MAX);
+}
+
+fn end(status: i32) -> ! {
+    // SAFETY: nothing of the process is needed any more.
+    unsafe {
+        let _ = syscall!(Sysno::exit_group, status);
+    }
+    unreachable!("the process has ended")
+}

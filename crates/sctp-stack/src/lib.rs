@@ -1,0 +1,46 @@
+//! SCTP of our own (RFC 9260) for processes of this host and others: the engine of the sctp crate, over links.
+//!
+//! ```text
+//!   port, association   what Rust programs use                     stat       what `headwater stat sctp` asks for
+//!   served              one port: the engine's endpoint, and when messages leave
+//!   stack               one per process: who takes packets, who waits   background   the thread for when nobody is in a call
+//!   link                udp (RFC 6951), raw                        registry   who has which port on this host
+//!   provider            /dev/sctp_t, for XTI and TPI: shm, between processes of this host, or net, an association by packets
+//!   body, requests, values, option, addresses, names      its parts
+//!   on_host             what associations within the host share       guarded, signal, clock, environment
+//! ```
+
+mod association;
+pub mod background;
+pub mod clock;
+pub mod environment;
+pub mod guarded;
+pub mod left;
+pub mod link;
+pub mod on_host;
+pub mod port;
+pub mod registry;
+pub mod served;
+pub mod signal;
+pub mod sink;
+pub mod stack;
+pub mod stat;
+
+pub mod addresses;
+mod body;
+pub mod choice;
+pub mod names;
+pub mod net;
+pub mod option;
+pub mod provider;
+mod requests;
+pub mod shm;
+mod values;
+
+pub use association::{Association, Want, errno};
+pub use port::{Port, Via};
+
+pub use headwater_sctp::config::AssocConfig;
+pub use headwater_sctp::event::{Down, Event};
+pub use headwater_sctp::recv::Received;
+pub use headwater_sctp::send::{Outgoing, Reliability};

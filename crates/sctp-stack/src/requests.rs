@@ -1,0 +1,247 @@
+//! A listening endpoint: requests by shared memory and associations that came by packets, told in one row.
+
+use std::collections::VecDeque;
+
+use headwater_host::sys;
+use headwater_providers::loopback::listening::{Listening, Request};
+use headwater_providers::loopback::{Owned, Space};
+use headwater_providers::provider::{Arrived, Event, Outcome};
+use headwater_tpi::Refusal;
+use headwater_tpi::error::{TADDRBUSY, TBADSEQ};
+
+use super::addresses::Addresses;
+use super::choice;
+use super::net::{Listener, Net};
+use super::option::chosen::Chosen;
+use super::shm::Asked;
+
+/// Numbers of those that came by packets begin here; the others' are lower.
+const BY_PACKETS: i32 = 1 << 30;
+
+/// A peer that waits for an answer. Dropped, it is refused.
+pub enum Asking {
+    Shm(Request),
+    Net(Box<Net>),
+}
+
+impl Asking {
+    pub fn refuse(self) {
+        match self {
+            Asking::Shm(request) => drop(request),
+            Asking::Net(net) => net.disconnect(),
+        }
+    }
+}
+
+/// One that the user answers, with the listener's settings.
+pub struct Accepted {
+    pub asking: Asking,
+    pub chosen: Chosen,
+}
+
+pub struct Waiting {
+    near: Listening,
+    far: Option<Listener>,
+    qlen: usize,
+    /// By packets: told to the user, who has not answered; of those, gone since.
+    outstanding: Vec<(i32, Box<Net>)>,
+    lost: VecDeque<Arrived>,
+    arrived: VecDeque<Box<Net>>,
+    /// Why another that has come by packets could not be taken: EMFILE, ENFILE, ENOMEM.
+    lacking: Option<sys::Errno>,
+    next: i32,
+}
+
+impl Waiting {
+    pub fn new(at: &Addresses, qlen: u32, names: &[Owned], chosen: &Chosen) -> Outcome<Waiting> {
+        let near = Listening::new(Space::Sctp, qlen, names).map_err(Refusal::system)?;
+        Waiting::with(near, at, qlen, chosen)
+    }
+
+    /// After exec: `set` watches the names. What came by packets was the other image's.
+    pub fn restore(set: Owned, at: &Addresses, qlen: u32, chosen: &Chosen) -> Outcome<Waiting> {
+        let near = Listening::with_set(set, Space::Sctp, qlen);
+        Waiting::with(near, at, qlen, chosen)
+    }
+
+    fn with(near: Listening, at: &Addresses, qlen: u32, chosen: &Chosen) -> Outcome<Waiting> {
+        let rules = choice::rules();
+        let mut far = None;
+        if rules.any(choice::Link::allows_packets) {
+            far = match Listener::open(at, qlen, chosen) {
+                Ok(listener) => Some(listener),
+                Err(busy @ Refusal { tli: TADDRBUSY, .. }) => return Err(busy),
+                // Without a network this host is all there is.
+                Err(_) if rules.any(choice::Link::allows_shm) => None,
+                Err(refusal) => return Err(refusal),
+            };
+        }
+        if let Some(far) = &far {
+            near.watch_too(far.descriptor()).map_err(Refusal::system)?;
+        }
+        Ok(Waiting {
+            near,
+            far,
+            qlen: qlen as usize,
+            outstanding: Vec::new(),
+            lost: VecDeque::new(),
+            arrived: VecDeque::new(),
+            lacking: None,
+            next: BY_PACKETS,
+        })
+    }
+
+    pub fn descriptor(&self) -> i32 {
+        self.near.descriptor()
+    }
+
+    pub fn qlen(&self) -> usize {
+        self.qlen
+    }
+
+    pub fn far(&self) -> Option<&Listener> {
+        self.far.as_ref()
+    }
+
+    /// Something is known that the descriptor may not tell of.
+    pub fn has_news(&self) -> bool {
+        self.near.has_news() || !self.lost.is_empty() || !self.arrived.is_empty() && self.may_tell()
+    }
+
+    fn may_tell(&self) -> bool {
+        self.outstanding.len() + self.near.outstanding() < self.qlen
+    }
+
+    pub fn event(&mut self, names: &[Owned]) -> Option<Event> {
+        self.gather();
+        if !self.lost.is_empty() {
+            return Some(Event::Disconnect);
+        }
+        match self.near.event(names) {
+            Some(Event::Listen) if !self.may_tell() => None,
+            None if !self.arrived.is_empty() && self.may_tell() => Some(Event::Listen),
+            event => event,
+        }
+    }
+
+    fn gather(&mut self) {
+        self.lacking = None;
+        while let Some(far) = &mut self.far {
+            match far.accept() {
+                Ok(Some(net)) => self.arrived.push_back(Box::new(net)),
+                Ok(None) => break,
+                Err(errno) => {
+                    self.lacking = Some(errno);
+                    break;
+                }
+            }
+        }
+        self.arrived.retain_mut(|net| !net.is_withdrawn());
+        let Some(at) = self
+            .outstanding
+            .iter_mut()
+            .position(|(_, net)| net.is_withdrawn())
+        else {
+            return;
+        };
+        let (seq, _) = self.outstanding.remove(at);
+        self.lose(seq);
+    }
+
+    pub fn lacks(&self) -> Option<sys::Errno> {
+        self.near.lacks().or(self.lacking)
+    }
+
+    pub fn take(&mut self, names: &[Owned]) -> Option<Arrived> {
+        loop {
+            match self.event(names)? {
+                Event::Disconnect if !self.lost.is_empty() => return self.lost.pop_front(),
+                Event::Listen if self.near.event(names).is_none() => return self.tell(),
+                _ => {}
+            }
+            match self.near.take(names)? {
+                Arrived::Request {
+                    seq, from, opts, ..
+                } => match Asked::of(&from, &opts) {
+                    Some(asked) => return Some(request(seq, asked.from.to_vec())),
+                    // Nobody who keeps to the rules.
+                    None => drop(self.near.take_out(seq, names)),
+                },
+                other => return Some(other),
+            }
+        }
+    }
+
+    fn tell(&mut self) -> Option<Arrived> {
+        let net = self.arrived.pop_front()?;
+        let seq = self.next;
+        self.next = self.next.checked_add(1).unwrap_or(BY_PACKETS);
+        let from = net.remote().to_vec();
+        self.outstanding.push((seq, net));
+        Some(request(seq, from))
+    }
+
+    /// TBADSEQ.
+    pub fn take_out(&mut self, seq: i32, names: &[Owned]) -> Outcome<Asking> {
+        if seq < BY_PACKETS {
+            return self.near.take_out(seq, names).map(Asking::Shm);
+        }
+        let at = self.outstanding.iter().position(|(known, _)| *known == seq);
+        let at = at.ok_or(Refusal::new(TBADSEQ))?;
+        Ok(Asking::Net(self.outstanding.remove(at).1))
+    }
+
+    pub fn put_back(&mut self, seq: i32, asking: Asking, names: &[Owned]) {
+        match asking {
+            Asking::Shm(request) => self.near.put_back(seq, request, names),
+            Asking::Net(net) => {
+                let at = self.outstanding.partition_point(|(other, _)| *other < seq);
+                self.outstanding.insert(at, (seq, net));
+            }
+        }
+    }
+
+    /// A request was used up without becoming an association, or is gone.
+    pub fn lose(&mut self, seq: i32) {
+        if seq < BY_PACKETS {
+            return self.near.lose(seq);
+        }
+        self.lost.push_back(Arrived::Disconnected {
+            reason: libc::ECONNRESET,
+            seq,
+            data: Vec::new(),
+        });
+    }
+
+    pub fn forking(&mut self) {
+        self.near.forking();
+    }
+
+    /// In a child of fork packets are the parent's business.
+    pub fn forked(&mut self) {
+        self.near.forked();
+        for net in &mut self.arrived {
+            net.forked();
+        }
+        if let Some(far) = &mut self.far {
+            far.forked();
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let left = self.outstanding.drain(..).map(|(_, net)| net);
+        left.chain(self.arrived.drain(..))
+            .for_each(|net| net.disconnect());
+    }
+}
+
+fn request(seq: i32, from: Vec<u8>) -> Arrived {
+    Arrived::Request {
+        seq,
+        from,
+        opts: Vec::new(),
+        data: Vec::new(),
+    }
+}

@@ -1,0 +1,263 @@
+//! The process's one stack: made when it is first needed, not shared with the child of a fork, and brought to an end with the
+//! process.
+
+use core::cell::Cell;
+use std::sync::Arc;
+
+use headwater_channel::lock::Lock;
+use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
+use headwater_host::{process, sys};
+
+use super::Stack;
+use crate::served::Served;
+use crate::signal::Signal;
+
+/// How long the end of a process waits for what is still to be sent, in nanoseconds: for some retransmissions; and for peers to
+/// confirm the end.
+const LAST: u64 = 5_000_000_000;
+const FAREWELL: u64 = 1_500_000_000;
+
+static STACK: AtomicPtr<Stack> = AtomicPtr::new(core::ptr::null_mut());
+static MAKING: Lock = Lock::new();
+
+thread_local! {
+    /// The child of this thread's next fork goes on with the stack.
+    static GOES_ON: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The process's own, made when it is first needed. Errors: those of socket(2), EMFILE ...
+pub fn current() -> sys::Result<&'static Stack> {
+    if let Some(stack) = existing() {
+        return Ok(stack);
+    }
+    let _section = process::lock(&MAKING);
+    if let Some(stack) = existing() {
+        return Ok(stack);
+    }
+    let stack = Box::leak(Box::new(Stack::new()?));
+    STACK.store(stack, Ordering::Release);
+    watch_fork_and_exit();
+    Ok(stack)
+}
+
+/// The process's own, if it has one. A child of a fork has none.
+pub fn existing() -> Option<&'static Stack> {
+    copied().filter(|stack| stack.is_ours())
+}
+
+/// Perhaps that of the process that we are a copy of.
+fn copied() -> Option<&'static Stack> {
+    // SAFETY: stacks are never freed.
+    unsafe { STACK.load(Ordering::Acquire).as_ref() }
+}
+
+/// Sends what is held back and due: asked by the flusher.
+pub fn flush_due(now: u64) {
+    if let Some(stack) = existing() {
+        for served in stack.take_holders() {
+            if served.flush_if_due(now) {
+                stack.list_holder(served);
+            }
+        }
+    }
+}
+
+/// Sends everything that is held back: before a fork, exec or exit.
+pub fn flush_all() {
+    // Else that was done, and the list is shut, when others ask before the same fork.
+    if !GOES_ON.get() {
+        flush_holders();
+    }
+}
+
+fn flush_holders() {
+    if let Some(stack) = existing() {
+        stack
+            .take_holders()
+            .iter()
+            .for_each(|served| served.flush());
+    }
+}
+
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Somebody calls [`before_fork`], [`after_fork`] and [`exiting`].
+pub fn is_watched() {
+    WATCHED.store(true, Ordering::Relaxed);
+}
+
+/// Installs what a fork and the process's end ask for, unless somebody sees to it.
+fn watch_fork_and_exit() {
+    if !WATCHED.swap(true, Ordering::Relaxed) {
+        // SAFETY: plain functions of a library that is never unloaded.
+        unsafe {
+            libc::pthread_atfork(Some(at_fork), Some(in_parent), Some(in_child));
+            libc::atexit(at_exit);
+        }
+    }
+}
+
+unsafe extern "C" fn at_fork() {
+    before_fork();
+}
+
+unsafe extern "C" fn in_parent() {
+    after_fork(false);
+}
+
+unsafe extern "C" fn in_child() {
+    after_fork(true);
+}
+
+pub fn before_fork() {
+    if process::is_confined() {
+        return;
+    }
+    core::mem::forget(process::lock(&MAKING));
+    flush_holders();
+    if let Some(stack) = copied() {
+        stack.shut();
+    }
+}
+
+/// Of this thread's next fork the child goes on with the stack, instead of beginning without one. The parent has given it up when
+/// fork returns; if it fails, it is to be taken back.
+pub fn go_on_in_child(on: bool) {
+    GOES_ON.set(on);
+}
+
+pub fn after_fork(in_child: bool) {
+    if process::is_confined() {
+        return;
+    }
+    if in_child {
+        settle_in_child();
+    } else {
+        settle_in_parent();
+    }
+    MAKING.unlock();
+    process::end_section();
+}
+
+fn settle_in_parent() {
+    if let Some(stack) = copied() {
+        if GOES_ON.get() && stack.is_ours() {
+            // Not a packet more is taken here.
+            stack.give_up();
+        }
+        stack.reopen();
+    }
+}
+
+/// Nobody else may use the child's copies; a stack of its own is made when it asks for one.
+fn settle_in_child() {
+    if let Some(stack) = copied() {
+        stack.reopen();
+        // Else it is still the parent's, until the child takes it over.
+        if !GOES_ON.get() {
+            STACK.store(core::ptr::null_mut(), Ordering::Release);
+            stack.forked();
+        }
+    }
+}
+
+extern "C" fn at_exit() {
+    let _ = std::panic::catch_unwind(exiting);
+}
+
+/// The process ends, by exit(3) or without it.
+pub fn exiting() {
+    if let Some(stack) = existing() {
+        stack.finish();
+    }
+}
+
+impl Stack {
+    /// Around a fork nobody is inside, as far as the child will use what is there.
+    fn shut(&self) {
+        let whole = GOES_ON.get();
+        if whole {
+            self.pumping.shut();
+        }
+        self.table.shut();
+        self.registry.shut();
+        if whole {
+            // The table is shut, and stays as it is.
+            self.each_served(|served| served.shut());
+            self.timers.shut();
+            self.holding.shut();
+            self.buffers.shut();
+        }
+    }
+
+    fn reopen(&self) {
+        if GOES_ON.get() {
+            self.buffers.reopen();
+            self.holding.reopen();
+            self.timers.reopen();
+            self.each_served(|served| served.reopen());
+            self.pumping.reopen();
+        }
+        self.registry.reopen();
+        self.table.reopen();
+    }
+
+    /// Of a table that is shut.
+    fn each_served(&self, mut what: impl FnMut(&Served)) {
+        // SAFETY: the caller has shut the table, so that nobody is inside.
+        let table = unsafe { self.table.inside() };
+        table.ports.values().for_each(|place| what(&place.served));
+    }
+
+    /// The stack is this process's from now on, whose fork it was part of, or which had given it up.
+    pub fn take_over(&'static self) {
+        let before = self.owner.swap(process::owner().bits(), Ordering::SeqCst);
+        if before == 0 {
+            self.background.start();
+        } else {
+            self.leading.begin_anew();
+            self.background.begin_anew();
+        }
+    }
+
+    /// Another process goes on with the stack: this one does not touch it any more.
+    pub fn give_up(&self) {
+        self.owner.store(0, Ordering::SeqCst);
+        self.leading.background.ring();
+    }
+
+    /// The process ends: all associations are shut down, as far as that is done soon.
+    fn finish(&self) {
+        let now = sys::now();
+        for served in self.all() {
+            served.shut_down_all();
+        }
+        let is_over = || self.all().iter().all(|served| served.is_idle());
+        self.await_end(now + FAREWELL, is_over);
+        let is_delivered = || self.all().iter().all(|served| served.has_delivered());
+        self.await_end(now + LAST, is_delivered);
+        for served in self.all() {
+            served.abort_all();
+        }
+    }
+
+    fn await_end(&self, until: u64, is_over: impl Fn() -> bool) {
+        let signal = Arc::new(Signal::default());
+        while self.wait(&signal, until, &[], &is_over) == Err(libc::EINTR) {}
+    }
+
+    fn forked(&self) {
+        for link in &self.links {
+            link.forked();
+        }
+        self.registry.forked();
+        for place in self.table.enter().ports.values() {
+            place.reservation.forked();
+        }
+        self.leading.forked();
+        self.background.forked();
+        for _ in 0..self.holds.load(Ordering::Relaxed) {
+            headwater_providers::flusher::drop_hold();
+        }
+    }
+}
