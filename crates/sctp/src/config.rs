@@ -109,6 +109,12 @@ pub struct AssocConfig {
     pub initial_tsn: Option<u32>,
 }
 
+/// Not a closure: each crate that makes a configuration would have its own.
+#[inline(never)]
+fn window_of_rfc_9260(mtu: usize) -> Box<dyn CongestionControl> {
+    Box::new(Rfc9260::new(mtu))
+}
+
 impl Default for AssocConfig {
     fn default() -> AssocConfig {
         AssocConfig {
@@ -149,7 +155,7 @@ impl Default for AssocConfig {
             autoclose: None,
             adaptation: None,
             guard: None,
-            window: |mtu| Box::new(Rfc9260::new(mtu)),
+            window: window_of_rfc_9260,
             initial_tsn: None,
         }
     }
