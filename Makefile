@@ -58,7 +58,7 @@ endif
 .PHONY: help build test loom fuzz faults soak lint bench compare demo install uninstall clean
 
 help:
-	@echo 'make build     target/release/headwater and target/release/libheadwater.so'
+	@echo 'make build     target/release/headwater and target/release/libheadwater.so; headwater-bench, and headwater-load, which it starts'
 	@echo 'make test      every test; installs what they use; STRICT=1 fails where something is missing'
 	@echo 'make loom      the memory-model checks of the channel'
 	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each; sequences of calls, natively and with the library, as long'
@@ -156,14 +156,14 @@ demo: build
 	$(BUILT)/headwater demo
 
 # Built only where missing, so that root need not have a toolchain.
-$(BUILT)/headwater $(BUILT)/libheadwater.so:
+$(addprefix $(BUILT)/,headwater libheadwater.so $(TOOLS)):
 	$(MAKE) build
 
 # Programs run and start all the while: what they load is there whole at every moment, and what they have mapped stays.
 put = install -D -m 755 $(1) $(2).new && mv -f $(2).new $(2)
 lead = ln -sf $(1) $(2).new && mv -fT $(2).new $(2)
 
-install: $(BUILT)/headwater $(BUILT)/libheadwater.so
+install: $(addprefix $(BUILT)/,headwater libheadwater.so $(TOOLS))
 	$(call put,$(BUILT)/headwater,$(ROOT)/bin/headwater)
 	for tool in $(TOOLS); do $(call put,$(BUILT)/$$tool,$(ROOT)/libexec/headwater/$$tool) || exit 1; done
 	$(call put,$(BUILT)/libheadwater.so,$(ROOT)/lib/libheadwater.so.$(VERSION))

@@ -15,9 +15,8 @@ use std::fmt;
 use std::fs;
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
-
 use headwater_load::raw;
+use serde::{Deserialize, Serialize};
 
 /// Shares of a sample's CPU time from which on it counts as disturbed. Next to nothing is stolen on a quiet host. Of its CPU
 /// time one or two per cent go to the kernel's threads, and up to some more, where programs wake each other all the time, to

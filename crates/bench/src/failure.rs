@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io;
 
-pub type Result<T> = std::result::Result<T, Failure>;
-
 use headwater_load::WRONG_BYTES;
 pub use headwater_load::tells_wrong_bytes;
+
+pub type Result<T> = std::result::Result<T, Failure>;
 
 #[derive(Debug)]
 pub enum Failure {

@@ -69,9 +69,10 @@ mod table;
 mod tools;
 mod verdict;
 
-use headwater_load::latency;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+use headwater_load::latency;
 
 pub use compare::{Change, Comparison, Verdict as ChangeVerdict, compare};
 pub use demo::demo;

@@ -13,9 +13,11 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use accounts::{cpu_ns, family, resident};
+
 use crate::failure::{Failure, Result, tells_wrong_bytes};
 use crate::interrupt;
-use accounts::{cpu_ns, family, resident};
+
 pub use waiting::{end_all, wait_any, wait_for};
 use waiting::{hold, send, wait_only};
 

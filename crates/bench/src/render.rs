@@ -14,12 +14,13 @@ mod tally;
 
 use std::path::{Path, PathBuf};
 
+use plot::palette::Palette;
+
 use crate::failure::Result;
 use crate::files;
 use crate::findings::{Column, Measure, Sheet, Value};
 use crate::report::Report;
 use crate::results::Run;
-use plot::palette::Palette;
 
 /// Writes everything below `out`, and returns what it wrote. Each file is replaced as a whole.
 pub fn all(run: &Run, out: &Path) -> Result<Vec<PathBuf>> {

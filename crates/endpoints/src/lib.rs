@@ -13,7 +13,6 @@ pub mod stream;
 pub fn start() {
     use headwater_host::table::{Kind, register};
     register(Kind::Endpoint, &endpoint::Endpoints);
-    headwater_sctp_sockets::start();
     headwater_streams::head::life::around_fork(endpoint::before_fork, endpoint::after_fork);
     stream::register();
     if let Some(text) = headwater_host::env::take(endpoint::VARIABLE) {

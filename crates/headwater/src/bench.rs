@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use crate::library;
+
 const PROGRAM: &str = "headwater-bench";
 /// Folders to look in, from that of the command: a build, an installation.
 const PLACES: [&str; 2] = ["", "../libexec/headwater"];
@@ -13,12 +15,13 @@ const PLACES: [&str; 2] = ["", "../libexec/headwater"];
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Words {
+    /// Names of experiments, and options: `headwater bench --help` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<OsString>,
+    pub words: Vec<OsString>,
 }
 
 /// Becomes that program.
-pub fn hand_on(verb: &str, words: &Words) -> ExitCode {
+pub fn hand_on(verb: &str, words: &[OsString]) -> ExitCode {
     let command = env::current_exe().unwrap_or_default();
     let folder = command.parent().unwrap_or(Path::new("/"));
     let Some(program) = locate(folder) else {
@@ -34,7 +37,8 @@ pub fn hand_on(verb: &str, words: &Words) -> ExitCode {
     let failed = Command::new(&program)
         .arg0(name)
         .arg(verb)
-        .args(&words.words)
+        .args(words)
+        .envs(library::locate().map(|path| (library::VARIABLE, path)))
         .exec();
     eprintln!("headwater {verb}: {}: {failed}", program.display());
     ExitCode::FAILURE

@@ -6,6 +6,8 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+/// Names the library instead.
+pub const VARIABLE: &str = "HEADWATER_LIBRARY";
 /// The library's name as a build leaves it, and as an installation does.
 const NAMES: [&str; 2] = ["libheadwater.so.0", "libheadwater.so"];
 /// Folders to look in, from that of the command: a build, then installations.
@@ -45,7 +47,7 @@ impl fmt::Display for Missing {
 
 /// Finds the library: HEADWATER_LIBRARY, else beside the command, else where an installation puts it.
 pub fn locate() -> Result<PathBuf, Missing> {
-    let path = match env::var_os("HEADWATER_LIBRARY").filter(|value| !value.is_empty()) {
+    let path = match env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         Some(path) if Path::new(&path).is_file() => super::settings::absolute(Path::new(&path)),
         Some(path) => return Err(Missing::NotFound(path.into())),
         None => near_command()?,

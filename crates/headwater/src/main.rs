@@ -50,6 +50,9 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    if let Some(verb) = help_of_a_verb_that_is_handed_on() {
+        return bench::hand_on(verb, &["--help".into()]);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -68,9 +71,19 @@ fn main() -> ExitCode {
             sigpipe::by_default();
             doctor.execute()
         }
-        Verb::Bench(words) => bench::hand_on("bench", &words),
-        Verb::Demo(words) => bench::hand_on("demo", &words),
+        Verb::Bench(words) => bench::hand_on("bench", &words.words),
+        Verb::Demo(words) => bench::hand_on("demo", &words.words),
     }
+}
+
+/// `headwater help bench`: the options are not known here.
+fn help_of_a_verb_that_is_handed_on() -> Option<&'static str> {
+    let words: Vec<_> = std::env::args_os().skip(1).take(3).collect();
+    let [help, verb] = &words[..] else {
+        return None;
+    };
+    let asked = |name: &&str| help == "help" && verb == name;
+    ["bench", "demo"].into_iter().find(asked)
 }
 
 /// Help and versions succeed; a wrong `run` must not look like a status of the program that it did not start.

@@ -2,10 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use headwater_tpi::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADADDR;
-
-use headwater_tpi::Outcome;
 
 const V4: usize = size_of::<libc::sockaddr_in>();
 const V6: usize = size_of::<libc::sockaddr_in6>();

@@ -1,11 +1,11 @@
 //! T_INET_IP options that go with one packet.
 
+use headwater_tpi::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADOPT;
 use headwater_tpi::option::{self as opt, INET_IP, T_IP_TOS, T_IP_TTL};
 
 use crate::control::{Control, put_control};
-use headwater_tpi::Outcome;
 
 /// What a packet's IP header is to say; `None`: as the socket has it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

@@ -177,6 +177,7 @@ fn begin_streams() {
     begin_any();
     headwater_streams::start();
     headwater_endpoints::start();
+    headwater_sctp_sockets::start();
     remote::start();
     STREAMS.store(true, Ordering::Release);
 }

@@ -1,9 +1,9 @@
-//! The thread that sends what endpoints hold back and nobody else has sent: it sleeps while nothing is held, ticks while
+//! The thread that sends what is held back and nobody else has sent: it sleeps while nothing is held, ticks while
 //! something is, and steps aside for writers that fill their buffers themselves. All signals are blocked in it.
 //!
-//! Who holds something back says [`hold`], and [`drop_hold`] when it is gone. A tick calls those that were [named](ask):
-//! the endpoints, which call `flush` of their providers. In this thread that sends only what is [`due`](tick), and says by
-//! [`note`] how it went.
+//! Who holds something back says [`hold`], and [`drop_hold`] when it is gone. A tick calls those that were [named](ask): the
+//! endpoints, which call `flush` of their providers, and SCTP's stack; and what waits in links of loop-back. In this thread that
+//! sends only what is [`due`](tick), and says by [`note`] how it went.
 
 use core::cell::Cell;
 

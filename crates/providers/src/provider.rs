@@ -270,7 +270,7 @@ pub trait Provider: Send {
     /// Another process has brought the endpoint into this state (t_sync). What it did is found in the kernel, if at all.
     fn catch_up(&mut self, state: headwater_tpi::state::State, qlen: u32) {}
 
-    /// For the image after exec(2): what [`crate::device::Device::restore`] needs besides the program's descriptor.
+    /// For the image after exec(2): what who makes it anew needs besides the program's descriptor.
     fn save(&mut self) -> Option<String> {
         None
     }

@@ -25,14 +25,14 @@ use headwater_tpi::error::{
 };
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
+use ping::Ping;
+use sent::Sent;
 
 use crate::inet::settings::{Chosen, Options};
 use crate::inet::undelivered::Undelivered;
 use crate::inet::{self, datagrams, hidden_copy, length, scatter};
 use crate::options::{self, Known};
 use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, Waiter};
-use ping::Ping;
-use sent::Sent;
 
 const TABLE: [&[Known]; 2] = [&options::GENERIC_CONNECTIONLESS, &options::IP];
 /// An IP packet; with the kernel's header less fits, and sendmsg(2) says so.

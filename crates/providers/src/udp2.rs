@@ -30,6 +30,10 @@ use headwater_tpi::error::{TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
+use link::Link;
+use merging::{Merging, Side};
+use raw::Raw;
+use ways::{Way, Ways};
 
 use crate::inet::udp::{LARGEST, Udp};
 use crate::inet::{length, poll};
@@ -37,10 +41,6 @@ use crate::loopback::connectionless::{Own, Pulled, pull, push};
 use crate::loopback::sizes::Wishes;
 use crate::loopback::{Space, name};
 use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter};
-use link::Link;
-use merging::{Merging, Side};
-use raw::Raw;
-use ways::{Way, Ways};
 
 const IN: u32 = libc::POLLIN as u32 | libc::POLLRDNORM as u32;
 const OUT: u32 = libc::POLLOUT as u32 | libc::POLLWRNORM as u32;

@@ -6,7 +6,7 @@
 //!   sending     sendmsg and its kind                        receiving   recvmsg: messages and notifications, in their order
 //!   gathering   what has happened: new associations, events, ends                  naming     addresses, given and told
 //!   options     setsockopt, getsockopt                      waiting     for what a blocking call waits for
-//!   near, far   an association by shared memory, by packets   sink      what associations by packets have to tell their socket
+//!   near, far   an association by shared memory, by packets
 //!   abi, control, notice    Linux's structs: options, control messages, notifications
 //! ```
 //!

@@ -7,6 +7,7 @@
 //!   link                udp (RFC 6951), raw                        registry   who has which port on this host
 //!   provider            /dev/sctp_t, for XTI and TPI: shm, between processes of this host, or net, an association by packets
 //!   body, requests, values, option, addresses, names      its parts
+//!   sink                what associations have to tell a socket above    left   what a thread holds that may leave a wait by siglongjmp(3)
 //!   on_host             what associations within the host share       guarded, signal, clock, environment
 //! ```
 

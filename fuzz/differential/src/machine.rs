@@ -280,7 +280,7 @@ impl Machine {
             |place| both(place, " = waits"),
         )?;
         let row = rows::named("killed")?;
-        (!self.compare(&gentle).differs()).then_some(row)
+        matches!(self.compare(&gentle), Verdict::Same | Verdict::Varies).then_some(row)
     }
 
     fn compare(&self, script: &Script) -> Verdict {

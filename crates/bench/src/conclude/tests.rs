@@ -1,8 +1,9 @@
+use Placement::{Apart, Same};
+
 use super::*;
 use crate::carriage::Counters;
 use crate::experiment::{ACCELERATED, Cell, NATIVE, Sample, TCP, UNIX, Unit};
 use crate::verdict::Series;
-use Placement::{Apart, Same};
 
 const OVER_TCP: Pair = Pair::new("a round trip", "rtt-70", ACCELERATED, TCP);
 

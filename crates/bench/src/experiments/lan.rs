@@ -12,13 +12,14 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use figures::Figures;
+
 use super::work::{Work, Works};
 use crate::conclusion::Conclusion;
 use crate::experiment::{Cell, Experiment, Job, Sample};
 use crate::failure::Result;
 use crate::placement::Placement::{self, Apart, Free, Same};
 use crate::report::CellReport;
-use figures::Figures;
 
 const ROUND_TRIP: &str = "rtt";
 const BANDWIDTH: &str = "bandwidth";

@@ -2,6 +2,8 @@
 
 mod format;
 
+use format::Run;
+
 use super::asked::Asked;
 use super::ranges::{self, Beside};
 use super::tcp::SIZES;
@@ -16,7 +18,6 @@ use crate::findings::{Measure, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
 use crate::sizes;
-use format::Run;
 
 const QUICK: [usize; 3] = [64, 1024, 16384];
 

@@ -7,6 +7,8 @@ mod programs;
 mod shared;
 mod wire;
 
+use shared::{NAGLE, SCTP};
+
 use super::asked::Asked;
 use super::printed::parse;
 use super::ranges::{self, Beside};
@@ -18,7 +20,6 @@ use crate::experiment::{Arm, TCP, streams};
 use crate::placement::Placement::Apart;
 use crate::report::CellReport;
 use crate::sizes;
-use shared::{NAGLE, SCTP};
 
 /// The program that speaks SCTP by its Rust API.
 const NAME: &str = "headwater-load sctpperf";

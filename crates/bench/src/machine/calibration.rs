@@ -10,11 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use headwater_channel::sync::{AtomicU64, Ordering, relax};
+use headwater_load::raw::cache_line;
+use headwater_load::raw::{Wire, pin};
 use serde::{Deserialize, Serialize};
 
 use crate::stats::median;
-use headwater_load::raw::cache_line;
-use headwater_load::raw::{Wire, pin};
 
 const SHORT: Duration = Duration::from_millis(5);
 const LONG: Duration = Duration::from_millis(25);

@@ -9,10 +9,10 @@ pub mod scale;
 mod text;
 
 use maud::{Markup, html};
+use palette::{Look, Palette};
 
 use crate::findings::{Measure, Plot, Point};
 use crate::render::format;
-use palette::{Look, Palette};
 
 /// Units of the drawing; on a phone it is about three quarters as many pixels wide, on a desktop a little more.
 pub const WIDTH: f64 = 460.0;

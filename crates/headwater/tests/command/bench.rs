@@ -30,5 +30,9 @@ fn it_gets_the_words_as_they_were_typed() {
     let words = ["bench", "--help", "--quick", "sockets", "--", "-x"];
     let output = it.output(&words);
     assert_eq!(stdout(&output), format!("{}\n", words.join(" ")));
+    for verb in ["bench", "demo"] {
+        let help = it.output(&["help", verb]);
+        assert_eq!(stdout(&help), format!("{verb} --help\n"));
+    }
     assert_eq!(output.status.code(), Some(7));
 }

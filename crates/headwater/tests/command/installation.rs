@@ -110,6 +110,8 @@ fn make_installs_and_takes_back() {
         "include/sys/stropts.h",
         "lib/libheadwater.so",
         "lib/libheadwater.so.0",
+        "libexec/headwater/headwater-bench",
+        "libexec/headwater/headwater-load",
         "lib/libstreams.so",
         "lib/pkgconfig/headwater.pc",
         "share/man/man1/headwater.1",

@@ -11,6 +11,9 @@ use headwater_tpi::prim::{T_COTS_ORD, T_INFINITE, T_INVALID};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
+use listener::{Listener, Request};
+use marks::Marks;
+use urgent::Taken;
 
 use super::ahead::Ahead;
 use super::coalesce::{Held, LARGE};
@@ -21,9 +24,6 @@ use super::{local, poll};
 use crate::flusher;
 use crate::options::{self, Known, Value};
 use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter};
-use listener::{Listener, Request};
-use marks::Marks;
-use urgent::Taken;
 
 mod image;
 mod listener;

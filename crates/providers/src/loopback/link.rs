@@ -13,6 +13,7 @@ mod passage;
 
 use std::sync::Arc;
 
+use calling::Again;
 use headwater_channel::lock::Taken;
 use headwater_channel::ring::Meta;
 use headwater_host::sync::{Ordering, fence};
@@ -32,7 +33,7 @@ use super::listening::{self, Brought, Request};
 use super::pool::{self, Way};
 use super::{Owned, Space, name};
 use crate::provider::{Arrived, Event, Outcome, Received, Sending};
-use calling::Again;
+
 pub use calling::Call;
 use frames::{EXPEDITED, Told, control, says_closed, take_by_rank, take_plain, word};
 pub use frames::{Front, Label, MORE, front, read_label};

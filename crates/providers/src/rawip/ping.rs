@@ -1,6 +1,8 @@
 //! ICMP echo through a ping socket (icmp(7)): no privilege, but the kernel chooses the identifier, passes only replies to
 //! our own requests, and shows no IP header. What the user sees is as with a raw socket: its own identifier, and a header.
 
+use std::net::IpAddr;
+
 use headwater_host::log::{self, Level};
 use headwater_ipnet::batch::Arrival;
 use headwater_ipnet::checksum::{Sum, updated};
@@ -12,7 +14,6 @@ use libc::iovec;
 use crate::inet::length;
 use crate::inet::scatter;
 use crate::provider::Outcome;
-use std::net::IpAddr;
 
 /// Type, code, checksum, identifier, sequence number.
 const HEADER: usize = 8;

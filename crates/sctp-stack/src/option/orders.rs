@@ -1,6 +1,7 @@
 //! Options that do something to an association when they are set: addresses, streams, keys.
 
 use core::net::IpAddr;
+
 use headwater_ipnet::Address;
 
 use super::super::choice::plain;

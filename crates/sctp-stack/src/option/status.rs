@@ -2,6 +2,7 @@
 //! struct t_sctp_disposition. Changes here are changes of <sys/xti_sctp.h>.
 
 use core::net::IpAddr;
+
 use headwater_ipnet::Address;
 
 /// The state of an association, numbered as T_SCTP_CLOSED and so on are.

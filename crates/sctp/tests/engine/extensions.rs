@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use crate::sim::chance::{Chance, for_seeds};
-use crate::sim::{Pair, Setup, craft};
 use headwater_sctp::auth::KeyError;
 use headwater_sctp::event::{Event, Outcome, PathChange};
 use headwater_sctp::send::{Outgoing, Reliability};
+
+use crate::sim;
+use crate::sim::chance::{Chance, for_seeds};
+use crate::sim::{Pair, Setup, craft};
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 
@@ -149,7 +151,7 @@ fn addresses_come_and_go_while_data_flows() {
                 config.association_retransmissions = 50;
             })
             .together();
-        let fresh = crate::sim::address(0, 5);
+        let fresh = sim::address(0, 5);
         pair.send_all(0, 0, false, 20_000, Reliability::Full);
         assert!(pair.add_address(0, fresh));
         let added = |pair: &Pair| {
@@ -165,7 +167,7 @@ fn addresses_come_and_go_while_data_flows() {
             pair.ends[1].events
         );
         pair.send_all(1, 0, false, 20_000, Reliability::Full);
-        let gone = crate::sim::address(0, 1);
+        let gone = sim::address(0, 1);
         assert!(pair.remove_address(0, gone));
         let removed = |pair: &Pair| {
             pair.saw(
@@ -312,12 +314,12 @@ fn authenticated_chunks_are_signed_and_unsigned_ones_dropped() {
         .max()
         .expect("data");
     let forged = craft::packet(
-        crate::sim::PORTS[0],
-        crate::sim::PORTS[1],
+        sim::PORTS[0],
+        sim::PORTS[1],
         tag,
         &[craft::data(last + 1, 0, 99, 7, b"forged")],
     );
-    let (from, to) = (crate::sim::address(0, 0), crate::sim::address(1, 0));
+    let (from, to) = (sim::address(0, 0), sim::address(1, 0));
     pair.net.inject(pair.now, from, to, forged);
     let mut damaged = tape
         .iter()
@@ -461,7 +463,7 @@ fn the_peer_chooses_where_data_goes() {
         })
         .together();
     pair.run_for(Duration::from_secs(60));
-    let second = crate::sim::address(0, 1);
+    let second = sim::address(0, 1);
     assert!(pair.prefer(0, second));
     pair.run_for(Duration::from_secs(5));
     pair.net.tape = Some(Vec::new());

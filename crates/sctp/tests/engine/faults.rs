@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use crate::sim::chance::{Chance, for_seeds};
-use crate::sim::craft::{self, Opening, Puppet};
-use crate::sim::{Pair, Setup};
 use headwater_sctp::association::State;
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::endpoint::AssocId;
 use headwater_sctp::event::{Down, Event};
 use headwater_sctp::path::PathState;
 use headwater_sctp::send::{Outgoing, Reliability};
+
+use crate::sim;
+use crate::sim::chance::{Chance, for_seeds};
+use crate::sim::craft::{self, Opening, Puppet};
+use crate::sim::{Pair, Setup};
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 const FORWARD_SUPPORTED: u16 = 0xc000;
@@ -20,8 +22,8 @@ const SUPPORTED_EXTENSIONS: u16 = 0x8008;
 fn opened(opening: Opening, change: impl FnOnce(&mut AssocConfig)) -> (Puppet, AssocId) {
     let mut config = AssocConfig::default();
     change(&mut config);
-    let (here, there) = (crate::sim::address(0, 0), crate::sim::address(1, 0));
-    let mut endpoint = crate::sim::endpoint(1, &config, &[there], [7; 32]);
+    let (here, there) = (sim::address(0, 0), sim::address(1, 0));
+    let mut endpoint = sim::endpoint(1, &config, &[there], [7; 32]);
     endpoint.listen(16);
     let mut puppet = Puppet::new(endpoint, there, here, opening);
     puppet.open();
@@ -241,7 +243,7 @@ fn a_restart_that_brings_new_addresses_is_refused() {
 
 #[test]
 fn a_heartbeat_ack_with_a_wrong_nonce_confirms_nothing() {
-    let second = crate::sim::address(0, 1);
+    let second = sim::address(0, 1);
     let opening = Opening {
         params: vec![craft::param(5, &[10, 1, 0, 1])],
         ..Opening::default()
@@ -273,7 +275,7 @@ fn a_heartbeat_ack_with_a_wrong_nonce_confirms_nothing() {
             forged[at] ^= 1 << chance.below(8);
             puppet.here = second;
             puppet.say(&[craft::chunk(craft::HEARTBEAT_ACK, 0, &forged)]);
-            puppet.here = crate::sim::address(0, 0);
+            puppet.here = sim::address(0, 0);
         }
         if state(&puppet, id) != Some(State::Established) {
             break;
@@ -417,10 +419,10 @@ fn auth_before_there_are_keys_is_dropped() {
             puppet.port += 1;
             puppet.say(std::slice::from_ref(auth));
             puppet.hear();
-            let (here, there) = (crate::sim::address(0, 0), crate::sim::address(1, 0));
+            let (here, there) = (sim::address(0, 0), sim::address(1, 0));
             let mut config = AssocConfig::default();
             change(&mut config);
-            let mut endpoint = crate::sim::endpoint(1, &config, &[there], [8; 32]);
+            let mut endpoint = sim::endpoint(1, &config, &[there], [8; 32]);
             let peer = headwater_sctp::endpoint::Peer {
                 addresses: &[here],
                 port: 7000,
@@ -587,7 +589,7 @@ fn mutated_packets_are_survived_in_every_state() {
     });
 }
 
-fn pick_flight(pair: &mut Pair, chance: &mut Chance) -> Option<crate::sim::network::Flight> {
+fn pick_flight(pair: &mut Pair, chance: &mut Chance) -> Option<sim::network::Flight> {
     let tape = pair.net.tape.as_ref().expect("a tape");
     let recent = tape.len().saturating_sub(12);
     (tape.len() > recent).then(|| tape[recent + chance.below(tape.len() - recent)].clone())
@@ -737,7 +739,7 @@ fn a_silent_peer_is_given_up_at_every_point() {
         for _ in 0..chance.below(60) {
             pair.step();
         }
-        pair.net.cut(crate::sim::address(1, 0));
+        pair.net.cut(sim::address(1, 0));
         pair.send_all(0, 0, false, 1000, Reliability::Full);
         assert!(pair.run_until(LONG, |pair| pair.down(0).is_some()));
         assert_eq!(pair.down(0), Some(Down::Unreachable));

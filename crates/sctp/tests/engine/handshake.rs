@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use crate::sim::chance::{Chance, for_seeds};
-use crate::sim::craft::{self, Opening, Puppet};
-use crate::sim::network::Faults;
-use crate::sim::{Pair, Setup};
 use headwater_sctp::association::State;
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::endpoint::{Arrived, AssocId, Peer};
 use headwater_sctp::event::{Down, Event};
 use headwater_sctp::send::Reliability;
+
+use crate::sim;
+use crate::sim::chance::{Chance, for_seeds};
+use crate::sim::craft::{self, Opening, Puppet};
+use crate::sim::network::Faults;
+use crate::sim::{Pair, Setup};
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 
@@ -64,7 +66,7 @@ fn two_that_connect_at_once_have_one_association() {
         }
         let config = AssocConfig {
             init_retransmissions: 100,
-            ..crate::sim::patient()
+            ..sim::patient()
         };
         pair.connect(0, &config);
         // Before, between and after the packets of the first handshake.
@@ -99,12 +101,11 @@ fn a_peer_that_lost_its_state_begins_anew() {
             pair.until_delivered(LONG);
         }
         let config = AssocConfig::default();
-        pair.ends[0].endpoint =
-            crate::sim::endpoint(0, &config, &pair.ends[0].addresses, chance.seed());
+        pair.ends[0].endpoint = sim::endpoint(0, &config, &pair.ends[0].addresses, chance.seed());
         pair.ends[0].events.clear();
         pair.ends
             .iter_mut()
-            .for_each(|end| end.ledger = crate::sim::ledger::Ledger::after_restart(seed + 77));
+            .for_each(|end| end.ledger = sim::ledger::Ledger::after_restart(seed + 77));
         if chance.coin() {
             pair.net.drop_all();
         }
@@ -192,7 +193,7 @@ fn a_stale_cookie_loses_no_queued_data() {
             0,
             &AssocConfig {
                 init_retransmissions: 100,
-                ..crate::sim::patient()
+                ..sim::patient()
             },
         );
         for stream in 0..5 {
@@ -262,8 +263,8 @@ fn initial_numbers_at_their_ends_wrap() {
 
 /// An endpoint that listens, and a puppet before it.
 fn puppet(seed: u64, opening: Opening) -> Puppet {
-    let (here, there) = (crate::sim::address(0, 0), crate::sim::address(1, 0));
-    let mut endpoint = crate::sim::endpoint(
+    let (here, there) = (sim::address(0, 0), sim::address(1, 0));
+    let mut endpoint = sim::endpoint(
         1,
         &AssocConfig::default(),
         &[there],
@@ -444,7 +445,7 @@ fn a_forged_cookie_is_no_cookie() {
 #[test]
 fn packets_out_of_the_blue_are_answered_as_they_must() {
     use headwater_sctp::endpoint::out_of_the_blue;
-    let (here, there) = (crate::sim::address(0, 0), crate::sim::address(1, 0));
+    let (here, there) = (sim::address(0, 0), sim::address(1, 0));
     let answer = |chunks: &[Vec<u8>], tag: u32| {
         let packet = craft::packet(7000, 9, tag, chunks);
         let mut out = Vec::new();

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use crate::sim::chance::{Chance, for_seeds};
-use crate::sim::{Pair, Setup};
 use headwater_sctp::event::{Down, Event, PathChange};
 use headwater_sctp::path::PathState;
 use headwater_sctp::send::{Outgoing, Reliability};
+
+use crate::sim;
+use crate::sim::chance::{Chance, for_seeds};
+use crate::sim::{Pair, Setup};
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 
@@ -116,7 +118,7 @@ fn paths_that_fail_in_turn_lose_nothing() {
             }
             pair.run_for(Duration::from_secs(chance.below(20) as u64));
         }
-        (0..3).for_each(|path| pair.net.mend(crate::sim::address(1, path)));
+        (0..3).for_each(|path| pair.net.mend(sim::address(1, path)));
         pair.until_delivered(LONG);
         pair.until_shut_down(0);
     });
@@ -126,7 +128,7 @@ fn paths_that_fail_in_turn_lose_nothing() {
 fn a_failed_path_is_told_and_the_last_one_ends_the_association() {
     let mut pair = Setup::new(5).paths(2).together();
     pair.run_for(Duration::from_secs(60));
-    let (first, second) = (crate::sim::address(1, 0), crate::sim::address(1, 1));
+    let (first, second) = (sim::address(1, 0), sim::address(1, 1));
     pair.net.cut(first);
     pair.send_all(0, 0, false, 5000, Reliability::Full);
     pair.until_delivered(LONG);
@@ -148,7 +150,7 @@ fn a_failed_path_is_told_and_the_last_one_ends_the_association() {
 fn data_follows_the_primary_path() {
     let mut pair = Setup::new(5).paths(2).together();
     pair.run_for(Duration::from_secs(60));
-    let second = crate::sim::address(1, 1);
+    let second = sim::address(1, 1);
     let id = pair.id(0);
     assert_eq!(
         pair.ends[0].endpoint.change(id, |a| a.set_primary(second)),
@@ -160,7 +162,7 @@ fn data_follows_the_primary_path() {
     let tape = pair.net.tape.take().expect("a tape");
     let mut data = tape
         .iter()
-        .filter(|flight| flight.bytes[12] == crate::sim::craft::DATA && flight.bytes.len() > 1000);
+        .filter(|flight| flight.bytes[12] == sim::craft::DATA && flight.bytes.len() > 1000);
     assert!(data.all(|flight| flight.to == second));
 }
 
@@ -169,7 +171,7 @@ fn data_follows_the_primary_path() {
 fn a_message_goes_where_it_wants() {
     let mut pair = Setup::new(5).paths(2).together();
     pair.run_for(Duration::from_secs(60));
-    let (usual, other) = (crate::sim::address(1, 0), crate::sim::address(1, 1));
+    let (usual, other) = (sim::address(1, 0), sim::address(1, 1));
     let id = pair.id(0);
     pair.net.tape = Some(Vec::new());
     for (text, to) in [(b"one", None), (b"two", Some(other)), (b"thr", Some(usual))] {

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use crate::sim::{Pair, Setup};
 use headwater_sctp::event::Down;
 use headwater_sctp::send::Reliability;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+
+use crate::sim;
+use crate::sim::{Pair, Setup};
 
 const LONG: Duration = Duration::from_secs(8 * 3600);
 
@@ -159,19 +161,19 @@ fn perform(pair: &mut Pair, operation: &Operation) -> bool {
             pair.add_streams(side, 3);
         }
         AddAddress { side } => {
-            pair.add_address(side, crate::sim::address(side, 2));
+            pair.add_address(side, sim::address(side, 2));
         }
         RemoveAddress { side, path } => {
-            pair.remove_address(side, crate::sim::address(side, path));
+            pair.remove_address(side, sim::address(side, path));
         }
         Primary { side, path } => {
             let id = pair.id(side);
             pair.ends[side]
                 .endpoint
-                .change(id, |a| a.set_primary(crate::sim::address(1 - side, path)));
+                .change(id, |a| a.set_primary(sim::address(1 - side, path)));
         }
-        Cut { side, path } => pair.net.cut(crate::sim::address(side, path)),
-        Mend { side, path } => pair.net.mend(crate::sim::address(side, path)),
+        Cut { side, path } => pair.net.cut(sim::address(side, path)),
+        Mend { side, path } => pair.net.mend(sim::address(side, path)),
         Loss(loss) => pair.net.faults.loss = loss,
         Shutdown { side } => pair.shutdown(side),
         Abort { side } => {
@@ -182,8 +184,8 @@ fn perform(pair: &mut Pair, operation: &Operation) -> bool {
         Restart => {
             let setup = setup(1);
             let seed = pair.chance.seed();
-            let addresses = [crate::sim::address(0, 0), crate::sim::address(0, 1)];
-            pair.ends[0].endpoint = crate::sim::endpoint(0, &setup.config[0], &addresses, seed);
+            let addresses = [sim::address(0, 0), sim::address(0, 1)];
+            pair.ends[0].endpoint = sim::endpoint(0, &setup.config[0], &addresses, seed);
             pair.ends[0].addresses = addresses.to_vec();
             pair.ends[0].events.clear();
             pair.ends.iter_mut().for_each(|end| end.ledger.forget());
@@ -197,7 +199,7 @@ fn perform(pair: &mut Pair, operation: &Operation) -> bool {
 
 fn mend_all(pair: &mut Pair) {
     for side in [0, 1] {
-        (0..3).for_each(|path| pair.net.mend(crate::sim::address(side, path)));
+        (0..3).for_each(|path| pair.net.mend(sim::address(side, path)));
         pair.ends[side].lazy = false;
     }
     pair.net.faults.loss = 0;

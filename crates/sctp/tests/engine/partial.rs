@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use crate::sim::Setup;
-use crate::sim::chance::{Chance, for_seeds};
 use headwater_sctp::event::Event;
 use headwater_sctp::send::{Policy, Reliability};
+
+use crate::sim::Setup;
+use crate::sim::chance::{Chance, for_seeds};
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 

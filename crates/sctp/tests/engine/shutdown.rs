@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use crate::sim::chance::{Chance, for_seeds};
-use crate::sim::network::Faults;
-use crate::sim::{Pair, Setup};
 use headwater_sctp::association::SendError;
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::event::{Down, Event};
 use headwater_sctp::send::{Outgoing, Reliability};
+
+use crate::sim::chance::{Chance, for_seeds};
+use crate::sim::network::Faults;
+use crate::sim::{Pair, Setup};
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use headwater_sctp::sched::SchedulerKind;
+use headwater_sctp::send::Reliability;
+
 use crate::sim::Setup;
 use crate::sim::chance::{Chance, for_seeds};
 use crate::sim::network::Faults;
-use headwater_sctp::sched::SchedulerKind;
-use headwater_sctp::send::Reliability;
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 

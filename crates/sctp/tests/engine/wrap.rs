@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use headwater_sctp::reset::Ask;
+use headwater_sctp::send::{Outgoing, Reliability};
+
+use crate::sim;
 use crate::sim::chance::{Chance, for_seeds};
 use crate::sim::ledger::Ledger;
 use crate::sim::{Pair, Setup};
-use headwater_sctp::reset::Ask;
-use headwater_sctp::send::{Outgoing, Reliability};
 
 const LONG: Duration = Duration::from_secs(4 * 3600);
 const STREAMS: u16 = 4;
@@ -140,7 +142,7 @@ fn finish(pair: &mut Pair, side: usize, open: Option<(u16, bool)>) {
     }
 }
 
-fn is_quiet(end: &crate::sim::End) -> bool {
+fn is_quiet(end: &sim::End) -> bool {
     let association = end.id.and_then(|id| end.endpoint.association(id));
     association.is_none_or(|one| one.sender().is_idle())
 }

@@ -3,12 +3,13 @@
 mod cluster;
 mod log;
 
+use cluster::Cluster;
+
 use super::rates::{COLD, Rates};
 use super::{Work, ends, no_slower, number_after, silently};
 use crate::exchange::{Exchange, Outcome};
 use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Proof, Sample, TCP, UNIX, Unit};
 use crate::failure::{Failure, Result};
-use cluster::Cluster;
 
 /// Transactions of the first run.
 const FEW: u64 = 500;

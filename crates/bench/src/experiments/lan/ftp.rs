@@ -11,6 +11,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use files::Files;
+
 use super::super::work::Work;
 use super::{FTP, SENDFILE, quick};
 use crate::exchange::{Exchange, Outcome};
@@ -19,7 +21,6 @@ use crate::failure::{Failure, Result};
 use crate::placement::Placement::{Apart, Free};
 use crate::stats;
 use crate::tools;
-use files::Files;
 
 /// Samples say what share of their bytes went through shared memory, which is less than one: a connection for a small file
 /// ends before it would be taken over.

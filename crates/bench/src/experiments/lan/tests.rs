@@ -1,11 +1,12 @@
 //! What follows from cells whose figures are known.
 
+use posting::POSTED;
+
 use super::*;
 use crate::carriage::Counters;
 use crate::experiment::{ACCELERATED, Arm, PIPE, Proof, RAW_CHANNEL, TCP, UNIX, Unit};
 use crate::findings::{Sheet, Value};
 use crate::verdict::Series;
-use posting::POSTED;
 
 /// A cell in which each arm takes so many nanoseconds for a message, in all of six rounds.
 fn cell(name: &str, size: usize, placement: Placement, times: &[(Arm, f64)]) -> CellReport {

@@ -31,8 +31,9 @@ mod server;
 
 use std::process::ExitCode;
 
-use crate::sys;
 use options::Options;
+
+use crate::sys;
 
 pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
     let options = match Options::parse(words) {

@@ -1,5 +1,5 @@
 //! The programs that the experiments measure, under one name: `headwater-load echo server sink 127.0.0.1:0`. Each is described in
-//! its own file; but for `raw` none knows anything of Headwater.
+//! its own file, and reads its own words.
 
 mod echo;
 mod lan;
@@ -13,55 +13,43 @@ mod xtiperf;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+const USAGE: &str = "\
+usage: headwater-load PROGRAM ...
 
-/// The programs that `headwater bench` measures, by themselves
-#[derive(Parser)]
-#[command(
-    name = "headwater-load",
-    version,
-    disable_help_subcommand = true,
-    arg_required_else_help = true
-)]
-struct Cli {
-    #[command(subcommand)]
-    program: Program,
-}
+The programs that `headwater bench` measures, by themselves:
+  echo      sockets: echoes, streams, sinks, many connections
+  lan       the first Fast Sockets' measurements: exchanges, connections, streams, posting
+  perftest  a pipe from a writer to a reader, with or without STREAMS
+  raw       bare memory, or the channel alone
+  sctpperf  the SCTP engine, and associations over a link
+  speed     the measurements of 2001: connections at once, copies, a chat
+  xtiperf   transport endpoints: flows, datagrams, connections";
 
-#[derive(Subcommand)]
-enum Program {
-    /// Sockets: echoes, streams, sinks, many connections
-    Echo(Words),
-    /// The first Fast Sockets' measurements: exchanges, connections, streams, posting
-    Lan(Words),
-    /// A pipe from a writer to a reader, with or without STREAMS
-    Perftest(Words),
-    /// Bare memory, or the channel alone
-    Raw(Words),
-    /// The SCTP engine, and associations over a link
-    Sctpperf(Words),
-    /// Runs of the measurements of 2001: connections at once, copies, a chat
-    Speed(Words),
-    /// Transport endpoints: flows, datagrams, connections
-    Xtiperf(Words),
-}
-
-#[derive(clap::Args)]
-#[command(disable_help_flag = true)]
-struct Words {
-    /// What the program reads itself; nothing tells how it is used
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<String>,
-}
-
+/// Without a parser of its own: how long such a program takes to start is measured too.
 fn main() -> ExitCode {
-    match Cli::parse().program {
-        Program::Echo(said) => echo::main(said.words.into_iter()),
-        Program::Lan(said) => lan::main(said.words.into_iter()),
-        Program::Perftest(said) => perftest::main(said.words.into_iter()),
-        Program::Raw(said) => headwater_load::raw::main(&said.words),
-        Program::Sctpperf(said) => sctpperf::main(said.words.into_iter()),
-        Program::Speed(said) => speed::main(said.words.into_iter()),
-        Program::Xtiperf(said) => xtiperf::main(said.words.into_iter()),
+    let mut words = std::env::args().skip(1);
+    match words.next().as_deref() {
+        Some("echo") => echo::main(words),
+        Some("lan") => lan::main(words),
+        Some("perftest") => perftest::main(words),
+        Some("raw") => headwater_load::raw::main(&words.collect::<Vec<_>>()),
+        Some("sctpperf") => sctpperf::main(words),
+        Some("speed") => speed::main(words),
+        Some("xtiperf") => xtiperf::main(words),
+        Some("--help" | "-h") => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        Some("--version" | "-V") => {
+            println!("headwater-load {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        other => {
+            if let Some(name) = other {
+                eprintln!("headwater-load: {name}: there is no such program");
+            }
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
     }
 }

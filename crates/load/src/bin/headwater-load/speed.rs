@@ -6,7 +6,7 @@
 //!   headwater-load speed copy             the four copies of a message there and back, to and from shared memory, and nothing else
 //!   headwater-load speed chat CARRIER     rooms of members: a server passes each message on to all of its room
 //!
-//!   main       options     what is asked for            message    numbers and contents        watch    how long calls take
+//!   options    what is asked for                        message    numbers and contents        watch    how long calls take
 //!   run        client and server of `run`               wire       what they read and write
 //!   sockets    the kernel's sockets                      shared     rings of the channel crate   signal   what rings for them
 //!   chat       server and members of `chat`              child      a forked process and what it reports

@@ -1,9 +1,10 @@
 //! The serving end: one connection after the other, so that no thread has to be made for any.
 
-use headwater_channel::sync::{AtomicBool, AtomicU64, Ordering};
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use headwater_channel::sync::{AtomicBool, AtomicU64, Ordering};
 
 use crate::lan::exchange::Talk;
 use crate::lan::link::{Link, Listener};

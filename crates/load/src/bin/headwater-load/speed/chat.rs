@@ -76,7 +76,7 @@ impl Place {
         if carrier == Carrier::Tcp {
             return Ok(Place::Tcp(TcpListener::bind("127.0.0.1:0")?));
         }
-        let name = format!("headwater-load speed-{}", process::id());
+        let name = format!("headwater-load-speed-{}", process::id());
         let address = SocketAddr::from_abstract_name(name)?;
         Ok(Place::Unix(UnixListener::bind_addr(&address)?, address))
     }

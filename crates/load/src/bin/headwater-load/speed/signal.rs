@@ -1,12 +1,12 @@
 //! What tells a reader that a message is there: a count of messages that it waits for, kept by the kernel or in shared memory.
 
-use headwater_channel::sync::{AtomicU32, Ordering};
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::Arc;
 
+use headwater_channel::sync::{AtomicU32, Ordering};
 use headwater_channel::sys as clock;
 use headwater_channel::wait::{Learner, Outcome};
 

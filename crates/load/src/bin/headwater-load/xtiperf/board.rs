@@ -9,8 +9,9 @@ use std::ptr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::xtiperf::buffers::Buffers;
 use headwater_channel::sync::{AtomicU32, AtomicU64, Ordering};
+
+use crate::xtiperf::buffers::Buffers;
 
 /// How long the other process may take for anything.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -8,9 +8,10 @@ use std::mem;
 use std::net::SocketAddrV4;
 use std::ptr;
 
+use calls::{Bind, Buffer, Call, Calls, OptMgmt, UnitData};
+
 use crate::xtiperf::buffers::Buffers;
 use crate::xtiperf::options::Carrier;
-use calls::{Bind, Buffer, Call, Calls, OptMgmt, UnitData};
 
 /// Largest address of any of the providers.
 const ADDRESS: usize = 1024;
