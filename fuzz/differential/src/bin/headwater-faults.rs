@@ -1,5 +1,6 @@
 //! `make faults`: is what was mended found by sequences of calls, were it taken back?
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::{Mutex, mpsc};
@@ -201,7 +202,7 @@ fn look(
     }
 }
 
-/// The tree as it is, what is not committed too. What is the same is left alone, for cargo.
+/// The tree as it is, what is not committed too. What is the same is left alone, for cargo; what is there no more goes.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let listed = Command::new("git")
         .args([
@@ -215,7 +216,14 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
         .output()
         .map_err(|e| format!("git: {e}"))?;
     let names = String::from_utf8_lossy(&listed.stdout);
-    for name in names.split('\0').filter(|name| !name.is_empty()) {
+    let names = names.split('\0').filter(|name| !name.is_empty());
+    let names: HashSet<&Path> = names.map(Path::new).collect();
+    keep_only(
+        &|file: &Path| names.contains(file) && from.join(file).exists(),
+        to,
+        Path::new(""),
+    );
+    for name in names {
         let (source, copy) = (from.join(name), to.join(name));
         let Ok(text) = std::fs::read(&source) else {
             continue;
@@ -229,6 +237,20 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
             .map_err(|e| format!("{}: {e}", copy.display()))?;
     }
     Ok(())
+}
+
+/// Below a folder of `root`, which need not be there, removes files that are not to be kept, and folders that are empty then.
+fn keep_only(keep: &dyn Fn(&Path) -> bool, root: &Path, below: &Path) {
+    let entries = std::fs::read_dir(root.join(below)).into_iter().flatten();
+    for entry in entries.flatten() {
+        let name = below.join(entry.file_name());
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            keep_only(keep, root, &name);
+            let _ = std::fs::remove_dir(entry.path());
+        } else if !keep(&name) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// The library, quickly made.
