@@ -29,25 +29,20 @@ mod pace;
 mod result;
 mod server;
 
-use std::process::ExitCode;
+use std::io;
 
 use options::Options;
 
-use crate::sys;
+use crate::{Ended, Problem, sys};
 
-pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let options = match Options::parse(words) {
-        Ok(options) => options,
-        Err(problem) => {
-            eprintln!("headwater-load echo: {problem}\n{}", options::USAGE);
-            return ExitCode::from(2);
-        }
-    };
+pub fn main(words: impl Iterator<Item = String>) -> Ended {
+    let options =
+        Options::parse(words).map_err(|problem| Problem::Words(problem, options::USAGE))?;
     if let Some(cpu) = options.cpu
         && let Err(error) = sys::pin(cpu)
     {
-        eprintln!("headwater-load echo: cannot run on CPU {cpu}: {error}");
-        return ExitCode::FAILURE;
+        let why = format!("cannot run on CPU {cpu}: {error}");
+        return Err(io::Error::new(error.kind(), why).into());
     }
     let outcome = match options.role.as_str() {
         "server" => server::run(&options),
@@ -57,13 +52,8 @@ pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
         "nothing" => Ok(()),
         _ => spin(),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("headwater-load echo: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome?;
+    Ok(None)
 }
 
 fn spin() -> std::io::Result<()> {

@@ -24,27 +24,18 @@ mod serve;
 mod stream;
 
 use std::io;
-use std::process::ExitCode;
 
 use link::Link;
 use options::{Options, Role, Work};
 use result::Driven;
 
-pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let options = match Options::parse(words) {
-        Ok(options) => options,
-        Err(problem) => {
-            eprintln!("headwater-load lan: {problem}\n{}", options::USAGE);
-            return ExitCode::from(2);
-        }
-    };
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("headwater-load lan: {error}");
-            ExitCode::FAILURE
-        }
-    }
+use crate::{Ended, Problem};
+
+pub fn main(words: impl Iterator<Item = String>) -> Ended {
+    let options =
+        Options::parse(words).map_err(|problem| Problem::Words(problem, options::USAGE))?;
+    run(&options)?;
+    Ok(None)
 }
 
 fn run(options: &Options) -> io::Result<()> {

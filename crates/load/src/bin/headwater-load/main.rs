@@ -11,6 +11,7 @@ mod speed;
 mod sys;
 mod xtiperf;
 
+use std::io;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -25,31 +26,57 @@ The programs that `headwater bench` measures, by themselves:
   speed     the measurements of 2001: connections at once, copies, a chat
   xtiperf   transport endpoints: flows, datagrams, connections";
 
+/// What a program that has ended well prints last, if that is not told already.
+type Ended = Result<Option<String>, Problem>;
+
+enum Problem {
+    /// With the words that it was started with; how they should be.
+    Words(String, &'static str),
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Problem {
+        Problem::Failed(error)
+    }
+}
+
 /// Without a parser of its own: how long such a program takes to start is measured too.
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
-    match words.next().as_deref() {
-        Some("echo") => echo::main(words),
-        Some("lan") => lan::main(words),
-        Some("perftest") => perftest::main(words),
-        Some("raw") => headwater_load::raw::main(&words.collect::<Vec<_>>()),
-        Some("sctpperf") => sctpperf::main(words),
-        Some("speed") => speed::main(words),
-        Some("xtiperf") => xtiperf::main(words),
-        Some("--help" | "-h") => {
-            println!("{USAGE}");
-            ExitCode::SUCCESS
-        }
-        Some("--version" | "-V") => {
-            println!("headwater-load {}", env!("CARGO_PKG_VERSION"));
-            ExitCode::SUCCESS
-        }
-        other => {
-            if let Some(name) = other {
+    let name = words.next().unwrap_or_default();
+    let ended = match name.as_str() {
+        "echo" => echo::main(words),
+        "lan" => lan::main(words),
+        "perftest" => perftest::main(words),
+        "raw" => return headwater_load::raw::main(&words.collect::<Vec<_>>()),
+        "sctpperf" => sctpperf::main(words),
+        "speed" => speed::main(words),
+        "xtiperf" => xtiperf::main(words),
+        "--help" | "-h" => Ok(Some(USAGE.to_string())),
+        "--version" | "-V" => Ok(Some(
+            concat!("headwater-load ", env!("CARGO_PKG_VERSION")).into(),
+        )),
+        _ => {
+            if !name.is_empty() {
                 eprintln!("headwater-load: {name}: there is no such program");
             }
             eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match ended {
+        Ok(line) => {
+            line.into_iter().for_each(|line| println!("{line}"));
+            ExitCode::SUCCESS
+        }
+        Err(Problem::Words(problem, usage)) => {
+            eprintln!("headwater-load {name}: {problem}\n{usage}");
             ExitCode::from(2)
+        }
+        Err(Problem::Failed(error)) => {
+            eprintln!("headwater-load {name}: {error}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -19,18 +19,14 @@ mod options;
 mod result;
 
 use std::io;
-use std::process::ExitCode;
 
 use options::{Mode, Options};
 
-pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let options = match Options::parse(words) {
-        Ok(options) => options,
-        Err(problem) => {
-            eprintln!("headwater-load perftest: {problem}\n{}", options::USAGE);
-            return ExitCode::from(2);
-        }
-    };
+use crate::{Ended, Problem};
+
+pub fn main(words: impl Iterator<Item = String>) -> Ended {
+    let options =
+        Options::parse(words).map_err(|problem| Problem::Words(problem, options::USAGE))?;
     if options.on_eof {
         // Whoever watches is then in time to see the writer begin.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
@@ -40,14 +36,5 @@ pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
         Mode::Two => flow::run(&options),
         Mode::Memory => memory::run(&options),
     };
-    match outcome {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("headwater-load perftest: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    Ok(Some(outcome?))
 }

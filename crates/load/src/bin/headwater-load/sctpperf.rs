@@ -16,8 +16,10 @@ mod link;
 mod many;
 mod relay;
 
-use std::process::ExitCode;
+use std::io;
 use std::time::Duration;
+
+use crate::Ended;
 
 pub struct Options {
     pub size: usize,
@@ -29,7 +31,7 @@ pub struct Options {
     pub delay: Duration,
 }
 
-pub fn main(mut words: impl Iterator<Item = String>) -> ExitCode {
+pub fn main(mut words: impl Iterator<Item = String>) -> Ended {
     let work = words.next().unwrap_or_default();
     let said = parse(words).and_then(|options| match work.as_str() {
         "engine" => Ok(engine::run(&options)),
@@ -40,16 +42,7 @@ pub fn main(mut words: impl Iterator<Item = String>) -> ExitCode {
         "relay" => relay::run(&options),
         _ => Err("engine, active, idle, serve, drive or relay?".to_string()),
     });
-    match said {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(problem) => {
-            eprintln!("headwater-load sctpperf: {problem}");
-            ExitCode::FAILURE
-        }
-    }
+    Ok(Some(said.map_err(io::Error::other)?))
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {

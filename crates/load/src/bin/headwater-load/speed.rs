@@ -37,18 +37,14 @@ mod watch;
 mod wire;
 
 use std::io;
-use std::process::ExitCode;
 
 use options::{Mode, Options};
 
-pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let options = match Options::parse(words) {
-        Ok(options) => options,
-        Err(problem) => {
-            eprintln!("headwater-load speed: {problem}\n{}", options::USAGE);
-            return ExitCode::from(2);
-        }
-    };
+use crate::{Ended, Problem};
+
+pub fn main(words: impl Iterator<Item = String>) -> Ended {
+    let options =
+        Options::parse(words).map_err(|problem| Problem::Words(problem, options::USAGE))?;
     if options.on_eof {
         // Whoever watches is then in time to see both processes.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
@@ -58,14 +54,5 @@ pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
         Mode::Copy => copying::run(&options),
         Mode::Chat => chat::run(&options),
     });
-    match outcome {
-        Ok(report) => {
-            println!("{}", report.line());
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("headwater-load speed: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    Ok(Some(outcome?.line()))
 }

@@ -29,28 +29,15 @@ mod trips;
 mod xti;
 
 use std::io;
-use std::process::ExitCode;
 
 use options::{Options, Side, Work};
 
-pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let options = match Options::parse(words) {
-        Ok(options) => options,
-        Err(problem) => {
-            eprintln!("headwater-load xtiperf: {problem}\n{}", options::USAGE);
-            return ExitCode::from(2);
-        }
-    };
-    match run(&options) {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("headwater-load xtiperf: {error}");
-            ExitCode::FAILURE
-        }
-    }
+use crate::{Ended, Problem};
+
+pub fn main(words: impl Iterator<Item = String>) -> Ended {
+    let options =
+        Options::parse(words).map_err(|problem| Problem::Words(problem, options::USAGE))?;
+    Ok(Some(run(&options)?))
 }
 
 fn run(options: &Options) -> io::Result<String> {
