@@ -33,6 +33,7 @@ fn register() {
         registry::register_module::<Patient>().unwrap();
         registry::register_module::<Ender>().unwrap();
         registry::register_module::<Mute>().unwrap();
+        registry::register_module::<Marker>().unwrap();
     });
 }
 
@@ -361,4 +362,33 @@ fn a_request_sleeps_though_a_fifo_has_no_writer_left() {
     let woken = head.words().wakeups.load(Ordering::Relaxed) - before;
     assert!(woken < 10, "woken {woken} times by nothing");
     head::life::close(reader, h);
+}
+
+/// Says of each message that it came by.
+struct Marker;
+
+impl Module for Marker {
+    const INFO: Info = Info::new(905, c"marker");
+
+    fn open(_: Queue, _: &mut libc::dev_t, _: i32, _: OpenFlag) -> Result<Self, i32> {
+        Ok(Marker)
+    }
+    fn rput(&self, q: Queue, _: Message) {
+        q.putnext(Message::data(b"by the module"));
+    }
+}
+
+#[test]
+fn a_module_does_not_get_what_is_at_the_head() {
+    register();
+    let (here, there) = Stream::pipe().unwrap();
+    let put = |text: &[u8]| there.put_message(None, Some(text), ORDINARY).unwrap();
+    put(b"one");
+    put(b"two");
+    here.push("marker").unwrap();
+    put(b"three");
+    for text in ["one", "two", "by the module"] {
+        let got = here.get_message(Choice::Any).unwrap();
+        assert_eq!(got.data.as_deref(), Some(text.as_bytes()));
+    }
 }

@@ -271,7 +271,7 @@ impl Machine {
         if let Some(row) = row_of_what_is_said(expected, seen) {
             return Some(row);
         }
-        // Who was killed leaves none, and would not differ had it ended by exit.
+        // Who was killed leaves none. Had it ended by exit it would not differ, or tell of a row.
         let (here, there) = (results(script, expected), results(script, seen));
         let both =
             |place: usize, word| here[place].starts_with(word) && there[place].starts_with(word);
@@ -279,8 +279,11 @@ impl Machine {
             |place| both(place, " = dead"),
             |place| both(place, " = waits"),
         )?;
-        let row = rows::named("killed")?;
-        matches!(self.compare(&gentle), Verdict::Same | Verdict::Varies).then_some(row)
+        match self.compare(&gentle) {
+            Verdict::Same | Verdict::Varies => rows::named("killed"),
+            Verdict::Row(row) => Some(row),
+            Verdict::Differs { .. } => None,
+        }
     }
 
     fn compare(&self, script: &Script) -> Verdict {

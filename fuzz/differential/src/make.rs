@@ -48,6 +48,13 @@ trait Makes {
         choices[self.below(choices.len() as i64) as usize]
     }
 
+    /// How many steps: from `least` on, of a range; every other time some three times as many. What needs five of them in an order is
+    /// hundreds of times as likely then, and a long sequence takes but little longer than two short ones.
+    fn steps(&mut self, least: i64, range: i64) -> i64 {
+        let times = if self.one_in(2) { 3 } else { 1 };
+        least * times + self.below(range * times)
+    }
+
     /// Which of these, by their weights.
     fn weighed(&mut self, weights: &[u64]) -> usize {
         let mut at = self.pen().chance.below(weights.iter().sum());

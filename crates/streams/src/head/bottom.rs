@@ -7,7 +7,7 @@
 use core::ffi::c_int;
 
 use headwater_channel::lock::Taken;
-use headwater_channel::ring::{Frame, Meta};
+use headwater_channel::ring::{Corrupt, Frame, Meta, Ring};
 use headwater_host::process;
 use headwater_host::sync::Ordering::Relaxed;
 
@@ -65,7 +65,7 @@ pub fn pump(head: &Head, local: &Local) -> bool {
         }
         // Asked before looking: what was sent before the end is there then.
         let over = head.has_hung_up();
-        let moved = pump_in(head, bottom);
+        let moved = pump_in(head, bottom, false);
         if over && head.incoming().is_empty() && head.ended.swap(1, Relaxed) == 0 {
             putnext(bottom, Message::new(M_HANGUP, 0).into_raw());
         }
@@ -78,13 +78,22 @@ unsafe extern "C-unwind" fn rsrv(q: *mut queue_t) -> c_int {
     let head = head_of(q);
     // What comes to a head that went back to its ring alone stays there.
     if head.is_queued() {
-        pump_in(head, q);
+        pump_in(head, q, false);
     }
     0
 }
 
-/// Frames of the incoming ring, as far as there is room above.
-unsafe fn pump_in(head: &Head, q: *mut queue_t) -> bool {
+/// Before the first module is pushed: what has come is at the head already, which that module is below. What there is no room for there
+/// goes through it, as from the writer's queue.
+///
+/// # Safety
+/// Inside the perimeter; `q` is the bottom's read queue, the head's straight above it.
+pub unsafe fn bring_up(head: &Head, q: *mut queue_t) {
+    pump_in(head, q, true);
+}
+
+/// Frames of the incoming ring, as far as there is room above; with `all`, though others may read them too.
+unsafe fn pump_in(head: &Head, q: *mut queue_t, all: bool) -> bool {
     let mut moved = false;
     let modules = !upper::is_head((*q).q_next);
     loop {
@@ -96,11 +105,14 @@ unsafe fn pump_in(head: &Head, q: *mut queue_t) -> bool {
             return moved;
         }
         if !modules {
-            signals::tell_of_ring(head);
+            let above = (*q).q_next;
+            let first = (*above).q_first;
+            let is_high = !first.is_null() && mtype(first) == M_PCPROTO;
+            signals::tell_of_ring(head, is_high);
         }
         head.pumped.store(ring.tail(), Relaxed);
         let mut opened = false;
-        let Some(mp) = next_message(head, q, &mut opened) else {
+        let Some(mp) = next_message(head, q, all, &mut opened) else {
             return moved;
         };
         head.ring_peer_for_band(opened);
@@ -110,7 +122,12 @@ unsafe fn pump_in(head: &Head, q: *mut queue_t) -> bool {
 }
 
 /// The next frame that may go up, as a message. `opened`: its band was full, and has room again.
-unsafe fn next_message(head: &Head, q: *mut queue_t, opened: &mut bool) -> Option<*mut mblk_t> {
+unsafe fn next_message(
+    head: &Head,
+    q: *mut queue_t,
+    all: bool,
+    opened: &mut bool,
+) -> Option<*mut mblk_t> {
     let _quiet = process::Quiet::new();
     let ring = head.incoming();
     let Some(section) = section::enter(&ring.state.reader.lock) else {
@@ -124,7 +141,7 @@ unsafe fn next_message(head: &Head, q: *mut queue_t, opened: &mut bool) -> Optio
     // Without modules the other holders of this end may read too: only what comes before the first message is taken. One message
     // of high priority waits, here or there: the head discards a second one.
     let above = (*q).q_next;
-    let first = if upper::is_head(above) {
+    let first = if upper::is_head(above) && !all {
         (*above).q_first
     } else {
         core::ptr::null_mut()
@@ -137,6 +154,8 @@ unsafe fn next_message(head: &Head, q: *mut queue_t, opened: &mut bool) -> Optio
     };
     let found = if ring.specials() == 0 {
         ring.peek().map(|f| f.filter(may_pass))
+    } else if upper::is_head(above) && !all {
+        first_by_rank(&ring, may_pass)
     } else {
         ring.find(may_pass)
     };
@@ -193,6 +212,32 @@ pub fn first_in_ring(head: &Head) -> Option<Front> {
         }
     });
     first
+}
+
+/// Of the frames that may pass the one that a queue would have in front; but what is for the head itself when its turn comes.
+fn first_by_rank(
+    ring: &Ring<'_>,
+    may_pass: impl Fn(&Frame) -> bool,
+) -> Result<Option<Frame>, Corrupt> {
+    let mut first: Option<(u16, u64)> = None;
+    let for_head = ring.find(|f| {
+        if !may_pass(f) {
+            return false;
+        }
+        if !is_readable(f.meta.kind) {
+            return true;
+        }
+        let rank = rank(f.meta.kind, f.meta.band);
+        if first.is_none_or(|(best, _)| rank > best) {
+            first = Some((rank, f.pos));
+        }
+        false
+    })?;
+    match (for_head, first) {
+        (Some(frame), _) => Ok(Some(frame)),
+        (None, Some((_, pos))) => ring.find(|f| f.pos == pos),
+        (None, None) => Ok(None),
+    }
 }
 
 /// Its place in the order of a queue.

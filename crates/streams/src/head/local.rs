@@ -155,7 +155,7 @@ pub fn serve(head: &'static Head) -> bool {
 /// Gives a pipe's head its queues; nothing if it has them.
 pub fn begin(head: &Head) -> Result<(), Errno> {
     if head.has_pipe() && !head.is_queued() {
-        signals::tell_of_ring(head);
+        signals::tell_of_ring(head, false);
     }
     if head.perimeter.load(Acquire).is_null() {
         let fresh = Perimeter::fresh();
@@ -524,6 +524,10 @@ pub fn push(head: &Head, name: &[u8], _fd: c_int) -> Result<c_int, Errno> {
     let pushed = inside(head, |local| {
         if local.modules.borrow().len() >= tunables::get().nstrpush {
             return Err(libc::EINVAL);
+        }
+        if !local.bottom.is_null() && local.modules.borrow().is_empty() {
+            // SAFETY: inside the perimeter; nothing is between the two.
+            unsafe { bottom::bring_up(head, local.bottom) };
         }
         // SAFETY: inside the perimeter; the pair is linked below the head.
         unsafe { attach::qattach(local.rq, entry.table(), &mut 0, 0, MODOPEN)? };

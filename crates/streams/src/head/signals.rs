@@ -141,11 +141,12 @@ pub fn scan(head: &Head) {
     if head.told.band.swap(band, Relaxed) > band {
         tell(head, S_WRBAND, POLL_OUT, libc::POLLWRBAND);
     }
-    tell_of_ring(head);
+    tell_of_ring(head, false);
 }
 
-/// What came to the ring of a pipe without modules since the last time.
-pub fn tell_of_ring(head: &Head) {
+/// What came to the ring of a pipe without modules since the last time. `is_high`: a message of high priority waits at the head, so that
+/// another one will be discarded, as one behind another in the ring.
+pub fn tell_of_ring(head: &Head, mut is_high: bool) {
     if head.signals.load(Relaxed) == 0 {
         return;
     }
@@ -165,9 +166,11 @@ pub fn tell_of_ring(head: &Head) {
             return;
         }
         let _ = ring.find(|f| {
+            let is_another = f.meta.kind == M_PCPROTO && is_high;
+            is_high |= f.meta.kind == M_PCPROTO;
             if (from..tail).contains(&f.pos) {
                 is_there = true;
-                if is_readable(f.meta.kind) {
+                if is_readable(f.meta.kind) && !is_another {
                     come.push((f.meta.kind, f.meta.band));
                 }
             }

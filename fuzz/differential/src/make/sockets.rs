@@ -60,7 +60,7 @@ impl Maker {
     fn make(&mut self) {
         self.slots[0] = Some([Kind::Nothing; SLOTS as usize]);
         for pair in 0..1 + self.below(2) {
-            self.pair(pair * 2);
+            self.pair(0, 0, pair * 2, pair * 2 + 1);
         }
         if self.one_in(2) {
             for slot in 0..2 {
@@ -74,7 +74,7 @@ impl Maker {
         if self.mix == Mix::Processes {
             self.fork(0);
         }
-        for _ in 0..6 + self.below(24) {
+        for _ in 0..self.steps(6, 24) {
             self.step();
         }
     }
@@ -83,14 +83,14 @@ impl Maker {
         matches!(self.mix, Mix::Ready | Mix::Urgent | Mix::All)
     }
 
-    fn pair(&mut self, slot: i64) {
-        self.say(0, 0, "pair", &[slot, slot + 1]);
+    fn pair(&mut self, p: usize, t: usize, a: i64, b: i64) {
+        self.say(p, t, "pair", &[a, b]);
         // An edge may be told twice when a connection is taken over.
         if self.has_sets() || !self.one_in(6) {
-            self.say(0, 0, "warm", &[slot, slot + 1]);
+            self.say(p, t, "warm", &[a, b]);
         }
-        self.set(0, slot, Kind::Connection);
-        self.set(0, slot + 1, Kind::Connection);
+        self.set(p, a, Kind::Connection);
+        self.set(p, b, Kind::Connection);
     }
 
     fn fork(&mut self, process: usize) {
@@ -109,6 +109,12 @@ impl Maker {
             return self.below(SLOTS);
         }
         self.of(&fit)
+    }
+
+    /// Fewer than both ends of one connection: most steps would be on none.
+    fn has_few(&self, process: usize) -> bool {
+        let is_connection = |k: &&Kind| matches!(k, Kind::Connection | Kind::Stream);
+        self.slots[process].is_some_and(|slots| slots.iter().filter(is_connection).count() < 2)
     }
 
     fn free_slot(&mut self, process: usize) -> i64 {
@@ -146,6 +152,12 @@ impl Maker {
         let Some(_) = alive.first() else { return };
         let p = self.of(&alive);
         let t = self.below(self.pen.script.threads as i64) as usize;
+        if self.has_few(p) && self.one_in(6) {
+            let (a, b) = (self.free_slot(p), self.free_slot(p));
+            if a != b {
+                return self.pair(p, t, a, b);
+            }
+        }
         let weights: [u64; 9] = match self.mix {
             Mix::Transfer => [40, 6, 12, 0, 0, 3, 0, 0, 0],
             Mix::Ready => [22, 30, 8, 0, 0, 3, 0, 0, 1],

@@ -51,7 +51,7 @@ impl Maker {
         if self.one_in(3) {
             self.say(0, 0, "epoll_create", &[SET]);
         }
-        for _ in 0..8 + self.below(30) {
+        for _ in 0..self.steps(8, 30) {
             let t = self.below(self.pen.script.threads as i64) as usize;
             match self.weighed(&[30, 30, 12, 12, 6, 6, 4]) {
                 0 => self.sends(t),

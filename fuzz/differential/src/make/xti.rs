@@ -111,7 +111,7 @@ impl Maker {
                 }
             }
         }
-        for _ in 0..8 + self.below(30) {
+        for _ in 0..self.steps(8, 30) {
             self.step();
         }
     }
