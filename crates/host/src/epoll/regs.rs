@@ -247,6 +247,11 @@ impl Inner {
         }
     }
 
+    /// That of what has the number now.
+    pub fn find_own(&self, fd: i32) -> Option<usize> {
+        self.find(fd).filter(|&i| !self.regs[i].orphan)
+    }
+
     /// The registration that a tag names, unless it has gone.
     pub fn tagged(&self, tag: Tag) -> Option<usize> {
         self.find(tag.fd())

@@ -11,7 +11,7 @@ use crate::counters::{self, Reason};
 use crate::process::{self, Section};
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
-use crate::table::{Descriptor, Handle, Kind};
+use crate::table::{self, Descriptor, Handle, Kind};
 
 /// What the kernel takes together with EPOLLEXCLUSIVE (epoll_ctl(2)).
 const WITH_EXCLUSIVE: u32 = EXCLUSIVE
@@ -242,14 +242,14 @@ impl Set {
     }
 
     pub fn has(&self, fd: i32) -> bool {
-        self.held().find(fd).is_some()
+        self.held().find_own(fd).is_some()
     }
 
     /// Does the program ask for `event` of it here?
     pub fn asks(&self, fd: i32, event: u32) -> bool {
         let inner = self.held();
         inner
-            .find(fd)
+            .find_own(fd)
             .is_some_and(|i| !inner.regs[i].parked && inner.regs[i].events & event != 0)
     }
 
@@ -260,7 +260,7 @@ impl Set {
         if inner.orphans && inner.regs.iter().any(is_lost) {
             return Err(Reason::EpollClosed);
         }
-        match inner.find(fd) {
+        match inner.find_own(fd) {
             Some(i)
                 if self.refused.load(Ordering::Relaxed) != 0
                     || inner.regs[i].events & EXCLUSIVE != 0 =>
@@ -284,7 +284,7 @@ impl Set {
     /// A plain registration's connection is now carried.
     pub fn carry(&self, fd: i32) {
         let mut inner = self.held();
-        let Some(i) = inner.find(fd) else { return };
+        let Some(i) = inner.find_own(fd) else { return };
         if inner.regs[i].carried || inner.regs[i].d.is_none() {
             return;
         }
@@ -304,7 +304,10 @@ impl Set {
 
     pub fn forget(&self, fd: i32) {
         let mut inner = self.held();
-        if let Some(i) = inner.find(fd) {
+        let Some(i) = inner.find(fd) else { return };
+        let reg = &inner.regs[i];
+        // What had the number before, and lives on by another, stays.
+        if !reg.orphan || table::entries().all(|(n, h)| n == fd || h != reg.h) {
             inner.remove(i);
         }
     }
@@ -312,7 +315,7 @@ impl Set {
     /// The program's registration of `fd` is the kernel's alone from here on.
     pub fn leave_one(&self, fd: i32) {
         let mut inner = self.held();
-        if let Some(i) = inner.find(fd) {
+        if let Some(i) = inner.find_own(fd) {
             inner.surrender(i);
         }
     }
@@ -320,7 +323,7 @@ impl Set {
     /// A descriptor that was foreign when it was put into the set is looked after from now on.
     pub fn adopted(&self, fd: i32, h: Handle, d: &'static dyn Descriptor) {
         let mut inner = self.held();
-        if let Some(i) = inner.find(fd)
+        if let Some(i) = inner.find_own(fd)
             && inner.regs[i].d.is_none()
         {
             let reg = &mut inner.regs[i];
@@ -341,11 +344,8 @@ impl Set {
     /// the one that it has.
     pub fn withdraw(&self, fd: i32) -> Option<Reg> {
         let mut inner = self.held();
-        let i = inner.find(fd).filter(|_| !self.is_inherited())?;
+        let i = inner.find_own(fd).filter(|_| !self.is_inherited())?;
         let mut reg = inner.regs[i];
-        if reg.orphan {
-            return None;
-        }
         reg.disabled |= !reg.carried && reg.events & ONESHOT != 0 && has_fired(inner.ep, fd);
         inner.delete(fd);
         // What had the bell may be closed, and its number another's.

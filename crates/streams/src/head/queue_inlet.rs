@@ -48,6 +48,13 @@ impl Inlet for QueueInlet<'_> {
     fn front(&mut self) -> Result<Option<Front>, Trouble> {
         // SAFETY: inside the perimeter.
         unsafe {
+            // What goes before the first here may be in the ring, now that what went before both is taken.
+            if let Some(head) = self.ring.filter(|head| head.incoming().specials() > 0)
+                && !(*self.q).q_first.is_null()
+                && let Some(local) = head.local()
+            {
+                super::bottom::pump(head, local);
+            }
             let mp = (*self.q).q_first;
             Ok((!mp.is_null()).then(|| front_of(mp)))
         }
