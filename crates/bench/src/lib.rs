@@ -69,7 +69,7 @@ mod table;
 mod tools;
 mod verdict;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use headwater_load::latency;
@@ -117,6 +117,8 @@ pub struct BenchArgs {
     pub samples: Option<PathBuf>,
     /// Two results to be compared, instead of a run.
     pub compare: Option<[PathBuf; 2]>,
+    /// Results whose report is made anew, instead of a run.
+    pub report: Option<PathBuf>,
 }
 
 impl BenchArgs {
@@ -124,9 +126,9 @@ impl BenchArgs {
         self.names.iter().any(|name| name == "list")
     }
 
-    /// Nothing is measured: the list or the comparison is printed, and that is all.
-    pub fn only_prints(&self) -> bool {
-        self.lists() || self.compare.is_some()
+    /// Nothing is measured.
+    pub fn only_reads(&self) -> bool {
+        self.lists() || self.compare.is_some() || self.report.is_some()
     }
 }
 
@@ -139,9 +141,12 @@ pub fn cli_bench(args: &BenchArgs) -> ExitCode {
         experiments::print_list();
         return ExitCode::SUCCESS;
     }
-    let done = match &args.compare {
-        Some([old, new]) => compare::print(old, new).map(|()| runner::End::Good),
-        None => runner::run(args),
+    let done = if let Some([old, new]) = &args.compare {
+        compare::print(old, new).map(|()| runner::End::Good)
+    } else if let Some(results) = &args.report {
+        report_anew(results, args.out.as_deref()).map(|()| runner::End::Good)
+    } else {
+        runner::run(args)
     };
     match done {
         Ok(end) => ExitCode::from(end.code()),
@@ -153,4 +158,14 @@ pub fn cli_bench(args: &BenchArgs) -> ExitCode {
             })
         }
     }
+}
+
+/// Makes the report, the tables and the plots of a run anew: into `out`, else where its results are.
+fn report_anew(results: &Path, out: Option<&Path>) -> failure::Result<()> {
+    let run = results::Run::read(results)?;
+    let out = out.unwrap_or_else(|| files::folder(results));
+    std::fs::create_dir_all(out)?;
+    render::all(&run, out)?;
+    println!("{}", out.join("report.html").display());
+    Ok(())
 }

@@ -53,8 +53,8 @@ struct Written<'a> {
 impl Written<'_> {
     /// Two tables of one name become two files.
     fn put(&mut self, experiment: &str, name: &str, kind: &str, bytes: &[u8]) -> Result<()> {
-        let stem = format!("{}-{}", slug(experiment), slug(name));
-        let mut path = self.out.join(format!("{stem}.{kind}"));
+        let stem = stem(experiment, name);
+        let mut path = self.out.join(file_name(experiment, name, kind));
         let mut turn = 2;
         while self.paths.contains(&path) {
             path = self.out.join(format!("{stem}-{turn}.{kind}"));
@@ -64,6 +64,15 @@ impl Written<'_> {
         self.paths.push(path);
         Ok(())
     }
+}
+
+fn stem(experiment: &str, name: &str) -> String {
+    format!("{}-{}", slug(experiment), slug(name))
+}
+
+/// Of an experiment's first table, or plot, of that name.
+fn file_name(experiment: &str, name: &str, kind: &str) -> String {
+    format!("{}.{kind}", stem(experiment, name))
 }
 
 /// Fit for a file's name and for the name of a place in a page.

@@ -137,22 +137,22 @@ static int told_by_set(struct epoll_event *e, int r) {
     return r;
 }
 OP(epoll_wait) { /* set's slot, room, milliseconds */
-    struct epoll_event e[4];
+    struct epoll_event e[SLOTS];
     return told_by_set(e, epoll_wait(fd[a[0]], e, a[1], limit(a[2])));
 }
 OP(epoll_pwait) { /* set's slot, room, milliseconds, mask */
-    struct epoll_event e[4];
+    struct epoll_event e[SLOTS];
     sigset_t mask;
     return told_by_set(e, epoll_pwait(fd[a[0]], e, a[1], limit(a[2]), masking(a[3], &mask)));
 }
 OP(epoll_pwait2) {
-    struct epoll_event e[4];
+    struct epoll_event e[SLOTS];
     struct timespec t;
     sigset_t mask;
     return told_by_set(e, epoll_pwait2(fd[a[0]], e, a[1], during(a[2], &t), masking(a[3], &mask)));
 }
 OP(epoll_little) { /* set's slot, room for some only: what is told in all by enough calls */
-    struct epoll_event e[4], all[SLOTS];
+    struct epoll_event e[SLOTS], all[SLOTS];
     int n = 0;
     for (int calls = 0; calls < 3 * SLOTS; calls++) {
         int r = epoll_wait(fd[a[0]], e, a[1], 0);

@@ -149,7 +149,7 @@ OP(t_poll) { /* slot, events, milliseconds; of room only where data can be sent:
 }
 
 OP(t_epoll_wait) { /* set's slot, room, milliseconds; of tcp the kernel speaks, of what is no connection too */
-    struct epoll_event e[4];
+    struct epoll_event e[SLOTS];
     int r = epoll_wait(fd[a[0]], e, a[1], a[2]), n = 0;
     for (int i = 0; i < r; i++) {
         int slot = e[i].data.u64 & 15, state = provider_of[slot] == TCP ? t_getstate(fd[slot]) : T_DATAXFER;

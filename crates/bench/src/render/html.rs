@@ -19,7 +19,25 @@ use crate::results::Run;
 
 const STYLE: &str = include_str!("html/style.css");
 
+/// A page of more bytes than this tells of its folded parts by the names of the CSV files that have them.
+const LARGE: usize = 2_000_000;
+
 pub fn page(run: &Run) -> String {
+    let whole = page_with(run, Rest::Folded);
+    match whole.len() <= LARGE {
+        true => whole,
+        false => page_with(run, Rest::InFiles),
+    }
+}
+
+/// Where what few readers ask for is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Folded,
+    InFiles,
+}
+
+fn page_with(run: &Run, rest: Rest) -> String {
     let body = html! {
         (DOCTYPE)
         html lang="en" {
@@ -34,7 +52,7 @@ pub fn page(run: &Run) -> String {
                 (top::header(run))
                 main {
                     (top::contents(run))
-                    @for report in &run.experiments { (section::experiment(report)) }
+                    @for report in &run.experiments { (section::experiment(report, rest)) }
                     (tail::skipped(run))
                     (tail::machine(run))
                     (tail::method(run))

@@ -104,50 +104,57 @@ fn colour(look: Look) -> String {
 
 /// A point, in the shape that is the arm's.
 fn mark(x: f64, y: f64, look: Look, tip: Option<String>) -> Markup {
+    html! { g class=(fill(look)) stroke="currentColor" stroke-width="1.4" { (shape(x, y, look, tip)) } }
+}
+
+/// What is inside the marks of a curve.
+fn fill(look: Look) -> &'static str {
+    if look.mark == 7 { "hw-paper" } else { "hw-own" }
+}
+
+/// A mark within a group that has [`fill`] and its line.
+fn shape(x: f64, y: f64, look: Look, tip: Option<String>) -> Markup {
+    let tip = html! { @if let Some(tip) = tip { title { (tip) } } };
     let path = match look.mark {
-        0 => ring(x, y, 3.6),
+        0 => return ring(x, y, 3.6, tip),
         1 => polygon(x, y, &[(-3.4, -3.4), (3.4, -3.4), (3.4, 3.4), (-3.4, 3.4)]),
         2 => polygon(x, y, &[(0.0, -4.4), (4.2, 3.2), (-4.2, 3.2)]),
         3 => polygon(x, y, &[(0.0, -4.6), (4.6, 0.0), (0.0, 4.6), (-4.6, 0.0)]),
         4 => polygon(x, y, &[(-4.2, -3.2), (4.2, -3.2), (0.0, 4.4)]),
         5 => polygon(x, y, &[(-4.4, 0.0), (3.2, -4.2), (3.2, 4.2)]),
         6 => polygon(x, y, &[(4.4, 0.0), (-3.2, -4.2), (-3.2, 4.2)]),
-        _ => ring(x, y, 3.2),
+        _ => return ring(x, y, 3.2, tip),
     };
-    let fill = if look.mark == 7 { "hw-paper" } else { "hw-own" };
-    html! {
-        path class=(fill) stroke="currentColor" stroke-width="1.4" d=(path) {
-            @if let Some(tip) = tip { title { (tip) } }
-        }
-    }
+    html! { path d=(path) { (tip) } }
 }
 
-fn ring(x: f64, y: f64, r: f64) -> String {
-    let (left, wide) = (px(x - r), px(2.0 * r));
-    format!(
-        "M{left} {y}a{r} {r} 0 1 0 {wide} 0a{r} {r} 0 1 0 -{wide} 0z",
-        y = px(y)
-    )
+fn ring(x: f64, y: f64, r: f64, tip: Markup) -> Markup {
+    html! { circle cx=(px(x)) cy=(px(y)) r=(px(r)) { (tip) } }
 }
 
 fn polygon(x: f64, y: f64, corners: &[(f64, f64)]) -> String {
-    let corners: Vec<String> = corners
-        .iter()
-        .map(|(dx, dy)| format!("{} {}", px(x + dx), px(y + dy)))
-        .collect();
-    format!("M{}z", corners.join("L"))
+    let (mut path, mut last) = (String::new(), (0.0, 0.0));
+    for &(dx, dy) in corners {
+        path += &match path.is_empty() {
+            true => format!("M{} {}", px(x + dx), px(y + dy)),
+            false => format!("l{} {}", px(dx - last.0), px(dy - last.1)),
+        };
+        last = (dx, dy);
+    }
+    path + "z"
 }
 
 /// What a point says when it is pointed at.
 fn tip(name: &str, place: &str, unit: Measure, point: &Point) -> String {
-    let spread = match quartiles(point) {
-        Some((low, high)) => format!(
-            " ({} to {})",
-            format::measure(unit, low),
-            format::measure(unit, high)
-        ),
-        None => String::new(),
-    };
+    let spread = quartiles(point).map_or(String::new(), |(low, high)| {
+        let (low, high) = (format::measure(unit, low), format::measure(unit, high));
+        // The unit once, where it is the same.
+        let low = match (low.split_once(' '), high.split_once(' ')) {
+            (Some((number, unit)), Some((_, same))) if unit == same => number,
+            _ => &low,
+        };
+        format!(" ({low} to {high})")
+    });
     format!(
         "{name}, {place}: {}{spread}",
         format::measure(unit, point.y)

@@ -192,16 +192,9 @@ fn within_bounds(document: &roxmltree::Document<'_>, name: &str) {
         if let (Some(x), Some(width)) = (across.first().copied(), numbers(&["width"]).first()) {
             across.push(x + width);
         }
-        for place in node
-            .attribute("d")
-            .unwrap_or_default()
-            .split(['M', 'L'])
-            .filter(|part| !part.is_empty())
-        {
-            let place = place.split(['a', 'z']).next().unwrap_or_default();
-            let (x, y) = place.split_once(' ').unwrap();
-            across.push(x.parse().unwrap());
-            down.push(y.parse().unwrap());
+        for (x, y) in places(node.attribute("d").unwrap_or_default()) {
+            across.push(x);
+            down.push(y);
         }
         let shift = shift(&node);
         assert!(
@@ -214,6 +207,30 @@ fn within_bounds(document: &roxmltree::Document<'_>, name: &str) {
             "{name}: {down:?} of {node:?}"
         );
     }
+}
+
+/// Where a path of straight lines goes.
+fn places(path: &str) -> Vec<(f64, f64)> {
+    let mut places = Vec::new();
+    let (mut x, mut y) = (0.0, 0.0);
+    let starts = path.match_indices(|c: char| c.is_ascii_alphabetic());
+    for (at, command) in starts {
+        let rest = &path[at + 1..];
+        let end = rest.find(|c: char| c.is_ascii_alphabetic());
+        let numbers = rest[..end.unwrap_or(rest.len())].split_whitespace();
+        let numbers: Vec<f64> = numbers.map(|n| n.parse().unwrap()).collect();
+        (x, y) = match (command, &numbers[..]) {
+            ("M" | "L", [x, y]) => (*x, *y),
+            ("l", [dx, dy]) => (x + dx, y + dy),
+            ("H", [x]) => (*x, y),
+            ("V", [y]) => (x, *y),
+            ("v", [dy]) => (x, y + dy),
+            ("z", []) => continue,
+            other => panic!("{other:?} of {path}"),
+        };
+        places.push((x, y));
+    }
+    places
 }
 
 #[test]
@@ -274,5 +291,24 @@ fn the_page_says_what_was_measured_and_what_was_not() {
         "&lt;script&gt;",
     ] {
         assert!(page.contains(part), "{part}");
+    }
+}
+
+/// What was folded stands in files that the page names.
+#[test]
+fn the_page_of_a_full_run_is_at_most_two_megabytes() {
+    let published = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/report");
+    let (folder, paths) = rendered(&Run::read(&published.join("results.json")).unwrap());
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.len() <= 2_000_000, "{} bytes", page.len());
+    assert!(fs::metadata(published.join("report.html")).unwrap().len() <= 2_000_000);
+    let named = page.split("<code>").filter_map(|rest| {
+        let name = rest.split("</code>").next()?;
+        name.ends_with(".csv").then_some(name)
+    });
+    let named: HashSet<&str> = named.collect();
+    assert!(named.contains("xti-cells.csv") && named.contains("sockets-over-tcp.csv"));
+    for name in named {
+        assert!(paths.contains(&folder.path().join(name)), "{name}");
     }
 }

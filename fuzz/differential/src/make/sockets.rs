@@ -378,7 +378,7 @@ impl Maker {
                 let room = if self.one_in(10) {
                     self.of(&[0, -1])
                 } else {
-                    4
+                    SLOTS
                 };
                 match self.below(8) {
                     0 => {

@@ -50,6 +50,9 @@ struct Bench {
     /// What changed between two results, beyond the noise or not
     #[arg(long, num_args = 2, value_names = ["OLD.json", "NEW.json"], conflicts_with_all = ["names", "quick", "resume", "rounds", "seconds", "arms", "samples", "out"])]
     compare: Option<Vec<PathBuf>>,
+    /// Make the report of these results anew, in their folder or that of --out
+    #[arg(long, value_name = "RESULTS.json", conflicts_with_all = ["names", "quick", "resume", "rounds", "seconds", "arms", "samples", "compare"])]
+    report: Option<PathBuf>,
 }
 
 impl From<Bench> for headwater_bench::BenchArgs {
@@ -64,6 +67,7 @@ impl From<Bench> for headwater_bench::BenchArgs {
             arms: bench.arms,
             samples: bench.samples,
             compare: bench.compare.and_then(|files| files.try_into().ok()),
+            report: bench.report,
         }
     }
 }
@@ -80,7 +84,7 @@ fn main() -> ExitCode {
     match Cli::parse().verb {
         Verb::Bench(bench) => {
             let args: headwater_bench::BenchArgs = bench.into();
-            if args.only_prints() {
+            if args.only_reads() {
                 // SAFETY: SIG_DFL calls nothing. Who reads the list may have had enough of it.
                 unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
             }

@@ -2,25 +2,43 @@
 
 use maud::{Markup, html};
 
-use super::{code, short, wide};
+use super::{Rest, code, short, wide};
 use crate::experiment::Unit;
 use crate::findings::Measure;
 use crate::latency::Latency;
-use crate::render::format;
+use crate::render::{file_name, format};
 use crate::report::{ArmReport, CellReport, Report};
 use crate::stats::Spread;
 use crate::table;
 use crate::verdict::Comparison;
 
-pub fn all(report: &Report) -> Markup {
+pub fn all(report: &Report, rest: Rest) -> Markup {
     let groups = by_name(&report.cells);
     if groups.is_empty() {
         return html! {};
+    }
+    if rest == Rest::InFiles {
+        return in_files(report, &groups);
     }
     html! {
         h3 { "Every cell" }
         div class="cells" { @for group in &groups { (folded(group)) } }
         p class="on-paper quiet" { "The tables of the single cells are in the CSV file of this experiment's cells, or on paper where they were unfolded before printing." }
+    }
+}
+
+/// One line for each; the rest in its file.
+fn in_files(report: &Report, groups: &[Vec<&CellReport>]) -> Markup {
+    html! {
+        h3 { "Every cell" }
+        details {
+            summary { (format::plural(groups.len(), "cell")) ", with the first comparison of each placement" }
+            (wide("Every cell", 2, html! {
+                table { tbody { @for group in groups { tr { th scope="row" { (code(&group[0].cell)) } td { (gist(group)) } } } } }
+            }))
+        }
+        p class="quiet" { "All that was measured is in " (code(&file_name(&report.experiment, "cells", "csv"))) ", what was compared in "
+            (code(&file_name(&report.experiment, "comparisons", "csv"))) "." }
     }
 }
 

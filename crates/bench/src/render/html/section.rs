@@ -2,18 +2,18 @@
 
 use maud::{Markup, html};
 
-use super::{cells, code, sentence, short, wide};
+use super::{Rest, cells, code, sentence, short, wide};
 use crate::findings::{Column, Measure, Plot, Seed, Sheet, Value};
 use crate::render::format::{self, plural};
 use crate::render::plot::palette::Palette;
-use crate::render::{plot, regressions, slug};
+use crate::render::{file_name, plot, regressions, slug};
 use crate::report::Report;
 
 /// Tables of more rows than these are folded, but for the first ones.
 const LONG: usize = 20;
 const SHOWN: usize = 12;
 
-pub fn experiment(report: &Report) -> Markup {
+pub fn experiment(report: &Report, rest: Rest) -> Markup {
     let id = slug(&report.experiment);
     let conclusion = &report.conclusion;
     let palette = Palette::of(&conclusion.plots);
@@ -30,13 +30,13 @@ pub fn experiment(report: &Report) -> Markup {
                 (effort(report))
             }
             @if report.wrong_contents { p class="notice bad" { strong { "Wrong bytes were received here." } } }
-            @for table in conclusion.sheets.iter().chain(&regressions(report)) { (sheet(table)) }
+            @for table in conclusion.sheets.iter().chain(&regressions(report)) { (sheet(table, &report.experiment, rest)) }
             @if !conclusion.plots.is_empty() {
                 div class="plots" { @for plot in &conclusion.plots { (figure(plot, &palette)) } }
             }
             (seeds(&conclusion.seeds))
-            (short::block(report, &id))
-            (cells::all(report))
+            (short::block(report, &id, rest))
+            (cells::all(report, rest))
         }
     }
 }
@@ -46,7 +46,7 @@ fn effort(report: &Report) -> String {
     plural(report.cells.len(), "measurement") + "."
 }
 
-fn sheet(sheet: &Sheet) -> Markup {
+fn sheet(sheet: &Sheet, experiment: &str, place: Rest) -> Markup {
     if sheet.rows.is_empty() {
         return html! {};
     }
@@ -58,7 +58,9 @@ fn sheet(sheet: &Sheet) -> Markup {
         figure class="sheet" {
             figcaption { strong { (sheet.title) } @if !sheet.caption.is_empty() { " " span { (sheet.caption) } } }
             (wide(&sheet.title, sheet.columns.len(), table(sheet, first)))
-            @if !rest.is_empty() {
+            @if !rest.is_empty() && place == Rest::InFiles {
+                p class="quiet" { "And " (plural(rest.len(), "other row")) " in " (code(&file_name(experiment, &sheet.name, "csv"))) "." }
+            } @else if !rest.is_empty() {
                 details {
                     summary { "and " (plural(rest.len(), "other row")) }
                     (wide(&sheet.title, sheet.columns.len(), table(sheet, rest)))

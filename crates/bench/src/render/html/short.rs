@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::{code, wide};
+use super::{Rest, code, wide};
+use crate::render::file_name;
 use crate::render::format::{self, plural};
 use crate::render::tally::{Shortfall, Silence, Tally, shortfalls, silences};
 use crate::report::Report;
@@ -13,7 +14,7 @@ const SHOWN: usize = 15;
 /// So many cells are named where an arm has no sample; the rest is counted.
 const NAMED: usize = 6;
 
-pub fn block(report: &Report, id: &str) -> Markup {
+pub fn block(report: &Report, id: &str, rest: Rest) -> Markup {
     let (short, silent) = (shortfalls(report), silences(report));
     let tally = Tally::of([report]);
     html! {
@@ -24,7 +25,9 @@ pub fn block(report: &Report, id: &str) -> Markup {
                 p { (format::count(tally.bad())) " of " (plural(tally.judged(), "comparison")) " fell short." }
             }
             @if !short.is_empty() { (table(&short[..short.len().min(SHOWN)])) }
-            @if short.len() > SHOWN {
+            @if short.len() > SHOWN && rest == Rest::InFiles {
+                p class="quiet" { "And " (plural(short.len() - SHOWN, "other")) " in " (code(&file_name(&report.experiment, "comparisons", "csv"))) "." }
+            } @else if short.len() > SHOWN {
                 details {
                     summary { "and " (plural(short.len() - SHOWN, "other")) }
                     (table(&short[SHOWN..]))

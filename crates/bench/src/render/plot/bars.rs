@@ -169,8 +169,8 @@ fn draw_bar(plot: &Plot, name: &str, bar: &Bar<'_>, scale: &Scale, top: f64) -> 
         quartiles(bar.point).and_then(|(low, high)| Some((scale.place(low)?, scale.place(high)?)));
     let (from, to) = whisker.unwrap_or((end, end));
     let (at, anchor) = match scale.is_below_base(bar.point.y) {
-        true => (end.min(from) - 6.0, "end"),
-        false => (end.max(to) + 6.0, "start"),
+        true => (end.min(from) - 6.0, Some("end")),
+        false => (end.max(to) + 6.0, None),
     };
     let tip = tip(bar.curve, name, plot.y.unit, bar.point);
     html! {
@@ -186,7 +186,7 @@ fn draw_bar(plot: &Plot, name: &str, bar: &Bar<'_>, scale: &Scale, top: f64) -> 
                 line class="hw-zero" stroke-width="1.4" x1=(px(from)) x2=(px(to)) y1=(px(middle)) y2=(px(middle)) {}
             }
         }
-        text class="hw-ink" x=(px(at)) y=(px(middle + 4.5)) text-anchor=(anchor) { (shown(plot, bar)) }
+        text class="hw-ink" x=(px(at)) y=(px(middle + 4.5)) text-anchor=[anchor] { (shown(plot, bar)) }
     }
 }
 

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::ends::{self, End};
 use super::palette::Look;
 use super::scale::{Scale, Tick, neutral};
-use super::{Drawing, LINE, TEXT, WIDTH, colour, legend, mark, px, quartiles, text, tip};
+use super::{Drawing, LINE, TEXT, WIDTH, colour, fill, legend, px, quartiles, shape, text, tip};
 use crate::findings::{Curve, Plot, Point};
 use crate::render::format;
 
@@ -97,14 +97,16 @@ impl Frame {
     }
 
     fn axes(&self, label: &str) -> Markup {
-        let (left, right, bottom) = (px(self.left), px(self.right), px(self.bottom));
+        let right = px(self.right);
         html! {
             @for tick in self.y.ticks(|_| ROW) {
                 @if let Some(at) = self.y.place(tick.value) { (self.across(&tick, at)) }
             }
-            line class="hw-zero" x1=(left) x2=(right) y1=(bottom) y2=(bottom) {}
-            @for tick in self.x.ticks(|label| text::width(label, TEXT) + 16.0) {
-                @if let Some(at) = self.x.place(tick.value) { (self.below(&tick, at)) }
+            @let below: Vec<(Tick, f64)> = self.x.ticks(|label| text::width(label, TEXT) + 16.0).into_iter()
+                .filter_map(|tick| { let at = self.x.place(tick.value)?; Some((tick, at)) }).collect();
+            path class="hw-zero" d=(self.axis(below.iter().map(|(_, at)| *at))) {}
+            g class="hw-quiet" text-anchor="middle" {
+                @for (tick, at) in &below { text x=(px(*at)) y=(px(self.bottom + LINE + 2.0)) { (tick.label) } }
             }
             text class="hw-quiet" x=(right) y=(px(self.bottom + 2.0 * LINE + 3.0)) text-anchor="end" {
                 (text::fitting(label, TEXT, self.right - 16.0))
@@ -124,11 +126,11 @@ impl Frame {
         }
     }
 
-    fn below(&self, tick: &Tick, at: f64) -> Markup {
-        html! {
-            line class="hw-zero" x1=(px(at)) x2=(px(at)) y1=(px(self.bottom)) y2=(px(self.bottom + 5.0)) {}
-            text class="hw-quiet" x=(px(at)) y=(px(self.bottom + LINE + 2.0)) text-anchor="middle" { (tick.label) }
-        }
+    /// The one that goes across, with a stroke at each of these places.
+    fn axis(&self, places: impl Iterator<Item = f64>) -> String {
+        let (left, right, bottom) = (px(self.left), px(self.right), px(self.bottom));
+        let strokes = places.map(|at| format!("M{} {bottom}v5", px(at)));
+        format!("M{left} {bottom}H{right}") + &strokes.collect::<String>()
     }
 }
 
@@ -170,21 +172,37 @@ fn draw_curve(plot: &Plot, curve: &Curve, look: Look, x: &Scale, y: &Scale) -> M
         g class=(colour(look)) {
             path d=(path(&joined, x, y)) fill="none" stroke="currentColor" stroke-width=(stroke) stroke-linejoin="round"
                 opacity=(faint) {}
-            @for point in &curve.points {
-                @if let (Some(at), Some(height)) = (x.place(point.x), y.place(point.y)) {
-                    @if let Some((low, high)) = whisker(point, y) {
-                        line stroke="currentColor" opacity="0.6" x1=(px(at)) x2=(px(at)) y1=(px(low)) y2=(px(high)) {}
-                    }
-                    @let tip = tip(&curve.name, &format::measure(plot.x.unit, point.x), plot.y.unit, point);
-                    @if crowded {
-                        circle class="hw-own" cx=(px(at)) cy=(px(height)) r="1.8" { title { (tip) } }
-                    } @else {
-                        (mark(at, height, look, Some(tip)))
+            @let whiskers = whiskers(curve, x, y);
+            @if !whiskers.is_empty() { path stroke="currentColor" opacity="0.6" d=(whiskers) {} }
+            g class=(if crowded { "hw-own" } else { fill(look) }) stroke=[(!crowded).then_some("currentColor")] stroke-width="1.4" {
+                @for point in &curve.points {
+                    @if let (Some(at), Some(height)) = (x.place(point.x), y.place(point.y)) {
+                        @let tip = tip(&curve.name, &format::measure(plot.x.unit, point.x), plot.y.unit, point);
+                        @if crowded {
+                            circle cx=(px(at)) cy=(px(height)) r="1.8" { title { (tip) } }
+                        } @else {
+                            (shape(at, height, look, Some(tip)))
+                        }
                     }
                 }
             }
         }
     }
+}
+
+/// Those of a curve's points that are to be seen.
+fn whiskers(curve: &Curve, x: &Scale, y: &Scale) -> String {
+    let seen = curve.points.iter().filter(|point| is_seen(x, y, point));
+    let drawn = seen.filter_map(|point| {
+        let (low, high) = whisker(point, y)?;
+        Some(format!(
+            "M{} {}V{}",
+            px(x.place(point.x)?),
+            px(low),
+            px(high)
+        ))
+    });
+    drawn.collect()
 }
 
 /// From quartile to quartile, where that is longer than the mark is high.
