@@ -219,6 +219,11 @@ impl Inner {
         };
         let mut ready = look();
         if !is_edge {
+            // Told once, and never registered anew: with all that the kernel knows of it.
+            if reg.orphan && reg.events & ONESHOT != 0 && ready != 0 && !kernel {
+                let holds = d.kernel_holds(reg.h, 0, self.needed(i) | ERR | HUP);
+                ready |= self.holding(i, holds, false);
+            }
             return ready;
         }
         // What has come counts even if it was taken since.
