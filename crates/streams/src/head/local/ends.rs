@@ -1,0 +1,166 @@
+//! How a queued head begins and ends: devices are opened; on the last close modules and driver go, and then the queues.
+//!
+//! # Contract
+//! As for [`super::Local`]: queues are only reached inside the perimeter.
+
+use core::ffi::c_int;
+use core::ptr::null_mut;
+
+use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use headwater_host::sys::{self, Errno};
+
+use super::super::{Head, life, linking, opening, signals, write};
+use super::stack::push;
+use super::{begin, enter, finish, inside, wait_for_change};
+use crate::ddi::*;
+use crate::exec::attach::{self, free_pair};
+use crate::exec::registry::Entry;
+use crate::pipe::words::state;
+use crate::{board, drivers};
+
+/// A closing stream looks this often whether its queues have drained.
+const DRAIN_LOOK: u64 = 5_000_000;
+
+/// open(2) of a device. `minor` as the name says, or `None` for a new one.
+pub fn open_device(device: &'static Entry, minor: Option<u32>, flags: c_int) -> Result<i32, Errno> {
+    let visible = crate::pipe::placeholder(flags)?;
+    let head = life::local_head(visible).inspect_err(|_| {
+        let _ = sys::close(visible);
+    })?;
+    head.words().write_options.store(write::SNDZERO, Relaxed);
+    match flags & libc::O_ACCMODE {
+        libc::O_RDONLY => head.words().set(state::NO_WRITE),
+        libc::O_WRONLY => head.words().set(state::NO_READ),
+        _ => {}
+    }
+    if flags & libc::O_NONBLOCK != 0 {
+        head.words().nonblocking.store(1, Release);
+    }
+    let shared = device.shared_perimeter();
+    if let Some(shared) = shared {
+        head.perimeter.store(shared as *const _ as *mut _, Release);
+    } else {
+        head.perimeter.store(null_mut(), Release);
+    }
+    let opened = begin(head).and_then(|()| {
+        inside(head, |local| {
+            let sflag = if minor.is_none() { CLONEOPEN } else { 0 };
+            let mut dev = device.number(minor.unwrap_or(0));
+            // SAFETY: inside the perimeter.
+            unsafe { attach::qattach(local.rq, device.table(), &mut dev, flags, sflag)? };
+            local.driver.set(Some(device));
+            Ok(libc::minor(dev))
+        })
+        .unwrap_or(Err(libc::ENXIO))
+    });
+    let minor = match opened {
+        Ok(minor) => minor,
+        Err(e) => {
+            life::close(visible, head.handle());
+            return Err(e);
+        }
+    };
+    board::enter(head.index, visible, device.name());
+    for name in drivers::autopush(device.name(), minor) {
+        if let Err(e) = push(head, name.as_bytes(), visible) {
+            life::close(visible, head.handle());
+            return Err(e);
+        }
+    }
+    Ok(visible)
+}
+
+/// The last descriptor of this process is closed: what was written may drain, then modules and driver are closed.
+pub fn end(head: &'static Head) {
+    if head.perimeter.load(Acquire).is_null() {
+        return;
+    }
+    drain(head);
+    linking::unlink_all(head);
+    signals::forget(head);
+    let shared = inside(head, |l| {
+        l.driver
+            .get()
+            .is_some_and(|d| d.shared_perimeter().is_some())
+    }) == Some(true);
+    inside(head, |local| {
+        // SAFETY: inside the perimeter; the pairs are linked below the head, the topmost first.
+        unsafe {
+            while local.modules.borrow_mut().pop().is_some() {
+                attach::qdetach(RD((*local.wq()).q_next), 0);
+            }
+            if local.driver.take().is_some() {
+                attach::qdetach(RD((*local.wq()).q_next), 0);
+            }
+        }
+    });
+    finish(head);
+    if let Some(_guard) = enter(head) {
+        // SAFETY: inside the perimeter; nothing is linked to the pairs any more but each other.
+        unsafe {
+            if let Some(local) = (*head.local.get()).take() {
+                for rq in [local.rq, local.bottom] {
+                    if !rq.is_null() {
+                        qprocsoff(rq);
+                        flushq(rq, FLUSHALL);
+                        flushq(WR(rq), FLUSHALL);
+                    }
+                }
+                free_pair(local.rq);
+                if !local.bottom.is_null() {
+                    free_pair(local.bottom);
+                }
+            }
+        }
+        head.blocked.store(0, Relaxed);
+        // Still inside: nobody else begins anew with the old one.
+        let own = head.perimeter.swap(null_mut(), AcqRel);
+        // SAFETY: perimeters are never freed.
+        if let Some(own) = unsafe { own.as_ref() }
+            && !shared
+        {
+            own.retire();
+        }
+    }
+    if head.has_pipe() && !head.is_shared() {
+        head.words().clear(state::QUEUED);
+    }
+}
+
+/// Lets written data go down, for as long as I_SETCLTIME says. Not with O_NONBLOCK, nor after a signal.
+fn drain(head: &'static Head) {
+    let inherited = head.inherited.load(Relaxed) != 0;
+    let failed = head.words().has(state::WRITE_ERROR);
+    if inherited || failed || opening::is_nonblocking(head) || head.has_hung_up() {
+        return;
+    }
+    let deadline = sys::now() + head.words().close_time.load(Relaxed) as u64 * 1_000_000;
+    loop {
+        let seen = head.version();
+        let holds = inside(head, |local| {
+            let mut q = local.wq();
+            // SAFETY: the write queues from the head down, inside the perimeter.
+            unsafe {
+                while !(*q).q_next.is_null() && SAMESTR(q) != 0 {
+                    q = (*q).q_next;
+                    if !(*q).q_first.is_null() && (*q).q_perimeter == head.perimeter.load(Relaxed) {
+                        return true;
+                    }
+                }
+            }
+            false
+        });
+        let failed = head.words().has(state::WRITE_ERROR);
+        if holds != Some(true) || failed || head.has_hung_up() {
+            return;
+        }
+        let now = sys::now();
+        if now >= deadline {
+            return;
+        }
+        let until = deadline.min(now + DRAIN_LOOK);
+        if let Err(libc::EINTR) = wait_for_change(head, seen, Some(until)) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What goes down from a queued head, and whether there is room for it.
+//!
+//! # Contract
+//! As for [`super::Local`]: queues are only reached inside the perimeter.
+
+use headwater_host::sync::Ordering::Relaxed;
+use headwater_host::sys::Errno;
+
+use super::super::message::Priority;
+use super::super::write::Source;
+use super::super::{Head, control, opening};
+use super::{finish, inside, relax, wait_for_change_beside};
+use crate::ddi::*;
+
+/// Writes a packet of `n` bytes; false while the stream is full.
+pub fn write(head: &Head, source: &mut Source<'_>, n: usize) -> Result<bool, Errno> {
+    head.inherited.store(0, Relaxed);
+    let sent = inside(head, |local| {
+        // SAFETY: inside the perimeter.
+        unsafe {
+            let wq = local.wq();
+            if canputnext(wq) == 0 {
+                return Ok(false);
+            }
+            let offset = head.words().write_offset();
+            let mp = allocb(n + offset, BPRI_MED);
+            if mp.is_null() {
+                return Err(libc::ENOSR);
+            }
+            (*mp).b_rptr = (*mp).b_rptr.add(offset);
+            source.take(core::slice::from_raw_parts_mut((*mp).b_rptr, n));
+            (*mp).b_wptr = (*mp).b_rptr.add(n);
+            putnext(wq, mp);
+            Ok(true)
+        }
+    });
+    finish(head);
+    sent.unwrap_or(Ok(false))
+}
+
+/// Sends a message down; false while its band is full.
+pub fn put(
+    head: &Head,
+    control: Option<&[u8]>,
+    data: Option<&[u8]>,
+    priority: Priority,
+) -> Result<bool, Errno> {
+    // SAFETY: of a queue inside the perimeter.
+    put_where(head, control, data, priority, |wq, band| unsafe {
+        priority == Priority::High || bcanputnext(wq, band) != 0
+    })
+}
+
+/// As [`put`], whether there is room or not, for what ends what lies before it.
+pub fn put_last(head: &Head, control: &[u8]) -> Result<(), Errno> {
+    put_where(head, Some(control), None, Priority::Band(0), |_, _| true).map(drop)
+}
+
+/// read(2) of `n` bytes begins where a module asked to be told: M_READ, unless something is there to read.
+pub fn tell_read(head: &Head, n: usize) {
+    inside(head, |local| {
+        // SAFETY: inside the perimeter.
+        unsafe {
+            if (*local.rq).q_first.is_null() {
+                putnext(local.wq(), Message::from_struct(M_READ, n).into_raw());
+            }
+        }
+    });
+}
+
+/// I_FLUSH, I_FLUSHBAND on a stream with queues.
+pub fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<(), Errno> {
+    let flushed = inside(head, |local| {
+        let message = Message::flush(what, band);
+        // SAFETY: inside the perimeter.
+        unsafe { putnext(local.wq(), message.into_raw()) };
+        if !local.bottom.is_null() && what & FLUSHR != 0 {
+            // Nothing above a pipe's bottom sends it back up.
+            // SAFETY: as above.
+            unsafe { putnext(local.bottom, Message::flush(FLUSHR, band).into_raw()) };
+        }
+    });
+    if flushed.is_some() && head.has_pipe() && what & FLUSHR != 0 {
+        let opened = control::flush_ring(head, false, band);
+        head.ring_peer_for_band(opened);
+    }
+    inside(head, |local| relax(head, local));
+    finish(head);
+    flushed.ok_or(libc::ENXIO)
+}
+
+/// I_CANPUT, and what poll says of writing.
+pub fn can_put(head: &Head, band: u8) -> bool {
+    if head.has_hung_up() {
+        return false;
+    }
+    if !head.is_queued() {
+        return head.may_put(band, 1);
+    }
+    inside(head, |local| {
+        // SAFETY: inside the perimeter.
+        unsafe { bcanputnext(local.wq(), band) != 0 }
+    })
+    .unwrap_or(false)
+}
+
+/// Waits until band `band` may have room, or nobody is left to read.
+pub fn wait_for_room(head: &Head, band: u8) -> Result<(), Errno> {
+    wait_for_room_until(head, band, None)
+}
+
+pub fn wait_for_room_until(head: &Head, band: u8, deadline: Option<u64>) -> Result<(), Errno> {
+    let seen = head.version();
+    if can_put(head, band) {
+        return Ok(());
+    }
+    wait_for_change_beside(head, seen, deadline, &mut [opening::watched(head)])
+}
+
+fn put_where(
+    head: &Head,
+    control: Option<&[u8]>,
+    data: Option<&[u8]>,
+    priority: Priority,
+    may: impl Fn(*mut queue_t, u8) -> bool,
+) -> Result<bool, Errno> {
+    head.inherited.store(0, Relaxed);
+    let sent = inside(head, |local| {
+        let (kind, band) = match (priority, control) {
+            (Priority::High, _) => (M_PCPROTO, 0),
+            (Priority::Band(band), Some(_)) => (M_PROTO, band),
+            (Priority::Band(band), None) => (M_DATA, band),
+        };
+        // SAFETY: inside the perimeter.
+        unsafe {
+            let wq = local.wq();
+            if !may(wq, band) {
+                return Ok(false);
+            }
+            let offset = head.words().write_offset();
+            let mp = build(control, data, kind, offset).ok_or(libc::ENOSR)?;
+            (*mp).b_band = band;
+            putnext(wq, mp);
+            Ok(true)
+        }
+    });
+    finish(head);
+    sent.unwrap_or(Ok(false))
+}
+
+/// A message of the two parts; `None` without memory.
+///
+/// # Safety
+/// None beyond that of allocb.
+pub unsafe fn build(
+    control: Option<&[u8]>,
+    data: Option<&[u8]>,
+    kind: u8,
+    offset: usize,
+) -> Option<*mut mblk_t> {
+    let block = |bytes: &[u8], kind: u8, offset: usize| {
+        let mp = allocb(bytes.len() + offset, BPRI_MED);
+        if mp.is_null() {
+            return None;
+        }
+        (*(*mp).b_datap).db_type = kind;
+        (*mp).b_rptr = (*mp).b_rptr.add(offset);
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), (*mp).b_rptr, bytes.len());
+        (*mp).b_wptr = (*mp).b_rptr.add(bytes.len());
+        Some(mp)
+    };
+    match (control, data) {
+        (Some(control), Some(data)) => {
+            let first = block(control, kind, 0)?;
+            match block(data, M_DATA, offset) {
+                Some(second) => (*first).b_cont = second,
+                None => {
+                    freemsg(first);
+                    return None;
+                }
+            }
+            Some(first)
+        }
+        (Some(control), None) => block(control, kind, 0),
+        (None, data) => block(data.unwrap_or(&[]), kind, offset),
+    }
+}

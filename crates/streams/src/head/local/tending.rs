@@ -1,0 +1,162 @@
+//! What the background thread does for queued heads that no call serves, and what becomes of them in a fork.
+//!
+//! # Contract
+//! As for [`super::Local`]: queues are only reached inside the perimeter.
+
+use core::ptr::null_mut;
+
+use headwater_host::sync::AtomicPtr;
+use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use headwater_host::{hidden, sys};
+
+use super::super::wait::Want;
+use super::super::{Head, all, get, linking, signals};
+use super::{IDLE, after_call, enter, serve};
+use crate::background;
+use crate::ddi::*;
+use crate::exec::perimeter;
+
+/// Who asked for SIGPOLL at a pipe is looked after this often, where what happens is not seen by a call of this process.
+const SIGNAL_LOOK: u64 = 4_000_000;
+/// How often a queued pipe is asked whether its other end is gone.
+const HANGUP_LOOK: u64 = 100_000_000;
+/// How often one is served that can't be watched.
+const UNWATCHED_LOOK: u64 = 4_000_000;
+
+static HELD: AtomicPtr<(perimeter::Held, linking::Held)> = AtomicPtr::new(null_mut());
+
+/// The background thread's turn: serves what no call serves. Returns when it wants the next one.
+pub fn tick(now: u64) -> u64 {
+    let mut next = crate::exec::timer::run_due(now);
+    for head in all() {
+        if head.signals.load(Relaxed) != 0 && head.has_pipe() {
+            signals::scan(head);
+            next = next.min(now + SIGNAL_LOOK);
+        }
+        let inherited = head.inherited.load(Relaxed) != 0;
+        if head.signals.load(Relaxed) != 0 && head.has_pipe() && head.is_queued() && !inherited {
+            serve(head);
+        }
+        if head.is_queued() && head.has_pipe() && !inherited && head.ended.load(Relaxed) == 0 {
+            // The end of another process is announced by nothing that a module would see.
+            if head.has_hung_up_now() {
+                serve(head);
+            }
+            next = next.min(now + HANGUP_LOOK);
+        }
+        if !head.is_queued() || !head.has_pipe() || inherited || head.watched.load(Acquire) != 0 {
+            continue;
+        }
+        let local_only = head.local_peer().is_some() && !head.is_shared();
+        if local_only {
+            continue;
+        }
+        if head.used_at.swap(0, Relaxed) != 0 || head.has_sleepers() {
+            next = next.min(now + IDLE);
+            continue;
+        }
+        if !watch(head) {
+            while serve(head) {}
+            next = next.min(now + UNWATCHED_LOOK);
+        }
+    }
+    next
+}
+
+/// A watched head is closed.
+pub fn unwatch(head: &Head) {
+    if head.watched.swap(0, AcqRel) != 0 {
+        background::unwatch(head.known_bell());
+        head.disarm(Want::EITHER);
+    }
+}
+
+/// Takes every perimeter: the child's copies are made at a message boundary.
+pub fn before_fork() {
+    HELD.store(
+        Box::into_raw(Box::new((perimeter::hold_all(), linking::hold()))),
+        Release,
+    );
+}
+
+pub fn after_fork(in_child: bool) {
+    let held = HELD.swap(null_mut(), AcqRel);
+    if !held.is_null() {
+        // SAFETY: from before_fork. The child's copies of the locks name the parent, and are released all the same.
+        drop(unsafe { Box::from_raw(held) });
+    }
+    if !in_child {
+        return;
+    }
+    signals::after_fork();
+    for head in all() {
+        head.watched.store(0, Relaxed);
+        head.asleep.store(0, Relaxed);
+        if !head.has_pipe() {
+            // The parent's.
+            hidden::close(head.own_bell.swap(-1, AcqRel));
+        }
+        if head.is_queued() && head.has_pipe() {
+            discard_queued(head);
+            head.inherited.store(1, Relaxed);
+            background::alarm(sys::now() + IDLE);
+        }
+    }
+}
+
+/// Hands a head to the background thread until it is closed: it arms the bell like any sleeper. False: the kernel has no room for
+/// another watch.
+fn watch(head: &'static Head) -> bool {
+    head.watched.store(1, Release);
+    let handle = head.handle();
+    let bell = head.bell();
+    head.arm(Want::EITHER);
+    let served = background::watch(bell, move || {
+        let Some(head) = get(handle) else {
+            return background::Keep::No;
+        };
+        if !head.is_queued() {
+            // Watched again once it has queues again.
+            if head.watched.swap(0, AcqRel) != 0 {
+                head.disarm(Want::EITHER);
+            }
+            return background::Keep::No;
+        }
+        head.disarm(Want::EITHER);
+        if headwater_channel::bell::take(bell) {
+            head.settle();
+        }
+        while serve(head) {}
+        after_call(head);
+        head.arm(Want::EITHER);
+        if head.has_news() {
+            headwater_channel::bell::ring(bell);
+        }
+        background::Keep::Yes
+    });
+    if served.is_err() {
+        head.disarm(Want::EITHER);
+        head.watched.store(0, Release);
+        return false;
+    }
+    if head.has_news() {
+        headwater_channel::bell::ring(bell);
+    }
+    true
+}
+
+/// In a child of fork: messages on their way belong to the parent, or they would come twice.
+fn discard_queued(head: &Head) {
+    let Some(_guard) = enter(head) else { return };
+    // SAFETY: inside the perimeter.
+    unsafe {
+        let Some(local) = head.local() else { return };
+        let mut write = local.wq();
+        while !write.is_null() {
+            flushq(RD(write), FLUSHALL);
+            flushq(write, FLUSHALL);
+            write = (*write).q_next;
+        }
+    }
+    head.blocked.store(0, Relaxed);
+}
