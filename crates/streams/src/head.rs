@@ -122,7 +122,7 @@ pub struct Head {
 
 // SAFETY: `local` is only reached inside the perimeter; all else is atomic.
 unsafe impl Sync for Head {}
-// SAFETY: as above.
+// SAFETY: a head belongs to no thread, and its queues only to who is inside the perimeter.
 unsafe impl Send for Head {}
 
 /// The head behind a handle; `None` once it was closed.
@@ -227,21 +227,21 @@ impl Head {
     /// The ring read from. Only with a pipe.
     #[inline(always)]
     pub fn incoming(&self) -> Ring<'_> {
-        // SAFETY: as above.
+        // SAFETY: the caller knows that there is a pipe, whose segment is unmapped only a while after the last close.
         unsafe { self.ring_at(self.rings.load(Ordering::Relaxed) >> 1) }
     }
 
     /// As [`outgoing`](Head::outgoing), where nothing has to be found out.
     #[inline(always)]
     fn plain_outgoing(&self, plain: Plain) -> Ring<'_> {
-        // SAFETY: as above; rings of this size are what a `Plain` stands for.
+        // SAFETY: a `Plain` stands for a mapped segment with rings of this size.
         unsafe { pipe::ring_at(plain.base, self.rings.load(Ordering::Relaxed), pipe::RING) }
     }
 
-    /// As [`incoming`](Head::incoming), likewise.
+    /// As [`incoming`](Head::incoming), where nothing has to be found out.
     #[inline(always)]
     fn plain_incoming(&self, plain: Plain) -> Ring<'_> {
-        // SAFETY: as above.
+        // SAFETY: by a `Plain` the segment is mapped, and its rings have this size.
         unsafe {
             pipe::ring_at(
                 plain.base,
@@ -252,11 +252,15 @@ impl Head {
     }
 
     /// `index`: which one, in the lowest bit.
+    ///
+    /// # Safety
+    /// There is a pipe.
     #[inline(always)]
     unsafe fn ring_at(&self, index: u32) -> Ring<'_> {
         let base = self.base.load(Ordering::Relaxed);
         let size = pipe::RING << (base.addr() & SIZE_BITS);
-        pipe::ring_at(base.map_addr(|at| at & !SIZE_BITS), index, size)
+        // SAFETY: there is a pipe, as the caller says: its segment is mapped, and the lowest bits tell the size of the rings.
+        unsafe { pipe::ring_at(base.map_addr(|at| at & !SIZE_BITS), index, size) }
     }
 
     #[inline(always)]
@@ -269,7 +273,7 @@ impl Head {
     pub fn band_bytes(&self, out: bool) -> &[AtomicU32; 256] {
         let rings = self.rings.load(Ordering::Relaxed);
         let index = if out { rings } else { rings >> 1 } & 1;
-        // SAFETY: as above.
+        // SAFETY: only asked of a head with a pipe, whose segment stays mapped for a while after the last close.
         let header = unsafe { pipe::header_at(self.base()) };
         &header.bands[index as usize].bytes
     }

@@ -66,12 +66,15 @@ pub struct Parts {
 /// `base` is a mapped segment with rings of this size, for `'a`.
 #[inline(always)]
 pub unsafe fn ring_at<'a>(base: *mut u8, index: u32, size: usize) -> Ring<'a> {
-    let header = &*(base.add(USER) as *const Header);
-    let i = (index & 1) as usize;
-    Ring::new(
-        &header.rings[i],
-        Data::new(base.add(HEADER_SIZE + i * 2 * size), size),
-    )
+    // SAFETY: the segment is mapped with rings of this size, as the caller says: words and bytes lie in it.
+    unsafe {
+        let header = &*(base.add(USER) as *const Header);
+        let i = (index & 1) as usize;
+        Ring::new(
+            &header.rings[i],
+            Data::new(base.add(HEADER_SIZE + i * 2 * size), size),
+        )
+    }
 }
 
 /// As the channel crate places a user's words behind its own.
@@ -81,7 +84,8 @@ const USER: usize = 256;
 /// As [`ring_at`].
 #[inline(always)]
 pub unsafe fn header_at<'a>(base: *mut u8) -> &'a Header {
-    &*(base.add(USER) as *const Header)
+    // SAFETY: the segment is mapped, as the caller says, and begins with the header.
+    unsafe { &*(base.add(USER) as *const Header) }
 }
 
 impl Pipe {
@@ -374,7 +378,8 @@ impl Pipe {
         for bell in &this.bells {
             hidden::close(bell.load(Ordering::Relaxed));
         }
-        drop(Box::from_raw(this as *const Pipe as *mut Pipe));
+        // SAFETY: `leak` took it out of a box, and nobody refers to it any more, as the caller says.
+        drop(unsafe { Box::from_raw(this as *const Pipe as *mut Pipe) });
     }
 }
 

@@ -119,8 +119,7 @@ impl Module for Patient {
         let call = unsafe { bufcall(m.len(), 1, answer, queue.cast()) };
         assert_ne!(call, 0);
         if m.kind() == M_PROTO {
-            // SAFETY: as above.
-            unsafe { unbufcall(call) };
+            unbufcall(call);
         }
     }
 }

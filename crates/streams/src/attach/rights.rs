@@ -223,9 +223,12 @@ fn receive_by(
 }
 
 impl Received {
+    /// # Safety
+    /// `count` descriptors are at `from`.
     unsafe fn keep(&mut self, from: *const c_int, count: usize) {
         for i in 0..count {
-            let fd = core::ptr::read_unaligned(from.add(i));
+            // SAFETY: one of those that are there, as the caller says.
+            let fd = unsafe { core::ptr::read_unaligned(from.add(i)) };
             match self.fds.get_mut(i) {
                 Some(slot) => *slot = fd,
                 None => hidden::close(fd),

@@ -212,8 +212,11 @@ fn look_into(listed: &mut Listed, memfd: u32, slot: &Slot) -> Option<()> {
     Some(())
 }
 
+/// # Safety
+/// `base` is a mapped segment with rings of the usual size.
 unsafe fn waits(base: *mut u8, ring: u32) -> Waits {
-    let ring = ring_at(base, ring, RING);
+    // SAFETY: the segment is mapped, as the caller says, and stays so while we look.
+    let ring = unsafe { ring_at(base, ring, RING) };
     let (out, gone) = (ring.produced(), ring.consumed());
     // The two are not read at one moment.
     let left = |a: u64, b: u64| a.checked_sub(b).filter(|n| *n <= RING as u64).unwrap_or(0);

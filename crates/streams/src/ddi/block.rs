@@ -97,30 +97,45 @@ const fn count(word: u32) -> u32 {
 
 impl dblk_t {
     /// The word of which db_ref is one byte. The other bytes are only ever set while there is one reference.
+    ///
+    /// # Safety
+    /// A live data block.
     #[inline(always)]
     unsafe fn counter<'a>(db: *mut dblk_t) -> &'a AtomicU32 {
-        AtomicU32::from_ptr(addr_of_mut!((*db).db_ref).cast())
+        // SAFETY: the data block is live, as the caller says; the word is aligned, and while it is shared only this atomic changes it.
+        unsafe { AtomicU32::from_ptr(addr_of_mut!((*db).db_ref).cast()) }
     }
 
     /// References to this data block.
+    ///
+    /// # Safety
+    /// `db` is a live data block.
     #[inline(always)]
     pub unsafe fn refs(db: *mut dblk_t) -> u32 {
-        count(dblk_t::counter(db).load(Ordering::Acquire))
+        // SAFETY: the data block is live, as the caller says.
+        unsafe { count(dblk_t::counter(db).load(Ordering::Acquire)) }
     }
 }
 
 /// allocb(9F): a message block with room for `size` bytes, type M_DATA. Null without memory.
 #[inline]
-pub unsafe extern "C-unwind" fn allocb(size: usize, _pri: c_uint) -> *mut mblk_t {
+pub extern "C-unwind" fn allocb(size: usize, _pri: c_uint) -> *mut mblk_t {
     let chunk = fresh_chunk(size);
     if chunk.is_null() {
         return null_mut();
     }
-    let base = chunk.add(1).cast::<u8>();
-    prepare(chunk, base, size, null_mut())
+    // SAFETY: a fresh chunk, which has its `size` bytes of buffer behind the two blocks.
+    unsafe {
+        let base = chunk.add(1).cast::<u8>();
+        prepare(chunk, base, size, null_mut())
+    }
 }
 
 /// esballoc(9F): a message block over `size` bytes at `base`, given back by `frtn` when the last reference goes.
+///
+/// # Safety
+/// `base` is null, or has `size` bytes that nobody else touches until they are given back. `frtn` is null, or stays as long; its routine
+/// may be called by any thread.
 pub unsafe extern "C-unwind" fn esballoc(
     base: *mut u8,
     size: usize,
@@ -128,119 +143,157 @@ pub unsafe extern "C-unwind" fn esballoc(
     frtn: *mut free_rtn,
 ) -> *mut mblk_t {
     let chunk = fresh_chunk(0);
-    if chunk.is_null() || base.is_null() {
-        if !chunk.is_null() {
-            recycle(chunk);
+    // SAFETY: the chunk is fresh; the bytes at `base` stay until they are given back, as the caller says.
+    unsafe {
+        if chunk.is_null() || base.is_null() {
+            if !chunk.is_null() {
+                recycle(chunk);
+            }
+            return null_mut();
         }
-        return null_mut();
+        prepare(chunk, base, size, frtn)
     }
-    prepare(chunk, base, size, frtn)
 }
 
 /// testb(9F): would allocb succeed? Ordinary memory always promises.
-pub unsafe extern "C-unwind" fn testb(_size: usize, _pri: c_uint) -> c_int {
+pub extern "C-unwind" fn testb(_size: usize, _pri: c_uint) -> c_int {
     1
 }
 
 /// freeb(9F): gives up a block; its data when this was the last reference. Null is ignored.
+///
+/// # Safety
+/// `mp` is null, or a live block of the caller's, on no queue, which is gone afterwards.
 #[inline]
 pub unsafe extern "C-unwind" fn freeb(mp: *mut mblk_t) {
     if mp.is_null() {
         return;
     }
-    let own = own_data(mp);
-    if (*mp).b_pad1 == WITH_DATA && (*mp).b_datap == own && dblk_t::refs(own) == 1 {
-        if !(*own).db_frtnp.is_null() {
-            give_back_external(own);
+    // SAFETY: the caller gives up a live block. Every block begins a chunk, and a data block is there as long as one refers to it.
+    unsafe {
+        let own = own_data(mp);
+        if (*mp).b_pad1 == WITH_DATA && (*mp).b_datap == own && dblk_t::refs(own) == 1 {
+            if !(*own).db_frtnp.is_null() {
+                give_back_external(own);
+            }
+            recycle(mp.cast());
+        } else {
+            freeb_shared(mp);
         }
-        recycle(mp.cast());
-    } else {
-        freeb_shared(mp);
     }
 }
 
 /// dupb(9F): a second block over the same data. Null without memory or at 255 references.
+///
+/// # Safety
+/// `mp` is a live block, which nobody changes meanwhile.
 #[inline]
 pub unsafe extern "C-unwind" fn dupb(mp: *mut mblk_t) -> *mut mblk_t {
-    let counter = dblk_t::counter((*mp).b_datap);
-    let more = |word: u32| (count(word) < 255).then(|| word + ONE);
-    if counter
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-        .is_err()
-    {
-        return null_mut();
+    // SAFETY: the block is live, as the caller says, and holds its data block; the copy is a chunk of ours alone.
+    unsafe {
+        let counter = dblk_t::counter((*mp).b_datap);
+        let more = |word: u32| (count(word) < 255).then(|| word + ONE);
+        if counter
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_err()
+        {
+            return null_mut();
+        }
+        let copy = take(0).cast::<mblk_t>();
+        if copy.is_null() {
+            drop_data((*mp).b_datap);
+            return null_mut();
+        }
+        copy.write(mblk_t {
+            b_next: null_mut(),
+            b_prev: null_mut(),
+            b_cont: null_mut(),
+            b_pad1: ALONE,
+            ..mp.read()
+        });
+        copy
     }
-    let copy = take(0).cast::<mblk_t>();
-    if copy.is_null() {
-        drop_data((*mp).b_datap);
-        return null_mut();
-    }
-    copy.write(mblk_t {
-        b_next: null_mut(),
-        b_prev: null_mut(),
-        b_cont: null_mut(),
-        b_pad1: ALONE,
-        ..mp.read()
-    });
-    copy
 }
 
 /// copyb(9F): a block with its own copy of the data, and the same room before and after it.
+///
+/// # Safety
+/// `mp` is a live block whose pointers lie in its buffer; nobody changes it or its data meanwhile.
 pub unsafe extern "C-unwind" fn copyb(mp: *mut mblk_t) -> *mut mblk_t {
-    let from = (*mp).b_datap;
-    let size = (*from).db_lim.offset_from((*from).db_base) as usize;
-    let copy = allocb(size, BPRI_MED);
-    if copy.is_null() {
-        return copy;
+    // SAFETY: the pointers of a live block lie in its buffer, as the caller says; that of the copy is as large and lies elsewhere.
+    unsafe {
+        let from = (*mp).b_datap;
+        let size = (*from).db_lim.offset_from((*from).db_base) as usize;
+        let copy = allocb(size, BPRI_MED);
+        if copy.is_null() {
+            return copy;
+        }
+        let to = (*copy).b_datap;
+        (*to).db_type = (*from).db_type;
+        (*copy).b_rptr = (*to)
+            .db_base
+            .offset((*mp).b_rptr.offset_from((*from).db_base));
+        let len = (*mp).b_wptr.offset_from((*mp).b_rptr).max(0) as usize;
+        (*copy).b_wptr = (*copy).b_rptr.add(len);
+        core::ptr::copy_nonoverlapping((*mp).b_rptr, (*copy).b_rptr, len);
+        (*copy).b_band = (*mp).b_band;
+        (*copy).b_flag = (*mp).b_flag;
+        copy
     }
-    let to = (*copy).b_datap;
-    (*to).db_type = (*from).db_type;
-    (*copy).b_rptr = (*to)
-        .db_base
-        .offset((*mp).b_rptr.offset_from((*from).db_base));
-    let len = (*mp).b_wptr.offset_from((*mp).b_rptr).max(0) as usize;
-    (*copy).b_wptr = (*copy).b_rptr.add(len);
-    core::ptr::copy_nonoverlapping((*mp).b_rptr, (*copy).b_rptr, len);
-    (*copy).b_band = (*mp).b_band;
-    (*copy).b_flag = (*mp).b_flag;
-    copy
 }
 
 /// Gives `mp` the data block of `other`, which is used up; for pullupmsg, which must keep `mp` where it is.
+///
+/// # Safety
+/// Live blocks of the caller's; `other` came from [`allocb`] and is not shared.
 pub(super) unsafe fn replace_data(mp: *mut mblk_t, other: *mut mblk_t) {
-    let data = (*other).b_datap;
-    let old = (*mp).b_datap;
-    (*mp).b_datap = data;
-    (*mp).b_rptr = (*other).b_rptr;
-    (*mp).b_wptr = (*other).b_wptr;
-    (*data).db_gone.fetch_or(BLOCK_GONE, Ordering::AcqRel);
-    drop_data(old);
+    // SAFETY: both blocks are live, as the caller says. `other` began its chunk, which its data block keeps; the old data is given up once.
+    unsafe {
+        let data = (*other).b_datap;
+        let old = (*mp).b_datap;
+        (*mp).b_datap = data;
+        (*mp).b_rptr = (*other).b_rptr;
+        (*mp).b_wptr = (*other).b_wptr;
+        (*data).db_gone.fetch_or(BLOCK_GONE, Ordering::AcqRel);
+        drop_data(old);
+    }
 }
 
+/// # Safety
+/// A live block.
 #[inline(always)]
 unsafe fn own_data(mp: *mut mblk_t) -> *mut dblk_t {
-    addr_of_mut!((*mp.cast::<Chunk>()).data)
+    // SAFETY: every live block begins a chunk, also one that uses nothing else of it.
+    unsafe { addr_of_mut!((*mp.cast::<Chunk>()).data) }
 }
 
+/// # Safety
+/// A data block in a chunk that is not returned yet.
 #[inline(always)]
 unsafe fn chunk_of(db: *mut dblk_t) -> *mut Chunk {
-    db.byte_sub(offset_of!(Chunk, data)).cast()
+    // SAFETY: it lies in a chunk, as the caller says, and always at the same place.
+    unsafe { db.byte_sub(offset_of!(Chunk, data)).cast() }
 }
 
 /// A chunk with class and room noted. Null without memory.
 #[inline(always)]
-unsafe fn fresh_chunk(size: usize) -> *mut Chunk {
+fn fresh_chunk(size: usize) -> *mut Chunk {
     let (chunk, class, room) = match class_of(size) {
         Some(class) => (take(class), class, ROOM[class]),
         None => (alloc_large(size), CLASSES, size),
     };
     if !chunk.is_null() {
-        (*chunk).data.db_class = class as u32;
-        (*chunk).data.db_room = room;
+        // SAFETY: the chunk has just been allocated, for us alone.
+        unsafe {
+            (*chunk).data.db_class = class as u32;
+            (*chunk).data.db_room = room;
+        }
     }
     chunk
 }
 
+/// # Safety
+/// A chunk from [`fresh_chunk`]; `base` has `size` bytes, and `frtn` is null or as esballoc(9F) wants it.
 #[inline(always)]
 unsafe fn prepare(
     chunk: *mut Chunk,
@@ -248,77 +301,97 @@ unsafe fn prepare(
     size: usize,
     frtn: *mut free_rtn,
 ) -> *mut mblk_t {
-    let data = addr_of_mut!((*chunk).data);
-    data.write(dblk_t {
-        db_frtnp: frtn,
-        db_base: base,
-        db_lim: base.add(size),
-        db_ref: 1,
-        db_type: 0,
-        db_iswhat: 0,
-        db_pad: 0,
-        db_size: size as u32,
-        db_msgaddr: null_mut(),
-        db_filler: 0,
-        db_gone: AtomicU32::new(0),
-        db_class: (*data).db_class,
-        db_room: (*data).db_room,
-    });
-    let block = addr_of_mut!((*chunk).block);
-    block.write(mblk_t {
-        b_next: null_mut(),
-        b_prev: null_mut(),
-        b_cont: null_mut(),
-        b_rptr: base,
-        b_wptr: base,
-        b_datap: data,
-        b_band: 0,
-        b_pad1: WITH_DATA,
-        b_flag: 0,
-        b_pad2: 0,
-    });
-    block
+    // SAFETY: the chunk is fresh, with class and room noted, and `base` has `size` bytes, as the caller says.
+    unsafe {
+        let data = addr_of_mut!((*chunk).data);
+        data.write(dblk_t {
+            db_frtnp: frtn,
+            db_base: base,
+            db_lim: base.add(size),
+            db_ref: 1,
+            db_type: 0,
+            db_iswhat: 0,
+            db_pad: 0,
+            db_size: size as u32,
+            db_msgaddr: null_mut(),
+            db_filler: 0,
+            db_gone: AtomicU32::new(0),
+            db_class: (*data).db_class,
+            db_room: (*data).db_room,
+        });
+        let block = addr_of_mut!((*chunk).block);
+        block.write(mblk_t {
+            b_next: null_mut(),
+            b_prev: null_mut(),
+            b_cont: null_mut(),
+            b_rptr: base,
+            b_wptr: base,
+            b_datap: data,
+            b_band: 0,
+            b_pad1: WITH_DATA,
+            b_flag: 0,
+            b_pad2: 0,
+        });
+        block
+    }
 }
 
+/// # Safety
+/// A live block of the caller's, which is gone afterwards.
 #[cold]
 unsafe fn freeb_shared(mp: *mut mblk_t) {
-    let data = (*mp).b_datap;
-    if (*mp).b_pad1 == ALONE {
+    // SAFETY: the caller gives up a live block. Its chunk stays until both blocks are given up, and whoever sees that it is the second
+    // returns it.
+    unsafe {
+        let data = (*mp).b_datap;
+        if (*mp).b_pad1 == ALONE {
+            drop_data(data);
+            give(mp.cast(), 0);
+            return;
+        }
+        let own = own_data(mp);
+        // With a reference to our own data held, it can't be gone yet: whoever drops the last one returns the chunk.
+        if data == own {
+            (*own).db_gone.fetch_or(BLOCK_GONE, Ordering::AcqRel);
+            drop_data(own);
+            return;
+        }
         drop_data(data);
-        give(mp.cast(), 0);
-        return;
-    }
-    let own = own_data(mp);
-    // With a reference to our own data held, it can't be gone yet: whoever drops the last one returns the chunk.
-    if data == own {
-        (*own).db_gone.fetch_or(BLOCK_GONE, Ordering::AcqRel);
-        drop_data(own);
-        return;
-    }
-    drop_data(data);
-    if (*own).db_gone.fetch_or(BLOCK_GONE, Ordering::AcqRel) & DATA_GONE != 0 {
-        recycle(mp.cast());
+        if (*own).db_gone.fetch_or(BLOCK_GONE, Ordering::AcqRel) & DATA_GONE != 0 {
+            recycle(mp.cast());
+        }
     }
 }
 
+/// # Safety
+/// A live data block, of whose references one is the caller's, and is gone afterwards.
 unsafe fn drop_data(db: *mut dblk_t) {
-    if count(dblk_t::counter(db).fetch_sub(ONE, Ordering::Release)) != 1 {
-        return;
-    }
-    fence(Ordering::Acquire);
-    if !(*db).db_frtnp.is_null() {
-        give_back_external(db);
-    }
-    if (*db).db_gone.fetch_or(DATA_GONE, Ordering::AcqRel) & BLOCK_GONE != 0 {
-        recycle(chunk_of(db));
+    // SAFETY: the caller gives up one reference. Who gives up the last one is alone with the data block, and with the chunk if its
+    // block has gone.
+    unsafe {
+        if count(dblk_t::counter(db).fetch_sub(ONE, Ordering::Release)) != 1 {
+            return;
+        }
+        fence(Ordering::Acquire);
+        if !(*db).db_frtnp.is_null() {
+            give_back_external(db);
+        }
+        if (*db).db_gone.fetch_or(DATA_GONE, Ordering::AcqRel) & BLOCK_GONE != 0 {
+            recycle(chunk_of(db));
+        }
     }
 }
 
+/// # Safety
+/// A data block with db_frtnp, without references.
 #[cold]
 unsafe fn give_back_external(db: *mut dblk_t) {
-    let routine = &*(*db).db_frtnp;
-    if let Some(free) = routine.free_func {
-        free(routine.free_arg);
+    // SAFETY: the last reference is gone, and db_frtnp is not null: by esballoc(9F) the routine is there until it was called.
+    unsafe {
+        let routine = &*(*db).db_frtnp;
+        if let Some(free) = routine.free_func {
+            free(routine.free_arg);
+        }
     }
 }
 
@@ -353,11 +426,14 @@ fn layout(room: usize) -> Option<Layout> {
 }
 
 #[inline(always)]
-unsafe fn take(class: usize) -> *mut Chunk {
+fn take(class: usize) -> *mut Chunk {
     let kept = CACHE.try_with(|c| {
         let chunk = c.first[class].get();
         if !chunk.is_null() {
-            c.first[class].set((*chunk).block.b_next.cast());
+            // SAFETY: a chunk of this list is free, and this thread's alone.
+            unsafe {
+                c.first[class].set((*chunk).block.b_next.cast());
+            }
             c.count[class].set(c.count[class].get() - 1);
         }
         chunk
@@ -368,42 +444,58 @@ unsafe fn take(class: usize) -> *mut Chunk {
     }
 }
 
+/// # Safety
+/// A chunk with class and room noted, which nobody uses any more.
 #[inline(always)]
 unsafe fn recycle(chunk: *mut Chunk) {
-    let class = (*chunk).data.db_class as usize;
-    if class < CLASSES {
-        give(chunk, class);
-    } else {
-        release(chunk, (*chunk).data.db_room);
+    // SAFETY: the caller gives up a chunk that noted its class and room.
+    unsafe {
+        let class = (*chunk).data.db_class as usize;
+        if class < CLASSES {
+            give(chunk, class);
+        } else {
+            release(chunk, (*chunk).data.db_room);
+        }
     }
 }
 
+/// # Safety
+/// A chunk of this class, which nobody uses any more.
 #[inline(always)]
 unsafe fn give(chunk: *mut Chunk, class: usize) {
-    let kept = CACHE.try_with(|c| {
-        let count = c.count[class].get();
-        if count >= KEPT[class] {
-            return false;
+    // SAFETY: the caller gives up a chunk of this class, which nobody refers to any more.
+    unsafe {
+        let kept = CACHE.try_with(|c| {
+            let count = c.count[class].get();
+            if count >= KEPT[class] {
+                return false;
+            }
+            (*chunk).block.b_next = c.first[class].get().cast();
+            c.first[class].set(chunk);
+            c.count[class].set(count + 1);
+            true
+        });
+        if kept != Ok(true) {
+            release(chunk, ROOM[class]);
         }
-        (*chunk).block.b_next = c.first[class].get().cast();
-        c.first[class].set(chunk);
-        c.count[class].set(count + 1);
-        true
-    });
-    if kept != Ok(true) {
-        release(chunk, ROOM[class]);
     }
 }
 
 #[cold]
-unsafe fn alloc_large(room: usize) -> *mut Chunk {
-    layout(room).map_or(null_mut(), |l| alloc(l).cast())
+fn alloc_large(room: usize) -> *mut Chunk {
+    // SAFETY: the layout is not empty, there is a `Chunk` in it.
+    layout(room).map_or(null_mut(), |l| unsafe { alloc(l).cast() })
 }
 
+/// # Safety
+/// A chunk with that room, which nobody uses any more.
 #[cold]
 unsafe fn release(chunk: *mut Chunk, room: usize) {
     if let Some(l) = layout(room) {
-        dealloc(chunk.cast(), l);
+        // SAFETY: allocated with this layout, as the caller says who knows its room.
+        unsafe {
+            dealloc(chunk.cast(), l);
+        }
     }
 }
 
@@ -433,8 +525,11 @@ mod tests {
     static RETURNED: AtomicU32 = AtomicU32::new(0);
 
     unsafe extern "C-unwind" fn returned(arg: *mut c_char) {
-        *arg += 1;
-        RETURNED.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the argument is the count of the test.
+        unsafe {
+            *arg += 1;
+            RETURNED.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     #[test]

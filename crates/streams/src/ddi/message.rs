@@ -167,234 +167,344 @@ pub extern "C-unwind" fn datamsg(kind: u8) -> c_int {
 }
 
 /// A message's type, which is that of its first block.
+///
+/// # Safety
+/// `mp` is a live block.
 #[inline(always)]
 pub unsafe fn mtype(mp: *const mblk_t) -> u8 {
-    (*(*mp).b_datap).db_type
+    // SAFETY: the block is live, as the caller says, and its data block with it.
+    unsafe { (*(*mp).b_datap).db_type }
 }
 
 /// freemsg(9F). Null is ignored.
+///
+/// # Safety
+/// `mp` is null, or a message of the caller's, on no queue, which is gone afterwards.
 #[inline]
 pub unsafe extern "C-unwind" fn freemsg(mut mp: *mut mblk_t) {
-    while !mp.is_null() {
-        let next = (*mp).b_cont;
-        freeb(mp);
-        mp = next;
+    // SAFETY: the caller gives up a whole message: each block is looked at before it is freed.
+    unsafe {
+        while !mp.is_null() {
+            let next = (*mp).b_cont;
+            freeb(mp);
+            mp = next;
+        }
     }
 }
 
 /// dupmsg(9F): a second chain over the same data; null if any block can't be had.
+///
+/// # Safety
+/// `mp` is null, or a message whose blocks are live and which nobody changes meanwhile.
 pub unsafe extern "C-unwind" fn dupmsg(mp: *mut mblk_t) -> *mut mblk_t {
-    each_block(mp, dupb)
+    // SAFETY: the blocks are live, as the caller says.
+    unsafe { each_block(mp, dupb) }
 }
 
 /// copymsg(9F): a chain with its own data; null if any block can't be had.
+///
+/// # Safety
+/// `mp` is null, or a message whose blocks are live, with their pointers in their buffers; nobody changes it meanwhile.
 pub unsafe extern "C-unwind" fn copymsg(mp: *mut mblk_t) -> *mut mblk_t {
-    each_block(mp, copyb)
+    // SAFETY: the blocks are live with their pointers in their buffers, as the caller says.
+    unsafe { each_block(mp, copyb) }
 }
 
+/// # Safety
+/// A message whose blocks `make` may be called with, or null.
 unsafe fn each_block(
     mut mp: *mut mblk_t,
     make: unsafe extern "C-unwind" fn(*mut mblk_t) -> *mut mblk_t,
 ) -> *mut mblk_t {
-    let mut first = null_mut::<mblk_t>();
-    let mut last = null_mut::<mblk_t>();
-    while !mp.is_null() {
-        let copy = make(mp);
-        if copy.is_null() {
-            freemsg(first);
-            return null_mut();
+    // SAFETY: the blocks of the caller's message are live; those of the new one are ours alone.
+    unsafe {
+        let mut first = null_mut::<mblk_t>();
+        let mut last = null_mut::<mblk_t>();
+        while !mp.is_null() {
+            let copy = make(mp);
+            if copy.is_null() {
+                freemsg(first);
+                return null_mut();
+            }
+            if last.is_null() {
+                first = copy;
+            } else {
+                (*last).b_cont = copy;
+            }
+            last = copy;
+            mp = (*mp).b_cont;
         }
-        if last.is_null() {
-            first = copy;
-        } else {
-            (*last).b_cont = copy;
-        }
-        last = copy;
-        mp = (*mp).b_cont;
+        first
     }
-    first
 }
 
 /// linkb(9F): appends the chain `tail`.
+///
+/// # Safety
+/// `mp` is a message of the caller's. `tail` is null or another one, which belongs to it afterwards.
 pub unsafe extern "C-unwind" fn linkb(mp: *mut mblk_t, tail: *mut mblk_t) {
-    (*last_block(mp)).b_cont = tail;
+    // SAFETY: the last block of a live message, as the caller says, to which nobody else links.
+    unsafe {
+        (*last_block(mp)).b_cont = tail;
+    }
 }
 
 /// unlinkb(9F): takes the first block off and returns the rest, perhaps null.
+///
+/// # Safety
+/// `mp` is a message of the caller's.
 pub unsafe extern "C-unwind" fn unlinkb(mp: *mut mblk_t) -> *mut mblk_t {
-    core::mem::replace(&mut (*mp).b_cont, null_mut())
+    // SAFETY: a live block of the caller's, as it says.
+    unsafe { core::mem::replace(&mut (*mp).b_cont, null_mut()) }
 }
 
 /// rmvb(9F): takes `block` out of the chain. Returns the chain left, null if it was the only one, -1 if it isn't there.
+///
+/// # Safety
+/// `mp` is null or a message of the caller's. `block` may be any address.
 pub unsafe extern "C-unwind" fn rmvb(mp: *mut mblk_t, block: *mut mblk_t) -> *mut mblk_t {
-    let mut first = mp;
-    let mut link = &raw mut first;
-    while !(*link).is_null() {
-        if *link == block {
-            *link = (*block).b_cont;
-            (*block).b_cont = null_mut();
-            return first;
+    // SAFETY: the blocks of the chain are live, as the caller says; `block` is only touched once it was met there.
+    unsafe {
+        let mut first = mp;
+        let mut link = &raw mut first;
+        while !(*link).is_null() {
+            if *link == block {
+                *link = (*block).b_cont;
+                (*block).b_cont = null_mut();
+                return first;
+            }
+            link = &raw mut (**link).b_cont;
         }
-        link = &raw mut (**link).b_cont;
+        core::ptr::without_provenance_mut(usize::MAX)
     }
-    core::ptr::without_provenance_mut(usize::MAX)
 }
 
 /// msgdsize(9F): bytes in the M_DATA blocks.
+///
+/// # Safety
+/// `mp` is null, or a message whose blocks are live.
 #[inline]
 pub unsafe extern "C-unwind" fn msgdsize(mut mp: *const mblk_t) -> usize {
-    let mut sum = 0;
-    while !mp.is_null() {
-        if mtype(mp) == M_DATA {
-            sum += length(mp);
+    // SAFETY: the blocks of the chain are live, as the caller says.
+    unsafe {
+        let mut sum = 0;
+        while !mp.is_null() {
+            if mtype(mp) == M_DATA {
+                sum += length(mp);
+            }
+            mp = (*mp).b_cont;
         }
-        mp = (*mp).b_cont;
+        sum
     }
-    sum
 }
 
 /// xmsgsize: bytes in the leading blocks of the first one's type.
+///
+/// # Safety
+/// `mp` is null, or a message whose blocks are live.
 pub unsafe extern "C-unwind" fn xmsgsize(mut mp: *const mblk_t) -> usize {
-    let mut sum = 0;
-    let kind = if mp.is_null() { M_DATA } else { mtype(mp) };
-    while !mp.is_null() && mtype(mp) == kind {
-        sum += length(mp);
-        mp = (*mp).b_cont;
+    // SAFETY: b_cont leads from one live block to the next, as the caller says.
+    unsafe {
+        let mut sum = 0;
+        let kind = if mp.is_null() { M_DATA } else { mtype(mp) };
+        while !mp.is_null() && mtype(mp) == kind {
+            sum += length(mp);
+            mp = (*mp).b_cont;
+        }
+        sum
     }
-    sum
 }
 
 /// Bytes of all blocks, which is what a queue counts.
+///
+/// # Safety
+/// `mp` is a message whose blocks are live.
 #[inline]
 pub unsafe fn msgsize(mut mp: *const mblk_t) -> usize {
-    let mut sum = length(mp);
-    mp = (*mp).b_cont;
-    while !mp.is_null() {
-        sum += length(mp);
+    // SAFETY: the first block is there, and all that follow are live, as the caller says.
+    unsafe {
+        let mut sum = length(mp);
         mp = (*mp).b_cont;
+        while !mp.is_null() {
+            sum += length(mp);
+            mp = (*mp).b_cont;
+        }
+        sum
     }
-    sum
 }
 
 /// Bytes of one block.
+///
+/// # Safety
+/// `mp` is a live block whose pointers lie in one buffer.
 #[inline(always)]
 pub unsafe fn length(mp: *const mblk_t) -> usize {
-    (*mp).b_wptr.offset_from((*mp).b_rptr).max(0) as usize
+    // SAFETY: a live block, as the caller says; both pointers lie in its buffer.
+    unsafe { (*mp).b_wptr.offset_from((*mp).b_rptr).max(0) as usize }
+}
+
+/// The bytes of one block.
+///
+/// # Safety
+/// `mp` is a live block whose pointers lie in one buffer, for `'a`; nobody writes between them.
+#[inline(always)]
+pub(crate) unsafe fn block_bytes<'a>(mp: *const mblk_t) -> &'a [u8] {
+    // SAFETY: read and write pointer of a live block bound bytes that were written, and stay as the caller says.
+    unsafe { core::slice::from_raw_parts((*mp).b_rptr, length(mp)) }
 }
 
 /// adjmsg(9F): trims `len` bytes from the front, or `-len` from the back, of blocks of one type. 0 if there are too few.
+///
+/// # Safety
+/// `mp` is a message of the caller's.
 pub unsafe extern "C-unwind" fn adjmsg(mp: *mut mblk_t, len: isize) -> c_int {
-    if len < 0 {
-        trim_back(mp, len.unsigned_abs())
-    } else {
-        trim_front(mp, len as usize)
-    }
-}
-
-unsafe fn trim_front(mut mp: *mut mblk_t, mut len: usize) -> c_int {
-    if xmsgsize(mp) < len {
-        return 0;
-    }
-    while len > 0 {
-        let n = length(mp).min(len);
-        (*mp).b_rptr = (*mp).b_rptr.add(n);
-        len -= n;
-        mp = (*mp).b_cont;
-    }
-    1
-}
-
-unsafe fn trim_back(mp: *mut mblk_t, len: usize) -> c_int {
-    let kind = mtype(last_block(mp));
-    let mut run = mp;
-    let mut next = mp;
-    while !next.is_null() {
-        if mtype(next) != kind {
-            run = (*next).b_cont;
+    // SAFETY: a message of the caller's, as it says, which both may trim.
+    unsafe {
+        if len < 0 {
+            trim_back(mp, len.unsigned_abs())
+        } else {
+            trim_front(mp, len as usize)
         }
-        next = (*next).b_cont;
     }
-    let Some(mut keep) = xmsgsize(run).checked_sub(len) else {
-        return 0;
-    };
-    while !run.is_null() {
-        let n = length(run).min(keep);
-        (*run).b_wptr = (*run).b_rptr.add(n);
-        keep -= n;
-        run = (*run).b_cont;
+}
+
+/// # Safety
+/// A message of the caller's.
+unsafe fn trim_front(mut mp: *mut mblk_t, mut len: usize) -> c_int {
+    // SAFETY: blocks of the caller's message, of which those of the first type hold `len` bytes and more: it doesn't end before.
+    unsafe {
+        if xmsgsize(mp) < len {
+            return 0;
+        }
+        while len > 0 {
+            let n = length(mp).min(len);
+            (*mp).b_rptr = (*mp).b_rptr.add(n);
+            len -= n;
+            mp = (*mp).b_cont;
+        }
+        1
     }
-    1
+}
+
+/// # Safety
+/// A message of the caller's.
+unsafe fn trim_back(mp: *mut mblk_t, len: usize) -> c_int {
+    // SAFETY: blocks of the caller's message; no write pointer moves but back.
+    unsafe {
+        let kind = mtype(last_block(mp));
+        let mut run = mp;
+        let mut next = mp;
+        while !next.is_null() {
+            if mtype(next) != kind {
+                run = (*next).b_cont;
+            }
+            next = (*next).b_cont;
+        }
+        let Some(mut keep) = xmsgsize(run).checked_sub(len) else {
+            return 0;
+        };
+        while !run.is_null() {
+            let n = length(run).min(keep);
+            (*run).b_wptr = (*run).b_rptr.add(n);
+            keep -= n;
+            run = (*run).b_cont;
+        }
+        1
+    }
 }
 
 /// pullupmsg(9F): makes the first `len` bytes (-1: all of the first block's type) contiguous and aligned in the first
 /// block. 0 if there are too few, or no memory; the message is then as it was.
+///
+/// # Safety
+/// `mp` is a message of the caller's; nobody writes to its data meanwhile.
 pub unsafe extern "C-unwind" fn pullupmsg(mp: *mut mblk_t, len: isize) -> c_int {
-    let all = xmsgsize(mp);
-    let len = if len < 0 { all } else { len as usize };
-    if len > all {
-        return 0;
+    // SAFETY: a message of the caller's, whose first blocks hold the bytes that are copied. The fresh one has room for them, and is ours.
+    unsafe {
+        let all = xmsgsize(mp);
+        let len = if len < 0 { all } else { len as usize };
+        if len > all {
+            return 0;
+        }
+        let aligned = (*mp).b_rptr.addr().is_multiple_of(align_of::<usize>());
+        let whole = (*mp).b_cont.is_null() || mtype((*mp).b_cont) != mtype(mp);
+        if aligned && (length(mp) == len || length(mp) > len && whole) {
+            return 1;
+        }
+        // What the first block has beyond `len` stays in it.
+        let size = len.max(length(mp));
+        let fresh = allocb(size, BPRI_MED);
+        if fresh.is_null() {
+            return 0;
+        }
+        (*(*fresh).b_datap).db_type = mtype(mp);
+        let mut to = (*fresh).b_wptr;
+        let mut left = size;
+        let mut from = mp;
+        while left > 0 {
+            let n = length(from).min(left);
+            core::ptr::copy_nonoverlapping((*from).b_rptr, to, n);
+            to = to.add(n);
+            left -= n;
+            (*from).b_rptr = (*from).b_rptr.add(n);
+            from = (*from).b_cont;
+        }
+        (*fresh).b_wptr = to;
+        replace_data(mp, fresh);
+        drop_emptied(mp);
+        1
     }
-    let aligned = (*mp).b_rptr.addr().is_multiple_of(align_of::<usize>());
-    let whole = (*mp).b_cont.is_null() || mtype((*mp).b_cont) != mtype(mp);
-    if aligned && (length(mp) == len || length(mp) > len && whole) {
-        return 1;
-    }
-    // What the first block has beyond `len` stays in it.
-    let size = len.max(length(mp));
-    let fresh = allocb(size, BPRI_MED);
-    if fresh.is_null() {
-        return 0;
-    }
-    (*(*fresh).b_datap).db_type = mtype(mp);
-    let mut to = (*fresh).b_wptr;
-    let mut left = size;
-    let mut from = mp;
-    while left > 0 {
-        let n = length(from).min(left);
-        core::ptr::copy_nonoverlapping((*from).b_rptr, to, n);
-        to = to.add(n);
-        left -= n;
-        (*from).b_rptr = (*from).b_rptr.add(n);
-        from = (*from).b_cont;
-    }
-    (*fresh).b_wptr = to;
-    replace_data(mp, fresh);
-    drop_emptied(mp);
-    1
 }
 
 /// Frees the blocks behind the first that a pull-up left empty.
+///
+/// # Safety
+/// A message of the caller's.
 unsafe fn drop_emptied(mp: *mut mblk_t) {
-    let kind = mtype(mp);
-    let mut next = (*mp).b_cont;
-    while !next.is_null() && mtype(next) == kind && length(next) == 0 {
-        let rest = (*next).b_cont;
-        freeb(next);
-        next = rest;
+    // SAFETY: blocks of the caller's message; each is read before it is freed, and the first one links past them.
+    unsafe {
+        let kind = mtype(mp);
+        let mut next = (*mp).b_cont;
+        while !next.is_null() && mtype(next) == kind && length(next) == 0 {
+            let rest = (*next).b_cont;
+            freeb(next);
+            next = rest;
+        }
+        (*mp).b_cont = next;
     }
-    (*mp).b_cont = next;
 }
 
 /// msgpullup(9F): a new message whose first `len` bytes (-1: all of the first type) are contiguous; the old one stays.
+///
+/// # Safety
+/// `mp` is a message whose blocks are live, with their pointers in their buffers; nobody changes it meanwhile.
 pub unsafe extern "C-unwind" fn msgpullup(mp: *mut mblk_t, len: isize) -> *mut mblk_t {
-    let all = xmsgsize(mp);
-    if len > 0 && len as usize > all {
-        return null_mut();
+    // SAFETY: the message is live, as the caller says; the copy is ours alone.
+    unsafe {
+        let all = xmsgsize(mp);
+        if len > 0 && len as usize > all {
+            return null_mut();
+        }
+        let copy = copymsg(mp);
+        if !copy.is_null() && pullupmsg(copy, len) == 0 {
+            freemsg(copy);
+            return null_mut();
+        }
+        copy
     }
-    let copy = copymsg(mp);
-    if !copy.is_null() && pullupmsg(copy, len) == 0 {
-        freemsg(copy);
-        return null_mut();
-    }
-    copy
 }
 
+/// # Safety
+/// A message whose blocks are live.
 #[inline]
 unsafe fn last_block(mut mp: *mut mblk_t) -> *mut mblk_t {
-    while !(*mp).b_cont.is_null() {
-        mp = (*mp).b_cont;
+    // SAFETY: b_cont leads from one live block of the caller's message to the next.
+    unsafe {
+        while !(*mp).b_cont.is_null() {
+            mp = (*mp).b_cont;
+        }
+        mp
     }
-    mp
 }
 
 #[cfg(test)]

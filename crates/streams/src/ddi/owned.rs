@@ -4,7 +4,7 @@
 //! A `Message` owns a non-empty chain of live blocks that is on no queue.
 
 use core::fmt;
-use core::ptr::{NonNull, addr_of};
+use core::ptr::NonNull;
 use std::alloc::{Layout, handle_alloc_error};
 
 use super::block::*;
@@ -131,12 +131,12 @@ impl Message {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: read and write pointer bound the bytes written.
-        unsafe { slice(self.as_ptr()) }
+        unsafe { block_bytes(self.as_ptr()) }
     }
 
     /// The same to be changed; `None` while the data is shared (dupmsg).
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-        // SAFETY: as above, and nobody else refers to the data.
+        // SAFETY: read and write pointer bound the bytes written, and nobody else refers to the data.
         unsafe {
             let mp = self.as_ptr();
             (dblk_t::refs((*mp).b_datap) == 1)
@@ -152,7 +152,7 @@ impl Message {
             unsafe {
                 let block = mp.as_ref()?;
                 mp = block.b_cont;
-                Some((mtype(block), slice(block)))
+                Some((mtype(block), block_bytes(block)))
             }
         })
     }
@@ -278,9 +278,4 @@ impl fmt::Debug for Message {
         }
         Ok(())
     }
-}
-
-#[inline(always)]
-unsafe fn slice<'a>(mp: *const mblk_t) -> &'a [u8] {
-    core::slice::from_raw_parts(addr_of!((*mp).b_rptr).read(), length(mp))
 }

@@ -108,9 +108,9 @@ pub struct module_info {
 
 // SAFETY: tables that nobody writes to.
 unsafe impl Sync for qinit {}
-// SAFETY: as above.
+// SAFETY: nobody writes to such a table once it is there.
 unsafe impl Sync for streamtab {}
-// SAFETY: as above.
+// SAFETY: what a module says of itself stays as it is.
 unsafe impl Sync for module_info {}
 
 /// q_flag: waits to be serviced.
@@ -142,134 +142,209 @@ pub const MODOPEN: c_int = 0x1;
 pub const CLONEOPEN: c_int = 0x2;
 
 /// OTHERQ(9F).
+///
+/// # Safety
+/// `q` is a queue of a live pair.
 #[expect(non_snake_case, reason = "its name in C")]
 #[inline(always)]
 pub unsafe extern "C-unwind" fn OTHERQ(q: *mut queue_t) -> *mut queue_t {
-    if (*q).q_flag & QREADR != 0 {
-        q.add(1)
-    } else {
-        q.sub(1)
+    // SAFETY: a live queue of a pair, as the caller says: the other one is directly before or behind it.
+    unsafe {
+        if (*q).q_flag & QREADR != 0 {
+            q.add(1)
+        } else {
+            q.sub(1)
+        }
     }
 }
 
 /// RD(9F): the read queue of the pair.
+///
+/// # Safety
+/// `q` is a queue of a live pair.
 #[expect(non_snake_case, reason = "its name in C")]
 #[inline(always)]
 pub unsafe extern "C-unwind" fn RD(q: *mut queue_t) -> *mut queue_t {
-    if (*q).q_flag & QREADR != 0 {
-        q
-    } else {
-        q.sub(1)
+    // SAFETY: a live queue of a pair, as the caller says: the read queue is directly before a write queue.
+    unsafe {
+        if (*q).q_flag & QREADR != 0 {
+            q
+        } else {
+            q.sub(1)
+        }
     }
 }
 
 /// WR(9F): the write queue of the pair.
+///
+/// # Safety
+/// `q` is a queue of a live pair.
 #[expect(non_snake_case, reason = "its name in C")]
 #[inline(always)]
 pub unsafe extern "C-unwind" fn WR(q: *mut queue_t) -> *mut queue_t {
-    if (*q).q_flag & QREADR != 0 {
-        q.add(1)
-    } else {
-        q
+    // SAFETY: a live queue of a pair, as the caller says: the write queue is directly behind a read queue.
+    unsafe {
+        if (*q).q_flag & QREADR != 0 {
+            q.add(1)
+        } else {
+            q
+        }
     }
 }
 
 /// SAMESTR(9F): is the next queue of the same stream and side?
+///
+/// # Safety
+/// `q` is a live queue, inside whose perimeter the caller is.
 #[expect(non_snake_case, reason = "its name in C")]
 #[inline]
 pub unsafe extern "C-unwind" fn SAMESTR(q: *mut queue_t) -> c_int {
-    let next = (*q).q_next;
-    (!next.is_null() && (*q).q_flag & QREADR == (*next).q_flag & QREADR) as c_int
+    // SAFETY: a live queue, as the caller says, and what q_next leads to is live too.
+    unsafe {
+        let next = (*q).q_next;
+        (!next.is_null() && (*q).q_flag & QREADR == (*next).q_flag & QREADR) as c_int
+    }
 }
 
 /// backq(9F): the queue whose q_next this is, or null.
+///
+/// # Safety
+/// `q` is a live queue, inside whose perimeter the caller is.
 #[inline]
 pub unsafe extern "C-unwind" fn backq(q: *mut queue_t) -> *mut queue_t {
-    let behind = (*OTHERQ(q)).q_next;
-    if behind.is_null() {
-        null_mut()
-    } else {
-        OTHERQ(behind)
+    // SAFETY: the queues next to a live pair are live, and each has its other one beside it.
+    unsafe {
+        let behind = (*OTHERQ(q)).q_next;
+        if behind.is_null() {
+            null_mut()
+        } else {
+            OTHERQ(behind)
+        }
     }
 }
 
 /// noenable(9F): only back-enabling, `qenable` and high priority schedule the service procedure from now on.
+///
+/// # Safety
+/// `q` is a live queue, inside whose perimeter the caller is.
 #[inline]
 pub unsafe extern "C-unwind" fn noenable(q: *mut queue_t) {
-    (*q).q_flag |= QNOENB;
+    // SAFETY: a live queue, inside its perimeter, as the caller says.
+    unsafe {
+        (*q).q_flag |= QNOENB;
+    }
 }
 
 /// enableok(9F): takes noenable back.
+///
+/// # Safety
+/// `q` is a live queue, inside whose perimeter the caller is.
 #[inline]
 pub unsafe extern "C-unwind" fn enableok(q: *mut queue_t) {
-    (*q).q_flag &= !QNOENB;
+    // SAFETY: a live queue, inside its perimeter, as the caller says.
+    unsafe {
+        (*q).q_flag &= !QNOENB;
+    }
 }
 
 /// qenable(9F): schedules the service procedure, if there is one.
+///
+/// # Safety
+/// `q` is a live queue, inside whose perimeter the caller is.
 #[inline]
 pub unsafe extern "C-unwind" fn qenable(q: *mut queue_t) {
-    if (*q).q_flag & QENAB == 0 && (*(*q).q_qinfo).qi_srvp.is_some() {
-        (*q).q_flag |= QENAB;
-        (*(*q).q_perimeter).schedule(q);
+    // SAFETY: a live queue, inside its perimeter, as the caller says; its procedures are in a table that stays, perimeters stay for ever.
+    unsafe {
+        if (*q).q_flag & QENAB == 0 && (*(*q).q_qinfo).qi_srvp.is_some() {
+            (*q).q_flag |= QENAB;
+            (*(*q).q_perimeter).schedule(q);
+        }
     }
 }
 
 /// qprocson(9F): put and service procedures are on as soon as the queue is linked in, and run in its perimeter.
-pub unsafe extern "C-unwind" fn qprocson(_q: *mut queue_t) {}
+pub extern "C-unwind" fn qprocson(_q: *mut queue_t) {}
 
 /// qprocsoff(9F): the service procedure is not run any more.
+///
+/// # Safety
+/// `q` is a live queue, inside whose perimeter the caller is.
 pub unsafe extern "C-unwind" fn qprocsoff(q: *mut queue_t) {
-    let perimeter = &*(*q).q_perimeter;
-    perimeter.unschedule(RD(q));
-    perimeter.unschedule(WR(q));
+    // SAFETY: the queues of a live pair, inside their perimeter, as the caller says; perimeters stay for ever.
+    unsafe {
+        let perimeter = &*(*q).q_perimeter;
+        perimeter.unschedule(RD(q));
+        perimeter.unschedule(WR(q));
+    }
 }
 
 /// freezestr(9F): nothing moves in a perimeter but by who is in it.
-pub unsafe extern "C-unwind" fn freezestr(_q: *mut queue_t) {}
-pub unsafe extern "C-unwind" fn unfreezestr(_q: *mut queue_t) {}
+pub extern "C-unwind" fn freezestr(_q: *mut queue_t) {}
+pub extern "C-unwind" fn unfreezestr(_q: *mut queue_t) {}
 
 /// Band `n` > 0, if it was used before.
+///
+/// # Safety
+/// `q` is a live queue, inside whose perimeter the caller is.
+/// The reference is given up before another to the same band is asked for.
 #[inline]
 pub unsafe fn find_band<'a>(q: *mut queue_t, n: u8) -> Option<&'a mut qband> {
-    if n == 0 || n > (*q).q_nband {
-        return None;
+    // SAFETY: a live queue, inside its perimeter, as the caller says; q_nband counts the bands of its list.
+    unsafe {
+        if n == 0 || n > (*q).q_nband {
+            return None;
+        }
+        let mut band = (*q).q_bandp;
+        for _ in 1..n {
+            band = (*band).qb_next;
+        }
+        Some(&mut *band)
     }
-    let mut band = (*q).q_bandp;
-    for _ in 1..n {
-        band = (*band).qb_next;
-    }
-    Some(&mut *band)
 }
 
 /// Band `n` > 0, made now with all below it if need be. New bands have the queue's marks.
+///
+/// # Safety
+/// `q` is a live queue, inside whose perimeter the caller is. `n` is not 0.
+/// The reference is given up before another to the same band is asked for.
 pub unsafe fn make_band<'a>(q: *mut queue_t, n: u8) -> &'a mut qband {
-    let mut link = &raw mut (*q).q_bandp;
-    for _ in 0..n {
-        if (*link).is_null() {
-            *link = Box::into_raw(Box::new(qband {
-                qb_next: null_mut(),
-                qb_count: 0,
-                qb_first: null_mut(),
-                qb_last: null_mut(),
-                qb_hiwat: (*q).q_hiwat,
-                qb_lowat: (*q).q_lowat,
-                qb_flag: 0,
-                qb_pad1: 0,
-            }));
-            (*q).q_nband += 1;
+    // SAFETY: a live queue, inside its perimeter, as the caller says. The links are null or lead to bands, of which `n` > 0 are there in
+    // the end: `link` lies in the last of them.
+    unsafe {
+        let mut link = &raw mut (*q).q_bandp;
+        for _ in 0..n {
+            if (*link).is_null() {
+                *link = Box::into_raw(Box::new(qband {
+                    qb_next: null_mut(),
+                    qb_count: 0,
+                    qb_first: null_mut(),
+                    qb_last: null_mut(),
+                    qb_hiwat: (*q).q_hiwat,
+                    qb_lowat: (*q).q_lowat,
+                    qb_flag: 0,
+                    qb_pad1: 0,
+                }));
+                (*q).q_nband += 1;
+            }
+            link = &raw mut (**link).qb_next;
         }
-        link = &raw mut (**link).qb_next;
+        &mut *(link
+            .byte_sub(core::mem::offset_of!(qband, qb_next))
+            .cast::<qband>())
     }
-    &mut *(link
-        .byte_sub(core::mem::offset_of!(qband, qb_next))
-        .cast::<qband>())
 }
 
 /// Frees the bands; no message of theirs is left.
+///
+/// # Safety
+/// Inside the perimeter of the queue, whose bands nobody refers to.
 pub(crate) unsafe fn free_bands(q: *mut queue_t) {
-    while !(*q).q_bandp.is_null() {
-        let band = Box::from_raw((*q).q_bandp);
-        (*q).q_bandp = band.qb_next;
+    // SAFETY: the bands came from a box each, and nobody else refers to them any more, as the caller says.
+    unsafe {
+        while !(*q).q_bandp.is_null() {
+            let band = Box::from_raw((*q).q_bandp);
+            (*q).q_bandp = band.qb_next;
+        }
+        (*q).q_nband = 0;
     }
-    (*q).q_nband = 0;
 }

@@ -41,8 +41,11 @@ static WRITE: qinit = qinit {
 };
 
 unsafe extern "C-unwind" fn hold(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
-    putq(q, mp);
-    0
+    // SAFETY: a put procedure gets a live queue, inside its perimeter, and a message that is its own.
+    unsafe {
+        putq(q, mp);
+        0
+    }
 }
 
 unsafe extern "C-unwind" fn nothing(_: *mut queue_t) -> c_int {
@@ -182,6 +185,8 @@ fn request(cmd: c_int, count: u32, data: &[u8]) -> Message {
     m
 }
 
+/// # Safety
+/// The bytes that it asks for are there, and may be read or written.
 unsafe fn copy(answer: &Message) -> Message {
     let request: copyreq = answer.read().unwrap();
     assert_eq!(request.cq_id, 7);
@@ -198,11 +203,14 @@ unsafe fn copy(answer: &Message) -> Message {
         cp_private: request.cq_private,
         cp_filler: [0; 4],
     });
-    if answer.kind() == M_COPYIN {
-        m.append(Message::data(core::slice::from_raw_parts(at, n)));
-    } else {
-        let data = answer.to_data();
-        core::slice::from_raw_parts_mut(at, n).copy_from_slice(&data[..n]);
+    // SAFETY: the bytes are there, as the caller says.
+    unsafe {
+        if answer.kind() == M_COPYIN {
+            m.append(Message::data(core::slice::from_raw_parts(at, n)));
+        } else {
+            let data = answer.to_data();
+            core::slice::from_raw_parts_mut(at, n).copy_from_slice(&data[..n]);
+        }
     }
     m
 }

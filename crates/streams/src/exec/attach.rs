@@ -42,13 +42,16 @@ static NOTHING: qinit = qinit::of(None, None);
 /// # Safety
 /// The read queue of a live pair, which is gone afterwards.
 pub unsafe fn free_pair(read: *mut queue_t) {
-    for q in [read, read.add(1)] {
-        flushq(q, FLUSHALL);
-        (*(*q).q_perimeter).unschedule(q);
-        timer::forget(q);
-        free_bands(q);
+    // SAFETY: a pair that is linked to nothing and not used after this call, as the caller says; `alloc_pair` took it from the allocator.
+    unsafe {
+        for q in [read, read.add(1)] {
+            flushq(q, FLUSHALL);
+            (*(*q).q_perimeter).unschedule(q);
+            timer::forget(q);
+            free_bands(q);
+        }
+        dealloc(read.cast(), PAIR);
     }
-    dealloc(read.cast(), PAIR);
 }
 
 /// setq: gives a pair its procedures, and their packet sizes and marks.
@@ -56,22 +59,25 @@ pub unsafe fn free_pair(read: *mut queue_t) {
 /// # Safety
 /// The read queue of a live pair; tables that live for ever.
 pub unsafe fn setq(read: *mut queue_t, read_init: *const qinit, write_init: *const qinit) {
-    for (q, init) in [(read, read_init), (read.add(1), write_init)] {
-        (*q).q_qinfo = if init.is_null() {
-            &raw const NOTHING
-        } else {
-            init
-        };
-        let info = if init.is_null() {
-            null()
-        } else {
-            (*init).qi_minfo
-        };
-        if !info.is_null() {
-            (*q).q_minpsz = (*info).mi_minpsz;
-            (*q).q_maxpsz = (*info).mi_maxpsz;
-            (*q).q_hiwat = (*info).mi_hiwat;
-            (*q).q_lowat = (*info).mi_lowat;
+    // SAFETY: the queues of a live pair, and tables that live for ever, or null, as the caller says.
+    unsafe {
+        for (q, init) in [(read, read_init), (read.add(1), write_init)] {
+            (*q).q_qinfo = if init.is_null() {
+                &raw const NOTHING
+            } else {
+                init
+            };
+            let info = if init.is_null() {
+                null()
+            } else {
+                (*init).qi_minfo
+            };
+            if !info.is_null() {
+                (*q).q_minpsz = (*info).mi_minpsz;
+                (*q).q_maxpsz = (*info).mi_maxpsz;
+                (*q).q_hiwat = (*info).mi_hiwat;
+                (*q).q_lowat = (*info).mi_lowat;
+            }
         }
     }
 }
@@ -88,15 +94,18 @@ pub unsafe fn qattach(
     oflag: c_int,
     sflag: c_int,
 ) -> Result<(), Errno> {
-    let read = alloc_pair(&*(*head).q_perimeter, (*head).q_stream);
-    setq(read, tab.st_rdinit, tab.st_wrinit);
-    link_below(head, read);
-    match open(read, dev, oflag, sflag) {
-        0 => Ok(()),
-        errno => {
-            unlink(read);
-            free_pair(read);
-            Err(errno)
+    // SAFETY: live queues, as the caller says, and a pair of our own; what fails to open is taken out before it is freed.
+    unsafe {
+        let read = alloc_pair(&*(*head).q_perimeter, (*head).q_stream);
+        setq(read, tab.st_rdinit, tab.st_wrinit);
+        link_below(head, read);
+        match open(read, dev, oflag, sflag) {
+            0 => Ok(()),
+            errno => {
+                unlink(read);
+                free_pair(read);
+                Err(errno)
+            }
         }
     }
 }
@@ -110,16 +119,19 @@ pub unsafe fn qreopen(
     dev: &mut libc::dev_t,
     oflag: c_int,
 ) -> Result<(), Errno> {
-    let mut write = (*WR(head)).q_next;
-    while !write.is_null() {
-        let below = (*write).q_next;
-        let sflag = if below.is_null() { 0 } else { MODOPEN };
-        match open(RD(write), dev, oflag, sflag) {
-            0 => write = below,
-            errno => return Err(errno),
+    // SAFETY: write queues of one stream, from a live head down; nothing is taken out meanwhile.
+    unsafe {
+        let mut write = (*WR(head)).q_next;
+        while !write.is_null() {
+            let below = (*write).q_next;
+            let sflag = if below.is_null() { 0 } else { MODOPEN };
+            match open(RD(write), dev, oflag, sflag) {
+                0 => write = below,
+                errno => return Err(errno),
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Closes a module or driver, takes it out of its stream and frees it, with the messages it holds.
@@ -127,20 +139,28 @@ pub unsafe fn qreopen(
 /// # Safety
 /// The read queue of a pair that [`qattach`] made.
 pub unsafe fn qdetach(read: *mut queue_t, oflag: c_int) {
-    if let Some(close) = (*(*read).q_qinfo).qi_qclose {
-        close(read, oflag, null_mut());
+    // SAFETY: the read queue of a pair that `qattach` made, as the caller says: its write queue lies behind it, what is next to it is live.
+    unsafe {
+        if let Some(close) = (*(*read).q_qinfo).qi_qclose {
+            close(read, oflag, null_mut());
+        }
+        // Before it is taken out: who waits for room in it is enabled.
+        flushq(read, FLUSHALL);
+        flushq(read.add(1), FLUSHALL);
+        unlink(read);
+        free_pair(read);
     }
-    // Before it is taken out: who waits for room in it is enabled.
-    flushq(read, FLUSHALL);
-    flushq(read.add(1), FLUSHALL);
-    unlink(read);
-    free_pair(read);
 }
 
+/// # Safety
+/// The read queue of a live pair, inside its perimeter.
 unsafe fn open(read: *mut queue_t, dev: &mut libc::dev_t, oflag: c_int, sflag: c_int) -> Errno {
-    match (*(*read).q_qinfo).qi_qopen {
-        Some(open) => open(read, dev, oflag, sflag, null_mut()),
-        None => 0,
+    // SAFETY: a live pair of the caller's, whose table stays; the procedure may write to `dev`, and gets no credentials.
+    unsafe {
+        match (*(*read).q_qinfo).qi_qopen {
+            Some(open) => open(read, dev, oflag, sflag, null_mut()),
+            None => 0,
+        }
     }
 }
 
@@ -149,27 +169,35 @@ unsafe fn open(read: *mut queue_t, dev: &mut libc::dev_t, oflag: c_int, sflag: c
 /// # Safety
 /// Any queue of a live pair, and the read queue of one that is linked to nothing.
 pub unsafe fn link_below(above: *mut queue_t, read: *mut queue_t) {
-    let (above_write, write) = (WR(above), WR(read));
-    let below = (*above_write).q_next;
-    (*write).q_next = below;
-    (*above_write).q_next = write;
-    (*read).q_next = RD(above);
-    if !below.is_null() {
-        (*RD(below)).q_next = read;
+    // SAFETY: live queues, as the caller says: each pair has both, and what is below is one of a live pair too.
+    unsafe {
+        let (above_write, write) = (WR(above), WR(read));
+        let below = (*above_write).q_next;
+        (*write).q_next = below;
+        (*above_write).q_next = write;
+        (*read).q_next = RD(above);
+        if !below.is_null() {
+            (*RD(below)).q_next = read;
+        }
     }
 }
 
+/// # Safety
+/// The read queue of a live pair, inside its perimeter.
 unsafe fn unlink(read: *mut queue_t) {
-    let write = WR(read);
-    let (above, below) = ((*read).q_next, (*write).q_next);
-    if !above.is_null() {
-        (*WR(above)).q_next = below;
+    // SAFETY: a live pair, as the caller says; what is next to it is live, or null.
+    unsafe {
+        let write = WR(read);
+        let (above, below) = ((*read).q_next, (*write).q_next);
+        if !above.is_null() {
+            (*WR(above)).q_next = below;
+        }
+        if !below.is_null() {
+            (*RD(below)).q_next = above;
+        }
+        (*read).q_next = null_mut();
+        (*write).q_next = null_mut();
     }
-    if !below.is_null() {
-        (*RD(below)).q_next = above;
-    }
-    (*read).q_next = null_mut();
-    (*write).q_next = null_mut();
 }
 
 /// What a stream head's pair was before it was linked below a multiplexer.
@@ -189,18 +217,21 @@ pub unsafe fn link_lower(head: *mut queue_t, tab: &'static streamtab) -> Result<
     if tab.st_muxrinit.is_null() || tab.st_muxwinit.is_null() {
         return Err(libc::EINVAL);
     }
-    let pair = [head, head.add(1)];
-    let saved = Above {
-        init: pair.map(|q| (*q).q_qinfo),
-        ptr: pair.map(|q| (*q).q_ptr),
-        marks: pair.map(|q| [(*q).q_hiwat, (*q).q_lowat]),
-        sizes: pair.map(|q| [(*q).q_minpsz, (*q).q_maxpsz]),
-    };
-    setq(head, tab.st_muxrinit, tab.st_muxwinit);
-    for q in pair {
-        (*q).q_ptr = null_mut();
+    // SAFETY: the two queues of a live head lie one behind the other; the tables of `tab` live for ever.
+    unsafe {
+        let pair = [head, head.add(1)];
+        let saved = Above {
+            init: pair.map(|q| (*q).q_qinfo),
+            ptr: pair.map(|q| (*q).q_ptr),
+            marks: pair.map(|q| [(*q).q_hiwat, (*q).q_lowat]),
+            sizes: pair.map(|q| [(*q).q_minpsz, (*q).q_maxpsz]),
+        };
+        setq(head, tab.st_muxrinit, tab.st_muxwinit);
+        for q in pair {
+            (*q).q_ptr = null_mut();
+        }
+        Ok(saved)
     }
-    Ok(saved)
 }
 
 /// I_UNLINK: the pair is a stream head's again.
@@ -208,13 +239,16 @@ pub unsafe fn link_lower(head: *mut queue_t, tab: &'static streamtab) -> Result<
 /// # Safety
 /// The pair and what [`link_lower`] returned for it.
 pub unsafe fn unlink_lower(head: *mut queue_t, saved: Above) {
-    for (i, q) in [head, head.add(1)].into_iter().enumerate() {
-        super::module::drop_lower(q);
-        (*(*q).q_perimeter).unschedule(q);
-        timer::forget(q);
-        (*q).q_qinfo = saved.init[i];
-        (*q).q_ptr = saved.ptr[i];
-        [(*q).q_hiwat, (*q).q_lowat] = saved.marks[i];
-        [(*q).q_minpsz, (*q).q_maxpsz] = saved.sizes[i];
+    // SAFETY: the two queues of a live head, and what they had before the multiplexer's tables, as the caller says.
+    unsafe {
+        for (i, q) in [head, head.add(1)].into_iter().enumerate() {
+            super::module::drop_lower(q);
+            (*(*q).q_perimeter).unschedule(q);
+            timer::forget(q);
+            (*q).q_qinfo = saved.init[i];
+            (*q).q_ptr = saved.ptr[i];
+            [(*q).q_hiwat, (*q).q_lowat] = saved.marks[i];
+            [(*q).q_minpsz, (*q).q_maxpsz] = saved.sizes[i];
+        }
     }
 }

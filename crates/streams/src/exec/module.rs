@@ -176,8 +176,11 @@ pub fn mux_streamtab_of<M: Mux>() -> &'static streamtab {
 static ADAPTED: u8 = 0;
 static LOWER: u8 = 1;
 
+/// # Safety
+/// A live queue, inside its perimeter.
 unsafe fn has_mark(q: *mut queue_t, mark: &'static u8) -> bool {
-    (*(*q).q_qinfo).qi_mstat == core::ptr::from_ref(mark).cast()
+    // SAFETY: a live queue, inside its perimeter, as the caller says; its table stays for ever.
+    unsafe { (*(*q).q_qinfo).qi_mstat == core::ptr::from_ref(mark).cast() }
 }
 
 #[repr(C)]
@@ -282,21 +285,22 @@ unsafe extern "C-unwind" fn open<M: Module>(
     sflag: c_int,
     _credentials: *mut c_void,
 ) -> c_int {
-    let q = Queue::from_raw(read);
-    if let Some(state) = (*read).q_ptr.cast::<State<M>>().as_ref() {
-        let result = guard(|| state.module.reopen(q, &mut *dev, oflag));
-        return result.map_or_else(|| died(read, &state.dead), |r| r.err().unwrap_or(0));
+    // SAFETY: an open procedure gets its live read queue, whose q_ptr is null or our state, and a device number that it may write to.
+    let (q, dev, known) = unsafe { (Queue::from_raw(read), &mut *dev, state_of::<M>(read)) };
+    if let Some(state) = known {
+        let result = guard(|| state.module.reopen(q, dev, oflag));
+        return result.map_or_else(|| died(q, &state.dead), |r| r.err().unwrap_or(0));
     }
     let flag = match sflag {
         CLONEOPEN => OpenFlag::Clone,
         MODOPEN => OpenFlag::Module,
         _ => OpenFlag::Driver,
     };
-    let module = match guard(|| M::open(q, &mut *dev, oflag, flag)) {
+    let module = match guard(|| M::open(q, dev, oflag, flag)) {
         Some(Ok(module)) => module,
         Some(Err(errno)) => return errno.max(1),
         None => {
-            log_panic(read);
+            log_panic(q);
             return libc::EPROTO;
         }
     };
@@ -305,10 +309,14 @@ unsafe extern "C-unwind" fn open<M: Module>(
         dead: Cell::new(false),
         module,
     }));
-    (*read).q_ptr = state.cast();
-    (*WR(read)).q_ptr = state.cast();
-    if guard(|| (*state).module.started(q)).is_none() {
-        died(read, &(*state).dead);
+    // SAFETY: the queues of a live pair; the state lives until it is closed, which is not while it is opened.
+    let state = unsafe {
+        (*read).q_ptr = state.cast();
+        (*WR(read)).q_ptr = state.cast();
+        &*state
+    };
+    if guard(|| state.module.started(q)).is_none() {
+        died(q, &state.dead);
     }
     0
 }
@@ -318,19 +326,22 @@ unsafe extern "C-unwind" fn close<M: Module>(
     oflag: c_int,
     _credentials: *mut c_void,
 ) -> c_int {
-    let state = (*read).q_ptr.cast::<State<M>>();
-    if state.is_null() {
-        return 0;
-    }
-    let q = Queue::from_raw(read);
-    if !(*state).dead.get() && guard(|| (*state).module.close(q, oflag)).is_none() {
-        log_panic(read);
-    }
-    // From here on messages pass by again.
-    (*read).q_ptr = null_mut();
-    (*WR(read)).q_ptr = null_mut();
-    if guard(|| drop(Box::from_raw(state))).is_none() {
-        log_panic(read);
+    // SAFETY: a close procedure gets its live read queue, whose q_ptr is null or our state; that goes only after the last use here.
+    unsafe {
+        let state = (*read).q_ptr.cast::<State<M>>();
+        if state.is_null() {
+            return 0;
+        }
+        let q = Queue::from_raw(read);
+        if !(*state).dead.get() && guard(|| (*state).module.close(q, oflag)).is_none() {
+            log_panic(q);
+        }
+        // From here on messages pass by again.
+        (*read).q_ptr = null_mut();
+        (*WR(read)).q_ptr = null_mut();
+        if guard(|| drop(Box::from_raw(state))).is_none() {
+            log_panic(q);
+        }
     }
     0
 }
@@ -339,16 +350,19 @@ unsafe extern "C-unwind" fn put<M: Module, const READ: bool>(
     q: *mut queue_t,
     mp: *mut mblk_t,
 ) -> c_int {
-    let Some(state) = (*q).q_ptr.cast::<State<M>>().as_ref() else {
-        return putnext(q, mp);
+    // SAFETY: a put procedure gets its live queue, whose q_ptr is null or our state, and a message that is its own from then on.
+    let (state, m, queue) = unsafe {
+        let Some(state) = state_of::<M>(q) else {
+            return putnext(q, mp);
+        };
+        (state, Message::from_raw(mp), Queue::from_raw(q))
     };
-    let Some(m) = Message::from_raw(mp) else {
+    let Some(m) = m else {
         return 0;
     };
     if state.dead.get() {
         return 0;
     }
-    let queue = Queue::from_raw(q);
     let done = guard(|| {
         if READ {
             state.module.rput(queue, m);
@@ -357,19 +371,20 @@ unsafe extern "C-unwind" fn put<M: Module, const READ: bool>(
         }
     });
     if done.is_none() {
-        died(q, &state.dead);
+        died(queue, &state.dead);
     }
     0
 }
 
 unsafe extern "C-unwind" fn serve<M: Module, const READ: bool>(q: *mut queue_t) -> c_int {
-    let Some(state) = (*q).q_ptr.cast::<State<M>>().as_ref() else {
+    // SAFETY: a service procedure gets its live queue, whose q_ptr is null or our state.
+    let (state, queue) = unsafe { (state_of::<M>(q), Queue::from_raw(q)) };
+    let Some(state) = state else {
         return 0;
     };
     if state.dead.get() {
         return 0;
     }
-    let queue = Queue::from_raw(q);
     let done = guard(|| {
         if READ {
             state.module.rsrv(queue);
@@ -378,45 +393,65 @@ unsafe extern "C-unwind" fn serve<M: Module, const READ: bool>(q: *mut queue_t) 
         }
     });
     if done.is_none() {
-        died(q, &state.dead);
+        died(queue, &state.dead);
     }
     0
 }
 
+/// # Safety
+/// A live read queue, inside its perimeter.
 pub(super) unsafe fn on_timer<M: Module>(read: *mut queue_t, token: usize) {
-    let any = (*read).q_ptr.cast::<State<()>>();
-    if !has_mark(read, &ADAPTED) || any.is_null() || (*any).of != TypeId::of::<M>() {
-        return;
-    }
-    let state = &*any.cast::<State<M>>();
-    let q = Queue::from_raw(read);
+    // SAFETY: a live queue, as the caller says; with that mark its q_ptr is null or a state, and which one is looked at first.
+    let (state, q) = unsafe {
+        let any = (*read).q_ptr.cast::<State<()>>();
+        if !has_mark(read, &ADAPTED) || any.is_null() || (*any).of != TypeId::of::<M>() {
+            return;
+        }
+        (&*any.cast::<State<M>>(), Queue::from_raw(read))
+    };
     if !state.dead.get() && guard(|| state.module.timer(q, token)).is_none() {
-        died(read, &state.dead);
+        died(q, &state.dead);
     }
 }
 
+/// The state of a queue with the tables of `M`, unless it is not open.
+///
+/// # Safety
+/// A live queue with those tables, inside its perimeter.
+#[inline(always)]
+unsafe fn state_of<'a, M>(q: *mut queue_t) -> Option<&'a State<M>> {
+    // SAFETY: q_ptr of such a queue is null or leads to a `State` that lives until the close procedure.
+    unsafe { (*q).q_ptr.cast::<State<M>>().as_ref() }
+}
+
 unsafe extern "C-unwind" fn lower_put<M: Mux>(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
-    let Some(m) = Message::from_raw(mp) else {
-        return 0;
+    // SAFETY: a put procedure gets its live queue, whose q_ptr is null or what `set_lower` noted, and a message that is its own.
+    let (m, state, queue) = unsafe {
+        let state = (*q).q_ptr.cast::<LowerState<M::Lower>>().as_ref();
+        (Message::from_raw(mp), state, Queue::from_raw(q))
     };
     // Between setq and the multiplexer's answer to I_LINK nobody is there to take it.
-    let Some(state) = (*q).q_ptr.cast::<LowerState<M::Lower>>().as_ref() else {
+    let (Some(m), Some(state)) = (m, state) else {
         return 0;
     };
-    if !state.dead.get() && guard(|| M::lrput(&state.lower, Queue::from_raw(q), m)).is_none() {
-        died(q, &state.dead);
+    if !state.dead.get() && guard(|| M::lrput(&state.lower, queue, m)).is_none() {
+        died(queue, &state.dead);
     }
     0
 }
 
 unsafe extern "C-unwind" fn lower_serve<M: Mux, const READ: bool>(q: *mut queue_t) -> c_int {
-    let Some(state) = (*q).q_ptr.cast::<LowerState<M::Lower>>().as_ref() else {
+    // SAFETY: a service procedure gets its live queue, whose q_ptr is null or what `set_lower` noted.
+    let (state, queue) = unsafe {
+        let state = (*q).q_ptr.cast::<LowerState<M::Lower>>().as_ref();
+        (state, Queue::from_raw(q))
+    };
+    let Some(state) = state else {
         return 0;
     };
     if state.dead.get() {
         return 0;
     }
-    let queue = Queue::from_raw(q);
     let done = guard(|| {
         if READ {
             M::lrsrv(&state.lower, queue);
@@ -425,25 +460,34 @@ unsafe extern "C-unwind" fn lower_serve<M: Mux, const READ: bool>(q: *mut queue_
         }
     });
     if done.is_none() {
-        died(q, &state.dead);
+        died(queue, &state.dead);
     }
     0
 }
 
 /// Frees what [`set_lower`] noted for the pair of `q`, if anything.
+///
+/// # Safety
+/// A queue of a live pair, inside its perimeter; nobody refers to what was noted.
 pub(super) unsafe fn drop_lower(q: *mut queue_t) {
-    let state = (*q).q_ptr;
-    if state.is_null() || !has_mark(q, &LOWER) {
-        return;
+    // SAFETY: a queue of a live pair, as the caller says; with that mark its q_ptr is null or begins as every `LowerState` does.
+    unsafe {
+        let state = (*q).q_ptr;
+        if state.is_null() || !has_mark(q, &LOWER) {
+            return;
+        }
+        (*RD(q)).q_ptr = null_mut();
+        (*WR(q)).q_ptr = null_mut();
+        let free = state.cast::<LowerState<()>>();
+        ((*free).free)(state);
     }
-    (*RD(q)).q_ptr = null_mut();
-    (*WR(q)).q_ptr = null_mut();
-    let free = state.cast::<LowerState<()>>();
-    ((*free).free)(state);
 }
 
+/// # Safety
+/// What [`set_lower`] noted for this multiplexer, which is gone afterwards.
 unsafe fn free_lower<M: Mux>(state: *mut c_void) {
-    guard(|| drop(Box::from_raw(state.cast::<LowerState<M::Lower>>())));
+    // SAFETY: called once, with the box that it was noted with.
+    guard(|| drop(unsafe { Box::from_raw(state.cast::<LowerState<M::Lower>>()) }));
 }
 
 /// Runs a procedure; `None` when it panicked.
@@ -461,18 +505,18 @@ fn guard<T>(f: impl FnOnce() -> T) -> Option<T> {
 
 /// A module panicked: it gets no message any more, and its stream is told so, both sides.
 #[cold]
-unsafe fn died(q: *mut queue_t, dead: &Cell<bool>) -> Errno {
+fn died(q: Queue, dead: &Cell<bool>) -> Errno {
     if !dead.replace(true) {
         log_panic(q);
-        let error = Message::error(libc::EPROTO as u8, libc::EPROTO as u8);
-        putnext(RD(q), error.into_raw());
+        q.read()
+            .putnext(Message::error(libc::EPROTO as u8, libc::EPROTO as u8));
     }
     libc::EPROTO
 }
 
 #[cold]
-unsafe fn log_panic(q: *mut queue_t) {
-    let name = Queue::from_raw(q).name().unwrap_or(c"?");
+fn log_panic(q: Queue) {
+    let name = q.name().unwrap_or(c"?");
     log::write(
         Level::Error,
         format_args!("module {name:?} panicked: its stream is over (EPROTO)"),

@@ -24,7 +24,7 @@ pub struct Perimeter {
 
 // SAFETY: the cells are only touched inside, see the contract.
 unsafe impl Sync for Perimeter {}
-// SAFETY: as above.
+// SAFETY: the queues that the cells lead to belong to no thread, only to who is inside.
 unsafe impl Send for Perimeter {}
 
 /// All perimeters there are, and those that no stream uses.
@@ -116,28 +116,34 @@ impl Perimeter {
     }
 
     /// Takes a queue off the list, if it is on it.
+    ///
+    /// # Safety
+    /// A live queue of this perimeter, inside.
     pub(crate) unsafe fn unschedule(&self, q: *mut queue_t) {
-        if (*q).q_flag & QENAB == 0 {
-            return;
-        }
-        (*q).q_flag &= !QENAB;
-        let mut before = null_mut::<queue_t>();
-        let mut at = self.first.get();
-        while !at.is_null() && at != q {
-            before = at;
-            at = (*at).q_link;
-        }
-        if at.is_null() {
-            return;
-        }
-        let after = core::mem::replace(&mut (*q).q_link, null_mut());
-        if before.is_null() {
-            self.first.set(after);
-        } else {
-            (*before).q_link = after;
-        }
-        if after.is_null() {
-            self.last.set(before);
+        // SAFETY: a live queue, and the queues of the list are live too; the caller is inside.
+        unsafe {
+            if (*q).q_flag & QENAB == 0 {
+                return;
+            }
+            (*q).q_flag &= !QENAB;
+            let mut before = null_mut::<queue_t>();
+            let mut at = self.first.get();
+            while !at.is_null() && at != q {
+                before = at;
+                at = (*at).q_link;
+            }
+            if at.is_null() {
+                return;
+            }
+            let after = core::mem::replace(&mut (*q).q_link, null_mut());
+            if before.is_null() {
+                self.first.set(after);
+            } else {
+                (*before).q_link = after;
+            }
+            if after.is_null() {
+                self.last.set(before);
+            }
         }
     }
 
@@ -209,7 +215,8 @@ impl Drop for Guard<'_> {
 /// # Safety
 /// A live queue.
 pub unsafe fn perimeter_of(q: *mut queue_t) -> &'static Perimeter {
-    &*(*q).q_perimeter
+    // SAFETY: a live queue, as the caller says; perimeters are never freed.
+    unsafe { &*(*q).q_perimeter }
 }
 
 /// Moves a stream, from its head's queue pair down, to another perimeter; both are entered. Timers and enabled queues go
@@ -221,19 +228,22 @@ pub unsafe fn move_stream(head: *mut queue_t, from: &Guard<'_>, to: &Guard<'_>) 
     if core::ptr::eq(from.perimeter, to.perimeter) {
         return;
     }
-    let mut write = WR(head);
-    while !write.is_null() {
-        for q in [RD(write), write] {
-            let enabled = (*q).q_flag & QENAB != 0;
-            from.perimeter.unschedule(q);
-            (*q).q_perimeter = to.perimeter;
-            if enabled {
-                (*q).q_flag |= QENAB;
-                to.perimeter.schedule(q);
+    // SAFETY: write queues of a live stream, from its head down, and both perimeters are entered.
+    unsafe {
+        let mut write = WR(head);
+        while !write.is_null() {
+            for q in [RD(write), write] {
+                let enabled = (*q).q_flag & QENAB != 0;
+                from.perimeter.unschedule(q);
+                (*q).q_perimeter = to.perimeter;
+                if enabled {
+                    (*q).q_flag |= QENAB;
+                    to.perimeter.schedule(q);
+                }
+                timer::moved(q, to.perimeter);
             }
-            timer::moved(q, to.perimeter);
+            write = (*write).q_next;
         }
-        write = (*write).q_next;
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Queue(*mut queue_t);
 
 // SAFETY: a name for a queue; see the contract.
 unsafe impl Send for Queue {}
-// SAFETY: as above.
+// SAFETY: what it names is only touched inside the perimeter, whichever thread holds the name.
 unsafe impl Sync for Queue {}
 
 /// What flushq takes off.

@@ -12,7 +12,7 @@ use core::ptr::null_mut;
 use std::collections::BTreeMap;
 
 use super::guarded::{Entered, Guarded};
-use super::perimeter::Perimeter;
+use super::perimeter::{Perimeter, perimeter_of};
 use crate::ddi::queue::queue_t;
 
 pub type Callback = unsafe extern "C-unwind" fn(*mut c_void);
@@ -88,6 +88,9 @@ pub fn install(hooks: Hooks) {
 
 /// timeout(9F): calls `func(arg)` after so many ticks of 1/[`HZ`] s. Called inside a perimeter, or there is nothing to call
 /// it in: then 0 is returned, which is no timer.
+///
+/// # Safety
+/// `func` may be called with `arg` until the timer is taken back, whoever is inside the perimeter then.
 pub unsafe extern "C-unwind" fn timeout(func: Callback, arg: *mut c_void, ticks: c_long) -> c_int {
     let Some(perimeter) = Perimeter::current() else {
         return 0;
@@ -97,11 +100,15 @@ pub unsafe extern "C-unwind" fn timeout(func: Callback, arg: *mut c_void, ticks:
 }
 
 /// untimeout(9F): takes a timer back; the ticks it had left, or -1 if it has run.
-pub unsafe extern "C-unwind" fn untimeout(id: c_int) -> c_int {
+pub extern "C-unwind" fn untimeout(id: c_int) -> c_int {
     cancel(TimerId(id as u32)).map_or(-1, |left| left.div_ceil(TICK) as c_int)
 }
 
 /// qtimeout(9F): a timer that is forgotten when the queue goes.
+///
+/// # Safety
+/// `q` is a live queue, inside whose perimeter the caller is. `func` may be called with `arg` until the queue goes or the timer is taken
+/// back.
 pub unsafe extern "C-unwind" fn qtimeout(
     q: *mut queue_t,
     func: Callback,
@@ -109,26 +116,32 @@ pub unsafe extern "C-unwind" fn qtimeout(
     ticks: c_long,
 ) -> c_int {
     let delay = (ticks.max(0) as u64).saturating_mul(TICK);
-    add(&*(*q).q_perimeter, q, delay, Work::Call(func, arg)).bits()
+    // SAFETY: a live queue, as the caller says, and perimeters are never freed.
+    let perimeter = unsafe { perimeter_of(q) };
+    add(perimeter, q, delay, Work::Call(func, arg)).bits()
 }
 
 /// quntimeout(9F).
-pub unsafe extern "C-unwind" fn quntimeout(_q: *mut queue_t, id: c_int) -> c_int {
+pub extern "C-unwind" fn quntimeout(_q: *mut queue_t, id: c_int) -> c_int {
     untimeout(id)
 }
 
 /// bufcall(9F): calls `func(arg)` when `size` bytes may be had, which is soon. 0 outside of a perimeter.
+///
+/// # Safety
+/// `func` may be called with `arg` until this is taken back.
 pub unsafe extern "C-unwind" fn bufcall(
     _size: usize,
     _pri: c_int,
     func: Callback,
     arg: *mut c_void,
 ) -> c_int {
-    timeout(func, arg, 1)
+    // SAFETY: the function may be called with its argument, as the caller says.
+    unsafe { timeout(func, arg, 1) }
 }
 
 /// unbufcall(9F).
-pub unsafe extern "C-unwind" fn unbufcall(id: c_int) {
+pub extern "C-unwind" fn unbufcall(id: c_int) {
     cancel(TimerId(id as u32));
 }
 

@@ -125,7 +125,9 @@ pub unsafe fn ioctl(
 ) -> Result<c_int, Errno> {
     if matches!(request, FIONBIO | FIOASYNC | FIOCLEX | FIONCLEX) {
         if request == FIOASYNC && !is_bad(arg as *const c_int) {
-            signals::set_async(head, *(arg as *const c_int) != 0)?;
+            // SAFETY: FIOASYNC wants a pointer to an int, and the argument is what the request wants.
+            let on = unsafe { *(arg as *const c_int) != 0 };
+            signals::set_async(head, on)?;
         }
         return Err(KERNEL);
     }
@@ -135,135 +137,138 @@ pub unsafe fn ioctl(
     }
     head.check_not_linked()?;
     head.attend()?;
-    match request {
-        I_NREAD => nread(head, out(arg)?),
-        FIONREAD => fionread(head, out(arg)?),
-        I_PUSH => {
-            alive(head)?;
-            local::push(head, name(arg)?, fd)
-        }
-        I_POP => {
-            alive(head)?;
-            local::pop(head)
-        }
-        I_LOOK => {
-            let to: *mut [u8; FMNAMESZ + 1] = pointer(arg)?;
-            let name = local::top(head).ok_or(libc::EINVAL)?;
-            *to = padded(&name);
-            Ok(0)
-        }
-        I_FIND => {
-            let wanted = name(arg)?;
-            if local::find_module(wanted).is_none() {
-                return Err(libc::EINVAL);
+    // SAFETY: `arg` is what the request wants, as the caller says, and `pointer` looks that it is not NULL.
+    unsafe {
+        match request {
+            I_NREAD => nread(head, out(arg)?),
+            FIONREAD => fionread(head, out(arg)?),
+            I_PUSH => {
+                alive(head)?;
+                local::push(head, name(arg)?, fd)
             }
-            Ok(local::modules(head).iter().any(|m| m.as_bytes() == wanted) as c_int)
-        }
-        I_LIST => list(head, arg),
-        I_FLUSH => {
-            let what = u8::try_from(integer(arg)).map_err(|_| libc::EINVAL)?;
-            flush(head, what, None)
-        }
-        I_FLUSHBAND => {
-            let info: *const BandInfo = pointer(arg)?;
-            let what = u8::try_from((*info).flag).map_err(|_| libc::EINVAL)?;
-            flush(head, what, Some((*info).band))
-        }
-        I_SRDOPT => set_read_options(head, integer(arg)),
-        I_GRDOPT => {
-            let options = head.words().read_options.load(Relaxed);
-            let protocol = options & !RMODEMASK;
-            let shown = if protocol == 0 { RPROTNORM } else { protocol };
-            *out(arg)? = (options & RMODEMASK | shown) as c_int;
-            Ok(0)
-        }
-        I_SWROPT => {
-            let arg = integer(arg);
-            if arg & !(write::SNDZERO as usize) != 0 {
-                return Err(libc::EINVAL);
+            I_POP => {
+                alive(head)?;
+                local::pop(head)
             }
-            head.words().write_options.store(arg as u32, Release);
-            Ok(0)
-        }
-        I_GWROPT => {
-            *out(arg)? = head.words().write_options.load(Relaxed) as c_int;
-            Ok(0)
-        }
-        I_STR => requests::strioctl(head, pointer(arg)?),
-        I_SETSIG => signals::set(head, 0, arg as u32),
-        I_GETSIG => {
-            *out(arg)? = signals::events(head, 0).ok_or(libc::EINVAL)? as c_int;
-            Ok(0)
-        }
-        I_ESETSIG => {
-            let set: *const StrSigSet = pointer(arg)?;
-            signals::set(head, (*set).pid, (*set).events as u32)
-        }
-        I_EGETSIG => {
-            let set: *mut StrSigSet = pointer(arg)?;
-            (*set).events = signals::events(head, (*set).pid).ok_or(libc::EINVAL)? as c_int;
-            Ok(0)
-        }
-        I_PEEK => peek(head, pointer(arg)?),
-        I_FDINSERT => fdinsert(head, pointer(arg)?),
-        I_SENDFD => {
-            let fd = arg as c_int;
-            if head.has_hung_up() {
-                return Err(libc::ENXIO);
+            I_LOOK => {
+                let to: *mut [u8; FMNAMESZ + 1] = pointer(arg)?;
+                let name = local::top(head).ok_or(libc::EINVAL)?;
+                *to = padded(&name);
+                Ok(0)
             }
-            passing::send_fd(head, fd)
-        }
-        I_RECVFD => passing::receive_fd(head, pointer(arg)?),
-        I_LINK | I_PLINK => linking::link(head, arg as c_int, request == I_PLINK),
-        I_UNLINK | I_PUNLINK => linking::unlink(head, arg as c_int, request == I_PUNLINK),
-        I_ANCHOR => local::anchor(head),
-        I_CKBAND => {
-            let wanted = band(arg)?;
-            let mut found = false;
-            each(head, &mut |f| {
-                found |= f.kind != M_PASSFP && !f.is_high() && f.band == wanted
-            })?;
-            Ok(found as c_int)
-        }
-        I_GETBAND => {
-            let to = out(arg)?;
-            *to = front(head)?.ok_or(libc::ENODATA)?.band as c_int;
-            Ok(0)
-        }
-        I_ATMARK => at_mark(head, integer(arg)),
-        I_CANPUT => {
-            let band = band(arg)?;
-            Ok(local::can_put(head, band) as c_int)
-        }
-        I_SETCLTIME => {
-            let time: *const c_int = pointer(arg)?;
-            let ms = u32::try_from(*time).map_err(|_| libc::EINVAL)?;
-            head.words().close_time.store(ms, Relaxed);
-            Ok(0)
-        }
-        I_GETCLTIME => {
-            *out(arg)? = head.words().close_time.load(Relaxed) as c_int;
-            Ok(0)
-        }
-        I_SERROPT => {
-            let arg = integer(arg);
-            if arg & !0xf != 0 || arg & 3 == 3 || arg & 0xc == 0xc {
-                return Err(libc::EINVAL);
+            I_FIND => {
+                let wanted = name(arg)?;
+                if local::find_module(wanted).is_none() {
+                    return Err(libc::EINVAL);
+                }
+                Ok(local::modules(head).iter().any(|m| m.as_bytes() == wanted) as c_int)
             }
-            let words = head.words();
-            let (read, write) = (arg as u32 & 3, arg as u32 & 0xc);
-            let old = shown_error_options(words.error_options.load(Relaxed));
-            let read = if read == 0 { old & 3 } else { read };
-            let write = if write == 0 { old & 0xc } else { write };
-            words.error_options.store(read | write, Release);
-            Ok(0)
+            I_LIST => list(head, arg),
+            I_FLUSH => {
+                let what = u8::try_from(integer(arg)).map_err(|_| libc::EINVAL)?;
+                flush(head, what, None)
+            }
+            I_FLUSHBAND => {
+                let info: *const BandInfo = pointer(arg)?;
+                let what = u8::try_from((*info).flag).map_err(|_| libc::EINVAL)?;
+                flush(head, what, Some((*info).band))
+            }
+            I_SRDOPT => set_read_options(head, integer(arg)),
+            I_GRDOPT => {
+                let options = head.words().read_options.load(Relaxed);
+                let protocol = options & !RMODEMASK;
+                let shown = if protocol == 0 { RPROTNORM } else { protocol };
+                *out(arg)? = (options & RMODEMASK | shown) as c_int;
+                Ok(0)
+            }
+            I_SWROPT => {
+                let arg = integer(arg);
+                if arg & !(write::SNDZERO as usize) != 0 {
+                    return Err(libc::EINVAL);
+                }
+                head.words().write_options.store(arg as u32, Release);
+                Ok(0)
+            }
+            I_GWROPT => {
+                *out(arg)? = head.words().write_options.load(Relaxed) as c_int;
+                Ok(0)
+            }
+            I_STR => requests::strioctl(head, pointer(arg)?),
+            I_SETSIG => signals::set(head, 0, arg as u32),
+            I_GETSIG => {
+                *out(arg)? = signals::events(head, 0).ok_or(libc::EINVAL)? as c_int;
+                Ok(0)
+            }
+            I_ESETSIG => {
+                let set: *const StrSigSet = pointer(arg)?;
+                signals::set(head, (*set).pid, (*set).events as u32)
+            }
+            I_EGETSIG => {
+                let set: *mut StrSigSet = pointer(arg)?;
+                (*set).events = signals::events(head, (*set).pid).ok_or(libc::EINVAL)? as c_int;
+                Ok(0)
+            }
+            I_PEEK => peek(head, pointer(arg)?),
+            I_FDINSERT => fdinsert(head, pointer(arg)?),
+            I_SENDFD => {
+                let fd = arg as c_int;
+                if head.has_hung_up() {
+                    return Err(libc::ENXIO);
+                }
+                passing::send_fd(head, fd)
+            }
+            I_RECVFD => passing::receive_fd(head, pointer(arg)?),
+            I_LINK | I_PLINK => linking::link(head, arg as c_int, request == I_PLINK),
+            I_UNLINK | I_PUNLINK => linking::unlink(head, arg as c_int, request == I_PUNLINK),
+            I_ANCHOR => local::anchor(head),
+            I_CKBAND => {
+                let wanted = band(arg)?;
+                let mut found = false;
+                each(head, &mut |f| {
+                    found |= f.kind != M_PASSFP && !f.is_high() && f.band == wanted
+                })?;
+                Ok(found as c_int)
+            }
+            I_GETBAND => {
+                let to = out(arg)?;
+                *to = front(head)?.ok_or(libc::ENODATA)?.band as c_int;
+                Ok(0)
+            }
+            I_ATMARK => at_mark(head, integer(arg)),
+            I_CANPUT => {
+                let band = band(arg)?;
+                Ok(local::can_put(head, band) as c_int)
+            }
+            I_SETCLTIME => {
+                let time: *const c_int = pointer(arg)?;
+                let ms = u32::try_from(*time).map_err(|_| libc::EINVAL)?;
+                head.words().close_time.store(ms, Relaxed);
+                Ok(0)
+            }
+            I_GETCLTIME => {
+                *out(arg)? = head.words().close_time.load(Relaxed) as c_int;
+                Ok(0)
+            }
+            I_SERROPT => {
+                let arg = integer(arg);
+                if arg & !0xf != 0 || arg & 3 == 3 || arg & 0xc == 0xc {
+                    return Err(libc::EINVAL);
+                }
+                let words = head.words();
+                let (read, write) = (arg as u32 & 3, arg as u32 & 0xc);
+                let old = shown_error_options(words.error_options.load(Relaxed));
+                let read = if read == 0 { old & 3 } else { read };
+                let write = if write == 0 { old & 0xc } else { write };
+                words.error_options.store(read | write, Release);
+                Ok(0)
+            }
+            I_GERROPT => {
+                *out(arg)? = shown_error_options(head.words().error_options.load(Relaxed)) as c_int;
+                Ok(0)
+            }
+            _ if request & 0xff00 == SID => Err(libc::EINVAL),
+            _ => requests::transparent(head, request, arg),
         }
-        I_GERROPT => {
-            *out(arg)? = shown_error_options(head.words().error_options.load(Relaxed)) as c_int;
-            Ok(0)
-        }
-        _ if request & 0xff00 == SID => Err(libc::EINVAL),
-        _ => requests::transparent(head, request, arg),
     }
 }
 
@@ -286,8 +291,11 @@ fn pointer<T>(arg: usize) -> Result<*mut T, Errno> {
     Ok(arg as *mut T)
 }
 
+/// # Safety
+/// The argument of a request that wants a pointer to an int, to be written to.
 unsafe fn out<'a>(arg: usize) -> Result<&'a mut c_int, Errno> {
-    pointer::<c_int>(arg).map(|p| &mut *p)
+    // SAFETY: the program's int, as the caller says; nobody else refers to it while the call lasts.
+    pointer::<c_int>(arg).map(|p| unsafe { &mut *p })
 }
 
 fn band(arg: usize) -> Result<u8, Errno> {
@@ -300,8 +308,13 @@ fn integer(arg: usize) -> usize {
 }
 
 /// A module's name: EFAULT for NULL, EINVAL for an impossible one.
+///
+/// # Safety
+/// The argument of a request that wants a C string.
 unsafe fn name<'a>(arg: usize) -> Result<&'a [u8], Errno> {
-    let name = CStr::from_ptr(pointer::<c_char>(arg)?).to_bytes();
+    let name = pointer::<c_char>(arg)?;
+    // SAFETY: a C string of the program's, as the caller says.
+    let name = unsafe { CStr::from_ptr(name).to_bytes() };
     if name.is_empty() || name.len() > FMNAMESZ {
         return Err(libc::EINVAL);
     }
@@ -402,12 +415,18 @@ fn set_read_options(head: &Head, arg: usize) -> Result<c_int, Errno> {
     Ok(0)
 }
 
+/// I_LIST.
+///
+/// # Safety
+/// `arg` is NULL or a str_list, whose names have as much room as it says.
 unsafe fn list(head: &Head, arg: usize) -> Result<c_int, Errno> {
     let names = local::names(head);
     if arg == 0 {
         return Ok(names.len() as c_int);
     }
-    let list: &mut StrList = &mut *pointer(arg)?;
+    let list = pointer::<StrList>(arg)?;
+    // SAFETY: a str_list of the program's, as the caller says.
+    let list = unsafe { &mut *list };
     if list.count < 1 {
         return Err(libc::EINVAL);
     }
@@ -416,7 +435,8 @@ unsafe fn list(head: &Head, arg: usize) -> Result<c_int, Errno> {
     }
     let n = names.len().min(list.count as usize);
     for (i, name) in names.iter().take(n).enumerate() {
-        *list.names.add(i) = padded(name).map(|b| b as c_char);
+        // SAFETY: there is room for `count` names, as the caller says, and no more are written.
+        unsafe { *list.names.add(i) = padded(name).map(|b| b as c_char) };
     }
     list.count = n as c_int;
     Ok(0)
@@ -479,8 +499,13 @@ pub fn flush_ring(head: &Head, out: bool, band: Option<u8>) -> bool {
     opened
 }
 
+/// I_PEEK.
+///
+/// # Safety
+/// A strpeek of the program's, whose buffers have as much room as it says.
 unsafe fn peek(head: &Head, peek: *mut StrPeek) -> Result<c_int, Errno> {
-    let peek = &mut *peek;
+    // SAFETY: a strpeek, as the caller says, that nobody else refers to while the call lasts.
+    let peek = unsafe { &mut *peek };
     let choice = match peek.flags as i32 {
         0 => Choice::Any,
         RS_HIPRI => Choice::High,
@@ -509,7 +534,8 @@ unsafe fn peek(head: &Head, peek: *mut StrPeek) -> Result<c_int, Errno> {
             if part.maxlen >= 0 {
                 let n = have.min(part.maxlen as usize);
                 if n > 0 {
-                    let to = core::slice::from_raw_parts_mut(part.buf as *mut u8, n);
+                    // SAFETY: the buffer has room for `maxlen` bytes, as the caller says, and there are no more.
+                    let to = unsafe { core::slice::from_raw_parts_mut(part.buf as *mut u8, n) };
                     inlet.copy(skip, to);
                 }
                 lens[i] = n as c_int;
@@ -526,8 +552,13 @@ unsafe fn peek(head: &Head, peek: *mut StrPeek) -> Result<c_int, Errno> {
     Ok(1)
 }
 
+/// I_FDINSERT.
+///
+/// # Safety
+/// A strfdinsert of the program's, whose buffers hold as much as it says.
 unsafe fn fdinsert(head: &Head, insert: *const StrFdInsert) -> Result<c_int, Errno> {
-    let insert = &*insert;
+    // SAFETY: a strfdinsert, as the caller says.
+    let insert = unsafe { &*insert };
     let priority = match insert.flags as i32 {
         0 => Priority::Band(0),
         RS_HIPRI => Priority::High,
@@ -551,13 +582,17 @@ unsafe fn fdinsert(head: &Head, insert: *const StrFdInsert) -> Result<c_int, Err
     if is_bad(insert.control.buf) || insert.data.len > 0 && is_bad(insert.data.buf) {
         return Err(libc::EFAULT);
     }
-    let mut control =
-        core::slice::from_raw_parts(insert.control.buf as *const u8, len as usize).to_vec();
+    // SAFETY: both buffers hold as many bytes as the program says; neither is in the first page, unless it is empty.
+    let (control, data) = unsafe {
+        let control = core::slice::from_raw_parts(insert.control.buf as *const u8, len as usize);
+        let data = (insert.data.len >= 0).then(|| match insert.data.len {
+            0 => &[][..],
+            n => core::slice::from_raw_parts(insert.data.buf as *const u8, n as usize),
+        });
+        (control, data)
+    };
+    let mut control = control.to_vec();
     control[offset as usize..][..size].copy_from_slice(&value.to_ne_bytes());
-    let data = (insert.data.len >= 0).then(|| match insert.data.len {
-        0 => &[][..],
-        n => core::slice::from_raw_parts(insert.data.buf as *const u8, n as usize),
-    });
     head.put_message(Some(&control), data, priority, None)?;
     Ok(0)
 }

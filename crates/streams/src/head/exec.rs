@@ -59,7 +59,8 @@ pub unsafe fn prepare(envp: *const *const c_char, others: &[(&str, &str)]) -> Op
         head.words().shared.store(1, super::Ordering::SeqCst);
     }
     let ours = [others, &[(VARIABLE, text.as_str())]].concat();
-    let mut inheritance = with_variables(envp, &ours)?;
+    // SAFETY: an environment or null, as the caller says.
+    let mut inheritance = unsafe { with_variables(envp, &ours) }?;
     inheritance.opened = opened;
     Some(inheritance)
 }
@@ -82,16 +83,19 @@ pub unsafe fn with_variables(
         .collect();
     let mut pointers = Vec::new();
     let mut at = envp;
-    while !at.is_null() && !(*at).is_null() {
-        let old = CStr::from_ptr(*at).to_bytes();
-        let is_ours = |(name, _): &&(&str, &str)| {
-            old.strip_prefix(name.as_bytes())
-                .is_some_and(|rest| rest.starts_with(b"="))
-        };
-        if !ours.iter().any(is_ours) {
-            pointers.push(*at);
+    // SAFETY: C strings up to a null, as the caller says.
+    unsafe {
+        while !at.is_null() && !(*at).is_null() {
+            let old = CStr::from_ptr(*at).to_bytes();
+            let is_ours = |(name, _): &&(&str, &str)| {
+                old.strip_prefix(name.as_bytes())
+                    .is_some_and(|rest| rest.starts_with(b"="))
+            };
+            if !ours.iter().any(is_ours) {
+                pointers.push(*at);
+            }
+            at = at.add(1);
         }
-        at = at.add(1);
     }
     pointers.extend(variables.iter().map(|v| v.as_ptr()));
     pointers.push(core::ptr::null());

@@ -199,12 +199,14 @@ pub unsafe fn receive_fd(head: &'static Head, to: *mut StrRecvFd) -> Result<c_in
     let mut parcel = found.ok_or(libc::ENXIO)??;
     let sender = parcel.sender;
     let fd = deliver(&mut parcel)?;
-    *to = StrRecvFd {
+    let received = StrRecvFd {
         fd,
         uid: sender.map_or(u32::MAX, |s| s.uid),
         gid: sender.map_or(u32::MAX, |s| s.gid),
         fill: [0; 8],
     };
+    // SAFETY: the caller says that it may be written to.
+    unsafe { *to = received };
     Ok(0)
 }
 

@@ -22,26 +22,29 @@ impl<'a> QueueInlet<'a> {
 /// # Safety
 /// A message on a queue, inside its perimeter.
 unsafe fn front_of(mp: *mut mblk_t) -> Front {
-    let kind = mtype(mp);
-    let mut front = Front {
-        kind,
-        band: (*mp).b_band,
-        control: None,
-        data: None,
-        mark: (*mp).b_flag & MSGMARK != 0,
-        delim: (*mp).b_flag & MSGDELIM != 0,
-    };
-    let mut at = mp;
-    while !at.is_null() {
-        let part = if mtype(at) == M_DATA || kind == M_PASSFP {
-            &mut front.data
-        } else {
-            &mut front.control
+    // SAFETY: a message on a queue, inside its perimeter, as the caller says: b_cont leads from one live block to the next.
+    unsafe {
+        let kind = mtype(mp);
+        let mut front = Front {
+            kind,
+            band: (*mp).b_band,
+            control: None,
+            data: None,
+            mark: (*mp).b_flag & MSGMARK != 0,
+            delim: (*mp).b_flag & MSGDELIM != 0,
         };
-        *part = Some(part.unwrap_or(0) + length(at));
-        at = (*at).b_cont;
+        let mut at = mp;
+        while !at.is_null() {
+            let part = if mtype(at) == M_DATA || kind == M_PASSFP {
+                &mut front.data
+            } else {
+                &mut front.control
+            };
+            *part = Some(part.unwrap_or(0) + length(at));
+            at = (*at).b_cont;
+        }
+        front
     }
-    front
 }
 
 impl Inlet for QueueInlet<'_> {
@@ -153,24 +156,36 @@ impl Inlet for QueueInlet<'_> {
 }
 
 /// Control and data blocks, each perhaps null.
+///
+/// # Safety
+/// A message of the caller's.
 unsafe fn split(mp: *mut mblk_t) -> (*mut mblk_t, *mut mblk_t) {
-    if mtype(mp) == M_DATA || mtype(mp) == M_PASSFP {
-        return (core::ptr::null_mut(), mp);
+    // SAFETY: blocks of the caller's message, which is taken apart before the first data block.
+    unsafe {
+        if mtype(mp) == M_DATA || mtype(mp) == M_PASSFP {
+            return (core::ptr::null_mut(), mp);
+        }
+        let mut last = mp;
+        while !(*last).b_cont.is_null() && mtype((*last).b_cont) != M_DATA {
+            last = (*last).b_cont;
+        }
+        let rest = unlinkb(last);
+        (mp, rest)
     }
-    let mut last = mp;
-    while !(*last).b_cont.is_null() && mtype((*last).b_cont) != M_DATA {
-        last = (*last).b_cont;
-    }
-    let rest = unlinkb(last);
-    (mp, rest)
 }
 
 /// Moves past `n` bytes of a chain, whose blocks stay.
+///
+/// # Safety
+/// A message of the caller's, or null.
 unsafe fn drop_front(mut mp: *mut mblk_t, mut n: usize) {
-    while !mp.is_null() && n > 0 {
-        let some = length(mp).min(n);
-        (*mp).b_rptr = (*mp).b_rptr.add(some);
-        n -= some;
-        mp = (*mp).b_cont;
+    // SAFETY: blocks of the caller's message; no read pointer passes the write pointer.
+    unsafe {
+        while !mp.is_null() && n > 0 {
+            let some = length(mp).min(n);
+            (*mp).b_rptr = (*mp).b_rptr.add(some);
+            n -= some;
+            mp = (*mp).b_cont;
+        }
     }
 }

@@ -55,7 +55,8 @@ impl Pending {
     /// # Safety
     /// A message of ours: M_IOCACK, M_IOCNAK, M_COPYIN or M_COPYOUT.
     pub unsafe fn answered(&mut self, mp: *mut mblk_t) {
-        let Some(message) = Message::from_raw(mp) else {
+        // SAFETY: a message of ours, as the caller says.
+        let Some(message) = (unsafe { Message::from_raw(mp) }) else {
             return;
         };
         let id = match message.kind() {
@@ -74,7 +75,8 @@ impl Pending {
 /// # Safety
 /// As ioctl(2): `request` and the buffer it names are valid.
 pub unsafe fn strioctl(head: &'static Head, request: *mut StrIoctl) -> Result<c_int, Errno> {
-    let request = &mut *request;
+    // SAFETY: a strioctl of the program's, as the caller says, that nobody else refers to while the call lasts.
+    let request = unsafe { &mut *request };
     if request.timeout < -1 || request.len < 0 || request.len as usize > tunables::get().strmsgsz {
         return Err(libc::EINVAL);
     }
@@ -88,7 +90,8 @@ pub unsafe fn strioctl(head: &'static Head, request: *mut StrIoctl) -> Result<c_
     }
     let data = match request.len {
         0 => &[][..],
-        n => core::slice::from_raw_parts(request.data as *const u8, n as usize),
+        // SAFETY: the buffer holds `len` bytes, as the caller says, and is not in the first page.
+        n => unsafe { core::slice::from_raw_parts(request.data as *const u8, n as usize) },
     };
     let message = ioctl_message(request.cmd, data, request.len as u32);
     let deadline = match request.timeout {
@@ -108,7 +111,8 @@ pub unsafe fn strioctl(head: &'static Head, request: *mut StrIoctl) -> Result<c_
         if is_bad(request.data) {
             return Err(libc::EFAULT);
         }
-        core::ptr::copy_nonoverlapping(bytes.as_ptr(), request.data as *mut u8, n);
+        // SAFETY: the program's buffer has room for what its request is answered with, as streamio(7I) asks of the caller.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), request.data as *mut u8, n) };
     }
     request.len = n as c_int;
     Ok(ioc.ioc_rval)
@@ -131,7 +135,8 @@ pub unsafe fn transparent(head: &'static Head, cmd: u32, arg: usize) -> Result<c
             Err(e) => break Err(e),
         };
         match answer.kind() {
-            M_COPYIN | M_COPYOUT => match copied(answer) {
+            // SAFETY: by the caller a module that knows the request may read and write where its argument leads.
+            M_COPYIN | M_COPYOUT => match unsafe { copied(answer) } {
                 Ok(next) => message = next,
                 Err(e) => break Err(e),
             },
@@ -156,6 +161,9 @@ fn outcome(answer: &Message, ioc: &iocblk, unknown: Errno) -> Result<(), Errno> 
 }
 
 /// M_COPYIN, M_COPYOUT: moves the bytes between the program and the message, and answers with M_IOCDATA.
+///
+/// # Safety
+/// The program lets modules read and write what the request names.
 unsafe fn copied(answer: Message) -> Result<Message, Errno> {
     let request: copyreq = answer.read().ok_or(libc::EPROTO)?;
     let address = request.cq_addr as *mut u8;
@@ -179,13 +187,16 @@ unsafe fn copied(answer: Message) -> Result<Message, Errno> {
     if fails {
         return Ok(message);
     }
-    if answer.kind() == M_COPYIN {
-        let bytes = core::slice::from_raw_parts(address, size);
-        message.append(Message::data(bytes));
-    } else {
-        let bytes = answer.to_data();
-        let n = bytes.len().min(size);
-        core::ptr::copy_nonoverlapping(bytes.as_ptr(), address, n);
+    // SAFETY: `size` bytes of the program's, as the caller says, and not in the first page.
+    unsafe {
+        if answer.kind() == M_COPYIN {
+            let bytes = core::slice::from_raw_parts(address, size);
+            message.append(Message::data(bytes));
+        } else {
+            let bytes = answer.to_data();
+            let n = bytes.len().min(size);
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), address, n);
+        }
     }
     Ok(message)
 }

@@ -355,7 +355,8 @@ impl Info {
 /// # Safety
 /// `info` is a siginfo_t.
 pub unsafe fn unmask(info: *mut libc::siginfo_t) {
-    let info = &mut *info.cast::<Info>();
+    // SAFETY: a siginfo_t, as the caller says, of which `Info` is the layout.
+    let info = unsafe { &mut *info.cast::<Info>() };
     if info.code != libc::SI_QUEUE || info.band as i32 != sys::getpid() {
         return;
     }

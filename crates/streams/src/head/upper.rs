@@ -40,21 +40,30 @@ pub fn pair(head: &Head, perimeter: &Perimeter) -> *mut queue_t {
 /// # Safety
 /// A live queue or null, inside the perimeter.
 pub unsafe fn is_head(q: *mut queue_t) -> bool {
-    !q.is_null() && core::ptr::eq((*q).q_qinfo, &READ)
+    // SAFETY: a live queue, where it is not null, as the caller says.
+    unsafe { !q.is_null() && core::ptr::eq((*q).q_qinfo, &READ) }
 }
 
 /// What comes to a pipe without modules is told of while it is in the ring.
+///
+/// # Safety
+/// A head's own queue, inside the perimeter.
 unsafe fn is_told_by_ring(q: *mut queue_t) -> bool {
-    bottom::is_bottom((*WR(q)).q_next)
+    // SAFETY: a queue of a live pair, as the caller says; what is next to it is live, or null.
+    unsafe { bottom::is_bottom((*WR(q)).q_next) }
 }
 
+/// # Safety
+/// A queue of a head that lives.
 unsafe fn head_of<'a>(q: *mut queue_t) -> &'a Head {
-    &*((*q).q_stream as *const Head)
+    // SAFETY: such a queue is made with its head for a stream, and heads are never freed.
+    unsafe { &*((*q).q_stream as *const Head) }
 }
 
 /// Room again below: writers, and who asked for S_OUTPUT, are told.
 unsafe extern "C-unwind" fn wsrv(q: *mut queue_t) -> c_int {
-    let head = head_of(q);
+    // SAFETY: a service procedure of heads gets a queue of one.
+    let head = unsafe { head_of(q) };
     head.notify();
     signals::room(head);
     0
@@ -62,96 +71,105 @@ unsafe extern "C-unwind" fn wsrv(q: *mut queue_t) -> c_int {
 
 /// A message has come up to the head.
 unsafe extern "C-unwind" fn rput(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
-    let head = head_of(q);
-    match mtype(mp) {
-        M_DATA | M_PROTO | M_PASSFP => {
-            let band = (*mp).b_band;
-            putq(q, mp);
-            head.notify();
-            if !is_told_by_ring(q) {
-                signals::arrived(head, band);
-            }
-        }
-        M_PCPROTO => {
-            if !(*q).q_first.is_null() && mtype((*q).q_first) == M_PCPROTO {
-                // One waits at the head; the next is discarded.
-                freemsg(mp);
-            } else {
+    // SAFETY: a put procedure of heads gets the read queue of one, inside its perimeter, and a whole message that is its own from then on.
+    unsafe {
+        let head = head_of(q);
+        match mtype(mp) {
+            M_DATA | M_PROTO | M_PASSFP => {
+                let band = (*mp).b_band;
                 putq(q, mp);
                 head.notify();
                 if !is_told_by_ring(q) {
-                    signals::urgent(head);
+                    signals::arrived(head, band);
                 }
             }
-        }
-        M_FLUSH => flushed(head, q, mp),
-        M_IOCACK | M_IOCNAK | M_COPYIN | M_COPYOUT => {
-            match head.local() {
-                Some(local) => local.requests.borrow_mut().answered(mp),
-                None => freemsg(mp),
+            M_PCPROTO => {
+                if !(*q).q_first.is_null() && mtype((*q).q_first) == M_PCPROTO {
+                    // One waits at the head; the next is discarded.
+                    freemsg(mp);
+                } else {
+                    putq(q, mp);
+                    head.notify();
+                    if !is_told_by_ring(q) {
+                        signals::urgent(head);
+                    }
+                }
             }
-            head.notify();
-        }
-        M_ERROR => {
-            let bytes = bytes(mp);
-            failed(
-                head,
-                bytes.first().copied().unwrap_or(0),
-                bytes.get(1).copied(),
-            );
-            freemsg(mp);
-        }
-        M_HANGUP => {
-            freemsg(mp);
-            head.words().set(state::HANGUP);
-            head.notify();
-            signals::hung_up(head);
-        }
-        M_UNHANGUP => {
-            freemsg(mp);
-            head.words().clear(state::HANGUP);
-            signals::resumed(head);
-            head.notify();
-        }
-        M_SIG | M_PCSIG => {
-            let signal = bytes(mp).first().copied().unwrap_or(0);
-            freemsg(mp);
-            signals::asked_for(head, signal as c_int);
-        }
-        M_SETOPTS => {
-            if length(mp) >= size_of::<stroptions>() {
-                let options = ((*mp).b_rptr as *const stroptions).read_unaligned();
-                set_options(head, q, &options);
+            M_FLUSH => flushed(head, q, mp),
+            M_IOCACK | M_IOCNAK | M_COPYIN | M_COPYOUT => {
+                match head.local() {
+                    Some(local) => local.requests.borrow_mut().answered(mp),
+                    None => freemsg(mp),
+                }
+                head.notify();
             }
-            freemsg(mp);
-            head.notify();
+            M_ERROR => {
+                let bytes = block_bytes(mp);
+                failed(
+                    head,
+                    bytes.first().copied().unwrap_or(0),
+                    bytes.get(1).copied(),
+                );
+                freemsg(mp);
+            }
+            M_HANGUP => {
+                freemsg(mp);
+                head.words().set(state::HANGUP);
+                head.notify();
+                signals::hung_up(head);
+            }
+            M_UNHANGUP => {
+                freemsg(mp);
+                head.words().clear(state::HANGUP);
+                signals::resumed(head);
+                head.notify();
+            }
+            M_SIG | M_PCSIG => {
+                let signal = block_bytes(mp).first().copied().unwrap_or(0);
+                freemsg(mp);
+                signals::asked_for(head, signal as c_int);
+            }
+            M_SETOPTS => {
+                if length(mp) >= size_of::<stroptions>() {
+                    let options = ((*mp).b_rptr as *const stroptions).read_unaligned();
+                    set_options(head, q, &options);
+                }
+                freemsg(mp);
+                head.notify();
+            }
+            _ => freemsg(mp),
         }
-        _ => freemsg(mp),
+        0
     }
-    0
 }
 
-unsafe fn bytes<'a>(mp: *mut mblk_t) -> &'a [u8] {
-    core::slice::from_raw_parts((*mp).b_rptr, length(mp))
-}
-
+/// M_FLUSH.
+///
+/// # Safety
+/// A head's own read queue, inside the perimeter, and a message that is the callee's.
 unsafe fn flushed(head: &Head, q: *mut queue_t, mp: *mut mblk_t) {
-    let what = bytes(mp).first().copied().unwrap_or(0);
-    let band = bytes(mp).get(1).copied().filter(|_| what & FLUSHBAND != 0);
-    if what & FLUSHR != 0 {
-        match band {
-            Some(band) => flushband(q, band, FLUSHDATA),
-            None => flushq(q, FLUSHDATA),
+    // SAFETY: a head's own queue, and a message of ours, as the caller says; a byte is only written where the message has one.
+    unsafe {
+        let what = block_bytes(mp).first().copied().unwrap_or(0);
+        let band = block_bytes(mp)
+            .get(1)
+            .copied()
+            .filter(|_| what & FLUSHBAND != 0);
+        if what & FLUSHR != 0 {
+            match band {
+                Some(band) => flushband(q, band, FLUSHDATA),
+                None => flushq(q, FLUSHDATA),
+            }
+            head.notify();
         }
-        head.notify();
-    }
-    if what & FLUSHW != 0 && (*mp).b_flag & MSGNOLOOP == 0 {
-        // Back down, for the write sides; whoever sends it up again finds that it has been here.
-        *(*mp).b_rptr &= !FLUSHR;
-        (*mp).b_flag |= MSGNOLOOP;
-        qreply(q, mp);
-    } else {
-        freemsg(mp);
+        if what & FLUSHW != 0 && (*mp).b_flag & MSGNOLOOP == 0 {
+            // Back down, for the write sides; whoever sends it up again finds that it has been here.
+            *(*mp).b_rptr &= !FLUSHR;
+            (*mp).b_flag |= MSGNOLOOP;
+            qreply(q, mp);
+        } else {
+            freemsg(mp);
+        }
     }
 }
 
@@ -178,13 +196,16 @@ fn failed(head: &Head, read: u8, write: Option<u8>) {
         // SAFETY: inside the perimeter, see the contract.
         if let Some(local) = unsafe { head.local() } {
             // What was written is of no use to anybody; the read side stays readable.
-            // SAFETY: as above.
+            // SAFETY: the write queue of a live head, whose perimeter we are inside.
             unsafe { putnext(local.wq(), Message::flush(FLUSHW, None).into_raw()) };
         }
     }
 }
 
 /// M_SETOPTS: stroptions(9S).
+///
+/// # Safety
+/// A head's own read queue, inside the perimeter.
 unsafe fn set_options(head: &Head, q: *mut queue_t, options: &stroptions) {
     let words = head.words();
     let flags = options.so_flags;
@@ -202,32 +223,35 @@ unsafe fn set_options(head: &Head, q: *mut queue_t, options: &stroptions) {
     if has(SO_WROFF) {
         words.write_offset.store(options.so_wroff as u32, Relaxed);
     }
-    if has(SO_MINPSZ) {
-        (*q).q_minpsz = options.so_minpsz;
-        words
-            .min_packet
-            .store(options.so_minpsz.max(0) as u32, Relaxed);
-    }
-    if has(SO_MAXPSZ) {
-        (*q).q_maxpsz = options.so_maxpsz;
-        let most = if options.so_maxpsz < 0 {
-            u32::MAX
-        } else {
-            options.so_maxpsz as u32
-        };
-        words.max_packet.store(most, Relaxed);
-    }
-    let band = if has(SO_BAND) { options.so_band } else { 0 };
-    if has(SO_HIWAT) {
-        strqset(q, QHIWAT, band, options.so_hiwat as _);
-        if band == 0 {
-            words.hiwat.store(options.so_hiwat as u32, Relaxed);
+    // SAFETY: a live queue, inside its perimeter, as the caller says.
+    unsafe {
+        if has(SO_MINPSZ) {
+            (*q).q_minpsz = options.so_minpsz;
+            words
+                .min_packet
+                .store(options.so_minpsz.max(0) as u32, Relaxed);
         }
-    }
-    if has(SO_LOWAT) {
-        strqset(q, QLOWAT, band, options.so_lowat as _);
-        if band == 0 {
-            words.lowat.store(options.so_lowat as u32, Relaxed);
+        if has(SO_MAXPSZ) {
+            (*q).q_maxpsz = options.so_maxpsz;
+            let most = if options.so_maxpsz < 0 {
+                u32::MAX
+            } else {
+                options.so_maxpsz as u32
+            };
+            words.max_packet.store(most, Relaxed);
+        }
+        let band = if has(SO_BAND) { options.so_band } else { 0 };
+        if has(SO_HIWAT) {
+            strqset(q, QHIWAT, band, options.so_hiwat as _);
+            if band == 0 {
+                words.hiwat.store(options.so_hiwat as u32, Relaxed);
+            }
+        }
+        if has(SO_LOWAT) {
+            strqset(q, QLOWAT, band, options.so_lowat as _);
+            if band == 0 {
+                words.lowat.store(options.so_lowat as u32, Relaxed);
+            }
         }
     }
     if has(SO_MREADON) {

@@ -68,21 +68,25 @@ unsafe extern "C-unwind" fn count_wake(_q: *mut queue_t) -> c_int {
 }
 
 unsafe extern "C-unwind" fn forward(q: *mut queue_t) -> c_int {
-    loop {
-        let mp = getq(q);
-        if mp.is_null() {
-            return 0;
+    // SAFETY: a service procedure gets its live queue, inside the perimeter; what comes off it is handed on or put back.
+    unsafe {
+        loop {
+            let mp = getq(q);
+            if mp.is_null() {
+                return 0;
+            }
+            if mtype(mp) < QPCTL && bcanputnext(q, (*mp).b_band) == 0 {
+                return putbq(q, mp);
+            }
+            putnext(q, mp);
         }
-        if mtype(mp) < QPCTL && bcanputnext(q, (*mp).b_band) == 0 {
-            return putbq(q, mp);
-        }
-        putnext(q, mp);
     }
 }
 
 unsafe extern "C-unwind" fn consume(q: *mut queue_t) -> c_int {
     for _ in 0..BUDGET.get() {
-        let mp = getq(q);
+        // SAFETY: a service procedure gets its live queue, inside the perimeter.
+        let mp = unsafe { getq(q) };
         if mp.is_null() {
             return 0;
         }
@@ -210,6 +214,8 @@ impl Real {
         (Nothing, Nothing)
     }
 
+    /// # Safety
+    /// Inside the perimeter.
     unsafe fn insq(
         &self,
         q: usize,
@@ -219,23 +225,32 @@ impl Real {
     ) -> (Outcome, Outcome) {
         let (mp, m) = make(l);
         let at = at % (model.len(q) + 1);
-        let before = if at == model.len(q) {
-            null_mut()
-        } else {
-            self.find(q, model.at(q, at))
+        // SAFETY: inside the perimeter; a message of ours, to go before one that is on the queue.
+        let did = unsafe {
+            let before = if at == model.len(q) {
+                null_mut()
+            } else {
+                self.find(q, model.at(q, at))
+            };
+            insq(self.q(q), before, mp) != 0
         };
-        let did = insq(self.q(q), before, mp) != 0;
         if !did {
             keep(mp);
         }
         (Yes(did), Yes(model.insq(q, at, m)))
     }
 
+    /// # Safety
+    /// Inside the perimeter.
     unsafe fn find(&self, q: usize, id: usize) -> *mut mblk_t {
-        let mut mp = (*self.q(q)).q_first;
-        while !mp.is_null() && mp.addr() != id {
-            mp = (*mp).b_next;
-        }
+        // SAFETY: messages on a live queue, linked up to null, and inside the perimeter.
+        let mp = unsafe {
+            let mut mp = (*self.q(q)).q_first;
+            while !mp.is_null() && mp.addr() != id {
+                mp = (*mp).b_next;
+            }
+            mp
+        };
         assert!(!mp.is_null(), "the message is on the model's queue only");
         mp
     }
@@ -251,33 +266,38 @@ impl Real {
         }
     }
 
+    /// # Safety
+    /// Inside the perimeter.
     unsafe fn queue_state(&self, i: usize) -> QueueState {
-        let q = self.q(i);
-        let forward = chain((*q).q_first, |mp| (*mp).b_next);
-        let mut backward = chain((*q).q_last, |mp| (*mp).b_prev);
-        backward.reverse();
-        assert_eq!(forward, backward, "both ways round");
-        assert_eq!(qsize(q) as usize, forward.len());
-        let flag = (*q).q_flag;
-        assert_ne!(flag & QUSE, 0);
-        let mut bands = vec![band_zero(q)];
-        let mut band = (*q).q_bandp;
-        while let Some(b) = band.as_ref() {
-            bands.push(band_state(b));
-            band = b.qb_next;
-        }
-        assert_eq!(bands.len() - 1, (*q).q_nband as usize);
-        QueueState {
-            messages: forward,
-            enabled: flag & QENAB != 0,
-            wantr: flag & QWANTR != 0,
-            noenab: flag & QNOENB != 0,
-            bands,
+        // SAFETY: a live queue, inside its perimeter, as the caller says: what it leads to are messages on it and its bands.
+        unsafe {
+            let q = self.q(i);
+            let forward = chain((*q).q_first, |mp| (*mp).b_next);
+            let mut backward = chain((*q).q_last, |mp| (*mp).b_prev);
+            backward.reverse();
+            assert_eq!(forward, backward, "both ways round");
+            assert_eq!(qsize(q) as usize, forward.len());
+            let flag = (*q).q_flag;
+            assert_ne!(flag & QUSE, 0);
+            let mut bands = vec![band_zero(&*q)];
+            let mut band = (*q).q_bandp;
+            while let Some(b) = band.as_ref() {
+                bands.push(band_state(b));
+                band = b.qb_next;
+            }
+            assert_eq!(bands.len() - 1, (*q).q_nband as usize);
+            QueueState {
+                messages: forward,
+                enabled: flag & QENAB != 0,
+                wantr: flag & QWANTR != 0,
+                noenab: flag & QNOENB != 0,
+                bands,
+            }
         }
     }
 }
 
-unsafe fn chain(mut mp: *mut mblk_t, next: impl Fn(*mut mblk_t) -> *mut mblk_t) -> Vec<usize> {
+fn chain(mut mp: *mut mblk_t, next: impl Fn(*mut mblk_t) -> *mut mblk_t) -> Vec<usize> {
     let mut ids = Vec::new();
     while !mp.is_null() {
         ids.push(mp.addr());
@@ -286,15 +306,15 @@ unsafe fn chain(mut mp: *mut mblk_t, next: impl Fn(*mut mblk_t) -> *mut mblk_t) 
     ids
 }
 
-unsafe fn band_zero(q: *mut queue_t) -> BandState {
+fn band_zero(q: &queue_t) -> BandState {
     BandState {
-        count: (*q).q_count,
-        first: (*q).q_first.addr(),
-        last: (*q).q_last.addr(),
-        hiwat: (*q).q_hiwat,
-        lowat: (*q).q_lowat,
-        full: (*q).q_flag & QFULL != 0,
-        wantw: (*q).q_flag & QWANTW != 0,
+        count: q.q_count,
+        first: q.q_first.addr(),
+        last: q.q_last.addr(),
+        hiwat: q.q_hiwat,
+        lowat: q.q_lowat,
+        full: q.q_flag & QFULL != 0,
+        wantw: q.q_flag & QWANTW != 0,
     }
 }
 

@@ -76,7 +76,7 @@ pub fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<(), Errno> {
         unsafe { putnext(local.wq(), message.into_raw()) };
         if !local.bottom.is_null() && what & FLUSHR != 0 {
             // Nothing above a pipe's bottom sends it back up.
-            // SAFETY: as above.
+            // SAFETY: the bottom's read queue, inside the perimeter.
             unsafe { putnext(local.bottom, Message::flush(FLUSHR, band).into_raw()) };
         }
     });
@@ -149,10 +149,7 @@ fn put_where(
 }
 
 /// A message of the two parts; `None` without memory.
-///
-/// # Safety
-/// None beyond that of allocb.
-pub unsafe fn build(
+fn build(
     control: Option<&[u8]>,
     data: Option<&[u8]>,
     kind: u8,
@@ -163,20 +160,26 @@ pub unsafe fn build(
         if mp.is_null() {
             return None;
         }
-        (*(*mp).b_datap).db_type = kind;
-        (*mp).b_rptr = (*mp).b_rptr.add(offset);
-        core::ptr::copy_nonoverlapping(bytes.as_ptr(), (*mp).b_rptr, bytes.len());
-        (*mp).b_wptr = (*mp).b_rptr.add(bytes.len());
+        // SAFETY: a fresh block of ours, with room for the bytes behind the offset.
+        unsafe {
+            (*(*mp).b_datap).db_type = kind;
+            (*mp).b_rptr = (*mp).b_rptr.add(offset);
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), (*mp).b_rptr, bytes.len());
+            (*mp).b_wptr = (*mp).b_rptr.add(bytes.len());
+        }
         Some(mp)
     };
     match (control, data) {
         (Some(control), Some(data)) => {
             let first = block(control, kind, 0)?;
-            match block(data, M_DATA, offset) {
-                Some(second) => (*first).b_cont = second,
-                None => {
-                    freemsg(first);
-                    return None;
+            // SAFETY: two fresh blocks of ours, or one that is given up.
+            unsafe {
+                match block(data, M_DATA, offset) {
+                    Some(second) => (*first).b_cont = second,
+                    None => {
+                        freemsg(first);
+                        return None;
+                    }
                 }
             }
             Some(first)
