@@ -190,7 +190,10 @@ unsafe fn copied(answer: Message) -> Result<Message, Errno> {
     // SAFETY: `size` bytes of the program's, as the caller says, and not in the first page.
     unsafe {
         if answer.kind() == M_COPYIN {
-            let bytes = core::slice::from_raw_parts(address, size);
+            let bytes = match size {
+                0 => &[][..],
+                _ => core::slice::from_raw_parts(address, size),
+            };
             message.append(Message::data(bytes));
         } else {
             let bytes = answer.to_data();
