@@ -363,10 +363,12 @@ fn data_block(
 
 /// What goes to the other end.
 unsafe extern "C-unwind" fn wput(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
-    // SAFETY: a put procedure of bottoms gets the write queue of one, inside its perimeter, and a message that is its own. An M_FLUSH
-    // has a first byte by streamio(7I); more of a block is only looked at where it is long enough.
+    // SAFETY: a put procedure of bottoms gets the write queue of one, inside its perimeter, and a message that is its own. A block
+    // is only looked at where it is long enough.
     unsafe {
         match mtype(mp) {
+            // Of nothing: any module can send one.
+            M_FLUSH if length(mp) == 0 => freemsg(mp),
             M_FLUSH => {
                 let what = *(*mp).b_rptr;
                 if what & FLUSHW != 0 {
@@ -394,14 +396,17 @@ unsafe extern "C-unwind" fn wput(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
                 }
             }
             M_IOCTL => {
-                let ioc = (*mp).b_rptr as *mut iocblk;
+                // A module may have moved the beginning.
+                let at = (*mp).b_rptr.cast::<iocblk>();
                 if length(mp) >= size_of::<iocblk>() {
-                    (*ioc).ioc_error = if (*ioc).ioc_count == TRANSPARENT {
+                    let mut ioc = at.read_unaligned();
+                    ioc.ioc_error = if ioc.ioc_count == TRANSPARENT {
                         libc::ENOTTY
                     } else {
                         libc::EINVAL
                     };
-                    (*ioc).ioc_count = 0;
+                    ioc.ioc_count = 0;
+                    at.write_unaligned(ioc);
                 }
                 (*(*mp).b_datap).db_type = M_IOCNAK;
                 qreply(q, mp);
