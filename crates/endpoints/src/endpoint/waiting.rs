@@ -1,0 +1,269 @@
+//! Threads that sleep at an endpoint: by the provider's ring, by its descriptor, and by the bell, which the endpoint's own calls
+//! ring for what neither of these tells.
+
+use headwater_channel::bell;
+use headwater_host::sync::Ordering;
+use headwater_host::sys::Errno;
+use headwater_host::table::{self, Handle};
+use headwater_host::{hidden, poll, signal, sys};
+use headwater_providers::provider::{Look, Sleep, Waiter};
+use headwater_streams::head::Head;
+use headwater_streams::head::wait::Want;
+
+use super::{Core, Endpoint};
+
+/// How long sleepers are waited for when their endpoint becomes a stream, in nanoseconds.
+const TURNING_OUT: u64 = 20_000_000;
+
+const READABLE: u32 = libc::POLLIN as u32;
+
+impl Endpoint {
+    /// Sleeps until one of the poll(2) events `want` may hold, or a handler has run. Errors: EINTR when one ran that ends the
+    /// call since it called [`signal::begin_wait`], ETIME at the deadline (nanoseconds), EBADF when it is closed, or has become
+    /// a stream, since it was this `handle`'s.
+    pub fn wait(
+        &'static self,
+        handle: Handle,
+        want: u32,
+        deadline: Option<u64>,
+    ) -> Result<(), Errno> {
+        match self.wait_for_any(handle, want, deadline) {
+            Err(libc::EINTR) if !signal::interrupted() => Ok(()),
+            waited => waited,
+        }
+    }
+
+    /// As [`wait`](Endpoint::wait), but any handler may end it.
+    fn wait_for_any(
+        &'static self,
+        handle: Handle,
+        want: u32,
+        deadline: Option<u64>,
+    ) -> Result<(), Errno> {
+        let (waiter, seen, kernel) = {
+            let mut entered = self.enter();
+            let core = entered.as_mut().ok_or(libc::EBADF)?;
+            if self.handle() != handle {
+                return Err(libc::EBADF);
+            }
+            core.provider.flush();
+            if core.provider.ready(want) != 0 {
+                return Ok(());
+            }
+            if let Some(sleep) = core.provider.sleep(want) {
+                drop(entered);
+                return self.sleep_by(handle, sleep, deadline);
+            }
+            let waiter = core.provider.waiter();
+            let seen = match waiter {
+                Waiter::Head(head) | Waiter::Both { ring: head, .. } => head.version(),
+                Waiter::Poll(_) => 0,
+            };
+            (waiter, seen, core.provider.kernel_wants(want))
+        };
+        if self.look_again(want) {
+            return Ok(());
+        }
+        let for_room = want & libc::POLLOUT as u32 != 0;
+        match waiter {
+            Waiter::Head(head) => self.sleep_at(handle, head, seen, want, deadline, &mut []),
+            Waiter::Both {
+                full: Some(head), ..
+            } if for_room => self.sleep_at(handle, head, head.version(), want, deadline, &mut []),
+            Waiter::Both { ring, fd, .. } if !for_room => {
+                let mut beside = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
+                let slept = self.sleep_at(handle, ring, seen, want, deadline, &mut beside);
+                if beside[1].revents != 0 {
+                    bell::take(beside[1].fd);
+                }
+                slept
+            }
+            Waiter::Poll(fd) | Waiter::Both { fd, .. } => {
+                self.sleep(handle, fd, want, kernel, deadline)
+            }
+        }
+    }
+
+    /// Sleeps at a ring, and at other descriptors `beside` it, unless the ring's head has told something since it was `seen`.
+    fn sleep_at(
+        &self,
+        handle: Handle,
+        head: &Head,
+        seen: u32,
+        want: u32,
+        deadline: Option<u64>,
+        beside: &mut [libc::pollfd],
+    ) -> Result<(), Errno> {
+        let side = if want & libc::POLLOUT as u32 != 0 {
+            Want::ROOM
+        } else {
+            Want::DATA
+        };
+        // Counted: who sleeps here must not wake up in another endpoint.
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let waited = if !beside.is_empty() && self.has_ready(want) {
+            Ok(())
+        } else {
+            head.wait_beside(side, deadline, beside, || {
+                self.handle() != handle || head.events(want) != 0 || head.version() != seen
+            })
+        };
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        if self.handle() == handle {
+            waited
+        } else {
+            Err(libc::EBADF)
+        }
+    }
+
+    /// Sleeps as the provider has it.
+    fn sleep_by(&self, handle: Handle, sleep: Sleep, deadline: Option<u64>) -> Result<(), Errno> {
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let slept = if self.handle() == handle {
+            sleep(deadline)
+        } else {
+            Ok(())
+        };
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        if self.handle() == handle {
+            slept
+        } else {
+            Err(libc::EBADF)
+        }
+    }
+
+    /// Looks for what probably comes at once; others get at the endpoint between the looks.
+    fn look_again(&self, want: u32) -> bool {
+        loop {
+            let look = self
+                .enter()
+                .as_mut()
+                .map_or(Look::Sleep, |c| c.provider.look_again(want));
+            if look != Look::Again {
+                return look == Look::Ready;
+            }
+            core::hint::spin_loop();
+        }
+    }
+
+    /// Sleeps at the provider's descriptor, and at the bell: for what other threads do to the endpoint.
+    fn sleep(
+        &self,
+        handle: Handle,
+        fd: i32,
+        want: u32,
+        kernel: u32,
+        deadline: Option<u64>,
+    ) -> Result<(), Errno> {
+        let fd = if kernel & table::NOT_KERNELS == 0 {
+            fd
+        } else {
+            -1
+        };
+        let mut fds = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let slept = if self.handle() != handle || self.has_ready(want) {
+            1
+        } else {
+            let timeout = deadline.map(|d| d.saturating_sub(sys::now()));
+            // SAFETY: no mask. A cancelled thread stays counted, and rings of the bell are one more look.
+            unsafe { poll::wait(&mut fds, timeout, core::ptr::null()) }
+        };
+        let errno = headwater_host::next::errno();
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        if fds[1].revents != 0 {
+            bell::take(fds[1].fd);
+        }
+        if self.handle() != handle {
+            // Closed by another thread; others that sleep here are to know it too.
+            self.ring();
+            return Err(libc::EBADF);
+        }
+        match slept {
+            0 => Err(libc::ETIME),
+            n if n < 0 => Err(errno),
+            _ => Ok(()),
+        }
+    }
+
+    /// Its handle is no more: who waits by it wakes up. That takes as long as a thread takes to run, and is waited for, since whoever
+    /// watches the stream takes such bells for its own; not for ever, since a sleeper's handler may run, or its thread be stopped.
+    pub(super) fn turn_out(&self) {
+        let waiter = {
+            let entered = self.enter();
+            self.generation.fetch_add(1, Ordering::AcqRel);
+            entered.as_ref().map(|core| core.provider.waiter())
+        };
+        let (mut turns, patience) = (sys::Turns::default(), sys::now() + TURNING_OUT);
+        loop {
+            match &waiter {
+                Some(Waiter::Head(head)) => head.notify(),
+                Some(Waiter::Both { ring, full, .. }) => {
+                    ring.notify();
+                    full.iter().for_each(|head| head.notify());
+                }
+                Some(Waiter::Poll(_)) | None => {}
+            }
+            self.ring();
+            if self.asleep.load(Ordering::SeqCst) == 0 || sys::now() > patience {
+                return;
+            }
+            turns.give_way();
+        }
+    }
+
+    fn has_ready(&self, want: u32) -> bool {
+        self.enter()
+            .as_mut()
+            .is_some_and(|c| c.provider.ready(want) != 0)
+    }
+
+    /// What was read or accepted ahead is not in the kernel any more, where other threads wait for it.
+    #[inline]
+    pub(super) fn tell_sleepers(&self, c: &mut Core) {
+        let awaited =
+            self.asleep.load(Ordering::Relaxed) > 0 || self.armed.load(Ordering::Relaxed) > 0;
+        if awaited && c.provider.ready(READABLE) != 0 {
+            self.ring();
+        }
+    }
+
+    /// Wakes those who sleep at the provider's descriptor: something happened that the kernel does not tell.
+    pub(super) fn ring(&self) {
+        let bell = self.bell.load(Ordering::SeqCst);
+        let armed =
+            self.armed.load(Ordering::Relaxed) > 0 && self.armed.swap(0, Ordering::SeqCst) > 0;
+        if bell >= 0 && (armed || self.asleep.load(Ordering::SeqCst) > 0) {
+            bell::ring(bell);
+        }
+    }
+
+    /// The bell, made now if need be; -1 when no descriptor is left.
+    pub(super) fn own_bell(&self) -> i32 {
+        let known = self.bell.load(Ordering::Acquire);
+        if known >= 0 {
+            return known;
+        }
+        let Ok(fresh) = bell::create().and_then(hidden::hide_needed) else {
+            return -1;
+        };
+        let first = self
+            .bell
+            .compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire);
+        first.map_or_else(
+            |other| {
+                hidden::close(fresh);
+                other
+            },
+            |_| fresh,
+        )
+    }
+}
+
+fn watched(fd: i32, events: u32) -> libc::pollfd {
+    libc::pollfd {
+        fd,
+        events: events as i16,
+        revents: 0,
+    }
+}
