@@ -14,7 +14,8 @@ use headwater_streams::head::Head;
 use headwater_streams::pipe::words::state;
 use libc::iovec;
 
-use super::{Label, Link, PIECE, put_control, put_piece, word};
+use super::data::put_piece;
+use super::{Label, Link, PIECE, put_control, word};
 use crate::flusher::{self, Went};
 use crate::loopback::buffers::{self, Source};
 
