@@ -1,7 +1,9 @@
 //! What the tests need beside the toolchain. A test that can't run where something is missing says so at its beginning, by
 //! [`needs!`]; `make test` then names it in the table at its end. With STRICT=1, or under CI, it fails instead.
+//! Beside that, what several crates' tests do alike: [`network`] namespaces and [`processes`].
 
 pub mod network;
+pub mod processes;
 
 use std::collections::HashMap;
 use std::env;

@@ -9,6 +9,12 @@ pub fn isolate() -> bool {
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         return false;
     }
+    bring_up_loopback();
+    true
+}
+
+/// For the loopback device of a fresh namespace, in which the calling thread is.
+pub fn bring_up_loopback() {
     // SAFETY: an ifreq of zeroes with a name is valid; the descriptor is ours.
     unsafe {
         let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
@@ -21,5 +27,4 @@ pub fn isolate() -> bool {
         let up = libc::ioctl(fd.as_raw_fd(), libc::SIOCSIFFLAGS, &request);
         assert_eq!(up, 0, "the loopback device comes up");
     }
-    true
 }

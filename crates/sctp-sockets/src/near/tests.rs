@@ -1,5 +1,6 @@
 //! Two ends in one process, and in two.
 
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use headwater_providers::loopback::link::outbox;
@@ -7,17 +8,23 @@ use headwater_providers::loopback::listening::Listening;
 use headwater_providers::loopback::{Owned, Space};
 use headwater_providers::provider::Arrived;
 use headwater_sctp::event::Outcome;
+use headwater_streams::head::life;
 use headwater_streams::head::wait::Want;
+use headwater_testkit::processes::{self, Child, Library};
 
 use super::*;
 
-#[path = "../../../endpoints/tests/common/processes.rs"]
-mod processes;
-use processes::{Child, alone};
-
-fn start() {
-    headwater_streams::start();
-    crate::start();
+/// One test at a time, with the streams and these sockets ready, and the streams' handlers around fork.
+fn alone() -> MutexGuard<'static, ()> {
+    processes::alone(Library {
+        identify: headwater_host::process::identify,
+        before_fork: life::before_fork,
+        after_fork: life::after_fork,
+        start: || {
+            headwater_streams::start();
+            crate::start();
+        },
+    })
 }
 
 const BUFFER: usize = 1 << 20;
