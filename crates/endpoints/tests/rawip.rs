@@ -15,12 +15,12 @@ use std::time::Duration;
 use headwater_endpoints::device::Device;
 use headwater_ipnet::checksum::Sum;
 use headwater_ipnet::{Inbox, Packet, Program, RawSocket, errors, icmp};
-use headwater_providers::provider::{Arrived, Datagram, Event, Provider};
+use headwater_providers::provider::{Arrived, Event, Provider};
 use headwater_providers::rawip::Rawip;
 use headwater_tpi::error::*;
 use headwater_tpi::option::{INET_IP, List, T_CURRENT, T_IP_TOS, T_IP_TTL, T_NEGOTIATE, T_SUCCESS};
 use network::{drop_privileges, inside, set_ping_groups};
-use sockets::{bytes, io};
+use sockets::{bytes, datagram, io};
 use waiting::until;
 
 /// For experiments (RFC 3692).
@@ -63,18 +63,6 @@ fn receive(end: &mut Rawip) -> (Vec<u8>, Vec<u8>) {
         }
     });
     (from[..addr_len].to_vec(), data[..data_len].to_vec())
-}
-
-fn datagram<'a>(addr: &'a mut [u8], data: &'a [libc::iovec]) -> Datagram<'a> {
-    Datagram {
-        addr,
-        opts: &mut [],
-        data,
-        addr_len: 0,
-        opts_len: 0,
-        data_len: 0,
-        more: false,
-    }
 }
 
 /// An echo request.

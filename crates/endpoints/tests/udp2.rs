@@ -2,11 +2,6 @@
 
 #[path = "common/processes.rs"]
 mod processes;
-
-fn start() {
-    headwater_streams::start();
-    headwater_endpoints::start();
-}
 #[path = "common/sockets.rs"]
 mod sockets;
 
@@ -15,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use headwater_endpoints::device::Device;
 use headwater_endpoints::endpoint;
-use headwater_providers::provider::{Arrived, Datagram, Event, Provider, Waiter};
+use headwater_providers::provider::{Arrived, Event, Provider, Waiter};
 use headwater_providers::udp2::Udp2;
 use headwater_providers::udp2::link::Link;
 use headwater_streams::head::wait::Want;
@@ -24,18 +19,14 @@ use headwater_tpi::option::{
     INET_IP, INET_UDP, List, Options, T_CURRENT, T_IP_REUSEADDR, T_IP_TTL, T_NEGOTIATE,
     T_UDP_CHECKSUM,
 };
-use processes::{Child, alone};
-use sockets::{bytes, io};
+use processes::{Child, alone, execute_again};
+use sockets::{bytes, datagram, io, port_of};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const LARGEST: usize = 65_507;
 
 fn at(host: &str, port: u16) -> Vec<u8> {
     bytes(SocketAddr::new(host.parse().unwrap(), port))
-}
-
-fn port_of(address: &[u8]) -> u16 {
-    u16::from_be_bytes([address[2], address[3]])
 }
 
 fn bound_by(link: Link, host: &str) -> (Udp2, Vec<u8>) {
@@ -103,15 +94,7 @@ type Got = (Vec<u8>, Vec<u8>, bool);
 fn take(p: &mut Udp2, most: usize) -> Result<Got, i32> {
     let (mut addr, mut data) = ([0; 28], vec![0; most]);
     let into = io(&data);
-    let mut d = Datagram {
-        addr: &mut addr,
-        opts: &mut [],
-        data: &into,
-        addr_len: 0,
-        opts_len: 0,
-        data_len: 0,
-        more: false,
-    };
+    let mut d = datagram(&mut addr, &into);
     p.receive_from(&mut d).map_err(|e| e.tli)?;
     let (addr_len, len, more) = (d.addr_len, d.data_len, d.more);
     data.truncate(len);
@@ -527,16 +510,7 @@ fn an_endpoint_goes_on_after_exec() {
             // SAFETY: a copy of a descriptor of ours.
             let fd = unsafe { libc::dup(there.descriptor()) };
             let left = format!("{fd}={}", there.save().unwrap());
-            let path = std::ffi::CString::new("/proc/self/exe").unwrap();
-            let args = ["x", "--ignored", "--exact", "image_after_exec"]
-                .map(|a| std::ffi::CString::new(a).unwrap());
-            let mut argv: Vec<_> = args.iter().map(|a| a.as_ptr()).collect();
-            argv.push(std::ptr::null());
-            // SAFETY: the only thread; the arrays end with null.
-            unsafe {
-                std::env::set_var(LEFT, left);
-                libc::execv(path.as_ptr(), argv.as_ptr());
-            }
+            execute_again("image_after_exec", LEFT, &left);
         });
         drop(there);
         send(&mut here, &to, b"ping");
@@ -574,15 +548,7 @@ fn a_blocked_reader_wakes_up_for_either() {
     let mut room = [0; 99];
     let mut drain = || {
         let into = io(&room);
-        let mut d = Datagram {
-            addr: &mut [],
-            opts: &mut [],
-            data: &into,
-            addr_len: 0,
-            opts_len: 0,
-            data_len: 0,
-            more: false,
-        };
+        let mut d = datagram(&mut [], &into);
         let _ = &mut room;
         e.receive_from(&mut d)
     };

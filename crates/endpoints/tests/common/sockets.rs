@@ -1,7 +1,10 @@
 //! Addresses and buffers as providers take them.
 
+#![allow(dead_code, reason = "each test file uses some of it")]
+
 use std::net::SocketAddr;
 
+use headwater_providers::provider::Datagram;
 use libc::iovec;
 
 pub fn io(data: &[u8]) -> [iovec; 1] {
@@ -29,5 +32,22 @@ pub fn bytes(address: SocketAddr) -> Vec<u8> {
             bytes.extend([0; 4]);
             bytes
         }
+    }
+}
+
+pub fn port_of(address: &[u8]) -> u16 {
+    u16::from_be_bytes([address[2], address[3]])
+}
+
+/// Room for a datagram without options, and for its sender.
+pub fn datagram<'a>(addr: &'a mut [u8], data: &'a [iovec]) -> Datagram<'a> {
+    Datagram {
+        addr,
+        opts: &mut [],
+        data,
+        addr_len: 0,
+        opts_len: 0,
+        data_len: 0,
+        more: false,
     }
 }

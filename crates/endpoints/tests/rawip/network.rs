@@ -1,8 +1,9 @@
 //! Each test in a network namespace of its own, as root of it: the test program runs itself again for that one test, by
 //! unshare(1), and where it is not root, in a user namespace too. Where that is not permitted either, the test is not run.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
+
+use headwater_testkit::network::bring_up_loopback;
 
 const INSIDE: &str = "HEADWATER_TEST_INSIDE";
 
@@ -33,20 +34,6 @@ pub fn inside(name: &str, work: impl FnOnce()) {
     let said = [ran.stdout, ran.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     assert!(ran.status.success() && said.contains("1 passed"), "{said}");
-}
-
-fn bring_up_loopback() {
-    // SAFETY: an ifreq of zeroes with a name is valid; the descriptor is ours.
-    unsafe {
-        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
-        assert!(fd >= 0);
-        let fd = OwnedFd::from_raw_fd(fd);
-        let mut request: libc::ifreq = core::mem::zeroed();
-        request.ifr_name[0] = b'l' as libc::c_char;
-        request.ifr_name[1] = b'o' as libc::c_char;
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
-        assert_eq!(libc::ioctl(fd.as_raw_fd(), libc::SIOCSIFFLAGS, &request), 0);
-    }
 }
 
 /// From now on the calling thread has no privilege.
