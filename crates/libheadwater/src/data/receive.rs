@@ -1,0 +1,437 @@
+//! Calls that receive: read, recv and their families.
+
+use core::cell::Cell;
+use core::ptr::null_mut;
+
+use headwater_host::sync::Ordering;
+use headwater_host::table::{self, Handle, Kind};
+use headwater_host::{next, sys};
+use headwater_sockets::recv::Own;
+use headwater_sockets::{conn, recv as receiving};
+use libc::{
+    c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+};
+
+use super::{
+    MSG_CMSG_COMPAT, RWF_HIPRI, RWF_NOWAIT, bytes_of, dontwait, ended, is_negative, is_socket,
+    keeping, many, one, refuse, something, told,
+};
+use crate::files::fresh;
+use crate::process::each_passed;
+use crate::{real, result, sctp, streams, wait};
+
+/// `own` is the program's call, for as long as the kernel serves the connection; `again` begins it anew, where a handler or another
+/// thread has given its number to something else.
+#[inline(never)]
+unsafe fn take(
+    fd: c_int,
+    iov: &[iovec],
+    flags: c_int,
+    own: Own<'_>,
+    again: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    match table::socket(fd) {
+        Some(h) => take_of(h, fd, iov, flags, own, again),
+        None => own(fd, iov),
+    }
+}
+
+/// As [`take`], of a socket.
+#[inline]
+unsafe fn take_of(
+    h: Handle,
+    fd: c_int,
+    iov: &[iovec],
+    flags: c_int,
+    own: Own<'_>,
+    again: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let told = conn::get(h).and_then(|c| receiving::recv_as(c, fd, iov, flags, own));
+    ended(told, fd, h, again, || own(fd, iov))
+}
+
+/// As [`take`], as a step of a call on `fd` that keeps its connection.
+unsafe fn take_kept(
+    c: &'static conn::Conn,
+    fd: c_int,
+    iov: &[iovec],
+    flags: c_int,
+    own: Own<'_>,
+) -> ssize_t {
+    match receiving::recv_as(c, fd, iov, flags, own) {
+        Some(r) => result(r),
+        None => own(c.fd(), iov),
+    }
+}
+
+unless_foreign! {
+    fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t where h is a socket {
+        // Unlike recv(2) of nothing, read(2) of nothing never waits.
+        if n == 0 {
+            return real::read(fd, buf, n);
+        }
+        let own: Own<'_> = &|fd, v| real::read(fd, v[0].iov_base, v[0].iov_len);
+        take_of(h, fd, &one(buf, n), 0, own, || read(fd, buf, n))
+    } or a stream {
+        streams::read(h, buf, n)
+    } else {
+        if let Some(h) = streams::at(fd) {
+            return streams::read(h, buf, n);
+        }
+        if let Some(h) = sctp::at(fd) {
+            return sctp::readv(h, one(buf, n).as_ptr(), 1);
+        }
+    }
+}
+
+unless_foreign! {
+    fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
+        if let Some(h) = streams::at(fd) {
+            return streams::readv(h, iov, n);
+        }
+        if let Some(h) = sctp::at(fd) {
+            return sctp::readv(h, iov, n as usize);
+        }
+        match something(iov, n as usize) {
+            Some(v) => {
+                let own: Own<'_> = &|fd, v| real::readv(fd, v.as_ptr(), v.len() as c_int);
+                take(fd, v, 0, own, || readv(fd, iov, n))
+            }
+            None => real::readv(fd, iov, n),
+        }
+    }
+}
+
+unless_foreign! {
+    /// At no position it is readv(2) with flags, which mean nothing to a socket but for RWF_NOWAIT; at one, the kernel refuses it.
+    fn preadv2(
+        fd: c_int,
+        iov: *const iovec,
+        n: c_int,
+        at: off_t,
+        flags: c_int) -> ssize_t {
+        if at != -1 || flags & !(RWF_NOWAIT | RWF_HIPRI) != 0 {
+            return real::preadv2(fd, iov, n, at, flags);
+        }
+        if let Some(h) = streams::at(fd) {
+            return streams::readv(h, iov, n);
+        }
+        if let Some(h) = sctp::at(fd) {
+            return sctp::readv(h, iov, n as usize);
+        }
+        match something(iov, n as usize) {
+            Some(v) => {
+                let own: Own<'_> =
+                    &|fd, v| real::preadv2(fd, v.as_ptr(), v.len() as c_int, -1, flags);
+                let again = || preadv2(fd, iov, n, at, flags);
+                take(fd, v, dontwait(flags), own, again)
+            }
+            None => real::preadv2(fd, iov, n, at, flags),
+        }
+    }
+}
+
+unless_foreign! {
+    fn recv(
+        fd: c_int,
+        buf: *mut c_void,
+        n: size_t,
+        flags: c_int) -> ssize_t where h is a socket {
+        let flags = flags & !MSG_CMSG_COMPAT;
+        let own: Own<'_> = &|fd, v| real::recv(fd, v[0].iov_base, v[0].iov_len, flags);
+        take_of(h, fd, &one(buf, n), flags, own, || {
+            recv(fd, buf, n, flags)
+        })
+    } else {
+        no_stream!(fd);
+        let flags = flags & !MSG_CMSG_COMPAT;
+        if let Some(h) = sctp::at(fd) {
+            return sctp::recvfrom(h, &one(buf, n), flags, null_mut(), null_mut());
+        }
+    }
+}
+
+unless_foreign! {
+    fn recvfrom(
+        fd: c_int,
+        buf: *mut c_void,
+        n: size_t,
+        flags: c_int,
+        from: *mut sockaddr,
+        len: *mut socklen_t) -> ssize_t {
+        no_stream!(fd);
+        let flags = flags & !MSG_CMSG_COMPAT;
+        if let Some(h) = sctp::at(fd) {
+            return sctp::recvfrom(h, &one(buf, n), flags, from, len);
+        }
+        let by_kernel = Cell::new(false);
+        let own: Own<'_> = &|fd, v| {
+            let r = real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len);
+            by_kernel.set(by_kernel.get() || r >= 0);
+            r
+        };
+        let r = take(fd, &one(buf, n), flags, own, || {
+            by_kernel.set(true);
+            recvfrom(fd, buf, n, flags, from, len)
+        });
+        // A connected stream names no sender.
+        if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
+            if is_negative(from, *len) {
+                return refuse(libc::EINVAL);
+            }
+            *len = 0;
+        }
+        r
+    }
+}
+
+/// What a foreign socket brings may be descriptors under numbers that we knew.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+    if !table::any_tracked() || flags & MSG_CMSG_COMPAT != 0 {
+        return real::recvmsg(fd, msg, flags);
+    }
+    if table::lookup(fd).is_some() {
+        return recvmsg_known(fd, msg, flags);
+    }
+    let r = real::recvmsg(fd, msg, flags);
+    received(msg, r >= 0);
+    r
+}
+
+#[inline(never)]
+unsafe fn recvmsg_known(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+    no_stream!(fd);
+    if let Some(h) = sctp::at(fd) {
+        return sctp::recvmsg(h, msg, flags);
+    }
+    if table::socket(fd).is_none() || msg.is_null() {
+        return real::recvmsg(fd, msg, flags);
+    }
+    recvmsg_by(fd, msg, flags, |v, own, anew| {
+        take(fd, v, flags, own, || {
+            anew.set(true);
+            recvmsg(fd, msg, flags)
+        })
+    })
+}
+
+/// recvmsg(2) by way of `take`, which sets its last argument where it has made another call in place of this one.
+unsafe fn recvmsg_by(
+    fd: c_int,
+    msg: *mut msghdr,
+    flags: c_int,
+    take: impl Fn(&[iovec], Own<'_>, &Cell<bool>) -> ssize_t,
+) -> ssize_t {
+    let v = match (*msg).msg_iovlen {
+        0 => &[],
+        n => match many((*msg).msg_iov, n) {
+            Some(v) => v,
+            None => return real::recvmsg(fd, msg, flags),
+        },
+    };
+    if is_negative((*msg).msg_name, (*msg).msg_namelen) {
+        return refuse(libc::EINVAL);
+    }
+    let by_kernel = Cell::new(false);
+    // By the kernel come control messages too, unless it only ends what the ring has begun.
+    let own: Own<'_> = &|fd, v| {
+        let mut own = *msg;
+        (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
+        let r = real::recvmsg(fd, &mut own, flags);
+        if r >= 0 {
+            by_kernel.set(true);
+            (*msg).msg_namelen = own.msg_namelen;
+            (*msg).msg_controllen = own.msg_controllen;
+            (*msg).msg_flags = own.msg_flags;
+        }
+        r
+    };
+    let r = take(v, own, &by_kernel);
+    if r >= 0 && !by_kernel.get() {
+        (*msg).msg_namelen = 0;
+        (*msg).msg_controllen = 0;
+        (*msg).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
+    }
+    r
+}
+
+/// A message has come round us: descriptors in it are new.
+#[inline(always)]
+unsafe fn received(msg: *const msghdr, well: bool) {
+    if well && table::any_tracked() && !msg.is_null() && (*msg).msg_controllen > 0 {
+        each_passed(msg, |fd| {
+            fresh(fd);
+        });
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recvmmsg(
+    fd: c_int,
+    msgs: *mut libc::mmsghdr,
+    n: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    if flags & MSG_CMSG_COMPAT != 0 {
+        return real::recvmmsg(fd, msgs, n, flags, timeout);
+    }
+    if let Some(h) = sctp::at(fd) {
+        return sctp::recvmmsg(h, msgs, n, flags, timeout);
+    }
+    let Some(h) = table::socket(fd).filter(|_| n > 0) else {
+        let r = real::recvmmsg(fd, msgs, n, flags, timeout);
+        for i in 0..r.max(0) as usize {
+            received(&raw const (*msgs.add(i)).msg_hdr, true);
+        }
+        return r;
+    };
+    if let Some(c) = conn::get(h) {
+        let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+        if let Some(received) = receiving::counted(c, fd, call, |n| bytes_of(msgs, n)) {
+            return received as c_int;
+        }
+        if wait::is_wrong(timeout) {
+            return refuse(libc::EINVAL) as c_int;
+        }
+        if c.rest().is_some() {
+            return receive_rest(c, fd, msgs, n, flags, timeout);
+        }
+        // Unlike recv(2), which gives what came before it first.
+        let asks_for_errors = flags & libc::MSG_ERRQUEUE != 0;
+        if !asks_for_errors && let Some(e) = headwater_sockets::look::take_error(c) {
+            return refuse(e) as c_int;
+        }
+    }
+    let r = keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout));
+    let again = || recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+    let own = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+    ended(told(r as ssize_t), fd, h, again, own) as c_int
+}
+
+/// recvmmsg(2) of a confined process, where a rest may be.
+#[cold]
+unsafe fn receive_rest(
+    c: &'static conn::Conn,
+    fd: c_int,
+    msgs: *mut libc::mmsghdr,
+    n: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    let call = |msgs: *mut libc::mmsghdr, n, flags| real::recvmmsg(fd, msgs, n, flags, timeout);
+    if msgs.is_null() {
+        return call(msgs, n, flags);
+    }
+    let all = core::slice::from_raw_parts_mut(msgs, n.min(1024) as usize);
+    let once = wait::from_timespec(timeout) == Some(0);
+    let own = |msgs: &mut [libc::mmsghdr], flags| call(msgs.as_mut_ptr(), msgs.len() as _, flags);
+    match headwater_sockets::confine::receive_many(c, all, flags, once, vector, own) {
+        Some(told) => result(told) as c_int,
+        None => call(msgs, n, flags),
+    }
+}
+
+/// `None`: the kernel refuses such a message.
+unsafe fn vector(msg: &msghdr) -> Option<&[iovec]> {
+    match msg.msg_iovlen {
+        _ if is_negative(msg.msg_name, msg.msg_namelen) => None,
+        0 => Some(&[]),
+        n => many(msg.msg_iov, n),
+    }
+}
+
+unsafe fn receive_each(
+    kept: Option<&'static conn::Conn>,
+    fd: c_int,
+    msgs: *mut libc::mmsghdr,
+    n: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    let end = wait::from_timespec(timeout).map(|ns| sys::now().saturating_add(ns));
+    let mut each = flags & !libc::MSG_WAITFORONE;
+    let mut done = 0;
+    while done < n.min(1024) {
+        let m = &mut *msgs.add(done as usize);
+        let r = match kept {
+            Some(c) => recvmsg_by(c.fd(), &mut m.msg_hdr, each, |v, own, _| {
+                take_kept(c, fd, v, each, own)
+            }),
+            None => recvmsg(fd, &mut m.msg_hdr, each),
+        };
+        if r < 0 {
+            let e = next::errno();
+            if done == 0 {
+                return -1;
+            }
+            // The next call tells it.
+            if let (Some(c), false) = (kept, matches!(e, libc::EAGAIN | libc::EINTR)) {
+                c.record().error.store(e, Ordering::Relaxed);
+            }
+            break;
+        }
+        m.msg_len = r as c_uint;
+        done += 1;
+        if flags & libc::MSG_WAITFORONE != 0 {
+            each |= libc::MSG_DONTWAIT;
+        }
+        // The time is looked at between messages alone, as the kernel does.
+        if let Some(end) = end {
+            let left = end.saturating_sub(sys::now());
+            *timeout = sys::timespec(left);
+            if left == 0 {
+                break;
+            }
+        }
+        // Urgent data is told at once.
+        if m.msg_hdr.msg_flags & libc::MSG_OOB != 0 {
+            break;
+        }
+    }
+    done as c_int
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __read_chk(
+    fd: c_int,
+    buf: *mut c_void,
+    n: size_t,
+    size: size_t,
+) -> ssize_t {
+    if n <= size && table::lookup(fd).is_some() {
+        return read(fd, buf, n);
+    }
+    real::__read_chk(fd, buf, n, size)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __recv_chk(
+    fd: c_int,
+    buf: *mut c_void,
+    n: size_t,
+    size: size_t,
+    flags: c_int,
+) -> ssize_t {
+    if n <= size && is_socket(fd) {
+        return recv(fd, buf, n, flags);
+    }
+    real::__recv_chk(fd, buf, n, size, flags)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __recvfrom_chk(
+    fd: c_int,
+    buf: *mut c_void,
+    n: size_t,
+    size: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    len: *mut socklen_t,
+) -> ssize_t {
+    if n <= size && is_socket(fd) {
+        return recvfrom(fd, buf, n, flags, from, len);
+    }
+    real::__recvfrom_chk(fd, buf, n, size, flags, from, len)
+}
