@@ -59,7 +59,8 @@ fn of(actions: *const c_void) -> impl Iterator<Item = (c_int, c_int)> {
 
 /// glibc's `__used`, of <spawn.h>: what has been made anew since has none.
 unsafe fn used(actions: *const c_void) -> c_int {
-    actions.cast::<c_int>().add(1).read()
+    // SAFETY: the actions are glibc's, whose second word it is.
+    unsafe { actions.cast::<c_int>().add(1).read() }
 }
 
 fn note(actions: *mut c_void, of: c_int, to: c_int) -> bool {
@@ -90,13 +91,17 @@ fn forget(actions: *mut c_void, is: impl Fn((c_int, c_int)) -> bool) {
 /// # Safety
 /// `path` is a string, and `actions` null or made by posix_spawn_file_actions_init(3), here and below.
 pub unsafe fn may_move(path: *const c_char, actions: *const c_void) -> bool {
-    let relative = *path != b'/' as c_char && CStr::from_ptr(path).to_bytes().contains(&b'/');
-    !actions.is_null() && relative || close_from(actions).is_some()
+    // SAFETY: a string, and actions that have been made, by the caller's word.
+    unsafe {
+        let relative = *path != b'/' as c_char && CStr::from_ptr(path).to_bytes().contains(&b'/');
+        !actions.is_null() && relative || close_from(actions).is_some()
+    }
 }
 
 /// The number from which on they close all, the highest where that is not known. `None`: they don't.
 unsafe fn close_from(actions: *const c_void) -> Option<c_int> {
-    if actions.is_null() || used(actions) <= 0 {
+    // SAFETY: they have been made, where there are any.
+    if actions.is_null() || unsafe { used(actions) } <= 0 {
         return None;
     }
     let noted = of(actions).filter(|&(of, _)| of == CLOSES);
@@ -109,7 +114,8 @@ unsafe fn close_from(actions: *const c_void) -> Option<c_int> {
 /// # Safety
 /// As [`may_move`].
 pub unsafe fn closes_from(actions: *const c_void) -> c_int {
-    close_from(actions).unwrap_or(c_int::MAX)
+    // SAFETY: null, or they have been made.
+    unsafe { close_from(actions) }.unwrap_or(c_int::MAX)
 }
 
 /// The copies that an image gets: of which descriptor, and its number there.
@@ -117,20 +123,29 @@ pub unsafe fn closes_from(actions: *const c_void) -> c_int {
 /// # Safety
 /// As [`may_move`].
 pub unsafe fn copies(actions: *const c_void) -> Vec<(c_int, c_int)> {
-    if actions.is_null() || used(actions) <= 0 {
+    // SAFETY: whatever is not null has been made.
+    if actions.is_null() || unsafe { used(actions) } <= 0 {
         return Vec::new();
     }
     of(actions).filter(|&(of, _)| of != CLOSES).collect()
 }
 
+/// # Safety
+/// As the C library asks of its caller: `actions` were made by posix_spawn_file_actions_init(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
     actions: *mut c_void,
     from: c_int,
 ) -> c_int {
     // Actions that were made anew at that place have none yet.
-    let anew = used(actions) == 0;
-    let failed = real::posix_spawn_file_actions_addclosefrom_np(actions, from);
+    // SAFETY: the program has made them.
+    let (anew, failed) = unsafe {
+        let anew = used(actions) == 0;
+        (
+            anew,
+            real::posix_spawn_file_actions_addclosefrom_np(actions, from),
+        )
+    };
     if failed != 0 {
         return failed;
     }
@@ -144,14 +159,23 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
 }
 
 /// The new image gets a copy whatever the descriptor's own close-on-exec flag says.
+///
+/// # Safety
+/// As posix_spawn_file_actions_adddup2(3) asks of its caller: `actions` were made by posix_spawn_file_actions_init(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
     actions: *mut c_void,
     fd: c_int,
     to: c_int,
 ) -> c_int {
-    let anew = used(actions) == 0;
-    let failed = real::posix_spawn_file_actions_adddup2(actions, fd, to);
+    // SAFETY: the program has made them.
+    let (anew, failed) = unsafe {
+        let anew = used(actions) == 0;
+        (
+            anew,
+            real::posix_spawn_file_actions_adddup2(actions, fd, to),
+        )
+    };
     if failed != 0 {
         return failed;
     }
@@ -170,8 +194,11 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
     0
 }
 
+/// # Safety
+/// As posix_spawn_file_actions_destroy(3) asks of its caller: `actions` were made, and are not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn posix_spawn_file_actions_destroy(actions: *mut c_void) -> c_int {
     forget(actions, |_| true);
-    real::posix_spawn_file_actions_destroy(actions)
+    // SAFETY: the program has made them, and uses them no more.
+    unsafe { real::posix_spawn_file_actions_destroy(actions) }
 }

@@ -11,6 +11,8 @@ use crate::{
 
 macro_rules! aliases {
     ($($name:ident = $module:ident :: $to:ident),* $(,)?) => {$(
+        /// # Safety
+        #[doc = concat!("As `", stringify!($to), "` asks of its caller, with its arguments.")]
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
@@ -62,6 +64,8 @@ aliases! {
     putwc_unlocked = wide::fputwc_unlocked,
 }
 
+/// # Safety
+/// As vdprintf(3) asks of its caller: the format goes with the arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __vdprintf_chk(
     fd: c_int,
@@ -69,7 +73,8 @@ pub unsafe extern "C-unwind" fn __vdprintf_chk(
     format: *const c_char,
     args: *mut c_void,
 ) -> c_int {
-    process::vdprintf(fd, format, args)
+    // SAFETY: the program's format and arguments.
+    unsafe { process::vdprintf(fd, format, args) }
 }
 
 /// POSIX aio has threads of its own, whose calls don't pass through us.
@@ -77,16 +82,22 @@ unsafe fn before_aio(request: *const c_void) {
     /// Where struct aiocb has its descriptor (aio(7)), as the C library defines it for all machines.
     const DESCRIPTOR: usize = 0;
     if !request.is_null() {
-        life::needs_kernel(request.byte_add(DESCRIPTOR).cast::<c_int>().read());
+        // SAFETY: a struct aiocb, by the caller's word.
+        life::needs_kernel(unsafe { request.byte_add(DESCRIPTOR).cast::<c_int>().read() });
     }
 }
 
 macro_rules! aio {
     ($($name:ident),*) => {$(
+        /// # Safety
+        /// As aio_read(3) asks of its caller: `request` is one.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(request: *mut c_void) -> c_int {
-            before_aio(request);
-            real::$name(request)
+            // SAFETY: the program's request.
+            unsafe {
+                before_aio(request);
+                real::$name(request)
+            }
         }
     )*};
 }
@@ -95,6 +106,8 @@ aio!(aio_read, aio_read64, aio_write, aio_write64);
 
 macro_rules! lio {
     ($($name:ident),*) => {$(
+        /// # Safety
+        /// As lio_listio(3) asks of its caller: the list has `n` requests.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(
             mode: c_int,
@@ -102,12 +115,15 @@ macro_rules! lio {
             n: c_int,
             event: *mut c_void,
         ) -> c_int {
-            if !list.is_null() {
-                for i in 0..n.max(0) as usize {
-                    before_aio(*list.add(i));
+            // SAFETY: the program's list of `n` requests.
+            unsafe {
+                if !list.is_null() {
+                    for i in 0..n.max(0) as usize {
+                        before_aio(*list.add(i));
+                    }
                 }
+                real::$name(mode, list, n, event)
             }
-            real::$name(mode, list, n, event)
         }
     )*};
 }

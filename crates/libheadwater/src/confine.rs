@@ -13,6 +13,8 @@ use libc::{epoll_event, fd_set, pollfd};
 
 use crate::{real, start};
 
+/// # Safety
+/// As prctl(2) asks of its caller: the arguments are what the option wants.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn prctl(
     option: c_int,
@@ -25,7 +27,8 @@ pub unsafe extern "C-unwind" fn prctl(
         let filter = a == libc::SECCOMP_MODE_FILTER as c_ulong;
         confining(filter, b, false);
     }
-    real::prctl(option, a, b, c, d)
+    // SAFETY: the program's arguments.
+    unsafe { real::prctl(option, a, b, c, d) }
 }
 
 /// The arguments of seccomp(2), which has no function.
@@ -82,12 +85,11 @@ fn rest(p: &pollfd) -> i16 {
 }
 
 /// poll(2) where a rest may be: `real` is the program's call, without waiting if asked so. `None`: it is none of that.
-pub unsafe fn poll(set: *mut pollfd, n: usize, real: impl FnOnce() -> c_int) -> Option<c_int> {
-    let set = core::slice::from_raw_parts_mut(set, n);
+pub fn poll(set: &mut [pollfd], real: impl FnOnce(*mut pollfd) -> c_int) -> Option<c_int> {
     if !process::is_confined() || !only_sockets(set) {
         return None;
     }
-    let told = real();
+    let told = real(set.as_mut_ptr());
     if told < 0 {
         return Some(told);
     }
@@ -98,16 +100,28 @@ pub unsafe fn poll(set: *mut pollfd, n: usize, real: impl FnOnce() -> c_int) -> 
 }
 
 /// Are these such sets, of select(2)?
+///
+/// # Safety
+/// Each set is null or valid for `n` bits.
 pub unsafe fn are_plain(n: c_int, sets: [*const fd_set; 3]) -> bool {
-    process::is_confined()
-        && are_sockets(n, sets)
-        && !selecting::members(n, [sets[0], null(), null()]).any(has_rest)
+    // SAFETY: the caller's sets, null or valid for `n` bits; so is one of them alone.
+    unsafe {
+        process::is_confined()
+            && are_sockets(n, sets)
+            && !selecting::members(n, [sets[0], null(), null()]).any(has_rest)
+    }
 }
 
 /// Is there nothing in the sets that the kernel has no idea of?
+///
+/// # Safety
+/// Each set is null or valid for `n` bits.
 pub unsafe fn are_sockets(n: c_int, sets: [*const fd_set; 3]) -> bool {
-    let is_kernels = |fd| table::lookup(fd).is_none_or(|h| h.kind() == Kind::Socket);
-    selecting::members(n, sets).all(is_kernels)
+    // SAFETY: the caller's sets, null or valid for `n` bits.
+    unsafe {
+        let is_kernels = |fd| table::lookup(fd).is_none_or(|h| h.kind() == Kind::Socket);
+        selecting::members(n, sets).all(is_kernels)
+    }
 }
 
 fn has_rest(fd: c_int) -> bool {
@@ -115,43 +129,55 @@ fn has_rest(fd: c_int) -> bool {
 }
 
 /// select(2) likewise.
+///
+/// # Safety
+/// `readable` is null or a whole set.
 pub unsafe fn select(
     n: c_int,
     readable: *mut fd_set,
     real: impl FnOnce() -> c_int,
 ) -> Option<c_int> {
-    if !process::is_confined() || readable.is_null() {
-        return None;
-    }
-    let asked = *readable;
-    let mine = |fd: &c_int| libc::FD_ISSET(*fd, &asked) && has_rest(*fd);
-    let members = || (0..n.clamp(0, libc::FD_SETSIZE as c_int)).filter(mine);
-    members().next()?;
-    let mut told = real();
-    if told >= 0 {
-        for fd in members() {
-            told += !libc::FD_ISSET(fd, readable) as c_int;
-            libc::FD_SET(fd, readable);
+    // SAFETY: a whole set, by the caller's word, of which no number beyond its size is looked at.
+    unsafe {
+        if !process::is_confined() || readable.is_null() {
+            return None;
         }
+        let asked = *readable;
+        let mine = |fd: &c_int| libc::FD_ISSET(*fd, &asked) && has_rest(*fd);
+        let members = || (0..n.clamp(0, libc::FD_SETSIZE as c_int)).filter(mine);
+        members().next()?;
+        let mut told = real();
+        if told >= 0 {
+            for fd in members() {
+                told += !libc::FD_ISSET(fd, readable) as c_int;
+                libc::FD_SET(fd, readable);
+            }
+        }
+        Some(told)
     }
-    Some(told)
 }
 
 /// epoll_wait(2) likewise.
+///
+/// # Safety
+/// `events` has room for `max`.
 pub unsafe fn epoll(
     ep: c_int,
     events: *mut epoll_event,
     max: c_int,
     real: impl FnOnce() -> c_int,
 ) -> Option<c_int> {
-    use headwater_host::epoll::left;
-    if !process::is_confined() || max <= 0 || !left::any_ready(ep) {
-        return None;
+    // SAFETY: room for `max` events, by the caller's word; `real` has filled as many as it told.
+    unsafe {
+        use headwater_host::epoll::left;
+        if !process::is_confined() || max <= 0 || !left::any_ready(ep) {
+            return None;
+        }
+        let told = real();
+        if told < 0 {
+            return Some(told);
+        }
+        let out = core::slice::from_raw_parts_mut(events, max as usize);
+        Some(left::complete(ep, out, told as usize) as c_int)
     }
-    let told = real();
-    if told < 0 {
-        return Some(told);
-    }
-    let out = core::slice::from_raw_parts_mut(events, max as usize);
-    Some(left::complete(ep, out, told as usize) as c_int)
 }

@@ -15,40 +15,59 @@ macro_rules! unless_foreign {
     ($(#[$m:meta])* fn $name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty
         where $h:ident is a socket $of_socket:block $(or a stream $of_stream:block)? else $body:block
     ) => {
+        /// # Safety
+        #[doc = concat!("As ", stringify!($name), "(2) asks of its caller: its buffers and addresses are as long as it says.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
             #[inline(never)]
             $(#[$m])*
-            unsafe fn sockets($fd: c_int $(, $arg: $ty)*, $h: Handle) -> $ret $of_socket
+            unsafe fn sockets($fd: c_int $(, $arg: $ty)*, $h: Handle) -> $ret {
+                // SAFETY: the program's arguments.
+                unsafe { $of_socket }
+            }
 
             #[inline(never)]
             unsafe fn others($fd: c_int $(, $arg: $ty)*) -> $ret {
-                $body
-                match table::socket($fd) {
-                    Some(h) => sockets($fd $(, $arg)*, h),
-                    None => real::$name($fd $(, $arg)*),
+                // SAFETY: the program's arguments.
+                unsafe {
+                    $body
+                    match table::socket($fd) {
+                        Some(h) => sockets($fd $(, $arg)*, h),
+                        None => real::$name($fd $(, $arg)*),
+                    }
                 }
             }
 
-            match table::lookup($fd) {
-                None => real::$name($fd $(, $arg)*),
-                Some(h) if h.kind() == Kind::Socket => sockets($fd $(, $arg)*, h),
-                $(Some($h) if $h.kind() == Kind::Stream => $of_stream,)?
-                Some(_) => others($fd $(, $arg)*),
+            // SAFETY: the program's arguments.
+            unsafe {
+                match table::lookup($fd) {
+                    None => real::$name($fd $(, $arg)*),
+                    Some(h) if h.kind() == Kind::Socket => sockets($fd $(, $arg)*, h),
+                    $(Some($h) if $h.kind() == Kind::Stream => $of_stream,)?
+                    Some(_) => others($fd $(, $arg)*),
+                }
             }
         }
     };
     ($(#[$m:meta])* fn $name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty $body:block) => {
+        /// # Safety
+        #[doc = concat!("As ", stringify!($name), "(2) asks of its caller: its buffers and addresses are as long as it says.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
             #[inline(never)]
             $(#[$m])*
-            unsafe extern "C-unwind" fn ours($fd: c_int $(, $arg: $ty)*) -> $ret $body
-
-            if table::lookup($fd).is_none() {
-                return real::$name($fd $(, $arg)*);
+            unsafe extern "C-unwind" fn ours($fd: c_int $(, $arg: $ty)*) -> $ret {
+                // SAFETY: the program's arguments.
+                unsafe { $body }
             }
-            ours($fd $(, $arg)*)
+
+            // SAFETY: the program's arguments.
+            unsafe {
+                if table::lookup($fd).is_none() {
+                    return real::$name($fd $(, $arg)*);
+                }
+                ours($fd $(, $arg)*)
+            }
         }
     };
 }
@@ -134,9 +153,12 @@ fn is_negative<T>(name: *const T, len: socklen_t) -> bool {
 
 /// What a call for many messages has moved.
 unsafe fn bytes_of(msgs: *const libc::mmsghdr, n: ssize_t) -> usize {
-    (0..n as usize)
-        .map(|i| (*msgs.add(i)).msg_len as usize)
-        .sum()
+    // SAFETY: so many have been moved, by the caller's word.
+    unsafe {
+        (0..n as usize)
+            .map(|i| (*msgs.add(i)).msg_len as usize)
+            .sum()
+    }
 }
 
 fn is_socket(fd: c_int) -> bool {
@@ -153,14 +175,18 @@ fn one(buf: *const c_void, n: size_t) -> [iovec; 1] {
 
 /// A list that the kernel would not refuse before it looked at the descriptor.
 unsafe fn many<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
-    (n > 0 && n <= 1024 && !iov.is_null())
-        .then(|| core::slice::from_raw_parts(iov, n))
-        .filter(|v| v.iter().all(|v| v.iov_len <= isize::MAX as usize))
+    // SAFETY: as many of the program's, by the caller's word.
+    unsafe {
+        (n > 0 && n <= 1024 && !iov.is_null())
+            .then(|| core::slice::from_raw_parts(iov, n))
+            .filter(|v| v.iter().all(|v| v.iov_len <= isize::MAX as usize))
+    }
 }
 
 /// [`many`] that hold something: of nothing the kernel asks no socket, and says 0.
 unsafe fn something<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
-    many(iov, n).filter(|v| v.iter().any(|v| v.iov_len > 0))
+    // SAFETY: as many of the program's, by the caller's word.
+    unsafe { many(iov, n) }.filter(|v| v.iter().any(|v| v.iov_len > 0))
 }
 
 const RWF_HIPRI: c_int = 1;
@@ -175,7 +201,7 @@ fn dontwait(flags: c_int) -> c_int {
 }
 
 /// A call of several steps: whoever closes the number ends none that has begun, and what it means from then on is none of this call's.
-unsafe fn keeping<R>(h: Handle, call: impl FnOnce(Option<&'static conn::Conn>) -> R) -> R {
+fn keeping<R>(h: Handle, call: impl FnOnce(Option<&'static conn::Conn>) -> R) -> R {
     let here = 0u8;
     let held = conn::get(h).and_then(|c| {
         let pin = pins::pin(c, &c.view()?, (&raw const here).addr())?;
@@ -191,6 +217,10 @@ unsafe fn keeping<R>(h: Handle, call: impl FnOnce(Option<&'static conn::Conn>) -
 }
 
 /// What a message asks to be sent.
+///
+/// # Safety
+/// `msg` is a message of the program's.
 pub unsafe fn length(msg: &msghdr) -> usize {
-    many(msg.msg_iov, msg.msg_iovlen).map_or(0, headwater_sockets::buffers::length)
+    // SAFETY: the program's message.
+    unsafe { many(msg.msg_iov, msg.msg_iovlen) }.map_or(0, headwater_sockets::buffers::length)
 }

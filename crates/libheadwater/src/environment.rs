@@ -53,14 +53,18 @@ pub unsafe fn replaced<T>(theirs: Inheritance, start: impl FnOnce() -> T) -> T {
     with(|list| {
         let now = sys::now();
         list.retain(|s| s.retired == 0 || now - s.retired < RETIREMENT);
-        list.push(Standing {
-            before: content(at),
-            theirs,
-            program: environ,
-            ended: false,
-            retired: 0,
-        });
-        environ = at;
+        // SAFETY: `theirs` is a whole environment, and stays one as long as it is in the list; who changes the variable is under the lock,
+        // or the program, which may not while it starts another.
+        unsafe {
+            list.push(Standing {
+                before: content(at),
+                theirs,
+                program: environ,
+                ended: false,
+                retired: 0,
+            });
+            environ = at;
+        }
     });
     let result = start();
     let errno = headwater_host::next::errno();
@@ -83,24 +87,30 @@ pub fn after_fork() {
 }
 
 /// Puts the program's environment back as far as calls have ended. One that the program has changed, or copied, stays.
-unsafe fn take_away(list: &mut [Standing]) {
-    let stands = |s: &&mut Standing| {
-        let at = s.theirs.environment();
-        s.ended && s.retired == 0 && at == environ && content(at) == s.before
-    };
-    while let Some(s) = list.iter_mut().find(stands) {
-        environ = s.program;
-        s.retired = sys::now();
+fn take_away(list: &mut [Standing]) {
+    // SAFETY: those that stand are whole as long as they are in the list, and only the program changes the variable besides.
+    unsafe {
+        let stands = |s: &&mut Standing| {
+            let at = s.theirs.environment();
+            s.ended && s.retired == 0 && at == environ && content(at) == s.before
+        };
+        while let Some(s) = list.iter_mut().find(stands) {
+            environ = s.program;
+            s.retired = sys::now();
+        }
     }
 }
 
 unsafe fn content(mut at: Environment) -> Vec<*const c_char> {
-    let mut content = Vec::new();
-    while !(*at).is_null() {
-        content.push(*at);
-        at = at.add(1);
+    // SAFETY: ends with a null, by the caller's word.
+    unsafe {
+        let mut content = Vec::new();
+        while !(*at).is_null() {
+            content.push(*at);
+            at = at.add(1);
+        }
+        content
     }
-    content
 }
 
 fn with<T>(f: impl FnOnce(&mut Vec<Standing>) -> T) -> T {

@@ -47,7 +47,8 @@ impl File {
     /// # Safety
     /// `file` is a FILE of the C library's; what of it is changed is the caller's by its lock.
     pub unsafe fn of<'a>(file: *mut c_void) -> &'a mut File {
-        &mut *file.cast()
+        // SAFETY: the caller's word; glibc's FILE begins like this.
+        unsafe { &mut *file.cast() }
     }
 
     /// All that was pushed back is read: on with what came.

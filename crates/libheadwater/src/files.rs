@@ -11,7 +11,7 @@ use crate::{real, sctp, streams};
 
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
-pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+pub extern "C-unwind" fn close(fd: c_int) -> c_int {
     match table::lookup(fd) {
         None => real::close(fd),
         // The program closes numbers that it does not know: ours stay, for the image that a child of vfork becomes too.
@@ -62,13 +62,15 @@ pub fn is_hidden(h: Handle) -> bool {
 
 /// Closes a range around our hidden descriptors.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_uint) -> c_int {
+pub extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_uint) -> c_int {
     const UNSHARE: c_uint = 2;
     const CLOEXEC: c_uint = 4;
     let refused = flags & !(UNSHARE | CLOEXEC) != 0 || first > last;
     let foreign = !table::any() || !process::present();
+    // SAFETY: numbers alone.
+    let close_all = |first, last| unsafe { real::close_range(first, last, flags) };
     if refused || foreign || flags & CLOEXEC != 0 {
-        let r = real::close_range(first, last, flags);
+        let r = close_all(first, last);
         if r == 0 && flags == 0 && process::is_confined() {
             let gone = table::entries().filter(|(fd, _)| (first..=last).contains(&(*fd as c_uint)));
             gone.for_each(|(fd, h)| forget(fd, h));
@@ -85,7 +87,7 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
             continue;
         }
         if is_hidden(h) {
-            if from < fd && real::close_range(from, fd - 1, flags) < 0 {
+            if from < fd && close_all(from, fd - 1) < 0 {
                 return -1;
             }
             from = fd + 1;
@@ -94,13 +96,13 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
         }
     }
     if from <= last {
-        return real::close_range(from, last, flags);
+        return close_all(from, last);
     }
     0
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
+pub extern "C-unwind" fn closefrom(first: c_int) {
     close_range(first.max(0) as c_uint, c_uint::MAX, 0);
 }
 
@@ -179,7 +181,7 @@ fn forget(fd: c_int, h: Handle) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
+pub extern "C-unwind" fn dup(fd: c_int) -> c_int {
     let new = fresh(real::dup(fd));
     note_dup(fd, new);
     new
@@ -187,12 +189,12 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
-pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
+pub extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
     made(replace(fd, to, || real::dup2(fd, to)))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+pub extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     if flags & !libc::O_CLOEXEC != 0 {
         return real::dup3(fd, to, flags);
     }
@@ -204,7 +206,7 @@ fn made(new: c_int) -> c_int {
     new
 }
 
-unsafe fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
+fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
     if fd == to || !table::any_tracked() {
         return real();
     }
@@ -284,12 +286,10 @@ pub fn note_dup(fd: c_int, new: c_int) {
             lend::copied(fd, new);
         } else if h.kind() == Kind::Stream {
             streams::duplicated(h, new);
-            // SAFETY: the program's own call changes the number.
-            unsafe { crate::stdio::follow(new) };
+            crate::stdio::follow(new);
         } else if h.kind() == Kind::Sctp {
             headwater_sctp_sockets::face::duplicated(h, new);
-            // SAFETY: as above.
-            unsafe { crate::stdio::follow(new) };
+            crate::stdio::follow(new);
         } else if let Some(e) = endpoint::at(fd) {
             e.duplicated(new);
         } else {
@@ -305,6 +305,8 @@ pub fn note_dup(fd: c_int, new: c_int) {
     }
 }
 
+/// # Safety
+/// As fcntl(2) asks of its caller: `arg` is what `cmd` wants.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_int {
     if cmd == libc::F_SETFL
@@ -330,7 +332,8 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
             _ => {}
         }
     }
-    let r = real::fcntl(fd, cmd, arg);
+    // SAFETY: the program's argument, which is what `cmd` wants.
+    let r = unsafe { real::fcntl(fd, cmd, arg) };
     if r < 0 {
         return r;
     }
@@ -363,62 +366,71 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     r
 }
 
+/// # Safety
+/// As fcntl(2) asks of its caller: `arg` is what `cmd` wants.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, cmd: c_int, arg: usize) -> c_int {
-    fcntl(fd, cmd, arg)
+    // SAFETY: the program's argument, which is what `cmd` wants.
+    unsafe { fcntl(fd, cmd, arg) }
 }
 
 /// The C library's own makes its request where nobody sees it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
+pub extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
     let mut is_there: c_int = 0;
-    match ioctl(fd, sys::SIOCATMARK, (&raw mut is_there).expose_provenance()) {
+    // SAFETY: the request stores a number, for which there is room.
+    match unsafe { ioctl(fd, sys::SIOCATMARK, (&raw mut is_there).expose_provenance()) } {
         -1 => -1,
         _ => is_there,
     }
 }
 
+/// # Safety
+/// As ioctl(2) asks of its caller: `arg` is what the request wants.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
-    if let Some(e) = endpoint::at(fd) {
-        if request == libc::FIONBIO && arg != 0 {
-            e.set_nonblocking(*(arg as *const c_int) != 0);
-            return 0;
+    // SAFETY: the program's argument; for each request that is looked at here it points to a number, which the program has for itself.
+    unsafe {
+        if let Some(e) = endpoint::at(fd) {
+            if request == libc::FIONBIO && arg != 0 {
+                e.set_nonblocking(*(arg as *const c_int) != 0);
+                return 0;
+            }
+            if is_streamio(request) {
+                streams::at(fd);
+            }
         }
-        if is_streamio(request) {
-            streams::at(fd);
+        if let Some(h) = table::stream(fd) {
+            return streams::ioctl(fd, h, request, arg);
         }
-    }
-    if let Some(h) = table::stream(fd) {
-        return streams::ioctl(fd, h, request, arg);
-    }
-    if let Some(h) = sctp::at(fd)
-        && let Some(r) = sctp::ioctl(h, request, arg)
-    {
-        return r;
-    }
-    let r = real::ioctl(fd, request, arg);
-    if r < 0 || arg == 0 {
-        return r;
-    }
-    if let Some(h) = sctp::at(fd)
-        && request == libc::FIONBIO
-    {
-        sctp::set_nonblocking(h, *(arg as *const c_int) != 0);
-    }
-    if let Some(h) = table::socket(fd) {
-        let value = arg as *mut c_int;
-        match request {
-            libc::FIONBIO => options::set_nonblocking(h, *value != 0),
-            libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
-            libc::FIONREAD => *value += options::unread(h) as c_int,
-            // The mark is behind what was sent before it.
-            sys::SIOCATMARK if options::unread(h) > 0 => *value = 0,
-            libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
-            _ => {}
+        if let Some(h) = sctp::at(fd)
+            && let Some(r) = sctp::ioctl(h, request, arg)
+        {
+            return r;
         }
+        let r = real::ioctl(fd, request, arg);
+        if r < 0 || arg == 0 {
+            return r;
+        }
+        if let Some(h) = sctp::at(fd)
+            && request == libc::FIONBIO
+        {
+            sctp::set_nonblocking(h, *(arg as *const c_int) != 0);
+        }
+        if let Some(h) = table::socket(fd) {
+            let value = arg as *mut c_int;
+            match request {
+                libc::FIONBIO => options::set_nonblocking(h, *value != 0),
+                libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
+                libc::FIONREAD => *value += options::unread(h) as c_int,
+                // The mark is behind what was sent before it.
+                sys::SIOCATMARK if options::unread(h) > 0 => *value = 0,
+                libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
+                _ => {}
+            }
+        }
+        r
     }
-    r
 }
 
 /// A request of streamio(7I), or of the timod(7M) that an endpoint seems to have on it?

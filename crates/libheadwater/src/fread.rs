@@ -12,6 +12,8 @@ const BLOCK: size_t = 128;
 
 macro_rules! freads {
     ($($name:ident($($room:ident)?) $lock:ident;)*) => {$(
+        /// # Safety
+        /// As fread(3) asks of its caller: `file` is one, and `to` has room for `n` of that size.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(
             to: *mut c_void,
@@ -20,9 +22,12 @@ macro_rules! freads {
             n: size_t,
             file: *mut c_void,
         ) -> size_t {
-            match stdio::served(file)$(.filter(|_| fits(size, n, $room)))? {
-                None => real::$name(to, $($room,)? size, n, file),
-                Some(served) => $lock(served, to, size, n, file),
+            // SAFETY: the program's FILE, and its room for `n` of that size.
+            unsafe {
+                match stdio::served(file)$(.filter(|_| fits(size, n, $room)))? {
+                    None => real::$name(to, $($room,)? size, n, file),
+                    Some(served) => $lock(served, to, size, n, file),
+                }
             }
         }
     )*};
@@ -45,7 +50,8 @@ unsafe fn locked(
     n: size_t,
     file: *mut c_void,
 ) -> size_t {
-    stdio::locked(file, || unlocked(served, to, size, n, file))
+    // SAFETY: the program's FILE and its room; the lock is held.
+    unsafe { stdio::locked(file, || unlocked(served, to, size, n, file)) }
 }
 
 /// Where it does not, the C library ends the program.
@@ -67,44 +73,48 @@ unsafe fn unlocked(
     if all == 0 {
         return 0;
     }
-    match read_bytes(served, to.cast(), all, file) {
+    // SAFETY: the program's room is for all of them, and the FILE's lock is held or not needed.
+    match unsafe { read_bytes(served, to.cast(), all, file) } {
         got if got == all => n,
         got => got / size,
     }
 }
 
 unsafe fn read_bytes(served: &Served, to: *mut c_char, all: size_t, file: *mut c_void) -> size_t {
-    let f = File::of(file);
-    let mut done = 0;
-    while done < all {
-        let there = (f.read_end as size_t).saturating_sub(f.read_ptr as size_t);
-        let taken = there.min(all - done);
-        if taken > 0 {
-            core::ptr::copy_nonoverlapping(f.read_ptr, to.add(done), taken);
-            f.read_ptr = f.read_ptr.add(taken);
-            done += taken;
-            continue;
+    // SAFETY: `done` is never more than `all`, for which there is room; the FILE's own pointers are in order, and nobody else changes them.
+    unsafe {
+        let f = File::of(file);
+        let mut done = 0;
+        while done < all {
+            let there = (f.read_end as size_t).saturating_sub(f.read_ptr as size_t);
+            let taken = there.min(all - done);
+            if taken > 0 {
+                core::ptr::copy_nonoverlapping(f.read_ptr, to.add(done), taken);
+                f.read_ptr = f.read_ptr.add(taken);
+                done += taken;
+                continue;
+            }
+            if f.flags & IN_BACKUP != 0 {
+                f.leave_backup();
+                continue;
+            }
+            let (want, buffer) = (all - done, f.buf_end as size_t - f.buf_base as size_t);
+            if buffer == 0 || want < buffer {
+                return done + real::fread_unlocked(to.add(done).cast(), 1, want, file);
+            }
+            f.empty();
+            let whole = if buffer >= BLOCK {
+                want - want % buffer
+            } else {
+                want
+            };
+            let got = served.read(to.add(done), whole);
+            if got <= 0 {
+                f.flags |= if got == 0 { EOF_SEEN } else { ERR_SEEN };
+                break;
+            }
+            done += got as size_t;
         }
-        if f.flags & IN_BACKUP != 0 {
-            f.leave_backup();
-            continue;
-        }
-        let (want, buffer) = (all - done, f.buf_end as size_t - f.buf_base as size_t);
-        if buffer == 0 || want < buffer {
-            return done + real::fread_unlocked(to.add(done).cast(), 1, want, file);
-        }
-        f.empty();
-        let whole = if buffer >= BLOCK {
-            want - want % buffer
-        } else {
-            want
-        };
-        let got = served.read(to.add(done), whole);
-        if got <= 0 {
-            f.flags |= if got == 0 { EOF_SEEN } else { ERR_SEEN };
-            break;
-        }
-        done += got as size_t;
+        done
     }
-    done
 }

@@ -13,11 +13,14 @@ use crate::real;
 /// `env` was filled by setjmp or sigsetjmp.
 #[cfg(target_arch = "x86_64")]
 unsafe fn target(env: *const c_void) -> usize {
-    // glibc keeps it as the seventh word, rotated and hidden by the thread's pointer guard (setjmp(3), NOTES).
-    let hidden = *(env as *const usize).add(6);
-    let guard: usize;
-    core::arch::asm!("mov {}, fs:[0x30]", out(reg) guard, options(nostack, readonly, preserves_flags));
-    hidden.rotate_right(17) ^ guard
+    // SAFETY: a jmp_buf has more words than that, and the guard is where each thread's first words are.
+    unsafe {
+        // glibc keeps it as the seventh word, rotated and hidden by the thread's pointer guard (setjmp(3), NOTES).
+        let hidden = *(env as *const usize).add(6);
+        let guard: usize;
+        core::arch::asm!("mov {}, fs:[0x30]", out(reg) guard, options(nostack, readonly, preserves_flags));
+        hidden.rotate_right(17) ^ guard
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -26,24 +29,32 @@ unsafe fn target(_env: *const c_void) -> usize {
 }
 
 unsafe fn leaving(env: *const c_void) {
-    headwater_host::signal::jumped();
-    if pins::any() {
-        pins::unwound_to(target(env));
-    }
-    if left::any() {
-        left::unwound_to(target(env));
-    }
-    if sleepers::any() {
-        sleepers::unwound_to(target(env));
+    // SAFETY: setjmp has filled it, by the caller's word.
+    unsafe {
+        headwater_host::signal::jumped();
+        if pins::any() {
+            pins::unwound_to(target(env));
+        }
+        if left::any() {
+            left::unwound_to(target(env));
+        }
+        if sleepers::any() {
+            sleepers::unwound_to(target(env));
+        }
     }
 }
 
 macro_rules! jumps {
     ($($name:ident)*) => {$(
+        /// # Safety
+        /// As longjmp(3) asks of its caller: `env` was filled by setjmp in a function that has not returned.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(env: *mut c_void, value: c_int) -> ! {
-            leaving(env);
-            real::$name(env, value)
+            // SAFETY: the program's own jump.
+            unsafe {
+                leaving(env);
+                real::$name(env, value)
+            }
         }
     )*};
 }

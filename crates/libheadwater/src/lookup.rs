@@ -16,6 +16,9 @@ type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 static REAL: AtomicUsize = AtomicUsize::new(0);
 
 /// dlsym(3).
+///
+/// # Safety
+/// As dlsym(3) asks of its caller: a handle of dlopen(3), and a string.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void {
@@ -62,29 +65,31 @@ extern "C" fn nothing(_: *mut c_void, _: *const c_char) -> *mut c_void {
 }
 
 unsafe extern "C" fn of_handle(handle: *mut c_void, name: *const c_char) -> *mut c_void {
-    let at = match REAL.load(Ordering::Relaxed) {
-        0 => find(),
-        at => at,
-    };
-    // SAFETY: the C library's dlsym.
-    let real: Dlsym = core::mem::transmute(at);
-    let found = real(handle, name);
-    // Looking for what the C library defines makes no error, which dlerror(3) would tell.
-    if found.is_null() || !is_of_c(found as usize) {
-        return found;
-    }
-    let library = handle_of_ours();
-    if library.is_null() {
-        return found;
-    }
-    // Where this library has none, the same one, of the C library that it needs.
-    let ours = real(library, name);
-    // Another library's that stands between may mean just this one by the handle, as what ours goes on to.
-    let is_next = || real(libc::RTLD_NEXT, name) == found;
-    if ours != found && is_next() {
-        ours
-    } else {
-        found
+    // SAFETY: the C library's dlsym, or `nothing`, with the program's arguments, or this library's handle and that name.
+    unsafe {
+        let at = match REAL.load(Ordering::Relaxed) {
+            0 => find(),
+            at => at,
+        };
+        let real: Dlsym = core::mem::transmute(at);
+        let found = real(handle, name);
+        // Looking for what the C library defines makes no error, which dlerror(3) would tell.
+        if found.is_null() || !is_of_c(found as usize) {
+            return found;
+        }
+        let library = handle_of_ours();
+        if library.is_null() {
+            return found;
+        }
+        // Where this library has none, the same one, of the C library that it needs.
+        let ours = real(library, name);
+        // Another library's that stands between may mean just this one by the handle, as what ours goes on to.
+        let is_next = || real(libc::RTLD_NEXT, name) == found;
+        if ours != found && is_next() {
+            ours
+        } else {
+            found
+        }
     }
 }
 
@@ -127,17 +132,20 @@ unsafe extern "C" fn covers(
     _: usize,
     found: *mut c_void,
 ) -> c_int {
-    let (library, found) = (&*library, &mut *(found as *mut (usize, usize, usize)));
-    let headers = core::slice::from_raw_parts(library.dlpi_phdr, library.dlpi_phnum as usize);
-    let loaded = headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
-    let bounds = loaded.map(|h| {
-        let first = library.dlpi_addr as usize + h.p_vaddr as usize;
-        (first, first + h.p_memsz as usize)
-    });
-    let all = bounds.reduce(|(first, end), next| (first.min(next.0), end.max(next.1)));
-    let around = all.filter(|(first, end)| (*first..*end).contains(&found.0));
-    if let Some((first, end)) = around {
-        (found.1, found.2) = (first, end);
+    // SAFETY: dl_iterate_phdr shows a library that is loaded, and hands on what `is_of_c` gave it.
+    unsafe {
+        let (library, found) = (&*library, &mut *(found as *mut (usize, usize, usize)));
+        let headers = core::slice::from_raw_parts(library.dlpi_phdr, library.dlpi_phnum as usize);
+        let loaded = headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
+        let bounds = loaded.map(|h| {
+            let first = library.dlpi_addr as usize + h.p_vaddr as usize;
+            (first, first + h.p_memsz as usize)
+        });
+        let all = bounds.reduce(|(first, end), next| (first.min(next.0), end.max(next.1)));
+        let around = all.filter(|(first, end)| (*first..*end).contains(&found.0));
+        if let Some((first, end)) = around {
+            (found.1, found.2) = (first, end);
+        }
+        around.is_some() as c_int
     }
-    around.is_some() as c_int
 }

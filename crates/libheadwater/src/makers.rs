@@ -8,13 +8,26 @@ use crate::files::fresh;
 use crate::{real, stdio};
 
 macro_rules! makers {
-    ($($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
+    (of numbers $($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
+        #[unsafe(no_mangle)]
+        pub extern "C-unwind" fn $name($($argument: $kind),*) -> c_int {
+            if is_missing(&real::nexts::$name) {
+                return -1;
+            }
+            // SAFETY: it is there, and takes no pointer.
+            fresh(unsafe { real::$name($($argument),*) })
+        }
+    )*};
+    (of names $($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
+        /// # Safety
+        #[doc = concat!("As ", stringify!($name), " of the C library asks of its caller.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> c_int {
             if is_missing(&real::nexts::$name) {
                 return -1;
             }
-            fresh(real::$name($($argument),*))
+            // SAFETY: it is there, and the arguments are the program's.
+            fresh(unsafe { real::$name($($argument),*) })
         }
     )*};
 }
@@ -29,6 +42,20 @@ fn is_missing(function: &next::Next) -> bool {
 }
 
 makers! {
+    of numbers
+    eventfd(count: c_uint, flags: c_int);
+    timerfd_create(clock: c_int, flags: c_int);
+    inotify_init();
+    inotify_init1(flags: c_int);
+    fanotify_init(flags: c_uint, of_events: c_uint);
+    posix_openpt(flags: c_int);
+    getpt();
+    pidfd_open(pid: pid_t, flags: c_uint);
+    fsmount(fd: c_int, flags: c_uint, attributes: c_uint);
+}
+
+makers! {
+    of names
     creat(path: *const c_char, mode: mode_t);
     creat64(path: *const c_char, mode: mode_t);
     memfd_create(name: *const c_char, flags: c_uint);
@@ -41,40 +68,38 @@ makers! {
     mkostemp64(path: *mut c_char, flags: c_int);
     mkostemps(path: *mut c_char, tail: c_int, flags: c_int);
     mkostemps64(path: *mut c_char, tail: c_int, flags: c_int);
-    eventfd(count: c_uint, flags: c_int);
-    timerfd_create(clock: c_int, flags: c_int);
     signalfd(fd: c_int, mask: *const sigset_t, flags: c_int);
-    inotify_init();
-    inotify_init1(flags: c_int);
-    fanotify_init(flags: c_uint, of_events: c_uint);
     // Variadic: without O_CREAT the rest is not there, and not looked at.
     mq_open(name: *const c_char, flags: c_int, mode: mode_t, attributes: *const c_void);
     __mq_open_2(name: *const c_char, flags: c_int);
-    posix_openpt(flags: c_int);
-    getpt();
-    pidfd_open(pid: pid_t, flags: c_uint);
     open_by_handle_at(mount: c_int, handle: *mut c_void, flags: c_int);
     open_tree(dir: c_int, path: *const c_char, flags: c_uint);
     fsopen(name: *const c_char, flags: c_uint);
-    fsmount(fd: c_int, flags: c_uint, attributes: c_uint);
     fspick(dir: c_int, path: *const c_char, flags: c_uint);
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pidfd_getfd(of: c_int, fd: c_int, flags: c_uint) -> c_int {
+pub extern "C-unwind" fn pidfd_getfd(of: c_int, fd: c_int, flags: c_uint) -> c_int {
     if is_missing(&real::nexts::pidfd_getfd) {
         return -1;
     }
-    fetched(fd, real::pidfd_getfd(of, fd, flags))
+    // SAFETY: it is there, and takes numbers alone.
+    fetched(fd, unsafe { real::pidfd_getfd(of, fd, flags) })
 }
 
 /// stdio's.
 macro_rules! files {
     ($($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
+        /// # Safety
+        #[doc = concat!("As ", stringify!($name), "(3) asks of its caller: what it takes are strings.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> *mut c_void {
-            let file = real::$name($($argument),*);
-            if let Some(fd) = stdio::number(file) {
+            // SAFETY: the program's strings; the C library has made the FILE.
+            let (file, number) = unsafe {
+                let file = real::$name($($argument),*);
+                (file, stdio::number(file))
+            };
+            if let Some(fd) = number {
                 fresh(fd);
             }
             file
@@ -90,15 +115,22 @@ files! {
     setmntent(path: *const c_char, mode: *const c_char);
 }
 
+/// # Safety
+/// As opendir(3) asks of its caller: `path` is a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn opendir(path: *const c_char) -> *mut c_void {
-    let folder = real::opendir(path);
-    if !folder.is_null() {
-        fresh(real::dirfd(folder));
+    // SAFETY: the program's string; what is not null is a folder of the C library's.
+    unsafe {
+        let folder = real::opendir(path);
+        if !folder.is_null() {
+            fresh(real::dirfd(folder));
+        }
+        folder
     }
-    folder
 }
 
+/// # Safety
+/// As socketpair(2) asks of its caller: `fds` has room for two.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn socketpair(
     domain: c_int,
@@ -106,14 +138,19 @@ pub unsafe extern "C-unwind" fn socketpair(
     protocol: c_int,
     fds: *mut c_int,
 ) -> c_int {
-    let r = real::socketpair(domain, kind, protocol, fds);
-    if r == 0 {
-        fresh(*fds);
-        fresh(*fds.add(1));
+    // SAFETY: the program's room for two numbers, which are there after success.
+    unsafe {
+        let r = real::socketpair(domain, kind, protocol, fds);
+        if r == 0 {
+            fresh(*fds);
+            fresh(*fds.add(1));
+        }
+        r
     }
-    r
 }
 
+/// # Safety
+/// As openpty(3) asks of its caller: there is room for both numbers, and for the name if it is wanted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn openpty(
     main: *mut c_int,
@@ -122,14 +159,19 @@ pub unsafe extern "C-unwind" fn openpty(
     settings: *const c_void,
     size: *const c_void,
 ) -> c_int {
-    let r = real::openpty(main, terminal, name, settings, size);
-    if r == 0 {
-        fresh(*main);
-        fresh(*terminal);
+    // SAFETY: the program's arguments; both numbers are there after success.
+    unsafe {
+        let r = real::openpty(main, terminal, name, settings, size);
+        if r == 0 {
+            fresh(*main);
+            fresh(*terminal);
+        }
+        r
     }
-    r
 }
 
+/// # Safety
+/// As forkpty(3) asks of its caller: there is room for the number, and for the name if it is wanted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn forkpty(
     main: *mut c_int,
@@ -137,28 +179,33 @@ pub unsafe extern "C-unwind" fn forkpty(
     settings: *const c_void,
     size: *const c_void,
 ) -> pid_t {
-    let r = real::forkpty(main, name, settings, size);
+    // SAFETY: the program's arguments; the number is there in the parent.
+    unsafe {
+        let r = real::forkpty(main, name, settings, size);
+        if r == 0 {
+            standard();
+        }
+        if r > 0 {
+            fresh(*main);
+        }
+        r
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn login_tty(fd: c_int) -> c_int {
+    // SAFETY: a number alone.
+    let r = unsafe { real::login_tty(fd) };
     if r == 0 {
         standard();
-    }
-    if r > 0 {
-        fresh(*main);
     }
     r
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn login_tty(fd: c_int) -> c_int {
-    let r = real::login_tty(fd);
-    if r == 0 {
-        standard();
-    }
-    r
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn daemon(same_folder: c_int, same_descriptors: c_int) -> c_int {
-    let r = real::daemon(same_folder, same_descriptors);
+pub extern "C-unwind" fn daemon(same_folder: c_int, same_descriptors: c_int) -> c_int {
+    // SAFETY: numbers alone.
+    let r = unsafe { real::daemon(same_folder, same_descriptors) };
     if r == 0 && same_descriptors == 0 {
         standard();
     }
@@ -169,7 +216,6 @@ pub unsafe extern "C-unwind" fn daemon(same_folder: c_int, same_descriptors: c_i
 fn standard() {
     for fd in 0..=2 {
         fresh(fd);
-        // SAFETY: the program's own call has changed the number.
-        unsafe { stdio::follow(fd) };
+        stdio::follow(fd);
     }
 }

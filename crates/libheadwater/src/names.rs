@@ -132,30 +132,33 @@ unsafe extern "C" fn needs_us(
     _: usize,
     _: *mut libc::c_void,
 ) -> c_int {
-    let object = &*object;
-    let headers = core::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum as usize);
-    let Some(dynamic) = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC) else {
-        return 0;
-    };
-    const NULL: u64 = 0;
-    const NEEDED: u64 = 1;
-    const STRTAB: u64 = 5;
-    let entries = || {
-        let at = (object.dlpi_addr + dynamic.p_vaddr) as *const [u64; 2];
-        (0..).map(move |i| *at.add(i)).take_while(|e| e[0] != NULL)
-    };
-    let Some([_, strings]) = entries().find(|e| e[0] == STRTAB) else {
-        return 0;
-    };
-    // The loader has made it an address, except where the object is read-only (the vDSO).
-    let strings = match strings < object.dlpi_addr {
-        true => strings + object.dlpi_addr,
-        false => strings,
-    };
-    let names_us = |e: [u64; 2]| {
-        let needed = CStr::from_ptr((strings + e[1]) as *const libc::c_char).to_bytes();
-        let file = needed.rsplit(|&c| c == b'/').next().unwrap_or(needed);
-        OURS.iter().any(|ours| file.starts_with(ours))
-    };
-    entries().filter(|e| e[0] == NEEDED).any(names_us) as c_int
+    // SAFETY: dl_iterate_phdr shows an object that is loaded: its headers, the entries up to the last, and strings are in place.
+    unsafe {
+        let object = &*object;
+        let headers = core::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum as usize);
+        let Some(dynamic) = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC) else {
+            return 0;
+        };
+        const NULL: u64 = 0;
+        const NEEDED: u64 = 1;
+        const STRTAB: u64 = 5;
+        let entries = || {
+            let at = (object.dlpi_addr + dynamic.p_vaddr) as *const [u64; 2];
+            (0..).map(move |i| *at.add(i)).take_while(|e| e[0] != NULL)
+        };
+        let Some([_, strings]) = entries().find(|e| e[0] == STRTAB) else {
+            return 0;
+        };
+        // The loader has made it an address, except where the object is read-only (the vDSO).
+        let strings = match strings < object.dlpi_addr {
+            true => strings + object.dlpi_addr,
+            false => strings,
+        };
+        let names_us = |e: [u64; 2]| {
+            let needed = CStr::from_ptr((strings + e[1]) as *const libc::c_char).to_bytes();
+            let file = needed.rsplit(|&c| c == b'/').next().unwrap_or(needed);
+            OURS.iter().any(|ours| file.starts_with(ours))
+        };
+        entries().filter(|e| e[0] == NEEDED).any(names_us) as c_int
+    }
 }

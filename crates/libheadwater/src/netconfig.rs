@@ -80,20 +80,29 @@ const fn entry(
 
 impl Netconfig {
     /// nc_protofmly; empty if the program's own entry has none.
+    ///
+    /// # Safety
+    /// What the entry points to is null or a string.
     pub unsafe fn family(&self) -> &[u8] {
-        text(self.family)
+        // SAFETY: null or a string, by the caller's word.
+        unsafe { text(self.family) }
     }
 
     /// nc_proto is "udp".
+    ///
+    /// # Safety
+    /// What the entry points to is null or a string.
     pub unsafe fn is_udp(&self) -> bool {
-        text(self.protocol) == b"udp"
+        // SAFETY: null or a string, by the caller's word.
+        unsafe { text(self.protocol) == b"udp" }
     }
 }
 
 unsafe fn text<'a>(s: *const c_char) -> &'a [u8] {
     match s.is_null() {
         true => b"",
-        false => CStr::from_ptr(s).to_bytes(),
+        // SAFETY: a string, by the caller's word.
+        false => unsafe { CStr::from_ptr(s) }.to_bytes(),
     }
 }
 
@@ -130,7 +139,7 @@ type Mark = u64;
 const TABLE_WALK: Mark = 0x6e63_7461_626c_6500;
 const PATH_WALK: Mark = 0x6e63_7061_7468_0000;
 
-unsafe fn begin(mark: Mark, entries: Vec<&'static Netconfig>) -> *mut c_void {
+fn begin(mark: Mark, entries: Vec<&'static Netconfig>) -> *mut c_void {
     let walk = Walk {
         mark,
         entries,
@@ -140,113 +149,156 @@ unsafe fn begin(mark: Mark, entries: Vec<&'static Netconfig>) -> *mut c_void {
 }
 
 unsafe fn is_handle(handle: *mut c_void, mark: Mark) -> bool {
-    let is = !handle.is_null()
-        && handle.cast::<Walk>().is_aligned()
-        && (&raw const (*handle.cast::<Walk>()).mark).read() == mark;
-    if !is {
-        note(Trouble::NotSet);
-        next::set_errno(libc::EINVAL);
+    // SAFETY: the program's own memory, as far as a mark, if it is no handle: any bits are one.
+    unsafe {
+        let is = !handle.is_null()
+            && handle.cast::<Walk>().is_aligned()
+            && (&raw const (*handle.cast::<Walk>()).mark).read() == mark;
+        if !is {
+            note(Trouble::NotSet);
+            next::set_errno(libc::EINVAL);
+        }
+        is
     }
-    is
 }
 
 unsafe fn advance(handle: *mut c_void, mark: Mark) -> *const Netconfig {
-    if !is_handle(handle, mark) {
-        return null();
+    // SAFETY: the mark tells that `begin` has made it, and the program uses it in one thread at a time.
+    unsafe {
+        if !is_handle(handle, mark) {
+            return null();
+        }
+        let walk = &mut *handle.cast::<Walk>();
+        let Some(entry) = walk.entries.get(walk.next) else {
+            return null();
+        };
+        walk.next += 1;
+        *entry
     }
-    let walk = &mut *handle.cast::<Walk>();
-    let Some(entry) = walk.entries.get(walk.next) else {
-        return null();
-    };
-    walk.next += 1;
-    *entry
 }
 
 unsafe fn end(handle: *mut c_void, mark: Mark) -> c_int {
-    if !is_handle(handle, mark) {
-        return -1;
+    // SAFETY: the mark tells that `begin` has made it, and the program is done with it.
+    unsafe {
+        if !is_handle(handle, mark) {
+            return -1;
+        }
+        drop(Box::from_raw(handle.cast::<Walk>()));
+        0
     }
-    drop(Box::from_raw(handle.cast::<Walk>()));
-    0
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_setnetconfig() -> *mut c_void {
+pub extern "C-unwind" fn hw_setnetconfig() -> *mut c_void {
     begin(TABLE_WALK, TABLE.iter().collect())
 }
 
+/// # Safety
+/// `handle` is one of setnetconfig(3), or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_getnetconfig(handle: *mut c_void) -> *const Netconfig {
-    advance(handle, TABLE_WALK)
+    // SAFETY: the program's handle.
+    unsafe { advance(handle, TABLE_WALK) }
 }
 
+/// # Safety
+/// `handle` is one of setnetconfig(3), or null, and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_endnetconfig(handle: *mut c_void) -> c_int {
-    end(handle, TABLE_WALK)
+    // SAFETY: the program's handle.
+    unsafe { end(handle, TABLE_WALK) }
 }
 
 /// A copy of an entry; NULL if there is none of the name.
+///
+/// # Safety
+/// As getnetconfigent(3) asks of its caller: `netid` is null or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_getnetconfigent(netid: *const c_char) -> *mut Netconfig {
-    let Some(entry) = named(text(netid)) else {
+    // SAFETY: the program's string.
+    let Some(entry) = named(unsafe { text(netid) }) else {
         note(Trouble::Unknown);
         return null_mut();
     };
-    let copy = libc::malloc(size_of::<Netconfig>()).cast::<Netconfig>();
-    match copy.is_null() {
-        true => note(Trouble::Memory),
-        false => copy.write(*entry),
+    // SAFETY: what malloc gives has room for an entry.
+    unsafe {
+        let copy = libc::malloc(size_of::<Netconfig>()).cast::<Netconfig>();
+        match copy.is_null() {
+            true => note(Trouble::Memory),
+            false => copy.write(*entry),
+        }
+        copy
     }
-    copy
 }
 
 /// Entries of getnetconfig are not to be freed; some programs do it.
+///
+/// # Safety
+/// As freenetconfigent(3) asks of its caller: `entry` is one of getnetconfigent(3), and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_freenetconfigent(entry: *mut Netconfig) {
     if !TABLE.as_ptr_range().contains(&entry.cast_const()) {
-        libc::free(entry.cast());
+        // SAFETY: a copy of hw_getnetconfigent's, which the program gives back.
+        unsafe { libc::free(entry.cast()) };
     }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_setnetpath() -> *mut c_void {
-    let netpath = libc::getenv(c"NETPATH".as_ptr());
-    let entries = match text(netpath) {
+pub extern "C-unwind" fn hw_setnetpath() -> *mut c_void {
+    // SAFETY: null or a string, which stays as long as nobody changes the environment.
+    let netpath = unsafe { text(libc::getenv(c"NETPATH".as_ptr())) };
+    let entries = match netpath {
         b"" => TABLE.iter().filter(|e| e.flag & NC_VISIBLE != 0).collect(),
         names => names.split(|&c| c == b':').filter_map(named).collect(),
     };
     begin(PATH_WALK, entries)
 }
 
+/// # Safety
+/// `handle` is one of setnetpath(3), or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_getnetpath(handle: *mut c_void) -> *const Netconfig {
-    advance(handle, PATH_WALK)
+    // SAFETY: the program's handle.
+    unsafe { advance(handle, PATH_WALK) }
 }
 
+/// # Safety
+/// `handle` is one of setnetpath(3), or null, and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_endnetpath(handle: *mut c_void) -> c_int {
-    end(handle, PATH_WALK)
+    // SAFETY: the program's handle.
+    unsafe { end(handle, PATH_WALK) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_nc_sperror() -> *const c_char {
-    let text = match TROUBLE.get() {
+pub extern "C-unwind" fn hw_nc_sperror() -> *const c_char {
+    trouble().as_ptr()
+}
+
+fn trouble() -> &'static CStr {
+    match TROUBLE.get() {
         Trouble::None => c"no error",
         Trouble::NotSet => c"not a handle of setnetconfig or setnetpath",
         Trouble::Unknown => c"no such transport",
         Trouble::Memory => c"out of memory",
-    };
-    text.as_ptr()
+    }
 }
 
+/// # Safety
+/// As nc_perror(3) asks of its caller: `before` is null or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_nc_perror(before: *const c_char) {
-    complain(before, CStr::from_ptr(hw_nc_sperror()));
+    // SAFETY: the program's string.
+    unsafe { complain(before, trouble()) };
 }
 
 /// "before: what" on standard error, as perror(3).
+///
+/// # Safety
+/// `before` is null or a string.
 pub unsafe fn complain(before: *const c_char, what: &CStr) {
-    let before = String::from_utf8_lossy(text(before));
+    // SAFETY: null or a string, by the caller's word.
+    let before = String::from_utf8_lossy(unsafe { text(before) });
     let separator = if before.is_empty() { "" } else { ": " };
     eprintln!("{before}{separator}{}", what.to_string_lossy());
 }

@@ -50,7 +50,7 @@ thread_local! {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_nderror() -> *mut c_int {
+pub extern "C-unwind" fn hw_nderror() -> *mut c_int {
     ERROR.with(Cell::as_ptr)
 }
 
@@ -73,54 +73,70 @@ fn pointer<T>(r: Result<*mut T>) -> *mut T {
 }
 
 unsafe fn family(config: *const Netconfig) -> Result<(Family, &'static Netconfig)> {
-    let config = config.as_ref().ok_or(Trouble::BadArg)?;
-    let family = Family::named(config.family()).ok_or(Trouble::BadArg)?;
-    Ok((family, config))
+    // SAFETY: null or an entry that lives on while the call lasts, by the caller's word.
+    unsafe {
+        let config = config.as_ref().ok_or(Trouble::BadArg)?;
+        let family = Family::named(config.family()).ok_or(Trouble::BadArg)?;
+        Ok((family, config))
+    }
 }
 
 unsafe fn string<'a>(s: *const c_char) -> Option<&'a CStr> {
-    (!s.is_null()).then(|| CStr::from_ptr(s))
+    // SAFETY: a string that lives on while the call lasts, by the caller's word.
+    unsafe { (!s.is_null()).then(|| CStr::from_ptr(s)) }
 }
 
 unsafe fn decoded(family: Family, netbuf: *const Netbuf) -> Result<Address> {
-    let netbuf = netbuf.as_ref().ok_or(Trouble::BadArg)?;
-    if netbuf.buf.is_null() {
-        return Err(Trouble::BadArg);
+    // SAFETY: null or a struct netbuf with `len` bytes, by the caller's word.
+    unsafe {
+        let netbuf = netbuf.as_ref().ok_or(Trouble::BadArg)?;
+        if netbuf.buf.is_null() {
+            return Err(Trouble::BadArg);
+        }
+        let bytes = core::slice::from_raw_parts(netbuf.buf, netbuf.len as usize);
+        Address::decode(family, bytes).ok_or(Trouble::BadArg)
     }
-    let bytes = core::slice::from_raw_parts(netbuf.buf, netbuf.len as usize);
-    Address::decode(family, bytes).ok_or(Trouble::BadArg)
 }
 
 // --- names to addresses ---
 
 /// Every address of a service on a host. ND_NOHOST, ND_NOSERV, ND_BADARG, ND_NOMEM.
+///
+/// # Safety
+/// As netdir_getbyname(3) asks of its caller: what is not null is whole, and `list` has room for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_netdir_getbyname(
     config: *const Netconfig,
     service: *const HostServ,
     list: *mut *mut AddrList,
 ) -> c_int {
-    status(getbyname(config, service).and_then(|addresses| {
-        if list.is_null() {
-            return Err(Trouble::BadArg);
-        }
-        list.write(address_list(&addresses)?);
-        Ok(())
-    }))
+    // SAFETY: the program's arguments, null or as `<netdir.h>` has them.
+    unsafe {
+        status(getbyname(config, service).and_then(|addresses| {
+            if list.is_null() {
+                return Err(Trouble::BadArg);
+            }
+            list.write(address_list(&addresses)?);
+            Ok(())
+        }))
+    }
 }
 
 unsafe fn getbyname(config: *const Netconfig, service: *const HostServ) -> Result<Vec<Address>> {
-    let (family, config) = family(config)?;
-    let service = service.as_ref().ok_or(Trouble::BadArg)?;
-    let host = string(service.host).ok_or(Trouble::BadArg)?;
-    let serv = string(service.serv).unwrap_or_default();
-    if family == Family::Loopback {
-        return Ok(vec![loopback_address(host, serv)?]);
+    // SAFETY: what the program has given is null or whole.
+    unsafe {
+        let (family, config) = family(config)?;
+        let service = service.as_ref().ok_or(Trouble::BadArg)?;
+        let host = string(service.host).ok_or(Trouble::BadArg)?;
+        let serv = string(service.serv).unwrap_or_default();
+        if family == Family::Loopback {
+            return Ok(vec![loopback_address(host, serv)?]);
+        }
+        let port = port_of(serv, config.is_udp())?;
+        let hosts = hosts(family, host)?;
+        let address = |ip| Address::Inet(SocketAddr::new(ip, port));
+        Ok(hosts.into_iter().map(address).collect())
     }
-    let port = port_of(serv, config.is_udp())?;
-    let hosts = hosts(family, host)?;
-    let address = |ip| Address::Inet(SocketAddr::new(ip, port));
-    Ok(hosts.into_iter().map(address).collect())
 }
 
 /// Loop-back transports end at this host.
@@ -202,29 +218,38 @@ fn port_of(serv: &CStr, udp: bool) -> Result<u16> {
 // --- addresses to names ---
 
 /// The host and service that have an address; numbers where there is no name. ND_BADARG, ND_NOMEM.
+///
+/// # Safety
+/// As netdir_getbyaddr(3) asks of its caller: what is not null is whole, and `list` has room for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_netdir_getbyaddr(
     config: *const Netconfig,
     list: *mut *mut HostServList,
     address: *const Netbuf,
 ) -> c_int {
-    status(getbyaddr(config, address).and_then(|(host, serv)| {
-        if list.is_null() {
-            return Err(Trouble::BadArg);
-        }
-        list.write(host_list(&host, &serv)?);
-        Ok(())
-    }))
+    // SAFETY: the program's arguments, null or as `<netdir.h>` has them.
+    unsafe {
+        status(getbyaddr(config, address).and_then(|(host, serv)| {
+            if list.is_null() {
+                return Err(Trouble::BadArg);
+            }
+            list.write(host_list(&host, &serv)?);
+            Ok(())
+        }))
+    }
 }
 
 unsafe fn getbyaddr(config: *const Netconfig, netbuf: *const Netbuf) -> Result<(CString, CString)> {
-    let (family, config) = family(config)?;
-    match decoded(family, netbuf)? {
-        Address::Loopback(name) => {
-            let name = CString::new(name).map_err(|_| Trouble::NoServ)?;
-            Ok((node_name(), name))
+    // SAFETY: what the program has given is null or whole.
+    unsafe {
+        let (family, config) = family(config)?;
+        match decoded(family, netbuf)? {
+            Address::Loopback(name) => {
+                let name = CString::new(name).map_err(|_| Trouble::NoServ)?;
+                Ok((node_name(), name))
+            }
+            inet => names_of(&inet.encode(), config.is_udp()),
         }
-        inet => names_of(&inet.encode(), config.is_udp()),
     }
 }
 
@@ -257,39 +282,52 @@ fn names_of(sockaddr: &[u8], udp: bool) -> Result<(CString, CString)> {
 
 // --- universal addresses ---
 
+/// # Safety
+/// As taddr2uaddr(3) asks of its caller: what is not null is whole.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_taddr2uaddr(
     config: *const Netconfig,
     address: *const Netbuf,
 ) -> *mut c_char {
-    pointer(family(config).and_then(|(family, _)| {
-        let universal = decoded(family, address)?.to_universal();
-        malloced_string(universal.as_bytes())
-    }))
+    // SAFETY: the program's arguments, null or as `<netdir.h>` has them.
+    unsafe {
+        pointer(family(config).and_then(|(family, _)| {
+            let universal = decoded(family, address)?.to_universal();
+            malloced_string(universal.as_bytes())
+        }))
+    }
 }
 
+/// # Safety
+/// As uaddr2taddr(3) asks of its caller: what is not null is whole.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_uaddr2taddr(
     config: *const Netconfig,
     uaddr: *const c_char,
 ) -> *mut Netbuf {
-    pointer(universal(config, uaddr).and_then(|address| {
-        let netbuf = malloced::<Netbuf>(1)?;
-        fill(netbuf, &address).inspect_err(|_| libc::free(netbuf.cast()))?;
-        Ok(netbuf)
-    }))
+    // SAFETY: the program's arguments; the struct netbuf is made here, and nobody else's yet.
+    unsafe {
+        pointer(universal(config, uaddr).and_then(|address| {
+            let netbuf = malloced::<Netbuf>(1)?;
+            fill(&mut *netbuf, &address).inspect_err(|_| libc::free(netbuf.cast()))?;
+            Ok(netbuf)
+        }))
+    }
 }
 
 unsafe fn universal(config: *const Netconfig, uaddr: *const c_char) -> Result<Address> {
-    let (family, _) = family(config)?;
-    let text = string(uaddr).ok_or(Trouble::BadArg)?.to_bytes();
-    Address::from_universal(family, text).ok_or(Trouble::BadArg)
+    // SAFETY: what the program has given is null or whole.
+    unsafe {
+        let (family, _) = family(config)?;
+        let text = string(uaddr).ok_or(Trouble::BadArg)?.to_bytes();
+        Address::from_universal(family, text).ok_or(Trouble::BadArg)
+    }
 }
 
 // --- errors ---
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_netdir_sperror() -> *const c_char {
+pub extern "C-unwind" fn hw_netdir_sperror() -> *const c_char {
     let text: &CStr = match ERROR.get() {
         -2 => c"bad argument",
         -1 => c"out of memory",
@@ -315,7 +353,12 @@ pub unsafe extern "C-unwind" fn hw_netdir_sperror() -> *const c_char {
     })
 }
 
+/// # Safety
+/// As netdir_perror(3) asks of its caller: `before` is null or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_netdir_perror(before: *const c_char) {
-    complain(before, CStr::from_ptr(hw_netdir_sperror()));
+    // SAFETY: the program's string, and one that stays until this thread asks again.
+    unsafe {
+        complain(before, CStr::from_ptr(hw_netdir_sperror()));
+    }
 }

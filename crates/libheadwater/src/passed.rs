@@ -21,7 +21,8 @@ impl Passed {
         Passed {
             relays: Vec::new(),
             control: Vec::new(),
-            msg: *msg,
+            // SAFETY: a message header, by the caller's word.
+            msg: unsafe { *msg },
         }
     }
 
@@ -30,26 +31,29 @@ impl Passed {
     /// # Safety
     /// `msg` is a valid message header.
     pub unsafe fn prepare(&mut self, msg: *const msghdr) -> Result<(), i32> {
-        let n = (*msg).msg_controllen;
-        if (*msg).msg_control.is_null() {
-            return Ok(());
-        }
-        self.control.resize(n.div_ceil(8), 0);
-        let copy = self.control.as_mut_ptr().cast::<u8>();
-        core::ptr::copy_nonoverlapping((*msg).msg_control.cast::<u8>(), copy, n);
-        let mut copied = *msg;
-        copied.msg_control = copy.cast();
-        let relays = &mut self.relays;
-        let mut error = None;
-        each_place(&copied, |at| match life::passing(at.read_unaligned()) {
-            Err(e) => error = Some(e),
-            Ok(None) => {}
-            Ok(Some(relay)) => {
-                at.write_unaligned(relay.end());
-                relays.push(relay);
+        // SAFETY: a message header, by the caller's word; the copy has as many bytes of control messages, and is looked at in their place.
+        unsafe {
+            let n = (*msg).msg_controllen;
+            if (*msg).msg_control.is_null() {
+                return Ok(());
             }
-        });
-        error.map_or(Ok(()), Err)
+            self.control.resize(n.div_ceil(8), 0);
+            let copy = self.control.as_mut_ptr().cast::<u8>();
+            core::ptr::copy_nonoverlapping((*msg).msg_control.cast::<u8>(), copy, n);
+            let mut copied = *msg;
+            copied.msg_control = copy.cast();
+            let relays = &mut self.relays;
+            let mut error = None;
+            each_place(&copied, |at| match life::passing(at.read_unaligned()) {
+                Err(e) => error = Some(e),
+                Ok(None) => {}
+                Ok(Some(relay)) => {
+                    at.write_unaligned(relay.end());
+                    relays.push(relay);
+                }
+            });
+            error.map_or(Ok(()), Err)
+        }
     }
 
     /// The message to send in the place of `original`.

@@ -7,6 +7,29 @@ use libc::{
 
 pub use in_handlers::*;
 
+/// Of those, the ones that take nothing but numbers.
+macro_rules! of_numbers {
+    ($(fn $name:ident($($arg:ident),*) -> $ret:ty;)*) => {$(
+        #[inline(always)]
+        pub fn $name($($arg: c_int),*) -> $ret {
+            // SAFETY: without a pointer there is nothing that the caller could get wrong but what the kernel refuses.
+            unsafe { in_handlers::$name($($arg),*) }
+        }
+    )*};
+}
+
+of_numbers! {
+    fn socket(domain, kind, protocol) -> c_int;
+    fn listen(fd, backlog) -> c_int;
+    fn shutdown(fd, how) -> c_int;
+    fn close(fd) -> c_int;
+    fn dup(fd) -> c_int;
+    fn dup2(fd, to) -> c_int;
+    fn dup3(fd, to, flags) -> c_int;
+    fn fork() -> pid_t;
+    fn _exit(status) -> !;
+}
+
 headwater_host::next_fns! {
     fn recvmmsg(fd: c_int, msgs: *mut libc::mmsghdr, n: libc::c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
     fn sendmmsg(fd: c_int, msgs: *mut libc::mmsghdr, n: libc::c_uint, flags: c_int) -> c_int;

@@ -8,20 +8,25 @@ use crate::{files, real};
 
 macro_rules! reopeners {
     ($($name:ident),*) => {$(
+        /// # Safety
+        /// As freopen(3) asks of its caller: a path or null, a mode, and a FILE that may be closed.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(
             path: *const c_char,
             mode: *const c_char,
             file: *mut c_void,
         ) -> *mut c_void {
-            reopen(file, path, mode, |file| {
-                let file = real::$name(path, mode, file);
-                // Its number was closed, and most often it has got it again.
-                if let Some(fd) = stdio::number(file) {
-                    files::fresh(fd);
-                }
-                file
-            })
+            // SAFETY: the program's strings and its FILE.
+            unsafe {
+                reopen(file, path, mode, |file| {
+                    let file = real::$name(path, mode, file);
+                    // Its number was closed, and most often it has got it again.
+                    if let Some(fd) = stdio::number(file) {
+                        files::fresh(fd);
+                    }
+                    file
+                })
+            }
         }
     )*};
 }
@@ -34,45 +39,51 @@ unsafe fn reopen(
     mode: *const c_char,
     real: impl Fn(*mut c_void) -> *mut c_void,
 ) -> *mut c_void {
-    let Some(fd) = stdio::number(file) else {
-        return real(file);
-    };
-    let served = stdio::served(file);
-    if served.is_none() && table::lookup(fd).is_none() {
-        return real(file);
+    // SAFETY: the program's FILE and strings; nobody else uses a FILE that is being reopened.
+    unsafe {
+        let Some(fd) = stdio::number(file) else {
+            return real(file);
+        };
+        let served = stdio::served(file);
+        if served.is_none() && table::lookup(fd).is_none() {
+            return real(file);
+        }
+        next::seldom::fflush(file);
+        if let Some(served) = served
+            && path.is_null()
+            && table::stream(fd).is_some()
+            && stdio::obey(fd, mode)
+        {
+            again(served, mode, file);
+            return file;
+        }
+        let file_there = stdio::behind(fd, file);
+        empty(fd);
+        let Some(served) = served.filter(|_| file_there == file) else {
+            return real(file_there);
+        };
+        next::seldom::__fpurge(file);
+        served.retire();
+        stdio::give_room(file);
+        let reopened = real(file);
+        served.leave();
+        reopened
     }
-    next::seldom::fflush(file);
-    if let Some(served) = served
-        && path.is_null()
-        && table::stream(fd).is_some()
-        && stdio::obey(fd, mode)
-    {
-        again(served, mode, file);
-        return file;
-    }
-    let file_there = stdio::behind(fd, file);
-    empty(fd);
-    let Some(served) = served.filter(|_| file_there == file) else {
-        return real(file_there);
-    };
-    next::seldom::__fpurge(file);
-    served.retire();
-    stdio::give_room(file);
-    let reopened = real(file);
-    served.leave();
-    reopened
 }
 
 /// A stream can't be opened by its number: this is the same open.
 unsafe fn again(served: &Served, mode: *const c_char, file: *mut c_void) {
-    next::seldom::__fpurge(file);
-    stdio::set_mode(file, mode);
-    served.renew();
+    // SAFETY: the program's FILE, which nobody else uses meanwhile.
+    unsafe {
+        next::seldom::__fpurge(file);
+        stdio::set_mode(file, mode);
+        served.renew();
+    }
 }
 
 /// Closes what the number stands for. Until the C library puts something else in its place nobody else gets the number: it is a
 /// socket, which like ours can't be opened by its number.
-unsafe fn empty(fd: c_int) {
+fn empty(fd: c_int) {
     let stand_in = match process::is_confined() {
         true => -1,
         false => files::fresh(real::socket(

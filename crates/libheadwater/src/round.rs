@@ -42,6 +42,9 @@ impl Arguments {
 }
 
 /// As the C library's: a variadic function takes its arguments like this one.
+///
+/// # Safety
+/// As the call of that number asks of its caller.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn syscall(
     number: c_long,
@@ -52,94 +55,110 @@ pub unsafe extern "C-unwind" fn syscall(
     e: c_long,
     f: c_long,
 ) -> c_long {
-    if process::present() || table::any_tracked() {
-        let arguments = Arguments([a, b, c, d, e, f]);
-        let served = moves_data(number, &arguments)
-            .or_else(|| waits(number, &arguments))
-            .or_else(|| changes(number, &arguments))
-            .or_else(|| asks(number, &arguments))
-            .or_else(|| makes(number, &arguments))
-            .or_else(|| ends(number, &arguments));
-        if let Some(result) = served {
-            return result;
+    // SAFETY: the program's arguments, as the call of that number takes them.
+    unsafe {
+        if process::present() || table::any_tracked() {
+            let arguments = Arguments([a, b, c, d, e, f]);
+            let served = moves_data(number, &arguments)
+                .or_else(|| waits(number, &arguments))
+                .or_else(|| changes(number, &arguments))
+                .or_else(|| asks(number, &arguments))
+                .or_else(|| makes(number, &arguments))
+                .or_else(|| ends(number, &arguments));
+            if let Some(result) = served {
+                return result;
+            }
         }
+        real::syscall(number, a, b, c, d, e, f)
     }
-    real::syscall(number, a, b, c, d, e, f)
 }
 
 unsafe fn moves_data(number: c_long, a: &Arguments) -> Option<c_long> {
-    let known = match number {
-        SYS_read | SYS_write | SYS_readv | SYS_writev | SYS_preadv2 | SYS_pwritev2 | SYS_sendto
-        | SYS_recvfrom => a.is_known(0),
-        // Descriptors may be in a message on any socket.
-        SYS_sendmsg | SYS_sendmmsg | SYS_recvmsg | SYS_recvmmsg => table::any_tracked(),
-        SYS_sendfile => a.is_known(0) || a.is_known(1),
-        SYS_splice => a.is_known(0) || a.is_known(2),
-        SYS_io_submit => {
-            submitted(a.0[1], a.at(2));
-            false
+    // SAFETY: the program's arguments, as the call of that number takes them.
+    unsafe {
+        let known = match number {
+            SYS_read | SYS_write | SYS_readv | SYS_writev | SYS_preadv2 | SYS_pwritev2
+            | SYS_sendto | SYS_recvfrom => a.is_known(0),
+            // Descriptors may be in a message on any socket.
+            SYS_sendmsg | SYS_sendmmsg | SYS_recvmsg | SYS_recvmmsg => table::any_tracked(),
+            SYS_sendfile => a.is_known(0) || a.is_known(1),
+            SYS_splice => a.is_known(0) || a.is_known(2),
+            SYS_io_submit => {
+                submitted(a.0[1], a.at(2));
+                false
+            }
+            _ => false,
+        };
+        if !known {
+            return None;
         }
-        _ => false,
-    };
-    if !known {
-        return None;
+        let r = match number {
+            SYS_read => data::read(a.int(0), a.at(1), a.size(2)),
+            SYS_write => data::write(a.int(0), a.at(1), a.size(2)),
+            SYS_readv => data::readv(a.int(0), a.at(1), a.int(2)),
+            SYS_writev => data::writev(a.int(0), a.at(1), a.int(2)),
+            // The position is in two halves, of which a 64-bit machine uses the first.
+            SYS_preadv2 => data::preadv2(a.int(0), a.at(1), a.int(2), a.0[3], a.int(5)),
+            SYS_pwritev2 => data::pwritev2(a.int(0), a.at(1), a.int(2), a.0[3], a.int(5)),
+            SYS_sendto => data::sendto(
+                a.int(0),
+                a.at(1),
+                a.size(2),
+                a.int(3),
+                a.at(4),
+                a.0[5] as socklen_t,
+            ),
+            SYS_recvfrom => {
+                data::recvfrom(a.int(0), a.at(1), a.size(2), a.int(3), a.at(4), a.at(5))
+            }
+            SYS_sendmsg => data::sendmsg(a.int(0), a.at(1), a.int(2)),
+            SYS_recvmsg => data::recvmsg(a.int(0), a.at(1), a.int(2)),
+            SYS_sendmmsg => {
+                return Some(
+                    data::sendmmsg(a.int(0), a.at(1), a.0[2] as c_uint, a.int(3)) as c_long,
+                );
+            }
+            SYS_recvmmsg => {
+                let n = a.0[2] as c_uint;
+                return Some(data::recvmmsg(a.int(0), a.at(1), n, a.int(3), a.at(4)) as c_long);
+            }
+            SYS_sendfile => data::sendfile(a.int(0), a.int(1), a.at(2), a.size(3)),
+            _ => data::splice(
+                a.int(0),
+                a.at(1),
+                a.int(2),
+                a.at(3),
+                a.size(4),
+                a.0[5] as c_uint,
+            ),
+        };
+        Some(r as c_long)
     }
-    let r = match number {
-        SYS_read => data::read(a.int(0), a.at(1), a.size(2)),
-        SYS_write => data::write(a.int(0), a.at(1), a.size(2)),
-        SYS_readv => data::readv(a.int(0), a.at(1), a.int(2)),
-        SYS_writev => data::writev(a.int(0), a.at(1), a.int(2)),
-        // The position is in two halves, of which a 64-bit machine uses the first.
-        SYS_preadv2 => data::preadv2(a.int(0), a.at(1), a.int(2), a.0[3], a.int(5)),
-        SYS_pwritev2 => data::pwritev2(a.int(0), a.at(1), a.int(2), a.0[3], a.int(5)),
-        SYS_sendto => data::sendto(
-            a.int(0),
-            a.at(1),
-            a.size(2),
-            a.int(3),
-            a.at(4),
-            a.0[5] as socklen_t,
-        ),
-        SYS_recvfrom => data::recvfrom(a.int(0), a.at(1), a.size(2), a.int(3), a.at(4), a.at(5)),
-        SYS_sendmsg => data::sendmsg(a.int(0), a.at(1), a.int(2)),
-        SYS_recvmsg => data::recvmsg(a.int(0), a.at(1), a.int(2)),
-        SYS_sendmmsg => {
-            return Some(data::sendmmsg(a.int(0), a.at(1), a.0[2] as c_uint, a.int(3)) as c_long);
-        }
-        SYS_recvmmsg => {
-            let n = a.0[2] as c_uint;
-            return Some(data::recvmmsg(a.int(0), a.at(1), n, a.int(3), a.at(4)) as c_long);
-        }
-        SYS_sendfile => data::sendfile(a.int(0), a.int(1), a.at(2), a.size(3)),
-        _ => data::splice(
-            a.int(0),
-            a.at(1),
-            a.int(2),
-            a.at(3),
-            a.size(4),
-            a.0[5] as c_uint,
-        ),
-    };
-    Some(r as c_long)
 }
 
 /// io_submit(2): its requests are served by the kernel alone.
 unsafe fn submitted(n: c_long, list: *const *const u8) {
-    /// Where struct iocb of `<linux/aio_abi.h>` has its descriptor.
-    const DESCRIPTOR: usize = 20;
-    if list.is_null() {
-        return;
-    }
-    for i in 0..n.max(0) as usize {
-        let request = *list.add(i);
-        if !request.is_null() {
-            life::needs_kernel(request.add(DESCRIPTOR).cast::<c_int>().read_unaligned());
+    // SAFETY: the program's list of `n` requests, null or struct iocb.
+    unsafe {
+        /// Where struct iocb of `<linux/aio_abi.h>` has its descriptor.
+        const DESCRIPTOR: usize = 20;
+        if list.is_null() {
+            return;
+        }
+        for i in 0..n.max(0) as usize {
+            let request = *list.add(i);
+            if !request.is_null() {
+                life::needs_kernel(request.add(DESCRIPTOR).cast::<c_int>().read_unaligned());
+            }
         }
     }
 }
 
 /// libaio's. Made here as it makes it: older ones do so without syscall(2), and ours may be the only one in sight, where a
 /// module has libaio to itself.
+///
+/// # Safety
+/// As io_submit(2) asks of its caller: the list has `n` requests.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn io_submit(
     context: *mut c_void,
@@ -147,66 +166,69 @@ pub unsafe extern "C-unwind" fn io_submit(
     list: *const *const u8,
 ) -> c_int {
     if table::any_tracked() {
-        submitted(n, list);
+        // SAFETY: the program's list.
+        unsafe { submitted(n, list) };
     }
-    match sys::io_submit(context, n, list) {
+    // SAFETY: the program's arguments.
+    match unsafe { sys::io_submit(context, n, list) } {
         Ok(n) => n,
         Err(e) => -e,
     }
 }
 
 unsafe fn waits(number: c_long, a: &Arguments) -> Option<c_long> {
-    let set = |i| table::lookup(a.int(i)).is_some_and(|h| h.kind() == Kind::Epoll);
-    let set = |i| set(i) || process::is_confined();
-    let r = match number {
-        #[cfg(target_arch = "x86_64")]
-        SYS_poll if wait::concerns(a.at(0), a.0[1] as nfds_t) => {
-            wait::poll(a.at(0), a.0[1] as nfds_t, a.int(2))
-        }
-        SYS_ppoll
-            if wait::concerns(a.at(0), a.0[1] as nfds_t)
-                && is_mask(a.at(3), a.size(4))
-                && !wait::is_wrong(a.at(2)) =>
-        {
-            timed(a.at(2), |timeout| {
-                // SAFETY: the program's arguments.
-                unsafe { wait::ppoll(a.at(0), a.0[1] as nfds_t, timeout, a.at(3)) }
-            })
-        }
-        #[cfg(target_arch = "x86_64")]
-        SYS_select if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
-            wait::select_by_number(a.int(0), a.at(1), a.at(2), a.at(3), a.at(4))
-        }
-        SYS_pselect6 if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
-            // The mask and its size are behind a pointer.
-            let (mask, size) = a
-                .at::<(*const sigset_t, usize)>(5)
-                .as_ref()
-                .copied()
-                .unwrap_or((core::ptr::null(), 0));
-            if !is_mask(mask, size) || wait::is_wrong(a.at(4)) {
-                return None;
+    // SAFETY: the program's arguments, as the call of that number takes them.
+    unsafe {
+        let set = |i| table::lookup(a.int(i)).is_some_and(|h| h.kind() == Kind::Epoll);
+        let set = |i| set(i) || process::is_confined();
+        let r = match number {
+            #[cfg(target_arch = "x86_64")]
+            SYS_poll if wait::concerns(a.at(0), a.0[1] as nfds_t) => {
+                wait::poll(a.at(0), a.0[1] as nfds_t, a.int(2))
             }
-            timed(a.at(4), |timeout| {
-                // SAFETY: the program's arguments.
-                unsafe { wait::pselect(a.int(0), a.at(1), a.at(2), a.at(3), timeout, mask) }
-            })
-        }
-        #[cfg(target_arch = "x86_64")]
-        SYS_epoll_create => wait::epoll_create(a.int(0)),
-        SYS_epoll_create1 => wait::epoll_create1(a.int(0)),
-        SYS_epoll_ctl => wait::epoll_ctl(a.int(0), a.int(1), a.int(2), a.at(3)),
-        #[cfg(target_arch = "x86_64")]
-        SYS_epoll_wait if set(0) => wait::epoll_wait(a.int(0), a.at(1), a.int(2), a.int(3)),
-        SYS_epoll_pwait if set(0) && is_mask(a.at(4), a.size(5)) => {
-            wait::epoll_pwait(a.int(0), a.at(1), a.int(2), a.int(3), a.at(4))
-        }
-        SYS_epoll_pwait2 if set(0) && is_mask(a.at(4), a.size(5)) => {
-            wait::epoll_pwait2(a.int(0), a.at(1), a.int(2), a.at(3), a.at(4))
-        }
-        _ => return None,
-    };
-    Some(r as c_long)
+            SYS_ppoll
+                if wait::concerns(a.at(0), a.0[1] as nfds_t)
+                    && is_mask(a.at(3), a.size(4))
+                    && !wait::is_wrong(a.at(2)) =>
+            {
+                timed(a.at(2), |timeout| {
+                    wait::ppoll(a.at(0), a.0[1] as nfds_t, timeout, a.at(3))
+                })
+            }
+            #[cfg(target_arch = "x86_64")]
+            SYS_select if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
+                wait::select_by_number(a.int(0), a.at(1), a.at(2), a.at(3), a.at(4))
+            }
+            SYS_pselect6 if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
+                // The mask and its size are behind a pointer.
+                let (mask, size) = a
+                    .at::<(*const sigset_t, usize)>(5)
+                    .as_ref()
+                    .copied()
+                    .unwrap_or((core::ptr::null(), 0));
+                if !is_mask(mask, size) || wait::is_wrong(a.at(4)) {
+                    return None;
+                }
+                timed(a.at(4), |timeout| {
+                    wait::pselect(a.int(0), a.at(1), a.at(2), a.at(3), timeout, mask)
+                })
+            }
+            #[cfg(target_arch = "x86_64")]
+            SYS_epoll_create => wait::epoll_create(a.int(0)),
+            SYS_epoll_create1 => wait::epoll_create1(a.int(0)),
+            SYS_epoll_ctl => wait::epoll_ctl(a.int(0), a.int(1), a.int(2), a.at(3)),
+            #[cfg(target_arch = "x86_64")]
+            SYS_epoll_wait if set(0) => wait::epoll_wait(a.int(0), a.at(1), a.int(2), a.int(3)),
+            SYS_epoll_pwait if set(0) && is_mask(a.at(4), a.size(5)) => {
+                wait::epoll_pwait(a.int(0), a.at(1), a.int(2), a.int(3), a.at(4))
+            }
+            SYS_epoll_pwait2 if set(0) && is_mask(a.at(4), a.size(5)) => {
+                wait::epoll_pwait2(a.int(0), a.at(1), a.int(2), a.at(3), a.at(4))
+            }
+            _ => return None,
+        };
+        Some(r as c_long)
+    }
 }
 
 /// Does the kernel take a mask of signals of that size? It says EINVAL of others.
@@ -216,55 +238,63 @@ fn is_mask(mask: *const sigset_t, size: usize) -> bool {
 
 /// The kernel leaves the time that was not slept; the C library's functions hide that.
 unsafe fn timed(timeout: *mut timespec, call: impl FnOnce(*const timespec) -> c_int) -> c_int {
-    if timeout.is_null() {
-        return call(timeout);
+    // SAFETY: the program's time, which the call by number may change.
+    unsafe {
+        if timeout.is_null() {
+            return call(timeout);
+        }
+        let begun = sys::now();
+        let whole = wait::duration(&*timeout);
+        let r = call(timeout);
+        let left = whole.saturating_sub(Duration::from_nanos(sys::now() - begun));
+        (*timeout).tv_sec = left.as_secs() as _;
+        (*timeout).tv_nsec = left.subsec_nanos() as _;
+        r
     }
-    let begun = sys::now();
-    let whole = wait::duration(&*timeout);
-    let r = call(timeout);
-    let left = whole.saturating_sub(Duration::from_nanos(sys::now() - begun));
-    (*timeout).tv_sec = left.as_secs() as _;
-    (*timeout).tv_nsec = left.subsec_nanos() as _;
-    r
 }
 
 /// Descriptors that come, go or are changed.
 unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
-    let r = match number {
-        SYS_close if a.is_known(0) => files::close(a.int(0)),
-        SYS_close_range => files::close_range(a.0[0] as c_uint, a.0[1] as c_uint, a.0[2] as c_uint),
-        SYS_dup => files::dup(a.int(0)),
-        #[cfg(target_arch = "x86_64")]
-        SYS_dup2 if a.is_known(0) || a.is_known(1) => files::dup2(a.int(0), a.int(1)),
-        SYS_dup3 if a.is_known(0) || a.is_known(1) => files::dup3(a.int(0), a.int(1), a.int(2)),
-        SYS_fcntl if a.is_known(0) || is_copy(a.int(1)) => {
-            files::fcntl(a.int(0), a.int(1), a.size(2))
-        }
-        SYS_ioctl if a.is_known(0) => files::ioctl(a.int(0), a.0[1] as c_ulong, a.size(2)),
-        #[cfg(target_arch = "x86_64")]
-        SYS_open if process::present() => streams::open(a.at(0), a.int(1), a.0[2] as mode_t),
-        SYS_openat => streams::openat(a.int(0), a.at(1), a.int(2), a.0[3] as mode_t),
-        #[cfg(target_arch = "x86_64")]
-        SYS_pipe if process::present() => streams::pipe(a.at(0)),
-        SYS_pipe2 => streams::pipe2(a.at(0), a.int(1)),
-        SYS_socket => sockets::socket(a.int(0), a.int(1), a.int(2)),
-        SYS_bind if a.is_known(0) => sockets::bind(a.int(0), a.at(1), a.0[2] as socklen_t),
-        SYS_listen => sockets::listen(a.int(0), a.int(1)),
-        SYS_accept => sockets::accept(a.int(0), a.at(1), a.at(2)),
-        SYS_accept4 => sockets::accept4(a.int(0), a.at(1), a.at(2), a.int(3)),
-        SYS_connect => sockets::connect(a.int(0), a.at(1), a.0[2] as socklen_t),
-        SYS_shutdown if a.is_known(0) => sockets::shutdown(a.int(0), a.int(1)),
-        SYS_getsockname if a.is_known(0) => sockets::getsockname(a.int(0), a.at(1), a.at(2)),
-        SYS_getpeername if a.is_known(0) => sockets::getpeername(a.int(0), a.at(1), a.at(2)),
-        SYS_getsockopt if a.is_known(0) => {
-            sockets::getsockopt(a.int(0), a.int(1), a.int(2), a.at(3), a.at(4))
-        }
-        SYS_setsockopt if a.is_known(0) => {
-            sockets::setsockopt(a.int(0), a.int(1), a.int(2), a.at(3), a.0[4] as socklen_t)
-        }
-        _ => return None,
-    };
-    Some(r as c_long)
+    // SAFETY: the program's arguments, as the call of that number takes them.
+    unsafe {
+        let r = match number {
+            SYS_close if a.is_known(0) => files::close(a.int(0)),
+            SYS_close_range => {
+                files::close_range(a.0[0] as c_uint, a.0[1] as c_uint, a.0[2] as c_uint)
+            }
+            SYS_dup => files::dup(a.int(0)),
+            #[cfg(target_arch = "x86_64")]
+            SYS_dup2 if a.is_known(0) || a.is_known(1) => files::dup2(a.int(0), a.int(1)),
+            SYS_dup3 if a.is_known(0) || a.is_known(1) => files::dup3(a.int(0), a.int(1), a.int(2)),
+            SYS_fcntl if a.is_known(0) || is_copy(a.int(1)) => {
+                files::fcntl(a.int(0), a.int(1), a.size(2))
+            }
+            SYS_ioctl if a.is_known(0) => files::ioctl(a.int(0), a.0[1] as c_ulong, a.size(2)),
+            #[cfg(target_arch = "x86_64")]
+            SYS_open if process::present() => streams::open(a.at(0), a.int(1), a.0[2] as mode_t),
+            SYS_openat => streams::openat(a.int(0), a.at(1), a.int(2), a.0[3] as mode_t),
+            #[cfg(target_arch = "x86_64")]
+            SYS_pipe if process::present() => streams::pipe(a.at(0)),
+            SYS_pipe2 => streams::pipe2(a.at(0), a.int(1)),
+            SYS_socket => sockets::socket(a.int(0), a.int(1), a.int(2)),
+            SYS_bind if a.is_known(0) => sockets::bind(a.int(0), a.at(1), a.0[2] as socklen_t),
+            SYS_listen => sockets::listen(a.int(0), a.int(1)),
+            SYS_accept => sockets::accept(a.int(0), a.at(1), a.at(2)),
+            SYS_accept4 => sockets::accept4(a.int(0), a.at(1), a.at(2), a.int(3)),
+            SYS_connect => sockets::connect(a.int(0), a.at(1), a.0[2] as socklen_t),
+            SYS_shutdown if a.is_known(0) => sockets::shutdown(a.int(0), a.int(1)),
+            SYS_getsockname if a.is_known(0) => sockets::getsockname(a.int(0), a.at(1), a.at(2)),
+            SYS_getpeername if a.is_known(0) => sockets::getpeername(a.int(0), a.at(1), a.at(2)),
+            SYS_getsockopt if a.is_known(0) => {
+                sockets::getsockopt(a.int(0), a.int(1), a.int(2), a.at(3), a.at(4))
+            }
+            SYS_setsockopt if a.is_known(0) => {
+                sockets::setsockopt(a.int(0), a.int(1), a.int(2), a.at(3), a.0[4] as socklen_t)
+            }
+            _ => return None,
+        };
+        Some(r as c_long)
+    }
 }
 
 fn is_copy(command: c_int) -> bool {
@@ -273,77 +303,83 @@ fn is_copy(command: c_int) -> bool {
 
 /// Questions about a name, which may be one of ours if the system has no such file.
 unsafe fn asks(number: c_long, a: &Arguments) -> Option<c_long> {
-    let path = match number {
-        #[cfg(target_arch = "x86_64")]
-        SYS_access | SYS_stat | SYS_lstat => 0,
-        SYS_faccessat | SYS_faccessat2 | SYS_newfstatat | SYS_statx => 1,
-        _ => return None,
-    };
-    let [b, c, d, e, f, g] = a.0;
-    let told = real::syscall(number, b, c, d, e, f, g) as c_int;
-    let (path, next) = (a.at(path), path + 1);
-    let r = match number {
-        #[cfg(target_arch = "x86_64")]
-        SYS_access => presence::may(told, path, a.int(next)),
-        SYS_faccessat | SYS_faccessat2 => presence::may(told, path, a.int(next)),
-        SYS_statx => presence::tell_more(told, path, a.at(4)),
-        _ => presence::tell(told, path, a.at(next)),
-    };
-    Some(r as c_long)
+    // SAFETY: the program's arguments: the path, and room for an answer, are where the call of that number has them.
+    unsafe {
+        let path = match number {
+            #[cfg(target_arch = "x86_64")]
+            SYS_access | SYS_stat | SYS_lstat => 0,
+            SYS_faccessat | SYS_faccessat2 | SYS_newfstatat | SYS_statx => 1,
+            _ => return None,
+        };
+        let [b, c, d, e, f, g] = a.0;
+        let told = real::syscall(number, b, c, d, e, f, g) as c_int;
+        let (path, next) = (a.at(path), path + 1);
+        let r = match number {
+            #[cfg(target_arch = "x86_64")]
+            SYS_access => presence::may(told, path, a.int(next)),
+            SYS_faccessat | SYS_faccessat2 => presence::may(told, path, a.int(next)),
+            SYS_statx => presence::tell_more(told, path, a.at(4)),
+            _ => presence::tell(told, path, a.at(next)),
+        };
+        Some(r as c_long)
+    }
 }
 
 /// Descriptors of other kinds, which may have a number that was one of ours.
 unsafe fn makes(number: c_long, a: &Arguments) -> Option<c_long> {
-    match number {
-        #[cfg(target_arch = "x86_64")]
-        // The C library opens by another call, which a confined process may not make.
-        SYS_open | SYS_creat | SYS_eventfd | SYS_signalfd | SYS_inotify_init => {}
-        SYS_openat2
-        | SYS_memfd_create
-        | SYS_memfd_secret
-        | SYS_eventfd2
-        | SYS_timerfd_create
-        | SYS_signalfd4
-        | SYS_inotify_init1
-        | SYS_fanotify_init
-        | SYS_userfaultfd
-        | SYS_perf_event_open
-        | SYS_pidfd_open
-        | SYS_open_by_handle_at
-        | SYS_open_tree
-        | SYS_open_tree_attr
-        | SYS_fsopen
-        | SYS_fsmount
-        | SYS_fspick
-        | SYS_mq_open => {}
-        SYS_bpf if makes_by_bpf(a.0[0]) => {}
-        // With a flag it is a question for a version.
-        SYS_landlock_create_ruleset if a.0[2] == 0 => {}
-        SYS_pidfd_getfd => {
-            let [a, b, c, d, e, f] = a.0;
-            let r = real::syscall(number, a, b, c, d, e, f);
-            return Some(fetched(b as c_int, r as c_int) as c_long);
-        }
-        #[cfg(target_arch = "x86_64")]
-        SYS_pipe => {
-            let ends: *mut c_int = a.at(0);
-            let r = real::syscall(number, a.0[0], 0, 0, 0, 0, 0);
-            if r == 0 {
-                files::fresh(*ends);
-                files::fresh(*ends.add(1));
+    // SAFETY: the program's arguments; after success there are two numbers where pipe(2) stores them.
+    unsafe {
+        match number {
+            #[cfg(target_arch = "x86_64")]
+            // The C library opens by another call, which a confined process may not make.
+            SYS_open | SYS_creat | SYS_eventfd | SYS_signalfd | SYS_inotify_init => {}
+            SYS_openat2
+            | SYS_memfd_create
+            | SYS_memfd_secret
+            | SYS_eventfd2
+            | SYS_timerfd_create
+            | SYS_signalfd4
+            | SYS_inotify_init1
+            | SYS_fanotify_init
+            | SYS_userfaultfd
+            | SYS_perf_event_open
+            | SYS_pidfd_open
+            | SYS_open_by_handle_at
+            | SYS_open_tree
+            | SYS_open_tree_attr
+            | SYS_fsopen
+            | SYS_fsmount
+            | SYS_fspick
+            | SYS_mq_open => {}
+            SYS_bpf if makes_by_bpf(a.0[0]) => {}
+            // With a flag it is a question for a version.
+            SYS_landlock_create_ruleset if a.0[2] == 0 => {}
+            SYS_pidfd_getfd => {
+                let [a, b, c, d, e, f] = a.0;
+                let r = real::syscall(number, a, b, c, d, e, f);
+                return Some(fetched(b as c_int, r as c_int) as c_long);
             }
-            return Some(r);
+            #[cfg(target_arch = "x86_64")]
+            SYS_pipe => {
+                let ends: *mut c_int = a.at(0);
+                let r = real::syscall(number, a.0[0], 0, 0, 0, 0, 0);
+                if r == 0 {
+                    files::fresh(*ends);
+                    files::fresh(*ends.add(1));
+                }
+                return Some(r);
+            }
+            SYS_socketpair => {
+                let r = makers::socketpair(a.int(0), a.int(1), a.int(2), a.at(3));
+                return Some(r as c_long);
+            }
+            _ => return None,
         }
-        SYS_socketpair => {
-            let r = makers::socketpair(a.int(0), a.int(1), a.int(2), a.at(3));
-            return Some(r as c_long);
-        }
-        _ => return None,
+        let [a, b, c, d, e, f] = a.0;
+        let r = real::syscall(number, a, b, c, d, e, f);
+        files::fresh(r as c_int);
+        Some(r)
     }
-    let [a, b, c, d, e, f] = a.0;
-    let r = real::syscall(number, a, b, c, d, e, f);
-    files::fresh(r as c_int);
-    Some(r)
 }
 
 /// Not in every C library's headers yet.
@@ -359,64 +395,70 @@ fn makes_by_bpf(command: c_long) -> bool {
 
 /// Calls that end or copy the process, change its image or bind it.
 unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
-    let r = match number {
-        SYS_execve => ending::execve(a.at(0), a.at(1), a.at(2)),
-        SYS_execveat => ending::execveat(a.int(0), a.at(1), a.at(2), a.at(3), a.int(4)),
-        SYS_exit_group => ending::_exit(a.int(0)),
-        SYS_exit => {
-            if sys::is_single_threaded() {
-                start::ended(start::End::AtOnce);
+    // SAFETY: the program's arguments, as the call of that number takes them.
+    unsafe {
+        let r = match number {
+            SYS_execve => ending::execve(a.at(0), a.at(1), a.at(2)),
+            SYS_execveat => ending::execveat(a.int(0), a.at(1), a.at(2), a.at(3), a.int(4)),
+            SYS_exit_group => ending::_exit(a.int(0)),
+            SYS_exit => {
+                if sys::is_single_threaded() {
+                    start::ended(start::End::AtOnce);
+                }
+                return None;
             }
-            return None;
-        }
-        #[cfg(target_arch = "x86_64")]
-        SYS_fork => return Some(start::forking(|| real::syscall(number, 0, 0, 0, 0, 0, 0))),
-        // Without memory in common it is a fork.
-        SYS_clone if is_fork(a.0[0] as u64) && !process::is_borrowed() => {
-            return Some(forked(number, a, a.0[0] as u64, a.at(2)));
-        }
-        SYS_clone3 if !a.at::<u64>(0).is_null() && is_fork(*a.at::<u64>(0)) => {
-            // Flags, and the place of a descriptor of the child's: struct clone_args of `<linux/sched.h>`.
-            let [flags, place] = a.at::<[u64; 2]>(0).read_unaligned();
-            let place = core::ptr::with_exposed_provenance(place as usize);
-            return Some(forked(number, a, flags, place));
-        }
-        SYS_seccomp => {
-            confine::seccomp(a.0[0] as c_ulong, a.0[1] as c_ulong, a.0[2] as c_ulong);
-            return None;
-        }
-        SYS_prctl => {
-            let [a, b, c, d, e, _] = a.0.map(|x| x as c_ulong);
-            confine::prctl(a as c_int, b, c, d, e)
-        }
-        SYS_io_uring_setup => {
-            let params = a.at(1);
-            let r = uring::setting_up()
-                .unwrap_or_else(|| real::syscall(number, a.0[0], a.0[1], 0, 0, 0, 0));
-            uring::set_up(r, params);
-            return Some(r);
-        }
-        SYS_io_uring_register => {
-            uring::registering(a.0[1]);
-            return None;
-        }
-        SYS_io_uring_enter => {
-            uring::entering(a.int(0), a.0[1] as c_uint, a.0[3] as c_uint);
-            return None;
-        }
-        _ => return None,
-    };
-    Some(r as c_long)
+            #[cfg(target_arch = "x86_64")]
+            SYS_fork => return Some(start::forking(|| real::syscall(number, 0, 0, 0, 0, 0, 0))),
+            // Without memory in common it is a fork.
+            SYS_clone if is_fork(a.0[0] as u64) && !process::is_borrowed() => {
+                return Some(forked(number, a, a.0[0] as u64, a.at(2)));
+            }
+            SYS_clone3 if !a.at::<u64>(0).is_null() && is_fork(*a.at::<u64>(0)) => {
+                // Flags, and the place of a descriptor of the child's: struct clone_args of `<linux/sched.h>`.
+                let [flags, place] = a.at::<[u64; 2]>(0).read_unaligned();
+                let place = core::ptr::with_exposed_provenance(place as usize);
+                return Some(forked(number, a, flags, place));
+            }
+            SYS_seccomp => {
+                confine::seccomp(a.0[0] as c_ulong, a.0[1] as c_ulong, a.0[2] as c_ulong);
+                return None;
+            }
+            SYS_prctl => {
+                let [a, b, c, d, e, _] = a.0.map(|x| x as c_ulong);
+                confine::prctl(a as c_int, b, c, d, e)
+            }
+            SYS_io_uring_setup => {
+                let params = a.at(1);
+                let r = uring::setting_up()
+                    .unwrap_or_else(|| real::syscall(number, a.0[0], a.0[1], 0, 0, 0, 0));
+                uring::set_up(r, params);
+                return Some(r);
+            }
+            SYS_io_uring_register => {
+                uring::registering(a.0[1]);
+                return None;
+            }
+            SYS_io_uring_enter => {
+                uring::entering(a.int(0), a.0[1] as c_uint, a.0[3] as c_uint);
+                return None;
+            }
+            _ => return None,
+        };
+        Some(r as c_long)
+    }
 }
 
 /// A child by clone, and with it a descriptor that stands for it, if `flags` ask for one.
 unsafe fn forked(number: c_long, a: &Arguments, flags: u64, place: *const c_int) -> c_long {
-    let [a, b, c, d, e, f] = a.0;
-    let pid = start::forking(|| real::syscall(number, a, b, c, d, e, f));
-    if pid > 0 && flags & CLONE_PIDFD as u64 != 0 {
-        files::fresh(*place);
+    // SAFETY: the program's arguments; with a descriptor asked for there is one at its place.
+    unsafe {
+        let [a, b, c, d, e, f] = a.0;
+        let pid = start::forking(|| real::syscall(number, a, b, c, d, e, f));
+        if pid > 0 && flags & CLONE_PIDFD as u64 != 0 {
+            files::fresh(*place);
+        }
+        pid
     }
-    pid
 }
 
 fn is_fork(flags: u64) -> bool {

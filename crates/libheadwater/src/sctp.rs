@@ -47,7 +47,7 @@ fn on(h: Handle, call: impl FnOnce(&Open) -> sys::Result<usize>) -> isize {
 
 /// socket(2). `None`: it is for the kernel, and its answer is final.
 #[cold]
-pub unsafe fn socket(domain: c_int, kind: c_int) -> Option<c_int> {
+pub fn socket(domain: c_int, kind: c_int) -> Option<c_int> {
     let asked = face::serves(domain, kind).filter(|_| start::sockets() && start::streams())?;
     match config::get().sctp {
         Sctp::Never => return None,
@@ -71,10 +71,13 @@ pub unsafe fn socket(domain: c_int, kind: c_int) -> Option<c_int> {
 }
 
 unsafe fn bytes<'a>(at: *const c_void, n: usize) -> sys::Result<&'a [u8]> {
-    match n {
-        0 => Ok(&[]),
-        _ if at.is_null() => Err(libc::EFAULT),
-        n => Ok(core::slice::from_raw_parts(at as *const u8, n)),
+    // SAFETY: as many bytes of the program's, by the caller's word.
+    unsafe {
+        match n {
+            0 => Ok(&[]),
+            _ if at.is_null() => Err(libc::EFAULT),
+            n => Ok(core::slice::from_raw_parts(at as *const u8, n)),
+        }
     }
 }
 
@@ -85,39 +88,52 @@ unsafe fn name<'a>(at: *const c_void, n: socklen_t) -> sys::Result<&'a [u8]> {
     if n as usize > LONGEST_NAME {
         return Err(libc::EINVAL);
     }
-    bytes(at, n as usize)
+    // SAFETY: as many bytes of the program's, by the caller's word.
+    unsafe { bytes(at, n as usize) }
 }
 
 unsafe fn parts<'a>(iov: *const iovec, n: usize) -> sys::Result<&'a [iovec]> {
-    match n {
-        0 => Ok(&[]),
-        _ if n > MOST_PARTS => Err(libc::EMSGSIZE),
-        _ if iov.is_null() => Err(libc::EFAULT),
-        n => Ok(core::slice::from_raw_parts(iov, n)),
+    // SAFETY: as many of the program's, by the caller's word.
+    unsafe {
+        match n {
+            0 => Ok(&[]),
+            _ if n > MOST_PARTS => Err(libc::EMSGSIZE),
+            _ if iov.is_null() => Err(libc::EFAULT),
+            n => Ok(core::slice::from_raw_parts(iov, n)),
+        }
     }
 }
 
 /// As much as there is room for; `len` becomes the whole length.
 unsafe fn give_name(name: &[u8], at: *mut c_void, len: *mut socklen_t) {
-    if !len.is_null() {
-        let room = *len as usize;
-        if !at.is_null() {
-            core::ptr::copy_nonoverlapping(name.as_ptr(), at as *mut u8, name.len().min(room));
+    // SAFETY: null or the program's length, and as much room, by the caller's word.
+    unsafe {
+        if !len.is_null() {
+            let room = *len as usize;
+            if !at.is_null() {
+                core::ptr::copy_nonoverlapping(name.as_ptr(), at as *mut u8, name.len().min(room));
+            }
+            *len = name.len() as socklen_t;
         }
-        *len = name.len() as socklen_t;
     }
 }
 
+/// # Safety
+/// As bind(2) asks of its caller.
 pub unsafe fn bind(h: Handle, addr: *const sockaddr, len: socklen_t) -> c_int {
     on(h, |open| {
-        open.socket.bind(name(addr.cast(), len)?)?;
+        // SAFETY: the program's address.
+        open.socket.bind(unsafe { name(addr.cast(), len) }?)?;
         Ok(0)
     }) as c_int
 }
 
+/// # Safety
+/// As connect(2) asks of its caller.
 pub unsafe fn connect(h: Handle, addr: *const sockaddr, len: socklen_t) -> c_int {
     on(h, |open| {
-        open.socket.connect(name(addr.cast(), len)?)?;
+        // SAFETY: the program's address.
+        open.socket.connect(unsafe { name(addr.cast(), len) }?)?;
         Ok(0)
     }) as c_int
 }
@@ -130,6 +146,8 @@ pub fn shutdown(h: Handle, how: c_int) -> c_int {
     on(h, |open| open.socket.shutdown(how).map(|()| 0)) as c_int
 }
 
+/// # Safety
+/// As accept4(2) asks of its caller.
 pub unsafe fn accept(h: Handle, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
     on(h, |open| {
         if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
@@ -141,7 +159,8 @@ pub unsafe fn accept(h: Handle, addr: *mut sockaddr, len: *mut socklen_t, flags:
         let peer = socket.peer_name().unwrap_or_default();
         let fd = show(number, socket, flags)?;
         if !addr.is_null() {
-            give_name(&peer, addr.cast(), len);
+            // SAFETY: the program's room for it.
+            unsafe { give_name(&peer, addr.cast(), len) };
         }
         Ok(fd)
     }) as c_int
@@ -154,6 +173,9 @@ fn show(number: Number, socket: Arc<Socket>, flags: c_int) -> sys::Result<usize>
 }
 
 /// getsockname(2), getpeername(2).
+///
+/// # Safety
+/// As getsockname(2) asks of its caller.
 pub unsafe fn names(h: Handle, peer: bool, addr: *mut sockaddr, len: *mut socklen_t) -> c_int {
     on(h, |open| {
         if addr.is_null() || len.is_null() {
@@ -164,11 +186,14 @@ pub unsafe fn names(h: Handle, peer: bool, addr: *mut sockaddr, len: *mut sockle
         } else {
             open.socket.local_name()?
         };
-        give_name(&name, addr.cast(), len);
+        // SAFETY: the program's room for it.
+        unsafe { give_name(&name, addr.cast(), len) };
         Ok(0)
     }) as c_int
 }
 
+/// # Safety
+/// As setsockopt(2) asks of its caller.
 pub unsafe fn setsockopt(
     h: Handle,
     level: c_int,
@@ -180,12 +205,15 @@ pub unsafe fn setsockopt(
         if len as usize > LARGEST_OPTION {
             return Err(libc::EINVAL);
         }
-        let value = bytes(value, len as usize)?;
+        // SAFETY: the program's value.
+        let value = unsafe { bytes(value, len as usize) }?;
         let said = open.socket.set_option(level, name, value)?;
         Ok(said as usize)
     }) as c_int
 }
 
+/// # Safety
+/// As getsockopt(2) asks of its caller.
 pub unsafe fn getsockopt(
     h: Handle,
     level: c_int,
@@ -193,49 +221,54 @@ pub unsafe fn getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
-    on(h, |open| {
-        if len.is_null() {
-            return Err(libc::EFAULT);
-        }
-        let room = *len as usize;
-        if room > i32::MAX as usize {
-            return Err(libc::EINVAL);
-        }
-        let mut bytes = self::bytes(value, room.min(LARGEST_OPTION))?.to_vec();
-        let peels = level == libc::IPPROTO_SCTP && matches!(name, PEELOFF | PEELOFF_FLAGS);
-        let flags = match bytes.get(8..12) {
-            Some(flags) if name == PEELOFF_FLAGS => i32::from_ne_bytes(flags.try_into().unwrap()),
-            _ => 0,
-        };
-        let number = if peels {
-            Some(Number::new(flags)?)
-        } else {
-            None
-        };
-        let connects = level == libc::IPPROTO_SCTP && name == CONNECTX3;
-        if connects {
-            append_addresses(&mut bytes)?;
-        }
-        let peeled = match open.socket.get_option(level, name, &mut bytes, room) {
-            // The number of the association is known already.
-            Err(libc::EINPROGRESS) if connects && bytes.len() <= room => {
-                core::ptr::copy_nonoverlapping(bytes.as_ptr(), value as *mut u8, bytes.len());
-                return Err(libc::EINPROGRESS);
+    // SAFETY: the program's length, and as much room.
+    unsafe {
+        on(h, |open| {
+            if len.is_null() {
+                return Err(libc::EFAULT);
             }
-            done => done?,
-        };
-        let mut said = 0;
-        if let (Some(socket), Some(number)) = (peeled, number) {
-            said = show(number, socket, flags)?;
-            if let Some(place) = bytes.get_mut(4..8) {
-                place.copy_from_slice(&(said as i32).to_ne_bytes());
+            let room = *len as usize;
+            if room > i32::MAX as usize {
+                return Err(libc::EINVAL);
             }
-        }
-        let n = bytes.len().min(room);
-        core::ptr::copy_nonoverlapping(bytes.as_ptr(), value as *mut u8, n);
-        *len = n as socklen_t;
-        Ok(said)
-    }) as c_int
+            let mut bytes = self::bytes(value, room.min(LARGEST_OPTION))?.to_vec();
+            let peels = level == libc::IPPROTO_SCTP && matches!(name, PEELOFF | PEELOFF_FLAGS);
+            let flags = match bytes.get(8..12) {
+                Some(flags) if name == PEELOFF_FLAGS => {
+                    i32::from_ne_bytes(flags.try_into().unwrap())
+                }
+                _ => 0,
+            };
+            let number = if peels {
+                Some(Number::new(flags)?)
+            } else {
+                None
+            };
+            let connects = level == libc::IPPROTO_SCTP && name == CONNECTX3;
+            if connects {
+                append_addresses(&mut bytes)?;
+            }
+            let peeled = match open.socket.get_option(level, name, &mut bytes, room) {
+                // The number of the association is known already.
+                Err(libc::EINPROGRESS) if connects && bytes.len() <= room => {
+                    core::ptr::copy_nonoverlapping(bytes.as_ptr(), value as *mut u8, bytes.len());
+                    return Err(libc::EINPROGRESS);
+                }
+                done => done?,
+            };
+            let mut said = 0;
+            if let (Some(socket), Some(number)) = (peeled, number) {
+                said = show(number, socket, flags)?;
+                if let Some(place) = bytes.get_mut(4..8) {
+                    place.copy_from_slice(&(said as i32).to_ne_bytes());
+                }
+            }
+            let n = bytes.len().min(room);
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), value as *mut u8, n);
+            *len = n as socklen_t;
+            Ok(said)
+        }) as c_int
+    }
 }
 
 /// The struct of SCTP_SOCKOPT_CONNECTX3 points to its addresses: they come behind it.
@@ -247,7 +280,8 @@ unsafe fn append_addresses(bytes: &mut Vec<u8>) -> sys::Result<()> {
         return Err(libc::EINVAL);
     }
     let addrs = u64::from_ne_bytes(addrs) as usize as *const c_void;
-    bytes.extend_from_slice(self::bytes(addrs, len as usize)?);
+    // SAFETY: where the struct says that they are.
+    bytes.extend_from_slice(unsafe { self::bytes(addrs, len as usize) }?);
     Ok(())
 }
 
@@ -284,8 +318,11 @@ fn refused(errno: c_int) -> isize {
     -1
 }
 
+/// # Safety
+/// As writev(2) asks of its caller.
 pub unsafe fn sendv(h: Handle, iov: *const iovec, n: usize, flags: c_int) -> isize {
-    match parts(iov, n) {
+    // SAFETY: the program's buffers.
+    match unsafe { parts(iov, n) } {
         Ok(data) => send(
             h,
             &Sending {
@@ -299,6 +336,8 @@ pub unsafe fn sendv(h: Handle, iov: *const iovec, n: usize, flags: c_int) -> isi
     }
 }
 
+/// # Safety
+/// As sendto(2) asks of its caller.
 pub unsafe fn sendto(
     h: Handle,
     data: &[iovec],
@@ -306,7 +345,8 @@ pub unsafe fn sendto(
     to: *const sockaddr,
     len: socklen_t,
 ) -> isize {
-    match name(to.cast(), len) {
+    // SAFETY: the program's address.
+    match unsafe { name(to.cast(), len) } {
         Ok(to) => send(
             h,
             &Sending {
@@ -320,12 +360,15 @@ pub unsafe fn sendto(
     }
 }
 
+/// # Safety
+/// As sendmsg(2) asks of its caller.
 pub unsafe fn sendmsg(h: Handle, msg: *const msghdr, flags: c_int) -> isize {
     if msg.is_null() {
         return refused(libc::EFAULT);
     }
-    let m = &*msg;
-    let sending = || {
+    // SAFETY: the program's message, and what it points to.
+    let sending = || unsafe {
+        let m = &*msg;
         Ok(Sending {
             to: name(m.msg_name, m.msg_namelen)?,
             data: parts(m.msg_iov, m.msg_iovlen)?,
@@ -372,8 +415,12 @@ fn into(iov: &[iovec], flags: c_int, wants_from: bool, wants_control: bool) -> R
 }
 
 /// read(2) and readv(2): of nothing, it never waits.
+///
+/// # Safety
+/// As readv(2) asks of its caller.
 pub unsafe fn readv(h: Handle, iov: *const iovec, n: usize) -> isize {
-    match parts(iov, n) {
+    // SAFETY: the program's buffers.
+    match unsafe { parts(iov, n) } {
         Ok(iov) if iov.iter().all(|part| part.iov_len == 0) => 0,
         Ok(iov) if let Some((n, _)) = receive_at_once(h, iov, 0) => n as isize,
         Ok(iov) => receive(h, &mut into(iov, 0, false, false)),
@@ -381,6 +428,8 @@ pub unsafe fn readv(h: Handle, iov: *const iovec, n: usize) -> isize {
     }
 }
 
+/// # Safety
+/// As recvfrom(2) asks of its caller.
 pub unsafe fn recvfrom(
     h: Handle,
     iov: &[iovec],
@@ -396,76 +445,90 @@ pub unsafe fn recvfrom(
     let mut what = into(iov, flags, !from.is_null(), false);
     let n = receive(h, &mut what);
     if n >= 0 && !from.is_null() {
-        give_name(&what.from, from.cast(), len);
+        // SAFETY: the program's room for it.
+        unsafe { give_name(&what.from, from.cast(), len) };
     }
     n
 }
 
+/// # Safety
+/// As recvmsg(2) asks of its caller.
 pub unsafe fn recvmsg(h: Handle, msg: *mut msghdr, flags: c_int) -> isize {
-    if msg.is_null() {
-        return refused(libc::EFAULT);
+    // SAFETY: the program's message, and the room that it tells of.
+    unsafe {
+        if msg.is_null() {
+            return refused(libc::EFAULT);
+        }
+        let m = &mut *msg;
+        let iov = match parts(m.msg_iov, m.msg_iovlen) {
+            Ok(iov) => iov,
+            Err(e) => return refused(e),
+        };
+        let room = if m.msg_control.is_null() {
+            0
+        } else {
+            m.msg_controllen
+        };
+        if room == 0
+            && m.msg_name.is_null()
+            && let Some((n, said)) = receive_at_once(h, iov, flags)
+        {
+            m.msg_namelen = 0;
+            m.msg_controllen = 0;
+            m.msg_flags = said | flags & libc::MSG_CMSG_CLOEXEC;
+            return n as isize;
+        }
+        let mut what = into(iov, flags, !m.msg_name.is_null(), room > 0);
+        let n = receive(h, &mut what);
+        if n < 0 {
+            return n;
+        }
+        if m.msg_name.is_null() {
+            m.msg_namelen = 0;
+        } else {
+            give_name(&what.from, m.msg_name, &mut m.msg_namelen);
+        }
+        let cut = if control::fit(&mut what.control, room) {
+            libc::MSG_CTRUNC
+        } else {
+            0
+        };
+        if !what.control.is_empty() {
+            let at = m.msg_control as *mut u8;
+            core::ptr::copy_nonoverlapping(what.control.as_ptr(), at, what.control.len());
+        }
+        m.msg_controllen = what.control.len();
+        m.msg_flags = what.out_flags | cut | flags & libc::MSG_CMSG_CLOEXEC;
+        n
     }
-    let m = &mut *msg;
-    let iov = match parts(m.msg_iov, m.msg_iovlen) {
-        Ok(iov) => iov,
-        Err(e) => return refused(e),
-    };
-    let room = if m.msg_control.is_null() {
-        0
-    } else {
-        m.msg_controllen
-    };
-    if room == 0
-        && m.msg_name.is_null()
-        && let Some((n, said)) = receive_at_once(h, iov, flags)
-    {
-        m.msg_namelen = 0;
-        m.msg_controllen = 0;
-        m.msg_flags = said | flags & libc::MSG_CMSG_CLOEXEC;
-        return n as isize;
-    }
-    let mut what = into(iov, flags, !m.msg_name.is_null(), room > 0);
-    let n = receive(h, &mut what);
-    if n < 0 {
-        return n;
-    }
-    if m.msg_name.is_null() {
-        m.msg_namelen = 0;
-    } else {
-        give_name(&what.from, m.msg_name, &mut m.msg_namelen);
-    }
-    let cut = if control::fit(&mut what.control, room) {
-        libc::MSG_CTRUNC
-    } else {
-        0
-    };
-    if !what.control.is_empty() {
-        let at = m.msg_control as *mut u8;
-        core::ptr::copy_nonoverlapping(what.control.as_ptr(), at, what.control.len());
-    }
-    m.msg_controllen = what.control.len();
-    m.msg_flags = what.out_flags | cut | flags & libc::MSG_CMSG_CLOEXEC;
-    n
 }
 
 /// Each message by itself; after the first an error only ends the row.
+///
+/// # Safety
+/// As sendmmsg(2) asks of its caller.
 pub unsafe fn sendmmsg(h: Handle, msgs: *mut mmsghdr, n: c_uint, flags: c_int) -> c_int {
-    let before = next::errno();
-    for i in 0..(n as usize).min(MOST_PARTS) {
-        let m = &mut *msgs.add(i);
-        let sent = sendmsg(h, &m.msg_hdr, flags);
-        if sent < 0 {
-            return ended(i, before);
+    // SAFETY: `n` messages of the program's.
+    unsafe {
+        let before = next::errno();
+        for i in 0..(n as usize).min(MOST_PARTS) {
+            let m = &mut *msgs.add(i);
+            let sent = sendmsg(h, &m.msg_hdr, flags);
+            if sent < 0 {
+                return ended(i, before);
+            }
+            m.msg_len = sent as c_uint;
+            // The rest of a short one comes before the next.
+            if (sent as usize) < crate::data::length(&m.msg_hdr) {
+                return ended(i + 1, before);
+            }
         }
-        m.msg_len = sent as c_uint;
-        // The rest of a short one comes before the next.
-        if (sent as usize) < crate::data::length(&m.msg_hdr) {
-            return ended(i + 1, before);
-        }
+        n.min(MOST_PARTS as c_uint) as c_int
     }
-    n.min(MOST_PARTS as c_uint) as c_int
 }
 
+/// # Safety
+/// As recvmmsg(2) asks of its caller.
 pub unsafe fn recvmmsg(
     h: Handle,
     msgs: *mut mmsghdr,
@@ -473,34 +536,37 @@ pub unsafe fn recvmmsg(
     mut flags: c_int,
     timeout: *mut timespec,
 ) -> c_int {
-    let before = next::errno();
-    let until = match timeout.as_ref() {
-        None => u64::MAX,
-        Some(t) if t.tv_sec < 0 || !(0..1_000_000_000).contains(&t.tv_nsec) => {
-            return refused(libc::EINVAL) as c_int;
+    // SAFETY: `n` messages of the program's, and its time or null.
+    unsafe {
+        let before = next::errno();
+        let until = match timeout.as_ref() {
+            None => u64::MAX,
+            Some(t) if t.tv_sec < 0 || !(0..1_000_000_000).contains(&t.tv_nsec) => {
+                return refused(libc::EINVAL) as c_int;
+            }
+            Some(t) => {
+                let seconds = (t.tv_sec as u64).saturating_mul(1_000_000_000);
+                sys::now().saturating_add(seconds.saturating_add(t.tv_nsec as u64))
+            }
+        };
+        let n = (n as usize).min(MOST_PARTS);
+        for i in 0..n {
+            let m = &mut *msgs.add(i);
+            let got = recvmsg(h, &mut m.msg_hdr, flags & !libc::MSG_WAITFORONE);
+            if got < 0 {
+                return ended(i, before);
+            }
+            m.msg_len = got as c_uint;
+            if flags & libc::MSG_WAITFORONE != 0 {
+                flags |= libc::MSG_DONTWAIT;
+            }
+            // The end, or the time that recvmmsg(2) looks at after each message.
+            if got == 0 || sys::now() >= until {
+                return i as c_int + 1;
+            }
         }
-        Some(t) => {
-            let seconds = (t.tv_sec as u64).saturating_mul(1_000_000_000);
-            sys::now().saturating_add(seconds.saturating_add(t.tv_nsec as u64))
-        }
-    };
-    let n = (n as usize).min(MOST_PARTS);
-    for i in 0..n {
-        let m = &mut *msgs.add(i);
-        let got = recvmsg(h, &mut m.msg_hdr, flags & !libc::MSG_WAITFORONE);
-        if got < 0 {
-            return ended(i, before);
-        }
-        m.msg_len = got as c_uint;
-        if flags & libc::MSG_WAITFORONE != 0 {
-            flags |= libc::MSG_DONTWAIT;
-        }
-        // The end, or the time that recvmmsg(2) looks at after each message.
-        if got == 0 || sys::now() >= until {
-            return i as c_int + 1;
-        }
+        n as c_int
     }
-    n as c_int
 }
 
 fn ended(done: usize, errno_before: c_int) -> c_int {
@@ -516,7 +582,7 @@ pub fn closing(fd: c_int) -> Option<Closing> {
     at(fd).map(|h| face::closing(fd, h))
 }
 
-pub unsafe fn close(fd: c_int, h: Handle) -> c_int {
+pub fn close(fd: c_int, h: Handle) -> c_int {
     let closing = face::closing(fd, h);
     let r = real::close(fd);
     let errno = next::errno();
@@ -533,6 +599,9 @@ pub fn set_nonblocking(h: Handle, on: bool) {
 }
 
 /// ioctl(2); `None`: the kernel knows.
+///
+/// # Safety
+/// As ioctl(2) asks of its caller.
 pub unsafe fn ioctl(h: Handle, request: c_ulong, arg: usize) -> Option<c_int> {
     if !matches!(request, libc::FIONREAD | libc::TIOCOUTQ) {
         return None;
@@ -546,15 +615,20 @@ pub unsafe fn ioctl(h: Handle, request: c_ulong, arg: usize) -> Option<c_int> {
             libc::FIONREAD => open.socket.unread(),
             _ => open.socket.unsent(),
         };
-        (arg as *mut c_int).write_unaligned(bytes.min(i32::MAX as usize) as c_int);
+        // SAFETY: the program's room for a number.
+        unsafe { (arg as *mut c_int).write_unaligned(bytes.min(i32::MAX as usize) as c_int) };
         Ok(0)
     }) as c_int)
 }
 
 /// Descriptors that a control message would send; EOPNOTSUPP, and -1, when one is an SCTP socket.
+///
+/// # Safety
+/// `msg` is a valid message header.
 pub unsafe fn refuses_passing(msg: *const msghdr) -> bool {
     let mut refused = false;
-    crate::process::each_passed(msg, |fd| refused |= at(fd).is_some());
+    // SAFETY: a message header, by the caller's word.
+    unsafe { crate::process::each_passed(msg, |fd| refused |= at(fd).is_some()) };
     if refused {
         next::set_errno(face::refuse_passing());
     }

@@ -11,7 +11,7 @@ use crate::files::fresh;
 use crate::{real, sctp, start};
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+pub extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     if protocol == libc::IPPROTO_SCTP
         && let Some(fd) = sctp::socket(domain, kind)
     {
@@ -24,38 +24,55 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
     fd
 }
 
+/// # Safety
+/// As bind(2) asks of its caller: `addr` has `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
-    match sctp::at(fd) {
-        None => real::bind(fd, addr, len),
-        Some(h) => sctp::bind(h, addr, len),
+    // SAFETY: the program's address of `len` bytes.
+    unsafe {
+        match sctp::at(fd) {
+            None => real::bind(fd, addr, len),
+            Some(h) => sctp::bind(h, addr, len),
+        }
     }
 }
 
+/// # Safety
+/// As getsockname(2) asks of its caller: `addr` has room for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getsockname(
     fd: c_int,
     addr: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
-    match sctp::at(fd) {
-        None => real::getsockname(fd, addr, len),
-        Some(h) => sctp::names(h, false, addr, len),
+    // SAFETY: the program's length, and as much room for an address, or null.
+    unsafe {
+        match sctp::at(fd) {
+            None => real::getsockname(fd, addr, len),
+            Some(h) => sctp::names(h, false, addr, len),
+        }
     }
 }
 
+/// # Safety
+/// As getpeername(2) asks of its caller: `addr` has room for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getpeername(
     fd: c_int,
     addr: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
-    match sctp::at(fd) {
-        None => real::getpeername(fd, addr, len),
-        Some(h) => sctp::names(h, true, addr, len),
+    // SAFETY: the program's length, and as much room for an address, or null.
+    unsafe {
+        match sctp::at(fd) {
+            None => real::getpeername(fd, addr, len),
+            Some(h) => sctp::names(h, true, addr, len),
+        }
     }
 }
 
+/// # Safety
+/// As getsockopt(2) asks of its caller: `value` has room for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
@@ -64,41 +81,44 @@ pub unsafe extern "C-unwind" fn getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
-    if let Some(h) = sctp::at(fd) {
-        return sctp::getsockopt(h, level, name, value, len);
-    }
-    if level == libc::IPPROTO_TCP
-        && name == libc::TCP_ZEROCOPY_RECEIVE
-        && let Some(h) = table::socket(fd)
-    {
-        if !options::is_carried(h) {
-            life::needs_kernel(fd);
+    // SAFETY: the program's length, and as much room for a value; after success both are there.
+    unsafe {
+        if let Some(h) = sctp::at(fd) {
+            return sctp::getsockopt(h, level, name, value, len);
         }
-        if options::is_carried(h) {
-            return match options::map_nothing(h, fd, value, len) {
-                Ok(()) => 0,
-                Err(e) => {
-                    headwater_host::next::set_errno(e);
-                    -1
-                }
-            };
+        if level == libc::IPPROTO_TCP
+            && name == libc::TCP_ZEROCOPY_RECEIVE
+            && let Some(h) = table::socket(fd)
+        {
+            if !options::is_carried(h) {
+                life::needs_kernel(fd);
+            }
+            if options::is_carried(h) {
+                return match options::map_nothing(h, fd, value, len) {
+                    Ok(()) => 0,
+                    Err(e) => {
+                        headwater_host::next::set_errno(e);
+                        -1
+                    }
+                };
+            }
         }
+        let r = real::getsockopt(fd, level, name, value, len);
+        if r == 0
+            && level == libc::SOL_SOCKET
+            && name == libc::SO_ERROR
+            && let Some(h) = table::socket(fd)
+            && let Some(e) = options::kept_error(h)
+        {
+            let n = (*len as usize).min(size_of::<c_int>());
+            core::ptr::copy_nonoverlapping((&raw const e).cast::<u8>(), value.cast::<u8>(), n);
+        }
+        r
     }
-    let r = real::getsockopt(fd, level, name, value, len);
-    if r == 0
-        && level == libc::SOL_SOCKET
-        && name == libc::SO_ERROR
-        && let Some(h) = table::socket(fd)
-        && let Some(e) = options::kept_error(h)
-    {
-        let n = (*len as usize).min(size_of::<c_int>());
-        core::ptr::copy_nonoverlapping((&raw const e).cast::<u8>(), value.cast::<u8>(), n);
-    }
-    r
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
+pub extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     if let Some(h) = sctp::at(fd) {
         return sctp::listen(h, backlog);
     }
@@ -118,6 +138,8 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     r
 }
 
+/// # Safety
+/// As accept(2) asks of its caller: `addr` is null or has room for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn accept(
     fd: c_int,
@@ -125,9 +147,11 @@ pub unsafe extern "C-unwind" fn accept(
     len: *mut socklen_t,
 ) -> c_int {
     if let Some(h) = sctp::at(fd) {
-        return sctp::accept(h, addr, len, 0);
+        // SAFETY: the program's room for an address.
+        return unsafe { sctp::accept(h, addr, len, 0) };
     }
-    let new = fresh(real::accept(fd, addr, len));
+    // SAFETY: the program's room for an address.
+    let new = fresh(unsafe { real::accept(fd, addr, len) });
     if new >= 0
         && let Some(h) = table::socket(fd)
     {
@@ -136,6 +160,8 @@ pub unsafe extern "C-unwind" fn accept(
     new
 }
 
+/// # Safety
+/// As accept4(2) asks of its caller: `addr` is null or has room for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn accept4(
     fd: c_int,
@@ -144,9 +170,11 @@ pub unsafe extern "C-unwind" fn accept4(
     flags: c_int,
 ) -> c_int {
     if let Some(h) = sctp::at(fd) {
-        return sctp::accept(h, addr, len, flags);
+        // SAFETY: the program's room for an address.
+        return unsafe { sctp::accept(h, addr, len, flags) };
     }
-    let new = fresh(real::accept4(fd, addr, len, flags));
+    // SAFETY: the program's room for an address.
+    let new = fresh(unsafe { real::accept4(fd, addr, len, flags) });
     if new >= 0
         && let Some(h) = table::socket(fd)
     {
@@ -155,36 +183,41 @@ pub unsafe extern "C-unwind" fn accept4(
     new
 }
 
+/// # Safety
+/// As connect(2) asks of its caller: `addr` has `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
-    if let Some(h) = sctp::at(fd) {
-        return sctp::connect(h, addr, len);
-    }
-    if !addr.is_null()
-        && len >= 2
-        && let Some(h) = table::socket(fd)
-        && (*addr).sa_family == libc::AF_UNSPEC as libc::sa_family_t
-    {
+    // SAFETY: the program's address of `len` bytes.
+    unsafe {
+        if let Some(h) = sctp::at(fd) {
+            return sctp::connect(h, addr, len);
+        }
+        if !addr.is_null()
+            && len >= 2
+            && let Some(h) = table::socket(fd)
+            && (*addr).sa_family == libc::AF_UNSPEC as libc::sa_family_t
+        {
+            let r = real::connect(fd, addr, len);
+            if r == 0 {
+                life::disconnected(fd, h);
+            }
+            return r;
+        }
+        let led = if start::wants_sockets() {
+            leads_to(fd, addr, len)
+        } else {
+            Led::Nowhere
+        };
         let r = real::connect(fd, addr, len);
-        if r == 0 {
-            life::disconnected(fd, h);
+        if led != Led::Nowhere && (r == 0 || headwater_host::next::errno() == libc::EINPROGRESS) {
+            let errno = headwater_host::next::errno();
+            if life::connected(fd, led) {
+                epoll::adopted(fd);
+            }
+            headwater_host::next::set_errno(errno);
         }
-        return r;
+        r
     }
-    let led = if start::wants_sockets() {
-        leads_to(fd, addr, len)
-    } else {
-        Led::Nowhere
-    };
-    let r = real::connect(fd, addr, len);
-    if led != Led::Nowhere && (r == 0 || headwater_host::next::errno() == libc::EINPROGRESS) {
-        let errno = headwater_host::next::errno();
-        if life::connected(fd, led) {
-            epoll::adopted(fd);
-        }
-        headwater_host::next::set_errno(errno);
-    }
-    r
 }
 
 /// Is a connection to this address worth looking after?
@@ -192,9 +225,13 @@ unsafe fn leads_to(fd: c_int, addr: *const sockaddr, len: socklen_t) -> Led {
     if addr.is_null() || len < 16 {
         return Led::Nowhere;
     }
-    let mut to: libc::sockaddr_storage = core::mem::zeroed();
     let n = (len as usize).min(size_of::<libc::sockaddr_storage>());
-    core::ptr::copy_nonoverlapping(addr as *const u8, &mut to as *mut _ as *mut u8, n);
+    // SAFETY: all zeroes is a valid one; the program's address has `len` bytes, of which no more are copied than there is room for.
+    let to = unsafe {
+        let mut to: libc::sockaddr_storage = core::mem::zeroed();
+        core::ptr::copy_nonoverlapping(addr as *const u8, &mut to as *mut _ as *mut u8, n);
+        to
+    };
     let Some(to) = board::addr_of(&to) else {
         return Led::Nowhere;
     };
@@ -210,7 +247,7 @@ unsafe fn leads_to(fd: c_int, addr: *const sockaddr, len: socklen_t) -> Led {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
+pub extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if let Some(h) = sctp::at(fd) {
         return sctp::shutdown(h, how);
     }
@@ -225,6 +262,8 @@ pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     r
 }
 
+/// # Safety
+/// As setsockopt(2) asks of its caller: `value` has `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
@@ -233,34 +272,37 @@ pub unsafe extern "C-unwind" fn setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
-    if let Some(h) = sctp::at(fd) {
-        return sctp::setsockopt(h, level, name, value, len);
-    }
-    if let Some(h) = table::socket(fd)
-        && options::is_connection(h)
-        && !value.is_null()
-    {
-        let number = (len >= 4).then(|| (value as *const i32).read_unaligned());
-        match options::effect(level, name, number) {
-            Effect::None => {}
-            Effect::Segments => _ = life::option_needs_kernel(fd),
-            Effect::Kernel if life::option_needs_kernel(fd) => {}
-            Effect::Kernel => {
-                headwater_host::next::set_errno(libc::EOPNOTSUPP);
-                return -1;
-            }
-            Effect::Unknown => {
-                headwater_host::next::set_errno(libc::ENOENT);
-                return -1;
+    // SAFETY: the program's value of `len` bytes.
+    unsafe {
+        if let Some(h) = sctp::at(fd) {
+            return sctp::setsockopt(h, level, name, value, len);
+        }
+        if let Some(h) = table::socket(fd)
+            && options::is_connection(h)
+            && !value.is_null()
+        {
+            let number = (len >= 4).then(|| (value as *const i32).read_unaligned());
+            match options::effect(level, name, number) {
+                Effect::None => {}
+                Effect::Segments => _ = life::option_needs_kernel(fd),
+                Effect::Kernel if life::option_needs_kernel(fd) => {}
+                Effect::Kernel => {
+                    headwater_host::next::set_errno(libc::EOPNOTSUPP);
+                    return -1;
+                }
+                Effect::Unknown => {
+                    headwater_host::next::set_errno(libc::ENOENT);
+                    return -1;
+                }
             }
         }
-    }
-    let r = real::setsockopt(fd, level, name, value, len);
-    if r == 0 && level == libc::SOL_SOCKET && !value.is_null() && process::present() {
-        options::note_limit(fd, name, value, len);
-        if let Some(h) = table::socket(fd) {
-            options::set_option(h, fd, name, value, len);
+        let r = real::setsockopt(fd, level, name, value, len);
+        if r == 0 && level == libc::SOL_SOCKET && !value.is_null() && process::present() {
+            options::note_limit(fd, name, value, len);
+            if let Some(h) = table::socket(fd) {
+                options::set_option(h, fd, name, value, len);
+            }
         }
+        r
     }
-    r
 }

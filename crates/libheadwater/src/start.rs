@@ -41,8 +41,7 @@ extern "C" fn loaded() {
         sockets();
         headwater_sockets::inherit::begin();
         for fd in 0..=2 {
-            // SAFETY: before the program runs.
-            unsafe { crate::stdio::follow(fd) };
+            crate::stdio::follow(fd);
         }
     }
 }
@@ -67,9 +66,9 @@ unsafe extern "C" {
     // procedure linkage table, which every process would touch. Of no library, since this one is never unloaded.
     fn __cxa_atexit(call: extern "C" fn(*mut c_void), with: *mut c_void, of: *mut c_void) -> c_int;
     fn __register_atfork(
-        before: unsafe extern "C" fn(),
-        in_parent: unsafe extern "C" fn(),
-        in_child: unsafe extern "C" fn(),
+        before: extern "C" fn(),
+        in_parent: extern "C" fn(),
+        in_child: extern "C" fn(),
         of: *mut c_void,
     ) -> c_int;
 
@@ -334,7 +333,7 @@ const SOCKETS_HELD: u32 = 4;
 const SETS_HELD: u32 = 8;
 
 /// A fork that the C library does not make.
-pub unsafe fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
+pub fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
     if process::is_confined() && !has_streams() {
         return fork();
     }
@@ -356,7 +355,7 @@ pub unsafe fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
 }
 
 #[unsafe(link_section = ".text.life")]
-unsafe extern "C" fn before_fork() {
+extern "C" fn before_fork() {
     if process::is_confined() {
         return;
     }
@@ -401,12 +400,12 @@ fn look_names_up() {
 }
 
 #[unsafe(link_section = ".text.life")]
-unsafe extern "C" fn in_parent() {
+extern "C" fn in_parent() {
     after_fork(false);
 }
 
 #[unsafe(link_section = ".text.life")]
-unsafe extern "C" fn in_child() {
+extern "C" fn in_child() {
     process::forked();
     after_fork(true);
 }

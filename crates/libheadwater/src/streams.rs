@@ -5,7 +5,6 @@ use core::ffi::CStr;
 
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, env, epoll, next, sys};
-use headwater_streams::head::message::{self, Choice, Got, Priority};
 use headwater_streams::head::{self, Head, control, life, opening};
 use headwater_streams::{attach, strlog as logging};
 use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
@@ -13,42 +12,52 @@ use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
 use crate::files::fresh;
 use crate::{names, real, result, start};
 
-/// struct strbuf of `<stropts.h>`.
-#[repr(C)]
-pub struct StrBuf {
-    maxlen: c_int,
-    len: c_int,
-    buf: *mut c_char,
-}
+mod messages;
 
 const IOV_MAX: c_int = 1024;
 
+/// # Safety
+/// As read(2) asks of its caller: `buf` has room for `n` bytes.
 #[inline(never)]
 pub unsafe fn read(h: Handle, buf: *mut c_void, n: size_t) -> ssize_t {
     result(reading(h, |head| {
         if control::is_bad(buf) && n > 0 {
             return Err(libc::EFAULT);
         }
-        head.read(slice_mut(buf, n))
+        // SAFETY: the program's room for `n` bytes.
+        head.read(unsafe { slice_mut(buf, n) })
     }))
 }
 
+/// # Safety
+/// As write(2) asks of its caller: `buf` has `n` bytes.
 #[inline(never)]
 pub unsafe fn write(h: Handle, buf: *const c_void, n: size_t) -> ssize_t {
     result(writing(h, |head| {
         if control::is_bad(buf) && n > 0 {
             return Err(libc::EFAULT);
         }
-        head.write(slice(buf, n))
+        // SAFETY: the program's `n` bytes.
+        head.write(unsafe { slice(buf, n) })
     }))
 }
 
+/// # Safety
+/// As readv(2) asks of its caller: `n` buffers.
 pub unsafe fn readv(h: Handle, iov: *const iovec, n: c_int) -> ssize_t {
-    result(reading(h, |head| head.read_slowly(vector(iov, n)?)))
+    result(reading(h, |head| {
+        // SAFETY: the program's buffers.
+        head.read_slowly(unsafe { vector(iov, n) }?)
+    }))
 }
 
+/// # Safety
+/// As writev(2) asks of its caller: `n` buffers.
 pub unsafe fn writev(h: Handle, iov: *const iovec, n: c_int) -> ssize_t {
-    result(writing(h, |head| head.write_slowly(vector(iov, n)?)))
+    result(writing(h, |head| {
+        // SAFETY: the program's buffers.
+        head.write_slowly(unsafe { vector(iov, n) }?)
+    }))
 }
 
 #[inline(always)]
@@ -88,7 +97,8 @@ unsafe fn vector<'a>(iov: *const iovec, n: c_int) -> sys::Result<&'a [iovec]> {
     if control::is_bad(iov) {
         return Err(libc::EFAULT);
     }
-    let vector = core::slice::from_raw_parts(iov, n as usize);
+    // SAFETY: as many of the program's, by the caller's word.
+    let vector = unsafe { core::slice::from_raw_parts(iov, n as usize) };
     let total = vector
         .iter()
         .try_fold(0usize, |sum, v| sum.checked_add(v.iov_len));
@@ -102,14 +112,16 @@ unsafe fn slice<'a>(buf: *const c_void, n: usize) -> &'a [u8] {
     if n == 0 {
         return &[];
     }
-    core::slice::from_raw_parts(buf as *const u8, n)
+    // SAFETY: `n` bytes of the program's, by the caller's word.
+    unsafe { core::slice::from_raw_parts(buf as *const u8, n) }
 }
 
 unsafe fn slice_mut<'a>(buf: *mut c_void, n: usize) -> &'a mut [u8] {
     if n == 0 {
         return &mut [];
     }
-    core::slice::from_raw_parts_mut(buf as *mut u8, n)
+    // SAFETY: room for `n` bytes, by the caller's word.
+    unsafe { core::slice::from_raw_parts_mut(buf as *mut u8, n) }
 }
 
 /// Is it a stream or a transport endpoint?
@@ -132,8 +144,7 @@ pub fn at(fd: c_int) -> Option<Handle> {
 fn became_stream(fd: c_int) -> Option<Handle> {
     headwater_endpoints::stream::convert(fd).ok()?;
     for standard in 0..=2 {
-        // SAFETY: of stdin, stdout and stderr only those are replaced that are streams now.
-        unsafe { crate::stdio::follow(standard) };
+        crate::stdio::follow(standard);
     }
     table::stream(fd)
 }
@@ -153,7 +164,7 @@ fn status(r: sys::Result<()>) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn isastream(fd: c_int) -> c_int {
+pub extern "C-unwind" fn isastream(fd: c_int) -> c_int {
     if is_one(fd) {
         return 1;
     }
@@ -167,9 +178,12 @@ pub unsafe extern "C-unwind" fn isastream(fd: c_int) -> c_int {
     }
 }
 
+/// # Safety
+/// As pipe(2) asks of its caller: `fds` has room for two.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn streams_pipe(fds: *mut c_int) -> c_int {
-    make_pipe(fds, 0)
+    // SAFETY: the program's room for two numbers.
+    unsafe { make_pipe(fds, 0) }
 }
 
 unsafe fn make_pipe(fds: *mut c_int, flags: c_int) -> c_int {
@@ -181,7 +195,8 @@ unsafe fn make_pipe(fds: *mut c_int, flags: c_int) -> c_int {
         next::set_errno(libc::ENOSYS);
         return -1;
     }
-    status(life::pipe(flags).map(|pair| {
+    // SAFETY: the program's room for two numbers.
+    status(life::pipe(flags).map(|pair| unsafe {
         fds.write(pair[0]);
         fds.add(1).write(pair[1]);
     }))
@@ -193,229 +208,81 @@ fn makes_streams() -> bool {
 }
 
 /// The kernel's, unless HEADWATER_PIPE=streams.
+///
+/// # Safety
+/// As pipe(2) asks of its caller: `fds` has room for two.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pipe(fds: *mut c_int) -> c_int {
-    if makes_streams() {
-        return make_pipe(fds, 0);
+    // SAFETY: the program's room for two numbers.
+    unsafe {
+        if makes_streams() {
+            return make_pipe(fds, 0);
+        }
+        both_fresh(fds, real::pipe(fds))
     }
-    both_fresh(fds, real::pipe(fds))
 }
 
+/// # Safety
+/// As pipe2(2) asks of its caller: `fds` has room for two.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
-    const KNOWN: c_int = libc::O_CLOEXEC | libc::O_NONBLOCK;
-    if flags & !KNOWN == 0 && makes_streams() {
-        return make_pipe(fds, flags);
+    // SAFETY: the program's room for two numbers.
+    unsafe {
+        const KNOWN: c_int = libc::O_CLOEXEC | libc::O_NONBLOCK;
+        if flags & !KNOWN == 0 && makes_streams() {
+            return make_pipe(fds, flags);
+        }
+        both_fresh(fds, real::pipe2(fds, flags))
     }
-    both_fresh(fds, real::pipe2(fds, flags))
 }
 
 unsafe fn both_fresh(fds: *const c_int, r: c_int) -> c_int {
-    if r == 0 {
-        fresh(*fds);
-        fresh(*fds.add(1));
-    }
-    r
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn putmsg(
-    fd: c_int,
-    control: *const StrBuf,
-    data: *const StrBuf,
-    flags: c_int,
-) -> c_int {
-    let priority = match flags {
-        0 => Ok(Priority::Band(0)),
-        message::RS_HIPRI => Ok(Priority::High),
-        _ => Err(libc::EINVAL),
-    };
-    status(put(fd, control, data, priority))
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn putpmsg(
-    fd: c_int,
-    control: *const StrBuf,
-    data: *const StrBuf,
-    band: c_int,
-    flags: c_int,
-) -> c_int {
-    let priority = match (flags, band) {
-        (message::MSG_HIPRI, 0) => Ok(Priority::High),
-        (message::MSG_BAND, 0..=255) => Ok(Priority::Band(band as u8)),
-        _ => Err(libc::EINVAL),
-    };
-    status(put(fd, control, data, priority))
-}
-
-unsafe fn put(
-    fd: c_int,
-    control: *const StrBuf,
-    data: *const StrBuf,
-    priority: sys::Result<Priority>,
-) -> sys::Result<()> {
-    let (h, _) = stream(fd)?;
-    let priority = priority?;
-    if let Priority::Band(band) = priority
-        && band as usize >= headwater_streams::tunables::get().nband
-    {
-        return Err(libc::EINVAL);
-    }
-    let (control, data) = (given(control)?, given(data)?);
-    writing(h, |head| {
-        head.put_message(control, data, priority, None)?;
-        Ok(0)
-    })
-    .map(drop)
-}
-
-/// A part to send; `None` for NULL and a length of -1.
-unsafe fn given<'a>(part: *const StrBuf) -> sys::Result<Option<&'a [u8]>> {
-    if part.is_null() {
-        return Ok(None);
-    }
-    if control::is_bad(part) {
-        return Err(libc::EFAULT);
-    }
-    let part = &*part;
-    if part.len < 0 {
-        return Ok(None);
-    }
-    if control::is_bad(part.buf) && part.len > 0 {
-        return Err(libc::EFAULT);
-    }
-    Ok(Some(slice(part.buf as *const c_void, part.len as usize)))
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn getmsg(
-    fd: c_int,
-    control: *mut StrBuf,
-    data: *mut StrBuf,
-    flags: *mut c_int,
-) -> c_int {
-    let take = || {
-        let (h, _) = stream(fd)?;
-        if control::is_bad(flags) {
-            return Err(libc::EFAULT);
+    // SAFETY: after success there are two numbers.
+    unsafe {
+        if r == 0 {
+            fresh(*fds);
+            fresh(*fds.add(1));
         }
-        let choice = match *flags {
-            0 => Choice::Any,
-            message::RS_HIPRI => Choice::High,
-            _ => return Err(libc::EINVAL),
-        };
-        let got = get(h, control, data, choice)?;
-        flags.write(if got.high { message::RS_HIPRI } else { 0 });
-        Ok(got.more as usize)
-    };
-    result(take()) as c_int
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn getpmsg(
-    fd: c_int,
-    control: *mut StrBuf,
-    data: *mut StrBuf,
-    band: *mut c_int,
-    flags: *mut c_int,
-) -> c_int {
-    let take = || {
-        let (h, _) = stream(fd)?;
-        if control::is_bad(flags) || control::is_bad(band) {
-            return Err(libc::EFAULT);
-        }
-        let least = *band;
-        let choice = match (*flags, least) {
-            (message::MSG_ANY, _) => Choice::Any,
-            (message::MSG_HIPRI, 0) => Choice::High,
-            (message::MSG_BAND, 0..=255) => Choice::AtLeast(least as u8),
-            _ => return Err(libc::EINVAL),
-        };
-        let got = get(h, control, data, choice)?;
-        flags.write(if got.high {
-            message::MSG_HIPRI
-        } else {
-            message::MSG_BAND
-        });
-        band.write(got.band as c_int);
-        Ok(got.more as usize)
-    };
-    result(take()) as c_int
-}
-
-unsafe fn get(
-    h: Handle,
-    control: *mut StrBuf,
-    data: *mut StrBuf,
-    choice: Choice,
-) -> sys::Result<Got> {
-    let (first, second) = (wanted(control)?, wanted(data)?);
-    let mut got = Got::default();
-    reading(h, |head| {
-        got = head.get_message(first, second, choice, None)?;
-        Ok(0)
-    })?;
-    if let Some(control) = control.as_mut() {
-        control.len = if control.maxlen < 0 { -1 } else { got.control };
+        r
     }
-    if let Some(data) = data.as_mut() {
-        data.len = if data.maxlen < 0 { -1 } else { got.data };
-    }
-    Ok(got)
-}
-
-/// Room for a part; `None` for NULL and a maximum of -1.
-unsafe fn wanted<'a>(part: *mut StrBuf) -> sys::Result<Option<&'a mut [u8]>> {
-    if part.is_null() {
-        return Ok(None);
-    }
-    if control::is_bad(part) {
-        return Err(libc::EFAULT);
-    }
-    let part = &mut *part;
-    if part.maxlen < 0 {
-        return Ok(None);
-    }
-    if control::is_bad(part.buf) && part.maxlen > 0 {
-        return Err(libc::EFAULT);
-    }
-    Ok(Some(slice_mut(
-        part.buf as *mut c_void,
-        part.maxlen as usize,
-    )))
 }
 
 /// ioctl(2) on a stream: its own requests, and those of the kernel that make sense on any descriptor.
+///
+/// # Safety
+/// As ioctl(2) asks of its caller: `arg` is what the request wants.
 pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int {
-    if request as u32 == control::I_SENDFD {
-        // A carried connection goes back to the kernel before somebody else has it.
-        headwater_sockets::life::passing_on(arg as c_int);
-        if crate::sctp::is_one(arg as c_int) {
-            next::set_errno(headwater_sctp_sockets::face::refuse_passing());
-            return -1;
-        }
-    }
-    let outcome = on(h, |head| {
-        control::ioctl(head, fd, request as u32, arg).map(|n| n as usize)
-    });
-    match outcome {
-        Err(control::KERNEL) if request == libc::FIONBIO && owns_flags(h) => {
-            if control::is_bad(arg as *const c_int) {
-                next::set_errno(libc::EFAULT);
+    // SAFETY: the program's argument, which is what the request wants.
+    unsafe {
+        if request as u32 == control::I_SENDFD {
+            // A carried connection goes back to the kernel before somebody else has it.
+            headwater_sockets::life::passing_on(arg as c_int);
+            if crate::sctp::is_one(arg as c_int) {
+                next::set_errno(headwater_sctp_sockets::face::refuse_passing());
                 return -1;
             }
-            life::set_nonblocking(h, *(arg as *const c_int) != 0);
-            0
         }
-        Err(control::KERNEL) => {
-            let r = real::ioctl(fd, request, arg);
-            if r == 0 && request == libc::FIONBIO && arg != 0 {
+        let outcome = on(h, |head| {
+            control::ioctl(head, fd, request as u32, arg).map(|n| n as usize)
+        });
+        match outcome {
+            Err(control::KERNEL) if request == libc::FIONBIO && owns_flags(h) => {
+                if control::is_bad(arg as *const c_int) {
+                    next::set_errno(libc::EFAULT);
+                    return -1;
+                }
                 life::set_nonblocking(h, *(arg as *const c_int) != 0);
+                0
             }
-            r
+            Err(control::KERNEL) => {
+                let r = real::ioctl(fd, request, arg);
+                if r == 0 && request == libc::FIONBIO && arg != 0 {
+                    life::set_nonblocking(h, *(arg as *const c_int) != 0);
+                }
+                r
+            }
+            other => result(other) as c_int,
         }
-        other => result(other) as c_int,
     }
 }
 
@@ -472,25 +339,32 @@ pub fn set_flags(h: Handle, flags: c_int) -> c_int {
     result(done.map(|()| 0)) as c_int
 }
 
+/// # Safety
+/// As fattach(3) asks of its caller: `path` is a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fattach(fd: c_int, path: *const c_char) -> c_int {
     let attach = || {
         let (_, head) = stream(fd).map_err(|e| if e == libc::ENOSTR { libc::EINVAL } else { e })?;
-        attach::fattach(head, fd, name(path)?)
+        // SAFETY: the program's string.
+        attach::fattach(head, fd, unsafe { name(path) }?)
     };
     status(attach())
 }
 
+/// # Safety
+/// As fdetach(3) asks of its caller: `path` is a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fdetach(path: *const c_char) -> c_int {
-    status(name(path).and_then(attach::fdetach))
+    // SAFETY: the program's string.
+    status(unsafe { name(path) }.and_then(attach::fdetach))
 }
 
 unsafe fn name<'a>(path: *const c_char) -> sys::Result<&'a CStr> {
     if control::is_bad(path) {
         return Err(libc::EFAULT);
     }
-    Ok(CStr::from_ptr(path))
+    // SAFETY: a string, by the caller's word.
+    Ok(unsafe { CStr::from_ptr(path) })
 }
 
 /// A device of ours, or a file that a stream is attached to; `None`: the kernel's to open.
@@ -498,7 +372,8 @@ unsafe fn open_stream(path: *const c_char, flags: c_int) -> Option<c_int> {
     if control::is_bad(path) {
         return None;
     }
-    let path = CStr::from_ptr(path);
+    // SAFETY: the program's string.
+    let path = unsafe { CStr::from_ptr(path) };
     if !names::may_be_stream(path, flags) {
         return None;
     }
@@ -508,11 +383,16 @@ unsafe fn open_stream(path: *const c_char, flags: c_int) -> Option<c_int> {
 
 macro_rules! opens {
     ($($name:ident),*) => {$(
+        /// # Safety
+        /// As open(2) asks of its caller: `path` is a string.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
-            match open_stream(path, flags) {
-                Some(r) => r,
-                None => fresh(real::$name(path, flags, mode)),
+            // SAFETY: the program's string.
+            unsafe {
+                match open_stream(path, flags) {
+                    Some(r) => r,
+                    None => fresh(real::$name(path, flags, mode)),
+                }
             }
         }
     )*};
@@ -522,12 +402,17 @@ opens!(open, open64);
 
 macro_rules! opens_at {
     ($($name:ident),*) => {$(
+        /// # Safety
+        /// As openat(2) asks of its caller: `path` is a string.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
-            let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
-            match ours.then(|| open_stream(path, flags)).flatten() {
-                Some(r) => r,
-                None => fresh(real::$name(dir, path, flags, mode)),
+            // SAFETY: the program's string.
+            unsafe {
+                let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
+                match ours.then(|| open_stream(path, flags)).flatten() {
+                    Some(r) => r,
+                    None => fresh(real::$name(dir, path, flags, mode)),
+                }
             }
         }
     )*};
@@ -535,38 +420,56 @@ macro_rules! opens_at {
 
 opens_at!(openat, openat64);
 
+/// # Safety
+/// As open(2) asks of its caller: `path` is a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __open_2(path: *const c_char, flags: c_int) -> c_int {
-    match open_stream(path, flags) {
-        Some(r) => r,
-        None => fresh(real::__open_2(path, flags)),
+    // SAFETY: the program's string.
+    unsafe {
+        match open_stream(path, flags) {
+            Some(r) => r,
+            None => fresh(real::__open_2(path, flags)),
+        }
     }
 }
 
+/// # Safety
+/// As open(2) asks of its caller: `path` is a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __open64_2(path: *const c_char, flags: c_int) -> c_int {
-    match open_stream(path, flags) {
-        Some(r) => r,
-        None => fresh(real::__open64_2(path, flags)),
+    // SAFETY: the program's string.
+    unsafe {
+        match open_stream(path, flags) {
+            Some(r) => r,
+            None => fresh(real::__open64_2(path, flags)),
+        }
     }
 }
 
+/// # Safety
+/// As openat(2) asks of its caller: `path` is a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __openat_2(dir: c_int, path: *const c_char, flags: c_int) -> c_int {
-    let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
-    match ours.then(|| open_stream(path, flags)).flatten() {
-        Some(r) => r,
-        None => fresh(real::__openat_2(dir, path, flags)),
+    // SAFETY: the program's string.
+    unsafe {
+        let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
+        match ours.then(|| open_stream(path, flags)).flatten() {
+            Some(r) => r,
+            None => fresh(real::__openat_2(dir, path, flags)),
+        }
     }
 }
 
+/// # Safety
+/// As openat(2) asks of its caller: `path` is a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __openat64_2(
     dir: c_int,
     path: *const c_char,
     flags: c_int,
 ) -> c_int {
-    __openat_2(dir, path, flags)
+    // SAFETY: the program's string.
+    unsafe { __openat_2(dir, path, flags) }
 }
 
 /// strlog(9F), its text formatted by variadic.c.
@@ -579,26 +482,36 @@ pub extern "C" fn log(mid: i16, sid: i16, level: c_char, flags: u16, text: *cons
 }
 
 /// For libraries that link us, where the C library's `read` comes first.
+///
+/// # Safety
+/// As read(2) asks of its caller: `buf` has room for `n` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
-    crate::data::read(fd, buf, n)
+    // SAFETY: the program's room for `n` bytes.
+    unsafe { crate::data::read(fd, buf, n) }
 }
 
+/// # Safety
+/// As write(2) asks of its caller: `buf` has `n` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
-    crate::data::write(fd, buf, n)
+    // SAFETY: the program's `n` bytes.
+    unsafe { crate::data::write(fd, buf, n) }
 }
 
+/// # Safety
+/// As poll(2) asks of its caller: `n` entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_poll(
     fds: *mut libc::pollfd,
     n: libc::nfds_t,
     timeout: c_int,
 ) -> c_int {
-    crate::wait::poll(fds, n, timeout)
+    // SAFETY: the program's `n` entries.
+    unsafe { crate::wait::poll(fds, n, timeout) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_close(fd: c_int) -> c_int {
+pub extern "C-unwind" fn hw_close(fd: c_int) -> c_int {
     crate::files::close(fd)
 }

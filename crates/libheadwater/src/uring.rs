@@ -269,34 +269,37 @@ impl Ring {
     }
 
     unsafe fn look(&self, count: c_uint) {
-        let [base, requests] = self
-            .at
-            .each_ref()
-            .map(|at| core::ptr::with_exposed_provenance_mut::<u8>(at.load(Ordering::Relaxed)));
-        let [head, tail, _, array] = self
-            .offsets
-            .each_ref()
-            .map(|o| base.add(o.load(Ordering::Relaxed) as usize).cast::<u32>());
-        let (head, tail) = (head.read_volatile(), tail.read_volatile());
-        let entries = self.entries.load(Ordering::Relaxed);
-        let in_order = self.flags.load(Ordering::Relaxed) & SETUP_NO_SQARRAY != 0;
-        let mut linked = false;
-        for n in 0..count.min(tail.wrapping_sub(head)).min(entries) {
-            // A power of two.
-            let slot = head.wrapping_add(n) & (entries - 1);
-            let i = if in_order {
-                slot
-            } else {
-                array.add(slot as usize).read_volatile()
-            };
-            // The kernel drops what names no request.
-            if i < entries {
-                let request = &mut *requests
-                    .add(i as usize * self.request_size())
-                    .cast::<Request>();
-                let links = request.flags & (REQUEST_LINK | REQUEST_HARDLINK) != 0;
-                serve(request, linked || links);
-                linked = links;
+        // SAFETY: the ring's parts are where its offsets say, in what the program has mapped; what is submitted stays until it is.
+        unsafe {
+            let [base, requests] = self
+                .at
+                .each_ref()
+                .map(|at| core::ptr::with_exposed_provenance_mut::<u8>(at.load(Ordering::Relaxed)));
+            let [head, tail, _, array] = self
+                .offsets
+                .each_ref()
+                .map(|o| base.add(o.load(Ordering::Relaxed) as usize).cast::<u32>());
+            let (head, tail) = (head.read_volatile(), tail.read_volatile());
+            let entries = self.entries.load(Ordering::Relaxed);
+            let in_order = self.flags.load(Ordering::Relaxed) & SETUP_NO_SQARRAY != 0;
+            let mut linked = false;
+            for n in 0..count.min(tail.wrapping_sub(head)).min(entries) {
+                // A power of two.
+                let slot = head.wrapping_add(n) & (entries - 1);
+                let i = if in_order {
+                    slot
+                } else {
+                    array.add(slot as usize).read_volatile()
+                };
+                // The kernel drops what names no request.
+                if i < entries {
+                    let request = &mut *requests
+                        .add(i as usize * self.request_size())
+                        .cast::<Request>();
+                    let links = request.flags & (REQUEST_LINK | REQUEST_HARDLINK) != 0;
+                    serve(request, linked || links);
+                    linked = links;
+                }
             }
         }
     }
@@ -361,26 +364,29 @@ fn mapping(line: &str) -> Option<Mapping> {
 
 /// One request, before the kernel has it. `linked`: what it does comes after another's end, or another comes after its own.
 unsafe fn serve(r: &mut Request, linked: bool) {
-    match r.opcode {
-        OP_NOP => {}
-        OP_EPOLL_CTL => change_set(r),
-        // A number of the ring's own files, of which there are none while requests are seen.
-        _ if r.flags & REQUEST_FIXED_FILE != 0 => {}
-        OP_CLOSE => close(r, linked),
-        OP_EPOLL_WAIT | OP_POLL_ADD if is_set(r.fd) => {
-            epoll::leave(r.fd, |fd| life::to_kernel(fd, Reason::Uring));
-        }
-        _ => {
-            life::to_kernel(r.fd, Reason::Uring);
-            if matches!(r.opcode, OP_SPLICE | OP_TEE) {
-                life::to_kernel(r.splice_fd_in, Reason::Uring);
+    // SAFETY: a request as the program submits it: to send a message it points to a header; none is longer than it is.
+    unsafe {
+        match r.opcode {
+            OP_NOP => {}
+            OP_EPOLL_CTL => change_set(r),
+            // A number of the ring's own files, of which there are none while requests are seen.
+            _ if r.flags & REQUEST_FIXED_FILE != 0 => {}
+            OP_CLOSE => close(r, linked),
+            OP_EPOLL_WAIT | OP_POLL_ADD if is_set(r.fd) => {
+                epoll::leave(r.fd, |fd| life::to_kernel(fd, Reason::Uring));
             }
-            if matches!(r.opcode, OP_ACCEPT | OP_SOCKET | OP_OPENAT | OP_OPENAT2) {
-                forget_closed();
-            }
-            let msg: *const libc::msghdr = core::ptr::with_exposed_provenance(r.addr as usize);
-            if r.opcode == OP_SENDMSG && !msg.is_null() && (*msg).msg_controllen > 0 {
-                crate::process::before_passing(msg);
+            _ => {
+                life::to_kernel(r.fd, Reason::Uring);
+                if matches!(r.opcode, OP_SPLICE | OP_TEE) {
+                    life::to_kernel(r.splice_fd_in, Reason::Uring);
+                }
+                if matches!(r.opcode, OP_ACCEPT | OP_SOCKET | OP_OPENAT | OP_OPENAT2) {
+                    forget_closed();
+                }
+                let msg: *const libc::msghdr = core::ptr::with_exposed_provenance(r.addr as usize);
+                if r.opcode == OP_SENDMSG && !msg.is_null() && (*msg).msg_controllen > 0 {
+                    crate::process::before_passing(msg);
+                }
             }
         }
     }
@@ -403,37 +409,46 @@ fn forget_closed() {
 
 /// A descriptor goes, as by close(2). Where its turn depends on others' it stays with the kernel until then.
 unsafe fn close(r: &mut Request, linked: bool) {
-    // Not a descriptor, but one of the ring's own files.
-    if r.splice_fd_in != 0 || table::lookup(r.fd).is_none() || process::is_borrowed() {
-        return;
-    }
-    if linked && table::lookup(r.fd).is_some_and(|h| h.kind() == Kind::Socket) {
-        life::to_kernel(r.fd, Reason::Uring);
-        files::fresh(r.fd);
-    } else if files::close(r.fd) == 0 {
-        clear(r);
+    // SAFETY: a request, by the caller's word.
+    unsafe {
+        // Not a descriptor, but one of the ring's own files.
+        if r.splice_fd_in != 0 || table::lookup(r.fd).is_none() || process::is_borrowed() {
+            return;
+        }
+        if linked && table::lookup(r.fd).is_some_and(|h| h.kind() == Kind::Socket) {
+            life::to_kernel(r.fd, Reason::Uring);
+            files::fresh(r.fd);
+        } else if files::close(r.fd) == 0 {
+            clear(r);
+        }
     }
 }
 
 /// It is done: what the kernel has to do is to say so.
 unsafe fn clear(r: &mut Request) {
-    let (flags, user_data) = (r.flags, r.user_data);
-    core::ptr::from_mut(r).cast::<u8>().write_bytes(0, 64);
-    (r.flags, r.user_data, r.fd) = (flags, user_data, -1);
+    // SAFETY: the smallest request has 64 bytes.
+    unsafe {
+        let (flags, user_data) = (r.flags, r.user_data);
+        core::ptr::from_mut(r).cast::<u8>().write_bytes(0, 64);
+        (r.flags, r.user_data, r.fd) = (flags, user_data, -1);
+    }
 }
 
 /// A change of an epoll set: made here, the kernel having to say that it was done; or that it failed, in the same way.
 unsafe fn change_set(r: &mut Request) {
-    let (ep, op, fd) = (r.fd, r.len as c_int, r.off as c_int);
-    if table::lookup(ep).is_none() && table::lookup(fd).is_none() {
-        return;
-    }
-    let event = core::ptr::with_exposed_provenance_mut(r.addr as usize);
-    if epoll::ctl(ep, op, fd, event) == 0 {
-        clear(r);
-    } else if next::errno() == libc::ENOENT {
-        // The kernel may still have what the program took out.
-        epoll::take_out(ep, fd);
+    // SAFETY: a request, by the caller's word; its event is null or the program's.
+    unsafe {
+        let (ep, op, fd) = (r.fd, r.len as c_int, r.off as c_int);
+        if table::lookup(ep).is_none() && table::lookup(fd).is_none() {
+            return;
+        }
+        let event = core::ptr::with_exposed_provenance_mut(r.addr as usize);
+        if epoll::ctl(ep, op, fd, event) == 0 {
+            clear(r);
+        } else if next::errno() == libc::ENOENT {
+            // The kernel may still have what the program took out.
+            epoll::take_out(ep, fd);
+        }
     }
 }
 
@@ -462,6 +477,9 @@ fn of_liburing(name: &CStr) -> Option<*mut c_void> {
 macro_rules! liburing {
     ($($name:ident($($arg:ident: $type:ty),*);)*) => {$(
         /// liburing's: from its first ring on requests are not seen.
+        ///
+        /// # Safety
+        #[doc = concat!("As ", stringify!($name), "(3) asks of its caller.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> c_int {
             const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
@@ -474,8 +492,11 @@ macro_rules! liburing {
             if process::present() {
                 unseen();
             }
-            let f: unsafe extern "C-unwind" fn($($type),*) -> c_int = core::mem::transmute(at);
-            f($($arg),*)
+            // SAFETY: liburing's function of this name, with the program's arguments.
+            unsafe {
+                let f: unsafe extern "C-unwind" fn($($type),*) -> c_int = core::mem::transmute(at);
+                f($($arg),*)
+            }
         }
     )*};
 }

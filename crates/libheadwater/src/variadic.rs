@@ -41,6 +41,8 @@ pub(crate) use jump;
 
 macro_rules! names {
     ($($name:ident = $to:ident),* $(,)?) => {$(
+        /// # Safety
+        #[doc = concat!("As ", stringify!($name), " asks of its caller, with its arguments.")]
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
@@ -75,8 +77,14 @@ pub fn is_single_threaded() -> bool {
 }
 
 /// The arguments of a va_list, all of them pointers.
+///
+/// # Safety
+/// `args` is a va_list of so many pointers.
 pub unsafe fn pointers(to: &mut [*mut c_void], args: *mut c_void) {
-    hw_pointers(to.as_mut_ptr(), to.len(), args);
+    // SAFETY: a va_list of so many pointers, by the caller's word.
+    unsafe {
+        hw_pointers(to.as_mut_ptr(), to.len(), args);
+    }
 }
 
 /// Hooks up variadic.c, once at start.

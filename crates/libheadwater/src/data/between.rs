@@ -16,6 +16,8 @@ fn is_ours(fd: c_int) -> bool {
     streams::is_one(fd) || sctp::is_one(fd)
 }
 
+/// # Safety
+/// As sendfile(2) asks of its caller: a position, or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendfile(
     out: c_int,
@@ -23,42 +25,49 @@ pub unsafe extern "C-unwind" fn sendfile(
     offset: *mut off_t,
     n: size_t,
 ) -> ssize_t {
-    if is_ours(out) || is_ours(from) {
-        // The caller copies, as with any descriptor that cannot do it.
-        next::set_errno(libc::EINVAL);
-        return -1;
-    }
-    let call = || real::sendfile(out, from, offset, n);
-    if n == 0 {
-        return call();
-    }
-    if process::is_confined() {
-        let rest = |file, mut at, n| real::sendfile(out, file, &mut at, n);
-        return by_own_call(from, offset.is_null(), n, rest, call);
-    }
-    if let Some(h) = table::socket(from) {
-        // The kernel refuses a position, and all that is no pipe.
-        return if offset.is_null() && is_pipe(out) {
-            into_pipe(h, from, out, n, 0, call, || sendfile(out, from, offset, n))
-        } else {
-            call()
+    // SAFETY: the program's position, or null.
+    unsafe {
+        if is_ours(out) || is_ours(from) {
+            // The caller copies, as with any descriptor that cannot do it.
+            next::set_errno(libc::EINVAL);
+            return -1;
+        }
+        let call = || real::sendfile(out, from, offset, n);
+        if n == 0 {
+            return call();
+        }
+        if process::is_confined() {
+            let rest = |file, mut at, n| real::sendfile(out, file, &mut at, n);
+            return by_own_call(from, offset.is_null(), n, rest, call);
+        }
+        if let Some(h) = table::socket(from) {
+            // The kernel refuses a position, and all that is no pipe.
+            return if offset.is_null() && is_pipe(out) {
+                into_pipe(h, from, out, n, 0, call, || sendfile(out, from, offset, n))
+            } else {
+                call()
+            };
+        }
+        let Some(h) = table::socket(out) else {
+            return call();
         };
-    }
-    let Some(h) = table::socket(out) else {
-        return call();
-    };
-    let Some(c) = conn::get(h) else { return call() };
-    match sending::counted(c, call, |n| n as usize) {
-        Some(sent) => sent,
-        // The kernel refuses to.
-        None if sys::fcntl(out, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_APPEND != 0) => call(),
-        None => {
-            let r = keeping(h, |kept| send_file(kept, out, from, offset, n));
-            ended(told(r), out, h, || sendfile(out, from, offset, n), call)
+        let Some(c) = conn::get(h) else { return call() };
+        match sending::counted(c, call, |n| n as usize) {
+            Some(sent) => sent,
+            // The kernel refuses to.
+            None if sys::fcntl(out, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_APPEND != 0) => {
+                call()
+            }
+            None => {
+                let r = keeping(h, |kept| send_file(kept, out, from, offset, n));
+                ended(told(r), out, h, || sendfile(out, from, offset, n), call)
+            }
         }
     }
 }
 
+/// # Safety
+/// As sendfile(2) asks of its caller: a position, or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendfile64(
     out: c_int,
@@ -66,7 +75,8 @@ pub unsafe extern "C-unwind" fn sendfile64(
     offset: *mut off_t,
     n: size_t,
 ) -> ssize_t {
-    sendfile(out, from, offset, n)
+    // SAFETY: the program's position, or null.
+    unsafe { sendfile(out, from, offset, n) }
 }
 
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
@@ -80,48 +90,51 @@ unsafe fn send_file(
     offset: *mut off_t,
     n: size_t,
 ) -> ssize_t {
-    let give = |buf: &[iovec], flags| match kept {
-        Some(c) => give_kept(c, out, buf, flags, &|fd, v| {
-            real::send(fd, v[0].iov_base, v[0].iov_len, flags)
-        }),
-        None => send(out, buf[0].iov_base, buf[0].iov_len, flags),
-    };
-    const LARGE: usize = 32768;
-    let mut done = 0;
-    while done < n {
-        let want = n - done;
-        let large = process::without_handlers(|| {
-            let mut before = 0;
-            next::seldom::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before);
-            // Not cleared: that would cost more than a small file.
-            let mut room = Box::<[u8]>::new_uninit_slice(want.min(LARGE));
-            let piece = send_piece(&give, from, offset, &mut room, libc::MSG_DONTWAIT);
-            next::seldom::pthread_setcancelstate(before, null_mut());
-            piece
-        });
-        let (piece, may_be_short) = match large {
-            Err(libc::EAGAIN) => {
-                let mut room = [core::mem::MaybeUninit::uninit(); 512];
-                let small = want.min(room.len());
-                let piece = signal::going_on(done > 0, || {
-                    send_piece(&give, from, offset, &mut room[..small], 0)
-                });
-                (piece, false)
-            }
-            other => (other, true),
+    // SAFETY: the program's position, or null; what is sent is in the room here, as much as was read to there.
+    unsafe {
+        let give = |buf: &[iovec], flags| match kept {
+            Some(c) => give_kept(c, out, buf, flags, &|fd, v| {
+                real::send(fd, v[0].iov_base, v[0].iov_len, flags)
+            }),
+            None => send(out, buf[0].iov_base, buf[0].iov_len, flags),
         };
-        match piece {
-            Ok((0, _)) => break,
-            Ok((got, sent)) => {
-                done += sent;
-                if sent < got && !may_be_short {
-                    break;
+        const LARGE: usize = 32768;
+        let mut done = 0;
+        while done < n {
+            let want = n - done;
+            let large = process::without_handlers(|| {
+                let mut before = 0;
+                next::seldom::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before);
+                // Not cleared: that would cost more than a small file.
+                let mut room = Box::<[u8]>::new_uninit_slice(want.min(LARGE));
+                let piece = send_piece(&give, from, offset, &mut room, libc::MSG_DONTWAIT);
+                next::seldom::pthread_setcancelstate(before, null_mut());
+                piece
+            });
+            let (piece, may_be_short) = match large {
+                Err(libc::EAGAIN) => {
+                    let mut room = [core::mem::MaybeUninit::uninit(); 512];
+                    let small = want.min(room.len());
+                    let piece = signal::going_on(done > 0, || {
+                        send_piece(&give, from, offset, &mut room[..small], 0)
+                    });
+                    (piece, false)
                 }
+                other => (other, true),
+            };
+            match piece {
+                Ok((0, _)) => break,
+                Ok((got, sent)) => {
+                    done += sent;
+                    if sent < got && !may_be_short {
+                        break;
+                    }
+                }
+                Err(e) => return result(receiving::partial(done, e)),
             }
-            Err(e) => return result(receiving::partial(done, e)),
         }
+        done as ssize_t
     }
-    done as ssize_t
 }
 
 /// Sends what is next in the file, as much as there is room for in `room`. Returns how much was read, and how much of that sent.
@@ -132,34 +145,39 @@ unsafe fn send_piece(
     room: &mut [core::mem::MaybeUninit<u8>],
     flags: c_int,
 ) -> Result<(usize, usize), i32> {
-    let at = if offset.is_null() {
-        // What has no position is no file.
-        sys::lseek(from, 0, libc::SEEK_CUR)
-            .map_err(|e| if e == libc::ESPIPE { libc::EINVAL } else { e })?
-    } else {
-        *offset
-    };
-    if at < 0 {
-        return Err(libc::EINVAL);
+    // SAFETY: the program's position, or null; what is sent is in the room, as much as was read to there.
+    unsafe {
+        let at = if offset.is_null() {
+            // What has no position is no file.
+            sys::lseek(from, 0, libc::SEEK_CUR)
+                .map_err(|e| if e == libc::ESPIPE { libc::EINVAL } else { e })?
+        } else {
+            *offset
+        };
+        if at < 0 {
+            return Err(libc::EINVAL);
+        }
+        let buf = room.as_mut_ptr() as *mut u8;
+        let got = headwater_host::sys::pread(from, buf, room.len(), at)?;
+        if got == 0 {
+            return Ok((0, 0));
+        }
+        let sent = give(&one(buf as *const c_void, got), flags);
+        if sent < 0 {
+            return Err(next::errno());
+        }
+        if offset.is_null() {
+            // Sent is sent, whatever is said here.
+            let _ = sys::lseek(from, sent as off_t, libc::SEEK_CUR);
+        } else {
+            *offset += sent as off_t;
+        }
+        Ok((got, sent as usize))
     }
-    let buf = room.as_mut_ptr() as *mut u8;
-    let got = headwater_host::sys::pread(from, buf, room.len(), at)?;
-    if got == 0 {
-        return Ok((0, 0));
-    }
-    let sent = give(&one(buf as *const c_void, got), flags);
-    if sent < 0 {
-        return Err(next::errno());
-    }
-    if offset.is_null() {
-        // Sent is sent, whatever is said here.
-        let _ = sys::lseek(from, sent as off_t, libc::SEEK_CUR);
-    } else {
-        *offset += sent as off_t;
-    }
-    Ok((got, sent as usize))
 }
 
+/// # Safety
+/// As splice(2) asks of its caller: positions, or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn splice(
     from: c_int,
@@ -169,36 +187,39 @@ pub unsafe extern "C-unwind" fn splice(
     n: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    if is_ours(from) || is_ours(to) {
-        next::set_errno(libc::EINVAL);
-        return -1;
-    }
-    let call = || real::splice(from, off_from, to, off_to, n, flags);
-    if !off_from.is_null() || !off_to.is_null() || n == 0 {
-        return call();
-    }
-    if process::is_confined() {
-        let rest = |file, mut at, n| real::splice(file, &mut at, to, off_to, n, flags);
-        return by_own_call(from, true, n, rest, call);
-    }
-    if let Some(h) = table::socket(from)
-        && is_pipe(to)
-    {
-        let again = || splice(from, off_from, to, off_to, n, flags);
-        return into_pipe(h, from, to, n, flags, call, again);
-    }
-    let Some(h) = table::socket(to) else {
-        return call();
-    };
-    match conn::get(h) {
-        Some(c) if is_pipe(from) => {
-            let r = sending::by_kernel(c, to, n, call, || {
-                process::is_confined() || sys::ioctl_int(from, libc::FIONREAD) != Ok(0)
-            });
-            let again = || splice(from, off_from, to, off_to, n, flags);
-            ended(r, to, h, again, call)
+    // SAFETY: the program's positions, or null.
+    unsafe {
+        if is_ours(from) || is_ours(to) {
+            next::set_errno(libc::EINVAL);
+            return -1;
         }
-        _ => call(),
+        let call = || real::splice(from, off_from, to, off_to, n, flags);
+        if !off_from.is_null() || !off_to.is_null() || n == 0 {
+            return call();
+        }
+        if process::is_confined() {
+            let rest = |file, mut at, n| real::splice(file, &mut at, to, off_to, n, flags);
+            return by_own_call(from, true, n, rest, call);
+        }
+        if let Some(h) = table::socket(from)
+            && is_pipe(to)
+        {
+            let again = || splice(from, off_from, to, off_to, n, flags);
+            return into_pipe(h, from, to, n, flags, call, again);
+        }
+        let Some(h) = table::socket(to) else {
+            return call();
+        };
+        match conn::get(h) {
+            Some(c) if is_pipe(from) => {
+                let r = sending::by_kernel(c, to, n, call, || {
+                    process::is_confined() || sys::ioctl_int(from, libc::FIONREAD) != Ok(0)
+                });
+                let again = || splice(from, off_from, to, off_to, n, flags);
+                ended(r, to, h, again, call)
+            }
+            _ => call(),
+        }
     }
 }
 
@@ -219,7 +240,7 @@ fn by_own_call(
 
 /// What a socket has, into a pipe: splice(2), and sendfile(2) as well. `call` is the program's own; `again` begins anew, in a process
 /// that has confined itself meanwhile, or where `from` stands for something else by now.
-unsafe fn into_pipe(
+fn into_pipe(
     h: Handle,
     from: c_int,
     to: c_int,
@@ -233,10 +254,12 @@ unsafe fn into_pipe(
     if n > isize::MAX as usize {
         return call();
     }
-    if let Some(n) = receiving::counted(c, from, &call, |n| n as usize) {
+    // SAFETY: the program's call takes from this descriptor.
+    if let Some(n) = unsafe { receiving::counted(c, from, &call, |n| n as usize) } {
         return n;
     }
-    match splicing::splice(c, from, to, n, flags) {
+    // SAFETY: between descriptors, without buffers.
+    match unsafe { splicing::splice(c, from, to, n, flags) } {
         Some(r) if is_refused(r) => anew(from, h, again, call).unwrap_or_else(|| result(r)),
         Some(r) => result(r),
         None if process::is_confined() => again(),

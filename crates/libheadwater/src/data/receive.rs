@@ -31,7 +31,8 @@ unsafe fn take(
     again: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     match table::socket(fd) {
-        Some(h) => take_of(h, fd, iov, flags, own, again),
+        // SAFETY: the program's buffers.
+        Some(h) => unsafe { take_of(h, fd, iov, flags, own, again) },
         None => own(fd, iov),
     }
 }
@@ -46,7 +47,8 @@ unsafe fn take_of(
     own: Own<'_>,
     again: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    let told = conn::get(h).and_then(|c| receiving::recv_as(c, fd, iov, flags, own));
+    // SAFETY: the program's buffers.
+    let told = conn::get(h).and_then(|c| unsafe { receiving::recv_as(c, fd, iov, flags, own) });
     ended(told, fd, h, again, || own(fd, iov))
 }
 
@@ -58,7 +60,8 @@ unsafe fn take_kept(
     flags: c_int,
     own: Own<'_>,
 ) -> ssize_t {
-    match receiving::recv_as(c, fd, iov, flags, own) {
+    // SAFETY: the program's buffers.
+    match unsafe { receiving::recv_as(c, fd, iov, flags, own) } {
         Some(r) => result(r),
         None => own(c.fd(), iov),
     }
@@ -186,34 +189,43 @@ unless_foreign! {
 }
 
 /// What a foreign socket brings may be descriptors under numbers that we knew.
+///
+/// # Safety
+/// As recvmsg(2) asks of its caller: a message, and as much room as it tells of.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
-    if !table::any_tracked() || flags & MSG_CMSG_COMPAT != 0 {
-        return real::recvmsg(fd, msg, flags);
+    // SAFETY: the program's message, and the room that it tells of.
+    unsafe {
+        if !table::any_tracked() || flags & MSG_CMSG_COMPAT != 0 {
+            return real::recvmsg(fd, msg, flags);
+        }
+        if table::lookup(fd).is_some() {
+            return recvmsg_known(fd, msg, flags);
+        }
+        let r = real::recvmsg(fd, msg, flags);
+        received(msg, r >= 0);
+        r
     }
-    if table::lookup(fd).is_some() {
-        return recvmsg_known(fd, msg, flags);
-    }
-    let r = real::recvmsg(fd, msg, flags);
-    received(msg, r >= 0);
-    r
 }
 
 #[inline(never)]
 unsafe fn recvmsg_known(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
-    no_stream!(fd);
-    if let Some(h) = sctp::at(fd) {
-        return sctp::recvmsg(h, msg, flags);
-    }
-    if table::socket(fd).is_none() || msg.is_null() {
-        return real::recvmsg(fd, msg, flags);
-    }
-    recvmsg_by(fd, msg, flags, |v, own, anew| {
-        take(fd, v, flags, own, || {
-            anew.set(true);
-            recvmsg(fd, msg, flags)
+    // SAFETY: the program's message, and the room that it tells of.
+    unsafe {
+        no_stream!(fd);
+        if let Some(h) = sctp::at(fd) {
+            return sctp::recvmsg(h, msg, flags);
+        }
+        if table::socket(fd).is_none() || msg.is_null() {
+            return real::recvmsg(fd, msg, flags);
+        }
+        recvmsg_by(fd, msg, flags, |v, own, anew| {
+            take(fd, v, flags, own, || {
+                anew.set(true);
+                recvmsg(fd, msg, flags)
+            })
         })
-    })
+    }
 }
 
 /// recvmsg(2) by way of `take`, which sets its last argument where it has made another call in place of this one.
@@ -223,49 +235,57 @@ unsafe fn recvmsg_by(
     flags: c_int,
     take: impl Fn(&[iovec], Own<'_>, &Cell<bool>) -> ssize_t,
 ) -> ssize_t {
-    let v = match (*msg).msg_iovlen {
-        0 => &[],
-        n => match many((*msg).msg_iov, n) {
-            Some(v) => v,
-            None => return real::recvmsg(fd, msg, flags),
-        },
-    };
-    if is_negative((*msg).msg_name, (*msg).msg_namelen) {
-        return refuse(libc::EINVAL);
-    }
-    let by_kernel = Cell::new(false);
-    // By the kernel come control messages too, unless it only ends what the ring has begun.
-    let own: Own<'_> = &|fd, v| {
-        let mut own = *msg;
-        (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
-        let r = real::recvmsg(fd, &mut own, flags);
-        if r >= 0 {
-            by_kernel.set(true);
-            (*msg).msg_namelen = own.msg_namelen;
-            (*msg).msg_controllen = own.msg_controllen;
-            (*msg).msg_flags = own.msg_flags;
+    // SAFETY: the program's message, and the room that it tells of.
+    unsafe {
+        let v = match (*msg).msg_iovlen {
+            0 => &[],
+            n => match many((*msg).msg_iov, n) {
+                Some(v) => v,
+                None => return real::recvmsg(fd, msg, flags),
+            },
+        };
+        if is_negative((*msg).msg_name, (*msg).msg_namelen) {
+            return refuse(libc::EINVAL);
+        }
+        let by_kernel = Cell::new(false);
+        // By the kernel come control messages too, unless it only ends what the ring has begun.
+        let own: Own<'_> = &|fd, v| {
+            let mut own = *msg;
+            (own.msg_iov, own.msg_iovlen) = (v.as_ptr() as *mut iovec, v.len() as _);
+            let r = real::recvmsg(fd, &mut own, flags);
+            if r >= 0 {
+                by_kernel.set(true);
+                (*msg).msg_namelen = own.msg_namelen;
+                (*msg).msg_controllen = own.msg_controllen;
+                (*msg).msg_flags = own.msg_flags;
+            }
+            r
+        };
+        let r = take(v, own, &by_kernel);
+        if r >= 0 && !by_kernel.get() {
+            (*msg).msg_namelen = 0;
+            (*msg).msg_controllen = 0;
+            (*msg).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
         }
         r
-    };
-    let r = take(v, own, &by_kernel);
-    if r >= 0 && !by_kernel.get() {
-        (*msg).msg_namelen = 0;
-        (*msg).msg_controllen = 0;
-        (*msg).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
     }
-    r
 }
 
 /// A message has come round us: descriptors in it are new.
 #[inline(always)]
 unsafe fn received(msg: *const msghdr, well: bool) {
-    if well && table::any_tracked() && !msg.is_null() && (*msg).msg_controllen > 0 {
-        each_passed(msg, |fd| {
-            fresh(fd);
-        });
+    // SAFETY: null or the program's message, by the caller's word.
+    unsafe {
+        if well && table::any_tracked() && !msg.is_null() && (*msg).msg_controllen > 0 {
+            each_passed(msg, |fd| {
+                fresh(fd);
+            });
+        }
     }
 }
 
+/// # Safety
+/// As recvmmsg(2) asks of its caller: `n` messages, and a time or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmmsg(
     fd: c_int,
@@ -274,40 +294,43 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     flags: c_int,
     timeout: *mut timespec,
 ) -> c_int {
-    if flags & MSG_CMSG_COMPAT != 0 {
-        return real::recvmmsg(fd, msgs, n, flags, timeout);
+    // SAFETY: the program's `n` messages, and its time or null.
+    unsafe {
+        if flags & MSG_CMSG_COMPAT != 0 {
+            return real::recvmmsg(fd, msgs, n, flags, timeout);
+        }
+        if let Some(h) = sctp::at(fd) {
+            return sctp::recvmmsg(h, msgs, n, flags, timeout);
+        }
+        let Some(h) = table::socket(fd).filter(|_| n > 0) else {
+            let r = real::recvmmsg(fd, msgs, n, flags, timeout);
+            for i in 0..r.max(0) as usize {
+                received(&raw const (*msgs.add(i)).msg_hdr, true);
+            }
+            return r;
+        };
+        if let Some(c) = conn::get(h) {
+            let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+            if let Some(received) = receiving::counted(c, fd, call, |n| bytes_of(msgs, n)) {
+                return received as c_int;
+            }
+            if wait::is_wrong(timeout) {
+                return refuse(libc::EINVAL) as c_int;
+            }
+            if c.rest().is_some() {
+                return receive_rest(c, fd, msgs, n, flags, timeout);
+            }
+            // Unlike recv(2), which gives what came before it first.
+            let asks_for_errors = flags & libc::MSG_ERRQUEUE != 0;
+            if !asks_for_errors && let Some(e) = headwater_sockets::look::take_error(c) {
+                return refuse(e) as c_int;
+            }
+        }
+        let r = keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout));
+        let again = || recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+        let own = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+        ended(told(r as ssize_t), fd, h, again, own) as c_int
     }
-    if let Some(h) = sctp::at(fd) {
-        return sctp::recvmmsg(h, msgs, n, flags, timeout);
-    }
-    let Some(h) = table::socket(fd).filter(|_| n > 0) else {
-        let r = real::recvmmsg(fd, msgs, n, flags, timeout);
-        for i in 0..r.max(0) as usize {
-            received(&raw const (*msgs.add(i)).msg_hdr, true);
-        }
-        return r;
-    };
-    if let Some(c) = conn::get(h) {
-        let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
-        if let Some(received) = receiving::counted(c, fd, call, |n| bytes_of(msgs, n)) {
-            return received as c_int;
-        }
-        if wait::is_wrong(timeout) {
-            return refuse(libc::EINVAL) as c_int;
-        }
-        if c.rest().is_some() {
-            return receive_rest(c, fd, msgs, n, flags, timeout);
-        }
-        // Unlike recv(2), which gives what came before it first.
-        let asks_for_errors = flags & libc::MSG_ERRQUEUE != 0;
-        if !asks_for_errors && let Some(e) = headwater_sockets::look::take_error(c) {
-            return refuse(e) as c_int;
-        }
-    }
-    let r = keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout));
-    let again = || recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
-    let own = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
-    ended(told(r as ssize_t), fd, h, again, own) as c_int
 }
 
 /// recvmmsg(2) of a confined process, where a rest may be.
@@ -320,16 +343,20 @@ unsafe fn receive_rest(
     flags: c_int,
     timeout: *mut timespec,
 ) -> c_int {
-    let call = |msgs: *mut libc::mmsghdr, n, flags| real::recvmmsg(fd, msgs, n, flags, timeout);
-    if msgs.is_null() {
-        return call(msgs, n, flags);
-    }
-    let all = core::slice::from_raw_parts_mut(msgs, n.min(1024) as usize);
-    let once = wait::from_timespec(timeout) == Some(0);
-    let own = |msgs: &mut [libc::mmsghdr], flags| call(msgs.as_mut_ptr(), msgs.len() as _, flags);
-    match headwater_sockets::confine::receive_many(c, all, flags, once, vector, own) {
-        Some(told) => result(told) as c_int,
-        None => call(msgs, n, flags),
+    // SAFETY: the program's `n` messages, and its time or null.
+    unsafe {
+        let call = |msgs: *mut libc::mmsghdr, n, flags| real::recvmmsg(fd, msgs, n, flags, timeout);
+        if msgs.is_null() {
+            return call(msgs, n, flags);
+        }
+        let all = core::slice::from_raw_parts_mut(msgs, n.min(1024) as usize);
+        let once = wait::from_timespec(timeout) == Some(0);
+        let own =
+            |msgs: &mut [libc::mmsghdr], flags| call(msgs.as_mut_ptr(), msgs.len() as _, flags);
+        match headwater_sockets::confine::receive_many(c, all, flags, once, vector, own) {
+            Some(told) => result(told) as c_int,
+            None => call(msgs, n, flags),
+        }
     }
 }
 
@@ -338,7 +365,8 @@ unsafe fn vector(msg: &msghdr) -> Option<&[iovec]> {
     match msg.msg_iovlen {
         _ if is_negative(msg.msg_name, msg.msg_namelen) => None,
         0 => Some(&[]),
-        n => many(msg.msg_iov, n),
+        // SAFETY: as many as the program's message says.
+        n => unsafe { many(msg.msg_iov, n) },
     }
 }
 
@@ -350,49 +378,54 @@ unsafe fn receive_each(
     flags: c_int,
     timeout: *mut timespec,
 ) -> c_int {
-    let end = wait::from_timespec(timeout).map(|ns| sys::now().saturating_add(ns));
-    let mut each = flags & !libc::MSG_WAITFORONE;
-    let mut done = 0;
-    while done < n.min(1024) {
-        let m = &mut *msgs.add(done as usize);
-        let r = match kept {
-            Some(c) => recvmsg_by(c.fd(), &mut m.msg_hdr, each, |v, own, _| {
-                take_kept(c, fd, v, each, own)
-            }),
-            None => recvmsg(fd, &mut m.msg_hdr, each),
-        };
-        if r < 0 {
-            let e = next::errno();
-            if done == 0 {
-                return -1;
+    // SAFETY: the program's `n` messages, and its time or null.
+    unsafe {
+        let end = wait::from_timespec(timeout).map(|ns| sys::now().saturating_add(ns));
+        let mut each = flags & !libc::MSG_WAITFORONE;
+        let mut done = 0;
+        while done < n.min(1024) {
+            let m = &mut *msgs.add(done as usize);
+            let r = match kept {
+                Some(c) => recvmsg_by(c.fd(), &mut m.msg_hdr, each, |v, own, _| {
+                    take_kept(c, fd, v, each, own)
+                }),
+                None => recvmsg(fd, &mut m.msg_hdr, each),
+            };
+            if r < 0 {
+                let e = next::errno();
+                if done == 0 {
+                    return -1;
+                }
+                // The next call tells it.
+                if let (Some(c), false) = (kept, matches!(e, libc::EAGAIN | libc::EINTR)) {
+                    c.record().error.store(e, Ordering::Relaxed);
+                }
+                break;
             }
-            // The next call tells it.
-            if let (Some(c), false) = (kept, matches!(e, libc::EAGAIN | libc::EINTR)) {
-                c.record().error.store(e, Ordering::Relaxed);
+            m.msg_len = r as c_uint;
+            done += 1;
+            if flags & libc::MSG_WAITFORONE != 0 {
+                each |= libc::MSG_DONTWAIT;
             }
-            break;
-        }
-        m.msg_len = r as c_uint;
-        done += 1;
-        if flags & libc::MSG_WAITFORONE != 0 {
-            each |= libc::MSG_DONTWAIT;
-        }
-        // The time is looked at between messages alone, as the kernel does.
-        if let Some(end) = end {
-            let left = end.saturating_sub(sys::now());
-            *timeout = sys::timespec(left);
-            if left == 0 {
+            // The time is looked at between messages alone, as the kernel does.
+            if let Some(end) = end {
+                let left = end.saturating_sub(sys::now());
+                *timeout = sys::timespec(left);
+                if left == 0 {
+                    break;
+                }
+            }
+            // Urgent data is told at once.
+            if m.msg_hdr.msg_flags & libc::MSG_OOB != 0 {
                 break;
             }
         }
-        // Urgent data is told at once.
-        if m.msg_hdr.msg_flags & libc::MSG_OOB != 0 {
-            break;
-        }
+        done as c_int
     }
-    done as c_int
 }
 
+/// # Safety
+/// As read(2) asks of its caller: `buf` has room for `size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
@@ -400,12 +433,17 @@ pub unsafe extern "C-unwind" fn __read_chk(
     n: size_t,
     size: size_t,
 ) -> ssize_t {
-    if n <= size && table::lookup(fd).is_some() {
-        return read(fd, buf, n);
+    // SAFETY: the program's room, of which no more than `size` is used.
+    unsafe {
+        if n <= size && table::lookup(fd).is_some() {
+            return read(fd, buf, n);
+        }
+        real::__read_chk(fd, buf, n, size)
     }
-    real::__read_chk(fd, buf, n, size)
 }
 
+/// # Safety
+/// As recv(2) asks of its caller: `buf` has room for `size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __recv_chk(
     fd: c_int,
@@ -414,12 +452,17 @@ pub unsafe extern "C-unwind" fn __recv_chk(
     size: size_t,
     flags: c_int,
 ) -> ssize_t {
-    if n <= size && is_socket(fd) {
-        return recv(fd, buf, n, flags);
+    // SAFETY: the program's room, of which no more than `size` is used.
+    unsafe {
+        if n <= size && is_socket(fd) {
+            return recv(fd, buf, n, flags);
+        }
+        real::__recv_chk(fd, buf, n, size, flags)
     }
-    real::__recv_chk(fd, buf, n, size, flags)
 }
 
+/// # Safety
+/// As recvfrom(2) asks of its caller: `buf` has room for `size` bytes, and `from` for `len`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __recvfrom_chk(
     fd: c_int,
@@ -430,8 +473,11 @@ pub unsafe extern "C-unwind" fn __recvfrom_chk(
     from: *mut sockaddr,
     len: *mut socklen_t,
 ) -> ssize_t {
-    if n <= size && is_socket(fd) {
-        return recvfrom(fd, buf, n, flags, from, len);
+    // SAFETY: the program's room, of which no more than `size` is used.
+    unsafe {
+        if n <= size && is_socket(fd) {
+            return recvfrom(fd, buf, n, flags, from, len);
+        }
+        real::__recvfrom_chk(fd, buf, n, size, flags, from, len)
     }
-    real::__recvfrom_chk(fd, buf, n, size, flags, from, len)
 }

@@ -16,6 +16,8 @@ use crate::passed::Passed;
 use crate::process::each_passed;
 use crate::{real, result, sctp, streams};
 
+/// # Safety
+/// `iov` are buffers that can be read.
 pub(super) unsafe fn give_kept(
     c: &'static conn::Conn,
     fd: c_int,
@@ -23,7 +25,8 @@ pub(super) unsafe fn give_kept(
     flags: c_int,
     own: Own<'_>,
 ) -> ssize_t {
-    match sending::send_as(c, fd, iov, flags, own) {
+    // SAFETY: the caller's buffers.
+    match unsafe { sending::send_as(c, fd, iov, flags, own) } {
         Some(r) => result(r),
         None => own(c.fd(), iov),
     }
@@ -38,7 +41,8 @@ unsafe fn give(
     again: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     match table::socket(fd) {
-        Some(h) => give_of(h, fd, iov, flags, own, again),
+        // SAFETY: the program's buffers.
+        Some(h) => unsafe { give_of(h, fd, iov, flags, own, again) },
         None => own(fd, iov),
     }
 }
@@ -53,7 +57,8 @@ unsafe fn give_of(
     own: Own<'_>,
     again: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    let told = conn::get(h).and_then(|c| sending::send_as(c, fd, iov, flags, own));
+    // SAFETY: the program's buffers.
+    let told = conn::get(h).and_then(|c| unsafe { sending::send_as(c, fd, iov, flags, own) });
     ended(told, fd, h, again, || own(fd, iov))
 }
 
@@ -163,31 +168,36 @@ unless_foreign! {
     }
 }
 
+/// # Safety
+/// As sendmsg(2) asks of its caller: a message, and what it points to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
-    if !table::any_tracked() || msg.is_null() || flags & MSG_CMSG_COMPAT != 0 {
-        return real::sendmsg(fd, msg, flags);
-    }
-    no_stream!(fd);
-    if let Some(h) = sctp::at(fd) {
-        return sctp::sendmsg(h, msg, flags);
-    }
-    if (*msg).msg_controllen > 0 {
-        if sctp::refuses_passing(msg) {
-            return -1;
+    // SAFETY: the program's message, and what it points to.
+    unsafe {
+        if !table::any_tracked() || msg.is_null() || flags & MSG_CMSG_COMPAT != 0 {
+            return real::sendmsg(fd, msg, flags);
         }
-        if table::socket(fd).is_some() {
-            // What a control message asks of TCP (time stamps, zero-copy) only the kernel can do.
-            headwater_sockets::life::passing_on(fd);
+        no_stream!(fd);
+        if let Some(h) = sctp::at(fd) {
+            return sctp::sendmsg(h, msg, flags);
         }
-        return pass(fd, msg, flags);
+        if (*msg).msg_controllen > 0 {
+            if sctp::refuses_passing(msg) {
+                return -1;
+            }
+            if table::socket(fd).is_some() {
+                // What a control message asks of TCP (time stamps, zero-copy) only the kernel can do.
+                headwater_sockets::life::passing_on(fd);
+            }
+            return pass(fd, msg, flags);
+        }
+        if table::socket(fd).is_none() {
+            return real::sendmsg(fd, msg, flags);
+        }
+        sendmsg_by(fd, msg, flags, |v, own| {
+            give(fd, v, flags, own, || sendmsg(fd, msg, flags))
+        })
     }
-    if table::socket(fd).is_none() {
-        return real::sendmsg(fd, msg, flags);
-    }
-    sendmsg_by(fd, msg, flags, |v, own| {
-        give(fd, v, flags, own, || sendmsg(fd, msg, flags))
-    })
 }
 
 /// sendmsg(2) without control messages, by way of `give`.
@@ -197,20 +207,25 @@ unsafe fn sendmsg_by(
     flags: c_int,
     give: impl Fn(&[iovec], Own<'_>) -> ssize_t,
 ) -> ssize_t {
-    if is_negative((*msg).msg_name, (*msg).msg_namelen) {
-        return refuse(libc::EINVAL);
-    }
-    match many((*msg).msg_iov, (*msg).msg_iovlen) {
-        Some(v) => give(v, &|fd, v| {
-            let mut msg = *msg;
-            msg.msg_iov = v.as_ptr().cast_mut();
-            msg.msg_iovlen = v.len() as _;
-            real::sendmsg(fd, &msg, flags)
-        }),
-        None => real::sendmsg(fd, msg, flags),
+    // SAFETY: the program's message, and what it points to.
+    unsafe {
+        if is_negative((*msg).msg_name, (*msg).msg_namelen) {
+            return refuse(libc::EINVAL);
+        }
+        match many((*msg).msg_iov, (*msg).msg_iovlen) {
+            Some(v) => give(v, &|fd, v| {
+                let mut msg = *msg;
+                msg.msg_iov = v.as_ptr().cast_mut();
+                msg.msg_iovlen = v.len() as _;
+                real::sendmsg(fd, &msg, flags)
+            }),
+            None => real::sendmsg(fd, msg, flags),
+        }
     }
 }
 
+/// # Safety
+/// As sendmmsg(2) asks of its caller: `n` messages, and what they point to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmmsg(
     fd: c_int,
@@ -218,43 +233,49 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     n: c_uint,
     flags: c_int,
 ) -> c_int {
-    if flags & MSG_CMSG_COMPAT != 0 {
-        return real::sendmmsg(fd, msgs, n, flags);
-    }
-    if let Some(h) = sctp::at(fd) {
-        return sctp::sendmmsg(h, msgs, n, flags);
-    }
-    if table::any_tracked() && !msgs.is_null() && n > 0 {
-        let all = core::slice::from_raw_parts(msgs, n.min(1024) as usize);
-        if all.iter().any(|m| sctp::refuses_passing(&m.msg_hdr)) {
-            return -1;
+    // SAFETY: the program's `n` messages, and what they point to.
+    unsafe {
+        if flags & MSG_CMSG_COMPAT != 0 {
+            return real::sendmmsg(fd, msgs, n, flags);
         }
-        if process::present() && all.iter().any(|m| passes_ours(&m.msg_hdr)) {
-            return send_each(None, fd, msgs, n, flags);
+        if let Some(h) = sctp::at(fd) {
+            return sctp::sendmmsg(h, msgs, n, flags);
         }
-    }
-    let Some(h) = table::socket(fd) else {
-        return real::sendmmsg(fd, msgs, n, flags);
-    };
-    if let Some(c) = conn::get(h) {
-        let call = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
-        if let Some(sent) = sending::counted(c, call, |n| bytes_of(msgs, n)) {
-            return sent as c_int;
+        if table::any_tracked() && !msgs.is_null() && n > 0 {
+            let all = core::slice::from_raw_parts(msgs, n.min(1024) as usize);
+            if all.iter().any(|m| sctp::refuses_passing(&m.msg_hdr)) {
+                return -1;
+            }
+            if process::present() && all.iter().any(|m| passes_ours(&m.msg_hdr)) {
+                return send_each(None, fd, msgs, n, flags);
+            }
         }
+        let Some(h) = table::socket(fd) else {
+            return real::sendmmsg(fd, msgs, n, flags);
+        };
+        if let Some(c) = conn::get(h) {
+            let call = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
+            if let Some(sent) = sending::counted(c, call, |n| bytes_of(msgs, n)) {
+                return sent as c_int;
+            }
+        }
+        let r = keeping(h, |kept| send_each(kept, fd, msgs, n, flags));
+        let again = || sendmmsg(fd, msgs, n, flags) as ssize_t;
+        let own = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
+        ended(told(r as ssize_t), fd, h, again, own) as c_int
     }
-    let r = keeping(h, |kept| send_each(kept, fd, msgs, n, flags));
-    let again = || sendmmsg(fd, msgs, n, flags) as ssize_t;
-    let own = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
-    ended(told(r as ssize_t), fd, h, again, own) as c_int
 }
 
 /// Is a connection among the descriptors in a message?
 unsafe fn passes_ours(msg: &msghdr) -> bool {
-    let mut found = false;
-    if msg.msg_controllen > 0 {
-        each_passed(msg, |fd| found |= table::socket(fd).is_some());
+    // SAFETY: the program's message, and what it points to.
+    unsafe {
+        let mut found = false;
+        if msg.msg_controllen > 0 {
+            each_passed(msg, |fd| found |= table::socket(fd).is_some());
+        }
+        found
     }
-    found
 }
 
 unsafe fn send_each(
@@ -264,39 +285,45 @@ unsafe fn send_each(
     n: c_uint,
     flags: c_int,
 ) -> c_int {
-    for i in 0..n.min(1024) as usize {
-        let m = msgs.add(i);
-        let msg = &raw const (*m).msg_hdr;
-        let r = signal::going_on(i > 0, || match kept {
-            Some(c) if (*msg).msg_controllen == 0 => {
-                sendmsg_by(c.fd(), msg, flags, |v, own| give_kept(c, fd, v, flags, own))
+    // SAFETY: the program's `n` messages, and what they point to.
+    unsafe {
+        for i in 0..n.min(1024) as usize {
+            let m = msgs.add(i);
+            let msg = &raw const (*m).msg_hdr;
+            let r = signal::going_on(i > 0, || match kept {
+                Some(c) if (*msg).msg_controllen == 0 => {
+                    sendmsg_by(c.fd(), msg, flags, |v, own| give_kept(c, fd, v, flags, own))
+                }
+                _ => sendmsg(fd, msg, flags),
+            });
+            if r < 0 {
+                return if i > 0 { i as c_int } else { -1 };
             }
-            _ => sendmsg(fd, msg, flags),
-        });
-        if r < 0 {
-            return if i > 0 { i as c_int } else { -1 };
+            (*m).msg_len = r as c_uint;
+            // The rest of a short message comes before the next one: it is the caller's to send.
+            if (r as usize) < length(&(*m).msg_hdr) {
+                return i as c_int + 1;
+            }
         }
-        (*m).msg_len = r as c_uint;
-        // The rest of a short message comes before the next one: it is the caller's to send.
-        if (r as usize) < length(&(*m).msg_hdr) {
-            return i as c_int + 1;
-        }
+        n.min(1024) as c_int
     }
-    n.min(1024) as c_int
 }
 
 /// Sends a message with control messages.
 #[inline(never)]
 unsafe fn pass(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
-    let mut passed = Passed::new(msg);
-    if let Err(e) = passed.prepare(msg) {
-        return result(Err(e));
+    // SAFETY: the program's message, and what it points to.
+    unsafe {
+        let mut passed = Passed::new(msg);
+        if let Err(e) = passed.prepare(msg) {
+            return result(Err(e));
+        }
+        let r = real::sendmsg(fd, passed.message(msg), flags);
+        let errno = next::errno();
+        if r >= 0 {
+            passed.sent();
+        }
+        next::set_errno(errno);
+        r
     }
-    let r = real::sendmsg(fd, passed.message(msg), flags);
-    let errno = next::errno();
-    if r >= 0 {
-        passed.sent();
-    }
-    next::set_errno(errno);
-    r
 }

@@ -42,85 +42,105 @@ const ND_ADDR: c_int = 2;
 const ND_ADDRLIST: c_int = 3;
 
 /// Frees what these functions gave, by its kind; an unknown kind is left alone.
+///
+/// # Safety
+/// As netdir_free(3) asks of its caller: these functions gave `what`, of that kind, and it is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_netdir_free(what: *mut c_void, kind: c_int) {
-    if what.is_null() {
-        return;
-    }
-    match kind {
-        ND_HOSTSERV => free_names(what.cast(), 1),
-        ND_ADDR => free_netbufs(what.cast(), 1),
-        ND_HOSTSERVLIST => {
-            let list = &*what.cast::<HostServList>();
-            free_names(list.entries, list.count);
-            libc::free(what);
+    // SAFETY: these functions made it part by part, and the program is done with it.
+    unsafe {
+        if what.is_null() {
+            return;
         }
-        ND_ADDRLIST => {
-            let list = &*what.cast::<AddrList>();
-            free_netbufs(list.addresses, list.count);
-            libc::free(what);
+        match kind {
+            ND_HOSTSERV => free_names(what.cast(), 1),
+            ND_ADDR => free_netbufs(what.cast(), 1),
+            ND_HOSTSERVLIST => {
+                let list = &*what.cast::<HostServList>();
+                free_names(list.entries, list.count);
+                libc::free(what);
+            }
+            ND_ADDRLIST => {
+                let list = &*what.cast::<AddrList>();
+                free_netbufs(list.addresses, list.count);
+                libc::free(what);
+            }
+            _ => {}
         }
-        _ => {}
     }
 }
 
 unsafe fn free_names(names: *mut HostServ, count: c_int) {
-    for i in 0..count as usize {
-        libc::free((*names.add(i)).host.cast());
-        libc::free((*names.add(i)).serv.cast());
+    // SAFETY: `count` of them, each with its own memory, and none is used any more.
+    unsafe {
+        for i in 0..count as usize {
+            libc::free((*names.add(i)).host.cast());
+            libc::free((*names.add(i)).serv.cast());
+        }
+        libc::free(names.cast());
     }
-    libc::free(names.cast());
 }
 
 unsafe fn free_netbufs(netbufs: *mut Netbuf, count: c_int) {
-    for i in 0..count as usize {
-        libc::free((*netbufs.add(i)).buf.cast());
+    // SAFETY: `count` of them, each with its own memory, and none is used any more.
+    unsafe {
+        for i in 0..count as usize {
+            libc::free((*netbufs.add(i)).buf.cast());
+        }
+        libc::free(netbufs.cast());
     }
-    libc::free(netbufs.cast());
 }
 
-pub unsafe fn address_list(addresses: &[Address]) -> Result<*mut AddrList> {
-    let list = malloced::<AddrList>(1)?;
-    let free = move |_: &Trouble| hw_netdir_free(list.cast(), ND_ADDRLIST);
-    (*list).addresses = malloced::<Netbuf>(addresses.len()).inspect_err(free)?;
-    for address in addresses {
-        let next = (*list).addresses.add((*list).count as usize);
-        fill(next, address).inspect_err(free)?;
-        (*list).count += 1;
+pub fn address_list(addresses: &[Address]) -> Result<*mut AddrList> {
+    // SAFETY: made here, zeroed, with room for all; it counts those that are filled.
+    unsafe {
+        let list = malloced::<AddrList>(1)?;
+        let free = move |_: &Trouble| hw_netdir_free(list.cast(), ND_ADDRLIST);
+        (*list).addresses = malloced::<Netbuf>(addresses.len()).inspect_err(free)?;
+        for address in addresses {
+            let next = (*list).addresses.add((*list).count as usize);
+            fill(&mut *next, address).inspect_err(free)?;
+            (*list).count += 1;
+        }
+        Ok(list)
     }
-    Ok(list)
 }
 
-pub unsafe fn host_list(host: &CStr, serv: &CStr) -> Result<*mut HostServList> {
-    let list = malloced::<HostServList>(1)?;
-    let free = move |_: &Trouble| hw_netdir_free(list.cast(), ND_HOSTSERVLIST);
-    (*list).entries = malloced::<HostServ>(1).inspect_err(free)?;
-    (*list).count = 1;
-    (*(*list).entries).host = malloced_string(host.to_bytes()).inspect_err(free)?;
-    (*(*list).entries).serv = malloced_string(serv.to_bytes()).inspect_err(free)?;
-    Ok(list)
+pub fn host_list(host: &CStr, serv: &CStr) -> Result<*mut HostServList> {
+    // SAFETY: made here, zeroed, with room for one.
+    unsafe {
+        let list = malloced::<HostServList>(1)?;
+        let free = move |_: &Trouble| hw_netdir_free(list.cast(), ND_HOSTSERVLIST);
+        (*list).entries = malloced::<HostServ>(1).inspect_err(free)?;
+        (*list).count = 1;
+        (*(*list).entries).host = malloced_string(host.to_bytes()).inspect_err(free)?;
+        (*(*list).entries).serv = malloced_string(serv.to_bytes()).inspect_err(free)?;
+        Ok(list)
+    }
 }
 
-pub unsafe fn fill(netbuf: *mut Netbuf, address: &Address) -> Result<()> {
+pub fn fill(netbuf: &mut Netbuf, address: &Address) -> Result<()> {
     let bytes = address.encode();
-    netbuf.write(Netbuf {
+    *netbuf = Netbuf {
         maxlen: bytes.len() as c_uint,
         len: bytes.len() as c_uint,
         buf: malloced_string(&bytes)?.cast(),
-    });
+    };
     Ok(())
 }
 
 /// A copy, and a NUL behind it.
-pub unsafe fn malloced_string(bytes: &[u8]) -> Result<*mut c_char> {
+pub fn malloced_string(bytes: &[u8]) -> Result<*mut c_char> {
     let copy = malloced::<u8>(bytes.len() + 1)?;
-    copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+    // SAFETY: room for these and one more.
+    unsafe { copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     Ok(copy.cast())
 }
 
 /// Zeroed.
-pub unsafe fn malloced<T>(count: usize) -> Result<*mut T> {
-    let memory = libc::calloc(count, size_of::<T>());
+pub fn malloced<T>(count: usize) -> Result<*mut T> {
+    // SAFETY: calloc(3) takes any numbers.
+    let memory = unsafe { libc::calloc(count, size_of::<T>()) };
     match memory.is_null() {
         true => Err(Trouble::NoMem),
         false => Ok(memory.cast()),

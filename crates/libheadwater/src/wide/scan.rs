@@ -13,6 +13,8 @@ type Scan = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, ...) -> c_in
 
 macro_rules! scanners {
     ($($name:ident $of_input:ident by $bytes:literal;)*) => {$(
+        /// # Safety
+        /// As vfwscanf(3) asks of its caller: a FILE, and a format that goes with the arguments.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(file: *mut c_void, format: *const wchar_t, args: *mut c_void) -> c_int {
             static BYTES: Next = Next::new($bytes);
@@ -20,22 +22,29 @@ macro_rules! scanners {
                 // A C library that is older than the function: who looks for it by dlsym(3) finds ours.
                 return match real::nexts::$name.address() {
                     0 => lacking(),
-                    _ => real::$name(file, format, args),
+                    // SAFETY: it is there; the program's FILE, its format and its arguments.
+                    _ => unsafe { real::$name(file, format, args) },
                 };
             };
             if BYTES.address() == 0 {
                 return lacking();
             }
-            let bytes = core::mem::transmute::<usize, Scan>(BYTES.address());
-            locked(&mut Wide { file, served }, |on| match on.is_wide() {
-                true => scan(on, bytes, text_of(format), args),
-                false => WEOF,
-            })
+            // SAFETY: the C library's function of that name; a format that ends and goes with the arguments.
+            unsafe {
+                let bytes = core::mem::transmute::<usize, Scan>(BYTES.address());
+                locked(&mut Wide { file, served }, |on| match on.is_wide() {
+                    true => scan(on, bytes, text_of(format), args),
+                    false => WEOF,
+                })
+            }
         }
 
+        /// # Safety
+        /// As vwscanf(3) asks of its caller: the format goes with the arguments.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $of_input(format: *const wchar_t, args: *mut c_void) -> c_int {
-            $name(stdio::standard_file(0), format, args)
+            // SAFETY: the program's standard input, its format and its arguments.
+            unsafe { $name(stdio::standard_file(0), format, args) }
         }
     )*};
 }
@@ -81,6 +90,11 @@ struct Conversion<'a> {
     set: &'a [wchar_t],
 }
 
+fn is_space(c: wchar_t) -> bool {
+    // SAFETY: it takes any number.
+    unsafe { seldom::iswspace(c) != 0 }
+}
+
 fn is(c: wchar_t, among: &[u8]) -> bool {
     u8::try_from(c).is_ok_and(|c| among.contains(&c))
 }
@@ -101,10 +115,10 @@ fn number(digits: &[wchar_t]) -> usize {
 const DIGITS: &[u8] = b"0123456789";
 
 /// The format's next part. `None`: it ends, or is none.
-unsafe fn part<'a>(format: &mut &'a [wchar_t]) -> Option<Part<'a>> {
+fn part<'a>(format: &mut &'a [wchar_t]) -> Option<Part<'a>> {
     let (&first, rest) = format.split_first()?;
     *format = rest;
-    if seldom::iswspace(first) != 0 {
+    if is_space(first) {
         return Some(Part::Space);
     }
     if first != wchar_t::from(b'%') {
@@ -195,7 +209,7 @@ impl Conversion<'_> {
 }
 
 /// How many arguments the format names.
-unsafe fn arguments(mut format: &[wchar_t]) -> usize {
+fn arguments(mut format: &[wchar_t]) -> usize {
     let (mut last, mut n) = (0, 0);
     while let Some(part) = part(&mut format) {
         if let Part::Conversion(c) = part
@@ -212,40 +226,43 @@ unsafe fn arguments(mut format: &[wchar_t]) -> usize {
 const MOST_ARGUMENTS: usize = 4096;
 
 unsafe fn scan(on: &mut Wide, bytes: Scan, mut format: &[wchar_t], args: *mut c_void) -> c_int {
-    let n = arguments(format);
-    let to = libc::calloc(n.max(1), size_of::<*mut c_void>()).cast::<*mut c_void>();
-    if to.is_null() || n > MOST_ARGUMENTS {
-        libc::free(to.cast());
-        next::set_errno(libc::ENOMEM);
-        return WEOF;
-    }
-    let to_all = core::slice::from_raw_parts_mut(to, n);
-    variadic::pointers(to_all, args);
-    let mut scan = Scanner { on, bytes, read: 0 };
-    let (mut stored, mut at) = (0, 0);
-    let mut ends_by_input = false;
-    while let Some(part) = part(&mut format) {
-        let mut target = None;
-        if let Part::Conversion(c) = &part
-            && c.takes_argument()
-        {
-            let i = if c.position > 0 { c.position - 1 } else { at };
-            at += 1;
-            target = to_all.get(i).copied();
+    // SAFETY: room for `n` pointers, which are the arguments that the format names; it is freed once.
+    unsafe {
+        let n = arguments(format);
+        let to = libc::calloc(n.max(1), size_of::<*mut c_void>()).cast::<*mut c_void>();
+        if to.is_null() || n > MOST_ARGUMENTS {
+            libc::free(to.cast());
+            next::set_errno(libc::ENOMEM);
+            return WEOF;
         }
-        match scan.part(&part, target) {
-            Ok(counts) => stored += c_int::from(counts),
-            Err(end) => {
-                ends_by_input = matches!(end, End::Input);
-                break;
+        let to_all = core::slice::from_raw_parts_mut(to, n);
+        variadic::pointers(to_all, args);
+        let mut scan = Scanner { on, bytes, read: 0 };
+        let (mut stored, mut at) = (0, 0);
+        let mut ends_by_input = false;
+        while let Some(part) = part(&mut format) {
+            let mut target = None;
+            if let Part::Conversion(c) = &part
+                && c.takes_argument()
+            {
+                let i = if c.position > 0 { c.position - 1 } else { at };
+                at += 1;
+                target = to_all.get(i).copied();
+            }
+            match scan.part(&part, target) {
+                Ok(counts) => stored += c_int::from(counts),
+                Err(end) => {
+                    ends_by_input = matches!(end, End::Input);
+                    break;
+                }
             }
         }
-    }
-    libc::free(to.cast());
-    if stored == 0 && ends_by_input {
-        WEOF
-    } else {
-        stored
+        libc::free(to.cast());
+        if stored == 0 && ends_by_input {
+            WEOF
+        } else {
+            stored
+        }
     }
 }
 
@@ -257,7 +274,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    unsafe fn get(&mut self) -> Done<wchar_t> {
+    fn get(&mut self) -> Done<wchar_t> {
         match self.on.get() {
             WEOF => Err(End::Input),
             c => {
@@ -267,22 +284,22 @@ impl Scanner<'_> {
         }
     }
 
-    unsafe fn unget(&mut self, c: wchar_t) {
+    fn unget(&mut self, c: wchar_t) {
         self.read -= 1;
         self.on.unget(c);
     }
 
-    unsafe fn skip_space(&mut self) -> Done<()> {
+    fn skip_space(&mut self) -> Done<()> {
         loop {
             let c = self.get()?;
-            if seldom::iswspace(c) == 0 {
+            if !is_space(c) {
                 self.unget(c);
                 return Ok(());
             }
         }
     }
 
-    unsafe fn literal(&mut self, wanted: wchar_t) -> Done<()> {
+    fn literal(&mut self, wanted: wchar_t) -> Done<()> {
         let c = self.get()?;
         if c == wanted {
             return Ok(());
@@ -293,34 +310,40 @@ impl Scanner<'_> {
 
     /// Does it count as stored?
     unsafe fn part(&mut self, part: &Part, to: Option<*mut c_void>) -> Done<bool> {
-        match part {
-            Part::Space => {
-                // The end may come after it.
-                let _ = self.skip_space();
-                Ok(false)
-            }
-            Part::Literal(c) => self.literal(*c).map(|()| false),
-            Part::Conversion(c) => {
-                let counts = to.is_some() && c.kind != b'n';
-                self.convert(c, to).map(|()| counts)
+        // SAFETY: where the format's argument says that there is room, by the caller's word.
+        unsafe {
+            match part {
+                Part::Space => {
+                    // The end may come after it.
+                    let _ = self.skip_space();
+                    Ok(false)
+                }
+                Part::Literal(c) => self.literal(*c).map(|()| false),
+                Part::Conversion(c) => {
+                    let counts = to.is_some() && c.kind != b'n';
+                    self.convert(c, to).map(|()| counts)
+                }
             }
         }
     }
 
     unsafe fn convert(&mut self, c: &Conversion, to: Option<*mut c_void>) -> Done<()> {
-        match c.kind {
-            b'n' => {
-                store(c.size, to, self.read);
-                Ok(())
+        // SAFETY: where the format's argument says that there is room, by the caller's word.
+        unsafe {
+            match c.kind {
+                b'n' => {
+                    store(c.size, to, self.read);
+                    Ok(())
+                }
+                b'%' => {
+                    self.skip_space()?;
+                    self.literal(wchar_t::from(b'%'))
+                }
+                b'c' | b'C' | b's' | b'S' | b'[' => self.text(c, to),
+                b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'p' | b'b' | b'a' | b'A' | b'e'
+                | b'E' | b'f' | b'F' | b'g' | b'G' => self.number(c, to),
+                _ => Err(End::Match),
             }
-            b'%' => {
-                self.skip_space()?;
-                self.literal(wchar_t::from(b'%'))
-            }
-            b'c' | b'C' | b's' | b'S' | b'[' => self.text(c, to),
-            b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'p' | b'b' | b'a' | b'A' | b'e' | b'E'
-            | b'f' | b'F' | b'g' | b'G' => self.number(c, to),
-            _ => Err(End::Match),
         }
     }
 
@@ -329,9 +352,12 @@ impl Scanner<'_> {
         let format = c.in_bytes().ok_or(End::Match)?;
         let format = format.as_ptr().cast();
         let mut n: c_int = -1;
-        let said = match to {
-            Some(to) => (self.bytes)(self.on.file, format, to, &raw mut n),
-            None => (self.bytes)(self.on.file, format, &raw mut n),
+        // SAFETY: a FILE of ours; the format takes where the argument says that there is room, if anything, and room for a number.
+        let said = unsafe {
+            match to {
+                Some(to) => (self.bytes)(self.on.file, format, to, &raw mut n),
+                None => (self.bytes)(self.on.file, format, &raw mut n),
+            }
         };
         if n >= 0 {
             self.read += n as usize;
@@ -350,7 +376,8 @@ impl Scanner<'_> {
             0 => usize::MAX,
             width => width,
         };
-        let mut text = Text::new(c, to);
+        // SAFETY: where the argument says that there is room, by the caller's word.
+        let mut text = unsafe { Text::new(c, to) };
         let mut n = 0;
         while n < most {
             let next = match self.get() {
@@ -359,7 +386,7 @@ impl Scanner<'_> {
                 Err(end) => return text.fail(end),
             };
             let ends = match c.kind {
-                b's' | b'S' => seldom::iswspace(next) != 0,
+                b's' | b'S' => is_space(next),
                 b'[' => !c.has(next),
                 _ => false,
             };
@@ -384,12 +411,15 @@ impl Scanner<'_> {
 
 /// What `%n` stores.
 unsafe fn store(size: &[wchar_t], to: Option<*mut c_void>, n: usize) {
-    let Some(to) = to else { return };
-    match size.iter().map(|&c| c as u8).next() {
-        None => to.cast::<c_int>().write(n as c_int),
-        Some(b'h') if size.len() > 1 => to.cast::<i8>().write(n as i8),
-        Some(b'h') => to.cast::<i16>().write(n as i16),
-        Some(_) => to.cast::<usize>().write(n),
+    // SAFETY: room for a number of that size, by the caller's word.
+    unsafe {
+        let Some(to) = to else { return };
+        match size.iter().map(|&c| c as u8).next() {
+            None => to.cast::<c_int>().write(n as c_int),
+            Some(b'h') if size.len() > 1 => to.cast::<i8>().write(n as i8),
+            Some(b'h') => to.cast::<i16>().write(n as i16),
+            Some(_) => to.cast::<usize>().write(n),
+        }
     }
 }
 
@@ -417,7 +447,8 @@ impl Text {
         match to {
             Some(to) if c.allocates => {
                 text.owner = to.cast();
-                text.owner.write(core::ptr::null_mut());
+                // SAFETY: the program's room for a pointer.
+                unsafe { text.owner.write(core::ptr::null_mut()) };
                 text.room = 0;
             }
             Some(to) => text.at = to.cast(),
@@ -426,49 +457,58 @@ impl Text {
         text
     }
 
-    unsafe fn put(&mut self, c: wchar_t) -> bool {
+    fn put(&mut self, c: wchar_t) -> bool {
         let mut bytes = [0; LONGEST];
         let mut n = size_of::<wchar_t>();
         if self.is_wide {
             bytes[..n].copy_from_slice(&c.to_ne_bytes());
         } else {
             let progress = (&raw mut self.progress).cast();
-            n = seldom::wcrtomb(bytes.as_mut_ptr().cast(), c, progress);
+            // SAFETY: room for the longest character.
+            n = unsafe { seldom::wcrtomb(bytes.as_mut_ptr().cast(), c, progress) };
         }
         if n > LONGEST || !self.has_room(n) {
             return false;
         }
         if !self.at.is_null() {
-            let to = self.at.add(self.used);
-            to.copy_from_nonoverlapping(bytes.as_ptr(), n);
+            // SAFETY: room for these, too: by `has_room`, or by the program's word for as many as its format asks for.
+            unsafe {
+                let to = self.at.add(self.used);
+                to.copy_from_nonoverlapping(bytes.as_ptr(), n);
+            }
         }
         self.used += n;
         true
     }
 
-    unsafe fn has_room(&mut self, n: usize) -> bool {
+    fn has_room(&mut self, n: usize) -> bool {
         if self.room - self.used >= n {
             return true;
         }
         let room = (self.room * 2).max(64);
-        let grown = libc::realloc(self.at.cast(), room);
+        // SAFETY: null, or what realloc gave before.
+        let grown = unsafe { libc::realloc(self.at.cast(), room) };
         if grown.is_null() {
             return false;
         }
         (self.at, self.room) = (grown.cast(), room);
         // The program has it whatever becomes of this thread.
-        self.owner.write(self.at);
+        // SAFETY: the program's room for a pointer, since it is ours to allocate.
+        unsafe { self.owner.write(self.at) };
         true
     }
 
-    unsafe fn end(&mut self) -> bool {
+    fn end(&mut self) -> bool {
         self.put(0)
     }
 
-    unsafe fn fail(&mut self, end: End) -> Done<()> {
+    fn fail(&mut self, end: End) -> Done<()> {
         if !self.owner.is_null() {
-            libc::free(self.at.cast());
-            self.owner.write(core::ptr::null_mut());
+            // SAFETY: null or what realloc gave; the program's room for a pointer.
+            unsafe {
+                libc::free(self.at.cast());
+                self.owner.write(core::ptr::null_mut());
+            }
         }
         Err(end)
     }

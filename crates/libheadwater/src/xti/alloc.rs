@@ -77,37 +77,42 @@ fn size(kind: c_int, what: c_int, info: &Info) -> Option<c_uint> {
 }
 
 unsafe fn buffer(s: *mut c_void, offset: usize) -> *mut NetBuf {
-    s.cast::<u8>().add(offset).cast()
+    // SAFETY: one of its structures, which are larger than the offsets of their buffers.
+    unsafe { s.cast::<u8>().add(offset).cast() }
 }
 
-unsafe fn allocate(info: &Info, kind: c_int, fields: c_int, any: bool) -> Outcome<*mut c_void> {
-    let layout = layout(kind)
-        .filter(|_| any || suits(kind, info.serv))
-        .ok_or(Refusal::new(error::TNOSTRUCTYPE))?;
-    let s = libc::calloc(1, layout.size);
-    if s.is_null() {
-        return Err(Refusal::system(libc::ENOMEM));
-    }
-    for &(offset, what) in layout.buffers {
-        if fields & what == 0 {
-            continue;
+fn allocate(info: &Info, kind: c_int, fields: c_int, any: bool) -> Outcome<*mut c_void> {
+    // SAFETY: as much as the structure needs, zeroed, and nobody else's yet; its buffers are where its layout says.
+    unsafe {
+        let layout = layout(kind)
+            .filter(|_| any || suits(kind, info.serv))
+            .ok_or(Refusal::new(error::TNOSTRUCTYPE))?;
+        let s = libc::calloc(1, layout.size);
+        if s.is_null() {
+            return Err(Refusal::system(libc::ENOMEM));
         }
-        let filled = match size(kind, what, info) {
-            Some(0) => Ok(()),
-            Some(n) => fill(&mut *buffer(s, offset), n),
-            None if fields == T_ALL => Ok(()),
-            None => Err(Refusal::system(libc::EINVAL)),
-        };
-        if let Err(e) = filled {
-            release(s, kind);
-            return Err(e);
+        for &(offset, what) in layout.buffers {
+            if fields & what == 0 {
+                continue;
+            }
+            let filled = match size(kind, what, info) {
+                Some(0) => Ok(()),
+                Some(n) => fill(&mut *buffer(s, offset), n),
+                None if fields == T_ALL => Ok(()),
+                None => Err(Refusal::system(libc::EINVAL)),
+            };
+            if let Err(e) = filled {
+                release(s, kind);
+                return Err(e);
+            }
         }
+        Ok(s)
     }
-    Ok(s)
 }
 
-unsafe fn fill(b: &mut NetBuf, n: c_uint) -> Outcome<()> {
-    b.buf = libc::calloc(1, n as usize);
+fn fill(b: &mut NetBuf, n: c_uint) -> Outcome<()> {
+    // SAFETY: calloc(3) takes any numbers.
+    b.buf = unsafe { libc::calloc(1, n as usize) };
     if b.buf.is_null() {
         return Err(Refusal::system(libc::ENOMEM));
     }
@@ -116,27 +121,30 @@ unsafe fn fill(b: &mut NetBuf, n: c_uint) -> Outcome<()> {
 }
 
 unsafe fn release(s: *mut c_void, kind: c_int) {
-    let Some(layout) = layout(kind) else { return };
-    for &(offset, _) in layout.buffers {
-        let b = &mut *buffer(s, offset);
-        libc::free(b.buf);
-        *b = NetBuf::NONE;
+    // SAFETY: `allocate` made it, and it is not used any more; its buffers are where its layout says.
+    unsafe {
+        let Some(layout) = layout(kind) else { return };
+        for &(offset, _) in layout.buffers {
+            let b = &mut *buffer(s, offset);
+            libc::free(b.buf);
+            *b = NetBuf::NONE;
+        }
+        libc::free(s);
     }
-    libc::free(s);
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_alloc(fd: c_int, kind: c_int, fields: c_int) -> *mut c_void {
+pub extern "C-unwind" fn t_alloc(fd: c_int, kind: c_int, fields: c_int) -> *mut c_void {
     answer(fd, kind, fields, false)
 }
 
 /// t_alloc of programs with `<tiuser.h>`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_tli_alloc(fd: c_int, kind: c_int, fields: c_int) -> *mut c_void {
+pub extern "C-unwind" fn hw_tli_alloc(fd: c_int, kind: c_int, fields: c_int) -> *mut c_void {
     answer(fd, kind, fields, true)
 }
 
-unsafe fn answer(fd: c_int, kind: c_int, fields: c_int, any: bool) -> *mut c_void {
+fn answer(fd: c_int, kind: c_int, fields: c_int, any: bool) -> *mut c_void {
     match with(fd, |p| allocate(&p.info()?, kind, fields, any)) {
         Ok(s) => s,
         Err(e) => {
@@ -149,13 +157,16 @@ unsafe fn answer(fd: c_int, kind: c_int, fields: c_int, any: bool) -> *mut c_voi
     }
 }
 
+/// # Safety
+/// As t_free(3) asks of its caller: t_alloc(3) gave `s`, of that kind, and it is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn t_free(s: *mut c_void, kind: c_int) -> c_int {
     if layout(kind).is_none() {
         return done(Err(Refusal::new(error::TNOSTRUCTYPE)));
     }
     if !s.is_null() {
-        release(s, kind);
+        // SAFETY: the program is done with it.
+        unsafe { release(s, kind) };
     }
     0
 }
