@@ -22,13 +22,13 @@ macro_rules! unless_foreign {
             #[inline(never)]
             $(#[$m])*
             unsafe fn sockets($fd: c_int $(, $arg: $ty)*, $h: Handle) -> $ret {
-                // SAFETY: the program's arguments.
+                // SAFETY: the program's arguments, as the call of this name wants them.
                 unsafe { $of_socket }
             }
 
             #[inline(never)]
             unsafe fn others($fd: c_int $(, $arg: $ty)*) -> $ret {
-                // SAFETY: the program's arguments.
+                // SAFETY: the program's arguments, as the call of this name wants them.
                 unsafe {
                     $body
                     match table::socket($fd) {
@@ -38,7 +38,7 @@ macro_rules! unless_foreign {
                 }
             }
 
-            // SAFETY: the program's arguments.
+            // SAFETY: the program's arguments, as the call of this name wants them.
             unsafe {
                 match table::lookup($fd) {
                     None => real::$name($fd $(, $arg)*),
@@ -57,11 +57,11 @@ macro_rules! unless_foreign {
             #[inline(never)]
             $(#[$m])*
             unsafe extern "C-unwind" fn ours($fd: c_int $(, $arg: $ty)*) -> $ret {
-                // SAFETY: the program's arguments.
+                // SAFETY: the program's arguments, as the call of this name wants them.
                 unsafe { $body }
             }
 
-            // SAFETY: the program's arguments.
+            // SAFETY: the program's arguments, as the call of this name wants them.
             unsafe {
                 if table::lookup($fd).is_none() {
                     return real::$name($fd $(, $arg)*);

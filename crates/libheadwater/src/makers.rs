@@ -18,7 +18,7 @@ macro_rules! makers {
             fresh(unsafe { real::$name($($argument),*) })
         }
     )*};
-    (of names $($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
+    (with pointers $($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
         /// # Safety
         #[doc = concat!("As ", stringify!($name), " of the C library asks of its caller.")]
         #[unsafe(no_mangle)]
@@ -55,7 +55,7 @@ makers! {
 }
 
 makers! {
-    of names
+    with pointers
     creat(path: *const c_char, mode: mode_t);
     creat64(path: *const c_char, mode: mode_t);
     memfd_create(name: *const c_char, flags: c_uint);

@@ -188,21 +188,20 @@ unsafe fn found(file: *const c_char, envp: *const *const c_char) -> Image {
 /// What a path below a descriptor, or the descriptor itself, leads to.
 unsafe fn below(dir: c_int, path: &CStr, envp: *const *const c_char) -> Image {
     // SAFETY: an environment, by the caller's word.
-    unsafe {
-        if dir == libc::AT_FDCWD || path.to_bytes().starts_with(b"/") {
-            return image::of(path, envp);
-        }
-        let mut room = [0u8; 512];
-        let mut text = sys::Cursor {
-            buf: &mut room[..511],
-            len: 0,
-        };
-        let fits = core::fmt::write(&mut text, format_args!("/proc/self/fd/{dir}")).is_ok()
-            && (path.is_empty() || text.push(b"/") && text.push(path.to_bytes()));
-        match CStr::from_bytes_until_nul(&room) {
-            Ok(path) if fits => image::of(path, envp),
-            _ => Image::Stranger,
-        }
+    let of = |path: &CStr| unsafe { image::of(path, envp) };
+    if dir == libc::AT_FDCWD || path.to_bytes().starts_with(b"/") {
+        return of(path);
+    }
+    let mut room = [0u8; 512];
+    let mut text = sys::Cursor {
+        buf: &mut room[..511],
+        len: 0,
+    };
+    let fits = core::fmt::write(&mut text, format_args!("/proc/self/fd/{dir}")).is_ok()
+        && (path.is_empty() || text.push(b"/") && text.push(path.to_bytes()));
+    match CStr::from_bytes_until_nul(&room) {
+        Ok(path) if fits => of(path),
+        _ => Image::Stranger,
     }
 }
 

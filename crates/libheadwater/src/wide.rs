@@ -348,7 +348,8 @@ impl Wide {
         let mut bytes = [0; 1024];
         let mut there = 0;
         for (i, &c) in text.iter().enumerate() {
-            there += self.convert(c, &mut bytes[there..]);
+            // SAFETY: what is there goes out before there is less room than for the longest character.
+            there += unsafe { self.convert(c, &mut bytes[there..]) };
             if there + LONGEST <= bytes.len() && i + 1 < text.len() {
                 continue;
             }
@@ -364,9 +365,12 @@ impl Wide {
     }
 
     /// The character's bytes; of one that the locale lacks what it says instead, as the C library writes it.
-    fn convert(&mut self, c: wchar_t, to: &mut [u8]) -> usize {
+    ///
+    /// # Safety
+    /// `to` has room for the longest character.
+    unsafe fn convert(&mut self, c: wchar_t, to: &mut [u8]) -> usize {
         let progress = (&raw mut self.state().output).cast();
-        // SAFETY: the caller leaves room for the longest character.
+        // SAFETY: room for the longest character, by the caller's word.
         let n = unsafe { seldom::wcrtomb(to.as_mut_ptr().cast(), c, progress) };
         if n <= LONGEST {
             return n;

@@ -26,15 +26,13 @@ pub unsafe extern "C-unwind" fn putmsg(
     data: *const StrBuf,
     flags: c_int,
 ) -> c_int {
+    let priority = match flags {
+        0 => Ok(Priority::Band(0)),
+        message::RS_HIPRI => Ok(Priority::High),
+        _ => Err(libc::EINVAL),
+    };
     // SAFETY: the program's parts, null or whole.
-    unsafe {
-        let priority = match flags {
-            0 => Ok(Priority::Band(0)),
-            message::RS_HIPRI => Ok(Priority::High),
-            _ => Err(libc::EINVAL),
-        };
-        status(put(fd, control, data, priority))
-    }
+    status(unsafe { put(fd, control, data, priority) })
 }
 
 /// # Safety
@@ -47,15 +45,13 @@ pub unsafe extern "C-unwind" fn putpmsg(
     band: c_int,
     flags: c_int,
 ) -> c_int {
+    let priority = match (flags, band) {
+        (message::MSG_HIPRI, 0) => Ok(Priority::High),
+        (message::MSG_BAND, 0..=255) => Ok(Priority::Band(band as u8)),
+        _ => Err(libc::EINVAL),
+    };
     // SAFETY: the program's parts, null or whole.
-    unsafe {
-        let priority = match (flags, band) {
-            (message::MSG_HIPRI, 0) => Ok(Priority::High),
-            (message::MSG_BAND, 0..=255) => Ok(Priority::Band(band as u8)),
-            _ => Err(libc::EINVAL),
-        };
-        status(put(fd, control, data, priority))
-    }
+    status(unsafe { put(fd, control, data, priority) })
 }
 
 unsafe fn put(

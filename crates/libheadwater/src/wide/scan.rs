@@ -226,43 +226,49 @@ fn arguments(mut format: &[wchar_t]) -> usize {
 const MOST_ARGUMENTS: usize = 4096;
 
 unsafe fn scan(on: &mut Wide, bytes: Scan, mut format: &[wchar_t], args: *mut c_void) -> c_int {
-    // SAFETY: room for `n` pointers, which are the arguments that the format names; it is freed once.
-    unsafe {
-        let n = arguments(format);
-        let to = libc::calloc(n.max(1), size_of::<*mut c_void>()).cast::<*mut c_void>();
-        if to.is_null() || n > MOST_ARGUMENTS {
-            libc::free(to.cast());
-            next::set_errno(libc::ENOMEM);
-            return WEOF;
-        }
+    let n = arguments(format);
+    // SAFETY: calloc(3) takes any numbers.
+    let to = unsafe { libc::calloc(n.max(1), size_of::<*mut c_void>()) };
+    let to = to.cast::<*mut c_void>();
+    if to.is_null() || n > MOST_ARGUMENTS {
+        // SAFETY: null or what calloc gave.
+        unsafe { libc::free(to.cast()) };
+        next::set_errno(libc::ENOMEM);
+        return WEOF;
+    }
+    // SAFETY: room for `n` pointers, and so many arguments are there, since the format names them.
+    let to_all = unsafe {
         let to_all = core::slice::from_raw_parts_mut(to, n);
         variadic::pointers(to_all, args);
-        let mut scan = Scanner { on, bytes, read: 0 };
-        let (mut stored, mut at) = (0, 0);
-        let mut ends_by_input = false;
-        while let Some(part) = part(&mut format) {
-            let mut target = None;
-            if let Part::Conversion(c) = &part
-                && c.takes_argument()
-            {
-                let i = if c.position > 0 { c.position - 1 } else { at };
-                at += 1;
-                target = to_all.get(i).copied();
-            }
-            match scan.part(&part, target) {
-                Ok(counts) => stored += c_int::from(counts),
-                Err(end) => {
-                    ends_by_input = matches!(end, End::Input);
-                    break;
-                }
+        to_all
+    };
+    let mut scan = Scanner { on, bytes, read: 0 };
+    let (mut stored, mut at) = (0, 0);
+    let mut ends_by_input = false;
+    while let Some(part) = part(&mut format) {
+        let mut target = None;
+        if let Part::Conversion(c) = &part
+            && c.takes_argument()
+        {
+            let i = if c.position > 0 { c.position - 1 } else { at };
+            at += 1;
+            target = to_all.get(i).copied();
+        }
+        // SAFETY: an argument of the program's, which goes with this part of the format.
+        match unsafe { scan.part(&part, target) } {
+            Ok(counts) => stored += c_int::from(counts),
+            Err(end) => {
+                ends_by_input = matches!(end, End::Input);
+                break;
             }
         }
-        libc::free(to.cast());
-        if stored == 0 && ends_by_input {
-            WEOF
-        } else {
-            stored
-        }
+    }
+    // SAFETY: what calloc gave, used no more.
+    unsafe { libc::free(to.cast()) };
+    if stored == 0 && ends_by_input {
+        WEOF
+    } else {
+        stored
     }
 }
 
@@ -310,19 +316,17 @@ impl Scanner<'_> {
 
     /// Does it count as stored?
     unsafe fn part(&mut self, part: &Part, to: Option<*mut c_void>) -> Done<bool> {
-        // SAFETY: where the format's argument says that there is room, by the caller's word.
-        unsafe {
-            match part {
-                Part::Space => {
-                    // The end may come after it.
-                    let _ = self.skip_space();
-                    Ok(false)
-                }
-                Part::Literal(c) => self.literal(*c).map(|()| false),
-                Part::Conversion(c) => {
-                    let counts = to.is_some() && c.kind != b'n';
-                    self.convert(c, to).map(|()| counts)
-                }
+        match part {
+            Part::Space => {
+                // The end may come after it.
+                let _ = self.skip_space();
+                Ok(false)
+            }
+            Part::Literal(c) => self.literal(*c).map(|()| false),
+            Part::Conversion(c) => {
+                let counts = to.is_some() && c.kind != b'n';
+                // SAFETY: where the format's argument says that there is room, by the caller's word.
+                unsafe { self.convert(c, to) }.map(|()| counts)
             }
         }
     }
