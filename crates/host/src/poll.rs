@@ -12,8 +12,10 @@ use crate::sync::{Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
 use crate::{idle, next, process, signal, sleeps, stand_in, sys};
 
-/// Sets up to this size are handled on the stack.
-pub(crate) const SMALL: usize = 64;
+/// Sets up to this size are handled on the stack. A handler may have 8 KiB of it, of which a CPU's vector registers take up to 4.
+pub(crate) const SMALL: usize = 32;
+/// The kernel is asked about so many at a time.
+const CHUNK: usize = 64;
 /// A set in which shared memory had something is shown to the kernel too if it was not for so long, in nanoseconds.
 pub(crate) const KERNEL_AFTER: u64 = 4_700;
 /// Its turn will come at one of the next calls.
@@ -228,8 +230,8 @@ fn look(fds: &mut [pollfd]) -> i32 {
 #[inline(never)]
 fn look_kernel(fds: &mut [pollfd]) -> i32 {
     let mut more = 0;
-    for chunk in fds.chunks_mut(SMALL) {
-        let mut kernel = [EMPTY; SMALL];
+    for chunk in fds.chunks_mut(CHUNK) {
+        let mut kernel = [EMPTY; CHUNK];
         for (k, p) in kernel.iter_mut().zip(chunk.iter()) {
             *k = kernel_side(p);
         }
@@ -284,8 +286,8 @@ fn spin(fds: &mut [pollfd]) -> Outcome {
 
 #[inline(never)]
 fn kernel_ready(fds: &[pollfd]) -> bool {
-    fds.chunks(SMALL).any(|chunk| {
-        let mut kernel = [EMPTY; SMALL];
+    fds.chunks(CHUNK).any(|chunk| {
+        let mut kernel = [EMPTY; CHUNK];
         for (k, p) in kernel.iter_mut().zip(chunk) {
             *k = kernel_side(p);
         }
