@@ -15,6 +15,7 @@ use crate::progress::Progress;
 use crate::report::{ArmReport, CarriedReport, CellReport};
 use crate::runner::{Effort, End};
 use crate::scratch::Scratch;
+use crate::select::Extent;
 use crate::table;
 use crate::tools;
 
@@ -92,7 +93,7 @@ fn one(
 ) -> Result<()> {
     cell.arms = vec![TCP, ACCELERATED];
     let effort = Effort {
-        quick: true,
+        extent: Extent::Quick,
         pairs: if ours { 7 } else { 3 },
         time: Duration::from_millis(if ours { 400 } else { 500 }),
         rerun: false,

@@ -33,6 +33,10 @@ pub trait Experiment {
         None
     }
     fn cells(&self) -> Vec<Cell>;
+    /// The placements of a cell that a reader of the whole needs, and so a run of everything has.
+    fn usual_placements(&self, _cell: &Cell) -> &'static [Placement] {
+        &[Placement::Apart, Placement::Same]
+    }
     /// Runs the cell's work once, for about `job.time`, with every received byte checked.
     fn sample(&self, job: &Job<'_>) -> Result<Sample>;
     /// What follows from all cells together.

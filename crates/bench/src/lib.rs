@@ -104,6 +104,8 @@ pub struct BenchArgs {
     pub names: Vec<String>,
     /// Fewer cells and placements, as many as two minutes suffice for.
     pub quick: bool,
+    /// Every size and placement, not only those that a reader needs.
+    pub all: bool,
     /// Where results and report go; `./headwater-results` by default.
     pub out: Option<PathBuf>,
     /// Goes on with the run whose results are there.
@@ -122,6 +124,14 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
+    fn extent(&self) -> select::Extent {
+        match (self.quick, self.all) {
+            (true, _) => select::Extent::Quick,
+            (false, true) => select::Extent::All,
+            (false, false) => select::Extent::Usual,
+        }
+    }
+
     fn lists(&self) -> bool {
         self.names.iter().any(|name| name == "list")
     }

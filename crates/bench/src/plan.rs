@@ -8,7 +8,7 @@ use crate::experiment::{Arm, Carrier, Cell, Experiment, Site};
 use crate::experiments;
 use crate::placement::Placement;
 use crate::runner::Effort;
-use crate::select::{self, Selection};
+use crate::select::{self, Extent, Selection};
 
 /// What starting and ending the programs of a sample takes, about.
 const AROUND: Duration = Duration::from_millis(60);
@@ -56,10 +56,10 @@ impl Plan {
                 continue;
             }
             let at = plan.experiments.len();
-            let items = items(experiment.as_ref(), at, selections, extra, site, effort);
             let cpus = &site.machine.cpus;
-            plan.skip_without_cpus(experiment.as_ref(), selections, cpus, effort.quick);
-            plan.skip_unplaced(experiment.as_ref(), selections, effort.quick);
+            let items = items(experiment.as_ref(), at, selections, extra, cpus, effort);
+            plan.skip_without_cpus(experiment.as_ref(), selections, cpus, effort.extent);
+            plan.skip_unplaced(experiment.as_ref(), selections, effort.extent);
             if items.is_empty() {
                 let said = plan.skipped.iter().any(|(skipped, _)| is_of(skipped, name));
                 if !said {
@@ -90,13 +90,13 @@ impl Plan {
         experiment: &dyn Experiment,
         selections: &[Selection],
         cpus: &[usize],
-        quick: bool,
+        extent: Extent,
     ) {
         let offered: Vec<Placement> = Placement::offered(cpus).collect();
         let mut lacking: Vec<String> = Vec::new();
         for selection in of(selections, experiment) {
-            for cell in selection.cells(experiment.cells(), quick) {
-                let mut wanted = wanted(selection, &cell, quick).peekable();
+            for cell in selection.cells(experiment.cells(), extent) {
+                let mut wanted = wanted(experiment, selection, &cell, extent).peekable();
                 let lacks = wanted.peek().is_some() && !wanted.any(|one| offered.contains(&one));
                 if lacks && !lacking.contains(&cell.name) {
                     lacking.push(cell.name.clone());
@@ -117,11 +117,11 @@ impl Plan {
         &mut self,
         experiment: &dyn Experiment,
         selections: &[Selection],
-        quick: bool,
+        extent: Extent,
     ) {
         for selection in of(selections, experiment) {
-            let cells = selection.cells(experiment.cells(), quick);
-            let known = |cell: &Cell| wanted(selection, cell, quick).next().is_some();
+            let cells = selection.cells(experiment.cells(), extent);
+            let known = |cell: &Cell| wanted(experiment, selection, cell, extent).next().is_some();
             if selection.names_placement() && !cells.iter().any(known) {
                 self.skip(
                     &selection.to_string(),
@@ -164,9 +164,15 @@ fn of<'a>(
 }
 
 /// The placements that a cell has and that are asked for, whatever the machine.
-fn wanted(selection: &Selection, cell: &Cell, quick: bool) -> impl Iterator<Item = Placement> {
+fn wanted(
+    experiment: &dyn Experiment,
+    selection: &Selection,
+    cell: &Cell,
+    extent: Extent,
+) -> impl Iterator<Item = Placement> {
     let placements = cell.placements.iter().copied();
-    placements.filter(move |placement| selection.takes_placement(*placement, quick))
+    placements
+        .filter(move |placement| selection.takes_placement(experiment, cell, *placement, extent))
 }
 
 fn names(selections: &[Selection]) -> Vec<&str> {
@@ -184,18 +190,18 @@ fn items(
     at: usize,
     selections: &[Selection],
     extra: &[Arm],
-    site: &Site,
+    cpus: &[usize],
     effort: Effort,
 ) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for selection in of(selections, experiment) {
         let offered = experiment.cells();
-        for cell in selection.cells(offered, effort.quick) {
-            for placement in Placement::offered(&site.machine.cpus) {
+        for cell in selection.cells(offered, effort.extent) {
+            for placement in Placement::offered(cpus) {
                 let known =
                     |item: &Item| item.cell.name == cell.name && item.placement == placement;
                 if cell.placements.contains(&placement)
-                    && selection.takes_placement(placement, effort.quick)
+                    && selection.takes_placement(experiment, &cell, placement, effort.extent)
                     && !items.iter().any(known)
                 {
                     items.push(item(experiment, at, &cell.name, extra, placement, effort));
@@ -204,7 +210,7 @@ fn items(
         }
     }
     items.retain(|item| !item.cell.arms.is_empty());
-    if effort.quick {
+    if effort.extent == Extent::Quick {
         // As many cells as possible, before another placement of the same.
         let place = |item: &Item| Placement::ALL.iter().position(|one| *one == item.placement);
         items.sort_by_key(place);
@@ -287,8 +293,8 @@ mod tests {
         let skipped = |name: &str, cpus: &[usize]| {
             let mut plan = Plan::default();
             let selections = Selection::parse(&[name.to_string()]).unwrap();
-            plan.skip_without_cpus(experiment.as_ref(), &selections, cpus, false);
-            plan.skip_unplaced(experiment.as_ref(), &selections, false);
+            plan.skip_without_cpus(experiment.as_ref(), &selections, cpus, Extent::All);
+            plan.skip_unplaced(experiment.as_ref(), &selections, Extent::All);
             plan.skipped
         };
         assert!(skipped("speed/windows-1024", &[0, 1]).is_empty());
@@ -303,13 +309,32 @@ mod tests {
         assert!(why.contains("not measured in that placement"));
     }
 
+    /// Beside it stands what is measured once more, since it looked bad, and what preparing takes.
+    #[test]
+    fn a_usual_run_takes_little_more_than_an_hour() {
+        let effort = Effort::new(Extent::Usual, None, None);
+        assert!(effort.pairs >= 7 && effort.time >= Duration::from_millis(400));
+        let selections = Selection::parse(&[]).unwrap();
+        let mut whole = Duration::ZERO;
+        for name in experiments::NAMES {
+            let experiment = experiments::by_name(name).unwrap();
+            let cpus = [0, 1];
+            let items = items(experiment.as_ref(), 0, &selections, &[], &cpus, effort);
+            assert!(!items.is_empty(), "{name}");
+            let takes: Duration = items.iter().map(|item| item.takes).sum();
+            println!("{name}: {} measurements, {takes:.0?}", items.len());
+            whole += takes;
+        }
+        assert!(whole < Duration::from_secs(68 * 60), "{whole:?}");
+    }
+
     #[test]
     fn a_cell_takes_its_arms_its_rounds_and_its_stretch() {
         let effort = Effort {
             pairs: 5,
             time: Duration::from_millis(100),
             count: false,
-            ..Effort::new(true, None, None)
+            ..Effort::new(Extent::Quick, None, None)
         };
         let mut cell = item(0, 0).cell;
         assert_eq!(takes(&cell, effort), Duration::from_millis(800));

@@ -12,6 +12,7 @@ use crate::files;
 use crate::machine::Machine;
 use crate::placement::Placement;
 use crate::report::Report;
+use crate::select::Extent;
 
 pub const SCHEMA: &str = "headwater-bench/1";
 pub const SAMPLES_SCHEMA: &str = "headwater-bench-samples/1";
@@ -37,6 +38,9 @@ pub struct Run {
     /// Whether everything that was asked for was measured, or found impossible.
     pub complete: bool,
     pub quick: bool,
+    /// Every size and placement of what was asked for.
+    #[serde(default)]
+    pub all: bool,
     pub rounds: usize,
     pub seconds_per_sample: f64,
     pub machine: Machine,
@@ -60,6 +64,15 @@ pub struct Skipped {
 }
 
 impl Run {
+    /// How much of what was asked for.
+    pub fn extent(&self) -> Extent {
+        match (self.quick, self.all) {
+            (true, _) => Extent::Quick,
+            (false, true) => Extent::All,
+            (false, false) => Extent::Usual,
+        }
+    }
+
     /// One that is about to begin.
     pub fn new(command: &str, started: u64, machine: &Machine) -> Run {
         Run {
@@ -72,6 +85,7 @@ impl Run {
             finished: None,
             complete: false,
             quick: false,
+            all: false,
             rounds: 0,
             seconds_per_sample: 0.0,
             machine: machine.clone(),

@@ -21,7 +21,7 @@ use crate::render;
 use crate::report::{CellReport, Report};
 use crate::results::{self, Run, Skipped};
 use crate::scratch::Scratch;
-use crate::select::Selection;
+use crate::select::{Extent, Selection};
 use crate::table;
 use crate::tools::Tools;
 
@@ -65,7 +65,7 @@ impl End {
 /// How long and how often.
 #[derive(Clone, Copy)]
 pub struct Effort {
-    pub quick: bool,
+    pub extent: Extent,
     pub pairs: usize,
     pub time: Duration,
     /// Whether a cell that looks bad is measured once more.
@@ -78,17 +78,18 @@ pub struct Effort {
 
 impl Effort {
     /// HEADWATER_BENCH_PAIRS and HEADWATER_BENCH_SECONDS stand for what is not said.
-    pub fn new(quick: bool, rounds: Option<usize>, seconds: Option<f64>) -> Effort {
+    pub fn new(extent: Extent, rounds: Option<usize>, seconds: Option<f64>) -> Effort {
+        let quick = extent == Extent::Quick;
         let number = |name: &str| {
             let value = env::var(name).ok()?.parse::<f64>().ok();
             value.filter(|n| *n > 0.0)
         };
         let seconds = seconds.or_else(|| number("HEADWATER_BENCH_SECONDS"));
-        let seconds = seconds.unwrap_or(if quick { 0.1 } else { 0.25 });
+        let seconds = seconds.unwrap_or(if quick { 0.1 } else { 0.4 });
         let rounds = rounds.or_else(|| number("HEADWATER_BENCH_PAIRS").map(|n| n as usize));
         Effort {
-            quick,
-            pairs: rounds.unwrap_or(if quick { 5 } else { 9 }).max(1),
+            extent,
+            pairs: rounds.unwrap_or(if quick { 5 } else { 7 }).max(1),
             time: Duration::from_secs_f64(seconds.min(60.0)),
             rerun: !quick,
             count: true,
@@ -159,8 +160,8 @@ pub fn run(args: &BenchArgs) -> Result<End> {
     };
     files.prepare()?;
     let effort = match &earlier {
-        Some(run) => Effort::new(run.quick, Some(run.rounds), Some(run.seconds_per_sample)),
-        None => Effort::new(args.quick, args.rounds, args.seconds),
+        Some(run) => Effort::new(run.extent(), Some(run.rounds), Some(run.seconds_per_sample)),
+        None => Effort::new(args.extent(), args.rounds, args.seconds),
     };
 
     let scratch = Scratch::new("headwater-bench-")?;
@@ -172,17 +173,18 @@ pub fn run(args: &BenchArgs) -> Result<End> {
     if let Err(failure) = site.tools.library() {
         println!("{failure}, so nothing is accelerated.");
     }
-    if effort.quick {
+    let quick = effort.extent == Extent::Quick;
+    if quick {
         bounds::set(QUICK_READY, begun + QUICK);
     }
-    let budget = effort.quick.then_some(QUICK_MEASURING);
+    let budget = quick.then_some(QUICK_MEASURING);
     let plan = Plan::new(&asked.selections, &asked.arms, &site, effort, budget);
     plan.say();
     let mut session = Session {
         run: earlier.unwrap_or_else(|| begin(args, &site, effort)),
         files,
         effort,
-        deadline: effort.quick.then(|| begun + QUICK),
+        deadline: quick.then(|| begun + QUICK),
         late: Vec::new(),
     };
     session.measure(&plan, &site)?;
@@ -231,7 +233,8 @@ fn begin(args: &BenchArgs, site: &Site, effort: Effort) -> Run {
     let mut run = Run::new(&command, now(), &site.machine);
     run.asked = args.names.clone();
     run.arms = args.arms.clone();
-    run.quick = effort.quick;
+    run.quick = effort.extent == Extent::Quick;
+    run.all = effort.extent == Extent::All;
     run.rounds = effort.pairs;
     run.seconds_per_sample = effort.time.as_secs_f64();
     run

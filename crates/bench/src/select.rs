@@ -1,10 +1,44 @@
 //! What was asked for by name: `NAME[/CELL[/PLACEMENT]]`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::experiment::{Arm, Cell};
+use crate::experiment::{Arm, Cell, Experiment};
 use crate::experiments;
 use crate::placement::Placement;
+
+/// How much of what is not named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// Something of each experiment.
+    Quick,
+    /// What a reader needs.
+    Usual,
+    All,
+}
+
+/// Of a work at many sizes a usual run has so many.
+const SIZES: usize = 4;
+/// Those that a reader asks for first, in this order.
+const ASKED_FOR: [usize; 12] = [
+    70, 64, 1000, 1024, 16384, 1, 65536, 4096, 1_048_576, 512, 256, 16,
+];
+
+/// Leaves of each work at many sizes those that are asked for first.
+fn thin(cells: &mut Vec<Cell>) {
+    let mut kept: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+    for cell in cells.iter() {
+        kept.entry(cell.work.clone()).or_default().extend(cell.size);
+    }
+    for sizes in kept.values_mut().filter(|sizes| sizes.len() > SIZES) {
+        let asked = ASKED_FOR.into_iter().filter(|size| sizes.contains(size));
+        *sizes = asked.take(SIZES).collect();
+    }
+    cells.retain(|cell| {
+        cell.size
+            .is_none_or(|size| kept[&cell.work].contains(&size))
+    });
+}
 
 /// One argument, or one experiment of all.
 #[derive(Debug, PartialEq)]
@@ -29,29 +63,43 @@ impl Selection {
     }
 
     /// The cells that are meant: one of exactly this name, else those whose names contain it. Cells that are named need
-    /// not be part of a quick run.
-    pub fn cells(&self, cells: Vec<Cell>, quick: bool) -> Vec<Cell> {
+    /// not be part of a quick run, nor of a usual one.
+    pub fn cells(&self, mut cells: Vec<Cell>, extent: Extent) -> Vec<Cell> {
         let Some(part) = &self.cell else {
-            return cells
-                .into_iter()
-                .filter(|cell| cell.quick || !quick)
-                .collect();
+            match extent {
+                Extent::Quick => cells.retain(|cell| cell.quick),
+                Extent::Usual => thin(&mut cells),
+                Extent::All => {}
+            }
+            return cells;
         };
         let exact = cells.iter().any(|cell| cell.name == *part);
         let meant = |cell: &Cell| cell.name == *part || !exact && cell.name.contains(part.as_str());
         cells.into_iter().filter(meant).collect()
     }
 
-    pub fn takes_placement(&self, placement: Placement, quick: bool) -> bool {
-        match &self.placement {
-            Some(name) => placement.name() == name,
-            None => {
-                !quick
-                    || matches!(
-                        placement,
-                        Placement::Apart | Placement::Same | Placement::SameBusy
-                    )
+    /// Of a cell that has it.
+    pub fn takes_placement(
+        &self,
+        experiment: &dyn Experiment,
+        cell: &Cell,
+        placement: Placement,
+        extent: Extent,
+    ) -> bool {
+        if let Some(name) = &self.placement {
+            return placement.name() == name;
+        }
+        match extent {
+            Extent::Quick => matches!(
+                placement,
+                Placement::Apart | Placement::Same | Placement::SameBusy
+            ),
+            Extent::Usual if self.cell.is_none() => {
+                let usual = experiment.usual_placements(cell);
+                let has_usual = cell.placements.iter().any(|own| usual.contains(own));
+                usual.contains(&placement) || !has_usual && !usual.is_empty()
             }
+            Extent::Usual | Extent::All => true,
         }
     }
 
@@ -144,14 +192,26 @@ mod tests {
 
     #[test]
     fn a_selector_names_an_experiment_a_part_of_a_cell_and_a_placement() {
-        let selection = parse("sockets/rtt-70/apart").unwrap();
-        assert!(selection.takes_placement(Placement::Apart, true));
-        assert!(!selection.takes_placement(Placement::ApartBusy, false));
-        assert!(
-            parse("sockets")
-                .unwrap()
-                .takes_placement(Placement::Free, false)
-        );
+        let sockets = experiments::by_name("sockets").unwrap();
+        let cells = sockets.cells();
+        let cell = cells.iter().find(|cell| cell.name == "rtt-70").unwrap();
+        let takes = |name: &str, placement, extent| {
+            let selection = parse(name).unwrap();
+            selection.takes_placement(sockets.as_ref(), cell, placement, extent)
+        };
+        assert!(takes(
+            "sockets/rtt-70/apart",
+            Placement::Apart,
+            Extent::Quick
+        ));
+        assert!(!takes(
+            "sockets/rtt-70/apart",
+            Placement::ApartBusy,
+            Extent::All
+        ));
+        assert!(takes("sockets", Placement::Free, Extent::All));
+        assert!(!takes("sockets", Placement::Free, Extent::Usual));
+        assert!(takes("sockets/rtt-70", Placement::Free, Extent::Usual));
         assert!(parse("sockets//same").unwrap().cell.is_none());
     }
 

@@ -13,6 +13,7 @@ use super::work::{Work, Works, quick_first};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Arm, Job, NATIVE};
 use crate::failure::Result;
+use crate::placement::Placement;
 
 const ARMS: [Arm; 2] = [NATIVE, ACCELERATED];
 /// How much longer than others a sample is that waits for most of its time.
@@ -40,6 +41,7 @@ pub fn experiment() -> Asked {
         question: "What does the library cost where there is nothing to be gained?",
         method: "Calls on descriptors that it does not look after, connections that wait, a server with little to do, a program \
                  that does nothing or connects once, and forks, each with the library preloaded and without. What counts are differences within a round.",
+        usual: |_| &[Placement::Apart, Placement::Same],
         conclude: conclusion::conclude,
     }
 }

@@ -82,6 +82,9 @@ impl Experiment for Lan {
          forking vsftpd; both are unmodified."
     }
 
+    fn usual_placements(&self, _: &Cell) -> &'static [Placement] {
+        &[Placement::Apart]
+    }
     fn cells(&self) -> Vec<Cell> {
         self.0.cells()
     }

@@ -144,6 +144,7 @@ pub fn experiment() -> Asked {
         method: "Ranges of netperf over sockets, XTI over the kernel's TCP and UDP, and providers of our own, sizes 1 to 16384, socket buffers of 131071 bytes; \
                  the third script with the sender at priority -20 and the receiver at 19 (0 and 19 without the privilege). A \
                  sample lasts as long as those of other experiments; HEADWATER_BENCH_SECONDS=10 is their test time.",
+        usual: |_| &[Placement::Apart],
         conclude,
     }
 }

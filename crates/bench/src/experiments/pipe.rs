@@ -44,6 +44,7 @@ pub fn experiment() -> Asked {
         method: "The perftest: messages of one size are written into a pipe and read again, by one process that fills and drains \
                  it, or by a writer and a reader; the program and its calls are the same for all. The time of a message is that of \
                  its write and its read. Each carries a number that is compared, during the warm-up all bytes are.",
+        usual: |_| &[Apart, Same],
         conclude: conclusion::conclude,
     }
 }

@@ -17,7 +17,7 @@ use super::xti::flow::highest;
 use super::xti::{UNDISTURBED, rate, sockets};
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, TCP, streams};
-use crate::placement::Placement::Apart;
+use crate::placement::Placement::{Apart, Same};
 use crate::report::CellReport;
 use crate::sizes;
 
@@ -44,6 +44,10 @@ pub fn experiment() -> Asked {
         method: "One-way messages of one size through /dev/sctp_t and through sockets, with a message for each send and as one \
                  message that never ends; round trips; associations for one byte each; iperf3; a lossy wire; the engine alone in \
                  memory; many associations. The artificial priorities are -20 and 19; without the privilege for that, 0 and 19.",
+        usual: |cell| match cell.work.as_str() {
+            "udp" => &[Apart],
+            _ => &[Apart, Same],
+        },
         conclude,
     }
 }

@@ -9,6 +9,7 @@ mod sockperf;
 use super::asked::Asked;
 use super::printed::{Measured, Served, parse};
 use super::work::{Work, Works, quick_first};
+use crate::placement::Placement;
 
 /// The most telling first.
 const QUICK: [&str; 9] = [
@@ -36,6 +37,11 @@ pub fn experiment() -> Asked {
         method: "A client and a server, the same programs for every arm: round trips, one-way writes, a connection for each \
                  request, many connections in epoll; then installed programs. Both ends compare every byte, and the library's \
                  counters and the loop-back device must show that it went through shared memory.",
+        usual: |cell| match cell.work.as_str() {
+            "rtt" | "oneway" | "epoll" | "connect" => &[Placement::Apart, Placement::Same],
+            "redis-set-c1" | "redis-set-c50" | "memcached-set" | "nginx-c1" => &[],
+            _ => &[Placement::Apart],
+        },
         conclude: conclusion::conclude,
     }
 }

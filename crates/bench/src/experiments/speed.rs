@@ -16,6 +16,7 @@ use super::work::{Work, Works};
 use crate::conclusion::Conclusion;
 use crate::experiment::{Cell, Experiment, Job, Sample};
 use crate::failure::Result;
+use crate::placement::Placement;
 use crate::report::CellReport;
 
 pub fn experiment() -> impl Experiment {
@@ -58,6 +59,9 @@ impl Experiment for Speed {
          first 64 and of every 64th."
     }
 
+    fn usual_placements(&self, _: &Cell) -> &'static [Placement] {
+        &[Placement::Apart]
+    }
     fn cells(&self) -> Vec<Cell> {
         self.0.cells()
     }

@@ -41,6 +41,7 @@ pub fn experiment() -> Asked {
         method: "One process sends messages of one size as fast as it can, another receives into buffers of 131071 bytes and \
                  compares the bytes; both count over the same time. The artificial priorities are -20 for the sender and 19 for \
                  the receiver; without the privilege for that, 0 and 19.",
+        usual: |_| &[Apart],
         conclude,
     }
 }

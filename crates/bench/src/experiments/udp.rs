@@ -50,6 +50,7 @@ pub fn experiment() -> Asked {
         method: "One process sends datagrams of one size as fast as it can, another receives them and compares their bytes; \
                  both count over the same time, and what never came is counted when nothing more comes. The artificial \
                  priorities are -20 for the sender and 19 for the receiver; without the privilege for that, 0 and 19.",
+        usual: |_| &[Apart],
         conclude,
     }
 }

@@ -50,6 +50,10 @@ pub fn experiment() -> Asked {
         method: "One process sends messages of one size as fast as it can, another receives them and compares the bytes; both \
                  count over the same time, and the slower count is the result. Round trips and connections follow. An end that is \
                  XTI has the library preloaded, an end that is not has none.",
+        usual: |cell| match cell.work.as_str() {
+            "tcp" | "cots" | "rr" => &[Apart, Same],
+            _ => &[Apart],
+        },
         conclude: conclusion::conclude,
     }
 }

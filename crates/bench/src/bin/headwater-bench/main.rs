@@ -29,11 +29,14 @@ struct Bench {
     /// Fewer cells, and shorter samples: two minutes at most
     #[arg(long)]
     quick: bool,
+    /// Every size and placement, not only those that a reader needs: six hours
+    #[arg(long, conflicts_with = "quick")]
+    all: bool,
     /// Folder for results and report [default: headwater-results]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with the run in the folder that was cut short
-    #[arg(long, conflicts_with_all = ["names", "quick", "rounds", "seconds", "arms"])]
+    #[arg(long, conflicts_with_all = ["names", "quick", "all", "rounds", "seconds", "arms"])]
     resume: bool,
     /// Rounds of a cell, in each of which every arm has its turn
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -48,10 +51,10 @@ struct Bench {
     #[arg(long, value_name = "FILE")]
     samples: Option<PathBuf>,
     /// What changed between two results, beyond the noise or not
-    #[arg(long, num_args = 2, value_names = ["OLD.json", "NEW.json"], conflicts_with_all = ["names", "quick", "resume", "rounds", "seconds", "arms", "samples", "out"])]
+    #[arg(long, num_args = 2, value_names = ["OLD.json", "NEW.json"], conflicts_with_all = ["names", "quick", "all", "resume", "rounds", "seconds", "arms", "samples", "out"])]
     compare: Option<Vec<PathBuf>>,
     /// Make the report of these results anew, in their folder or that of --out
-    #[arg(long, value_name = "RESULTS.json", conflicts_with_all = ["names", "quick", "resume", "rounds", "seconds", "arms", "samples", "compare"])]
+    #[arg(long, value_name = "RESULTS.json", conflicts_with_all = ["names", "quick", "all", "resume", "rounds", "seconds", "arms", "samples", "compare"])]
     report: Option<PathBuf>,
 }
 
@@ -60,6 +63,7 @@ impl From<Bench> for headwater_bench::BenchArgs {
         headwater_bench::BenchArgs {
             names: bench.names,
             quick: bench.quick,
+            all: bench.all,
             out: bench.out,
             resume: bench.resume,
             rounds: bench.rounds.map(usize::from),

@@ -10,6 +10,7 @@ use crate::render::slug;
 use crate::render::tally::Tally;
 use crate::report::Report;
 use crate::results::Run;
+use crate::select::Extent;
 
 pub fn header(run: &Run) -> Markup {
     html! {
@@ -110,7 +111,7 @@ fn facts(run: &Run) -> Markup {
             div {
                 dt { "How" }
                 dd {
-                    (if run.quick { "Quick run" } else { "Full run" }) ", " (if run.complete { "complete" } else { "partial" })
+                    (match run.extent() { Extent::Quick => "Quick run", Extent::Usual => "Full run", Extent::All => "Run of all there is" }) ", " (if run.complete { "complete" } else { "partial" })
                     br;
                     (plural(run.rounds, "round")) " of " (format::seconds(run.seconds_per_sample)) ", arms in turn"
                     @if run.disturbed_rounds > 0 { br; (plural(run.disturbed_rounds as usize, "disturbed round")) " taken again" }
