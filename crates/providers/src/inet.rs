@@ -7,15 +7,15 @@
 //!   coalesce    what TCP holds back, and when it goes       batch   the same for datagrams
 //!   ahead       what TCP has read beyond what was asked for   run     large sends, which the kernel puts together
 //!   connection  a hidden TCP socket, driven through Fast Sockets where they carry it
-//!   brake       keeps batches of datagrams from running over a receiver
+//!   back_pressure  keeps batches of datagrams from running over a receiver
 //!   watching    when a receiver that waits had better look than sleep
 //!   undelivered what the network says of datagrams that did not arrive
 //!   settings    options by setsockopt(2)
 //! ```
 
 mod ahead;
+mod back_pressure;
 mod batch;
-mod brake;
 mod coalesce;
 mod connection;
 mod run;

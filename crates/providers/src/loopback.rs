@@ -5,7 +5,7 @@
 //!   link             one end of a connection: the frames in its ring, and what they mean
 //!   connectionless   Mailbox: an endpoint for datagrams         directory    how a sender finds the ring of an address
 //!   name             addresses, as names of UNIX sockets        pool         pipes kept for other connections
-//!   buffers          the program's memory                        home         sockets kept for other connections
+//!   buffers          the program's memory                        idle_sockets sockets kept for other connections
 //! ```
 //!
 //! Data goes through the ring of a pipe (streams::pipe) and nothing else: a frame is a data unit, or a part of one. A UNIX
@@ -16,7 +16,7 @@ pub mod buffers;
 pub mod connection;
 pub mod connectionless;
 pub mod directory;
-pub mod home;
+pub mod idle_sockets;
 pub mod link;
 pub mod listening;
 pub mod name;

@@ -74,7 +74,7 @@ impl Drop for Waiter<'_> {
 }
 
 /// Where a call sleeps.
-enum Bed {
+enum SleepsOn {
     Ring(&'static Head),
     /// Handles of rings to arm, and descriptors.
     Descriptors(Vec<Handle>, Vec<i32>),
@@ -158,7 +158,7 @@ impl Socket {
             if let Some(done) = attempt(&mut core) {
                 return done;
             }
-            let bed = core.bed(what);
+            let sleeps_on = core.sleeps_on(what);
             let has_port = core.has_packets();
             drop(core);
             if sys::now() >= until {
@@ -168,7 +168,7 @@ impl Socket {
                 For::Room(_) => Want::ROOM,
                 For::News | For::Setup(_) => Want::DATA,
             };
-            let slept = self.sleep(seen, bed, has_port, want, looked, until);
+            let slept = self.sleep(seen, sleeps_on, has_port, want, looked, until);
             looked = false;
             // Who is interrupted by a handler with SA_RESTART goes on.
             match slept {
@@ -182,7 +182,7 @@ impl Socket {
     fn sleep(
         &self,
         seen: u32,
-        bed: Bed,
+        sleeps_on: SleepsOn,
         has_port: bool,
         want: Want,
         looked: bool,
@@ -192,8 +192,8 @@ impl Socket {
         let events = if room { OUT } else { IN };
         let changed = || self.sink.signal.changes() != seen || signal::interrupted();
         let _asleep = self.sink.sleeps();
-        match bed {
-            Bed::Ring(head) => {
+        match sleeps_on {
+            SleepsOn::Ring(head) => {
                 let mut beside = [pollfd(self.sink.descriptor()?)];
                 let deadline = (until != u64::MAX).then_some(until);
                 let holds = || head.events(events) != 0 || changed();
@@ -206,7 +206,7 @@ impl Socket {
                     done => done,
                 }
             }
-            Bed::Descriptors(handles, fds) => {
+            SleepsOn::Descriptors(handles, fds) => {
                 let until = stand_in::turn_until(until);
                 if room {
                     self.sink.want_room(true);
@@ -335,7 +335,7 @@ impl Core {
         }
     }
 
-    fn bed(&self, what: For) -> Bed {
+    fn sleeps_on(&self, what: For) -> SleepsOn {
         let near = |id: &AssocT| match &self.assocs.get(id)?.body {
             Body::Near(near) => Some(near),
             Body::Far(_) => None,
@@ -343,7 +343,7 @@ impl Core {
         if let For::Room(id) = what
             && let Some(near) = near(&id)
         {
-            return Bed::Ring(near.head());
+            return SleepsOn::Ring(near.head());
         }
         // What others have to say would not let the call sleep.
         let whose = match what {
@@ -351,7 +351,7 @@ impl Core {
             For::Room(id) | For::Setup(id) => Some(id),
         };
         if let Some(head) = self.only_ring() {
-            return Bed::Ring(head);
+            return SleepsOn::Ring(head);
         }
         let (listening, nears) = match &whose {
             Some(id) => (None, core::slice::from_ref(id)),
@@ -365,7 +365,7 @@ impl Core {
             fds.extend(near.shadow());
             handles.push(h);
         }
-        Bed::Descriptors(handles, fds)
+        SleepsOn::Descriptors(handles, fds)
     }
 
     fn flush(&mut self) {

@@ -24,10 +24,10 @@ use std::hash::Hasher;
 
 pub use changes::ChangeRefused;
 pub(crate) use changes::keys;
-pub(crate) use closing::Farewell;
+pub(crate) use closing::LastPacket;
 pub use features::Features;
 pub(crate) use features::{Offer, OfferError, chunks_to_authenticate, describe, uses_auth};
-pub(crate) use opening::Birth;
+pub(crate) use opening::SetUp;
 
 use crate::asconf::Asconf;
 use crate::auth::Auth;
@@ -146,7 +146,7 @@ pub struct Association {
     /// The user wants to know of whatever comes, though there is something to receive already.
     each_arrival: bool,
     peer_has_shut_down: bool,
-    farewell: Option<Farewell>,
+    last_packet: Option<LastPacket>,
     last_traffic: Time,
     /// For nonces that a peer can't guess.
     secret: u64,
@@ -431,8 +431,8 @@ impl Association {
         self.events.pop_front()
     }
 
-    pub(crate) fn take_farewell(&mut self) -> Option<Farewell> {
-        self.farewell.take()
+    pub(crate) fn take_last_packet(&mut self) -> Option<LastPacket> {
+        self.last_packet.take()
     }
 
     /// What must hold between any two calls.

@@ -20,7 +20,7 @@ pub use answers::out_of_the_blue;
 use table::Table;
 
 use crate::asconf::Change;
-use crate::association::{Association, Birth, Farewell, Features, MOST_EVENTS, SendError};
+use crate::association::{Association, Features, LastPacket, MOST_EVENTS, SendError, SetUp};
 use crate::auth::{Hmac, Vectors};
 use crate::config::{AssocConfig, Config};
 use crate::event::Event;
@@ -116,7 +116,7 @@ pub struct Endpoint {
     /// Associations with peers of which a former one, the second, is not quite over.
     held: Vec<(AssocId, AssocId)>,
     /// Packets that belong to no association, or to none any more.
-    loose: VecDeque<Farewell>,
+    loose: VecDeque<LastPacket>,
 }
 
 /// Answers to packets without an association that may wait to be sent: more are not made.
@@ -232,7 +232,7 @@ impl Endpoint {
         }
         let before = self.former(peer)?;
         let vectors = self.vectors(config);
-        let birth = Birth {
+        let set_up = SetUp {
             id: self.table.next_id(),
             local_port: self.port,
             peer_port: peer.port,
@@ -257,7 +257,7 @@ impl Endpoint {
             adaptation: None,
             each_arrival: self.each_arrival,
         };
-        let mut association = Association::begin(now, birth, vectors);
+        let mut association = Association::begin(now, set_up, vectors);
         let id = association.id();
         if let Some(before) = before {
             association.hold(now);
@@ -549,7 +549,7 @@ impl Endpoint {
             }
             self.events.push_back((id, event));
         }
-        if let Some(last) = association.take_farewell() {
+        if let Some(last) = association.take_last_packet() {
             self.loose.push_back(last);
         }
         let over = !association.is_open();

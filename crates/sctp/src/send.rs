@@ -195,11 +195,11 @@ pub struct Sender {
     /// What a chunk took that had the last packet for itself.
     full_chunk: usize,
     /// Some message wants another path or key than usual: then that is looked at.
-    choosy: bool,
+    has_preferences: bool,
     given_up: BTreeMap<(u16, Policy), GivenUp>,
     counts: Counts,
     /// Whole packets that had no room for a message that should have fitted.
-    misfits: u32,
+    ill_fitting: u32,
     deadlines: BTreeSet<(Time, Slot)>,
     /// Messages of limited worth: (priority, order, slot).
     priorities: BTreeSet<(u32, u64, Slot)>,
@@ -232,10 +232,10 @@ impl Sender {
             overhead: 0,
             most_fragment: usize::MAX,
             full_chunk: LIKELY_CHUNK,
-            choosy: false,
+            has_preferences: false,
             given_up: BTreeMap::new(),
             counts: Counts::default(),
-            misfits: 0,
+            ill_fitting: 0,
             deadlines: BTreeSet::new(),
             priorities: BTreeSet::new(),
             failed: VecDeque::new(),
@@ -303,7 +303,7 @@ impl Sender {
         };
         let order = self.orders;
         self.orders += 1;
-        self.choosy |= about.to.is_some() || about.key.is_some();
+        self.has_preferences |= about.to.is_some() || about.key.is_some();
         let begin = open.is_none();
         let open = open.unwrap_or_else(|| Open {
             about: *about,

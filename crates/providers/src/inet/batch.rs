@@ -6,7 +6,7 @@ use headwater_ipnet::control::{Control, put_control};
 use headwater_ipnet::outgoing::send;
 use libc::iovec;
 
-use super::brake::Brake;
+use super::back_pressure::BackPressure;
 use super::length;
 use crate::flusher::{self, Went};
 
@@ -35,7 +35,7 @@ pub struct Outgoing {
     answering: bool,
     /// Sizes from here on don't fit the route in segments, or gain nothing.
     limit: usize,
-    brake: Brake,
+    back_pressure: BackPressure,
 }
 
 impl Outgoing {
@@ -51,7 +51,7 @@ impl Outgoing {
             last: 0,
             answering: false,
             limit: LARGE,
-            brake: Brake::new(),
+            back_pressure: BackPressure::new(),
         }
     }
 
@@ -155,7 +155,7 @@ impl Outgoing {
             }
             return sent;
         }
-        self.brake
+        self.back_pressure
             .before(&self.to, self.count, self.size, self.last);
         match send_segments(fd, &self.to, &all, self.size as u16) {
             Err(errno @ (libc::EINVAL | libc::EMSGSIZE | libc::EIO)) => {
@@ -207,7 +207,7 @@ impl Outgoing {
     /// In the child of a fork: what is held is the parent's.
     pub fn forked(&mut self) {
         self.clear();
-        self.brake.close();
+        self.back_pressure.close();
     }
 
     /// Asked by the flusher.

@@ -26,7 +26,7 @@ use headwater_streams::head::{Head, life};
 use headwater_streams::pipe::words::state;
 use headwater_streams::pipe::{Parts, Pipe, section};
 
-use super::home::Home;
+use super::idle_sockets::IdleSockets;
 use super::listening::{Brought, Request};
 use super::{Owned, Space};
 
@@ -74,11 +74,11 @@ pub struct Link {
     /// At the calling end: whom it called.
     called: Option<(Space, Vec<u8>)>,
     /// At the accepting end: the listener that may get the socket back.
-    home: Option<Arc<Home>>,
+    idle_sockets: Option<Arc<IdleSockets>>,
     /// Forks of this process before there was the socket.
     forks: u32,
     /// One end has told the other that it goes, so that the socket need not.
-    farewell: bool,
+    told_of_the_end: bool,
     /// A message was begun, and goes on in the next frame.
     goes_on: bool,
     released: bool,
@@ -106,7 +106,7 @@ impl Link {
         let head = take_brought(request.pipe, request.socket.number())?;
         let mut link = Link::new(head, request.socket, Phase::Open, request.from);
         link.local = Some(request.to);
-        link.home = request.home;
+        link.idle_sockets = request.idle_sockets;
         link.forks = request.forks;
         link.tell(word::CONFIRM, 0, [by, opts, data])?;
         Ok(link)
@@ -122,9 +122,9 @@ impl Link {
             local: None,
             again: None,
             called: None,
-            home: None,
+            idle_sockets: None,
             forks: 0,
-            farewell: false,
+            told_of_the_end: false,
             goes_on: false,
             released: false,
             peer_released: false,

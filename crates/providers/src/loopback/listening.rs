@@ -17,7 +17,7 @@ use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADSEQ;
 use syscalls::{Sysno, syscall};
 
-use super::home::{Home, Line};
+use super::idle_sockets::{IdleSockets, Line};
 use super::link::{Call, maker};
 use super::pool::{self, Mapped};
 use super::{MOST, Owned, Space, name};
@@ -47,7 +47,7 @@ pub struct Request {
     pub data: Vec<u8>,
     pub pipe: Brought,
     /// The listener, if it may have the socket back: then the socket stays in its set.
-    pub home: Option<Arc<Home>>,
+    pub idle_sockets: Option<Arc<IdleSockets>>,
     /// Forks of this process before it was accepted.
     pub forks: u32,
     /// Its maker went before the user was told of it.
@@ -192,7 +192,7 @@ impl Request {
             opts,
             data,
             pipe,
-            home: None,
+            idle_sockets: None,
             forks,
             gone: false,
         })
@@ -223,7 +223,7 @@ pub struct Listening {
     pub keeps_departed: bool,
     /// Why somebody who has come could not be let in when it was last looked: EMFILE, ENFILE, ENOMEM.
     lacking: Option<sys::Errno>,
-    home: Arc<Home>,
+    idle_sockets: Arc<IdleSockets>,
 }
 
 impl Listening {
@@ -235,7 +235,7 @@ impl Listening {
             .and_then(|fd| hidden::hide_needed(fd as i32))
             .map(Owned)?;
         let mut listening = Listening::with_set(set, space, qlen);
-        listening.home = Arc::new(Home::new(true));
+        listening.idle_sockets = Arc::new(IdleSockets::new(true));
         listening.attentive = true;
         for name in names {
             listening.watch(name.number(), READABLE)?;
@@ -259,7 +259,7 @@ impl Listening {
             shared: false,
             keeps_departed: false,
             lacking: None,
-            home: Arc::new(Home::new(false)),
+            idle_sockets: Arc::new(IdleSockets::new(false)),
         }
     }
 
@@ -321,7 +321,7 @@ impl Listening {
                 let mut request = self.waiting.pop_front()?;
                 let seq = self.next;
                 self.next = self.next.checked_add(1).unwrap_or(1);
-                if request.home.is_none() {
+                if request.idle_sockets.is_none() {
                     let _ = self.watch(request.socket.number(), ENDED);
                 }
                 let (from, opts) = (request.from.clone(), request.opts.clone());
@@ -347,7 +347,7 @@ impl Listening {
     pub fn take_out(&mut self, seq: i32, names: &[Owned]) -> Outcome<Request> {
         let at = self.outstanding.iter().position(|(known, _)| *known == seq);
         let (_, request) = self.outstanding.remove(at.ok_or(Refusal::new(TBADSEQ))?);
-        if request.home.is_none() {
+        if request.idle_sockets.is_none() {
             self.forget(request.socket.number());
         }
         self.attend(names);
@@ -355,7 +355,7 @@ impl Listening {
     }
 
     pub fn put_back(&mut self, seq: i32, request: Request, names: &[Owned]) {
-        if request.home.is_none() {
+        if request.idle_sockets.is_none() {
             let _ = self.watch(request.socket.number(), ENDED);
         } else if request.has_gone() {
             self.lost.push_back(reset(seq, request));
@@ -377,11 +377,11 @@ impl Listening {
 
     /// The set will be shared, and what is told once may be told to the other process.
     pub fn forking(&mut self) {
-        self.home.close();
+        self.idle_sockets.close();
         self.shared = true;
         let mut kept = Vec::new();
         for (_, request) in &mut self.outstanding {
-            if request.home.take().is_some() {
+            if request.idle_sockets.take().is_some() {
                 kept.push(request.socket.number());
             }
         }
@@ -391,14 +391,14 @@ impl Listening {
         let kept: Vec<i32> = self
             .waiting
             .iter_mut()
-            .filter_map(|r| r.home.take().map(|_| r.socket.number()))
+            .filter_map(|r| r.idle_sockets.take().map(|_| r.socket.number()))
             .collect();
         kept.into_iter().for_each(|fd| self.forget(fd));
     }
 
     /// In a child: what is not told yet is the parent's to tell.
     pub fn forked(&mut self) {
-        self.home.close();
+        self.idle_sockets.close();
         self.waiting.clear();
         self.silent.clear();
     }
@@ -430,13 +430,13 @@ impl Listening {
                 Ok(None) => {}
                 Err(errno) => self.could_not(errno),
             }
-        } else if let Some(line) = self.home.take(fd) {
+        } else if let Some(line) = self.idle_sockets.take(fd) {
             match Request::read_again(line, self.space) {
                 Ok(request) => self.waiting.push_back(Request {
-                    home: Some(Arc::clone(&self.home)),
+                    idle_sockets: Some(Arc::clone(&self.idle_sockets)),
                     ..request
                 }),
-                Err(Some(line)) => drop(self.home.give(line.socket, line.pipe)),
+                Err(Some(line)) => drop(self.idle_sockets.give(line.socket, line.pipe)),
                 Err(None) => {}
             }
         } else if let Some(at) = self.silent.iter().position(|socket| socket.number() == fd) {
@@ -457,9 +457,10 @@ impl Listening {
         }
         match heard {
             Ok(mut request) => {
-                let may_stay = !matches!(request.pipe, Brought::Local(..)) && self.home.is_open();
+                let may_stay =
+                    !matches!(request.pipe, Brought::Local(..)) && self.idle_sockets.is_open();
                 if may_stay && self.watch(fd, ONCE).is_ok() {
-                    request.home = Some(Arc::clone(&self.home));
+                    request.idle_sockets = Some(Arc::clone(&self.idle_sockets));
                 }
                 self.waiting.push_back(request);
             }
@@ -499,7 +500,7 @@ impl Listening {
             .position(|(_, request)| request.socket.number() == fd && request.has_gone());
         let Some(at) = at else { return };
         let (seq, request) = self.outstanding.remove(at);
-        if request.home.is_none() {
+        if request.idle_sockets.is_none() {
             self.forget(fd);
         }
         self.lost.push_back(reset(seq, request));
@@ -548,6 +549,6 @@ fn reset(seq: i32, request: Request) -> Arrived {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.home.close();
+        self.idle_sockets.close();
     }
 }

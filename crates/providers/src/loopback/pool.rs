@@ -1,6 +1,6 @@
 //! Pipes of former connections, kept mapped: to make and map one costs several times what a connection costs otherwise.
 //!
-//! The socket of a connection that ended in peace stays too, if its listener keeps the other end (see [`home`](super::home)):
+//! The socket of a connection that ended in peace stays too, if its listener keeps the other end (see [`idle_sockets`](super::idle_sockets)):
 //! then the next connection there needs a message and nothing else.
 //!
 //! Who made a pipe may use it for another connection once both ends are closed, in peace and by their only holders; the

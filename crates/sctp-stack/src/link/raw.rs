@@ -19,8 +19,8 @@ use syscalls::{Sysno, syscall};
 use super::{Link, Packet, Returned, Run, Trouble};
 use crate::guarded::Guarded;
 
-mod strangers;
-use strangers::{Holder, Taken};
+mod out_of_the_blue;
+use out_of_the_blue::{Holder, Taken};
 
 /// Packets taken in a call at most.
 const BATCH: usize = 32;
@@ -158,9 +158,9 @@ impl Raw {
 
     /// Puts the filters right.
     fn filter(&self, ports: &Ports) -> sys::Result<()> {
-        let strangers = self.holder.is_ours();
+        let out_of_the_blue = self.holder.is_ours();
         for socket in self.sockets() {
-            socket.attach(&program(socket.is_v6(), ports, strangers))?;
+            socket.attach(&program(socket.is_v6(), ports, out_of_the_blue))?;
         }
         Ok(())
     }
@@ -227,16 +227,16 @@ fn key(port: u16) -> u16 {
     if port >= DYNAMIC { port & BLOCK } else { port }
 }
 
-/// Packets for our ports; with `strangers` those for others too, but for those that only acknowledge: whoever sends nothing
+/// Packets for our ports; with `out_of_the_blue` (RFC 9260, 8.4) those for others too, but for those that only acknowledge: whoever sends nothing
 /// else learns soon enough.
-fn program(v6: bool, ports: &Ports, strangers: bool) -> Program {
+fn program(v6: bool, ports: &Ports, out_of_the_blue: bool) -> Program {
     let (blocks, single): (Vec<u16>, Vec<u16>) = ports.keys().partition(|&&port| port >= DYNAMIC);
     let program = Program::new(v6)
         .load_half(2)
         .accept_any(&single)
         .mask(BLOCK)
         .accept_any(&blocks);
-    let program = match strangers {
+    let program = match out_of_the_blue {
         true => program.load_byte(FIRST_CHUNK).refuse(SACK).accept_rest(),
         false => program.drop_rest(),
     };

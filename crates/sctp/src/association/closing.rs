@@ -12,7 +12,7 @@ use crate::wire::{Cause, CauseOwned, Causes, PacketBuilder};
 
 /// The last packet of an association, which outlives it.
 #[derive(Debug)]
-pub(crate) struct Farewell {
+pub(crate) struct LastPacket {
     pub from: Option<IpAddr>,
     pub to: IpAddr,
     pub encap: Option<u16>,
@@ -213,7 +213,7 @@ impl Association {
         // RFC 9653 5.2: a peer without a TCB yet could not take it without a checksum.
         let checksum = !self.features.zero_checksum_out || !self.is_established();
         builder.finish(key, checksum);
-        self.farewell = Some(Farewell {
+        self.last_packet = Some(LastPacket {
             from,
             to,
             encap,

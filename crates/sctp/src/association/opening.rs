@@ -44,7 +44,7 @@ pub(super) struct Opening {
 
 /// What an association is made of.
 #[derive(Debug)]
-pub(crate) struct Birth {
+pub(crate) struct SetUp {
     pub id: AssocId,
     pub local_port: u16,
     pub peer_port: u16,
@@ -68,22 +68,22 @@ pub(crate) struct Birth {
 
 impl Association {
     /// An association that we begin: an INIT will be sent to the first of the addresses.
-    pub(crate) fn begin(now: Time, birth: Birth, vectors: Option<Vectors>) -> Association {
+    pub(crate) fn begin(now: Time, set_up: SetUp, vectors: Option<Vectors>) -> Association {
         let opening = Opening {
             wanted: true,
             vectors,
             ..Opening::default()
         };
-        let mut association = Association::made(now, birth, PathState::Active);
+        let mut association = Association::made(now, set_up, PathState::Active);
         association.state = State::CookieWait;
         association.opening = Some(Box::new(opening));
         association
     }
 
     /// An association that a peer began, and whose cookie came back from `from`.
-    pub(crate) fn born(now: Time, birth: Birth, from: IpAddr) -> Association {
-        let adaptation = birth.adaptation;
-        let mut association = Association::made(now, birth, PathState::Unconfirmed);
+    pub(crate) fn accepted_from(now: Time, set_up: SetUp, from: IpAddr) -> Association {
+        let adaptation = set_up.adaptation;
+        let mut association = Association::made(now, set_up, PathState::Unconfirmed);
         association.state = State::Established;
         association.control.push_back((None, Control::CookieAck));
         if let Some(id) = association.paths.find(from) {
@@ -101,20 +101,20 @@ impl Association {
         association
     }
 
-    fn made(now: Time, birth: Birth, paths: PathState) -> Association {
-        let Birth {
+    fn made(now: Time, set_up: SetUp, paths: PathState) -> Association {
+        let SetUp {
             config, features, ..
-        } = birth;
+        } = set_up;
         let mut association = Association {
-            id: birth.id,
-            local_port: birth.local_port,
-            peer_port: birth.peer_port,
-            local_tag: birth.local_tag,
-            peer_tag: birth.peer_tag,
-            local_tsn: birth.local_tsn,
+            id: set_up.id,
+            local_port: set_up.local_port,
+            peer_port: set_up.peer_port,
+            local_tag: set_up.local_tag,
+            peer_tag: set_up.peer_tag,
+            local_tsn: set_up.local_tsn,
             state: State::Closed,
             features,
-            local: birth.local,
+            local: set_up.local,
             has_left: false,
             paths: Paths::default(),
             primary: PathId(0),
@@ -130,32 +130,32 @@ impl Association {
                     buffer: config.send_buffer,
                     scheduler: config.scheduler,
                 },
-                birth.local_tsn,
-                birth.outbound,
-                birth.peer_window,
+                set_up.local_tsn,
+                set_up.outbound,
+                set_up.peer_window,
             ),
             receiver: Receiver::new(
                 receive_config(&config, features),
-                birth.peer_tsn,
-                birth.inbound,
+                set_up.peer_tsn,
+                set_up.inbound,
             ),
             opening: None,
             control: VecDeque::new(),
             sack_now: false,
-            auth: birth.auth,
+            auth: set_up.auth,
             peer_key: 0,
-            reset: Reset::new(birth.local_tsn, birth.peer_tsn),
-            asconf: Asconf::new(birth.local_tsn, birth.peer_tsn),
+            reset: Reset::new(set_up.local_tsn, set_up.peer_tsn),
+            asconf: Asconf::new(set_up.local_tsn, set_up.peer_tsn),
             errors: 0,
             events: VecDeque::new(),
             was_full: false,
             room_wanted: 0,
             told_readable: false,
-            each_arrival: birth.each_arrival,
+            each_arrival: set_up.each_arrival,
             peer_has_shut_down: false,
-            farewell: None,
+            last_packet: None,
             last_traffic: now,
-            secret: birth.secret,
+            secret: set_up.secret,
             nonces: 0,
             stats: Stats::default(),
             queued: false,
@@ -170,8 +170,8 @@ impl Association {
             .sender
             .set_most_fragment(association.config.most_fragment);
         association.reset.allowed = association.config.allowed;
-        for addr in birth.peer {
-            association.add_path(now, addr, birth.encap, paths);
+        for addr in set_up.peer {
+            association.add_path(now, addr, set_up.encap, paths);
         }
         association
     }
@@ -482,29 +482,29 @@ impl Association {
     }
 
     /// The peer's own INIT crossed ours, and its cookie has come back first (5.2.4 B and D): its values count.
-    pub(crate) fn collide(&mut self, now: Time, birth: Birth, from: IpAddr) {
+    pub(crate) fn collide(&mut self, now: Time, set_up: SetUp, from: IpAddr) {
         if matches!(self.state, State::CookieWait | State::CookieEchoed) {
-            self.peer_tag = birth.peer_tag;
-            self.features = birth.features;
-            self.auth = birth.auth;
+            self.peer_tag = set_up.peer_tag;
+            self.features = set_up.features;
+            self.auth = set_up.auth;
             self.sender.open(
-                birth.peer_window,
-                birth.outbound,
-                birth.features.interleave,
-                birth.features.forward,
+                set_up.peer_window,
+                set_up.outbound,
+                set_up.features.interleave,
+                set_up.features.forward,
             );
             self.receiver = Receiver::new(
                 receive_config(&self.config, self.features),
-                birth.peer_tsn,
-                birth.inbound,
+                set_up.peer_tsn,
+                set_up.inbound,
             );
-            self.reset = Reset::new(self.local_tsn, birth.peer_tsn);
+            self.reset = Reset::new(self.local_tsn, set_up.peer_tsn);
             self.reset.allowed = self.config.allowed;
-            self.asconf = Asconf::new(self.local_tsn, birth.peer_tsn);
+            self.asconf = Asconf::new(self.local_tsn, set_up.peer_tsn);
             self.timers.stop(Timer::Init);
             self.timers.stop(Timer::Cookie);
-            for addr in birth.peer {
-                self.add_path(now, addr, birth.encap, PathState::Unconfirmed);
+            for addr in set_up.peer {
+                self.add_path(now, addr, set_up.encap, PathState::Unconfirmed);
             }
             if let Some(id) = self.paths.find(from) {
                 self.confirm(now, id);
@@ -517,14 +517,14 @@ impl Association {
     }
 
     /// The peer has lost its state and begun anew (5.2.4 A): so does the association, under its old name.
-    pub(crate) fn restart(&mut self, now: Time, birth: Birth, from: IpAddr) {
+    pub(crate) fn restart(&mut self, now: Time, set_up: SetUp, from: IpAddr) {
         // The user, who may be gone, has shut down the association, whichever life it is in.
         let closed = self.sender.is_closed() && !self.peer_has_shut_down || self.orphaned;
         self.sender.fail_all();
         while let Some(failed) = self.sender.failed() {
             self.events.push_back(Event::SendFailed(failed));
         }
-        let mut new = Association::born(now, birth, from);
+        let mut new = Association::accepted_from(now, set_up, from);
         let unread = Receiver::new(receive_config(&self.config, self.features), Tsn(0), 0);
         new.receiver
             .inherit(core::mem::replace(&mut self.receiver, unread));

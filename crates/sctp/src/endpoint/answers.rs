@@ -1,7 +1,7 @@
 //! Packets out of the blue: those that belong to no association (RFC 9260 8.4).
 
 use super::{Arrived, Endpoint, MOST_LOOSE, Transmit};
-use crate::association::Farewell;
+use crate::association::LastPacket;
 use crate::wire::{Cause, Checksum, Chunk, Packet, PacketBuilder};
 
 /// Longest packet of an answer: the chunks are short.
@@ -83,7 +83,7 @@ impl Endpoint {
     /// Sends a packet back to where another came from.
     pub(super) fn send_loose(&mut self, arrived: &Arrived<'_>, packet: Vec<u8>) {
         if self.loose.len() < MOST_LOOSE {
-            self.loose.push_back(Farewell {
+            self.loose.push_back(LastPacket {
                 from: Some(arrived.to),
                 to: arrived.from,
                 encap: arrived.encap,

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use super::{Arrived, AssocId, Endpoint};
-use crate::association::{Association, Birth, Offer, OfferError, State, describe, keys};
+use crate::association::{Association, Offer, OfferError, SetUp, State, describe, keys};
 use crate::cookie::{Cookie, CookieError};
 use crate::time::Time;
 use crate::wire::chunk::kind;
@@ -172,7 +172,7 @@ impl Endpoint {
                 // Both began at once (5.2.1): the same values as in our own INIT.
                 State::CookieWait | State::CookieEchoed => {
                     // Not with new addresses, once the peer's are known.
-                    let strange = strangers(association, &offer, arrived.from);
+                    let strange = unknown_addresses(association, &offer, arrived.from);
                     if association.state() == State::CookieEchoed && !strange.is_empty() {
                         let cause = Cause::RestartNewAddresses(&strange);
                         self.refuse(packet, init.tag, arrived, &cause);
@@ -191,7 +191,7 @@ impl Endpoint {
                 }
                 // The peer seems to have begun anew (5.2.2).
                 _ => {
-                    let strange = strangers(association, &offer, arrived.from);
+                    let strange = unknown_addresses(association, &offer, arrived.from);
                     let ties = (association.local_tag(), association.peer_tag());
                     if !strange.is_empty() {
                         let cause = Cause::RestartNewAddresses(&strange);
@@ -367,8 +367,8 @@ impl Endpoint {
             return;
         }
         let id = self.table.next_id();
-        let birth = self.birth(id, self.config.association.clone(), cookie);
-        let mut association = Association::born(now, birth, arrived.from);
+        let set_up = self.set_up(id, self.config.association.clone(), cookie);
+        let mut association = Association::accepted_from(now, set_up, arrived.from);
         association.set_source(arrived.from, arrived.to);
         let id = self.table.insert(association);
         self.touch(id);
@@ -399,9 +399,9 @@ impl Endpoint {
                     self.change(id, Association::refuse_restart);
                     return;
                 }
-                let birth = self.birth(id, association.config().clone(), cookie);
+                let set_up = self.set_up(id, association.config().clone(), cookie);
                 self.change(id, |association| {
-                    association.restart(now, birth, arrived.from);
+                    association.restart(now, set_up, arrived.from);
                     association.set_source(arrived.from, arrived.to);
                 });
             }
@@ -412,9 +412,9 @@ impl Endpoint {
                 if !theirs && !waiting {
                     return;
                 }
-                let birth = self.birth(id, association.config().clone(), cookie);
+                let set_up = self.set_up(id, association.config().clone(), cookie);
                 self.change(id, |association| {
-                    association.collide(now, birth, arrived.from)
+                    association.collide(now, set_up, arrived.from)
                 });
             }
             // C: a cookie that came late, and whatever else.
@@ -423,14 +423,14 @@ impl Endpoint {
         self.handle_rest(now, packet, arrived, id);
     }
 
-    fn birth(&mut self, id: AssocId, config: crate::config::AssocConfig, cookie: Cookie) -> Birth {
+    fn set_up(&mut self, id: AssocId, config: crate::config::AssocConfig, cookie: Cookie) -> SetUp {
         let auth = cookie
             .vectors
             .as_ref()
             .and_then(|(ours, theirs)| keys(&config, ours, theirs));
         let mut peer = vec![cookie.source];
         peer.extend(cookie.addresses);
-        Birth {
+        SetUp {
             id,
             local_port: self.port,
             peer_port: cookie.peer_port,
@@ -484,7 +484,7 @@ impl Endpoint {
 }
 
 /// The addresses of an INIT that are none of the peer's, as parameters.
-fn strangers(association: &Association, offer: &Offer<'_>, from: IpAddr) -> Vec<u8> {
+fn unknown_addresses(association: &Association, offer: &Offer<'_>, from: IpAddr) -> Vec<u8> {
     let mut strange = Vec::new();
     for addr in offer.addresses.iter().chain([&from]) {
         if association.paths().find(*addr).is_none() {

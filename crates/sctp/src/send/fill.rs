@@ -94,7 +94,7 @@ impl Sender {
 
     /// The message in front, where messages have wishes.
     fn next_choosy(&self) -> Option<&Part> {
-        if !self.choosy || !self.out.lost.is_empty() {
+        if !self.has_preferences || !self.out.lost.is_empty() {
             return None;
         }
         let (_, slot) = self.queues.turn()?;
@@ -199,7 +199,7 @@ impl Sender {
             if count == 0 && !in_company && self.waits_for_company(path) {
                 break;
             }
-            if self.choosy && (count > 0 || in_company) {
+            if self.has_preferences && (count > 0 || in_company) {
                 let elsewhere = part.about.to.is_some_and(|to| to != path.addr);
                 if elsewhere || part.about.key != key {
                     break;
@@ -212,9 +212,9 @@ impl Sender {
                 // A message that fits a packet is not cut, but waits for the next.
                 let fits_alone = part.sent == 0 && rest <= whole;
                 if fits_alone && is_whole(packet, path.mtu) && count == 0 && !in_company {
-                    self.misfits += 1;
+                    self.ill_fitting += 1;
                 }
-                if room == 0 || fits_alone && self.misfits < 3 {
+                if room == 0 || fits_alone && self.ill_fitting < 3 {
                     break;
                 }
                 size = room;
@@ -226,7 +226,7 @@ impl Sender {
             count += 1;
         }
         if count > 0 {
-            self.misfits = 0;
+            self.ill_fitting = 0;
         }
         count
     }

@@ -51,7 +51,7 @@ impl Link {
         self.over = true;
     }
 
-    /// The end of one who has nothing more to say, whatever it has not read: a release, unless there was one, and a farewell. A
+    /// The end of one who has nothing more to say, whatever it has not read: a release, unless there was one, and word of the end. A
     /// request need not be accepted yet: what was sent is in the ring.
     pub fn leave(mut self) {
         if self.phase == Phase::Calling || self.over {
@@ -113,7 +113,7 @@ impl Link {
             Ok(true)
         });
         head.ring_peer_that_sends();
-        self.farewell |= told == Ok(true);
+        self.told_of_the_end |= told == Ok(true);
     }
 
     /// Does no other process hold this end?
@@ -127,7 +127,7 @@ impl Link {
     fn parts_in_peace(&self) -> bool {
         let (head, peer) = (self.head, self.head.peer_words());
         self.may_be_used_again()
-            && (self.farewell || self.parted)
+            && (self.told_of_the_end || self.parted)
             && self.forks == background::forks()
             && !head.is_shared()
             && !head.words().has(state::READ_ERROR)
@@ -137,7 +137,8 @@ impl Link {
 
     /// Not where a request may still be answered, unless what is there for whoever takes it is all that it will be.
     fn may_be_used_again(&self) -> bool {
-        self.phase == Phase::Open || self.phase == Phase::Asked && self.farewell && !self.over
+        self.phase == Phase::Open
+            || self.phase == Phase::Asked && self.told_of_the_end && !self.over
     }
 
     /// Gives the socket to whoever keeps it for another connection.
@@ -146,12 +147,12 @@ impl Link {
             return None;
         }
         // Nobody would notice that the caller has gone if that was told already.
-        if self.home.is_some() && name::has_hung_up(self.socket.number()) {
+        if self.idle_sockets.is_some() && name::has_hung_up(self.socket.number()) {
             return None;
         }
         let socket = core::mem::replace(&mut self.socket, Owned(-1));
-        if let Some(home) = &self.home {
-            if let Err(socket) = home.give(socket, pipe) {
+        if let Some(idle_sockets) = &self.idle_sockets {
+            if let Err(socket) = idle_sockets.give(socket, pipe) {
                 self.socket = socket;
             }
             return None;

@@ -61,7 +61,7 @@ impl Link {
             }
             Some((_, told)) => {
                 self.over = true;
-                self.farewell = true;
+                self.told_of_the_end = true;
                 Arrived::Disconnected {
                     reason: told.reason,
                     seq: -1,

@@ -17,13 +17,13 @@ pub struct Line {
 }
 
 /// `None` once it is closed.
-pub struct Home(Private<Option<Vec<Line>>>);
+pub struct IdleSockets(Private<Option<Vec<Line>>>);
 
-impl Home {
-    pub fn new(open: bool) -> Home {
-        let home = Home(Private::new(None));
-        home.0.with(|lines| *lines = open.then(Vec::new));
-        home
+impl IdleSockets {
+    pub fn new(open: bool) -> IdleSockets {
+        let idle_sockets = IdleSockets(Private::new(None));
+        idle_sockets.0.with(|lines| *lines = open.then(Vec::new));
+        idle_sockets
     }
 
     pub fn is_open(&self) -> bool {

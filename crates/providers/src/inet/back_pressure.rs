@@ -18,7 +18,7 @@ const FORGET: u64 = 100_000_000;
 const ASK_AGAIN: u64 = 4_000;
 const ASK_LATER: u64 = 32_000;
 
-pub struct Brake {
+pub struct BackPressure {
     /// A netlink socket; -1: not opened yet.
     netlink: i32,
     to: Address,
@@ -28,9 +28,9 @@ pub struct Brake {
     free_until: u64,
 }
 
-impl Brake {
-    pub fn new() -> Brake {
-        Brake {
+impl BackPressure {
+    pub fn new() -> BackPressure {
+        BackPressure {
             netlink: -1,
             to: Address::any(false),
             credit: 0,
@@ -113,11 +113,11 @@ impl Brake {
     /// In the child of a fork: the answers on the socket are the parent's.
     pub fn close(&mut self) {
         hidden::close(self.netlink);
-        *self = Brake::new();
+        *self = BackPressure::new();
     }
 }
 
-impl Drop for Brake {
+impl Drop for BackPressure {
     fn drop(&mut self) {
         hidden::close(self.netlink);
     }
@@ -199,16 +199,18 @@ mod tests {
         let mut bytes = (libc::AF_INET as u16).to_ne_bytes().to_vec();
         bytes.extend(port.to_be_bytes());
         bytes.extend([127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-        let mut brake = Brake::new();
-        brake.to = Address::read(&bytes).unwrap();
-        assert!(is_here(&brake.to));
+        let mut back_pressure = BackPressure::new();
+        back_pressure.to = Address::read(&bytes).unwrap();
+        assert!(is_here(&back_pressure.to));
         // Kernels without sock_diag for UDP can't tell.
-        let Some(empty) = brake.room() else { return };
+        let Some(empty) = back_pressure.room() else {
+            return;
+        };
         for _ in 0..10 {
             sender.send_to(&[1; 100], ("127.0.0.1", port)).unwrap();
         }
-        assert!(brake.room().unwrap() <= empty - 1000);
+        assert!(back_pressure.room().unwrap() <= empty - 1000);
         drop(receiver);
-        assert_eq!(brake.room(), None);
+        assert_eq!(back_pressure.room(), None);
     }
 }
