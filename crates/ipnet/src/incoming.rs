@@ -143,7 +143,7 @@ fn receive(fd: i32, messages: &mut [libc::mmsghdr]) -> sys::Result<usize> {
         one.msg_len = len as u32;
         return Ok(1);
     }
-    // SAFETY: as above, for each.
+    // SAFETY: the caller has filled in each of them, with valid parts.
     unsafe {
         syscall!(
             Sysno::recvmmsg,

@@ -106,7 +106,7 @@ impl Far {
     }
 
     pub fn send(&mut self, message: &Outgoing, data: &[iovec], more: bool) -> sys::Result<()> {
-        // SAFETY: what a user sends is readable, as above.
+        // SAFETY: what a user sends is readable, see `loopback::buffers`.
         unsafe { self.association.send_parts(message, data, more) }
     }
 

@@ -72,7 +72,7 @@ impl<T> Guarded<T> {
     #[inline]
     pub fn try_enter(&self) -> Option<Entered<'_, T>> {
         let section = process::try_lock(&self.lock)?;
-        // SAFETY: as above.
+        // SAFETY: the lock was got, and the section keeps it as long as the reference lives.
         let value = unsafe { &mut *self.value.get() };
         Some(Entered {
             value,
@@ -88,7 +88,7 @@ impl<T> Guarded<T> {
             return None;
         }
         let section = process::try_lock_briefly(&self.lock)?;
-        // SAFETY: as above.
+        // SAFETY: the lock was got, and the section keeps it as long as the reference lives.
         let value = unsafe { &mut *self.value.get() };
         Some(Entered {
             value,

@@ -58,7 +58,7 @@ pub fn fork(c: &Conn, v: &View<'_>, work: impl FnOnce()) -> bool {
     // SAFETY: as fork(2); the child makes bare system calls only, and ends.
     let child = unsafe { syscall!(Sysno::clone, 0, 0, 0, 0, 0) }.map(|pid| pid as i32);
     if child == Ok(0) {
-        // SAFETY: as above.
+        // SAFETY: in a child that has this thread alone; what is forked makes bare system calls, and ends.
         match unsafe { syscall!(Sysno::clone, libc::SIGCHLD, 0, 0, 0, 0) } {
             Ok(0) => {}
             Ok(_) => end(0),

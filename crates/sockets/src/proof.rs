@@ -176,7 +176,7 @@ fn v4(sa: &libc::sockaddr_storage) -> ([u8; 2], [u8; 16]) {
 }
 
 fn v6(sa: &libc::sockaddr_storage) -> ([u8; 2], [u8; 16]) {
-    // SAFETY: as above.
+    // SAFETY: the storage has room for this kind of address too, and any bits are one.
     let sin6 = unsafe { &*(&raw const *sa).cast::<libc::sockaddr_in6>() };
     (sin6.sin6_port.to_ne_bytes(), sin6.sin6_addr.s6_addr)
 }

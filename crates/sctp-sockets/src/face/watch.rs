@@ -407,7 +407,7 @@ fn add(set: i32, fd: i32, events: u32) -> bool {
     let added = unsafe { sys::epoll_ctl(set, libc::EPOLL_CTL_ADD, fd, &mut event) };
     if added == Err(libc::EEXIST) {
         // Left from an earlier association by the same pipe: registering it anew makes an edge of what there is.
-        // SAFETY: as above.
+        // SAFETY: the event is valid, and the kernel has only read it.
         return unsafe { sys::epoll_ctl(set, libc::EPOLL_CTL_MOD, fd, &mut event) }.is_ok();
     }
     // What is closed already tells nothing.

@@ -482,7 +482,7 @@ impl Outgoing {
                 // SAFETY: the message's parts are valid.
                 return unsafe { sys::sendmsg(fd, &self.messages[0].msg_hdr, flags) }.map(|_| 1);
             }
-            // SAFETY: as above, for each.
+            // SAFETY: `count` messages are filled in, and the parts of each are valid.
             unsafe {
                 syscall!(
                     Sysno::sendmmsg,

@@ -196,14 +196,14 @@ impl Alarm {
             it_interval: turn,
             it_value: turn,
         };
-        // SAFETY: numbers only; then turns is readable, and the old value is not asked for.
+        // SAFETY: numbers only.
         let timer = unsafe { syscall!(Sysno::timerfd_create, libc::CLOCK_MONOTONIC, flags) };
         let timer = timer
             .map_err(|e| e.into_raw())
             .and_then(|fd| hidden::hide_needed(fd as i32))
             .map(Owned)?;
         let fd = timer.number();
-        // SAFETY: as above.
+        // SAFETY: `turns` is readable, and the old value is not asked for.
         unsafe { syscall!(Sysno::timerfd_settime, fd, 0, &turns as *const _, 0) }
             .map_err(|e| e.into_raw())?;
         background::watch(fd, move || {
