@@ -113,7 +113,9 @@ impl Writer {
         let all = parts.iter().map(|part| part.iov_len).sum::<usize>();
         let mut writer = self.long(all as u64);
         for part in parts.iter().filter(|part| part.iov_len > 0) {
-            let bytes = core::slice::from_raw_parts(part.iov_base as *const u8, part.iov_len);
+            // SAFETY: the caller says so of each part, and none without bytes comes here, whose pointer may be null.
+            let bytes =
+                unsafe { core::slice::from_raw_parts(part.iov_base as *const u8, part.iov_len) };
             writer.0.extend_from_slice(bytes);
         }
         writer

@@ -252,8 +252,7 @@ impl<const MESSAGES: usize> Receiver<MESSAGES> {
         }
         for (room, message) in messages[..got as usize].iter_mut().enumerate() {
             let len = message.msg_len as usize;
-            // SAFETY: the kernel has just filled it.
-            let size = unsafe { segment(&message.msg_hdr) }.unwrap_or(len).max(1);
+            let size = segment(&message.msg_hdr).unwrap_or(len).max(1);
             for at in (0..len.max(1)).step_by(size) {
                 self.arrived.push_back((room, at, size.min(len - at)));
             }
@@ -264,18 +263,18 @@ impl<const MESSAGES: usize> Receiver<MESSAGES> {
     }
 }
 
-/// The size of the datagrams that the kernel has put together.
-///
-/// # Safety
-/// The kernel has filled the message.
-unsafe fn segment(message: &libc::msghdr) -> Option<usize> {
-    let mut header = libc::CMSG_FIRSTHDR(message);
-    while !header.is_null() {
-        if (*header).cmsg_level == libc::SOL_UDP && (*header).cmsg_type == libc::UDP_GRO {
-            let size = libc::CMSG_DATA(header).cast::<i32>().read_unaligned();
-            return Some(size as usize);
+/// The size of the datagrams that the kernel has put together in a message that it has just filled.
+fn segment(message: &libc::msghdr) -> Option<usize> {
+    // SAFETY: the kernel has written the headers, whole and within the length that it left.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while !header.is_null() {
+            if (*header).cmsg_level == libc::SOL_UDP && (*header).cmsg_type == libc::UDP_GRO {
+                let size = libc::CMSG_DATA(header).cast::<i32>().read_unaligned();
+                return Some(size as usize);
+            }
+            header = libc::CMSG_NXTHDR(message, header);
         }
-        header = libc::CMSG_NXTHDR(message, header);
     }
     None
 }
