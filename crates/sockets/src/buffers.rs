@@ -1,6 +1,6 @@
 //! Scattered buffers of a call, and how far it has got in them.
 
-use libc::iovec;
+use libc::{iovec, msghdr};
 
 /// Memory that the program gave us; as in the kernel's own calls, wrong pointers are the program's fault.
 pub struct Buffers<'a> {
@@ -18,6 +18,16 @@ pub struct Buffers<'a> {
 pub fn length(iov: &[iovec]) -> usize {
     iov.iter()
         .fold(0, |all: usize, v| all.saturating_add(v.iov_len))
+}
+
+/// The header of a message that is these buffers alone.
+#[inline(always)]
+pub fn message(iov: &[iovec]) -> msghdr {
+    // SAFETY: all zeroes are a header: without a name, buffers and control data.
+    let mut header: msghdr = unsafe { core::mem::zeroed() };
+    header.msg_iov = iov.as_ptr().cast_mut();
+    header.msg_iovlen = iov.len() as _;
+    header
 }
 
 /// What the kernel moves by one call at most: the rest of a longer list is not looked at (read(2)).

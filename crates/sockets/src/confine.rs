@@ -13,7 +13,8 @@ use headwater_host::table::{self, Kind};
 use headwater_host::{epoll, process, sys};
 use libc::iovec;
 
-pub use rest::{Rest, Vector, has_rest, receive, receive_many, splice, unread};
+pub(crate) use rest::receive;
+pub use rest::{Rest, Vector, has_rest, receive_many, splice, unread};
 
 use crate::conn::{self, Conn, Phase};
 use crate::keeper::Then;

@@ -90,14 +90,22 @@ pub unsafe fn map_nothing(
     let words: [(usize, &[u32]); 2] = [(8, &[0, unread, unread, 0]), (32, &[0])];
     crate::guard(c, || {
         let mut room = 0u32;
-        copy(len.cast(), (&raw mut room).cast(), size_of_val(&room));
-        if room < 16 {
-            return Err(libc::EINVAL);
-        }
-        for (at, words) in words {
-            let n = (room as usize).saturating_sub(at);
-            let n = n.min(size_of_val(words));
-            copy(words.as_ptr().cast(), value.cast::<u8>().add(at), n);
+        // SAFETY: a word, and of the others no more than there are and than it says there is room for; what wrong pointers of the
+        // program do the guard catches.
+        unsafe {
+            copy(len.cast(), (&raw mut room).cast(), size_of_val(&room));
+            if room < 16 {
+                return Err(libc::EINVAL);
+            }
+            for (at, words) in words {
+                let n = (room as usize).saturating_sub(at);
+                let n = n.min(size_of_val(words));
+                copy(
+                    words.as_ptr().cast(),
+                    value.cast::<u8>().wrapping_add(at),
+                    n,
+                );
+            }
         }
         Ok(())
     })?
@@ -157,10 +165,7 @@ pub unsafe fn note_limit(fd: i32, name: i32, value: *const c_void, len: u32) {
 }
 
 /// Whose time limit is set, and to what.
-///
-/// # Safety
-/// `value` is readable for `len` bytes.
-unsafe fn time_limit(name: i32, value: *const c_void, len: u32) -> Option<(u64, u64)> {
+fn time_limit(name: i32, value: *const c_void, len: u32) -> Option<(u64, u64)> {
     let which = match name {
         libc::SO_RCVTIMEO | SO_RCVTIMEO_NEW => limits::RECEIVING,
         libc::SO_SNDTIMEO | SO_SNDTIMEO_NEW => limits::SENDING,
@@ -169,7 +174,8 @@ unsafe fn time_limit(name: i32, value: *const c_void, len: u32) -> Option<(u64, 
     if (len as usize) < size_of::<libc::timeval>() {
         return None;
     }
-    let t = core::ptr::read_unaligned(value as *const libc::timeval);
+    // SAFETY: whoever sets an option says that `value` is readable for `len` bytes, which are enough.
+    let t = unsafe { value.cast::<libc::timeval>().read_unaligned() };
     Some((which, limit(t.tv_sec, t.tv_usec)))
 }
 

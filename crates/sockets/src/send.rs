@@ -8,7 +8,7 @@ use headwater_host::sync::Ordering;
 use headwater_host::{next, process, signal, sleeps, sys};
 use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 
-use crate::buffers::{Buffers, EMPTY, ROOM, length};
+use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase, Shadow};
 use crate::pins::{Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR};
@@ -37,7 +37,8 @@ enum Step<'a> {
 /// # Safety
 /// The buffers are valid.
 pub unsafe fn send(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
-    send_as(c, fd, iov, flags, &|fd, iov| kernel_send(fd, iov, flags))
+    // SAFETY: the buffers are the caller's.
+    unsafe { send_as(c, fd, iov, flags, &|fd, iov| kernel_send(fd, iov, flags)) }
 }
 
 /// Sends `iov` in the name of a call that `own` is.
@@ -66,13 +67,7 @@ pub unsafe fn send_as(
     carried(c, fd, iov, flags, own)
 }
 
-unsafe fn tracked(
-    c: &'static Conn,
-    fd: i32,
-    iov: &[iovec],
-    flags: i32,
-    own: Own<'_>,
-) -> Option<Outcome1> {
+fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
     let r = c.record();
     let Ok(ticket) = r.enter_settled() else {
         return carried(c, fd, iov, flags, own);
@@ -131,7 +126,7 @@ pub unsafe fn by_kernel(
     })
 }
 
-unsafe fn once_by_kernel(
+fn once_by_kernel(
     c: &'static Conn,
     asked: usize,
     call: impl Fn() -> isize,
@@ -145,7 +140,8 @@ unsafe fn once_by_kernel(
             Ok(n as usize)
         }
     };
-    if let Some(n) = counted(c, &call, |n| n as usize) {
+    // SAFETY: `call` is what `by_kernel` was given, and sends on this connection.
+    if let Some(n) = unsafe { counted(c, &call, |n| n as usize) } {
         return Some(told(n));
     }
     let v = c.view()?;
@@ -211,16 +207,11 @@ fn leave_ring(c: &Conn, v: &View<'_>) -> Step<'static> {
     }
 }
 
-unsafe fn carried(
-    c: &'static Conn,
-    fd: i32,
-    iov: &[iovec],
-    flags: i32,
-    own: Own<'_>,
-) -> Option<Outcome1> {
+fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
     let v = c.view()?;
     v.publish_cpu();
-    next::pthread_testcancel();
+    // SAFETY: a thread that is cancelled here leaves nothing behind that needs dropping.
+    unsafe { next::pthread_testcancel() };
     let mut buffers = Buffers::new(iov);
     if buffers.left == 0 {
         // It sends nothing, and says what a call that sends something would be refused for.
@@ -242,7 +233,7 @@ unsafe fn carried(
 }
 
 /// Steps and waits until all is sent.
-unsafe fn attempt(
+fn attempt(
     c: &'static Conn,
     v: &View<'static>,
     buffers: &mut Buffers<'_>,
@@ -524,7 +515,7 @@ fn publish(ring: &Ring<'_>, buffers: &mut Buffers<'_>, most: usize) -> Result<us
 }
 
 /// Waits for room: spin, then arm, look again, sleep until the ring is down to its low-water mark.
-unsafe fn wait(
+fn wait(
     c: &'static Conn,
     v: &View<'static>,
     wanted: usize,
@@ -572,20 +563,18 @@ unsafe fn wait(
 }
 
 /// A send of the kernel's that does not block.
-unsafe fn shadow_send(shadow: &Shadow<'_>, iov: &[iovec], flags: i32) -> Outcome1 {
-    let mut msg: libc::msghdr = core::mem::zeroed();
-    msg.msg_iov = iov.as_ptr() as *mut iovec;
-    msg.msg_iovlen = iov.len() as _;
-    sys::sendmsg(shadow.fd(), &msg, flags | MSG_DONTWAIT)
+fn shadow_send(shadow: &Shadow<'_>, iov: &[iovec], flags: i32) -> Outcome1 {
+    // SAFETY: buffers of the program, as far as they are not sent.
+    unsafe { sys::sendmsg(shadow.fd(), &message(iov), flags | MSG_DONTWAIT) }
 }
 
 /// The C library's own send, which may block and is a cancellation point.
-unsafe fn kernel_send(fd: i32, iov: &[iovec], flags: i32) -> isize {
-    if let [one] = iov {
-        return next::send(fd, one.iov_base, one.iov_len, flags);
+fn kernel_send(fd: i32, iov: &[iovec], flags: i32) -> isize {
+    // SAFETY: who calls `send` has valid buffers, and these are what is left of them.
+    unsafe {
+        match iov {
+            [one] => next::send(fd, one.iov_base, one.iov_len, flags),
+            _ => next::sendmsg(fd, &message(iov), flags),
+        }
     }
-    let mut msg: libc::msghdr = core::mem::zeroed();
-    msg.msg_iov = iov.as_ptr() as *mut iovec;
-    msg.msg_iovlen = iov.len() as _;
-    next::sendmsg(fd, &msg, flags)
 }

@@ -104,7 +104,7 @@ impl Sink for Pipe {
         Ok(self.done - before)
     }
 
-    unsafe fn take_kernel(&mut self, fd: i32, _: i32, limit: usize) -> Result<usize, i32> {
+    fn take_kernel(&mut self, fd: i32, _: i32, limit: usize) -> Result<usize, i32> {
         // The call waits for a socket's first byte, whatever its flags say.
         if !is(fd, libc::POLLIN | libc::POLLRDHUP) {
             return Err(EAGAIN);
@@ -139,7 +139,7 @@ pub unsafe fn splice(
     recv::as_often_as_begun(c, from, |pinned| once(c, to, n, flags, pinned))
 }
 
-unsafe fn once(
+fn once(
     c: &'static Conn,
     to: i32,
     n: usize,
@@ -229,7 +229,7 @@ unsafe fn once(
 /// How long a wait lasts in which a signal may be missed, in nanoseconds.
 const AWAKE: u64 = 100_000_000;
 
-unsafe fn await_room(pipe: i32) -> Result<(), i32> {
+fn await_room(pipe: i32) -> Result<(), i32> {
     let mut p = libc::pollfd {
         fd: pipe,
         events: libc::POLLOUT,
@@ -237,7 +237,8 @@ unsafe fn await_room(pipe: i32) -> Result<(), i32> {
     };
     // A handler may run right before, and the process may confine itself.
     let slice = sys::timespec(AWAKE);
-    let n = next::ppoll(&mut p, 1, &slice, core::ptr::null());
+    // SAFETY: one entry, and a time.
+    let n = unsafe { next::ppoll(&mut p, 1, &slice, core::ptr::null()) };
     if signal::interrupted() {
         return Err(EINTR);
     }

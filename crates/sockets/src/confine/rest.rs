@@ -54,11 +54,8 @@ pub fn splice(
 }
 
 /// Receives from the rest, then by the program's own call. `None`: there is none (any more), it is that call's turn.
-///
-/// # Safety
-/// The buffers are valid.
 #[cold]
-pub unsafe fn receive(
+pub(crate) fn receive(
     c: &'static Conn,
     fd: i32,
     iov: &[iovec],
@@ -114,7 +111,10 @@ pub unsafe fn receive_many(
     let (mut done, mut each) = (0, flags);
     while done < most && rest.unread() > 0 {
         let hdr = msgs[done].msg_hdr;
-        let Some(iov) = vector(&hdr) else { break };
+        // SAFETY: a header of the program's, valid like all that it points to.
+        let Some(iov) = (unsafe { vector(&hdr) }) else {
+            break;
+        };
         let mut buffers = Buffers::new(iov);
         rest.give(&mut buffers, flags);
         let (taken, is_short) = (buffers.done, buffers.left > 0);

@@ -1,0 +1,116 @@
+//! What a receive that only peeks sees, and waits for.
+
+use headwater_channel::bell;
+use headwater_host::sync::Ordering;
+use headwater_host::{signal, sys};
+use libc::{EAGAIN, EINTR};
+
+use crate::buffers::Buffers;
+use crate::conn::Conn;
+use crate::pins::{self, Sleep};
+use crate::recv::step::step;
+use crate::recv::wait::sleep;
+use crate::segment::View;
+use crate::{guard, look, switch};
+
+/// What a receive that only peeks knows from one look to the next.
+#[derive(Default)]
+pub(super) struct Peek {
+    /// Bytes that it saw before it waited. They are its result at least, even if somebody else has taken them since.
+    pub(super) seen: usize,
+    /// What had arrived before the last look, and what had been taken before the first.
+    arrived: (u64, u64),
+    taken: u64,
+    /// Others have taken some of it meanwhile: it goes on behind what it has seen with what is there now.
+    pub(super) others_took: bool,
+}
+
+impl Peek {
+    /// A look begins.
+    pub(super) fn looks(&mut self, v: &View<'_>, buffers: &Buffers<'_>) {
+        if buffers.done == 0 {
+            self.taken = taken_so_far(v);
+        }
+        self.arrived = arrived(v);
+    }
+
+    /// Wants more than it has seen, and waits until there may be. False: that is all.
+    pub(super) fn waits(
+        &mut self,
+        c: &'static Conn,
+        v: &View<'static>,
+        buffers: &mut Buffers<'_>,
+        flags: i32,
+        end: Option<u64>,
+    ) -> bool {
+        signal::let_any_end();
+        loop {
+            let more = wait_for_more(c, v, end, self.arrived.0) == Ok(true);
+            self.others_took |= taken_so_far(v) != self.taken;
+            if !more && self.others_took {
+                // Whatever wakes it, it looks once more.
+                let _ = guard(c, || step(c, v, buffers, flags));
+            }
+            if !more {
+                return false;
+            }
+            if !self.others_took || arrived(v) != self.arrived {
+                break;
+            }
+        }
+        self.seen = buffers.done;
+        if !self.others_took {
+            buffers.rewind();
+        }
+        true
+    }
+
+    pub(super) fn count(&self, buffers: &mut Buffers<'_>) {
+        buffers.advance(self.seen.saturating_sub(buffers.done));
+    }
+}
+
+/// Changes with every arrival; what comes by the kernel counts once its sender says so.
+fn arrived(v: &View<'_>) -> (u64, u64) {
+    let by_kernel = v.inn().send.ksent.load(Ordering::Acquire);
+    (switch::arrival_edge(v), by_kernel)
+}
+
+/// Bytes that this end has taken.
+fn taken_so_far(v: &View<'_>) -> u64 {
+    let by_kernel = v.inn().receive.krecv.load(Ordering::Acquire);
+    by_kernel.wrapping_add(v.in_ring().consumed().0)
+}
+
+/// How long a peek that wants all leaves what the kernel has unlooked at: nothing tells of more beside what is unread.
+const PEEK_AGAIN: u64 = 5_000_000;
+
+/// A peek that wants all: waits until more may have arrived than there was `before` it. False: the stream has ended.
+fn wait_for_more(
+    c: &'static Conn,
+    v: &View<'static>,
+    end: Option<u64>,
+    before: u64,
+) -> Result<bool, i32> {
+    if look::events(c) != 0 {
+        return Ok(false);
+    }
+    let by_kernel = v.inn().receive.re.load(Ordering::Relaxed) & 1 == 0;
+    let again = by_kernel.then(|| sys::now() + PEEK_AGAIN);
+    pins::fall_asleep(v, Sleep::Reading);
+    let slept = if switch::arrival_edge(v) == before {
+        let bound = [end, again].into_iter().flatten().min();
+        match sleep(c, v, libc::POLLRDHUP, bound, &c.reading) {
+            Err(EAGAIN) if end.is_none_or(|end| sys::now() < end) => Ok(()),
+            Err(EINTR) if !signal::interrupted() && end.is_none() => Ok(()),
+            slept => slept,
+        }
+    } else {
+        Ok(())
+    };
+    pins::wake_up(c, v, Sleep::Reading);
+    if bell::take(v.own_bell()) {
+        switch::settle(c, v);
+    }
+    slept.map(|()| true)
+}

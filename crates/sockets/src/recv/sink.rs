@@ -1,0 +1,121 @@
+//! Where a receive puts the bytes.
+
+use headwater_channel::ring::{Corrupt, Ring};
+use headwater_host::sys;
+use libc::{MSG_PEEK, MSG_TRUNC};
+
+use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
+
+/// Where a receive puts the bytes: the program's buffers, or a pipe.
+pub trait Sink {
+    /// Bytes that it still wants.
+    fn left(&self) -> usize;
+    /// Takes bytes out of the ring, up to `end`.
+    fn take_ring(
+        &mut self,
+        ring: &Ring<'_>,
+        flags: i32,
+        end: Option<u64>,
+    ) -> Result<usize, Corrupt>;
+    /// Takes at most `limit` bytes out of the shadow `fd`; does not wait.
+    fn take_kernel(&mut self, fd: i32, flags: i32, limit: usize) -> Result<usize, i32>;
+    /// Has it no room, though it wants more?
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+impl Sink for Buffers<'_> {
+    #[inline(always)]
+    fn left(&self) -> usize {
+        self.left
+    }
+
+    #[inline(always)]
+    fn take_ring(
+        &mut self,
+        ring: &Ring<'_>,
+        flags: i32,
+        end: Option<u64>,
+    ) -> Result<usize, Corrupt> {
+        take_ring(ring, self, flags, end)
+    }
+
+    #[inline(always)]
+    fn take_kernel(&mut self, fd: i32, flags: i32, limit: usize) -> Result<usize, i32> {
+        kernel_recv(fd, self, flags, limit)
+    }
+}
+
+#[inline]
+fn take_ring(
+    ring: &Ring<'_>,
+    buffers: &mut Buffers<'_>,
+    flags: i32,
+    end: Option<u64>,
+) -> Result<usize, Corrupt> {
+    let before = buffers.done;
+    match flags & (MSG_PEEK | MSG_TRUNC) {
+        MSG_TRUNC => return discard(ring, buffers, end),
+        flags if flags & MSG_TRUNC != 0 => return count(ring, buffers, end),
+        _ => {}
+    }
+    while buffers.left > 0 {
+        let skip = buffers.done - before;
+        buffers.mark = Some(ring.consumed().0);
+        let piece = buffers.piece(usize::MAX);
+        let n = if flags & MSG_PEEK != 0 {
+            ring.copy_peek(piece, skip, end)?
+        } else {
+            ring.pop_until(piece, end)?
+        };
+        if n == 0 {
+            break;
+        }
+        buffers.advance(n);
+    }
+    Ok(buffers.done - before)
+}
+
+/// MSG_TRUNC on a stream: takes bytes without touching the buffer.
+fn discard(ring: &Ring<'_>, buffers: &mut Buffers<'_>, end: Option<u64>) -> Result<usize, Corrupt> {
+    let n = ring.skip_until(buffers.left, end)?;
+    buffers.advance(n);
+    Ok(n)
+}
+
+/// MSG_PEEK with MSG_TRUNC: says how much there is, and touches nothing.
+#[inline(never)]
+fn count(ring: &Ring<'_>, buffers: &mut Buffers<'_>, end: Option<u64>) -> Result<usize, Corrupt> {
+    let before = buffers.done;
+    while buffers.left > 0 {
+        let mut piece = [0u8; 512];
+        let room = buffers.left.min(piece.len());
+        match ring.copy_peek(&mut piece[..room], buffers.done - before, end)? {
+            0 => break,
+            n => buffers.advance(n),
+        }
+    }
+    Ok(buffers.done - before)
+}
+
+/// Non-blocking kernel reads into what is left of the buffers, of at most `limit` bytes.
+fn kernel_recv(fd: i32, buffers: &mut Buffers<'_>, flags: i32, limit: usize) -> Result<usize, i32> {
+    let mut total = 0;
+    loop {
+        let mut room = [EMPTY; ROOM];
+        let rest = buffers.part(&mut room, limit - total);
+        let asked = length(rest);
+        // SAFETY: buffers of the program, as far as they are not done.
+        let n = match unsafe { sys::recvmsg(fd, &mut message(rest), flags) } {
+            Err(_) if total > 0 => return Ok(total),
+            result => result?,
+        };
+        buffers.advance(n.min(buffers.left));
+        total += n;
+        // Less than what was asked for is all there is.
+        if n < asked || buffers.left == 0 || total >= limit || flags & MSG_PEEK != 0 {
+            return Ok(total);
+        }
+    }
+}

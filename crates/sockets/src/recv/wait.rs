@@ -1,0 +1,175 @@
+//! Waits of a call, and how often it begins.
+
+use headwater_channel::bell;
+use headwater_channel::wait::{Learner, Outcome};
+use headwater_host::counters::{self, Counter};
+use headwater_host::poll::SHARED_SLICE;
+use headwater_host::sync::Ordering;
+use headwater_host::{next, signal, sleeps, stand_in, sys};
+use libc::{EAGAIN, EBADF, EINTR};
+
+use crate::conn::{self, Conn};
+use crate::pins::{self, Pin, Sleep};
+use crate::segment::View;
+use crate::{link, switch, takeover};
+
+/// What ends an attempt at a call that has done nothing yet, and that a handler with SA_RESTART has begin anew: the kernel's own ERESTARTSYS,
+/// which no program sees.
+pub const ANEW: i32 = 512;
+
+/// Makes `attempt` at a call on the number `fd`, and once more after each that [`ANEW`] ends: whether it may wait, and how long, is asked
+/// anew. What it pins goes with it. EBADF: the number stands for another connection by now, or for none.
+#[inline(always)]
+pub fn as_often_as_begun<T>(
+    c: &'static Conn,
+    fd: i32,
+    mut attempt: impl FnMut(&mut Option<Pin>) -> Option<Result<T, i32>>,
+) -> Option<Result<T, i32>> {
+    loop {
+        let mut pinned = None;
+        let result = attempt(&mut pinned);
+        if let Some(pin) = pinned {
+            pins::unpin(c, pin);
+        }
+        match result {
+            Some(Err(ANEW)) if conn::is_at(fd, c) => {}
+            Some(Err(ANEW)) => return Some(Err(EBADF)),
+            other => return other,
+        }
+    }
+}
+
+/// Before the first wait of a call. False when the program has closed the connection.
+pub fn pin(
+    c: &'static Conn,
+    v: &View<'_>,
+    pinned: &mut Option<Pin>,
+    end: &mut Option<u64>,
+) -> bool {
+    if pinned.is_none() {
+        *pinned = pins::pin(c, v, &raw const *pinned as usize);
+        *end = deadline(c.record().receive_timeout.load(Ordering::Relaxed));
+    }
+    pinned.is_some()
+}
+
+/// When a wait that begins now is over. No handler has a call with a time limit begun anew, signal(7).
+pub fn deadline(timeout: u64) -> Option<u64> {
+    if timeout == 0 {
+        return None;
+    }
+    signal::let_any_end();
+    Some(sys::now().saturating_add(timeout))
+}
+
+/// Pauses, a fraction of a microsecond together, for which a reader of a one-way stream leaves the writer alone.
+const GATHER: u32 = 16;
+
+/// Waits until there may be something: spin, then arm, look again, sleep.
+pub fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Result<(), i32> {
+    // Only a ring can be watched by spinning.
+    if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 1 {
+        let peer = &v.peer().cpu;
+        let look = &v.peer().look;
+        let seen = c.look_seen.load(Ordering::Relaxed);
+        if c.only_receives() && peer.load(Ordering::Relaxed) != v.own().cpu.load(Ordering::Relaxed)
+        {
+            // Looking at each message as it is written would take the line from the writer each time.
+            for _ in 0..GATHER {
+                core::hint::spin_loop();
+            }
+        }
+        let spun = c.reading.wait(
+            || peer.load(Ordering::Relaxed),
+            || switch::readable(v) || look.load(Ordering::Relaxed) != seen || signal::interrupted(),
+        );
+        if signal::interrupted() {
+            return Err(EINTR);
+        }
+        if spun == Outcome::Ready {
+            counters::add(Counter::Spins, 1);
+            return Ok(());
+        }
+    }
+    takeover::publish_totals(c, v);
+    pins::fall_asleep(v, Sleep::Reading);
+    if switch::readable(v) {
+        pins::wake_up(c, v, Sleep::Reading);
+        return Ok(());
+    }
+    let result = sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading);
+    pins::wake_up(c, v, Sleep::Reading);
+    if bell::take(v.own_bell()) {
+        switch::settle(c, v);
+    }
+    result
+}
+
+/// The kernel wait on shadow and own bell that readers and writers share. It ends at once where the program has made the
+/// connection non-blocking by a call that nobody saw. [`ANEW`]: so it is with the call.
+pub fn sleep(
+    c: &'static Conn,
+    v: &View<'_>,
+    events: i16,
+    deadline: Option<u64>,
+    learner: &Learner,
+) -> Result<(), i32> {
+    let rest = if switch::must_withdraw(v) {
+        libc::POLLOUT
+    } else {
+        0
+    };
+    let mut fds = [
+        libc::pollfd {
+            fd: c.fd(),
+            events: events | rest,
+            revents: 0,
+        },
+        libc::pollfd {
+            fd: v.own_bell(),
+            events: libc::POLLIN,
+            revents: 0,
+        },
+    ];
+    link::tidy();
+    let begun = sys::now();
+    if c.stopped_blocking(begun) {
+        return Ok(());
+    }
+    let mut bound = stand_in::turn(left(deadline));
+    if v.is_shared() {
+        bound = Some(bound.map_or(SHARED_SLICE, |b| b.min(SHARED_SLICE)));
+    }
+    if !sleeps::begin() {
+        return Ok(());
+    }
+    let ts = bound.map(sys::timespec);
+    let tsp = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
+    if !signal::begin_nap(signal::ring, v.own_bell() as usize) {
+        return Err(EINTR);
+    }
+    if signal::begins_anew() {
+        signal::end_nap();
+        return Err(ANEW);
+    }
+    // SAFETY: two entries, and a time or none; it may be left by a cancellation or a siglongjmp, and owns nothing.
+    let n = unsafe { next::ppoll(fds.as_mut_ptr(), 2, tsp, core::ptr::null()) };
+    let errno = next::errno();
+    signal::end_nap();
+    counters::add(Counter::Sleeps, 1);
+    learner.slept(sys::now() - begun);
+    if fds[0].revents != 0 {
+        c.look_now.store(1, Ordering::Relaxed);
+    }
+    if n < 0 && (errno != EINTR || signal::interrupted() || deadline.is_some()) {
+        return Err(errno);
+    }
+    if deadline.is_some_and(|d| n == 0 && sys::now() >= d) {
+        return Err(EAGAIN);
+    }
+    Ok(())
+}
+
+fn left(deadline: Option<u64>) -> Option<u64> {
+    deadline.map(|d| d.saturating_sub(sys::now()))
+}

@@ -1,0 +1,96 @@
+//! A connection leaves the rings in both directions.
+
+use headwater_channel::bell;
+use headwater_host::counters::Reason;
+use headwater_host::sync::Ordering;
+
+use crate::conn::Conn;
+use crate::keeper::{self, Then};
+use crate::record::{DROPPED, IN_STAYS, OUT_STAYS};
+use crate::segment::{PIN, TCPONLY, Tx, View};
+use crate::switch::pin::{pin_for_now, pin_if_empty};
+use crate::switch::withdraw::{help_withdraw, withdraw, withdraw_to};
+use crate::switch::{recover_reader, tcp_only, tcp_only_for_now, unswitch};
+
+/// Has it done so for good?
+pub fn is_frozen_for_good(v: &View<'_>) -> bool {
+    v.record.has(OUT_STAYS) && v.record.has(IN_STAYS) && is_frozen(v)
+}
+
+/// Has this end left the rings in both directions?
+fn is_frozen(v: &View<'_>) -> bool {
+    Tx(v.out().send.tx.load(Ordering::Acquire)).has(TCPONLY)
+        && Tx(v.inn().send.tx.load(Ordering::Acquire)).has(PIN)
+}
+
+/// Takes a connection off the rings for good, as far as this end can: before its descriptor is passed on, for example. `childs`: the
+/// number of the shadow in a child of vfork, which has numbers of its own.
+pub fn freeze(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
+    if is_frozen_for_good(v) {
+        return;
+    }
+    v.record.set(OUT_STAYS | IN_STAYS, true);
+    freeze_for_now(c, v, childs, reason);
+}
+
+/// The same until those who go round us are gone (see comeback.rs), unless there is another reason.
+pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
+    let withdrawn = match childs {
+        Some(fd) => withdraw_to(c, v, fd),
+        None => !help_withdraw(c, v),
+    };
+    let fd = || childs.unwrap_or_else(|| c.fd());
+    if !withdrawn {
+        keeper::leave(c, v, fd(), Then::Close);
+    }
+    let frozen = is_frozen(v);
+    tcp_only_for_now(v);
+    unswitch(v);
+    if !pin_for_now(c, v, childs) && v.in_ring().unread() > 0 {
+        headwater_host::log::write(
+            headwater_host::log::Level::Warn,
+            format_args!(
+                "descriptor {} is passed on with bytes in its ring: they stay with this process",
+                fd()
+            ),
+        );
+    }
+    if !frozen {
+        c.falls_back(reason);
+    }
+}
+
+/// As [`freeze`] for good, for what this process itself asks of the kernel. But while something is unread in the ring, that direction
+/// stays: its sender may make no call any more, and what comes late may never come. False then.
+pub fn freeze_if_read(c: &Conn, v: &View<'_>, reason: Reason) -> bool {
+    let frozen = is_frozen(v);
+    help_withdraw(c, v);
+    tcp_only(v);
+    unswitch(v);
+    let pinned = pin_if_empty(c, v) == Some(true);
+    if !frozen {
+        c.falls_back(reason);
+    }
+    pinned || v.in_ring().is_empty()
+}
+
+/// The kernel's connection was undone by this end. What its own ring holds the peer may still read, before the reset; what
+/// the other holds is dropped. Whatever the descriptor is connected to later goes by the kernel.
+pub fn disconnect(c: &Conn, v: &View<'_>) {
+    tcp_only(v);
+    // The kernel refuses what a peer that is pinned has not read.
+    withdraw(c, v);
+    unswitch(v);
+    {
+        v.record.set(IN_STAYS | DROPPED, true);
+        let _section = v.lock_in(|| recover_reader(c, v));
+        let d = v.inn();
+        let w = Tx(d.send.tx.fetch_or(PIN, Ordering::AcqRel));
+        d.receive.re.store(w.epoch() as u64, Ordering::Release);
+    }
+    c.record().error.store(0, Ordering::Relaxed);
+    c.gone.store(0, Ordering::Relaxed);
+    v.own().look.fetch_add(1, Ordering::Release);
+    bell::ring(v.peer_bell());
+    bell::ring(v.own_bell());
+}
