@@ -89,7 +89,7 @@ fn goes_on(c: &Conn, flags: i32) -> bool {
 /// What a message is to hold; `None`: the kernel refuses it.
 pub type Vector = unsafe fn(&msghdr) -> Option<&[iovec]>;
 
-/// recvmmsg(2): as [`receive`], for messages. `once`: no time is left after the first. `own` is the program's own call for the messages
+/// recvmmsg(2): as `receive`, for messages. `once`: no time is left after the first. `own` is the program's own call for the messages
 /// that it is given, with these flags.
 ///
 /// # Safety
