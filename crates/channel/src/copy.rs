@@ -113,12 +113,16 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
     use by_call::headwater_copy;
     #[cfg(all(target_arch = "x86_64", not(miri), any(asan, fuzzing)))]
     use by_call::headwater_copy_called as headwater_copy;
+    // SAFETY: the caller says that both may be copied between, or that a fault on the way is told here by the answer.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if headwater_copy(to, from, n) != 0 {
+    if unsafe { headwater_copy(to, from, n) } != 0 {
         faulted();
     }
+    // SAFETY: the caller says that both may be copied between; no handler turns faults into panics here.
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    core::ptr::copy_nonoverlapping(from, to, n);
+    unsafe {
+        core::ptr::copy_nonoverlapping(from, to, n)
+    };
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -143,7 +147,8 @@ pub unsafe fn recovery(at: usize, stack: usize) -> Option<(usize, usize)> {
         }
         let returns = &raw const by_call::headwater_copy_returns as usize;
         let faulted = &raw const by_call::headwater_copy_faulted as usize;
-        let top = core::ptr::read_volatile(stack as *const usize);
+        // SAFETY: the caller says that a word can be read there.
+        let top = unsafe { core::ptr::read_volatile(stack as *const usize) };
         (top == returns).then_some((faulted, stack + size_of::<usize>()))
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]

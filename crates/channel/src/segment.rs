@@ -43,7 +43,7 @@ pub struct Segment {
 
 // SAFETY: the memory is shared by design, and only reached through atomics and ring calls.
 unsafe impl Send for Segment {}
-// SAFETY: as above.
+// SAFETY: its own fields never change, and what threads do in the memory they do through atomics.
 unsafe impl Sync for Segment {}
 
 impl Segment {

@@ -67,17 +67,17 @@ pub use headwater_channel_derive::SharedSafe;
 /// ```
 pub unsafe trait SharedSafe {}
 
-// SAFETY: plain integers, any bit pattern is valid.
+// SAFETY: a plain integer, any bit pattern is valid.
 unsafe impl SharedSafe for u8 {}
-// SAFETY: as above.
+// SAFETY: a plain integer, any bit pattern is valid.
 unsafe impl SharedSafe for u16 {}
-// SAFETY: as above.
+// SAFETY: a plain integer, any bit pattern is valid.
 unsafe impl SharedSafe for u32 {}
-// SAFETY: as above.
+// SAFETY: a plain integer, any bit pattern is valid.
 unsafe impl SharedSafe for u64 {}
-// SAFETY: atomics have the layout of their integer and allow mutation by others.
+// SAFETY: it has the layout of its integer and allows mutation by others.
 unsafe impl SharedSafe for AtomicU32 {}
-// SAFETY: as above.
+// SAFETY: it has the layout of its integer and allows mutation by others.
 unsafe impl SharedSafe for AtomicU64 {}
 // SAFETY: an array adds nothing to its elements.
 unsafe impl<T: SharedSafe, const N: usize> SharedSafe for [T; N] {}

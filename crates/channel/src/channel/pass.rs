@@ -99,16 +99,19 @@ fn header(part: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
 /// `msg` was filled by recvmsg(2).
 unsafe fn received(msg: &libc::msghdr) -> Vec<OwnedFd> {
     let mut fds = Vec::new();
-    let mut cmsg = libc::CMSG_FIRSTHDR(msg);
-    while !cmsg.is_null() {
-        if ((*cmsg).cmsg_level, (*cmsg).cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-            let bytes = (*cmsg).cmsg_len - libc::CMSG_LEN(0) as usize;
-            let first = libc::CMSG_DATA(cmsg).cast::<RawFd>();
-            for i in 0..bytes / size_of::<RawFd>() {
-                fds.push(own(first.add(i).read_unaligned()));
+    // SAFETY: the kernel has written whole headers, each followed by what its length says; the descriptors are new ones of ours.
+    unsafe {
+        let mut cmsg = libc::CMSG_FIRSTHDR(msg);
+        while !cmsg.is_null() {
+            if ((*cmsg).cmsg_level, (*cmsg).cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                let bytes = (*cmsg).cmsg_len - libc::CMSG_LEN(0) as usize;
+                let first = libc::CMSG_DATA(cmsg).cast::<RawFd>();
+                for i in 0..bytes / size_of::<RawFd>() {
+                    fds.push(own(first.add(i).read_unaligned()));
+                }
             }
+            cmsg = libc::CMSG_NXTHDR(msg, cmsg);
         }
-        cmsg = libc::CMSG_NXTHDR(msg, cmsg);
     }
     fds
 }

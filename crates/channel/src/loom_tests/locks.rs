@@ -14,7 +14,7 @@ struct Guarded {
 
 // SAFETY: the count is used inside the lock only; loom reports any other use.
 unsafe impl Sync for Guarded {}
-// SAFETY: as above.
+// SAFETY: a number and a lock belong to no thread.
 unsafe impl Send for Guarded {}
 
 impl Guarded {
