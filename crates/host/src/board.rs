@@ -541,7 +541,7 @@ pub fn addr_of(sa: &libc::sockaddr_storage) -> Option<Addr> {
             })
         }
         libc::AF_INET6 => {
-            // SAFETY: as above.
+            // SAFETY: the family says that it is one of IPv6, and the storage has room for every family's.
             let sin6 = unsafe { &*(sa as *const _ as *const libc::sockaddr_in6) };
             Some(Addr {
                 ip: u128::from_be_bytes(sin6.sin6_addr.s6_addr),

@@ -82,12 +82,12 @@ fn copy() -> u32 {
     state
 }
 
+/// # Safety
+/// `variable` is a C string.
 unsafe fn is_ours(variable: *const libc::c_char) -> bool {
-    // Byte by byte: what comes before a difference is not beyond the end.
-    PREFIX
-        .iter()
-        .enumerate()
-        .all(|(i, &c)| *variable.add(i) as u8 == c)
+    let mut prefix = PREFIX.iter().enumerate();
+    // SAFETY: byte by byte up to the first difference, which its final zero is at the latest.
+    prefix.all(|(i, &c)| unsafe { *variable.add(i) } as u8 == c)
 }
 
 /// The value, with its final zero byte, if the variable has this name.
@@ -172,7 +172,7 @@ mod tests {
         set(a, "128K");
         assert_eq!(var(a).as_deref(), Some("128K"));
         for lost in [a, long] {
-            // SAFETY: as above.
+            // SAFETY: no other test of this crate asks for these names, or changes any variable.
             unsafe { std::env::remove_var(lost) };
         }
         assert_eq!(var(a).as_deref(), Some("64K"));

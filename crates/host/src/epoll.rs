@@ -12,7 +12,7 @@ mod regs;
 mod set;
 mod wait;
 
-use core::ptr::null_mut;
+use core::ptr::{from_ref, null, null_mut};
 
 use libc::epoll_event;
 
@@ -89,7 +89,8 @@ fn secret() -> u64 {
 /// # Safety
 /// `event` is null or valid.
 pub unsafe fn ctl(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> i32 {
-    match ctl_inner(ep, op, fd, event) {
+    // SAFETY: the caller says that it is null or valid.
+    match ctl_inner(ep, op, fd, unsafe { event.as_ref() }) {
         Ok(()) => 0,
         Err(e) => {
             next::set_errno(e);
@@ -98,10 +99,9 @@ pub unsafe fn ctl(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> i32 {
     }
 }
 
-unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::Result<()> {
+fn ctl_inner(ep: i32, op: i32, fd: i32, event: Option<&epoll_event>) -> sys::Result<()> {
     let known = set_of(ep);
-    if !event.is_null()
-        && Tag::of((*event).u64).is_some()
+    if event.is_some_and(|event| Tag::of(event.u64).is_some())
         && let Some(set) = known
     {
         // The program's own data looks like one of our tags: this set goes without us.
@@ -109,24 +109,31 @@ unsafe fn ctl_inner(ep: i32, op: i32, fd: i32, event: *mut epoll_event) -> sys::
     }
     let tracked = table::used(fd).and_then(|h| Some((h, table::descriptor(h)?)));
     if known.is_none() && tracked.is_none() {
-        return sys::epoll_ctl(ep, op, fd, event);
+        return kernel_ctl(ep, op, fd, event);
     }
     if let Some(set) = known {
         return set.ctl(op, fd, event, tracked);
     }
     // A set that came to us some other way than by epoll_create: let the kernel say whether it is one.
-    sys::epoll_ctl(ep, op, fd, event)?;
+    kernel_ctl(ep, op, fd, event)?;
     match (op, new_set(ep)) {
         (libc::EPOLL_CTL_ADD, Some(set)) => {
             if GIVEN.load(Ordering::Relaxed) {
                 set.inherited();
                 set.held().shared = true;
             }
-            let _ = sys::epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, null_mut());
+            let _ = kernel_ctl(ep, libc::EPOLL_CTL_DEL, fd, None);
             set.ctl(op, fd, event, tracked)
         }
         _ => Ok(()),
     }
+}
+
+/// epoll_ctl(2) of the kernel's own set.
+fn kernel_ctl(ep: i32, op: i32, fd: i32, event: Option<&epoll_event>) -> sys::Result<()> {
+    let event = event.map_or(null(), from_ref);
+    // SAFETY: null or valid; it is only read.
+    unsafe { sys::epoll_ctl(ep, op, fd, event.cast_mut()) }
 }
 
 /// Sets that were not seen to be made may have come by an exec, and be others' too.
@@ -180,7 +187,11 @@ pub unsafe fn wait(
 ) -> Result<i32, Confined> {
     let own = Confined { left: timeout.ns };
     let set = set_of(ep).filter(|_| max > 0).ok_or(own)?;
-    let out = core::slice::from_raw_parts_mut(events, max as usize);
+    // SAFETY: the caller says that there is so much room, and that the mask is null or valid.
+    let (out, mask) = unsafe {
+        let out = core::slice::from_raw_parts_mut(events, max as usize);
+        (out, mask.as_ref())
+    };
     set.wait(out, timeout, mask)
 }
 

@@ -38,7 +38,8 @@ const PROGRAM_HEADERS: usize = 64;
 /// `envp` is null or a null-terminated array of C strings.
 pub unsafe fn of(path: &CStr, envp: *const *const c_char) -> Image {
     let image = of_program(path);
-    if image == Image::Ours && !preloads_us(envp) {
+    // SAFETY: the caller says what the environment is.
+    if image == Image::Ours && !unsafe { preloads_us(envp) } {
         return Image::Stranger;
     }
     image
@@ -49,9 +50,11 @@ pub unsafe fn of(path: &CStr, envp: *const *const c_char) -> Image {
 /// # Safety
 /// As [`of`].
 pub unsafe fn found(file: &CStr, path: Option<&CStr>, envp: *const *const c_char) -> Image {
+    // SAFETY: the caller says what the environment is.
+    let of = |path: &CStr| unsafe { of(path, envp) };
     let name = file.to_bytes();
     if name.contains(&b'/') {
-        return of(file, envp);
+        return of(file);
     }
     let folders = path.map_or(&b"/bin:/usr/bin"[..], CStr::to_bytes);
     for folder in folders.split(|&b| b == b':') {
@@ -67,7 +70,7 @@ pub unsafe fn found(file: &CStr, path: Option<&CStr>, envp: *const *const c_char
         let Ok(candidate) = CStr::from_bytes_until_nul(&room) else {
             continue;
         };
-        match of(candidate, envp) {
+        match of(candidate) {
             Image::None => {}
             image => return image,
         }
@@ -191,11 +194,20 @@ fn read_at(fd: i32, to: &mut [u8], at: u64) -> Option<()> {
 }
 
 /// Does LD_PRELOAD there name the file that this library was loaded from?
+///
+/// # Safety
+/// As [`of`].
 unsafe fn preloads_us(envp: *const *const c_char) -> bool {
     let own = own_inode();
     let mut at = envp;
-    while own != 0 && !at.is_null() && !(*at).is_null() {
-        let text = CStr::from_ptr(*at).to_bytes();
+    // SAFETY: `at` is not behind the null that ends the array, and before that there are C strings.
+    let variable =
+        |at: *const *const c_char| unsafe { (!(*at).is_null()).then(|| CStr::from_ptr(*at)) };
+    while own != 0
+        && !at.is_null()
+        && let Some(variable) = variable(at)
+    {
+        let text = variable.to_bytes();
         if let Some(list) = text.strip_prefix(b"LD_PRELOAD=") {
             return list
                 .split(|&b| b == b':' || b == b' ')

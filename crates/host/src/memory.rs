@@ -137,34 +137,44 @@ unsafe impl GlobalAlloc for Memory {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let size = wanted(layout);
-        if size > LARGEST || layout.align() > PAGE {
-            return unmap(block, layout.size().next_multiple_of(PAGE));
+        // SAFETY: the caller gives back a block of this layout: a mapping of its own, or one of the class.
+        unsafe {
+            if size > LARGEST || layout.align() > PAGE {
+                return unmap(block, layout.size().next_multiple_of(PAGE));
+            }
+            push(class_of(size), block, block);
         }
-        push(class_of(size), block, block);
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let block = self.alloc(layout);
         let mapped = wanted(layout) > LARGEST || layout.align() > PAGE;
-        if !block.is_null() && !mapped {
-            block.write_bytes(0, layout.size());
+        // SAFETY: the caller's layout is not empty, and a block has room for its size.
+        unsafe {
+            let block = self.alloc(layout);
+            if !block.is_null() && !mapped {
+                block.write_bytes(0, layout.size());
+            }
+            block
         }
-        block
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let new = Layout::from_size_align_unchecked(size, layout.align());
+        // SAFETY: the caller says that the size, rounded up to the alignment, is no overflow.
+        let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         let (from, to) = (wanted(layout), wanted(new));
         let listed = from <= LARGEST && to <= LARGEST && layout.align() <= PAGE;
         if listed && class_of(from) == class_of(to) {
             return block;
         }
-        let moved = self.alloc(new);
-        if !moved.is_null() {
-            core::ptr::copy_nonoverlapping(block, moved, layout.size().min(size));
-            self.dealloc(block, layout);
+        // SAFETY: the new size is not 0, both blocks are as large as what is copied, and the old one is the caller's to give back.
+        unsafe {
+            let moved = self.alloc(new);
+            if !moved.is_null() {
+                core::ptr::copy_nonoverlapping(block, moved, layout.size().min(size));
+                self.dealloc(block, layout);
+            }
+            moved
         }
-        moved
     }
 }
 
@@ -172,8 +182,11 @@ fn word(before: u64, block: *mut u8) -> u64 {
     (before & !ADDRESS).wrapping_add(ADDRESS + 1) | (block as u64 >> 4)
 }
 
+/// # Safety
+/// `block` is of a class, whose blocks stay mapped.
 unsafe fn next_of<'a>(block: *mut u8) -> &'a AtomicU64 {
-    &*(block as *const AtomicU64)
+    // SAFETY: aligned to a unit, and as large; whoever may look at it while it is free does so by atomics alone.
+    unsafe { &*(block as *const AtomicU64) }
 }
 
 fn pop(class: usize) -> Option<*mut u8> {
@@ -202,9 +215,11 @@ fn pop(class: usize) -> Option<*mut u8> {
 /// # Safety
 /// `first` leads to `last`, and they are the caller's.
 unsafe fn push(class: usize, first: *mut u8, last: *mut u8) {
+    // SAFETY: the last is a block of the class.
+    let next = unsafe { next_of(last) };
     let mut head = FREE[class].load(Ordering::Relaxed);
     loop {
-        next_of(last).store((head & ADDRESS) << 4, Ordering::Relaxed);
+        next.store((head & ADDRESS) << 4, Ordering::Relaxed);
         match FREE[class].compare_exchange_weak(
             head,
             word(head, first),
@@ -345,8 +360,11 @@ fn map_aligned(layout: Layout) -> *mut u8 {
     }
 }
 
+/// # Safety
+/// The pages are mapped, and nobody uses them any more.
 unsafe fn unmap(at: *mut u8, bytes: usize) {
-    let _ = sys::munmap(at, bytes);
+    // SAFETY: nobody finds out that they are gone.
+    let _ = unsafe { sys::munmap(at, bytes) };
 }
 
 #[cfg(test)]
@@ -410,7 +428,7 @@ mod tests {
             }
         }
         for (at, layout, _) in held {
-            // SAFETY: as above.
+            // SAFETY: allocated with this layout, and freed by no turn.
             unsafe { Memory.dealloc(at, layout) };
         }
     }

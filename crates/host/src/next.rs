@@ -42,11 +42,17 @@ macro_rules! next_fns {
     ($($(#[$m:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {
         $(
             $(#[$m])*
+            ///
+            /// # Safety
+            /// As the manual says of the C library's function.
             #[inline(always)]
             pub unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
                 let at = nexts::$name.address();
-                let f: unsafe extern "C-unwind" fn($($ty),*) $(-> $ret)? = core::mem::transmute(at);
-                f($($arg),*)
+                // SAFETY: the C library has a function of that name and type, and the caller says that it may be called so.
+                unsafe {
+                    let f: unsafe extern "C-unwind" fn($($ty),*) $(-> $ret)? = core::mem::transmute(at);
+                    f($($arg),*)
+                }
             }
         )*
         #[allow(non_upper_case_globals)]

@@ -4,6 +4,7 @@
 //! kernel on shadows and doorbells. Functions that wait own nothing that needs dropping: a cancelled thread may leave them.
 
 use core::cell::Cell;
+use core::ptr::{from_ref, null};
 
 use headwater_channel::wait::{Learner, Outcome};
 use libc::{pollfd, sigset_t};
@@ -96,17 +97,15 @@ pub unsafe fn poll(
     timeout: Option<u64>,
     mask: *const sigset_t,
 ) -> Result<i32, Confined> {
-    poll_noting(fds, timeout, mask, &mut false)
+    // SAFETY: the caller says that it is null or valid.
+    poll_noting(fds, timeout, unsafe { mask.as_ref() }, &mut false)
 }
 
 /// As [`poll`]; `late` says whether a number that is told to be closed may have been closed only since it began.
-///
-/// # Safety
-/// As [`poll`].
-pub(crate) unsafe fn poll_noting(
+pub(crate) fn poll_noting(
     fds: &mut [pollfd],
     timeout: Option<u64>,
-    mask: *const sigset_t,
+    mask: Option<&sigset_t>,
     late: &mut bool,
 ) -> Result<i32, Confined> {
     signal::begin_wait_for_any();
@@ -120,16 +119,18 @@ pub(crate) unsafe fn poll_noting(
 /// # Safety
 /// As [`poll`].
 pub unsafe fn wait(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
+    // SAFETY: the caller says that it is null or valid.
+    let mask = unsafe { mask.as_ref() };
     let told = wait_unless(fds, timeout, mask, |_| false, &mut false);
     sleeps::end();
     told.unwrap_or(0)
 }
 
 /// Where the process is confined, and `kernels` says that the kernel knows all of the set, it may wait no longer here.
-unsafe fn wait_unless(
+fn wait_unless(
     fds: &mut [pollfd],
     timeout: Option<u64>,
-    mask: *const sigset_t,
+    mask: Option<&sigset_t>,
     kernels: impl Fn(&[pollfd]) -> bool,
     late: &mut bool,
 ) -> Result<i32, Confined> {
@@ -140,9 +141,10 @@ unsafe fn wait_unless(
             return Ok(ready + look_kernel_if_due(fds));
         }
         if timeout == Some(0) {
-            return Ok(match look_kernel(fds) {
-                0 if !mask.is_null() => let_signals_in(mask),
-                more => more,
+            return Ok(match (look_kernel(fds), mask) {
+                // A signal that waits, and that the mask lets in, ends a call that finds nothing, also one that does not wait.
+                (0, Some(mask)) => kernel_poll(&mut [], Some(0), Some(mask)),
+                (more, _) => more,
             });
         }
         // Nobody waits for what this takes.
@@ -182,10 +184,13 @@ unsafe fn wait_unless(
     }
 }
 
-/// A signal that waits and that `mask` lets in ends a call that finds nothing, also one that does not wait.
-unsafe fn let_signals_in(mask: *const sigset_t) -> i32 {
-    let at_once = sys::timespec(0);
-    next::ppoll(core::ptr::null_mut(), 0, &at_once, mask)
+/// The C library's own poll, a cancellation point.
+fn kernel_poll(fds: &mut [pollfd], timeout: Option<u64>, mask: Option<&sigset_t>) -> i32 {
+    let ts = timeout.map(sys::timespec);
+    let ts = ts.as_ref().map_or(null(), from_ref);
+    let mask = mask.map_or(null(), from_ref);
+    // SAFETY: the list is writable for its length; the time and the mask are null or valid.
+    unsafe { next::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, ts, mask) }
 }
 
 /// Is nothing told but that numbers are closed? The kernel's wait tells that of what is closed meanwhile only when something else ends
@@ -301,10 +306,10 @@ fn kernel_ready(fds: &[pollfd]) -> bool {
 
 /// Arms, looks again, and waits in the kernel. 0: nothing yet, or time is up.
 #[inline(never)]
-unsafe fn sleep(
+fn sleep(
     fds: &mut [pollfd],
     timeout: Option<u64>,
-    mask: *const sigset_t,
+    mask: Option<&sigset_t>,
     late: &mut bool,
 ) -> i32 {
     if fds.len() <= SMALL {
@@ -322,36 +327,43 @@ unsafe fn sleep(
 
 /// Runs `f` with a list that is too long for the stack. Whoever leaves a wait inside for good leaves the list too. `None`: there is
 /// no memory, as errno says.
-pub(crate) unsafe fn with_room<T: Copy, R>(
+pub(crate) fn with_room<T: Copy, R>(
     count: usize,
     empty: T,
     f: impl FnOnce(&mut [T]) -> R,
 ) -> Option<R> {
-    let Ok(layout) = core::alloc::Layout::array::<T>(count) else {
+    const { assert!(size_of::<T>() > 0) };
+    let Ok(layout) = core::alloc::Layout::array::<T>(count.max(SMALL)) else {
         next::set_errno(libc::ENOMEM);
         return None;
     };
-    let room = std::alloc::alloc(layout) as *mut T;
+    // SAFETY: the layout is not empty.
+    let room = unsafe { std::alloc::alloc(layout) } as *mut T;
     if room.is_null() {
         next::set_errno(libc::ENOMEM);
         return None;
     }
-    for i in 0..count {
-        room.add(i).write(empty);
-    }
-    let result = f(core::slice::from_raw_parts_mut(room, count));
-    std::alloc::dealloc(room as *mut u8, layout);
+    // SAFETY: there is room for so many, each is written to before it is read, and nobody else knows of them.
+    let list = unsafe {
+        for i in 0..count {
+            room.add(i).write(empty);
+        }
+        core::slice::from_raw_parts_mut(room, count)
+    };
+    let result = f(list);
+    // SAFETY: allocated with this layout just now; `f` can't have kept the list.
+    unsafe { std::alloc::dealloc(room as *mut u8, layout) };
     Some(result)
 }
 
 /// `who` gets the handles of `fds`: a number may be another connection's when the wait is over. What is
 /// closed meanwhile is left out, unless there is more to tell.
-unsafe fn sleep_with(
+fn sleep_with(
     fds: &mut [pollfd],
     who: &mut [Handle],
     kernel: &mut [pollfd],
     timeout: Option<u64>,
-    mask: *const sigset_t,
+    mask: Option<&sigset_t>,
     late: &mut bool,
 ) -> i32 {
     for (h, p) in who.iter_mut().zip(fds.iter()) {
@@ -386,11 +398,12 @@ unsafe fn sleep_with(
         };
         n += 1;
     });
+    let kernel = &mut kernel[..n];
     let bound = timeout.unwrap_or(u64::MAX).min(slice);
     let begun = sys::now();
     let mut until = begun.saturating_add(bound);
     // Without a bell it is but a slice.
-    let bell = kernel.get(fds.len()..n).and_then(|bells| bells.first());
+    let bell = kernel.get(fds.len()..).and_then(|bells| bells.first());
     if !signal::begin_nap(signal::ring, bell.map_or(-1, |p| p.fd) as usize) {
         stand_down(who, fds);
         next::set_errno(libc::EINTR);
@@ -398,20 +411,19 @@ unsafe fn sleep_with(
     }
     let (mut moved, mut left_out) = (false, false);
     let result = loop {
-        let ts = (until < u64::MAX).then(|| sys::timespec(until.saturating_sub(sys::now())));
-        let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
-        let result = next::ppoll(kernel.as_mut_ptr(), n as libc::nfds_t, ts, mask);
+        let left = (until < u64::MAX).then(|| until.saturating_sub(sys::now()));
+        let result = kernel_poll(kernel, left, mask);
         if result > 0 {
             moved = forget_moved(kernel, who, fds);
         }
-        if result <= 0 || moved || !*late || !is_closed_only(&kernel[..n]) {
+        if result <= 0 || moved || !*late || !is_closed_only(kernel) {
             break result;
         }
         left_out = true;
         if n == fds.len() {
             until = until.min(sys::now().saturating_add(SHARED_SLICE));
         }
-        let closed = kernel[..n].iter_mut().filter(|k| k.revents != 0);
+        let closed = kernel.iter_mut().filter(|k| k.revents != 0);
         closed.for_each(|k| *k = EMPTY);
     };
     let errno = next::errno();
@@ -424,7 +436,7 @@ unsafe fn sleep_with(
     }
     let mut at = fds.len();
     for_carried(who, fds, |c, _| {
-        if at < n && kernel[at].fd == c.bell {
+        if at < kernel.len() && kernel[at].fd == c.bell {
             if kernel[at].revents != 0 && c.d.take(c.h, c.bell) {
                 c.d.settle(c.h);
             }

@@ -7,7 +7,7 @@
 use core::cell::Cell;
 use core::slice;
 
-use libc::{fd_set, pollfd, sigset_t};
+use libc::{c_ulong, fd_set, pollfd, sigset_t};
 
 use crate::poll::{self, Confined, EMPTY, SMALL, with_room};
 use crate::sync::{AtomicI32, Ordering};
@@ -19,7 +19,7 @@ const FIRST_TABLE: i32 = 64;
 const BELIEVED: u64 = 1_000_000;
 /// How long a wait lasts beside descriptors that have ended and whose end was not asked for.
 const BESIDE_ENDED: u64 = 10_000_000;
-const LONG: usize = libc::c_ulong::BITS as usize;
+const LONG: usize = c_ulong::BITS as usize;
 
 /// Room in a table that holds the highest descriptor that the program is known to have had.
 static ROOM: AtomicI32 = AtomicI32::new(FIRST_TABLE);
@@ -59,7 +59,8 @@ pub unsafe fn fit(nfds: i32, sets: [*const fd_set; 3]) -> i32 {
         return nfds.min(room);
     }
     if nfds <= libc::FD_SETSIZE as i32 {
-        let high = members(nfds, sets).filter(|&fd| fd >= room);
+        // SAFETY: the caller says that each is null or valid for so many bits.
+        let high = unsafe { members(nfds, sets) }.filter(|&fd| fd >= room);
         high.filter(|&fd| is_programs(fd)).for_each(made);
     } else {
         look();
@@ -97,18 +98,29 @@ fn look() {
 }
 
 /// Where the bit of `fd` is: which word, and the bit in it.
-fn place(fd: i32) -> (usize, libc::c_ulong) {
+fn place(fd: i32) -> (usize, c_ulong) {
     (fd as usize / LONG, 1 << (fd as usize % LONG))
 }
 
-unsafe fn word(set: *const fd_set, at: usize) -> libc::c_ulong {
-    match set.is_null() {
-        true => 0,
-        false => set.cast::<libc::c_ulong>().add(at).read(),
-    }
+/// The words of the sets, none of one that is not given. Programs may give one set for several.
+type Sets<'a> = [&'a [Cell<c_ulong>]; 3];
+
+/// # Safety
+/// As [`concerns`], for as long as they are used.
+unsafe fn words<'a>(nfds: i32, sets: [*const fd_set; 3]) -> Sets<'a> {
+    let count = (nfds.max(0) as usize).div_ceil(LONG);
+    sets.map(|set| match set.is_null() {
+        true => &[],
+        // SAFETY: the caller says that it has so many bits, and the kernel reads and writes them by words.
+        false => unsafe { slice::from_raw_parts(set.cast(), count) },
+    })
 }
 
-unsafe fn has(set: *const fd_set, fd: i32) -> bool {
+fn word(set: &[Cell<c_ulong>], at: usize) -> c_ulong {
+    set.get(at).map_or(0, Cell::get)
+}
+
+fn has(set: &[Cell<c_ulong>], fd: i32) -> bool {
     let (at, bit) = place(fd);
     word(set, at) & bit != 0
 }
@@ -118,12 +130,14 @@ unsafe fn has(set: *const fd_set, fd: i32) -> bool {
 /// # Safety
 /// As [`concerns`], as long as it is asked.
 pub unsafe fn members(nfds: i32, sets: [*const fd_set; 3]) -> impl Iterator<Item = i32> {
+    // SAFETY: the caller says that each is null or valid for so many bits, as long as it is asked.
+    members_of(nfds, unsafe { words(nfds, sets) })
+}
+
+fn members_of(nfds: i32, sets: Sets) -> impl Iterator<Item = i32> {
     let words = (nfds.max(0) as usize).div_ceil(LONG);
     let all = (0..words).flat_map(move |at| {
-        // SAFETY: the caller's promise.
-        let mut left = sets
-            .iter()
-            .fold(0, |all, &set| all | unsafe { word(set, at) });
+        let mut left = sets.iter().fold(0, |all, set| all | word(set, at));
         core::iter::from_fn(move || {
             let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
             left &= left - 1;
@@ -139,7 +153,8 @@ pub unsafe fn members(nfds: i32, sets: [*const fd_set; 3]) -> impl Iterator<Item
 /// Each set is null or valid for `nfds` bits.
 pub unsafe fn concerns(nfds: i32, sets: [*const fd_set; 3]) -> bool {
     let ours = |fd| table::lookup(fd).is_some_and(|h| h.kind() != table::Kind::Hidden);
-    table::any_tracked() && members(nfds, sets).any(ours)
+    // SAFETY: the caller says that each is null or valid for so many bits.
+    table::any_tracked() && unsafe { members(nfds, sets) }.any(ours)
 }
 
 /// select(2) and pselect(2) on sets with carried descriptors.
@@ -152,7 +167,12 @@ pub unsafe fn select(
     timeout: Option<u64>,
     mask: *const sigset_t,
 ) -> Result<i32, Confined> {
-    let count = members(nfds, sets.map(<*mut fd_set>::cast_const)).count();
+    // SAFETY: the caller says that each is null or valid, the sets for so many bits.
+    let (sets, mask) = unsafe {
+        let sets = words(nfds, sets.map(<*mut fd_set>::cast_const));
+        (sets, mask.as_ref())
+    };
+    let count = members_of(nfds, sets).count();
     if count <= SMALL {
         select_with(nfds, sets, timeout, mask, &mut [EMPTY; SMALL])
     } else {
@@ -177,19 +197,16 @@ fn holds(p: &pollfd, i: usize) -> bool {
 }
 
 #[inline(never)]
-unsafe fn select_with(
+fn select_with(
     nfds: i32,
-    sets: [*mut fd_set; 3],
+    sets: Sets,
     timeout: Option<u64>,
-    mask: *const sigset_t,
+    mask: Option<&sigset_t>,
     list: &mut [pollfd],
 ) -> Result<i32, Confined> {
     let mut n = 0;
-    for (p, fd) in list
-        .iter_mut()
-        .zip(members(nfds, sets.map(<*mut fd_set>::cast_const)))
-    {
-        let asked = sets.iter().zip(ASK).filter(|(set, _)| has(**set, fd));
+    for (p, fd) in list.iter_mut().zip(members_of(nfds, sets)) {
+        let asked = sets.iter().zip(ASK).filter(|(set, _)| has(set, fd));
         let events = asked.fold(0, |events, (_, ask)| events | ask);
         *p = pollfd {
             fd,
@@ -206,13 +223,12 @@ unsafe fn select_with(
             return Ok(-1);
         }
     };
-    for (i, set) in sets.iter().enumerate().filter(|(_, set)| !set.is_null()) {
-        let words =
-            slice::from_raw_parts_mut(set.cast::<libc::c_ulong>(), (nfds as usize).div_ceil(LONG));
-        words.fill(0);
+    for (i, set) in sets.iter().enumerate().filter(|(_, set)| !set.is_empty()) {
+        set.iter().for_each(|word| word.set(0));
         for p in list.iter().filter(|p| holds(p, i)) {
-            let (word, bit) = place(p.fd);
-            words[word] |= bit;
+            let (at, bit) = place(p.fd);
+            let word = &set[at];
+            word.set(word.get() | bit);
         }
     }
     Ok(bits)
@@ -220,10 +236,10 @@ unsafe fn select_with(
 
 /// Waits until a bit is to be told; how many are. poll(2) tells what no set asks for, too: the end of a descriptor that is
 /// looked at for exceptions only.
-unsafe fn wait(
+fn wait(
     list: &mut [pollfd],
     timeout: Option<u64>,
-    mask: *const sigset_t,
+    mask: Option<&sigset_t>,
 ) -> Result<Result<i32, i32>, Confined> {
     let deadline = timeout.map(|t| sys::now().saturating_add(t));
     let mut left = timeout;

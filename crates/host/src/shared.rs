@@ -130,7 +130,7 @@ pub struct Shared {
 
 // SAFETY: the memory is shared by design, and its users reach it through atomics only.
 unsafe impl Send for Shared {}
-// SAFETY: as above.
+// SAFETY: nothing changes in it but that memory, which threads share as processes do.
 unsafe impl Sync for Shared {}
 
 impl Shared {

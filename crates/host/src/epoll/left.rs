@@ -101,10 +101,11 @@ pub unsafe fn changed(ep: i32, op: i32, fd: i32, event: *const epoll_event) {
         return;
     }
     let known = LEFT.iter().find(|l| l.fd() == fd && l.ep() == ep);
-    match (op, known) {
-        (EPOLL_CTL_ADD, None) if !event.is_null() => add(ep, fd, &*event),
-        (EPOLL_CTL_ADD | EPOLL_CTL_MOD, Some(l)) if !event.is_null() => l.set(&*event),
-        (EPOLL_CTL_DEL, Some(l)) => {
+    // SAFETY: the caller says that it is null or valid.
+    match (op, known, unsafe { event.as_ref() }) {
+        (EPOLL_CTL_ADD, None, Some(event)) => add(ep, fd, event),
+        (EPOLL_CTL_ADD | EPOLL_CTL_MOD, Some(l), Some(event)) => l.set(event),
+        (EPOLL_CTL_DEL, Some(l), _) => {
             l.ep_and_one.store(0, Ordering::Release);
             l.fd_and_one.store(0, Ordering::Release);
         }

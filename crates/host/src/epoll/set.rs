@@ -6,7 +6,7 @@ use headwater_channel::wait::Learner;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
 use super::regs::{EXCLUSIVE, Inner, Reg};
-use super::{ET, MODES, ONESHOT, fdinfo};
+use super::{ET, MODES, ONESHOT, fdinfo, kernel_ctl};
 use crate::counters::{self, Reason};
 use crate::process::{self, Section};
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
@@ -367,7 +367,7 @@ impl Set {
             events: reg.events,
             u64: reg.data,
         };
-        let added = self.add(&mut inner, reg.fd, &mut event, tracked, false);
+        let added = self.add(&mut inner, reg.fd, &event, tracked, false);
         let Some(i) = inner.find(reg.fd).filter(|_| added.is_ok() && reg.disabled) else {
             return;
         };
@@ -376,8 +376,7 @@ impl Set {
         event.events &= MODES;
         let _ = match inner.regs[i].carried {
             true => inner.register(i, EPOLL_CTL_MOD, 0),
-            // SAFETY: event is valid.
-            false => unsafe { sys::epoll_ctl(inner.ep, EPOLL_CTL_MOD, reg.fd, &mut event) },
+            false => kernel_ctl(inner.ep, EPOLL_CTL_MOD, reg.fd, Some(&event)),
         };
     }
 
@@ -444,25 +443,19 @@ impl Set {
     }
 
     /// epoll_ctl(2) for a set we look after.
-    ///
-    /// # Safety
-    /// `event` is null or valid.
-    pub unsafe fn ctl(
+    pub fn ctl(
         &self,
         op: i32,
         fd: i32,
-        event: *mut epoll_event,
+        event: Option<&epoll_event>,
         tracked: Option<(Handle, &'static dyn Descriptor)>,
     ) -> sys::Result<()> {
         let mut inner = self.held();
         let ep = inner.ep;
         let mut known = inner.find(fd);
-        let exclusive = !event.is_null() && (*event).events & EXCLUSIVE != 0;
-        if exclusive
-            && op == EPOLL_CTL_ADD
-            && tracked.is_some()
-            && (*event).events & !WITH_EXCLUSIVE != 0
-        {
+        let asked = event.map_or(0, |event| event.events);
+        let exclusive = asked & EXCLUSIVE != 0;
+        if exclusive && op == EPOLL_CTL_ADD && tracked.is_some() && asked & !WITH_EXCLUSIVE != 0 {
             return Err(libc::EINVAL);
         }
         if exclusive && op == EPOLL_CTL_MOD && tracked.is_some() {
@@ -476,7 +469,7 @@ impl Set {
         }
         if op != EPOLL_CTL_ADD && known.is_some_and(|i| inner.regs[i].orphan) {
             // What has the number now is not in the set, as the kernel says.
-            return sys::epoll_ctl(ep, op, fd, event);
+            return kernel_ctl(ep, op, fd, event);
         }
         if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
             && inner.regs[i].orphan
@@ -485,14 +478,13 @@ impl Set {
             inner.remove(i);
             known = None;
         }
-        if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
+        if let (EPOLL_CTL_ADD, Some(i), Some(added)) = (op, known, event)
             && !inner.regs[i].parked
-            && !event.is_null()
         {
             // EEXIST, unless the number was closed as a foreign one and is another socket's now: the kernel knows.
-            sys::epoll_ctl(ep, op, fd, event)?;
+            kernel_ctl(ep, op, fd, event)?;
             inner.remove(i);
-            return self.add(&mut inner, fd, &mut *event, tracked, true);
+            return self.add(&mut inner, fd, added, tracked, true);
         }
         if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
             && inner.regs[i].parked
@@ -506,26 +498,27 @@ impl Set {
         if let Some(i) = known {
             inner.let_apart(i);
         }
-        match (op, known, tracked) {
-            (EPOLL_CTL_ADD, None, _) if !event.is_null() => {
-                self.add(&mut inner, fd, &mut *event, tracked, false)
-            }
-            (EPOLL_CTL_ADD, Some(i), Some((h, d))) if inner.regs[i].parked && !event.is_null() => {
+        match (op, known, event) {
+            (EPOLL_CTL_ADD, None, Some(event)) => self.add(&mut inner, fd, event, tracked, false),
+            (EPOLL_CTL_ADD, Some(i), Some(event))
+                if inner.regs[i].parked
+                    && let Some((h, d)) = tracked =>
+            {
                 let reg = &mut inner.regs[i];
                 (reg.h, reg.d, reg.parked) = (h, Some(d), false);
-                self.change(&mut inner, i, &*event)
+                self.change(&mut inner, i, event)
             }
             (EPOLL_CTL_MOD | EPOLL_CTL_DEL, Some(i), _) if inner.regs[i].parked => {
                 Err(libc::ENOENT)
             }
-            (EPOLL_CTL_MOD, Some(i), _) if !event.is_null() => {
+            (EPOLL_CTL_MOD, Some(i), Some(event)) => {
                 if !inner.regs[i].carried {
-                    sys::epoll_ctl(ep, op, fd, event)?;
+                    kernel_ctl(ep, op, fd, Some(event))?;
                     let reg = &mut inner.regs[i];
-                    (reg.events, reg.data) = ((*event).events, (*event).u64);
+                    (reg.events, reg.data) = (event.events, event.u64);
                     return Ok(());
                 }
-                self.change(&mut inner, i, &*event)
+                self.change(&mut inner, i, event)
             }
             (EPOLL_CTL_DEL, Some(i), _) => {
                 let reg = &inner.regs[i];
@@ -535,13 +528,13 @@ impl Set {
                     inner.park(i);
                     return Ok(());
                 }
-                let done = sys::epoll_ctl(ep, op, fd, event);
+                let done = kernel_ctl(ep, op, fd, event);
                 if done.is_ok() {
                     inner.remove(i);
                 }
                 done
             }
-            _ => sys::epoll_ctl(ep, op, fd, event),
+            _ => kernel_ctl(ep, op, fd, event),
         }
     }
 
@@ -550,7 +543,7 @@ impl Set {
         &self,
         inner: &mut Inner,
         fd: i32,
-        event: &mut epoll_event,
+        event: &epoll_event,
         tracked: Option<(Handle, &'static dyn Descriptor)>,
         is_in: bool,
     ) -> sys::Result<()> {
@@ -578,8 +571,7 @@ impl Set {
             // As new, whatever the kernel would have to say of it at once.
             (true, true) => inner.delete(fd),
             // First, since the number may be none.
-            // SAFETY: event is valid.
-            (false, false) => unsafe { sys::epoll_ctl(inner.ep, EPOLL_CTL_ADD, fd, event)? },
+            (false, false) => kernel_ctl(inner.ep, EPOLL_CTL_ADD, fd, Some(event))?,
             _ => {}
         }
         let i = inner.insert(Reg::new(fd, tracked, event));

@@ -27,13 +27,11 @@ fn has_stream(inner: &Inner) -> bool {
 const PAUSE: u64 = 1_000_000;
 
 impl Set {
-    /// # Safety
-    /// `mask` is null or valid.
-    pub unsafe fn wait(
+    pub fn wait(
         &self,
         out: &mut [epoll_event],
         within: Timeout,
-        mask: *const sigset_t,
+        mask: Option<&sigset_t>,
     ) -> Result<i32, Confined> {
         self.see_wait();
         let timeout = within.ns;
@@ -74,11 +72,11 @@ impl Set {
     }
 
     /// Nothing in the set is carried: the kernel's own wait, in which that may change. `None`: it has changed already.
-    unsafe fn wait_plain(
+    fn wait_plain(
         &self,
         out: &mut [epoll_event],
         timeout: Timeout,
-        mask: *const sigset_t,
+        mask: Option<&sigset_t>,
     ) -> Option<i32> {
         if timeout.ns != Some(0) {
             idle::about_to_sleep();
@@ -245,12 +243,7 @@ impl Set {
     }
 
     /// Arms what is hot and waits in the kernel. 0: nothing yet.
-    unsafe fn sleep(
-        &self,
-        out: &mut [epoll_event],
-        timeout: Timeout,
-        mask: *const sigset_t,
-    ) -> i32 {
+    fn sleep(&self, out: &mut [epoll_event], timeout: Timeout, mask: Option<&sigset_t>) -> i32 {
         idle::about_to_sleep();
         let left = stand_in::turn(timeout.ns);
         self.waiters.fetch_add(1, Ordering::SeqCst);
@@ -322,12 +315,7 @@ impl Set {
 }
 
 /// The C library's own wait, a cancellation point.
-unsafe fn kernel_wait(
-    ep: i32,
-    out: &mut [epoll_event],
-    timeout: Timeout,
-    mask: *const sigset_t,
-) -> i32 {
+fn kernel_wait(ep: i32, out: &mut [epoll_event], timeout: Timeout, mask: Option<&sigset_t>) -> i32 {
     type Exactly = unsafe extern "C-unwind" fn(
         i32,
         *mut epoll_event,
@@ -337,17 +325,22 @@ unsafe fn kernel_wait(
     ) -> i32;
     static EXACTLY: next::Next = next::Next::new(c"epoll_pwait2");
     let (events, max) = (out.as_mut_ptr(), out.len() as i32);
+    let mask = mask.map_or(core::ptr::null(), core::ptr::from_ref);
     if let Some(ns) = timeout.ns
         && timeout.exact
         && EXACTLY.address() != 0
     {
-        let exactly: Exactly = core::mem::transmute(EXACTLY.address());
-        let n = exactly(ep, events, max, &sys::timespec(ns), mask);
+        // SAFETY: the C library's function of that name has this type; `out` has room for `max`, and the mask is null or valid.
+        let n = unsafe {
+            let exactly: Exactly = core::mem::transmute(EXACTLY.address());
+            exactly(ep, events, max, &sys::timespec(ns), mask)
+        };
         if n >= 0 || next::errno() != libc::ENOSYS {
             return n;
         }
     }
-    next::epoll_pwait(ep, events, max, milliseconds(timeout.ns), mask)
+    // SAFETY: `out` has room for `max`, and the mask is null or valid.
+    unsafe { next::epoll_pwait(ep, events, max, milliseconds(timeout.ns), mask) }
 }
 
 /// Up to the next millisecond, as epoll and poll(2) count in them; a wait that ends early is made again.
