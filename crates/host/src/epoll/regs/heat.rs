@@ -1,0 +1,197 @@
+//! How registrations move between hot and armed.
+
+use super::{Inner, Reg};
+use crate::sync::{Ordering, fence};
+use crate::table::Kind;
+
+/// A registration goes cold after this many looks in vain.
+const PATIENCE: u32 = 100;
+
+/// How long a sleep lasts where the kernel has no room for a bell.
+const MUTE_SLICE: u64 = 5_000_000;
+
+impl Inner {
+    pub fn park(&mut self, i: usize) {
+        self.disarm(i);
+        self.regs[i].parked = true;
+        if self.regs[i].hot {
+            self.regs[i].hot = false;
+            self.hot.retain(|&j| j as usize != i);
+        }
+    }
+
+    /// Sets in this set are looked at each time: no bell of theirs is known here.
+    pub fn heat_sets(&mut self) {
+        if !self.has_sets {
+            return;
+        }
+        self.has_sets = false;
+        for i in 0..self.regs.len() {
+            let reg = &self.regs[i];
+            if reg.d.is_some() && reg.h.kind() == Kind::Epoll {
+                self.has_sets = true;
+                if reg.is_live() {
+                    self.heat(i);
+                }
+            }
+        }
+    }
+
+    pub fn heat(&mut self, i: usize) {
+        self.disarm(i);
+        if self.regs[i].parked {
+            return;
+        }
+        let reg = &mut self.regs[i];
+        reg.misses = 0;
+        if !reg.hot {
+            reg.hot = true;
+            self.hot.push(i as u32);
+        }
+    }
+
+    /// A hot registration had nothing; true when it has been so for long.
+    pub fn missed(&mut self, i: usize) -> bool {
+        self.regs[i].misses += 1;
+        self.regs[i].misses > PATIENCE
+    }
+
+    pub fn hit(&mut self, i: usize) {
+        self.regs[i].misses = 0;
+    }
+
+    /// Arms one registration; if it is ready nevertheless, its own bell tells whoever sleeps.
+    pub fn cool(&mut self, i: usize) {
+        self.arm(i);
+        fence(Ordering::SeqCst);
+        if self.evaluate(i, false, false) != 0 {
+            let reg = &self.regs[i];
+            reg.descriptor().ring(reg.h, reg.bell);
+        }
+    }
+
+    /// Arms everything hot for a sleep and looks again; true if something is ready. They stay on the hot list.
+    pub fn arm_and_look(&mut self) -> bool {
+        for n in (0..self.hot.len()).rev() {
+            self.arm_only(self.hot[n] as usize);
+        }
+        fence(Ordering::SeqCst);
+        (0..self.hot.len()).any(|n| self.evaluate(self.hot[n] as usize, false, false) != 0)
+    }
+
+    /// A bell whose ring ends a sleep; -1: there is none.
+    pub fn any_bell(&mut self) -> i32 {
+        let bell = |i: u32| {
+            let reg = self.regs.get(i as usize)?;
+            (reg.carried && reg.rings).then_some(reg.bell)
+        };
+        if let Some(bell) = self.belled.and_then(bell) {
+            return bell;
+        }
+        self.belled = match self.belled {
+            None => None,
+            Some(_) => (0..self.regs.len() as u32).find(|&i| bell(i).is_some()),
+        };
+        self.belled.map_or(-1, |i| self.regs[i as usize].bell)
+    }
+
+    /// How long a sleep may last. Hot registrations whose end is shared, and those that wait for room anywhere in the set.
+    pub fn slice(&mut self) -> Option<u64> {
+        let hot = self.hot.iter().map(|&i| i as usize);
+        let shared = hot.filter_map(|i| self.regs[i].slice()).min();
+        if self.mutes || self.is_unwatched() {
+            return Some(MUTE_SLICE);
+        }
+        if !self.waits_for_room {
+            return shared;
+        }
+        let room = self.regs.iter().filter_map(Reg::slice).min();
+        self.waits_for_room = room.is_some();
+        room
+    }
+
+    /// Is there one of which the kernel would have to say more than it was asked for, and can't be asked any more?
+    fn is_unwatched(&self) -> bool {
+        let unwatched = |i: usize| {
+            let reg = &self.regs[i];
+            reg.orphan && reg.is_live() && !self.is_watched(i, self.needed(i))
+        };
+        self.orphans && (0..self.regs.len()).any(unwatched)
+    }
+
+    /// A sleep lasted its slice: what waits for room may have to go on by the kernel.
+    pub fn slice_over(&mut self) {
+        if self.waits_for_room {
+            for i in 0..self.regs.len() {
+                let reg = &self.regs[i];
+                if reg.is_live() && reg.want() & libc::EPOLLOUT as u32 != 0 {
+                    let before = self.needed(i);
+                    reg.descriptor().slice_over(reg.h, reg.want());
+                    // The kernel has had room all along: only registering anew makes that an edge.
+                    let gained = self.needed(i) & !before != 0;
+                    let _ = self.watch(i, gained);
+                }
+            }
+        }
+    }
+
+    /// After a sleep of the only sleeper: the hot ones are looked at again, so nobody needs to ring for them.
+    pub fn disarm_hot(&mut self) {
+        for n in 0..self.hot.len() {
+            self.disarm(self.hot[n] as usize);
+        }
+    }
+
+    /// Whoever waits looks at those itself that nothing tells of.
+    pub fn heat_mutes(&mut self) {
+        self.mutes = false;
+        for i in 0..self.regs.len() {
+            let reg = &self.regs[i];
+            if !reg.mute || reg.d.is_none() {
+                continue;
+            }
+            self.mutes = true;
+            if reg.is_live() {
+                self.heat(i);
+            }
+        }
+    }
+
+    pub fn cool_all(&mut self) {
+        while let Some(&i) = self.hot.last() {
+            self.cool(i as usize);
+        }
+    }
+
+    pub fn arm(&mut self, i: usize) {
+        self.arm_only(i);
+        if self.regs[i].hot {
+            self.regs[i].hot = false;
+            self.hot.retain(|&j| j as usize != i);
+        }
+    }
+
+    pub fn arm_only(&mut self, i: usize) {
+        if self.regs[i].carried {
+            // The direction may have moved since the kernel was last told what to watch.
+            let _ = self.watch(i, false);
+        }
+        let reg = &mut self.regs[i];
+        if !reg.armed && reg.carried {
+            reg.armed = true;
+            reg.descriptor().arm(reg.h, reg.want());
+            self.waits_for_room |= reg.want() & libc::EPOLLOUT as u32 != 0;
+        }
+    }
+
+    pub fn disarm_all(&mut self) {
+        for i in 0..self.regs.len() {
+            if self.regs[i].d.is_some() {
+                self.disarm(i);
+                // The bell was registered in the set that is now gone with its descriptor.
+                self.regs[i].bell = -1;
+            }
+        }
+        self.hot.clear();
+    }
+}
