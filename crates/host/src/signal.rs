@@ -7,11 +7,24 @@
 //! A signal thus comes to the wrapper more than once, so what the kernel does at each delivery, SA_RESETHAND and
 //! SA_NODEFER, is done here, when the program's handler really runs.
 
+mod defaults;
+mod kernels;
+mod waits;
+
 use std::cell::Cell;
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering, compiler_fence};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::{process, sys};
 use syscalls::{Sysno, syscall};
+
+pub use defaults::{guard_copies, prepare, stop_watching, watch_ends};
+use defaults::{is_guarded, is_watched, last_words, recovered};
+use kernels::Kernels;
+use waits::Aside;
+pub use waits::{
+    Wake, begin_nap, begin_wait, begin_wait_for_any, begins_anew, end_nap, goes_on, going_on,
+    interrupted, let_any_end, ring,
+};
 
 const SIGNALS: usize = 65;
 
@@ -90,40 +103,7 @@ thread_local! {
     static POSTPONED: Cell<u64> = const { Cell::new(0) };
     /// Handlers of the program that have not returned.
     static INSIDE: Cell<u32> = const { Cell::new(0) };
-    /// A handler ran that ends a wait in progress with EINTR.
-    static INTERRUPTED: Cell<bool> = const { Cell::new(false) };
-    /// One ran that ends none: the kernel would begin the call anew.
-    static BEGINS_ANEW: Cell<bool> = const { Cell::new(false) };
-    /// One with SA_RESTART ends it too.
-    static RESTARTED_ENDS: Cell<bool> = const { Cell::new(false) };
-    /// What waits is a part of a call, and one before it was done.
-    static GOES_ON: Cell<bool> = const { Cell::new(false) };
-    /// How this thread is kept from a sleep that it is about to begin.
-    static NAP: Cell<Option<Nap>> = const { Cell::new(None) };
 }
-
-#[derive(Clone, Copy)]
-struct Nap {
-    wake: Wake,
-    at: usize,
-    /// An address in the stack frame of who sleeps.
-    frame: usize,
-}
-
-impl Nap {
-    /// Does whoever sleeps stand on the stack still? A cancelled thread, or a C++ exception, leaves without a word.
-    unsafe fn stands(&self, context: *mut libc::c_void) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        let stack = (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs[libc::REG_RSP as usize]
-            as usize;
-        #[cfg(not(target_arch = "x86_64"))]
-        let stack = (context, 0).1;
-        stack < self.frame
-    }
-}
-
-/// Has a sleep end at once, whether it has begun or is about to. Async-signal-safe.
-pub type Wake = fn(usize);
 
 /// Does this thread run a signal handler of the program? It may have interrupted anything, an allocation for one.
 pub fn in_handler() -> bool {
@@ -134,86 +114,14 @@ pub fn in_handler() -> bool {
 #[inline]
 pub fn jumped() {
     INSIDE.with(|i| i.set(0));
-    GOES_ON.with(|g| g.set(false));
-    end_nap();
+    waits::left();
 }
 
-/// Clears the marks before a call that may wait.
-#[inline]
-pub fn begin_wait() {
-    RESTARTED_ENDS.with(|e| e.set(false));
-    BEGINS_ANEW.with(|b| b.set(false));
-    INTERRUPTED.with(|i| i.set(false));
-}
-
-/// As [`begin_wait`], for a call that any handler ends: poll(2) and its like, signal(7).
-#[inline]
-pub fn begin_wait_for_any() {
-    RESTARTED_ENDS.with(|e| e.set(true));
-    INTERRUPTED.with(|i| i.set(false));
-}
-
-/// The wait that was begun is such a call's after all.
-pub fn let_any_end() {
-    RESTARTED_ENDS.with(|e| e.set(true));
-    BEGINS_ANEW.with(|b| b.set(false));
-}
-
-/// Runs `part` of a call that has done a part before if `on`: SA_RESTART begins nothing anew then.
-pub fn going_on<T>(on: bool, part: impl FnOnce() -> T) -> T {
-    GOES_ON.with(|g| g.set(on));
-    let done = part();
-    GOES_ON.with(|g| g.set(false));
-    done
-}
-
-/// Has the call done a part that is not known where it waits?
-pub fn goes_on() -> bool {
-    GOES_ON.with(Cell::get)
-}
-
-/// Right before this thread sleeps in the kernel. False: it was interrupted, and is not to. A handler that interrupts from here on
-/// has `wake(at)` called, since the kernel may not have begun yet; one with SA_RESTART as well, for who looks at [`begins_anew`] after
-/// this. Until [`end_nap`], `at` stays valid.
-// Inlined: the frame is the caller's.
-#[inline(always)]
-pub fn begin_nap(wake: Wake, at: usize) -> bool {
-    let here = 0u8;
-    let frame = (&raw const here).addr();
-    NAP.with(|n| n.set(Some(Nap { wake, at, frame })));
-    compiler_fence(Ordering::SeqCst);
-    if interrupted() {
-        end_nap();
-        return false;
-    }
-    true
-}
-
-#[inline]
-pub fn end_nap() {
-    NAP.with(|n| n.set(None));
-    compiler_fence(Ordering::SeqCst);
-}
-
-/// Wakes who sleeps at a bell, if there is one.
-pub fn ring(bell: usize) {
-    let bell = bell as i32;
-    if bell >= 0 {
-        headwater_channel::bell::ring(bell);
-    }
-}
-
-/// Did a handler run since `begin_wait` that ends the call?
-#[inline]
-pub fn interrupted() -> bool {
-    INTERRUPTED.with(|i| i.get())
-}
-
-/// Did a handler with SA_RESTART run since `begin_wait`, or the last time that this was asked? The kernel has begun the call anew then:
-/// with what its number stands for by now, and whether it may wait there.
-#[inline]
-pub fn begins_anew() -> bool {
-    BEGINS_ANEW.with(|b| b.replace(false))
+/// Runs `run` as a handler, which may have interrupted anything.
+fn inside(run: impl FnOnce()) {
+    let depth = INSIDE.with(|i| i.replace(i.get() + 1));
+    run();
+    INSIDE.with(|i| i.set(depth));
 }
 
 /// Looks at a signal before the program's handler does.
@@ -234,7 +142,8 @@ pub unsafe fn show(signal: i32, info: *mut libc::siginfo_t) -> i32 {
         && !info.is_null()
         && let Some(unmask) = UNMASK.get()
     {
-        unmask(info);
+        // SAFETY: what the kernel told, as the caller says.
+        unsafe { unmask(info) };
     }
     signal
 }
@@ -252,9 +161,11 @@ pub unsafe fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> i32 {
+    // SAFETY: the caller's pointers are as sigaction(2) wants them, and so is what is given in place of the new action.
+    let real = |new: *const libc::sigaction| unsafe { real(signal, new, old) };
     let n = signal as usize;
     if n == 0 || n >= SIGNALS {
-        return real(signal, new, old);
+        return real(new);
     }
     let before = Action::of(signal);
     let wraps = |a: &libc::sigaction| match a.sa_sigaction {
@@ -264,8 +175,9 @@ pub unsafe fn sigaction(
         _ => true,
     };
     let given_back = GIVEN_BACK.load(Ordering::Acquire);
-    let result = if !new.is_null() && !given_back && wraps(&*new) {
-        let mut action = *new;
+    // SAFETY: the caller says that it is null or valid.
+    let wrapped = unsafe { new.as_ref() }.filter(|new| !given_back && wraps(new));
+    let result = if let Some(&(mut action)) = wrapped {
         let wanted = Action::new(signal, &action);
         ACTIONS[n].store(wanted.0, Ordering::Release);
         if action.sa_sigaction != libc::SIG_DFL && !handles() {
@@ -276,7 +188,7 @@ pub unsafe fn sigaction(
         }
         action.sa_sigaction = wrapper as *const () as usize;
         action.sa_flags = action.sa_flags & !EMULATED | libc::SA_SIGINFO;
-        let result = real(signal, &action, old);
+        let result = real(&action);
         if result != 0 {
             ACTIONS[n].store(before.0, Ordering::Release);
         } else {
@@ -285,119 +197,21 @@ pub unsafe fn sigaction(
         }
         result
     } else {
-        real(signal, new, old)
+        real(new)
     };
-    if result == 0 && !old.is_null() && (*old).sa_sigaction == wrapper as *const () as usize {
-        (*old).sa_sigaction = before.handler();
-        (*old).sa_flags = match before.0 {
+    if result == 0
+        // SAFETY: the caller says that it is null or writable, and the C library has filled it.
+        && let Some(old) = unsafe { old.as_mut() }
+        && old.sa_sigaction == wrapper as *const () as usize
+    {
+        old.sa_sigaction = before.handler();
+        old.sa_flags = match before.0 {
             // Never set by the program.
             0 => 0,
-            _ => before.flags((*old).sa_flags),
+            _ => before.flags(old.sa_flags),
         };
     }
     result
-}
-
-/// The faults that a copy may have.
-const GUARDED: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
-static GUARDING: AtomicBool = AtomicBool::new(false);
-
-fn is_guarded(signal: i32) -> bool {
-    GUARDED.contains(&signal) && GUARDING.load(Ordering::Acquire)
-}
-
-/// Those whose default action ends a process without a word, and no core: another is not to show our handler.
-const ENDING: [i32; 7] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGPIPE,
-    libc::SIGALRM,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-];
-static WATCHING: AtomicBool = AtomicBool::new(false);
-static LAST_WORDS: std::sync::OnceLock<fn()> = std::sync::OnceLock::new();
-/// They are being said.
-static SAID: AtomicBool = AtomicBool::new(false);
-
-fn is_watched(signal: i32) -> bool {
-    ENDING.contains(&signal) && WATCHING.load(Ordering::Acquire)
-}
-
-/// From now on `words` is called before the default action of a signal ends the process: by a handler of which the program sees
-/// nothing. It interrupts what handlers of the program's may interrupt, and may be one of several threads.
-pub fn watch_ends(words: fn()) {
-    // The first process of a namespace is not ended by them; a child may yet be one.
-    if sys::getpid() == 1 || LAST_WORDS.set(words).is_err() {
-        return;
-    }
-    WATCHING.store(true, Ordering::Release);
-    for signal in ENDING {
-        take_default(signal);
-    }
-}
-
-/// The default actions are the kernel's again.
-pub fn stop_watching() {
-    if !WATCHING.swap(false, Ordering::AcqRel) {
-        return;
-    }
-    for signal in ENDING {
-        let (kernels, action) = (Kernels::of(signal), Action::of(signal));
-        if kernels.handler == wrapper as *const () as usize && action.handler() == libc::SIG_DFL {
-            kernels.set_default(signal, action);
-        }
-    }
-}
-
-/// Nothing of the program's passes through us any more: the kernel has its actions as it asked for them, also those of later.
-pub fn give_back() {
-    GIVEN_BACK.store(true, Ordering::Release);
-    let guarding = GUARDING.load(Ordering::Acquire);
-    for signal in 1..SIGNALS as i32 {
-        let action = Action::of(signal);
-        if action == Action(0) && !(guarding && GUARDED.contains(&signal)) {
-            continue;
-        }
-        let kernels = Kernels::of(signal);
-        if kernels.handler == wrapper as *const () as usize {
-            kernels.set(signal, action.handler(), action);
-        }
-    }
-}
-
-/// The default action of `signal` is about to end the process.
-fn last_words(signal: i32) {
-    if is_watched(signal)
-        && !process::is_borrowed()
-        && sys::getpid() != 1
-        && let Some(words) = LAST_WORDS.get()
-        // A second signal ends it at once, also where the words take long.
-        && !SAID.swap(true, Ordering::AcqRel)
-    {
-        let depth = INSIDE.with(|i| i.replace(i.get() + 1));
-        words();
-        INSIDE.with(|i| i.set(depth));
-    }
-}
-
-static REAL: crate::next::Next = crate::next::Next::new(c"sigaction");
-
-/// Before [`guard_copies`], which may come in a handler: looking names up may allocate.
-pub fn prepare() {
-    REAL.address();
-}
-
-/// From now on a copy in which a wrong pointer of the program's faults ends in a panic that its caller catches. The program sees
-/// nothing of the handler that this takes.
-pub fn guard_copies() {
-    if GUARDING.swap(true, Ordering::AcqRel) {
-        return;
-    }
-    for signal in GUARDED {
-        take_default(signal);
-    }
 }
 
 fn replace(signal: i32, from: Action, to: Action) -> bool {
@@ -406,40 +220,19 @@ fn replace(signal: i32, from: Action, to: Action) -> bool {
         .is_ok()
 }
 
-/// Puts the wrapper in the place of the default action. Another thread may install a handler meanwhile, which stays.
-fn take_default(signal: i32) {
-    let seen = Action::of(signal);
-    if Kernels::of(signal).handler != libc::SIG_DFL || !replace(signal, seen, Action(0)) {
-        return;
-    }
-    // SAFETY: the C library's own, which knows how handlers return; all zeroes is a valid action.
-    unsafe {
-        let real: Sigaction = core::mem::transmute(REAL.address());
-        let mut action: libc::sigaction = core::mem::zeroed();
-        action.sa_sigaction = wrapper as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        let mut old: libc::sigaction = core::mem::zeroed();
-        if real(signal, &action, &mut old) == 0 && old.sa_sigaction != libc::SIG_DFL {
-            real(signal, &old, core::ptr::null_mut());
-            replace(signal, Action(0), seen);
+/// Nothing of the program's passes through us any more: the kernel has its actions as it asked for them, also those of later.
+pub fn give_back() {
+    GIVEN_BACK.store(true, Ordering::Release);
+    for signal in 1..SIGNALS as i32 {
+        let action = Action::of(signal);
+        if action == Action(0) && !is_guarded(signal) {
+            continue;
+        }
+        let kernels = Kernels::of(signal);
+        if kernels.is_ours() {
+            kernels.set(signal, action.handler(), action);
         }
     }
-}
-
-/// A fault in a copy goes on where the copy panics. False: it was none.
-unsafe fn recovered(context: *mut libc::c_void) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    if process::catches_faults() {
-        let registers = &mut (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs;
-        let stack = registers[libc::REG_RSP as usize] as usize;
-        let at = registers[libc::REG_RIP as usize] as usize;
-        if let Some((at, stack)) = headwater_channel::copy::recovery(at, stack) {
-            registers[libc::REG_RIP as usize] = at as i64;
-            registers[libc::REG_RSP as usize] = stack as i64;
-            return true;
-        }
-    }
-    false
 }
 
 /// What a call that knows nothing of the wrapper says was the handler before.
@@ -451,19 +244,56 @@ pub fn unwrapped(signal: i32, handler: usize) -> usize {
     }
 }
 
+/// Where a signal has interrupted its thread, as the kernel goes on there. It has less of this than the C library's type says.
+struct Context<'a> {
+    #[cfg(target_arch = "x86_64")]
+    registers: &'a mut [libc::greg_t; 23],
+    /// What is blocked then. Of the set the kernel knows the first word only.
+    mask: &'a mut u64,
+}
+
+impl Context<'_> {
+    /// # Safety
+    /// It is what the kernel has given to a handler, which has not returned, and nobody else uses it meanwhile.
+    unsafe fn of(context: *mut libc::c_void) -> Self {
+        let context = context.cast::<libc::ucontext_t>();
+        // SAFETY: the kernel has written both, apart from each other, and reads them when the handler returns.
+        unsafe {
+            Context {
+                #[cfg(target_arch = "x86_64")]
+                registers: &mut (*context).uc_mcontext.gregs,
+                mask: &mut *(&raw mut (*context).uc_sigmask).cast(),
+            }
+        }
+    }
+
+    /// Where the thread stands on its stack; 0: that is not known.
+    fn stack(&self) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        let stack = self.registers[libc::REG_RSP as usize] as usize;
+        #[cfg(not(target_arch = "x86_64"))]
+        let stack = 0;
+        stack
+    }
+}
+
+/// # Safety
+/// The kernel calls it, as the handler of an action with SA_SIGINFO.
 unsafe extern "C-unwind" fn wrapper(
     signal: i32,
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
+    // SAFETY: the kernel gives both to the handler, and the program's has not been called yet.
+    let (told, mut interrupted) = unsafe { (&*info, Context::of(context)) };
     let synchronous = matches!(
         signal,
         libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP | libc::SIGSYS
-    ) && (*info).si_code > 0;
+    ) && told.si_code > 0;
     if process::in_section() && !synchronous {
-        return postpone(signal, info, context);
+        return postpone(signal, told, interrupted);
     }
-    if synchronous && is_guarded(signal) && recovered(context) {
+    if synchronous && is_guarded(signal) && recovered(&mut interrupted) {
         return;
     }
     let action = Action::of(signal);
@@ -474,7 +304,7 @@ unsafe extern "C-unwind" fn wrapper(
         }
         Kernels::of(signal).set_default(signal, action);
         if !synchronous {
-            hand_back(signal, info);
+            hand_back(signal, told);
             // Now: a call that had it unblocked for as long as it waits may block it again when we return.
             unblock(1 << (signal - 1));
         }
@@ -482,92 +312,25 @@ unsafe extern "C-unwind" fn wrapper(
     }
     if action.has(RESETHAND) && !reset(signal, action) {
         // Another thread has run it. What has come here meets what there is now, most likely the default.
-        return hand_back(signal, info);
+        return hand_back(signal, told);
     }
-    // A wait inside the handler has others.
-    let nap = NAP.with(Cell::take).filter(|nap| nap.stands(context));
-    let restarted_ends = RESTARTED_ENDS.with(Cell::get);
-    let goes_on = GOES_ON.with(|g| g.replace(false));
-    let interrupts = !action.has(RESTART) || restarted_ends;
-    let interrupted = interrupted() || interrupts;
-    let anew = BEGINS_ANEW.with(Cell::get) || !interrupts;
-    // A wait inside the handler clears them.
-    let mark = || {
-        INTERRUPTED.with(|i| i.set(interrupted));
-        BEGINS_ANEW.with(|b| b.set(anew));
-    };
-    mark();
-    show(signal, info);
+    let aside = Aside::put(action.has(RESTART), interrupted.stack());
+    // SAFETY: what the kernel has told of the signal.
+    unsafe { show(signal, info) };
     if action.has(NODEFER) && !action.has(MASKS_ITSELF) {
         unblock(1 << (signal - 1));
     }
-    // As the kernel calls all handlers, also those that take the number alone.
-    let handler: unsafe extern "C-unwind" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
-        core::mem::transmute(action.handler());
-    let depth = INSIDE.with(|i| i.replace(i.get() + 1));
-    handler(signal, info, context);
-    INSIDE.with(|i| i.set(depth));
-    RESTARTED_ENDS.with(|e| e.set(restarted_ends));
-    GOES_ON.with(|g| g.set(goes_on));
-    NAP.with(|n| n.set(nap));
-    mark();
-    if let Some(nap) = nap
-        && !process::is_confined()
-    {
-        let errno = crate::next::errno();
-        (nap.wake)(nap.at);
-        crate::next::set_errno(errno);
-    }
-}
-
-/// struct sigaction as the kernel has it.
-#[repr(C)]
-struct Kernels {
-    handler: usize,
-    flags: u64,
-    restorer: usize,
-    mask: u64,
-}
-
-impl Kernels {
-    fn of(signal: i32) -> Kernels {
-        let mut k = Kernels {
-            handler: 0,
-            flags: 0,
-            restorer: 0,
-            mask: 0,
-        };
-        let none = core::ptr::null::<Kernels>();
-        // SAFETY: k is writable.
-        let _ = unsafe { syscall!(Sysno::rt_sigaction, signal, none, &mut k as *mut Kernels, 8) };
-        k
-    }
-
-    /// The default action, with the flags that the program gave.
-    fn set_default(self, signal: i32, action: Action) {
-        self.set(signal, libc::SIG_DFL, action);
-    }
-
-    /// `handler` is called by the kernel itself, with the flags that the program gave.
-    fn set(mut self, signal: i32, handler: usize, action: Action) {
-        self.handler = handler;
-        self.flags = self.flags & !0xffff_ffff | action.flags(self.flags as i32) as u32 as u64;
-        let none = core::ptr::null_mut::<Kernels>();
-        // SAFETY: self is readable.
-        let _ = unsafe {
-            syscall!(
-                Sysno::rt_sigaction,
-                signal,
-                &self as *const Kernels,
-                none,
-                8
-            )
-        };
-    }
+    // SAFETY: the program's handler, called as the kernel calls all handlers, also those that take the number alone.
+    inside(|| unsafe {
+        let handler: unsafe extern "C-unwind" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
+            core::mem::transmute(action.handler());
+        handler(signal, info, context);
+    });
+    aside.go_on();
 }
 
 /// SA_RESETHAND: the default action from now on. False when that has been done for this handler.
-unsafe fn reset(signal: i32, action: Action) -> bool {
+fn reset(signal: i32, action: Action) -> bool {
     let first = action.has(ARMED)
         && ACTIONS[signal as usize]
             .compare_exchange(
@@ -584,28 +347,28 @@ unsafe fn reset(signal: i32, action: Action) -> bool {
 }
 
 /// Keeps the signal pending, and blocked once the wrapper returns.
-unsafe fn postpone(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+fn postpone(signal: i32, info: &libc::siginfo_t, interrupted: Context) {
     hand_back(signal, info);
     let all = POSTPONED.with(|p| {
         p.set(p.get() | 1 << (signal - 1));
         p.get()
     });
-    // Of the set the kernel knows the first word only.
-    let mask = &raw mut (*(context as *mut libc::ucontext_t)).uc_sigmask as *mut u64;
-    *mask |= all;
+    *interrupted.mask |= all;
 }
 
 /// Queues a signal to this thread again. The kernel lets a process send any siginfo to itself.
-unsafe fn hand_back(signal: i32, info: *mut libc::siginfo_t) {
+fn hand_back(signal: i32, info: &libc::siginfo_t) {
     let (pid, tid) = (sys::getpid(), sys::gettid());
-    let queue = |info: *mut libc::siginfo_t| {
-        syscall!(Sysno::rt_tgsigqueueinfo, pid, tid, signal, info).is_ok()
+    let queue = |info: *const libc::siginfo_t| {
+        // SAFETY: the kernel reads what `info` refers to.
+        unsafe { syscall!(Sysno::rt_tgsigqueueinfo, pid, tid, signal, info) }.is_ok()
     };
     if !queue(info) {
         // The queue is full: as sent by kill(2), it is not lost all the same.
-        let mut plain: libc::siginfo_t = core::mem::zeroed();
+        // SAFETY: integers, of which all may be zero.
+        let mut plain: libc::siginfo_t = unsafe { core::mem::zeroed() };
         plain.si_signo = signal;
-        queue(&mut plain);
+        queue(&plain);
     }
 }
 
