@@ -83,7 +83,7 @@ impl<'a> Data<'a> {
             let (start, rest) = buf.split_at(first);
             let lines = rest.len() / 64 * 64;
             self.copy_in(pos, start);
-            // SAFETY: as copy_in; the destination is a multiple of 64, and `lines` bytes of it are written.
+            // SAFETY: the caller found room for all of `buf`, of which these are `lines` bytes; where they go is a multiple of 64.
             unsafe {
                 let to = self.at(pos).add(first);
                 for i in (0..lines).step_by(16) {
