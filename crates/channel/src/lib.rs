@@ -17,8 +17,6 @@
 //! A [`ring::Ring`] carries bytes or messages from one end to the other. Nothing a peer writes is trusted: every word
 //! read from a segment is read once and clamped, so the worst a broken peer can do is to spoil its own data.
 
-#![warn(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc)]
-
 // Lets the derive's generated paths resolve inside this crate too.
 extern crate self as headwater_channel;
 

@@ -16,8 +16,6 @@
 //!   counters, log, config, sys
 //! ```
 
-#![warn(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc)]
-
 pub mod board;
 pub mod config;
 pub mod counters;

@@ -23,8 +23,6 @@
 //!
 //! Exported functions are `extern "C-unwind"`: a cancelled thread unwinds through them, so they own nothing across a wait.
 
-#![warn(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc)]
-
 mod actions;
 mod aliases;
 mod confine;

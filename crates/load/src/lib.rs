@@ -5,8 +5,6 @@
 //!   mean      a mean, and how sure it is                          network   congestion control, the loop-back device's counter
 //! ```
 
-#![warn(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc)]
-
 pub mod latency;
 pub mod mean;
 pub mod network;

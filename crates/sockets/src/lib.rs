@@ -22,8 +22,6 @@
 //!   conn, record, segment   state: of a process, of an end, of both ends
 //! ```
 
-#![warn(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc)]
-
 pub mod boards;
 pub mod buffers;
 pub mod comeback;

@@ -10,8 +10,6 @@
 //!   exec   the executive: perimeters, the scheduler, queue pairs put in and taken out, modules and devices, timers
 //! ```
 
-#![warn(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc)]
-
 pub mod api;
 pub mod attach;
 pub mod background;

@@ -398,6 +398,14 @@ fn row_of_what_is_said(expected: &[String], seen: &[String]) -> Option<&'static 
     if says(&[INTERNAL]) || says(&[" recvmmsg ", "= waits"]) && says(&[" signal "]) {
         return rows::named("internal-error");
     }
+    let low_water = format!(" {} {} ", libc::SOL_SOCKET, libc::SO_RCVLOWAT);
+    let receives = |line: &String| {
+        let name = line.split_whitespace().nth(2).unwrap_or_default();
+        (name.starts_with("recv") || name.starts_with("read")) && line.contains("= waits")
+    };
+    if says(&[" setopt ", &low_water]) && expected.iter().any(receives) {
+        return rows::named("low-water-waits");
+    }
     let splices = |line: &&String| line.contains(" splice ") && line.contains("= waits");
     let splices = expected.iter().filter(splices).count();
     if splices > 1 || splices > 0 && says(&[" close", "= waits"]) {

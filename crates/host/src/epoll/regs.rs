@@ -82,6 +82,8 @@ pub struct Reg {
     /// ONESHOT that the kernel has as an edge-triggered one, and we disable: looked at from another set, it is not to be
     /// registered anew each time.
     by_edge: bool,
+    /// ONESHOT that the kernel has disabled too, by telling of it: it says nothing more of it until it is asked anew.
+    spent: bool,
     pub misses: u32,
     pub last: Last,
     /// What the kernel has reported to a look that told nobody, where it can't be made to say it again.
@@ -118,6 +120,7 @@ impl Reg {
             armed: false,
             disabled: false,
             by_edge: false,
+            spent: false,
             misses: 0,
             last: Last::nothing(),
             kept: 0,
@@ -136,6 +139,14 @@ impl Reg {
 
     pub fn want(&self) -> u32 {
         self.events & !MODES
+    }
+
+    /// Which of its events the kernel is to have when the registration is its alone.
+    fn left_to_kernel(&self) -> u32 {
+        match self.disabled {
+            true => MODES,
+            false => u32::MAX,
+        }
     }
 
     /// The modes that the kernel has it in, while it is not disabled.

@@ -245,6 +245,13 @@ impl Set {
         self.held().find_own(fd).is_some()
     }
 
+    /// By its own number, or one that is closed by now.
+    pub fn has_member(&self, fd: i32, h: Handle) -> bool {
+        let inner = self.held();
+        let is_left = |r: &Reg| r.orphan && r.d.is_some() && r.h == h;
+        inner.find_own(fd).is_some() || inner.orphans && inner.regs.iter().any(is_left)
+    }
+
     /// Does the program ask for `event` of it here?
     pub fn asks(&self, fd: i32, event: u32) -> bool {
         let inner = self.held();
@@ -316,7 +323,7 @@ impl Set {
     pub fn leave_one(&self, fd: i32) {
         let mut inner = self.held();
         if let Some(i) = inner.find_own(fd) {
-            inner.surrender(i);
+            inner.surrender(i, false);
         }
     }
 
@@ -409,12 +416,12 @@ impl Set {
             if reg.h.kind() == Kind::Socket && has_rest(reg.h) && !reg.parked && !reg.disabled {
                 super::left::note(inner.ep, &reg);
             }
-            inner.surrender(i);
+            inner.surrender(i, false);
         }
     }
 
     /// The same, and the set goes on knowing what is in it.
-    pub fn make_plain(&self) {
+    pub fn make_plain(&self, displaces: bool) {
         let mut inner = self.held();
         for i in 0..inner.regs.len() {
             let reg = inner.regs[i];
@@ -422,7 +429,7 @@ impl Set {
             if !reg.carried || !matches!(reg.h.kind(), Kind::Socket | Kind::Epoll) {
                 continue;
             }
-            inner.surrender(i);
+            inner.surrender(i, displaces);
             if !reg.parked && !reg.orphan {
                 let event = epoll_event {
                     events: reg.events,

@@ -417,7 +417,8 @@ unsafe fn scatter(mut bytes: &[u8], parts: &[iovec]) {
     for part in parts {
         let len = part.iov_len.min(bytes.len());
         if len > 0 {
-            core::ptr::copy_nonoverlapping(bytes.as_ptr(), part.iov_base as *mut u8, len);
+            // SAFETY: a part is writable for its length, as the caller says, which `len` is at most.
+            unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), part.iov_base.cast(), len) };
         }
         bytes = &bytes[len..];
     }

@@ -6,43 +6,57 @@ use super::{EXCLUSIVE, Inner, Reg};
 use crate::counters::{self, Reason};
 use crate::epoll::{ET, MODES, ONESHOT, Tag, fdinfo, kernel_ctl};
 use crate::sys;
-use crate::table::Kind;
+use crate::table::{self, Kind};
 
 /// Registered with every shadow, whatever the program asks for: asking again then needs no system call.
 const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
 
 impl Inner {
     /// The kernel's registration is the program's own from here on.
-    pub fn surrender(&mut self, i: usize) {
+    /// `displaces`: as of [`reach`](Inner::reach).
+    pub fn surrender(&mut self, i: usize, displaces: bool) {
         let reg = self.regs[i];
         if reg.carried {
             match reg.orphan {
-                true => self.reach(i),
+                true => self.reach(i, displaces),
                 false => self.give_back(i, reg.kernel.is_some()),
             }
         }
         self.remove(i);
     }
 
-    /// A registration whose number is closed, under that number: its description has others.
-    fn reach(&mut self, i: usize) {
+    /// A registration whose number is closed, under that number: its description has others. What has the number now is displaced
+    /// for that moment if it is a connection, and nobody else may use it: another file would lose its record locks.
+    fn reach(&mut self, i: usize, displaces: bool) {
         let reg = self.regs[i];
-        let other = crate::table::entries().find(|&(fd, h)| h == reg.h && fd != reg.fd);
-        let Some((other, _)) = other else { return };
+        let other = table::entries().find(|&(fd, h)| h == reg.h && fd != reg.fd);
+        let Some((other, _)) = other.filter(|_| !(reg.disabled && reg.spent)) else {
+            return;
+        };
+        if reg.events & ET != 0 {
+            counters::note(Reason::ToldAgain);
+        }
         let Ok(fd) = sys::dup_above(other, reg.fd) else {
             return;
         };
         if fd == reg.fd {
-            if reg.events & ET != 0 {
-                counters::note(Reason::ToldAgain);
-            }
-            let event = epoll_event {
-                events: reg.events,
-                u64: reg.data,
-            };
-            let _ = kernel_ctl(self.ep, EPOLL_CTL_MOD, fd, Some(&event));
+            self.put(&reg, reg.left_to_kernel(), true);
+        } else if displaces && table::lookup(reg.fd).is_some_and(|h| h.kind() == Kind::Socket) {
+            self.displace(&reg, fd);
         }
         let _ = sys::close(fd);
+    }
+
+    /// `other` stands for the registration's description.
+    fn displace(&self, reg: &Reg, other: i32) {
+        let Ok(own) = sys::dup_above(reg.fd, reg.fd) else {
+            return;
+        };
+        if sys::dup_over(other, reg.fd).is_ok() {
+            self.put(reg, reg.left_to_kernel(), true);
+            while sys::dup_over(own, reg.fd) == Err(libc::EINTR) {}
+        }
+        let _ = sys::close(own);
     }
 
     pub fn delete(&self, fd: i32) {
@@ -157,7 +171,9 @@ impl Inner {
             // What holds becomes an edge for the kernel, whatever the program was told.
             counters::note(Reason::ToldAgain);
         }
-        self.put(reg, if reg.disabled { MODES } else { u32::MAX }, there);
+        if !(there && reg.disabled && reg.spent) {
+            self.put(reg, reg.left_to_kernel(), there);
+        }
     }
 
     /// Registers what the program asked for, as far as `events` go, under the program's data.
@@ -207,6 +223,7 @@ impl Inner {
         reg.last.posted = op == EPOLL_CTL_MOD || ours && reg.events & EXCLUSIVE != 0;
         reg.kernel = Some(wanted);
         reg.known = true;
+        reg.spent = false;
         Ok(())
     }
 
@@ -222,6 +239,9 @@ impl Inner {
 
     pub(super) fn is_watched(&self, i: usize, needed: u32) -> bool {
         let reg = &self.regs[i];
+        if reg.disabled {
+            return reg.spent || reg.kernel == Some(ONESHOT);
+        }
         let enough = |k: u32| k & needed == needed && k & MODES == reg.modes();
         reg.kernel.is_some_and(enough)
     }
@@ -229,6 +249,11 @@ impl Inner {
     /// The kernel reported what the program did not ask for: register no more than is needed, so that it stays quiet.
     pub fn narrow(&mut self, i: usize) {
         let reg = &self.regs[i];
+        if reg.disabled && !reg.parked && reg.kernel.is_some_and(|k| k & ONESHOT != 0) {
+            // It is, by that.
+            self.regs[i].spent = true;
+            return;
+        }
         if reg.parked {
             self.delete(reg.fd);
             self.regs[i].kernel = None;
@@ -257,6 +282,8 @@ impl Inner {
             reg.disabled = true;
             if !by_kernel || reg.by_edge {
                 let _ = self.register(i, EPOLL_CTL_MOD, 0);
+            } else {
+                reg.spent = true;
             }
         }
     }

@@ -1,8 +1,6 @@
 //! The programs that the experiments measure, under one name: `headwater-load echo server sink 127.0.0.1:0`. Each is described in
 //! its own file, and reads its own words.
 
-#![warn(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc)]
-
 mod echo;
 mod lan;
 mod pattern;
