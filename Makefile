@@ -147,6 +147,8 @@ lint:
 	@! grep -rnE 'std::env::vars?(_os)?\(' $(addprefix crates/,channel host ipnet providers sctp-sockets sctp-stack sockets streams endpoints xti libheadwater) --include=*.rs | \
 		grep -vE '^crates/(host/src/env.rs|[a-z-]+/(tests|build.rs))' || \
 		{ echo 'variables are read by headwater_host::env alone, which trusts none in a set-user-ID program' >&2; exit 1; }
+	@! git ls-files -z '*.rs' | xargs -0 wc -l | awk '$$1 > 700 && $$2 != "total"' | grep . || \
+		{ echo 'these are over 700 lines: two things live in each' >&2; exit 1; }
 
 bench: build
 	$(BUILT)/headwater bench $(BENCH)
