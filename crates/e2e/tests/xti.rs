@@ -17,6 +17,7 @@ headwater_e2e::areas!(
     udp2,
     options,
     tpi,
+    tpi_transfer,
     tli,
     modules,
     interop,

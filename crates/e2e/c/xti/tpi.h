@@ -114,6 +114,13 @@ static UNUSED struct T_info_ack tpi_info(int fd) {
     return m.p.info_ack;
 }
 #define tpi_state(FD) ((int)tpi_info(FD).CURRENT_state)
+static UNUSED struct primitive addresses(int fd) {
+    struct T_addr_req req = {.PRIM_type = T_ADDR_REQ};
+    struct primitive m;
+    put_struct(fd, req);
+    tpi_get(fd, &m, T_ADDR_ACK);
+    return m;
+}
 
 static UNUSED void tpi_conn_req(int fd, const struct address *to, const void *data, int data_len) {
     struct {
