@@ -424,7 +424,7 @@ macro_rules! areas {
 
 areas! {
     crate::Plan::NONE;
-    streams, Library::Linked => pipes, fifos, mux, opening, messages;
+    streams, Library::Linked => pipes, pipe_holders, fifos, mux, opening, messages;
     xti, Library::Linked => connect, accept, transfer, udp2, interop, modules;
     sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking, processes;
 }
@@ -451,7 +451,7 @@ mod allocations {
 
     areas! {
         crate::of_allocations();
-        streams, Library::Linked => pipes, messages, mux;
+        streams, Library::Linked => pipes, pipe_holders, messages, mux;
         xti, Library::Linked => connect, transfer;
         sctp_sockets, Library::Preloaded(&[]) => messages, opening;
     }

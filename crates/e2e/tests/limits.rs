@@ -272,7 +272,7 @@ fn tcp() {
 
 #[test]
 fn streams() {
-    for name in ["pipes", "fifos", "messages", "mux"] {
+    for name in ["pipes", "pipe_holders", "fifos", "messages", "mux"] {
         area("streams", name, Library::Linked);
     }
 }
