@@ -279,7 +279,7 @@ fn streams() {
 
 #[test]
 fn xti() {
-    for name in ["connect", "transfer", "datagrams", "udp2"] {
+    for name in ["connect", "transfer", "datagrams", "datagram_flow", "udp2"] {
         area("xti", name, Library::Linked);
     }
 }

@@ -14,6 +14,7 @@ headwater_e2e::areas!(
     fork,
     states,
     datagrams,
+    datagram_flow,
     udp2,
     options,
     tpi,
