@@ -17,6 +17,7 @@ headwater_e2e::areas!(
     datagram_flow,
     udp2,
     options,
+    option_levels,
     tpi,
     tpi_transfer,
     tli,
