@@ -63,8 +63,11 @@ cases!(wide: reads, reads_new, scans, scans_new, broken, broken_new, pieces, pie
 cases!(round: names, found, vectors, prints, passes, asynchronous, submitted, standard, standard_by_dup, numbers, waits, made, cloned,
     more_numbers, listens, images);
 cases!(unseen: crossing, silent, blocks, carried, acknowledged, edges, levels, room, tags);
-cases!(confine: strict, filter, by_number, receives, sends, across, waitall, polls, selects, sets, shared, bystander, descriptors, busy,
-    closed, unseen, accepts, handlers, once, later, first, messages, messages_all, splices, numbers, room, files, older, mixed, beside_recv, beside_read, beside_readv, beside_recvmsg, beside_all, beside_look, beside_splice, beside_write, beside_writev, beside_room, beside_poll, beside_ppoll, beside_select, beside_pselect, beside_set, beside_poll_in_time, beside_set_in_time, beside_select_in_time);
+cases!(confine: strict, filter, by_number, receives, sends, across, waitall, polls, selects, sets, shared, bystander,
+    descriptors, busy, closed, unseen, messages, messages_all, splices, numbers, room, files, older);
+cases!(confine_beside: accepts, handlers, once, later, first, mixed, beside_recv, beside_read, beside_readv, beside_recvmsg,
+    beside_all, beside_look, beside_splice, beside_write, beside_writev, beside_room, beside_poll, beside_ppoll, beside_select,
+    beside_pselect, beside_set, beside_poll_in_time, beside_set_in_time, beside_select_in_time);
 
 /// Why a reader was told of a reset stands in its line.
 #[test]
