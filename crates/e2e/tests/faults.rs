@@ -425,7 +425,7 @@ macro_rules! areas {
 areas! {
     crate::Plan::NONE;
     streams, Library::Linked => pipes, pipe_holders, fifos, mux, opening, messages;
-    xti, Library::Linked => connect, accept, transfer, udp2, interop, modules;
+    xti, Library::Linked => connect, accept, transfer, udp2, interop, modules, timod;
     sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking, processes;
 }
 

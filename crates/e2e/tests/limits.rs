@@ -298,6 +298,7 @@ fn sctp_sockets() {
 fn nobody_waits_for_a_thread() {
     let all = [
         ("xti", "modules"),
+        ("xti", "timod"),
         ("xti", "interop"),
         ("streams", "signals"),
     ];

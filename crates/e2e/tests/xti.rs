@@ -22,6 +22,7 @@ headwater_e2e::areas!(
     tpi_transfer,
     tli,
     modules,
+    timod,
     interop,
     threads,
     signals,
