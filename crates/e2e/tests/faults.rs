@@ -39,7 +39,7 @@ const LONG: [(&str, &str); 9] = [
     ("comeback", "polled_accepted"),
     ("uring", "sets"),
     ("uring", "liburing"),
-    ("descriptors", "pass_stalled"),
+    ("handed_on", "pass_stalled"),
 ];
 
 /// How many runs of each program: all, or a share.
@@ -389,7 +389,8 @@ macro_rules! sockets {
 }
 
 sockets! {
-    descriptors: fork, pass, pass_busy, pass_half_closed, pass_stalled, spawn_bare, exec, vfork_shut, spawn_shut, system;
+    descriptors: fork;
+    handed_on: pass, pass_busy, pass_half_closed, pass_stalled, spawn_bare, exec, vfork_shut, spawn_shut, system;
     epoll: level, edge, fork_set;
     poll: polls, selects;
     transfer: file, peek;
@@ -444,7 +445,7 @@ mod allocations {
         takeover: takeover file,
         epoll: epoll level,
         fork: descriptors fork,
-        pass: descriptors pass,
+        pass: handed_on pass,
         exec: exec unread,
         keeper: keeper close,
     }

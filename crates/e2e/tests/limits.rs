@@ -264,7 +264,8 @@ fn share_of_area(
 #[test]
 fn tcp() {
     sockets("transfer", &["file", "peek"]);
-    sockets("descriptors", &["fork", "pass"]);
+    sockets("descriptors", &["fork"]);
+    sockets("handed_on", &["pass"]);
     sockets("epoll", &["level", "edge"]);
     sockets("ends", &["half", "unread_exit"]);
     sockets("threads", &["duplex"]);
