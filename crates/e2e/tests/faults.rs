@@ -426,7 +426,7 @@ macro_rules! areas {
 areas! {
     crate::Plan::NONE;
     streams, Library::Linked => pipes, pipe_holders, fifos, mux, opening, messages;
-    xti, Library::Linked => connect, accept, transfer, udp2, interop, modules, timod;
+    xti, Library::Linked => connect, accept, transfer, expedited, udp2, interop, modules, timod;
     sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking, processes;
 }
 
@@ -453,7 +453,7 @@ mod allocations {
     areas! {
         crate::of_allocations();
         streams, Library::Linked => pipes, pipe_holders, messages, mux;
-        xti, Library::Linked => connect, transfer;
+        xti, Library::Linked => connect, transfer, expedited;
         sctp_sockets, Library::Preloaded(&[]) => messages, opening;
     }
 }

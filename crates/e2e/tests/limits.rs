@@ -280,7 +280,14 @@ fn streams() {
 
 #[test]
 fn xti() {
-    for name in ["connect", "transfer", "datagrams", "datagram_flow", "udp2"] {
+    for name in [
+        "connect",
+        "transfer",
+        "expedited",
+        "datagrams",
+        "datagram_flow",
+        "udp2",
+    ] {
         area("xti", name, Library::Linked);
     }
 }

@@ -9,6 +9,7 @@ headwater_e2e::areas!(
     connect,
     accept,
     transfer,
+    expedited,
     release,
     r#async,
     fork,

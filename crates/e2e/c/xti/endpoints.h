@@ -441,6 +441,20 @@ static UNUSED int rcv_all(int fd, void *to, unsigned n, int kind) {
         if (!is_in(TCP)) \
             check_eq(flags_, KIND); \
     } while (0)
+/* Receives one TSDU whole, in pieces of any size up to `piece`. */
+static UNUSED unsigned rcv_tsdu(int fd, char *to, unsigned room, unsigned piece, int kind) {
+    unsigned have = 0;
+    for (;;) {
+        int flags = 0, n = t_rcv(fd, to + have, piece < room - have ? piece : room - have, &flags);
+        if (n < 0)
+            fail("t_rcv after %u bytes of a TSDU: saw %s", have, fault());
+        if ((flags & ~T_MORE) != kind)
+            fail("t_rcv after %u bytes of a TSDU: saw flags 0x%x", have, flags);
+        have += n;
+        if (!(flags & T_MORE))
+            return have;
+    }
+}
 /* Both directions work. */
 #define check_echo(A, B) \
     do { \
