@@ -37,7 +37,7 @@ macro_rules! areas {
 pub fn needed(suite: &str, area: &str) -> &'static [&'static str] {
     match (suite, area) {
         ("sctp_sockets", _) => &["libsctp-dev"],
-        ("xti", "interop") => &["python3"],
+        ("xti", "interop_python") => &["python3"],
         _ => &[],
     }
 }

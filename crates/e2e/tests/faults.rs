@@ -426,7 +426,7 @@ macro_rules! areas {
 areas! {
     crate::Plan::NONE;
     streams, Library::Linked => pipes, pipe_holders, fifos, mux, opening, messages;
-    xti, Library::Linked => connect, accept, transfer, expedited, udp2, interop, modules, timod;
+    xti, Library::Linked => connect, accept, transfer, expedited, udp2, interop, interop_python, modules, timod;
     sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking, processes;
 }
 

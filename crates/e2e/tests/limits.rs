@@ -308,6 +308,7 @@ fn nobody_waits_for_a_thread() {
         ("xti", "modules"),
         ("xti", "timod"),
         ("xti", "interop"),
+        ("xti", "interop_python"),
         ("streams", "signals"),
     ];
     for (suite, name) in all {

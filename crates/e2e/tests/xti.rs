@@ -25,6 +25,7 @@ headwater_e2e::areas!(
     modules,
     timod,
     interop,
+    interop_python,
     threads,
     signals,
     limits,
