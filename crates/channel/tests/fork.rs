@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use headwater_channel::identity;
 use headwater_channel::lock::Owner;
 use headwater_channel::{Channel, ReceiveError, SendError};
+use headwater_testkit::processes::Child;
 
 /// Far enough that only a lost wake-up reaches it.
 fn soon() -> Instant {
@@ -18,51 +19,6 @@ fn soon() -> Instant {
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-/// A child process; killed and reaped at the latest when dropped.
-struct Child(i32);
-
-impl Child {
-    /// Runs `work` in a child, which then exits with 0 if it returned true.
-    fn run(work: impl FnOnce() -> bool) -> Child {
-        // SAFETY: the child runs `work`, which does not panic, print or take locks that other threads may hold.
-        match unsafe { libc::fork() } {
-            0 => {
-                // SAFETY: ends the child, at the latest when the alarm kills it.
-                unsafe {
-                    libc::alarm(60);
-                    let ok = work();
-                    libc::_exit(!ok as i32);
-                }
-            }
-            pid => {
-                assert!(pid > 0);
-                Child(pid)
-            }
-        }
-    }
-
-    fn kill(self) {}
-
-    fn succeeded(mut self) -> bool {
-        let pid = std::mem::replace(&mut self.0, 0);
-        let mut status = -1;
-        // SAFETY: our child, not reaped yet.
-        unsafe { libc::waitpid(pid, &mut status, 0) == pid && status == 0 }
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        if self.0 > 0 {
-            // SAFETY: our child, not reaped yet.
-            unsafe {
-                libc::kill(self.0, libc::SIGKILL);
-                libc::waitpid(self.0, std::ptr::null_mut(), 0);
-            }
-        }
-    }
 }
 
 /// Answers everything until the end.
@@ -91,7 +47,7 @@ fn a_child_echoes_until_its_parent_closes() {
         let pair = Channel::builder().ring_bytes(4096).spin(spin).pair();
         let (a, b) = pair.unwrap();
         let mut ends = (Some(a), Some(b));
-        let child = Child::run(|| {
+        let child = Child::judged(|| {
             drop(ends.0.take());
             ends.1.take().is_some_and(|b| echo(&b))
         });
@@ -113,7 +69,7 @@ fn a_child_echoes_until_its_parent_closes() {
 fn what_a_killed_child_had_sent_is_received_then_the_channel_is_closed() {
     let _turn = alone();
     let (a, b) = Channel::pair(4096).unwrap();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         while b.try_send(b"0123456789").is_ok() {}
         pause()
     });
@@ -135,7 +91,7 @@ fn what_a_killed_child_had_sent_is_received_then_the_channel_is_closed() {
 fn a_sleeping_reader_learns_that_its_peer_was_killed() {
     let _turn = alone();
     let (a, b) = Channel::builder().spin(false).pair().unwrap();
-    let child = Child::run(|| pause());
+    let child = Child::judged(|| pause());
     drop(b);
     std::thread::scope(|s| {
         let reader = s.spawn(|| a.recv_deadline(&mut [0; 8], soon()));
@@ -148,7 +104,7 @@ fn a_sleeping_reader_learns_that_its_peer_was_killed() {
 fn polling_notices_a_killed_peer_after_a_while() {
     let _turn = alone();
     let (a, b) = Channel::pair(4096).unwrap();
-    let child = Child::run(|| pause());
+    let child = Child::judged(|| pause());
     drop(b);
     child.kill();
     let answers: Vec<_> = (0..65).map(|_| a.try_recv(&mut [0; 8])).collect();
@@ -161,7 +117,7 @@ fn the_reservation_of_a_killed_process_is_taken_back() {
     let (a, b) = Channel::pair(4096).unwrap();
     let (ready, told) = Channel::pair(4096).unwrap();
     // Parent and child share end a.
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         let Ok(mut room) = a.reserve(1000) else {
             return false;
         };
@@ -184,7 +140,7 @@ fn the_frame_of_a_killed_process_is_received_by_another() {
     let (a, b) = Channel::pair(4096).unwrap();
     let (ready, told) = Channel::pair(4096).unwrap();
     a.send(b"message").unwrap();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         let frame = b.peek();
         let _ = ready.send(b"peeked");
         std::mem::forget(frame);
@@ -205,7 +161,7 @@ fn a_child_has_no_part_in_its_parents_reservations_and_frames() {
     let mut room = a.reserve(100).unwrap();
     let frame = b.peek().unwrap().unwrap();
     let mut held = Some((room, frame));
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         // The child's copies come to nothing.
         if let Some((room, frame)) = held.take() {
             room.commit(100);
@@ -232,7 +188,7 @@ fn children_share_an_end_and_the_death_of_one_stops_nobody() {
     let (a, b) = Channel::pair(4096).unwrap();
     let mut ends = (Some(a), Some(b));
     let mut worker = || {
-        Child::run(|| {
+        Child::judged(|| {
             drop(ends.0.take());
             ends.1.take().is_some_and(|b| echo(&b))
         })
@@ -278,7 +234,7 @@ fn children_share_an_end_and_the_death_of_one_stops_nobody() {
 fn a_child_of_fork_is_another_owner() {
     let _turn = alone();
     let parent = identity::me();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         let me = identity::me();
         me != parent && me.pid() == std::process::id() && !identity::dead(parent)
     });
@@ -289,7 +245,7 @@ fn a_child_of_fork_is_another_owner() {
 fn a_zombie_is_a_dead_owner() {
     let _turn = alone();
     let (a, b) = Channel::pair(4096).unwrap();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         let _ = b.send(&identity::me().bits().to_ne_bytes());
         pause()
     });
@@ -299,10 +255,10 @@ fn a_zombie_is_a_dead_owner() {
     assert!(!identity::dead(owner));
     // SAFETY: kills our child and waits for its end without reaping it; waitid fills a siginfo of ours.
     unsafe {
-        libc::kill(child.0, libc::SIGKILL);
+        libc::kill(child.pid(), libc::SIGKILL);
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let flags = libc::WEXITED | libc::WNOWAIT;
-        let id = child.0 as libc::id_t;
+        let id = child.pid() as libc::id_t;
         assert_eq!(libc::waitid(libc::P_PID, id, info.as_mut_ptr(), flags), 0);
     }
     assert!(identity::dead(owner));

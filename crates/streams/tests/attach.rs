@@ -28,7 +28,7 @@ fn another_process_opens_the_stream_by_its_path() {
         let [a, b] = pipe();
         (a, b)
     };
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         assert_eq!(read(told).unwrap(), "attached");
         let fd = open_stream(&file.path).unwrap();
         write(fd, "from the opener").is_ok() && read(fd).unwrap() == "from the server"
@@ -71,7 +71,7 @@ fn a_drivers_stream_is_named_for_its_own_process_only() {
     let _turn = alone();
     let file = file();
     let [ready, told] = pipe();
-    let child = Child::run(|| read(told).is_ok() && open_stream(&file.path) == Err(libc::ENXIO));
+    let child = Child::judged(|| read(told).is_ok() && open_stream(&file.path) == Err(libc::ENXIO));
     let echo = open_stream("/dev/echo".as_ref()).unwrap();
     attach(echo, &file.path).unwrap();
     close(echo);
@@ -119,7 +119,7 @@ fn another_users_file_is_refused() {
     let _turn = alone();
     let file = file();
     let [_a, b] = pipe();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         // SAFETY: this process only.
         unsafe { libc::setresuid(65534, 65534, 65534) };
         attach(b, "/etc/passwd".as_ref()) == Err(libc::EPERM)
@@ -135,7 +135,7 @@ fn any_process_of_the_user_may_detach() {
     let _turn = alone();
     let file = file();
     let [ready, told] = pipe();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         read(told).unwrap();
         detach(&file.path) == Ok(()) && open_path(&file.path).is_none()
     });
@@ -154,7 +154,7 @@ fn after_the_death_of_its_holders_the_path_is_the_plain_file() {
     let _turn = alone();
     let file = file();
     let [ready, told] = pipe();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         let _server = served(&file.path, None);
         write(ready, "attached").unwrap();
         pause()
@@ -174,7 +174,7 @@ fn an_opener_answers_when_the_process_that_attached_has_died() {
     let file = file();
     let [ready, told] = pipe();
     let [mine, named] = pipe();
-    let attacher = Child::run(|| {
+    let attacher = Child::judged(|| {
         attach(named, &file.path).unwrap();
         write(ready, "attached").unwrap();
         pause()
@@ -183,7 +183,7 @@ fn an_opener_answers_when_the_process_that_attached_has_died() {
     assert_eq!(read(told).unwrap(), "attached");
     let first = open_stream(&file.path).unwrap();
     attacher.kill();
-    let other = Child::run(|| {
+    let other = Child::judged(|| {
         // Not what the fork gave us: by the path, from the parent.
         close(first);
         let fd = open_stream(&file.path).unwrap();
@@ -205,7 +205,7 @@ fn connld_gives_every_opener_a_pipe_of_its_own() {
     let file = file();
     let [ready, told] = pipe();
     let client = |text: &'static str| {
-        Child::run(|| {
+        Child::judged(|| {
             read(told).unwrap();
             let fd = open_stream(&file.path).unwrap();
             write(fd, text).unwrap();
@@ -260,7 +260,7 @@ fn an_open_fails_when_the_server_goes_instead_of_receiving() {
     let _turn = alone();
     let file = file();
     let [ready, told] = pipe();
-    let client = Child::run(|| {
+    let client = Child::judged(|| {
         read(told).unwrap();
         open_stream(&file.path) == Err(libc::ENXIO)
     });
@@ -288,7 +288,7 @@ fn a_fifo_is_found_by_its_name_and_lives_as_long_as_its_openers() {
     let name = format!("/dev/fifo.test-{}", std::process::id());
     let name = Path::new(&name);
     let [ready, told] = pipe();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         read(told).unwrap();
         let fd = open_stream(name).unwrap();
         write(fd, "through the fifo").is_ok()
@@ -315,7 +315,7 @@ fn many_processes_that_open_a_fifo_at_once_get_the_same_one() {
     let [ready, told] = pipe();
     let children: Vec<_> = (0..6)
         .map(|_| {
-            Child::run(|| {
+            Child::judged(|| {
                 let fd = open_stream(name).unwrap();
                 write(fd, "x").unwrap();
                 // Held until the parent has read what all of them wrote.

@@ -177,7 +177,7 @@ fn nonsense_in_a_segment_spoils_one_stream_only() {
     let sound = pipe();
     for seed in 0..80 {
         let [ours, theirs] = pipe();
-        let child = Child::run(|| {
+        let child = Child::judged(|| {
             close(ours);
             nonblocking(theirs);
             let mut random = Random::new(seed);
@@ -288,7 +288,7 @@ fn of_a_killed_peer_only_whole_messages_come_and_then_the_end() {
         let mut random = Random::new(seed);
         let by_putmsg = seed % 2 == 0;
         let [ours, theirs] = pipe();
-        let child = Child::run(|| {
+        let child = Child::judged(|| {
             close(ours);
             if seed % 8 >= 6 {
                 push(theirs, "nullmod");
@@ -324,7 +324,7 @@ fn a_band_takes_messages_again_when_all_of_it_was_read() {
     let _turn = alone();
     set_alarm(PATIENCE);
     let [ours, theirs] = pipe();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         close(ours);
         // Each fills the band.
         let bytes = vec![1; 20_000];

@@ -28,7 +28,7 @@ fn contents(fd: i32) -> String {
 fn a_file_passed_to_another_process_is_the_same_file() {
     let _turn = alone();
     let [a, b] = pipe();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         close(a);
         let r = receive(b).unwrap();
         // SAFETY: no arguments.
@@ -47,7 +47,7 @@ fn a_file_passed_to_another_process_is_the_same_file() {
 fn an_end_of_a_pipe_works_in_the_process_that_receives_it() {
     let _turn = alone();
     let [a, b] = pipe();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         close(a);
         let end = receive_fd(b).unwrap();
         write(end, "from the child").is_ok() && read(end).unwrap() == "from the parent"
@@ -106,7 +106,7 @@ fn a_drivers_stream_is_passed_within_its_process() {
     write(echo, "again").unwrap();
     assert_eq!(read(echo).unwrap(), "again");
     send_fd(a, echo).unwrap();
-    let child = Child::run(|| receive_fd(b) == Err(libc::EINVAL));
+    let child = Child::judged(|| receive_fd(b) == Err(libc::EINVAL));
     assert!(child.succeeded());
     for fd in [a, b, echo] {
         close(fd);
@@ -194,7 +194,7 @@ fn a_long_message_arrives_whole_in_another_process() {
     let _turn = alone();
     let [a, b] = pipe();
     let long: Vec<u8> = (0..200_000u32).map(|i| (i / 7) as u8).collect();
-    let child = Child::run(|| {
+    let child = Child::judged(|| {
         close(a);
         let (mut control, mut data) = ([0; 16], vec![0; 262_144]);
         let got = stream(b)

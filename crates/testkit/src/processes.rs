@@ -27,8 +27,8 @@ pub fn alone(library: Library) -> MutexGuard<'static, ()> {
         // SAFETY: no other thread of this test program reads the environment now; plain handlers.
         unsafe {
             if std::env::var_os("HEADWATER_DIR").is_none() {
-                let folder = format!("/dev/shm/headwater-test-{}", std::process::id());
-                std::env::set_var("HEADWATER_DIR", folder);
+                std::env::set_var("HEADWATER_DIR", folder());
+                libc::atexit(tidy);
             }
             (library.identify)();
             libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
@@ -36,6 +36,14 @@ pub fn alone(library: Library) -> MutexGuard<'static, ()> {
         (library.start)();
     });
     turn
+}
+
+fn folder() -> String {
+    format!("/dev/shm/headwater-test-{}", std::process::id())
+}
+
+extern "C" fn tidy() {
+    let _ = std::fs::remove_dir_all(folder());
 }
 
 unsafe extern "C" fn before_fork() {
@@ -58,10 +66,19 @@ unsafe extern "C" fn in_child() {
 }
 
 /// A child process; killed and reaped at the latest when dropped.
-pub struct Child(pub i32);
+pub struct Child(i32);
 
 impl Child {
+    /// Runs `work` in a child, which then exits with 0 unless that panicked.
     pub fn run(work: impl FnOnce()) -> Child {
+        Child::judged(|| {
+            work();
+            true
+        })
+    }
+
+    /// Runs `work` in a child, which then exits with 0 if that returned true.
+    pub fn judged(work: impl FnOnce() -> bool) -> Child {
         // SAFETY: the child runs `work`, which takes no locks of the test program's other threads.
         match unsafe { libc::fork() } {
             0 => {
@@ -69,7 +86,7 @@ impl Child {
                 unsafe {
                     libc::alarm(60);
                     let ok = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-                    libc::_exit(ok.is_err() as i32);
+                    libc::_exit(!matches!(ok, Ok(true)) as i32);
                 }
             }
             pid => {
@@ -78,6 +95,12 @@ impl Child {
             }
         }
     }
+
+    pub fn pid(&self) -> i32 {
+        self.0
+    }
+
+    pub fn kill(self) {}
 
     pub fn succeeded(mut self) -> bool {
         let pid = std::mem::replace(&mut self.0, 0);

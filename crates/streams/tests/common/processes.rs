@@ -1,10 +1,10 @@
 //! Real processes for tests of streams: fork with the library's own handlers around it.
 
-#![allow(dead_code, reason = "each test file uses some of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses some of it")]
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, Once};
+use std::sync::MutexGuard;
 
 use headwater_host::sync::Ordering;
 use headwater_host::{process, table};
@@ -12,6 +12,8 @@ use headwater_streams::head::control::ioctl;
 use headwater_streams::head::passing::StrRecvFd;
 use headwater_streams::head::{self, Head, life};
 use headwater_streams::{attach, open};
+pub use headwater_testkit::processes::Child;
+use headwater_testkit::processes::{self, Library};
 
 pub const I_PUSH: u32 = (b'S' as u32) << 8 | 2;
 pub const I_RECVFD: u32 = (b'S' as u32) << 8 | 14;
@@ -21,87 +23,12 @@ pub type Errno = i32;
 
 /// One test at a time, since a child inherits what the others have open; with a runtime folder of its own.
 pub fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    static START: Once = Once::new();
-    let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-    START.call_once(|| {
-        let folder = format!("/dev/shm/headwater-test-{}", std::process::id());
-        // SAFETY: no other thread of this test program reads the environment now; plain handlers.
-        unsafe {
-            std::env::set_var("HEADWATER_DIR", folder);
-            process::identify();
-            libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
-            libc::atexit(tidy);
-        }
-        headwater_streams::start();
-    });
-    turn
-}
-
-extern "C" fn tidy() {
-    let _ = std::fs::remove_dir_all(format!("/dev/shm/headwater-test-{}", std::process::id()));
-}
-
-unsafe extern "C" fn before_fork() {
-    life::before_fork();
-}
-
-unsafe extern "C" fn in_parent() {
-    life::after_fork(false);
-}
-
-unsafe extern "C" fn in_child() {
-    process::identify();
-    life::after_fork(true);
-}
-
-/// A child process; killed and reaped at the latest when dropped.
-pub struct Child(i32);
-
-impl Child {
-    /// Runs `work` in a child, which then exits with 0 if it returned true.
-    pub fn run(work: impl FnOnce() -> bool) -> Child {
-        // SAFETY: the child runs `work`, which takes no locks of the test program's other threads.
-        match unsafe { libc::fork() } {
-            0 => {
-                // SAFETY: ends the child, at the latest when the alarm kills it.
-                unsafe {
-                    libc::alarm(30);
-                    let ok = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-                    libc::_exit(!matches!(ok, Ok(true)) as i32);
-                }
-            }
-            pid => {
-                assert!(pid > 0);
-                Child(pid)
-            }
-        }
-    }
-
-    pub fn pid(&self) -> i32 {
-        self.0
-    }
-
-    pub fn kill(self) {}
-
-    pub fn succeeded(mut self) -> bool {
-        let pid = std::mem::replace(&mut self.0, 0);
-        let mut status = -1;
-        // SAFETY: our child, not reaped yet.
-        unsafe { libc::waitpid(pid, &mut status, 0) == pid && status == 0 }
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        if self.0 > 0 {
-            // SAFETY: our child, not reaped yet.
-            unsafe {
-                libc::kill(self.0, libc::SIGKILL);
-                libc::waitpid(self.0, std::ptr::null_mut(), 0);
-            }
-        }
-    }
+    processes::alone(Library {
+        identify: process::identify,
+        before_fork: life::before_fork,
+        after_fork: life::after_fork,
+        start: headwater_streams::start,
+    })
 }
 
 pub fn pause() -> ! {
