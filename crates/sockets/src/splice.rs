@@ -237,13 +237,16 @@ fn await_room(pipe: i32) -> Result<(), i32> {
     };
     // A handler may run right before, and the process may confine itself.
     let slice = sys::timespec(AWAKE);
+    let before = next::errno();
     // SAFETY: one entry, and a time.
     let n = unsafe { next::ppoll(&mut p, 1, &slice, core::ptr::null()) };
+    let errno = next::errno();
+    next::set_errno(before);
     if signal::interrupted() {
         return Err(EINTR);
     }
-    if n < 0 && next::errno() != EINTR {
-        return Err(next::errno());
+    if n < 0 && errno != EINTR {
+        return Err(errno);
     }
     Ok(())
 }

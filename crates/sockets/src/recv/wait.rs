@@ -152,9 +152,12 @@ pub fn sleep(
         signal::end_nap();
         return Err(ANEW);
     }
+    let before = next::errno();
     // SAFETY: two entries, and a time or none; it may be left by a cancellation or a siglongjmp, and owns nothing.
     let n = unsafe { next::ppoll(fds.as_mut_ptr(), 2, tsp, core::ptr::null()) };
     let errno = next::errno();
+    // A call that goes on behind a handler, and ends well, leaves the program's as it was.
+    next::set_errno(before);
     signal::end_nap();
     counters::add(Counter::Sleeps, 1);
     learner.slept(sys::now() - begun);
