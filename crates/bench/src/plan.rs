@@ -33,6 +33,8 @@ pub struct Plan {
     pub skipped: Vec<(String, String)>,
     /// Of a quick run: what its time does not suffice for.
     pub left_out: usize,
+    /// Of a usual one: what a reader does not need.
+    pub left_to_all: usize,
 }
 
 impl Plan {
@@ -57,7 +59,15 @@ impl Plan {
             }
             let at = plan.experiments.len();
             let cpus = &site.machine.cpus;
-            let items = items(experiment.as_ref(), at, selections, extra, cpus, effort);
+            let of = |effort| items(experiment.as_ref(), at, selections, extra, cpus, effort);
+            let whole = Effort {
+                extent: Extent::All,
+                ..effort
+            };
+            let items = of(effort);
+            if effort.extent == Extent::Usual {
+                plan.left_to_all += of(whole).len() - items.len();
+            }
             plan.skip_without_cpus(experiment.as_ref(), selections, cpus, effort.extent);
             plan.skip_unplaced(experiment.as_ref(), selections, effort.extent);
             if items.is_empty() {
@@ -96,7 +106,7 @@ impl Plan {
         let mut lacking: Vec<String> = Vec::new();
         for selection in of(selections, experiment) {
             for cell in selection.cells(experiment.cells(), extent) {
-                let mut wanted = wanted(experiment, selection, &cell, extent).peekable();
+                let mut wanted = wanted(experiment, selection, &cell, &offered, extent).peekable();
                 let lacks = wanted.peek().is_some() && !wanted.any(|one| offered.contains(&one));
                 if lacks && !lacking.contains(&cell.name) {
                     lacking.push(cell.name.clone());
@@ -121,7 +131,11 @@ impl Plan {
     ) {
         for selection in of(selections, experiment) {
             let cells = selection.cells(experiment.cells(), extent);
-            let known = |cell: &Cell| wanted(experiment, selection, cell, extent).next().is_some();
+            let known = |cell: &Cell| {
+                wanted(experiment, selection, cell, &Placement::ALL, extent)
+                    .next()
+                    .is_some()
+            };
             if selection.names_placement() && !cells.iter().any(known) {
                 self.skip(
                     &selection.to_string(),
@@ -168,11 +182,13 @@ fn wanted(
     experiment: &dyn Experiment,
     selection: &Selection,
     cell: &Cell,
+    offered: &[Placement],
     extent: Extent,
 ) -> impl Iterator<Item = Placement> {
     let placements = cell.placements.iter().copied();
-    placements
-        .filter(move |placement| selection.takes_placement(experiment, cell, *placement, extent))
+    placements.filter(move |placement| {
+        selection.takes_placement(experiment, cell, *placement, offered, extent)
+    })
 }
 
 fn names(selections: &[Selection]) -> Vec<&str> {
@@ -194,14 +210,17 @@ fn items(
     effort: Effort,
 ) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
+    let offered: Vec<Placement> = Placement::offered(cpus).collect();
+    let takes = |selection: &Selection, cell: &Cell, placement| {
+        selection.takes_placement(experiment, cell, placement, &offered, effort.extent)
+    };
     for selection in of(selections, experiment) {
-        let offered = experiment.cells();
-        for cell in selection.cells(offered, effort.extent) {
-            for placement in Placement::offered(cpus) {
+        for cell in selection.cells(experiment.cells(), effort.extent) {
+            for &placement in &offered {
                 let known =
                     |item: &Item| item.cell.name == cell.name && item.placement == placement;
                 if cell.placements.contains(&placement)
-                    && selection.takes_placement(experiment, &cell, placement, effort.extent)
+                    && takes(selection, &cell, placement)
                     && !items.iter().any(known)
                 {
                     items.push(item(experiment, at, &cell.name, extra, placement, effort));
@@ -259,6 +278,8 @@ fn takes(cell: &Cell, effort: Effort) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::experiment::TCP;
 
@@ -326,6 +347,41 @@ mod tests {
             whole += takes;
         }
         assert!(whole < Duration::from_secs(68 * 60), "{whole:?}");
+    }
+
+    /// A line through the times at several sizes needs three of them, a pipe's up to 4 KiB.
+    #[test]
+    fn a_usual_run_has_sizes_enough_for_lines_and_what_one_cpu_can_show() {
+        let effort = Effort::new(Extent::Usual, None, None);
+        let selections = Selection::parse(&[]).unwrap();
+        for name in experiments::NAMES {
+            let experiment = experiments::by_name(name).unwrap();
+            let of = |cpus: &[usize]| items(experiment.as_ref(), 0, &selections, &[], cpus, effort);
+            assert!(!of(&[0]).is_empty(), "{name}");
+            let kept = of(&[0, 1]);
+            let sizes = |work: &str| -> BTreeSet<usize> {
+                let of_work = kept.iter().filter(|item| item.cell.work == work);
+                of_work.filter_map(|item| item.cell.size).collect()
+            };
+            for cell in experiment.cells() {
+                let offered = experiment.cells();
+                let all = offered.iter().filter(|other| other.work == cell.work);
+                let all: BTreeSet<usize> = all.filter_map(|other| other.size).collect();
+                let left = sizes(&cell.work);
+                let usual = !experiment.usual_placements(&cell).is_empty();
+                assert!(
+                    !usual || left.len() >= all.len().min(3),
+                    "{name}/{}",
+                    cell.work
+                );
+                let small = left.iter().filter(|size| **size <= 4096);
+                assert!(
+                    name != "pipe" || all.len() < 3 || small.count() >= 3,
+                    "{}",
+                    cell.work
+                );
+            }
+        }
     }
 
     #[test]

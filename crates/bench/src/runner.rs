@@ -200,6 +200,9 @@ impl Plan {
         if self.left_out > 0 {
             println!("{} cells are left to a run without --quick.", self.left_out);
         }
+        if self.left_to_all > 0 {
+            println!("{} measurements more with --all.", self.left_to_all);
+        }
     }
 
     /// With the cells that were planned, and came too late.
@@ -215,6 +218,12 @@ impl Plan {
             all.push(entry(
                 &format!("{} cells", self.left_out),
                 "they are left to a run without --quick",
+            ));
+        }
+        if self.left_to_all > 0 {
+            all.push(entry(
+                &format!("{} measurements", self.left_to_all),
+                "they are left to a run with --all",
             ));
         }
         all

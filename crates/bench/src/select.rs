@@ -21,18 +21,22 @@ pub enum Extent {
 const SIZES: usize = 4;
 /// Those that a reader asks for first, in this order.
 const ASKED_FOR: [usize; 12] = [
-    70, 64, 1000, 1024, 16384, 1, 65536, 4096, 1_048_576, 512, 256, 16,
+    70, 64, 1000, 1024, 16384, 1, 4096, 65536, 1_048_576, 512, 256, 16,
 ];
+/// Beyond this, the largest is one of them.
+const LARGE: usize = 65536;
 
-/// Leaves of each work at many sizes those that are asked for first.
+/// Leaves of each work at many sizes those that are asked for first, and where it goes on to large ones the largest.
 fn thin(cells: &mut Vec<Cell>) {
     let mut kept: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
     for cell in cells.iter() {
         kept.entry(cell.work.clone()).or_default().extend(cell.size);
     }
     for sizes in kept.values_mut().filter(|sizes| sizes.len() > SIZES) {
+        let largest = sizes.last().copied().filter(|&size| size > LARGE);
         let asked = ASKED_FOR.into_iter().filter(|size| sizes.contains(size));
-        *sizes = asked.take(SIZES).collect();
+        let first = largest.into_iter().chain(asked);
+        *sizes = first.take(SIZES).collect();
     }
     cells.retain(|cell| {
         cell.size
@@ -68,8 +72,8 @@ impl Selection {
         let Some(part) = &self.cell else {
             match extent {
                 Extent::Quick => cells.retain(|cell| cell.quick),
-                Extent::Usual => thin(&mut cells),
-                Extent::All => {}
+                Extent::Usual if self.placement.is_none() => thin(&mut cells),
+                Extent::Usual | Extent::All => {}
             }
             return cells;
         };
@@ -84,6 +88,7 @@ impl Selection {
         experiment: &dyn Experiment,
         cell: &Cell,
         placement: Placement,
+        offered: &[Placement],
         extent: Extent,
     ) -> bool {
         if let Some(name) = &self.placement {
@@ -96,7 +101,8 @@ impl Selection {
             ),
             Extent::Usual if self.cell.is_none() => {
                 let usual = experiment.usual_placements(cell);
-                let has_usual = cell.placements.iter().any(|own| usual.contains(own));
+                let is_usual = |own: &Placement| usual.contains(own) && offered.contains(own);
+                let has_usual = cell.placements.iter().any(is_usual);
                 usual.contains(&placement) || !has_usual && !usual.is_empty()
             }
             Extent::Usual | Extent::All => true,
@@ -197,7 +203,8 @@ mod tests {
         let cell = cells.iter().find(|cell| cell.name == "rtt-70").unwrap();
         let takes = |name: &str, placement, extent| {
             let selection = parse(name).unwrap();
-            selection.takes_placement(sockets.as_ref(), cell, placement, extent)
+            let offered = &Placement::ALL;
+            selection.takes_placement(sockets.as_ref(), cell, placement, offered, extent)
         };
         assert!(takes(
             "sockets/rtt-70/apart",

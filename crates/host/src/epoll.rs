@@ -329,7 +329,7 @@ pub fn is_plain(ep: i32) -> bool {
 /// The program asks the kernel itself for what this set has to tell: its members, which `leave` leaves to the kernel, are registered
 /// as the program asked, now and later.
 pub fn leave(ep: i32, leave: impl Fn(i32)) {
-    leave_below(ep, &leave, MAX_NESTS, false);
+    leave_below(ep, &leave, MAX_NESTS);
 }
 
 /// The sets that an image gets which this process becomes.
@@ -341,15 +341,6 @@ pub fn for_image() -> impl Iterator<Item = i32> {
 /// Somebody gets a set who knows nothing of what is in it: its members, which `leave` leaves to the kernel in all processes, are
 /// registered as the program asked.
 pub fn leave_to_others(ep: i32, leave: impl Fn(i32)) {
-    leave_to(ep, false, &leave);
-}
-
-/// The same where this process is about to become an image: nobody uses its numbers meanwhile.
-pub fn leave_to_image(ep: i32, leave: impl Fn(i32)) {
-    leave_to(ep, true, &leave);
-}
-
-fn leave_to(ep: i32, displaces: bool, leave: &dyn Fn(i32)) {
     match set_of(ep) {
         // Its registrations are the parent's too, or this memory is.
         Some(set) if set.is_inherited() || process::is_borrowed() => {
@@ -359,26 +350,26 @@ fn leave_to(ep: i32, displaces: bool, leave: &dyn Fn(i32)) {
             set.let_apart();
             counters::note(Reason::SharedSet);
         }
-        _ => leave_below(ep, leave, MAX_NESTS, displaces),
+        _ => leave_below(ep, &leave, MAX_NESTS),
     }
 }
 
 /// The kernel's own bound for sets in sets.
 const MAX_NESTS: usize = 5;
 
-fn leave_below(ep: i32, leave: &dyn Fn(i32), depth: usize, displaces: bool) {
+fn leave_below(ep: i32, leave: &dyn Fn(i32), depth: usize) {
     let Some(set) = set_of(ep) else { return };
     set.refused.store(1, Ordering::Relaxed);
     for (fd, h) in table::entries().filter(|&(fd, h)| set.has_member(fd, h)) {
         match h.kind() {
             Kind::Socket => leave(fd),
             Kind::Epoll if depth > 0 && !set_of(fd).is_some_and(|s| s.is_inherited()) => {
-                leave_below(fd, leave, depth - 1, displaces)
+                leave_below(fd, leave, depth - 1)
             }
             _ => {}
         }
     }
-    set.make_plain(displaces);
+    set.make_plain();
 }
 
 #[unsafe(link_section = ".data")]

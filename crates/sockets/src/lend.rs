@@ -163,7 +163,7 @@ pub fn before_acting(
     };
     if here {
         let sets = epoll::for_image().take_while(|_| *image != Image::None);
-        sets.for_each(|ep| epoll::leave_to_image(ep, set_apart));
+        sets.for_each(|ep| epoll::leave_to_others(ep, set_apart));
     }
     match (here, childs) {
         (true, false) => relay_unread(from, || *image),

@@ -398,12 +398,7 @@ fn row_of_what_is_said(expected: &[String], seen: &[String]) -> Option<&'static 
     if says(&[INTERNAL]) || says(&[" recvmmsg ", "= waits"]) && says(&[" signal "]) {
         return rows::named("internal-error");
     }
-    let low_water = format!(" {} {} ", libc::SOL_SOCKET, libc::SO_RCVLOWAT);
-    let receives = |line: &String| {
-        let name = line.split_whitespace().nth(2).unwrap_or_default();
-        (name.starts_with("recv") || name.starts_with("read")) && line.contains("= waits")
-    };
-    if says(&[" setopt ", &low_water]) && expected.iter().any(receives) {
+    if was_low_water_set_under_a_wait(expected, seen) {
         return rows::named("low-water-waits");
     }
     let splices = |line: &&String| line.contains(" splice ") && line.contains("= waits");
@@ -450,6 +445,35 @@ fn was_closed_under_a_wait(expected: &[String], seen: &[String]) -> bool {
                 }
             }
             _ => {}
+        }
+    }
+    false
+}
+
+/// Do these differ only from where SO_RCVLOWAT asks for more than one byte while a call of the same process waits to receive?
+fn was_low_water_set_under_a_wait(expected: &[String], seen: &[String]) -> bool {
+    let level = libc::SOL_SOCKET.to_string();
+    let option = libc::SO_RCVLOWAT.to_string();
+    let mut waiting = Vec::new();
+    for (ours, theirs) in expected.iter().zip(seen) {
+        let words: Vec<&str> = ours.split_whitespace().collect();
+        let is_set = |value: &&str| !matches!(*value, "0" | "1");
+        match words[..] {
+            [process, _, "setopt", _, at, name, ref value, ..]
+                if at == level && name == option && is_set(value) && waiting.contains(&process) =>
+            {
+                return true;
+            }
+            [process, _, name, ..]
+                if (name.starts_with("recv") || name.starts_with("read"))
+                    && ours.contains("= waits") =>
+            {
+                waiting.push(process);
+            }
+            _ => {}
+        }
+        if ours != theirs {
+            return false;
         }
     }
     false

@@ -323,7 +323,7 @@ impl Set {
     pub fn leave_one(&self, fd: i32) {
         let mut inner = self.held();
         if let Some(i) = inner.find_own(fd) {
-            inner.surrender(i, false);
+            inner.surrender(i);
         }
     }
 
@@ -416,12 +416,12 @@ impl Set {
             if reg.h.kind() == Kind::Socket && has_rest(reg.h) && !reg.parked && !reg.disabled {
                 super::left::note(inner.ep, &reg);
             }
-            inner.surrender(i, false);
+            inner.surrender(i);
         }
     }
 
     /// The same, and the set goes on knowing what is in it.
-    pub fn make_plain(&self, displaces: bool) {
+    pub fn make_plain(&self) {
         let mut inner = self.held();
         for i in 0..inner.regs.len() {
             let reg = inner.regs[i];
@@ -429,7 +429,7 @@ impl Set {
             if !reg.carried || !matches!(reg.h.kind(), Kind::Socket | Kind::Epoll) {
                 continue;
             }
-            inner.surrender(i, displaces);
+            inner.surrender(i);
             if !reg.parked && !reg.orphan {
                 let event = epoll_event {
                     events: reg.events,
@@ -522,7 +522,7 @@ impl Set {
                 if !inner.regs[i].carried {
                     kernel_ctl(ep, op, fd, Some(event))?;
                     let reg = &mut inner.regs[i];
-                    (reg.events, reg.data) = (event.events, event.u64);
+                    (reg.events, reg.data, reg.disabled) = (event.events, event.u64, false);
                     return Ok(());
                 }
                 self.change(&mut inner, i, event)

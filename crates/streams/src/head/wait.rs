@@ -248,6 +248,7 @@ impl Head {
         if !signal::begin_nap(signal::ring, own_bell as usize) {
             return Err(libc::EINTR);
         }
+        let before = next::errno();
         // SAFETY: fds and ts are valid; a cancelled thread leaves here and owns nothing.
         let slept = unsafe {
             next::ppoll(
@@ -257,10 +258,13 @@ impl Head {
                 core::ptr::null(),
             )
         };
+        let errno = next::errno();
+        // A call that goes on behind a handler, and ends well, leaves the program's as it was.
+        next::set_errno(before);
         signal::end_nap();
         counters::add(counters::Counter::Sleeps, 1);
         self.learner(want).slept(sys::now() - begun);
-        if slept < 0 && next::errno() == libc::EINTR && signal::interrupted() {
+        if slept < 0 && errno == libc::EINTR && signal::interrupted() {
             return Err(libc::EINTR);
         }
         if slept == 0 {

@@ -1,6 +1,7 @@
 //! What the kernel has of each registration: under our tags, or as the program asked.
 
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
+use syscalls::{Sysno, syscall};
 
 use super::{EXCLUSIVE, Inner, Reg};
 use crate::counters::{self, Reason};
@@ -13,50 +14,59 @@ const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
 
 impl Inner {
     /// The kernel's registration is the program's own from here on.
-    /// `displaces`: as of [`reach`](Inner::reach).
-    pub fn surrender(&mut self, i: usize, displaces: bool) {
+    pub fn surrender(&mut self, i: usize) {
         let reg = self.regs[i];
         if reg.carried {
             match reg.orphan {
-                true => self.reach(i, displaces),
+                true => self.reach(i),
                 false => self.give_back(i, reg.kernel.is_some()),
             }
         }
         self.remove(i);
     }
 
-    /// A registration whose number is closed, under that number: its description has others. What has the number now is displaced
-    /// for that moment if it is a connection, and nobody else may use it: another file would lose its record locks.
-    fn reach(&mut self, i: usize, displaces: bool) {
-        let reg = self.regs[i];
-        let other = table::entries().find(|&(fd, h)| h == reg.h && fd != reg.fd);
-        let Some((other, _)) = other.filter(|_| !(reg.disabled && reg.spent)) else {
-            return;
-        };
-        if reg.events & ET != 0 {
-            counters::note(Reason::ToldAgain);
+    /// A registration whose number was closed, under that number: its description has others, or has it again.
+    fn reach(&self, i: usize) {
+        let reg = &self.regs[i];
+        if table::lookup(reg.fd) == Some(reg.h) {
+            return self.give_back(i, true);
         }
-        let Ok(fd) = sys::dup_above(other, reg.fd) else {
+        let other = table::entries().find(|&(_, h)| h == reg.h);
+        let Some(Ok(fd)) = other.map(|(other, _)| sys::dup_above(other, reg.fd)) else {
             return;
         };
         if fd == reg.fd {
-            self.put(&reg, reg.left_to_kernel(), true);
-        } else if displaces && table::lookup(reg.fd).is_some_and(|h| h.kind() == Kind::Socket) {
-            self.displace(&reg, fd);
+            self.give_back(i, true);
+        } else {
+            self.give_back_elsewhere(i, fd);
         }
         let _ = sys::close(fd);
     }
 
-    /// `other` stands for the registration's description.
-    fn displace(&self, reg: &Reg, other: i32) {
-        let Ok(own) = sys::dup_above(reg.fd, reg.fd) else {
-            return;
-        };
-        if sys::dup_over(other, reg.fd).is_ok() {
-            self.put(reg, reg.left_to_kernel(), true);
-            while sys::dup_over(own, reg.fd) == Err(libc::EINTR) {}
+    /// The number is another description's by now: in a process of its own, whose numbers are, too, so that nobody here meets the wrong
+    /// one. `other` stands for the registration's description.
+    fn give_back_elsewhere(&self, i: usize, other: i32) {
+        self.note_told_again(i, true);
+        // SAFETY: as fork(2); the child makes bare system calls, and ends.
+        match unsafe { syscall!(Sysno::clone, 0, 0, 0, 0, 0) } {
+            Ok(0) => {
+                if sys::dup3(other, self.regs[i].fd, libc::O_CLOEXEC).is_ok() {
+                    self.put_as_asked(i, true);
+                }
+                loop {
+                    // SAFETY: nothing of the child is needed any more.
+                    let _ = unsafe { syscall!(Sysno::exit_group, 0) };
+                }
+            }
+            Ok(child) => {
+                // Without a signal at its end no other wait of the program sees it.
+                // SAFETY: plain numbers, and no status.
+                while unsafe { syscall!(Sysno::wait4, child, 0, libc::__WCLONE, 0) }
+                    .is_err_and(|e| e.into_raw() == libc::EINTR)
+                {}
+            }
+            Err(_) => counters::note(Reason::NoMemory),
         }
-        let _ = sys::close(own);
     }
 
     pub fn delete(&self, fd: i32) {
@@ -163,15 +173,23 @@ impl Inner {
 
     /// What the kernel has of a registration, if it is `there`, becomes what the program asked for.
     fn give_back(&self, i: usize, there: bool) {
+        self.note_told_again(i, there);
+        self.put_as_asked(i, there);
+    }
+
+    /// What holds becomes an edge for the kernel, whatever the program was told; and an end it tells of one that was told once too.
+    fn note_told_again(&self, i: usize, there: bool) {
         let reg = &self.regs[i];
-        if reg.parked {
-            return self.delete(reg.fd);
-        }
-        if reg.events & ET != 0 {
-            // What holds becomes an edge for the kernel, whatever the program was told.
+        if !reg.parked && (reg.events & ET != 0 || reg.disabled && !(there && reg.spent)) {
             counters::note(Reason::ToldAgain);
         }
-        if !(there && reg.disabled && reg.spent) {
+    }
+
+    fn put_as_asked(&self, i: usize, there: bool) {
+        let reg = &self.regs[i];
+        if reg.parked {
+            self.delete(reg.fd);
+        } else if !(there && reg.disabled && reg.spent) {
             self.put(reg, reg.left_to_kernel(), there);
         }
     }
@@ -280,7 +298,8 @@ impl Inner {
         if self.regs[i].events & ONESHOT != 0 {
             let reg = &mut self.regs[i];
             reg.disabled = true;
-            if !by_kernel || reg.by_edge {
+            // Or it was registered anew, for more, as it told of that.
+            if !by_kernel || reg.by_edge || reg.last.posted {
                 let _ = self.register(i, EPOLL_CTL_MOD, 0);
             } else {
                 reg.spent = true;
