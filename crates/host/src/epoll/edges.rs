@@ -217,14 +217,20 @@ impl Inner {
                 false => ready,
             }
         };
+        // Told once, and never registered anew: with all that the kernel knows of it.
+        let with_kernels = |ready: u32| {
+            if !reg.orphan || reg.events & ONESHOT == 0 || kernel {
+                return ready;
+            }
+            let holds = d.kernel_holds(reg.h, 0, self.needed(i) | ERR | HUP);
+            ready | self.holding(i, holds, false)
+        };
         let mut ready = look();
         if !is_edge {
-            // Told once, and never registered anew: with all that the kernel knows of it.
-            if reg.orphan && reg.events & ONESHOT != 0 && ready != 0 && !kernel {
-                let holds = d.kernel_holds(reg.h, 0, self.needed(i) | ERR | HUP);
-                ready |= self.holding(i, holds, false);
-            }
-            return ready;
+            return match ready {
+                0 => 0,
+                ready => with_kernels(ready),
+            };
         }
         // What has come counts even if it was taken since.
         let known = reg.last.edges.0 != u64::MAX;
@@ -249,6 +255,7 @@ impl Inner {
         if !kernel && (ready == 0 || !arrived && !emptied) {
             return 0;
         }
+        ready = with_kernels(ready);
         if take {
             let reg = &mut self.regs[i];
             reg.last.edges.0 = edges.0;
