@@ -125,11 +125,7 @@ pub struct BenchArgs {
 
 impl BenchArgs {
     fn extent(&self) -> select::Extent {
-        match (self.quick, self.all) {
-            (true, _) => select::Extent::Quick,
-            (false, true) => select::Extent::All,
-            (false, false) => select::Extent::Usual,
-        }
+        select::Extent::of(self.quick, self.all)
     }
 
     fn lists(&self) -> bool {

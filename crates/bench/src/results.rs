@@ -66,11 +66,7 @@ pub struct Skipped {
 impl Run {
     /// How much of what was asked for.
     pub fn extent(&self) -> Extent {
-        match (self.quick, self.all) {
-            (true, _) => Extent::Quick,
-            (false, true) => Extent::All,
-            (false, false) => Extent::Usual,
-        }
+        Extent::of(self.quick, self.all)
     }
 
     /// One that is about to begin.

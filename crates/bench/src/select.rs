@@ -17,6 +17,16 @@ pub enum Extent {
     All,
 }
 
+impl Extent {
+    pub fn of(quick: bool, all: bool) -> Extent {
+        match (quick, all) {
+            (true, _) => Extent::Quick,
+            (false, true) => Extent::All,
+            (false, false) => Extent::Usual,
+        }
+    }
+}
+
 /// Of a work at many sizes a usual run has so many.
 const SIZES: usize = 4;
 /// Those that a reader asks for first, in this order.

@@ -73,9 +73,13 @@ pub fn experiment() -> Asked {
                  They check their own protocols, and a sample with an error in it counts for nothing. The library's counters \
                  must show that both ends of every connection were carried, but where each request has a connection of its own.",
         usual: |cell| match cell.name.as_str() {
-            "redis-set-c1" | "redis-set-c50" | "redis-get-c50-p16" | "memcached-set"
-            | "iperf3-p8" => &[],
-            "pgbench-select-c1" | "pgbench-standard-c1" => &[],
+            "redis-set-c1"
+            | "redis-set-c50"
+            | "redis-get-c50-p16"
+            | "memcached-set"
+            | "iperf3-p8"
+            | "pgbench-select-c1"
+            | "pgbench-standard-c1" => &[],
             _ => &[Placement::Apart],
         },
         conclude: conclusion::conclude,

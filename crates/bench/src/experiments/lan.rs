@@ -85,6 +85,7 @@ impl Experiment for Lan {
     fn usual_placements(&self, _: &Cell) -> &'static [Placement] {
         &[Placement::Apart]
     }
+
     fn cells(&self) -> Vec<Cell> {
         self.0.cells()
     }

@@ -62,6 +62,7 @@ impl Experiment for Speed {
     fn usual_placements(&self, _: &Cell) -> &'static [Placement] {
         &[Placement::Apart]
     }
+
     fn cells(&self) -> Vec<Cell> {
         self.0.cells()
     }
