@@ -16,6 +16,7 @@
 //!   counters, log, config, sys
 //! ```
 
+pub mod aside;
 pub mod board;
 pub mod config;
 pub mod counters;

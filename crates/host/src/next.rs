@@ -89,6 +89,30 @@ next_fns! {
     fn sendmsg(fd: i32, msg: *const libc::msghdr, flags: i32) -> isize;
 }
 
+/// ppoll(2), a cancellation point, that leaves errno alone: a call that goes on behind a handler, and ends well, leaves the program's as it
+/// was. Errors: as ppoll(2) says.
+///
+/// # Safety
+/// `timeout` is null or valid.
+pub unsafe fn ppoll_aside(
+    fds: &mut [libc::pollfd],
+    timeout: *const libc::timespec,
+) -> Result<i32, i32> {
+    let before = errno();
+    // SAFETY: the list is writable for its length, the time null or valid as the caller says; no mask.
+    let n = unsafe {
+        ppoll(
+            fds.as_mut_ptr(),
+            fds.len() as libc::nfds_t,
+            timeout,
+            core::ptr::null(),
+        )
+    };
+    let failed = errno();
+    set_errno(before);
+    if n < 0 { Err(failed) } else { Ok(n) }
+}
+
 /// Not interposed, but few processes call them: a name that is linked costs each process a search when it starts.
 pub mod seldom {
     use core::ffi::{c_char, c_int, c_void};

@@ -7,7 +7,7 @@
 use headwater_channel::bell;
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::Ordering;
-use headwater_host::{process, sys};
+use headwater_host::{aside, process, sys};
 use syscalls::{Sysno, syscall};
 
 use crate::conn::Conn;
@@ -54,33 +54,21 @@ pub fn fork(c: &Conn, v: &View<'_>, work: impl FnOnce()) -> bool {
     c.record().holders.fetch_add(1, Ordering::AcqRel);
     bell::ring(v.peer_bell());
     bell::ring(v.own_bell());
-    let mask = block_signals();
-    // SAFETY: as fork(2); the child makes bare system calls only, and ends.
-    let child = unsafe { syscall!(Sysno::clone, 0, 0, 0, 0, 0) }.map(|pid| pid as i32);
-    if child == Ok(0) {
+    let status = aside::run(|| {
         // SAFETY: in a child that has this thread alone; what is forked makes bare system calls, and ends.
         match unsafe { syscall!(Sysno::clone, libc::SIGCHLD, 0, 0, 0, 0) } {
             Ok(0) => {}
-            Ok(_) => end(0),
-            Err(_) => end(NONE),
+            Ok(_) => return 0,
+            Err(_) => return NONE,
         }
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        end(0);
-    }
-    let mut status = NONE << 8;
-    if let Ok(pid) = child {
-        // Without a signal at its end no other wait of the program sees it.
-        // SAFETY: status is writable.
-        while unsafe { syscall!(Sysno::wait4, pid, &raw mut status, libc::__WCLONE, 0) }
-            .is_err_and(|e| e.into_raw() == libc::EINTR)
-        {}
-    }
-    let forked = status != NONE << 8;
+        0
+    });
+    let forked = status.is_some_and(|status| status != NONE << 8);
     if !forked {
         v.own().holders.fetch_sub(1, Ordering::AcqRel);
         c.record().holders.fetch_sub(1, Ordering::AcqRel);
     }
-    restore_signals(mask);
     forked
 }
 
@@ -186,41 +174,6 @@ pub fn buffer(which: usize) -> &'static mut [u8] {
 fn close(first: u32, last: u32) {
     // SAFETY: none of them is needed.
     let _ = unsafe { syscall!(Sysno::close_range, first, last, 0) };
-}
-
-fn block_signals() -> u64 {
-    let (all, mut before) = (u64::MAX, 0u64);
-    // SAFETY: sets of the kernel's size.
-    let _ = unsafe {
-        syscall!(
-            Sysno::rt_sigprocmask,
-            libc::SIG_SETMASK,
-            &raw const all,
-            &raw mut before,
-            8
-        )
-    };
-    before
-}
-
-fn restore_signals(mask: u64) {
-    // SAFETY: as in `block_signals`.
-    let _ = unsafe {
-        syscall!(
-            Sysno::rt_sigprocmask,
-            libc::SIG_SETMASK,
-            &raw const mask,
-            0,
-            8
-        )
-    };
-}
-
-fn end(status: i32) -> ! {
-    loop {
-        // SAFETY: nothing of the process is needed any more.
-        let _ = unsafe { syscall!(Sysno::exit_group, status) };
-    }
 }
 
 /// Does a close of the connection reset it, because there is something that the program has not read?

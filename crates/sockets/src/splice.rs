@@ -237,18 +237,15 @@ fn await_room(pipe: i32) -> Result<(), i32> {
     };
     // A handler may run right before, and the process may confine itself.
     let slice = sys::timespec(AWAKE);
-    let before = next::errno();
-    // SAFETY: one entry, and a time.
-    let n = unsafe { next::ppoll(&mut p, 1, &slice, core::ptr::null()) };
-    let errno = next::errno();
-    next::set_errno(before);
+    // SAFETY: a time.
+    let polled = unsafe { next::ppoll_aside(core::slice::from_mut(&mut p), &slice) };
     if signal::interrupted() {
         return Err(EINTR);
     }
-    if n < 0 && errno != EINTR {
-        return Err(errno);
+    match polled {
+        Err(errno) if errno != EINTR => Err(errno),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn is(fd: i32, events: i16) -> bool {

@@ -152,22 +152,20 @@ pub fn sleep(
         signal::end_nap();
         return Err(ANEW);
     }
-    let before = next::errno();
-    // SAFETY: two entries, and a time or none; it may be left by a cancellation or a siglongjmp, and owns nothing.
-    let n = unsafe { next::ppoll(fds.as_mut_ptr(), 2, tsp, core::ptr::null()) };
-    let errno = next::errno();
-    // A call that goes on behind a handler, and ends well, leaves the program's as it was.
-    next::set_errno(before);
+    // SAFETY: a time or none; it may be left by a cancellation or a siglongjmp, and owns nothing.
+    let polled = unsafe { next::ppoll_aside(&mut fds, tsp) };
     signal::end_nap();
     counters::add(Counter::Sleeps, 1);
     learner.slept(sys::now() - begun);
     if fds[0].revents != 0 {
         c.look_now.store(1, Ordering::Relaxed);
     }
-    if n < 0 && (errno != EINTR || signal::interrupted() || deadline.is_some()) {
+    if let Err(errno) = polled
+        && (errno != EINTR || signal::interrupted() || deadline.is_some())
+    {
         return Err(errno);
     }
-    if deadline.is_some_and(|d| n == 0 && sys::now() >= d) {
+    if deadline.is_some_and(|d| polled == Ok(0) && sys::now() >= d) {
         return Err(EAGAIN);
     }
     Ok(())

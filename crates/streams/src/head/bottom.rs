@@ -7,11 +7,11 @@
 use core::ffi::c_int;
 
 use headwater_channel::lock::Taken;
-use headwater_channel::ring::{Corrupt, Frame, Meta, Ring};
+use headwater_channel::ring::{Frame, Meta};
 use headwater_host::process;
 use headwater_host::sync::Ordering::Relaxed;
 
-use super::inlet::{Front, flag, front_of, is_readable, leave_band};
+use super::inlet::{Front, first_by_rank, flag, front_of, is_readable, leave_band, rank};
 use super::local::Local;
 use super::{Head, passing, signals, upper};
 use crate::ddi::*;
@@ -240,37 +240,6 @@ pub fn first_in_ring(head: &Head) -> Option<Front> {
         }
     });
     first
-}
-
-/// Of the frames that may pass the one that a queue would have in front; but what is for the head itself when its turn comes.
-fn first_by_rank(
-    ring: &Ring<'_>,
-    may_pass: impl Fn(&Frame) -> bool,
-) -> Result<Option<Frame>, Corrupt> {
-    let mut first: Option<(u16, u64)> = None;
-    let for_head = ring.find(|f| {
-        if !may_pass(f) {
-            return false;
-        }
-        if !is_readable(f.meta.kind) {
-            return true;
-        }
-        let rank = rank(f.meta.kind, f.meta.band);
-        if first.is_none_or(|(best, _)| rank > best) {
-            first = Some((rank, f.pos));
-        }
-        false
-    })?;
-    match (for_head, first) {
-        (Some(frame), _) => Ok(Some(frame)),
-        (None, Some((_, pos))) => ring.find(|f| f.pos == pos),
-        (None, None) => Ok(None),
-    }
-}
-
-/// Its place in the order of a queue.
-fn rank(kind: u8, band: u8) -> u16 {
-    if kind == M_PCPROTO { 256 } else { band as u16 }
 }
 
 /// `None` where it makes no sense, or without memory: then it is lost, and the stream fails.

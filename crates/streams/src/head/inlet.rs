@@ -1,7 +1,7 @@
 //! The messages that can be read at a head, in the order in which they are: high priority, then bands from 255 down,
 //! then ordinary ones. They lie in a pipe's ring or in a queue; reading and getmsg are the same for both.
 
-use headwater_channel::ring::{Frame, Ring};
+use headwater_channel::ring::{Corrupt, Frame, Ring};
 use headwater_host::sync::AtomicU32;
 use headwater_host::sys::Errno;
 use libc::iovec;
@@ -90,29 +90,50 @@ impl<'a> RingInlet<'a> {
     }
 
     fn first_by_priority(&self) -> Result<Option<Frame>, Trouble> {
-        let mut best = None;
-        let mut rank = (false, 0);
-        let mut odd = false;
-        let walked = self.ring.find(|f| {
-            odd |= !is_readable(f.meta.kind);
-            let this = (f.meta.kind == kind::M_PCPROTO, f.meta.band);
-            if best.is_none() || this > rank {
-                best = Some(f.pos);
-                rank = this;
-            }
-            false
-        });
-        walked.map_err(corrupt)?;
-        if odd {
+        match first_by_rank(&self.ring, |_| true).map_err(corrupt)? {
             // Something for the head itself, such as M_FLUSH from a module at the other end.
-            return Err(Trouble::NeedsQueue);
+            Some(frame) if !is_readable(frame.meta.kind) => Err(Trouble::NeedsQueue),
+            first => Ok(first),
         }
-        let Some(pos) = best else { return Ok(None) };
-        self.ring.find(|f| f.pos == pos).map_err(corrupt)
     }
 }
 
-fn corrupt(_: headwater_channel::ring::Corrupt) -> Trouble {
+/// Of the frames that may pass the one that a queue would have in front; but what is for the head itself when its turn comes.
+pub fn first_by_rank(
+    ring: &Ring<'_>,
+    may_pass: impl Fn(&Frame) -> bool,
+) -> Result<Option<Frame>, Corrupt> {
+    let mut first: Option<(u16, u64)> = None;
+    let for_head = ring.find(|f| {
+        if !may_pass(f) {
+            return false;
+        }
+        if !is_readable(f.meta.kind) {
+            return true;
+        }
+        let rank = rank(f.meta.kind, f.meta.band);
+        if first.is_none_or(|(best, _)| rank > best) {
+            first = Some((rank, f.pos));
+        }
+        false
+    })?;
+    match (for_head, first) {
+        (Some(frame), _) => Ok(Some(frame)),
+        (None, Some((_, pos))) => ring.find(|f| f.pos == pos),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Its place in the order of a queue.
+pub fn rank(kind: u8, band: u8) -> u16 {
+    if kind == kind::M_PCPROTO {
+        256
+    } else {
+        band as u16
+    }
+}
+
+fn corrupt(_: Corrupt) -> Trouble {
     Trouble::Fails(libc::EPROTO)
 }
 

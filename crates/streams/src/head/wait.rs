@@ -248,29 +248,18 @@ impl Head {
         if !signal::begin_nap(signal::ring, own_bell as usize) {
             return Err(libc::EINTR);
         }
-        let before = next::errno();
-        // SAFETY: fds and ts are valid; a cancelled thread leaves here and owns nothing.
-        let slept = unsafe {
-            next::ppoll(
-                fds.as_mut_ptr(),
-                count as libc::nfds_t,
-                ts,
-                core::ptr::null(),
-            )
-        };
-        let errno = next::errno();
-        // A call that goes on behind a handler, and ends well, leaves the program's as it was.
-        next::set_errno(before);
+        // SAFETY: ts is valid; a cancelled thread leaves here and owns nothing.
+        let slept = unsafe { next::ppoll_aside(&mut fds[..count], ts) };
         signal::end_nap();
         counters::add(counters::Counter::Sleeps, 1);
         self.learner(want).slept(sys::now() - begun);
-        if slept < 0 && errno == libc::EINTR && signal::interrupted() {
+        if slept == Err(libc::EINTR) && signal::interrupted() {
             return Err(libc::EINTR);
         }
-        if slept == 0 {
+        if slept == Ok(0) {
             self.look_for_names();
         }
-        if slept > 0 {
+        if slept.is_ok_and(|n| n > 0) {
             self.words().wakeups.fetch_add(1, Ordering::Relaxed);
             self.note_shadow(fds[1].revents);
             beside[..count - 2].copy_from_slice(&fds[2..count]);

@@ -1,13 +1,12 @@
 //! What the kernel has of each registration: under our tags, or as the program asked.
 
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
-use syscalls::{Sysno, syscall};
 
 use super::{EXCLUSIVE, Inner, Reg};
 use crate::counters::{self, Reason};
 use crate::epoll::{ET, MODES, ONESHOT, Tag, fdinfo, kernel_ctl};
-use crate::sys;
 use crate::table::{self, Kind};
+use crate::{aside, sys};
 
 /// Registered with every shadow, whatever the program asks for: asking again then needs no system call.
 const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
@@ -47,25 +46,14 @@ impl Inner {
     /// one. `other` stands for the registration's description.
     fn give_back_elsewhere(&self, i: usize, other: i32) {
         self.note_told_again(i, true);
-        // SAFETY: as fork(2); the child makes bare system calls, and ends.
-        match unsafe { syscall!(Sysno::clone, 0, 0, 0, 0, 0) } {
-            Ok(0) => {
-                if sys::dup3(other, self.regs[i].fd, libc::O_CLOEXEC).is_ok() {
-                    self.put_as_asked(i, true);
-                }
-                loop {
-                    // SAFETY: nothing of the child is needed any more.
-                    let _ = unsafe { syscall!(Sysno::exit_group, 0) };
-                }
+        let done = aside::run(|| {
+            if sys::dup3(other, self.regs[i].fd, libc::O_CLOEXEC).is_ok() {
+                self.put_as_asked(i, true);
             }
-            Ok(child) => {
-                // Without a signal at its end no other wait of the program sees it.
-                // SAFETY: plain numbers, and no status.
-                while unsafe { syscall!(Sysno::wait4, child, 0, libc::__WCLONE, 0) }
-                    .is_err_and(|e| e.into_raw() == libc::EINTR)
-                {}
-            }
-            Err(_) => counters::note(Reason::NoMemory),
+            0
+        });
+        if done.is_none() {
+            counters::note(Reason::NoMemory);
         }
     }
 
