@@ -545,4 +545,34 @@ static void looked_at_client(int fd) {
     send_each_time(fd, 9);
 }
 
-CASES(CASE(looked_at), CASE(by_other_number), CASE(closed_here), CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))
+/* A set with room to tell of, at which nobody but poll has looked: who waits for something else on what is in it neither spins
+ * nor outstays its limit. */
+static void beside_server(int fd) {
+    int set = set_with(fd, EPOLLIN | EPOLLOUT);
+    struct pollfd p[] = {{set, POLLIN, 0}, {fd, POLLIN, 0}};
+    say("the set: %d", poll(p, 1, 0));
+    char c;
+    tell_peer();
+    say_result("first", recv(fd, &c, 1, 0));
+    struct timeval limit = {0, 100000}, none = {0, 0};
+    must(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit));
+    struct timespec from, to;
+    must(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from));
+    say_result("in time", recv(fd, &c, 1, 0));
+    say("poll: %d", poll(p + 1, 1, 100));
+    must(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none));
+    tell_peer();
+    say_result("later", recv(fd, &c, 1, 0));
+    must(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to));
+    long used = (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000;
+    say("%s", used < 100 ? "quiet" : "busy");
+}
+static void beside_client(int fd) {
+    for (int i = 0; i < 2; i++) {
+        await_peer();
+        usleep(100000);
+        must(send(fd, "x", 1, 0));
+    }
+}
+
+CASES(CASE(beside), CASE(looked_at), CASE(by_other_number), CASE(closed_here), CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))

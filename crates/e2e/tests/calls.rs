@@ -35,7 +35,7 @@ macro_rules! cases {
 
 cases!(epoll: level, edge, oneshot, oneshot_taken, exclusive, out_full, rdhup, rdhup_edge, two_sets, nested, dup, dup_stays, fork_set, stall, stall_level,
     short_read, pwait2, beside, beside_room, moved);
-cases!(epoll_sets: looked_at, by_other_number, closed_here, crowd, by_child, by_parent, left_apart, while_asleep, drained, levels, edges, first, once, asleep);
+cases!(epoll_sets: beside, looked_at, by_other_number, closed_here, crowd, by_child, by_parent, left_apart, while_asleep, drained, levels, edges, first, once, asleep);
 cases!(epoll_threads: add_while_asleep, change_while_asleep, pool, others, errors, ends, closed, many, early);
 cases!(poll: polls, beside, ppolls, selects, room, ends, large, directions);
 cases!(transfer: messages, peek, waitall, peek_all, trunc, dontwait, timeouts, counts, vectors, file, urgent, pieces, empty);

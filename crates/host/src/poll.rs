@@ -30,6 +30,11 @@ const CLOSING: u64 = 2_000_000;
 /// Longest sleep on a descriptor whose end other processes share.
 pub const SHARED_SLICE: u64 = 500_000_000;
 
+/// After so many wakes in a row for nothing a bell is taken to be rung for somebody who does not sleep: a set that was looked at counts as
+/// asleep until it is waited for. Who waits for something else then looks at shared memory once in [`VAIN_SLICE`] nanoseconds.
+pub const VAIN: u32 = 16;
+pub const VAIN_SLICE: u64 = 1_000_000;
+
 thread_local! {
     static LEARNER: Learner = const { Learner::new() };
     static SHOWN: Cell<Shown> = const { Cell::new(Shown { set: 0, at: 0 }) };
@@ -134,7 +139,7 @@ fn wait_unless(
     kernels: impl Fn(&[pollfd]) -> bool,
     late: &mut bool,
 ) -> Result<i32, Confined> {
-    let mut until = None;
+    let (mut until, mut vain) = (None, 0);
     loop {
         let ready = look(fds);
         if ready > 0 {
@@ -168,7 +173,7 @@ fn wait_unless(
             return Err(Confined { left });
         }
         idle::about_to_sleep();
-        let result = sleep(fds, most, mask, late);
+        let result = sleep(fds, most, mask, late, &mut vain);
         let goes_on = result == 0 || result > 0 && *late && is_closed_only(fds);
         if !goes_on {
             return Ok(result);
@@ -311,15 +316,24 @@ fn sleep(
     timeout: Option<u64>,
     mask: Option<&sigset_t>,
     late: &mut bool,
+    vain: &mut u32,
 ) -> i32 {
     if fds.len() <= SMALL {
         let mut kernel = [EMPTY; 2 * SMALL];
         let mut who = [Handle::FOREIGN; SMALL];
-        return sleep_with(fds, &mut who[..fds.len()], &mut kernel, timeout, mask, late);
+        return sleep_with(
+            fds,
+            &mut who[..fds.len()],
+            &mut kernel,
+            timeout,
+            mask,
+            late,
+            vain,
+        );
     }
     let slept = with_room(2 * fds.len(), EMPTY, |kernel| {
         with_room(fds.len(), Handle::FOREIGN, |who| {
-            sleep_with(fds, who, kernel, timeout, mask, late)
+            sleep_with(fds, who, kernel, timeout, mask, late, vain)
         })
     });
     slept.flatten().unwrap_or(-1)
@@ -365,6 +379,7 @@ fn sleep_with(
     timeout: Option<u64>,
     mask: Option<&sigset_t>,
     late: &mut bool,
+    vain: &mut u32,
 ) -> i32 {
     for (h, p) in who.iter_mut().zip(fds.iter()) {
         *h = tracked(p.fd).map_or(Handle::FOREIGN, |(h, _)| h);
@@ -374,7 +389,8 @@ fn sleep_with(
     if !begin_unclaimed(who) {
         return 0;
     }
-    let mut slice = u64::MAX;
+    let is_vain = *vain >= VAIN;
+    let mut slice = if is_vain { VAIN_SLICE } else { u64::MAX };
     for_carried(who, fds, |c, p| {
         c.d.arm(c.h, p.events as u32);
         slice = slice.min(c.d.slice(c.h, p.events as u32).unwrap_or(u64::MAX));
@@ -392,7 +408,7 @@ fn sleep_with(
     }
     for_carried(who, fds, |c, _| {
         kernel[n] = pollfd {
-            fd: c.bell,
+            fd: if is_vain { !c.bell } else { c.bell },
             events: libc::POLLIN,
             revents: 0,
         };
@@ -404,7 +420,8 @@ fn sleep_with(
     let mut until = begun.saturating_add(bound);
     // Without a bell it is but a slice.
     let bell = kernel.get(fds.len()..).and_then(|bells| bells.first());
-    if !signal::begin_nap(signal::ring, bell.map_or(-1, |p| p.fd) as usize) {
+    let bell = bell.filter(|_| !is_vain).map_or(-1, |p| p.fd);
+    if !signal::begin_nap(signal::ring, bell as usize) {
         stand_down(who, fds);
         next::set_errno(libc::EINTR);
         return -1;
@@ -436,7 +453,7 @@ fn sleep_with(
     }
     let mut at = fds.len();
     for_carried(who, fds, |c, _| {
-        if at < kernel.len() && kernel[at].fd == c.bell {
+        if at < kernel.len() && [c.bell, !c.bell].contains(&kernel[at].fd) {
             if kernel[at].revents != 0 && c.d.take(c.h, c.bell) {
                 c.d.settle(c.h);
             }
@@ -460,6 +477,11 @@ fn sleep_with(
         ready += look_kernel(fds);
     }
     *late |= ready == 0;
+    *vain = match result > 0 && ready == 0 {
+        true => *vain + 1,
+        // Once in a while the bells are heard again.
+        false => 0,
+    };
     ready
 }
 

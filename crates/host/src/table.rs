@@ -123,6 +123,10 @@ pub trait Descriptor: Sync {
     fn kernel_arrivals(&self, _h: Handle) -> Arrivals {
         Arrivals::default()
     }
+    /// How much the kernel has received in all, whoever counted it; `None`: that can't be told.
+    fn kernel_received(&self, _h: Handle) -> Option<u64> {
+        None
+    }
     /// Has the program taken all that came by the kernel? What it has not, the kernel tells by itself.
     fn has_taken_arrivals(&self, _h: Handle) -> bool {
         true

@@ -14,7 +14,9 @@ use crate::record::{self, Record};
 use crate::segment::{Mapped, View};
 
 pub use closing::{Closed, Shadow};
-pub use entries::{adopt, after_fork, all, before_fork, get, handle, is_at, no_room, take_over};
+pub use entries::{
+    adopt, after_fork, all, before_fork, get, handle, is_at, no_room, other_end, take_over,
+};
 
 /// What an entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +82,8 @@ pub struct Conn {
     pub head_seen: AtomicU64,
     /// The same when a wait for room began.
     pub head_asleep: AtomicU64,
+    /// How often in a row somebody woke for nothing at the own bell, which others had to have rung again.
+    pub woken_in_vain: AtomicU64,
     /// Since when the ring has been full with that position.
     pub full_since: AtomicU64,
     /// The peer's end is gone or done, as far as sending goes.

@@ -214,6 +214,9 @@ fn relay_unread(from: i32, image: impl Fn() -> Image) {
         let Some((c, v)) = with_unread(h) else {
             continue;
         };
+        if lowest <= 2 || image() == Image::Stranger {
+            switch::take_back_own(c, &v);
+        }
         let is_needed = relay::is_needed(c, &v, patience);
         if !is_needed && lowest > 0 {
             continue;

@@ -9,7 +9,7 @@ use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
 use crate::conn::{self, Phase};
 use crate::record::{APART, SHUT_WR};
 use crate::segment::{Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
-use crate::{confine, look, switch, takeover};
+use crate::{confine, look, switch, takeover, truth};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
@@ -141,6 +141,10 @@ impl Descriptor for Sockets {
             taken_back,
             certain: w.sends() == 0 && !w.has(TCPONLY) && !(w.has(WITHDRAWS) && w.by_ring()),
         }
+    }
+
+    fn kernel_received(&self, h: Handle) -> Option<u64> {
+        carried(h).and_then(|(c, _)| truth::received(c.shadow()?.fd()))
     }
 
     fn has_taken_arrivals(&self, h: Handle) -> bool {

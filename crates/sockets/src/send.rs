@@ -1,6 +1,5 @@
 //! Sending. [`send`] is what write(2), writev(2), send(2), sendto(2), sendmsg(2) and sendfile(2) come down to.
 
-use headwater_channel::bell;
 use headwater_channel::ring::{Corrupt, Meta, Ring};
 use headwater_channel::wait::Outcome;
 use headwater_host::counters::{self, Counter, Reason};
@@ -548,9 +547,7 @@ fn wait(
     let bound = deadline.map_or(patience, |d| d.min(patience));
     let result = recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing);
     pins::wake_up(c, v, Sleep::Writing);
-    if bell::take(v.own_bell()) {
-        switch::settle(c, v);
-    }
+    switch::wake(c, v, || ring.below_low_water() || moved());
     if c.look_now.load(Ordering::Relaxed) != 0 {
         look::peer_gone(c);
     }

@@ -19,12 +19,14 @@ use crate::record::{self, OUT_STAYS};
 use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View};
 use crate::truth;
 
-pub use freeze::{disconnect, freeze, freeze_for_now, freeze_if_read, is_frozen_for_good};
+pub use freeze::{
+    disconnect, freeze, freeze_for_now, freeze_if_read, is_frozen_for_good, take_back_own,
+};
 pub use pin::{
     behind_pin, follow_withdrawn, is_pinned, is_readable_behind_pin, lift_pin, lower_pin, pin,
     pin_if_empty, take_pin_back_at_end, take_pin_back_if_shut, unpin,
 };
-pub use sleepers::{settle, stop_reading, stop_writing};
+pub use sleepers::{is_rung_for_others, settle, stop_reading, stop_writing, wake};
 pub use withdraw::{
     finish_withdrawal, help_withdraw, must_withdraw, withdraw, withdraw_by, withdraw_to,
 };

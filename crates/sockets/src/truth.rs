@@ -49,6 +49,11 @@ pub fn counts(fd: i32, active: bool) -> Result<Truth, Unknown> {
     })
 }
 
+/// What has come to this end in its life, read or not; a FIN is one more.
+pub fn received(fd: i32) -> Option<u64> {
+    info(fd).ok().map(|info| info.received)
+}
+
 /// Does a connection of TCP stand, or is it being made?
 pub fn is_begun(fd: i32) -> bool {
     let state = sys::sockopt::<u8>(fd, libc::IPPROTO_TCP, libc::TCP_INFO);

@@ -90,6 +90,8 @@ pub struct Head {
     pub copying: copying::Copying,
     /// Waits for data since the last write.
     pub unanswered: AtomicU32,
+    /// How often in a row somebody woke for nothing at our bell, which others had to have rung again.
+    pub woken_in_vain: AtomicU32,
     seen_departures: AtomicU32,
     looks: AtomicU32,
     /// Names of the end that this process knows of, as the shared words count them.
@@ -164,6 +166,7 @@ impl Head {
             writing: Learner::new(),
             copying: Default::default(),
             unanswered: AtomicU32::new(0),
+            woken_in_vain: AtomicU32::new(0),
             seen_departures: AtomicU32::new(0),
             looks: AtomicU32::new(0),
             seen_names: AtomicU32::new(0),

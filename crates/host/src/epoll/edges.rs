@@ -1,8 +1,11 @@
 //! What the program is told of a registration: what holds, and for edge-triggered ones, whether there was an edge.
 
-use super::regs::Inner;
-use super::{ET, ONESHOT};
-use crate::table::{Descriptor, Ends, Kind};
+use libc::epoll_event;
+
+use super::regs::{EXCLUSIVE, Inner};
+use super::{ET, ONESHOT, Tag};
+use crate::sys;
+use crate::table::{Descriptor, Ends, Handle, Kind};
 
 /// What speaks of room.
 const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
@@ -49,6 +52,83 @@ impl Last {
             told: 0,
             posted: false,
         }
+    }
+
+    /// Of a connection by whose shared memory nothing has come yet, of which the kernel had told all that there was: that `events` hold.
+    fn by_kernel(d: &dyn Descriptor, h: Handle, events: u32) -> Last {
+        let arrivals = d.kernel_arrivals(h);
+        let mut last = Last::nothing();
+        last.edges = (0, d.edges(h).1);
+        last.by_kernel = arrivals.count;
+        last.taken_back = arrivals.taken_back;
+        if events & IN != 0 {
+            last.bytes = (0, arrivals.count);
+        }
+        (last.seen, last.told, last.ends) = (events, events, d.ends(h));
+        last
+    }
+}
+
+/// What holds of a connection by the kernel, and all of which the program was told by its edge-triggered registration.
+pub struct Told {
+    events: u32,
+    received: u64,
+}
+
+impl Inner {
+    /// Before a connection's registration, which was the kernel's alone, gets our tag, by which the kernel says anew what holds: was
+    /// the program told all of it?
+    pub fn all_told(&mut self, i: usize) -> Option<Told> {
+        let reg = self.regs[i];
+        let d = reg.d.filter(|_| reg.h.kind() == Kind::Socket)?;
+        if reg.events & (ET | ONESHOT | EXCLUSIVE) != ET {
+            return None;
+        }
+        // In this order: what comes meanwhile is not told yet, or not received.
+        let told = Told {
+            received: d.kernel_received(reg.h)?,
+            events: d.kernel_holds(reg.h, 0, reg.want() | ERR | HUP),
+        };
+        let untold =
+            self.taken_out(|_, event| Tag::of(event.u64).is_none() && event.u64 == reg.data);
+        (untold == Some(0)).then_some(told)
+    }
+
+    /// Behind that: what the kernel says by our tag is no news, if nothing has come.
+    pub fn keep_told(&mut self, i: usize, told: &Told) {
+        let Some(d) = self.regs[i].d else { return };
+        let h = self.regs[i].h;
+        let is_own = |inner: &Inner, event: &epoll_event| {
+            let shadow = Tag::of(event.u64).filter(|tag| !tag.is_bell());
+            shadow.and_then(|tag| inner.tagged(tag)) == Some(i)
+        };
+        let Some(said) = self.taken_out(is_own).filter(|&said| said != 0) else {
+            return;
+        };
+        let last = Last::by_kernel(d, h, said);
+        if said & !told.events == 0 && d.kernel_received(h) == Some(told.received) {
+            self.regs[i].last = last;
+        } else {
+            self.regs[i].last.posted = false;
+            self.keep_edge(i, said, false);
+        }
+    }
+
+    /// Takes out what the kernel has to tell. What is not `own` is kept; of what is, the events. `None`: there is more.
+    fn taken_out(&mut self, own: impl Fn(&Inner, &epoll_event) -> bool) -> Option<u32> {
+        let mut events = [epoll_event { events: 0, u64: 0 }; 16];
+        let n = sys::epoll_poll(self.ep, &mut events).unwrap_or(0);
+        let mut said = 0;
+        for event in &events[..n] {
+            let is_own = own(self, event);
+            if is_own {
+                said |= event.events;
+            }
+            if !is_own || Tag::of(event.u64).is_none() {
+                self.keep(event);
+            }
+        }
+        (n < events.len()).then_some(said)
     }
 }
 
@@ -290,7 +370,7 @@ mod tests {
     use super::*;
     use crate::epoll::regs::Reg;
     use crate::sync::{AtomicU32, Ordering};
-    use crate::table::{Arrivals, Handle};
+    use crate::table::Arrivals;
 
     /// A carried connection by which nothing comes; what the kernel knows of its end is here.
     struct Silent(AtomicU32);

@@ -16,7 +16,7 @@ pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
 
 pub struct Inner {
     pub ep: i32,
-    /// Slot + 1 by descriptor number.
+    /// Slot + 1 by descriptor number, of what was registered by the description that has the number now.
     pub by_fd: Vec<u32>,
     pub regs: Vec<Reg>,
     pub free: Vec<u32>,
@@ -241,15 +241,29 @@ impl Inner {
         }
     }
 
-    /// That of what has the number now.
-    pub fn find_own(&self, fd: i32) -> Option<usize> {
-        self.find(fd).filter(|&i| !self.regs[i].orphan)
-    }
-
     /// The registration that a tag names, unless it has gone.
     pub fn tagged(&self, tag: Tag) -> Option<usize> {
-        self.find(tag.fd())
-            .filter(|&i| self.regs[i].generation & 0x7_ffff == tag.generation())
+        let named = |&i: &usize| self.regs[i].generation & 0x7_ffff == tag.generation();
+        let found = self.find(tag.fd()).filter(named);
+        found.or_else(|| self.orphans_of(tag.fd()).find(named))
+    }
+
+    /// Has it one by this number, reached or not?
+    pub fn knows(&self, fd: i32) -> bool {
+        self.find(fd).is_some() || self.orphans_of(fd).next().is_some()
+    }
+
+    /// Those that were registered by a number and lost it. The kernel keeps them, beside that of what has the number now.
+    fn orphans_of(&self, fd: i32) -> impl Iterator<Item = usize> + use<'_> {
+        let is_one = move |r: &Reg| r.orphan && r.d.is_some() && r.fd == fd;
+        let all = match self.orphans {
+            true => &self.regs[..],
+            false => &[],
+        };
+        all.iter()
+            .enumerate()
+            .filter(move |(_, r)| is_one(r))
+            .map(|(i, _)| i)
     }
 
     pub fn insert(&mut self, mut reg: Reg) -> usize {
@@ -279,9 +293,11 @@ impl Inner {
         if reg.hot {
             self.hot.retain(|&j| j as usize != i);
         }
-        self.by_fd[reg.fd as usize] = 0;
-        self.regs[i].d = None;
-        self.regs[i].carried = false;
+        if !reg.orphan {
+            self.by_fd[reg.fd as usize] = 0;
+        }
+        let gone = &mut self.regs[i];
+        (gone.d, gone.carried, gone.orphan) = (None, false, false);
         self.free.push(i as u32);
         if reg.rings {
             self.delete(reg.bell);
@@ -303,9 +319,45 @@ impl Inner {
 
     /// The number of a registration is about to be closed while others remain for its description.
     pub fn orphan(&mut self, fd: i32) {
-        if let Some(i) = self.find(fd) {
-            self.orphans = true;
-            self.regs[i].orphan = true;
+        let Some(i) = self.find(fd) else { return };
+        let reg = &self.regs[i];
+        if reg.parked {
+            // While it can be reached.
+            self.delete(fd);
+        }
+        if reg.parked || reg.d.is_none() {
+            return self.remove(i);
+        }
+        self.by_fd[fd as usize] = 0;
+        self.regs[i].orphan = true;
+        self.orphans = true;
+    }
+
+    /// The description `h` has a number again, by which it was registered.
+    pub fn reach_again(&mut self, fd: i32, h: Handle) {
+        if self.find(fd).is_some() {
+            return;
+        }
+        let known = self.orphans_of(fd).find(|&i| self.regs[i].h == h);
+        if let Some(i) = known {
+            self.regs[i].orphan = false;
+            self.by_fd[fd as usize] = i as u32 + 1;
+        }
+    }
+
+    /// Those whose description lives on by no number have gone from the kernel's set.
+    pub fn drop_orphans(&mut self, lives: impl Fn(Handle) -> bool) {
+        if !self.orphans {
+            return;
+        }
+        self.orphans = false;
+        for i in 0..self.regs.len() {
+            let reg = &self.regs[i];
+            match reg.orphan && reg.d.is_some() {
+                true if lives(reg.h) => self.orphans = true,
+                true => self.remove(i),
+                false => {}
+            }
         }
     }
 

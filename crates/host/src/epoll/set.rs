@@ -242,21 +242,21 @@ impl Set {
     }
 
     pub fn has(&self, fd: i32) -> bool {
-        self.held().find_own(fd).is_some()
+        self.held().find(fd).is_some()
     }
 
     /// By its own number, or one that is closed by now.
     pub fn has_member(&self, fd: i32, h: Handle) -> bool {
         let inner = self.held();
         let is_left = |r: &Reg| r.orphan && r.d.is_some() && r.h == h;
-        inner.find_own(fd).is_some() || inner.orphans && inner.regs.iter().any(is_left)
+        inner.find(fd).is_some() || inner.orphans && inner.regs.iter().any(is_left)
     }
 
     /// Does the program ask for `event` of it here?
     pub fn asks(&self, fd: i32, event: u32) -> bool {
         let inner = self.held();
         inner
-            .find_own(fd)
+            .find(fd)
             .is_some_and(|i| !inner.regs[i].parked && inner.regs[i].events & event != 0)
     }
 
@@ -267,7 +267,7 @@ impl Set {
         if inner.orphans && inner.regs.iter().any(is_lost) {
             return Err(Reason::EpollClosed);
         }
-        match inner.find_own(fd) {
+        match inner.find(fd) {
             Some(i)
                 if self.refused.load(Ordering::Relaxed) != 0
                     || inner.regs[i].events & EXCLUSIVE != 0 =>
@@ -291,7 +291,7 @@ impl Set {
     /// A plain registration's connection is now carried.
     pub fn carry(&self, fd: i32) {
         let mut inner = self.held();
-        let Some(i) = inner.find_own(fd) else { return };
+        let Some(i) = inner.find(fd) else { return };
         if inner.regs[i].carried || inner.regs[i].d.is_none() {
             return;
         }
@@ -302,8 +302,17 @@ impl Set {
         }
         // Before the kernel can report a tag to somebody who sleeps already.
         self.concerned.store(1, Ordering::SeqCst);
+        // Who sleeps may be about to be told of it.
+        let is_known = self.is_waited() && self.waiters.load(Ordering::SeqCst) == 0;
+        let told = match is_known {
+            true => inner.all_told(i),
+            false => None,
+        };
         match inner.make_carried(i, EPOLL_CTL_MOD) {
-            Ok(()) => self.announce(&mut inner, i),
+            Ok(()) => {
+                told.inspect(|told| inner.keep_told(i, told));
+                self.announce(&mut inner, i);
+            }
             // It was closed and opened anew outside this set.
             Err(_) => inner.remove(i),
         }
@@ -311,18 +320,16 @@ impl Set {
 
     pub fn forget(&self, fd: i32) {
         let mut inner = self.held();
-        let Some(i) = inner.find(fd) else { return };
-        let reg = &inner.regs[i];
-        // What had the number before, and lives on by another, stays.
-        if !reg.orphan || table::entries().all(|(n, h)| n == fd || h != reg.h) {
+        if let Some(i) = inner.find(fd) {
             inner.remove(i);
         }
+        inner.drop_orphans(|h| table::entries().any(|(n, x)| n != fd && x == h));
     }
 
     /// The program's registration of `fd` is the kernel's alone from here on.
     pub fn leave_one(&self, fd: i32) {
         let mut inner = self.held();
-        if let Some(i) = inner.find_own(fd) {
+        if let Some(i) = inner.find(fd) {
             inner.surrender(i);
         }
     }
@@ -330,7 +337,7 @@ impl Set {
     /// A descriptor that was foreign when it was put into the set is looked after from now on.
     pub fn adopted(&self, fd: i32, h: Handle, d: &'static dyn Descriptor) {
         let mut inner = self.held();
-        if let Some(i) = inner.find_own(fd)
+        if let Some(i) = inner.find(fd)
             && inner.regs[i].d.is_none()
         {
             let reg = &mut inner.regs[i];
@@ -351,13 +358,13 @@ impl Set {
     /// the one that it has.
     pub fn withdraw(&self, fd: i32) -> Option<Reg> {
         let mut inner = self.held();
-        let i = inner.find_own(fd).filter(|_| !self.is_inherited())?;
+        let i = inner.find(fd).filter(|_| !self.is_inherited())?;
         let mut reg = inner.regs[i];
         reg.disabled |= !reg.carried && reg.events & ONESHOT != 0 && has_fired(inner.ep, fd);
         inner.delete(fd);
         // What had the bell may be closed, and its number another's.
-        let is_others = |r: &Reg| r.fd != fd && r.rings && r.bell == reg.bell;
-        if inner.regs.iter().any(is_others) {
+        let mut all = inner.regs.iter().enumerate();
+        if all.any(|(j, r)| j != i && r.rings && r.bell == reg.bell) {
             inner.regs[i].rings = false;
         }
         inner.remove(i);
@@ -459,6 +466,9 @@ impl Set {
     ) -> sys::Result<()> {
         let mut inner = self.held();
         let ep = inner.ep;
+        if let Some((h, _)) = tracked {
+            inner.reach_again(fd, h);
+        }
         let mut known = inner.find(fd);
         let asked = event.map_or(0, |event| event.events);
         let exclusive = asked & EXCLUSIVE != 0;
@@ -467,23 +477,6 @@ impl Set {
         }
         if exclusive && op == EPOLL_CTL_MOD && tracked.is_some() {
             return Err(libc::EINVAL);
-        }
-        if let (Some(i), Some((h, _))) = (known, tracked)
-            && inner.regs[i].h == h
-        {
-            // The description has that number again.
-            inner.regs[i].orphan = false;
-        }
-        if op != EPOLL_CTL_ADD && known.is_some_and(|i| inner.regs[i].orphan) {
-            // What has the number now is not in the set, as the kernel says.
-            return kernel_ctl(ep, op, fd, event);
-        }
-        if let (EPOLL_CTL_ADD, Some(i)) = (op, known)
-            && inner.regs[i].orphan
-        {
-            // The number is another description's by now.
-            inner.remove(i);
-            known = None;
         }
         if let (EPOLL_CTL_ADD, Some(i), Some(added)) = (op, known, event)
             && !inner.regs[i].parked

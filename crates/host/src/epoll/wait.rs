@@ -152,7 +152,7 @@ impl Set {
         };
         let is_theirs = |fd: i32, data: u64| match Tag::of(data) {
             Some(tag) => !tag.is_bell() && inner.tagged(tag).is_none(),
-            None => inner.find(fd).is_none() && may_be_carried(fd),
+            None => !inner.knows(fd) && may_be_carried(fd),
         };
         if fdinfo::has_any(inner.ep(), |fd, _, data| is_theirs(fd, data)) {
             counters::note(Reason::SharedSet);

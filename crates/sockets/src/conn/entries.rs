@@ -10,7 +10,7 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{memory, process, sys};
 
 use crate::conn::{Closed, Conn, Phase, Role};
-use crate::segment::Mapped;
+use crate::segment::{Mapped, View};
 use crate::{lend, record};
 
 const CONNS: usize = 1 << 16;
@@ -144,6 +144,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         &c.looked_at,
         &c.head_seen,
         &c.head_asleep,
+        &c.woken_in_vain,
         &c.full_since,
         &c.full,
         &c.posted_by,
@@ -159,6 +160,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
     c.next_try.store(0, Ordering::Relaxed);
     c.shuts.store(0, Ordering::Relaxed);
     c.resets.store(0, Ordering::Relaxed);
+    c.told_again.store(0, Ordering::Relaxed);
     c.offer_generation.store(0, Ordering::Relaxed);
     c.closed.store(Closed::Open as u32, Ordering::Release);
     c.fd.store(fd, Ordering::Relaxed);
@@ -221,6 +223,14 @@ pub fn all() -> impl Iterator<Item = &'static Conn> {
         .iter()
         .chain(beyond)
         .filter(|c| c.phase() != Phase::Free)
+}
+
+/// The other end of the same connection, if this process has it too.
+pub fn other_end(v: &View<'_>) -> Option<(&'static Conn, View<'static>)> {
+    let is_other = |its: &View<'_>| {
+        (its.mapped.link, its.mapped.index) == (v.mapped.link, v.mapped.index) && its.end != v.end
+    };
+    all().find_map(|c| Some((c, c.view().filter(is_other)?)))
 }
 
 #[inline(always)]

@@ -1,6 +1,5 @@
 //! What a receive that only peeks sees, and waits for.
 
-use headwater_channel::bell;
 use headwater_host::sync::Ordering;
 use headwater_host::{signal, sys};
 use libc::{EAGAIN, EINTR};
@@ -109,8 +108,6 @@ fn wait_for_more(
         Ok(())
     };
     pins::wake_up(c, v, Sleep::Reading);
-    if bell::take(v.own_bell()) {
-        switch::settle(c, v);
-    }
+    switch::wake(c, v, || switch::arrival_edge(v) != before);
     slept.map(|()| true)
 }

@@ -1,9 +1,8 @@
 //! Waits of a call, and how often it begins.
 
-use headwater_channel::bell;
 use headwater_channel::wait::{Learner, Outcome};
 use headwater_host::counters::{self, Counter};
-use headwater_host::poll::SHARED_SLICE;
+use headwater_host::poll::{SHARED_SLICE, VAIN_SLICE};
 use headwater_host::sync::Ordering;
 use headwater_host::{next, signal, sleeps, stand_in, sys};
 use libc::{EAGAIN, EBADF, EINTR};
@@ -99,9 +98,7 @@ pub fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Resul
     }
     let result = sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading);
     pins::wake_up(c, v, Sleep::Reading);
-    if bell::take(v.own_bell()) {
-        switch::settle(c, v);
-    }
+    switch::wake(c, v, || switch::readable(v));
     result
 }
 
@@ -136,10 +133,12 @@ pub fn sleep(
     if c.stopped_blocking(begun) {
         return Ok(());
     }
-    let mut bound = stand_in::turn(left(deadline));
-    if v.is_shared() {
-        bound = Some(bound.map_or(SHARED_SLICE, |b| b.min(SHARED_SLICE)));
-    }
+    let bound = stand_in::turn(left(deadline));
+    let (heard, slice) = match switch::is_rung_for_others(c) {
+        true => (&mut fds[..1], Some(VAIN_SLICE)),
+        false => (&mut fds[..], v.is_shared().then_some(SHARED_SLICE)),
+    };
+    let bound = [bound, slice].into_iter().flatten().min();
     if !sleeps::begin() {
         return Ok(());
     }
@@ -153,7 +152,7 @@ pub fn sleep(
         return Err(ANEW);
     }
     // SAFETY: a time or none; it may be left by a cancellation or a siglongjmp, and owns nothing.
-    let polled = unsafe { next::ppoll_aside(&mut fds, tsp) };
+    let polled = unsafe { next::ppoll_aside(heard, tsp) };
     signal::end_nap();
     counters::add(Counter::Sleeps, 1);
     learner.slept(sys::now() - begun);
@@ -165,7 +164,9 @@ pub fn sleep(
     {
         return Err(errno);
     }
-    if deadline.is_some_and(|d| polled == Ok(0) && sys::now() >= d) {
+    // With its time over before, the call has looked once more: the bell rings for others.
+    let is_over = |d| fds[0].revents == 0 && (polled == Ok(0) || begun >= d) && sys::now() >= d;
+    if deadline.is_some_and(is_over) {
         return Err(EAGAIN);
     }
     Ok(())

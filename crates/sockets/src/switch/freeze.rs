@@ -4,7 +4,7 @@ use headwater_channel::bell;
 use headwater_host::counters::Reason;
 use headwater_host::sync::Ordering;
 
-use crate::conn::Conn;
+use crate::conn::{self, Conn};
 use crate::keeper::{self, Then};
 use crate::record::{DROPPED, IN_STAYS, OUT_STAYS};
 use crate::segment::{PIN, TCPONLY, Tx, View};
@@ -35,6 +35,10 @@ pub fn freeze(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: 
 
 /// The same until those who go round us are gone (see comeback.rs), unless there is another reason.
 pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
+    if childs.is_none() && v.out_ring().unread() > 0 {
+        let other = conn::other_end(v);
+        other.inspect(|(other, its)| take_back_own(other, its));
+    }
     let withdrawn = match childs {
         Some(fd) => withdraw_to(c, v, fd),
         None => !help_withdraw(c, v),
@@ -46,6 +50,9 @@ pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, childs: Option<i32>, 
     let frozen = is_frozen(v);
     tcp_only_for_now(v);
     unswitch(v);
+    if childs.is_none() {
+        take_back_own(c, v);
+    }
     if !pin_for_now(c, v, childs) && v.in_ring().unread() > 0 {
         headwater_host::log::write(
             headwater_host::log::Level::Warn,
@@ -57,6 +64,20 @@ pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, childs: Option<i32>, 
     }
     if !frozen {
         c.falls_back(reason);
+    }
+}
+
+/// What this process has sent to an end of its own, and not read there, comes by the kernel: as another image, or with its last call made,
+/// it would not answer the bell.
+pub fn take_back_own(c: &'static Conn, v: &View<'static>) {
+    if v.in_ring().unread() == 0 {
+        return;
+    }
+    if let Some((sender, its)) = conn::other_end(v)
+        && pin_for_now(c, v, None)
+        && help_withdraw(sender, &its)
+    {
+        keeper::leave(sender, &its, sender.fd(), Then::Close);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sleepers at the own bell, when one of them has come back.
 
 use headwater_channel::bell;
+use headwater_host::poll::VAIN;
 use headwater_host::sync::{AtomicU32, Ordering, fence};
 
 use crate::conn::Conn;
@@ -8,8 +9,24 @@ use crate::segment::View;
 use crate::switch::withdraw::help_withdraw;
 use crate::switch::{readable, writable};
 
-/// The own bell was consumed by one of several sleepers: arm again for the others, and ring if there is something already.
-pub fn settle(c: &Conn, v: &View<'_>) {
+/// A sleeper for whom `is_ready` says whether there is something has come back: its ring of the own bell is taken, and others get theirs.
+pub fn wake(c: &Conn, v: &View<'_>, is_ready: impl FnOnce() -> bool) {
+    if !bell::take(v.own_bell()) {
+        return;
+    }
+    match settle(c, v) && !is_ready() {
+        true => c.woken_in_vain.fetch_add(1, Ordering::Relaxed),
+        false => c.woken_in_vain.swap(0, Ordering::Relaxed),
+    };
+}
+
+/// Does the own bell stay rung for others, see [`VAIN`]?
+pub fn is_rung_for_others(c: &Conn) -> bool {
+    c.woken_in_vain.load(Ordering::Relaxed) >= VAIN as u64
+}
+
+/// The own bell was consumed by one of several sleepers: arm again for the others, and ring if there is something already. True if so.
+pub fn settle(c: &Conn, v: &View<'_>) -> bool {
     help_withdraw(c, v);
     let (reader, writer) = (&v.inn().ring.sleep, &v.out().ring.sleep);
     let mut again = false;
@@ -26,6 +43,7 @@ pub fn settle(c: &Conn, v: &View<'_>) {
     if again {
         bell::ring(v.own_bell());
     }
+    again
 }
 
 /// A reader no longer sleeps. The last one lowers the flag, so that nobody rings in vain; who arms meanwhile is rung.

@@ -6,7 +6,7 @@
 
 use headwater_channel::bell;
 use headwater_channel::wait::Outcome;
-use headwater_host::poll::SHARED_SLICE;
+use headwater_host::poll::{SHARED_SLICE, VAIN, VAIN_SLICE};
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::{counters, next, signal, stand_in, sys};
@@ -160,7 +160,10 @@ impl Head {
         // Not counted any more ourselves: what is there may not be what we wait for, and we would ring for ever.
         slept.map(|rung| {
             if rung {
-                self.settle();
+                match self.settle() && !holds() {
+                    true => self.woken_in_vain.fetch_add(1, Ordering::Relaxed),
+                    false => self.woken_in_vain.swap(0, Ordering::Relaxed),
+                };
             }
         })
     }
@@ -224,8 +227,9 @@ impl Head {
         beside: &mut [libc::pollfd],
     ) -> Result<bool, Errno> {
         let own_bell = self.known_bell();
+        let is_vain = self.woken_in_vain.load(Ordering::Relaxed) >= VAIN;
         let bell_poll = libc::pollfd {
-            fd: own_bell,
+            fd: if is_vain { -1 } else { own_bell },
             events: libc::POLLIN,
             revents: 0,
         };
@@ -235,6 +239,8 @@ impl Head {
         fds[2..count].copy_from_slice(&beside[..count - 2]);
         let slice = if own_bell < 0 || want.banded() {
             WITHOUT_BELL
+        } else if is_vain {
+            VAIN_SLICE
         } else if self.is_shared() {
             SHARED_SLICE
         } else {
@@ -264,11 +270,11 @@ impl Head {
             self.note_shadow(fds[1].revents);
             beside[..count - 2].copy_from_slice(&fds[2..count]);
         }
-        Ok(fds[0].revents != 0 && bell::take(own_bell))
+        Ok((is_vain || fds[0].revents != 0) && bell::take(own_bell))
     }
 
-    /// A ring of our bell was taken: rings again for those who still sleep and need not.
-    pub fn settle(&self) {
+    /// A ring of our bell was taken: rings again for those who still sleep and need not. True if there are such.
+    pub fn settle(&self) -> bool {
         let mut again = self.has_pipe()
             && (self.incoming().settle_readers() | self.outgoing().settle_writers());
         let relayed = self
@@ -278,6 +284,7 @@ impl Head {
         if again {
             self.ring_own();
         }
+        again
     }
 
     /// Wakes the peer after something was published in (taken from) a ring. The lock's release was a fence.

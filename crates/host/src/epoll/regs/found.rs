@@ -139,7 +139,7 @@ impl Inner {
 
     /// What the kernel tells once is kept, and whoever waits on what holds this set is told of it: given back, it would wake them
     /// again and again.
-    fn keep_edge(&mut self, i: usize, events: u32, posted: bool) {
+    pub fn keep_edge(&mut self, i: usize, events: u32, posted: bool) {
         let reg = &mut self.regs[i];
         // What a one-shot registration says because of ours it has said before.
         if !(reg.by_edge && posted) || events & !reg.kept != 0 {

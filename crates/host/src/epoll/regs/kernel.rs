@@ -24,10 +24,11 @@ impl Inner {
         self.remove(i);
     }
 
-    /// A registration whose number was closed, under that number: its description has others, or has it again.
+    /// What the kernel has of a registration becomes what the program asked for; where its number was closed, under that number: its
+    /// description has others, or has it again.
     fn reach(&self, i: usize) {
         let reg = &self.regs[i];
-        if table::lookup(reg.fd) == Some(reg.h) {
+        if !reg.orphan || table::lookup(reg.fd) == Some(reg.h) {
             return self.give_back(i, true);
         }
         let other = table::entries().find(|&(_, h)| h == reg.h);
@@ -153,7 +154,7 @@ impl Inner {
             let reg = &mut self.regs[i];
             (reg.carried, reg.hot, reg.rings) = (false, false, false);
             if there(reg.fd, Tag::new(false, reg.generation, reg.fd).0) {
-                self.give_back(i, true);
+                self.reach(i);
             }
         }
         apart
