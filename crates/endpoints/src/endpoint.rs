@@ -35,9 +35,7 @@ mod waiting;
 pub use descriptors::detach;
 use descriptors::renew;
 use fork_exec::flush_due;
-pub use fork_exec::{
-    VARIABLE, after_fork, before_fork, exiting, finish_all, flush_all, inherit, save,
-};
+pub use fork_exec::{VARIABLE, exiting, finish_all, flush_all, inherit, look_after_forks, save};
 pub use readiness::Endpoints;
 use shared::Shared;
 

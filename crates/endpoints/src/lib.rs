@@ -13,7 +13,7 @@ pub mod stream;
 pub fn start() {
     use headwater_host::table::{Kind, register};
     register(Kind::Endpoint, &endpoint::Endpoints);
-    headwater_streams::head::life::around_fork(endpoint::before_fork, endpoint::after_fork);
+    endpoint::look_after_forks();
     stream::register();
     if let Some(text) = headwater_host::env::take(endpoint::VARIABLE) {
         endpoint::inherit(&text);

@@ -21,6 +21,7 @@ use set::{Set, Tells};
 pub use wait::milliseconds;
 
 use crate::counters::{self, Reason};
+use crate::lifecycle::{self, Part};
 use crate::poll::Confined;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
@@ -210,6 +211,7 @@ pub fn adopted(fd: i32) {
 }
 
 /// Have there been sets?
+#[inline]
 pub fn any() -> bool {
     COUNT.load(Ordering::Acquire) > 0
 }
@@ -309,12 +311,6 @@ pub fn duplicated_set(h: Handle, fd: i32) {
     }
 }
 
-/// In the child of a fork: sets it inherited take no new carried connections, since the parent may share them.
-pub fn in_child() {
-    crate::sleeps::in_child();
-    for_sets(|set| set.inherited());
-}
-
 /// The process is about to confine itself: sockets are registered as the program asked, without us. Those that `has_rest` says
 /// have something that the kernel does not know of are noted in [`left`].
 pub fn surrender(has_rest: impl Fn(Handle) -> bool) {
@@ -383,29 +379,58 @@ pub fn is_held() -> bool {
     HOLDING.load(Ordering::SeqCst)
 }
 
-/// Around fork: no set is in the middle of a change. Called again, it holds the sets that are new.
+/// Around fork: no set is in the middle of a change. A set that is made meanwhile is not held: see [`new_set`].
+#[unsafe(link_section = ".text.life")]
 pub fn before_fork() {
-    let held = if HOLDING.swap(true, Ordering::SeqCst) {
-        HELD.load(Ordering::Relaxed)
-    } else {
-        0
-    };
-    let count = COUNT.load(Ordering::Acquire);
+    HOLDING.store(true, Ordering::SeqCst);
+    let count = COUNT.load(Ordering::SeqCst);
     if count > 0 {
         // The child is to know the parent's tags.
         secret();
     }
-    HELD.store(count, Ordering::Relaxed);
-    for_those(held..count, |set| {
+    // What is written costs a page after each fork.
+    if count > 0 {
+        HELD.store(count, Ordering::Relaxed);
+    }
+    for_those(0..count, |set| {
         set.before_fork();
         set.hold();
     });
     fence(Ordering::SeqCst);
 }
 
-pub fn after_fork() {
-    for_those(0..HELD.swap(0, Ordering::Relaxed), |set| set.let_go());
+/// Lets the sets go that are held.
+#[unsafe(link_section = ".text.life")]
+pub fn let_go() {
+    let held = HELD.load(Ordering::Relaxed);
+    if held != 0 {
+        HELD.store(0, Ordering::Relaxed);
+        for_those(0..held, |set| set.let_go());
+    }
     HOLDING.store(false, Ordering::SeqCst);
+}
+
+/// In the parent of a fork, and in its child: sets that that one has inherited take no new carried connections, since the parent may
+/// share them.
+#[unsafe(link_section = ".text.life")]
+pub fn after_fork(in_child: bool) {
+    let held = HELD.load(Ordering::Relaxed);
+    let_go();
+    if in_child {
+        crate::sleeps::in_child();
+        // Who had a set that was made since then is not here.
+        for_those(held..COUNT.load(Ordering::Acquire), Set::let_go_of_parents);
+        for_sets(|set| set.inherited());
+    }
+}
+
+/// Has forks hold the sets. The sockets, which have more to do for it, do the same instead.
+fn look_after_forks() {
+    let hold = || {
+        before_fork();
+        true
+    };
+    lifecycle::add_first(Part::Sets, hold, after_fork);
 }
 
 fn set_of(ep: i32) -> Option<&'static Set> {
@@ -462,7 +487,12 @@ fn new_set(ep: i32) -> Option<&'static Set> {
         }
     };
     let (i, set) = (0..MAX_SETS).find_map(|i| Some((i, claim(i)?)))?;
-    COUNT.fetch_max(i as u32 + 1, Ordering::AcqRel);
+    COUNT.fetch_max(i as u32 + 1, Ordering::SeqCst);
+    look_after_forks();
+    if is_held() {
+        // A child that is being made has it too.
+        set.held().shared = true;
+    }
     let h = Handle::new(Kind::Epoll, set.generation(), i as u32);
     if !table::set(ep, h) {
         set.release();

@@ -6,6 +6,7 @@
 //!   board         listeners and offers of all processes of the user
 //!   shared, seats memory that they share, and whose slots in it are whose
 //!   signal        handlers wrapped, so that none runs inside a locked section
+//!   lifecycle     what is held over a fork, in which order
 //!   process       identity, sections; sleeps: the threads in waits of ours
 //!   thread        threads of our own; stand_in: who does their work where there can be none
 //!   hidden        the library's own descriptors; handed: those that an earlier image has left
@@ -26,6 +27,7 @@ pub mod handed;
 pub mod hidden;
 pub mod idle;
 pub mod image;
+pub mod lifecycle;
 pub mod log;
 pub mod memory;
 pub mod next;

@@ -285,11 +285,14 @@ pub fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
 }
 
 /// Around fork: nobody is making anything.
-pub fn before_fork() {
+#[unsafe(link_section = ".text.life")]
+pub fn before_fork() -> bool {
     hold_over_fork(&MAKING);
+    true
 }
 
-pub fn after_fork() {
+#[unsafe(link_section = ".text.life")]
+pub fn after_fork(_in_child: bool) {
     let_go_after_fork(&MAKING);
 }
 

@@ -1,6 +1,7 @@
 //! The program's environment, and another one for the calls of the C library that start a process with it.
 
 use headwater_channel::lock::Lock;
+use headwater_host::lifecycle::{self, Part};
 use headwater_host::{process, sys};
 use headwater_streams::head::exec::Inheritance;
 use libc::c_char;
@@ -78,11 +79,19 @@ pub unsafe fn replaced<T>(theirs: Inheritance, start: impl FnOnce() -> T) -> T {
     result
 }
 
-pub fn before_fork() {
-    process::hold_over_fork(&ALL.lock);
+/// Has forks hold what stands in the program's place.
+pub fn look_after_forks() {
+    lifecycle::add(Part::Environment, before_fork, after_fork);
 }
 
-pub fn after_fork() {
+#[unsafe(link_section = ".text.life")]
+fn before_fork() -> bool {
+    process::hold_over_fork(&ALL.lock);
+    true
+}
+
+#[unsafe(link_section = ".text.life")]
+fn after_fork(_in_child: bool) {
     process::let_go_after_fork(&ALL.lock);
 }
 

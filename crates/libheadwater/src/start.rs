@@ -9,9 +9,10 @@ use std::ptr::null_mut;
 
 use headwater_channel::lock::Lock;
 use headwater_endpoints::endpoint;
+use headwater_host::lifecycle::{self, Part};
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicBool, AtomicU32, Ordering, fence};
-use headwater_host::{config, counters, env, epoll, process, signal, unwinder};
+use headwater_host::{config, counters, env, process, signal, unwinder};
 use headwater_sctp_sockets::{face, remote};
 use headwater_sockets::life;
 use headwater_streams::head::life as streams;
@@ -30,11 +31,11 @@ extern "C" fn loaded() {
     log::loaded();
     counters::loaded();
     crate::variadic::start();
-    // SAFETY: plain functions; the handlers are registered before any of the program's.
-    unsafe {
-        __cxa_atexit(at_exit, null_mut(), null_mut());
-        __register_atfork(before_fork, in_parent, in_child, null_mut());
-    }
+    // SAFETY: a plain function, registered before any of the program's.
+    unsafe { __cxa_atexit(at_exit, null_mut(), null_mut()) };
+    // Now, so that the handlers of forks are before any of the program's, too; and so that no fork can have passed the lock before somebody
+    // takes it.
+    lifecycle::add(Part::Beginning, before_fork, after_fork);
     if env::was_handed_over() {
         load_unwinder();
         streams();
@@ -62,15 +63,9 @@ static STREAMS: AtomicBool = AtomicBool::new(false);
 static BEGINNING: Lock = Lock::new();
 
 unsafe extern "C" {
-    // What atexit(3) and pthread_atfork(3) call (Linux Standard Base, baselib). Those are linked into each library, and come to these by a
-    // procedure linkage table, which every process would touch. Of no library, since this one is never unloaded.
+    // What atexit(3) calls (Linux Standard Base, baselib). That is linked into each library, and comes to this by a procedure linkage table,
+    // which every process would touch. Of no library, since this one is never unloaded.
     fn __cxa_atexit(call: extern "C" fn(*mut c_void), with: *mut c_void, of: *mut c_void) -> c_int;
-    fn __register_atfork(
-        before: extern "C" fn(),
-        in_parent: extern "C" fn(),
-        in_child: extern "C" fn(),
-        of: *mut c_void,
-    ) -> c_int;
 
     /// In unwind.c: false if there is none.
     fn hw_load_unwinder() -> c_int;
@@ -187,6 +182,7 @@ fn begin_any() {
     if BEGUN.swap(true, Ordering::Relaxed) {
         return;
     }
+    environment::look_after_forks();
     std::panic::set_hook(Box::new(|info| {
         log::write(Level::Error, format_args!("{info}"));
     }));
@@ -324,28 +320,18 @@ fn killed() {
 
 // ---- fork ----
 
-/// What is held over a fork under way: changed by the thread that forks, while the C library keeps others from forking.
-#[unsafe(link_section = ".data")]
-static HELD: AtomicU32 = AtomicU32::new(0);
-const BEGINNING_HELD: u32 = 1;
-const STREAMS_HELD: u32 = 2;
-const SOCKETS_HELD: u32 = 4;
-const SETS_HELD: u32 = 8;
-
 /// A fork that the C library does not make.
 pub fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
     if process::is_confined() && !has_streams() {
         return fork();
     }
-    before_fork();
+    lifecycle::before_fork();
     let pid = fork();
     let errno = headwater_host::next::errno();
     if pid == 0 {
-        // The C library's own number of the thread is the parent's.
-        process::identify();
-        after_fork(true);
+        lifecycle::in_child_of_another();
     } else {
-        in_parent();
+        lifecycle::in_parent();
         if pid < 0 && headwater_sockets::started() && process::present() {
             life::fork_failed();
         }
@@ -354,35 +340,23 @@ pub fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
     pid
 }
 
+/// [`Part::Beginning`].
 #[unsafe(link_section = ".text.life")]
-extern "C" fn before_fork() {
-    if process::is_confined() {
-        return;
-    }
+fn before_fork() -> bool {
     // Asks the loader: before anything is held that a constructor of a library may wait for.
     look_names_up();
-    let mut held = 0;
     // With a single thread nobody else begins; and what this one interrupts goes on in both processes.
-    if !crate::variadic::is_single_threaded() && !BEGINS.get() {
-        core::mem::forget(process::lock_own(&BEGINNING));
-        held |= BEGINNING_HELD;
+    if crate::variadic::is_single_threaded() || BEGINS.get() {
+        return false;
     }
-    if has_streams() {
-        remote::before_fork();
-        streams::before_fork();
-        held |= STREAMS_HELD;
-    }
-    if headwater_sockets::started() || env::was_handed_over() {
-        environment::before_fork();
-        life::before_fork();
-        held |= SOCKETS_HELD;
-    } else if epoll::any() {
-        epoll::before_fork();
-        held |= SETS_HELD;
-    }
-    if held != 0 {
-        HELD.store(held, Ordering::Relaxed);
-    }
+    core::mem::forget(process::lock_own(&BEGINNING));
+    true
+}
+
+#[unsafe(link_section = ".text.life")]
+fn after_fork(_in_child: bool) {
+    BEGINNING.unlock();
+    process::end_section();
 }
 
 /// Once in a server, what each of its children would look up for itself.
@@ -396,50 +370,5 @@ fn look_names_up() {
     if life::listens() && !signal::in_handler() {
         crate::real::nexts::resolve();
         DONE.store(true, Ordering::Relaxed);
-    }
-}
-
-#[unsafe(link_section = ".text.life")]
-extern "C" fn in_parent() {
-    after_fork(false);
-}
-
-#[unsafe(link_section = ".text.life")]
-extern "C" fn in_child() {
-    process::forked();
-    after_fork(true);
-}
-
-#[unsafe(link_section = ".text.life")]
-fn after_fork(in_child: bool) {
-    if in_child {
-        counters::reset();
-    }
-    let held = HELD.load(Ordering::Relaxed);
-    if held == 0 {
-        return;
-    }
-    HELD.store(0, Ordering::Relaxed);
-    if held & SETS_HELD != 0 {
-        epoll::after_fork();
-        if in_child {
-            epoll::in_child();
-        }
-    }
-    if held & SOCKETS_HELD != 0 {
-        if in_child {
-            life::after_fork_in_child();
-        } else {
-            life::after_fork_in_parent();
-        }
-        environment::after_fork();
-    }
-    if held & STREAMS_HELD != 0 {
-        streams::after_fork(in_child);
-        remote::after_fork(in_child);
-    }
-    if held & BEGINNING_HELD != 0 {
-        BEGINNING.unlock();
-        process::end_section();
     }
 }

@@ -17,6 +17,7 @@
 
 use std::cell::Cell;
 
+use headwater_host::lifecycle::{self, Part};
 use headwater_host::process;
 use headwater_host::sync::Ordering;
 use headwater_sctp_stack::stack;
@@ -54,23 +55,14 @@ fn has_left() -> bool {
     keeper::has_left()
 }
 
-/// Once, before anything asks for the stack, where somebody calls [`before_fork`], [`after_fork`] and [`exiting`].
+/// Once, before anything asks for the stack, where somebody calls [`exiting`].
 pub fn start() {
     stack::is_watched();
+    stack::look_after_forks();
+    lifecycle::add(Part::SctpSockets, forking::before, forking::after);
     if let Some(text) = headwater_host::env::take(VARIABLE) {
         inherit(&text);
     }
-}
-
-/// Sockets before the stack.
-pub fn before_fork() {
-    forking::before();
-    stack::before_fork();
-}
-
-pub fn after_fork(in_child: bool) {
-    stack::after_fork(in_child);
-    forking::after(in_child);
 }
 
 /// The process ends by exit(3): sockets before the stack.

@@ -28,8 +28,7 @@ mod life;
 
 pub use leading::Leading;
 pub use life::{
-    after_fork, before_fork, current, existing, exiting, flush_all, flush_due, go_on_in_child,
-    is_watched,
+    current, existing, exiting, flush_all, flush_due, go_on_in_child, is_watched, look_after_forks,
 };
 
 /// Pumps in a row without anything from a link but the first, after which it is looked at only every so often.

@@ -146,6 +146,7 @@ pub fn begin() {
         return;
     };
     epoll::given();
+    crate::life::look_after_forks();
     let mut entries: Vec<Entry> = Vec::new();
     let mut numbers = Vec::new();
     let mut taken = Vec::new();

@@ -85,6 +85,7 @@ pub fn start() {
     pins::prepare();
     headwater_host::signal::prepare();
     register(Kind::Socket, &readiness::Sockets);
+    life::look_after_forks();
     STARTED.store(true, Ordering::Release);
 }
 

@@ -20,9 +20,7 @@ use crate::{boards, inherit, lend, limits, link, restart, takeover, truth, worth
 pub use close::{AfterClose, closing, is_left_unread, kept, last_pin_gone, lost, reset, unlist};
 pub use exec::{not_replaced, outlives_exec, replaced};
 pub use exit::{count_open, exiting};
-pub use fork::{
-    after_fork_in_child, after_fork_in_parent, before_fork, fork_failed, hold_sets, listens,
-};
+pub use fork::{fork_failed, listens, look_after_forks};
 pub use shutdown::{disconnected, shut, shutting};
 pub use to_kernel::{
     decline_surely, leave_to_others, needs_kernel, option_needs_kernel, passing, passing_on,

@@ -20,7 +20,7 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use headwater_host::table::{self, Handle};
-use headwater_host::{poll as polling, process, sys};
+use headwater_host::{poll as polling, sys};
 
 pub use crate::head::message::{Choice, Priority};
 pub use error::Error;
@@ -370,22 +370,5 @@ pub fn poll(set: &mut [libc::pollfd], timeout: Option<Duration>) -> Result<usize
 /// Streams need a few things of the process. Once, by whichever call comes first; here for crates that build on this one.
 pub fn start() {
     static START: Once = Once::new();
-    START.call_once(|| {
-        crate::start();
-        // SAFETY: plain functions.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
-    });
-}
-
-unsafe extern "C" fn before_fork() {
-    life::before_fork();
-}
-
-unsafe extern "C" fn in_parent() {
-    life::after_fork(false);
-}
-
-unsafe extern "C" fn in_child() {
-    process::forked();
-    life::after_fork(true);
+    START.call_once(crate::start);
 }

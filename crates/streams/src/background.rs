@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 
 use headwater_channel::lock::Lock;
 use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
 use headwater_host::{hidden, process, stand_in, sys};
 use syscalls::{Sysno, syscall};
 
@@ -122,17 +122,10 @@ pub fn forget(head: &Head) {
     local::unwatch(head);
 }
 
-/// How often this process, or those it came from, have forked.
-pub fn forks() -> u32 {
-    FORKS.load(Ordering::Relaxed)
-}
-
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
 /// Nobody changes the list while the process is copied.
-pub fn before_fork() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
+pub fn before_fork() -> bool {
     core::mem::forget(process::lock(&BACKGROUND.lock));
+    true
 }
 
 /// The thread stayed in the parent; a child that has something to do starts its own.

@@ -29,6 +29,7 @@ pub use api::{Choice, Error, Priority, Received, Stream, poll};
 /// Makes streams possible in this process. Once, at start.
 pub fn start() {
     use headwater_host::table::{Kind, register};
+    head::life::look_after_forks();
     register(Kind::Stream, &head::poll::Streams);
     exec::timer::install(exec::timer::Hooks {
         now: headwater_host::sys::now,

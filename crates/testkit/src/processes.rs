@@ -1,39 +1,23 @@
 //! Tests that fork: one at a time, their children, and what becomes of a child that executes the test program again.
 
 use std::ffi::CString;
-use std::sync::{Mutex, MutexGuard, Once, OnceLock};
+use std::sync::{Mutex, MutexGuard, Once};
 
-/// What a process does that has the library in it: what is tested says it, since this crate is below all of them.
-#[derive(Clone, Copy)]
-pub struct Library {
-    /// Learns which process this is: at start, and in the child of a fork.
-    pub identify: fn(),
-    pub before_fork: fn(),
-    /// In the child (true), and in its parent.
-    pub after_fork: fn(bool),
-    /// Makes ready what is tested.
-    pub start: fn(),
-}
-
-static LIBRARY: OnceLock<Library> = OnceLock::new();
-
-/// One test at a time, since a child inherits what the others have open. The first makes the library ready.
-pub fn alone(library: Library) -> MutexGuard<'static, ()> {
+/// One test at a time, since a child inherits what the others have open. The first makes ready what is tested, by `start`: this crate is
+/// below all of them.
+pub fn alone(start: fn()) -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     static START: Once = Once::new();
     let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
     START.call_once(|| {
-        let library = LIBRARY.get_or_init(|| library);
-        // SAFETY: no other thread of this test program reads the environment now; plain handlers.
+        // SAFETY: no other thread of this test program reads the environment now; a plain handler.
         unsafe {
             if std::env::var_os("HEADWATER_DIR").is_none() {
                 std::env::set_var("HEADWATER_DIR", folder());
                 libc::atexit(tidy);
             }
-            (library.identify)();
-            libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
         }
-        (library.start)();
+        start();
     });
     turn
 }
@@ -44,25 +28,6 @@ fn folder() -> String {
 
 extern "C" fn tidy() {
     let _ = std::fs::remove_dir_all(folder());
-}
-
-unsafe extern "C" fn before_fork() {
-    if let Some(library) = LIBRARY.get() {
-        (library.before_fork)();
-    }
-}
-
-unsafe extern "C" fn in_parent() {
-    if let Some(library) = LIBRARY.get() {
-        (library.after_fork)(false);
-    }
-}
-
-unsafe extern "C" fn in_child() {
-    if let Some(library) = LIBRARY.get() {
-        (library.identify)();
-        (library.after_fork)(true);
-    }
 }
 
 /// A child process; killed and reaped at the latest when dropped.

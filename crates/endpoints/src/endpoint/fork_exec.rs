@@ -1,6 +1,7 @@
 //! Endpoints when the process is copied, makes way for another image, or ends; and what the flusher sends meanwhile.
 
 use headwater_host::handed::{self, identity};
+use headwater_host::lifecycle::{self, Part};
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, sys};
@@ -45,8 +46,13 @@ pub fn flush_all() {
     headwater_sctp_stack::stack::flush_all();
 }
 
+/// Has forks hold the endpoints.
+pub fn look_after_forks() {
+    lifecycle::add(Part::Endpoints, before_fork, after_fork);
+}
+
 /// Nobody is inside an endpoint while the process is copied.
-pub fn before_fork() {
+fn before_fork() -> bool {
     flush_all();
     core::mem::forget(process::lock(&SLAB_LOCK));
     for e in ever() {
@@ -58,9 +64,10 @@ pub fn before_fork() {
             core.provider.forking();
         }
     }
+    true
 }
 
-pub fn after_fork(in_child: bool) {
+fn after_fork(in_child: bool) {
     for e in ever() {
         if in_child {
             // SAFETY: locked by us before the fork, and we are the only thread.

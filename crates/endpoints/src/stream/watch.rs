@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
 use headwater_channel::bell;
+use headwater_host::lifecycle;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use headwater_host::table::{Descriptor, Handle};
 use headwater_host::{hidden, process, sys};
@@ -29,7 +30,7 @@ pub struct Wake {
     pid: AtomicI32,
     /// Something has happened since the driver looked.
     fired: AtomicBool,
-    /// [`background::forks`] when the driver last looked.
+    /// [`lifecycle::forks`] when the driver last looked.
     forks: AtomicU32,
 }
 
@@ -70,7 +71,7 @@ impl Wake {
 
     /// A child of fork takes nothing from its parent before it has used the stream.
     fn is_wanted(&self, head: &Head) -> bool {
-        let forked = self.forks.load(Ordering::Acquire) != background::forks();
+        let forked = self.forks.load(Ordering::Acquire) != lifecycle::forks();
         !forked || head.has_sleepers() || head.signals.load(Ordering::Relaxed) != 0
     }
 
@@ -165,7 +166,7 @@ impl Watch {
         let h = end.handle();
         let before = self.armed.get();
         let known = wake.pid.load(Ordering::Relaxed) == process::pid();
-        wake.forks.store(background::forks(), Ordering::Release);
+        wake.forks.store(lifecycle::forks(), Ordering::Release);
         if want == 0 && before.want == 0 {
             return None;
         }

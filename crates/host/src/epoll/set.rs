@@ -193,6 +193,11 @@ impl Set {
         process::end_section();
     }
 
+    /// In the child of a fork that has not held it.
+    pub fn let_go_of_parents(&self) {
+        self.lock.unlock();
+    }
+
     pub fn is_waited(&self) -> bool {
         self.waited.load(Ordering::Acquire) != 0
     }

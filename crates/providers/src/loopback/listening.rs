@@ -10,9 +10,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use headwater_host::lifecycle;
 use headwater_host::{handed, hidden, process, sys};
 use headwater_streams::attach::rights::{self, Body};
-use headwater_streams::background;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADSEQ;
 use syscalls::{Sysno, syscall};
@@ -183,7 +183,7 @@ impl Request {
                 .ok_or(libc::EPROTO)
         };
         let (from, to, opts, data) = (part(0)?, part(1)?, part(2)?, part(3)?);
-        let forks = background::forks();
+        let forks = lifecycle::forks();
         Ok(Request {
             socket,
             space,

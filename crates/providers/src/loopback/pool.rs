@@ -7,10 +7,10 @@
 //! other process recognizes it by its identity.
 
 use headwater_channel::lock::Owner;
+use headwater_host::lifecycle;
 use headwater_host::sync::Ordering;
 use headwater_host::{process, sys};
 use headwater_streams::attach::private::Private;
-use headwater_streams::background;
 use headwater_streams::head::life;
 use headwater_streams::pipe::Pipe;
 
@@ -49,7 +49,7 @@ static POOL: Private<Pool> = Private::new(Pool {
 
 /// A pipe for a new connection to a listener who keeps its other end for that, and the way there.
 pub fn known_way(space: Space, to: &[u8], ring: usize) -> Option<(&'static Pipe, Way)> {
-    let forks = background::forks();
+    let forks = lifecycle::forks();
     with(|kept| {
         let leads = |way: &Way| way.space == space && way.to == to && way.forks == forks;
         let at = kept.iter().position(|k| {

@@ -8,22 +8,17 @@ use headwater_providers::loopback::listening::Listening;
 use headwater_providers::loopback::{Owned, Space};
 use headwater_providers::provider::Arrived;
 use headwater_sctp::event::Outcome;
-use headwater_streams::head::life;
 use headwater_streams::head::wait::Want;
-use headwater_testkit::processes::{self, Child, Library};
+use headwater_testkit::processes::{self, Child};
 
 use super::*;
 
 /// One test at a time, with the streams and these sockets ready, and the streams' handlers around fork.
 fn alone() -> MutexGuard<'static, ()> {
-    processes::alone(Library {
-        identify: headwater_host::process::identify,
-        before_fork: life::before_fork,
-        after_fork: life::after_fork,
-        start: || {
-            headwater_streams::start();
-            crate::start();
-        },
+    processes::alone(|| {
+        headwater_host::process::identify();
+        headwater_streams::start();
+        crate::start();
     })
 }
 

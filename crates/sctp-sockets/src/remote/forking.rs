@@ -1,14 +1,13 @@
 //! What happens around fork(2). A socket with nothing but one association in shared memory, or with nothing at all, is the child's
 //! own too; whatever has packets, or many associations, or listens, stays with the process that has it, and is the child's by calls.
 //!
-//! Locks that are held across the fork: those of descriptors, the owner's, those of links to owners of our own, then those of all sockets. The handlers here
-//! were registered after those of the stack: so they run before them in front of the fork, and after them behind it.
+//! Locks that are held across the fork: those of descriptors, the owner's, those of links to owners of our own, then those of all sockets.
 
 use std::sync::Arc;
 
 use headwater_channel::bell;
+use headwater_host::hidden;
 use headwater_host::sync::Ordering;
-use headwater_host::{hidden, process};
 use headwater_sctp_stack::guarded::Guarded;
 use headwater_streams::head::Head;
 
@@ -42,23 +41,17 @@ enum Kept {
     Theirs,
 }
 
-pub fn before() {
-    if !process::is_confined() {
-        let _ = std::panic::catch_unwind(prepare);
-    }
+pub fn before() -> bool {
+    let _ = std::panic::catch_unwind(prepare);
+    true
 }
 
 pub fn after(in_child: bool) {
-    if !process::is_confined() {
-        let _ = std::panic::catch_unwind(|| settle(in_child));
-    }
+    let _ = std::panic::catch_unwind(|| settle(in_child));
 }
 
 fn prepare() {
     let all = face::all();
-    if !all.is_empty() {
-        headwater_sockets::life::hold_sets();
-    }
     face::before_fork();
     let keeping = keeper::is_forking();
     let mut owner = OWNER.enter();

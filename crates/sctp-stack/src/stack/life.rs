@@ -5,6 +5,7 @@ use core::cell::Cell;
 use std::sync::Arc;
 
 use headwater_channel::lock::Lock;
+use headwater_host::lifecycle::{self, Part};
 use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
 use headwater_host::{process, sys};
 
@@ -30,13 +31,17 @@ pub fn current() -> sys::Result<&'static Stack> {
     if let Some(stack) = existing() {
         return Ok(stack);
     }
+    look_after_forks();
     let _section = process::lock(&MAKING);
     if let Some(stack) = existing() {
         return Ok(stack);
     }
     let stack = Box::leak(Box::new(Stack::new()?));
     STACK.store(stack, Ordering::Release);
-    watch_fork_and_exit();
+    if !WATCHED.swap(true, Ordering::Relaxed) {
+        // SAFETY: a plain function of a library that is never unloaded.
+        unsafe { libc::atexit(at_exit) };
+    }
     Ok(stack)
 }
 
@@ -81,43 +86,23 @@ fn flush_holders() {
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Somebody calls [`before_fork`], [`after_fork`] and [`exiting`].
+/// Somebody calls [`exiting`].
 pub fn is_watched() {
     WATCHED.store(true, Ordering::Relaxed);
 }
 
-/// Installs what a fork and the process's end ask for, unless somebody sees to it.
-fn watch_fork_and_exit() {
-    if !WATCHED.swap(true, Ordering::Relaxed) {
-        // SAFETY: plain functions of a library that is never unloaded.
-        unsafe {
-            libc::pthread_atfork(Some(at_fork), Some(in_parent), Some(in_child));
-            libc::atexit(at_exit);
-        }
-    }
+/// Has forks hold the stack.
+pub fn look_after_forks() {
+    lifecycle::add(Part::SctpStack, before_fork, after_fork);
 }
 
-unsafe extern "C" fn at_fork() {
-    before_fork();
-}
-
-unsafe extern "C" fn in_parent() {
-    after_fork(false);
-}
-
-unsafe extern "C" fn in_child() {
-    after_fork(true);
-}
-
-pub fn before_fork() {
-    if process::is_confined() {
-        return;
-    }
+fn before_fork() -> bool {
     core::mem::forget(process::lock(&MAKING));
     flush_holders();
     if let Some(stack) = copied() {
         stack.shut();
     }
+    true
 }
 
 /// Of this thread's next fork the child goes on with the stack, instead of beginning without one. The parent has given it up when
@@ -126,10 +111,7 @@ pub fn go_on_in_child(on: bool) {
     GOES_ON.set(on);
 }
 
-pub fn after_fork(in_child: bool) {
-    if process::is_confined() {
-        return;
-    }
+fn after_fork(in_child: bool) {
     if in_child {
         settle_in_child();
     } else {

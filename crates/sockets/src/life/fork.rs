@@ -1,7 +1,8 @@
 //! fork(2): the child has all ends too.
 
+use headwater_host::lifecycle::{self, Part};
 use headwater_host::sync::Ordering;
-use headwater_host::{counters, epoll, process, sys};
+use headwater_host::{epoll, process, sys};
 
 use crate::conn::{self, Conn, Phase};
 use crate::life::close::last_pin_gone;
@@ -14,23 +15,31 @@ pub fn listens() -> bool {
     conn::all().any(|c| c.phase() == Phase::Listener)
 }
 
-/// Before a fork whose handlers hold what a thread inside an epoll set may wait for: the sets first. A takeover that has begun
-/// looks at sets, so it must be over.
-pub fn hold_sets() {
+/// Has forks hold what sockets have; as often as anybody asks for it.
+pub fn look_after_forks() {
+    lifecycle::add(Part::Making, process::before_fork, process::after_fork);
+    lifecycle::add(Part::Sets, hold_sets, epoll::after_fork);
+    lifecycle::add(Part::Sockets, before_fork, after_fork);
+}
+
+/// The sets, before anything that a thread inside one may wait for. A takeover that has begun looks at sets, so it must be over; none begins
+/// while they are held.
+#[unsafe(link_section = ".text.life")]
+fn hold_sets() -> bool {
     let mut turns = sys::Turns::default();
     loop {
         epoll::before_fork();
         let changing = |c: &Conn| c.record().takeover() == Takeover::Changing;
         if !conn::all().any(changing) {
-            return;
+            return true;
         }
-        epoll::after_fork();
+        epoll::let_go();
         turns.give_way();
     }
 }
 
 #[unsafe(link_section = ".text.life")]
-pub fn before_fork() {
+fn before_fork() -> bool {
     inherit::before_fork();
     conn::before_fork();
     for c in conn::all() {
@@ -68,41 +77,28 @@ pub fn before_fork() {
             Phase::Free | Phase::Rest => {}
         }
     }
-    epoll::before_fork();
     link::before_fork();
     record::before_fork();
     lend::before_fork();
     holders::before_fork();
     limits::before_fork();
-    // The last: what others make, they may make with any of these in their hands.
-    process::before_fork();
+    true
 }
 
 #[unsafe(link_section = ".text.life")]
-fn after_fork() {
-    process::after_fork();
+fn after_fork(in_child: bool) {
     limits::after_fork();
     holders::after_fork();
     lend::after_fork();
     record::after_fork();
     conn::after_fork();
     link::after_fork();
-    epoll::after_fork();
     inherit::after_fork();
-}
-
-pub fn after_fork_in_parent() {
-    after_fork();
-}
-
-/// Who the process is was told to [`process`] before.
-#[unsafe(link_section = ".text.life")]
-pub fn after_fork_in_child() {
-    after_fork();
-    counters::reset();
+    if !in_child {
+        return;
+    }
     link::in_child();
     lend::in_child();
-    epoll::in_child();
     for c in conn::all() {
         c.forget_calls();
         c.restart_counts();

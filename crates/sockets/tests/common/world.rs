@@ -49,23 +49,10 @@ pub fn run_workers(name: &str, count: u64, env: &[(&str, &str)]) -> bool {
 
 /// Does in this worker what the preloaded library does when it is loaded.
 pub fn load() {
-    extern "C" fn before() {
-        life::before_fork();
-    }
-    extern "C" fn in_parent() {
-        life::after_fork_in_parent();
-    }
-    extern "C" fn in_child() {
-        process::forked();
-        life::after_fork_in_child();
-    }
     headwater_host::log::start();
     process::identify();
-    // SAFETY: plain functions, as the library's own.
-    unsafe {
-        libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
-        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-    }
+    // SAFETY: no handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     headwater_sockets::start();
     process::enable(true);
 }

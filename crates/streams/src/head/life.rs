@@ -1,10 +1,10 @@
 //! Heads come and go: pipes, descriptors, fork, the end of the process.
 
 use core::cell::UnsafeCell;
-use std::sync::OnceLock;
 
 use headwater_channel::lock::Lock;
-use headwater_host::sync::{AtomicU32, Ordering, fence};
+use headwater_host::lifecycle::{self, Part};
+use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_host::{process, sys};
@@ -47,7 +47,6 @@ static LIFE: Life = Life {
         retired: Vec::new(),
     }),
 };
-static HELD: AtomicU32 = AtomicU32::new(0);
 
 fn with<T>(f: impl FnOnce(&mut Lists) -> T) -> T {
     let _section = process::lock(&LIFE.lock);
@@ -403,17 +402,20 @@ pub fn set_nonblocking(h: Handle, on: bool) {
     }
 }
 
-/// Nobody changes lists or queues while the process is copied; afterwards both sides go on.
-pub fn before_fork() {
-    super::all().for_each(Head::look_for_names);
-    // Outer locks first: drivers call what is below from inside their perimeters.
-    local::before_fork();
-    if let Some((before, _)) = BELOW.get() {
-        before();
-    }
-    background::before_fork();
+/// Has forks hold what streams have: nobody changes lists or queues while the process is copied; afterwards both sides go on.
+pub fn look_after_forks() {
+    lifecycle::add(Part::Making, process::before_fork, process::after_fork);
+    lifecycle::add(Part::Perimeters, local::before_fork, local::after_fork);
+    lifecycle::add(
+        Part::Background,
+        background::before_fork,
+        background::after_fork,
+    );
+    lifecycle::add(Part::Heads, before_fork, after_fork);
+}
+
+fn before_fork() -> bool {
     core::mem::forget(process::lock(&LIFE.lock));
-    HELD.store(1, Ordering::Relaxed);
     // Both processes hold every end from now on.
     for head in super::all() {
         if let Some(pipe) = head.pipe() {
@@ -425,29 +427,12 @@ pub fn before_fork() {
             let _ = pipe.both_bells();
         }
     }
+    true
 }
 
-pub fn after_fork(in_child: bool) {
-    if HELD.swap(0, Ordering::Relaxed) == 1 {
-        LIFE.lock.unlock();
-        process::end_section();
-    }
-    local::after_fork(in_child);
-    background::after_fork(in_child);
-    if let Some((_, after)) = BELOW.get() {
-        after(in_child);
-    }
-}
-
-/// Before a fork; after it, told whether in the child.
-type Hooks = (fn(), fn(bool));
-
-static BELOW: OnceLock<Hooks> = OnceLock::new();
-
-/// Has a fork take, and give back, the locks that drivers take inside their perimeters; `after` is told whether it runs in
-/// the child. Once, at start.
-pub fn around_fork(before: fn(), after: fn(bool)) {
-    let _ = BELOW.set((before, after));
+fn after_fork(_in_child: bool) {
+    LIFE.lock.unlock();
+    process::end_section();
 }
 
 /// The process ends: streams are closed as by close(2).

@@ -12,8 +12,8 @@ use headwater_streams::head::control::ioctl;
 use headwater_streams::head::passing::StrRecvFd;
 use headwater_streams::head::{self, Head, life};
 use headwater_streams::{attach, open};
+use headwater_testkit::processes;
 pub use headwater_testkit::processes::Child;
-use headwater_testkit::processes::{self, Library};
 
 pub const I_PUSH: u32 = (b'S' as u32) << 8 | 2;
 pub const I_RECVFD: u32 = (b'S' as u32) << 8 | 14;
@@ -23,11 +23,9 @@ pub type Errno = i32;
 
 /// One test at a time, since a child inherits what the others have open; with a runtime folder of its own.
 pub fn alone() -> MutexGuard<'static, ()> {
-    processes::alone(Library {
-        identify: process::identify,
-        before_fork: life::before_fork,
-        after_fork: life::after_fork,
-        start: headwater_streams::start,
+    processes::alone(|| {
+        process::identify();
+        headwater_streams::start();
     })
 }
 

@@ -1,9 +1,8 @@
 //! Connection requests: taken from the kernel, told to the user, accepted or refused.
 
 use std::collections::VecDeque;
-use std::sync::Once;
 
-use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::lifecycle::forks;
 use headwater_host::sys;
 use headwater_ipnet::Address;
 use headwater_tpi::Refusal;
@@ -32,21 +31,6 @@ impl Drop for Request {
             let _ = socket.abort();
         }
     }
-}
-
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-/// How often this process, or the one that it is a copy of, has forked since it was first asked for.
-fn forks() -> u32 {
-    static COUNTING: Once = Once::new();
-    extern "C" fn count() {
-        FORKS.fetch_add(1, Ordering::Relaxed);
-    }
-    // SAFETY: a plain function.
-    COUNTING.call_once(|| unsafe {
-        libc::pthread_atfork(Some(count), None, None);
-    });
-    FORKS.load(Ordering::Relaxed)
 }
 
 impl Request {

@@ -2,6 +2,7 @@
 //! listener's backlog is full.
 
 use headwater_channel::bell;
+use headwater_host::lifecycle;
 use headwater_host::sync::Ordering;
 use headwater_host::{hidden, sys};
 use headwater_streams::attach::rights::{self, Body};
@@ -43,7 +44,7 @@ impl Link {
         if let Some(link) = Link::call_by_known_way(call, &message)? {
             return Ok(Ok(link));
         }
-        let forks = background::forks();
+        let forks = lifecycle::forks();
         let socket = name::socket().map_err(Refusal::system)?;
         let phase = match name::connect(socket.number(), call.space, call.to) {
             Ok(()) => Phase::Asked,
@@ -159,7 +160,7 @@ impl Link {
             return false;
         };
         self.phase = Phase::Calling;
-        self.forks = background::forks();
+        self.forks = lifecycle::forks();
         self.head.fd.store(-1, Ordering::Release);
         self.socket = socket;
         self.head.words().clear(state::HANGUP);

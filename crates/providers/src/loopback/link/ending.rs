@@ -1,9 +1,9 @@
 //! The end of a link: how it is told to the peer, in peace or not, and whether its socket and its pipe serve another.
 
 use headwater_channel::ring::Meta;
+use headwater_host::lifecycle;
 use headwater_host::sync::Ordering;
 use headwater_host::{hidden, process};
-use headwater_streams::background;
 use headwater_streams::ddi::M_PROTO;
 use headwater_streams::head::life;
 use headwater_streams::pipe::Pipe;
@@ -128,7 +128,7 @@ impl Link {
         let (head, peer) = (self.head, self.head.peer_words());
         self.may_be_used_again()
             && (self.told_of_the_end || self.parted)
-            && self.forks == background::forks()
+            && self.forks == lifecycle::forks()
             && !head.is_shared()
             && !head.words().has(state::READ_ERROR)
             && peer

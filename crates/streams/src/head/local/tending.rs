@@ -72,11 +72,13 @@ pub fn unwatch(head: &Head) {
 }
 
 /// Takes every perimeter: the child's copies are made at a message boundary.
-pub fn before_fork() {
+pub fn before_fork() -> bool {
+    all().for_each(Head::look_for_names);
     HELD.store(
         Box::into_raw(Box::new((perimeter::hold_all(), linking::hold()))),
         Release,
     );
+    true
 }
 
 pub fn after_fork(in_child: bool) {
