@@ -8,6 +8,7 @@
 //!   lock      writer and reader locks that survive the death of their owner
 //!   identity  who we are as a lock's owner, and whether another owner lives
 //!   bell      eventfd doorbells
+//!   pass      descriptors in messages on UNIX sockets
 //!   segment   sealed memfd, mapped so that a ring's bytes are always contiguous
 //!   sync      the only place where atomics come from; swaps to loom under test
 //! ```
@@ -30,6 +31,8 @@ pub mod identity;
 pub mod lock;
 #[cfg(all(test, loom))]
 mod loom_tests;
+#[cfg(not(loom))]
+pub mod pass;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod segment;

@@ -7,11 +7,11 @@
 //! names: takes its own, then looks whether the other exists; so of two at the same time at most one succeeds.
 
 use core::net::{IpAddr, Ipv6Addr};
-use std::io::Write;
+use std::io::{IoSliceMut, Write};
 
+use headwater_channel::pass::{self, Wanted};
 use headwater_host::{hidden, sys};
 use headwater_ipnet::again;
-use headwater_ipnet::control::{Control, controls};
 use syscalls::{Sysno, syscall};
 
 use super::guarded::Guarded;
@@ -307,36 +307,23 @@ pub fn receive_trusted(fd: i32, buffer: &mut [u8]) -> Option<(usize, Name)> {
 
 /// The same of another user.
 pub fn receive_from(fd: i32, buffer: &mut [u8], user: u32) -> Option<(usize, Name)> {
-    let mut control = Control([0; 128]);
-    let mut part = libc::iovec {
-        iov_base: buffer.as_mut_ptr() as *mut _,
-        iov_len: buffer.len(),
+    let wanted = Wanted {
+        descriptors: 0,
+        credentials: true,
     };
-    // SAFETY: zeroes are valid for both.
-    let (mut message, mut address): (libc::msghdr, libc::sockaddr_un) =
-        unsafe { (core::mem::zeroed(), core::mem::zeroed()) };
-    message.msg_name = &raw mut address as *mut _;
-    message.msg_namelen = size_of::<libc::sockaddr_un>() as u32;
-    message.msg_iov = &mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.0.as_mut_ptr() as *mut _;
-    message.msg_controllen = size_of::<Control>() as _;
-    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
-    // SAFETY: the message's parts are valid.
-    let len = again(|| unsafe { sys::recvmsg(fd, &mut message, flags) }).ok()?;
-    let told = &control.0[..size_of::<Control>().min(message.msg_controllen as _)];
-    let trusted = controls(told).any(|(level, name, value)| {
-        // struct ucred: pid, uid, gid.
-        let uid = value.get(4..8).and_then(|b| b.try_into().ok());
-        let uid = uid.map(u32::from_ne_bytes);
-        (level, name) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS)
-            && (uid == Some(0) || uid == Some(user))
-    });
+    let parts = &mut [IoSliceMut::new(buffer)];
+    let (came, from) = pass::receive_from(fd, parts, wanted, libc::MSG_DONTWAIT).ok()?;
+    let is_trusted = |sender: libc::ucred| sender.uid == 0 || sender.uid == user;
     let from = Name {
-        address,
-        len: message.msg_namelen,
+        address: from.address,
+        len: from.len,
     };
-    Some((if trusted { len } else { 0 }, from))
+    let len = if came.sender.is_some_and(is_trusted) {
+        came.len
+    } else {
+        0
+    };
+    Some((len, from))
 }
 
 /// Sends a datagram to a name. EAGAIN, ECONNREFUSED ...
@@ -429,5 +416,34 @@ impl Name {
 
     pub fn pointer(&self) -> *const libc::sockaddr {
         &raw const self.address as *const _
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSlice;
+
+    use super::*;
+
+    #[test]
+    fn descriptors_that_come_with_a_datagram_are_closed() {
+        let name = Name::stat(sys::getuid(), std::process::id());
+        let fd = named(&name).unwrap();
+        let peer = socket().unwrap();
+        // SAFETY: an address with its length.
+        unsafe { sys::connect(peer, name.pointer(), name.len) }.unwrap();
+        let numbers = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+        // Other tests of the process may have some open for a moment.
+        let before = numbers();
+        for _ in 0..100 {
+            let parts = [IoSlice::new(b"packet")];
+            pass::send(peer, &parts, &[peer; 8], None, 0).unwrap();
+            let mut buffer = [0; 16];
+            let (len, _) = receive_trusted(fd, &mut buffer).unwrap();
+            assert_eq!(&buffer[..len], b"packet");
+        }
+        assert!(numbers() < before + 50);
+        hidden::close(peer);
+        hidden::close(fd);
     }
 }

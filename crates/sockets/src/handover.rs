@@ -1,10 +1,12 @@
 //! The messages of a pair link: one for each segment, with its memory and the two ends' doorbells.
 //!
 //! # Contract
-//! The control buffer has room for what a proper message brings: the kernel closes what a sender adds, and says so. The
-//! descriptors of a [`Came`] are this process's, and closed unless a segment is made of them.
+//! The descriptors of a [`Came`] are this process's, and closed unless a segment is made of them.
+
+use std::io::{IoSlice, IoSliceMut};
 
 use headwater_channel::bell;
+use headwater_channel::pass::{self, Passed, Wanted};
 use headwater_channel::segment::Segment;
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::{AtomicU32, AtomicU64};
@@ -36,40 +38,21 @@ impl Hello {
             reserved: 0,
         }
     }
-}
 
-#[repr(C, align(8))]
-struct Control {
-    bytes: [u8; 32],
-}
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: integers without holes between them, as they lie.
+        unsafe { core::slice::from_raw_parts(core::ptr::from_ref(self).cast(), size_of::<Hello>()) }
+    }
 
-// SAFETY: plain arithmetic.
-const _: () =
-    assert!(unsafe { libc::CMSG_SPACE(4 * WANTED as u32) } as usize == size_of::<Control>());
+    fn of(bytes: &[u8; size_of::<Hello>()]) -> Hello {
+        // SAFETY: integers, of any value, from as many bytes.
+        unsafe { bytes.as_ptr().cast::<Hello>().read_unaligned() }
+    }
+}
 
 pub fn send(fd: i32, hello: &Hello, fds: [i32; WANTED]) -> sys::Result<()> {
-    let mut iov = libc::iovec {
-        iov_base: hello as *const Hello as *mut libc::c_void,
-        iov_len: size_of::<Hello>(),
-    };
-    let mut control = Control { bytes: [0; 32] };
-    let size = size_of_val(&fds) as u32;
-    // SAFETY: msg's pointers are valid for the call, and CMSG_SPACE of three descriptors fits the control buffer.
-    unsafe {
-        let mut msg: libc::msghdr = core::mem::zeroed();
-        msg.msg_iov = &mut iov;
-        msg.msg_iovlen = 1;
-        msg.msg_control = control.bytes.as_mut_ptr() as *mut libc::c_void;
-        msg.msg_controllen = libc::CMSG_SPACE(size) as _;
-        let c = libc::CMSG_FIRSTHDR(&msg);
-        (*c).cmsg_level = libc::SOL_SOCKET;
-        (*c).cmsg_type = libc::SCM_RIGHTS;
-        (*c).cmsg_len = libc::CMSG_LEN(size) as _;
-        libc::CMSG_DATA(c)
-            .cast::<[i32; WANTED]>()
-            .write_unaligned(fds);
-        sys::sendmsg(fd, &msg, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT).map(drop)
-    }
+    let part = IoSlice::new(hello.bytes());
+    pass::send(fd, &[part], &fds, None, libc::MSG_DONTWAIT).map(drop)
 }
 
 /// A message as it came.
@@ -79,59 +62,29 @@ pub struct Came {
     whole: bool,
     /// Its descriptors did not all find room here.
     short_of_room: bool,
-    fds: [i32; WANTED],
-}
-
-impl Drop for Came {
-    fn drop(&mut self) {
-        for fd in self.fds {
-            if fd >= 0 {
-                let _ = sys::close(fd);
-            }
-        }
-    }
+    fds: [Option<Passed>; WANTED],
 }
 
 /// The next message, without waiting. `None`: nothing more for now, or the end.
 pub fn receive(fd: i32) -> Option<Came> {
-    let mut came = Came {
-        hello: Hello {
-            magic: 0,
-            ..Hello::new(0, 0)
-        },
-        whole: false,
-        short_of_room: false,
-        fds: [-1; WANTED],
+    let mut bytes = [0; size_of::<Hello>()];
+    let wanted = Wanted {
+        descriptors: WANTED,
+        credentials: false,
     };
-    let mut iov = libc::iovec {
-        iov_base: &mut came.hello as *mut Hello as *mut libc::c_void,
-        iov_len: size_of::<Hello>(),
-    };
-    let mut control = Control { bytes: [0; 32] };
-    // SAFETY: msg's pointers are valid for the call; the kernel wrote the control message that is read.
-    unsafe {
-        let mut msg: libc::msghdr = core::mem::zeroed();
-        msg.msg_iov = &mut iov;
-        msg.msg_iovlen = 1;
-        msg.msg_control = control.bytes.as_mut_ptr() as *mut libc::c_void;
-        msg.msg_controllen = libc::CMSG_LEN(size_of_val(&came.fds) as u32) as _;
-        let n = sys::recvmsg(fd, &mut msg, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC).ok()?;
-        let c = libc::CMSG_FIRSTHDR(&msg);
-        if !c.is_null() && ((*c).cmsg_level, (*c).cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS)
-        {
-            let bytes = ((*c).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
-            let first = libc::CMSG_DATA(c).cast::<i32>();
-            for (i, fd) in came.fds.iter_mut().enumerate().take(bytes / 4) {
-                *fd = first.add(i).read_unaligned();
-            }
-        } else if n == 0 {
-            return None;
-        }
-        let cut = msg.msg_flags & (libc::MSG_CTRUNC | libc::MSG_TRUNC) != 0;
-        came.short_of_room = msg.msg_flags & libc::MSG_CTRUNC != 0 && came.fds.contains(&-1);
-        came.whole = n == size_of::<Hello>() && !cut;
+    let parts = &mut [IoSliceMut::new(&mut bytes)];
+    let mut came = pass::receive(fd, parts, wanted, libc::MSG_DONTWAIT).ok()?;
+    let fds = core::array::from_fn(|i| came.take(i));
+    let is_missing = fds.iter().any(Option::is_none);
+    if came.len == 0 && fds.iter().all(Option::is_none) {
+        return None;
     }
-    Some(came)
+    Some(Came {
+        hello: Hello::of(&bytes),
+        whole: came.len == bytes.len() && !came.lost && !came.cut,
+        short_of_room: came.lost && is_missing,
+        fds,
+    })
 }
 
 impl Came {
@@ -145,11 +98,13 @@ impl Came {
         if self.hello.abi != board::abi() {
             return Err(Reason::OtherVersion);
         }
-        let mut bells = self.fds[1..].iter();
-        if self.fds.contains(&-1) || guarded && !bells.all(|&fd| bell::is_guarded(fd)) {
+        let [Some(memory), Some(a), Some(b)] = &self.fds else {
+            return Err(Reason::BadHello);
+        };
+        if guarded && ![a, b].iter().all(|bell| bell::is_guarded(bell.number())) {
             return Err(Reason::BadHello);
         }
-        Segment::open(self.fds[0], board::abi()).map_err(|errno| match errno {
+        Segment::open(memory.number(), board::abi()).map_err(|errno| match errno {
             libc::ENOMEM | libc::EAGAIN => Reason::NoMemory,
             _ => Reason::BadHello,
         })
@@ -165,7 +120,12 @@ impl Came {
                 return None;
             }
         };
-        let bells = [1, 2].map(|i| hidden::hide(core::mem::replace(&mut self.fds[i], -1)));
+        let mut hide = |i: usize, hide: fn(i32) -> sys::Result<i32>| {
+            self.fds[i]
+                .take()
+                .map_or(Err(libc::EBADF), |fd| hide(fd.into_number()))
+        };
+        let bells = [1, 2].map(|i| hide(i, hidden::hide));
         let [Ok(a), Ok(b)] = bells else {
             for bell in bells.into_iter().flatten() {
                 hidden::close(bell);
@@ -173,7 +133,7 @@ impl Came {
             counters::note(Reason::NoDescriptors);
             return None;
         };
-        let memory = hidden::hide_spare(core::mem::replace(&mut self.fds[0], -1));
+        let memory = hide(0, hidden::hide_spare);
         Some(Mapped {
             segment,
             memory: memory.unwrap_or(-1),

@@ -20,15 +20,3 @@ pub fn socketpair() -> Result<[i32; 2]> {
         .map(|_| pair)
         .map_err(|e| e.into_raw())
 }
-
-/// # Safety
-/// All that `msg` points to is valid as sendmsg(2) wants it.
-pub unsafe fn sendmsg(fd: i32, msg: &libc::msghdr, flags: i32) -> Result<usize> {
-    syscall!(Sysno::sendmsg, fd, msg as *const _, flags).map_err(|e| e.into_raw())
-}
-
-/// # Safety
-/// All that `msg` points to is valid as recvmsg(2) wants it.
-pub unsafe fn recvmsg(fd: i32, msg: &mut libc::msghdr, flags: i32) -> Result<usize> {
-    syscall!(Sysno::recvmsg, fd, msg as *mut _, flags).map_err(|e| e.into_raw())
-}

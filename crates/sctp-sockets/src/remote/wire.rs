@@ -4,6 +4,9 @@
 //! # Contract
 //! Descriptors that came are this process's. Lengths that came are checked against the bytes that there are.
 
+use std::io::{IoSlice, IoSliceMut};
+
+use headwater_channel::pass::{self, Wanted};
 use headwater_host::{hidden, sys, table};
 use libc::iovec;
 use syscalls::{Sysno, syscall};
@@ -208,42 +211,13 @@ pub fn pair(kind: i32) -> sys::Result<[i32; 2]> {
     }
 }
 
-#[repr(C, align(8))]
-struct Control([u8; 64]);
-
 /// As much of `bytes` as goes; `pass` goes with the first of them. Never SIGPIPE. EINTR is not told.
 pub fn send(fd: i32, bytes: &[u8], pass: Option<i32>, flags: i32) -> sys::Result<usize> {
-    let mut part = iovec {
-        iov_base: bytes.as_ptr() as *mut _,
-        iov_len: bytes.len(),
-    };
-    let mut control = Control([0; 64]);
-    // SAFETY: zeroes are a valid header.
-    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
-    message.msg_iov = &mut part;
-    message.msg_iovlen = 1;
-    if let Some(pass) = pass {
-        message.msg_control = control.0.as_mut_ptr() as *mut _;
-        // SAFETY: one descriptor fits the buffer.
-        unsafe {
-            message.msg_controllen = libc::CMSG_SPACE(4) as _;
-            let c = libc::CMSG_FIRSTHDR(&message);
-            (*c).cmsg_level = libc::SOL_SOCKET;
-            (*c).cmsg_type = libc::SCM_RIGHTS;
-            (*c).cmsg_len = libc::CMSG_LEN(4) as _;
-            core::ptr::write_unaligned(libc::CMSG_DATA(c) as *mut i32, pass);
-        }
-    }
-    loop {
-        // SAFETY: all parts are valid for the call.
-        match unsafe { sys::sendmsg(fd, &message, flags | libc::MSG_NOSIGNAL) } {
-            Err(libc::EINTR) => {}
-            done => return done,
-        }
-    }
+    pass::send(fd, &[IoSlice::new(bytes)], pass.as_slice(), None, flags)
 }
 
-/// Bytes at the end of `into`, at most `room`, and a hidden descriptor that came with them. 0: the end. EINTR is not told.
+/// Bytes at the end of `into`, at most `room`, and a hidden descriptor that came with them; others are closed. 0: the end. EINTR is not
+/// told.
 pub fn receive(
     fd: i32,
     into: &mut Vec<u8>,
@@ -251,53 +225,21 @@ pub fn receive(
     flags: i32,
 ) -> sys::Result<(usize, Option<i32>)> {
     into.reserve(room);
-    let mut part = iovec {
-        iov_base: into.spare_capacity_mut().as_mut_ptr() as *mut _,
-        iov_len: room,
+    let spare = into.spare_capacity_mut().as_mut_ptr().cast();
+    // SAFETY: so many bytes are spare, and the kernel alone is given them, to write there.
+    let spare = unsafe { core::slice::from_raw_parts_mut(spare, room) };
+    let wanted = Wanted {
+        descriptors: 1,
+        credentials: false,
     };
-    let mut control = Control([0; 64]);
-    // SAFETY: zeroes are a valid header.
-    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
-    message.msg_iov = &mut part;
-    message.msg_iovlen = 1;
-    let got = loop {
-        message.msg_control = control.0.as_mut_ptr() as *mut _;
-        message.msg_controllen = size_of::<Control>() as _;
-        // SAFETY: all parts are valid for the call.
-        match unsafe { sys::recvmsg(fd, &mut message, flags | libc::MSG_CMSG_CLOEXEC) } {
-            Err(libc::EINTR) => {}
-            got => break got?,
-        }
-    };
+    let mut came = pass::receive(fd, &mut [IoSliceMut::new(spare)], wanted, flags)?;
     // SAFETY: so many bytes were written there.
-    unsafe { into.set_len(into.len() + got) };
-    Ok((got, passed(&message)))
-}
-
-/// The first descriptor of a message that was received; others are closed.
-fn passed(message: &libc::msghdr) -> Option<i32> {
-    let mut first = None;
-    // SAFETY: the kernel wrote the control messages.
-    unsafe {
-        let mut c = libc::CMSG_FIRSTHDR(message);
-        while !c.is_null() {
-            if (*c).cmsg_level == libc::SOL_SOCKET && (*c).cmsg_type == libc::SCM_RIGHTS {
-                let bytes = ((*c).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
-                for i in 0..bytes / 4 {
-                    let at = (libc::CMSG_DATA(c) as *const i32).add(i);
-                    let fd = core::ptr::read_unaligned(at);
-                    table::clear(fd);
-                    match hidden::hide_needed(fd) {
-                        Ok(fd) if first.is_none() => first = Some(fd),
-                        Ok(fd) => hidden::close(fd),
-                        Err(_) => {}
-                    }
-                }
-            }
-            c = libc::CMSG_NXTHDR(message, c);
-        }
-    }
-    first
+    unsafe { into.set_len(into.len() + came.len) };
+    let passed = came.take(0).and_then(|passed| {
+        table::clear(passed.number());
+        hidden::hide_needed(passed.into_number()).ok()
+    });
+    Ok((came.len, passed))
 }
 
 #[cfg(test)]
