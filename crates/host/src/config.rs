@@ -176,12 +176,10 @@ impl Config {
         any || self.program_allowed(&program())
     }
 
-    pub fn uid_allowed(&self, mine: u32, uid: u32, gid: u32) -> bool {
-        uid == mine
-            || self
-                .peers
-                .iter()
-                .any(|p| *p == Peer::Uid(uid) || *p == Peer::Group(gid))
+    /// Does HEADWATER_PEERS name this user, or this group? Asked by [`peer`](crate::peer).
+    pub fn names_peer(&self, uid: u32, gid: u32) -> bool {
+        let mut peers = self.peers.iter();
+        peers.any(|p| *p == Peer::Uid(uid) || *p == Peer::Group(gid))
     }
 }
 

@@ -14,6 +14,7 @@
 //!   unwinder      what panics need, loaded when something is carried
 //!   memory        the library's own memory, safe in handlers
 //!   env         the variables that configure us
+//!   peer          who is at the other end, and what is taken from him
 //!   counters, log, config, sys
 //! ```
 
@@ -31,6 +32,7 @@ pub mod lifecycle;
 pub mod log;
 pub mod memory;
 pub mod next;
+pub mod peer;
 pub mod poll;
 pub mod process;
 pub mod seats;

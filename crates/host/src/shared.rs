@@ -14,6 +14,7 @@ use std::ffi::CString;
 
 use headwater_channel::shm::SharedSafe;
 
+use crate::peer::Peer;
 use crate::sync::{AtomicU64, Ordering};
 use crate::{config, hidden, process, sys};
 
@@ -61,7 +62,7 @@ impl Access {
         if ours && mode & 0o077 == 0 {
             return Some(Access::Own);
         }
-        let by_root = uid == 0 || ours || c.uid_allowed(sys::getuid(), uid, gid);
+        let by_root = uid == 0 || Peer { uid, gid }.is_allowed();
         let shared = !c.peers.is_empty() && c.dir.is_some();
         (shared && by_root && mode & 0o007 == 0).then_some(Access::Peers)
     }

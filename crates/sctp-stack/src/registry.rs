@@ -10,6 +10,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use std::io::{IoSliceMut, Write};
 
 use headwater_channel::pass::{self, Wanted};
+use headwater_host::peer::Peer;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::again;
 use syscalls::{Sysno, syscall};
@@ -313,7 +314,7 @@ pub fn receive_from(fd: i32, buffer: &mut [u8], user: u32) -> Option<(usize, Nam
     };
     let parts = &mut [IoSliceMut::new(buffer)];
     let (came, from) = pass::receive_from(fd, parts, wanted, libc::MSG_DONTWAIT).ok()?;
-    let is_trusted = |sender: libc::ucred| sender.uid == 0 || sender.uid == user;
+    let is_trusted = |sender| Peer::from(sender).speaks_for(user);
     let from = Name {
         address: from.address,
         len: from.len,

@@ -11,6 +11,7 @@ use headwater_channel::bell;
 use headwater_channel::lock::{Lock, Owner};
 use headwater_channel::segment::Segment;
 use headwater_host::counters::{self, Reason};
+use headwater_host::peer::{Peer, Side};
 use headwater_host::process;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::{board, config, hidden, sys};
@@ -34,25 +35,6 @@ struct Link {
     segments: Vec<&'static Mapped>,
     /// When a segment was last made for it.
     made_at: u64,
-}
-
-/// Whose process is at the other side of a link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Side {
-    /// This user's.
-    Ours,
-    /// One of a user whom the configuration names: what it says of a connection has to be proven.
-    Foreign(u32),
-}
-
-impl Side {
-    /// `proof` is asked whether the other end of the connection is that user's.
-    fn may_have(self, proof: impl FnOnce(u32) -> bool) -> bool {
-        match self {
-            Side::Ours => true,
-            Side::Foreign(uid) => proof(uid),
-        }
-    }
 }
 
 struct Links {
@@ -475,19 +457,9 @@ fn name(owner: Owner) -> (libc::sockaddr_un, u32) {
     (addr, (2 + 1 + len) as u32)
 }
 
-/// Whose process is at the other side? `None`: neither of this user nor of one whom the configuration names. Not ours either
-/// where this process has more rights than its user.
+/// Whose process is at the other side? `None`: nobody's with whom we share anything.
 fn side_of(fd: i32) -> Option<Side> {
-    let mut cred = [0u8; size_of::<libc::ucred>()];
-    sys::sockopt_bytes(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut cred).ok()?;
-    // SAFETY: ucred is three integers, and the kernel filled it.
-    let cred: libc::ucred = unsafe { core::ptr::read_unaligned(cred.as_ptr() as *const _) };
-    let me = sys::getuid();
-    if cred.uid == me && sys::has_one_user() {
-        return Some(Side::Ours);
-    }
-    let allowed = config::get().uid_allowed(me, cred.uid, cred.gid);
-    allowed.then_some(Side::Foreign(cred.uid))
+    Peer::of(fd)?.side()
 }
 
 /// Makes a segment and sends it down the link.

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use headwater_host::peer::Peer;
 use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::{board, hidden, process, sys};
 
@@ -90,10 +91,7 @@ pub fn poll(socket: i32, events: i16, ns: u64) -> i16 {
 }
 
 fn is_ours(fd: i32) -> bool {
-    let mut bytes = [0u8; size_of::<libc::ucred>()];
-    let told = sys::sockopt_bytes(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut bytes);
-    let uid = &bytes[core::mem::offset_of!(libc::ucred, uid)..][..4];
-    told.is_ok() && uid == sys::getuid().to_ne_bytes()
+    Peer::of(fd).is_some_and(Peer::is_this_user)
 }
 
 fn name(space: Space, addr: &[u8]) -> (libc::sockaddr_un, u32) {

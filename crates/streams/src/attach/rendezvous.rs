@@ -1,6 +1,7 @@
 //! How an opener gets an attached stream from a process that holds it: an abstract UNIX socket for each attachment. Whoever
 //! has bound it answers; only processes of the same user are asked and answered.
 
+use headwater_host::peer::Peer;
 use headwater_host::{hidden, signal, sys};
 use libc::c_int;
 
@@ -200,11 +201,7 @@ fn socket() -> sys::Result<c_int> {
 }
 
 fn is_ours(fd: c_int) -> bool {
-    let mut bytes = [0u8; size_of::<libc::ucred>()];
-    let told = sys::sockopt_bytes(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut bytes);
-    // SAFETY: ucred is three integers, and the kernel filled it.
-    let peer: libc::ucred = unsafe { core::ptr::read_unaligned(bytes.as_ptr() as *const _) };
-    told.is_ok() && peer.uid == sys::getuid()
+    Peer::of(fd).is_some_and(Peer::is_this_user)
 }
 
 fn address(place: &Place) -> (libc::sockaddr_un, u32) {
