@@ -3,7 +3,7 @@
 use core::fmt::Write;
 
 use crate::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use crate::{config, log, process, sys};
+use crate::{config, json, log, process, sys};
 
 macro_rules! counters {
     ($($name:ident: $text:literal),* $(,)?) => {
@@ -230,38 +230,29 @@ fn name() -> [u8; 17] {
 }
 
 fn format_line(line: &mut sys::Cursor<'_>, end: &str) -> core::fmt::Result {
-    let comm = name();
-    write!(
-        line,
-        "{{\"pid\":{},\"ppid\":{},\"comm\":\"",
-        process::pid(),
-        sys::getppid()
-    )?;
-    for &b in comm.iter().take_while(|&&b| b != 0 && b != b'\n') {
-        match b {
-            b'"' | b'\\' => write!(line, "\\{}", b as char)?,
-            b' '..=b'~' => line.write_char(b as char)?,
-            _ => write!(line, "\\u{:04x}", b)?,
-        }
-    }
-    write!(
-        line,
-        "\",\"end\":\"{end}\",\"version\":\"{}\"",
-        env!("CARGO_PKG_VERSION")
-    )?;
-    for (name, value) in NAMES.iter().zip(&HERE.counts) {
-        write!(line, ",\"{name}\":{}", value.load(Ordering::Relaxed))?;
-    }
+    let name = name();
+    let named = name.split(|&b| b == 0 || b == b'\n').next();
     let [spin, yielding] = headwater_channel::wait::bans();
-    write!(line, ",\"spin_bans\":{spin},\"yield_bans\":{yielding}")?;
-    line.write_str(",\"fallback_reasons\":{")?;
-    let mut first = true;
-    for (name, value) in REASONS.iter().zip(&HERE.fallbacks) {
-        let n = value.load(Ordering::Relaxed);
-        if n > 0 {
-            write!(line, "{}\"{name}\":{n}", if first { "" } else { "," })?;
-            first = false;
+    json::object(line, |o| {
+        o.number("pid", process::pid())?;
+        o.number("ppid", sys::getppid())?;
+        o.text("comm", named.unwrap_or_default())?;
+        o.text("end", end.as_bytes())?;
+        o.text("version", env!("CARGO_PKG_VERSION").as_bytes())?;
+        for (name, value) in NAMES.iter().zip(&HERE.counts) {
+            o.number(name, value.load(Ordering::Relaxed))?;
         }
-    }
-    line.write_str("}}\n")
+        o.number("spin_bans", spin)?;
+        o.number("yield_bans", yielding)?;
+        o.object("fallback_reasons", |o| {
+            for (name, value) in REASONS.iter().zip(&HERE.fallbacks) {
+                let n = value.load(Ordering::Relaxed);
+                if n > 0 {
+                    o.number(name, n)?;
+                }
+            }
+            Ok(())
+        })
+    })?;
+    line.write_char('\n')
 }

@@ -15,6 +15,7 @@
 //!   memory        the library's own memory, safe in handlers
 //!   env         the variables that configure us
 //!   peer          who is at the other end, and what is taken from him
+//!   json          how we write it
 //!   counters, log, config, sys
 //! ```
 
@@ -28,6 +29,7 @@ pub mod handed;
 pub mod hidden;
 pub mod idle;
 pub mod image;
+pub mod json;
 pub mod lifecycle;
 pub mod log;
 pub mod memory;

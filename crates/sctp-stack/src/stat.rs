@@ -4,7 +4,7 @@
 use core::fmt::Write;
 use core::time::Duration;
 
-use headwater_host::{hidden, process, sys};
+use headwater_host::{hidden, json, process, sys};
 use headwater_sctp::association::{Association, State};
 use headwater_sctp::path::{Path, PathState};
 
@@ -113,84 +113,67 @@ fn page(stack: &Stack, from: usize) -> String {
 }
 
 fn write_process(out: &mut String, stack: &Stack) -> core::fmt::Result {
-    write!(
-        out,
-        "{{\"pid\":{},\"links\":[",
-        process::pid().max(sys::getpid())
-    )?;
-    separated(out, stack.links(), |out, link| {
-        write!(out, "\"{}\"", link.name())
+    json::object(out, |o| {
+        o.number("pid", process::pid().max(sys::getpid()))?;
+        o.list("links", stack.links(), |out, link| {
+            json::text(out, link.name().as_bytes())
+        })?;
+        o.list("ports", stack.all_sorted(), |out, served| {
+            write!(out, "{}", served.port)
+        })
     })?;
-    out.write_str("],\"ports\":[")?;
-    separated(out, &stack.all_sorted(), |out, served| {
-        write!(out, "{}", served.port)
-    })?;
-    out.write_str("]}\n")
+    out.write_char('\n')
 }
 
 fn write_association(out: &mut String, a: &Association) -> core::fmt::Result {
     let stats = a.stats();
-    write!(
-        out,
-        "{{\"local_port\":{},\"peer_port\":{},\"state\":\"{}\",\"streams_out\":{},\"streams_in\":{},",
-        a.local_port(),
-        a.peer_port(),
-        state(a.state()),
-        a.sender().streams(),
-        a.receiver().streams(),
-    )?;
-    write!(
-        out,
-        "\"messages_in\":{},\"messages_out\":{},\"bytes_in\":{},\"bytes_out\":{},\"packets_in\":{},\"packets_out\":{},",
-        stats.messages_in,
-        stats.messages_out,
-        stats.bytes_in,
-        stats.bytes_out,
-        stats.packets_in,
-        stats.packets_out
-    )?;
-    write!(
-        out,
-        "\"timeouts\":{},\"buffered\":{},\"outstanding\":{},\"peer_window\":{},\"window\":{},\"paths\":[",
-        stats.timeouts,
-        a.sender().buffered(),
-        a.sender().outstanding(),
-        a.sender().peer_window(),
-        a.receiver().window(),
-    )?;
-    let primary = a.primary();
-    let paths: Vec<_> = a.paths().iter().collect();
-    separated(out, &paths, |out, (id, path)| {
-        write_path(out, path, *id == primary)
+    json::object(out, |o| {
+        o.number("local_port", a.local_port())?;
+        o.number("peer_port", a.peer_port())?;
+        o.text("state", state(a.state()).as_bytes())?;
+        o.number("streams_out", a.sender().streams())?;
+        o.number("streams_in", a.receiver().streams())?;
+        o.number("messages_in", stats.messages_in)?;
+        o.number("messages_out", stats.messages_out)?;
+        o.number("bytes_in", stats.bytes_in)?;
+        o.number("bytes_out", stats.bytes_out)?;
+        o.number("packets_in", stats.packets_in)?;
+        o.number("packets_out", stats.packets_out)?;
+        o.number("timeouts", stats.timeouts)?;
+        o.number("buffered", a.sender().buffered())?;
+        o.number("outstanding", a.sender().outstanding())?;
+        o.number("peer_window", a.sender().peer_window())?;
+        o.number("window", a.receiver().window())?;
+        let primary = a.primary();
+        o.list("paths", a.paths().iter(), |out, (id, path)| {
+            write_path(out, path, id == primary)
+        })
     })?;
-    out.write_str("]}\n")
+    out.write_char('\n')
 }
 
-fn write_path(out: &mut String, path: &Path, primary: bool) -> core::fmt::Result {
-    write!(
-        out,
-        "{{\"address\":\"{}\",\"udp_port\":{},\"primary\":{primary},\"state\":\"{}\",\"srtt_us\":{},\"rto_ms\":{},",
-        path.addr,
-        path.encap.unwrap_or(0),
-        match path.state {
-            PathState::Unconfirmed => "unconfirmed",
-            PathState::Active => "active",
-            PathState::PotentiallyFailed => "potentially failed",
-            PathState::Inactive => "inactive",
-        },
-        path.rto.smoothed().map_or(0, |d| d.as_micros()),
-        path.rto.current().as_millis(),
-    )?;
-    write!(
-        out,
-        "\"cwnd\":{},\"ssthresh\":{},\"flight\":{},\"mtu\":{},\"errors\":{},\"retransmissions\":{}}}",
-        path.window.window(),
-        path.window.threshold(),
-        path.flight,
-        path.mtu,
-        path.errors,
-        path.retransmissions,
-    )
+fn write_path(out: &mut dyn Write, path: &Path, primary: bool) -> core::fmt::Result {
+    let state = match path.state {
+        PathState::Unconfirmed => "unconfirmed",
+        PathState::Active => "active",
+        PathState::PotentiallyFailed => "potentially failed",
+        PathState::Inactive => "inactive",
+    };
+    let smoothed = path.rto.smoothed().map_or(0, |d| d.as_micros());
+    json::object(out, |o| {
+        o.text("address", path.addr.to_string().as_bytes())?;
+        o.number("udp_port", path.encap.unwrap_or(0))?;
+        o.flag("primary", primary)?;
+        o.text("state", state.as_bytes())?;
+        o.number("srtt_us", smoothed)?;
+        o.number("rto_ms", path.rto.current().as_millis())?;
+        o.number("cwnd", path.window.window())?;
+        o.number("ssthresh", path.window.threshold())?;
+        o.number("flight", path.flight)?;
+        o.number("mtu", path.mtu)?;
+        o.number("errors", path.errors)?;
+        o.number("retransmissions", path.retransmissions)
+    })
 }
 
 fn state(state: State) -> &'static str {
@@ -204,18 +187,4 @@ fn state(state: State) -> &'static str {
         State::ShutdownReceived => "shutdown-received",
         State::ShutdownAckSent => "shutdown-ack-sent",
     }
-}
-
-fn separated<T>(
-    out: &mut String,
-    all: &[T],
-    mut write: impl FnMut(&mut String, &T) -> core::fmt::Result,
-) -> core::fmt::Result {
-    for (i, one) in all.iter().enumerate() {
-        if i > 0 {
-            out.push(',');
-        }
-        write(out, one)?;
-    }
-    Ok(())
 }
