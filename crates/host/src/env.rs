@@ -1,4 +1,5 @@
-//! The environment: the one place in the library that reads HEADWATER_ variables.
+//! The environment: the one place in the library that reads variables, HEADWATER_ ones and the few of the program's own that it follows. (Who starts a
+//! program hands its environment on, or another one in its place, as a whole.)
 //!
 //! The shared object remembers them when it is loaded, with neither a system call nor an allocation, since programs lose their
 //! environment before the library is first needed; what they set themselves until then holds instead. Rust programs that use
@@ -140,6 +141,15 @@ pub fn was_too_long() -> bool {
 /// Did the image before this one leave something, when the shared object was loaded?
 pub fn was_handed_over() -> bool {
     STATE.load(Ordering::Acquire) & HANDED != 0
+}
+
+/// A variable of the program's own that a call of the C library's looks at too, as that finds it: null, or a string.
+///
+/// # Safety
+/// Nobody changes the environment meanwhile, nor as long as the string is used.
+pub unsafe fn of_program(name: &CStr) -> *const libc::c_char {
+    // SAFETY: a string; the rest the caller says.
+    unsafe { libc::getenv(name.as_ptr()) }
 }
 
 /// Takes one of [`HANDED_OVER`] out of the environment. Before the program has threads, or its first stream.

@@ -5,7 +5,7 @@ use core::cell::Cell;
 use core::ffi::CStr;
 use core::ptr::{null, null_mut};
 
-use headwater_host::next;
+use headwater_host::{env, next};
 use libc::{c_char, c_int, c_ulong, c_void};
 
 /// struct netconfig.
@@ -246,7 +246,7 @@ pub unsafe extern "C-unwind" fn hw_freenetconfigent(entry: *mut Netconfig) {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn hw_setnetpath() -> *mut c_void {
     // SAFETY: null or a string, which stays as long as nobody changes the environment.
-    let netpath = unsafe { text(libc::getenv(c"NETPATH".as_ptr())) };
+    let netpath = unsafe { text(env::of_program(c"NETPATH")) };
     let entries = match netpath {
         b"" => TABLE.iter().filter(|e| e.flag & NC_VISIBLE != 0).collect(),
         names => names.split(|&c| c == b':').filter_map(named).collect(),

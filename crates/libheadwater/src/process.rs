@@ -3,7 +3,7 @@
 use core::ffi::CStr;
 
 use headwater_host::image::{self, Image};
-use headwater_host::{process, signal, sys, table};
+use headwater_host::{env, process, signal, sys, table};
 use headwater_sctp_sockets::{face, remote};
 use headwater_sockets::{inherit, lend, life};
 use headwater_streams::head::exec as streams;
@@ -179,7 +179,7 @@ unsafe fn replacing(
 unsafe fn found(file: *const c_char, envp: *const *const c_char) -> Image {
     // SAFETY: strings, an environment, and what getenv(3) finds in the program's.
     unsafe {
-        let path = libc::getenv(c"PATH".as_ptr());
+        let path = env::of_program(c"PATH");
         let path = (!path.is_null()).then(|| CStr::from_ptr(path));
         image::found(CStr::from_ptr(file), path, envp)
     }
