@@ -2,6 +2,7 @@
 #include "endpoints.h"
 #include <stdatomic.h>
 #include <stropts.h>
+#include <sys/epoll.h>
 
 static pthread_barrier_t barrier;
 
@@ -485,6 +486,34 @@ CASE(fork_while_another_makes_streams, "fork(2), streamio(7I) I_PUSH") {
     turning = 0;
     finish(t);
 }
+static atomic_int waiting;
+static void wait_at_a_set(void *with) {
+    struct epoll_event event;
+    while (waiting) {
+        int n = epoll_wait(*(int *)with, &event, 1, 0);
+        check(n == 0 || (n == -1 && errno == EINTR));
+    }
+}
+/* Who waits looks at the endpoint with the set in its hands. */
+CASE(forks_beside_a_wait_at_a_set, "XNS 5.2 fork(2), epoll_wait(2)") {
+    struct pair p = connected();
+    int set = must(epoll_create1(0));
+    must(epoll_ctl(set, EPOLL_CTL_ADD, p.server, &(struct epoll_event){.events = EPOLLIN}));
+    waiting = 1;
+    pthread_t t[2];
+    for (int i = 0; i < 2; i++)
+        t[i] = start(wait_at_a_set, &set);
+    for (int i = 0; i < 100; i++) {
+        pid_t child = branch();
+        if (child == 0)
+            _exit(0);
+        join(child);
+    }
+    waiting = 0;
+    for (int i = 0; i < 2; i++)
+        finish(t[i]);
+    check_echo(p.client, p.server);
+}
 
 SUITE(FOR(ALL, errors_are_per_thread), ONCE(errors_do_not_mix), ONCE(texts), FOR(COTS, both_directions_at_once),
       FOR(COTS, asks_and_answers), FOR(LOOP, records_stay_whole), FOR(COTS, watched_while_it_works),
@@ -494,4 +523,5 @@ SUITE(FOR(ALL, errors_are_per_thread), ONCE(errors_do_not_mix), ONCE(texts), FOR
       FOR(CLTS, closed_under_a_datagram_receiver), FOR(COTS, closed_under_a_sender),
       FOR(LOOP, closed_under_a_connect), FOR(COTS, other_endpoints_live_on), FOR(COTS, turned_under_a_receiver),
       FOR(COTS, turned_under_a_listener), FOR(CLTS, turned_under_a_datagram_receiver), FOR(COTS, turned_under_a_sender),
-      FOR(LOOP, turned_under_a_connect), FOR(COTS, fork_among_threads), FOR(ALL, fork_while_another_makes_streams))
+      FOR(LOOP, turned_under_a_connect), FOR(COTS, fork_among_threads),
+      FOR(COTS, forks_beside_a_wait_at_a_set), FOR(ALL, fork_while_another_makes_streams))
