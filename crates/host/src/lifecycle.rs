@@ -37,7 +37,7 @@ pub enum Part {
     Background,
     /// The list of stream heads. Nothing but memory is asked for with it held.
     Heads,
-    /// The environment that stands in place of the program's while a process is started. As the list before it.
+    /// The environment that stands in place of the program's while a process is started: a list, too, with which nothing else is asked for.
     Environment,
     /// Connections, and all that goes with them: reached from everything above by calls on a socket of theirs.
     Sockets,
