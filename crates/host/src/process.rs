@@ -14,6 +14,7 @@ use crate::{signal, sys};
 
 // What every process reads or writes at start, fork and exit, and what is held over a fork, stands among the initialised data, on a
 // page that the loader has written to anyway: each page more costs each of them some microseconds.
+/// Zero until somebody asks, so that a child of fork with nothing of ours changes no page for it.
 #[unsafe(link_section = ".data")]
 static PID: AtomicI32 = AtomicI32::new(0);
 #[unsafe(link_section = ".data")]
@@ -29,31 +30,28 @@ thread_local! {
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Learns who we are. The rest is learnt when somebody asks.
+/// Learns who we are: where the C library does not know that we are a process of our own.
 pub fn identify() {
     identified(sys::getpid());
 }
 
-/// When the library is loaded: as [`identify`], without a system call where the C library knows. `alone` says that there is no
-/// other thread.
-pub fn loaded(alone: bool) {
-    // A thread is the process's only one if it is the first.
-    match sys::thread_id().filter(|_| alone) {
-        Some(first) => identified(first),
-        None => identify(),
-    }
-}
-
-/// In the child of fork(3), whose only thread is its first.
+/// In the child of fork(3). Who we are is learnt when somebody asks.
+#[unsafe(link_section = ".text.life")]
 pub fn forked() {
-    match sys::thread_id() {
-        Some(first) => identified(first),
-        None => identify(),
+    match PID.load(Ordering::Relaxed) {
+        0 => forget_netns(),
+        // It may be asked no more.
+        _ if is_confined() => identified(sys::thread_id().unwrap_or(0)),
+        _ => identified(0),
     }
 }
 
 fn identified(pid: i32) {
     PID.store(pid, Ordering::Relaxed);
+    forget_netns();
+}
+
+fn forget_netns() {
     if NETNS.load(Ordering::Relaxed) != 0 {
         NETNS.store(0, Ordering::Relaxed);
     }
@@ -83,6 +81,7 @@ pub fn enabled() -> bool {
 
 /// The program has confined itself: none of its calls passes through us from here on, but for what it must be given first.
 pub fn confine() {
+    pid();
     CONFINED.store(true, Ordering::Release);
     enable(false);
 }
@@ -101,12 +100,24 @@ pub fn present() -> bool {
 #[inline]
 pub fn pid() -> i32 {
     match PID.load(Ordering::Relaxed) {
-        0 => {
-            identify();
-            PID.load(Ordering::Relaxed)
-        }
+        0 => learn_pid(),
         known => known,
     }
+}
+
+#[cold]
+fn learn_pid() -> i32 {
+    if shares_a_thread() {
+        // Nobody else is its parent while it has our memory.
+        return sys::getppid();
+    }
+    identify();
+    PID.load(Ordering::Relaxed)
+}
+
+/// Are we the child of a vfork, which goes on with a thread of its parent's, as the C library sees it?
+fn shares_a_thread() -> bool {
+    sys::thread_id().is_some_and(|id| id != sys::gettid())
 }
 
 /// The process as a lock owner; also its identity on the board.
@@ -154,7 +165,13 @@ fn cookie(socket: i32) -> sys::Result<u64> {
 
 /// Is this the child of a vfork (or of a raw clone), which shares our memory but is not us?
 pub fn is_borrowed() -> bool {
-    !is_confined() && sys::getpid() != pid()
+    if is_confined() {
+        return false;
+    }
+    match PID.load(Ordering::Relaxed) {
+        0 => shares_a_thread(),
+        known => sys::getpid() != known,
+    }
 }
 
 pub use identity::dead;
@@ -375,13 +392,40 @@ mod tests {
             .unwrap();
     }
 
+    /// Whoever has asked before: the child of a vfork has what its parent knows.
+    #[test]
+    #[expect(deprecated, reason = "programs do so")]
+    fn a_child_of_vfork_is_told_from_its_parent() {
+        for asked in [false, true] {
+            match asked {
+                true => identify(),
+                false => PID.store(0, Ordering::Relaxed),
+            }
+            assert!(!is_borrowed());
+            // SAFETY: the child makes system calls only, and leaves.
+            unsafe {
+                let child = libc::vfork();
+                if child == 0 {
+                    let is_right = is_borrowed() && pid() == sys::getppid();
+                    libc::_exit(!is_right as i32);
+                }
+                let mut status = -1;
+                assert_eq!(libc::waitpid(child, &mut status, 0), child);
+                assert_eq!(status, 0);
+            }
+            assert_eq!(pid(), sys::getpid());
+        }
+    }
+
     #[test]
     fn a_child_of_fork_knows_its_number() {
         // SAFETY: the child makes system calls only, and leaves.
         unsafe {
             let child = libc::fork();
             if child == 0 {
-                libc::_exit((sys::thread_id() != Some(sys::getpid())) as i32);
+                forked();
+                let is_right = sys::thread_id() == Some(sys::getpid()) && pid() == sys::getpid();
+                libc::_exit((!is_right || is_borrowed()) as i32);
             }
             let mut status = -1;
             assert_eq!(libc::waitpid(child, &mut status, 0), child);

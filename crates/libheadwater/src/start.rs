@@ -27,7 +27,6 @@ static LOADED: extern "C" fn() = loaded;
 #[unsafe(link_section = ".text.life")]
 extern "C" fn loaded() {
     env::remember();
-    process::loaded(crate::variadic::is_single_threaded());
     log::loaded();
     counters::loaded();
     crate::variadic::start();

@@ -79,7 +79,7 @@ impl Inner {
     /// Before a connection's registration, which was the kernel's alone, gets our tag, by which the kernel says anew what holds: was
     /// the program told all of it?
     pub fn all_told(&mut self, i: usize) -> Option<Told> {
-        let reg = self.regs[i];
+        let reg = *self.regs.get(i)?;
         let d = reg.d.filter(|_| reg.h.kind() == Kind::Socket)?;
         if reg.events & (ET | ONESHOT | EXCLUSIVE) != ET {
             return None;
@@ -96,8 +96,9 @@ impl Inner {
 
     /// Behind that: what the kernel says by our tag is no news, if nothing has come.
     pub fn keep_told(&mut self, i: usize, told: &Told) {
-        let Some(d) = self.regs[i].d else { return };
-        let h = self.regs[i].h;
+        let Some((d, h)) = self.regs.get(i).and_then(|r| Some((r.d?, r.h))) else {
+            return;
+        };
         let is_own = |inner: &Inner, event: &epoll_event| {
             let shadow = Tag::of(event.u64).filter(|tag| !tag.is_bell());
             shadow.and_then(|tag| inner.tagged(tag)) == Some(i)
@@ -106,10 +107,14 @@ impl Inner {
             return;
         };
         let last = Last::by_kernel(d, h, said);
-        if said & !told.events == 0 && d.kernel_received(h) == Some(told.received) {
-            self.regs[i].last = last;
-        } else {
-            self.regs[i].last.posted = false;
+        let is_old = said & !told.events == 0 && d.kernel_received(h) == Some(told.received);
+        if let Some(reg) = self.regs.get_mut(i) {
+            reg.last.posted = false;
+            if is_old {
+                reg.last = last;
+            }
+        }
+        if !is_old {
             self.keep_edge(i, said, false);
         }
     }
@@ -119,7 +124,7 @@ impl Inner {
         let mut events = [epoll_event { events: 0, u64: 0 }; 16];
         let n = sys::epoll_poll(self.ep, &mut events).unwrap_or(0);
         let mut said = 0;
-        for event in &events[..n] {
+        for event in events.iter().take(n) {
             let is_own = own(self, event);
             if is_own {
                 said |= event.events;

@@ -319,8 +319,9 @@ impl Inner {
 
     /// The number of a registration is about to be closed while others remain for its description.
     pub fn orphan(&mut self, fd: i32) {
-        let Some(i) = self.find(fd) else { return };
-        let reg = &self.regs[i];
+        let Some((i, reg)) = self.find(fd).and_then(|i| Some((i, *self.regs.get(i)?))) else {
+            return;
+        };
         if reg.parked {
             // While it can be reached.
             self.delete(fd);
@@ -328,8 +329,7 @@ impl Inner {
         if reg.parked || reg.d.is_none() {
             return self.remove(i);
         }
-        self.by_fd[fd as usize] = 0;
-        self.regs[i].orphan = true;
+        self.place(i, fd, true);
         self.orphans = true;
     }
 
@@ -338,10 +338,18 @@ impl Inner {
         if self.find(fd).is_some() {
             return;
         }
-        let known = self.orphans_of(fd).find(|&i| self.regs[i].h == h);
+        let known = self
+            .orphans_of(fd)
+            .find(|&i| self.regs.get(i).is_some_and(|r| r.h == h));
         if let Some(i) = known {
-            self.regs[i].orphan = false;
-            self.by_fd[fd as usize] = i as u32 + 1;
+            self.place(i, fd, false);
+        }
+    }
+
+    fn place(&mut self, i: usize, fd: i32, is_orphan: bool) {
+        if let (Some(reg), Some(place)) = (self.regs.get_mut(i), self.by_fd.get_mut(fd as usize)) {
+            reg.orphan = is_orphan;
+            *place = if is_orphan { 0 } else { i as u32 + 1 };
         }
     }
 
@@ -352,11 +360,10 @@ impl Inner {
         }
         self.orphans = false;
         for i in 0..self.regs.len() {
-            let reg = &self.regs[i];
-            match reg.orphan && reg.d.is_some() {
-                true if lives(reg.h) => self.orphans = true,
-                true => self.remove(i),
-                false => {}
+            match self.regs.get(i).filter(|r| r.orphan && r.d.is_some()) {
+                Some(reg) if lives(reg.h) => self.orphans = true,
+                Some(_) => self.remove(i),
+                None => {}
             }
         }
     }
