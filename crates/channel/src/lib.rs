@@ -9,6 +9,7 @@
 //!   identity  who we are as a lock's owner, and whether another owner lives
 //!   bell      eventfd doorbells
 //!   pass      descriptors in messages on UNIX sockets
+//!   epoch     when what was taken out of reach may be freed
 //!   segment   sealed memfd, mapped so that a ring's bytes are always contiguous
 //!   sync      the only place where atomics come from; swaps to loom under test
 //! ```
@@ -26,6 +27,7 @@ pub mod bell;
 #[cfg(not(loom))]
 pub mod channel;
 pub mod copy;
+pub mod epoch;
 #[cfg(not(loom))]
 pub mod identity;
 pub mod lock;

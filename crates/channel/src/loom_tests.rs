@@ -7,6 +7,7 @@
 
 mod arrivals;
 mod comeback;
+mod epochs;
 mod locks;
 mod sleep;
 mod special;
