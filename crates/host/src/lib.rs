@@ -12,6 +12,7 @@
 //!   hidden        the library's own descriptors; handed: those that an earlier image has left
 //!   image         what an exec is about to start
 //!   unwinder      what panics need, loaded when something is carried
+//!   reclaim       when what was retired may be freed
 //!   memory        the library's own memory, safe in handlers
 //!   env         the variables that configure us
 //!   peer          who is at the other end, and what is taken from him
@@ -37,6 +38,7 @@ pub mod next;
 pub mod peer;
 pub mod poll;
 pub mod process;
+pub mod reclaim;
 pub mod seats;
 pub mod select;
 pub mod shared;

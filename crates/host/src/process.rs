@@ -38,6 +38,7 @@ pub fn identify() {
 /// In the child of fork(3). Who we are is learnt when somebody asks.
 #[unsafe(link_section = ".text.life")]
 pub fn forked() {
+    crate::reclaim::in_child();
     match PID.load(Ordering::Relaxed) {
         0 => forget_netns(),
         // It may be asked no more.
