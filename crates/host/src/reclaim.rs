@@ -101,11 +101,15 @@ impl Drop for Entered {
     }
 }
 
-/// Control goes to a frame at `target` for good: looks of calls below it are over.
+/// Does this thread look at anything?
 #[inline]
+pub fn any() -> bool {
+    MINE.get().is_some_and(|place| place.word.announced() != 0)
+}
+
+/// Control goes to a frame at `target` for good: looks of calls below it are over.
 pub fn unwound_to(target: usize) {
-    if let Some(place) = MINE.get()
-        && place.word.announced() != 0
+    if let Some(place) = MINE.get().filter(|_| any())
         && place.frame.load(Ordering::Relaxed) < target
     {
         place.word.leave();

@@ -204,7 +204,7 @@ fn dontwait(flags: c_int) -> c_int {
 fn keeping<R>(h: Handle, call: impl FnOnce(Option<&'static conn::Conn>) -> R) -> R {
     let here = 0u8;
     let held = conn::get(h).and_then(|c| {
-        let pin = pins::pin(c, &c.view()?, (&raw const here).addr())?;
+        let pin = pins::pin(c, &c.view(&pins::entered())?, (&raw const here).addr())?;
         Some((c, pin))
     });
     let told = call(held.map(|held| held.0));

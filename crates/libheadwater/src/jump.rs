@@ -1,5 +1,6 @@
 //! longjmp(3) and its names: a signal handler may leave a wait of ours for good.
 
+use headwater_host::reclaim;
 use headwater_sctp_stack::left;
 use headwater_sockets::pins;
 use headwater_streams::head::sleepers;
@@ -32,6 +33,9 @@ unsafe fn leaving(env: *const c_void) {
     // SAFETY: setjmp has filled it, by the caller's word.
     unsafe {
         headwater_host::signal::jumped();
+        if reclaim::any() {
+            reclaim::unwound_to(target(env));
+        }
         if pins::any() {
             pins::unwound_to(target(env));
         }

@@ -20,7 +20,7 @@ use crate::conn::{self, Conn, Phase};
 use crate::keeper::Then;
 use crate::recv::{self, Step};
 use crate::segment::View;
-use crate::{keeper, lend, life, switch, takeover};
+use crate::{keeper, lend, life, pins, switch, takeover};
 
 /// Bytes that one look takes out of a ring, or out of the kernel before it.
 const PIECE: usize = 64 << 10;
@@ -62,7 +62,8 @@ pub fn forget() -> bool {
 
 /// Whoever sleeps at a connection's bell comes back, and goes on by the program's own call.
 pub fn wake_all() {
-    for v in conn::all().filter_map(Conn::view) {
+    let looks = pins::entered();
+    for v in conn::all().filter_map(|c| c.view(&looks)) {
         bell::ring(v.own_bell());
     }
 }
@@ -72,7 +73,8 @@ fn connection(c: &'static Conn, fd: i32) {
         Phase::Listener => life::unlist(c, fd),
         Phase::Tracked | Phase::Carried => {
             life::decline_surely(c, fd, Reason::Confined);
-            if let Some(v) = c.view() {
+            let looks = pins::entered();
+            if let Some(v) = c.view(&looks) {
                 leave_ring(c, &v);
             }
         }

@@ -6,6 +6,7 @@ mod entries;
 
 use headwater_channel::wait::Learner;
 use headwater_host::board::{Offer, Tuple};
+use headwater_host::reclaim::Entered;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::confine::Rest;
@@ -179,14 +180,26 @@ impl Conn {
         self.fd.load(Ordering::Relaxed)
     }
 
-    /// The shared side of a carried connection.
+    /// The shared side of a carried connection, for as long as this thread has entered. For longer only who has [pinned](crate::pins::pin)
+    /// it, and goes on [at rest](Entered::rest).
     #[inline(always)]
-    pub fn view(&self) -> Option<View<'static>> {
+    pub fn view(&self, _looks: &Entered) -> Option<View<'static>> {
+        // SAFETY: what is found from here on stays until the look ends: segments are retired after they were taken out of the entry.
+        unsafe { self.view_held() }
+    }
+
+    /// As [`view`](Conn::view), for who holds it.
+    ///
+    /// # Safety
+    /// Until the last use of the view this thread has entered, or the connection can't be [abandoned](Conn::abandon) by anybody else: it is
+    /// pinned, or the caller is the one who ends it.
+    #[inline(always)]
+    pub unsafe fn view_held(&self) -> Option<View<'static>> {
         if self.phase.load(Ordering::Acquire) != Phase::Carried as u32 {
             return None;
         }
         let at = self.mapped.load(Ordering::Acquire);
-        // SAFETY: mapped segments outlive their connections by far (see link.rs), and the slot is only replaced with the entry.
+        // SAFETY: null, or a segment that stays for as long as the caller says (see link.rs).
         let mapped = unsafe { at.as_ref() }?;
         Some(View {
             header: mapped.header(),

@@ -9,7 +9,7 @@ use headwater_channel::bell;
 use headwater_channel::pass::{self, Passed, Wanted};
 use headwater_channel::segment::Segment;
 use headwater_host::counters::{self, Reason};
-use headwater_host::sync::{AtomicU32, AtomicU64};
+use headwater_host::sync::AtomicU32;
 use headwater_host::{board, hidden, sys};
 
 use crate::segment::Mapped;
@@ -141,7 +141,6 @@ impl Came {
             link: self.hello.link,
             index: self.hello.index,
             in_use: AtomicU32::new(0),
-            released_at: AtomicU64::new(0),
         })
     }
 }

@@ -13,8 +13,8 @@ use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::{process, sys};
 
 use crate::conn::{self, Conn};
-use crate::lend;
 use crate::record::{self, Record};
+use crate::{lend, pins};
 
 /// Connections looked for at once.
 const MOST: usize = 128;
@@ -126,7 +126,8 @@ pub fn is_ours_alone(record: &'static Record, inode: u64) -> bool {
 }
 
 fn wanting(c: &'static Conn) -> Option<Wanted> {
-    let v = c.view()?;
+    let looks = pins::entered();
+    let v = c.view(&looks)?;
     let record = c.record();
     let letting = record.lettings.load(Ordering::SeqCst);
     let ours = record.strangers.load(Ordering::SeqCst) == lend::family();

@@ -15,12 +15,13 @@ use headwater_host::board;
 use headwater_host::counters::{self, Reason};
 use headwater_host::handed::{self, Sort};
 use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicPtr, AtomicU32, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, hidden, process, sys};
 
 use crate::conn::{self, Conn, Role};
 use crate::lend::identity;
+use crate::pins;
 use crate::record::{self, ATTACHED, BARRED};
 use crate::segment::{Mapped, View};
 
@@ -303,7 +304,6 @@ fn mapped(heir: &Heir, segment: Segment) -> Mapped {
         link: 0,
         index: 0,
         in_use: AtomicU32::new(1),
-        released_at: AtomicU64::new(0),
     }
 }
 
@@ -467,7 +467,8 @@ fn connection(e: &Entry, fd: i32) -> Option<&'static Conn> {
 
 /// From here on there is one holder more, in a process of its own.
 fn join(c: &Conn) {
-    let Some(v) = c.view() else { return };
+    let looks = pins::entered();
+    let Some(v) = c.view(&looks) else { return };
     v.header.shared.store(1, Ordering::Release);
     v.own().holders.fetch_add(1, Ordering::AcqRel);
     // An exec ends all threads but one, wherever they are: nobody of this process is in a section yet.

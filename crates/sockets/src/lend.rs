@@ -18,6 +18,7 @@ use headwater_host::{epoll, hidden, process, sys};
 
 use crate::conn::{self, Conn, Phase};
 use crate::inherit::{self, Heir};
+use crate::pins::{self, Entered};
 use crate::record::{self, Record, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
@@ -201,7 +202,7 @@ const PATIENCE: u64 = 20_000_000;
 /// unread would not come by itself. Its C library reads and writes the standard numbers by ways of its own.
 fn relay_unread(from: i32, image: impl Fn() -> Image) {
     let mut known: Vec<(Handle, i32)> = table::entries()
-        .filter(|&(fd, h)| fd < from && with_unread(h).is_some())
+        .filter(|&(fd, h)| fd < from && with_unread(h, &pins::entered()).is_some())
         .filter(|&(fd, h)| sys::survives_exec(fd) && stands_for(fd, h))
         .map(|(fd, h)| (h, fd))
         .collect();
@@ -211,7 +212,8 @@ fn relay_unread(from: i32, image: impl Fn() -> Image) {
         let (h, lowest) = numbers[0];
         // What is a standard number is meant for the image; others it has by accident, as a rule.
         let patience = if lowest > 2 { now } else { now + PATIENCE };
-        let Some((c, v)) = with_unread(h) else {
+        let looks = pins::entered();
+        let Some((c, v)) = with_unread(h, &looks) else {
             continue;
         };
         if lowest <= 2 || image() == Image::Stranger {
@@ -262,13 +264,14 @@ fn relay_spawned_input(copies_there: &[(i32, i32)], image: impl Fn() -> Image) {
 
 /// For an image that is to have `fd` as its standard input, if what it would read there is lost to it.
 fn input_relay(fd: i32, h: Handle) -> Option<Relay> {
-    let (c, v) = with_unread(h).filter(|_| stands_for(fd, h))?;
+    let looks = pins::entered();
+    let (c, v) = with_unread(h, &looks).filter(|_| stands_for(fd, h))?;
     relay::for_input(c, v, fd)
 }
 
-fn with_unread(h: Handle) -> Option<(&'static Conn, View<'static>)> {
+fn with_unread(h: Handle, looks: &Entered) -> Option<(&'static Conn, View<'static>)> {
     let c = conn::get(h).filter(|_| h.kind() == Kind::Socket)?;
-    Some((c, c.view().filter(|v| v.in_ring().unread() > 0)?))
+    Some((c, c.view(looks).filter(|v| v.in_ring().unread() > 0)?))
 }
 
 /// The relay reads already: with the connection itself the image would wait for what is not there any more.
@@ -335,7 +338,8 @@ impl Lending {
             _ => (Some(h), self.announce().then(family)),
         };
         let Some(h) = h else { return };
-        let carried = conn::get(h).and_then(|c| Some((c, c.view()?)));
+        let looks = pins::entered();
+        let carried = conn::get(h).and_then(|c| Some((c, c.view(&looks)?)));
         match (carried, family) {
             (Some((c, v)), Some(family)) => {
                 comeback::let_out(c, &v, process::is_borrowed().then_some(fd), family)
@@ -372,7 +376,8 @@ impl Lending {
         while c.record().takeover() == Takeover::Changing {
             turns.give_way();
         }
-        let v = c.view();
+        let looks = pins::entered();
+        let v = c.view(&looks);
         if let Some(v) = &v {
             // The image does not look at the board.
             takeover::see_attached(c, v);

@@ -13,6 +13,7 @@ use headwater_channel::segment::Segment;
 use headwater_host::counters::{self, Reason};
 use headwater_host::peer::{Peer, Side};
 use headwater_host::process;
+use headwater_host::reclaim::Retired;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::{board, config, hidden, sys};
 
@@ -40,8 +41,8 @@ struct Link {
 struct Links {
     list: Vec<Link>,
     mailbox: i32,
-    /// Segments that are in no pool any more: a late call may still look at them.
-    retired: Vec<&'static Mapped>,
+    /// Segments that are in no pool any more, nor in a connection's entry: a late call may still look at them.
+    retired: Retired<&'static Mapped>,
     next: u32,
 }
 
@@ -54,7 +55,7 @@ struct Guarded {
 unsafe impl Sync for Guarded {}
 
 static LINKS: OnceLock<Guarded> = OnceLock::new();
-/// A mapping stays for this long after its last use, in nanoseconds.
+/// Where the kernel has no barrier for us a mapping stays for this long after its last use, in nanoseconds.
 const RETIREMENT: u64 = 750_000_000;
 /// So often, in nanoseconds, a process looks whether its peers live.
 const INTERVAL: u64 = 200_000_000;
@@ -73,7 +74,7 @@ fn with<T>(f: impl FnOnce(&mut Links) -> T) -> T {
         links: core::cell::UnsafeCell::new(Links {
             list: Vec::new(),
             mailbox: -1,
-            retired: Vec::new(),
+            retired: Retired::new(),
             next: 0,
         }),
     });
@@ -174,7 +175,6 @@ pub fn release(m: &'static Mapped, end: usize, generation: u16, last: bool) {
     let h = m.header();
     with(|links| {
         m.in_use.store(0, Ordering::Release);
-        m.released_at.store(sys::now(), Ordering::Relaxed);
         let ours = |l: &Link| {
             l.client.is_some() == (end == 1) && l.segments.iter().any(|s| core::ptr::eq(*s, m))
         };
@@ -373,8 +373,8 @@ impl Links {
     fn retire(&mut self, link: Link) {
         // In use here: its own release finds no link and retires it.
         let unused = |m: &&Mapped| m.in_use.load(Ordering::Acquire) == 0;
-        self.retired
-            .extend(link.segments.into_iter().filter(unused));
+        let unused = link.segments.into_iter().filter(unused);
+        unused.for_each(|m| self.retired.push(m));
     }
 
     /// Retires what the other side has given up while we did not use it.
@@ -402,19 +402,17 @@ impl Links {
                 keep
             });
         }
-        self.retired.append(&mut gone);
+        gone.into_iter().for_each(|m| self.retired.push(m));
         self.bury();
     }
 
-    /// Unmaps what nobody has used for long enough.
+    /// Unmaps what nobody looks at any more.
     fn bury(&mut self) {
-        let now = sys::now();
-        let is_old = |m: &Mapped| now - m.released_at.load(Ordering::Relaxed) >= RETIREMENT;
-        for old in self.retired.extract_if(.., |m| is_old(m)) {
+        for old in self.retired.take_free(|_| RETIREMENT) {
             for fd in [old.bells[0], old.bells[1], old.memory] {
                 hidden::close(fd);
             }
-            // SAFETY: made by Box::leak in `keep`, out of every list, and old enough for late calls to be over.
+            // SAFETY: made by Box::leak in `keep`, in no list and no entry, and no thread that has entered can have found it.
             drop(unsafe { Box::from_raw(old as *const Mapped as *mut Mapped) });
         }
         let any = self.mailbox >= 0 || !self.list.is_empty() || !self.retired.is_empty();
@@ -480,7 +478,6 @@ fn create(link_fd: i32, link: u64, index: u32, side: Side) -> Result<&'static Ma
                 link,
                 index,
                 in_use: AtomicU32::new(1),
-                released_at: AtomicU64::new(0),
             };
             m.renew();
             match handover::send(link_fd, &Hello::new(link, index), [memfd, a, b]) {

@@ -8,7 +8,7 @@ use libc::c_void;
 
 use crate::conn::{self, Phase};
 use crate::record::NONBLOCK;
-use crate::{confine, limits, look, readiness, switch};
+use crate::{confine, limits, look, pins, readiness, switch};
 
 /// The program set (or cleared) O_NONBLOCK.
 pub fn set_nonblocking(h: Handle, on: bool) {
@@ -82,7 +82,7 @@ pub unsafe fn map_nothing(
     len: *const u32,
 ) -> Result<(), i32> {
     let c = conn::get(h).ok_or(libc::EBADF)?;
-    let ring = c.view().map_or(0, |v| v.in_ring().unread());
+    let ring = c.view(&pins::entered()).map_or(0, |v| v.in_ring().unread());
     // What its sender has withdrawn is in both.
     let kernel = sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0);
     let unread = (ring as u32).max(kernel as u32);
@@ -185,7 +185,8 @@ pub fn unread(h: Handle) -> usize {
     if rest > 0 {
         return rest;
     }
-    conn::get(h).and_then(|c| c.view()).map_or(0, |v| {
+    let looks = pins::entered();
+    conn::get(h).and_then(|c| c.view(&looks)).map_or(0, |v| {
         // What the peer takes back to send it by the kernel may be in both.
         if switch::is_taken_back(&v) && !switch::is_readable_behind_pin(&v) {
             0
@@ -197,8 +198,9 @@ pub fn unread(h: Handle) -> usize {
 
 /// Bytes that the peer has not taken from the ring: SIOCOUTQ's share.
 pub fn unsent(h: Handle) -> usize {
+    let looks = pins::entered();
     conn::get(h)
-        .and_then(|c| c.view())
+        .and_then(|c| c.view(&looks))
         .map_or(0, |v| v.out_ring().unread())
 }
 

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 
+pub use headwater_host::reclaim::{Entered, enter as entered};
 use headwater_host::sync::Ordering;
 use headwater_host::thread_end::ThreadEnd;
 use headwater_host::{process, signal, sleeps};
@@ -55,7 +56,7 @@ thread_local! {
     static ENDS_WITH_US: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Before the first wait of a call. `None` when the program has closed the connection.
+/// Before the first wait of a call, which goes on [at rest](Entered::rest) with what it has pinned. `None` when the program has closed the connection.
 pub fn pin(c: &'static Conn, v: &View<'_>, frame: usize) -> Option<Pin> {
     signal::begin_wait();
     process::without_handlers(|| {
@@ -197,6 +198,7 @@ static END: ThreadEnd = ThreadEnd::new(ended);
 /// At start.
 pub fn prepare() {
     END.prepare();
+    headwater_host::reclaim::prepare();
 }
 
 /// Has the pins of this thread given up when it ends, however it ends.

@@ -7,6 +7,7 @@ use headwater_host::sys;
 use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
 
 use crate::conn::{self, Phase};
+use crate::pins::{Entered, entered};
 use crate::record::{APART, SHUT_WR};
 use crate::segment::{Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::{confine, look, switch, takeover, truth};
@@ -18,9 +19,9 @@ const GONE: u32 = (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) as u32;
 
 pub struct Sockets;
 
-fn carried(h: Handle) -> Option<(&'static conn::Conn, View<'static>)> {
+fn carried(h: Handle, looks: &Entered) -> Option<(&'static conn::Conn, View<'static>)> {
     let c = conn::get(h)?;
-    Some((c, c.view()?))
+    Some((c, c.view(looks)?))
 }
 
 /// May the kernel have to tell more than shared memory does? The peer has shut or closed something, this end has, or part of what
@@ -42,14 +43,13 @@ fn may_be_urgent(v: &View<'_>) -> bool {
 impl Descriptor for Sockets {
     #[inline]
     fn ready(&self, h: Handle, want: u32) -> u32 {
-        let Some((c, v)) = carried(h) else {
-            if let Some(c) = conn::get(h) {
-                c.see_wait(want);
-            }
-            if !confine::has_rest(h) {
-                return 0;
-            }
-            return want & IN | kept_error(h);
+        let Some(c) = conn::get(h) else { return 0 };
+        if c.phase() != Phase::Carried {
+            return self.ready_elsewhere(c, h, want);
+        }
+        let looks = entered();
+        let Some(v) = c.view(&looks) else {
+            return self.ready_elsewhere(c, h, want);
         };
         switch::help_withdraw(c, &v);
         let mut ready = 0;
@@ -68,7 +68,10 @@ impl Descriptor for Sockets {
     }
 
     fn arm(&self, h: Handle, want: u32) {
-        let Some((c, v)) = carried(h) else { return };
+        let looks = entered();
+        let Some((c, v)) = carried(h, &looks) else {
+            return;
+        };
         c.see_wait(want);
         if want & IN != 0 {
             v.in_ring().reader_sleeps();
@@ -80,7 +83,10 @@ impl Descriptor for Sockets {
     }
 
     fn disarm(&self, h: Handle, want: u32) {
-        let Some((c, v)) = carried(h) else { return };
+        let looks = entered();
+        let Some((c, v)) = carried(h, &looks) else {
+            return;
+        };
         if want & IN != 0 {
             switch::stop_reading(&v);
         }
@@ -90,17 +96,20 @@ impl Descriptor for Sockets {
     }
 
     fn bell(&self, h: Handle) -> Option<i32> {
-        carried(h).map(|(_, v)| v.own_bell())
+        let looks = entered();
+        carried(h, &looks).map(|(_, v)| v.own_bell())
     }
 
     fn settle(&self, h: Handle) {
-        if let Some((c, v)) = carried(h) {
+        let looks = entered();
+        if let Some((c, v)) = carried(h, &looks) {
             switch::settle(c, &v);
         }
     }
 
     fn kernel_events(&self, h: Handle, want: u32) -> u32 {
-        let Some((_, v)) = carried(h) else {
+        let looks = entered();
+        let Some((_, v)) = carried(h, &looks) else {
             return want;
         };
         let by_ring = Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
@@ -115,7 +124,8 @@ impl Descriptor for Sockets {
     }
 
     fn edges(&self, h: Handle) -> (u64, u64) {
-        match carried(h) {
+        let looks = entered();
+        match carried(h, &looks) {
             Some((c, v)) => {
                 switch::help_withdraw(c, &v);
                 let again = c.told_again.load(Ordering::Relaxed) as u64;
@@ -127,7 +137,8 @@ impl Descriptor for Sockets {
     }
 
     fn kernel_arrivals(&self, h: Handle) -> Arrivals {
-        let Some((_, v)) = carried(h) else {
+        let looks = entered();
+        let Some((_, v)) = carried(h, &looks) else {
             return Arrivals::default();
         };
         let d = v.inn();
@@ -148,7 +159,8 @@ impl Descriptor for Sockets {
     }
 
     fn has_taken_arrivals(&self, h: Handle) -> bool {
-        let Some((c, v)) = carried(h) else {
+        let looks = entered();
+        let Some((c, v)) = carried(h, &looks) else {
             return true;
         };
         let d = v.inn();
@@ -170,17 +182,20 @@ impl Descriptor for Sockets {
     }
 
     fn has_kernel_room(&self, h: Handle) -> bool {
-        carried(h).is_some_and(|(c, v)| {
+        let looks = entered();
+        carried(h, &looks).is_some_and(|(c, v)| {
             switch::writable(c, &v).is_none() && look::told(c, libc::POLLOUT as u32) & OUT != 0
         })
     }
 
     fn kernel_holds(&self, h: Handle, reported: u32, asked: u32) -> u32 {
-        carried(h).map_or(reported, |(c, _)| look::told(c, asked) & asked)
+        let looks = entered();
+        carried(h, &looks).map_or(reported, |(c, _)| look::told(c, asked) & asked)
     }
 
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
-        let Some((c, v)) = carried(h) else {
+        let looks = entered();
+        let Some((c, v)) = carried(h, &looks) else {
             return events;
         };
         switch::help_withdraw(c, &v);
@@ -202,7 +217,8 @@ impl Descriptor for Sockets {
 
     #[inline]
     fn peer_cpu(&self, h: Handle) -> u32 {
-        carried(h).map_or(u32::MAX, |(_, v)| v.peer().cpu.load(Ordering::Relaxed))
+        let looks = entered();
+        carried(h, &looks).map_or(u32::MAX, |(_, v)| v.peer().cpu.load(Ordering::Relaxed))
     }
 
     fn busy(&self, h: Handle, change: i32) -> bool {
@@ -229,7 +245,8 @@ impl Descriptor for Sockets {
     }
 
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {
-        let (c, v) = carried(h)?;
+        let looks = entered();
+        let (c, v) = carried(h, &looks)?;
         if want & OUT != 0 && switch::writable(c, &v) == Some(false) {
             return Some(switch::STALL);
         }
@@ -237,12 +254,24 @@ impl Descriptor for Sockets {
     }
 
     fn slice_over(&self, h: Handle, want: u32) {
+        let looks = entered();
         if want & OUT != 0
-            && let Some((c, v)) = carried(h)
+            && let Some((c, v)) = carried(h, &looks)
             && switch::writable(c, &v) == Some(false)
         {
             switch::end_stall(c, &v);
         }
+    }
+}
+
+impl Sockets {
+    /// Of what is not carried, or not any more.
+    fn ready_elsewhere(&self, c: &conn::Conn, h: Handle, want: u32) -> u32 {
+        c.see_wait(want);
+        if !confine::has_rest(h) {
+            return 0;
+        }
+        want & IN | kept_error(h)
     }
 }
 
@@ -268,7 +297,8 @@ fn enough(c: &conn::Conn, v: &View<'_>) -> bool {
 
 /// SO_RCVLOWAT was set. If there is as much as it asks for, that is an edge to the kernel, whatever was told before.
 pub fn low_water_set(c: &conn::Conn) {
-    if let Some(v) = c.view()
+    let looks = entered();
+    if let Some(v) = c.view(&looks)
         && switch::readable(&v)
         && enough(c, &v)
     {

@@ -15,7 +15,7 @@ use libc::{EAGAIN, EBADF, EFAULT, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, io
 
 use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase};
-use crate::pins::Pin;
+use crate::pins::{Entered, Pin};
 use crate::record::{NONBLOCK, SHUT_WR};
 use crate::segment::{TCPONLY, Tx, View};
 use crate::{confine, guard, look, options, switch, takeover, unseen};
@@ -24,7 +24,7 @@ use peek::Peek;
 pub use sink::Sink;
 use step::is_at_mark;
 pub use step::{Step, step, take_now};
-pub use wait::{ANEW, as_often_as_begun, deadline, pin, sleep, wait};
+pub use wait::{ANEW, as_often_as_begun, deadline, hold, pin, sleep, wait};
 
 /// A result: bytes, or an errno.
 pub type Outcome1 = Result<usize, i32>;
@@ -138,13 +138,13 @@ fn kernel_call(fd: i32, iov: &[iovec], flags: i32) -> isize {
 // ---- carried ----
 
 fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
-    let v = c.view()?;
-    v.publish_cpu();
     // SAFETY: a thread that is cancelled here leaves nothing behind that needs dropping.
     unsafe { next::pthread_testcancel() };
     let mut buffers = Buffers::new(iov);
-    let result = as_often_as_begun(c, fd, |pinned| {
-        attempt(c, &v, &mut buffers, flags, own, pinned)
+    let result = as_often_as_begun(c, fd, |looks, pinned| {
+        let v = c.view(looks)?;
+        v.publish_cpu();
+        attempt(c, &v, &mut buffers, flags, own, looks, pinned)
     });
     match result {
         Some(Ok(())) => Some(Ok(buffers.done)),
@@ -164,6 +164,7 @@ fn attempt(
     buffers: &mut Buffers<'_>,
     flags: i32,
     own: Own<'_>,
+    looks: &Entered,
     pinned: &mut Option<Pin>,
 ) -> Option<Result<(), i32>> {
     let r = v.record;
@@ -207,7 +208,7 @@ fn attempt(
                     return Some(Ok(()));
                 }
                 if peeks {
-                    if !pin(c, v, pinned, &mut end) {
+                    if !pin(c, v, looks, pinned, &mut end) {
                         return Some(Err(EBADF));
                     }
                     if !peek.waits(c, v, buffers, flags, end) {
@@ -255,7 +256,7 @@ fn attempt(
             }
             Step::Kernel => {
                 // By the shadow's own number: the program's may be gone by now.
-                if !pin(c, v, pinned, &mut end) {
+                if !pin(c, v, looks, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
                 // The kernel's call would wait as long as the time limit says by now.
@@ -329,7 +330,7 @@ fn attempt(
                 if !waited {
                     began_with = r.receive_timeout.load(Ordering::Relaxed);
                 }
-                if !pin(c, v, pinned, &mut end) {
+                if !pin(c, v, looks, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
                 // Who has something has that, whatever the handler's SA_RESTART.

@@ -7,16 +7,17 @@ use headwater_channel::bell;
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys;
+use headwater_host::table::Handle;
 use libc::{
     EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, POLLERR, POLLHUP, POLLIN, POLLOUT,
     POLLRDHUP, iovec,
 };
 
 use crate::buffers::Buffers;
-use crate::conn::Conn;
+use crate::conn::{self, Conn};
 use crate::recv::{self, Step};
 use crate::segment::{CLOSING, PIN, Tx, View};
-use crate::{guard, keeper, life, look, send, switch};
+use crate::{guard, keeper, life, look, pins, send, switch};
 
 /// How long a peer that sleeps in a call of ours may take to wake and send what is unread.
 const WAKING: u64 = 100_000_000;
@@ -25,8 +26,7 @@ const PAUSE: u64 = 5_000_000;
 
 /// A pair that is to go in place of a connection's descriptor. Dropped, it never was.
 pub struct Relay {
-    c: &'static Conn,
-    v: View<'static>,
+    c: Handle,
     /// The connection's number in this process, and whether it is the relay's own: the standard numbers are the program's.
     shadow: (i32, bool),
     pair: [i32; 2],
@@ -47,7 +47,7 @@ pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Opt
             return Ok(None);
         }
     }
-    let Some(relay) = Relay::new(c, v, c.fd()) else {
+    let Some(relay) = Relay::new(c, c.fd()) else {
         switch::freeze(c, &v, None, reason);
         if !is_withdrawn_in_time(c, &v) && has_unread(&v) {
             // Who gets it would wait for the peer's next call, which may never come, and the passer would not know why.
@@ -65,7 +65,7 @@ pub fn for_input(c: &'static Conn, v: View<'static>, fd: i32) -> Option<Relay> {
     if !has_unread(&v) || may_pin(&v, || look::events_of(fd)) {
         return None;
     }
-    let relay = Relay::new(c, v, fd);
+    let relay = Relay::new(c, fd);
     if relay.is_none() {
         counters::note(Reason::NoMemory);
     }
@@ -92,7 +92,7 @@ pub fn is_needed(c: &Conn, v: &View<'_>, patience: u64) -> bool {
 }
 
 impl Relay {
-    fn new(c: &'static Conn, v: View<'static>, fd: i32) -> Option<Relay> {
+    fn new(c: &'static Conn, fd: i32) -> Option<Relay> {
         let shadow = match fd {
             0..3 => (sys::dup_above(fd, 3).ok()?, true),
             _ => (fd, false),
@@ -107,7 +107,11 @@ impl Relay {
             // That was the description's, whoever has it.
             let _ = sys::fcntl(pair[1], libc::F_SETFL, libc::O_NONBLOCK as usize);
         }
-        Some(Relay { c, v, shadow, pair })
+        Some(Relay {
+            c: conn::handle(c),
+            shadow,
+            pair,
+        })
     }
 
     /// What the stranger is to get.
@@ -117,7 +121,11 @@ impl Relay {
 
     /// It has got it, or is about to.
     pub fn start(&self) {
-        let (c, v, fd, ours) = (self.c, self.v, self.shadow.0, self.pair[0]);
+        let (fd, ours) = (self.shadow.0, self.pair[0]);
+        let looks = pins::entered();
+        let carried = conn::get(self.c).and_then(|c| Some((c, c.view(&looks)?)));
+        // Else another thread has closed it meanwhile, and what the stranger gets ends at once.
+        let Some((c, v)) = carried else { return };
         switch::tcp_only(&v);
         let mut tries = 20;
         while !keeper::fork(c, &v, || serve(c, &v, fd, ours)) {

@@ -147,8 +147,6 @@ pub struct Mapped {
     pub index: u32,
     /// A connection of this process uses it; unlike the header's words, nobody else can change that.
     pub in_use: AtomicU32,
-    /// When this process last gave it back.
-    pub released_at: AtomicU64,
 }
 
 /// In [`End::released`]: the end has attached and not yet finished.
@@ -357,7 +355,6 @@ mod tests {
             link: 1,
             index: 1,
             in_use: AtomicU32::new(0),
-            released_at: AtomicU64::new(0),
         };
         m.renew();
         assert!(!m.is_for(tuple(1).words()));

@@ -9,7 +9,7 @@ use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 
 use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase, Shadow};
-use crate::pins::{Pin, Sleep};
+use crate::pins::{Entered, Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR};
 use crate::recv::{self, Outcome1, Own, partial};
 use crate::segment::{CLOSING, PIN, TCPONLY, Tx, View};
@@ -120,8 +120,8 @@ pub unsafe fn by_kernel(
     call: impl Fn() -> isize,
     is_left: impl Fn() -> bool,
 ) -> Option<Outcome1> {
-    recv::as_often_as_begun(c, fd, |pinned| {
-        once_by_kernel(c, asked, &call, &is_left, pinned)
+    recv::as_often_as_begun(c, fd, |looks, pinned| {
+        once_by_kernel(c, asked, &call, &is_left, looks, pinned)
     })
 }
 
@@ -130,6 +130,7 @@ fn once_by_kernel(
     asked: usize,
     call: impl Fn() -> isize,
     is_left: impl Fn() -> bool,
+    looks: &Entered,
     pinned: &mut Option<Pin>,
 ) -> Option<Outcome1> {
     let told = |n: isize| {
@@ -143,8 +144,10 @@ fn once_by_kernel(
     if let Some(n) = unsafe { counted(c, &call, |n| n as usize) } {
         return Some(told(n));
     }
-    let v = c.view()?;
-    *pinned = Some(pins::pin(c, &v, &raw const *pinned as usize)?);
+    let v = c.view(looks)?;
+    if !recv::hold(c, &v, looks, pinned) {
+        return None;
+    }
     let r = c.record();
     let end = recv::deadline(r.send_timeout.load(Ordering::Relaxed));
     let at_once = r.has(NONBLOCK);
@@ -207,20 +210,23 @@ fn leave_ring(c: &Conn, v: &View<'_>) -> Step<'static> {
 }
 
 fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
-    let v = c.view()?;
-    v.publish_cpu();
     // SAFETY: a thread that is cancelled here leaves nothing behind that needs dropping.
     unsafe { next::pthread_testcancel() };
     let mut buffers = Buffers::new(iov);
     if buffers.left == 0 {
+        let looks = pins::entered();
+        let v = c.view(&looks)?;
+        v.publish_cpu();
         // It sends nothing, and says what a call that sends something would be refused for.
         return match look::take_error(c) {
             None => v.record.has(SHUT_WR).then(|| Err(broken_pipe(flags))),
             Some(e) => Some(Err(told(e, flags))),
         };
     }
-    let result = recv::as_often_as_begun(c, fd, |pinned| {
-        Some(attempt(c, &v, &mut buffers, flags, own, pinned))
+    let result = recv::as_often_as_begun(c, fd, |looks, pinned| {
+        let v = c.view(looks)?;
+        v.publish_cpu();
+        Some(attempt(c, &v, &mut buffers, flags, own, looks, pinned))
     });
     Some(match result? {
         Ok(()) => Ok(buffers.done),
@@ -238,6 +244,7 @@ fn attempt(
     buffers: &mut Buffers<'_>,
     flags: i32,
     own: Own<'_>,
+    looks: &Entered,
     pinned: &mut Option<Pin>,
 ) -> Result<(), i32> {
     let r = v.record;
@@ -253,8 +260,7 @@ fn attempt(
             step = Step::Error(e);
         }
         if pinned.is_none() && patient && matches!(step, Step::ByTcp(_) | Step::Full) {
-            *pinned = pins::pin(c, v, &raw const *pinned as usize);
-            if pinned.is_none() {
+            if !recv::hold(c, v, looks, pinned) {
                 if let Step::ByTcp(_shadow) = &step {
                     switch::end_kernel_send(v.out(), 0);
                 }

@@ -9,7 +9,7 @@ use headwater_host::{next, process, signal, sleeps, sys};
 use libc::{EAGAIN, EBADF, ECONNRESET, EINTR, EPIPE};
 
 use crate::conn::Conn;
-use crate::pins::Pin;
+use crate::pins::{Entered, Pin};
 use crate::record::NONBLOCK;
 use crate::recv::{self, Outcome1, Sink, Step, partial};
 use crate::{guard, look};
@@ -136,7 +136,9 @@ pub unsafe fn splice(
     n: usize,
     flags: c_uint,
 ) -> Option<Outcome1> {
-    recv::as_often_as_begun(c, from, |pinned| once(c, to, n, flags, pinned))
+    recv::as_often_as_begun(c, from, |looks, pinned| {
+        once(c, to, n, flags, looks, pinned)
+    })
 }
 
 fn once(
@@ -144,9 +146,10 @@ fn once(
     to: i32,
     n: usize,
     flags: c_uint,
+    looks: &Entered,
     pinned: &mut Option<Pin>,
 ) -> Option<Outcome1> {
-    let v = c.view()?;
+    let v = c.view(looks)?;
     v.publish_cpu();
     signal::begin_wait();
     // Where nobody tells, the call itself says what can't be: by the kernel alone it would skip what the ring holds.
@@ -167,6 +170,7 @@ fn once(
         own: None,
     };
     let at_once = c.record().has(NONBLOCK);
+    // Of the first wait for the connection.
     let mut end = None;
     let result = loop {
         // The pipe comes first, as in the kernel: where nobody reads it, or it has no room, it does not matter what has come.
@@ -206,15 +210,19 @@ fn once(
             if flags & libc::SPLICE_F_NONBLOCK != 0 {
                 break Err(EAGAIN);
             }
+            if !recv::hold(c, &v, looks, pinned) {
+                break Err(EBADF);
+            }
             let waited = sleeps::begin().then(|| await_room(to));
             sleeps::end();
             waited.unwrap_or(Ok(()))
         } else if at_once || c.found_nonblocking() {
             break Err(EAGAIN);
-        } else if !recv::pin(c, &v, pinned, &mut end) {
+        } else if !recv::hold(c, &v, looks, pinned) {
             break Err(EBADF);
         } else {
-            recv::wait(c, &v, end)
+            let limit = || recv::deadline(c.record().receive_timeout.load(Ordering::Relaxed));
+            recv::wait(c, &v, *end.get_or_insert_with(limit))
         };
         if let Err(e) = waited {
             break Err(e);

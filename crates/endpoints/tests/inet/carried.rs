@@ -225,7 +225,8 @@ fn is_carried(tcp: &Tcp) -> bool {
 
 fn carried(tcp: &Tcp) -> (&'static Conn, View<'static>) {
     let c = conn::get(tcp.inner().unwrap()).unwrap();
-    (c, c.view().unwrap())
+    // SAFETY: nobody closes it meanwhile.
+    (c, unsafe { c.view_held() }.unwrap())
 }
 
 /// A number that the client tells the server past the connection, by a file.

@@ -8,7 +8,8 @@ use headwater_host::{board, hidden, sys};
 use headwater_ipnet::Address;
 use headwater_ipnet::again;
 use headwater_sockets::life::Led;
-use headwater_sockets::segment::Tx;
+use headwater_sockets::pins::{self, Entered};
+use headwater_sockets::segment::{Tx, View};
 use headwater_sockets::{conn, life, options, recv, send};
 use libc::iovec;
 
@@ -76,10 +77,15 @@ impl Socket {
         self.handle().is_some_and(options::is_carried)
     }
 
+    fn carried(&self, looks: &Entered) -> Option<View<'static>> {
+        self.handle().and_then(conn::get)?.view(looks)
+    }
+
     /// May the kernel have an urgent byte? Not while the peer sends by the ring.
     #[inline]
     pub fn may_have_urgent(&self) -> bool {
-        let view = self.handle().and_then(conn::get).and_then(conn::Conn::view);
+        let looks = pins::entered();
+        let view = self.carried(&looks);
         view.is_none_or(|v| !Tx(v.inn().send.tx.load(Ordering::Acquire)).by_ring())
     }
 
@@ -246,7 +252,8 @@ impl Socket {
 
     /// As much has to leave the full send buffer, or the ring, before there is said to be room; `None`: as they have it.
     pub fn set_send_mark(&self, room: Option<u32>) {
-        if let Some(v) = self.handle().and_then(conn::get).and_then(conn::Conn::view) {
+        let looks = pins::entered();
+        if let Some(v) = self.carried(&looks) {
             let ring = v.out_ring();
             let left = ring.capacity().saturating_sub(room.unwrap_or(0) as usize);
             ring.set_low_water(left.min(ring.capacity() / 2));

@@ -12,7 +12,8 @@ use crate::life::local;
 use crate::record::{PASSED, Record};
 use crate::segment::View;
 use crate::{
-    boards, comeback, holders, inherit, keeper, lend, link, look, restart, sets, switch, takeover,
+    boards, comeback, holders, inherit, keeper, lend, link, look, pins, restart, sets, switch,
+    takeover,
 };
 
 /// Before the program's close(2) of `fd`, or dup2(2) over it. Returns what must still happen after it.
@@ -69,7 +70,8 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
             let moved =
                 c.fd.compare_exchange(fd, other, Ordering::SeqCst, Ordering::Relaxed);
             c.await_users();
-            if let (Ok(_), Some(v)) = (moved, c.view()) {
+            let looks = pins::entered();
+            if let (Ok(_), Some(v)) = (moved, c.view(&looks)) {
                 recall_sleepers(c, &v);
             }
         }
@@ -102,7 +104,8 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
             }
             c.close_step(Closed::Closing, Closed::Ended);
             c.await_users();
-            c.view().map(|v| {
+            // SAFETY: nobody else ends it, and its use of the segment is given back last.
+            unsafe { c.view_held() }.map(|v| {
                 await_sections(&v);
                 last_close(c, v, shadow)
             })
@@ -115,7 +118,8 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
 /// and it alone can tell. What was taken out of a set goes from the kernel's too.
 #[unsafe(link_section = ".text.life")]
 fn leave_registrations(c: &'static Conn, fd: i32) {
-    let Some(v) = c.view() else { return };
+    let looks = pins::entered();
+    let Some(v) = c.view(&looks) else { return };
     let goes_on = v.own().holders.load(Ordering::Acquire) > 1
         || lend::is_out(c.record())
         // It may be under way in a message.
@@ -152,7 +156,8 @@ pub fn last_pin_gone(c: &'static Conn) {
     c.await_users();
     sets::ended(c);
     let fd = c.fd();
-    if let Some(v) = c.view() {
+    // SAFETY: nobody else ends it, and its use of the segment is given back last.
+    if let Some(v) = unsafe { c.view_held() } {
         await_sections(&v);
         let after = last_close(c, v, fd);
         headwater_host::hidden::close(fd);
@@ -233,9 +238,11 @@ fn leave_to_the_blocked(c: &'static Conn, fd: i32) {
     c.fd.store(hidden.unwrap_or(-1), Ordering::SeqCst);
     c.await_users();
     c.close_step(Closed::Closing, Closed::Left);
-    if let Some(v) = c.view() {
+    let looks = pins::entered();
+    if let Some(v) = c.view(&looks) {
         recall_sleepers(c, &v);
     }
+    drop(looks);
     if c.pins.load(Ordering::SeqCst) == 0 {
         last_pin_gone(c);
     }

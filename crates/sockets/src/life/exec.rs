@@ -7,7 +7,7 @@ use headwater_host::table::{self, Handle};
 use crate::conn::{self, Conn};
 use crate::keeper::{self, Then};
 use crate::life::close::{AT_ONCE, is_last_to_read, linger, set_linger};
-use crate::switch;
+use crate::{pins, switch};
 
 /// What [`replaced`] does to a connection that the exec closes. With [`EXEC_RESETS`] stands the SO_LINGER that it had: on in the bit
 /// above, and the seconds.
@@ -17,7 +17,8 @@ const EXEC_RESETS: u32 = 2;
 /// Before an exec of this process.
 pub fn replaced() {
     for c in conn::all() {
-        let Some(v) = c.view() else { continue };
+        let looks = pins::entered();
+        let Some(v) = c.view(&looks) else { continue };
         if switch::help_withdraw(c, &v) {
             // The image to come knows nothing of it.
             keeper::leave(c, &v, c.fd(), Then::Close);
@@ -45,7 +46,8 @@ pub fn not_replaced() {
     for c in conn::all() {
         match c.closed_by_exec.swap(0, Ordering::Relaxed) {
             EXEC_PINS => {
-                c.view().inspect(|v| switch::unpin(c, v));
+                let looks = pins::entered();
+                c.view(&looks).inspect(|v| switch::unpin(c, v));
             }
             change if change & EXEC_RESETS != 0 && linger(c.fd()) == Some(AT_ONCE) => {
                 set_linger(c.fd(), [(change >> 2 & 1) as i32, (change >> 3) as i32]);
@@ -87,7 +89,8 @@ fn resets(fd: i32) -> u32 {
 /// This process gives up its holds of all ends (before an exec), or takes them back (when the exec failed).
 pub(super) fn change_holds(change: i32) {
     for c in conn::all() {
-        let own = c.view().map(|v| &v.own().holders);
+        let looks = pins::entered();
+        let own = c.view(&looks).map(|v| &v.own().holders);
         for count in [Some(&c.record().holders), own].into_iter().flatten() {
             if change < 0 {
                 count.fetch_sub(1, Ordering::AcqRel);

@@ -4,7 +4,7 @@ use headwater_host::sync::Ordering;
 
 use crate::conn::{self, Phase};
 use crate::life::close::{goes_on, leaves_keeper, reset_if_unread, withdraw_for_others};
-use crate::{inherit, takeover};
+use crate::{inherit, pins, takeover};
 
 /// Adds what is still open to the counters, before they are written.
 #[unsafe(link_section = ".text.life")]
@@ -19,7 +19,8 @@ pub fn count_open() {
                 c.settle_account();
                 takeover::count_kernel(c);
                 c.count_traffic();
-                if let Some(v) = c.view() {
+                let looks = pins::entered();
+                if let Some(v) = c.view(&looks) {
                     c.count_unused(goes_on(&v));
                 }
             }
@@ -37,7 +38,8 @@ pub fn exiting() {
             takeover::withdraw_if_offered(c);
         }
         c.record().holders.fetch_sub(1, Ordering::AcqRel);
-        if let Some(v) = c.view() {
+        let looks = pins::entered();
+        if let Some(v) = c.view(&looks) {
             if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
                 if !leaves_keeper(c, &v, c.fd()) {
                     reset_if_unread(c, &v, c.fd());

@@ -8,7 +8,7 @@ use crate::conn::{self, Conn, Phase};
 use crate::life::close::last_pin_gone;
 use crate::life::exec::change_holds;
 use crate::record::{self, Takeover};
-use crate::{holders, inherit, lend, limits, link, takeover};
+use crate::{holders, inherit, lend, limits, link, pins, takeover};
 
 /// Does this process listen? Its children then serve.
 pub fn listens() -> bool {
@@ -60,7 +60,8 @@ fn before_fork() -> bool {
             Phase::Tracked => {}
             Phase::Carried => {
                 c.record().holders.fetch_add(1, Ordering::AcqRel);
-                if let Some(v) = c.view() {
+                let looks = pins::entered();
+                if let Some(v) = c.view(&looks) {
                     let was_shared = v.is_shared();
                     v.own().holders.fetch_add(1, Ordering::AcqRel);
                     v.header.shared.store(1, Ordering::Release);

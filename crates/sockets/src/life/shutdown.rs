@@ -9,7 +9,7 @@ use crate::keeper::{self, Then};
 use crate::life::close::{closing, end_sending};
 use crate::life::to_kernel::leave_to_others;
 use crate::record::SHUT_WR;
-use crate::switch;
+use crate::{pins, switch};
 
 /// Before shutdown(2) on a carried socket: what is left of it for the kernel to do.
 pub fn shutting(h: Handle, how: i32) -> Option<i32> {
@@ -18,7 +18,10 @@ pub fn shutting(h: Handle, how: i32) -> Option<i32> {
     };
     let before = c.record().has(SHUT_WR);
     c.record().set(SHUT_WR, true);
-    let Some(v) = c.view() else { return Some(how) };
+    let looks = pins::entered();
+    let Some(v) = c.view(&looks) else {
+        return Some(how);
+    };
     let left = !end_sending(c, &v, c.fd());
     // Who was publishing then has done so; who comes later goes to the kernel, after the shutdown.
     drop(v.lock_out());
@@ -35,7 +38,8 @@ pub fn shut(h: Handle) {
     // The kernel tells edge-triggered sets of it as of room.
     c.note_full();
     c.shuts.fetch_add(1, Ordering::Relaxed);
-    if let Some(v) = c.view() {
+    let looks = pins::entered();
+    if let Some(v) = c.view(&looks) {
         switch::take_pin_back_if_shut(c, &v);
         v.own().look.fetch_add(1, Ordering::Release);
         headwater_channel::bell::ring(v.own_bell());
@@ -54,7 +58,8 @@ pub fn disconnected(fd: i32, h: Handle) {
         Phase::Tracked => leave_to_others(fd, h, Reason::Option),
         // Other numbers and processes may hold it: all of them go on by the kernel.
         Phase::Carried => {
-            if let Some(v) = c.view() {
+            let looks = pins::entered();
+            if let Some(v) = c.view(&looks) {
                 switch::disconnect(c, &v);
                 c.record().set(SHUT_WR, false);
                 c.falls_back(Reason::Option);

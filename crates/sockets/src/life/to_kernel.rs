@@ -7,7 +7,7 @@ use headwater_host::{epoll, process};
 use crate::conn::{self, Conn, Phase};
 use crate::record::{APART, BARRED, PASSED};
 use crate::relay::{self, Relay};
-use crate::{switch, takeover};
+use crate::{pins, switch, takeover};
 
 /// The program asks for something that rings can't do.
 pub fn needs_kernel(fd: i32) {
@@ -40,7 +40,8 @@ pub fn option_needs_kernel(fd: i32) -> bool {
         return true;
     };
     decline_surely(c, fd, Reason::Option);
-    c.view()
+    let looks = pins::entered();
+    c.view(&looks)
         .is_none_or(|v| switch::freeze_if_read(c, &v, Reason::Option))
 }
 
@@ -58,7 +59,8 @@ pub fn passing(fd: i32) -> Result<Option<Relay>, i32> {
         return Ok(None);
     };
     c.record().set(PASSED, true);
-    match c.view() {
+    let looks = pins::entered();
+    match c.view(&looks) {
         Some(v) => relay::prepare(c, v, Reason::PassedOn),
         None => {
             to_kernel(fd, Reason::PassedOn);
@@ -92,7 +94,8 @@ fn passing_set(fd: i32) {
 pub fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
     let Some(c) = conn::get(h) else { return };
     decline_surely(c, fd, reason);
-    if let Some(v) = c.view() {
+    let looks = pins::entered();
+    if let Some(v) = c.view(&looks) {
         switch::freeze(c, &v, process::is_borrowed().then_some(fd), reason);
     }
 }

@@ -8,7 +8,7 @@ use headwater_host::{next, signal, sleeps, stand_in, sys};
 use libc::{EAGAIN, EBADF, EINTR};
 
 use crate::conn::{self, Conn};
-use crate::pins::{self, Pin, Sleep};
+use crate::pins::{self, Entered, Pin, Sleep};
 use crate::segment::View;
 use crate::{link, switch, takeover};
 
@@ -17,16 +17,18 @@ use crate::{link, switch, takeover};
 pub const ANEW: i32 = 512;
 
 /// Makes `attempt` at a call on the number `fd`, and once more after each that [`ANEW`] ends: whether it may wait, and how long, is asked
-/// anew. What it pins goes with it. EBADF: the number stands for another connection by now, or for none.
+/// anew. What it looks at and pins goes with it. EBADF: the number stands for another connection by now, or for none.
 #[inline(always)]
 pub fn as_often_as_begun<T>(
     c: &'static Conn,
     fd: i32,
-    mut attempt: impl FnMut(&mut Option<Pin>) -> Option<Result<T, i32>>,
+    mut attempt: impl FnMut(&Entered, &mut Option<Pin>) -> Option<Result<T, i32>>,
 ) -> Option<Result<T, i32>> {
     loop {
+        let looks = pins::entered();
         let mut pinned = None;
-        let result = attempt(&mut pinned);
+        let result = attempt(&looks, &mut pinned);
+        drop(looks);
         if let Some(pin) = pinned {
             pins::unpin(c, pin);
         }
@@ -38,16 +40,30 @@ pub fn as_often_as_begun<T>(
     }
 }
 
-/// Before the first wait of a call. False when the program has closed the connection.
+/// Before the first wait of a call, which goes on with what it has pinned, and looks at nothing else. False when the program has closed
+/// the connection.
 pub fn pin(
     c: &'static Conn,
     v: &View<'_>,
+    looks: &Entered,
     pinned: &mut Option<Pin>,
     end: &mut Option<u64>,
 ) -> bool {
     if pinned.is_none() {
-        *pinned = pins::pin(c, v, &raw const *pinned as usize);
+        hold(c, v, looks, pinned);
         *end = deadline(c.record().receive_timeout.load(Ordering::Relaxed));
+    }
+    pinned.is_some()
+}
+
+/// The same without a time limit.
+pub fn hold(c: &'static Conn, v: &View<'_>, looks: &Entered, pinned: &mut Option<Pin>) -> bool {
+    if pinned.is_none() {
+        *pinned = pins::pin(c, v, &raw const *pinned as usize);
+        if pinned.is_some() {
+            // SAFETY: of the connection alone, which is pinned until the call is over.
+            unsafe { looks.rest() };
+        }
     }
     pinned.is_some()
 }
