@@ -25,6 +25,8 @@ struct Place {
     word: Word,
     /// An address in the stack frame that looks.
     frame: AtomicUsize,
+    /// A handler of the program runs, and has interrupted the look.
+    interrupted: AtomicBool,
     /// {how many have had it: 32, the thread's number, 0 for none: 32}
     thread: AtomicU64,
     next: AtomicPtr<Place>,
@@ -33,6 +35,7 @@ struct Place {
 #[unsafe(link_section = ".data")]
 static EPOCH: Epoch = Epoch::new();
 static PLACES: AtomicPtr<Place> = AtomicPtr::new(null_mut());
+static NOBODYS: Place = Place::new(0);
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -113,6 +116,52 @@ pub fn unwound_to(target: usize) {
         && place.frame.load(Ordering::Relaxed) < target
     {
         place.word.leave();
+        place.interrupted.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Runs a handler of the program: what it does by itself is no part of the look that it may have interrupted.
+#[inline]
+pub fn in_handler(run: impl FnOnce()) {
+    let Some(place) = MINE.get() else {
+        return run();
+    };
+    let before = place.interrupted.load(Ordering::Relaxed);
+    let is_looking = place.word.announced() != 0;
+    place.interrupted.store(is_looking, Ordering::Relaxed);
+    run();
+    place.interrupted.store(before, Ordering::Relaxed);
+}
+
+/// A call of this thread does not look, whoever of it has entered, until this is dropped. A look that a handler has interrupted goes on.
+pub struct Rest {
+    place: Option<&'static Place>,
+    frame: usize,
+}
+
+/// The call rests.
+///
+/// # Safety
+/// Of what the call has found so far only that is used from here on which is held in another way: beyond the rest, until another look.
+pub unsafe fn rest() -> Rest {
+    let mine =
+        |place: &&Place| place.word.announced() != 0 && !place.interrupted.load(Ordering::Relaxed);
+    let place = MINE.get().filter(mine);
+    let frame = place.map_or(0, |place| place.frame.load(Ordering::Relaxed));
+    if let Some(place) = place {
+        place.word.leave();
+    }
+    Rest { place, frame }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            // As in `again`, with the frame of who goes on.
+            place.frame.store(self.frame, Ordering::Relaxed);
+            place.word.enter(&EPOCH);
+            place.frame.store(self.frame, Ordering::Relaxed);
+        }
     }
 }
 
@@ -138,6 +187,7 @@ unsafe extern "C" fn ended(_: *mut libc::c_void) {
     process::without_handlers(|| {
         if let Some(place) = MINE.take() {
             place.word.leave();
+            place.interrupted.store(false, Ordering::Relaxed);
             let last = place.thread.load(Ordering::Relaxed);
             place.thread.store(next(last, 0), Ordering::Release);
         }
@@ -156,11 +206,19 @@ fn next(last: u64, thread: u32) -> u64 {
 /// A place for this thread, which has none yet.
 #[cold]
 fn join() -> &'static Place {
+    if process::is_confined() {
+        // Which may not have the memory for a place, and frees nothing.
+        return &NOBODYS;
+    }
     process::without_handlers(|| {
         if let Some(place) = MINE.get() {
             return place;
         }
         END.ask();
+        if sys::is_single_threaded() {
+            // Later it takes the kernel long: it waits for each processor.
+            membarrier(REGISTER);
+        }
         let place = places().find(|p| p.take()).unwrap_or_else(more);
         MINE.set(Some(place));
         place
@@ -168,12 +226,7 @@ fn join() -> &'static Place {
 }
 
 fn more() -> &'static Place {
-    let place: &'static Place = Box::leak(Box::new(Place {
-        word: Word::new(),
-        frame: AtomicUsize::new(0),
-        thread: AtomicU64::new(me() as u64),
-        next: AtomicPtr::new(null_mut()),
-    }));
+    let place: &'static Place = Box::leak(Box::new(Place::new(me())));
     let at = place as *const Place as *mut Place;
     let mut first = PLACES.load(Ordering::Acquire);
     loop {
@@ -199,6 +252,16 @@ fn places() -> impl Iterator<Item = &'static Place> {
 const CLEARED: u32 = u32::MAX;
 
 impl Place {
+    const fn new(thread: u32) -> Place {
+        Place {
+            word: Word::new(),
+            frame: AtomicUsize::new(0),
+            interrupted: AtomicBool::new(false),
+            thread: AtomicU64::new(thread as u64),
+            next: AtomicPtr::new(null_mut()),
+        }
+    }
+
     /// For this thread, if it is nobody's.
     fn take(&self) -> bool {
         let last = self.thread.load(Ordering::Acquire);
@@ -223,6 +286,7 @@ impl Place {
             .is_ok();
         if mine {
             self.word.leave();
+            self.interrupted.store(false, Ordering::Relaxed);
             self.thread.store(next(cleared, 0), Ordering::Release);
         }
         mine
@@ -238,9 +302,6 @@ fn is_alive(thread: u32) -> bool {
 
 /// Has each thread of this process pass a fence. False: the kernel does not do that.
 fn barrier() -> bool {
-    // Of membarrier(2).
-    const PRIVATE_EXPEDITED: i32 = 1 << 3;
-    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
     if sys::is_single_threaded() {
         return true;
     }
@@ -248,15 +309,21 @@ fn barrier() -> bool {
     if REFUSED.load(Ordering::Relaxed) || process::is_confined() {
         return false;
     }
-    // SAFETY: nothing but time passes.
-    let ask = |what: i32| unsafe { syscall!(Sysno::membarrier, what, 0, 0) }.is_ok();
-    let passed = ask(PRIVATE_EXPEDITED)
-        // Not registered yet: with the first use, which most processes never come to.
-        || ask(REGISTER_PRIVATE_EXPEDITED) && ask(PRIVATE_EXPEDITED);
+    let passed = membarrier(EXPEDITED) || membarrier(REGISTER) && membarrier(EXPEDITED);
     if !passed {
         REFUSED.store(true, Ordering::Relaxed);
     }
     passed
+}
+
+/// The commands MEMBARRIER_CMD_PRIVATE_EXPEDITED, and its registration, which the kernel asks for before.
+const EXPEDITED: i32 = 1 << 3;
+const REGISTER: i32 = 1 << 4;
+
+/// membarrier(2)
+fn membarrier(command: i32) -> bool {
+    // SAFETY: nothing but time passes.
+    unsafe { syscall!(Sysno::membarrier, command, 0, 0) }.is_ok()
 }
 
 /// What was taken out of reach, and is to be freed. Its owner guards it.
@@ -395,6 +462,27 @@ mod tests {
         assert!(kept.take_free(|_| 0).is_empty());
         drop(outer);
         assert_eq!(kept.take_free(|_| 0), [1]);
+    }
+
+    #[test]
+    fn a_call_that_rests_keeps_nothing_unless_a_handler_makes_it_within_a_look() {
+        let _alone = alone();
+        let _outer = enter();
+        let _inner = enter();
+        let (mut first, mut second) = (retired(), retired());
+        in_handler(|| {
+            let _its = enter();
+            // SAFETY: nothing was found.
+            let _rest = unsafe { rest() };
+            assert!(first.take_free(|_| 0).is_empty());
+        });
+        assert!(first.take_free(|_| 0).is_empty());
+        // SAFETY: nothing was found.
+        let rests = unsafe { rest() };
+        assert_eq!(first.take_free(|_| 0), [1]);
+        drop(rests);
+        assert_eq!(second.take_free(|_| 0), [1]);
+        assert!(retired().take_free(|_| 0).is_empty());
     }
 
     #[test]

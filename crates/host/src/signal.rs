@@ -120,7 +120,7 @@ pub fn jumped() {
 /// Runs `run` as a handler, which may have interrupted anything.
 fn inside(run: impl FnOnce()) {
     let depth = INSIDE.with(|i| i.replace(i.get() + 1));
-    run();
+    crate::reclaim::in_handler(run);
     INSIDE.with(|i| i.set(depth));
 }
 
