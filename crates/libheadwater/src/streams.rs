@@ -3,6 +3,7 @@
 
 use core::ffi::CStr;
 
+use headwater_host::reclaim::enter;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, env, epoll, next, sys};
 use headwater_streams::head::{self, Head, control, life, opening};
@@ -62,7 +63,8 @@ pub unsafe fn writev(h: Handle, iov: *const iovec, n: c_int) -> ssize_t {
 
 #[inline(always)]
 fn on(h: Handle, f: impl FnOnce(&'static Head) -> sys::Result<usize>) -> sys::Result<usize> {
-    let head = head::get(h).ok_or(libc::EBADF)?;
+    let looks = enter();
+    let head = head::get(h, &looks).ok_or(libc::EBADF)?;
     if opening::is_own(h) {
         return opening::by(h, head, || f(head));
     }
@@ -149,10 +151,9 @@ fn became_stream(fd: c_int) -> Option<Handle> {
     table::stream(fd)
 }
 
-/// The head behind a descriptor: EBADF if it is closed, ENOSTR if it is no stream.
-pub fn stream(fd: c_int) -> sys::Result<(Handle, &'static Head)> {
-    let h = at(fd);
-    match h.and_then(|h| Some((h, head::get(h)?))) {
+/// The stream behind a descriptor: EBADF if it is closed, ENOSTR if it is no stream.
+pub fn stream(fd: c_int) -> sys::Result<Handle> {
+    match at(fd).filter(|&h| head::get(h, &enter()).is_some()) {
         Some(stream) => Ok(stream),
         None if !sys::is_open(fd) => Err(libc::EBADF),
         None => Err(libc::ENOSTR),
@@ -296,7 +297,7 @@ pub fn close(fd: c_int, h: Handle) {
 }
 
 pub fn closing(fd: c_int, h: Handle) -> Option<life::After> {
-    if head::get(h).is_some_and(Head::has_other_descriptors) {
+    if head::get(h, &enter()).is_some_and(Head::has_other_descriptors) {
         epoll::orphaned(fd);
     } else {
         epoll::closing(fd);
@@ -326,14 +327,15 @@ fn access_mode(h: Handle) -> c_int {
     match (opening::may_read(h), opening::may_write(h)) {
         (false, _) => libc::O_WRONLY,
         (_, false) => libc::O_RDONLY,
-        _ => head::get(h).map_or(libc::O_RDWR, Head::access_mode),
+        _ => head::get(h, &enter()).map_or(libc::O_RDWR, Head::access_mode),
     }
 }
 
 /// After F_SETFL; what it gives.
 pub fn set_flags(h: Handle, flags: c_int) -> c_int {
     life::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
-    let done = head::get(h)
+    let looks = enter();
+    let done = head::get(h, &looks)
         .map(|head| head::signals::set_async(head, flags & libc::O_ASYNC != 0))
         .unwrap_or(Ok(()));
     result(done.map(|()| 0)) as c_int
@@ -344,9 +346,10 @@ pub fn set_flags(h: Handle, flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fattach(fd: c_int, path: *const c_char) -> c_int {
     let attach = || {
-        let (_, head) = stream(fd).map_err(|e| if e == libc::ENOSTR { libc::EINVAL } else { e })?;
+        let h = stream(fd).map_err(|e| if e == libc::ENOSTR { libc::EINVAL } else { e })?;
+        let held = life::held(h).ok_or(libc::EBADF)?;
         // SAFETY: the program's string.
-        attach::fattach(head, fd, unsafe { name(path) }?)
+        attach::fattach(held.head(), fd, unsafe { name(path) }?)
     };
     status(attach())
 }

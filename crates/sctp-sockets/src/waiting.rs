@@ -9,7 +9,7 @@ use core::time::Duration;
 use headwater_channel::bell;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
-use headwater_host::{next, signal, stand_in, sys};
+use headwater_host::{next, reclaim, signal, stand_in, sys};
 use headwater_providers::loopback::name;
 use headwater_sctp_stack::left::{self, Held};
 use headwater_sctp_stack::port::until;
@@ -126,6 +126,7 @@ impl Socket {
         if self.style == Style::Many {
             return Ok(false);
         }
+        let _looks = reclaim::enter();
         let Some(head) = self.core.enter().only_ring() else {
             return Ok(false);
         };
@@ -151,6 +152,8 @@ impl Socket {
         let _waiter = Waiter::of(self);
         loop {
             let seen = self.sink.signal.changes();
+            // At the ring that it waits at without the lock.
+            let looks = reclaim::enter();
             let mut core = self.core.enter();
             if core.closed {
                 return Err(libc::EBADF);
@@ -168,6 +171,9 @@ impl Socket {
                 For::Room(_) => Want::ROOM,
                 For::News | For::Setup(_) => Want::DATA,
             };
+            if let SleepsOn::Descriptors(..) = sleeps_on {
+                drop(looks);
+            }
             let slept = self.sleep(seen, sleeps_on, has_port, want, looked, until);
             looked = false;
             // Who is interrupted by a handler with SA_RESTART goes on.

@@ -20,7 +20,7 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use headwater_host::table::{self, Handle};
-use headwater_host::{poll as polling, sys};
+use headwater_host::{poll as polling, reclaim, sys};
 
 pub use crate::head::message::{Choice, Priority};
 pub use error::Error;
@@ -88,7 +88,7 @@ impl Stream {
 
     /// The head is ours as long as the descriptor: until the drop.
     fn head(&self) -> Result<&'static Head, Error> {
-        head::get(self.handle).ok_or(Error::NotHere)
+        head::get(self.handle, &reclaim::enter()).ok_or(Error::NotHere)
     }
 
     /// A call that may wait: whether it does is a matter of this open of the name.

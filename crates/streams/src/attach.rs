@@ -20,6 +20,7 @@ pub mod rights;
 
 use core::ffi::CStr;
 
+use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering;
 use headwater_host::sys::Errno;
 use headwater_host::{hidden, signal, sys};
@@ -212,7 +213,7 @@ fn reach(key: Key, flags: c_int) -> Option<Result<c_int, Errno>> {
     let until = sys::now() + PATIENCE;
     loop {
         if let Some((_, head)) = holding::find(key) {
-            return Some(open_here(head, flags));
+            return Some(open_here(head.head(), flags));
         }
         let place = registry::find(key)?;
         match rendezvous::ask(&place, Request::Open) {
@@ -278,6 +279,8 @@ fn meet(mut parts: Received, flags: c_int) -> Result<c_int, Errno> {
 }
 
 fn wait_for_server(head: &'static Head, fd: c_int) -> Result<c_int, Errno> {
+    // In case another thread closes it.
+    let _looks = enter();
     let accepted = || head.words().accepted.load(Ordering::SeqCst) != 0;
     loop {
         let over = head.has_hung_up();

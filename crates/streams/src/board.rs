@@ -10,6 +10,7 @@ pub mod read;
 use headwater_channel::lock::{Lock, Owner};
 use headwater_channel::shm::SharedSafe;
 use headwater_host::process::{self, Quiet};
+use headwater_host::reclaim;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use headwater_host::{hidden, sys, table};
 
@@ -85,7 +86,8 @@ pub fn enter(index: u32, fd: i32, name: &str) {
         return;
     };
     slot.clear();
-    let head = table::stream(fd).and_then(head::get);
+    let looks = reclaim::enter();
+    let head = table::stream(fd).and_then(|h| head::get(h, &looks));
     match head.and_then(|head| Some((head, head.pipe()?))) {
         Some((head, pipe)) => {
             slot.side.store(head.side(), Relaxed);
@@ -240,7 +242,7 @@ fn inherit(from: &Layout, to: &Layout) {
         let fd = old.fd.load(Acquire).wrapping_sub(1) as i32;
         let ours = fd >= 0
             && table::stream(fd)
-                .and_then(head::get)
+                .and_then(|h| head::get(h, &reclaim::enter()))
                 .is_some_and(|head| head.index == index);
         let Some(new) = ours.then(|| to.slot(index)).flatten() else {
             continue;

@@ -39,6 +39,7 @@ use core::cell::UnsafeCell;
 
 use headwater_channel::ring::Ring;
 use headwater_channel::wait::Learner;
+use headwater_host::reclaim::Entered;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{Handle, Kind};
 use headwater_host::{process, sys};
@@ -127,17 +128,18 @@ unsafe impl Sync for Head {}
 // SAFETY: a head belongs to no thread, and its queues only to who is inside the perimeter.
 unsafe impl Send for Head {}
 
-/// The head behind a handle; `None` once it was closed.
+/// The head behind a handle; `None` once it was closed. Its pipe stays for as long as this thread has entered, or is armed at the head
+/// ([`arm`](Head::arm)) and has found it the same afterwards, or [holds](life::hold) it.
 #[inline(always)]
-pub fn get(h: Handle) -> Option<&'static Head> {
+pub fn get(h: Handle, _looks: &Entered) -> Option<&'static Head> {
     let head = SLAB.get(h.index())?.load(Ordering::Acquire);
     // SAFETY: heads are never freed.
     let head = unsafe { head.as_ref() }?;
     (head.generation.load(Ordering::Relaxed) & 0xff_ffff == h.generation()).then_some(head)
 }
 
-/// The open heads of this process.
-pub fn all() -> impl Iterator<Item = &'static Head> {
+/// The open heads of this process, for as long as this thread has entered.
+pub fn all(_looks: &Entered) -> impl Iterator<Item = &'static Head> {
     let top = TOP.load(Ordering::Acquire) as usize;
     SLAB[..top].iter().filter_map(|slot| {
         // SAFETY: heads are never freed.
@@ -186,6 +188,12 @@ impl Head {
         }
     }
 
+    /// Itself: heads are never freed.
+    fn forever(&self) -> &'static Head {
+        // SAFETY: each is a leaked box.
+        unsafe { &*(self as *const Head) }
+    }
+
     pub fn handle(&self) -> Handle {
         let generation = self.generation.load(Ordering::Relaxed);
         Handle::new(Kind::Stream, generation, self.index)
@@ -193,15 +201,14 @@ impl Head {
 
     #[inline(always)]
     pub fn words(&self) -> &HeadWords {
-        // SAFETY: set before the head is used, to the segment's words or our own; a segment stays mapped for a while after
-        // its last head was closed.
+        // SAFETY: set before the head is used, to the segment's words or our own; a segment stays mapped for who has come by `get`.
         unsafe { &*self.words.load(Ordering::Relaxed) }
     }
 
     /// The pipe at the bottom; `None` for a driver's stream.
     #[inline]
     pub fn pipe(&self) -> Option<&'static Pipe> {
-        // SAFETY: buried only long after the last head was closed.
+        // SAFETY: buried only when nobody who has come by `get` can be looking.
         unsafe { self.pipe.load(Ordering::Acquire).as_ref() }
     }
 
@@ -223,14 +230,14 @@ impl Head {
     /// The ring written to. Only with a pipe.
     #[inline(always)]
     pub fn outgoing(&self) -> Ring<'_> {
-        // SAFETY: the caller knows that there is a pipe; its segment stays mapped for a while after the last close.
+        // SAFETY: the caller knows that there is a pipe; its segment stays mapped for who has come by `get`.
         unsafe { self.ring_at(self.rings.load(Ordering::Relaxed)) }
     }
 
     /// The ring read from. Only with a pipe.
     #[inline(always)]
     pub fn incoming(&self) -> Ring<'_> {
-        // SAFETY: the caller knows that there is a pipe, whose segment is unmapped only a while after the last close.
+        // SAFETY: the caller knows that there is a pipe, whose segment is unmapped only when nobody looks who has come by `get`.
         unsafe { self.ring_at(self.rings.load(Ordering::Relaxed) >> 1) }
     }
 
@@ -276,7 +283,7 @@ impl Head {
     pub fn band_bytes(&self, out: bool) -> &[AtomicU32; 256] {
         let rings = self.rings.load(Ordering::Relaxed);
         let index = if out { rings } else { rings >> 1 } & 1;
-        // SAFETY: only asked of a head with a pipe, whose segment stays mapped for a while after the last close.
+        // SAFETY: only asked of a head with a pipe, whose segment stays mapped for who has come by `get`.
         let header = unsafe { pipe::header_at(self.base()) };
         &header.bands[index as usize].bytes
     }
@@ -464,10 +471,8 @@ impl Head {
     /// Where time is at hand, and memory may be allocated: has another process given the end a name?
     pub fn look_for_names(&self) {
         let names = self.words().names.load(Ordering::Relaxed);
-        if self.seen_names.swap(names, Ordering::Relaxed) != names
-            && let Some(own) = get(self.handle())
-        {
-            crate::attach::join_names(own);
+        if self.seen_names.swap(names, Ordering::Relaxed) != names {
+            crate::attach::join_names(self.forever());
         }
     }
 
@@ -549,9 +554,7 @@ impl Head {
 
     #[cold]
     fn tell_slowly(&self) {
-        if let Some(own) = get(self.handle()) {
-            local::after_call(own);
-        }
+        local::after_call(self.forever());
         if let Some(peer) = self.local_peer() {
             signals::scan(peer);
         }

@@ -9,7 +9,7 @@ pub mod words;
 use headwater_channel::bell;
 use headwater_channel::ring::{Data, Ring};
 use headwater_channel::segment::{HEADER_SIZE, Segment};
-use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use headwater_host::{hidden, sys};
 use syscalls::{Sysno, syscall};
 
@@ -41,8 +41,6 @@ pub struct Pipe {
     /// The heads of this process, by side.
     pub heads: [AtomicPtr<Head>; 2],
     users: AtomicU32,
-    /// When the last head here was closed.
-    retired_at: AtomicU64,
     /// Somebody keeps it mapped for another use: see [`life::keep`](crate::head::life::keep).
     kept: AtomicU32,
     pub fifo: bool,
@@ -259,7 +257,6 @@ impl Pipe {
             inode,
             heads: Default::default(),
             users: AtomicU32::new(0),
-            retired_at: AtomicU64::new(0),
             kept: AtomicU32::new(0),
             fifo,
             gate: AtomicI32::new(-1),
@@ -348,16 +345,14 @@ impl Pipe {
         self.leave()
     }
 
-    fn leave(&self) -> bool {
-        let last = self.users.fetch_sub(1, Ordering::AcqRel) == 1;
-        if last {
-            self.retired_at.store(sys::now(), Ordering::Release);
-        }
-        last
+    /// One more user; undone by [`leave`](Pipe::leave).
+    pub(crate) fn join(&self) {
+        self.users.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub fn is_retired_since(&self, before: u64) -> bool {
-        self.users.load(Ordering::Acquire) == 0 && self.retired_at.load(Ordering::Acquire) <= before
+    /// True for the last.
+    pub(crate) fn leave(&self) -> bool {
+        self.users.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     /// The head of `side` in this process, if there is one.

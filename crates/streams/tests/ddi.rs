@@ -8,6 +8,7 @@ use std::sync::{Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use headwater_host::reclaim::enter;
 use headwater_host::table;
 use headwater_streams::ddi::owned::Message;
 use headwater_streams::ddi::{
@@ -282,7 +283,13 @@ fn signalled(events: usize) -> (Stream, Stream) {
     unsafe {
         let handler = note as extern "C" fn(i32) as usize;
         libc::signal(libc::SIGPOLL, handler);
-        ioctl(head::get(h).unwrap(), there.as_raw_fd(), I_SETSIG, events).unwrap();
+        ioctl(
+            head::get(h, &enter()).unwrap(),
+            there.as_raw_fd(),
+            I_SETSIG,
+            events,
+        )
+        .unwrap();
     }
     SIGNALS.store(0, Ordering::SeqCst);
     (here, there)
@@ -348,7 +355,7 @@ fn a_request_sleeps_though_a_fifo_has_no_writer_left() {
     let h = table::stream(writer).unwrap();
     head::life::close(writer, h);
     let h = table::stream(reader).unwrap();
-    let head = head::get(h).unwrap();
+    let head = head::get(h, &enter()).unwrap();
     // struct strioctl: no data, an answer within a second.
     let request = [1u32, 1, 0, 0, 0, 0];
     let ask = |cmd, arg| {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use headwater_endpoints::endpoint::Endpoint;
 use headwater_endpoints::stream;
+use headwater_host::reclaim::{Entered, enter};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_providers::provider::Outcome;
@@ -23,11 +24,12 @@ use headwater_tpi::{Info, Refusal};
 
 use crate::port::Port;
 
-/// A stream with timod on it.
-#[derive(Clone, Copy)]
+/// A stream with timod on it, for one call.
 pub struct Messages {
     head: &'static Head,
     stream: Handle,
+    /// Keeps it, but while the call waits at it.
+    _looks: Entered,
 }
 
 /// What the library knows of an endpoint beside what its provider does.
@@ -83,9 +85,14 @@ impl Messages {
 
     pub(crate) fn of(fd: i32) -> Option<Messages> {
         let stream = table::stream(fd)?.with_tag(0);
-        let head = head::get(stream)?;
+        let looks = enter();
+        let head = head::get(stream, &looks)?;
         stream::endpoint_of(head)?;
-        Some(Messages { head, stream })
+        Some(Messages {
+            head,
+            stream,
+            _looks: looks,
+        })
     }
 
     /// The endpoint at the stream's bottom.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fd::{DIRECT, Fd, MIXTURES, connected, part, start};
 use headwater_endpoints::stream;
-use headwater_host::table;
+use headwater_host::{reclaim, table};
 use headwater_providers::provider::{Datagram, Event};
 use headwater_streams::head::{control, get};
 use headwater_streams::open;
@@ -242,7 +242,7 @@ fn what_is_no_transport_is_no_endpoint() {
     assert!(Messages::begin(plain.0).is_ok());
     assert_eq!(plain.state(), T_UNBND);
     // I_POP takes it off again.
-    let head = get(table::stream(plain.0).unwrap()).unwrap();
+    let head = get(table::stream(plain.0).unwrap(), &reclaim::enter()).unwrap();
     // SAFETY: no argument.
     unsafe { control::ioctl(head, plain.0, (b'S' as u32) << 8 | 3, 0) }.unwrap();
     assert_eq!(plain.call(|port| port.state()).unwrap_err().tli, TBADF);

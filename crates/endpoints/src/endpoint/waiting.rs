@@ -5,7 +5,7 @@ use headwater_channel::bell;
 use headwater_host::sync::Ordering;
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
-use headwater_host::{hidden, poll, signal, sys};
+use headwater_host::{hidden, poll, reclaim, signal, sys};
 use headwater_providers::provider::{Look, Sleep, Waiter};
 use headwater_streams::head::Head;
 use headwater_streams::head::wait::Want;
@@ -40,6 +40,8 @@ impl Endpoint {
         want: u32,
         deadline: Option<u64>,
     ) -> Result<(), Errno> {
+        // At rings that it finds under the lock, and waits at without it.
+        let looks = reclaim::enter();
         let (waiter, seen, kernel) = {
             let mut entered = self.enter();
             let core = entered.as_mut().ok_or(libc::EBADF)?;
@@ -52,6 +54,7 @@ impl Endpoint {
             }
             if let Some(sleep) = core.provider.sleep(want) {
                 drop(entered);
+                drop(looks);
                 return self.sleep_by(handle, sleep, deadline);
             }
             let waiter = core.provider.waiter();
@@ -79,6 +82,7 @@ impl Endpoint {
                 slept
             }
             Waiter::Poll(fd) | Waiter::Both { fd, .. } => {
+                drop(looks);
                 self.sleep(handle, fd, want, kernel, deadline)
             }
         }
@@ -189,6 +193,7 @@ impl Endpoint {
     /// Its handle is no more: who waits by it wakes up. That takes as long as a thread takes to run, and is waited for, since whoever
     /// watches the stream takes such bells for its own; not for ever, since a sleeper's handler may run, or its thread be stopped.
     pub(super) fn turn_out(&self) {
+        let _looks = reclaim::enter();
         let waiter = {
             let entered = self.enter();
             self.generation.fetch_add(1, Ordering::AcqRel);

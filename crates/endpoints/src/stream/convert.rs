@@ -5,6 +5,7 @@ use std::cell::Cell;
 use headwater_channel::lock::Lock;
 use headwater_host::epoll;
 use headwater_host::process;
+use headwater_host::reclaim::enter;
 use headwater_host::sys::{self, Errno};
 use headwater_host::table::{self, Kind};
 use headwater_streams::board;
@@ -53,7 +54,8 @@ pub fn convert(fd: i32) -> Result<(), Errno> {
         });
     }
     life::close(first, stream);
-    let head = head::get(stream).ok_or(libc::EBADF)?;
+    let looks = enter();
+    let head = head::get(stream, &looks).ok_or(libc::EBADF)?;
     board::enter(head.index, fd, &local::device(head));
     local::push(head, b"timod", fd).map(drop)
 }

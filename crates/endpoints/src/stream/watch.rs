@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use headwater_channel::bell;
 use headwater_host::lifecycle;
+use headwater_host::reclaim::enter;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use headwater_host::table::{Descriptor, Handle};
 use headwater_host::{hidden, process, sys};
@@ -57,7 +58,8 @@ impl Wake {
         if self.pid.load(Ordering::Acquire) != process::pid() {
             return Keep::No;
         }
-        let Some(head) = head::get(self.head) else {
+        let looks = enter();
+        let Some(head) = head::get(self.head, &looks) else {
             return Keep::No;
         };
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
@@ -145,7 +147,7 @@ impl Watch {
     /// Is the driver to look by itself, between calls?
     pub fn is_wanted(&self) -> bool {
         let Some(wake) = &self.wake else { return true };
-        head::get(wake.head).is_some_and(|head| wake.is_wanted(head))
+        head::get(wake.head, &enter()).is_some_and(|head| wake.is_wanted(head))
     }
 
     fn disarm(&self, end: &Endpoint) {

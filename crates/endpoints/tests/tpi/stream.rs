@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Once;
 
+use headwater_host::reclaim::enter;
 use headwater_host::sys;
 use headwater_host::table;
 use headwater_streams::head::message::{Choice, Priority};
@@ -95,7 +96,7 @@ impl Tpi {
     pub fn at(fd: i32) -> Tpi {
         let h = table::stream(fd).expect("a stream");
         Tpi {
-            head: head::get(h).unwrap(),
+            head: head::get(h, &enter()).unwrap(),
             fd,
         }
     }

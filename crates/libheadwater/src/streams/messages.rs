@@ -60,7 +60,7 @@ unsafe fn put(
     data: *const StrBuf,
     priority: sys::Result<Priority>,
 ) -> sys::Result<()> {
-    let (h, _) = stream(fd)?;
+    let h = stream(fd)?;
     let priority = priority?;
     if let Priority::Band(band) = priority
         && band as usize >= headwater_streams::tunables::get().nband
@@ -109,7 +109,7 @@ pub unsafe extern "C-unwind" fn getmsg(
     // SAFETY: the program's parts, null or whole, and its number.
     unsafe {
         let take = || {
-            let (h, _) = stream(fd)?;
+            let h = stream(fd)?;
             if control::is_bad(flags) {
                 return Err(libc::EFAULT);
             }
@@ -139,7 +139,7 @@ pub unsafe extern "C-unwind" fn getpmsg(
     // SAFETY: the program's parts, null or whole, and its numbers.
     unsafe {
         let take = || {
-            let (h, _) = stream(fd)?;
+            let h = stream(fd)?;
             if control::is_bad(flags) || control::is_bad(band) {
                 return Err(libc::EFAULT);
             }

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use headwater_channel::bell;
+use headwater_host::reclaim::enter;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle};
 use headwater_host::{hidden, process, sys};
@@ -95,9 +96,14 @@ impl Member {
         if self.armed == want {
             return;
         }
-        let before = core::mem::replace(&mut self.armed, want);
-        if want.0 != 0 {
-            head.arm(want);
+        let before = core::mem::replace(&mut self.armed, Want(0));
+        if want.0 != 0
+            && let Some(h) = self.near()
+        {
+            let looks = enter();
+            if head::get(h, &looks).is_some_and(|head| head.arm_for(h, want)) {
+                self.armed = want;
+            }
         }
         // A head that was closed meanwhile stays for as long as it is armed.
         if before.0 != 0 {
@@ -375,7 +381,8 @@ fn join(set: i32, key: Key) -> (Member, bool) {
     let told = match key {
         Key::Fd(fd) => add(set, fd, ONCE),
         Key::Near(_, shadow) => {
-            member.head = member.near().and_then(head::get);
+            let looks = enter();
+            member.head = member.near().and_then(|h| head::get(h, &looks));
             member.bell = member.head.map_or(-1, Head::bell);
             add(set, member.bell, ONCE) & add(set, shadow, END)
         }

@@ -4,6 +4,7 @@
 //! One of the holders has bound the address and answers on its background thread; each other one keeps a connection to it,
 //! and tries to bind when that ends. A holder that has closed the stream notices when it is next asked, and then says no more.
 
+use headwater_host::reclaim::enter;
 use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::table::{self, Handle};
 use headwater_host::{hidden, sys};
@@ -44,8 +45,9 @@ impl Hold {
     }
 
     pub fn release(self, h: Handle) {
+        let looks = enter();
         if self.stream >= 0
-            && let Some(head) = head::get(h)
+            && let Some(head) = head::get(h, &looks)
         {
             let visible =
                 || table::entries().find(|&(_, other)| other.with_tag(0) == h.with_tag(0));
@@ -137,16 +139,17 @@ fn add(place: Place, h: Handle, hold: Hold, listener: c_int, server: c_int) -> u
 }
 
 /// The stream attached to `key`, if this process holds it.
-pub fn find(key: Key) -> Option<(Place, &'static Head)> {
+pub fn find(key: Key) -> Option<(Place, life::Held)> {
     find_known(key).or_else(|| {
         let place = registry::find(key)?;
         let (pipe, side) = place.end()?;
-        join(place, life::find_pipe(pipe)?.head(side)?);
+        let looks = enter();
+        join(place, life::find_pipe(pipe, &looks)?.head(side)?);
         find_known(key)
     })
 }
 
-fn find_known(key: Key) -> Option<(Place, &'static Head)> {
+fn find_known(key: Key) -> Option<(Place, life::Held)> {
     let ids = HOLDINGS.with(|list| {
         let same = list.iter().filter(|held| held.place.key == key);
         same.map(|held| held.id).collect::<Vec<_>>()
@@ -167,9 +170,9 @@ pub fn end(place: &Place) {
 }
 
 /// The stream, if it is attached still and open here; gives the rest up otherwise.
-fn live(id: u64) -> Option<(Place, &'static Head)> {
+fn live(id: u64) -> Option<(Place, life::Held)> {
     let (place, stream) = with(id, |held| (held.place, held.stream))?;
-    let head = head::get(stream).filter(|_| place.is_current());
+    let head = life::held(stream).filter(|_| place.is_current());
     if head.is_none() {
         give_up(id);
     }
@@ -247,7 +250,7 @@ fn serve_client(id: u64, client: c_int) -> Keep {
     };
     if let Some((_, head)) = live(id) {
         match request {
-            Request::Open => answer(head, client),
+            Request::Open => answer(head.head(), client),
             Request::Probe => rendezvous::answer_present(client),
             Request::Watch => {}
         }

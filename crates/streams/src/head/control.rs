@@ -564,8 +564,9 @@ unsafe fn fdinsert(head: &Head, insert: *const StrFdInsert) -> Result<c_int, Err
         RS_HIPRI => Priority::High,
         _ => return Err(libc::EINVAL),
     };
+    let looks = headwater_host::reclaim::enter();
     let other = headwater_host::table::stream(insert.fildes)
-        .and_then(super::get)
+        .and_then(|h| super::get(h, &looks))
         .ok_or(libc::EINVAL)?;
     if head.has_hung_up() || other.has_hung_up() {
         return Err(libc::ENXIO);

@@ -4,6 +4,7 @@
 use std::ffi::{CStr, CString, c_char};
 
 use headwater_host::handed::{self, Sort, identity};
+use headwater_host::reclaim::enter;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, sys};
 
@@ -31,7 +32,8 @@ pub unsafe fn prepare(envp: *const *const c_char, others: &[(&str, &str)]) -> Op
     let mut text = String::new();
     let mut opened = Vec::new();
     for (fd, h) in table::entries().filter(|(_, h)| h.kind() == Kind::Stream) {
-        let Some(head) = super::get(h).filter(|_| sys::survives_exec(fd)) else {
+        let looks = enter();
+        let Some(head) = super::get(h, &looks).filter(|_| sys::survives_exec(fd)) else {
             continue;
         };
         let Some(pipe) = head.pipe() else { continue };

@@ -4,23 +4,27 @@ use core::cell::UnsafeCell;
 
 use headwater_channel::lock::Lock;
 use headwater_host::lifecycle::{self, Part};
-use headwater_host::sync::{Ordering, fence};
+use headwater_host::reclaim::{Entered, Retired};
+use headwater_host::sync::{AtomicU32, Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
-use headwater_host::{process, sys};
+use headwater_host::{process, reclaim, sys};
 
 use super::{Head, MOST, SLAB, TOP, local, opening, signals};
 use crate::pipe::words::state;
 use crate::pipe::{Pipe, RING};
 use crate::{background, board};
 
-/// Mappings and descriptors of closed pipes stay for this long, in nanoseconds: a call that began before may still look.
+/// Where the kernel has no barrier for us mappings and descriptors of closed pipes stay for this long, in nanoseconds: a call that began
+/// before may still look.
 const RETIREMENT: u64 = 100_000_000;
-/// What the background thread is looking at this moment stays for this long at least.
+/// The same where they are many.
 const SHORTEST: u64 = 10_000_000;
 /// More than so many retired pipes do not wait out their time, and the background thread comes by for them. So many stay in a
 /// process that closes pipes and then makes no further call on streams.
 const MOST_RETIRED: usize = 64;
+/// So few are not worth a barrier of their own, unless a single thread needs none.
+const FEW_RETIRED: usize = 8;
 
 struct Life {
     lock: Lock,
@@ -32,7 +36,14 @@ struct Lists {
     /// Closed while threads slept at them.
     left: Vec<&'static Head>,
     pipes: Vec<&'static Pipe>,
-    retired: Vec<&'static Pipe>,
+    retired: Retired<Gone>,
+}
+
+/// What late calls may look at.
+enum Gone {
+    /// Used again when they are over.
+    Head(&'static Head),
+    Pipe(&'static Pipe),
 }
 
 // SAFETY: the lists are only reached under the lock.
@@ -44,7 +55,7 @@ static LIFE: Life = Life {
         free: Vec::new(),
         left: Vec::new(),
         pipes: Vec::new(),
-        retired: Vec::new(),
+        retired: Retired::new(),
     }),
 };
 
@@ -126,6 +137,58 @@ pub fn hold_pipe(inode: u64) -> Option<&'static Head> {
     })
 }
 
+/// A pipe of this process, which stays as it is until this is dropped, also when its last head is closed.
+pub struct Borrowed(&'static Pipe);
+
+impl Borrowed {
+    pub fn pipe(&self) -> &'static Pipe {
+        self.0
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        with(|lists| {
+            if self.0.leave() {
+                lists.retire(self.0);
+            }
+        });
+    }
+}
+
+/// The mapped pipe with this identity.
+pub fn borrow_pipe(inode: u64) -> Option<Borrowed> {
+    with(|lists| {
+        let pipe = lists.pipes.iter().find(|p| p.inode == inode)?;
+        pipe.join();
+        Some(Borrowed(pipe))
+    })
+}
+
+/// A head of this process that is not closed before this is dropped.
+pub struct Held(&'static Head);
+
+impl Held {
+    pub fn head(&self) -> &'static Head {
+        self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let_go(self.0);
+    }
+}
+
+/// The head behind a handle, for who goes on with it beyond a look.
+pub fn held(h: Handle) -> Option<Held> {
+    let looks = reclaim::enter();
+    let head = super::get(h, &looks).filter(|head| try_hold(head))?;
+    let held = Held(head);
+    // It may have been closed, and used again, before that.
+    (head.handle() == h.with_tag(0)).then_some(held)
+}
+
 /// Keeps a pipe mapped when its heads are gone, to be used again.
 pub fn keep(pipe: &'static Pipe) {
     pipe.keep();
@@ -133,11 +196,14 @@ pub fn keep(pipe: &'static Pipe) {
 
 /// A pipe that was kept is not needed any more.
 pub fn give_up(pipe: &'static Pipe) {
-    if pipe.give_up() {
-        with(|lists| {
-            lists.pipes.retain(|p| !core::ptr::eq(*p, pipe));
-            lists.retired.push(pipe);
-        });
+    let last = with(|lists| {
+        let last = pipe.give_up();
+        if last {
+            lists.retire(pipe);
+        }
+        last
+    });
+    if last {
         bury();
     }
 }
@@ -169,8 +235,9 @@ fn put_on(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, Errn
         if !lists.pipes.iter().any(|p| core::ptr::eq(*p, pipe)) {
             lists.pipes.push(pipe);
         }
+        // In one step: who finds it is not its only user.
+        pipe.attach(side, head);
     });
-    pipe.attach(side, head);
     Ok(head)
 }
 
@@ -252,65 +319,70 @@ fn release(head: &'static Head) {
 }
 
 impl Lists {
-    /// Heads at which nobody sleeps any more can be used again, their pipes go to rest.
+    /// Nobody uses the pipe any more, nor finds it from here on.
+    fn retire(&mut self, pipe: &'static Pipe) {
+        self.pipes.retain(|p| !core::ptr::eq(*p, pipe));
+        self.retired.push(Gone::Pipe(pipe));
+    }
+
+    /// Heads at which nobody sleeps any more go to rest, and their pipes.
     fn sweep(&mut self) {
-        let (free, retired, pipes) = (&mut self.free, &mut self.retired, &mut self.pipes);
-        self.left.retain(|head| {
-            if head.asleep.load(Ordering::SeqCst) > 0 {
-                return true;
-            }
+        let gone = self
+            .left
+            .extract_if(.., |head| head.asleep.load(Ordering::SeqCst) == 0);
+        for head in gone.collect::<Vec<_>>() {
             if let Some(pipe) = head.pipe()
                 && pipe.detach(head.side())
             {
-                pipes.retain(|p| !core::ptr::eq(*p, pipe));
-                retired.push(pipe);
+                self.retire(pipe);
             }
-            free.push(head.index);
-            false
-        });
+            self.retired.push(Gone::Head(head));
+        }
     }
 }
 
-/// Unmaps what was retired long enough ago, at once where no other thread can be looking.
+/// Unmaps, or has used again, what nobody looks at any more.
 pub fn bury() {
-    let before = if sys::is_single_threaded() {
-        u64::MAX
-    } else {
-        sys::now().saturating_sub(RETIREMENT)
-    };
-    let lately = before.saturating_add(RETIREMENT - SHORTEST);
     let (old, crowded) = with(|lists| {
         lists.sweep();
-        let mut old = Vec::new();
+        if lists.retired.len() < FEW_RETIRED && !sys::is_single_threaded() {
+            return (Vec::new(), false);
+        }
         let crowded = lists.retired.len().saturating_sub(MOST_RETIRED);
-        let mut i = 0;
-        lists.retired.retain(|p| {
-            i += 1;
-            let gone = p.is_retired_since(before) || i <= crowded && p.is_retired_since(lately);
-            if gone {
-                old.push(*p);
+        let least = |place| {
+            if place < crowded {
+                SHORTEST
+            } else {
+                RETIREMENT
             }
-            !gone
-        });
+        };
+        let mut old = Vec::new();
+        for gone in lists.retired.take_free(least) {
+            match gone {
+                Gone::Head(head) => lists.free.push(head.index),
+                Gone::Pipe(pipe) => old.push(pipe),
+            }
+        }
         (old, lists.retired.len() > MOST_RETIRED)
     });
     if crowded {
         background::alarm(sys::now() + SHORTEST);
     }
     for pipe in old {
-        // SAFETY: out of every list, without heads, and old enough for calls that began before its end to be over.
+        // SAFETY: out of every list, without heads, and no thread that has entered can have found it.
         unsafe { Pipe::bury(pipe) };
     }
 }
 
-/// The mapped pipe with this identity.
-pub fn find_pipe(inode: u64) -> Option<&'static Pipe> {
+/// The mapped pipe with this identity, for as long as this thread has entered.
+pub fn find_pipe(inode: u64, _looks: &Entered) -> Option<&'static Pipe> {
     with(|lists| lists.pipes.iter().copied().find(|p| p.inode == inode))
 }
 
 /// `new` is a copy of a descriptor of this stream.
 pub fn duplicated(h: Handle, new: i32) {
-    if let Some(head) = super::get(h)
+    let looks = reclaim::enter();
+    if let Some(head) = super::get(h, &looks)
         && table::set(new, h)
     {
         opening::duplicated(h);
@@ -357,7 +429,8 @@ pub struct After(&'static Head);
 pub fn closing(fd: i32, h: Handle) -> Option<After> {
     table::clear_if(fd, h);
     opening::closed(h);
-    let head = super::get(h)?;
+    let looks = reclaim::enter();
+    let head = super::get(h, &looks)?;
     if !leave(head) {
         if head.fd.load(Ordering::Relaxed) == fd {
             let same = |other: Handle| other.with_tag(0) == h.with_tag(0);
@@ -377,6 +450,7 @@ impl After {
         if head.has_pipe() {
             head.words().departures.fetch_add(1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
+            let _looks = reclaim::enter();
             if let Some(peer) = head.local_peer() {
                 peer.notify();
                 signals::scan(peer);
@@ -395,8 +469,9 @@ impl After {
 
 /// F_SETFL, FIONBIO: kept where every holder sees it.
 pub fn set_nonblocking(h: Handle, on: bool) {
+    let looks = reclaim::enter();
     if !opening::set_nonblocking(h, on)
-        && let Some(head) = super::get(h)
+        && let Some(head) = super::get(h, &looks)
     {
         head.words().nonblocking.store(on as u32, Ordering::Release);
     }
@@ -417,7 +492,7 @@ pub fn look_after_forks() {
 fn before_fork() -> bool {
     core::mem::forget(process::lock(&LIFE.lock));
     // Both processes hold every end from now on.
-    for head in super::all() {
+    for head in super::all(&reclaim::enter()) {
         if let Some(pipe) = head.pipe() {
             head.words().shared.store(1, Ordering::SeqCst);
             if head.words().holders.load(Ordering::Relaxed) > 0 {
@@ -437,7 +512,7 @@ fn after_fork(_in_child: bool) {
 
 /// The process ends: streams are closed as by close(2).
 pub fn exiting() {
-    for head in super::all() {
+    for head in super::all(&reclaim::enter()) {
         if head.words().has(state::LINKED) {
             continue;
         }

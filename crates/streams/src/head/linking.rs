@@ -2,6 +2,7 @@
 
 use core::ffi::c_int;
 
+use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering::{Acquire, Release};
 use headwater_host::sys::{self, Errno};
 use headwater_host::{next, table};
@@ -62,7 +63,9 @@ pub fn hold() -> Held {
 /// I_LINK, I_PLINK: connects the stream `fd` below the multiplexer of `head`; returns the multiplexer ID.
 /// Errors: EINVAL (no multiplexer, no stream, linked already, a circle), EBADF, EAGAIN, ENXIO, ETIME, what the driver says.
 pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, Errno> {
-    let lower = match table::stream(fd).and_then(super::get) {
+    // Until it holds the lower one.
+    let looks = enter();
+    let lower = match table::stream(fd).and_then(|h| super::get(h, &looks)) {
         Some(lower) => lower,
         None if sys::fcntl(fd, libc::F_GETFD, 0).is_err() => return Err(libc::EBADF),
         None => return Err(libc::EINVAL),

@@ -320,7 +320,5 @@ fn relax(head: &Head, local: &Local) {
 /// After any call that may have put something into the outgoing ring.
 fn finish(head: &Head) {
     head.used_at.store(1, Relaxed);
-    if let Some(own) = super::get(head.handle()) {
-        after_call(own);
-    }
+    after_call(head.forever());
 }

@@ -3,6 +3,7 @@
 
 use core::cell::Cell;
 
+use headwater_host::reclaim::{Entered, enter};
 use headwater_host::sync::{AtomicI32, AtomicU32, Ordering};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
@@ -59,7 +60,7 @@ pub fn begin(fd: c_int, flags: c_int) -> Result<(), Errno> {
         return Ok(());
     };
     let h = mark(fd, h, flags);
-    let Some(gate) = pipe(h).and_then(Pipe::gate) else {
+    let Some(gate) = named_gate(h) else {
         return Ok(());
     };
     let passed = gate::pass(gate, flags);
@@ -85,7 +86,8 @@ pub fn resume(fd: c_int, gate: c_int, nonblocking: bool) {
     let is_fifo = |st: libc::stat| st.st_mode & libc::S_IFMT == libc::S_IFIFO;
     let flags = sys::fcntl(gate, libc::F_GETFL, 0).unwrap_or(0);
     let known = table::stream(fd).filter(|_| sys::fstat(gate).is_ok_and(is_fifo));
-    let Some((h, pipe)) = known.and_then(|h| Some((h, pipe(h)?))) else {
+    let looks = enter();
+    let Some((h, pipe)) = known.and_then(|h| Some((h, pipe(h, &looks)?))) else {
         let _ = sys::close(gate);
         return;
     };
@@ -110,8 +112,13 @@ pub fn gate(h: Handle) -> Option<c_int> {
     (open >= 0).then_some(open)
 }
 
-fn pipe(h: Handle) -> Option<&'static Pipe> {
-    super::get(h)?.pipe()
+fn pipe(h: Handle, looks: &Entered) -> Option<&'static Pipe> {
+    super::get(h, looks)?.pipe()
+}
+
+/// The gate by which the FIFO is opened by its name.
+fn named_gate(h: Handle) -> Option<c_int> {
+    pipe(h, &enter()).and_then(Pipe::gate)
 }
 
 /// Of a FIFO with a name: would this open find nobody at the other side? Reading is at its end then, and writing EPIPE.
@@ -121,7 +128,7 @@ pub fn is_left(h: Handle) -> bool {
         return false;
     }
     let Some(open) = gate(h) else { return false };
-    let name = pipe(h).and_then(Pipe::gate).filter(|_| reading);
+    let name = named_gate(h).filter(|_| reading);
     gate::hangs_up(open) || name.is_some_and(gate::lacks_writers)
 }
 
@@ -196,8 +203,9 @@ pub fn closed(h: Handle) {
         let open = GATES[n].swap(0, Ordering::AcqRel) - 1;
         hidden::close(open);
         OPENINGS[n].store(0, Ordering::Release);
+        let looks = enter();
         if open >= 0
-            && let Some(head) = super::get(h)
+            && let Some(head) = super::get(h, &looks)
         {
             // Who waits for the other side by poll(2) looks again.
             head.notify();

@@ -11,6 +11,7 @@ use core::ffi::{c_char, c_int};
 
 use headwater_channel::bell;
 use headwater_channel::ring::Meta;
+use headwater_host::reclaim::enter;
 use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle, Kind};
@@ -81,7 +82,8 @@ pub fn send_fd(head: &Head, fd: c_int) -> Result<c_int, Errno> {
     let sent = match table::lookup(fd) {
         Some(h) if h.kind() == Kind::Hidden => Err(libc::EBADF),
         Some(h) if h.kind() == Kind::Stream => {
-            let passed = super::get(h).ok_or(libc::EBADF)?;
+            let looks = enter();
+            let passed = super::get(h, &looks).ok_or(libc::EBADF)?;
             match passed.pipe() {
                 Some(pipe) => {
                     pipe.words(passed.side()).shared.store(1, Ordering::SeqCst);
@@ -228,7 +230,8 @@ fn deliver(parcel: &mut Received) -> Result<c_int, Errno> {
                 return Err(libc::EINVAL);
             }
             let h = Handle::new(Kind::Stream, (second >> 32) as u32, second as u32);
-            let head = super::get(h).ok_or(libc::EPROTO)?;
+            let looks = enter();
+            let head = super::get(h, &looks).ok_or(libc::EPROTO)?;
             let taken = parcel.take_visible(0, false).inspect(|&fd| {
                 life::duplicated(h, fd);
                 let _ = head
@@ -253,14 +256,16 @@ pub fn take_end(
     let shadow = parts.take_visible(0, cloexec)?;
     let [memfd, first, second] = [1, 2, 3].map(|i| parts.take(i));
     let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
-    if !fifo && life::find_pipe(inode).is_some() {
-        let _ = sys::close(second);
-    }
-    let pipe = match life::find_pipe(inode) {
+    // Held until it has its head, also while the last one that it has is closed.
+    let known = life::borrow_pipe(inode);
+    let pipe = match &known {
         Some(known) => {
+            if !fifo {
+                let _ = sys::close(second);
+            }
             let _ = sys::close(memfd);
             let _ = sys::close(first);
-            Ok(known)
+            Ok(known.pipe())
         }
         None => Pipe::open(&Parts {
             side,

@@ -3,6 +3,7 @@
 use headwater_channel::lock::Taken;
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::process;
+use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::table::{Descriptor, Handle};
 
@@ -140,7 +141,8 @@ impl First {
 
 impl Descriptor for Streams {
     fn ready(&self, h: Handle, want: u32) -> u32 {
-        let Some(head) = super::get(h) else {
+        let looks = enter();
+        let Some(head) = super::get(h, &looks) else {
             return NVAL;
         };
         let mut events = head.events(want);
@@ -151,10 +153,10 @@ impl Descriptor for Streams {
     }
 
     fn arm(&self, h: Handle, want: u32) {
-        if let Some(head) = super::get(h) {
+        let looks = enter();
+        if let Some(head) = super::get(h, &looks) {
             head.bell();
-            head.arm(want_of(want));
-            if head.is_queued() {
+            if head.arm_for(h, want_of(want)) && head.is_queued() {
                 // Asked again, so that a full queue below knows that somebody wants to write.
                 head.events(want);
             }
@@ -162,18 +164,23 @@ impl Descriptor for Streams {
     }
 
     fn disarm(&self, h: Handle, want: u32) {
-        if let Some(head) = super::get(h) {
+        let looks = enter();
+        if let Some(head) = super::get(h, &looks) {
             head.disarm(want_of(want));
             head.used_at.store(1, Relaxed);
         }
     }
 
     fn bell(&self, h: Handle) -> Option<i32> {
-        super::get(h).map(Head::bell).filter(|&bell| bell >= 0)
+        let looks = enter();
+        super::get(h, &looks)
+            .map(Head::bell)
+            .filter(|&bell| bell >= 0)
     }
 
     fn settle(&self, h: Handle) {
-        if let Some(head) = super::get(h) {
+        let looks = enter();
+        if let Some(head) = super::get(h, &looks) {
             head.settle();
         }
     }
@@ -184,7 +191,8 @@ impl Descriptor for Streams {
     }
 
     fn edges(&self, h: Handle) -> (u64, u64) {
-        let Some(head) = super::get(h) else {
+        let looks = enter();
+        let Some(head) = super::get(h, &looks) else {
             return (0, 0);
         };
         let version = head.version() as u64;
@@ -198,7 +206,8 @@ impl Descriptor for Streams {
     }
 
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
-        let Some(head) = super::get(h) else {
+        let looks = enter();
+        let Some(head) = super::get(h, &looks) else {
             return events;
         };
         // An eventfd stands for a stream without a peer: it says nothing.
@@ -210,7 +219,8 @@ impl Descriptor for Streams {
     }
 
     fn peer_cpu(&self, h: Handle) -> u32 {
-        super::get(h).map_or(u32::MAX, Head::peer_cpu)
+        let looks = enter();
+        super::get(h, &looks).map_or(u32::MAX, Head::peer_cpu)
     }
 
     fn busy(&self, _: Handle, _: i32) -> bool {
@@ -218,7 +228,8 @@ impl Descriptor for Streams {
     }
 
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {
-        let head = super::get(h)?;
+        let looks = enter();
+        let head = super::get(h, &looks)?;
         if head.known_bell() < 0 {
             return Some(WITHOUT_BELL);
         }
@@ -230,7 +241,8 @@ impl Descriptor for Streams {
     }
 
     fn slice_over(&self, h: Handle, _: u32) {
-        if let Some(head) = super::get(h) {
+        let looks = enter();
+        if let Some(head) = super::get(h, &looks) {
             head.look_for_names();
         }
     }

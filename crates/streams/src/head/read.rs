@@ -204,9 +204,7 @@ impl Head {
             self.words().set(state::FOR_HEAD);
             return Err(e);
         }
-        if let Some(own) = super::get(self.handle()) {
-            local::serve(own);
-        }
+        local::serve(self.forever());
         Ok(())
     }
 

@@ -297,9 +297,7 @@ pub fn exchange(
         if let Some(answer) = answer {
             return Ok(answer);
         }
-        if let Some(own) = super::get(head.handle()) {
-            local::after_call(own);
-        }
+        local::after_call(head.forever());
         check(head)?;
         local::wait_for_change(head, seen, bounded(deadline))?;
     }

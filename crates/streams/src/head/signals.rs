@@ -6,6 +6,7 @@
 use core::ffi::c_int;
 
 use headwater_channel::lock::Taken;
+use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::sync::{AtomicU32, AtomicU64};
 use headwater_host::sys::{self, Errno};
@@ -227,7 +228,7 @@ pub fn forget(head: &Head) {
 /// A child of fork is not registered for anything.
 pub fn after_fork() {
     REGISTERED.with(Vec::clear);
-    for head in super::all() {
+    for head in super::all(&enter()) {
         head.signals.store(0, Relaxed);
     }
 }

@@ -4,8 +4,8 @@
 
 use core::cell::Cell;
 
-use headwater_host::process;
 use headwater_host::thread_end::ThreadEnd;
+use headwater_host::{process, reclaim};
 
 use super::Head;
 use super::wait::Want;
@@ -72,6 +72,7 @@ pub fn any() -> bool {
 
 /// Control goes to a frame at `target` for good: calls below it will not return.
 pub fn unwound_to(target: usize) {
+    let _looks = reclaim::enter();
     process::without_handlers(|| {
         let last = |s: &Sleepers| {
             let place = s.count.get().checked_sub(1)?;
@@ -97,6 +98,7 @@ static END: ThreadEnd = ThreadEnd::new(ended);
 /// At start.
 pub fn prepare() {
     END.prepare();
+    reclaim::prepare();
 }
 
 /// Has the sleeps of this thread taken back when it ends, however it ends.

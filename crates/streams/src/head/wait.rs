@@ -9,7 +9,8 @@ use headwater_channel::wait::Outcome;
 use headwater_host::poll::{SHARED_SLICE, VAIN, VAIN_SLICE};
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
-use headwater_host::{counters, next, signal, stand_in, sys};
+use headwater_host::table::Handle;
+use headwater_host::{counters, next, reclaim, signal, stand_in, sys};
 
 use super::{Head, sleepers};
 
@@ -86,17 +87,17 @@ impl Head {
         if signal::interrupted() {
             return Err(libc::EINTR);
         }
-        self.unless_closed(|| match self.look(want, &holds) {
+        self.unless_closed(|handle| match self.look(want, &holds) {
             true if signal::interrupted() => Err(libc::EINTR),
             true => Ok(()),
-            false => self.doze(want, deadline, beside, holds),
+            false => self.doze(handle, want, deadline, beside, holds),
         })
     }
 
     /// Waits, by `wait`. EBADF where another thread has closed the descriptor meanwhile: what is here by then is not what the call was for.
-    fn unless_closed(&self, wait: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn unless_closed(&self, wait: impl FnOnce(Handle) -> Result<(), Errno>) -> Result<(), Errno> {
         let handle = self.handle();
-        let waited = wait();
+        let waited = wait(handle);
         match self.handle() == handle {
             true => waited,
             false => Err(libc::EBADF),
@@ -128,11 +129,12 @@ impl Head {
         beside: &mut [libc::pollfd],
         holds: impl Fn() -> bool,
     ) -> Result<(), Errno> {
-        self.unless_closed(|| self.doze(want, deadline, beside, holds))
+        self.unless_closed(|handle| self.doze(handle, want, deadline, beside, holds))
     }
 
     fn doze(
         &self,
+        handle: Handle,
         want: Want,
         deadline: Option<u64>,
         beside: &mut [libc::pollfd],
@@ -148,13 +150,18 @@ impl Head {
         let left = stand_in::turn(left);
         self.bell();
         let here = 0u8;
-        // SAFETY: heads are never freed.
-        let head: &'static Head = unsafe { &*(self as *const Head) };
-        sleepers::arm(head, want, (&raw const here).addr());
-        let slept = if holds() {
+        sleepers::arm(self.forever(), want, (&raw const here).addr());
+        let slept = if self.handle() != handle {
+            // Closed before we were counted, by somebody who has told the sleepers already.
+            Err(libc::EBADF)
+        } else if holds() {
             Ok(false)
         } else {
-            self.sleep(want, left, beside)
+            // SAFETY: what is closed from here on keeps its pipe until we are disarmed, and who called looks at nothing else.
+            let rests = unsafe { reclaim::rest() };
+            let slept = self.sleep(want, left, beside);
+            drop(rests);
+            slept
         };
         sleepers::disarm(self, want);
         // Not counted any more ourselves: what is there may not be what we wait for, and we would ring for ever.
@@ -202,6 +209,17 @@ impl Head {
             }
         }
         fence(Ordering::SeqCst);
+    }
+
+    /// As [`arm`](Head::arm) for who has entered, and goes on without: the head, and its pipe, stay as they are until it is disarmed. False:
+    /// it was closed before that, and is not armed.
+    pub fn arm_for(&self, h: Handle, want: Want) -> bool {
+        self.arm(want);
+        let same = self.handle() == h.with_tag(0);
+        if !same {
+            self.disarm(want);
+        }
+        same
     }
 
     /// Takes back one [`arm`](Head::arm).

@@ -6,6 +6,7 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
+use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering;
 use headwater_host::{process, table};
 use headwater_streams::head::control::ioctl;
@@ -37,7 +38,9 @@ pub fn pause() -> ! {
 }
 
 pub fn stream(fd: i32) -> &'static Head {
-    table::stream(fd).and_then(head::get).expect("a stream")
+    table::stream(fd)
+        .and_then(|h| head::get(h, &enter()))
+        .expect("a stream")
 }
 
 pub fn pipe() -> [i32; 2] {

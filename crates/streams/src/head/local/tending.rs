@@ -7,7 +7,7 @@ use core::ptr::null_mut;
 
 use headwater_host::sync::AtomicPtr;
 use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use headwater_host::{hidden, sys};
+use headwater_host::{hidden, reclaim, sys};
 
 use super::super::wait::Want;
 use super::super::{Head, all, get, linking, signals};
@@ -27,8 +27,9 @@ static HELD: AtomicPtr<(perimeter::Held, linking::Held)> = AtomicPtr::new(null_m
 
 /// The background thread's turn: serves what no call serves. Returns when it wants the next one.
 pub fn tick(now: u64) -> u64 {
+    let looks = reclaim::enter();
     let mut next = crate::exec::timer::run_due(now);
-    for head in all() {
+    for head in all(&looks) {
         if head.signals.load(Relaxed) != 0 && head.has_pipe() {
             signals::scan(head);
             next = next.min(now + SIGNAL_LOOK);
@@ -73,7 +74,7 @@ pub fn unwatch(head: &Head) {
 
 /// Takes every perimeter: the child's copies are made at a message boundary.
 pub fn before_fork() -> bool {
-    all().for_each(Head::look_for_names);
+    all(&reclaim::enter()).for_each(Head::look_for_names);
     HELD.store(
         Box::into_raw(Box::new((perimeter::hold_all(), linking::hold()))),
         Release,
@@ -91,7 +92,7 @@ pub fn after_fork(in_child: bool) {
         return;
     }
     signals::after_fork();
-    for head in all() {
+    for head in all(&reclaim::enter()) {
         head.watched.store(0, Relaxed);
         head.asleep.store(0, Relaxed);
         if !head.has_pipe() {
@@ -113,8 +114,14 @@ fn watch(head: &'static Head) -> bool {
     let handle = head.handle();
     let bell = head.bell();
     head.arm(Want::EITHER);
+    if head.handle() != handle {
+        // Closed meanwhile, it keeps its pipe for nobody.
+        unwatch(head);
+        return true;
+    }
     let served = background::watch(bell, move || {
-        let Some(head) = get(handle) else {
+        let looks = reclaim::enter();
+        let Some(head) = get(handle, &looks) else {
             return background::Keep::No;
         };
         if !head.is_queued() {
