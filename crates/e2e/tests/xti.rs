@@ -27,6 +27,7 @@ headwater_e2e::areas!(
     interop,
     interop_python,
     threads,
+    held,
     signals,
     limits,
     sctp,
