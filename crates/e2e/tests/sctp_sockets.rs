@@ -26,6 +26,7 @@ macro_rules! over {
                 addresses,
                 limits,
                 handlers,
+                held,
             );
         }
     };
