@@ -178,6 +178,7 @@ impl Mailbox {
     fn route_slowly(&mut self, to: &[u8]) -> Outcome<Option<&'static Head>> {
         check_address(to)?;
         self.routes.retain(|route| !route.is_over());
+        self.forget_blocked();
         if let Some(at) = self.routes.iter().position(|route| route.to == to) {
             self.last = at;
             return Ok(Some(self.routes[at].head));
@@ -196,11 +197,20 @@ impl Mailbox {
         };
         if self.routes.len() >= MOST_ROUTES {
             self.routes.remove(0);
+            self.forget_blocked();
         }
         let head = route.head;
         self.routes.push(route);
         self.last = self.routes.len() - 1;
         Ok(Some(head))
+    }
+
+    /// Nobody keeps a ring for who waits at it but its route.
+    fn forget_blocked(&mut self) {
+        let is_kept = |head: &Head| self.routes.iter().any(|r| core::ptr::eq(r.head, head));
+        if self.blocked.is_some_and(|head| !is_kept(head)) {
+            self.blocked = None;
+        }
     }
 
     fn fail(&mut self, to: &[u8], opts: &[u8], error: i32) {
