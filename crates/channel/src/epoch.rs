@@ -61,10 +61,16 @@ impl Word {
         if self.0.load(Ordering::Relaxed) != 0 {
             return false;
         }
+        self.announce(epoch);
+        true
+    }
+
+    /// As [`enter`](Word::enter), for who has seen that this thread does not look.
+    #[inline(always)]
+    pub fn announce(&self, epoch: &Epoch) {
         // Who reads this announcement sees that the look before it, whose end it has not read, is over.
         self.0.store(epoch.now(), Ordering::Release);
         light();
-        true
     }
 
     /// Ends a look, for who began it.

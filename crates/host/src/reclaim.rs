@@ -73,10 +73,9 @@ impl Entered {
         // Known at any moment at which a handler may leave it. One that interrupts between the first two, and looks, has its own there.
         if place.word.announced() == 0 {
             place.frame.store(frame, Ordering::Relaxed);
-            if place.word.enter(&EPOCH) {
-                place.frame.store(frame, Ordering::Relaxed);
-                self.announces.set(true);
-            }
+            place.word.announce(&EPOCH);
+            place.frame.store(frame, Ordering::Relaxed);
+            self.announces.set(true);
         }
     }
 
@@ -159,7 +158,7 @@ impl Drop for Rest {
         if let Some(place) = self.place {
             // As in `again`, with the frame of who goes on.
             place.frame.store(self.frame, Ordering::Relaxed);
-            place.word.enter(&EPOCH);
+            place.word.announce(&EPOCH);
             place.frame.store(self.frame, Ordering::Relaxed);
         }
     }
