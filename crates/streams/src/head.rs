@@ -575,6 +575,11 @@ impl Head {
         self.entries.load(Ordering::Acquire) > 1
     }
 
+    /// Has the last hold gone? It is not used again as long as anybody looks.
+    fn is_closed(&self) -> bool {
+        self.entries.load(Ordering::SeqCst) == 0
+    }
+
     /// Do threads of this process sleep here? They pump when something comes.
     pub fn has_sleepers(&self) -> bool {
         self.asleep.load(Ordering::SeqCst) > 0

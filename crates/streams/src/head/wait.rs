@@ -151,11 +151,11 @@ impl Head {
         self.bell();
         let here = 0u8;
         sleepers::arm(self.forever(), want, (&raw const here).addr());
-        let slept = if self.handle() != handle {
-            // Closed before we were counted, by somebody who has told the sleepers already.
-            Err(libc::EBADF)
-        } else if holds() {
+        let slept = if holds() {
             Ok(false)
+        } else if self.handle() != handle || self.is_closed() {
+            // Before we were counted, perhaps by somebody who has told the sleepers already.
+            Err(libc::EBADF)
         } else {
             // SAFETY: what is closed from here on keeps its pipe until we are disarmed, and who called looks at nothing else.
             let rests = unsafe { reclaim::rest() };
