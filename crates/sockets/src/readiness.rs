@@ -3,8 +3,8 @@
 use headwater_channel::bell;
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::Ordering;
-use headwater_host::sys;
 use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
+use headwater_host::{reclaim, sys};
 
 use crate::conn::{self, Phase};
 use crate::pins::{Entered, entered};
@@ -155,7 +155,7 @@ impl Descriptor for Sockets {
     }
 
     fn kernel_received(&self, h: Handle) -> Option<u64> {
-        carried(h).and_then(|(c, _)| truth::received(c.shadow()?.fd()))
+        carried(h, &reclaim::enter()).and_then(|(c, _)| truth::received(c.shadow()?.fd()))
     }
 
     fn has_taken_arrivals(&self, h: Handle) -> bool {

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use headwater_channel::lock::Lock;
 use headwater_host::counters::Reason;
+use headwater_host::reclaim::Entered;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{memory, process, sys};
@@ -226,11 +227,11 @@ pub fn all() -> impl Iterator<Item = &'static Conn> {
 }
 
 /// The other end of the same connection, if this process has it too.
-pub fn other_end(v: &View<'_>) -> Option<(&'static Conn, View<'static>)> {
+pub fn other_end(v: &View<'_>, looks: &Entered) -> Option<(&'static Conn, View<'static>)> {
     let is_other = |its: &View<'_>| {
         (its.mapped.link, its.mapped.index) == (v.mapped.link, v.mapped.index) && its.end != v.end
     };
-    all().find_map(|c| Some((c, c.view().filter(is_other)?)))
+    all().find_map(|c| Some((c, c.view(looks).filter(is_other)?)))
 }
 
 #[inline(always)]

@@ -2,6 +2,7 @@
 
 use headwater_channel::bell;
 use headwater_host::counters::Reason;
+use headwater_host::reclaim;
 use headwater_host::sync::Ordering;
 
 use crate::conn::{self, Conn};
@@ -36,7 +37,8 @@ pub fn freeze(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: 
 /// The same until those who go round us are gone (see comeback.rs), unless there is another reason.
 pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
     if childs.is_none() && v.out_ring().unread() > 0 {
-        let other = conn::other_end(v);
+        let looks = reclaim::enter();
+        let other = conn::other_end(v, &looks);
         other.inspect(|(other, its)| take_back_own(other, its));
     }
     let withdrawn = match childs {
@@ -73,7 +75,8 @@ pub fn take_back_own(c: &'static Conn, v: &View<'static>) {
     if v.in_ring().unread() == 0 {
         return;
     }
-    if let Some((sender, its)) = conn::other_end(v)
+    let looks = reclaim::enter();
+    if let Some((sender, its)) = conn::other_end(v, &looks)
         && pin_for_now(c, v, None)
         && help_withdraw(sender, &its)
     {

@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 use headwater_channel::lock::Lock;
 use headwater_host::lifecycle::{self, Part};
 use headwater_host::reclaim::{Entered, Retired};
-use headwater_host::sync::{AtomicU32, Ordering, fence};
+use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_host::{process, reclaim, sys};
