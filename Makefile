@@ -150,7 +150,7 @@ lint:
 	@! grep -rnE 'atfork\(|libc::SO_PEERCRED|libc::SCM_RIGHTS' crates/*/src --include=*.rs | \
 		grep -vE '^crates/(host/src/(lifecycle|peer)|channel/src/pass|libheadwater/src/process|sockets/src/handover)\.rs:|^crates/(e2e|bench|load|testkit)/' || \
 		{ echo 'forks are for headwater_host::lifecycle, peers for its peer, descriptors for headwater_channel::pass' >&2; exit 1; }
-	@! git ls-files -z '*.rs' | xargs -0 wc -l | awk '$$1 > 700 && $$2 != "total"' | grep . || \
+	@! git ls-files -z '*.rs' '*.c' '*.h' | xargs -0 wc -l | awk '$$1 > 700 && $$2 != "total"' | grep . || \
 		{ echo 'these are over 700 lines: two things live in each' >&2; exit 1; }
 
 bench: build

@@ -425,9 +425,9 @@ macro_rules! areas {
 
 areas! {
     crate::Plan::NONE;
-    streams, Library::Linked => pipes, pipe_holders, fifos, mux, opening, messages;
+    streams, Library::Linked => pipes, pipe_holders, names, connld, fifos, mux, opening, messages;
     xti, Library::Linked => connect, accept, transfer, expedited, udp2, interop, interop_python, modules, timod;
-    sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking, processes;
+    sctp_sockets, Library::Preloaded(&[]) => opening, messages, forking, successors, processes;
 }
 
 /// An allocation gets nothing, between any two system calls.

@@ -273,7 +273,7 @@ fn tcp() {
 
 #[test]
 fn streams() {
-    for name in ["pipes", "pipe_holders", "fifos", "messages", "mux"] {
+    for name in ["pipes", "pipe_holders", "names", "connld", "fifos", "messages", "mux"] {
         area("streams", name, Library::Linked);
     }
 }
@@ -294,7 +294,7 @@ fn xti() {
 
 #[test]
 fn sctp_sockets() {
-    for name in ["opening", "messages", "forking"] {
+    for name in ["opening", "messages", "forking", "successors"] {
         area("sctp_sockets", name, Library::Preloaded(&[]));
     }
     let packets = Library::Preloaded(&[("HEADWATER_SCTP_LINK", "udp")]);

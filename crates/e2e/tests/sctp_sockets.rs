@@ -23,6 +23,7 @@ macro_rules! over {
                 readiness,
                 processes,
                 forking,
+                successors,
                 addresses,
                 limits,
                 handlers,

@@ -8,8 +8,8 @@ use headwater_e2e::{compile, lab::library};
 
 headwater_e2e::areas!(
     "streams":
-    head, options, opening, messages, reading, writing, flow, bands, pipes, pipe_holders, fifos, fifo_opens, mux,
-    signals, poll, faults, drivers, presence, held
+    head, options, opening, messages, reading, writing, flow, bands, pipes, pipe_holders, names, connld, fifos,
+    fifo_opens, mux, signals, poll, faults, drivers, presence, held
 );
 
 /// What a shell says whose pipes are streams.

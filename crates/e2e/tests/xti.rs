@@ -6,6 +6,7 @@
 headwater_e2e::areas!(
     "xti":
     local,
+    binding,
     connect,
     accept,
     transfer,

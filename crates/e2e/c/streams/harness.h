@@ -330,6 +330,15 @@ static UNUSED void sleep_ms(int ms) {
         } \
     } while (0)
 
+/* A stream whose other end is gone. */
+static UNUSED int hung_up(void) {
+    int fd[2];
+    pipe_flags(fd, 0);
+    must(close(fd[1]));
+    await(events(fd[0], POLLIN, 0) & POLLHUP);
+    return fd[0];
+}
+
 /* --- running --- */
 
 static int harness_main(const struct test *tests, size_t n, int argc, char **argv) {

@@ -10,15 +10,6 @@ static const char *look(int fd) {
     return name;
 }
 
-/* A stream whose other end is gone. */
-static int hung_up(void) {
-    int fd[2];
-    pipe_flags(fd, 0);
-    must(close(fd[1]));
-    await(events(fd[0], POLLIN, 0) & POLLHUP);
-    return fd[0];
-}
-
 /* --- I_PUSH, I_POP, I_LOOK, I_FIND, I_LIST --- */
 
 CASE(push_and_look, "streamio(7I) I_PUSH") {

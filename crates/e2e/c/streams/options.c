@@ -3,15 +3,6 @@
 
 #define BAD ((void *)8)
 
-/* A stream whose other end is gone. */
-static int hung_up(void) {
-    int fd[2];
-    pipe_flags(fd, 0);
-    must(close(fd[1]));
-    await(events(fd[0], POLLIN, 0) & POLLHUP);
-    return fd[0];
-}
-
 /* --- options --- */
 
 CASE(read_options_default, "streamio(7I) I_GRDOPT") {

@@ -1,19 +1,10 @@
 /* What only udp2 has: two ways in, by shared memory and by the kernel, that a program must not be able to tell apart. */
-#include "endpoints.h"
+#include "datagrams.h"
 #include <poll.h>
 #include <sys/epoll.h>
 
-static int endpoint(struct address *at) {
-    int fd = open_endpoint();
-    *at = bind_at(fd, unused_address(), 0);
-    return fd;
-}
-static int send_to(int fd, const struct address *to, const void *data, unsigned len) {
-    struct t_unitdata u = {.addr = given(to), .udata = given_bytes(data, len)};
-    return t_sndudata(fd, &u);
-}
 /* The next datagram's length; its bytes in `data`. */
-static int receive(int fd, void *data, unsigned len) {
+static int receive_bytes(int fd, void *data, unsigned len) {
     int flags;
     struct t_unitdata u = {.udata = room(data, len)};
     return t_rcvudata(fd, &u, &flags) < 0 ? -1 : (int)u.udata.len;
@@ -60,7 +51,7 @@ CASE(blocked_reader_wakes_for_both, "XNS 5.2 t_rcvudata()") {
     pid_t child = send_by_both(&at, 30);
     char data[100];
     for (int i = 0; i < 60; i++) {
-        check_eq(must_t(receive(fd, data, sizeof data)), i % 2 ? 6 : 4);
+        check_eq(must_t(receive_bytes(fd, data, sizeof data)), i % 2 ? 6 : 4);
         ask();
     }
     reap(child);
@@ -75,10 +66,10 @@ CASE(poll_sees_both, "XNS 5.2 poll()") {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         check_eq(poll(&p, 1, 5000), 1);
         check_eq(p.revents, POLLIN);
-        check_eq(must_t(receive(fd, data, sizeof data)), i % 2 ? 6 : 4);
+        check_eq(must_t(receive_bytes(fd, data, sizeof data)), i % 2 ? 6 : 4);
         ask();
     }
-    check_t(receive(fd, data, sizeof data), TNODATA);
+    check_t(receive_bytes(fd, data, sizeof data), TNODATA);
     reap(child);
 }
 /* In a set since before it was bound, edge by edge or not. */
@@ -93,7 +84,7 @@ static void epoll_sees_both(unsigned mode) {
     while (seen < 60) {
         check_eq(epoll_wait(set, &event, 1, 5000), 1);
         check_eq(event.data.fd, fd);
-        for (; receive(fd, data, sizeof data) > 0; seen++)
+        for (; receive_bytes(fd, data, sizeof data) > 0; seen++)
             ask();
         check_eq(t_errno, TNODATA);
     }
@@ -113,7 +104,7 @@ CASE(full_until_somebody_reads, "XNS 5.2 t_sndudata() TFLOW, T_GODATA") {
     check_eq(t_errno, TFLOW);
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     check_eq(poll(&p, 1, 20), 0);
-    for (int number; receive(to, data, sizeof data) > 0; seen++) {
+    for (int number; receive_bytes(to, data, sizeof data) > 0; seen++) {
         memcpy(&number, data, sizeof number);
         check_eq(number, seen);
     }
@@ -122,7 +113,7 @@ CASE(full_until_somebody_reads, "XNS 5.2 t_sndudata() TFLOW, T_GODATA") {
     check_eq(p.revents, POLLOUT);
     check_look(fd, T_GODATA);
     must_t(send_to(fd, &at, "again", 5));
-    check_eq(must_t(receive(to, data, sizeof data)), 5);
+    check_eq(must_t(receive_bytes(to, data, sizeof data)), 5);
 }
 CASE(full_ring_hinders_no_plain_program, "XNS 5.2 t_sndudata()") {
     struct address at, own, other = inet_address("127.0.0.1", 0);
@@ -141,7 +132,7 @@ CASE(full_ring_hinders_no_plain_program, "XNS 5.2 t_sndudata()") {
     check_eq(must(recv(s, data, sizeof data, 0)), 13);
     send_plainly(s, &own, "and back");
     set_nonblock(fd, 0);
-    check_eq(must_t(receive(fd, data, sizeof data)), 8);
+    check_eq(must_t(receive_bytes(fd, data, sizeof data)), 8);
     must_t(t_close(to));
 }
 CASE(port_is_taken, "XNS 5.2 t_bind() TADDRBUSY") {
