@@ -1,6 +1,6 @@
 //! What conclusions are made of: the ratio of two arms of a cell, as a headline, as bars, as rows of a table.
 
-use crate::experiment::{Arm, Goal, Metric};
+use crate::experiment::{Against, Arm, Goal, Metric};
 use crate::findings::{Axis, Curve, Headline, Measure, Plot, Point, Scale, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
@@ -12,44 +12,33 @@ use crate::verdict::{self, Comparison, Verdict};
 pub struct Pair {
     pub label: &'static str,
     pub cell: &'static str,
-    pub arm: Arm,
-    pub against: Arm,
+    pub arm: &'static str,
+    pub against: &'static str,
     pub metric: Metric,
 }
 
 impl Pair {
-    pub const fn new(label: &'static str, cell: &'static str, arm: Arm, against: Arm) -> Pair {
-        Pair {
-            label,
-            cell,
-            arm,
-            against,
-            metric: Metric::Rate,
-        }
-    }
-
-    pub const fn of(self, metric: Metric) -> Pair {
-        Pair { metric, ..self }
-    }
-
     /// The same arm against another.
-    pub const fn over(self, against: Arm) -> Pair {
+    pub fn over(self, against: Arm) -> Pair {
+        let against = against.name;
         Pair { against, ..self }
     }
 
     /// Turned so that more is better; none where either was not measured, or the arm's traffic not proved to be carried.
     pub fn ratio(&self, cells: &[CellReport], placement: Placement) -> Option<Comparison> {
         let cell = find(cells, self.cell, placement)?;
-        let (mine, other) = (cell.arm(self.arm.name)?, cell.arm(self.against.name)?);
+        let (mine, other) = (cell.arm(self.arm)?, cell.arm(self.against)?);
         let of = |arm: &ArmReport, round: usize| arm.all.get(round)?.as_ref()?.metric(self.metric);
         let ratios: Vec<f64> = (0..mine.all.len())
             .filter_map(|round| Some(of(mine, round)? / of(other, round)?))
             .filter(|ratio| ratio.is_finite())
             .collect();
-        let goal = Goal::rate(&[], 1.0, None)
-            .between(self.arm, self.against)
-            .of(self.metric);
-        let against = self.against.name.to_string();
+        let goal = Goal {
+            arm: self.arm,
+            against: Against::Arm(self.against),
+            ..Goal::rate(&[], 1.0, None).of(self.metric)
+        };
+        let against = self.against.to_string();
         let judged = verdict::judge(&goal, against, &ratios, None, mine.is_proved())?;
         (judged.verdict != Verdict::NotCarried).then_some(judged)
     }
@@ -192,8 +181,8 @@ pub fn ratios((name, title): (&str, &str), pairs: &[Pair], cells: &[CellReport])
             sheet.rows.push(vec![
                 pair.label.into(),
                 placement.name().into(),
-                pair.arm.name.into(),
-                pair.against.name.into(),
+                pair.arm.into(),
+                pair.against.into(),
                 ratio.figure.value().into(),
                 ratio.low.into(),
                 ratio.high.into(),
@@ -261,19 +250,6 @@ fn middle(arm: &ArmReport, metric: Metric) -> Option<f64> {
     let taken = arm.all.iter().flatten();
     let values: Vec<f64> = taken.filter_map(|sample| sample.metric(metric)).collect();
     (!values.is_empty()).then(|| median(&values))
-}
-
-/// That these cells have these arms.
-#[cfg(test)]
-pub fn assert_known(pairs: &[Pair], cells: &[crate::experiment::Cell]) {
-    for pair in pairs {
-        let cell = cells.iter().find(|cell| cell.name == pair.cell);
-        let cell = cell.unwrap_or_else(|| panic!("there is no cell {}", pair.cell));
-        for arm in [pair.arm, pair.against] {
-            let known = cell.arms.iter().any(|own| own.name == arm.name);
-            assert!(known, "{} has no arm {}", pair.cell, arm.name);
-        }
-    }
 }
 
 #[cfg(test)]

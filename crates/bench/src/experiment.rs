@@ -19,15 +19,6 @@ use crate::tools::Tools;
 /// One file of `experiments/` implements this; the runner does the rest.
 pub trait Experiment {
     fn name(&self) -> &'static str;
-    fn describe(&self) -> &'static str;
-    /// What it asks, for the report: one sentence.
-    fn question(&self) -> &'static str {
-        self.describe()
-    }
-    /// How it is measured: a sentence or two.
-    fn method(&self) -> &'static str {
-        ""
-    }
     /// Why it cannot be run here, if it cannot.
     fn hindrance(&self, _site: &Site) -> Option<String> {
         None

@@ -1,7 +1,6 @@
 //! The experiments by name.
 
 mod apps;
-mod asked;
 mod costs;
 mod lan;
 mod netperf;
@@ -19,6 +18,7 @@ mod xti;
 pub use sockets::experiment as sockets;
 
 use crate::experiment::{Arm, Experiment};
+use crate::tables;
 
 /// Every name that `headwater bench` knows, in the order in which they run.
 pub const NAMES: [&str; 11] = [
@@ -52,7 +52,8 @@ pub fn arms() -> Vec<Arm> {
 pub fn print_list() {
     for experiment in NAMES.into_iter().filter_map(by_name) {
         let name = experiment.name();
-        println!("{name}: {}", experiment.describe());
+        let describe = tables::texts(name).map_or("", |texts| &texts.describe);
+        println!("{name}: {}", describe);
         for cell in experiment.cells() {
             let arms: Vec<&str> = cell.arms.iter().map(|arm| arm.name).collect();
             println!("  {name}/{:<22} {}", cell.name, arms.join(" "));

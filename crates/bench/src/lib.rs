@@ -66,6 +66,7 @@ mod sizes;
 mod stats;
 mod syscalls;
 mod table;
+mod tables;
 mod tools;
 mod verdict;
 

@@ -11,6 +11,7 @@ use crate::failure::tells_wrong_bytes;
 use crate::latency::Latency;
 use crate::placement::Placement;
 use crate::stats::{self, Spread, median};
+use crate::tables;
 use crate::verdict::{self, Comparison, Series, Syscalls};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -114,11 +115,13 @@ pub struct CarriedReport {
 
 impl Report {
     pub fn new(experiment: &dyn Experiment) -> Report {
+        let texts = tables::texts(experiment.name());
+        let text = |of: fn(&tables::Texts) -> &String| texts.map(of).cloned().unwrap_or_default();
         Report {
             experiment: experiment.name().to_string(),
-            describe: experiment.describe().to_string(),
-            question: experiment.question().to_string(),
-            method: experiment.method().to_string(),
+            describe: text(|texts| &texts.describe),
+            question: text(|texts| &texts.question),
+            method: text(|texts| &texts.method),
             wrong_contents: false,
             cells: Vec::new(),
             conclusion: Conclusion::default(),

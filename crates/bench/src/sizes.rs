@@ -2,12 +2,11 @@
 //! and what was sent and received at each size.
 
 use crate::counts;
-use crate::experiment::{Metric, Sample};
-use crate::findings::{Axis, Curve, Headline, Measure, Plot, Point, Scale, Sheet, Value};
+use crate::experiment::Sample;
+use crate::findings::{Axis, Curve, Measure, Plot, Point, Scale, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
 use crate::stats::{Line, least_squares, median};
-use crate::verdict::{Figure, Verdict};
 
 /// The cells of one work in one placement, by size.
 struct Range<'a> {
@@ -88,34 +87,6 @@ pub fn sheets(cells: &[CellReport], work: &str, title: &str) -> Vec<Sheet> {
     let rates = ranges.iter().map(|range| range.rates(work, title));
     let all = std::iter::once(fits).chain(rates);
     all.filter(|sheet| !sheet.rows.is_empty()).collect()
-}
-
-/// The ratio of two arms that a cell was judged by, for the first screen; none where it was not measured or proves nothing.
-pub fn headline(
-    cells: &[CellReport],
-    (cell, placement): (&str, Placement),
-    (arm, against): (&str, &str),
-    (what, of): (&str, &str),
-) -> Option<Headline> {
-    let found = cells
-        .iter()
-        .find(|found| found.cell == cell && found.placement == placement)?;
-    let comparison = found.comparisons.iter().find(|comparison| {
-        comparison.arm == arm
-            && comparison.against == against
-            && comparison.metric == Metric::Rate
-            && comparison.verdict != Verdict::NotCarried
-    })?;
-    let Figure::Ratio(factor) = comparison.figure else {
-        return None;
-    };
-    Some(Headline {
-        what: what.to_string(),
-        of: of.to_string(),
-        factor,
-        low: comparison.low,
-        high: comparison.high,
-    })
 }
 
 fn ranges<'a>(cells: &'a [CellReport], work: &str) -> Vec<Range<'a>> {

@@ -5,7 +5,13 @@ use crate::carriage::Counters;
 use crate::experiment::{ACCELERATED, Cell, NATIVE, Sample, TCP, UNIX, Unit};
 use crate::verdict::Series;
 
-const OVER_TCP: Pair = Pair::new("a round trip", "rtt-70", ACCELERATED, TCP);
+const OVER_TCP: Pair = Pair {
+    label: "a round trip",
+    cell: "rtt-70",
+    arm: ACCELERATED.name,
+    against: TCP.name,
+    metric: Metric::Rate,
+};
 
 fn series(arm: Arm, rates: &[f64], accelerated: u64) -> Series {
     let sample = |&rate: &f64| {

@@ -11,35 +11,18 @@ mod redis;
 mod uwsgi;
 mod wrk;
 
-pub(super) use conclusion::OVER_TCP;
 pub(super) use iperf::iperf;
 pub(super) use memcached::memcached;
 pub(super) use nginx::nginx;
 pub(super) use redis::redis;
 
-use super::asked::Asked;
 use super::printed::{Measured, parse};
-use super::work::{Work, Works, quick_first};
+use super::work::{Work, Works};
 use crate::experiment::{Goal, Job, Proof, Sample};
 use crate::failure::Result;
 use crate::placement::Placement;
 
-/// The most telling first.
-const QUICK: [&str; 11] = [
-    "redis-get-c50",
-    "pgbench-select-c8",
-    "nginx-c16",
-    "memcached-get",
-    "iperf3-p1",
-    "redis-get-c1",
-    "nginx-c1",
-    "pgbench-standard-c8",
-    "redis-get-c50-p16",
-    "nginx-close-c16",
-    "iperf3-p8",
-];
-
-pub fn experiment() -> Asked {
+pub fn experiment() -> Works {
     let works = vec![
         redis("get", 1, 1),
         redis("set", 1, 1),
@@ -61,18 +44,10 @@ pub fn experiment() -> Asked {
         iperf("iperf3-p1", 1),
         iperf("iperf3-p8", 8),
     ];
-    Asked {
-        works: Works {
-            name: "apps",
-            describe: "programs as they are installed: redis, nginx, memcached, PostgreSQL, uWSGI, iperf3",
-            works: quick_first(works, &QUICK),
-        },
-        question: "How much more do programs do, as they are installed, when their connections within the host go through \
-                   shared memory?",
-        method: "Server and client are the installed programs, without a change; accelerated, both have the library preloaded. \
-                 They check their own protocols, and a sample with an error in it counts for nothing. The library's counters \
-                 must show that both ends of every connection were carried, but where each request has a connection of its own.",
-        usual: |cell| match cell.name.as_str() {
+    Works::new(
+        "apps",
+        works,
+        |cell| match cell.name.as_str() {
             "redis-set-c1"
             | "redis-set-c50"
             | "redis-get-c50-p16"
@@ -82,8 +57,8 @@ pub fn experiment() -> Asked {
             | "pgbench-standard-c1" => &[],
             _ => &[Placement::Apart],
         },
-        conclude: conclusion::conclude,
-    }
+        conclusion::conclude,
+    )
 }
 
 /// Connections that are too short to gain anything are to cost nothing either.

@@ -7,9 +7,8 @@ mod idle;
 mod load;
 mod start;
 
-use super::asked::Asked;
 use super::printed::{Measured, Served, parse};
-use super::work::{Work, Works, quick_first};
+use super::work::{Work, Works};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Arm, Job, NATIVE};
 use crate::failure::Result;
@@ -18,32 +17,14 @@ use crate::placement::Placement;
 const ARMS: [Arm; 2] = [NATIVE, ACCELERATED];
 /// How much longer than others a sample is that waits for most of its time.
 const LONGER: u32 = 5;
-/// The most telling first.
-const QUICK: [&str; 8] = [
-    "foreign-call",
-    "start",
-    "fork",
-    "first-connect",
-    "fork-carried",
-    "1000-requests-epoll",
-    "1000-requests",
-    "idle",
-];
-
-pub fn experiment() -> Asked {
+pub fn experiment() -> Works {
     let works = [calls::works(), idle::works(), load::works(), start::works()];
-    Asked {
-        works: Works {
-            name: "costs",
-            describe: "what acceleration costs where it does not help",
-            works: quick_first(works.into_iter().flatten().collect(), &QUICK),
-        },
-        question: "What does the library cost where there is nothing to be gained?",
-        method: "Calls on descriptors that it does not look after, connections that wait, a server with little to do, a program \
-                 that does nothing or connects once, and forks, each with the library preloaded and without. What counts are differences within a round.",
-        usual: |_| &[Placement::Apart, Placement::Same],
-        conclude: conclusion::conclude,
-    }
+    Works::new(
+        "costs",
+        works.into_iter().flatten(),
+        |_| &[Placement::Apart, Placement::Same],
+        conclusion::conclude,
+    )
 }
 
 /// Starts our own server; also gives its address.

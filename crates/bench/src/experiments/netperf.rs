@@ -4,7 +4,6 @@ mod format;
 
 use format::Run;
 
-use super::asked::Asked;
 use super::ranges::{self, Beside};
 use super::tcp::SIZES;
 use super::work::{Work, Works};
@@ -18,8 +17,6 @@ use crate::findings::{Measure, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
 use crate::sizes;
-
-const QUICK: [usize; 3] = [64, 1024, 16384];
 
 const UDP: Arm = sockets("udp");
 const XTI_UDP: Arm = streams("xti-udp");
@@ -128,25 +125,18 @@ const ROUND_TRIPS: Script = Script {
     nice: false,
 };
 
-pub fn experiment() -> Asked {
+pub fn experiment() -> Works {
     let sized = SIZES.into_iter().flat_map(|size| {
         let pair = move |script: &Script| Box::new(script.pair(size)) as Box<dyn Work>;
         SCRIPTS.each_ref().map(pair)
     });
     let trips = Box::new(ROUND_TRIPS.pair(1)) as Box<dyn Work>;
-    Asked {
-        works: Works {
-            name: "netperf",
-            describe: "the netperf scripts of 2007, by our own sender and receiver",
-            works: sized.chain([trips]).collect(),
-        },
-        question: "What do the scripts of the documents of 2007 print on this machine?",
-        method: "Ranges of netperf over sockets, XTI over the kernel's TCP and UDP, and providers of our own, sizes 1 to 16384, socket buffers of 131071 bytes; \
-                 the third script with the sender at priority -20 and the receiver at 19 (0 and 19 without the privilege). A \
-                 sample lasts as long as those of other experiments; HEADWATER_BENCH_SECONDS=10 is their test time.",
-        usual: |_| &[Placement::Apart],
+    Works::new(
+        "netperf",
+        sized.chain([trips]),
+        |_| &[Placement::Apart],
         conclude,
-    }
+    )
 }
 
 impl Script {
@@ -168,7 +158,6 @@ impl Script {
             ways: self.ranges.iter().map(|range| nice(range.way)).collect(),
             goals: Vec::new(),
             placements: UNDISTURBED,
-            quick: QUICK.contains(&size),
             stretch: 1,
         }
     }

@@ -9,9 +9,8 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use super::asked::Asked;
 use super::printed::parse;
-use super::work::{Work, Works, quick_first};
+use super::work::{Work, Works};
 use crate::exchange;
 use crate::experiment::{Arm, Carrier, Goal, Job, PIPE, STREAMS, Sample};
 use crate::failure::Result;
@@ -19,34 +18,14 @@ use crate::placement::Placement::{self, Apart, Free, Same};
 
 const NAME: &str = "headwater-load perftest";
 const UNDISTURBED: &[Placement] = &[Apart, Same, Free];
-/// The most telling first; a line needs three sizes.
-const QUICK: [&str; 9] = [
-    "one-64",
-    "two-64",
-    "one-4096",
-    "one-4",
-    "two-4096",
-    "two-4",
-    "module",
-    "memory-1000",
-    "one-1024",
-];
-
-pub fn experiment() -> Asked {
+pub fn experiment() -> Works {
     let works = [transfer::works(), module::works(), memory::works()];
-    Asked {
-        works: Works {
-            name: "pipe",
-            describe: "messages through STREAMS pipes, the kernel's pipes and UNIX sockets",
-            works: quick_first(works.into_iter().flatten().collect(), &QUICK),
-        },
-        question: "How fast do messages go through a STREAMS pipe, beside the kernel's pipe and a UNIX socket?",
-        method: "The perftest: messages of one size are written into a pipe and read again, by one process that fills and drains \
-                 it, or by a writer and a reader; the program and its calls are the same for all. The time of a message is that of \
-                 its write and its read. Each carries a number that is compared, during the warm-up all bytes are.",
-        usual: |_| &[Apart, Same],
-        conclude: conclusion::conclude,
-    }
+    Works::new(
+        "pipe",
+        works.into_iter().flatten(),
+        |_| &[Apart, Same],
+        conclusion::conclude,
+    )
 }
 
 fn against_pipe(placements: &'static [Placement], must: f64, aim: impl Into<Option<f64>>) -> Goal {

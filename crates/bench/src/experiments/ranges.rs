@@ -1,10 +1,13 @@
 //! The netperf ranges of the documents of 2007: what each of their machines received, beside what was received here.
 
+use std::sync::LazyLock;
+
 use crate::experiment::Arm;
 use crate::findings::{Measure, Seed, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::CellReport;
 use crate::table::number;
+use crate::tables::{Machines, TCP_OF_2007, UDP_OF_2007};
 
 /// The sizes that are carried over.
 const SIZES: [usize; 4] = [1, 64, 1024, 16384];
@@ -12,11 +15,20 @@ const SIZES: [usize; 4] = [1, 64, 1024, 16384];
 const TEST: f64 = 10.0;
 
 /// The tables of one document; their first column is what the others are compared with.
-pub struct Ranges<const COLUMNS: usize> {
-    pub file: &'static str,
-    columns: [&'static str; COLUMNS],
-    machines: &'static [(&'static str, [[u32; COLUMNS]; 4])],
+pub struct Ranges {
+    file: &'static str,
+    machines: &'static LazyLock<Machines>,
 }
+
+pub const UDP: Ranges = Ranges {
+    file: "000_ea6e3dee696ec663.txt",
+    machines: &UDP_OF_2007,
+};
+
+pub const TCP: Ranges = Ranges {
+    file: "004_d64a27e9d34dc10b.txt",
+    machines: &TCP_OF_2007,
+};
 
 /// One of their columns beside one of our arms.
 pub struct Beside {
@@ -24,152 +36,7 @@ pub struct Beside {
     pub arm: Arm,
 }
 
-pub const UDP: Ranges<3> = Ranges {
-    file: "000_ea6e3dee696ec663.txt",
-    columns: ["sockets", "XTI over Sockets", "STREAMS UDP"],
-    machines: &[
-        (
-            "Porky, Fedora Core 6",
-            [
-                [728170, 714928, 947085],
-                [722478, 686785, 939695],
-                [693917, 619363, 868517],
-                [437599, 249574, 469473],
-            ],
-        ),
-        (
-            "Porky, CentOS 4",
-            [
-                [860982, 849556, 1167337],
-                [849599, 824115, 1156625],
-                [806991, 767813, 1118677],
-                [477303, 268809, 590359],
-            ],
-        ),
-        (
-            "Porky, SuSE 10.0",
-            [
-                [594467, 573782, 713505],
-                [593128, 570664, 705259],
-                [576220, 546252, 633632],
-                [377998, 258954, 455258],
-            ],
-        ),
-        (
-            "Porky, Ubuntu 6.10",
-            [
-                [615243, 529546, 662575],
-                [613586, 524389, 648903],
-                [590474, 481919, 623681],
-                [391741, 232668, 405489],
-            ],
-        ),
-        (
-            "Pumbah, RedHat 7.2",
-            [
-                [1422429, 1133044, 1560517],
-                [1406332, 1136008, 1574065],
-                [1211158, 941482, 1455262],
-                [419478, 248763, 779901],
-            ],
-        ),
-        (
-            "Daisy, Fedora Core 6",
-            [
-                [731713, 553384, 1009820],
-                [720612, 545330, 994740],
-                [707136, 483900, 951565],
-                [503729, 211150, 505130],
-            ],
-        ),
-        (
-            "Mspiggy, SuSE 10.0",
-            [
-                [481652, 479565, 591462],
-                [472577, 466619, 587245],
-                [433157, 421073, 567214],
-                [191737, 137006, 348957],
-            ],
-        ),
-    ],
-};
-
-pub const TCP: Ranges<4> = Ranges {
-    file: "004_d64a27e9d34dc10b.txt",
-    columns: [
-        "sockets",
-        "sockets at -20/19",
-        "XTI over Sockets",
-        "STREAMS SCTP",
-    ],
-    machines: &[
-        (
-            "Porky, Fedora Core 6",
-            [
-                [427906, 1838370, 1159849, 985536],
-                [426793, 1566994, 1101200, 975575],
-                [463988, 968138, 755090, 799680],
-                [274833, 140657, 186284, 176092],
-            ],
-        ),
-        (
-            "Porky, CentOS 4",
-            [
-                [488139, 2047905, 1364620, 1203447],
-                [481714, 1718639, 1317137, 1205860],
-                [507169, 1011463, 878106, 983178],
-                [292729, 142018, 223135, 230284],
-            ],
-        ),
-        (
-            "Porky, SuSE 10.0",
-            [
-                [439922, 1376226, 1006583, 915368],
-                [441098, 1253906, 948700, 925600],
-                [465298, 845664, 722228, 829716],
-                [243425, 140259, 190270, 282432],
-            ],
-        ),
-        (
-            "Porky, Ubuntu 7.04",
-            [
-                [596044, 3320562, 1919955, 1454549],
-                [590804, 2779697, 1827200, 1526600],
-                [606248, 1393740, 1176572, 1176774],
-                [320299, 157594, 240334, 261424],
-            ],
-        ),
-        (
-            "Pumbah, RedHat 7.2",
-            [
-                [785896, 2053453, 1487391, 1299066],
-                [788717, 1779218, 1446800, 1303624],
-                [747633, 1088448, 965640, 1126673],
-                [315475, 152971, 210356, 366916],
-            ],
-        ),
-        (
-            "Daisy, Fedora Core 6",
-            [
-                [530271, 4000488, 537894, 1507754],
-                [519086, 4139794, 529188, 1504607],
-                [593941, 2353643, 467082, 1190510],
-                [429703, 326267, 207719, 211762],
-            ],
-        ),
-        (
-            "Mspiggy, SuSE 10.0",
-            [
-                [245146, 1028581, 659556, 565257],
-                [240886, 811724, 635102, 570400],
-                [250385, 512218, 422162, 502356],
-                [102834, 79644, 85080, 134818],
-            ],
-        ),
-    ],
-};
-
-impl<const COLUMNS: usize> Ranges<COLUMNS> {
+impl Ranges {
     /// The range of their machines beside what the cells `WORK-SIZE` measured; `beside` begins with the baseline.
     pub fn seeds(&self, cells: &[CellReport], work: &str, beside: &[Beside]) -> Vec<Seed> {
         let Some(base) = beside.first() else {
@@ -181,8 +48,8 @@ impl<const COLUMNS: usize> Ranges<COLUMNS> {
                 what: format!(
                     "{size} {}, {}: messages a second, on their {} machines",
                     if size == 1 { "byte" } else { "bytes" },
-                    self.columns[other.column],
-                    self.machines.len()
+                    self.machines.columns[other.column],
+                    self.machines.rows.len() / SIZES.len()
                 ),
                 theirs: self.theirs(size, base.column, other.column),
                 ours: ours(cells, work, size, base.arm, other.arm),
@@ -205,15 +72,18 @@ impl<const COLUMNS: usize> Ranges<COLUMNS> {
     }
 
     /// Messages a second of each machine.
-    fn rows(&self, size: usize) -> impl Iterator<Item = [f64; COLUMNS]> {
-        let at = SIZES.iter().position(|own| *own == size);
-        let machines = self.machines.iter();
-        machines.filter_map(move |(_, rows)| Some(rows[at?].map(|count| f64::from(count) / TEST)))
+    fn rows(&self, size: usize) -> impl Iterator<Item = Vec<f64>> {
+        let own = self.machines.rows.iter().filter(move |row| row.1 == size);
+        own.map(|(.., counts)| rates(counts))
     }
 
     /// All of them.
     pub fn sheet(&self) -> Sheet {
-        let factors: Vec<String> = self.columns[1..]
+        let Machines {
+            columns: names,
+            rows,
+        } = &**self.machines;
+        let factors: Vec<String> = names[1..]
             .iter()
             .map(|column| format!("{column}, factor"))
             .collect();
@@ -221,7 +91,7 @@ impl<const COLUMNS: usize> Ranges<COLUMNS> {
             ("machine of 2007", Measure::Text),
             ("Message", Measure::Bytes),
         ];
-        columns.extend(self.columns.map(|column| (column, Measure::PerSecond)));
+        columns.extend(names.iter().map(|name| (*name, Measure::PerSecond)));
         columns.extend(factors.iter().map(|head| (head.as_str(), Measure::Factor)));
         let caption = format!(
             "From {}: what netperf counted in {TEST} seconds, divided by them.",
@@ -233,17 +103,21 @@ impl<const COLUMNS: usize> Ranges<COLUMNS> {
             &caption,
             &columns,
         );
-        for (machine, rows) in self.machines {
-            for (size, counts) in SIZES.into_iter().zip(rows) {
-                let rates = counts.map(|count| f64::from(count) / TEST);
-                let mut row = vec![Value::from(*machine), Value::from(size as f64)];
-                row.extend(rates.map(Value::from));
-                row.extend(rates[1..].iter().map(|rate| Value::from(rate / rates[0])));
-                sheet.rows.push(row);
-            }
+        for (machine, size, counts) in rows {
+            let rates = rates(counts);
+            let factors = rates[1..].iter().map(|rate| rate / rates[0]);
+            let numbers = rates.iter().copied().chain(factors);
+            let mut row = vec![Value::from(*machine), Value::from(*size as f64)];
+            row.extend(numbers.map(Value::from));
+            sheet.rows.push(row);
         }
         sheet
     }
+}
+
+/// Of a test's counts.
+fn rates(counts: &[f64]) -> Vec<f64> {
+    counts.iter().map(|count| count / TEST).collect()
 }
 
 fn span(values: impl Iterator<Item = f64>, unit: &str) -> String {

@@ -1,10 +1,9 @@
 //! One way at every size, as netperf's TCP ranges do it: TCP with and without Nagle, at artificial priorities, the faces that
 //! Headwater gives the same work, UNIX sockets, and SCTP as the third subject.
 
-use super::asked::Asked;
 use super::ranges::{self, Beside};
 use super::sctp::SCTP_MORE;
-use super::work::{Work, Works};
+use super::work::{Works, boxed};
 use super::xti::flow::{PLAIN, XTI_SHARED, flow, highest, rival};
 use super::xti::pair::{End, Pair, Way};
 use super::xti::{EVEN, UNDISTURBED, rate, sockets};
@@ -12,38 +11,22 @@ use crate::conclusion::Conclusion;
 use crate::experiment::{
     ACCELERATED, ACCELERATED_NODELAY, Arm, Goal, TCP, TCP_NODELAY, UNIX, streams,
 };
-use crate::placement::Placement::{Apart, Same};
+use crate::placement::Placement::Apart;
 use crate::report::CellReport;
-use crate::sizes;
+use crate::{sizes, tables};
 
 /// By powers of two; the most telling first.
 pub const SIZES: [usize; 15] = [
     64, 1024, 16384, 1, 4096, 256, 16, 2, 4, 8, 32, 128, 512, 2048, 8192,
 ];
-const QUICK: [usize; 5] = [64, 1024, 16384, 1, 4096];
 const WORK: &str = "tcp";
 
 const XTI: Arm = streams("xti");
 const TICOTSORD: Arm = streams("ticotsord");
 const SCTP: Arm = streams("sctp");
 
-pub fn experiment() -> Asked {
-    Asked {
-        works: Works {
-            name: WORK,
-            describe: "one-way messages of every size: TCP sockets, XTI, Fast Sockets, UNIX sockets, SCTP",
-            works: SIZES
-                .into_iter()
-                .map(|size| Box::new(stream(size)) as Box<dyn Work>)
-                .collect(),
-        },
-        question: "How many messages of a size go one way in a second, by TCP sockets and by what Headwater puts in their place?",
-        method: "One process sends messages of one size as fast as it can, another receives into buffers of 131071 bytes and \
-                 compares the bytes; both count over the same time. The artificial priorities are -20 for the sender and 19 for \
-                 the receiver; without the privilege for that, 0 and 19.",
-        usual: |_| &[Apart],
-        conclude,
-    }
+pub fn experiment() -> Works {
+    Works::new(WORK, boxed(SIZES.map(stream)), |_| &[Apart], conclude)
 }
 
 fn stream(size: usize) -> Pair {
@@ -79,7 +62,6 @@ fn stream(size: usize) -> Pair {
         .map(never_slower)
         .into();
     Pair {
-        quick: QUICK.contains(&size),
         ..flow(WORK, size, ways, goals)
     }
 }
@@ -93,39 +75,13 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
         (3, SCTP_MORE),
     ];
     let beside = beside.map(|(column, arm)| Beside { column, arm });
-    let first = |cell, placement, arm: Arm, what, of| {
-        sizes::headline(cells, (cell, placement), (arm.name, TCP.name), (what, of))
-    };
-    let headlines = [
-        first(
-            "tcp-64",
-            Apart,
-            ACCELERATED,
-            "64-byte messages one way, on two CPUs",
-            "unchanged TCP programs with the library, over the kernel's TCP",
-        ),
-        first(
-            "tcp-16384",
-            Apart,
-            ACCELERATED,
-            "16 KiB messages one way, on two CPUs",
-            "unchanged TCP programs with the library, over the kernel's TCP",
-        ),
-        first(
-            "tcp-64",
-            Same,
-            TICOTSORD,
-            "64-byte messages one way, on one CPU",
-            "XTI's loop-back provider, over the kernel's TCP",
-        ),
-    ];
     let mut sheets = sizes::sheets(cells, WORK, TITLE);
     sheets.push(ranges::TCP.sheet());
     Conclusion {
         plots: sizes::four(cells, WORK, TITLE, TCP.name),
         sheets,
         seeds: ranges::TCP.seeds(cells, WORK, &beside),
-        headlines: headlines.into_iter().flatten().collect(),
+        headlines: tables::headlines("tcp", cells),
         ..Conclusion::default()
     }
 }

@@ -1,23 +1,21 @@
 //! Datagrams of every size: plain sockets in all their ways, XTI over the kernel's UDP, the loop-back provider and /dev/udp2.
 //! What counts is what arrives.
 
-use super::asked::Asked;
 use super::ranges::{self, Beside};
 use super::tcp::SIZES;
-use super::work::{Work, Works};
+use super::work::{Works, boxed};
 use super::xti::flow::highest;
 use super::xti::pair::{Pair, Way};
 use super::xti::{EVEN, UNDISTURBED, more, rate, sockets};
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, Metric, Unit, shared, streams};
-use crate::placement::Placement::{Apart, Same};
+use crate::placement::Placement::Apart;
 use crate::report::CellReport;
-use crate::sizes;
+use crate::{sizes, tables};
 
 const WORK: &str = "udp";
 /// Up to here many datagrams go together.
 const SMALL: usize = 1024;
-const QUICK: [usize; 5] = [64, 1024, 16384, 1, 4096];
 /// How much greater a share may be lost where the kernel carries: half a percent.
 const LOSS: f64 = 0.005;
 
@@ -35,24 +33,8 @@ const LOSSLESS: &[&str] = &["--lossless"];
 const BY_KERNEL: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "udp")];
 const BY_RAW: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "raw")];
 
-pub fn experiment() -> Asked {
-    Asked {
-        works: Works {
-            name: "udp",
-            describe: "datagrams of every size: UDP sockets, XTI, the loop-back provider, UDP of our own",
-            works: SIZES
-                .into_iter()
-                .map(|size| Box::new(datagrams(size)) as Box<dyn Work>)
-                .collect(),
-        },
-        question: "How many datagrams of a size arrive in a second, and how many are lost, by UDP sockets and by what \
-                   Headwater puts in their place?",
-        method: "One process sends datagrams of one size as fast as it can, another receives them and compares their bytes; \
-                 both count over the same time, and what never came is counted when nothing more comes. The artificial \
-                 priorities are -20 for the sender and 19 for the receiver; without the privilege for that, 0 and 19.",
-        usual: |_| &[Apart],
-        conclude,
-    }
+pub fn experiment() -> Works {
+    Works::new("udp", boxed(SIZES.map(datagrams)), |_| &[Apart], conclude)
 }
 
 fn datagrams(size: usize) -> Pair {
@@ -93,7 +75,6 @@ fn datagrams(size: usize) -> Pair {
         ways,
         goals,
         placements: UNDISTURBED,
-        quick: QUICK.contains(&size),
         stretch: 1,
     }
 }
@@ -107,27 +88,13 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
     const TITLE: &str = "UDP";
     let beside = [(0, SOCKETS), (1, XTI), (2, SHARED)];
     let beside = beside.map(|(column, arm)| Beside { column, arm });
-    let first = |cell, placement, what, of| {
-        sizes::headline(
-            cells,
-            (cell, placement),
-            (SHARED.name, SOCKETS.name),
-            (what, of),
-        )
-    };
-    let of = "through shared memory, over UDP sockets";
-    let headlines = [
-        first("udp-64", Apart, "64-byte datagrams, on two CPUs", of),
-        first("udp-64", Same, "64-byte datagrams, on one CPU", of),
-        first("udp-16384", Apart, "16 KiB datagrams, on two CPUs", of),
-    ];
     let mut sheets = sizes::sheets(cells, WORK, TITLE);
     sheets.push(ranges::UDP.sheet());
     Conclusion {
         plots: sizes::four(cells, WORK, TITLE, SOCKETS.name),
         sheets,
         seeds: ranges::UDP.seeds(cells, WORK, &beside),
-        headlines: headlines.into_iter().flatten().collect(),
+        headlines: tables::headlines("udp", cells),
         ..Conclusion::default()
     }
 }

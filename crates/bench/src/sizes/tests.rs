@@ -170,18 +170,3 @@ fn a_sheet_has_a_row_for_each_arm_of_a_size_with_what_explains_it() {
     );
     assert_eq!(rates.rows[3][..2], [64.0.into(), "accelerated".into()]);
 }
-
-#[test]
-fn a_headline_is_a_ratio_that_was_judged() {
-    let (slow, fast) = ([Some(10.0); 3], [Some(30.0); 3]);
-    let of = |ends| {
-        headline(
-            &[cell(64, [&slow, &fast], ends)],
-            ("work-64", Placement::Apart),
-            (ACCELERATED.name, TCP.name),
-            ("what", "of"),
-        )
-    };
-    assert_eq!(of(CARRIED).map(|found| found.factor), Some(3.0));
-    assert_eq!(of(0), None);
-}

@@ -2,7 +2,7 @@
 
 use super::super::work::Work;
 use super::program::{self, Shape};
-use super::{BANDWIDTH, PLACEMENTS, ROUND_TRIP, quick};
+use super::{BANDWIDTH, PLACEMENTS, ROUND_TRIP};
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, RAW_CHANNEL, Sample, TCP, UNIX, Unit};
 use crate::failure::Result;
 
@@ -51,7 +51,6 @@ impl Work for Kind {
             arms.push(RAW_CHANNEL);
         }
         Cell {
-            quick: quick(&name).is_some(),
             placements: PLACEMENTS,
             // A connection for one request rightly ends before it would be taken over.
             proof: if is_new {

@@ -2,27 +2,18 @@
 
 use super::exchanges::transactions;
 use super::figures::{Factor, Figures, RoundTrips};
-use super::streams::Manner;
 use super::tables::kib;
 use super::{BANDWIDTH, FTP, ROUND_TRIP};
-use crate::experiment::{ACCELERATED, RAW_CHANNEL, TCP};
+use crate::experiment::{ACCELERATED, TCP};
 use crate::findings::{Headline, Seed};
 use crate::fit::Saturation;
 use crate::placement::Placement::{self, Apart, Free, Same};
-use crate::stats::Line;
 use crate::table::{duration, number};
+use crate::tables;
 
 const FILE: &str = "001_41e00d44dcd0bce4.txt";
 /// Two machines had a processor each.
 const PREFERRED: [Placement; 3] = [Apart, Free, Same];
-
-/// What the document calls it, and the arm that stands where it did.
-type Layer = (&'static str, &'static str);
-
-const FAST: Layer = ("Fast Sockets", ACCELERATED.name);
-const MESSAGES: Layer = ("Active Messages", RAW_CHANNEL.name);
-const MYRINET: Layer = ("TCP/IP (Myrinet)", TCP.name);
-const ETHERNET: Layer = ("TCP/IP (Fast Ethernet)", TCP.name);
 
 pub fn seeds(figures: &Figures<'_>) -> Vec<Seed> {
     let lines = round_trips(figures);
@@ -43,43 +34,33 @@ fn seed(what: String, theirs: String, ours: Option<String>) -> Seed {
     }
 }
 
-/// Per byte, t0 and start-up in microseconds, of all sizes and of those below 1 KiB.
-const ROUND_TRIPS: [(Layer, [f64; 3], [f64; 3]); 4] = [
-    (FAST, [0.068, 157.4, 57.8], [0.124, 61.4, 57.8]),
-    (MESSAGES, [0.129, 38.9, 45.0], [0.123, 45.4, 45.0]),
-    (MYRINET, [0.076, 736.4, 533.4], [0.223, 533.0, 533.0]),
-    (ETHERNET, [0.174, 366.2, 326.0], [0.242, 325.0, 326.0]),
-];
-
 fn round_trips(figures: &Figures<'_>) -> Vec<Seed> {
     let placement = preferred(figures, ROUND_TRIP);
-    let mut seeds = Vec::new();
-    for ((layer, arm), all, small) in ROUND_TRIPS {
+    let one = |theirs: &tables::RoundTrip| {
+        let tables::RoundTrip { layer, arm, .. } = theirs;
         let found = placement.map(|placement| figures.round_trips(placement, arm));
-        let found = found.unwrap_or_default();
-        let RoundTrips { start_up, .. } = found;
-        for (sizes, theirs, line) in [
-            ("1 byte to 64 KiB", all, found.all),
-            ("below 1 KiB", small, found.small),
-        ] {
-            let [per_byte, t0, start] = theirs.map(|us| duration(us * 1e3));
-            let ours = start_up.map(|start| {
-                let line = line.map_or(
-                    String::new(),
-                    |Line {
-                         slope, intercept, ..
-                     }| { format!("{}, {}, ", time(slope), time(intercept)) },
-                );
-                format!("{line}{} ({arm})", time(start))
-            });
-            seeds.push(seed(
-                format!("round trip, {sizes}: per byte, t0, start-up of {layer}"),
-                format!("{per_byte}, {t0}, {start}"),
-                ours,
-            ));
-        }
-    }
-    seeds
+        let RoundTrips {
+            all,
+            small,
+            start_up,
+            ..
+        } = found.unwrap_or_default();
+        let (sizes, line) = match theirs.sizes.as_str() {
+            "small" => ("below 1 KiB", small),
+            _ => ("1 byte to 64 KiB", all),
+        };
+        let ours = start_up.map(|start| {
+            let line = line.map(|line| [line.slope, line.intercept].map(time).join(", ") + ", ");
+            format!("{}{} ({arm})", line.unwrap_or_default(), time(start))
+        });
+        let theirs = [theirs.per_byte_us, theirs.t0_us, theirs.start_up_us];
+        seed(
+            format!("round trip, {sizes}: per byte, t0, start-up of {layer}"),
+            theirs.map(|us| duration(us * 1e3)).join(", "),
+            ours,
+        )
+    };
+    tables::ROUND_TRIPS.iter().map(one).collect()
 }
 
 /// An intercept may be negative, where the line is bent, and a slope where bytes cost less than chance.
@@ -88,34 +69,24 @@ fn time(ns: f64) -> String {
     format!("{sign}{}", duration(ns.abs()))
 }
 
-/// Rmax in MB/s and N½ in bytes.
-const SATURATIONS: [(&str, Layer, [f64; 2]); 8] = [
-    (BANDWIDTH, FAST, [32.9, 441.0]),
-    (BANDWIDTH, MESSAGES, [39.2, 372.0]),
-    (BANDWIDTH, MYRINET, [29.6, 2098.0]),
-    (BANDWIDTH, ETHERNET, [11.1, 530.0]),
-    (Manner::Ttcp.name(), FAST, [38.57, 560.7]),
-    (Manner::Ttcp.name(), MYRINET, [19.59, 687.5]),
-    (Manner::Netperf.name(), FAST, [41.57, 785.7]),
-    (Manner::Netperf.name(), MYRINET, [23.72, 1189.0]),
-];
-
 fn saturations(figures: &Figures<'_>) -> impl Iterator<Item = Seed> {
-    SATURATIONS.into_iter().map(|(work, (layer, arm), theirs)| {
-        let found =
-            preferred(figures, work).and_then(|placement| figures.saturation(work, placement, arm));
-        let [rmax, half] = theirs;
+    tables::BANDWIDTHS.iter().map(|theirs| {
+        let tables::Bandwidth {
+            work, layer, arm, ..
+        } = theirs;
+        let placement = preferred(figures, work);
+        let found = placement.and_then(|placement| figures.saturation(work, placement, arm));
         let ours = found.map(|Saturation { rmax, half, .. }| {
             let rmax = number(rmax / 1e6);
             format!("{rmax} MB/s, {} bytes ({arm})", number(half))
         });
-        let what = match work {
+        let what = match work.as_str() {
             BANDWIDTH => "500 sends and one reply".to_string(),
             work => format!("stream of {work}"),
         };
         seed(
             format!("{what}: Rmax, N½ of {layer}"),
-            format!("{rmax} MB/s, {half} bytes"),
+            format!("{} MB/s, {} bytes", theirs.rmax_mb_s, theirs.half_bytes),
             ours,
         )
     })

@@ -14,7 +14,7 @@ use std::process::Command;
 use files::Files;
 
 use super::super::work::Work;
-use super::{FTP, SENDFILE, quick};
+use super::{FTP, SENDFILE};
 use crate::exchange::{Exchange, Outcome};
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
 use crate::failure::{Failure, Result};
@@ -121,7 +121,6 @@ impl Work for Ftp {
         let word = if self.sendfile { SENDFILE } else { FTP };
         let name = format!("{word}-{}", self.size);
         Cell {
-            quick: quick(&name).is_some(),
             // Files are made before and compared afterwards.
             stretch: 2.0,
             placements: &[Apart, Free],

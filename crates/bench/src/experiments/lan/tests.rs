@@ -5,6 +5,7 @@ use posting::POSTED;
 use super::*;
 use crate::carriage::Counters;
 use crate::experiment::{ACCELERATED, Arm, PIPE, Proof, RAW_CHANNEL, TCP, UNIX, Unit};
+use crate::experiment::{Cell, Sample};
 use crate::findings::{Sheet, Value};
 use crate::verdict::Series;
 
@@ -77,7 +78,7 @@ fn close(value: &Value, wanted: f64) {
 
 #[test]
 fn lines_give_the_cost_of_a_byte_and_of_a_message() {
-    let found = experiment().conclude(&round_trips(Apart));
+    let found = conclude(&round_trips(Apart));
     let rows = &sheet(&found, "round-trips").rows;
     let wanted = [("tcp", 2.0, 20_000.0), ("accelerated", 0.5, 1000.0)];
     for (arm, (name, slope, intercept)) in wanted.into_iter().enumerate() {
@@ -100,7 +101,7 @@ fn lines_give_the_cost_of_a_byte_and_of_a_message() {
 
 #[test]
 fn curves_give_the_limit_and_the_half_power_point() {
-    let found = experiment().conclude(&bandwidth(Same));
+    let found = conclude(&bandwidth(Same));
     let rows = &sheet(&found, "bandwidth").rows;
     close(&rows[0][2], 2e9);
     close(&rows[0][3], 500.0);
@@ -126,7 +127,7 @@ fn headlines_are_few_and_prefer_two_cpus() {
         let times = [(TCP, size as f64), (ACCELERATED, size as f64 / 2.0)];
         cells.push(cell(&format!("ftp-{size}"), size, Apart, &times));
     }
-    let headlines = experiment().conclude(&cells).headlines;
+    let headlines = conclude(&cells).headlines;
     assert_eq!(headlines.len(), 3);
     assert_eq!(headlines[0].what, "a round trip of 1 byte, on two CPUs");
     assert!((headlines[0].factor - 20_002.0 / 1000.5).abs() < 1e-6);
@@ -141,7 +142,7 @@ fn receive_posting_is_judged_against_the_ring() {
         cell(&format!("post-{size}"), size, Free, &times)
     };
     let cells = [(1024, 4000.0), (65536, 900.0), (1 << 20, 500.0)].map(of);
-    let found = experiment().conclude(&cells);
+    let found = conclude(&cells);
     let posting = sheet(&found, "posting");
     assert!(
         posting
@@ -153,7 +154,7 @@ fn receive_posting_is_judged_against_the_ring() {
 
 #[test]
 fn what_was_not_measured_or_not_carried_is_missing() {
-    let nothing = experiment().conclude(&[]);
+    let nothing = conclude(&[]);
     assert!(nothing.sheets.is_empty() && nothing.plots.is_empty() && nothing.headlines.is_empty());
     assert!(!nothing.seeds.is_empty() && nothing.seeds.iter().all(|seed| seed.ours.is_empty()));
 
@@ -165,7 +166,7 @@ fn what_was_not_measured_or_not_carried_is_missing() {
     // An arm that failed in all rounds has no figures either.
     let failed = cell("rtt-1024", 1024, Apart, &[(UNIX, f64::INFINITY)]);
     cells.push(failed);
-    let found = experiment().conclude(&cells);
+    let found = conclude(&cells);
     assert!(found.headlines.is_empty());
     let rows = &sheet(&found, "round-trips").rows;
     assert!(rows.iter().all(|row| row[1] == "tcp".into()));
@@ -183,7 +184,7 @@ fn files_have_their_times_their_rates_and_where_they_were() {
         values.insert(ftp::IN_MEMORY.to_string(), 0.0);
     }
     let by_sendfile = cell("ftp-sendfile-67108864", 1 << 26, Free, &times);
-    let found = experiment().conclude(&[found, by_sendfile]);
+    let found = conclude(&[found, by_sendfile]);
     let times = sheet(&found, "ftp");
     assert!(
         times
@@ -198,16 +199,4 @@ fn files_have_their_times_their_rates_and_where_they_were() {
     close(&rates.rows[0][3], size as f64 * 1e3);
     close(&rates.rows[0][4], 3e9);
     assert_eq!(found.plots.len(), 1);
-}
-
-#[test]
-fn a_quick_run_has_its_cells_first() {
-    let cells = experiment().cells();
-    let first: Vec<&str> = cells
-        .iter()
-        .take(QUICK.len())
-        .map(|c| c.name.as_str())
-        .collect();
-    assert_eq!(first, QUICK);
-    assert_eq!(cells.iter().filter(|cell| cell.quick).count(), QUICK.len());
 }

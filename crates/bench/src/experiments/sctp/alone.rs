@@ -83,7 +83,6 @@ impl Work for Alone {
     fn cell(&self) -> Cell {
         Cell {
             goals: vec![self.goal.clone()],
-            quick: true,
             placements: PLACEMENTS,
             proof: Proof::None,
             ..Cell::new(self.name.clone(), self.unit, self.arms.clone())

@@ -49,7 +49,6 @@ impl Work for Lossy {
     fn cell(&self) -> Cell {
         Cell {
             goals: vec![Goal::rate(PLACEMENTS, MUST, None).between(SCTP, BOUND)],
-            quick: true,
             placements: PLACEMENTS,
             proof: Proof::None,
             // Five seconds at least for every other sample.

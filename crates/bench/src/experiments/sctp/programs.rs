@@ -98,7 +98,6 @@ fn calls() -> Pair {
         ],
         goals: vec![rate(SOCKETS, TCP, UNDISTURBED, CALLS, None)],
         placements: UNDISTURBED,
-        quick: true,
         stretch: 1,
     }
 }
@@ -125,7 +124,6 @@ impl Work for Iperf {
         };
         Cell {
             goals: vec![goal],
-            quick: true,
             placements: PLACEMENTS,
             proof: Proof::Loaded,
             // It knows whole seconds alone.

@@ -45,7 +45,6 @@ fn flow(size: usize) -> Pair {
         ],
         goals,
         placements: UNDISTURBED,
-        quick: matches!(size, 64 | 1024 | 16384),
         stretch: 1,
     }
 }
@@ -65,7 +64,6 @@ fn trips() -> Pair {
         ],
         goals: vec![Goal::rate(APART, 10.0, None).between(SCTP, TCP)],
         placements: &Placement::ALL,
-        quick: true,
         stretch: 1,
     }
 }

@@ -120,7 +120,6 @@ fn pair(wanted: Wanted) -> Pair {
         ],
         goals,
         placements: UNDISTURBED,
-        quick: aim.is_some(),
         stretch: 1,
     }
 }

@@ -22,7 +22,6 @@ pub fn works() -> Vec<Box<dyn Work>> {
     let cell = |rooms: usize, call: &str| Runs {
         unit: Unit::Rate,
         words: words(rooms, call),
-        quick: rooms == 8 && call == "epoll",
         ends: (2 * rooms * MEMBERS) as u64,
         ..Runs::new(
             name(rooms, call),
@@ -39,7 +38,6 @@ pub fn works() -> Vec<Box<dyn Work>> {
     let spread = Runs {
         name: format!("{}-{CLIENTS}-clients", name(8, "epoll")),
         words: format!("{} --clients {CLIENTS}", words(8, "epoll")),
-        quick: false,
         ..cell(8, "epoll")
     };
     // Neither in what they do nor in the slowest hundredth.

@@ -16,7 +16,6 @@ pub fn works() -> Vec<Box<dyn Work>> {
             words: format!("--size {size} --slots 2 --slot {slot}"),
             stretch: 0.5,
             placements: &[Apart, Same],
-            quick: size == 65536,
             ..Runs::new(
                 format!("{WORK}-{size}"),
                 vec![tcp(), semaphore(), accelerated(), zero_copy(), copy_alone()],

@@ -36,7 +36,6 @@ pub fn base() -> Vec<Box<dyn Work>> {
         Runs {
             words: format!("--size {size}"),
             placements: UNDISTURBED,
-            quick: size != 512,
             ..Runs::new(format!("messages-{size}"), ways)
         }
     };
@@ -49,7 +48,6 @@ pub fn latencies() -> Vec<Box<dyn Work>> {
         words: format!("--size {size} --latencies"),
         placements: &[Apart, Same],
         stretch: 0.5,
-        quick: size == 70,
         ..Runs::new(format!("latency-{size}"), all_ways())
     };
     SIZES.map(|size| cell(size).boxed()).into()
@@ -60,7 +58,6 @@ pub fn threads() -> Vec<Box<dyn Work>> {
     let cell = |threads: usize| Runs {
         words: format!("--size {THREADED} --threads {threads}"),
         stretch: 0.5,
-        quick: threads == 5,
         ends: 2 * threads as u64,
         ..Runs::new(format!("threads{threads}-{THREADED}"), all_ways())
     };
@@ -72,7 +69,6 @@ pub fn larger() -> Vec<Box<dyn Work>> {
     let cell = |size: usize| Runs {
         words: format!("--size {size} --slot {SLOT} --slots {SLOTS}"),
         stretch: 0.5,
-        quick: size == 16384,
         ..Runs::new(
             format!("larger-{size}"),
             vec![tcp(), doorbell(), semaphore(), accelerated()],

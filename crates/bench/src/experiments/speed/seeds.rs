@@ -10,6 +10,7 @@ use crate::findings::Seed;
 use crate::placement::Placement::Apart;
 use crate::report::{ArmReport, CellReport};
 use crate::table::{duration, number};
+use crate::tables;
 
 const FILE: &str = "002_17239467083f8f65.txt";
 
@@ -19,27 +20,13 @@ const WAYS: [(Arm, &str); 4] = [
     (DOORBELL, "implementation II"),
     (SEMAPHORE, "implementation III"),
 ];
-/// Seconds for 100,000 messages, in the order of the ways.
-const ELAPSED: [(usize, [f64; 4]); 3] = [
-    (70, [16.1879, 6.25777, 5.99889, 4.89628]),
-    (512, [9.77146, 8.04453, 6.8338, 5.13338]),
-    (1000, [10.8131, 10.3504, 6.56088, 5.61761]),
+/// Of which calls the paper gives the time, with the server in a processor set.
+const CALLS: [(&str, &str); 4] = [
+    ("server_read", "a server's read"),
+    ("server_write", "a server's write"),
+    ("client_read", "a client's read"),
+    ("client_write", "a client's write"),
 ];
-/// In percent of one CPU, of the client.
-const CPU_USE: [(usize, [f64; 4]); 3] = [
-    (70, [28.9, 89.6, 102.2, 93.4]),
-    (512, [76.8, 92.9, 105.4, 94.2]),
-    (1000, [97.2, 82.5, 107.8, 94.6]),
-];
-/// Milliseconds of a call with 70 bytes, the server in a processor set: kernel TCP, implementation III.
-const CALLS: [(&str, &str, [f64; 2]); 4] = [
-    ("server_read", "a server's read", [0.12444, 0.02086]),
-    ("server_write", "a server's write", [0.02802, 0.02033]),
-    ("client_read", "a client's read", [0.08935, 0.05868]),
-    ("client_write", "a client's write", [0.07638, 0.05218]),
-];
-/// Milliseconds of 100,000 copies.
-const COPIES: [(usize, f64); 3] = [(70, 34.3), (512, 250.0), (1000, 490.0)];
 
 pub fn all(cells: &[CellReport]) -> Vec<Seed> {
     let all = [
@@ -65,41 +52,43 @@ fn base(cells: &[CellReport], size: usize) -> Option<&CellReport> {
     find(cells, &format!("messages-{size}"), Apart)
 }
 
+/// The paper's figures of one kind, with our arm that stands where theirs did.
+fn figures(figure: &str) -> impl Iterator<Item = (&'static tables::Speed, Option<Arm>)> {
+    let own = tables::SPEED.iter().filter(move |row| row.figure == figure);
+    own.map(|row| {
+        let way = WAYS.iter().find(|(_, way)| *way == row.way);
+        (row, way.map(|(arm, _)| *arm))
+    })
+}
+
 fn elapsed(cells: &[CellReport]) -> Vec<Seed> {
-    each_way(&ELAPSED, |size, arm, way, seconds| {
-        let ours = base(cells, size)?.arm(arm.name).and_then(time_each);
+    let one = |(theirs, arm): (&tables::Speed, Option<Arm>)| {
+        let ours = base(cells, theirs.size)?.arm(arm?.name).and_then(time_each);
         Some(seed(
-            format!("100,000 messages of {size} bytes, {way}"),
-            duration(seconds * 1e9),
+            format!("100,000 messages of {} bytes, {}", theirs.size, theirs.way),
+            duration(theirs.value * 1e9),
             ours.map(|ns| duration(ns * MANY)),
         ))
-    })
+    };
+    figures("elapsed_seconds").filter_map(one).collect()
 }
 
 fn cpu_use(cells: &[CellReport]) -> Vec<Seed> {
-    each_way(&CPU_USE, |size, arm, way, percent| {
-        let ours = base(cells, size)?
-            .arm(arm.name)
+    let one = |(theirs, arm): (&tables::Speed, Option<Arm>)| {
+        let ours = base(cells, theirs.size)?
+            .arm(arm?.name)
             .filter(|arm| arm.is_proved())
             .and_then(|arm| arm.cpu_share);
+        let tables::Speed {
+            size, way, value, ..
+        } = theirs;
         Some(seed(
             format!("CPU use, {size} bytes, {way}; theirs of the client, ours of both ends"),
-            format!("{percent} %"),
+            format!("{value} %"),
             ours.map(|share| format!("{} %", number(share * 100.0))),
         ))
-    })
-}
-
-fn each_way(
-    figures: &[(usize, [f64; 4])],
-    mut seed: impl FnMut(usize, Arm, &str, f64) -> Option<Seed>,
-) -> Vec<Seed> {
-    let mut seeds = Vec::new();
-    for &(size, values) in figures {
-        let ways = WAYS.into_iter().zip(values);
-        seeds.extend(ways.filter_map(|((arm, way), value)| seed(size, arm, way, value)));
-    }
-    seeds
+    };
+    figures("cpu_percent").filter_map(one).collect()
 }
 
 fn calls(cells: &[CellReport]) -> Vec<Seed> {
@@ -107,14 +96,15 @@ fn calls(cells: &[CellReport]) -> Vec<Seed> {
         return Vec::new();
     };
     let mut seeds = Vec::new();
-    for (call, words, theirs) in CALLS {
-        for ((arm, way), ms) in [WAYS[0], WAYS[3]].into_iter().zip(theirs) {
+    for (call, words) in CALLS {
+        for (theirs, arm) in figures(&format!("{call}_ms")) {
             let mean = |arm: &ArmReport| latency(arm, call, |latency| latency.mean_ns);
+            let ours = arm.and_then(|arm| cell.arm(arm.name)).and_then(mean);
             seeds.push(seed(
-                format!("{words} of 70 bytes, mean, {way}"),
+                format!("{words} of 70 bytes, mean, {}", theirs.way),
                 // Printed as seconds, which the time of all messages rules out.
-                duration(ms * 1e6),
-                cell.arm(arm.name).and_then(mean).map(duration),
+                duration(theirs.value * 1e6),
+                ours.map(duration),
             ));
         }
     }
@@ -122,15 +112,19 @@ fn calls(cells: &[CellReport]) -> Vec<Seed> {
 }
 
 fn copies(cells: &[CellReport]) -> Vec<Seed> {
-    let one = |(size, ms): (usize, f64)| {
-        let alone = base(cells, size)?.arm(COPY_ALONE.name).and_then(time_each);
+    let one = |(theirs, _): (&tables::Speed, _)| {
+        let cell = base(cells, theirs.size)?;
+        let alone = cell.arm(COPY_ALONE.name).and_then(time_each);
         Some(seed(
-            format!("100,000 copies of {size} bytes to or from shared memory"),
-            duration(ms * 1e6),
+            format!(
+                "100,000 copies of {} bytes to or from shared memory",
+                theirs.size
+            ),
+            duration(theirs.value * 1e6),
             alone.map(|ns| duration(ns / 4.0 * MANY)),
         ))
     };
-    COPIES.into_iter().filter_map(one).collect()
+    figures("copies_ms").filter_map(one).collect()
 }
 
 fn others(cells: &[CellReport]) -> Vec<Seed> {

@@ -87,7 +87,6 @@ impl Sweep {
         Runs {
             words: format!("--slot {slot} --size {}", slot - OVERHEAD),
             stretch: STRETCH,
-            quick: slot == 1024 && self.carrier == "futex",
             ..Runs::new(format!("{}-{slot}", self.work), possible.map(way).collect())
         }
     }

@@ -131,7 +131,6 @@ pub struct Runs {
     /// How long a sample takes, in those of others.
     pub stretch: f64,
     pub placements: &'static [Placement],
-    pub quick: bool,
     /// Accelerated ends of connections.
     pub ends: u64,
 }
@@ -145,7 +144,6 @@ impl Runs {
             words: String::new(),
             stretch: 1.0,
             placements: &[Placement::Apart],
-            quick: false,
             ends: 2,
         }
     }
@@ -159,7 +157,6 @@ impl Work for Runs {
     fn cell(&self) -> Cell {
         let arms = self.ways.iter().map(|way| way.arm).collect();
         Cell {
-            quick: self.quick,
             stretch: self.stretch,
             placements: self.placements,
             proof: Proof::Carried { ends: self.ends },

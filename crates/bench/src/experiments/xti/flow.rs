@@ -41,7 +41,6 @@ pub fn flow(name: &str, size: usize, ways: Vec<Way>, goals: Vec<Goal>) -> Pair {
         ways,
         goals,
         placements: UNDISTURBED,
-        quick: matches!(size, 1 | 64 | 256 | 1024 | 16384),
         stretch: 1,
     }
 }
@@ -155,7 +154,6 @@ fn lone(computing: bool) -> Pair {
         ],
         goals,
         placements: UNDISTURBED,
-        quick: true,
         // Two hundred bytes a second.
         stretch: 4,
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Work, parse};
+use super::super::work::Work;
+use super::parse;
 use crate::arms::user;
 use crate::carriage::{self, Counters};
 use crate::experiment::{Arm, Carrier, Cell, Goal, Job, Proof, Sample, Unit};
@@ -40,7 +41,6 @@ pub struct Pair {
     pub ways: Vec<Way>,
     pub goals: Vec<Goal>,
     pub placements: &'static [Placement],
-    pub quick: bool,
     /// How many samples' time one takes.
     pub stretch: u32,
 }
@@ -157,7 +157,6 @@ impl Work for Pair {
     fn cell(&self) -> Cell {
         Cell {
             goals: self.goals.clone(),
-            quick: self.quick,
             placements: self.placements,
             proof: self.proof(),
             stretch: f64::from(self.stretch),

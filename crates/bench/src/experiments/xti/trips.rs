@@ -22,7 +22,6 @@ fn pair(name: &str, work: &'static str, unit: Unit, ways: Vec<Way>, goals: Vec<G
         ways,
         goals,
         placements: &Placement::ALL,
-        quick: true,
         stretch: 1,
     }
 }

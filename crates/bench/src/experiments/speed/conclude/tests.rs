@@ -1,6 +1,8 @@
 //! Conclusions from cells with known figures.
 
+use super::super::way::{SEMAPHORE, ZERO_COPY};
 use super::*;
+use crate::experiment::{ACCELERATED_NODELAY, Arm, TCP_NODELAY};
 use crate::experiment::{Cell, Sample, Unit};
 use crate::experiments::speed::way::{COPY_ALONE, DOORBELL};
 use crate::findings::Value;
