@@ -173,6 +173,6 @@ fn what_makes_no_sense_is_refused_with_the_usage() {
     for words in ["raw connects", "post exchange", "drive exchange"] {
         let output = run(words);
         assert_eq!(output.status.code(), Some(2), "{words}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains("usage:"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("Usage:"));
     }
 }

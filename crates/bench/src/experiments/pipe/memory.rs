@@ -64,11 +64,8 @@ impl Work for Memory {
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let mut program = job.site.tools.perftest();
-        let kind = match job.arm {
-            USED => USED.name,
-            arm => kind(arm),
-        };
-        program.args(["memory", kind, &self.count.to_string()]);
+        program.args(["memory", kind(job.arm), &self.count.to_string()]);
+        program.args((job.arm == USED).then_some("--used"));
         let (said, counters) = exchange::alone(job, NAME, program)?;
         let taken: Taken = parse(NAME, &said)?;
         Ok(Sample {

@@ -36,8 +36,8 @@ use options::Options;
 use crate::{Ended, Problem, sys};
 
 pub fn main(words: impl Iterator<Item = String>) -> Ended {
-    let options =
-        Options::parse(words).map_err(|problem| Problem::Words(problem, options::USAGE))?;
+    let options = Options::parse(words)
+        .map_err(|problem| Problem::Words(format!("{problem}\n{}", options::USAGE)))?;
     if let Some(cpu) = options.cpu
         && let Err(error) = sys::pin(cpu)
     {

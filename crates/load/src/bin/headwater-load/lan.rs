@@ -29,11 +29,10 @@ use link::Link;
 use options::{Options, Role, Work};
 use result::Driven;
 
-use crate::{Ended, Problem};
+use crate::{Ended, Words};
 
 pub fn main(words: impl Iterator<Item = String>) -> Ended {
-    let options =
-        Options::parse(words).map_err(|problem| Problem::Words(problem, options::USAGE))?;
+    let options = Options::read(words)?;
     run(&options)?;
     Ok(None)
 }
@@ -57,6 +56,6 @@ fn drive(options: &Options, open: impl FnMut() -> io::Result<Link>) -> io::Resul
     match options.work {
         Work::Exchange => exchange::drive(options, open),
         Work::Connects => connects::drive(options, open),
-        Work::Stream => stream::drive(options, open),
+        Work::Stream | Work::Post(_) => stream::drive(options, open),
     }
 }

@@ -13,6 +13,9 @@ mod xtiperf;
 
 use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
 
 const USAGE: &str = "\
 usage: headwater-load PROGRAM ...
@@ -30,9 +33,16 @@ The programs that `headwater bench` measures, by themselves:
 type Ended = Result<Option<String>, Problem>;
 
 enum Problem {
-    /// With the words that it was started with; how they should be.
-    Words(String, &'static str),
+    /// With the words that it was started with, and how they should be.
+    Words(String),
+    Refused(clap::Error),
     Failed(io::Error),
+}
+
+impl From<clap::Error> for Problem {
+    fn from(error: clap::Error) -> Problem {
+        Problem::Refused(error)
+    }
 }
 
 impl From<io::Error> for Problem {
@@ -41,7 +51,27 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// Without a parser of its own: how long such a program takes to start is measured too.
+/// The words of a program that nobody measures before it has read them.
+trait Words: clap::Parser {
+    /// What each word by itself does not tell.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn read(words: impl Iterator<Item = String>) -> Result<Self, clap::Error> {
+        let options = Self::try_parse_from(words)?;
+        let refused = |problem| Self::command().error(ErrorKind::ValueValidation, problem);
+        options.check().map_err(refused)?;
+        Ok(options)
+    }
+}
+
+fn seconds(word: &str) -> Result<Duration, String> {
+    let seconds: f64 = word.parse().map_err(|_| "a number is wanted")?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// Without a parser of its own: how long `echo` and `raw` take to start is measured too.
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let name = words.next().unwrap_or_default();
@@ -70,10 +100,11 @@ fn main() -> ExitCode {
             line.into_iter().for_each(|line| println!("{line}"));
             ExitCode::SUCCESS
         }
-        Err(Problem::Words(problem, usage)) => {
-            eprintln!("headwater-load {name}: {problem}\n{usage}");
+        Err(Problem::Words(problem)) => {
+            eprintln!("headwater-load {name}: {problem}");
             ExitCode::from(2)
         }
+        Err(Problem::Refused(error)) => error.exit(),
         Err(Problem::Failed(error)) => {
             eprintln!("headwater-load {name}: {error}");
             ExitCode::FAILURE

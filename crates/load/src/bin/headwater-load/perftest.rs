@@ -4,7 +4,7 @@
 //! ```text
 //!   headwater-load perftest one KIND SIZE SECONDS      one process writes until the pipe takes no more, then reads everything
 //!   headwater-load perftest two KIND SIZE SECONDS      one process writes, a child of it reads; both wait for each other
-//!   headwater-load perftest memory KIND[-used] COUNT   what so many ends of pipes that do nothing take
+//!   headwater-load perftest memory KIND COUNT [--used]   what so many ends of pipes that do nothing take
 //! ```
 //!
 //! KIND is streams, pipe or unix. Every message carries its number, which is compared when it is read; during the warm-up all
@@ -22,11 +22,10 @@ use std::io;
 
 use options::{Mode, Options};
 
-use crate::{Ended, Problem};
+use crate::{Ended, Words};
 
 pub fn main(words: impl Iterator<Item = String>) -> Ended {
-    let options =
-        Options::parse(words).map_err(|problem| Problem::Words(problem, options::USAGE))?;
+    let options = Options::read(words)?;
     if options.on_eof {
         // Whoever watches is then in time to see the writer begin.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());

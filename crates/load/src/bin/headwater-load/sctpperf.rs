@@ -19,59 +19,59 @@ mod relay;
 use std::io;
 use std::time::Duration;
 
-use crate::Ended;
+use clap::{Parser, ValueEnum};
 
+use crate::{Ended, Words, seconds};
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Work {
+    Engine,
+    Active,
+    Idle,
+    Serve,
+    Drive,
+    Relay,
+}
+
+#[derive(Parser)]
+#[command(name = "headwater-load sctpperf", no_binary_name = true)]
 pub struct Options {
+    work: Work,
+    #[arg(long, default_value_t = 64)]
     pub size: usize,
+    #[arg(long = "seconds", default_value = "1", value_parser = seconds)]
     pub time: Duration,
+    #[arg(long, default_value_t = 1)]
     pub count: usize,
+    #[arg(long, default_value = "127.0.0.1")]
     pub at: String,
+    #[arg(long, default_value_t = 5001)]
     pub port: u16,
+    #[arg(long, default_value_t = 9899)]
     pub to_port: u16,
+    /// In milliseconds
+    #[arg(long, default_value = "0", value_parser = milliseconds)]
     pub delay: Duration,
 }
 
-pub fn main(mut words: impl Iterator<Item = String>) -> Ended {
-    let work = words.next().unwrap_or_default();
-    let said = parse(words).and_then(|options| match work.as_str() {
-        "engine" => Ok(engine::run(&options)),
-        "active" => Ok(many::active(&options)),
-        "idle" => Ok(many::idle(&options)),
-        "serve" => link::serve(&options),
-        "drive" => link::drive(&options),
-        "relay" => relay::run(&options),
-        _ => Err("engine, active, idle, serve, drive or relay?".to_string()),
-    });
-    Ok(Some(said.map_err(io::Error::other)?))
+fn milliseconds(word: &str) -> Result<Duration, &'static str> {
+    let number = word.parse().map_err(|_| "a number is wanted")?;
+    Ok(Duration::from_millis(number))
 }
 
-fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options {
-        size: 64,
-        time: Duration::from_secs(1),
-        count: 1,
-        at: "127.0.0.1".to_string(),
-        port: 5001,
-        to_port: 9899,
-        delay: Duration::ZERO,
+impl Words for Options {}
+
+pub fn main(words: impl Iterator<Item = String>) -> Ended {
+    let options = Options::read(words)?;
+    let said = match options.work {
+        Work::Engine => Ok(engine::run(&options)),
+        Work::Active => Ok(many::active(&options)),
+        Work::Idle => Ok(many::idle(&options)),
+        Work::Serve => link::serve(&options),
+        Work::Drive => link::drive(&options),
+        Work::Relay => relay::run(&options),
     };
-    fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-        text.parse().map_err(|_| format!("{text} is no number"))
-    }
-    while let Some(word) = words.next() {
-        let value = words.next().ok_or(format!("{word} wants a value"))?;
-        match word.as_str() {
-            "--size" => options.size = number(&value)?,
-            "--seconds" => options.time = Duration::from_secs_f64(number(&value)?),
-            "--count" => options.count = number(&value)?,
-            "--at" => options.at = value,
-            "--to-port" => options.to_port = number(&value)?,
-            "--delay" => options.delay = Duration::from_millis(number(&value)?),
-            "--port" => options.port = number(&value)?,
-            _ => return Err(format!("what is {word}?")),
-        }
-    }
-    Ok(options)
+    Ok(Some(said.map_err(io::Error::other)?))
 }
 
 /// CPU time of this process.

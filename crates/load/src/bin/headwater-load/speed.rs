@@ -40,11 +40,10 @@ use std::io;
 
 use options::{Mode, Options};
 
-use crate::{Ended, Problem};
+use crate::{Ended, Words};
 
 pub fn main(words: impl Iterator<Item = String>) -> Ended {
-    let options =
-        Options::parse(words).map_err(|problem| Problem::Words(problem, options::USAGE))?;
+    let options = Options::read(words)?;
     if options.on_eof {
         // Whoever watches is then in time to see both processes.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());

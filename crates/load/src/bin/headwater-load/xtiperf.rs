@@ -32,11 +32,10 @@ use std::io;
 
 use options::{Options, Side, Work};
 
-use crate::{Ended, Problem};
+use crate::{Ended, Words};
 
 pub fn main(words: impl Iterator<Item = String>) -> Ended {
-    let options =
-        Options::parse(words).map_err(|problem| Problem::Words(problem, options::USAGE))?;
+    let options = Options::read(words)?;
     Ok(Some(run(&options)?))
 }
 

@@ -115,7 +115,7 @@ mod tests {
 
     fn options(words: &str) -> Options {
         let words = format!("raw exchange {words}");
-        Options::parse(words.split(' ').map(str::to_string)).unwrap()
+        crate::Words::read(words.split(' ').map(str::to_string)).unwrap()
     }
 
     #[test]

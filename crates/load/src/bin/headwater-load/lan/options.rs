@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-pub const USAGE: &str = "usage: headwater-load lan serve exchange|connects|stream ADDR [SIZES]
-       headwater-load lan drive exchange|connects|stream ADDR [SIZES] [TIMES]
-       headwater-load lan raw exchange|stream [SIZES] [TIMES] [--server-cpu N] [--client-cpu N]
-       headwater-load lan post pipe|ring|posted [--request BYTES] [TIMES] [--server-cpu N] [--client-cpu N]
-       SIZES: [--request BYTES] [--response BYTES] [--burst REQUESTS] [--count WRITES] [--read BYTES] [--buffers BYTES]
-       TIMES: [--seconds S] [--within SHARE]
-       with serve and drive: [--nodelay] [--cubic]";
+use clap::{Parser, ValueEnum};
 
-#[derive(Clone, Copy, PartialEq, Debug)]
+use crate::{Words, seconds};
+
+#[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
 pub enum Role {
     Serve,
     Drive,
@@ -23,6 +19,7 @@ pub enum Work {
     Exchange,
     Connects,
     Stream,
+    Post(Wire),
 }
 
 /// What carries the messages of `post`.
@@ -33,112 +30,82 @@ pub enum Wire {
     Posted,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parser)]
+#[command(name = "headwater-load lan", no_binary_name = true)]
 pub struct Options {
     pub role: Role,
+    /// exchange, connects or stream; with `post`: pipe, ring or posted
+    #[arg(value_parser = work)]
     pub work: Work,
-    pub wire: Wire,
+    /// HOST:PORT or unix:PATH, with `serve` and `drive`
+    #[arg(default_value = "")]
     pub address: String,
-    /// Bytes of a request, of a stream's write, of a posted message.
+    /// Bytes of a request, of a stream's write, of a posted message
+    #[arg(long, default_value = "1", value_parser = size)]
     pub request: usize,
+    #[arg(long, default_value = "1", value_parser = size)]
     pub response: usize,
-    /// Requests that one response answers.
+    /// Requests that one response answers
+    #[arg(long, default_value = "1", value_parser = size)]
     pub burst: usize,
-    /// Writes of a connection; none: as many as fit into the time.
+    /// Writes of a connection [default: as many as fit into the time]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// The receiver's buffer.
+    /// The receiver's buffer
+    #[arg(long, default_value = "65536", value_parser = size)]
     pub read: usize,
-    /// Socket buffers, or the ring; none: as they come.
+    /// Socket buffers, or the ring [default: as they come]
+    #[arg(long, value_parser = size)]
     pub buffers: Option<usize>,
-    /// How long at most.
+    /// How long at most
+    #[arg(long = "seconds", default_value = "1", value_parser = seconds)]
     pub time: Duration,
-    /// How narrow the mean's interval has to be, as a share of the mean, to end earlier.
+    /// How narrow the mean's interval has to be, as a share of the mean, to end earlier
+    #[arg(long)]
     pub within: Option<f64>,
+    #[arg(long)]
     pub nodelay: bool,
+    #[arg(long)]
     pub cubic: bool,
+    #[arg(long)]
     pub server_cpu: Option<usize>,
+    #[arg(long)]
     pub client_cpu: Option<usize>,
 }
 
+fn work(word: &str) -> Result<Work, &'static str> {
+    Ok(match word {
+        "exchange" => Work::Exchange,
+        "connects" => Work::Connects,
+        "stream" => Work::Stream,
+        "pipe" => Work::Post(Wire::Pipe),
+        "ring" => Work::Post(Wire::Ring),
+        "posted" => Work::Post(Wire::Posted),
+        _ => return Err("exchange, connects, stream, pipe, ring or posted?"),
+    })
+}
+
+/// Nothing is not a message.
+fn size(word: &str) -> Result<usize, &'static str> {
+    let size: usize = word.parse().map_err(|_| "a number is wanted")?;
+    Ok(size.max(1))
+}
+
+impl Words for Options {
+    fn check(&self) -> Result<(), String> {
+        let problem = match (self.role, self.work) {
+            (Role::Post, Work::Post(_)) => return Ok(()),
+            (Role::Post, _) => "pipe, ring or posted?",
+            (_, Work::Post(_)) => "exchange, connects or stream?",
+            (Role::Raw, Work::Connects) => "exchange or stream?",
+            (Role::Serve | Role::Drive, _) if self.address.is_empty() => "which address?",
+            _ => return Ok(()),
+        };
+        Err(problem.to_string())
+    }
+}
+
 impl Options {
-    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let role = words.next().unwrap_or_default();
-        let what = words.next().unwrap_or_default();
-        let mut options = Options::new(&role, &what)?;
-        if matches!(options.role, Role::Serve | Role::Drive) {
-            options.address = words.next().ok_or("which address?")?;
-        }
-        while let Some(word) = words.next() {
-            options.set(&word, &mut words)?;
-        }
-        Ok(options)
-    }
-
-    fn new(role: &str, what: &str) -> Result<Options, String> {
-        let role = match role {
-            "serve" => Role::Serve,
-            "drive" => Role::Drive,
-            "raw" => Role::Raw,
-            "post" => Role::Post,
-            _ => return Err("serve, drive, raw or post?".to_string()),
-        };
-        let (work, wire) = match (role, what) {
-            (Role::Post, "pipe") => (Work::Stream, Wire::Pipe),
-            (Role::Post, "ring") => (Work::Stream, Wire::Ring),
-            (Role::Post, "posted") => (Work::Stream, Wire::Posted),
-            (Role::Post, _) => return Err("pipe, ring or posted?".to_string()),
-            (_, "exchange") => (Work::Exchange, Wire::Ring),
-            (Role::Serve | Role::Drive, "connects") => (Work::Connects, Wire::Ring),
-            (_, "stream") => (Work::Stream, Wire::Ring),
-            _ => return Err("exchange, connects or stream?".to_string()),
-        };
-        Ok(Options {
-            role,
-            work,
-            wire,
-            address: String::new(),
-            request: 1,
-            response: 1,
-            burst: 1,
-            count: None,
-            read: 64 * 1024,
-            buffers: None,
-            time: Duration::from_secs(1),
-            within: None,
-            nodelay: false,
-            cubic: false,
-            server_cpu: None,
-            client_cpu: None,
-        })
-    }
-
-    fn set(&mut self, word: &str, words: &mut impl Iterator<Item = String>) -> Result<(), String> {
-        let mut number = || -> Result<f64, String> {
-            let value = words.next().unwrap_or_default().parse().ok();
-            value
-                .filter(|n: &f64| *n >= 0.0 && n.is_finite())
-                .ok_or(format!("{word} wants a number"))
-        };
-        // Nothing is not a message.
-        let size = |number: f64| (number as usize).max(1);
-        match word {
-            "--request" => self.request = size(number()?),
-            "--response" => self.response = size(number()?),
-            "--burst" => self.burst = size(number()?),
-            "--count" => self.count = Some(number()?.max(1.0) as u64),
-            "--read" => self.read = size(number()?),
-            "--buffers" => self.buffers = Some(size(number()?)),
-            "--seconds" => self.time = Duration::from_secs_f64(number()?.min(1e6)),
-            "--within" => self.within = Some(number()?),
-            "--server-cpu" => self.server_cpu = Some(number()? as usize),
-            "--client-cpu" => self.client_cpu = Some(number()? as usize),
-            "--nodelay" => self.nodelay = true,
-            "--cubic" => self.cubic = true,
-            _ => return Err(format!("what is {word}?")),
-        }
-        Ok(())
-    }
-
     /// How long to run before measuring, so that connections are set up and buffers have grown.
     pub fn warm_up(&self) -> Duration {
         (self.time / 5).min(Duration::from_millis(200))
@@ -149,8 +116,8 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(words: &str) -> Result<Options, String> {
-        Options::parse(words.split(' ').map(str::to_string))
+    fn parse(words: &str) -> Result<Options, clap::Error> {
+        Options::read(words.split(' ').map(str::to_string))
     }
 
     #[test]
@@ -161,7 +128,10 @@ mod tests {
         assert_eq!((options.request, options.response), (64, 1));
         assert_eq!((options.burst, options.within), (500, Some(0.02)));
         let post = parse("post posted --request 4096 --seconds 0.1").unwrap();
-        assert_eq!((post.role, post.wire), (Role::Post, Wire::Posted));
+        assert_eq!(
+            (post.role, post.work),
+            (Role::Post, Work::Post(Wire::Posted))
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use headwater_channel::{Channel, DEFAULT_RING, ReceiveError};
 
-use crate::lan::options::{Options, Wire};
+use crate::lan::options::{Options, Wire, Work};
 use crate::lan::raw::{fork, pin, reap};
 use crate::lan::result::Driven;
 use crate::pattern::{Pattern, Place};
@@ -24,7 +24,10 @@ trait End {
 
 pub fn run(options: &Options) -> io::Result<Driven> {
     let ring = || Channel::pair(DEFAULT_RING).map_err(io::Error::other);
-    match options.wire {
+    let Work::Post(wire) = options.work else {
+        unreachable!("`post` is given a wire")
+    };
+    match wire {
         Wire::Pipe => {
             let (reader, writer) = pipe()?;
             measure(

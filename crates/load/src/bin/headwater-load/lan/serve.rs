@@ -45,7 +45,7 @@ pub fn run(options: &Options) -> io::Result<()> {
 pub fn connection(link: &mut Link, talk: &mut Talk, options: &Options) -> io::Result<bool> {
     talk.begin();
     match options.work {
-        Work::Stream => stream::serve(link, talk),
+        Work::Stream | Work::Post(_) => stream::serve(link, talk),
         Work::Exchange => exchanges(link, talk),
         Work::Connects => {
             let right = talk.hear_burst(link)?;

@@ -5,7 +5,7 @@ use std::io;
 use std::mem;
 use std::os::fd::RawFd;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Kind {
     Streams,
     Pipe,

@@ -22,7 +22,7 @@ pub fn run(options: &Options) -> io::Result<String> {
         }
     }
     ends::set_nonblocking(ends.writing)?;
-    let mut pipe = Pipe::new(ends, options.size);
+    let mut pipe = Pipe::new(ends, options.size());
     let mut measured = Measured::default();
     for (time, check_all) in [(options.warm_up(), true), (options.time, false)] {
         let (used, before, start) = (Used::so_far(), pipe.read, Instant::now());
@@ -35,7 +35,7 @@ pub fn run(options: &Options) -> io::Result<String> {
         measured.used = Used::so_far().since(used);
     }
     measured.all_messages = pipe.read;
-    Ok(measured.line(options.size))
+    Ok(measured.line(options.size()))
 }
 
 struct Pipe {

@@ -36,7 +36,7 @@ pub fn run(options: &Options) -> io::Result<String> {
     ended?;
     // The child's account covers all of its life, so this one's does too.
     measured.used = Used::so_far().scaled(measured.messages, measured.all_messages);
-    Ok(measured.line(options.size))
+    Ok(measured.line(options.size()))
 }
 
 /// Writes until nobody reads any more.
@@ -49,10 +49,10 @@ fn be_writer(fd: RawFd, options: &Options) -> io::Result<()> {
     if let Some(module) = &options.push_writing {
         ends::push(fd, module)?;
     }
-    let mut message = Message::new(options.size);
+    let mut message = Message::new(options.size());
     loop {
         let mut begun = 0;
-        while begun < options.size {
+        while begun < options.size() {
             match ends::write(fd, &message.bytes()[begun..]) {
                 Ok(count) => begun += count,
                 Err(error) if gone(&error) => return Ok(()),
@@ -72,7 +72,7 @@ fn gone(error: &io::Error) -> bool {
 }
 
 fn read_all(fd: RawFd, options: &Options) -> io::Result<Measured> {
-    let size = options.size;
+    let size = options.size();
     let mut expected = Message::new(size);
     let mut buffer = vec![0; size];
     let mut measured = Measured::default();

@@ -12,7 +12,7 @@ const USED_SIZE: usize = 64;
 
 pub fn run(options: &Options) -> io::Result<String> {
     raise_limit()?;
-    let pipes = options.count.div_ceil(2).max(1);
+    let pipes = options.count().div_ceil(2).max(1);
     let mut all = Vec::with_capacity(pipes);
     let before = Pages::now()?;
     for made in 0..pipes {

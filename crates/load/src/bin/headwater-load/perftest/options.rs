@@ -3,94 +3,61 @@
 use std::ffi::CString;
 use std::time::Duration;
 
+use clap::{Parser, ValueEnum};
+
 use crate::perftest::ends::Kind;
+use crate::{Words, seconds};
 
-pub const USAGE: &str = "usage: headwater-load perftest one|two streams|pipe|unix SIZE SECONDS
-                          [--push-reading MODULE] [--push-writing MODULE] [--writer-cpu N] [--on-eof]
-       headwater-load perftest memory streams|streams-used|pipe|unix COUNT";
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Mode {
     One,
     Two,
     Memory,
 }
 
+#[derive(Parser)]
+#[command(name = "headwater-load perftest", no_binary_name = true)]
 pub struct Options {
     pub mode: Mode,
     pub kind: Kind,
-    /// Send a message each way before memory is looked at.
-    pub used: bool,
-    /// Bytes of a message.
-    pub size: usize,
+    /// Bytes of a message; with `memory`: ends of pipes
+    #[arg(value_name = "SIZE|COUNT")]
+    number: usize,
+    #[arg(value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     pub time: Duration,
-    /// Ends of pipes.
-    pub count: usize,
+    /// With `memory`: send a message each way before it is looked at
+    #[arg(long)]
+    pub used: bool,
+    #[arg(long, value_name = "MODULE", value_parser = module)]
     pub push_reading: Option<CString>,
+    #[arg(long, value_name = "MODULE", value_parser = module)]
     pub push_writing: Option<CString>,
+    #[arg(long)]
     pub writer_cpu: Option<usize>,
-    /// Begin when standard input ends.
+    /// Begin when standard input ends
+    #[arg(long)]
     pub on_eof: bool,
 }
 
+fn module(word: &str) -> Result<CString, String> {
+    CString::new(word).map_err(|error| error.to_string())
+}
+
+impl Words for Options {}
+
 impl Options {
-    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut next = |what: &str| words.next().ok_or_else(|| format!("which {what}?"));
-        let mode = match next("mode")?.as_str() {
-            "one" => Mode::One,
-            "two" => Mode::Two,
-            "memory" => Mode::Memory,
-            _ => return Err("one, two or memory?".to_string()),
-        };
-        let kind = next("kind")?;
-        let used = kind.ends_with("-used");
-        let kind = match kind.trim_end_matches("-used") {
-            "streams" => Kind::Streams,
-            "pipe" => Kind::Pipe,
-            "unix" => Kind::Unix,
-            _ => return Err("streams, pipe or unix?".to_string()),
-        };
-        let number: usize = parse(&next("size or count")?)?;
-        let time = match mode {
-            Mode::Memory => 0.0,
-            _ => parse(&next("time")?)?,
-        };
-        let mut options = Options {
-            mode,
-            kind,
-            used,
-            // The number that every message carries must fit.
-            size: number.max(4),
-            time: Duration::try_from_secs_f64(time).map_err(|error| error.to_string())?,
-            count: number,
-            push_reading: None,
-            push_writing: None,
-            writer_cpu: None,
-            on_eof: false,
-        };
-        while let Some(word) = words.next() {
-            if word == "--on-eof" {
-                options.on_eof = true;
-                continue;
-            }
-            let value = words.next().ok_or(format!("{word} wants a value"))?;
-            let name = || CString::new(value.as_str()).map_err(|error| error.to_string());
-            match word.as_str() {
-                "--push-reading" => options.push_reading = Some(name()?),
-                "--push-writing" => options.push_writing = Some(name()?),
-                "--writer-cpu" => options.writer_cpu = Some(parse(&value)?),
-                _ => return Err(format!("what is {word}?")),
-            }
-        }
-        Ok(options)
+    /// Bytes of a message: the number that every one carries must fit.
+    pub fn size(&self) -> usize {
+        self.number.max(4)
+    }
+
+    /// Ends of pipes.
+    pub fn count(&self) -> usize {
+        self.number
     }
 
     /// How much to run before measuring.
     pub fn warm_up(&self) -> Duration {
         (self.time / 5).min(Duration::from_millis(100))
     }
-}
-
-fn parse<T: std::str::FromStr>(word: &str) -> Result<T, String> {
-    word.parse().map_err(|_| format!("{word} is no number"))
 }

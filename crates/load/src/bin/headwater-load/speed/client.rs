@@ -136,7 +136,7 @@ fn talk<E: End>(
     for _ in 1..options.ahead {
         talk.write(0)?;
     }
-    talk.run(options.until.warm_up(), 0, options.size)?;
+    talk.run(options.until().warm_up(), 0, options.size)?;
     if start.warm.wait().is_leader()
         && let Ok(mut before) = start.before.lock()
     {
@@ -146,7 +146,7 @@ fn talk<E: End>(
     start.go.wait();
     talk.timed = options.latencies;
     let (before, begun) = (talk.received, Instant::now());
-    talk.run(options.until, START, options.size)?;
+    talk.run(options.until(), START, options.size)?;
     let (messages, ended) = (talk.received - before, Instant::now());
     talk.timed = false;
     talk.write(LAST)?;

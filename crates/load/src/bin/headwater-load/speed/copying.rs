@@ -19,9 +19,9 @@ const BATCH: u64 = 64;
 pub fn run(options: &Options) -> io::Result<Report> {
     tuning::pin(&options.server_cpus)?;
     let mut copies = Copies::new(options)?;
-    copies.run(options.until.warm_up())?;
+    copies.run(options.until().warm_up())?;
     let (before, usage, start) = (copies.number, sys::usage(), Instant::now());
-    copies.run(options.until)?;
+    copies.run(options.until())?;
     let messages = copies.number - before;
     Ok(Report {
         messages,

@@ -2,26 +2,23 @@
 
 use std::time::Duration;
 
-pub const USAGE: &str = "usage: headwater-load speed run tcp|unix|eventfd|futex|in-place [--threads N] [--ahead N] [--latencies]
-       headwater-load speed copy
-       headwater-load speed chat tcp|unix [--rooms N] [--members N] [--clients N] [--poll]
-       with run and copy: [--slots N] [--slot BYTES] [--windows N]
-       with any: [--size BYTES] [--seconds S | --count N] [--server-cpus LIST] [--client-cpus LIST]
-                 [--class normal|batch|fifo|rr] [--nice N] [--on-eof] [--spoil N]";
+use clap::{Parser, ValueEnum};
+
+use crate::{Words, seconds};
 
 /// The bytes of a slot that no message gets: its frame's header and the room that a ring keeps free.
 pub const SLOT_OVERHEAD: usize = 32;
 /// The numbers at both ends of a message.
 pub const SHORTEST: usize = 16;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Mode {
     Run,
     Copy,
     Chat,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Carrier {
     Tcp,
     Unix,
@@ -30,43 +27,70 @@ pub enum Carrier {
     InPlace,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Class {
     Normal,
     Batch,
     Fifo,
+    #[value(name = "rr")]
     RoundRobin,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parser)]
+#[command(name = "headwater-load speed", no_binary_name = true)]
 pub struct Options {
     pub mode: Mode,
+    /// `copy` has none, and a chat only tcp or unix
+    #[arg(default_value = "futex")]
     pub carrier: Carrier,
+    #[arg(long, default_value_t = 70)]
     pub size: usize,
-    pub until: Until,
-    /// Connections, each with a thread at both ends.
+    #[arg(long = "seconds", default_value = "1", value_parser = seconds)]
+    time: Duration,
+    /// Messages of each connection, however long they take
+    #[arg(long)]
+    count: Option<u64>,
+    /// Connections, each with a thread at both ends
+    #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Messages that a client may have under way.
+    /// Messages that a client may have under way
+    #[arg(long, default_value_t = 1)]
     pub ahead: usize,
+    #[arg(long)]
     pub latencies: bool,
-    /// A ring is so many slots of so many bytes; a message that is larger than a slot goes in several frames.
+    /// A ring is so many slots
+    #[arg(long, default_value_t = 4)]
     pub slots: usize,
+    /// Bytes of a slot; a message that is larger goes in several frames
+    #[arg(long, default_value_t = 64 << 10)]
     pub slot: usize,
-    /// Rings that a connection uses in turn, in each direction.
+    /// Rings that a connection uses in turn, in each direction
+    #[arg(long, default_value_t = 1)]
     pub windows: usize,
+    #[arg(long, default_value_t = 1)]
     pub rooms: usize,
-    /// Of each room.
+    /// Of each room
+    #[arg(long, default_value_t = 20)]
     pub members: usize,
-    /// Processes that the members are in.
+    /// Processes that the members are in
+    #[arg(long, default_value_t = 1)]
     pub clients: usize,
-    /// The chat server waits by poll(2) instead of epoll(7).
+    /// The chat server waits by poll(2) instead of epoll(7)
+    #[arg(long)]
     pub poll: bool,
+    #[arg(long, value_delimiter = ',')]
     pub server_cpus: Vec<usize>,
+    #[arg(long, value_delimiter = ',')]
     pub client_cpus: Vec<usize>,
+    #[arg(long, default_value = "normal")]
     pub class: Class,
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub nice: i32,
+    /// Begin when standard input ends
+    #[arg(long)]
     pub on_eof: bool,
-    /// For tests: the server changes a byte of this message before it sends it back.
+    /// For tests: the server changes a byte of this message before it sends it back
+    #[arg(long)]
     pub spoil: Option<u64>,
 }
 
@@ -95,83 +119,7 @@ impl Until {
     }
 }
 
-impl Options {
-    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mode = match words.next().as_deref() {
-            Some("run") => Mode::Run,
-            Some("copy") => Mode::Copy,
-            Some("chat") => Mode::Chat,
-            _ => return Err("run, copy or chat?".to_string()),
-        };
-        let carrier = match mode {
-            Mode::Copy => Carrier::Futex,
-            _ => carrier(&words.next().ok_or("which carrier?")?)?,
-        };
-        let mut options = Options {
-            mode,
-            carrier,
-            size: 70,
-            until: Until::Time(Duration::from_secs(1)),
-            threads: 1,
-            ahead: 1,
-            latencies: false,
-            slots: 4,
-            slot: 64 << 10,
-            windows: 1,
-            rooms: 1,
-            members: 20,
-            clients: 1,
-            poll: false,
-            server_cpus: Vec::new(),
-            client_cpus: Vec::new(),
-            class: Class::Normal,
-            nice: 0,
-            on_eof: false,
-            spoil: None,
-        };
-        while let Some(word) = words.next() {
-            options.take(&word, &mut words)?;
-        }
-        options.check()?;
-        Ok(options)
-    }
-
-    fn take(&mut self, word: &str, words: &mut impl Iterator<Item = String>) -> Result<(), String> {
-        match word {
-            "--latencies" => self.latencies = true,
-            "--poll" => self.poll = true,
-            "--on-eof" => self.on_eof = true,
-            _ => {
-                let value = words.next().ok_or(format!("{word} wants a value"))?;
-                self.set(word, &value)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn set(&mut self, word: &str, value: &str) -> Result<(), String> {
-        match word {
-            "--size" => self.size = number(value)?,
-            "--seconds" => self.until = Until::Time(seconds(value)?),
-            "--count" => self.until = Until::Count(number(value)?),
-            "--threads" => self.threads = number(value)?,
-            "--ahead" => self.ahead = number(value)?,
-            "--slots" => self.slots = number(value)?,
-            "--slot" => self.slot = number(value)?,
-            "--windows" => self.windows = number(value)?,
-            "--rooms" => self.rooms = number(value)?,
-            "--members" => self.members = number(value)?,
-            "--clients" => self.clients = number(value)?,
-            "--server-cpus" => self.server_cpus = list(value)?,
-            "--client-cpus" => self.client_cpus = list(value)?,
-            "--class" => self.class = class(value)?,
-            "--nice" => self.nice = number(value)?,
-            "--spoil" => self.spoil = Some(number(value)?),
-            _ => return Err(format!("what is {word}?")),
-        }
-        Ok(())
-    }
-
+impl Words for Options {
     fn check(&self) -> Result<(), String> {
         let counts = [
             self.threads,
@@ -200,6 +148,12 @@ impl Options {
         }
         Ok(())
     }
+}
+
+impl Options {
+    pub fn until(&self) -> Until {
+        self.count.map_or(Until::Time(self.time), Until::Count)
+    }
 
     /// The bytes of a message that a slot takes.
     pub fn payload(&self) -> usize {
@@ -212,46 +166,12 @@ impl Options {
     }
 }
 
-fn carrier(word: &str) -> Result<Carrier, String> {
-    Ok(match word {
-        "tcp" => Carrier::Tcp,
-        "unix" => Carrier::Unix,
-        "eventfd" => Carrier::Eventfd,
-        "futex" => Carrier::Futex,
-        "in-place" => Carrier::InPlace,
-        _ => return Err("tcp, unix, eventfd, futex or in-place?".to_string()),
-    })
-}
-
-fn class(word: &str) -> Result<Class, String> {
-    Ok(match word {
-        "normal" => Class::Normal,
-        "batch" => Class::Batch,
-        "fifo" => Class::Fifo,
-        "rr" => Class::RoundRobin,
-        _ => return Err("normal, batch, fifo or rr?".to_string()),
-    })
-}
-
-fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
-    word.parse().map_err(|_| format!("{word} is no number"))
-}
-
-fn seconds(word: &str) -> Result<Duration, String> {
-    Duration::try_from_secs_f64(number(word)?).map_err(|error| error.to_string())
-}
-
-/// Numbers with commas.
-fn list(word: &str) -> Result<Vec<usize>, String> {
-    word.split(',').map(number).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(words: &str) -> Result<Options, String> {
-        Options::parse(words.split(' ').map(str::to_string))
+    fn parse(words: &str) -> Result<Options, clap::Error> {
+        Options::read(words.split(' ').map(str::to_string))
     }
 
     #[test]
@@ -269,6 +189,7 @@ mod tests {
         assert!(parse("run tcp --threads 0").is_err());
         assert!(parse("run in-place --size 1000 --slot 1024").is_err());
         assert!(parse("chat futex").is_err());
+        assert!(parse("chat").is_err());
         assert!(parse("run tcp --size").is_err());
     }
 

@@ -4,18 +4,17 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub const USAGE: &str =
-    "usage: headwater-load xtiperf serve|drive flow|lone|trips|connects|datagrams tcp|unix|sctp|udp|udp-batched|udp-mmsg|/dev/DEVICE
-         --board FILE [--at ADDRESS] [--size N] [--seconds S] [--nice N] [--nodelay] [--mixed] [--lossless] [--computing] [--greeting]
-         [--more] [--buffers N]";
+use clap::{Parser, ValueEnum};
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+use crate::{Words, seconds};
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Side {
     Serve,
     Drive,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Work {
     Flow,
     Lone,
@@ -38,31 +37,67 @@ pub enum Carrier {
     Device(CString),
 }
 
+#[derive(Parser)]
+#[command(name = "headwater-load xtiperf", no_binary_name = true)]
 pub struct Options {
     pub side: Side,
     pub work: Work,
+    /// tcp, unix, sctp, udp, udp-batched, udp-mmsg or a device
+    #[arg(value_parser = carrier)]
     pub carrier: Carrier,
+    #[arg(long)]
     pub board: PathBuf,
-    /// Where to listen, which means nothing for the internet's; where to go.
+    /// Where to listen, which means nothing for the internet's; where to go
+    #[arg(long, default_value = "127.0.0.1:0")]
     pub at: String,
-    /// Bytes of a message.
+    /// Bytes of a message
+    #[arg(long, default_value = "1", value_parser = size)]
     pub size: usize,
+    #[arg(long = "seconds", default_value = "0", value_parser = seconds)]
     pub time: Duration,
+    #[arg(long, allow_negative_numbers = true)]
     pub nice: Option<i32>,
+    #[arg(long)]
     pub nodelay: bool,
-    /// Datagrams of two sizes, to two receivers in turn.
+    /// Datagrams of two sizes, to two receivers in turn
+    #[arg(long)]
     pub mixed: bool,
-    /// A lost datagram is an error.
+    /// A lost datagram is an error
+    #[arg(long)]
     pub lossless: bool,
-    /// The sender of a lone message computes on, instead of waiting.
+    /// The sender of a lone message computes on, instead of waiting
+    #[arg(long)]
     pub computing: bool,
-    /// A byte is sent over each connection.
+    /// A byte is sent over each connection
+    #[arg(long)]
     pub greeting: bool,
-    /// Every send says that its data unit goes on (T_MORE).
+    /// Every send says that its data unit goes on (T_MORE)
+    #[arg(long)]
     pub more: bool,
-    /// Socket buffers of so many bytes; without it they are as the kernel sets them.
+    /// Socket buffers of so many bytes [default: as the kernel sets them]
+    #[arg(long)]
     pub buffers: Option<u32>,
 }
+
+fn carrier(word: &str) -> Result<Carrier, String> {
+    Ok(match word {
+        "tcp" => Carrier::Tcp,
+        "udp" => Carrier::Udp,
+        "udp-batched" => Carrier::UdpBatched,
+        "udp-mmsg" => Carrier::UdpMany,
+        "unix" => Carrier::Unix,
+        "sctp" => Carrier::Sctp,
+        device => Carrier::Device(CString::new(device).map_err(|error| error.to_string())?),
+    })
+}
+
+/// Nothing is not a message.
+fn size(word: &str) -> Result<usize, &'static str> {
+    let size: usize = word.parse().map_err(|_| "a number is wanted")?;
+    Ok(size.max(1))
+}
+
+impl Words for Options {}
 
 impl Carrier {
     /// Its addresses are those of the internet.
@@ -80,71 +115,6 @@ impl Carrier {
 }
 
 impl Options {
-    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut next = |what: &str| words.next().ok_or_else(|| format!("which {what}?"));
-        let side = match next("side")?.as_str() {
-            "serve" => Side::Serve,
-            "drive" => Side::Drive,
-            _ => return Err("serve or drive?".to_string()),
-        };
-        let work = match next("work")?.as_str() {
-            "flow" => Work::Flow,
-            "lone" => Work::Lone,
-            "trips" => Work::Trips,
-            "connects" => Work::Connects,
-            "datagrams" => Work::Datagrams,
-            word => return Err(format!("what work is {word}?")),
-        };
-        let carrier = match next("carrier")?.as_str() {
-            "tcp" => Carrier::Tcp,
-            "udp" => Carrier::Udp,
-            "udp-batched" => Carrier::UdpBatched,
-            "udp-mmsg" => Carrier::UdpMany,
-            "unix" => Carrier::Unix,
-            "sctp" => Carrier::Sctp,
-            device => Carrier::Device(CString::new(device).map_err(|error| error.to_string())?),
-        };
-        let mut options = Options {
-            side,
-            work,
-            carrier,
-            board: PathBuf::new(),
-            at: "127.0.0.1:0".to_string(),
-            size: 1,
-            time: Duration::ZERO,
-            nice: None,
-            nodelay: false,
-            mixed: false,
-            lossless: false,
-            computing: false,
-            greeting: false,
-            more: false,
-            buffers: None,
-        };
-        while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or(format!("{word} wants a value"));
-            match word.as_str() {
-                "--board" => options.board = value()?.into(),
-                "--at" => options.at = value()?,
-                "--size" => options.size = parse::<usize>(&value()?)?.max(1),
-                "--seconds" => {
-                    options.time = Duration::try_from_secs_f64(parse(&value()?)?)
-                        .map_err(|error| error.to_string())?
-                }
-                "--nice" => options.nice = Some(parse(&value()?)?),
-                "--nodelay" => options.nodelay = true,
-                "--mixed" => options.mixed = true,
-                "--lossless" => options.lossless = true,
-                "--computing" => options.computing = true,
-                "--greeting" => options.greeting = true,
-                "--more" => options.more = true,
-                "--buffers" => options.buffers = Some(parse(&value()?)?),
-                _ => return Err(format!("what is {word}?")),
-            }
-        }
-        Ok(options)
-    }
-
     /// How long to run before measuring.
     pub fn warm_up(&self) -> Duration {
         (self.time / 5).min(Duration::from_millis(100))
@@ -158,8 +128,4 @@ impl Options {
     pub fn receivers(&self) -> usize {
         if self.mixed { 2 } else { 1 }
     }
-}
-
-fn parse<T: std::str::FromStr>(word: &str) -> Result<T, String> {
-    word.parse().map_err(|_| format!("{word} is no number"))
 }

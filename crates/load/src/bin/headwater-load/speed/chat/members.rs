@@ -52,7 +52,7 @@ struct Talk {
     round_trip: Recorder,
 }
 
-/// Takes part until `options.until`, and until everything that was said has been heard.
+/// Takes part until `options.until()`, and until everything that was said has been heard.
 pub fn chat(
     place: &Place,
     options: &Options,
@@ -86,7 +86,7 @@ pub fn chat(
         for event in &events {
             all[event.connection].listen(&mut talk, &mut buffer)?;
         }
-        talk.look_at_clock(options.until, &mut all)?;
+        talk.look_at_clock(options.until(), &mut all)?;
     }
     talk.told.all_messages = talk.delivered;
     talk.told.spent = sys::usage().since(talk.used).into();
