@@ -81,7 +81,7 @@ mod tests {
     fn counts_are_of_a_message_and_missing_where_they_are_not_known() {
         let sample = Sample {
             all_messages: 100,
-            switches: 1.5,
+            switches: Some(1.5),
             counters: Some(Counters {
                 doorbells: 50,
                 ..Counters::default()

@@ -271,9 +271,9 @@ impl Outcome {
             messages,
             all_messages: messages,
             rate,
-            cpu_ns: (self.client.cpu_ns + self.server_cpu_ns) as f64 * per,
-            switches: (self.client.switches + self.server_switches) as f64 * per,
-            loopback_bytes: self.loopback_bytes,
+            cpu_ns: Some((self.client.cpu_ns + self.server_cpu_ns) as f64 * per),
+            switches: Some((self.client.switches + self.server_switches) as f64 * per),
+            loopback_bytes: Some(self.loopback_bytes),
             counters: self.counters.clone(),
             ..Sample::default()
         }

@@ -325,16 +325,16 @@ pub struct Sample {
     pub messages: u64,
     /// With the warm-up: what wake-ups, switches, system calls and loop-back bytes are divided by.
     pub all_messages: u64,
-    /// Messages a second.
+    /// Messages a second; 0 where there is no rate.
     pub rate: f64,
     /// Bytes a second, where the cell is about bytes.
-    pub bytes_rate: f64,
+    pub bytes_rate: Option<f64>,
     pub p50_ns: Option<f64>,
     pub p99_ns: Option<f64>,
     /// CPU time of both ends, per message.
-    pub cpu_ns: f64,
+    pub cpu_ns: Option<f64>,
     /// Context switches of both ends, per message.
-    pub switches: f64,
+    pub switches: Option<f64>,
     /// The parts of `cpu_ns`, and of `switches`, where they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_ns: Option<f64>,
@@ -367,7 +367,7 @@ pub struct Sample {
     /// Share of what was sent that never came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    pub loopback_bytes: u64,
+    pub loopback_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -378,10 +378,10 @@ impl Sample {
     pub fn metric(&self, metric: Metric) -> Option<f64> {
         // The times are turned round, so that more is better; costs are not.
         match metric {
-            Metric::Rate => Some(self.rate),
+            Metric::Rate => (self.rate > 0.0).then_some(self.rate),
             Metric::P50 => self.p50_ns.map(|ns| 1e9 / ns),
             Metric::P99 => self.p99_ns.map(|ns| 1e9 / ns),
-            Metric::Cpu => Some(1e9 / self.cpu_ns.max(1.0)),
+            Metric::Cpu => self.cpu_ns.map(|ns| 1e9 / ns.max(1.0)),
             Metric::Time => (self.rate > 0.0).then(|| 1e9 / self.rate),
             Metric::CpuShare => self.cpu_share,
             Metric::Memory => self.memory,
@@ -390,6 +390,11 @@ impl Sample {
             Metric::P99Time => self.p99_ns,
             Metric::Loss => self.loss,
         }
+    }
+
+    /// Bytes that the loop-back device saw, of a message.
+    pub fn loopback(&self) -> Option<f64> {
+        self.loopback_bytes.map(|bytes| self.per_message(bytes))
     }
 
     pub fn per_message(&self, count: u64) -> f64 {

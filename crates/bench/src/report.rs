@@ -216,12 +216,11 @@ impl ArmReport {
             samples: series.taken().count(),
             messages: series.taken().map(|sample| sample.messages).sum(),
             rate: series.median(|sample| sample.metric(Metric::Rate)),
-            bytes_rate: series
-                .median(|sample| (sample.bytes_rate > 0.0).then_some(sample.bytes_rate)),
+            bytes_rate: series.median(|sample| sample.bytes_rate),
             p50_ns: series.median(|sample| sample.p50_ns),
             p99_ns: series.median(|sample| sample.p99_ns),
-            cpu_ns: series.median(|sample| Some(sample.cpu_ns)),
-            switches: series.median(|sample| Some(sample.switches)),
+            cpu_ns: series.median(|sample| sample.cpu_ns),
+            switches: series.median(|sample| sample.switches),
             user_ns: series.median(|sample| sample.user_ns),
             system_ns: series.median(|sample| sample.system_ns),
             voluntary: series.median(|sample| sample.voluntary),
@@ -235,7 +234,7 @@ impl ArmReport {
             syscalls: series.syscalls.clone(),
             doorbells: counter(|counters| counters.doorbells),
             sleeps: counter(|counters| counters.sleeps),
-            loopback_bytes: series.median(|sample| Some(sample.per_message(sample.loopback_bytes))),
+            loopback_bytes: series.median(Sample::loopback),
             congestion: last.and_then(|sample| sample.congestion.clone()),
             carried: series
                 .carried(cell, all)
@@ -252,7 +251,7 @@ impl ArmReport {
             rates: series
                 .samples
                 .iter()
-                .map(|sample| sample.as_ref().map(|sample| sample.rate))
+                .map(|sample| sample.as_ref()?.metric(Metric::Rate))
                 .collect(),
             all: series.samples.clone(),
         }
@@ -263,14 +262,12 @@ type Figure = fn(&Sample) -> Option<f64>;
 
 fn spreads(series: &Series) -> BTreeMap<String, Spread> {
     let figures: [(&str, Figure); 15] = [
-        ("rate", |sample| Some(sample.rate)),
-        ("bytes_rate", |sample| {
-            (sample.bytes_rate > 0.0).then_some(sample.bytes_rate)
-        }),
+        ("rate", |sample| sample.metric(Metric::Rate)),
+        ("bytes_rate", |sample| sample.bytes_rate),
         ("p50_ns", |sample| sample.p50_ns),
         ("p99_ns", |sample| sample.p99_ns),
-        ("cpu_ns", |sample| Some(sample.cpu_ns)),
-        ("switches", |sample| Some(sample.switches)),
+        ("cpu_ns", |sample| sample.cpu_ns),
+        ("switches", |sample| sample.switches),
         ("user_ns", |sample| sample.user_ns),
         ("system_ns", |sample| sample.system_ns),
         ("voluntary", |sample| sample.voluntary),

@@ -232,7 +232,7 @@ fn columns(unit: Unit) -> Vec<Column> {
     const ARM: Column = ("arm", |arm| arm.arm.to_string());
     const TIME: Column = ("time each", |arm| speed(arm, |rate| duration(1e9 / rate)));
     const MEGABYTES: Column = ("MB/s", |arm| {
-        speed(arm, |_| number(arm.bytes_rate.unwrap_or(0.0) / 1e6))
+        shown(arm.bytes_rate, |bytes| number(bytes / 1e6))
     });
     const P50: Column = ("p50", |arm| shown(arm.p50_ns, duration));
     const P99: Column = ("p99", |arm| shown(arm.p99_ns, duration));

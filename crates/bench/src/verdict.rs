@@ -144,13 +144,12 @@ impl Series {
         let baseline = all
             .iter()
             .find(|s| s.arm.carrier == Carrier::Tcp && s.arm.nodelay == self.arm.nodelay);
-        let native = baseline
-            .and_then(|s| s.median(|sample| Some(sample.per_message(sample.loopback_bytes))));
+        let native = baseline.and_then(|s| s.median(Sample::loopback));
         let (mut yes, mut count, mut objection) = (0, 0, Carried::Yes);
         for sample in self.taken() {
             let counters = sample.counters.clone().unwrap_or_default();
             count += 1;
-            let loopback = sample.per_message(sample.loopback_bytes);
+            let loopback = sample.loopback().unwrap_or(0.0);
             match carriage::judge(cell.proof, &counters, loopback, native) {
                 Carried::Yes => yes += 1,
                 other => objection = other,
@@ -303,7 +302,7 @@ mod tests {
                 messages: 100,
                 all_messages: 100,
                 rate,
-                loopback_bytes,
+                loopback_bytes: Some(loopback_bytes),
                 counters: (arm == ACCELERATED).then(|| Counters {
                     accelerated: 2,
                     ..Counters::default()

@@ -273,7 +273,15 @@ fn tcp() {
 
 #[test]
 fn streams() {
-    for name in ["pipes", "pipe_holders", "names", "connld", "fifos", "messages", "mux"] {
+    for name in [
+        "pipes",
+        "pipe_holders",
+        "names",
+        "connld",
+        "fifos",
+        "messages",
+        "mux",
+    ] {
         area("streams", name, Library::Linked);
     }
 }

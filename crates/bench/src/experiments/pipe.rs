@@ -62,9 +62,9 @@ fn transfer(job: &Job<'_>, program: Command) -> Result<Sample> {
         messages: moved.messages,
         all_messages: moved.all_messages,
         rate: moved.messages as f64 / seconds,
-        bytes_rate: moved.bytes as f64 / seconds,
-        cpu_ns: moved.cpu_ns as f64 * per,
-        switches: moved.switches as f64 * per,
+        bytes_rate: Some(moved.bytes as f64 / seconds),
+        cpu_ns: Some(moved.cpu_ns as f64 * per),
+        switches: Some(moved.switches as f64 * per),
         counters,
         ..Sample::default()
     })

@@ -46,11 +46,11 @@ impl Measured {
             messages: self.messages,
             all_messages: self.all_messages,
             rate: self.messages as f64 / seconds,
-            bytes_rate: self.bytes as f64 / seconds,
+            bytes_rate: (self.bytes > 0).then_some(self.bytes as f64 / seconds),
             p50_ns: time(self.p50_ns),
             p99_ns: time(self.p99_ns),
-            cpu_ns: (self.user_ns + self.system_ns) as f64 * per,
-            switches: (self.voluntary + self.involuntary) as f64 * per,
+            cpu_ns: Some((self.user_ns + self.system_ns) as f64 * per),
+            switches: Some((self.voluntary + self.involuntary) as f64 * per),
             congestion: Some(self.congestion.clone()),
             ..Sample::default()
         }

@@ -131,7 +131,7 @@ fn cells(report: &Report) -> Rows {
             arm.arm.clone(),
             arm.samples.to_string(),
             arm.rates.len().to_string(),
-            arm.messages.to_string(),
+            number((arm.messages > 0).then_some(arm.messages as f64)),
         ];
         for (name, of) in FIGURES {
             row.push(number(of(arm)));

@@ -77,7 +77,7 @@ impl Iperf {
         };
         let (write, bytes_rate) = (WRITE as f64, bits_rate / 8.0);
         Ok(Sample {
-            bytes_rate,
+            bytes_rate: Some(bytes_rate),
             congestion: end["sender_tcp_congestion"].as_str().map(str::to_string),
             ..outcome.sample((bytes / write) as u64, bytes_rate / write)
         })

@@ -64,7 +64,7 @@ impl Work for Idle {
         Ok(Sample {
             cpu_share: Some(used as f64 / time.as_nanos() as f64),
             memory: Some(memory as f64 / CONNECTIONS as f64),
-            loopback_bytes: outcome.loopback_bytes,
+            loopback_bytes: Some(outcome.loopback_bytes),
             counters: outcome.counters,
             ..measured.sample()
         })

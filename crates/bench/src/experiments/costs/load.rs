@@ -43,12 +43,13 @@ impl Work for Load {
         }
         let per = 1.0 / measured.all_messages.max(1) as f64;
         let server_cpu_ns = outcome.server_cpu_ns as f64 * per;
+        let server_switches = (served.voluntary + served.involuntary) as f64 * per;
         let own = measured.sample();
         Ok(Sample {
-            cpu_ns: own.cpu_ns + server_cpu_ns,
-            switches: own.switches + (served.voluntary + served.involuntary) as f64 * per,
+            cpu_ns: own.cpu_ns.map(|own| own + server_cpu_ns),
+            switches: own.switches.map(|own| own + server_switches),
             cpu_share: Some(server_cpu_ns * own.rate / 1e9),
-            loopback_bytes: outcome.loopback_bytes,
+            loopback_bytes: Some(outcome.loopback_bytes),
             counters: outcome.counters,
             ..own
         })

@@ -147,8 +147,8 @@ fn starts(job: &Job<'_>, name: &str, command: impl Fn() -> Command) -> Result<Sa
         all_messages: times.len() as u64,
         rate: count * 1e9 / times.iter().sum::<f64>(),
         p50_ns: Some(median(&times)),
-        cpu_ns: cpu_ns as f64 / count,
-        switches: switches as f64 / count,
+        cpu_ns: Some(cpu_ns as f64 / count),
+        switches: Some(switches as f64 / count),
         ..Sample::default()
     })
 }

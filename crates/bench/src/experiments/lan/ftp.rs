@@ -98,8 +98,8 @@ impl Ftp {
         let rate = count as f64 / outcome.time.as_secs_f64().max(1e-9);
         let per = 1.0 / count as f64;
         let mut sample = Sample {
-            bytes_rate: rate * self.size as f64,
-            cpu_ns: (outcome.client.cpu_ns + outcome.server.cpu_ns) as f64 * per,
+            bytes_rate: Some(rate * self.size as f64),
+            cpu_ns: Some((outcome.client.cpu_ns + outcome.server.cpu_ns) as f64 * per),
             ..outcome.sample(count, rate)
         };
         let mut tell = |name: &str, value: f64| sample.values.insert(name.to_string(), value);

@@ -121,7 +121,7 @@ pub fn sample(job: &Job<'_>, shape: &Shape) -> Result<Sample> {
     let driven: Driven = parse(NAME, &outcome.client_said)?;
     let sample = driven.sample(&served, shape.latency)?;
     Ok(Sample {
-        loopback_bytes: outcome.loopback_bytes,
+        loopback_bytes: Some(outcome.loopback_bytes),
         counters: outcome.counters,
         ..sample
     })
@@ -203,11 +203,11 @@ impl Driven {
             messages: self.messages,
             all_messages: self.all_messages,
             rate: self.messages as f64 / seconds,
-            bytes_rate: self.bytes as f64 / seconds,
+            bytes_rate: Some(self.bytes as f64 / seconds),
             p50_ns: single.map(|l| l.p50_ns),
             p99_ns: single.map(|l| l.p99_ns),
-            cpu_ns: user + system,
-            switches: voluntary + involuntary,
+            cpu_ns: Some(user + system),
+            switches: Some(voluntary + involuntary),
             user_ns: Some(user),
             system_ns: Some(system),
             voluntary: Some(voluntary),
@@ -250,9 +250,9 @@ mod tests {
     fn costs_are_those_of_both_ends_each_by_what_it_saw() {
         let served: Served = serde_json::from_str(&format!("{{{SPENT}}}")).unwrap();
         let sample = driven(100).sample(&served, "round_trip").unwrap();
-        assert_eq!((sample.rate, sample.bytes_rate), (200.0, 12_800.0));
+        assert_eq!((sample.rate, sample.bytes_rate), (200.0, Some(12_800.0)));
         assert_eq!((sample.user_ns, sample.system_ns), (Some(15.0), Some(45.0)));
-        assert_eq!((sample.cpu_ns, sample.switches), (60.0, 1.5));
+        assert_eq!((sample.cpu_ns, sample.switches), (Some(60.0), Some(1.5)));
         assert_eq!(sample.p50_ns, Some(7.0));
         assert_eq!(sample.values[HALF_WIDTH], 0.01);
         assert_eq!(sample.latencies["round_trip"].count, 100);

@@ -19,7 +19,7 @@ fn cell(name: &str, size: usize, placement: Placement, times: &[(Arm, f64)]) -> 
     let series = |&(arm, ns): &(Arm, f64)| {
         let sample = Sample {
             rate: 1e9 / ns,
-            bytes_rate: size as f64 * 1e9 / ns,
+            bytes_rate: Some(size as f64 * 1e9 / ns),
             counters: Some(Counters {
                 accelerated: 2,
                 ..Counters::default()

@@ -118,8 +118,8 @@ impl Work for Alone {
             messages: measured.messages,
             all_messages: measured.messages,
             rate,
-            bytes_rate: rate * self.size as f64,
-            cpu_ns: measured.cpu_ns as f64 / measured.messages.max(1) as f64,
+            bytes_rate: Some(rate * self.size as f64),
+            cpu_ns: Some(measured.cpu_ns as f64 / measured.messages.max(1) as f64),
             memory: measured.memory,
             ..Sample::default()
         })

@@ -71,7 +71,7 @@ impl Work for Lossy {
         self.bound.set(Some(per_second / SIZE as f64));
         let rate = driven.messages as f64 / driven.seconds.max(1e-9);
         Ok(Sample {
-            cpu_ns: driven.cpu_ns as f64 / driven.messages.max(1) as f64,
+            cpu_ns: Some(driven.cpu_ns as f64 / driven.messages.max(1) as f64),
             ..sample(driven.messages, rate)
         })
     }
@@ -82,7 +82,7 @@ fn sample(messages: u64, rate: f64) -> Sample {
         messages,
         all_messages: messages,
         rate,
-        bytes_rate: rate * SIZE as f64,
+        bytes_rate: Some(rate * SIZE as f64),
         ..Sample::default()
     }
 }

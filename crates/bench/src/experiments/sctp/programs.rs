@@ -166,7 +166,7 @@ impl Work for Iperf {
             return Err(Failure::Output("iperf3".to_string(), outcome.client_said));
         };
         Ok(Sample {
-            bytes_rate: bits_rate / 8.0,
+            bytes_rate: Some(bits_rate / 8.0),
             ..outcome.sample((bytes / WRITE) as u64, bits_rate / 8.0 / WRITE)
         })
     }

@@ -178,7 +178,7 @@ fn pion(job: &Job<'_>, size: usize) -> Result<Sample> {
     let took = word(&outcome.server_said, "bytes, ").ok_or_else(|| output(&outcome.server_said))?;
     let rate = received / took.max(1e-9);
     Ok(Sample {
-        bytes_rate: rate * size as f64,
+        bytes_rate: Some(rate * size as f64),
         ..outcome.sample(received as u64, rate)
     })
 }

@@ -105,9 +105,9 @@ impl Work for Echo {
         let server_cpu = outcome.server_cpu_ns as f64 / measured.all_messages.max(1) as f64;
         let own = measured.sample();
         Ok(Sample {
-            cpu_ns: own.cpu_ns + server_cpu,
-            switches: own.switches + server_switches,
-            loopback_bytes: outcome.loopback_bytes,
+            cpu_ns: own.cpu_ns.map(|own| own + server_cpu),
+            switches: own.switches.map(|own| own + server_switches),
+            loopback_bytes: Some(outcome.loopback_bytes),
             counters: outcome.counters,
             ..own
         })

@@ -221,18 +221,18 @@ impl Told {
             messages: self.messages,
             all_messages: self.all_messages,
             rate: self.messages as f64 / seconds,
-            bytes_rate: self.bytes as f64 / seconds,
+            bytes_rate: Some(self.bytes as f64 / seconds),
             p50_ns: round_trip.map(|latency| latency.p50_ns),
             p99_ns: round_trip.map(|latency| latency.p99_ns),
-            cpu_ns: per(cpu_ns),
+            cpu_ns: Some(per(cpu_ns)),
             user_ns: Some(per(self.user_ns)),
             system_ns: Some(per(self.system_ns)),
-            switches: per(self.voluntary + self.involuntary),
+            switches: Some(per(self.voluntary + self.involuntary)),
             voluntary: Some(per(self.voluntary)),
             involuntary: Some(per(self.involuntary)),
             cpu_share: Some(cpu_ns as f64 / 1e9 / seconds),
             // Connecting goes by TCP in any case, so the program leaves it out; counts of a sample are of all messages.
-            loopback_bytes: (per(self.loopback_bytes) * self.all_messages as f64) as u64,
+            loopback_bytes: Some((per(self.loopback_bytes) * self.all_messages as f64) as u64),
             latencies: self.latencies,
             ..Sample::default()
         }
@@ -251,13 +251,13 @@ mod tests {
             "min_ns":1.0,"mean_ns":2.0,"p50_ns":2.0,"p90_ns":3.0,"p99_ns":4.0,"p999_ns":5.0,"max_ns":6.0}}}"#;
         let told: Told = parse("it", &line.replace('\n', " ")).unwrap();
         let sample = told.sample();
-        assert_eq!((sample.rate, sample.bytes_rate), (2000.0, 140_000.0));
+        assert_eq!((sample.rate, sample.bytes_rate), (2000.0, Some(140_000.0)));
         assert_eq!(sample.user_ns, Some(300_000.0));
         assert_eq!(
             (sample.voluntary, sample.involuntary),
             (Some(2.0), Some(0.01))
         );
-        assert_eq!(sample.loopback_bytes, 60_000);
+        assert_eq!(sample.loopback_bytes, Some(60_000));
         assert_eq!(sample.cpu_share, Some(1.4));
         assert_eq!((sample.p50_ns, sample.p99_ns), (Some(2.0), Some(4.0)));
     }
