@@ -21,7 +21,7 @@ counters! {
     ShmMsgsTx: "shm_msgs_tx", ShmMsgsRx: "shm_msgs_rx", KernelBytesTx: "kernel_bytes_tx",
     KernelBytesRx: "kernel_bytes_rx", KernelMsgsTx: "kernel_msgs_tx", KernelMsgsRx: "kernel_msgs_rx",
     Doorbells: "doorbells", Sleeps: "sleeps", Spins: "spins", Switches: "switches", Unswitches: "unswitches",
-    SctpSockets: "sctp_sockets", SctpNear: "sctp_near", SctpFar: "sctp_far", SctpBytesTx: "sctp_bytes_tx",
+    SctpSockets: "sctp_sockets", SctpByMemory: "sctp_near", SctpByPackets: "sctp_far", SctpBytesTx: "sctp_bytes_tx",
     SctpBytesRx: "sctp_bytes_rx", SctpLost: "sctp_lost",
 }
 

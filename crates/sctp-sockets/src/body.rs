@@ -11,23 +11,23 @@ use headwater_sctp_stack::option::orders::Order;
 use headwater_sctp_stack::option::status::Status;
 use libc::iovec;
 
-use super::far::Far;
-use super::near::Near;
+use super::by_memory::ByMemory;
+use super::by_packets::ByPackets;
 
 /// Dropping it lets the association go: what was sent is still delivered.
 pub enum Body {
     /// Shared memory.
-    Near(Box<Near>),
+    ByMemory(Box<ByMemory>),
     /// Packets.
-    Far(Box<Far>),
+    ByPackets(Box<ByPackets>),
 }
 
 /// Says the same of both.
 macro_rules! either {
     ($body:expr, $inner:ident => $does:expr) => {
         match $body {
-            Body::Near($inner) => $does,
-            Body::Far($inner) => $does,
+            Body::ByMemory($inner) => $does,
+            Body::ByPackets($inner) => $does,
         }
     };
 }
@@ -76,8 +76,8 @@ impl Body {
         more: bool,
     ) -> sys::Result<()> {
         match self {
-            Body::Near(near) => near.send_anyway(message, data, more),
-            Body::Far(far) => far.send(message, data, more),
+            Body::ByMemory(by_memory) => by_memory.send_anyway(message, data, more),
+            Body::ByPackets(by_packets) => by_packets.send(message, data, more),
         }
     }
 
@@ -144,8 +144,8 @@ impl Body {
 
     /// All who sleep at the ring look again. The socket's own descriptor can't say that to several: the first that wakes takes it.
     pub fn wake(&self) {
-        if let Body::Near(near) = self {
-            near.head().notify();
+        if let Body::ByMemory(by_memory) = self {
+            by_memory.head().notify();
         }
     }
 }

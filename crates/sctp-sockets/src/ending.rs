@@ -78,12 +78,12 @@ impl Socket {
         let mut core = self.core.enter();
         core.closed = true;
         core.tally.tell();
-        core.fars.clear();
-        core.nears.clear();
+        core.ids_by_packets.clear();
+        core.ids_by_memory.clear();
         let gone = (
             core::mem::take(&mut core.assocs),
             core.port.take(),
-            core.near.take(),
+            core.memory_listener.take(),
             core::mem::take(&mut core.names),
         );
         drop(core);
@@ -95,7 +95,7 @@ impl Socket {
 impl Core {
     fn stop(&mut self) {
         self.listening = false;
-        self.near = None;
+        self.memory_listener = None;
         while let Some(id) = self.waiting.pop_front() {
             if let Some(mut assoc) = self.remove(id) {
                 assoc.body.abort(b"");

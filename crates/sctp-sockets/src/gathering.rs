@@ -17,9 +17,9 @@ use headwater_sctp_stack::sink::Sink;
 
 use super::abi;
 use super::body::Body;
+use super::by_memory::ByMemory;
+use super::by_packets::ByPackets;
 use super::face::count;
-use super::far::Far;
-use super::near::Near;
 use super::notice::{self, About};
 use super::options::{AssocOptions, Options};
 use super::{Assoc, AssocT, Core, FIRST, Notice, State, Style};
@@ -52,14 +52,14 @@ impl Core {
             options,
             local: None,
             names: Vec::new(),
-            near: None,
+            memory_listener: None,
             port: None,
             listening: false,
             backlog: 0,
             assocs: Default::default(),
             peers: Default::default(),
-            fars: Default::default(),
-            nears: Vec::new(),
+            ids_by_packets: Default::default(),
+            ids_by_memory: Vec::new(),
             ready: Default::default(),
             peeled: Vec::new(),
             waiting: Default::default(),
@@ -94,7 +94,7 @@ impl Core {
         self.hurries = HURRIES;
         self.take_arrivals();
         for of_stack in self.sink.take() {
-            if let Some(&id) = self.fars.get(&of_stack) {
+            if let Some(&id) = self.ids_by_packets.get(&of_stack) {
                 self.list(id);
             }
         }
@@ -107,7 +107,7 @@ impl Core {
 
     /// Most of many rings are silent. What a ring does not show (a peer that was killed) is looked for now and then.
     fn look_at_rings(&mut self) {
-        let all = self.nears.len() <= FEW || {
+        let all = self.ids_by_memory.len() <= FEW || {
             let now = sys::now();
             let due = now - self.looked_at >= NOW_AND_THEN;
             if due {
@@ -115,11 +115,11 @@ impl Core {
             }
             due
         };
-        for i in 0..self.nears.len() {
-            let id = self.nears[i];
+        for i in 0..self.ids_by_memory.len() {
+            let id = self.ids_by_memory[i];
             let stirs = || match self.assocs.get(&id).map(|assoc| &assoc.body) {
-                Some(Body::Near(near)) => {
-                    !near.head().incoming().is_empty() || near.head().has_hung_up()
+                Some(Body::ByMemory(by_memory)) => {
+                    !by_memory.head().incoming().is_empty() || by_memory.head().has_hung_up()
                 }
                 _ => false,
             };
@@ -152,7 +152,7 @@ impl Core {
     /// time to time.
     pub fn gather_to_receive(&mut self) {
         self.gather_known();
-        if !self.listening || self.near.is_none() {
+        if !self.listening || self.memory_listener.is_none() {
             return;
         }
         let idle = self.notices.is_empty() && self.ready.is_empty();
@@ -163,17 +163,19 @@ impl Core {
 
     fn take_near_requests(&mut self) {
         self.lacking = None;
-        if self.near.is_some() {
+        if self.memory_listener.is_some() {
             self.sought_at = sys::now();
         }
         // Of those who wait for accept(2) the first is enough: the kernel counts the others.
         while self.listening && (self.style == Style::Many || self.waiting.is_empty()) {
-            let Some(near) = &mut self.near else { return };
-            let request = match near.take(&self.names) {
-                Some(Arrived::Request { seq, .. }) => near.take_out(seq, &self.names),
+            let Some(by_memory) = &mut self.memory_listener else {
+                return;
+            };
+            let request = match by_memory.take(&self.names) {
+                Some(Arrived::Request { seq, .. }) => by_memory.take_out(seq, &self.names),
                 Some(_) => continue,
                 None => {
-                    self.lacking = near.lacks();
+                    self.lacking = by_memory.lacks();
                     return;
                 }
             };
@@ -191,8 +193,8 @@ impl Core {
         let own = self.options.greeting();
         let bound = self.local.as_ref().map_or(&[][..], |local| &local.hosts);
         let buffer = self.options.config.send_buffer;
-        match Near::accept(request, own, bound, buffer) {
-            Ok(near) => self.take_up(Body::Near(Box::new(near))),
+        match ByMemory::accept(request, own, bound, buffer) {
+            Ok(by_memory) => self.take_up(Body::ByMemory(Box::new(by_memory))),
             Err(errno) if listening::is_lack(errno) => {
                 self.lacking = Some(errno);
                 return false;
@@ -209,8 +211,8 @@ impl Core {
             let Ok(association) = port.accept() else {
                 return;
             };
-            let far = Far::new(association, true, &self.sink);
-            self.take_up(Body::Far(Box::new(far)));
+            let by_packets = ByPackets::new(association, true, &self.sink);
+            self.take_up(Body::ByPackets(Box::new(by_packets)));
             self.settle_backlog();
         }
     }
@@ -240,7 +242,7 @@ impl Core {
             names: Vec::new(),
             peer: (core::net::Ipv4Addr::UNSPECIFIED.into(), 0),
         });
-        if matches!(assoc.body, Body::Near(_)) {
+        if matches!(assoc.body, Body::ByMemory(_)) {
             assoc.body.tune(&self.options.config);
         }
         for order in &self.options.kept {
@@ -258,10 +260,10 @@ impl Core {
             assoc.body.want_dry(true);
         }
         match &assoc.body {
-            Body::Near(_) => self.nears.push(id),
-            Body::Far(far) => {
-                let port = far.association().local_port();
-                self.fars.insert((port, far.id()), id);
+            Body::ByMemory(_) => self.ids_by_memory.push(id),
+            Body::ByPackets(by_packets) => {
+                let port = by_packets.association().local_port();
+                self.ids_by_packets.insert((port, by_packets.id()), id);
             }
         }
         let (hosts, port) = assoc.body.peer();
@@ -280,10 +282,10 @@ impl Core {
     pub fn remove(&mut self, id: AssocT) -> Option<Box<Assoc>> {
         let assoc = self.assocs.remove(&id)?;
         match &assoc.body {
-            Body::Near(_) => self.nears.retain(|&near| near != id),
-            Body::Far(far) => {
-                let port = far.association().local_port();
-                forget(&mut self.fars, id, &(port, far.id()));
+            Body::ByMemory(_) => self.ids_by_memory.retain(|&by_memory| by_memory != id),
+            Body::ByPackets(by_packets) => {
+                let port = by_packets.association().local_port();
+                forget(&mut self.ids_by_packets, id, &(port, by_packets.id()));
             }
         }
         for name in &assoc.names {

@@ -6,7 +6,7 @@
 //!   sending     sendmsg and its kind                        receiving   recvmsg: messages and notifications, in their order
 //!   gathering   what has happened: new associations, events, ends                  naming     addresses, given and told
 //!   options     setsockopt, getsockopt                      waiting     for what a blocking call waits for
-//!   near, far   an association by shared memory, by packets
+//!   by_memory, by_packets    an association by shared memory; one whose packets the stack sends
 //!   abi, control, notice    Linux's structs: options, control messages, notifications
 //! ```
 //!
@@ -32,10 +32,10 @@ use self::options::{AssocOptions, Options};
 
 pub mod abi;
 mod body;
+mod by_memory;
+mod by_packets;
 pub mod control;
 pub mod face;
-mod far;
-mod near;
 mod notice;
 pub mod options;
 pub mod remote;
@@ -100,7 +100,7 @@ pub struct Core {
     /// The port's names, which keep it from others of this host, and by which they find it.
     pub names: Vec<Owned>,
     /// Peers that use shared memory.
-    pub near: Option<Listening>,
+    pub memory_listener: Option<Listening>,
     /// Packets.
     pub port: Option<Port>,
     pub listening: bool,
@@ -108,8 +108,8 @@ pub struct Core {
     pub assocs: BTreeMap<AssocT, Box<Assoc>>,
     /// By the peer's addresses and port; by port and number in the stack; those in shared memory.
     pub peers: HashMap<(IpAddr, u16), AssocT>,
-    pub fars: HashMap<(u16, AssocId), AssocT>,
-    pub nears: Vec<AssocT>,
+    pub ids_by_packets: HashMap<(u16, AssocId), AssocT>,
+    pub ids_by_memory: Vec<AssocT>,
     /// Associations that may have something to receive or to tell.
     pub ready: VecDeque<AssocT>,
     /// Peers whose associations became sockets of their own.

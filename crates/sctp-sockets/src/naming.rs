@@ -86,9 +86,11 @@ impl Core {
         };
         let (_, names) = names::claim(&more, false).map_err(refused)?;
         for name in &names {
-            if let Some(near) = &self.near {
+            if let Some(by_memory) = &self.memory_listener {
                 sys::listen(name.number(), MOST_REQUESTS as i32)?;
-                near.watch_too(name.number()).map_err(|_| libc::ENOMEM)?;
+                by_memory
+                    .watch_too(name.number())
+                    .map_err(|_| libc::ENOMEM)?;
             }
         }
         self.names.extend(names);

@@ -21,10 +21,10 @@ use headwater_tpi::error::{TADDRBUSY, TNOADDR};
 
 use super::abi;
 use super::body::Body;
+use super::by_memory::ByMemory;
+use super::by_packets::ByPackets;
 use super::face;
-use super::far::Far;
 use super::gathering::setup_error;
-use super::near::Near;
 use super::options::Options;
 use super::waiting::For;
 use super::{AssocT, Core, Socket, State, Style};
@@ -366,14 +366,14 @@ impl Core {
             rules.any(choice::Link::allows_shm),
             rules.any(choice::Link::allows_packets),
         );
-        if shm && self.near.is_none() && !self.needs_packets() {
+        if shm && self.memory_listener.is_none() && !self.needs_packets() {
             for name in &self.names {
                 // The kernel lets one more wait than it is told.
                 sys::listen(name.number(), self.backlog as i32 - 1)?;
             }
-            let mut near = Listening::new(Space::Sctp, MOST_REQUESTS, &self.names)?;
-            near.keeps_departed = true;
-            self.near = Some(near);
+            let mut by_memory = Listening::new(Space::Sctp, MOST_REQUESTS, &self.names)?;
+            by_memory.keeps_departed = true;
+            self.memory_listener = Some(by_memory);
         }
         if packets {
             let heard = self.open_port().and_then(|()| match &mut self.port {
@@ -407,7 +407,7 @@ impl Core {
 
     fn listen_no_more(&mut self) -> sys::Result<()> {
         self.listening = false;
-        if self.near.take().is_some()
+        if self.memory_listener.take().is_some()
             && let Some(local) = self.local.clone()
         {
             self.names.clear();
@@ -477,13 +477,13 @@ impl Core {
         let from = self.place();
         if link.allows_shm() && !self.needs_packets() {
             let (greeting, buffer) = (self.options.greeting(), self.options.config.send_buffer);
-            if let Some(near) = Near::call(&to, &from, &greeting, buffer)? {
-                let state = if near.is_up() {
+            if let Some(by_memory) = ByMemory::call(&to, &from, &greeting, buffer)? {
+                let state = if by_memory.is_up() {
                     State::Up
                 } else {
                     State::Calling
                 };
-                return Ok(self.add(Body::Near(Box::new(near)), state));
+                return Ok(self.add(Body::ByMemory(Box::new(by_memory)), state));
             }
         }
         if !link.allows_packets() {
@@ -530,8 +530,8 @@ impl Core {
         let via = self.options.encap.map_or(Via::Auto, Via::Udp);
         let port = self.port.as_ref().ok_or(libc::EADDRINUSE)?;
         let association = port.connect(&to.hosts, to.port, &self.options.config, via)?;
-        let far = Far::new(association, false, &self.sink);
-        Ok(self.add(Body::Far(Box::new(far)), State::Calling))
+        let by_packets = ByPackets::new(association, false, &self.sink);
+        Ok(self.add(Body::ByPackets(Box::new(by_packets)), State::Calling))
     }
 
     /// Something is wanted that only packets have: keys, or a clock.
@@ -572,8 +572,8 @@ impl Core {
     fn part_with(&mut self, id: AssocT) -> Option<Socket> {
         let mut assoc = self.remove(id)?;
         let socket = Socket::with(self.v6, Style::One, false, self.options.clone());
-        if let Body::Far(far) = &mut assoc.body {
-            far.attach(&socket.sink);
+        if let Body::ByPackets(by_packets) = &mut assoc.body {
+            by_packets.attach(&socket.sink);
         }
         let mut core = socket.core.enter();
         let (hosts, port) = assoc.body.local();

@@ -133,11 +133,11 @@ impl Core {
         }
         let joins = self.options.byte_stream;
         let (len, end) = match &mut assoc.body {
-            Body::Near(near) if joins => (near.receive_joined(into)?, false),
-            Body::Far(_) if joins => return None,
-            Body::Near(near) => (near.receive_whole(into)?, true),
-            Body::Far(_) if buffers::len(into) == 0 => return None,
-            Body::Far(far) => match far.receive(into) {
+            Body::ByMemory(by_memory) if joins => (by_memory.receive_joined(into)?, false),
+            Body::ByPackets(_) if joins => return None,
+            Body::ByMemory(by_memory) => (by_memory.receive_whole(into)?, true),
+            Body::ByPackets(_) if buffers::len(into) == 0 => return None,
+            Body::ByPackets(by_packets) => match by_packets.receive(into) {
                 Ok(Some(received)) if received.aborted => {
                     let id = assoc.id;
                     self.tell_aborted(id, &received);

@@ -183,8 +183,10 @@ impl Core {
             return None;
         }
         let sent = match &mut assoc.body {
-            Body::Near(near) => near.send_whole(info.stream, u32::from_be(info.ppid), data, total),
-            Body::Far(far) => far.send(&info.outgoing(), data, false).is_ok(),
+            Body::ByMemory(by_memory) => {
+                by_memory.send_whole(info.stream, u32::from_be(info.ppid), data, total)
+            }
+            Body::ByPackets(by_packets) => by_packets.send(&info.outgoing(), data, false).is_ok(),
         };
         if !sent {
             return None;

@@ -36,7 +36,7 @@ const CANCEL: u64 = 100_000_000;
 /// What readiness of a socket is watched at.
 pub enum Source {
     /// An association in shared memory: its stream, and its connection.
-    Near(Handle, Option<i32>),
+    ByMemory(Handle, Option<i32>),
     Fd(i32),
 }
 
@@ -220,7 +220,7 @@ impl Socket {
                 for &h in &handles {
                     arm(h, events);
                 }
-                let near = || handles.iter().any(|&h| holds(h, events));
+                let by_memory = || handles.iter().any(|&h| holds(h, events));
                 let all = fds.len() <= MOST;
                 let slice = match (all, has_port) {
                     (false, _) => SLICE,
@@ -233,9 +233,9 @@ impl Socket {
                 let fds = &fds[..fds.len().min(MOST)];
                 let slept = match stack::existing().filter(|_| has_port) {
                     Some(stack) => stack
-                        .wait(&self.sink.signal, until, fds, || changed() || near())
+                        .wait(&self.sink.signal, until, fds, || changed() || by_memory())
                         .map(drop),
-                    None if near() || changed() => Ok(()),
+                    None if by_memory() || changed() => Ok(()),
                     None => self.sleep_in_kernel(fds, until),
                 };
                 for &h in &handles {
@@ -305,12 +305,12 @@ impl Socket {
             return remote.sources(self, each);
         }
         let core = self.core.enter();
-        if let Some(near) = &core.near {
-            each(Source::Fd(near.descriptor()));
+        if let Some(by_memory) = &core.memory_listener {
+            each(Source::Fd(by_memory.descriptor()));
         }
         for assoc in core.assocs.values() {
-            if let Body::Near(near) = &assoc.body {
-                each(Source::Near(near.handle(), near.shadow()));
+            if let Body::ByMemory(by_memory) = &assoc.body {
+                each(Source::ByMemory(by_memory.handle(), by_memory.shadow()));
             }
         }
         if let Ok(fd) = self.sink.descriptor() {
@@ -326,30 +326,32 @@ impl Socket {
 
 impl Core {
     pub(super) fn has_packets(&self) -> bool {
-        self.port.is_some() || self.assocs.len() > self.nears.len()
+        self.port.is_some() || self.assocs.len() > self.ids_by_memory.len()
     }
 
     /// The ring of its only association, where nothing else can come.
     fn only_ring(&self) -> Option<&'static Head> {
-        let [only] = self.nears[..] else { return None };
-        if self.near.is_some() || self.has_packets() {
+        let [only] = self.ids_by_memory[..] else {
+            return None;
+        };
+        if self.memory_listener.is_some() || self.has_packets() {
             return None;
         }
         match &self.assocs.get(&only)?.body {
-            Body::Near(near) if near.is_up() => Some(near.head()),
+            Body::ByMemory(by_memory) if by_memory.is_up() => Some(by_memory.head()),
             _ => None,
         }
     }
 
     fn sleeps_on(&self, what: For) -> SleepsOn {
-        let near = |id: &AssocT| match &self.assocs.get(id)?.body {
-            Body::Near(near) => Some(near),
-            Body::Far(_) => None,
+        let by_memory = |id: &AssocT| match &self.assocs.get(id)?.body {
+            Body::ByMemory(by_memory) => Some(by_memory),
+            Body::ByPackets(_) => None,
         };
         if let For::Room(id) = what
-            && let Some(near) = near(&id)
+            && let Some(by_memory) = by_memory(&id)
         {
-            return SleepsOn::Ring(near.head());
+            return SleepsOn::Ring(by_memory.head());
         }
         // What others have to say would not let the call sleep.
         let whose = match what {
@@ -359,16 +361,16 @@ impl Core {
         if let Some(head) = self.only_ring() {
             return SleepsOn::Ring(head);
         }
-        let (listening, nears) = match &whose {
+        let (listening, ids_by_memory) = match &whose {
             Some(id) => (None, core::slice::from_ref(id)),
-            None => (self.near.as_ref(), &self.nears[..]),
+            None => (self.memory_listener.as_ref(), &self.ids_by_memory[..]),
         };
         let mut handles = Vec::new();
         let mut fds: Vec<i32> = listening.iter().map(|l| l.descriptor()).collect();
-        for near in nears.iter().filter_map(near) {
-            let h = near.handle();
+        for by_memory in ids_by_memory.iter().filter_map(by_memory) {
+            let h = by_memory.handle();
             fds.extend(table::descriptor(h).and_then(|d| d.bell(h)));
-            fds.extend(near.shadow());
+            fds.extend(by_memory.shadow());
             handles.push(h);
         }
         SleepsOn::Descriptors(handles, fds)

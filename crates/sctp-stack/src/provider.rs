@@ -122,7 +122,7 @@ impl Sctp {
 
     /// Calls by packets.
     fn call_far(&mut self, to: &Addresses, mut from: Addresses) -> Outcome<()> {
-        let listener = self.waiting.as_ref().and_then(Waiting::far);
+        let listener = self.waiting.as_ref().and_then(Waiting::by_packets);
         let mut called = Net::call(to, &from, &self.settings, listener);
         if let Err(Refusal { tli: TADDRBUSY, .. }) = called
             && self.any_port
@@ -447,8 +447,8 @@ impl Provider for Sctp {
             Some(Body::Shm(shm)) if shm.link().is_quiet() => NOT_KERNELS,
             Some(Body::Shm(_)) => want,
             None => {
-                if let Some(far) = self.waiting.as_ref().and_then(Waiting::far) {
-                    far.hand_over();
+                if let Some(by_packets) = self.waiting.as_ref().and_then(Waiting::by_packets) {
+                    by_packets.hand_over();
                 }
                 want
             }
@@ -512,8 +512,8 @@ impl Sctp {
         let chosen = &self.settings.chosen;
         if let Some(body) = &mut self.body {
             body.tune(chosen);
-        } else if let Some(far) = self.waiting.as_ref().and_then(Waiting::far) {
-            far.configure(chosen);
+        } else if let Some(by_packets) = self.waiting.as_ref().and_then(Waiting::by_packets) {
+            by_packets.configure(chosen);
         }
     }
 

@@ -40,8 +40,8 @@ pub struct Accepted {
 }
 
 pub struct Waiting {
-    near: Listening,
-    far: Option<Listener>,
+    by_memory: Listening,
+    by_packets: Option<Listener>,
     qlen: usize,
     /// By packets: told to the user, who has not answered; of those, gone since.
     outstanding: Vec<(i32, Box<Net>)>,
@@ -54,21 +54,21 @@ pub struct Waiting {
 
 impl Waiting {
     pub fn new(at: &Addresses, qlen: u32, names: &[Owned], chosen: &Chosen) -> Outcome<Waiting> {
-        let near = Listening::new(Space::Sctp, qlen, names).map_err(Refusal::system)?;
-        Waiting::with(near, at, qlen, chosen)
+        let by_memory = Listening::new(Space::Sctp, qlen, names).map_err(Refusal::system)?;
+        Waiting::with(by_memory, at, qlen, chosen)
     }
 
     /// After exec: `set` watches the names. What came by packets was the other image's.
     pub fn restore(set: Owned, at: &Addresses, qlen: u32, chosen: &Chosen) -> Outcome<Waiting> {
-        let near = Listening::with_set(set, Space::Sctp, qlen);
-        Waiting::with(near, at, qlen, chosen)
+        let by_memory = Listening::with_set(set, Space::Sctp, qlen);
+        Waiting::with(by_memory, at, qlen, chosen)
     }
 
-    fn with(near: Listening, at: &Addresses, qlen: u32, chosen: &Chosen) -> Outcome<Waiting> {
+    fn with(by_memory: Listening, at: &Addresses, qlen: u32, chosen: &Chosen) -> Outcome<Waiting> {
         let rules = choice::rules();
-        let mut far = None;
+        let mut by_packets = None;
         if rules.any(choice::Link::allows_packets) {
-            far = match Listener::open(at, qlen, chosen) {
+            by_packets = match Listener::open(at, qlen, chosen) {
                 Ok(listener) => Some(listener),
                 Err(busy @ Refusal { tli: TADDRBUSY, .. }) => return Err(busy),
                 // Without a network this host is all there is.
@@ -76,12 +76,14 @@ impl Waiting {
                 Err(refusal) => return Err(refusal),
             };
         }
-        if let Some(far) = &far {
-            near.watch_too(far.descriptor()).map_err(Refusal::system)?;
+        if let Some(by_packets) = &by_packets {
+            by_memory
+                .watch_too(by_packets.descriptor())
+                .map_err(Refusal::system)?;
         }
         Ok(Waiting {
-            near,
-            far,
+            by_memory,
+            by_packets,
             qlen: qlen as usize,
             outstanding: Vec::new(),
             lost: VecDeque::new(),
@@ -92,24 +94,26 @@ impl Waiting {
     }
 
     pub fn descriptor(&self) -> i32 {
-        self.near.descriptor()
+        self.by_memory.descriptor()
     }
 
     pub fn qlen(&self) -> usize {
         self.qlen
     }
 
-    pub fn far(&self) -> Option<&Listener> {
-        self.far.as_ref()
+    pub fn by_packets(&self) -> Option<&Listener> {
+        self.by_packets.as_ref()
     }
 
     /// Something is known that the descriptor may not tell of.
     pub fn has_news(&self) -> bool {
-        self.near.has_news() || !self.lost.is_empty() || !self.arrived.is_empty() && self.may_tell()
+        self.by_memory.has_news()
+            || !self.lost.is_empty()
+            || !self.arrived.is_empty() && self.may_tell()
     }
 
     fn may_tell(&self) -> bool {
-        self.outstanding.len() + self.near.outstanding() < self.qlen
+        self.outstanding.len() + self.by_memory.outstanding() < self.qlen
     }
 
     pub fn event(&mut self, names: &[Owned]) -> Option<Event> {
@@ -117,7 +121,7 @@ impl Waiting {
         if !self.lost.is_empty() {
             return Some(Event::Disconnect);
         }
-        match self.near.event(names) {
+        match self.by_memory.event(names) {
             Some(Event::Listen) if !self.may_tell() => None,
             None if !self.arrived.is_empty() && self.may_tell() => Some(Event::Listen),
             event => event,
@@ -126,8 +130,8 @@ impl Waiting {
 
     fn gather(&mut self) {
         self.lacking = None;
-        while let Some(far) = &mut self.far {
-            match far.accept() {
+        while let Some(by_packets) = &mut self.by_packets {
+            match by_packets.accept() {
                 Ok(Some(net)) => self.arrived.push_back(Box::new(net)),
                 Ok(None) => break,
                 Err(errno) => {
@@ -149,23 +153,23 @@ impl Waiting {
     }
 
     pub fn lacks(&self) -> Option<sys::Errno> {
-        self.near.lacks().or(self.lacking)
+        self.by_memory.lacks().or(self.lacking)
     }
 
     pub fn take(&mut self, names: &[Owned]) -> Option<Arrived> {
         loop {
             match self.event(names)? {
                 Event::Disconnect if !self.lost.is_empty() => return self.lost.pop_front(),
-                Event::Listen if self.near.event(names).is_none() => return self.tell(),
+                Event::Listen if self.by_memory.event(names).is_none() => return self.tell(),
                 _ => {}
             }
-            match self.near.take(names)? {
+            match self.by_memory.take(names)? {
                 Arrived::Request {
                     seq, from, opts, ..
                 } => match Asked::of(&from, &opts) {
                     Some(asked) => return Some(request(seq, asked.from.to_vec())),
                     // Nobody who keeps to the rules.
-                    None => drop(self.near.take_out(seq, names)),
+                    None => drop(self.by_memory.take_out(seq, names)),
                 },
                 other => return Some(other),
             }
@@ -184,7 +188,7 @@ impl Waiting {
     /// TBADSEQ.
     pub fn take_out(&mut self, seq: i32, names: &[Owned]) -> Outcome<Asking> {
         if seq < BY_PACKETS {
-            return self.near.take_out(seq, names).map(Asking::Shm);
+            return self.by_memory.take_out(seq, names).map(Asking::Shm);
         }
         let at = self.outstanding.iter().position(|(known, _)| *known == seq);
         let at = at.ok_or(Refusal::new(TBADSEQ))?;
@@ -193,7 +197,7 @@ impl Waiting {
 
     pub fn put_back(&mut self, seq: i32, asking: Asking, names: &[Owned]) {
         match asking {
-            Asking::Shm(request) => self.near.put_back(seq, request, names),
+            Asking::Shm(request) => self.by_memory.put_back(seq, request, names),
             Asking::Net(net) => {
                 let at = self.outstanding.partition_point(|(other, _)| *other < seq);
                 self.outstanding.insert(at, (seq, net));
@@ -204,7 +208,7 @@ impl Waiting {
     /// A request was used up without becoming an association, or is gone.
     pub fn lose(&mut self, seq: i32) {
         if seq < BY_PACKETS {
-            return self.near.lose(seq);
+            return self.by_memory.lose(seq);
         }
         self.lost.push_back(Arrived::Disconnected {
             reason: libc::ECONNRESET,
@@ -214,17 +218,17 @@ impl Waiting {
     }
 
     pub fn forking(&mut self) {
-        self.near.forking();
+        self.by_memory.forking();
     }
 
     /// In a child of fork packets are the parent's business.
     pub fn forked(&mut self) {
-        self.near.forked();
+        self.by_memory.forked();
         for net in &mut self.arrived {
             net.forked();
         }
-        if let Some(far) = &mut self.far {
-            far.forked();
+        if let Some(by_packets) = &mut self.by_packets {
+            by_packets.forked();
         }
     }
 }

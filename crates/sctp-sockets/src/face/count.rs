@@ -11,8 +11,8 @@ const OFTEN: u32 = 1024;
 /// An association is up.
 pub fn associated(body: &Body) {
     match body {
-        Body::Near(_) => add(Counter::SctpNear, 1),
-        Body::Far(_) => add(Counter::SctpFar, 1),
+        Body::ByMemory(_) => add(Counter::SctpByMemory, 1),
+        Body::ByPackets(_) => add(Counter::SctpByPackets, 1),
     }
 }
 
@@ -35,23 +35,23 @@ struct Way {
 impl Way {
     #[inline]
     fn count(&mut self, body: &Body, bytes: usize) {
-        let near = match body {
-            Body::Near(near) => {
-                if near.is_first_message() {
+        let by_memory = match body {
+            Body::ByMemory(by_memory) => {
+                if by_memory.is_first_message() {
                     add(Counter::Accelerated, 1);
                 }
                 1
             }
-            Body::Far(_) => 0,
+            Body::ByPackets(_) => 0,
         };
-        self.bytes[near] += bytes as u64;
-        self.messages[near] += 1;
+        self.bytes[by_memory] += bytes as u64;
+        self.messages[by_memory] += 1;
     }
 
-    fn tell(&mut self, [all, near, messages]: [Counter; 3]) {
+    fn tell(&mut self, [all, by_memory, messages]: [Counter; 3]) {
         let told = core::mem::take(self);
         add(all, told.bytes[0] + told.bytes[1]);
-        add(near, told.bytes[1]);
+        add(by_memory, told.bytes[1]);
         add(messages, told.messages[1].into());
     }
 }

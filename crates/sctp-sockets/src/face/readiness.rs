@@ -26,16 +26,16 @@ impl Socket {
 
     /// Changes with everything that may make the socket ready.
     pub fn edge_count(&self) -> u64 {
-        let mut near = 0u64;
+        let mut by_memory = 0u64;
         self.sources(&mut |source| {
-            if let Source::Near(h, _) = source
+            if let Source::ByMemory(h, _) = source
                 && let Some(d) = table::descriptor(h)
             {
                 let (read, write) = d.edges(h);
-                near = near.wrapping_add(read).wrapping_add(write);
+                by_memory = by_memory.wrapping_add(read).wrapping_add(write);
             }
         });
-        self.own_edges().wrapping_add(near)
+        self.own_edges().wrapping_add(by_memory)
     }
 }
 

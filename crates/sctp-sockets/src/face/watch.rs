@@ -49,7 +49,7 @@ struct Inside {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     /// Handle, shadow.
-    Near(u64, i32),
+    ByMemory(u64, i32),
     Fd(i32),
 }
 
@@ -98,7 +98,7 @@ impl Member {
         }
         let before = core::mem::replace(&mut self.armed, Want(0));
         if want.0 != 0
-            && let Some(h) = self.near()
+            && let Some(h) = self.by_memory()
         {
             let looks = enter();
             if head::get(h, &looks).is_some_and(|head| head.arm_for(h, want)) {
@@ -111,9 +111,9 @@ impl Member {
         }
     }
 
-    fn near(&self) -> Option<Handle> {
+    fn by_memory(&self) -> Option<Handle> {
         match self.key {
-            Key::Near(bits, _) => Handle::from_bits(bits),
+            Key::ByMemory(bits, _) => Handle::from_bits(bits),
             Key::Fd(_) => None,
         }
     }
@@ -254,7 +254,7 @@ impl Watch {
     /// Runs `f` for each association in shared memory.
     pub fn each_near(&self, mut f: impl FnMut(Handle, &'static dyn table::Descriptor)) {
         for member in &self.inside.enter().members {
-            if let Some(h) = member.near()
+            if let Some(h) = member.by_memory()
                 && let Some(d) = table::descriptor(h)
             {
                 f(h, d);
@@ -342,8 +342,8 @@ impl Inside {
 
     fn ended(&self, ends: &[(i32, u32)]) {
         for &(fd, events) in ends {
-            let here = |m: &&Member| matches!(m.key, Key::Near(_, shadow) if shadow == fd);
-            if let Some(h) = self.members.iter().find(here).and_then(Member::near)
+            let here = |m: &&Member| matches!(m.key, Key::ByMemory(_, shadow) if shadow == fd);
+            if let Some(h) = self.members.iter().find(here).and_then(Member::by_memory)
                 && let Some(d) = table::descriptor(h)
             {
                 d.kernel_reported(h, events);
@@ -365,7 +365,7 @@ impl Drop for Watch {
 
 fn key(source: &Source) -> Key {
     match *source {
-        Source::Near(h, shadow) => Key::Near(h.bits(), shadow.unwrap_or(-1)),
+        Source::ByMemory(h, shadow) => Key::ByMemory(h.bits(), shadow.unwrap_or(-1)),
         Source::Fd(fd) => Key::Fd(fd),
     }
 }
@@ -380,9 +380,9 @@ fn join(set: i32, key: Key) -> (Member, bool) {
     };
     let told = match key {
         Key::Fd(fd) => add(set, fd, ONCE),
-        Key::Near(_, shadow) => {
+        Key::ByMemory(_, shadow) => {
             let looks = enter();
-            member.head = member.near().and_then(|h| head::get(h, &looks));
+            member.head = member.by_memory().and_then(|h| head::get(h, &looks));
             member.bell = member.head.map_or(-1, Head::bell);
             add(set, member.bell, ONCE) & add(set, shadow, END)
         }
@@ -393,7 +393,7 @@ fn join(set: i32, key: Key) -> (Member, bool) {
 fn leave(set: i32, member: &Member) {
     let fds = match member.key {
         Key::Fd(fd) => [fd, -1],
-        Key::Near(_, shadow) => [member.bell, shadow],
+        Key::ByMemory(_, shadow) => [member.bell, shadow],
     };
     for fd in fds.into_iter().filter(|&fd| fd >= 0) {
         // SAFETY: DEL takes no event. It is gone already where the descriptor is.

@@ -110,11 +110,13 @@ impl Core {
                 continue;
             };
             match &assoc.body {
-                Body::Far(far) => {
-                    let _ = far.association().change(|a, _| a.deactivate_key(number));
+                Body::ByPackets(by_packets) => {
+                    let _ = by_packets
+                        .association()
+                        .change(|a, _| a.deactivate_key(number));
                 }
                 // Nothing is signed with it.
-                Body::Near(_) if assoc.options.events.has(SCTP_AUTHENTICATION_EVENT) => {
+                Body::ByMemory(_) if assoc.options.events.has(SCTP_AUTHENTICATION_EVENT) => {
                     self.notices.push_back(Notice {
                         assoc: *id,
                         peer: assoc.peer,
@@ -122,7 +124,7 @@ impl Core {
                         taken: 0,
                     });
                 }
-                Body::Near(_) => {}
+                Body::ByMemory(_) => {}
             }
         }
     }
@@ -154,9 +156,9 @@ impl Core {
         self.tune(whom, |shared| keep(shared, order));
         for id in &whom.these {
             if let Some(assoc) = self.assocs.get_mut(id)
-                && let Body::Far(far) = &mut assoc.body
+                && let Body::ByPackets(by_packets) = &mut assoc.body
             {
-                far.obey(order)?;
+                by_packets.obey(order)?;
             }
         }
         Ok(())
@@ -185,9 +187,9 @@ impl Core {
             chunks = self.shared(of).config.authenticated_chunks.clone();
         }
         if let Some(assoc) = of.and_then(|id| self.assocs.get(&id))
-            && let Body::Far(far) = &assoc.body
+            && let Body::ByPackets(by_packets) = &assoc.body
         {
-            let told = far.association().look(|a| {
+            let told = by_packets.association().look(|a| {
                 a.auth().map(|auth| {
                     let side = if peers { auth.theirs() } else { auth.ours() };
                     side.chunks().to_vec()

@@ -198,8 +198,8 @@ impl Core {
         let Some(assoc) = self.assocs.get(&id) else {
             return 0;
         };
-        if let Body::Far(far) = &assoc.body {
-            let told = far.association().look(|a| a.fragmentation_point());
+        if let Body::ByPackets(by_packets) = &assoc.body {
+            let told = by_packets.association().look(|a| a.fragmentation_point());
             return told.ok().flatten().unwrap_or(0) as u32;
         }
         let status = assoc.body.status();
@@ -373,8 +373,8 @@ impl Core {
     /// What an association's ends have agreed on, or what is offered.
     pub(super) fn features(&self, of: Option<AssocT>) -> Features {
         if let Some(assoc) = of.and_then(|id| self.assocs.get(&id))
-            && let Body::Far(far) = &assoc.body
-            && let Ok(Some(features)) = far.association().look(|a| a.features())
+            && let Body::ByPackets(by_packets) = &assoc.body
+            && let Ok(Some(features)) = by_packets.association().look(|a| a.features())
         {
             return features;
         }

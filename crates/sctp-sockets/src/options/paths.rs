@@ -225,8 +225,8 @@ impl Core {
             .one
             .map_or_else(|| body.peer().0, |(_, host)| vec![host]);
         match body {
-            Body::Far(far) => Some((Some(far.association()), hosts)),
-            Body::Near(_) => Some((None, hosts)),
+            Body::ByPackets(by_packets) => Some((Some(by_packets.association()), hosts)),
+            Body::ByMemory(_) => Some((None, hosts)),
         }
     }
 
@@ -396,10 +396,10 @@ fn adjust(path: &mut PathValues, asked: &sctp_paddrparams) {
 
 /// A path's own values, where there are packets.
 fn apply(body: &mut Body, host: IpAddr, values: &PathValues) {
-    let Body::Far(far) = body else {
+    let Body::ByPackets(by_packets) = body else {
         return;
     };
-    let _ = far.association().change(|a, now| {
+    let _ = by_packets.association().change(|a, now| {
         a.set_path(now, host, |path| {
             path.heartbeats = values.heartbeats;
             path.heartbeat_interval = Some(Duration::from_millis(values.interval.into()));

@@ -115,10 +115,12 @@ impl Core {
 
 /// What is counted of packets.
 fn count(body: &Body, told: &mut sctp_assoc_stats) {
-    let Body::Far(far) = body else {
+    let Body::ByPackets(by_packets) = body else {
         return;
     };
-    let counted = far.association().look(|a| (a.stats(), a.sender().counts()));
+    let counted = by_packets
+        .association()
+        .look(|a| (a.stats(), a.sender().counts()));
     let Ok(Some((stats, sent))) = counted else {
         return;
     };

@@ -165,11 +165,15 @@ pub fn let_go() {
     let mut passed = PASSED.enter();
     for open in face::all() {
         for assoc in open.socket.core.enter().assocs.values() {
-            if let Body::Near(near) = &assoc.body
-                && forking::has_other_holders(near.head())
+            if let Body::ByMemory(by_memory) = &assoc.body
+                && forking::has_other_holders(by_memory.head())
             {
-                near.head().words().holders.fetch_sub(1, Ordering::SeqCst);
-                passed.ends.push(near.head());
+                by_memory
+                    .head()
+                    .words()
+                    .holders
+                    .fetch_sub(1, Ordering::SeqCst);
+                passed.ends.push(by_memory.head());
             }
         }
     }

@@ -129,10 +129,10 @@ fn share(owner: &mut Option<Owner>, sockets: &[(Arc<Socket>, Kept)]) -> i32 {
 }
 
 fn kept(core: &Core, style: Style) -> Kept {
-    let far = |body: &Body| matches!(body, Body::Far(_));
-    let packets = core.port.is_some() || core.assocs.values().any(|assoc| far(&assoc.body));
+    let by_packets = |body: &Body| matches!(body, Body::ByPackets(_));
+    let packets = core.port.is_some() || core.assocs.values().any(|assoc| by_packets(&assoc.body));
     // What a listener has taken from its kernel socket waits in one process only.
-    let listens = core.near.is_some() || !core.waiting.is_empty();
+    let listens = core.memory_listener.is_some() || !core.waiting.is_empty();
     let many = style == Style::Many && !core.assocs.is_empty();
     if packets || listens || many {
         Kept::Parent
@@ -182,8 +182,8 @@ fn settle(in_child: bool) {
 /// What is in shared memory has one more holder.
 fn survive(core: &mut Core, in_child: bool) {
     for assoc in core.assocs.values_mut() {
-        if let Body::Near(near) = &mut assoc.body {
-            near.forked(in_child);
+        if let Body::ByMemory(by_memory) = &mut assoc.body {
+            by_memory.forked(in_child);
         }
     }
 }
@@ -195,8 +195,8 @@ pub fn has_other_holders(end: &Head) -> bool {
 /// The socket is closed here: what another process has too is not ended.
 pub fn let_go_of_shared(socket: &Socket) {
     let shared = |assoc: &mut Assoc| match &assoc.body {
-        Body::Near(near) => has_other_holders(near.head()),
-        Body::Far(_) => false,
+        Body::ByMemory(by_memory) => has_other_holders(by_memory.head()),
+        Body::ByPackets(_) => false,
     };
     let mut core = socket.core.enter();
     let gone: Vec<Box<Assoc>> = core
@@ -204,7 +204,7 @@ pub fn let_go_of_shared(socket: &Socket) {
         .extract_if(.., |_, assoc| shared(assoc))
         .map(|(_, assoc)| assoc)
         .collect();
-    core.nears
+    core.ids_by_memory
         .retain(|id| gone.iter().all(|assoc| assoc.id != *id));
     drop(core);
 }
@@ -213,20 +213,20 @@ pub fn let_go_of_shared(socket: &Socket) {
 pub fn strip(core: &mut Core) {
     for (_, assoc) in core::mem::take(&mut core.assocs) {
         match assoc.body {
-            Body::Near(mut near) => {
-                near.forked(true);
-                drop(near);
+            Body::ByMemory(mut by_memory) => {
+                by_memory.forked(true);
+                drop(by_memory);
             }
-            Body::Far(far) => core::mem::forget(far),
+            Body::ByPackets(by_packets) => core::mem::forget(by_packets),
         }
     }
     core::mem::forget(core.port.take());
-    if let Some(mut listening) = core.near.take() {
+    if let Some(mut listening) = core.memory_listener.take() {
         listening.forked();
     }
     core.names.clear();
-    core.nears.clear();
-    core.fars.clear();
+    core.ids_by_memory.clear();
+    core.ids_by_packets.clear();
     core.peers.clear();
     core.ready.clear();
     core.waiting.clear();

@@ -181,7 +181,7 @@ impl Places {
         for (socket, want) in owner.watched() {
             socket.sources(&mut |source| match source {
                 Source::Fd(fd) => self.add(fd, libc::POLLIN, What::Socket(None)),
-                Source::Near(h, shadow) => {
+                Source::ByMemory(h, shadow) => {
                     let Some(d) = table::descriptor(h) else {
                         return;
                     };

@@ -22,7 +22,7 @@ use libc::iovec;
 const ON_HOST: Duration = Duration::from_millis(1);
 
 /// Dropping it shuts the association down; what was sent is still delivered.
-pub struct Far {
+pub struct ByPackets {
     association: Association,
     /// It was there, or is.
     up: bool,
@@ -32,18 +32,18 @@ pub struct Far {
     adaptation: u32,
 }
 
-impl Far {
+impl ByPackets {
     /// One that the peer began tells [`Event::Up`] too.
-    pub fn new(association: Association, by_peer: bool, sink: &Arc<Sink>) -> Far {
-        let far = Far {
+    pub fn new(association: Association, by_peer: bool, sink: &Arc<Sink>) -> ByPackets {
+        let by_packets = ByPackets {
             association,
             up: by_peer,
             over: false,
             abandoned: 0,
             adaptation: 0,
         };
-        far.association.attach(sink);
-        far
+        by_packets.association.attach(sink);
+        by_packets
     }
 
     /// As [`Sink::take`] names it.
@@ -90,7 +90,7 @@ impl Far {
         self.look(Engine::readable).unwrap_or(false)
     }
 
-    /// What [`Far::receive`] would begin with: `len` bytes are there, with `end` those are the whole rest of the message.
+    /// What [`ByPackets::receive`] would begin with: `len` bytes are there, with `end` those are the whole rest of the message.
     pub fn peek(&mut self) -> Option<Received> {
         self.look(|a| a.receiver().front()).flatten()
     }

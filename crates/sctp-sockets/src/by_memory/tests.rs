@@ -65,18 +65,18 @@ impl Listener {
         }
     }
 
-    fn call(&self) -> Near {
-        let near = Near::call(&self.at, &Addresses::any(false, 7), &greeting(), BUFFER);
-        let mut near = near.unwrap().expect("nobody has the port");
-        near.tune(&AssocConfig::default());
-        near
+    fn call(&self) -> ByMemory {
+        let by_memory = ByMemory::call(&self.at, &Addresses::any(false, 7), &greeting(), BUFFER);
+        let mut by_memory = by_memory.unwrap().expect("nobody has the port");
+        by_memory.tune(&AssocConfig::default());
+        by_memory
     }
 
-    fn accept(&mut self) -> Near {
+    fn accept(&mut self) -> ByMemory {
         self.accept_as(&AssocConfig::default())
     }
 
-    fn accept_as(&mut self, config: &AssocConfig) -> Near {
+    fn accept_as(&mut self, config: &AssocConfig) -> ByMemory {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(Arrived::Request { seq, .. }) = self.listening.take(&self.names) {
@@ -86,9 +86,9 @@ impl Listener {
                     ..greeting()
                 };
                 let request = self.listening.take_out(seq, &self.names).unwrap();
-                let mut near = Near::accept(request, own, &self.at.hosts, BUFFER).unwrap();
-                near.tune(config);
-                return near;
+                let mut by_memory = ByMemory::accept(request, own, &self.at.hosts, BUFFER).unwrap();
+                by_memory.tune(config);
+                return by_memory;
             }
             assert!(Instant::now() < until, "nobody came");
             std::thread::sleep(Duration::from_millis(1));
@@ -96,7 +96,7 @@ impl Listener {
     }
 }
 
-fn pair() -> (Near, Near) {
+fn pair() -> (ByMemory, ByMemory) {
     let mut listener = Listener::new();
     let mut caller = listener.call();
     let mut answerer = listener.accept();
@@ -107,9 +107,9 @@ fn pair() -> (Near, Near) {
     (caller, answerer)
 }
 
-fn up(near: &mut Near) -> Event {
-    let event = near.event().expect("it is not up");
-    assert_eq!(near.event(), Some(Event::NoAuthentication));
+fn up(by_memory: &mut ByMemory) -> Event {
+    let event = by_memory.event().expect("it is not up");
+    assert_eq!(by_memory.event(), Some(Event::NoAuthentication));
     event
 }
 
@@ -120,48 +120,48 @@ fn iov(bytes: &[u8]) -> [iovec; 1] {
     }]
 }
 
-fn try_send(near: &mut Near, stream: u16, bytes: &[u8]) -> sys::Result<()> {
+fn try_send(by_memory: &mut ByMemory, stream: u16, bytes: &[u8]) -> sys::Result<()> {
     let message = Outgoing {
         stream,
         ppid: 5,
         ..Default::default()
     };
-    near.send(&message, &iov(bytes), false)
+    by_memory.send(&message, &iov(bytes), false)
 }
 
-fn wait(near: &Near, want: Want) {
-    let (head, deadline) = (near.head(), sys::now() + 50_000_000);
+fn wait(by_memory: &ByMemory, want: Want) {
+    let (head, deadline) = (by_memory.head(), sys::now() + 50_000_000);
     let _ = head.wait(want, Some(deadline), || match want {
         Want::ROOM => !head.outgoing().is_full_hint(LIMIT, LOW),
         _ => !head.incoming().is_empty(),
     });
 }
 
-fn send(near: &mut Near, stream: u16, bytes: &[u8]) {
-    while let Err(e) = try_send(near, stream, bytes) {
+fn send(by_memory: &mut ByMemory, stream: u16, bytes: &[u8]) {
+    while let Err(e) = try_send(by_memory, stream, bytes) {
         assert_eq!(e, libc::EAGAIN);
-        wait(near, Want::ROOM);
+        wait(by_memory, Want::ROOM);
     }
 }
 
 /// A part of a message; `None`: the end.
-fn receive(near: &mut Near, bytes: &mut [u8]) -> Option<Received> {
+fn receive(by_memory: &mut ByMemory, bytes: &mut [u8]) -> Option<Received> {
     let until = Instant::now() + PATIENCE;
     loop {
-        match near.receive(&iov(bytes)) {
+        match by_memory.receive(&iov(bytes)) {
             Ok(received) => return received,
-            Err(libc::EAGAIN) => wait(near, Want::DATA),
+            Err(libc::EAGAIN) => wait(by_memory, Want::DATA),
             Err(e) => panic!("errno {e}"),
         }
         assert!(Instant::now() < until, "nothing came");
     }
 }
 
-fn whole(near: &mut Near) -> (Received, Vec<u8>) {
+fn whole(by_memory: &mut ByMemory) -> (Received, Vec<u8>) {
     let mut all = Vec::new();
     let mut bytes = vec![0; 100_000];
     loop {
-        let received = receive(near, &mut bytes).expect("the end");
+        let received = receive(by_memory, &mut bytes).expect("the end");
         all.extend_from_slice(&bytes[..received.len]);
         if received.end {
             return (received, all);
@@ -169,14 +169,14 @@ fn whole(near: &mut Near) -> (Received, Vec<u8>) {
     }
 }
 
-fn event(near: &mut Near) -> Event {
+fn event(by_memory: &mut ByMemory) -> Event {
     let until = Instant::now() + PATIENCE;
     loop {
-        if let Some(event) = near.event() {
+        if let Some(event) = by_memory.event() {
             return event;
         }
         assert!(Instant::now() < until, "no event");
-        wait(near, Want::DATA);
+        wait(by_memory, Want::DATA);
     }
 }
 
@@ -586,6 +586,6 @@ fn a_listener_that_goes_loses_those_who_wait() {
         event(&mut caller),
         Event::Down(Down::Aborted { by_peer: true, .. })
     ));
-    let again = Near::call(&at, &Addresses::any(false, 7), &greeting(), BUFFER);
+    let again = ByMemory::call(&at, &Addresses::any(false, 7), &greeting(), BUFFER);
     assert!(again.unwrap().is_none());
 }

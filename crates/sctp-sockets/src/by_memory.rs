@@ -51,7 +51,7 @@ const LIKELY: u16 = 10;
 /// So many sends do not look for room after one that looked in vain.
 const VAIN: u32 = 4;
 
-pub struct Near {
+pub struct ByMemory {
     /// Until it is dropped.
     link: Option<Link>,
     head: &'static Head,
@@ -91,7 +91,7 @@ pub struct Near {
     peer_adaptation: u32,
 }
 
-impl Near {
+impl ByMemory {
     /// Has nothing been carried before this call?
     #[inline]
     pub fn is_first_message(&self) -> bool {
@@ -104,7 +104,7 @@ impl Near {
         from: &Addresses,
         chosen: &Greeting,
         send_buffer: usize,
-    ) -> sys::Result<Option<Near>> {
+    ) -> sys::Result<Option<ByMemory>> {
         for &host in &to.hosts {
             let greeting = Greeting {
                 called: host,
@@ -120,14 +120,14 @@ impl Near {
             let Some(link) = names::call(host, to.port, &caller).map_err(errno)? else {
                 continue;
             };
-            let mut near = Near::new(link, &greeting, send_buffer);
-            if !near.is_up() {
+            let mut by_memory = ByMemory::new(link, &greeting, send_buffer);
+            if !by_memory.is_up() {
                 // The backlog is full.
                 return Err(libc::ECONNREFUSED);
             }
-            near.local = (with_others(facing, &from.hosts), from.port);
-            near.peer = (with_others(host, &to.hosts), to.port);
-            return Ok(Some(near));
+            by_memory.local = (with_others(facing, &from.hosts), from.port);
+            by_memory.peer = (with_others(host, &to.hosts), to.port);
+            return Ok(Some(by_memory));
         }
         Ok(None)
     }
@@ -138,7 +138,7 @@ impl Near {
         own: Greeting,
         bound: &[IpAddr],
         send_buffer: usize,
-    ) -> sys::Result<Near> {
+    ) -> sys::Result<ByMemory> {
         let Asked {
             from,
             greeting: theirs,
@@ -153,20 +153,20 @@ impl Near {
         let peer_allows = Greeting::allows(&request.opts);
         let opts = with_hosts(&agreed, bound, theirs.port);
         let link = Link::accept(request, local.bytes(), &opts, &[])?;
-        let mut near = Near::new(link, &agreed, send_buffer);
-        near.local = (with_others(theirs.called, bound), theirs.port);
-        near.peer = (hosts, from.port());
-        near.told_up = true;
-        near.confirmed = true;
-        near.peer_allows(peer_allows);
-        near.up(true);
-        near.adapts(theirs.adaptation);
-        Ok(near)
+        let mut by_memory = ByMemory::new(link, &agreed, send_buffer);
+        by_memory.local = (with_others(theirs.called, bound), theirs.port);
+        by_memory.peer = (hosts, from.port());
+        by_memory.told_up = true;
+        by_memory.confirmed = true;
+        by_memory.peer_allows(peer_allows);
+        by_memory.up(true);
+        by_memory.adapts(theirs.adaptation);
+        Ok(by_memory)
     }
 
-    fn new(link: Link, greeting: &Greeting, send_buffer: usize) -> Near {
+    fn new(link: Link, greeting: &Greeting, send_buffer: usize) -> ByMemory {
         let head = link.head();
-        Near {
+        ByMemory {
             link: Some(link),
             head,
             outbox: Outbox::new(head, send_buffer),
@@ -251,7 +251,7 @@ impl Near {
         self.receive_behind_news(into)
     }
 
-    /// Bytes of as many messages as are in front and fit, whatever their bounds; `None`: by [`receive`](Near::receive).
+    /// Bytes of as many messages as are in front and fit, whatever their bounds; `None`: by [`receive`](ByMemory::receive).
     #[inline]
     pub fn receive_joined(&mut self, into: &[iovec]) -> Option<usize> {
         self.inbox.receive_joined(self.head, into)
@@ -559,7 +559,7 @@ impl Near {
 }
 
 /// What was sent is still delivered.
-impl Drop for Near {
+impl Drop for ByMemory {
     fn drop(&mut self) {
         let Some(link) = self.link.take() else { return };
         match link.shadow() {

@@ -15,9 +15,9 @@ use headwater_sctp_stack::choice::plain;
 use headwater_sctp_stack::option::orders::Order;
 use headwater_sctp_stack::shm::{Greeting, allowed, list, note};
 
-use super::Near;
+use super::ByMemory;
 
-impl Near {
+impl ByMemory {
     /// The next event, in their order; after `Down` there is none.
     #[inline]
     pub fn event(&mut self) -> Option<Event> {
