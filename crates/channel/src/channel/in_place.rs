@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use std::slice;
 
 use super::section::{Section, Work};
-use super::waiting::{Baton, Want};
+use super::waiting::{HandOff, Want};
 use super::{Channel, Patience, ReceiveError, SendError};
 use crate::ring::{self, Frame, Meta};
 
@@ -74,7 +74,7 @@ impl Channel {
         patience: Patience,
     ) -> Result<Reservation<'_>, SendError> {
         self.check_length(len)?;
-        let mut baton = Baton::new(self);
+        let mut hand_off = HandOff::new(self);
         loop {
             let mut section = self.section(Work::Sending, patience)?;
             self.check_open()?;
@@ -85,7 +85,7 @@ impl Channel {
                 return Ok(Reservation { section, room });
             }
             drop(section);
-            self.wait(Want::Room(len), patience, &mut baton)?;
+            self.wait(Want::Room(len), patience, &mut hand_off)?;
         }
     }
 }

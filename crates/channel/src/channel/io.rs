@@ -7,7 +7,7 @@
 use std::io;
 
 use super::section::Work;
-use super::waiting::{Baton, Want};
+use super::waiting::{HandOff, Want};
 use super::{Channel, Patience, ReceiveError, SendError};
 use crate::ring::{Corrupt, Frame, Meta, Ring};
 
@@ -37,7 +37,7 @@ impl Channel {
         // A reader can begin with a frame once it is complete, so large writes go in several. Not in whatever crumbs of room
         // there are, though: a frame costs the same whether small or large.
         let len = buf.len().min(self.segment.ring_size() / 4);
-        let mut baton = Baton::new(self);
+        let mut hand_off = HandOff::new(self);
         loop {
             let section = self.section(Work::Sending, Patience::Forever)?;
             self.check_open()?;
@@ -46,7 +46,7 @@ impl Channel {
                 return Ok(len);
             }
             drop(section);
-            self.wait(Want::Room(len), Patience::Forever, &mut baton)?;
+            self.wait(Want::Room(len), Patience::Forever, &mut hand_off)?;
         }
     }
 }

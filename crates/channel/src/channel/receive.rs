@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::section::{Section, Work};
-use super::waiting::{Baton, Want};
+use super::waiting::{HandOff, Want};
 use super::{Channel, Patience, ReceiveError};
 use crate::ring::Frame;
 
@@ -118,13 +118,13 @@ impl Channel {
         &self,
         patience: Patience,
     ) -> Result<(Section<'_>, Frame), ReceiveError> {
-        let mut baton = Baton::new(self);
+        let mut hand_off = HandOff::new(self);
         loop {
             let over = self.peer_finished();
             if !self.incoming().is_empty() {
                 let mut section = self.section(Work::Receiving, patience)?;
                 if let Some(frame) = section.ring().peek()? {
-                    section.carry(baton);
+                    section.carry(hand_off);
                     return Ok((section, frame));
                 }
             }
@@ -134,7 +134,7 @@ impl Channel {
             if matches!(patience, Patience::Now) && self.look_sometimes() {
                 continue;
             }
-            self.wait(Want::Data, patience, &mut baton)?;
+            self.wait(Want::Data, patience, &mut hand_off)?;
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::error::Stop;
-use super::waiting::Baton;
+use super::waiting::HandOff;
 use super::{Channel, Patience};
 use crate::identity;
 use crate::lock::{Lock, Owner, Taken};
@@ -30,7 +30,7 @@ pub(super) struct Section<'a> {
     /// The program holds it: other threads' waits are their own, this thread's would be for itself.
     lent: bool,
     /// Passed on after the lock was released.
-    baton: Option<Baton<'a>>,
+    hand_off: Option<HandOff<'a>>,
 }
 
 /// Turns of waiting for a lock: before a call that may not wait gives up, and before the others nap between turns.
@@ -56,7 +56,7 @@ impl Channel {
             owner,
             taken,
             lent: false,
-            baton: None,
+            hand_off: None,
         };
         if taken == Taken::Stolen {
             section.repair()?;
@@ -110,14 +110,14 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Keeps the baton until the work is done.
-    pub fn carry(&mut self, baton: Baton<'a>) {
-        self.baton = Some(baton);
+    /// Keeps the hand-off until the work is done.
+    pub fn carry(&mut self, hand_off: HandOff<'a>) {
+        self.hand_off = Some(hand_off);
     }
 
     /// The section goes into the program's hands.
     pub fn lend(&mut self) {
-        self.baton = None;
+        self.hand_off = None;
         self.lent = true;
         let holder = self.channel.holders.of(self.work);
         holder.store(this_thread(), Ordering::Relaxed);

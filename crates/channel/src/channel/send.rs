@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::section::Work;
-use super::waiting::{Baton, Want};
+use super::waiting::{HandOff, Want};
 use super::{Channel, Patience, SendError, calls};
 use crate::ring::Meta;
 
@@ -80,7 +80,7 @@ impl Channel {
     ) -> Result<(), SendError> {
         let len = control.len().saturating_add(data.len());
         self.check_length(len)?;
-        let mut baton = Baton::new(self);
+        let mut hand_off = HandOff::new(self);
         loop {
             let section = self.section(Work::Sending, patience)?;
             self.check_open()?;
@@ -88,7 +88,7 @@ impl Channel {
                 return Ok(());
             }
             drop(section);
-            self.wait(Want::Room(len), patience, &mut baton)?;
+            self.wait(Want::Room(len), patience, &mut hand_off)?;
         }
     }
 

@@ -1,8 +1,8 @@
 //! Waiting for data or room: spin and yield as far as it pays, then sleep on {bell, shadow}.
 //!
 //! The order that loses no wake-up: arm, fence, look again, sleep ([`crate::ring::Ring::reader_sleeps`]). Who takes a ring
-//! of the bell holds the *baton*: it goes on to the other sleepers of this end when the work is done, or before the next
-//! sleep. Ends that several processes share sleep in slices, since a kill can swallow a ring or a baton.
+//! of the bell holds the *hand-off*: it goes on to the other sleepers of this end when the work is done, or before the next
+//! sleep. Ends that several processes share sleep in slices, since a kill can swallow a ring or a hand-off.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub(super) enum Want {
 }
 
 /// The duty to settle, if a ring was taken.
-pub(super) struct Baton<'a> {
+pub(super) struct HandOff<'a> {
     channel: &'a Channel,
     held: bool,
 }
@@ -33,7 +33,7 @@ impl Channel {
         &self,
         want: Want,
         patience: Patience,
-        baton: &mut Baton<'_>,
+        hand_off: &mut HandOff<'_>,
     ) -> Result<(), Stop> {
         let left = match patience {
             Patience::Now => return Err(Stop::WouldBlock),
@@ -50,7 +50,7 @@ impl Channel {
         if self.spin && self.spin_for(want) == Outcome::Ready {
             return Ok(());
         }
-        if baton.pass() {
+        if hand_off.pass() {
             // The ring was for another thread: let it come first, or we take it again at once.
             sys::sched_yield();
         }
@@ -61,7 +61,7 @@ impl Channel {
         let result = if self.holds(want) || self.is_over(want) {
             Ok(())
         } else {
-            self.sleep(want, left, baton)
+            self.sleep(want, left, hand_off)
         };
         match want {
             Want::Data => self.incoming().reader_wakes(),
@@ -78,7 +78,7 @@ impl Channel {
         learner.wait(|| self.peer_cpu(), || self.holds(want))
     }
 
-    fn sleep(&self, want: Want, left: Option<u64>, baton: &mut Baton<'_>) -> Result<(), Stop> {
+    fn sleep(&self, want: Want, left: Option<u64>, hand_off: &mut HandOff<'_>) -> Result<(), Stop> {
         let bell = libc::pollfd {
             fd: self.own_bell(),
             events: libc::POLLIN,
@@ -98,7 +98,7 @@ impl Channel {
         match slept {
             Ok(_) => {
                 if fds[0].revents != 0 && bell::take(self.own_bell()) {
-                    baton.held = true;
+                    hand_off.held = true;
                 }
                 self.note_shadow(fds[1].revents);
                 Ok(())
@@ -135,9 +135,9 @@ impl Channel {
     }
 }
 
-impl<'a> Baton<'a> {
-    pub fn new(channel: &'a Channel) -> Baton<'a> {
-        Baton {
+impl<'a> HandOff<'a> {
+    pub fn new(channel: &'a Channel) -> HandOff<'a> {
+        HandOff {
             channel,
             held: false,
         }
@@ -149,7 +149,7 @@ impl<'a> Baton<'a> {
     }
 }
 
-impl Drop for Baton<'_> {
+impl Drop for HandOff<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.held {

@@ -28,7 +28,7 @@ impl Shared {
 
     /// Takes one value, asleep until there is one.
     fn receive(&self, without: Without) -> u64 {
-        let mut baton = false;
+        let mut hand_off = false;
         let value = loop {
             if !self.ring().is_empty() {
                 let lock = &self.state.reader.lock;
@@ -39,7 +39,7 @@ impl Shared {
                     break value;
                 }
             }
-            if std::mem::take(&mut baton) {
+            if std::mem::take(&mut hand_off) {
                 self.settle(without);
             }
             match without {
@@ -49,11 +49,11 @@ impl Shared {
             }
             if without == Without::SecondLook || self.ring().is_empty() {
                 self.bell.sleep();
-                baton = true;
+                hand_off = true;
             }
             self.ring().reader_wakes();
         };
-        if baton {
+        if hand_off {
             self.settle(without);
         }
         value
