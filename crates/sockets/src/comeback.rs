@@ -16,7 +16,7 @@ use crate::conn::Conn;
 use crate::look::coarse_ms;
 use crate::record::{IN_STAYS, OUT_STAYS, Record};
 use crate::segment::{CLOSING, Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
-use crate::{holders, lend, switch, truth};
+use crate::{holders, lend, switch, tcp_counts};
 
 /// Before an image without the library gets the connection. It has the writing end of `family`'s pipe already. `childs`: as of
 /// [`switch::freeze`].
@@ -91,7 +91,11 @@ pub fn sending(c: &Conn, v: &View<'_>) -> bool {
         return false;
     }
     let active = v.end == 0;
-    let written = || truth::counts(shadow.fd(), active).ok().map(|t| t.written);
+    let written = || {
+        tcp_counts::counts(shadow.fd(), active)
+            .ok()
+            .map(|t| t.written)
+    };
     let Some(sent) = recount(d, written) else {
         return false;
     };
@@ -163,7 +167,7 @@ fn receiving(c: &Conn, v: &View<'_>) -> bool {
     if w.has(CLOSING) || w.generation() != v.generation || !switch::follow_withdrawn(v) {
         return false;
     }
-    let Ok(t) = truth::counts(shadow.fd(), v.end == 0) else {
+    let Ok(t) = tcp_counts::counts(shadow.fd(), v.end == 0) else {
         return false;
     };
     d.receive.krecv.store(t.read, Ordering::Release);

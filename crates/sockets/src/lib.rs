@@ -18,7 +18,7 @@
 //!   confine     before seccomp: everything goes back to the kernel
 //!   unseen      waits that do not pass through us
 //!   restart     calls that the kernel begins anew on a number that was given away
-//!   truth, look what the kernel counted; how the shadow ended
+//!   tcp_counts, look what the kernel counted; how the shadow ended
 //!   conn, record, segment   state: of a process, of an end, of both ends
 //! ```
 
@@ -50,7 +50,7 @@ pub mod sets;
 pub mod splice;
 pub mod switch;
 pub mod takeover;
-pub mod truth;
+pub mod tcp_counts;
 pub mod unseen;
 pub mod worth;
 

@@ -15,7 +15,7 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, epoll, process, sys, unwinder};
 
 use crate::conn::{self, Conn, Phase, Role};
-use crate::{boards, inherit, lend, limits, link, restart, takeover, truth, worth};
+use crate::{boards, inherit, lend, limits, link, restart, takeover, tcp_counts, worth};
 
 pub use close::{AfterClose, closing, is_left_unread, kept, last_pin_gone, lost, reset, unlist};
 pub use exec::{not_replaced, outlives_exec, replaced};
@@ -152,7 +152,7 @@ pub fn connecting(fd: i32, to: Addr) -> Led {
     }
     match takeover::why_not_offer(to) {
         // A second call, for the result of the first.
-        Some(_) if counters::is_wanted() && truth::is_begun(fd) => Led::Nowhere,
+        Some(_) if counters::is_wanted() && tcp_counts::is_begun(fd) => Led::Nowhere,
         Some(reason) => Led::Elsewhere(reason),
         None if is_tcp(fd) => Led::Here,
         None => Led::Nowhere,
@@ -176,7 +176,7 @@ pub fn connected(fd: i32, led: Led) -> bool {
             return adopted.is_some();
         }
         // Asked only for who wants to know.
-        Led::Elsewhere(reason) if counters::is_wanted() && truth::is_begun(fd) => {
+        Led::Elsewhere(reason) if counters::is_wanted() && tcp_counts::is_begun(fd) => {
             counters::fallback(reason);
         }
         Led::Elsewhere(_) | Led::Nowhere => {}

@@ -17,7 +17,7 @@ use headwater_host::sys;
 use crate::conn::{Conn, Role};
 use crate::record::{self, OUT_STAYS};
 use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View};
-use crate::truth;
+use crate::tcp_counts;
 
 pub use freeze::{
     disconnect, freeze, freeze_for_now, freeze_if_read, is_frozen_for_good, take_back_own,
@@ -181,7 +181,7 @@ pub fn recover_reader(c: &Conn, v: &View<'_>) {
 
 fn recover_reader_by(shadow: i32, v: &View<'_>) {
     let d = v.inn();
-    if let Ok(read) = truth::read(shadow, d.send.ksent.load(Ordering::Acquire)) {
+    if let Ok(read) = tcp_counts::read(shadow, d.send.ksent.load(Ordering::Acquire)) {
         d.receive.krecv.store(read, Ordering::Release);
     }
     end_kernel_read(d);
@@ -191,7 +191,7 @@ fn recover_reader_by(shadow: i32, v: &View<'_>) {
 /// their way, and what the ring holds behind such a gap must not be read.
 pub fn kernel_stretch_is_whole(c: &Conn, n: u64) -> bool {
     c.shadow()
-        .is_some_and(|shadow| truth::read(shadow.fd(), n).is_ok_and(|read| read >= n))
+        .is_some_and(|shadow| tcp_counts::read(shadow.fd(), n).is_ok_and(|read| read >= n))
 }
 
 /// May the last sender close? Fails when the receiver pinned itself while ring bytes are unread: withdraw first.

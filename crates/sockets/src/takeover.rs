@@ -11,7 +11,7 @@ use crate::boards::{self, board};
 use crate::conn::{self, Conn, Phase, Role};
 use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
-use crate::truth::{self, Truth, Unknown};
+use crate::tcp_counts::{self, TcpCounts, Unknown};
 use crate::{lend, link, options, proof, sets, unseen, worth};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
@@ -147,18 +147,18 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
         if !options::allow(fd) {
             return Err(Reason::Option);
         }
-        let truth = settled(c, fd)?;
+        let counts = settled(c, fd)?;
         let holds_other_end = |uid| proof::other_end_is_of(fd, uid);
         let mapped = link::segment_for(board.slot(offer).client(), holds_other_end)?;
         let h = mapped.header();
         h.directions[1]
             .send
             .ksent
-            .store(truth.written, Ordering::Relaxed);
+            .store(counts.written, Ordering::Relaxed);
         h.directions[0]
             .receive
             .krecv
-            .store(truth.read, Ordering::Relaxed);
+            .store(counts.read, Ordering::Relaxed);
         learn_modes(c, fd);
         mapped.accept(tuple);
         board.slot(offer).sign(mapped.link, mapped.index as u64);
@@ -187,7 +187,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         if !options::allow(fd) {
             return Err(Reason::Option);
         }
-        let truth = settled(c, fd)?;
+        let counts = settled(c, fd)?;
         let slot = board.slot(offer);
         let (l, index) = (
             slot.link.load(Ordering::Acquire),
@@ -199,11 +199,11 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         h.directions[0]
             .send
             .ksent
-            .store(truth.written, Ordering::Relaxed);
+            .store(counts.written, Ordering::Relaxed);
         h.directions[1]
             .receive
             .krecv
-            .store(truth.read, Ordering::Relaxed);
+            .store(counts.read, Ordering::Relaxed);
         learn_modes(c, fd);
         h.ends[0].released.store(HELD, Ordering::Release);
         if !mapped.agree(Agreement::Attached) {
@@ -252,11 +252,11 @@ fn finish(c: &Conn, fd: i32, result: Result<&'static Mapped, Reason>, offer: Opt
 }
 
 /// The kernel's counts, if they agree with ours: otherwise somebody uses the connection without us.
-fn settled(c: &Conn, fd: i32) -> Result<Truth, Reason> {
-    match truth::counts(fd, c.role() == Role::Client) {
+fn settled(c: &Conn, fd: i32) -> Result<TcpCounts, Reason> {
+    match tcp_counts::counts(fd, c.role() == Role::Client) {
         Ok(t) => {
             let r = c.record();
-            let ours = Truth {
+            let ours = TcpCounts {
                 written: r.sent.load(Ordering::Acquire),
                 read: r.received.load(Ordering::Acquire),
             };

@@ -7,7 +7,7 @@ use headwater_host::sys;
 use crate::conn::Conn;
 use crate::segment::{PIN, Tx, View, WITHDRAWS};
 use crate::switch::wake_own_writers;
-use crate::{look, truth};
+use crate::{look, tcp_counts};
 
 /// If the peer reads only the kernel from here on, lets it have what it has not read. Asked at every call and at every
 /// ring of the bell, since the peer may wait for just these bytes. True while some are left.
@@ -67,7 +67,7 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
         } else if phase != sending {
             progress.withdrawn.store(0, Ordering::Relaxed);
             progress.withdrawing.store(sending, Ordering::Release);
-        } else if let Ok(written) = truth::written(shadow, v.end == 0) {
+        } else if let Ok(written) = tcp_counts::written(shadow, v.end == 0) {
             // Who began it may have been killed between a send and its count.
             let by_kernel = d.send.ksent.load(Ordering::Relaxed);
             progress
@@ -109,7 +109,7 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
                 let sent = progress.withdrawn.load(Ordering::Relaxed);
                 d.send.taken_back.fetch_add(sent, Ordering::Release);
                 d.send.ksent.fetch_add(sent, Ordering::Release);
-            } else if let Ok(written) = truth::written(shadow, v.end == 0) {
+            } else if let Ok(written) = tcp_counts::written(shadow, v.end == 0) {
                 // Who had come so far was killed, before the count or after it.
                 d.send.ksent.store(written, Ordering::Release);
             }

@@ -4,7 +4,7 @@ use headwater_host::sys;
 
 /// Bytes that this end wrote into and read from an established connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Truth {
+pub struct TcpCounts {
     pub written: u64,
     pub read: u64,
 }
@@ -38,12 +38,12 @@ const TRIES_TO_REPAIR: u32 = 10_000;
 
 /// Reads the counts of an established connection. `active` says that this end connected: its SYN is counted among the
 /// acknowledged bytes.
-pub fn counts(fd: i32, active: bool) -> Result<Truth, Unknown> {
+pub fn counts(fd: i32, active: bool) -> Result<TcpCounts, Unknown> {
     let s = still(fd, TRIES)?;
     if s.info.state != ESTABLISHED {
         return Err(Unknown::NotEstablished);
     }
-    Ok(Truth {
+    Ok(TcpCounts {
         written: s.written(active),
         read: s.info.received.wrapping_sub(s.unread),
     })
@@ -144,7 +144,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut a = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut b, _) = listener.accept().unwrap();
-        let fresh = Truth {
+        let fresh = TcpCounts {
             written: 0,
             read: 0,
         };
