@@ -27,7 +27,7 @@ pub use step::{Step, step, take_now};
 pub use wait::{ANEW, as_often_as_begun, deadline, hold, pin, sleep, wait};
 
 /// A result: bytes, or an errno.
-pub type Outcome1 = Result<usize, i32>;
+pub type Moved = Result<usize, i32>;
 
 /// The call that the program made, on this number and these buffers: what the kernel is to serve is asked for by that very
 /// call, since a program may have forbidden itself all others.
@@ -37,7 +37,7 @@ pub type Own<'a> = &'a dyn Fn(i32, &[iovec]) -> isize;
 ///
 /// # Safety
 /// The buffers are valid.
-pub unsafe fn recv(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+pub unsafe fn recv(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Moved> {
     // SAFETY: the buffers are the caller's.
     unsafe { recv_as(c, fd, iov, flags, &|fd, iov| kernel_call(fd, iov, flags)) }
 }
@@ -52,7 +52,7 @@ pub unsafe fn recv_as(
     iov: &[iovec],
     flags: i32,
     own: Own<'_>,
-) -> Option<Outcome1> {
+) -> Option<Moved> {
     if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
         return None;
     }
@@ -76,7 +76,7 @@ pub unsafe fn recv_as(
 
 /// While a call is in the kernel it counts as busy, so nobody takes the connection over under it; the thread that comes
 /// back takes the next step with its next call.
-fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
+fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Moved> {
     let r = c.record();
     let Ok(ticket) = r.enter_settled() else {
         return carried(c, fd, iov, flags, own);
@@ -137,7 +137,7 @@ fn kernel_call(fd: i32, iov: &[iovec], flags: i32) -> isize {
 
 // ---- carried ----
 
-fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
+fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Moved> {
     // SAFETY: a thread that is cancelled here leaves nothing behind that needs dropping.
     unsafe { next::pthread_testcancel() };
     let mut buffers = Buffers::new(iov);
@@ -383,6 +383,6 @@ fn ends_at_mark(c: &Conn, v: &View<'_>, flags: i32) -> bool {
 }
 
 /// What was done counts; the error comes at the next call.
-pub fn partial(done: usize, e: i32) -> Outcome1 {
+pub fn partial(done: usize, e: i32) -> Moved {
     if done > 0 { Ok(done) } else { Err(e) }
 }

@@ -11,7 +11,7 @@ use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase, Shadow};
 use crate::pins::{Entered, Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR};
-use crate::recv::{self, Outcome1, Own, partial};
+use crate::recv::{self, Moved, Own, partial};
 use crate::segment::{CLOSING, PIN, TCPONLY, Tx, View};
 use crate::{comeback, guard, look, pins, switch, takeover, unseen};
 
@@ -35,7 +35,7 @@ enum Step<'a> {
 ///
 /// # Safety
 /// The buffers are valid.
-pub unsafe fn send(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Outcome1> {
+pub unsafe fn send(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32) -> Option<Moved> {
     // SAFETY: the buffers are the caller's.
     unsafe { send_as(c, fd, iov, flags, &|fd, iov| kernel_send(fd, iov, flags)) }
 }
@@ -50,7 +50,7 @@ pub unsafe fn send_as(
     iov: &[iovec],
     flags: i32,
     own: Own<'_>,
-) -> Option<Outcome1> {
+) -> Option<Moved> {
     match c.phase() {
         Phase::Carried => {}
         Phase::Tracked => {
@@ -66,7 +66,7 @@ pub unsafe fn send_as(
     carried(c, fd, iov, flags, own)
 }
 
-fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
+fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Moved> {
     let r = c.record();
     let Ok(ticket) = r.enter_settled() else {
         return carried(c, fd, iov, flags, own);
@@ -119,7 +119,7 @@ pub unsafe fn by_kernel(
     asked: usize,
     call: impl Fn() -> isize,
     is_left: impl Fn() -> bool,
-) -> Option<Outcome1> {
+) -> Option<Moved> {
     recv::as_often_as_begun(c, fd, |looks, pinned| {
         once_by_kernel(c, asked, &call, &is_left, looks, pinned)
     })
@@ -132,7 +132,7 @@ fn once_by_kernel(
     is_left: impl Fn() -> bool,
     looks: &Entered,
     pinned: &mut Option<Pin>,
-) -> Option<Outcome1> {
+) -> Option<Moved> {
     let told = |n: isize| {
         if n < 0 {
             Err(next::errno())
@@ -209,7 +209,7 @@ fn leave_ring(c: &Conn, v: &View<'_>) -> Step<'static> {
     }
 }
 
-fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Outcome1> {
+fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Moved> {
     // SAFETY: a thread that is cancelled here leaves nothing behind that needs dropping.
     unsafe { next::pthread_testcancel() };
     let mut buffers = Buffers::new(iov);
@@ -566,7 +566,7 @@ fn wait(
 }
 
 /// A send of the kernel's that does not block.
-fn shadow_send(shadow: &Shadow<'_>, iov: &[iovec], flags: i32) -> Outcome1 {
+fn shadow_send(shadow: &Shadow<'_>, iov: &[iovec], flags: i32) -> Moved {
     // SAFETY: buffers of the program, as far as they are not sent.
     unsafe { sys::sendmsg(shadow.fd(), &message(iov), flags | MSG_DONTWAIT) }
 }

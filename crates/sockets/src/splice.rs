@@ -11,7 +11,7 @@ use libc::{EAGAIN, EBADF, ECONNRESET, EINTR, EPIPE};
 use crate::conn::Conn;
 use crate::pins::{Entered, Pin};
 use crate::record::NONBLOCK;
-use crate::recv::{self, Outcome1, Sink, Step, partial};
+use crate::recv::{self, Moved, Sink, Step, partial};
 use crate::{guard, look};
 
 /// What an empty pipe takes.
@@ -135,7 +135,7 @@ pub unsafe fn splice(
     to: i32,
     n: usize,
     flags: c_uint,
-) -> Option<Outcome1> {
+) -> Option<Moved> {
     recv::as_often_as_begun(c, from, |looks, pinned| {
         once(c, to, n, flags, looks, pinned)
     })
@@ -148,7 +148,7 @@ fn once(
     flags: c_uint,
     looks: &Entered,
     pinned: &mut Option<Pin>,
-) -> Option<Outcome1> {
+) -> Option<Moved> {
     let v = c.view(looks)?;
     v.publish_cpu();
     signal::begin_wait();

@@ -28,7 +28,7 @@ pub fn splice(
     c: &'static Conn,
     n: usize,
     own: impl FnOnce(i32, i64, usize) -> isize,
-) -> Option<recv::Outcome1> {
+) -> Option<recv::Moved> {
     let rest = c.rest()?;
     let at = rest.at.load(Ordering::Acquire);
     let left = rest.bytes.len() - at;
@@ -61,7 +61,7 @@ pub(crate) fn receive(
     iov: &[iovec],
     flags: i32,
     own: Own<'_>,
-) -> Option<recv::Outcome1> {
+) -> Option<recv::Moved> {
     let rest = c.rest()?;
     let mut buffers = Buffers::new(iov);
     if buffers.left == 0 {
@@ -102,7 +102,7 @@ pub unsafe fn receive_many(
     once: bool,
     vector: Vector,
     own: impl Fn(&mut [mmsghdr], i32) -> i32,
-) -> Option<recv::Outcome1> {
+) -> Option<recv::Moved> {
     let rest = c.rest()?;
     if flags & (MSG_OOB | MSG_ERRQUEUE) != 0 {
         return None;
@@ -205,7 +205,7 @@ impl Rest {
     }
 
     /// It was read out: its error comes, if there is one.
-    fn end(&self, c: &Conn) -> Option<recv::Outcome1> {
+    fn end(&self, c: &Conn) -> Option<recv::Moved> {
         let e = self.error.swap(0, Ordering::AcqRel);
         leave_if_read_out(c, self);
         (e != 0).then_some(Err(e))
