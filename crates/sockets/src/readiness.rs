@@ -10,7 +10,7 @@ use crate::conn::{self, Phase};
 use crate::pins::{Entered, entered};
 use crate::record::{APART, SHUT_WR};
 use crate::segment::{Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
-use crate::{confine, look, switch, takeover, truth};
+use crate::{confine, look, switch, takeover, tcp_counts};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
@@ -155,7 +155,7 @@ impl Descriptor for Sockets {
     }
 
     fn kernel_received(&self, h: Handle) -> Option<u64> {
-        carried(h, &reclaim::enter()).and_then(|(c, _)| truth::received(c.shadow()?.fd()))
+        carried(h, &reclaim::enter()).and_then(|(c, _)| tcp_counts::received(c.shadow()?.fd()))
     }
 
     fn has_taken_arrivals(&self, h: Handle) -> bool {
