@@ -13,6 +13,7 @@
 use core::cell::UnsafeCell;
 
 use headwater_channel::lock::Lock;
+use headwater_host::roster::Roster;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, process};
@@ -66,8 +67,8 @@ pub struct Endpoint {
     carried: AtomicU32,
     /// For what has no bell of its own; -1 until a thread sleeps here, or a set watches the endpoint.
     bell: AtomicI32,
-    /// Threads asleep at the provider's descriptor and the bell.
-    asleep: AtomicU32,
+    /// Threads asleep at the provider's ring or descriptor, and the bell.
+    asleep: Roster,
     /// 1: an epoll set relies on the bell.
     armed: AtomicU32,
     /// With the processes that have the endpoint by fork.
@@ -315,7 +316,7 @@ fn fresh() -> Option<&'static Endpoint> {
     for slot in &SLAB[..top as usize] {
         // SAFETY: endpoints are never freed.
         let e: &'static Endpoint = unsafe { &*slot.load(Ordering::Acquire) };
-        let left = e.holds.load(Ordering::Acquire) == 0 && e.asleep.load(Ordering::SeqCst) == 0;
+        let left = e.holds.load(Ordering::Acquire) == 0 && !e.asleep.has_any();
         if left
             && e.holds
                 .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed)
@@ -336,7 +337,7 @@ fn fresh() -> Option<&'static Endpoint> {
         inner: AtomicU64::new(0),
         carried: AtomicU32::new(0),
         bell: AtomicI32::new(-1),
-        asleep: AtomicU32::new(0),
+        asleep: Roster::default(),
         armed: AtomicU32::new(0),
         shared: AtomicPtr::new(core::ptr::null_mut()),
         blocked: AtomicU32::new(0),

@@ -40,6 +40,7 @@ use core::cell::UnsafeCell;
 use headwater_channel::ring::Ring;
 use headwater_channel::wait::Learner;
 use headwater_host::reclaim::Entered;
+use headwater_host::roster::Roster;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{Handle, Kind};
 use headwater_host::{process, sys};
@@ -99,10 +100,8 @@ pub struct Head {
     pub seen_names: AtomicU32,
     /// Counts what happens in this process that a sleeper may wait for.
     version: AtomicU32,
-    /// Threads of this process asleep on the bell.
-    asleep: AtomicU32,
-    /// How many more of them a ring of the bell is for.
-    relays: AtomicU32,
+    /// Threads of this process asleep on the bell, and sets that rely on it.
+    asleep: Roster,
     /// When a call last used the queues, in nanoseconds.
     pub used_at: AtomicU64,
     /// Events that raise SIGPOLL in this process, as I_SETSIG takes them; 0: none.
@@ -173,8 +172,7 @@ impl Head {
             looks: AtomicU32::new(0),
             seen_names: AtomicU32::new(0),
             version: AtomicU32::new(0),
-            asleep: AtomicU32::new(0),
-            relays: AtomicU32::new(0),
+            asleep: Roster::default(),
             used_at: AtomicU64::new(0),
             signals: AtomicU32::new(0),
             pumped: AtomicU64::new(0),
@@ -507,9 +505,7 @@ impl Head {
     /// Something happened in this process that a sleeper may wait for.
     pub fn notify(&self) {
         self.version.fetch_add(1, Ordering::SeqCst);
-        let asleep = self.asleep.load(Ordering::SeqCst);
-        if asleep > 0 {
-            self.relays.store(asleep - 1, Ordering::Relaxed);
+        if self.asleep.call(0) {
             self.ring_own();
         }
     }
@@ -582,7 +578,7 @@ impl Head {
 
     /// Do threads of this process sleep here? They pump when something comes.
     pub fn has_sleepers(&self) -> bool {
-        self.asleep.load(Ordering::SeqCst) > 0
+        self.asleep.has_any()
     }
 
     /// Is there a queue between head and ring, or a driver, in this process?

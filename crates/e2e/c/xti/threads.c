@@ -1,8 +1,11 @@
 /* Threads: an error number for each, endpoints shared and not, and waits that end when the endpoint does. */
 #include "endpoints.h"
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stropts.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 
 static pthread_barrier_t barrier;
 
@@ -300,9 +303,10 @@ struct waiting {
     void (*wait)(int fd);
     atomic_int began, ended;
 };
+/* `began` is the thread's number. */
 static void wait_in_thread(void *with) {
     struct waiting *w = with;
-    w->began = 1;
+    w->began = gettid();
     w->wait(w->fd);
     w->ended = 1;
 }
@@ -381,7 +385,84 @@ static void hear_of(struct waiting *w) {
     await(w->ended);
     finish(turned_under);
 }
+/* A process that stops a thread of this one, and lets it go on: in between it gets no CPU, as on a busy machine. Begun before there are
+ * endpoints, so that none is shared with it. */
+static int stopper[2];
+static void begin_stopper(void) {
+    int to[2], from[2], tid;
+    char c;
+    must(pipe(to)), must(pipe(from));
+    pid_t child = branch();
+    if (child == 0) {
+        close(to[1]), close(from[0]);
+        while (read(to[0], &tid, sizeof tid) == sizeof tid) {
+            must(ptrace(PTRACE_SEIZE, tid, 0, 0));
+            must(ptrace(PTRACE_INTERRUPT, tid, 0, 0));
+            must(waitpid(tid, NULL, __WALL));
+            must(write(from[1], "", 1));
+            must(read(to[0], &c, 1));
+            must(ptrace(PTRACE_DETACH, tid, 0, 0));
+        }
+        _exit(0);
+    }
+    prctl(PR_SET_PTRACER, child);
+    close(to[0]), close(from[1]);
+    stopper[0] = from[0], stopper[1] = to[1];
+}
+static int is_asleep(int tid) {
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    FILE *f = fopen(path, "re");
+    if (f == NULL)
+        return 0;
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    fclose(f);
+    return state == 'S';
+}
+static struct waiting *turned_while_stopped(int fd, void (*wait)(int)) {
+    static struct waiting w;
+    char c;
+    w.fd = fd, w.wait = wait, w.began = w.ended = 0;
+    turned_under = start(wait_in_thread, &w);
+    await(w.began);
+    await(is_asleep(w.began));
+    int tid = w.began;
+    must(write(stopper[1], &tid, sizeof tid));
+    must(read(stopper[0], &c, 1));
+    must(ioctl(fd, I_PUSH, "nullmod"));
+    return &w;
+}
+/* Do all threads but this one, and that which is stopped: has the library's own done what it had to? */
+static int others_are_asleep(int stopped) {
+    DIR *tasks = opendir("/proc/self/task");
+    int asleep = tasks != NULL;
+    for (struct dirent *d; asleep && (d = readdir(tasks)) != NULL;) {
+        int tid = atoi(d->d_name);
+        asleep = tid == 0 || tid == stopped || tid == gettid() || is_asleep(tid);
+    }
+    if (tasks != NULL)
+        closedir(tasks);
+    return asleep;
+}
+/* It goes on once the stream has taken what it waits for out of the endpoint, and all bells that it rings. */
+static void hear_late(struct waiting *w) {
+    check_eq(poll(&(struct pollfd){w->fd, POLLIN, 0}, 1, 5000), 1);
+    for (int i = 0; i < 3; i++)
+        await(others_are_asleep(w->began));
+    check_eq(w->ended, 0);
+    must(write(stopper[1], "", 1));
+    hear_of(w);
+}
 static void take_a_word(int fd) { rcv(fd, "word", 0); }
+CASE(turned_under_a_stopped_receiver, "XNS 5.2 t_rcv(), streamio(7I) I_PUSH") {
+    begin_stopper();
+    struct pair p = connected();
+    struct waiting *w = turned_while_stopped(p.client, take_a_word);
+    snd(p.server, "word", 0);
+    hear_late(w);
+    check_echo(p.client, p.server);
+}
 CASE(turned_under_a_receiver, "XNS 5.2 t_rcv(), streamio(7I) I_PUSH") {
     struct pair p = connected();
     struct waiting *w = turned(p.client, take_a_word);
@@ -402,6 +483,22 @@ static void take_a_datagram(int fd) {
     struct t_unitdata in = {.udata = room(&c, 1)};
     must_t(t_rcvudata(fd, &in, &flags));
     check_eq(c, 'd');
+}
+CASE(turned_under_a_stopped_listener, "XNS 5.2 t_listen(), streamio(7I) I_PUSH") {
+    begin_stopper();
+    struct address at;
+    struct waiting *w = turned_while_stopped(listener_at(&at, 1), take_a_call);
+    connecting(&at);
+    hear_late(w);
+}
+CASE(turned_under_a_stopped_datagram_receiver, "XNS 5.2 t_rcvudata(), streamio(7I) I_PUSH") {
+    begin_stopper();
+    int fd = bound();
+    struct address to = own_address(fd);
+    struct waiting *w = turned_while_stopped(fd, take_a_datagram);
+    struct t_unitdata out = {.addr = given(&to), .udata = given_bytes("d", 1)};
+    must_t(t_sndudata(bound(), &out));
+    hear_late(w);
 }
 CASE(turned_under_a_datagram_receiver, "XNS 5.2 t_rcvudata(), streamio(7I) I_PUSH") {
     int fd = bound();
@@ -522,6 +619,8 @@ SUITE(FOR(ALL, errors_are_per_thread), ONCE(errors_do_not_mix), ONCE(texts), FOR
       FOR(COTS, closed_under_a_receiver), FOR(COTS, closed_under_a_listener),
       FOR(CLTS, closed_under_a_datagram_receiver), FOR(COTS, closed_under_a_sender),
       FOR(LOOP, closed_under_a_connect), FOR(COTS, other_endpoints_live_on), FOR(COTS, turned_under_a_receiver),
+      FOR(COTS, turned_under_a_stopped_receiver), FOR(COTS, turned_under_a_stopped_listener),
+      FOR(CLTS, turned_under_a_stopped_datagram_receiver),
       FOR(COTS, turned_under_a_listener), FOR(CLTS, turned_under_a_datagram_receiver), FOR(COTS, turned_under_a_sender),
       FOR(LOOP, turned_under_a_connect), FOR(COTS, fork_among_threads),
       FOR(COTS, forks_beside_a_wait_at_a_set), FOR(ALL, fork_while_another_makes_streams))

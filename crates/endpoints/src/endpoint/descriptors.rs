@@ -61,7 +61,7 @@ impl Endpoint {
         core.provider.close();
         self.count_holder(-1);
         self.ring();
-        if self.asleep.load(Ordering::SeqCst) == 0 {
+        if !self.asleep.has_any() {
             hidden::close(self.bell.swap(-1, Ordering::AcqRel));
         }
         self.holds.store(0, Ordering::Release);

@@ -70,6 +70,8 @@ fn before_fork() -> bool {
 fn after_fork(in_child: bool) {
     for e in ever() {
         if in_child {
+            // The parent's threads.
+            e.asleep.clear();
             // SAFETY: locked by us before the fork, and we are the only thread.
             if let Some(core) = unsafe { &mut *e.core.get() } {
                 core.provider.forked();

@@ -132,8 +132,10 @@ impl Descriptor for Endpoints {
     }
 
     fn settle(&self, h: Handle) {
-        if let Some((inner, d)) = get(h).and_then(Endpoint::inside) {
-            d.settle(inner);
+        let Some(e) = get(h) else { return };
+        match e.inside() {
+            Some((inner, d)) if d.bell(inner).is_some() => d.settle(inner),
+            _ => e.pass_on(false),
         }
     }
 

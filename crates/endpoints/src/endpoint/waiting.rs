@@ -12,9 +12,6 @@ use headwater_streams::head::wait::Want;
 
 use super::{Core, Endpoint};
 
-/// How long sleepers are waited for when their endpoint becomes a stream, in nanoseconds.
-const TURNING_OUT: u64 = 20_000_000;
-
 const READABLE: u32 = libc::POLLIN as u32;
 
 impl Endpoint {
@@ -75,11 +72,7 @@ impl Endpoint {
             } if for_room => self.sleep_at(handle, head, head.version(), want, deadline, &mut []),
             Waiter::Both { ring, fd, .. } if !for_room => {
                 let mut beside = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
-                let slept = self.sleep_at(handle, ring, seen, want, deadline, &mut beside);
-                if beside[1].revents != 0 {
-                    bell::take(beside[1].fd);
-                }
-                slept
+                self.sleep_at(handle, ring, seen, want, deadline, &mut beside)
             }
             Waiter::Poll(fd) | Waiter::Both { fd, .. } => {
                 drop(looks);
@@ -88,7 +81,7 @@ impl Endpoint {
         }
     }
 
-    /// Sleeps at a ring, and at other descriptors `beside` it, unless the ring's head has told something since it was `seen`.
+    /// Sleeps at a ring, and at other descriptors `beside` it, the last of which is the bell, unless the ring's head has told something since it was `seen`.
     fn sleep_at(
         &self,
         handle: Handle,
@@ -104,7 +97,7 @@ impl Endpoint {
             Want::DATA
         };
         // Counted: who sleeps here must not wake up in another endpoint.
-        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let entry = self.asleep.enter();
         let waited = if !beside.is_empty() && self.has_ready(want) {
             Ok(())
         } else {
@@ -112,7 +105,13 @@ impl Endpoint {
                 self.handle() != handle || head.events(want) != 0 || head.version() != seen
             })
         };
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        let was_called = self.asleep.leave(entry);
+        if let Some(bell) = beside.last()
+            && bell.revents != 0
+        {
+            bell::take(bell.fd);
+            self.pass_on(was_called);
+        }
         if self.handle() == handle {
             waited
         } else {
@@ -122,13 +121,13 @@ impl Endpoint {
 
     /// Sleeps as the provider has it.
     fn sleep_by(&self, handle: Handle, sleep: Sleep, deadline: Option<u64>) -> Result<(), Errno> {
-        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let entry = self.asleep.enter();
         let slept = if self.handle() == handle {
             sleep(deadline)
         } else {
             Ok(())
         };
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        self.asleep.leave(entry);
         if self.handle() == handle {
             slept
         } else {
@@ -165,7 +164,7 @@ impl Endpoint {
             -1
         };
         let mut fds = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
-        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let entry = self.asleep.enter();
         let slept = if self.handle() != handle || self.has_ready(want) {
             1
         } else {
@@ -174,9 +173,10 @@ impl Endpoint {
             unsafe { poll::wait(&mut fds, timeout, core::ptr::null()) }
         };
         let errno = headwater_host::next::errno();
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        let was_called = self.asleep.leave(entry);
         if fds[1].revents != 0 {
             bell::take(fds[1].fd);
+            self.pass_on(was_called);
         }
         if self.handle() != handle {
             // Closed by another thread; others that sleep here are to know it too.
@@ -190,30 +190,40 @@ impl Endpoint {
         }
     }
 
-    /// Its handle is no more: who waits by it wakes up. That takes as long as a thread takes to run, and is waited for, since whoever
-    /// watches the stream takes such bells for its own; not for ever, since a sleeper's handler may run, or its thread be stopped.
+    /// Its handle is no more, since it becomes a stream: who waits by it is to wake up.
     pub(super) fn turn_out(&self) {
-        let _looks = reclaim::enter();
-        let waiter = {
-            let entered = self.enter();
+        {
+            let _entered = self.enter();
             self.generation.fetch_add(1, Ordering::AcqRel);
-            entered.as_ref().map(|core| core.provider.waiter())
-        };
-        let (mut turns, patience) = (sys::Turns::default(), sys::now() + TURNING_OUT);
-        loop {
-            match &waiter {
-                Some(Waiter::Head(head)) => head.notify(),
-                Some(Waiter::Both { ring, full, .. }) => {
-                    ring.notify();
-                    full.iter().for_each(|head| head.notify());
-                }
-                Some(Waiter::Poll(_)) | None => {}
+        }
+        self.wake_turned_out();
+    }
+
+    /// Of a stream's endpoint: wakes who sleeps here since before it was one. True if there are such threads. They wake up when they get the
+    /// CPU, and only if nobody has taken the bells by then: so the stream does not look at them as long.
+    pub fn wake_turned_out(&self) -> bool {
+        if !self.asleep.has_sleepers() {
+            return false;
+        }
+        // At rings that it finds under the lock, and tells without it.
+        let _looks = reclaim::enter();
+        let waiter = self.enter().as_ref().map(|core| core.provider.waiter());
+        match waiter {
+            Some(Waiter::Head(head)) => head.notify(),
+            Some(Waiter::Both { ring, full, .. }) => {
+                ring.notify();
+                full.iter().for_each(|head| head.notify());
             }
-            self.ring();
-            if self.asleep.load(Ordering::SeqCst) == 0 || sys::now() > patience {
-                return;
-            }
-            turns.give_way();
+            Some(Waiter::Poll(_)) | None => {}
+        }
+        self.ring();
+        true
+    }
+
+    /// A ring of the bell was taken, by a sleeper that `was_called` or somebody else: others that sleep here get theirs.
+    pub(super) fn pass_on(&self, was_called: bool) {
+        if self.asleep.is_due(was_called) {
+            bell::ring(self.bell.load(Ordering::SeqCst));
         }
     }
 
@@ -226,8 +236,7 @@ impl Endpoint {
     /// What was read or accepted ahead is not in the kernel any more, where other threads wait for it.
     #[inline]
     pub(super) fn tell_sleepers(&self, c: &mut Core) {
-        let awaited =
-            self.asleep.load(Ordering::Relaxed) > 0 || self.armed.load(Ordering::Relaxed) > 0;
+        let awaited = self.asleep.has_sleepers() || self.armed.load(Ordering::Relaxed) > 0;
         if awaited && c.provider.ready(READABLE) != 0 {
             self.ring();
         }
@@ -238,7 +247,8 @@ impl Endpoint {
         let bell = self.bell.load(Ordering::SeqCst);
         let armed =
             self.armed.load(Ordering::Relaxed) > 0 && self.armed.swap(0, Ordering::SeqCst) > 0;
-        if bell >= 0 && (armed || self.asleep.load(Ordering::SeqCst) > 0) {
+        // A sleeper may take the ring of a set.
+        if bell >= 0 && self.asleep.call(armed as u32) {
             bell::ring(bell);
         }
     }

@@ -21,6 +21,11 @@ const IN: u32 = libc::POLLIN as u32;
 /// How often the driver looks by the clock where the kernel has no memory for a watch, in nanoseconds.
 const BLIND: u64 = 10_000_000;
 
+/// How soon the driver looks again while threads are to leave the endpoint that sleep there since before it was a stream's, in
+/// nanoseconds: twice as long each time, so many times.
+const TURNED_OUT: u64 = 1_000_000;
+const DOUBLED: u32 = 4;
+
 /// What other threads reach.
 pub struct Wake {
     /// The stream's.
@@ -113,6 +118,8 @@ impl Wake {
 pub struct Watch {
     pub wake: Option<Arc<Wake>>,
     armed: Cell<Armed>,
+    /// How often it was not armed in a row, since there were such threads.
+    left_rung: Cell<u32>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -128,6 +135,7 @@ impl Watch {
         Watch {
             wake: head.map(Wake::new),
             armed: Default::default(),
+            left_rung: Default::default(),
         }
     }
 
@@ -150,12 +158,20 @@ impl Watch {
         head::get(wake.head, &enter()).is_some_and(|head| wake.is_wanted(head))
     }
 
-    fn disarm(&self, end: &Endpoint) {
+    /// What was armed; the bell stays as it is.
+    fn disarm_only(&self, end: &Endpoint) -> Armed {
         let armed = self.armed.take();
+        if armed.want != 0 {
+            Endpoints.disarm(end.handle(), armed.want);
+        }
+        armed
+    }
+
+    fn disarm(&self, end: &Endpoint) {
+        let armed = self.disarm_only(end);
         if armed.want == 0 {
             return;
         }
-        Endpoints.disarm(end.handle(), armed.want);
         if armed.bell >= 0 && bell::take(armed.bell) {
             Endpoints.settle(end.handle());
         }
@@ -169,6 +185,15 @@ impl Watch {
         let before = self.armed.get();
         let known = wake.pid.load(Ordering::Relaxed) == process::pid();
         wake.forks.store(lifecycle::forks(), Ordering::Release);
+        if end.wake_turned_out() {
+            // Their bells are the endpoint's, and not to be taken from them.
+            self.disarm_only(end);
+            let times = self
+                .left_rung
+                .replace((self.left_rung.get() + 1).min(DOUBLED));
+            return Some(TURNED_OUT << times);
+        }
+        self.left_rung.set(0);
         if want == 0 && before.want == 0 {
             return None;
         }

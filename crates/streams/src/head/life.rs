@@ -293,14 +293,8 @@ fn take(fd: i32) -> Result<&'static Head, Errno> {
     }
     head.pumped.store(0, Ordering::Relaxed);
     signals::resumed(head);
-    for word in [
-        &head.asleep,
-        &head.relays,
-        &head.blocked,
-        &head.watched,
-        &head.inherited,
-        &head.ended,
-    ] {
+    head.asleep.clear();
+    for word in [&head.blocked, &head.watched, &head.inherited, &head.ended] {
         word.store(0, Ordering::Relaxed);
     }
     head.fd.store(fd, Ordering::Relaxed);
@@ -327,9 +321,7 @@ impl Lists {
 
     /// Heads at which nobody sleeps any more go to rest, and their pipes.
     fn sweep(&mut self) {
-        let gone = self
-            .left
-            .extract_if(.., |head| head.asleep.load(Ordering::SeqCst) == 0);
+        let gone = self.left.extract_if(.., |head| !head.asleep.has_any());
         for head in gone.collect::<Vec<_>>() {
             if let Some(pipe) = head.pipe()
                 && pipe.detach(head.side())

@@ -4,6 +4,7 @@
 
 use core::cell::Cell;
 
+use headwater_host::roster::Entry;
 use headwater_host::thread_end::ThreadEnd;
 use headwater_host::{process, reclaim};
 
@@ -17,6 +18,7 @@ const DEPTH: usize = 8;
 struct Asleep {
     head: Option<&'static Head>,
     want: Want,
+    entry: Option<Entry>,
     /// An address in the stack frame of the call.
     frame: usize,
 }
@@ -24,6 +26,7 @@ struct Asleep {
 const NOTHING: Asleep = Asleep {
     head: None,
     want: Want(0),
+    entry: None,
     frame: 0,
 };
 
@@ -38,30 +41,33 @@ thread_local! {
 }
 
 /// Counts and arms a sleeper, and remembers it. Look once more, then sleep.
-pub fn arm(head: &'static Head, want: Want, frame: usize) {
+pub fn arm(head: &'static Head, want: Want, frame: usize) -> Entry {
     process::without_handlers(|| {
         see_thread_end();
+        let entry = head.enter_asleep(want);
         SLEEPERS.with(|s| {
             let place = s.count.get();
             if let Some(slot) = s.asleep.get(place) {
                 slot.set(Asleep {
                     head: Some(head),
                     want,
+                    entry: Some(entry),
                     frame,
                 });
             }
             s.count.set(place + 1);
         });
-        head.arm(want);
-    });
+        entry
+    })
 }
 
 /// Takes back the latest [`arm`] of this thread.
-pub fn disarm(head: &Head, want: Want) {
+/// True: something has happened since then that all who slept are to see.
+pub fn disarm(head: &Head, want: Want, entry: Entry) -> bool {
     process::without_handlers(|| {
         SLEEPERS.with(|s| s.count.set(s.count.get().saturating_sub(1)));
-        head.disarm(want);
-    });
+        head.leave_asleep(want, entry)
+    })
 }
 
 /// Does a sleep of this thread stand?
@@ -81,9 +87,9 @@ pub fn unwound_to(target: usize) {
             Some(asleep)
         };
         while let Some(asleep) = SLEEPERS.with(last) {
-            if let Some(head) = asleep.head {
-                head.disarm(asleep.want);
-                head.settle();
+            if let (Some(head), Some(entry)) = (asleep.head, asleep.entry) {
+                head.leave_asleep(asleep.want, entry);
+                head.settle_for(true);
             }
         }
     });

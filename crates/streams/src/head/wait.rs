@@ -7,6 +7,7 @@
 use headwater_channel::bell;
 use headwater_channel::wait::Outcome;
 use headwater_host::poll::{SHARED_SLICE, VAIN, VAIN_SLICE};
+use headwater_host::roster::Entry;
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::table::Handle;
@@ -150,7 +151,7 @@ impl Head {
         let left = stand_in::turn(left);
         self.bell();
         let here = 0u8;
-        sleepers::arm(self.forever(), want, (&raw const here).addr());
+        let entry = sleepers::arm(self.forever(), want, (&raw const here).addr());
         let slept = if holds() {
             Ok(false)
         } else if self.handle() != handle || self.is_closed() {
@@ -163,11 +164,11 @@ impl Head {
             drop(rests);
             slept
         };
-        sleepers::disarm(self, want);
+        let was_called = sleepers::disarm(self, want, entry);
         // Not counted any more ourselves: what is there may not be what we wait for, and we would ring for ever.
         slept.map(|rung| {
             if rung {
-                match self.settle() && !holds() {
+                match self.settle_for(was_called) && !holds() {
                     true => self.woken_in_vain.fetch_add(1, Ordering::Relaxed),
                     false => self.woken_in_vain.swap(0, Ordering::Relaxed),
                 };
@@ -196,10 +197,21 @@ impl Head {
         }
     }
 
-    /// Counts a sleeper, here and at the ring, and fences. Look once more, then sleep.
+    /// Counts somebody who relies on the bell, here and at the ring, and fences. Look once more, then sleep.
     pub fn arm(&self, want: Want) {
+        self.asleep.count();
+        self.arm_ring(want);
+    }
+
+    /// As [`arm`](Head::arm), for a thread that sleeps.
+    pub(super) fn enter_asleep(&self, want: Want) -> Entry {
+        let entry = self.asleep.enter();
+        self.arm_ring(want);
+        entry
+    }
+
+    fn arm_ring(&self, want: Want) {
         let want = want.or_hangup();
-        self.asleep.fetch_add(1, Ordering::SeqCst);
         if self.has_pipe() {
             if want.data() {
                 self.incoming().reader_sleeps();
@@ -224,6 +236,18 @@ impl Head {
 
     /// Takes back one [`arm`](Head::arm).
     pub fn disarm(&self, want: Want) {
+        self.disarm_ring(want);
+        // Last: a closed pipe stays mapped for its sleepers.
+        self.asleep.discount();
+    }
+
+    /// Takes back one [`enter_asleep`](Head::enter_asleep). True: something has happened since then that all who slept are to see.
+    pub(super) fn leave_asleep(&self, want: Want, entry: Entry) -> bool {
+        self.disarm_ring(want);
+        self.asleep.leave(entry)
+    }
+
+    fn disarm_ring(&self, want: Want) {
         let want = want.or_hangup();
         if self.has_pipe() {
             if want.data() {
@@ -233,8 +257,6 @@ impl Head {
                 self.outgoing().writer_wakes();
             }
         }
-        // Last: a closed pipe stays mapped for its sleepers.
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// True if a ring of the bell was taken.
@@ -293,12 +315,14 @@ impl Head {
 
     /// A ring of our bell was taken: rings again for those who still sleep and need not. True if there are such.
     pub fn settle(&self) -> bool {
+        self.settle_for(false)
+    }
+
+    /// As [`settle`](Head::settle); by a sleeper, of whom [`leave_asleep`](Head::leave_asleep) said whether it `was_called`.
+    pub(super) fn settle_for(&self, was_called: bool) -> bool {
         let mut again = self.has_pipe()
             && (self.incoming().settle_readers() | self.outgoing().settle_writers());
-        let relayed = self
-            .relays
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-        again |= relayed.is_ok();
+        again |= self.asleep.is_due(was_called);
         if again {
             self.ring_own();
         }

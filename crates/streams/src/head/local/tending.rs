@@ -94,7 +94,7 @@ pub fn after_fork(in_child: bool) {
     signals::after_fork();
     for head in all(&reclaim::enter()) {
         head.watched.store(0, Relaxed);
-        head.asleep.store(0, Relaxed);
+        head.asleep.clear();
         if !head.has_pipe() {
             // The parent's.
             hidden::close(head.own_bell.swap(-1, AcqRel));
