@@ -111,6 +111,11 @@ pub trait Descriptor: Sync {
     fn arm(&self, h: Handle, want: u32);
     /// Takes back one `arm`.
     fn disarm(&self, h: Handle, want: u32);
+    /// In the child of a fork: what its parent has armed, and the child has not. It takes back what is counted in its own memory, and nothing
+    /// in what both share. False: it is disarmed as any other.
+    fn armed_by_parent(&self, _h: Handle, _want: u32) -> bool {
+        false
+    }
     /// The doorbell's descriptor; `None` while the kernel alone decides.
     fn bell(&self, h: Handle) -> Option<i32>;
     /// The bell of `h` fired and was consumed: pass the ring on to whoever else sleeps.

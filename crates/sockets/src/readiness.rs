@@ -95,6 +95,10 @@ impl Descriptor for Sockets {
         }
     }
 
+    fn armed_by_parent(&self, _: Handle, _: u32) -> bool {
+        true
+    }
+
     fn bell(&self, h: Handle) -> Option<i32> {
         let looks = entered();
         carried(h, &looks).map(|(_, v)| v.own_bell())

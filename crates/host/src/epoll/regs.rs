@@ -91,6 +91,8 @@ pub struct Reg {
     pub bell: i32,
     /// The bell is registered under this registration's tag (not under that of a duplicate in the same set).
     pub rings: bool,
+    /// It was put in by the process that this one is a copy of.
+    pub parents: bool,
     /// The kernel had no room for the bell.
     pub mute: bool,
     /// Its descriptor number is closed while the description lives on by another: the kernel keeps it, out of reach.
@@ -126,6 +128,7 @@ impl Reg {
             kept: 0,
             bell: core::hint::black_box(-1),
             rings: false,
+            parents: false,
             mute: false,
             orphan: false,
             generation: 0,
@@ -287,6 +290,14 @@ impl Inner {
         i
     }
 
+    /// Its last number here is closed. What a parent has put in stays in the set that both share, as long as that has the description.
+    pub fn closed(&mut self, i: usize) {
+        if let Some(reg) = self.regs.get_mut(i) {
+            reg.rings &= !reg.parents;
+        }
+        self.remove(i);
+    }
+
     pub fn remove(&mut self, i: usize) {
         self.disarm(i);
         let reg = self.regs[i];
@@ -362,7 +373,7 @@ impl Inner {
         for i in 0..self.regs.len() {
             match self.regs.get(i).filter(|r| r.orphan && r.d.is_some()) {
                 Some(reg) if lives(reg.h) => self.orphans = true,
-                Some(_) => self.remove(i),
+                Some(_) => self.closed(i),
                 None => {}
             }
         }

@@ -167,6 +167,8 @@ impl Set {
             .refused
             .compare_exchange(0, INHERITED, Ordering::Relaxed, Ordering::Relaxed);
         self.waiters.store(0, Ordering::Relaxed);
+        // Who sleeps there is to be rung, whatever this process closes.
+        self.held().leave_to_parent();
         // The parent's registrations have our tags, now and later.
         self.concerned.store(1, Ordering::Relaxed);
     }
@@ -326,7 +328,7 @@ impl Set {
     pub fn forget(&self, fd: i32) {
         let mut inner = self.held();
         if let Some(i) = inner.find(fd) {
-            inner.remove(i);
+            inner.closed(i);
         }
         inner.drop_orphans(|h| table::entries().any(|(n, x)| n != fd && x == h));
     }
@@ -401,7 +403,7 @@ impl Set {
 
     pub fn ended(&self, h: Handle) {
         let mut inner = self.held();
-        inner.same(h).for_each(|i| inner.remove(i));
+        inner.same(h).for_each(|i| inner.closed(i));
     }
 
     pub fn orphan(&self, fd: i32) {

@@ -171,6 +171,14 @@ impl Descriptor for Streams {
         }
     }
 
+    fn armed_by_parent(&self, h: Handle, _: u32) -> bool {
+        let looks = enter();
+        if let Some(head) = super::get(h, &looks) {
+            head.armed_by_parent();
+        }
+        true
+    }
+
     fn bell(&self, h: Handle) -> Option<i32> {
         let looks = enter();
         super::get(h, &looks)

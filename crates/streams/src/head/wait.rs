@@ -241,6 +241,11 @@ impl Head {
         self.asleep.discount();
     }
 
+    /// Forgets one [`arm`](Head::arm) of the process that this one is a copy of.
+    pub fn armed_by_parent(&self) {
+        self.asleep.discount();
+    }
+
     /// Takes back one [`enter_asleep`](Head::enter_asleep). True: something has happened since then that all who slept are to see.
     pub(super) fn leave_asleep(&self, want: Want, entry: Entry) -> bool {
         self.disarm_ring(want);

@@ -184,6 +184,17 @@ impl Inner {
         }
     }
 
+    /// What the process that this one is a copy of has armed stays so there, and is not here.
+    pub fn leave_to_parent(&mut self) {
+        for reg in &mut self.regs {
+            let Some(d) = reg.d else { continue };
+            reg.parents |= reg.rings;
+            if reg.armed && d.armed_by_parent(reg.h, reg.want()) {
+                reg.armed = false;
+            }
+        }
+    }
+
     pub fn disarm_all(&mut self) {
         for i in 0..self.regs.len() {
             if self.regs[i].d.is_some() {
