@@ -300,6 +300,7 @@ impl Inner {
 
     pub fn remove(&mut self, i: usize) {
         self.disarm(i);
+        self.keep_count(i);
         let reg = self.regs[i];
         if reg.hot {
             self.hot.retain(|&j| j as usize != i);
@@ -377,6 +378,13 @@ impl Inner {
                 None => {}
             }
         }
+    }
+
+    /// One is about to tell nothing more. Those who count what arrives at this set are not to take that for an arrival.
+    pub fn keep_count(&mut self, i: usize) {
+        let live = self.regs.get(i).filter(|r| r.is_live());
+        let arrived = live.map_or(0, |r| r.descriptor().edges(r.h).0);
+        self.news = self.news.wrapping_add(arrived);
     }
 
     pub fn is_silent(&self, i: usize) -> bool {

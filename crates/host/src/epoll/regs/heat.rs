@@ -13,6 +13,7 @@ const MUTE_SLICE: u64 = 5_000_000;
 impl Inner {
     pub fn park(&mut self, i: usize) {
         self.disarm(i);
+        self.keep_count(i);
         self.regs[i].parked = true;
         if self.regs[i].hot {
             self.regs[i].hot = false;

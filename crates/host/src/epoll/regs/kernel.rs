@@ -285,6 +285,7 @@ impl Inner {
     /// The program is told of this registration.
     pub fn fired(&mut self, i: usize, by_kernel: bool) {
         if self.regs[i].events & ONESHOT != 0 {
+            self.keep_count(i);
             let reg = &mut self.regs[i];
             reg.disabled = true;
             // Or it was registered anew, for more, as it told of that.
