@@ -81,7 +81,8 @@ impl Endpoint {
         }
     }
 
-    /// Sleeps at a ring, and at other descriptors `beside` it, the last of which is the bell, unless the ring's head has told something since it was `seen`.
+    /// Sleeps at a ring, and at other descriptors `beside` it, the last of which is the bell, unless the ring's head has told something since
+    /// it was `seen`.
     fn sleep_at(
         &self,
         handle: Handle,
