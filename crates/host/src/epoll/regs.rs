@@ -237,6 +237,12 @@ impl Inner {
         self.kernel_first || self.is_new
     }
 
+    /// In one place: where an index may be out of bounds is an address that each process relocates.
+    #[inline]
+    pub fn at(&self, i: usize) -> &Reg {
+        &self.regs[i]
+    }
+
     pub fn find(&self, fd: i32) -> Option<usize> {
         match self.by_fd.get(fd as usize) {
             Some(&slot) if slot > 0 => Some(slot as usize - 1),
@@ -301,7 +307,7 @@ impl Inner {
     pub fn remove(&mut self, i: usize) {
         self.disarm(i);
         self.keep_count(i);
-        let reg = self.regs[i];
+        let reg = *self.at(i);
         if reg.hot {
             self.hot.retain(|&j| j as usize != i);
         }

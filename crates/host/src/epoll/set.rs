@@ -302,7 +302,7 @@ impl Set {
         if inner.regs[i].carried || inner.regs[i].d.is_none() {
             return;
         }
-        let reg = inner.regs[i];
+        let reg = *inner.at(i);
         if reg.events & ONESHOT != 0 && has_fired(inner.ep, fd) {
             // Registering it anew must not arm it.
             inner.regs[i].disabled = true;
@@ -423,7 +423,7 @@ impl Set {
     pub fn surrender(&self, has_rest: &impl Fn(Handle) -> bool) {
         let mut inner = self.held();
         for i in 0..inner.regs.len() {
-            let reg = inner.regs[i];
+            let reg = *inner.at(i);
             if reg.d.is_none() || !matches!(reg.h.kind(), Kind::Socket | Kind::Epoll) {
                 continue;
             }
@@ -438,7 +438,7 @@ impl Set {
     pub fn make_plain(&self) {
         let mut inner = self.held();
         for i in 0..inner.regs.len() {
-            let reg = inner.regs[i];
+            let reg = *inner.at(i);
             let Some(d) = reg.d else { continue };
             if !reg.carried || !matches!(reg.h.kind(), Kind::Socket | Kind::Epoll) {
                 continue;

@@ -96,7 +96,7 @@ impl Inner {
         let Some(i) = self.tagged(tag) else {
             return false;
         };
-        let reg = self.regs[i];
+        let reg = *self.at(i);
         let Some(d) = reg.d else { return false };
         if tag.is_bell() {
             self.heat(i);

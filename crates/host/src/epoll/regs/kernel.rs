@@ -14,7 +14,7 @@ const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
 impl Inner {
     /// The kernel's registration is the program's own from here on.
     pub fn surrender(&mut self, i: usize) {
-        let reg = self.regs[i];
+        let reg = *self.at(i);
         if reg.carried {
             match reg.orphan {
                 true => self.reach(i),
@@ -143,7 +143,7 @@ impl Inner {
 
     /// The same; `there` says whether the kernel has a number's registration with that data still.
     pub fn let_apart_if(&mut self, i: usize, there: impl Fn(i32, u64) -> bool) -> bool {
-        let reg = self.regs[i];
+        let reg = *self.at(i);
         let apart = reg.carried && reg.d.is_some_and(|d| d.is_apart(reg.h));
         if apart {
             self.disarm(i);
