@@ -13,7 +13,7 @@ use core::ptr::null_mut;
 use libc::{c_int, c_void};
 
 use crate::sync::{AtomicPtr, AtomicU32, Ordering};
-use crate::{counters, process, sys};
+use crate::{counters, process, reclaim, sys};
 
 /// Who has something to hold over a fork. The order is that in which it is taken: whoever holds a part may come to want one that stands below
 /// it, and never one above.
@@ -204,6 +204,7 @@ extern "C" fn in_child() {
 /// In the child of a fork that the C library has not made, and whose number of the thread is the parent's therefore.
 pub fn in_child_of_another() {
     process::identify();
+    reclaim::in_child_as(sys::gettid() as u32);
     after(true);
 }
 

@@ -167,11 +167,16 @@ impl Drop for Rest {
 /// In the child of fork(2), whose only thread has another number.
 #[inline]
 pub fn in_child() {
+    if MINE.get().is_some() {
+        in_child_as(me());
+    }
+}
+
+/// The same where the C library does not know that number.
+pub fn in_child_as(thread: u32) {
     if let Some(place) = MINE.get() {
-        place.thread.store(
-            next(place.thread.load(Ordering::Relaxed), me()),
-            Ordering::Relaxed,
-        );
+        let last = place.thread.load(Ordering::Relaxed);
+        place.thread.store(next(last, thread), Ordering::Relaxed);
     }
 }
 
@@ -364,6 +369,10 @@ impl<T> Retired<T> {
     /// Takes out what nobody looks at any more. Where the kernel does not do its part nobody is known to have come out of a look before so many
     /// nanoseconds as `least` says of the place in the list, the oldest first, have passed besides.
     pub fn take_free(&mut self, least: impl Fn(usize) -> u64) -> Vec<T> {
+        if process::is_confined() {
+            // Nobody could be asked.
+            return Vec::new();
+        }
         let (Some(oldest), now) = (self.list.first(), sys::now()) else {
             return Vec::new();
         };

@@ -125,7 +125,7 @@ impl Descriptor for Endpoints {
 
     fn armed_by_parent(&self, h: Handle, want: u32) -> bool {
         let inside = get(h).and_then(Endpoint::inside);
-        inside.is_some_and(|(inner, d)| d.armed_by_parent(inner, want))
+        inside.is_none_or(|(inner, d)| d.armed_by_parent(inner, want))
     }
 
     fn bell(&self, h: Handle) -> Option<i32> {

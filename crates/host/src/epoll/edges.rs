@@ -91,7 +91,7 @@ impl Inner {
         };
         let untold =
             self.taken_out(|_, event| Tag::of(event.u64).is_none() && event.u64 == reg.data);
-        (untold == Some(0)).then_some(told)
+        (untold == (0, true)).then_some(told)
     }
 
     /// Behind that: what the kernel says by our tag is no news, if nothing has come.
@@ -103,11 +103,13 @@ impl Inner {
             let shadow = Tag::of(event.u64).filter(|tag| !tag.is_bell());
             shadow.and_then(|tag| inner.tagged(tag)) == Some(i)
         };
-        let Some(said) = self.taken_out(is_own).filter(|&said| said != 0) else {
+        let (said, is_all) = self.taken_out(is_own);
+        if said == 0 {
             return;
-        };
+        }
         let last = Last::by_kernel(d, h, said);
-        let is_old = said & !told.events == 0 && d.kernel_received(h) == Some(told.received);
+        let is_old =
+            is_all && said & !told.events == 0 && d.kernel_received(h) == Some(told.received);
         if let Some(reg) = self.regs.get_mut(i) {
             reg.last.posted = false;
             if is_old {
@@ -119,8 +121,8 @@ impl Inner {
         }
     }
 
-    /// Takes out what the kernel has to tell. What is not `own` is kept; of what is, the events. `None`: there is more.
-    fn taken_out(&mut self, own: impl Fn(&Inner, &epoll_event) -> bool) -> Option<u32> {
+    /// Takes out what the kernel has to tell. What is not `own` is kept; of what is, the events. False: there may be more.
+    fn taken_out(&mut self, own: impl Fn(&Inner, &epoll_event) -> bool) -> (u32, bool) {
         let mut events = [epoll_event { events: 0, u64: 0 }; 16];
         let n = sys::epoll_poll(self.ep, &mut events).unwrap_or(0);
         let mut said = 0;
@@ -133,7 +135,7 @@ impl Inner {
                 self.keep(event);
             }
         }
-        (n < events.len()).then_some(said)
+        (said, n < events.len())
     }
 }
 

@@ -195,8 +195,12 @@ impl Set {
         process::end_section();
     }
 
-    /// In the child of a fork that has not held it.
+    /// In the child of a fork that has not held it: what is in it may have been copied in the middle of a change.
     pub fn let_go_of_parents(&self) {
+        let mut fresh = Inner::new(self.ep.load(Ordering::Relaxed));
+        fresh.shared = true;
+        // SAFETY: whoever had it is not in this process, whose only thread this is. What stood there is nobody's, and is not dropped.
+        unsafe { self.inner.get().write(fresh) };
         self.lock.unlock();
     }
 
@@ -311,6 +315,8 @@ impl Set {
         self.concerned.store(1, Ordering::SeqCst);
         // Who sleeps may be about to be told of it.
         let is_known = self.is_waited() && self.waiters.load(Ordering::SeqCst) == 0;
+        // What the kernel has told of those that can't be reached could not be put back.
+        let is_known = is_known && !inner.orphans && !inner.shared && !self.is_inherited();
         let told = match is_known {
             true => inner.all_told(i),
             false => None,

@@ -76,11 +76,15 @@ pub fn take_back_own(c: &'static Conn, v: &View<'static>) {
         return;
     }
     let looks = reclaim::enter();
-    if let Some((sender, its)) = conn::other_end(v, &looks)
-        && pin_for_now(c, v, None)
-        && help_withdraw(sender, &its)
-    {
-        keeper::leave(sender, &its, sender.fd(), Then::Close);
+    let Some((sender, its)) = conn::other_end(v, &looks) else {
+        return;
+    };
+    // Held, so that nobody else's file gets their numbers meanwhile.
+    let (Some(_held), Some(shadow)) = (c.shadow(), sender.shadow()) else {
+        return;
+    };
+    if pin_for_now(c, v, None) && help_withdraw(sender, &its) {
+        keeper::leave(sender, &its, shadow.fd(), Then::Close);
     }
 }
 

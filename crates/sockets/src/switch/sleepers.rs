@@ -12,6 +12,9 @@ use crate::switch::{readable, writable};
 /// A sleeper for whom `is_ready` says whether there is something has come back: its ring of the own bell is taken, and others get theirs.
 pub fn wake(c: &Conn, v: &View<'_>, is_ready: impl FnOnce() -> bool) {
     if !bell::take(v.own_bell()) {
+        if is_rung_for_others(c) {
+            c.woken_in_vain.store(0, Ordering::Relaxed);
+        }
         return;
     }
     match settle(c, v) && !is_ready() {

@@ -172,6 +172,9 @@ impl Head {
                     true => self.woken_in_vain.fetch_add(1, Ordering::Relaxed),
                     false => self.woken_in_vain.swap(0, Ordering::Relaxed),
                 };
+            } else if self.woken_in_vain.load(Ordering::Relaxed) >= VAIN {
+                // Nobody has had it rung.
+                self.woken_in_vain.store(0, Ordering::Relaxed);
             }
         })
     }
