@@ -9,7 +9,7 @@ use core::ptr::{from_ref, null};
 use headwater_channel::wait::{Learner, Outcome};
 use libc::{pollfd, sigset_t};
 
-use crate::sync::{Ordering, fence};
+use crate::sync::{AtomicU32, Ordering, fence};
 use crate::table::{self, Descriptor, Handle, Kind};
 use crate::{idle, next, process, signal, sleeps, stand_in, sys};
 
@@ -30,10 +30,37 @@ const CLOSING: u64 = 2_000_000;
 /// Longest sleep on a descriptor whose end other processes share.
 pub const SHARED_SLICE: u64 = 500_000_000;
 
-/// After so many wakes in a row for nothing a bell is taken to be rung for somebody who does not sleep: a set that was looked at counts as
-/// asleep until it is waited for. Who waits for something else then looks at shared memory once in [`VAIN_SLICE`] nanoseconds.
-pub const VAIN: u32 = 16;
+/// How often in a row a sleeper woke for nothing at a bell that it then had to ring again for others. After [`MOST_VAIN`] the bell is taken to be
+/// rung for somebody who does not sleep: a set that was looked at counts as asleep until it is waited for. Who waits for something else leaves
+/// it alone then, and looks at shared memory once in [`VAIN_SLICE`].
+#[derive(Default)]
+pub struct Vain(AtomicU32);
+
+const MOST_VAIN: u32 = 16;
+
+/// In nanoseconds.
 pub const VAIN_SLICE: u64 = 1_000_000;
+
+impl Vain {
+    pub fn leaves_bell(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= MOST_VAIN
+    }
+
+    /// A sleep is over. Had the bell `rung`, and was that `in_vain`?
+    pub fn woke(&self, rung: bool, in_vain: impl FnOnce() -> bool) {
+        let known = self.0.load(Ordering::Relaxed);
+        if rung && in_vain() {
+            self.0.store(known + 1, Ordering::Relaxed);
+        } else if known != 0 {
+            // Once in a while it is heard again.
+            self.clear();
+        }
+    }
+
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
 
 thread_local! {
     static LEARNER: Learner = const { Learner::new() };
@@ -139,7 +166,7 @@ fn wait_unless(
     kernels: impl Fn(&[pollfd]) -> bool,
     late: &mut bool,
 ) -> Result<i32, Confined> {
-    let (mut until, mut vain) = (None, 0);
+    let (mut until, vain) = (None, Vain::default());
     loop {
         let ready = look(fds);
         if ready > 0 {
@@ -173,7 +200,7 @@ fn wait_unless(
             return Err(Confined { left });
         }
         idle::about_to_sleep();
-        let result = sleep(fds, most, mask, late, &mut vain);
+        let result = sleep(fds, most, mask, late, &vain);
         let goes_on = result == 0 || result > 0 && *late && is_closed_only(fds);
         if !goes_on {
             return Ok(result);
@@ -316,7 +343,7 @@ fn sleep(
     timeout: Option<u64>,
     mask: Option<&sigset_t>,
     late: &mut bool,
-    vain: &mut u32,
+    vain: &Vain,
 ) -> i32 {
     if fds.len() <= SMALL {
         let mut kernel = [EMPTY; 2 * SMALL];
@@ -379,7 +406,7 @@ fn sleep_with(
     timeout: Option<u64>,
     mask: Option<&sigset_t>,
     late: &mut bool,
-    vain: &mut u32,
+    vain: &Vain,
 ) -> i32 {
     for (h, p) in who.iter_mut().zip(fds.iter()) {
         *h = tracked(p.fd).map_or(Handle::FOREIGN, |(h, _)| h);
@@ -389,7 +416,7 @@ fn sleep_with(
     if !begin_unclaimed(who) {
         return 0;
     }
-    let is_vain = *vain >= VAIN;
+    let is_vain = vain.leaves_bell();
     let mut slice = if is_vain { VAIN_SLICE } else { u64::MAX };
     for_carried(who, fds, |c, p| {
         c.d.arm(c.h, p.events as u32);
@@ -477,11 +504,7 @@ fn sleep_with(
         ready += look_kernel(fds);
     }
     *late |= ready == 0;
-    *vain = match result > 0 && ready == 0 {
-        true => *vain + 1,
-        // Once in a while the bells are heard again.
-        false => 0,
-    };
+    vain.woke(result > 0, || ready == 0);
     ready
 }
 

@@ -6,6 +6,7 @@ mod entries;
 
 use headwater_channel::wait::Learner;
 use headwater_host::board::{Offer, Tuple};
+use headwater_host::poll::Vain;
 use headwater_host::reclaim::Entered;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -83,8 +84,8 @@ pub struct Conn {
     pub head_seen: AtomicU64,
     /// The same when a wait for room began.
     pub head_asleep: AtomicU64,
-    /// How often in a row somebody woke for nothing at the own bell, which others had to have rung again.
-    pub woken_in_vain: AtomicU64,
+    /// Of wakes at the own bell.
+    pub vain: Vain,
     /// Since when the ring has been full with that position.
     pub full_since: AtomicU64,
     /// The peer's end is gone or done, as far as sending goes.

@@ -3,8 +3,8 @@
 use headwater_channel::bell;
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::Ordering;
+use headwater_host::sys;
 use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
-use headwater_host::{reclaim, sys};
 
 use crate::conn::{self, Phase};
 use crate::pins::{Entered, entered};
@@ -159,7 +159,8 @@ impl Descriptor for Sockets {
     }
 
     fn kernel_received(&self, h: Handle) -> Option<u64> {
-        carried(h, &reclaim::enter()).and_then(|(c, _)| tcp_counts::received(c.shadow()?.fd()))
+        let looks = entered();
+        carried(h, &looks).and_then(|(c, _)| tcp_counts::received(c.shadow()?.fd()))
     }
 
     fn has_taken_arrivals(&self, h: Handle) -> bool {

@@ -26,7 +26,7 @@ pub use pin::{
     behind_pin, follow_withdrawn, is_pinned, is_readable_behind_pin, lift_pin, lower_pin, pin,
     pin_if_empty, take_pin_back_at_end, take_pin_back_if_shut, unpin,
 };
-pub use sleepers::{is_rung_for_others, settle, stop_reading, stop_writing, wake};
+pub use sleepers::{settle, stop_reading, stop_writing, wake};
 pub use withdraw::{
     finish_withdrawal, help_withdraw, must_withdraw, withdraw, withdraw_by, withdraw_to,
 };

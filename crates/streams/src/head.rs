@@ -39,6 +39,7 @@ use core::cell::UnsafeCell;
 
 use headwater_channel::ring::Ring;
 use headwater_channel::wait::Learner;
+use headwater_host::poll::Vain;
 use headwater_host::reclaim::Entered;
 use headwater_host::roster::Roster;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -92,8 +93,8 @@ pub struct Head {
     pub copying: copying::Copying,
     /// Waits for data since the last write.
     pub unanswered: AtomicU32,
-    /// How often in a row somebody woke for nothing at our bell, which others had to have rung again.
-    pub woken_in_vain: AtomicU32,
+    /// Of wakes at our bell.
+    pub vain: Vain,
     seen_departures: AtomicU32,
     looks: AtomicU32,
     /// Names of the end that this process knows of, as the shared words count them.
@@ -167,7 +168,7 @@ impl Head {
             writing: Learner::new(),
             copying: Default::default(),
             unanswered: AtomicU32::new(0),
-            woken_in_vain: AtomicU32::new(0),
+            vain: Vain::default(),
             seen_departures: AtomicU32::new(0),
             looks: AtomicU32::new(0),
             seen_names: AtomicU32::new(0),

@@ -79,7 +79,7 @@ impl Inner {
     /// Before a connection's registration, which was the kernel's alone, gets our tag, by which the kernel says anew what holds: was
     /// the program told all of it?
     pub fn all_told(&mut self, i: usize) -> Option<Told> {
-        let reg = *self.regs.get(i)?;
+        let reg = *self.at(i);
         let d = reg.d.filter(|_| reg.h.kind() == Kind::Socket)?;
         if reg.events & (ET | ONESHOT | EXCLUSIVE) != ET {
             return None;
@@ -96,9 +96,8 @@ impl Inner {
 
     /// Behind that: what the kernel says by our tag is no news, if nothing has come.
     pub fn keep_told(&mut self, i: usize, told: &Told) {
-        let Some((d, h)) = self.regs.get(i).and_then(|r| Some((r.d?, r.h))) else {
-            return;
-        };
+        let reg = *self.at(i);
+        let Some(d) = reg.d else { return };
         let is_own = |inner: &Inner, event: &epoll_event| {
             let shadow = Tag::of(event.u64).filter(|tag| !tag.is_bell());
             shadow.and_then(|tag| inner.tagged(tag)) == Some(i)
@@ -107,16 +106,13 @@ impl Inner {
         if said == 0 {
             return;
         }
-        let last = Last::by_kernel(d, h, said);
+        let last = Last::by_kernel(d, reg.h, said);
         let is_old =
-            is_all && said & !told.events == 0 && d.kernel_received(h) == Some(told.received);
-        if let Some(reg) = self.regs.get_mut(i) {
-            reg.last.posted = false;
-            if is_old {
-                reg.last = last;
-            }
-        }
-        if !is_old {
+            is_all && said & !told.events == 0 && d.kernel_received(reg.h) == Some(told.received);
+        if is_old {
+            self.at_mut(i).last = last;
+        } else {
+            self.at_mut(i).last.posted = false;
             self.keep_edge(i, said, false);
         }
     }

@@ -237,10 +237,15 @@ impl Inner {
         self.kernel_first || self.is_new
     }
 
-    /// In one place: where an index may be out of bounds is an address that each process relocates.
+    // In one place: where an index may be out of bounds is an address that each process relocates.
     #[inline]
     pub fn at(&self, i: usize) -> &Reg {
         &self.regs[i]
+    }
+
+    #[inline]
+    pub fn at_mut(&mut self, i: usize) -> &mut Reg {
+        &mut self.regs[i]
     }
 
     pub fn find(&self, fd: i32) -> Option<usize> {
@@ -252,7 +257,7 @@ impl Inner {
 
     /// The registration that a tag names, unless it has gone.
     pub fn tagged(&self, tag: Tag) -> Option<usize> {
-        let named = |&i: &usize| self.regs[i].generation & 0x7_ffff == tag.generation();
+        let named = |&i: &usize| self.at(i).generation & 0x7_ffff == tag.generation();
         let found = self.find(tag.fd()).filter(named);
         found.or_else(|| self.orphans_of(tag.fd()).find(named))
     }
@@ -298,9 +303,8 @@ impl Inner {
 
     /// Its last number here is closed. What a parent has put in stays in the set that both share, as long as that has the description.
     pub fn closed(&mut self, i: usize) {
-        if let Some(reg) = self.regs.get_mut(i) {
-            reg.rings &= !reg.parents;
-        }
+        let reg = self.at_mut(i);
+        reg.rings &= !reg.parents;
         self.remove(i);
     }
 
@@ -314,7 +318,7 @@ impl Inner {
         if !reg.orphan {
             self.by_fd[reg.fd as usize] = 0;
         }
-        let gone = &mut self.regs[i];
+        let gone = self.at_mut(i);
         (gone.d, gone.carried, gone.orphan) = (None, false, false);
         self.free.push(i as u32);
         if reg.rings {
@@ -337,9 +341,8 @@ impl Inner {
 
     /// The number of a registration is about to be closed while others remain for its description.
     pub fn orphan(&mut self, fd: i32) {
-        let Some((i, reg)) = self.find(fd).and_then(|i| Some((i, *self.regs.get(i)?))) else {
-            return;
-        };
+        let Some(i) = self.find(fd) else { return };
+        let reg = *self.at(i);
         if reg.parked {
             // While it can be reached.
             self.delete(fd);
@@ -356,17 +359,15 @@ impl Inner {
         if self.find(fd).is_some() {
             return;
         }
-        let known = self
-            .orphans_of(fd)
-            .find(|&i| self.regs.get(i).is_some_and(|r| r.h == h));
+        let known = self.orphans_of(fd).find(|&i| self.at(i).h == h);
         if let Some(i) = known {
             self.place(i, fd, false);
         }
     }
 
     fn place(&mut self, i: usize, fd: i32, is_orphan: bool) {
-        if let (Some(reg), Some(place)) = (self.regs.get_mut(i), self.by_fd.get_mut(fd as usize)) {
-            reg.orphan = is_orphan;
+        self.at_mut(i).orphan = is_orphan;
+        if let Some(place) = self.by_fd.get_mut(fd as usize) {
             *place = if is_orphan { 0 } else { i as u32 + 1 };
         }
     }
@@ -378,19 +379,21 @@ impl Inner {
         }
         self.orphans = false;
         for i in 0..self.regs.len() {
-            match self.regs.get(i).filter(|r| r.orphan && r.d.is_some()) {
-                Some(reg) if lives(reg.h) => self.orphans = true,
-                Some(_) => self.closed(i),
-                None => {}
+            let reg = self.at(i);
+            match reg.orphan && reg.d.is_some() {
+                true if lives(reg.h) => self.orphans = true,
+                true => self.closed(i),
+                false => {}
             }
         }
     }
 
     /// One is about to tell nothing more. Those who count what arrives at this set are not to take that for an arrival.
     pub fn keep_count(&mut self, i: usize) {
-        let live = self.regs.get(i).filter(|r| r.is_live());
-        let arrived = live.map_or(0, |r| r.descriptor().edges(r.h).0);
-        self.news = self.news.wrapping_add(arrived);
+        let reg = self.at(i);
+        if reg.is_live() {
+            self.news = self.news.wrapping_add(reg.descriptor().edges(reg.h).0);
+        }
     }
 
     pub fn is_silent(&self, i: usize) -> bool {

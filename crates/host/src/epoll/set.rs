@@ -313,14 +313,12 @@ impl Set {
         }
         // Before the kernel can report a tag to somebody who sleeps already.
         self.concerned.store(1, Ordering::SeqCst);
-        // Who sleeps may be about to be told of it.
-        let is_known = self.is_waited() && self.waiters.load(Ordering::SeqCst) == 0;
-        // What the kernel has told of those that can't be reached could not be put back.
-        let is_known = is_known && !inner.orphans && !inner.shared && !self.is_inherited();
-        let told = match is_known {
-            true => inner.all_told(i),
-            false => None,
-        };
+        // Who sleeps may be about to be told of it; and what the kernel tells of those that can't be reached could not be put back.
+        let is_alone = self.is_waited() && self.waiters.load(Ordering::SeqCst) == 0;
+        let is_in_reach = !inner.orphans && !inner.shared && !self.is_inherited();
+        let told = (is_alone && is_in_reach)
+            .then(|| inner.all_told(i))
+            .flatten();
         match inner.make_carried(i, EPOLL_CTL_MOD) {
             Ok(()) => {
                 told.inspect(|told| inner.keep_told(i, told));

@@ -145,7 +145,6 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         &c.looked_at,
         &c.head_seen,
         &c.head_asleep,
-        &c.woken_in_vain,
         &c.full_since,
         &c.full,
         &c.posted_by,
@@ -158,6 +157,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         word.store(0, Ordering::Relaxed);
     }
     c.account.store(core::ptr::null_mut(), Ordering::Relaxed);
+    c.vain.clear();
     c.next_try.store(0, Ordering::Relaxed);
     c.shuts.store(0, Ordering::Relaxed);
     c.resets.store(0, Ordering::Relaxed);

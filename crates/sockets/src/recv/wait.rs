@@ -150,7 +150,7 @@ pub fn sleep(
         return Ok(());
     }
     let bound = stand_in::turn(left(deadline));
-    let (heard, slice) = match switch::is_rung_for_others(c) {
+    let (heard, slice) = match c.vain.leaves_bell() {
         true => (&mut fds[..1], Some(VAIN_SLICE)),
         false => (&mut fds[..], v.is_shared().then_some(SHARED_SLICE)),
     };

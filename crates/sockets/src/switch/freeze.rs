@@ -2,11 +2,11 @@
 
 use headwater_channel::bell;
 use headwater_host::counters::Reason;
-use headwater_host::reclaim;
 use headwater_host::sync::Ordering;
 
 use crate::conn::{self, Conn};
 use crate::keeper::{self, Then};
+use crate::pins::entered;
 use crate::record::{DROPPED, IN_STAYS, OUT_STAYS};
 use crate::segment::{PIN, TCPONLY, Tx, View};
 use crate::switch::pin::{pin_for_now, pin_if_empty};
@@ -37,9 +37,9 @@ pub fn freeze(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: 
 /// The same until those who go round us are gone (see comeback.rs), unless there is another reason.
 pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
     if childs.is_none() && v.out_ring().unread() > 0 {
-        let looks = reclaim::enter();
+        let looks = entered();
         let other = conn::other_end(v, &looks);
-        other.inspect(|(other, its)| take_back_own(other, its));
+        other.inspect(|(other, its)| take_back(other, its, c, v));
     }
     let withdrawn = match childs {
         Some(fd) => withdraw_to(c, v, fd),
@@ -75,16 +75,19 @@ pub fn take_back_own(c: &'static Conn, v: &View<'static>) {
     if v.in_ring().unread() == 0 {
         return;
     }
-    let looks = reclaim::enter();
-    let Some((sender, its)) = conn::other_end(v, &looks) else {
-        return;
-    };
+    let looks = entered();
+    let other = conn::other_end(v, &looks);
+    other.inspect(|(sender, its)| take_back(c, v, sender, its));
+}
+
+/// The same, of an end `c` and its `sender`.
+fn take_back(c: &'static Conn, v: &View<'static>, sender: &'static Conn, its: &View<'static>) {
     // Held, so that nobody else's file gets their numbers meanwhile.
     let (Some(_held), Some(shadow)) = (c.shadow(), sender.shadow()) else {
         return;
     };
-    if pin_for_now(c, v, None) && help_withdraw(sender, &its) {
-        keeper::leave(sender, &its, shadow.fd(), Then::Close);
+    if pin_for_now(c, v, None) && help_withdraw(sender, its) {
+        keeper::leave(sender, its, shadow.fd(), Then::Close);
     }
 }
 

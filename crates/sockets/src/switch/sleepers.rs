@@ -1,7 +1,6 @@
 //! Sleepers at the own bell, when one of them has come back.
 
 use headwater_channel::bell;
-use headwater_host::poll::VAIN;
 use headwater_host::sync::{AtomicU32, Ordering, fence};
 
 use crate::conn::Conn;
@@ -11,21 +10,8 @@ use crate::switch::{readable, writable};
 
 /// A sleeper for whom `is_ready` says whether there is something has come back: its ring of the own bell is taken, and others get theirs.
 pub fn wake(c: &Conn, v: &View<'_>, is_ready: impl FnOnce() -> bool) {
-    if !bell::take(v.own_bell()) {
-        if is_rung_for_others(c) {
-            c.woken_in_vain.store(0, Ordering::Relaxed);
-        }
-        return;
-    }
-    match settle(c, v) && !is_ready() {
-        true => c.woken_in_vain.fetch_add(1, Ordering::Relaxed),
-        false => c.woken_in_vain.swap(0, Ordering::Relaxed),
-    };
-}
-
-/// Does the own bell stay rung for others, see [`VAIN`]?
-pub fn is_rung_for_others(c: &Conn) -> bool {
-    c.woken_in_vain.load(Ordering::Relaxed) >= VAIN as u64
+    let rung = bell::take(v.own_bell());
+    c.vain.woke(rung, || settle(c, v) && !is_ready());
 }
 
 /// The own bell was consumed by one of several sleepers: arm again for the others, and ring if there is something already. True if so.

@@ -6,7 +6,7 @@
 
 use headwater_channel::bell;
 use headwater_channel::wait::Outcome;
-use headwater_host::poll::{SHARED_SLICE, VAIN, VAIN_SLICE};
+use headwater_host::poll::{SHARED_SLICE, VAIN_SLICE};
 use headwater_host::roster::Entry;
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
@@ -167,15 +167,8 @@ impl Head {
         let was_called = sleepers::disarm(self, want, entry);
         // Not counted any more ourselves: what is there may not be what we wait for, and we would ring for ever.
         slept.map(|rung| {
-            if rung {
-                match self.settle_for(was_called) && !holds() {
-                    true => self.woken_in_vain.fetch_add(1, Ordering::Relaxed),
-                    false => self.woken_in_vain.swap(0, Ordering::Relaxed),
-                };
-            } else if self.woken_in_vain.load(Ordering::Relaxed) >= VAIN {
-                // Nobody has had it rung.
-                self.woken_in_vain.store(0, Ordering::Relaxed);
-            }
+            self.vain
+                .woke(rung, || self.settle_for(was_called) && !holds());
         })
     }
 
@@ -275,7 +268,7 @@ impl Head {
         beside: &mut [libc::pollfd],
     ) -> Result<bool, Errno> {
         let own_bell = self.known_bell();
-        let is_vain = self.woken_in_vain.load(Ordering::Relaxed) >= VAIN;
+        let is_vain = self.vain.leaves_bell();
         let bell_poll = libc::pollfd {
             fd: if is_vain { -1 } else { own_bell },
             events: libc::POLLIN,
