@@ -102,10 +102,11 @@ pub fn close(fd: i32, h: Handle) {
 
 /// Makes `fd` a descriptor of the end `side` of `pipe`, which may have a head here already.
 pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, Errno> {
-    if let Some(head) = pipe.head(side) {
-        duplicated(head.handle(), fd);
-        return Ok(head);
+    let looks = reclaim::enter();
+    if let Some(head) = pipe.head(side).filter(|head| try_hold(head)) {
+        return enter_copy(Held(head), head.handle(), fd).map(|()| head);
     }
+    drop(looks);
     let head = put_on(pipe, side, fd)?;
     enter_table(head, fd)?;
     board::enter(head.index, fd, if pipe.fifo { "fifo" } else { "pipe" });
@@ -371,15 +372,21 @@ pub fn find_pipe(inode: u64, _looks: &Entered) -> Option<&'static Pipe> {
     with(|lists| lists.pipes.iter().copied().find(|p| p.inode == inode))
 }
 
-/// `new` is a copy of a descriptor of this stream.
+/// `new` is a copy of a descriptor of this stream; where its last name here goes meanwhile, the stream is over for the copy too.
 pub fn duplicated(h: Handle, new: i32) {
-    let looks = reclaim::enter();
-    if let Some(head) = super::get(h, &looks)
-        && table::set(new, h)
-    {
-        opening::duplicated(h);
-        head.entries.fetch_add(1, Ordering::AcqRel);
+    if let Some(held) = held(h) {
+        let _ = enter_copy(held, h, new);
     }
+}
+
+/// What holds a head is the descriptor `fd` from here on. Errors: EMFILE.
+fn enter_copy(held: Held, h: Handle, fd: i32) -> Result<(), Errno> {
+    if !table::set(fd, h) {
+        return Err(libc::EMFILE);
+    }
+    opening::duplicated(h);
+    core::mem::forget(held);
+    Ok(())
 }
 
 /// Keeps a head open without a descriptor of the program.
