@@ -152,6 +152,8 @@ lint:
 		{ echo 'forks are for headwater_host::lifecycle, peers for its peer, descriptors for headwater_channel::pass' >&2; exit 1; }
 	@! git ls-files -z '*.rs' '*.c' '*.h' | xargs -0 wc -l | awk '$$1 > 700 && $$2 != "total"' | grep . || \
 		{ echo 'these are over 700 lines: two things live in each' >&2; exit 1; }
+	@! git ls-files -z '*.md' | LC_ALL=C.UTF-8 xargs -0 grep -nE '^.{121,}' | grep -vE '^[^:]+:[0-9]+: *\|' || \
+		{ echo 'these lines of documents are over 120 columns; only rows of tables may be' >&2; exit 1; }
 
 bench: build
 	$(BUILT)/headwater bench $(BENCH)
