@@ -144,7 +144,7 @@ lint:
 	$(CARGO) clippy --profile testing --workspace --all-targets $(CARGOFLAGS) -- -D warnings
 	@! grep -rnE '(core|std)::sync::atomic' crates/*/src --include=*.rs | grep -v '^crates/channel/src/sync.rs:' || \
 		{ echo 'atomics come from headwater_channel::sync only, so that loom can take their place' >&2; exit 1; }
-	@! grep -rnE 'std::env::vars?(_os)?\(|libc::getenv\(' $(addprefix crates/,channel host ipnet providers sctp-sockets sctp-stack sockets streams endpoints xti libheadwater) --include=*.rs | \
+	@! grep -rnE 'std::env::vars?(_os)?\(|libc::getenv\(' $(addprefix crates/,channel host ipnet providers sctp-sockets sctp-stack sockets executive streams endpoints xti libheadwater) --include=*.rs | \
 		grep -vE '^crates/(host/src/env.rs|[a-z-]+/(tests|build.rs))' || \
 		{ echo 'variables are read by headwater_host::env alone, which trusts none in a set-user-ID program' >&2; exit 1; }
 	@! grep -rnE 'atfork\(|libc::SO_PEERCRED|libc::SCM_RIGHTS' crates/*/src --include=*.rs | \

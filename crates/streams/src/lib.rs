@@ -1,28 +1,28 @@
 //! STREAMS in user space.
 //!
 //! ```text
-//!   ddi    message blocks and queues, with the C layouts of <sys/stream.h>, and the routines of the DDI/DKI on them
 //!   head   the stream head: calls on descriptors, and their waiting
 //!   pipe   pipes and FIFOs: two rings in shared memory
 //!   modules, drivers   what comes with the system
 //!   attach, open       names: devices, fattach, FIFOs      background   the one thread
 //!   api    streams for programs in Rust: Stream
-//!   exec   the executive: perimeters, the scheduler, queue pairs put in and taken out, modules and devices, timers
 //! ```
+//!
+//! Messages, queues and what runs them are `headwater_executive`'s.
 
 pub mod api;
 pub mod attach;
 pub mod background;
 pub mod board;
-pub mod ddi;
 pub mod drivers;
-pub mod exec;
 pub mod head;
 pub mod modules;
 pub mod open;
 pub mod pipe;
 pub mod strlog;
 pub mod tunables;
+
+pub use headwater_executive::{ddi, exec};
 
 pub use api::{Choice, Error, Priority, Received, Stream, poll};
 

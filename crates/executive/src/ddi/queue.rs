@@ -38,9 +38,9 @@ pub struct queue_t {
     pub q_nband: u8,
     pub q_pad1: [u8; 3],
     pub q_pad2: [isize; 2],
-    pub(crate) q_perimeter: *const Perimeter,
+    pub q_perimeter: *const Perimeter,
     /// The stream head that this queue belongs to.
-    pub(crate) q_stream: *mut c_void,
+    pub q_stream: *mut c_void,
     /// How often the queue became full, and how often it back-enabled a writer.
     pub q_fulls: u64,
     pub q_wakeups: u64,

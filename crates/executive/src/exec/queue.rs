@@ -188,7 +188,7 @@ impl Queue {
     }
 
     /// A driver's read queue: have it serviced when somebody looks for messages at an empty head, and by
-    /// [`local::look_below`](crate::head::local::look_below).
+    /// the head's own looks below.
     pub fn looks(self) {
         // SAFETY: see the contract.
         unsafe { (*self.0).q_flag |= QLOOKS }

@@ -119,7 +119,7 @@ impl Perimeter {
     ///
     /// # Safety
     /// A live queue of this perimeter, inside.
-    pub(crate) unsafe fn unschedule(&self, q: *mut queue_t) {
+    pub unsafe fn unschedule(&self, q: *mut queue_t) {
         // SAFETY: a live queue, and the queues of the list are live too; the caller is inside.
         unsafe {
             if (*q).q_flag & QENAB == 0 {

@@ -348,7 +348,7 @@ pub unsafe fn length(mp: *const mblk_t) -> usize {
 /// # Safety
 /// `mp` is a live block whose pointers lie in one buffer, for `'a`; nobody writes between them.
 #[inline(always)]
-pub(crate) unsafe fn block_bytes<'a>(mp: *const mblk_t) -> &'a [u8] {
+pub unsafe fn block_bytes<'a>(mp: *const mblk_t) -> &'a [u8] {
     // SAFETY: read and write pointer of a live block bound bytes that were written, and stay as the caller says.
     unsafe { core::slice::from_raw_parts((*mp).b_rptr, length(mp)) }
 }
