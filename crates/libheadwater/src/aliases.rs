@@ -6,7 +6,7 @@ use core::ffi::{c_char, c_int, c_void};
 use headwater_sockets::life;
 
 use crate::{
-    data, files, fread, makers, presence, process, real, sockets, streams, variadic, wait, wide,
+    calls, files, fread, makers, presence, process, real, sockets, streams, variadic, wait, wide,
 };
 
 macro_rules! aliases {
@@ -22,19 +22,19 @@ macro_rules! aliases {
 }
 
 aliases! {
-    __read = data::read,
-    __write = data::write,
-    __send = data::send,
-    __recv = data::recv,
-    __sendmmsg = data::sendmmsg,
-    preadv64v2 = data::preadv2,
-    pwritev64v2 = data::pwritev2,
+    __read = calls::read,
+    __write = calls::write,
+    __send = calls::send,
+    __recv = calls::recv,
+    __sendmmsg = calls::sendmmsg,
+    preadv64v2 = calls::preadv2,
+    pwritev64v2 = calls::pwritev2,
     __close = files::close,
     __dup2 = files::dup2,
     __fcntl = files::fcntl,
     __libc_fcntl64 = files::fcntl,
     __socket = sockets::socket,
-    __connect = sockets::connect,
+    __connect = calls::connect,
     __poll = wait::poll,
     __select = wait::select,
     __open = streams::open,

@@ -1,98 +1,62 @@
 //! Calls that move data: what receiving, sending and moving on have in common.
 
 use headwater_host::next;
-use headwater_host::table::{self, Handle, Kind};
+use headwater_host::table::{self, Handle};
 use headwater_sockets::{conn, pins};
-use libc::{c_int, c_void, iovec, msghdr, size_t, socklen_t, ssize_t};
+use libc::{
+    c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t,
+    timespec,
+};
 
+use crate::calls::Calls;
+use crate::descriptor::{Connections, File, of_kind};
 use crate::files::{self, Now};
 use crate::result;
 
-/// Defines a call on a descriptor by what it does for ours; with `where h is a socket`, first for those that most of ours are, then
-/// with `or a stream` for those, `else` for those that are neither, unless they become one by their use. A foreign one is passed on first,
-/// without the registers that the rest needs, which would cost it more than all else.
-macro_rules! unless_foreign {
-    ($(#[$m:meta])* fn $name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty
-        where $h:ident is a socket $of_socket:block $(or a stream $of_stream:block)? else $body:block
-    ) => {
-        /// # Safety
-        #[doc = concat!("As ", stringify!($name), "(2) asks of its caller: its buffers and addresses are as long as it says.")]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
-            #[inline(never)]
-            $(#[$m])*
-            unsafe fn sockets($fd: c_int $(, $arg: $ty)*, $h: Handle) -> $ret {
-                // SAFETY: the program's arguments, as the call of this name wants them.
-                unsafe { $of_socket }
-            }
-
-            #[inline(never)]
-            unsafe fn others($fd: c_int $(, $arg: $ty)*) -> $ret {
-                // SAFETY: the program's arguments, as the call of this name wants them.
-                unsafe {
-                    $body
-                    match table::socket($fd) {
-                        Some(h) => sockets($fd $(, $arg)*, h),
-                        None => real::$name($fd $(, $arg)*),
-                    }
-                }
-            }
-
-            // SAFETY: the program's arguments, as the call of this name wants them.
-            unsafe {
-                match table::lookup($fd) {
-                    None => real::$name($fd $(, $arg)*),
-                    Some(h) if h.kind() == Kind::Socket => sockets($fd $(, $arg)*, h),
-                    $(Some($h) if $h.kind() == Kind::Stream => $of_stream,)?
-                    Some(_) => others($fd $(, $arg)*),
-                }
-            }
-        }
-    };
-    ($(#[$m:meta])* fn $name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty $body:block) => {
-        /// # Safety
-        #[doc = concat!("As ", stringify!($name), "(2) asks of its caller: its buffers and addresses are as long as it says.")]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
-            #[inline(never)]
-            $(#[$m])*
-            unsafe extern "C-unwind" fn ours($fd: c_int $(, $arg: $ty)*) -> $ret {
-                // SAFETY: the program's arguments, as the call of this name wants them.
-                unsafe { $body }
-            }
-
-            // SAFETY: the program's arguments, as the call of this name wants them.
-            unsafe {
-                if table::lookup($fd).is_none() {
-                    return real::$name($fd $(, $arg)*);
-                }
-                ours($fd $(, $arg)*)
-            }
-        }
-    };
-}
-
-/// send(2) and its kind are for sockets: what carries a stream is not the program's to use.
-macro_rules! no_stream {
-    ($fd:expr) => {
-        if crate::streams::is_one($fd) {
-            next::set_errno(libc::ENOTSOCK);
-            return -1;
-        }
-    };
-}
-
-// Below the macros, which they use.
 mod between;
 mod receive;
 mod send;
 
 pub use between::{sendfile, splice};
-pub use receive::{preadv2, read, readv, recv, recvfrom, recvmmsg, recvmsg};
-pub use send::{pwritev2, send, sendmmsg, sendmsg, sendto, write, writev};
+
+/// What these calls do on sockets that are none of ours, and on what is no socket.
+pub mod foreign {
+    pub use super::receive::{recvmmsg, recvmsg};
+    pub use super::send::{sendmmsg, sendmsg};
+}
+
+/// A verb that takes the call's own arguments.
+macro_rules! as_called {
+    ($($module:ident::$name:ident($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => {$(
+        #[inline(always)]
+        unsafe fn $name(self, h: Handle, fd: c_int $(, $arg: $ty)*) -> $ret {
+            // SAFETY: the caller's arguments.
+            unsafe { $module::of_connection::$name(h, fd $(, $arg)*) }
+        }
+    )*};
+}
+
+impl Calls for Connections {
+    as_called! {
+        receive::read(buf: *mut c_void, n: size_t) -> ssize_t;
+        receive::readv(iov: *const iovec, n: c_int) -> ssize_t;
+        receive::preadv2(iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t;
+        receive::recv(buf: *mut c_void, n: size_t, flags: c_int) -> ssize_t;
+        receive::recvfrom(buf: *mut c_void, n: size_t, flags: c_int, from: *mut sockaddr, len: *mut socklen_t) -> ssize_t;
+        receive::recvmsg(msg: *mut msghdr, flags: c_int) -> ssize_t;
+        receive::recvmmsg(msgs: *mut mmsghdr, n: c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
+        send::write(buf: *const c_void, n: size_t) -> ssize_t;
+        send::writev(iov: *const iovec, n: c_int) -> ssize_t;
+        send::pwritev2(iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t;
+        send::send(buf: *const c_void, n: size_t, flags: c_int) -> ssize_t;
+        send::sendto(buf: *const c_void, n: size_t, flags: c_int, to: *const sockaddr, len: socklen_t) -> ssize_t;
+        send::sendmsg(msg: *const msghdr, flags: c_int) -> ssize_t;
+        send::sendmmsg(msgs: *mut mmsghdr, n: c_uint, flags: c_int) -> c_int;
+    }
+}
 
 /// Calls with control messages refuse it before anything else; to the others it says nothing.
-const MSG_CMSG_COMPAT: c_int = i32::MIN;
+pub const MSG_CMSG_COMPAT: c_int = i32::MIN;
 
 /// Was a call refused as on what is no socket? Its number may stand for something else by now.
 #[inline]
@@ -162,11 +126,10 @@ unsafe fn bytes_of(msgs: *const libc::mmsghdr, n: ssize_t) -> usize {
 }
 
 fn is_socket(fd: c_int) -> bool {
-    table::lookup(fd)
-        .is_some_and(|h| matches!(h.kind(), Kind::Socket | Kind::Sctp | Kind::Inherited))
+    table::lookup(fd).is_some_and(|h| of_kind!(h, is_socket()))
 }
 
-fn one(buf: *const c_void, n: size_t) -> [iovec; 1] {
+pub fn one(buf: *const c_void, n: size_t) -> [iovec; 1] {
     [iovec {
         iov_base: buf as *mut c_void,
         iov_len: n,
@@ -192,7 +155,13 @@ unsafe fn something<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
 const RWF_HIPRI: c_int = 1;
 const RWF_NOWAIT: c_int = 8;
 
-fn dontwait(flags: c_int) -> c_int {
+/// Is it readv(2) or writev(2) with flags, which mean nothing to a socket or stream but for RWF_NOWAIT? At a position the kernel
+/// refuses it.
+pub fn is_readv(at: off_t, flags: c_int) -> bool {
+    at == -1 && flags & !(RWF_NOWAIT | RWF_HIPRI) == 0
+}
+
+pub fn dontwait(flags: c_int) -> c_int {
     if flags & RWF_NOWAIT != 0 {
         libc::MSG_DONTWAIT
     } else {

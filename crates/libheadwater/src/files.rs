@@ -1,13 +1,12 @@
 //! Calls on descriptors as such.
 
-use headwater_endpoints::endpoint;
-use headwater_endpoints::stream::{TI_CAPABILITY, TI_GETINFO};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{next, process, select, sys};
-use headwater_sockets::{inherit, lend, life, options, restart};
+use headwater_sockets::{lend, life, restart};
 use libc::{c_int, c_uint, c_ulong};
 
-use crate::{real, sctp, streams};
+use crate::descriptor::{File, Hidden, of_kind};
+use crate::real;
 
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
@@ -15,43 +14,9 @@ pub extern "C-unwind" fn close(fd: c_int) -> c_int {
     match table::lookup(fd) {
         None => real::close(fd),
         // The program closes numbers that it does not know: ours stay, for the image that a child of vfork becomes too.
-        Some(h) if is_hidden(h) => {
-            next::set_errno(libc::EBADF);
-            -1
-        }
+        Some(h) if is_hidden(h) => Hidden.close(h, fd),
         Some(_) if process::is_borrowed() => real::close(fd),
-        Some(h) if h.kind() == Kind::Stream => {
-            streams::close(fd, h);
-            0
-        }
-        Some(h) if h.kind() == Kind::Sctp => {
-            let r = sctp::close(fd, h);
-            if (0..=2).contains(&fd) {
-                crate::stdio::follow(fd);
-            }
-            r
-        }
-        Some(h) if h.kind() == Kind::Endpoint => {
-            let e = endpoint::get(h).inspect(|e| e.forget(fd));
-            let r = real::close(fd);
-            let errno = next::errno();
-            // Now that the program's copy is gone, closing the provider's ends the connection.
-            if let Some(e) = e {
-                e.let_go();
-            }
-            next::set_errno(errno);
-            r
-        }
-        Some(_) => {
-            let after = life::closing(fd);
-            let r = real::close(fd);
-            let errno = next::errno();
-            if let Some(after) = after {
-                after.finish();
-            }
-            next::set_errno(errno);
-            r
-        }
+        Some(h) => of_kind!(h, close(fd)),
     }
 }
 
@@ -150,34 +115,9 @@ fn protocol(fd: c_int) -> Result<c_int, i32> {
 #[cold]
 fn forget(fd: c_int, h: Handle) {
     // A child of vfork has numbers of its own, and its parent's memory.
-    if process::is_borrowed() {
-        return;
+    if !process::is_borrowed() {
+        keep_errno(|| of_kind!(h, lost(fd)));
     }
-    let errno = next::errno();
-    match h.kind() {
-        Kind::Hidden => {
-            table::clear(fd);
-        }
-        Kind::Socket | Kind::Epoll => life::lost(fd),
-        Kind::Inherited => inherit::closing(fd, h),
-        Kind::Stream => {
-            if let Some(after) = streams::closing(fd, h) {
-                after.finish();
-            }
-        }
-        Kind::Endpoint => {
-            if let Some(e) = endpoint::get(h) {
-                e.forget(fd);
-                e.let_go();
-            }
-        }
-        Kind::Sctp => {
-            if let Some(closing) = sctp::closing(fd) {
-                closing.finish();
-            }
-        }
-    }
-    next::set_errno(errno);
 }
 
 #[unsafe(no_mangle)]
@@ -229,36 +169,17 @@ fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
         next::set_errno(libc::EBADF);
         return -1;
     }
-    let stream = table::stream(to).map(|h| streams::closing(to, h));
-    let endpoint = endpoint::at(to).inspect(|e| e.forget(to));
-    let sctp = sctp::closing(to);
-    let after = if stream.is_none() && sctp.is_none() {
-        life::closing(to)
-    } else {
-        None
-    };
     if known.is_none() && table::socket(fd).is_some() {
         restart::taken(to);
     }
-    let new = real();
-    let errno = next::errno();
-    if let Some(after) = after {
-        after.finish();
-    }
-    if let Some(Some(after)) = stream {
-        after.finish();
-    }
-    if let Some(e) = endpoint {
-        e.let_go();
-    }
-    if let Some(closing) = sctp {
-        closing.finish();
-    }
-    note_dup(fd, new);
-    if stream_went(to) {
+    let new = match known {
+        None => real(),
+        Some(h) => of_kind!(h, goes(to, real)),
+    };
+    keep_errno(|| {
+        note_dup(fd, new);
         crate::stdio::follow(to);
-    }
-    next::set_errno(errno);
+    });
     new
 }
 
@@ -273,31 +194,14 @@ pub fn keep_errno(does: impl FnOnce()) {
     next::set_errno(errno);
 }
 
-/// Has a standard number just become something else than a stream?
-fn stream_went(to: c_int) -> bool {
-    (0..=2).contains(&to) && table::stream(to).is_none() && !sctp::is_one(to)
-}
-
 pub fn note_dup(fd: c_int, new: c_int) {
     if new >= 0
         && let Some(h) = table::lookup(fd)
     {
         if process::is_borrowed() {
             lend::copied(fd, new);
-        } else if h.kind() == Kind::Stream {
-            streams::duplicated(h, new);
-            crate::stdio::follow(new);
-        } else if h.kind() == Kind::Sctp {
-            headwater_sctp_sockets::face::duplicated(h, new);
-            crate::stdio::follow(new);
-        } else if let Some(e) = endpoint::at(fd) {
-            e.duplicated(new);
         } else {
-            life::duplicated(h, new);
-            if (0..=2).contains(&new) && h.kind() != Kind::Epoll {
-                // The C library's streams, and those of other languages, use these numbers by ways of their own.
-                life::passing_on(new);
-            }
+            of_kind!(h, copied(new));
         }
     } else if new >= 0 && lend::may_copy() {
         // Of a copy.
@@ -309,61 +213,17 @@ pub fn note_dup(fd: c_int, new: c_int) {
 /// As fcntl(2) asks of its caller: `arg` is what `cmd` wants.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_int {
-    if cmd == libc::F_SETFL
-        && let Some(h) = table::stream(fd).filter(|&h| streams::owns_flags(h))
-    {
-        return streams::set_flags(h, arg as c_int);
-    }
-    if let Some(e) = endpoint::at(fd) {
-        match cmd {
-            // The provider's own descriptor, of which this is a copy, does not wait.
-            libc::F_SETFL => {
-                e.set_nonblocking(arg as c_int & libc::O_NONBLOCK != 0);
-                return 0;
-            }
-            libc::F_GETFL => {
-                let nonblock = if e.is_nonblocking() {
-                    libc::O_NONBLOCK
-                } else {
-                    0
-                };
-                return libc::O_RDWR | nonblock;
-            }
-            _ => {}
-        }
-    }
     // SAFETY: the program's argument, which is what `cmd` wants.
-    let r = unsafe { real::fcntl(fd, cmd, arg) };
-    if r < 0 {
-        return r;
-    }
+    let call = || unsafe { real::fcntl(fd, cmd, arg) };
     if matches!(cmd, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
-        note_dup(fd, fresh(r));
-        return r;
+        let new = fresh(call());
+        note_dup(fd, new);
+        return new;
     }
-    if let Some(h) = table::lookup(fd) {
-        match cmd {
-            libc::F_GETFL if h.kind() == Kind::Stream => {
-                return streams::flags(h, r);
-            }
-            libc::F_SETFL if h.kind() == Kind::Stream => {
-                return streams::set_flags(h, arg as c_int);
-            }
-            libc::F_SETFL if h.kind() == Kind::Sctp => {
-                sctp::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
-            }
-            libc::F_SETFL => {
-                let Some(h) = table::used(fd) else { return r };
-                options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
-                if arg as c_int & libc::O_ASYNC != 0 {
-                    // SIGIO is raised for what the kernel sees.
-                    life::needs_kernel(fd);
-                }
-            }
-            _ => {}
-        }
+    match table::lookup(fd) {
+        None => call(),
+        Some(h) => of_kind!(h, fcntl(fd, cmd, arg, call)),
     }
-    r
 }
 
 /// # Safety
@@ -389,52 +249,11 @@ pub extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
 /// As ioctl(2) asks of its caller: `arg` is what the request wants.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
-    // SAFETY: the program's argument; for each request that is looked at here it points to a number, which the program has for itself.
+    // SAFETY: the program's argument, which is what the request wants.
     unsafe {
-        if let Some(e) = endpoint::at(fd) {
-            if request == libc::FIONBIO && arg != 0 {
-                e.set_nonblocking(*(arg as *const c_int) != 0);
-                return 0;
-            }
-            if is_streamio(request) {
-                streams::at(fd);
-            }
+        match table::lookup(fd) {
+            None => real::ioctl(fd, request, arg),
+            Some(h) => of_kind!(h, ioctl(fd, request, arg)),
         }
-        if let Some(h) = table::stream(fd) {
-            return streams::ioctl(fd, h, request, arg);
-        }
-        if let Some(h) = sctp::at(fd)
-            && let Some(r) = sctp::ioctl(h, request, arg)
-        {
-            return r;
-        }
-        let r = real::ioctl(fd, request, arg);
-        if r < 0 || arg == 0 {
-            return r;
-        }
-        if let Some(h) = sctp::at(fd)
-            && request == libc::FIONBIO
-        {
-            sctp::set_nonblocking(h, *(arg as *const c_int) != 0);
-        }
-        if let Some(h) = table::socket(fd) {
-            let value = arg as *mut c_int;
-            match request {
-                libc::FIONBIO => options::set_nonblocking(h, *value != 0),
-                libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
-                libc::FIONREAD => *value += options::unread(h) as c_int,
-                // The mark is behind what was sent before it.
-                sys::SIOCATMARK if options::unread(h) > 0 => *value = 0,
-                libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
-                _ => {}
-            }
-        }
-        r
     }
-}
-
-/// A request of streamio(7I), or of the timod(7M) that an endpoint seems to have on it?
-fn is_streamio(request: c_ulong) -> bool {
-    let timods = TI_GETINFO as c_ulong..=TI_CAPABILITY as c_ulong;
-    request >> 8 == b'S' as c_ulong || timods.contains(&request)
 }

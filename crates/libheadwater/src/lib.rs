@@ -3,10 +3,11 @@
 //! ```text
 //!   stdio    FILEs and dprintf on streams; reopen: freopen on them; wide: wide characters
 //!   start    loading, what begins with the first socket or stream, end of the process
-//!   data     read, write, send, recv and their families
-//!   sockets  socket, bind, listen, accept, connect, shutdown, options
+//!   calls    read, send, bind, listen ...: the table of calls on one descriptor, and who serves them
+//!   descriptor   what a kind of descriptor is to them; files: close, dup, fcntl, ioctl; fetched: pidfd_getfd
+//!   data     receiving and sending; sendfile, splice
+//!   sockets  socket; listen, accept, connect, shutdown, options of connections
 //!   sctp     all of that, for SCTP sockets of our own
-//!   files    close, dup, fcntl, ioctl; fetched: pidfd_getfd
 //!   wait     poll, select, epoll
 //!   names    which paths open(2) has to look up
 //!   presence access, stat and their kin, for names that open(2) knows
@@ -25,8 +26,10 @@
 
 mod actions;
 mod aliases;
+mod calls;
 mod confine;
 mod data;
+mod descriptor;
 mod environment;
 mod fetched;
 mod file;

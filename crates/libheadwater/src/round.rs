@@ -18,14 +18,46 @@ use libc::*;
 
 use crate::fetched::fetched;
 use crate::{
-    confine, data, files, makers, presence, process as ending, real, sockets, start, streams,
-    uring, wait,
+    calls, confine, data, files, makers, presence, process as ending, real, sockets, start,
+    streams, uring, wait,
 };
 
 /// The arguments of a call, of which each takes as many as it has.
-struct Arguments([c_long; 6]);
+pub struct Arguments([c_long; 6]);
+
+/// What a register holds of a call's argument.
+pub trait Argument {
+    fn of(register: c_long) -> Self;
+}
+
+macro_rules! numbers {
+    ($($ty:ty),*) => {$(
+        impl Argument for $ty {
+            fn of(register: c_long) -> $ty {
+                register as $ty
+            }
+        }
+    )*};
+}
+
+numbers!(c_int, c_uint, c_long, size_t);
+
+impl<T> Argument for *mut T {
+    fn of(register: c_long) -> *mut T {
+        core::ptr::with_exposed_provenance_mut(register as usize)
+    }
+}
+
+impl<T> Argument for *const T {
+    fn of(register: c_long) -> *const T {
+        core::ptr::with_exposed_provenance(register as usize)
+    }
+}
 
 impl Arguments {
+    pub fn of<T: Argument>(&self, i: usize) -> T {
+        T::of(self.0[i])
+    }
     fn int(&self, i: usize) -> c_int {
         self.0[i] as c_int
     }
@@ -36,7 +68,7 @@ impl Arguments {
         core::ptr::with_exposed_provenance_mut(self.0[i] as usize)
     }
     /// A number that is not foreign?
-    fn is_known(&self, i: usize) -> bool {
+    pub fn is_known(&self, i: usize) -> bool {
         table::lookup(self.int(i)).is_some()
     }
 }
@@ -59,7 +91,8 @@ pub unsafe extern "C-unwind" fn syscall(
     unsafe {
         if process::present() || table::any_tracked() {
             let arguments = Arguments([a, b, c, d, e, f]);
-            let served = moves_data(number, &arguments)
+            let served = calls::by_number(number, &arguments)
+                .or_else(|| moves_data(number, &arguments))
                 .or_else(|| waits(number, &arguments))
                 .or_else(|| changes(number, &arguments))
                 .or_else(|| asks(number, &arguments))
@@ -73,57 +106,15 @@ pub unsafe extern "C-unwind" fn syscall(
     }
 }
 
+/// Data from one descriptor to another.
 unsafe fn moves_data(number: c_long, a: &Arguments) -> Option<c_long> {
     // SAFETY: the program's arguments, as the call of that number takes them.
     unsafe {
-        let known = match number {
-            SYS_read | SYS_write | SYS_readv | SYS_writev | SYS_preadv2 | SYS_pwritev2
-            | SYS_sendto | SYS_recvfrom => a.is_known(0),
-            // Descriptors may be in a message on any socket.
-            SYS_sendmsg | SYS_sendmmsg | SYS_recvmsg | SYS_recvmmsg => table::any_tracked(),
-            SYS_sendfile => a.is_known(0) || a.is_known(1),
-            SYS_splice => a.is_known(0) || a.is_known(2),
-            SYS_io_submit => {
-                submitted(a.0[1], a.at(2));
-                false
-            }
-            _ => false,
-        };
-        if !known {
-            return None;
-        }
         let r = match number {
-            SYS_read => data::read(a.int(0), a.at(1), a.size(2)),
-            SYS_write => data::write(a.int(0), a.at(1), a.size(2)),
-            SYS_readv => data::readv(a.int(0), a.at(1), a.int(2)),
-            SYS_writev => data::writev(a.int(0), a.at(1), a.int(2)),
-            // The position is in two halves, of which a 64-bit machine uses the first.
-            SYS_preadv2 => data::preadv2(a.int(0), a.at(1), a.int(2), a.0[3], a.int(5)),
-            SYS_pwritev2 => data::pwritev2(a.int(0), a.at(1), a.int(2), a.0[3], a.int(5)),
-            SYS_sendto => data::sendto(
-                a.int(0),
-                a.at(1),
-                a.size(2),
-                a.int(3),
-                a.at(4),
-                a.0[5] as socklen_t,
-            ),
-            SYS_recvfrom => {
-                data::recvfrom(a.int(0), a.at(1), a.size(2), a.int(3), a.at(4), a.at(5))
+            SYS_sendfile if a.is_known(0) || a.is_known(1) => {
+                data::sendfile(a.int(0), a.int(1), a.at(2), a.size(3))
             }
-            SYS_sendmsg => data::sendmsg(a.int(0), a.at(1), a.int(2)),
-            SYS_recvmsg => data::recvmsg(a.int(0), a.at(1), a.int(2)),
-            SYS_sendmmsg => {
-                return Some(
-                    data::sendmmsg(a.int(0), a.at(1), a.0[2] as c_uint, a.int(3)) as c_long,
-                );
-            }
-            SYS_recvmmsg => {
-                let n = a.0[2] as c_uint;
-                return Some(data::recvmmsg(a.int(0), a.at(1), n, a.int(3), a.at(4)) as c_long);
-            }
-            SYS_sendfile => data::sendfile(a.int(0), a.int(1), a.at(2), a.size(3)),
-            _ => data::splice(
+            SYS_splice if a.is_known(0) || a.is_known(2) => data::splice(
                 a.int(0),
                 a.at(1),
                 a.int(2),
@@ -131,6 +122,11 @@ unsafe fn moves_data(number: c_long, a: &Arguments) -> Option<c_long> {
                 a.size(4),
                 a.0[5] as c_uint,
             ),
+            SYS_io_submit => {
+                submitted(a.0[1], a.at(2));
+                return None;
+            }
+            _ => return None,
         };
         Some(r as c_long)
     }
@@ -277,20 +273,6 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
             SYS_pipe if process::present() => streams::pipe(a.at(0)),
             SYS_pipe2 => streams::pipe2(a.at(0), a.int(1)),
             SYS_socket => sockets::socket(a.int(0), a.int(1), a.int(2)),
-            SYS_bind if a.is_known(0) => sockets::bind(a.int(0), a.at(1), a.0[2] as socklen_t),
-            SYS_listen => sockets::listen(a.int(0), a.int(1)),
-            SYS_accept => sockets::accept(a.int(0), a.at(1), a.at(2)),
-            SYS_accept4 => sockets::accept4(a.int(0), a.at(1), a.at(2), a.int(3)),
-            SYS_connect => sockets::connect(a.int(0), a.at(1), a.0[2] as socklen_t),
-            SYS_shutdown if a.is_known(0) => sockets::shutdown(a.int(0), a.int(1)),
-            SYS_getsockname if a.is_known(0) => sockets::getsockname(a.int(0), a.at(1), a.at(2)),
-            SYS_getpeername if a.is_known(0) => sockets::getpeername(a.int(0), a.at(1), a.at(2)),
-            SYS_getsockopt if a.is_known(0) => {
-                sockets::getsockopt(a.int(0), a.int(1), a.int(2), a.at(3), a.at(4))
-            }
-            SYS_setsockopt if a.is_known(0) => {
-                sockets::setsockopt(a.int(0), a.int(1), a.int(2), a.at(3), a.0[4] as socklen_t)
-            }
             _ => return None,
         };
         Some(r as c_long)

@@ -6,11 +6,13 @@ use headwater_host::config::{self, Sctp};
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{next, sys};
-use headwater_sctp_sockets::face::{self, Closing, Number, Open};
+use headwater_sctp_sockets::face::{self, Number, Open};
 use headwater_sctp_sockets::{Receiving, Sending, Socket, control};
 use libc::{c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, sockaddr, socklen_t, timespec};
 
 use crate::{real, start};
+
+mod file;
 
 /// What a name may be at most: sockaddr_storage.
 const LONGEST_NAME: usize = size_of::<libc::sockaddr_storage>();
@@ -575,20 +577,6 @@ fn ended(done: usize, errno_before: c_int) -> c_int {
     }
     next::set_errno(errno_before);
     done as c_int
-}
-
-/// Before close(2) of `fd`, or dup2(2) over it.
-pub fn closing(fd: c_int) -> Option<Closing> {
-    at(fd).map(|h| face::closing(fd, h))
-}
-
-pub fn close(fd: c_int, h: Handle) -> c_int {
-    let closing = face::closing(fd, h);
-    let r = real::close(fd);
-    let errno = next::errno();
-    closing.finish();
-    next::set_errno(errno);
-    r
 }
 
 /// After fcntl(F_SETFL) and ioctl(FIONBIO).

@@ -25,56 +25,8 @@ pub extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
 }
 
 /// # Safety
-/// As bind(2) asks of its caller: `addr` has `len` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
-    // SAFETY: the program's address of `len` bytes.
-    unsafe {
-        match sctp::at(fd) {
-            None => real::bind(fd, addr, len),
-            Some(h) => sctp::bind(h, addr, len),
-        }
-    }
-}
-
-/// # Safety
-/// As getsockname(2) asks of its caller: `addr` has room for `len` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn getsockname(
-    fd: c_int,
-    addr: *mut sockaddr,
-    len: *mut socklen_t,
-) -> c_int {
-    // SAFETY: the program's length, and as much room for an address, or null.
-    unsafe {
-        match sctp::at(fd) {
-            None => real::getsockname(fd, addr, len),
-            Some(h) => sctp::names(h, false, addr, len),
-        }
-    }
-}
-
-/// # Safety
-/// As getpeername(2) asks of its caller: `addr` has room for `len` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn getpeername(
-    fd: c_int,
-    addr: *mut sockaddr,
-    len: *mut socklen_t,
-) -> c_int {
-    // SAFETY: the program's length, and as much room for an address, or null.
-    unsafe {
-        match sctp::at(fd) {
-            None => real::getpeername(fd, addr, len),
-            Some(h) => sctp::names(h, true, addr, len),
-        }
-    }
-}
-
-/// # Safety
 /// As getsockopt(2) asks of its caller: `value` has room for `len` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn getsockopt(
+pub unsafe fn getsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -83,9 +35,6 @@ pub unsafe extern "C-unwind" fn getsockopt(
 ) -> c_int {
     // SAFETY: the program's length, and as much room for a value; after success both are there.
     unsafe {
-        if let Some(h) = sctp::at(fd) {
-            return sctp::getsockopt(h, level, name, value, len);
-        }
         if level == libc::IPPROTO_TCP
             && name == libc::TCP_ZEROCOPY_RECEIVE
             && let Some(h) = table::socket(fd)
@@ -117,11 +66,7 @@ pub unsafe extern "C-unwind" fn getsockopt(
     }
 }
 
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
-    if let Some(h) = sctp::at(fd) {
-        return sctp::listen(h, backlog);
-    }
+pub fn listen(fd: c_int, backlog: c_int) -> c_int {
     // What takes long comes first: clients may be there as soon as the kernel listens.
     let mut ours = start::wants_sockets() && life::is_tcp(fd) && start::sockets();
     if ours && process::is_barred() {
@@ -140,16 +85,7 @@ pub extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
 
 /// # Safety
 /// As accept(2) asks of its caller: `addr` is null or has room for `len` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn accept(
-    fd: c_int,
-    addr: *mut sockaddr,
-    len: *mut socklen_t,
-) -> c_int {
-    if let Some(h) = sctp::at(fd) {
-        // SAFETY: the program's room for an address.
-        return unsafe { sctp::accept(h, addr, len, 0) };
-    }
+pub unsafe fn accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: the program's room for an address.
     let new = fresh(unsafe { real::accept(fd, addr, len) });
     if new >= 0
@@ -162,17 +98,7 @@ pub unsafe extern "C-unwind" fn accept(
 
 /// # Safety
 /// As accept4(2) asks of its caller: `addr` is null or has room for `len` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn accept4(
-    fd: c_int,
-    addr: *mut sockaddr,
-    len: *mut socklen_t,
-    flags: c_int,
-) -> c_int {
-    if let Some(h) = sctp::at(fd) {
-        // SAFETY: the program's room for an address.
-        return unsafe { sctp::accept(h, addr, len, flags) };
-    }
+pub unsafe fn accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
     // SAFETY: the program's room for an address.
     let new = fresh(unsafe { real::accept4(fd, addr, len, flags) });
     if new >= 0
@@ -185,13 +111,9 @@ pub unsafe extern "C-unwind" fn accept4(
 
 /// # Safety
 /// As connect(2) asks of its caller: `addr` has `len` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
+pub unsafe fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: the program's address of `len` bytes.
     unsafe {
-        if let Some(h) = sctp::at(fd) {
-            return sctp::connect(h, addr, len);
-        }
         if !addr.is_null()
             && len >= 2
             && let Some(h) = table::socket(fd)
@@ -246,11 +168,7 @@ unsafe fn leads_to(fd: c_int, addr: *const sockaddr, len: socklen_t) -> Led {
     }
 }
 
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
-    if let Some(h) = sctp::at(fd) {
-        return sctp::shutdown(h, how);
-    }
+pub fn shutdown(fd: c_int, how: c_int) -> c_int {
     let known = matches!(how, libc::SHUT_RD | libc::SHUT_WR | libc::SHUT_RDWR);
     let Some(h) = table::socket(fd).filter(|_| known) else {
         return real::shutdown(fd, how);
@@ -264,8 +182,7 @@ pub extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
 
 /// # Safety
 /// As setsockopt(2) asks of its caller: `value` has `len` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn setsockopt(
+pub unsafe fn setsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -274,9 +191,6 @@ pub unsafe extern "C-unwind" fn setsockopt(
 ) -> c_int {
     // SAFETY: the program's value of `len` bytes.
     unsafe {
-        if let Some(h) = sctp::at(fd) {
-            return sctp::setsockopt(h, level, name, value, len);
-        }
         if let Some(h) = table::socket(fd)
             && options::is_connection(h)
             && !value.is_null()

@@ -6,13 +6,14 @@ use core::ptr::null_mut;
 use std::alloc::{alloc, alloc_zeroed};
 
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
-use headwater_host::table::{self, Kind};
+use headwater_host::table;
 use headwater_host::{next, process, sys};
 use headwater_sockets::life;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
+use crate::descriptor::{File as _, of_kind};
 use crate::file::{File, NO_READS, NO_WRITES, USER_BUF};
-use crate::{data, files, start, wide};
+use crate::{calls, files, start, wide};
 
 /// cookie_io_functions_t of `<stdio.h>`.
 #[repr(C)]
@@ -93,7 +94,7 @@ impl Served {
     pub unsafe fn read(&self, buf: *mut c_char, n: size_t) -> ssize_t {
         self.used.store(true, Ordering::Relaxed);
         // SAFETY: room for `n` bytes, by the caller's word.
-        unsafe { data::read(self.fd.load(Ordering::Relaxed), buf.cast(), n) }
+        unsafe { calls::read(self.fd.load(Ordering::Relaxed), buf.cast(), n) }
     }
 
     /// The FILE is not ours any more. What the C library still calls for it does nothing.
@@ -155,7 +156,7 @@ unsafe extern "C-unwind" fn write(cookie: *mut c_void, buf: *const c_char, n: si
         let fd = of(cookie).fd.load(Ordering::Relaxed);
         let mut done = 0;
         while done < n {
-            match data::write(fd, buf.add(done).cast(), n - done) {
+            match calls::write(fd, buf.add(done).cast(), n - done) {
                 ..=0 => break,
                 written => done += written as size_t,
             }
@@ -325,11 +326,7 @@ pub unsafe fn number(file: *mut c_void) -> Option<c_int> {
 
 /// A stream, an SCTP socket, or one of which something is left that the kernel does not have?
 pub fn is_ours(fd: c_int) -> bool {
-    table::lookup(fd).is_some_and(|h| match h.kind() {
-        Kind::Stream | Kind::Sctp => true,
-        Kind::Socket => headwater_sockets::confine::has_rest(h),
-        _ => false,
-    })
+    table::lookup(fd).is_some_and(|h| of_kind!(h, is_beyond_libc()))
 }
 
 /// The same, or a connection that is looked after?
@@ -426,7 +423,7 @@ pub unsafe fn vdprintf(fd: c_int, format: *const c_char, args: *mut c_void) -> O
         if n < 0 {
             return Some(n);
         }
-        let written = data::write(fd, text.cast(), n as size_t);
+        let written = calls::write(fd, text.cast(), n as size_t);
         libc::free(text.cast());
         Some(written as c_int)
     }

@@ -13,6 +13,7 @@ use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
 use crate::files::fresh;
 use crate::{names, real, result, start};
 
+mod file;
 mod messages;
 
 const IOV_MAX: c_int = 1024;
@@ -287,15 +288,6 @@ pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int
     }
 }
 
-/// close(2): the stream ends with its last descriptor in this process.
-pub fn close(fd: c_int, h: Handle) {
-    let after = closing(fd, h);
-    let _ = sys::close(fd);
-    if let Some(after) = after {
-        after.finish();
-    }
-}
-
 pub fn closing(fd: c_int, h: Handle) -> Option<life::After> {
     if head::get(h, &enter()).is_some_and(Head::has_other_descriptors) {
         epoll::orphaned(fd);
@@ -491,7 +483,7 @@ pub extern "C" fn log(mid: i16, sid: i16, level: c_char, flags: u16, text: *cons
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
     // SAFETY: the program's room for `n` bytes.
-    unsafe { crate::data::read(fd, buf, n) }
+    unsafe { crate::calls::read(fd, buf, n) }
 }
 
 /// # Safety
@@ -499,7 +491,7 @@ pub unsafe extern "C-unwind" fn hw_read(fd: c_int, buf: *mut c_void, n: size_t) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn hw_write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
     // SAFETY: the program's `n` bytes.
-    unsafe { crate::data::write(fd, buf, n) }
+    unsafe { crate::calls::write(fd, buf, n) }
 }
 
 /// # Safety

@@ -2,6 +2,7 @@
 #include "harness.h"
 #include <pthread.h>
 #include <sys/sad.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
@@ -97,6 +98,22 @@ CASE(lseek_refused, "lseek(2) ESPIPE") {
     pipe_flags(fd, 0);
     check_errno(lseek(fd[0], 0, SEEK_SET), ESPIPE);
     check_errno(lseek(fd[1], 1, SEEK_CUR), ESPIPE);
+}
+CASE(socket_calls_refused, "send(2), recvmmsg(2) ENOTSOCK") {
+    int fd[2];
+    char byte;
+    struct iovec v = {&byte, 1};
+    struct mmsghdr m = {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}};
+    pipe_flags(fd, O_NONBLOCK);
+    check_errno(send(fd[0], "x", 1, 0), ENOTSOCK);
+    check_errno(sendto(fd[0], "x", 1, 0, NULL, 0), ENOTSOCK);
+    check_errno(sendmsg(fd[0], &m.msg_hdr, 0), ENOTSOCK);
+    check_errno(sendmmsg(fd[0], &m, 1, 0), ENOTSOCK);
+    check_errno(recv(fd[1], &byte, 1, 0), ENOTSOCK);
+    check_errno(recvfrom(fd[1], &byte, 1, 0, NULL, NULL), ENOTSOCK);
+    check_errno(recvmsg(fd[1], &m.msg_hdr, 0), ENOTSOCK);
+    check_errno(recvmmsg(fd[1], &m, 1, 0, NULL), ENOTSOCK);
+    check_nothing(fd[1]);
 }
 
 /* --- what close does with messages on their way down --- */
@@ -282,6 +299,6 @@ CASE(questions_by_number, "syscall(2)") {
 
 CASES(ENTRY(open_unknown), ENTRY(open_own_stream_each), ENTRY(open_modes), ENTRY(open_cloexec), ENTRY(isastream_says),
       ENTRY(isastream_closed), ENTRY(dup_shares), ENTRY(dup2_replaces), ENTRY(closed_is_ebadf), ENTRY(reopened_number),
-      ENTRY(number_of_a_plain_file), ENTRY(not_a_stream), ENTRY(lseek_refused), ENTRY(close_waits_for_messages),
+      ENTRY(number_of_a_plain_file), ENTRY(not_a_stream), ENTRY(lseek_refused), ENTRY(socket_calls_refused), ENTRY(close_waits_for_messages),
       ENTRY(close_gives_up), ENTRY(close_does_not_wait), ENTRY(names_that_open_may_be_accessed),
       ENTRY(names_that_open_have_a_status), ENTRY(the_number_of_a_device), ENTRY(a_fifo_has_a_status), ENTRY(questions_by_number))

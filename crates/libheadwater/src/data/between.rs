@@ -7,13 +7,14 @@ use headwater_host::{next, process, signal, sys};
 use headwater_sockets::{conn, recv as receiving, send as sending, splice as splicing};
 use libc::{c_int, c_uint, c_void, iovec, off_t, size_t, ssize_t};
 
-use super::send::{give_kept, send};
+use super::send::give_kept;
 use super::{anew, ended, is_refused, keeping, one, told};
-use crate::{real, result, sctp, streams};
+use crate::descriptor::{File, of_kind};
+use crate::{calls, real, result};
 
 /// What the kernel can't move data of at all?
 fn is_ours(fd: c_int) -> bool {
-    streams::is_one(fd) || sctp::is_one(fd)
+    table::lookup(fd).is_some_and(|h| !of_kind!(h, is_kernels()))
 }
 
 /// # Safety
@@ -96,7 +97,7 @@ unsafe fn send_file(
             Some(c) => give_kept(c, out, buf, flags, &|fd, v| {
                 real::send(fd, v[0].iov_base, v[0].iov_len, flags)
             }),
-            None => send(out, buf[0].iov_base, buf[0].iov_len, flags),
+            None => calls::send(out, buf[0].iov_base, buf[0].iov_len, flags),
         };
         const LARGE: usize = 32768;
         let mut done = 0;

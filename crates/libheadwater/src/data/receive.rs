@@ -1,10 +1,9 @@
 //! Calls that receive: read, recv and their families.
 
 use core::cell::Cell;
-use core::ptr::null_mut;
 
 use headwater_host::sync::Ordering;
-use headwater_host::table::{self, Handle, Kind};
+use headwater_host::table::{self, Handle};
 use headwater_host::{next, sys};
 use headwater_sockets::recv::Own;
 use headwater_sockets::{conn, recv as receiving};
@@ -13,33 +12,17 @@ use libc::{
 };
 
 use super::{
-    MSG_CMSG_COMPAT, RWF_HIPRI, RWF_NOWAIT, bytes_of, dontwait, ended, is_negative, is_socket,
-    keeping, many, one, refuse, something, told,
+    MSG_CMSG_COMPAT, bytes_of, dontwait, ended, is_negative, is_readv, is_socket, keeping, many,
+    one, refuse, something, told,
 };
 use crate::files::fresh;
 use crate::process::each_passed;
-use crate::{real, result, sctp, streams, wait};
+use crate::{calls, real, result, wait};
 
-/// `own` is the program's call, for as long as the kernel serves the connection; `again` begins it anew, where a handler or another
-/// thread has given its number to something else.
-#[inline(never)]
-unsafe fn take(
-    fd: c_int,
-    iov: &[iovec],
-    flags: c_int,
-    own: Own<'_>,
-    again: impl FnOnce() -> ssize_t,
-) -> ssize_t {
-    match table::socket(fd) {
-        // SAFETY: the program's buffers.
-        Some(h) => unsafe { take_of(h, fd, iov, flags, own, again) },
-        None => own(fd, iov),
-    }
-}
-
-/// As [`take`], of a socket.
+/// Receives from a connection. `own` is the program's call, for as long as the kernel serves it; `again` begins it anew, where a
+/// handler or another thread has given its number to something else.
 #[inline]
-unsafe fn take_of(
+unsafe fn take(
     h: Handle,
     fd: c_int,
     iov: &[iovec],
@@ -67,164 +50,168 @@ unsafe fn take_kept(
     }
 }
 
-unless_foreign! {
-    fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t where h is a socket {
-        // Unlike recv(2) of nothing, read(2) of nothing never waits.
-        if n == 0 {
-            return real::read(fd, buf, n);
-        }
-        let own: Own<'_> = &|fd, v| real::read(fd, v[0].iov_base, v[0].iov_len);
-        take_of(h, fd, &one(buf, n), 0, own, || read(fd, buf, n))
-    } or a stream {
-        streams::read(h, buf, n)
-    } else {
-        if let Some(h) = streams::at(fd) {
-            return streams::read(h, buf, n);
-        }
-        if let Some(h) = sctp::at(fd) {
-            return sctp::readv(h, one(buf, n).as_ptr(), 1);
-        }
-    }
-}
+/// On a connection.
+pub(super) mod of_connection {
+    use super::*;
 
-unless_foreign! {
-    fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
-        if let Some(h) = streams::at(fd) {
-            return streams::readv(h, iov, n);
-        }
-        if let Some(h) = sctp::at(fd) {
-            return sctp::readv(h, iov, n as usize);
-        }
-        match something(iov, n as usize) {
-            Some(v) => {
-                let own: Own<'_> = &|fd, v| real::readv(fd, v.as_ptr(), v.len() as c_int);
-                take(fd, v, 0, own, || readv(fd, iov, n))
+    #[inline(never)]
+    pub unsafe fn read(h: Handle, fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
+        // SAFETY: the program's room.
+        unsafe {
+            // Unlike recv(2) of nothing, read(2) of nothing never waits.
+            if n == 0 {
+                return real::read(fd, buf, n);
             }
-            None => real::readv(fd, iov, n),
+            let own: Own<'_> = &|fd, v| real::read(fd, v[0].iov_base, v[0].iov_len);
+            take(h, fd, &one(buf, n), 0, own, || calls::read(fd, buf, n))
         }
     }
-}
 
-unless_foreign! {
-    /// At no position it is readv(2) with flags, which mean nothing to a socket but for RWF_NOWAIT; at one, the kernel refuses it.
-    fn preadv2(
+    #[inline(never)]
+    pub unsafe fn readv(h: Handle, fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
+        // SAFETY: the program's buffers.
+        unsafe {
+            match something(iov, n as usize) {
+                Some(v) => {
+                    let own: Own<'_> = &|fd, v| real::readv(fd, v.as_ptr(), v.len() as c_int);
+                    take(h, fd, v, 0, own, || calls::readv(fd, iov, n))
+                }
+                None => real::readv(fd, iov, n),
+            }
+        }
+    }
+
+    #[inline(never)]
+    pub unsafe fn preadv2(
+        h: Handle,
         fd: c_int,
         iov: *const iovec,
         n: c_int,
         at: off_t,
-        flags: c_int) -> ssize_t {
-        if at != -1 || flags & !(RWF_NOWAIT | RWF_HIPRI) != 0 {
-            return real::preadv2(fd, iov, n, at, flags);
-        }
-        if let Some(h) = streams::at(fd) {
-            return streams::readv(h, iov, n);
-        }
-        if let Some(h) = sctp::at(fd) {
-            return sctp::readv(h, iov, n as usize);
-        }
-        match something(iov, n as usize) {
-            Some(v) => {
-                let own: Own<'_> =
-                    &|fd, v| real::preadv2(fd, v.as_ptr(), v.len() as c_int, -1, flags);
-                let again = || preadv2(fd, iov, n, at, flags);
-                take(fd, v, dontwait(flags), own, again)
+        flags: c_int,
+    ) -> ssize_t {
+        // SAFETY: the program's buffers.
+        unsafe {
+            match something(iov, n as usize).filter(|_| is_readv(at, flags)) {
+                Some(v) => {
+                    let own: Own<'_> =
+                        &|fd, v| real::preadv2(fd, v.as_ptr(), v.len() as c_int, -1, flags);
+                    let again = || calls::preadv2(fd, iov, n, at, flags);
+                    take(h, fd, v, dontwait(flags), own, again)
+                }
+                None => real::preadv2(fd, iov, n, at, flags),
             }
-            None => real::preadv2(fd, iov, n, at, flags),
         }
     }
-}
 
-unless_foreign! {
-    fn recv(
-        fd: c_int,
-        buf: *mut c_void,
-        n: size_t,
-        flags: c_int) -> ssize_t where h is a socket {
-        let flags = flags & !MSG_CMSG_COMPAT;
-        let own: Own<'_> = &|fd, v| real::recv(fd, v[0].iov_base, v[0].iov_len, flags);
-        take_of(h, fd, &one(buf, n), flags, own, || {
-            recv(fd, buf, n, flags)
-        })
-    } else {
-        no_stream!(fd);
-        let flags = flags & !MSG_CMSG_COMPAT;
-        if let Some(h) = sctp::at(fd) {
-            return sctp::recvfrom(h, &one(buf, n), flags, null_mut(), null_mut());
+    #[inline(never)]
+    pub unsafe fn recv(h: Handle, fd: c_int, buf: *mut c_void, n: size_t, flags: c_int) -> ssize_t {
+        // SAFETY: the program's room.
+        unsafe {
+            let flags = flags & !MSG_CMSG_COMPAT;
+            let own: Own<'_> = &|fd, v| real::recv(fd, v[0].iov_base, v[0].iov_len, flags);
+            let again = || calls::recv(fd, buf, n, flags);
+            take(h, fd, &one(buf, n), flags, own, again)
         }
     }
-}
 
-unless_foreign! {
-    fn recvfrom(
+    #[inline(never)]
+    pub unsafe fn recvfrom(
+        h: Handle,
         fd: c_int,
         buf: *mut c_void,
         n: size_t,
         flags: c_int,
         from: *mut sockaddr,
-        len: *mut socklen_t) -> ssize_t {
-        no_stream!(fd);
-        let flags = flags & !MSG_CMSG_COMPAT;
-        if let Some(h) = sctp::at(fd) {
-            return sctp::recvfrom(h, &one(buf, n), flags, from, len);
-        }
-        let by_kernel = Cell::new(false);
-        let own: Own<'_> = &|fd, v| {
-            let r = real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len);
-            by_kernel.set(by_kernel.get() || r >= 0);
-            r
-        };
-        let r = take(fd, &one(buf, n), flags, own, || {
-            by_kernel.set(true);
-            recvfrom(fd, buf, n, flags, from, len)
-        });
-        // A connected stream names no sender.
-        if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
-            if is_negative(from, *len) {
-                return refuse(libc::EINVAL);
+        len: *mut socklen_t,
+    ) -> ssize_t {
+        // SAFETY: the program's room for bytes and an address.
+        unsafe {
+            let flags = flags & !MSG_CMSG_COMPAT;
+            let by_kernel = Cell::new(false);
+            let own: Own<'_> = &|fd, v| {
+                let r = real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len);
+                by_kernel.set(by_kernel.get() || r >= 0);
+                r
+            };
+            let r = take(h, fd, &one(buf, n), flags, own, || {
+                by_kernel.set(true);
+                calls::recvfrom(fd, buf, n, flags, from, len)
+            });
+            // A connected stream names no sender.
+            if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
+                if is_negative(from, *len) {
+                    return refuse(libc::EINVAL);
+                }
+                *len = 0;
             }
-            *len = 0;
+            r
         }
-        r
+    }
+
+    #[inline(never)]
+    pub unsafe fn recvmsg(h: Handle, fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+        // SAFETY: the program's message, and the room that it tells of.
+        unsafe {
+            if msg.is_null() || flags & MSG_CMSG_COMPAT != 0 {
+                return real::recvmsg(fd, msg, flags);
+            }
+            recvmsg_by(fd, msg, flags, |v, own, anew| {
+                take(h, fd, v, flags, own, || {
+                    anew.set(true);
+                    calls::recvmsg(fd, msg, flags)
+                })
+            })
+        }
+    }
+
+    #[inline(never)]
+    pub unsafe fn recvmmsg(
+        h: Handle,
+        fd: c_int,
+        msgs: *mut libc::mmsghdr,
+        n: c_uint,
+        flags: c_int,
+        timeout: *mut timespec,
+    ) -> c_int {
+        // SAFETY: the program's `n` messages, and its time or null.
+        unsafe {
+            if n == 0 || flags & MSG_CMSG_COMPAT != 0 {
+                return super::recvmmsg(fd, msgs, n, flags, timeout);
+            }
+            if let Some(c) = conn::get(h) {
+                let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+                if let Some(received) = receiving::counted(c, fd, call, |n| bytes_of(msgs, n)) {
+                    return received as c_int;
+                }
+                if wait::is_wrong(timeout) {
+                    return refuse(libc::EINVAL) as c_int;
+                }
+                if c.rest().is_some() {
+                    return receive_rest(c, fd, msgs, n, flags, timeout);
+                }
+                // Unlike recv(2), which gives what came before it first.
+                let asks_for_errors = flags & libc::MSG_ERRQUEUE != 0;
+                if !asks_for_errors && let Some(e) = headwater_sockets::look::take_error(c) {
+                    return refuse(e) as c_int;
+                }
+            }
+            let r = keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout));
+            let again = || calls::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+            let own = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+            ended(told(r as ssize_t), fd, h, again, own) as c_int
+        }
     }
 }
 
 /// What a foreign socket brings may be descriptors under numbers that we knew.
-///
-/// # Safety
-/// As recvmsg(2) asks of its caller: a message, and as much room as it tells of.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+#[inline(always)]
+pub unsafe fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the program's message, and the room that it tells of.
     unsafe {
-        if !table::any_tracked() || flags & MSG_CMSG_COMPAT != 0 {
-            return real::recvmsg(fd, msg, flags);
-        }
-        if table::lookup(fd).is_some() {
-            return recvmsg_known(fd, msg, flags);
-        }
         let r = real::recvmsg(fd, msg, flags);
         received(msg, r >= 0);
         r
-    }
-}
-
-#[inline(never)]
-unsafe fn recvmsg_known(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the program's message, and the room that it tells of.
-    unsafe {
-        no_stream!(fd);
-        if let Some(h) = sctp::at(fd) {
-            return sctp::recvmsg(h, msg, flags);
-        }
-        if table::socket(fd).is_none() || msg.is_null() {
-            return real::recvmsg(fd, msg, flags);
-        }
-        recvmsg_by(fd, msg, flags, |v, own, anew| {
-            take(fd, v, flags, own, || {
-                anew.set(true);
-                recvmsg(fd, msg, flags)
-            })
-        })
     }
 }
 
@@ -284,10 +271,7 @@ unsafe fn received(msg: *const msghdr, well: bool) {
     }
 }
 
-/// # Safety
-/// As recvmmsg(2) asks of its caller: `n` messages, and a time or null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn recvmmsg(
+pub unsafe fn recvmmsg(
     fd: c_int,
     msgs: *mut libc::mmsghdr,
     n: c_uint,
@@ -296,40 +280,11 @@ pub unsafe extern "C-unwind" fn recvmmsg(
 ) -> c_int {
     // SAFETY: the program's `n` messages, and its time or null.
     unsafe {
-        if flags & MSG_CMSG_COMPAT != 0 {
-            return real::recvmmsg(fd, msgs, n, flags, timeout);
+        let r = real::recvmmsg(fd, msgs, n, flags, timeout);
+        for i in 0..r.max(0) as usize {
+            received(&raw const (*msgs.add(i)).msg_hdr, true);
         }
-        if let Some(h) = sctp::at(fd) {
-            return sctp::recvmmsg(h, msgs, n, flags, timeout);
-        }
-        let Some(h) = table::socket(fd).filter(|_| n > 0) else {
-            let r = real::recvmmsg(fd, msgs, n, flags, timeout);
-            for i in 0..r.max(0) as usize {
-                received(&raw const (*msgs.add(i)).msg_hdr, true);
-            }
-            return r;
-        };
-        if let Some(c) = conn::get(h) {
-            let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
-            if let Some(received) = receiving::counted(c, fd, call, |n| bytes_of(msgs, n)) {
-                return received as c_int;
-            }
-            if wait::is_wrong(timeout) {
-                return refuse(libc::EINVAL) as c_int;
-            }
-            if c.rest().is_some() {
-                return receive_rest(c, fd, msgs, n, flags, timeout);
-            }
-            // Unlike recv(2), which gives what came before it first.
-            let asks_for_errors = flags & libc::MSG_ERRQUEUE != 0;
-            if !asks_for_errors && let Some(e) = headwater_sockets::look::take_error(c) {
-                return refuse(e) as c_int;
-            }
-        }
-        let r = keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout));
-        let again = || recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
-        let own = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
-        ended(told(r as ssize_t), fd, h, again, own) as c_int
+        r
     }
 }
 
@@ -389,7 +344,7 @@ unsafe fn receive_each(
                 Some(c) => recvmsg_by(c.fd(), &mut m.msg_hdr, each, |v, own, _| {
                     take_kept(c, fd, v, each, own)
                 }),
-                None => recvmsg(fd, &mut m.msg_hdr, each),
+                None => calls::recvmsg(fd, &mut m.msg_hdr, each),
             };
             if r < 0 {
                 let e = next::errno();
@@ -436,7 +391,7 @@ pub unsafe extern "C-unwind" fn __read_chk(
     // SAFETY: the program's room, of which no more than `size` is used.
     unsafe {
         if n <= size && table::lookup(fd).is_some() {
-            return read(fd, buf, n);
+            return calls::read(fd, buf, n);
         }
         real::__read_chk(fd, buf, n, size)
     }
@@ -455,7 +410,7 @@ pub unsafe extern "C-unwind" fn __recv_chk(
     // SAFETY: the program's room, of which no more than `size` is used.
     unsafe {
         if n <= size && is_socket(fd) {
-            return recv(fd, buf, n, flags);
+            return calls::recv(fd, buf, n, flags);
         }
         real::__recv_chk(fd, buf, n, size, flags)
     }
@@ -476,7 +431,7 @@ pub unsafe extern "C-unwind" fn __recvfrom_chk(
     // SAFETY: the program's room, of which no more than `size` is used.
     unsafe {
         if n <= size && is_socket(fd) {
-            return recvfrom(fd, buf, n, flags, from, len);
+            return calls::recvfrom(fd, buf, n, flags, from, len);
         }
         real::__recvfrom_chk(fd, buf, n, size, flags, from, len)
     }

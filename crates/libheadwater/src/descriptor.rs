@@ -1,0 +1,272 @@
+//! What a kind of descriptor is to the calls on descriptors as such: their numbers come and go, are copied, and have flags.
+//!
+//! A new kind has a line in [`of_kind`], its [`File`], and of [`Calls`] what is not the kernel's own call.
+
+use headwater_host::next;
+use headwater_host::table::{self, Handle};
+use headwater_sockets::{confine, inherit, life, options};
+use libc::{c_int, c_ulong};
+
+use crate::calls::Calls;
+use crate::real;
+
+/// Calls a verb of the [`File`] or [`Calls`] that a handle's kind has.
+macro_rules! of_kind {
+    ($h:expr, $verb:ident($($arg:expr),* $(,)?)) => {{
+        use headwater_host::table::Kind;
+        let h: headwater_host::table::Handle = $h;
+        match h.kind() {
+            Kind::Socket => $crate::descriptor::Connections.$verb(h, $($arg),*),
+            Kind::Stream => $crate::descriptor::Streams.$verb(h, $($arg),*),
+            Kind::Endpoint => $crate::descriptor::Endpoints.$verb(h, $($arg),*),
+            Kind::Sctp => $crate::descriptor::Sctp.$verb(h, $($arg),*),
+            Kind::Epoll => $crate::descriptor::Sets.$verb(h, $($arg),*),
+            Kind::Inherited => $crate::descriptor::Inherited.$verb(h, $($arg),*),
+            Kind::Hidden => $crate::descriptor::Hidden.$verb(h, $($arg),*),
+        }
+    }};
+}
+pub(crate) use of_kind;
+
+#[derive(Clone, Copy)]
+pub struct Connections;
+#[derive(Clone, Copy)]
+pub struct Streams;
+/// Transport endpoints that are used by function calls.
+#[derive(Clone, Copy)]
+pub struct Endpoints;
+/// SCTP sockets of our own.
+#[derive(Clone, Copy)]
+pub struct Sctp;
+/// epoll(7).
+#[derive(Clone, Copy)]
+pub struct Sets;
+/// Connections that the former image looked after, and this one not yet.
+#[derive(Clone, Copy)]
+pub struct Inherited;
+/// The library's own.
+#[derive(Clone, Copy)]
+pub struct Hidden;
+
+/// `fd` is, or was, a number of `h`.
+pub trait File: Calls {
+    /// The number goes with `call`, the kernel's: what is said after it comes after. Leaves errno as that call left it.
+    fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int;
+
+    /// close(2).
+    fn close(self, h: Handle, fd: c_int) -> c_int {
+        self.goes(h, fd, || real::close(fd))
+    }
+
+    /// The number was closed round us, and may be anything by now.
+    fn lost(self, h: Handle, fd: c_int) {
+        self.goes(h, fd, || 0);
+    }
+
+    /// `new` is another number of it.
+    fn copied(self, h: Handle, new: c_int);
+
+    /// fcntl(2) but for copies, with the kernel's own.
+    fn fcntl(
+        self,
+        _h: Handle,
+        _fd: c_int,
+        _cmd: c_int,
+        _arg: usize,
+        call: impl FnOnce() -> c_int,
+    ) -> c_int {
+        call()
+    }
+
+    /// ioctl(2).
+    ///
+    /// # Safety
+    /// As ioctl(2) asks of its caller: `arg` is what the request wants.
+    unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument.
+        unsafe { real::ioctl(fd, request, arg) }
+    }
+
+    /// Can the kernel move its data, by sendfile(2) or splice(2)?
+    fn is_kernels(self, _h: Handle) -> bool {
+        true
+    }
+
+    /// Is it a socket to the program?
+    fn is_socket(self, _h: Handle) -> bool {
+        false
+    }
+
+    /// Has it something that the C library would not find behind its number?
+    fn is_beyond_libc(self, _h: Handle) -> bool {
+        false
+    }
+}
+
+/// `after` what went, with errno as it was left.
+pub fn then<T>(r: c_int, after: Option<T>, finish: impl FnOnce(T)) -> c_int {
+    if let Some(after) = after {
+        let errno = next::errno();
+        finish(after);
+        next::set_errno(errno);
+    }
+    r
+}
+
+fn goes(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let after = life::closing(fd);
+    then(call(), after, life::AfterClose::finish)
+}
+
+/// The C library's streams, and those of other languages, use standard numbers by ways of their own.
+fn copied(h: Handle, new: c_int) {
+    life::duplicated(h, new);
+    if (0..=2).contains(&new) {
+        life::passing_on(new);
+    }
+}
+
+impl File for Connections {
+    fn goes(self, _h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+        goes(fd, call)
+    }
+
+    fn lost(self, _h: Handle, fd: c_int) {
+        life::lost(fd);
+    }
+
+    fn copied(self, h: Handle, new: c_int) {
+        copied(h, new);
+    }
+
+    fn fcntl(
+        self,
+        h: Handle,
+        fd: c_int,
+        cmd: c_int,
+        arg: usize,
+        call: impl FnOnce() -> c_int,
+    ) -> c_int {
+        let r = call();
+        if r >= 0 && cmd == libc::F_SETFL {
+            options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
+            if arg as c_int & libc::O_ASYNC != 0 {
+                // SIGIO is raised for what the kernel sees.
+                life::needs_kernel(fd);
+            }
+        }
+        r
+    }
+
+    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument; for each request that is looked at it points to a number, which the kernel has found there.
+        unsafe {
+            let r = real::ioctl(fd, request, arg);
+            if r < 0 || arg == 0 {
+                return r;
+            }
+            let value = arg as *mut c_int;
+            match request {
+                libc::FIONBIO => options::set_nonblocking(h, *value != 0),
+                libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
+                libc::FIONREAD => *value += options::unread(h) as c_int,
+                // The mark is behind what was sent before it.
+                headwater_host::sys::SIOCATMARK if options::unread(h) > 0 => *value = 0,
+                libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
+                _ => {}
+            }
+            r
+        }
+    }
+
+    fn is_socket(self, _h: Handle) -> bool {
+        true
+    }
+
+    fn is_beyond_libc(self, h: Handle) -> bool {
+        confine::has_rest(h)
+    }
+}
+
+impl Calls for Inherited {}
+
+impl File for Inherited {
+    fn goes(self, _h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+        goes(fd, call)
+    }
+
+    fn lost(self, h: Handle, fd: c_int) {
+        inherit::closing(fd, h);
+    }
+
+    fn copied(self, h: Handle, new: c_int) {
+        copied(h, new);
+    }
+
+    fn fcntl(
+        self,
+        _h: Handle,
+        fd: c_int,
+        cmd: c_int,
+        arg: usize,
+        call: impl FnOnce() -> c_int,
+    ) -> c_int {
+        match table::socket(fd).filter(|_| cmd == libc::F_SETFL) {
+            Some(h) => Connections.fcntl(h, fd, cmd, arg, call),
+            None => call(),
+        }
+    }
+
+    unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument.
+        unsafe {
+            match table::socket(fd) {
+                Some(h) => Connections.ioctl(h, fd, request, arg),
+                None => real::ioctl(fd, request, arg),
+            }
+        }
+    }
+
+    fn is_socket(self, _h: Handle) -> bool {
+        true
+    }
+}
+
+impl Calls for Sets {}
+
+impl File for Sets {
+    fn goes(self, _h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+        goes(fd, call)
+    }
+
+    fn lost(self, _h: Handle, fd: c_int) {
+        life::lost(fd);
+    }
+
+    fn copied(self, h: Handle, new: c_int) {
+        life::duplicated(h, new);
+    }
+}
+
+impl Calls for Hidden {}
+
+impl File for Hidden {
+    fn goes(self, _h: Handle, _fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+        call()
+    }
+
+    fn close(self, _h: Handle, _fd: c_int) -> c_int {
+        next::set_errno(libc::EBADF);
+        -1
+    }
+
+    fn lost(self, _h: Handle, fd: c_int) {
+        table::clear(fd);
+    }
+
+    fn copied(self, _h: Handle, new: c_int) {
+        if (0..=2).contains(&new) {
+            life::passing_on(new);
+        }
+    }
+}

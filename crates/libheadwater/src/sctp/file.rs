@@ -1,0 +1,214 @@
+//! SCTP sockets of our own in the calls on descriptors.
+
+use core::ptr::{null, null_mut};
+
+use headwater_host::table::Handle;
+use headwater_sctp_sockets::face::{self, Closing};
+use libc::{
+    c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t,
+    ssize_t, timespec,
+};
+
+use crate::calls::Calls;
+use crate::data::{MSG_CMSG_COMPAT, dontwait, is_readv, one};
+use crate::descriptor::{File, Sctp, then};
+use crate::real;
+use crate::sctp;
+
+/// A verb that takes the call's own arguments.
+macro_rules! as_called {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty = $to:ident($($given:expr),*);)*) => {$(
+        unsafe fn $name(self, h: Handle, _fd: c_int $(, $arg: $ty)*) -> $ret {
+            // SAFETY: the caller's arguments.
+            unsafe { sctp::$to(h $(, $given)*) }
+        }
+    )*};
+}
+
+impl Calls for Sctp {
+    as_called! {
+        read(buf: *mut c_void, n: size_t) -> ssize_t = readv(one(buf, n).as_ptr(), 1);
+        write(buf: *const c_void, n: size_t) -> ssize_t = sendv(one(buf, n).as_ptr(), 1, 0);
+        readv(iov: *const iovec, n: c_int) -> ssize_t = readv(iov, n as usize);
+        writev(iov: *const iovec, n: c_int) -> ssize_t = sendv(iov, n as usize, 0);
+        recv(buf: *mut c_void, n: size_t, flags: c_int) -> ssize_t
+            = recvfrom(&one(buf, n), flags & !MSG_CMSG_COMPAT, null_mut(), null_mut());
+        send(buf: *const c_void, n: size_t, flags: c_int) -> ssize_t
+            = sendto(&one(buf, n), flags & !MSG_CMSG_COMPAT, null(), 0);
+        recvfrom(buf: *mut c_void, n: size_t, flags: c_int, from: *mut sockaddr, len: *mut socklen_t) -> ssize_t
+            = recvfrom(&one(buf, n), flags & !MSG_CMSG_COMPAT, from, len);
+        sendto(buf: *const c_void, n: size_t, flags: c_int, to: *const sockaddr, len: socklen_t) -> ssize_t
+            = sendto(&one(buf, n), flags & !MSG_CMSG_COMPAT, to, len);
+        bind(addr: *const sockaddr, len: socklen_t) -> c_int = bind(addr, len);
+        accept(addr: *mut sockaddr, len: *mut socklen_t) -> c_int = accept(addr, len, 0);
+        accept4(addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int = accept(addr, len, flags);
+        connect(addr: *const sockaddr, len: socklen_t) -> c_int = connect(addr, len);
+        getsockname(addr: *mut sockaddr, len: *mut socklen_t) -> c_int = names(false, addr, len);
+        getpeername(addr: *mut sockaddr, len: *mut socklen_t) -> c_int = names(true, addr, len);
+        getsockopt(level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int
+            = getsockopt(level, name, value, len);
+        setsockopt(level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int
+            = setsockopt(level, name, value, len);
+    }
+
+    unsafe fn listen(self, h: Handle, _fd: c_int, backlog: c_int) -> c_int {
+        sctp::listen(h, backlog)
+    }
+
+    unsafe fn shutdown(self, h: Handle, _fd: c_int, how: c_int) -> c_int {
+        sctp::shutdown(h, how)
+    }
+
+    unsafe fn preadv2(
+        self,
+        h: Handle,
+        fd: c_int,
+        iov: *const iovec,
+        n: c_int,
+        at: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        // SAFETY: the caller's buffers.
+        unsafe {
+            match is_readv(at, flags) {
+                true => sctp::readv(h, iov, n as usize),
+                false => real::preadv2(fd, iov, n, at, flags),
+            }
+        }
+    }
+
+    unsafe fn pwritev2(
+        self,
+        h: Handle,
+        fd: c_int,
+        iov: *const iovec,
+        n: c_int,
+        at: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        // SAFETY: the caller's buffers.
+        unsafe {
+            match is_readv(at, flags) {
+                true => sctp::sendv(h, iov, n as usize, dontwait(flags)),
+                false => real::pwritev2(fd, iov, n, at, flags),
+            }
+        }
+    }
+
+    // The kernel refuses that flag in those with a message header.
+    unsafe fn recvmsg(self, h: Handle, fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+        // SAFETY: the caller's message.
+        unsafe {
+            match flags & MSG_CMSG_COMPAT {
+                0 => sctp::recvmsg(h, msg, flags),
+                _ => real::recvmsg(fd, msg, flags),
+            }
+        }
+    }
+
+    unsafe fn sendmsg(self, h: Handle, fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
+        // SAFETY: the caller's message.
+        unsafe {
+            match flags & MSG_CMSG_COMPAT == 0 && !msg.is_null() {
+                true => sctp::sendmsg(h, msg, flags),
+                false => real::sendmsg(fd, msg, flags),
+            }
+        }
+    }
+
+    unsafe fn recvmmsg(
+        self,
+        h: Handle,
+        fd: c_int,
+        msgs: *mut mmsghdr,
+        n: c_uint,
+        flags: c_int,
+        timeout: *mut timespec,
+    ) -> c_int {
+        // SAFETY: the caller's messages and time.
+        unsafe {
+            match flags & MSG_CMSG_COMPAT {
+                0 => sctp::recvmmsg(h, msgs, n, flags, timeout),
+                _ => real::recvmmsg(fd, msgs, n, flags, timeout),
+            }
+        }
+    }
+
+    unsafe fn sendmmsg(
+        self,
+        h: Handle,
+        fd: c_int,
+        msgs: *mut mmsghdr,
+        n: c_uint,
+        flags: c_int,
+    ) -> c_int {
+        // SAFETY: the caller's messages.
+        unsafe {
+            match flags & MSG_CMSG_COMPAT {
+                0 => sctp::sendmmsg(h, msgs, n, flags),
+                _ => real::sendmmsg(fd, msgs, n, flags),
+            }
+        }
+    }
+}
+
+impl File for Sctp {
+    fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+        let closing = face::closing(fd, h);
+        then(call(), Some(closing), Closing::finish)
+    }
+
+    fn close(self, h: Handle, fd: c_int) -> c_int {
+        let r = self.goes(h, fd, || real::close(fd));
+        if (0..=2).contains(&fd) {
+            crate::stdio::follow(fd);
+        }
+        r
+    }
+
+    fn copied(self, h: Handle, new: c_int) {
+        face::duplicated(h, new);
+        crate::stdio::follow(new);
+    }
+
+    fn fcntl(
+        self,
+        h: Handle,
+        _fd: c_int,
+        cmd: c_int,
+        arg: usize,
+        call: impl FnOnce() -> c_int,
+    ) -> c_int {
+        let r = call();
+        if r >= 0 && cmd == libc::F_SETFL {
+            sctp::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
+        }
+        r
+    }
+
+    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument, where the kernel has found a number if the request is FIONBIO.
+        unsafe {
+            if let Some(r) = sctp::ioctl(h, request, arg) {
+                return r;
+            }
+            let r = real::ioctl(fd, request, arg);
+            if r >= 0 && arg != 0 && request == libc::FIONBIO {
+                sctp::set_nonblocking(h, *(arg as *const c_int) != 0);
+            }
+            r
+        }
+    }
+
+    fn is_kernels(self, _h: Handle) -> bool {
+        false
+    }
+
+    fn is_socket(self, _h: Handle) -> bool {
+        true
+    }
+
+    fn is_beyond_libc(self, _h: Handle) -> bool {
+        true
+    }
+}

@@ -1,0 +1,244 @@
+//! Streams, and transport endpoints, in the calls on descriptors.
+
+use headwater_endpoints::endpoint::{self, Endpoint};
+use headwater_endpoints::stream::{TI_CAPABILITY, TI_GETINFO};
+use headwater_host::table::Handle;
+use headwater_host::{next, sys};
+use libc::{
+    c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t,
+    ssize_t, timespec,
+};
+
+use crate::calls::Calls;
+use crate::data::is_readv;
+use crate::descriptor::{Endpoints, File, Streams, then};
+use crate::real;
+use crate::streams::{self, at};
+
+/// send(2) and its kind are for sockets: what carries a stream is not the program's to use.
+macro_rules! no_sockets {
+    () => {
+        no_sockets! {
+            recv(*mut c_void, size_t, c_int) -> ssize_t;
+            send(*const c_void, size_t, c_int) -> ssize_t;
+            recvfrom(*mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t;
+            sendto(*const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t;
+            recvmsg(*mut msghdr, c_int) -> ssize_t;
+            sendmsg(*const msghdr, c_int) -> ssize_t;
+            recvmmsg(*mut mmsghdr, c_uint, c_int, *mut timespec) -> c_int;
+            sendmmsg(*mut mmsghdr, c_uint, c_int) -> c_int;
+        }
+    };
+    ($($name:ident($($ty:ty),*) -> $ret:ty;)*) => {$(
+        unsafe fn $name(self, _: Handle, _: c_int $(, _: $ty)*) -> $ret {
+            next::set_errno(libc::ENOTSOCK);
+            -1
+        }
+    )*};
+}
+
+impl Calls for Streams {
+    #[inline(always)]
+    unsafe fn read(self, h: Handle, _fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
+        // SAFETY: the caller's room.
+        unsafe { streams::read(h, buf, n) }
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, h: Handle, _fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
+        // SAFETY: the caller's bytes.
+        unsafe { streams::write(h, buf, n) }
+    }
+
+    unsafe fn readv(self, h: Handle, _fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
+        // SAFETY: the caller's buffers.
+        unsafe { streams::readv(h, iov, n) }
+    }
+
+    unsafe fn writev(self, h: Handle, _fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
+        // SAFETY: the caller's buffers.
+        unsafe { streams::writev(h, iov, n) }
+    }
+
+    unsafe fn preadv2(
+        self,
+        h: Handle,
+        fd: c_int,
+        iov: *const iovec,
+        n: c_int,
+        position: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        // SAFETY: the caller's buffers.
+        unsafe {
+            match is_readv(position, flags) {
+                true => streams::readv(h, iov, n),
+                false => real::preadv2(fd, iov, n, position, flags),
+            }
+        }
+    }
+
+    unsafe fn pwritev2(
+        self,
+        h: Handle,
+        fd: c_int,
+        iov: *const iovec,
+        n: c_int,
+        position: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        // SAFETY: the caller's buffers.
+        unsafe {
+            match is_readv(position, flags) {
+                true => streams::writev(h, iov, n),
+                false => real::pwritev2(fd, iov, n, position, flags),
+            }
+        }
+    }
+
+    no_sockets!();
+}
+
+impl File for Streams {
+    fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+        let after = streams::closing(fd, h);
+        then(call(), after, headwater_streams::head::life::After::finish)
+    }
+
+    /// Never a cancellation point.
+    fn close(self, h: Handle, fd: c_int) -> c_int {
+        self.goes(h, fd, || {
+            let _ = sys::close(fd);
+            0
+        })
+    }
+
+    fn copied(self, h: Handle, new: c_int) {
+        streams::duplicated(h, new);
+        crate::stdio::follow(new);
+    }
+
+    fn fcntl(
+        self,
+        h: Handle,
+        _fd: c_int,
+        cmd: c_int,
+        arg: usize,
+        call: impl FnOnce() -> c_int,
+    ) -> c_int {
+        // What the opening has for itself the kernel would change for all.
+        if cmd == libc::F_SETFL && streams::owns_flags(h) {
+            return streams::set_flags(h, arg as c_int);
+        }
+        match (cmd, call()) {
+            (libc::F_GETFL, r) if r >= 0 => streams::flags(h, r),
+            (libc::F_SETFL, r) if r >= 0 => streams::set_flags(h, arg as c_int),
+            (_, r) => r,
+        }
+    }
+
+    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument.
+        unsafe { streams::ioctl(fd, h, request, arg) }
+    }
+
+    fn is_kernels(self, _h: Handle) -> bool {
+        false
+    }
+
+    fn is_beyond_libc(self, _h: Handle) -> bool {
+        true
+    }
+}
+
+/// Reading and writing by messages: the endpoint becomes a stream, which it is called as from then on.
+macro_rules! as_streams {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => {$(
+        unsafe fn $name(self, _h: Handle, fd: c_int $(, $arg: $ty)*) -> $ret {
+            // SAFETY: the caller's arguments.
+            unsafe {
+                match at(fd) {
+                    Some(h) => Streams.$name(h, fd $(, $arg)*),
+                    None => real::$name(fd $(, $arg)*),
+                }
+            }
+        }
+    )*};
+}
+
+impl Calls for Endpoints {
+    as_streams! {
+        read(buf: *mut c_void, n: size_t) -> ssize_t;
+        write(buf: *const c_void, n: size_t) -> ssize_t;
+        readv(iov: *const iovec, n: c_int) -> ssize_t;
+        writev(iov: *const iovec, n: c_int) -> ssize_t;
+        preadv2(iov: *const iovec, n: c_int, position: off_t, flags: c_int) -> ssize_t;
+        pwritev2(iov: *const iovec, n: c_int, position: off_t, flags: c_int) -> ssize_t;
+    }
+
+    no_sockets!();
+}
+
+impl File for Endpoints {
+    /// Once the program's number is gone, closing the provider's ends the connection.
+    fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+        let e = endpoint::get(h).inspect(|e| e.forget(fd));
+        then(call(), e, Endpoint::let_go)
+    }
+
+    fn copied(self, h: Handle, new: c_int) {
+        if let Some(e) = endpoint::get(h) {
+            e.duplicated(new);
+        }
+    }
+
+    /// The provider's own descriptor, of which this is a copy, does not wait.
+    fn fcntl(
+        self,
+        h: Handle,
+        _fd: c_int,
+        cmd: c_int,
+        arg: usize,
+        call: impl FnOnce() -> c_int,
+    ) -> c_int {
+        match endpoint::get(h) {
+            Some(e) if cmd == libc::F_SETFL => {
+                e.set_nonblocking(arg as c_int & libc::O_NONBLOCK != 0);
+                0
+            }
+            Some(e) if cmd == libc::F_GETFL && e.is_nonblocking() => {
+                libc::O_RDWR | libc::O_NONBLOCK
+            }
+            Some(_) if cmd == libc::F_GETFL => libc::O_RDWR,
+            _ => call(),
+        }
+    }
+
+    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument, a number where the request is FIONBIO.
+        unsafe {
+            if let Some(e) = endpoint::get(h)
+                && request == libc::FIONBIO
+                && arg != 0
+            {
+                e.set_nonblocking(*(arg as *const c_int) != 0);
+                return 0;
+            }
+            let stream = is_streamio(request).then(|| at(fd)).flatten();
+            match stream {
+                Some(h) => streams::ioctl(fd, h, request, arg),
+                None => real::ioctl(fd, request, arg),
+            }
+        }
+    }
+
+    fn is_kernels(self, _h: Handle) -> bool {
+        false
+    }
+}
+
+/// A request of streamio(7I), or of the timod(7M) that an endpoint seems to have on it?
+fn is_streamio(request: c_ulong) -> bool {
+    let timods = TI_GETINFO as c_ulong..=TI_CAPABILITY as c_ulong;
+    request >> 8 == b'S' as c_ulong || timods.contains(&request)
+}
