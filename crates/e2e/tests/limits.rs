@@ -248,11 +248,6 @@ fn share_of_area(
         if case.name().starts_with("full_until_somebody_reads") {
             continue;
         }
-        // A fault that is known, and was there before this one was among those: the connection that an image's accept was told of is lost
-        // where its owner has no memory for it, and its peer, connected, is told nothing.
-        if case.name() == "an_owner_execs_and_goes_on" {
-            continue;
-        }
         for &limit in limits {
             let folder = tempfile::tempdir().expect("a folder for the test");
             let mut command = area.command(folder.path(), case.name());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use headwater_host::sync::{AtomicI32, Ordering};
 use headwater_host::sys;
-use headwater_providers::loopback::listening::{self, Request};
+use headwater_providers::loopback::listening::Request;
 use headwater_providers::provider::Arrived;
 use headwater_sctp::event::{Down, Event, PathChange};
 use headwater_sctp_stack::addresses::Addresses;
@@ -179,30 +179,22 @@ impl Core {
                     return;
                 }
             };
-            if let Ok(request) = request
-                && !self.accept_near(request)
-            {
-                return;
+            if let Ok(request) = request {
+                self.accept_near(request);
             }
         }
     }
 
-    /// False: there is nothing to let the peer in with. Apart from its caller, since it needs more stack than all else there.
+    /// What it takes was there before the request was told of. Apart from its caller, since it needs more stack than all else there.
     #[inline(never)]
-    fn accept_near(&mut self, request: Request) -> bool {
+    fn accept_near(&mut self, request: Request) {
         let own = self.options.greeting();
         let bound = self.local.as_ref().map_or(&[][..], |local| &local.hosts);
         let buffer = self.options.config.send_buffer;
-        match ByMemory::accept(request, own, bound, buffer) {
-            Ok(by_memory) => self.take_up(Body::ByMemory(Box::new(by_memory))),
-            Err(errno) if listening::is_lack(errno) => {
-                self.lacking = Some(errno);
-                return false;
-            }
-            // Nobody who keeps to the rules.
-            Err(_) => {}
+        // Whoever does not keep to the rules is refused.
+        if let Ok(by_memory) = ByMemory::accept(request, own, bound, buffer) {
+            self.take_up(Body::ByMemory(Box::new(by_memory)));
         }
-        true
     }
 
     fn take_arrivals(&mut self) {

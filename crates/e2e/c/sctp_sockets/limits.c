@@ -1,4 +1,4 @@
-/* Where a process runs out of descriptors: calls say so, and none waits for what can't come. */
+/* Where a process runs out of descriptors, or memory: calls say so, and none waits for what can't come. */
 #include "../streams/refuse.h"
 #include "associations.h"
 #include <sys/resource.h>
@@ -112,6 +112,81 @@ CASE(accept_of_others_once_there_is_room, "accept(2) EMFILE") {
         check_eq(close(server), 0);
     }
 }
+/* Somebody has called who can't be let in: it is said each time, and poll(2) does not change its mind. */
+static int accept_or_enomem(int listener) {
+    int server = accept(listener, NULL, NULL);
+    for (int i = 0; i < 3 && server < 0; i++) {
+        check_eq(errno, ENOMEM);
+        check_eq(events(listener, POLLIN, 5000), POLLIN);
+        server = accept(listener, NULL, NULL);
+    }
+    return server;
+}
+CASE(accept_of_others_once_there_is_memory, "accept(2) ENOMEM") {
+    int listener = listening(SOCK_STREAM);
+    start_calling(listener, SOCK_STREAM);
+    for (int looks = 0; looks < 2; looks++) {
+        starve();
+        call_again();
+        call_again();
+        if (looks)
+            check_eq(events(listener, POLLIN, 5000), POLLIN);
+        int server = accept_or_enomem(listener);
+        feed();
+        for (int i = 0; i < 2; i++) {
+            if (server < 0) {
+                check_eq(events(listener, POLLIN, 5000), POLLIN);
+                server = must(accept(listener, NULL, NULL));
+            }
+            check_receive(server, "question");
+            check_eq(close(server), 0);
+            server = -1;
+        }
+    }
+}
+/* The socket is the parent's, and it is the parent that has none. */
+CASE(accept_by_a_child_once_its_parent_has_memory, "accept(2) ENOMEM") {
+    int listener = listening(SOCK_STREAM);
+    struct turn called = turn_new(), said = turn_new(), again = turn_new();
+    start_calling(listener, SOCK_STREAM);
+    pid_t child = forked();
+    if (child == 0) {
+        turn_take(called);
+        check_eq(events(listener, POLLIN, 5000), POLLIN);
+        int server = accept_or_enomem(listener);
+        turn_give(said);
+        turn_take(again);
+        if (server < 0)
+            server = must(accept(listener, NULL, NULL));
+        check_receive(server, "question");
+        _exit(0);
+    }
+    starve();
+    call_again();
+    turn_give(called);
+    turn_take(said);
+    feed();
+    turn_give(again);
+    join(child);
+}
+CASE(receive_of_others_once_there_is_memory, "recvmsg(2) ENOMEM") {
+    int listener = listening(SOCK_SEQPACKET);
+    char text[100];
+    start_calling(listener, SOCK_SEQPACKET);
+    starve();
+    call_again();
+    check_eq(events(listener, POLLIN, 5000), POLLIN);
+    ssize_t got = recv(listener, text, sizeof text, 0);
+    for (int i = 0; i < 3 && got < 0; i++) {
+        check_eq(errno, ENOMEM);
+        check_eq(events(listener, POLLIN, 5000), POLLIN);
+        got = recv(listener, text, sizeof text, 0);
+    }
+    feed();
+    if (got < 0)
+        got = must(recv(listener, text, sizeof text, 0));
+    check_eq(got, 8);
+}
 CASE(accept_where_no_number_can_be_moved, "accept(2)") {
     int listener = listening(SOCK_STREAM);
     start_calling(listener, SOCK_STREAM);
@@ -158,4 +233,6 @@ CASE(peel_off, "sctp_peeloff(3) EMFILE") {
 }
 
 SUITE(BOTH(pairs_of_one_process), BOTH(accept_of_others), BOTH(accept_of_others_once_there_is_room),
+      BOTH(accept_of_others_once_there_is_memory), BOTH(accept_by_a_child_once_its_parent_has_memory),
+      BOTH(receive_of_others_once_there_is_memory),
       BOTH(accept_where_no_number_can_be_moved), BOTH(receive_of_others), BOTH(peel_off))

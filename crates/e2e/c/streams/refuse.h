@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 static UNUSED long inline_call(long nr, long a, long b, long c) {
@@ -31,5 +32,19 @@ static UNUSED void refuse_some(int nr, int which, unsigned value, int error) {
     check_eq(inline_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&program), 0);
 }
 static UNUSED void refuse(int nr, int error) { refuse_some(nr, -1, 0, error); }
+
+/* --- memory: this process maps nothing more, until it may again --- */
+
+static struct rlimit fed;
+/* The stack is mapped before, since it could not grow. */
+static UNUSED void starve(void) {
+    volatile char stack[512 << 10];
+    for (size_t i = 0; i < sizeof stack; i += 4096)
+        stack[i] = 0;
+    check_eq(getrlimit(RLIMIT_AS, &fed), 0);
+    struct rlimit none = {4096, fed.rlim_max};
+    check_eq(setrlimit(RLIMIT_AS, &none), 0);
+}
+static UNUSED void feed(void) { check_eq(setrlimit(RLIMIT_AS, &fed), 0); }
 
 #endif

@@ -1,4 +1,4 @@
-/* Where a process runs out of descriptors: calls say so, and none waits for what can't come. */
+/* Where a process runs out of descriptors, or memory: calls say so, and none waits for what can't come. */
 #include "../streams/refuse.h"
 #include "endpoints.h"
 #include <sys/resource.h>
@@ -125,6 +125,44 @@ CASE(listen_once_there_is_room, "XNS 5.2 t_listen() TSYSERR") {
         check_eq(reject(listener, call.call.sequence, NULL), 0);
     }
 }
+CASE(listen_once_there_is_memory, "XNS 5.2 t_listen() TSYSERR") {
+    int listener = listener_with_callers();
+    struct call call;
+    set_nonblock(listener, 1);
+    starve();
+    turn_give(next);
+    turn_take(done);
+    int told = -1;
+    for (int i = 0; i < 3 && told < 0; i++) {
+        check_readable(listener);
+        told = t_listen(listener, roomy(&call));
+        if (told < 0) {
+            check_eq(t_errno, TSYSERR);
+            check_eq(errno, ENOMEM);
+        }
+    }
+    feed();
+    if (told < 0) {
+        check_readable(listener);
+        must_t(t_listen(listener, roomy(&call)));
+    }
+    check_eq(reject(listener, call.call.sequence, NULL), 0);
+}
+/* Who was told of somebody can let him in. */
+CASE(accept_without_memory, "XNS 5.2 t_accept()") {
+    int listener = listener_with_callers();
+    struct call call;
+    int fd = must_t(t_open(device(), O_RDWR, NULL));
+    must_t(t_bind(fd, NULL, NULL));
+    turn_give(next);
+    turn_take(done);
+    must_t(t_listen(listener, roomy(&call)));
+    starve();
+    must_t(t_accept(listener, fd, &call.call));
+    feed();
+    check_eq(t_snd(fd, "here", 4, 0), 4);
+}
 
 SUITE(FOR(COTS, listen_and_accept), FOR(COTS, listen_where_no_number_can_be_moved), FOR(COTS, listen_once_there_is_room),
+      FOR(COTS, listen_once_there_is_memory), FOR(COTS, accept_without_memory),
       FOR(COTS, listen_without_any_left), FOR(SCTP, listen_without_any_left_by_packets))

@@ -96,14 +96,18 @@ pub struct Link {
 }
 
 impl Link {
-    /// Makes the other end of what was asked for, and says so. The errors are those of the pipe.
+    /// Makes the other end of what was asked for, and says so. ENOSR, EPROTO: the request is refused.
     pub fn accept(
         request: Request,
         by: &[u8],
         opts: &[u8],
         data: &[u8],
     ) -> Result<Link, sys::Errno> {
-        let head = take_brought(request.pipe, request.socket.number())?;
+        let shadow = request.socket.number();
+        let head = match request.pipe {
+            Brought::Mapped(pipe) => pipe.adopt(shadow)?,
+            Brought::Local(pipe) => life::adopt_hidden(pipe.pipe(), 1, shadow)?,
+        };
         let mut link = Link::new(head, request.socket, Phase::Open, request.from);
         link.local = Some(request.to);
         link.idle_sockets = request.idle_sockets;
@@ -233,33 +237,6 @@ fn put_control(head: &Head, what: u32, reason: i32, parts: [&[u8]; 3]) -> sys::R
     };
     head.enter();
     head.put_frames(|ring| ring.push_special(&control(what, reason, parts), &parts.concat(), meta))
-}
-
-/// The accepting end of what a request brought.
-fn take_brought(brought: Brought, shadow: i32) -> sys::Result<&'static Head> {
-    match brought {
-        Brought::Mapped(pipe) => life::adopt_hidden(pipe.take(), 1, shadow),
-        Brought::Parts(parts) => take_parts(parts, shadow),
-        Brought::Local(inode, parts) => {
-            let Some(holder) = life::hold_pipe(inode) else {
-                // The caller has left, and what it said is still to be read.
-                return take_parts(parts, shadow);
-            };
-            let made = holder
-                .pipe()
-                .ok_or(libc::ECONNABORTED)
-                .and_then(|pipe| life::adopt_hidden(pipe, 1, shadow));
-            life::let_go(holder);
-            made
-        }
-    }
-}
-
-fn take_parts(parts: [Owned; 3], shadow: i32) -> sys::Result<&'static Head> {
-    let [memfd, first, second] = parts.map(Owned::into_number);
-    let head = take_end(memfd, [first, second], 1, shadow)?;
-    head.pipe().into_iter().for_each(life::keep);
-    Ok(head)
 }
 
 /// Makes hidden descriptors an end of a pipe here. They are taken over, also when it fails.

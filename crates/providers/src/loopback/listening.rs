@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use headwater_host::lifecycle;
-use headwater_host::{handed, hidden, process, sys};
+use headwater_host::{handed, hidden, memory, process, sys};
 use headwater_streams::attach::rights::{self, Body};
+use headwater_streams::head::life::{self, Borrowed};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADSEQ;
 use syscalls::{Sysno, syscall};
@@ -54,18 +55,15 @@ pub struct Request {
     gone: bool,
 }
 
-/// The pipe that came with a request.
+/// The pipe that came with a request. It is mapped before the request is told of: who is told of one has what it takes to accept it.
 pub enum Brought {
-    /// One of a former connection, mapped here.
     Mapped(Mapped),
-    /// Made by this process: its identity, and memfd and bells for when it is not mapped any more.
-    Local(u64, [Owned; 3]),
-    /// memfd and bells.
-    Parts([Owned; 3]),
+    /// Made by this process, which has it mapped.
+    Local(Borrowed),
 }
 
 impl Brought {
-    /// EPROTO: it is none. EMFILE: there was no room for what has come.
+    /// EPROTO: it is none. EMFILE, ENOMEM: there was no room for what has come.
     fn with(mut parts: rights::Received) -> sys::Result<Brought> {
         if !parts.has(3) {
             return Err(if parts.cut {
@@ -74,19 +72,22 @@ impl Brought {
                 libc::EPROTO
             });
         }
+        if memory::is_scarce() {
+            return Err(libc::ENOMEM);
+        }
         let fds = [0, 1, 2].map(|i| parts.take(i));
         let inode = handed::identity(fds[0]);
-        let is_local = parts.body[3] == process::owner().bits();
-        if !is_local && let Some(mapped) = pool::known(inode) {
+        let here = match parts.body[3] == process::owner().bits() {
+            // The caller may have left it, and what it said is still to be read.
+            true => life::borrow_pipe(inode).map(Brought::Local),
+            false => pool::known(inode).map(Brought::Mapped),
+        };
+        if let Some(here) = here {
             fds.into_iter().for_each(hidden::close);
-            return Ok(Brought::Mapped(mapped));
+            return Ok(here);
         }
         let [memfd, first, second] = fds.map(|fd| hidden::hide_or_keep(fd).map(Owned));
-        let parts = [memfd?, first?, second?];
-        Ok(match is_local {
-            true => Brought::Local(inode, parts),
-            false => Brought::Parts(parts),
-        })
+        Mapped::new(memfd?, [first?, second?]).map(Brought::Mapped)
     }
 }
 
@@ -221,7 +222,7 @@ pub struct Listening {
     shared: bool,
     /// A request is one although its maker has gone: what it sent can still be received.
     pub keeps_departed: bool,
-    /// Why somebody who has come could not be let in when it was last looked: EMFILE, ENFILE, ENOMEM.
+    /// Why somebody who has come could not be let in when it was last looked: EMFILE, ENFILE, ENOMEM. He waits where he is.
     lacking: Option<sys::Errno>,
     idle_sockets: Arc<IdleSockets>,
 }
@@ -407,13 +408,21 @@ impl Listening {
         let lacked = self.lacking.take().is_some();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
         let n = sys::epoll_poll(self.set.number(), &mut events).unwrap_or(0);
-        for event in &events[..n] {
-            let fd = event.u64 as i32;
-            // Whoever could be taken out of the kernel's queue and not be let in would be lost.
-            let room = if lacked { hidden::room(PARTS) } else { Ok(()) };
+        let told = || events.iter().take(n).map(|event| event.u64 as i32);
+        let is_name = |fd: &i32| names.iter().any(|name| name.number() == *fd);
+        for fd in told().filter(|fd| !is_name(fd)) {
+            self.attend_to(fd, names);
+        }
+        for fd in told().filter(is_name) {
+            // Who could not be let in would be lost, or take room from others: he stays in the kernel's queue.
+            let room = match self.lacking {
+                Some(errno) => Err(errno),
+                None if lacked => hidden::room(PARTS),
+                None => Ok(()),
+            };
             match room {
-                Err(errno) if names.iter().any(|name| name.number() == fd) => self.could_not(errno),
-                _ => self.attend_to(fd, names),
+                Err(errno) => self.could_not(errno),
+                Ok(()) => self.attend_to(fd, names),
             }
         }
     }

@@ -11,8 +11,8 @@ use headwater_host::lifecycle;
 use headwater_host::sync::Ordering;
 use headwater_host::{process, sys};
 use headwater_streams::attach::private::Private;
-use headwater_streams::head::life;
-use headwater_streams::pipe::Pipe;
+use headwater_streams::head::{Head, life};
+use headwater_streams::pipe::{Parts, Pipe};
 
 use super::{Owned, Space, name};
 
@@ -92,28 +92,56 @@ pub fn known(inode: u64) -> Option<Mapped> {
         let at = kept
             .iter()
             .position(|k| !k.made && k.pipe.inode == inode && k.pipe.heads_gone())?;
-        Some(Mapped(kept.remove(at).pipe))
+        Some(Mapped::from(kept.remove(at).pipe))
     })
 }
 
-/// A pipe of the pool that is not used after all when it is dropped.
-pub struct Mapped(&'static Pipe);
+/// A pipe of another process that is mapped for a connection: not used after all when it is dropped.
+pub struct Mapped {
+    pipe: &'static Pipe,
+    /// It has carried one before.
+    of_pool: bool,
+}
 
 impl Mapped {
-    pub fn from(pipe: &'static Pipe) -> Mapped {
-        Mapped(pipe)
+    /// memfd and bells of one that is new here. ENOMEM, EPROTO.
+    pub fn new(memfd: Owned, bells: [Owned; 2]) -> sys::Result<Mapped> {
+        let opened = Pipe::open_hidden(&Parts {
+            side: 1,
+            fifo: false,
+            shadow: -1,
+            memfd: memfd.into_number(),
+            bells: bells.map(Owned::into_number),
+        });
+        let pipe = opened.map_err(|errno| match errno {
+            // mmap(2), of memory that would have to be locked.
+            libc::EAGAIN => libc::ENOMEM,
+            errno => errno,
+        })?;
+        life::keep(pipe);
+        let of_pool = false;
+        Ok(Mapped { pipe, of_pool })
     }
 
-    pub fn take(self) -> &'static Pipe {
-        let pipe = self.0;
+    pub fn from(pipe: &'static Pipe) -> Mapped {
+        let of_pool = true;
+        Mapped { pipe, of_pool }
+    }
+
+    /// Makes it the accepting end of a connection. ENOSR.
+    pub fn adopt(self, shadow: i32) -> sys::Result<&'static Head> {
+        let head = life::adopt_hidden(self.pipe, 1, shadow)?;
         core::mem::forget(self);
-        pipe
+        Ok(head)
     }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        give(self.0, false, None);
+        match self.of_pool {
+            true => give(self.pipe, false, None),
+            false => life::give_up(self.pipe),
+        }
     }
 }
 
