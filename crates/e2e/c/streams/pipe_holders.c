@@ -1,6 +1,6 @@
 /* Who holds a pipe's ends: processes by fork and exec, copies by dup, peers that are killed, whoever is passed a descriptor. */
 #include "pipes.h"
-#include <sys/resource.h>
+#include "refuse.h"
 #include <sys/socket.h>
 
 /* --- fork and dup --- */
@@ -431,6 +431,35 @@ CASE(sendfd_errors, "streamio(7I) I_SENDFD") {
 	check_errno(ioctl(echo, I_SENDFD, 0), EINVAL);
 }
 
+/* What can't be taken now stays, and is there when it can. */
+static void check_stays(int end, int error) {
+	struct strrecvfd r;
+	for (int i = 0; i < 3; i++) {
+		check_eq(events(end, POLLIN, 5000), POLLIN);
+		check_errno(ioctl(end, I_RECVFD, &r), error);
+	}
+}
+
+CASE(a_passed_file_waits_for_a_number, "streamio(7I) I_RECVFD EMFILE") {
+	struct rlimit before, limit;
+	pipe_flags(fd, 0);
+	int f = sent_file("x");
+	check_eq(ioctl(fd[1], I_SENDFD, f), 0);
+	put(fd[1], NULL, "after", 0);
+	check_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	for (int left = 0; left < 2; left++) {
+		int first = must(dup(f)), second = must(dup(f));
+		close(first), close(second);
+		limit = before;
+		limit.rlim_cur = left ? second : first;
+		check_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		check_stays(fd[0], EMFILE);
+		check_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	}
+	check_read(receive(fd[0]).fd, "x");
+	check_message(fd[0], NULL, "after", 0);
+}
+
 static void receive_late(void *unused) {
 	(void)unused;
 	check_read(receive(fd[0]).fd, "late");
@@ -498,6 +527,19 @@ CASE(a_pipe_end_is_passed_between_processes, "streamio(7I) I_SENDFD") {
 	put(got, "c", "answer", 0);
 	check_message(got, NULL, "bye", 0);
 	check_eq(read(got, &c, 1), 0);
+	join(child);
+}
+
+CASE(a_passed_end_waits_for_memory, "streamio(7I) I_RECVFD ENOMEM") {
+	pid_t child = apart(send_a_pipe);
+	check_eq(events(fd[0], POLLIN, 5000), POLLIN);
+	starve();
+	check_stays(fd[0], ENOMEM);
+	feed();
+	int got = receive(fd[0]).fd;
+	check_message(got, "c", "queued before", 3);
+	put(got, "c", "answer", 0);
+	check_message(got, NULL, "bye", 0);
 	join(child);
 }
 
@@ -569,7 +611,8 @@ CASES(ENTRY(an_end_lives_while_a_child_has_it), ENTRY(a_child_that_exits_hangs_n
       ENTRY(a_writer_learns_that_its_reader_was_killed), ENTRY(a_blocked_reader_is_woken_by_a_kill),
       ENTRY(a_killed_sharer_leaves_the_end_usable), ENTRY(a_file_is_passed), ENTRY(a_file_is_passed_between_processes),
       ENTRY(passed_descriptors_keep_their_place), ENTRY(a_passed_descriptor_makes_readable),
-      ENTRY(recvfd_of_nothing_is_eagain), ENTRY(sendfd_errors), ENTRY(recvfd_waits), ENTRY(a_socket_is_passed),
+      ENTRY(recvfd_of_nothing_is_eagain), ENTRY(a_passed_file_waits_for_a_number),
+      ENTRY(a_passed_end_waits_for_memory), ENTRY(sendfd_errors), ENTRY(recvfd_waits), ENTRY(a_socket_is_passed),
       ENTRY(a_pipe_end_is_passed_in_a_process), ENTRY(a_pipe_end_is_passed_between_processes),
       ENTRY(a_descriptor_outlives_its_sender), ENTRY(a_descriptor_nobody_took_is_closed),
       ENTRY(many_descriptors_are_passed), ENTRY(a_descriptor_passes_through_modules))

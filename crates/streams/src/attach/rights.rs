@@ -53,9 +53,23 @@ impl Received {
     pub fn hide(&mut self) {
         for fd in &mut self.fds {
             if *fd >= 0 && !table::lookup(*fd).is_some_and(|h| h.kind() == table::Kind::Hidden) {
-                *fd = hidden::hide(*fd).unwrap_or(-1);
+                *fd = hidden::hide_or_keep(*fd).unwrap_or(-1);
             }
         }
+    }
+
+    /// The same with descriptors of its own. EMFILE.
+    pub fn copy(&self) -> sys::Result<Received> {
+        let mut copy = Received {
+            fds: [-1; MOST],
+            ..*self
+        };
+        for (fd, copied) in self.fds.into_iter().zip(&mut copy.fds) {
+            if fd >= 0 {
+                *copied = sys::dup_above(fd, 0).and_then(hidden::hide_or_keep)?;
+            }
+        }
+        Ok(copy)
     }
 }
 
@@ -106,6 +120,12 @@ pub fn receive(socket: c_int) -> sys::Result<Option<Received>> {
 /// As [`receive`], with the bytes that [`send_with`] put behind the body, and how many they are. What is too long is cut.
 pub fn receive_with(socket: c_int, more: &mut [u8]) -> sys::Result<Option<(Received, usize)>> {
     receive_by(socket, more, 0)
+}
+
+/// As [`receive`]; the message stays in front.
+pub fn peek(socket: c_int) -> sys::Result<Option<Received>> {
+    let got = peek_with(socket, &mut [])?;
+    Ok(got.and_then(|(got, more)| (more == 0).then_some(got)))
 }
 
 /// As [`receive_with`]; the message stays in front.

@@ -142,6 +142,12 @@ pub fn hold_pipe(inode: u64) -> Option<&'static Head> {
 pub struct Borrowed(&'static Pipe);
 
 impl Borrowed {
+    /// One without a head yet: it goes with this, unless it has one by then.
+    pub fn fresh(pipe: &'static Pipe) -> Borrowed {
+        pipe.join();
+        Borrowed(pipe)
+    }
+
     pub fn pipe(&self) -> &'static Pipe {
         self.0
     }

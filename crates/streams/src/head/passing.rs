@@ -176,7 +176,7 @@ fn transmit(head: &Head, what: [u64; 3], sequence: u64, fds: &[c_int]) -> Result
 
 /// I_RECVFD. Blocks while there is no message, unless O_NONBLOCK.
 /// Errors: EAGAIN, EBADMSG (the first message carries no descriptor), EINTR, EINVAL (not an end of a pipe, or a driver's
-/// stream of another process was passed), EMFILE, ENXIO (hung up), EPROTO.
+/// stream of another process was passed), ENXIO (hung up), EPROTO; EMFILE, ENFILE, ENOMEM: the message stays.
 ///
 /// # Safety
 /// `to` is writable.
@@ -194,13 +194,18 @@ pub unsafe fn receive_fd(head: &'static Head, to: *mut StrRecvFd) -> Result<c_in
         }
         let mut sequence = [0; 8];
         inlet.copy(0, &mut sequence);
-        let found = fetch(head, u64::from_ne_bytes(sequence));
+        let found = fetch(head, u64::from_ne_bytes(sequence), Came::of);
+        if let Err(errno) = found
+            && is_lack(errno)
+        {
+            return Err(Trouble::Fails(errno));
+        }
         inlet.take(front.control, front.data)?;
         Ok(Some(Some(found)))
     })?;
-    let mut parcel = found.ok_or(libc::ENXIO)??;
-    let sender = parcel.sender;
-    let fd = deliver(&mut parcel)?;
+    let came = found.ok_or(libc::ENXIO)??;
+    let sender = came.sender;
+    let fd = came.deliver()?;
     let received = StrRecvFd {
         fd,
         uid: sender.map_or(u32::MAX, |s| s.uid),
@@ -212,80 +217,165 @@ pub unsafe fn receive_fd(head: &'static Head, to: *mut StrRecvFd) -> Result<c_in
     Ok(0)
 }
 
-/// Makes what came a descriptor of this process.
-fn deliver(parcel: &mut Received) -> Result<c_int, Errno> {
-    let [what, _, first, second, ..] = parcel.body;
-    match what & 0xffff_ffff {
-        cargo::PLAIN if parcel.has(1) => parcel.take_visible(0, false),
-        cargo::END if parcel.has(4) => {
-            let fifo = first & 2 != 0;
-            let (head, fd) = take_end(parcel, first as u32 & 1, fifo, false)?;
-            if first & cargo::CONNECTION != 0 {
-                accept(head);
+/// Something has run out here.
+fn is_lack(errno: Errno) -> bool {
+    matches!(errno, libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+}
+
+/// What was passed, with all that it takes to be a descriptor of this process.
+struct Came {
+    sender: Option<libc::ucred>,
+    what: Passing,
+}
+
+enum Passing {
+    Plain(Visible),
+    /// Somebody waits for it.
+    End(End, bool),
+    Local(Visible, Handle),
+}
+
+impl Came {
+    /// Errors: as those of [`receive_fd`]. Inside a section.
+    fn of(mut parcel: Received) -> Result<Came, Errno> {
+        let [what, _, first, second, ..] = parcel.body;
+        let sender = parcel.sender;
+        let what = match what & 0xffff_ffff {
+            cargo::PLAIN if parcel.has(1) => Passing::Plain(Visible::of(&mut parcel, false)?),
+            cargo::END if parcel.has(4) => {
+                let end = End::of(&mut parcel, first as u32 & 1, first & 2 != 0, false)?;
+                Passing::End(end, first & cargo::CONNECTION != 0)
             }
-            Ok(fd)
-        }
-        cargo::LOCAL if parcel.has(1) => {
-            if first != process::owner().bits() {
-                return Err(libc::EINVAL);
+            cargo::LOCAL if parcel.has(1) => {
+                if first != process::owner().bits() {
+                    return Err(libc::EINVAL);
+                }
+                let h = Handle::new(Kind::Stream, (second >> 32) as u32, second as u32);
+                Passing::Local(Visible::of(&mut parcel, false)?, h)
             }
-            let h = Handle::new(Kind::Stream, (second >> 32) as u32, second as u32);
-            let looks = enter();
-            let head = super::get(h, &looks).ok_or(libc::EPROTO)?;
-            let taken = parcel.take_visible(0, false).inspect(|&fd| {
+            _ if parcel.cut => return Err(libc::EMFILE),
+            _ => return Err(libc::EPROTO),
+        };
+        Ok(Came { sender, what })
+    }
+
+    /// Makes it a descriptor of this process.
+    fn deliver(self) -> Result<c_int, Errno> {
+        match self.what {
+            Passing::Plain(fd) => Ok(fd.keep()),
+            Passing::End(end, connection) => {
+                let (head, fd) = end.adopt()?;
+                if connection {
+                    accept(head);
+                }
+                Ok(fd)
+            }
+            Passing::Local(fd, h) => {
+                let looks = enter();
+                let head = super::get(h, &looks).ok_or(libc::EPROTO)?;
+                let fd = fd.keep();
                 life::duplicated(h, fd);
                 let _ = head
                     .fd
                     .compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed);
-            });
-            life::let_go(head);
-            taken
+                life::let_go(head);
+                Ok(fd)
+            }
         }
-        _ if parcel.cut => Err(libc::EMFILE),
-        _ => Err(libc::EPROTO),
     }
 }
 
-/// Makes received parts (shadow, memfd, bells or a bell and the gate) an end of this process. EMFILE, ENOSR, EPROTO.
+/// A number for the program, which does not know it yet: closed when dropped.
+struct Visible(c_int);
+
+impl Visible {
+    /// EMFILE.
+    fn of(parts: &mut Received, cloexec: bool) -> Result<Visible, Errno> {
+        parts.take_visible(0, cloexec).map(Visible)
+    }
+
+    fn keep(self) -> c_int {
+        let fd = self.0;
+        core::mem::forget(self);
+        fd
+    }
+}
+
+impl Drop for Visible {
+    fn drop(&mut self) {
+        let _ = sys::close(self.0);
+    }
+}
+
+/// An end of a pipe that has come, mapped: it needs a head.
+struct End {
+    shadow: Visible,
+    pipe: life::Borrowed,
+    side: u32,
+    /// Of a FIFO, its bell or its gate; and whether this open has O_NONBLOCK.
+    gate: Option<(Visible, bool)>,
+}
+
+impl End {
+    /// Of received parts: shadow, memfd, bells or a bell and the gate. EMFILE, ENFILE, ENOMEM, EPROTO.
+    fn of(parts: &mut Received, side: u32, fifo: bool, cloexec: bool) -> Result<End, Errno> {
+        let nonblocking = parts.body[2] & cargo::NONBLOCK != 0;
+        let shadow = Visible::of(parts, cloexec)?;
+        let [memfd, first, second] = [1, 2, 3].map(|i| parts.take(i));
+        let gate = fifo.then(|| (Visible(second), nonblocking));
+        let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
+        // Held until it has its head, also while the last one that it has is closed.
+        let pipe = match life::borrow_pipe(inode) {
+            Some(known) => {
+                if !fifo {
+                    let _ = sys::close(second);
+                }
+                let _ = sys::close(memfd);
+                let _ = sys::close(first);
+                known
+            }
+            None => Pipe::open(&Parts {
+                side,
+                fifo,
+                shadow: shadow.0,
+                memfd,
+                bells: [first, second],
+            })
+            .map(life::Borrowed::fresh)
+            .map_err(|errno| match errno {
+                // mmap(2), of memory that would have to be locked.
+                libc::EAGAIN => libc::ENOMEM,
+                errno => errno,
+            })?,
+        };
+        Ok(End {
+            shadow,
+            pipe,
+            side,
+            gate,
+        })
+    }
+
+    /// Makes it an end of this process. ENOSR.
+    fn adopt(self) -> Result<(&'static Head, c_int), Errno> {
+        let pipe = self.pipe.pipe();
+        let side = if pipe.fifo { 0 } else { self.side };
+        let adopted = life::adopt(pipe, side, self.shadow.0);
+        if let Some((gate, nonblocking)) = self.gate {
+            opening::resume(self.shadow.0, gate.keep(), nonblocking);
+        }
+        Ok((adopted?, self.shadow.keep()))
+    }
+}
+
+/// Makes received parts an end of this process: as [`End`] has them. EMFILE, ENFILE, ENOMEM, ENOSR, EPROTO.
 pub fn take_end(
     parts: &mut Received,
     side: u32,
     fifo: bool,
     cloexec: bool,
 ) -> Result<(&'static Head, c_int), Errno> {
-    let shadow = parts.take_visible(0, cloexec)?;
-    let [memfd, first, second] = [1, 2, 3].map(|i| parts.take(i));
-    let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
-    // Held until it has its head, also while the last one that it has is closed.
-    let known = life::borrow_pipe(inode);
-    let pipe = match &known {
-        Some(known) => {
-            if !fifo {
-                let _ = sys::close(second);
-            }
-            let _ = sys::close(memfd);
-            let _ = sys::close(first);
-            Ok(known.pipe())
-        }
-        None => Pipe::open(&Parts {
-            side,
-            fifo,
-            shadow,
-            memfd,
-            bells: [first, second],
-        }),
-    };
-    let adopted = pipe.and_then(|pipe| life::adopt(pipe, if pipe.fifo { 0 } else { side }, shadow));
-    if fifo {
-        opening::resume(shadow, second, parts.body[2] & cargo::NONBLOCK != 0);
-    }
-    match adopted {
-        Ok(head) => Ok((head, shadow)),
-        Err(e) => {
-            let _ = sys::close(shadow);
-            Err(e)
-        }
-    }
+    End::of(parts, side, fifo, cloexec)?.adopt()
 }
 
 /// Tells who waits at the other end of a new connection that this one has been received.
@@ -300,39 +390,62 @@ fn is_end_of_pipe(head: &Head) -> bool {
     head.pipe().is_some_and(|pipe| !pipe.fifo)
 }
 
-/// What the frame with this number stands for: kept before, or now in the shadow. Inside the section or perimeter in which
-/// the frame is taken. EMFILE if it was lost for want of descriptors, EPROTO if it never came.
-fn fetch(head: &Head, sequence: u64) -> Result<Received, Errno> {
+/// Makes something of what the frame with this number stands for, kept before or now in the shadow. Where something is lacking for
+/// that it stays there. Inside the section or perimeter in which the frame is taken. EPROTO if it never came.
+fn fetch<T>(
+    head: &Head,
+    sequence: u64,
+    made: impl FnOnce(Received) -> Result<T, Errno>,
+) -> Result<T, Errno> {
     let pipe = head.pipe().ok_or(libc::EINVAL)?.inode;
     let side = head.side();
     let ours = |p: &Parcel| p.pipe == pipe && p.side == side;
+    let number = |p: &Parcel| p.received.body[1];
+    let stays = |errno: &Errno| is_lack(*errno);
     let kept = KEPT.with(|kept| {
-        let at = kept
-            .iter()
-            .position(|p| ours(p) && p.received.body[1] == sequence)?;
-        Some(kept.remove(at).received)
+        let mut all = kept.iter();
+        let found = all.find(|p| ours(p) && number(p) == sequence)?;
+        Some(found.received.copy())
     });
     if let Some(found) = kept {
-        return Ok(found);
+        let made = found.and_then(made);
+        if !made.as_ref().is_err_and(|errno| stays(errno)) {
+            drop(KEPT.with(|kept| {
+                let at = kept
+                    .iter()
+                    .position(|p| ours(p) && number(p) == sequence)?;
+                Some(kept.remove(at))
+            }));
+        }
+        return made;
     }
+    let shadow = head.fd.load(Ordering::Relaxed);
     loop {
-        let received = match rights::receive(head.fd.load(Ordering::Relaxed)) {
+        let received = match rights::peek(shadow) {
             Ok(Some(received)) => received,
             Ok(None) | Err(_) => return Err(libc::EPROTO),
         };
-        if received.body[0] >> 32 != MAGIC {
-            continue;
-        }
+        let is_ours = received.body[0] >> 32 == MAGIC;
         let withdrawn = received.body[0] & 0xffff_ffff == cargo::WITHDRAWN;
-        if received.body[1] == sequence && !withdrawn {
-            return Ok(received);
+        if is_ours && !withdrawn && received.body[1] == sequence {
+            let made = made(received);
+            if !made.as_ref().is_err_and(|errno| stays(errno)) {
+                let _ = rights::discard(shadow);
+            }
+            return made;
+        }
+        if is_ours && !withdrawn && received.cut && !received.has(1) {
+            return Err(libc::EMFILE);
+        }
+        let _ = rights::discard(shadow);
+        if !is_ours {
+            continue;
         }
         let dropped = KEPT.with(|kept| {
             if withdrawn {
-                let number = received.body[1];
                 let at = kept
                     .iter()
-                    .position(|p| ours(p) && p.received.body[1] == number)?;
+                    .position(|p| ours(p) && number(p) == received.body[1])?;
                 return Some(kept.remove(at));
             }
             let crowded = kept.iter().filter(|p| ours(p)).count() >= MOST_KEPT;
@@ -402,14 +515,15 @@ pub fn send_body(head: &Head, data: &[u8]) -> Result<Option<[u8; 16]>, Errno> {
 pub fn fetch_body(head: &Head, ticket: [u8; 16]) -> Result<Body, Errno> {
     let word = |at: usize| u64::from_ne_bytes(core::array::from_fn(|i| ticket[at + i]));
     let (sequence, len) = (word(0), word(8) as usize);
-    let mut parcel = fetch(head, sequence)?;
-    if parcel.body[0] & 0xffff_ffff != cargo::BODY || !parcel.has(1) {
-        return Err(libc::EPROTO);
-    }
-    let memfd = parcel.take(0);
-    let body = map(memfd, len);
-    let _ = sys::close(memfd);
-    body
+    fetch(head, sequence, |mut parcel| {
+        if parcel.body[0] & 0xffff_ffff != cargo::BODY || !parcel.has(1) {
+            return Err(libc::EPROTO);
+        }
+        let memfd = parcel.take(0);
+        let body = map(memfd, len);
+        let _ = sys::close(memfd);
+        body
+    })
 }
 
 fn sealed(data: &[u8]) -> Result<c_int, Errno> {
