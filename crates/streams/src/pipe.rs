@@ -415,7 +415,7 @@ pub fn placeholder(flags: i32) -> sys::Result<i32> {
 }
 
 /// The descriptors that programs see. Sequenced packets, since passed descriptors must not run together.
-fn socketpair(flags: i32) -> sys::Result<[i32; 2]> {
+pub(crate) fn socketpair(flags: i32) -> sys::Result<[i32; 2]> {
     let mut pair = [-1; 2];
     let mut kind = libc::SOCK_SEQPACKET;
     if flags & libc::O_CLOEXEC != 0 {

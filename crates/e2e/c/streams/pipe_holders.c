@@ -170,6 +170,34 @@ CASE(an_end_is_inherited_over_exec, "exec(2)") {
 	join(child);
 }
 
+/* The image's numbers are taken, but for the lowest: it has none for memory and bells. */
+#define END 10
+CASE(an_image_without_numbers_does_not_wait_at_an_end, "exec(2)") {
+	if (role()) {
+		char c;
+		check(read(END, &c, 1) <= 0);
+		check(write(END, "x", 1) < 0);
+		return;
+	}
+	struct rlimit before, limit;
+	pipe_flags(fd, 0);
+	fcntl(fd[0], F_SETFD, FD_CLOEXEC);
+	check_eq(dup2(fd[1], END), END);
+	close(fd[1]);
+	put(fd[0], NULL, "unread", 0);
+	check_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 64;
+	for (int n = 16; n < 64; n++)
+		if (n != fd[0])
+			check_eq(dup2(STDIN_FILENO, n), n);
+	check_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	pid_t child = spawn_role("an_image_without_numbers_does_not_wait_at_an_end", "image");
+	close(END);
+	join(child);
+	check_eq(events(fd[0], POLLIN, 5000) & POLLHUP, POLLHUP);
+}
+
 CASE(an_exec_after_vfork_leaves_the_parent_its_numbers, "vfork(2)") {
 	pipe_flags(fd, 0);
 	pid_t child = vfork();
@@ -605,6 +633,7 @@ CASES(ENTRY(an_end_lives_while_a_child_has_it), ENTRY(a_child_that_exits_hangs_n
       ENTRY(writers_of_two_processes_share_an_end), ENTRY(readers_of_two_processes_share_an_end),
       ENTRY(dup_is_the_same_end), ENTRY(dup2_dup3_and_f_dupfd), ENTRY(dup2_over_the_last_descriptor_hangs_up),
       ENTRY(a_number_used_again_is_a_new_stream), ENTRY(an_end_is_inherited_over_exec),
+      ENTRY(an_image_without_numbers_does_not_wait_at_an_end),
       ENTRY(an_exec_after_vfork_leaves_the_parent_its_numbers), ENTRY(an_inherited_number_used_for_a_file_is_a_file),
       ENTRY(a_part_taken_leaves_what_is_behind), ENTRY(a_part_taken_is_counted_with_what_is_behind),
       ENTRY(what_a_killed_peer_sent_is_read), ENTRY(a_peer_killed_in_the_middle_leaves_whole_messages),

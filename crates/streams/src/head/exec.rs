@@ -9,12 +9,14 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, sys};
 
 use super::{life, opening};
-use crate::pipe::{Parts, Pipe};
+use crate::pipe::{self, Parts, Pipe};
 
 pub const VARIABLE: &str = "HEADWATER_INHERIT";
 
 /// Beside whether it is a FIFO: this open of it has O_NONBLOCK.
 const NONBLOCK: i32 = 2;
+/// In place of the memory: there was not all that the new image needs.
+const NOT_PASSED: i32 = -1;
 
 /// The environment for a new image, and the descriptors that it inherits besides the program's.
 pub struct Inheritance {
@@ -38,6 +40,8 @@ pub unsafe fn prepare(envp: *const *const c_char, others: &[(&str, &str)]) -> Op
         };
         let Some(pipe) = head.pipe() else { continue };
         let Ok([first, second]) = bells(pipe) else {
+            let (side, shadow) = (head.side(), identity(fd));
+            text.push_str(&format!("{fd}:{side}:0:{NOT_PASSED}:-1:-1:{shadow}:0;"));
             continue;
         };
         let mut kind = pipe.fifo as i32;
@@ -156,6 +160,10 @@ pub fn inherit(text: &str) {
         if !handed::is_here(fd, shadow) {
             continue;
         }
+        if memfd == NOT_PASSED {
+            break_off(fd);
+            continue;
+        }
         let pipe = match known.iter().find(|(m, _)| *m == memfd) {
             Some((_, pipe)) => *pipe,
             None => {
@@ -176,13 +184,18 @@ pub fn inherit(text: &str) {
                     bells: [first, second],
                 };
                 let Ok(pipe) = Pipe::open(&parts) else {
+                    break_off(fd);
                     continue;
                 };
                 known.push((memfd, pipe));
                 pipe
             }
         };
-        if life::adopt(pipe, side as u32 & 1, fd).is_err() || !fifo || first == second {
+        if life::adopt(pipe, side as u32 & 1, fd).is_err() {
+            break_off(fd);
+            continue;
+        }
+        if !fifo || first == second {
             continue;
         }
         match gates.iter().find(|(gate, _)| *gate == second) {
@@ -205,6 +218,19 @@ pub fn inherit(text: &str) {
     for &gate in left.filter(|&&gate| is_gate(gate)) {
         let _ = sys::close(gate);
     }
+}
+
+/// Makes the number of an end that can't be had here that of a stream whose other end has gone, rather than one that waits for ever. Where
+/// there is nothing for that either it is closed.
+fn break_off(fd: i32) {
+    let kept = sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0) & libc::O_NONBLOCK;
+    let Ok([end, other]) = pipe::socketpair(kept | libc::O_CLOEXEC) else {
+        let _ = sys::close(fd);
+        return;
+    };
+    let _ = sys::close(other);
+    let _ = sys::dup3(end, fd, 0);
+    let _ = sys::close(end);
 }
 
 /// Could this be a gate? A text can name anything; but what a program has is a pipe, or has a name, which gates have lost.

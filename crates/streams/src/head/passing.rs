@@ -411,9 +411,7 @@ fn fetch<T>(
         let made = found.and_then(made);
         if !made.as_ref().is_err_and(|errno| stays(errno)) {
             drop(KEPT.with(|kept| {
-                let at = kept
-                    .iter()
-                    .position(|p| ours(p) && number(p) == sequence)?;
+                let at = kept.iter().position(|p| ours(p) && number(p) == sequence)?;
                 Some(kept.remove(at))
             }));
         }
