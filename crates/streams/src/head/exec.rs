@@ -39,10 +39,9 @@ pub unsafe fn prepare(envp: *const *const c_char, others: &[(&str, &str)]) -> Op
             continue;
         };
         let Some(pipe) = head.pipe() else { continue };
-        let Ok([first, second]) = bells(pipe) else {
-            let (side, shadow) = (head.side(), identity(fd));
-            text.push_str(&format!("{fd}:{side}:0:{NOT_PASSED}:-1:-1:{shadow}:0;"));
-            continue;
+        let (memfd, [first, second]) = match bells(pipe) {
+            Ok(bells) => (pipe.memfd, bells),
+            Err(_) => (NOT_PASSED, [-1; 2]),
         };
         let mut kind = pipe.fifo as i32;
         if opening::nonblocking(h) == Some(true) {
@@ -50,14 +49,14 @@ pub unsafe fn prepare(envp: *const *const c_char, others: &[(&str, &str)]) -> Op
         }
         // A FIFO has one bell, and perhaps a gate.
         let second = opening::gate(h).or(pipe.gate()).unwrap_or(second);
-        let [shadow, memory] = [fd, pipe.memfd].map(identity);
+        let [shadow, memory] = [fd, memfd].map(identity);
         text.push_str(&format!(
             "{fd}:{}:{}:{}:{first}:{second}:{shadow}:{memory};",
             head.side(),
             kind,
-            pipe.memfd
+            memfd
         ));
-        for hidden in [pipe.memfd, first, second] {
+        for hidden in [memfd, first, second] {
             if sys::fcntl(hidden, libc::F_SETFD, 0).is_ok() {
                 opened.push(hidden);
             }

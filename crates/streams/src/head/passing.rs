@@ -61,9 +61,15 @@ const LONGEST: usize = 64 << 20;
 const MOST_KEPT: usize = 256;
 
 struct Parcel {
-    pipe: u64,
-    side: u32,
+    /// Its pipe, and the side.
+    end: (u64, u32),
     received: Received,
+}
+
+impl Parcel {
+    fn is_of(&self, end: (u64, u32)) -> bool {
+        self.end == end
+    }
 }
 
 static KEPT: Private<Vec<Parcel>> = Private::new(Vec::new());
@@ -195,10 +201,10 @@ pub unsafe fn receive_fd(head: &'static Head, to: *mut StrRecvFd) -> Result<c_in
         let mut sequence = [0; 8];
         inlet.copy(0, &mut sequence);
         let found = fetch(head, u64::from_ne_bytes(sequence), Came::of);
-        if let Err(errno) = found
+        if let Err(errno) = &found
             && is_lack(errno)
         {
-            return Err(Trouble::Fails(errno));
+            return Err(Trouble::Fails(*errno));
         }
         inlet.take(front.control, front.data)?;
         Ok(Some(Some(found)))
@@ -218,8 +224,8 @@ pub unsafe fn receive_fd(head: &'static Head, to: *mut StrRecvFd) -> Result<c_in
 }
 
 /// Something has run out here.
-fn is_lack(errno: Errno) -> bool {
-    matches!(errno, libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+fn is_lack(errno: &Errno) -> bool {
+    matches!(*errno, libc::EMFILE | libc::ENFILE | libc::ENOMEM)
 }
 
 /// What was passed, with all that it takes to be a descriptor of this process.
@@ -397,23 +403,17 @@ fn fetch<T>(
     sequence: u64,
     made: impl FnOnce(Received) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    let pipe = head.pipe().ok_or(libc::EINVAL)?.inode;
-    let side = head.side();
-    let ours = |p: &Parcel| p.pipe == pipe && p.side == side;
-    let number = |p: &Parcel| p.received.body[1];
-    let stays = |errno: &Errno| is_lack(*errno);
+    let end = (head.pipe().ok_or(libc::EINVAL)?.inode, head.side());
+    let stays = |made: &Result<T, Errno>| made.as_ref().is_err_and(is_lack);
     let kept = KEPT.with(|kept| {
         let mut all = kept.iter();
-        let found = all.find(|p| ours(p) && number(p) == sequence)?;
+        let found = all.find(|p| p.is_of(end) && p.received.body[1] == sequence)?;
         Some(found.received.copy())
     });
     if let Some(found) = kept {
         let made = found.and_then(made);
-        if !made.as_ref().is_err_and(|errno| stays(errno)) {
-            drop(KEPT.with(|kept| {
-                let at = kept.iter().position(|p| ours(p) && number(p) == sequence)?;
-                Some(kept.remove(at))
-            }));
+        if !stays(&made) {
+            drop(KEPT.with(|kept| take_kept(kept, end, Some(sequence))));
         }
         return made;
     }
@@ -425,14 +425,15 @@ fn fetch<T>(
         };
         let is_ours = received.body[0] >> 32 == MAGIC;
         let withdrawn = received.body[0] & 0xffff_ffff == cargo::WITHDRAWN;
-        if is_ours && !withdrawn && received.body[1] == sequence {
+        let number = received.body[1];
+        if is_ours && !withdrawn && number == sequence {
             let made = made(received);
-            if !made.as_ref().is_err_and(|errno| stays(errno)) {
+            if !stays(&made) {
                 let _ = rights::discard(shadow);
             }
             return made;
         }
-        if is_ours && !withdrawn && received.cut && !received.has(1) {
+        if is_ours && received.cut && !received.has(1) {
             return Err(libc::EMFILE);
         }
         let _ = rights::discard(shadow);
@@ -441,25 +442,28 @@ fn fetch<T>(
         }
         let dropped = KEPT.with(|kept| {
             if withdrawn {
-                let at = kept
-                    .iter()
-                    .position(|p| ours(p) && number(p) == received.body[1])?;
-                return Some(kept.remove(at));
+                return take_kept(kept, end, Some(number));
             }
-            let crowded = kept.iter().filter(|p| ours(p)).count() >= MOST_KEPT;
-            let oldest = kept.iter().position(ours).filter(|_| crowded);
-            let dropped = oldest.map(|at| kept.remove(at));
+            let crowded = kept.iter().filter(|p| p.is_of(end)).count() >= MOST_KEPT;
+            let dropped = if crowded {
+                take_kept(kept, end, None)
+            } else {
+                None
+            };
             let mut received = received;
             received.hide();
-            kept.push(Parcel {
-                pipe,
-                side,
-                received,
-            });
+            kept.push(Parcel { end, received });
             dropped
         });
         drop(dropped);
     }
+}
+
+/// The first of an end, or the one with this number.
+fn take_kept(kept: &mut Vec<Parcel>, end: (u64, u32), number: Option<u64>) -> Option<Parcel> {
+    let wanted = |p: &Parcel| number.is_none_or(|number| p.received.body[1] == number);
+    let at = kept.iter().position(|p| p.is_of(end) && wanted(p))?;
+    Some(kept.remove(at))
 }
 
 /// The data part of a message, in memory of its own.
