@@ -22,9 +22,30 @@ static TOP: AtomicU32 = AtomicU32::new(0);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handle(u64);
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Kind {
+macro_rules! kinds {
+    ($($(#[$m:meta])* $kind:ident = $number:literal,)*) => {
+        /// What a number may stand for. A new kind has a line here, and registers its [`Descriptor`].
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum Kind {
+            $($(#[$m])* $kind = $number,)*
+        }
+
+        impl Kind {
+            fn of(number: u64) -> Kind {
+                match number {
+                    $($number => Kind::$kind,)*
+                    _ => Kind::Hidden,
+                }
+            }
+        }
+
+        static DESCRIPTORS: [OnceLock<&'static dyn Descriptor>; 1 + [$($number),*].len()] =
+            [const { OnceLock::new() }; 1 + [$($number),*].len()];
+    };
+}
+
+kinds! {
     /// One of the library's own; the program must not touch it.
     Hidden = 1,
     Socket = 2,
@@ -45,16 +66,9 @@ impl Handle {
     pub fn new(kind: Kind, generation: u32, index: u32) -> Handle {
         Handle((kind as u64) << 56 | (generation as u64 & 0xff_ffff) << 32 | index as u64)
     }
+    #[inline(always)]
     pub fn kind(self) -> Kind {
-        match self.0 >> 56 {
-            2 => Kind::Socket,
-            3 => Kind::Epoll,
-            4 => Kind::Stream,
-            5 => Kind::Endpoint,
-            6 => Kind::Sctp,
-            7 => Kind::Inherited,
-            _ => Kind::Hidden,
-        }
+        Kind::of(self.0 >> 56)
     }
     /// All of it, for an atomic word; 0 is foreign.
     pub fn bits(self) -> u64 {
@@ -181,33 +195,14 @@ pub trait Descriptor: Sync {
     }
 }
 
-static SOCKETS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
-static STREAMS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
-static ENDPOINTS: OnceLock<&'static dyn Descriptor> = OnceLock::new();
-static SCTP: OnceLock<&'static dyn Descriptor> = OnceLock::new();
-
-/// Names the implementation of a kind that is above this crate; before the first of that kind.
+/// Names the implementation of a kind; before the first of that kind.
 pub fn register(kind: Kind, d: &'static dyn Descriptor) {
-    let slot = match kind {
-        Kind::Socket => &SOCKETS,
-        Kind::Stream => &STREAMS,
-        Kind::Endpoint => &ENDPOINTS,
-        Kind::Sctp => &SCTP,
-        Kind::Hidden | Kind::Epoll | Kind::Inherited => return,
-    };
-    let _ = slot.set(d);
+    let _ = DESCRIPTORS[kind as usize].set(d);
 }
 
 /// The implementation behind a handle.
 pub fn descriptor(h: Handle) -> Option<&'static dyn Descriptor> {
-    match h.kind() {
-        Kind::Socket => SOCKETS.get().copied(),
-        Kind::Epoll => Some(&crate::epoll::Sets),
-        Kind::Stream => STREAMS.get().copied(),
-        Kind::Endpoint => ENDPOINTS.get().copied(),
-        Kind::Sctp => SCTP.get().copied(),
-        Kind::Hidden | Kind::Inherited => None,
-    }
+    DESCRIPTORS[h.kind() as usize].get().copied()
 }
 
 /// Makes sockets of inherited descriptors, when they are used first.
