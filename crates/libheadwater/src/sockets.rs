@@ -175,7 +175,7 @@ pub fn shutdown(fd: c_int, how: c_int) -> c_int {
     };
     let r = life::shutting(h, how).map_or(0, |how| real::shutdown(fd, how));
     let errno = headwater_host::next::errno();
-    life::shut(h);
+    life::shut(h, how, r == 0);
     headwater_host::next::set_errno(errno);
     r
 }

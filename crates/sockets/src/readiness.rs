@@ -8,7 +8,7 @@ use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
 
 use crate::conn::{self, Phase};
 use crate::pins::{Entered, entered};
-use crate::record::{APART, SHUT_WR};
+use crate::record::{APART, SHUT_RD, SHUT_WR};
 use crate::segment::{Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::{confine, look, switch, takeover, tcp_counts};
 
@@ -59,7 +59,9 @@ impl Descriptor for Sockets {
         if want & OUT != 0 && switch::writable(c, &v) == Some(true) {
             ready |= want & OUT;
         }
-        if ready != 0 && has_more(c, &v, want) {
+        // Who has shut that has nothing to wait for: it can be read, whatever comes and is taken.
+        let is_shut = want & IN != 0 && c.record().has(SHUT_RD);
+        if is_shut || ready != 0 && has_more(c, &v, want) {
             // What holds is told together, as the kernel does.
             let told = look::told(c, self.kernel_events(h, want));
             ready |= self.kernel_reported(h, told) & (want | ALWAYS);
@@ -211,7 +213,11 @@ impl Descriptor for Sockets {
         // Where both directions have ended there is room too; the kernel may not have been asked for it.
         let by_ring = Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
         if !by_ring && events & libc::POLLHUP as u32 == 0 {
-            return events;
+            return match events & GONE {
+                0 => events,
+                // Told together, as one edge.
+                _ => events | look::told(c, OUT),
+            };
         }
         if events & GONE != 0 {
             events | OUT

@@ -42,6 +42,8 @@ pub const ATTACHED: u32 = 2;
 pub const BARRED: u32 = 8;
 /// This end shut its sending direction.
 pub const SHUT_WR: u32 = 4;
+/// And its receiving one: its stream has ended for the readers of all processes wherever nothing is left to be read.
+pub const SHUT_RD: u32 = 512;
 /// What this end sends, and what it receives, stays with the kernel for good (see comeback.rs).
 pub const OUT_STAYS: u32 = 16;
 pub const IN_STAYS: u32 = 32;

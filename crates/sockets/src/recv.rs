@@ -16,7 +16,7 @@ use libc::{EAGAIN, EBADF, EFAULT, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, io
 use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase};
 use crate::pins::{Entered, Pin};
-use crate::record::{NONBLOCK, SHUT_WR};
+use crate::record::{NONBLOCK, SHUT_RD, SHUT_WR};
 use crate::segment::{TCPONLY, Tx, View};
 use crate::{confine, guard, look, options, switch, takeover, unseen};
 
@@ -174,7 +174,13 @@ fn attempt(
     // A receive of nothing has done its work with its wait, whatever ended that.
     let nothing = buffers.left == 0;
     let mut waited = false;
-    let shuts = || (c.shuts.load(Ordering::Relaxed), r.has(SHUT_WR));
+    let shuts = || {
+        (
+            c.shuts.load(Ordering::Relaxed),
+            r.has(SHUT_WR),
+            r.has(SHUT_RD),
+        )
+    };
     let shut = nothing.then(shuts);
     // The time limit, as its first wait begins.
     let mut began_with = 0;

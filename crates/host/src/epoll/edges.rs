@@ -87,7 +87,8 @@ impl Inner {
         // In this order: what comes meanwhile is not told yet, or not received.
         let told = Told {
             received: d.kernel_received(reg.h)?,
-            events: d.kernel_holds(reg.h, 0, reg.want() | ERR | HUP),
+            // With what our tag is registered for besides.
+            events: d.kernel_holds(reg.h, 0, reg.want() | IN | ENDS),
         };
         let untold =
             self.taken_out(|_, event| Tag::of(event.u64).is_none() && event.u64 == reg.data);
@@ -221,9 +222,12 @@ impl Inner {
         }
     }
 
-    /// Has nothing come since it was told last?
+    /// Has nothing come since it was told last that it asks for?
     fn is_quiet(&self, i: usize, d: &dyn Descriptor) -> bool {
         let reg = &self.regs[i];
+        if reg.want() & !OUT & !ENDS == 0 {
+            return true;
+        }
         let arrivals = d.kernel_arrivals(reg.h);
         arrivals.certain
             && arrivals.count == reg.last.by_kernel

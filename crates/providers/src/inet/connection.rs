@@ -218,7 +218,7 @@ impl Socket {
             let _ = unsafe { syscalls::syscall!(syscalls::Sysno::shutdown, self.fd, how) };
         }
         if let Some(h) = h {
-            life::shut(h);
+            life::shut(h, libc::SHUT_WR, true);
         }
     }
 

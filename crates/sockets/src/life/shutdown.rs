@@ -8,7 +8,7 @@ use crate::conn::{self, Phase};
 use crate::keeper::{self, Then};
 use crate::life::close::{closing, end_sending};
 use crate::life::to_kernel::leave_to_others;
-use crate::record::SHUT_WR;
+use crate::record::{SHUT_RD, SHUT_WR};
 use crate::{pins, switch};
 
 /// Before shutdown(2) on a carried socket: what is left of it for the kernel to do.
@@ -31,9 +31,13 @@ pub fn shutting(h: Handle, how: i32) -> Option<i32> {
     Some(how)
 }
 
-/// After shutdown(2).
-pub fn shut(h: Handle) {
+/// After shutdown(2), which may have failed.
+pub fn shut(h: Handle, how: i32, is_done: bool) {
     let Some(c) = conn::get(h) else { return };
+    if is_done && how != libc::SHUT_WR {
+        // Before its readers are rung.
+        c.record().set(SHUT_RD, true);
+    }
     c.look_now.store(1, Ordering::Relaxed);
     // The kernel tells edge-triggered sets of it as of room.
     c.note_full();
@@ -61,7 +65,7 @@ pub fn disconnected(fd: i32, h: Handle) {
             let looks = pins::entered();
             if let Some(v) = c.view(&looks) {
                 switch::disconnect(c, &v);
-                c.record().set(SHUT_WR, false);
+                c.record().set(SHUT_WR | SHUT_RD, false);
                 c.falls_back(Reason::Option);
             }
         }

@@ -10,6 +10,7 @@ use libc::{EAGAIN, EBADF, ECONNRESET, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, iovec};
 use crate::buffers::Buffers;
 use crate::conn::Conn;
 use crate::look::Shown;
+use crate::record::SHUT_RD;
 use crate::recv::sink::Sink;
 use crate::segment::{Direction, PIN, TCPONLY, Tx, View};
 use crate::{comeback, guard, look, switch, takeover};
@@ -214,7 +215,7 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
                     .store(re.wrapping_add(1) as u64, Ordering::Release);
                 continue;
             }
-            if !look::due(c, v) {
+            if !look::due(c, v) && !v.record.has(SHUT_RD) {
                 return Ok(Step::Again);
             }
             let shown = look::shown(c);

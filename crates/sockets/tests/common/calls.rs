@@ -113,7 +113,7 @@ impl Socket {
             unsafe { libc::shutdown(self.fd, how) };
         }
         if let Some(h) = h {
-            life::shut(h);
+            life::shut(h, libc::SHUT_WR, true);
         }
     }
 
