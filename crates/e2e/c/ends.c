@@ -76,6 +76,35 @@ static void read_half_client(int fd) {
     await_peer();
 }
 
+/* A child shuts the receiving while its parent, which has just looked, asks again at once. */
+static void read_half_by_child_server(int fd) {
+    char buf[100];
+    int go[2], gone[2];
+    must(pipe(go));
+    must(pipe(gone));
+    together();
+    pid_t pid = must(fork());
+    if (pid == 0) {
+        if (read(go[0], buf, 1) == 1 && shutdown(fd, SHUT_RD) == 0)
+            must(write(gone[1], "x", 1));
+        _exit(0);
+    }
+    struct pollfd p = {fd, POLLIN, 0};
+    poll(&p, 1, 1);
+    for (int i = 0; i < 3; i++)
+        say_result("nothing yet", recv(fd, buf, 100, MSG_DONTWAIT));
+    must(write(go[1], "x", 1));
+    must(read(gone[0], buf, 1));
+    say_result("end", recv(fd, buf, 100, MSG_DONTWAIT));
+    must(waitpid(pid, NULL, 0));
+    together();
+}
+static void read_half_by_child_client(int fd) {
+    (void)fd;
+    together();
+    together();
+}
+
 static void *block_in_read(void *arg) {
     char c;
     return (void *)(long)read(*(int *)arg, &c, 1);
@@ -338,6 +367,6 @@ static void nonblocking_full(int fd) {
 static void both_full_poll_server(int fd) { nonblocking_full(fd); }
 static void both_full_poll_client(int fd) { nonblocking_full(fd); }
 
-CASES(CASE(half), CASE(both_halves), CASE(read_half), CASE(wake_by_shutdown), CASE(close_after_write), CASE(unread),
+CASES(CASE(half), CASE(both_halves), CASE(read_half), CASE(read_half_by_child), CASE(wake_by_shutdown), CASE(close_after_write), CASE(unread),
       CASE(unread_rest), CASE(unread_exit), CASE(pipe), CASE(blind_writer), CASE(blocked_writer), CASE(killed),
       CASE(killed_reader), CASE(killed_stream), CASE(stopped), CASE(both_full), CASE(both_full_poll))
