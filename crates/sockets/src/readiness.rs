@@ -151,10 +151,11 @@ impl Descriptor for Sockets {
         // Before the count: what is sent now is counted when it has arrived.
         let w = Tx(d.send.tx.load(Ordering::Acquire));
         let came = came(d, w);
-        // Behind it: the count is never too high.
+        // Behind it: the count is never too high. What had come before the peer took the connection over is no arrival by its doing so.
+        let before = d.send.before.load(Ordering::Acquire);
         let taken_back = d.send.taken_back.load(Ordering::Acquire);
         Arrivals {
-            count: came.wrapping_sub(taken_back),
+            count: came.saturating_sub(before).wrapping_sub(taken_back),
             taken_back,
             certain: w.sends() == 0 && !w.has(TCPONLY) && !(w.has(WITHDRAWS) && w.by_ring()),
         }

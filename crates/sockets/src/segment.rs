@@ -67,8 +67,10 @@ impl Tx {
 #[repr(C, align(128))]
 pub struct SendLine {
     pub tx: AtomicU64,
-    /// Kernel bytes sent; frozen while the epoch is odd.
+    /// Kernel bytes sent; frozen while the epoch is odd. None are known before this end has taken the connection over.
     pub ksent: AtomicU64,
+    /// How many there were then.
+    pub before: AtomicU64,
     /// How many of them had been in the ring before: taken back, and counted here first.
     pub taken_back: AtomicU64,
     /// N and M of the last ring stretch.
@@ -163,6 +165,14 @@ pub struct View<'a> {
     pub end: usize,
 }
 
+impl Direction {
+    /// The sending end has taken the connection over, and has sent this much before.
+    pub fn begin(&self, sent: u64) {
+        self.send.before.store(sent, Ordering::Relaxed);
+        self.send.ksent.store(sent, Ordering::Release);
+    }
+}
+
 impl Mapped {
     pub fn header(&self) -> &Header {
         self.segment.header()
@@ -176,7 +186,8 @@ impl Mapped {
         let generation = if generation == 0 { 1 } else { generation };
         h.shared.store(0, Ordering::Relaxed);
         for (i, d) in h.directions.iter().enumerate() {
-            for word in [&d.send.ksent, &d.send.taken_back, &d.send.nat, &d.send.mat] {
+            let s = &d.send;
+            for word in [&s.ksent, &s.before, &s.taken_back, &s.nat, &s.mat] {
                 word.store(0, Ordering::Relaxed);
             }
             d.receive.re.store(0, Ordering::Relaxed);

@@ -151,10 +151,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
         let holds_other_end = |uid| proof::other_end_is_of(fd, uid);
         let mapped = link::segment_for(board.slot(offer).client(), holds_other_end)?;
         let h = mapped.header();
-        h.directions[1]
-            .send
-            .ksent
-            .store(counts.written, Ordering::Relaxed);
+        h.directions[1].begin(counts.written);
         h.directions[0]
             .receive
             .krecv
@@ -196,10 +193,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         let holds_other_end = |uid| proof::other_end_is_of(fd, uid);
         let mapped = link::find(l, index, c.tuple(), holds_other_end)?;
         let h = mapped.header();
-        h.directions[0]
-            .send
-            .ksent
-            .store(counts.written, Ordering::Relaxed);
+        h.directions[0].begin(counts.written);
         h.directions[1]
             .receive
             .krecv

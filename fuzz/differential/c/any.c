@@ -125,9 +125,12 @@ OP(epoll_ctl) { /* set's slot, operation, slot, events */
     struct epoll_event e = {.events = (unsigned)a[3], .data.u64 = a[2] | 0xABC00};
     return epoll_ctl(fd[a[0]], a[1], fd[a[2]], &e);
 }
+/* One slot may have two registrations: of what its number was before, and of what it is. */
 static int by_slot(const void *a, const void *b) {
-    unsigned long long x = ((const struct epoll_event *)a)->data.u64, y = ((const struct epoll_event *)b)->data.u64;
-    return x < y ? -1 : x > y;
+    const struct epoll_event *x = a, *y = b;
+    if (x->data.u64 != y->data.u64)
+        return x->data.u64 < y->data.u64 ? -1 : 1;
+    return x->events < y->events ? -1 : x->events > y->events;
 }
 static int told_by_set(struct epoll_event *e, int r) {
     if (r > 0)

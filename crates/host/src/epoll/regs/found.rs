@@ -47,7 +47,6 @@ impl Inner {
             match shadow.and_then(|tag| self.tagged(tag)) {
                 Some(i) if self.regs[i].events & ET != 0 && !self.regs[i].last.posted => {
                     self.regs[i].kept |= event.events;
-                    self.collected = true;
                     self.heat(i);
                 }
                 _ => {
@@ -55,6 +54,8 @@ impl Inner {
                 }
             }
         }
+        // What is kept now is to be told by this very look.
+        self.collected |= n > 0;
     }
 
     /// What it keeps the kernel from telling of this set what a wait would not tell, and what it does report stays to be told. Is
