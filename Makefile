@@ -85,8 +85,10 @@ test: export HEADWATER_NOT_RUN := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/not
 test: export STRICT := $(STRICT)
 # Where Debian puts servers, and an ordinary user's shell does not look.
 test: export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
-test: build
+# The programs come first: an answer is given before the long build, not after it.
+test:
 	scripts/programs install
+	$(MAKE) --no-print-directory build
 	rm -f "$$HEADWATER_NOT_RUN"
 	$(CARGO) test --workspace --profile testing --no-fail-fast $(CARGOFLAGS); status=$$?; \
 		scripts/programs table "$$HEADWATER_NOT_RUN"; exit $$status
@@ -124,8 +126,9 @@ ASAN := detect_leaks=0:quarantine_size_mb=1:thread_local_quarantine_size_kb=64
 ENEMY := HEADWATER_MUTATIONS=10000000 ASAN_OPTIONS=$(ASAN) RUSTC_BOOTSTRAP=1 RUSTFLAGS='-Zsanitizer=address --cfg asan' \
 	CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/asan $(CARGO) test --target x86_64-unknown-linux-gnu
 SOAK := $(CARGO) test --profile testing -p headwater-e2e $(CARGOFLAGS)
-soak: build
+soak:
 	scripts/programs install nginx
+	$(MAKE) --no-print-directory build
 	@echo 'Ten thousand kills under load: 3 minutes. What is left goes on, and holds no more.'
 	HEADWATER_ROUNDS=10000 $(SOAK) --test kills -- --nocapture
 	@echo 'A million connections through an nginx that reloads after each ten thousand: 4 minutes.'
@@ -158,8 +161,9 @@ lint:
 bench: build
 	$(BUILT)/headwater bench $(BENCH)
 
-demo: build
+demo:
 	scripts/programs install redis-server redis-tools nginx wrk
+	$(MAKE) --no-print-directory build
 	$(BUILT)/headwater demo
 
 # Built only where missing, so that root need not have a toolchain.

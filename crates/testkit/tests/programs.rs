@@ -1,0 +1,185 @@
+//! What `scripts/programs` does on machines of several kinds. Each is a folder with all the programs that the script finds.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use headwater_testkit::needs;
+use tempfile::TempDir;
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// What the script itself is made of.
+const TOOLS: [&str; 13] = [
+    "bash", "dirname", "env", "mktemp", "rm", "tail", "wc", "cut", "sort", "uniq", "awk", "touch",
+    "chmod",
+];
+const LIST: &str =
+    "# A package, and how it is told.\nalpha  alpha-tool\nbeta  beta-tool\ngamma  gamma-tool\n";
+/// Knows all packages but gamma, and none before its lists are there. What it installs brings a tool of its name.
+const APT_GET: &str = r#"
+echo "$*" >>"$MACHINE/apt"
+[[ " $* " != *" update "* ]] || touch "$MACHINE/lists"
+[[ " $* " == *" install "* ]] || exit 0
+[ -e "$MACHINE/lists" ] && [[ " $* " != *" gamma "* ]] || exit 100
+[[ " $* " != *" --simulate "* ]] || exit 0
+for package in alpha beta; do
+    [[ " $* " != *" $package "* ]] || { touch "$MACHINE/bin/$package-tool" && chmod +x "$MACHINE/bin/$package-tool"; }
+done
+"#;
+
+#[derive(Clone, Copy)]
+enum Who {
+    Root,
+    /// sudo asks for nothing.
+    Trusted,
+    /// sudo wants a password.
+    Asked,
+    WithoutSudo,
+}
+
+struct Machine(TempDir);
+
+impl Machine {
+    fn of(who: Who) -> Machine {
+        let it = Machine(tempfile::tempdir().unwrap());
+        for folder in ["bin", "scripts", "crates/testkit"] {
+            fs::create_dir_all(it.at(folder)).unwrap();
+        }
+        let script = Path::new(REPOSITORY).join("scripts/programs");
+        fs::copy(script, it.at("scripts/programs")).unwrap();
+        fs::write(it.at("crates/testkit/programs.txt"), LIST).unwrap();
+        for tool in TOOLS {
+            symlink(found(tool), it.at("bin").join(tool)).unwrap();
+        }
+        it.program("apt-get", APT_GET);
+        it.program(
+            "id",
+            match who {
+                Who::Root => "echo 0",
+                _ => "echo 1000",
+            },
+        );
+        match who {
+            Who::Trusted => it.program("sudo", "[ \"$1\" = -n ] && shift && \"$@\""),
+            Who::Asked => it.program("sudo", "exit 1"),
+            Who::Root | Who::WithoutSudo => {}
+        }
+        it
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        let path = self.at("bin").join(name);
+        fs::write(&path, format!("#!/usr/bin/env bash\n{text}\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn output(&self, words: &[&str], variables: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(self.at("scripts/programs"));
+        command
+            .args(words)
+            .env_clear()
+            .env("PATH", self.at("bin"))
+            .env("MACHINE", self.0.path());
+        command.envs(variables.iter().copied()).output().unwrap()
+    }
+
+    /// What the script says, when it succeeds.
+    fn said(&self, words: &[&str]) -> String {
+        let output = self.output(words, &[]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn has(&self, tool: &str) -> bool {
+        self.at("bin").join(tool).exists()
+    }
+
+    fn asked_apt(&self) -> bool {
+        self.at("apt").exists()
+    }
+}
+
+fn found(tool: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap();
+    let mut at = std::env::split_paths(&path).map(|folder| folder.join(tool));
+    at.find(|file| file.is_file()).expect(tool)
+}
+
+#[test]
+fn an_ordinary_user_is_told_the_one_line_to_type() {
+    let typed = "apt-get update && apt-get install -y --no-install-recommends alpha beta gamma";
+    for (who, line) in [
+        (Who::Asked, format!("    sudo sh -c '{typed}'")),
+        (Who::WithoutSudo, format!("    su - -c '{typed}'")),
+    ] {
+        let machine = Machine::of(who);
+        let said = machine.said(&["install"]);
+        assert!(said.lines().any(|l| l == line), "{said}");
+        assert!(!machine.asked_apt());
+    }
+}
+
+#[test]
+fn where_nothing_may_be_missing_it_fails_as_the_tests_do() {
+    let machine = Machine::of(Who::WithoutSudo);
+    for (name, value, fails) in [
+        ("STRICT", "1", true),
+        ("STRICT", "0", false),
+        ("STRICT", "", false),
+        ("CI", "true", true),
+    ] {
+        let status = machine.output(&["install"], &[(name, value)]).status;
+        assert_eq!(status.success(), !fails, "{name}={value}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_installed_where_nobody_is_asked() {
+    for who in [Who::Root, Who::Trusted] {
+        let machine = Machine::of(who);
+        machine.program("alpha-tool", "");
+        let said = machine.said(&["install", "alpha", "beta"]);
+        assert!(machine.has("beta-tool"), "{said}");
+        assert!(!said.contains("Not installed"), "{said}");
+        let asked = fs::read_to_string(machine.at("apt")).unwrap();
+        assert!(!asked.contains("alpha"), "{asked}");
+    }
+}
+
+#[test]
+fn a_package_that_this_release_lacks_keeps_none_of_the_others_away() {
+    let machine = Machine::of(Who::Root);
+    let said = machine.said(&["install"]);
+    assert!(
+        machine.has("alpha-tool") && machine.has("beta-tool"),
+        "{said}"
+    );
+    let line = "    apt-get update && apt-get install -y --no-install-recommends gamma";
+    assert!(said.lines().any(|l| l == line), "{said}");
+}
+
+#[test]
+fn programs_are_looked_for_before_anything_is_built() {
+    needs!("make");
+    for target in ["test", "demo", "soak"] {
+        let output = Command::new("make")
+            .args(["-n", target])
+            .current_dir(REPOSITORY)
+            .env_remove("MAKEFLAGS")
+            .env_remove("MAKELEVEL")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let steps = String::from_utf8(output.stdout).unwrap();
+        let (programs, build) = (
+            steps.find("scripts/programs install"),
+            steps.find("cargo build"),
+        );
+        assert!(programs.is_some() && programs < build, "{steps}");
+    }
+}
