@@ -19,6 +19,8 @@ FAULTS ?=
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 SONAME := libheadwater.so.0
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
+# Where tests note that they were not run: each has a working folder of its own.
+NOT_RUN := $(if $(filter /%,$(CARGO_TARGET_DIR)),,$(CURDIR)/)$(or $(CARGO_TARGET_DIR),target)/not-run
 ROOT := $(DESTDIR)$(PREFIX)
 
 HEADERS := headwater.h stropts.h xti.h xti_inet.h tiuser.h netconfig.h netdir.h
@@ -81,7 +83,7 @@ build:
 
 # End-to-end tests use what `build` left in target/release. What can't run for want of a program or of root is in a table at
 # the end; STRICT=1 fails there instead.
-test: export HEADWATER_NOT_RUN := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/not-run
+test: export HEADWATER_NOT_RUN := $(NOT_RUN)
 test: export STRICT := $(STRICT)
 # Where Debian puts servers, and an ordinary user's shell does not look.
 test: export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin

@@ -245,17 +245,7 @@ impl Lab {
     }
 }
 
-/// The library under test.
-pub fn library() -> PathBuf {
-    match std::env::var_os("HEADWATER_E2E_LIBRARY") {
-        Some(path) => path.into(),
-        None => {
-            let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-            let target = target.canonicalize().unwrap_or(target);
-            target.join("release/libheadwater.so")
-        }
-    }
-}
+pub use headwater_testkit::library;
 
 /// `n` bytes that look random and are the same each time.
 pub fn noise(n: usize) -> Vec<u8> {

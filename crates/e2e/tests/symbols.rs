@@ -28,11 +28,7 @@ fn dynamic_symbols(of: &Path) -> String {
 #[test]
 fn the_list_of_dynamic_symbols_is_pinned() {
     needs!("binutils");
-    let library = std::env::var("HEADWATER_LIBRARY").map_or_else(
-        |_| folder().join("../../target/release/libheadwater.so"),
-        Into::into,
-    );
-    let text = dynamic_symbols(&library);
+    let text = dynamic_symbols(&headwater_testkit::library());
     let mut exported: Vec<&str> = text.lines().filter_map(|l| l.split(' ').next()).collect();
     exported.sort_unstable();
     let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();

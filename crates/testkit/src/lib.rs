@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::env;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
@@ -51,6 +51,20 @@ pub fn are_there(names: &[&str], test: &str) -> bool {
     assert!(!strict(), "this test needs {missing}");
     note(test, &missing);
     false
+}
+
+/// The library under test: what HEADWATER_E2E_LIBRARY names, else what `make build` left where the calling test was built, which
+/// CARGO_TARGET_DIR may have chosen.
+pub fn library() -> PathBuf {
+    if let Some(path) = env::var_os("HEADWATER_E2E_LIBRARY") {
+        return path.into();
+    }
+    // Of TARGET/testing/deps/TEST.
+    let test = env::current_exe().expect("a test has a path");
+    let target = test.ancestors().nth(3);
+    target
+        .expect("a test is below its target folder")
+        .join("release/libheadwater.so")
 }
 
 /// Is a missing program a failure?

@@ -164,22 +164,53 @@ fn a_package_that_this_release_lacks_keeps_none_of_the_others_away() {
 }
 
 #[test]
+fn a_target_folder_of_ones_own_has_the_library_and_the_notes() {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    if std::env::var_os("HEADWATER_E2E_LIBRARY").is_none() {
+        let library = target.join("release/libheadwater.so");
+        assert_eq!(headwater_testkit::library(), library);
+    }
+    needs!("make");
+    let show = "--eval=show: ; @echo '$(NOT_RUN)'";
+    for (folder, notes) in [
+        (
+            "elsewhere",
+            Path::new(REPOSITORY)
+                .canonicalize()
+                .unwrap()
+                .join("elsewhere/not-run"),
+        ),
+        ("/elsewhere", "/elsewhere/not-run".into()),
+    ] {
+        let said = make(&["-s", show, "show", &format!("CARGO_TARGET_DIR={folder}")]);
+        assert_eq!(Path::new(said.trim_end()), notes);
+    }
+}
+
+#[test]
 fn programs_are_looked_for_before_anything_is_built() {
     needs!("make");
     for target in ["test", "demo", "soak"] {
-        let output = Command::new("make")
-            .args(["-n", target])
-            .current_dir(REPOSITORY)
-            .env_remove("MAKEFLAGS")
-            .env_remove("MAKELEVEL")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let steps = String::from_utf8(output.stdout).unwrap();
-        let (programs, build) = (
-            steps.find("scripts/programs install"),
-            steps.find("cargo build"),
+        let steps = make(&["-n", target]);
+        let programs = steps.find("scripts/programs install");
+        assert!(
+            programs.is_some() && programs < steps.find("cargo build"),
+            "{steps}"
         );
-        assert!(programs.is_some() && programs < build, "{steps}");
     }
+}
+
+/// What `make` says, which is not the one that may have started this test.
+fn make(words: &[&str]) -> String {
+    let mut command = Command::new("make");
+    for inherited in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CARGO_TARGET_DIR"] {
+        command.env_remove(inherited);
+    }
+    let output = command
+        .args(words)
+        .current_dir(REPOSITORY)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }

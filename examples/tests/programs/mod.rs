@@ -47,11 +47,9 @@ pub fn build(name: &str, folder: &Path) -> PathBuf {
 /// Against the library that `make build` left.
 pub fn build_at(source: &Path, folder: &Path) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = std::env::var_os("HEADWATER_E2E_LIBRARY").map_or_else(
-        || root.join("../target/release/libheadwater.so"),
-        Into::into,
-    );
-    let library = library.canonicalize().expect("the library: make build");
+    let library = headwater_testkit::library()
+        .canonicalize()
+        .expect("the library: make build");
     for link in ["libheadwater.so", "libheadwater.so.0"] {
         let _ = std::os::unix::fs::symlink(&library, folder.join(link));
     }
