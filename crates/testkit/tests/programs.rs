@@ -84,7 +84,9 @@ impl Machine {
             .args(words)
             .env_clear()
             .env("PATH", self.at("bin"))
-            .env("MACHINE", self.0.path());
+            .env("MACHINE", self.0.path())
+            .env("HOME", "/home/one")
+            .env("RUSTUP_HOME", "/rustup");
         command.envs(variables.iter().copied()).output().unwrap()
     }
 
@@ -161,6 +163,30 @@ fn a_package_that_this_release_lacks_keeps_none_of_the_others_away() {
     );
     let line = "    apt-get update && apt-get install -y --no-install-recommends gamma";
     assert!(said.lines().any(|l| l == line), "{said}");
+}
+
+#[test]
+fn the_table_says_what_was_not_run_and_how_it_would_be() {
+    let machine = Machine::of(Who::Asked);
+    let notes = machine.at("not-run");
+    let table = || machine.said(&["table", notes.to_str().unwrap()]);
+    assert_eq!(table(), "", "nothing was left out");
+    fs::write(&notes, "alpha\tone::a\nalpha\tone::b\nroot beta\ttwo::c\n").unwrap();
+    let said = table();
+    let row = |want, count, test| format!("  {want:<34}  {count:>5}  {test}");
+    for line in [row("alpha", 2, "one::a"), row("root beta", 1, "two::c")] {
+        assert!(said.lines().any(|l| l == line), "{said}");
+    }
+    assert!(said.contains("scripts/programs install"), "{said}");
+    let homes = "CARGO_HOME='/home/one/.cargo' RUSTUP_HOME='/rustup'";
+    let line = format!("sudo env PATH=\"$PATH\" {homes} make test CARGO_TARGET_DIR=target/root");
+    assert!(said.contains(&line), "{said}");
+    fs::write(&notes, "go\tthree::d\n").unwrap();
+    let said = table();
+    assert!(
+        !said.contains("sudo") && !said.contains("install"),
+        "{said}"
+    );
 }
 
 #[test]
