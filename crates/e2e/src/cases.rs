@@ -26,15 +26,15 @@ macro_rules! areas {
         $(#[test]
         fn $area() {
             let test = concat!($suite, "::", stringify!($area));
-            if headwater_testkit::are_there($crate::cases::needed($suite, stringify!($area)), test) {
-                $crate::cases::Area::build($suite, stringify!($area), $library).run();
+            if let Some(area) = $crate::cases::Area::build(test, $suite, stringify!($area), $library) {
+                area.run();
             }
         })*
     };
 }
 
 /// What an area uses beside the C compiler, as `headwater_testkit::needs!` names it.
-pub fn needed(suite: &str, area: &str) -> &'static [&'static str] {
+fn needed(suite: &str, area: &str) -> &'static [&'static str] {
     match (suite, area) {
         ("sctp_sockets", _) => &["libsctp-dev"],
         ("xti", "interop_python") => &["python3"],
@@ -48,9 +48,9 @@ pub fn is_unoptimised() -> bool {
     us.components().any(|c| c.as_os_str() == "debug")
 }
 
-/// The cases of these areas.
+/// The cases of these areas, of which each must be one that compiles here.
 pub fn count(suite: &str, library: Library, areas: &[&'static str]) -> usize {
-    let cases = |area: &&'static str| Area::build(suite, area, library).cases().len();
+    let cases = |area: &&'static str| Area::compile(suite, area, library).cases().len();
     areas.iter().map(cases).sum()
 }
 
@@ -76,7 +76,14 @@ pub struct Case {
 }
 
 impl Area {
-    pub fn build(suite: &str, name: &'static str, library: Library) -> Area {
+    /// None where something is missing that it uses; then it is noted that `test` was not run.
+    pub fn build(test: &str, suite: &str, name: &'static str, library: Library) -> Option<Area> {
+        let name = name.trim_start_matches("r#");
+        headwater_testkit::are_there(needed(suite, name), test)
+            .then(|| Area::compile(suite, name, library))
+    }
+
+    fn compile(suite: &str, name: &'static str, library: Library) -> Area {
         let name = name.trim_start_matches("r#");
         let area = Area {
             name,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use headwater_e2e::cases::{Area, Case, Library};
+use headwater_e2e::cases::{Area, Case};
 use headwater_e2e::chance::{self, Chance};
 use headwater_e2e::inject::{self, Fault, Plan, Ran, Starved};
 use headwater_e2e::{Lab, Mode, compile, lab, network, stats};
@@ -265,9 +265,8 @@ fn allocations_survive(file: &str, case: &'static str) {
 }
 
 /// Streams, endpoints and SCTP sockets have no kernel to fall back to: their calls fail, and what matters is that nothing else does.
-fn area_survives(suite: &str, name: &'static str, library: Library, first: Plan) {
+fn area_survives(name: &str, area: Area, first: Plan) {
     network::isolate();
-    let area = Area::build(suite, name, library);
     let share = share().map(|some| some.div_ceil(6));
     let all = area.cases();
     // A larger share is one of more cases too.
@@ -315,7 +314,7 @@ fn area_survives(suite: &str, name: &'static str, library: Library, first: Plan)
             };
             let run = || {
                 survives(
-                    &format!("{suite} {name} {}", case.name()),
+                    &format!("{name} {}", case.name()),
                     first,
                     |count, chance| {
                         seen.set(seen.get() + count);
@@ -335,7 +334,7 @@ fn area_survives(suite: &str, name: &'static str, library: Library, first: Plan)
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(
         step > 1 || seen.get() > 0,
-        "{suite} {name}: nothing that may fail is seen"
+        "{name}: nothing that may fail is seen"
     );
 }
 
@@ -413,10 +412,10 @@ macro_rules! areas {
 
             $(#[test]
             fn $area() {
-                let (suite, area) = (stringify!($suite), stringify!($area));
+                let (suite, name) = (stringify!($suite), stringify!($area));
                 let test = concat!(stringify!($suite), "::", stringify!($area));
-                if headwater_testkit::are_there(headwater_e2e::cases::needed(suite, area), test) {
-                    crate::area_survives(suite, area, $library, $first);
+                if let Some(area) = headwater_e2e::cases::Area::build(test, suite, name, $library) {
+                    crate::area_survives(test, area, $first);
                 }
             })*
         }

@@ -225,11 +225,13 @@ fn sockets(file: &str, cases: &[&str]) {
 }
 
 fn area(suite: &str, name: &'static str, library: Library) {
-    share_of_area(suite, name, library, SHARE, LIMITS);
+    let test = format!("limits::{suite}");
+    share_of_area(&test, suite, name, library, SHARE, LIMITS);
 }
 
 /// Streams, endpoints and SCTP sockets have no kernel to go back to: their calls fail, and the case says which.
 fn share_of_area(
+    test: &str,
     suite: &str,
     name: &'static str,
     library: Library,
@@ -237,10 +239,9 @@ fn share_of_area(
     limits: &[Limit],
 ) {
     network::isolate();
-    if !headwater_testkit::are_there(headwater_e2e::cases::needed(suite, name), "limits") {
+    let Some(area) = Area::build(test, suite, name, library) else {
         return;
-    }
-    let area = Area::build(suite, name, library);
+    };
     let all = area.cases();
     let mut wrong = Vec::new();
     for case in all.iter().step_by(all.len().div_ceil(share)) {
@@ -320,7 +321,8 @@ fn nobody_waits_for_a_thread() {
         ("streams", "signals"),
     ];
     for (suite, name) in all {
-        share_of_area(suite, name, Library::Linked, usize::MAX, ALONE);
+        let test = "limits::nobody_waits_for_a_thread";
+        share_of_area(test, suite, name, Library::Linked, usize::MAX, ALONE);
     }
 }
 
@@ -329,20 +331,49 @@ fn nobody_waits_for_a_thread() {
 fn what_comes_is_told_without_a_thread() {
     network::isolate();
     let packets = Library::Preloaded(&[("HEADWATER_SCTP_LINK", "udp")]);
+    let test = "limits::what_comes_is_told_without_a_thread";
     passes(
-        Area::build("xti", "connect", Library::Linked),
+        Area::build(test, "xti", "connect", Library::Linked),
         &[
             "connect_after_a_refusal@sctp_t",
             "connect_taken_back@sctp_t",
         ],
     );
     passes(
-        Area::build("sctp_sockets", "readiness", packets),
+        Area::build(test, "sctp_sockets", "readiness", packets),
         &["bytes_waiting", "bytes_unsent"],
     );
 }
 
-fn passes(area: Area, cases: &[&str]) {
+/// Where a header is missing, the cases that are compiled with it are not run, and noted as that.
+#[test]
+fn cases_that_do_not_compile_here_are_not_run() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let notes = folder.path().join("notes");
+    let tests = ["sctp_sockets", "what_comes_is_told_without_a_thread"];
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    for strict in ["STRICT", "CI"] {
+        command.env_remove(strict);
+    }
+    let output = command
+        .arg("--exact")
+        .args(tests)
+        .env("HEADWATER_WITHOUT", "libsctp-dev")
+        .env("HEADWATER_NOT_RUN", &notes)
+        .output()
+        .expect("this program runs again");
+    assert!(output.status.success(), "{output:?}");
+    let noted = std::fs::read_to_string(notes).unwrap_or_default();
+    for test in tests {
+        let line = format!("libsctp-dev\tlimits::{test}");
+        assert!(noted.lines().any(|l| l == line), "{test}: {noted}");
+    }
+}
+
+fn passes(area: Option<Area>, cases: &[&str]) {
+    let Some(area) = area else {
+        return;
+    };
     for case in cases {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let mut command = area.command(folder.path(), case);

@@ -171,9 +171,14 @@ fn the_table_says_what_was_not_run_and_how_it_would_be() {
     let notes = machine.at("not-run");
     let table = || machine.said(&["table", notes.to_str().unwrap()]);
     assert_eq!(table(), "", "nothing was left out");
-    fs::write(&notes, "alpha\tone::a\nalpha\tone::b\nroot beta\ttwo::c\n").unwrap();
+    fs::write(
+        &notes,
+        "alpha\tone::a\nalpha\tone::b\nroot beta\ttwo::c\nalpha\tone::a\n",
+    )
+    .unwrap();
     let said = table();
     let row = |want, count, test| format!("  {want:<34}  {count:>5}  {test}");
+    assert!(said.contains("Not run: 3 tests."), "{said}");
     for line in [row("alpha", 2, "one::a"), row("root beta", 1, "two::c")] {
         assert!(said.lines().any(|l| l == line), "{said}");
     }
