@@ -76,8 +76,12 @@ help:
 	@echo 'make bench     the measurements in full; BENCH="sockets --quick" chooses'
 	@echo 'make install   into PREFIX (/usr/local) below DESTDIR; uninstall takes it back'
 
+# Said before anything is installed. Root's path has no toolchain of somebody else's.
+cargo = @command -v $(CARGO) >/dev/null || { echo 'No $(CARGO) in the path: rustup brings it, https://rustup.rs' >&2; exit 1; }
+
 # What ships; the examples' long links are not waited for.
 build:
+	$(cargo)
 	$(CARGO) build --release -p headwater -p libheadwater -p headwater-bench -p headwater-load $(CARGOFLAGS)
 	ln -sf libheadwater.so $(BUILT)/$(SONAME)
 
@@ -89,6 +93,7 @@ test: export STRICT := $(STRICT)
 test: export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 # The programs come first: an answer is given before the long build, not after it.
 test:
+	$(cargo)
 	scripts/programs install
 	$(MAKE) --no-print-directory build
 	rm -f "$$HEADWATER_NOT_RUN"
@@ -129,6 +134,7 @@ ENEMY := HEADWATER_MUTATIONS=10000000 ASAN_OPTIONS=$(ASAN) RUSTC_BOOTSTRAP=1 RUS
 	CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/asan $(CARGO) test --target x86_64-unknown-linux-gnu
 SOAK := $(CARGO) test --profile testing -p headwater-e2e $(CARGOFLAGS)
 soak:
+	$(cargo)
 	scripts/programs install nginx
 	$(MAKE) --no-print-directory build
 	@echo 'Ten thousand kills under load: 3 minutes. What is left goes on, and holds no more.'
@@ -164,6 +170,7 @@ bench: build
 	$(BUILT)/headwater bench $(BENCH)
 
 demo:
+	$(cargo)
 	scripts/programs install redis-server redis-tools nginx wrk
 	$(MAKE) --no-print-directory build
 	$(BUILT)/headwater demo

@@ -231,17 +231,34 @@ fn programs_are_looked_for_before_anything_is_built() {
     }
 }
 
-/// What `make` says, which is not the one that may have started this test.
+#[test]
+fn a_missing_toolchain_is_named_before_anything_is_installed() {
+    needs!("make");
+    for target in ["build", "test", "demo", "soak"] {
+        let mut make = command(&[target, "CARGO=/no/such/cargo"]);
+        let output = make.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains("https://rustup.rs"),
+            "{output:?}"
+        );
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
+}
+
+/// What `make` says.
 fn make(words: &[&str]) -> String {
+    let output = command(words).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// `make`, which is not the one that may have started this test.
+fn command(words: &[&str]) -> Command {
     let mut command = Command::new("make");
     for inherited in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CARGO_TARGET_DIR"] {
         command.env_remove(inherited);
     }
-    let output = command
-        .args(words)
-        .current_dir(REPOSITORY)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    command.args(words).current_dir(REPOSITORY);
+    command
 }
