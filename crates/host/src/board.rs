@@ -15,7 +15,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::{process, sys};
 
 /// Changes with every change of any shared layout: board, segment header, link messages.
-const ABI: u32 = 3;
+const ABI: u32 = 4;
 
 /// As the library's file has it: what is changed there (by a test) is another version.
 #[repr(C)]

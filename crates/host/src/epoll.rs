@@ -489,7 +489,6 @@ fn new_set(ep: i32) -> Option<&'static Set> {
     let (i, set) = (0..MAX_SETS).find_map(|i| Some((i, claim(i)?)))?;
     COUNT.fetch_max(i as u32 + 1, Ordering::SeqCst);
     look_after_forks();
-    table::register(Kind::Epoll, &Sets);
     if is_held() {
         // A child that is being made has it too.
         set.held().shared = true;

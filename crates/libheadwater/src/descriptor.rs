@@ -28,6 +28,34 @@ macro_rules! of_kind {
 }
 pub(crate) use of_kind;
 
+/// preadv2(2) and pwritev2(2), of a kind that is read and written so: at a position the kernel refuses it.
+macro_rules! as_vectors {
+    (|$h:ident, $fd:ident, $iov:ident, $n:ident, $flags:ident| $read:expr, $write:expr) => {
+        as_vectors!(preadv2 = $read, |$h, $fd, $iov, $n, $flags|);
+        as_vectors!(pwritev2 = $write, |$h, $fd, $iov, $n, $flags|);
+    };
+    ($name:ident = $does:expr, |$h:ident, $fd:ident, $iov:ident, $n:ident, $flags:ident|) => {
+        unsafe fn $name(
+            self,
+            $h: headwater_host::table::Handle,
+            $fd: libc::c_int,
+            $iov: *const libc::iovec,
+            $n: libc::c_int,
+            at: libc::off_t,
+            $flags: libc::c_int,
+        ) -> libc::ssize_t {
+            // SAFETY: the caller's buffers.
+            unsafe {
+                match $crate::data::is_readv(at, $flags) {
+                    true => $does,
+                    false => $crate::real::$name($fd, $iov, $n, at, $flags),
+                }
+            }
+        }
+    };
+}
+pub(crate) use as_vectors;
+
 #[derive(Clone, Copy)]
 pub struct Connections;
 #[derive(Clone, Copy)]
@@ -126,6 +154,27 @@ fn copied(h: Handle, new: c_int) {
     }
 }
 
+/// What the kernel has answered with `r`, of a connection.
+///
+/// # Safety
+/// `arg` is what the request wants, and not null.
+unsafe fn after_ioctl(h: Handle, fd: c_int, request: c_ulong, arg: usize, r: c_int) -> c_int {
+    // SAFETY: for each request that is looked at it points to a number, which the kernel has found there.
+    unsafe {
+        let value = arg as *mut c_int;
+        match request {
+            libc::FIONBIO => options::set_nonblocking(h, *value != 0),
+            libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
+            libc::FIONREAD => *value += options::unread(h) as c_int,
+            // The mark is behind what was sent before it.
+            headwater_host::sys::SIOCATMARK if options::unread(h) > 0 => *value = 0,
+            libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
+            _ => {}
+        }
+    }
+    r
+}
+
 impl File for Connections {
     fn goes(self, _h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
         goes(fd, call)
@@ -159,23 +208,13 @@ impl File for Connections {
     }
 
     unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
-        // SAFETY: the caller's argument; for each request that is looked at it points to a number, which the kernel has found there.
+        // SAFETY: the caller's argument.
         unsafe {
             let r = real::ioctl(fd, request, arg);
             if r < 0 || arg == 0 {
                 return r;
             }
-            let value = arg as *mut c_int;
-            match request {
-                libc::FIONBIO => options::set_nonblocking(h, *value != 0),
-                libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
-                libc::FIONREAD => *value += options::unread(h) as c_int,
-                // The mark is behind what was sent before it.
-                headwater_host::sys::SIOCATMARK if options::unread(h) > 0 => *value = 0,
-                libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
-                _ => {}
-            }
-            r
+            after_ioctl(h, fd, request, arg, r)
         }
     }
 
@@ -220,9 +259,13 @@ impl File for Inherited {
     unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
         // SAFETY: the caller's argument.
         unsafe {
+            let r = real::ioctl(fd, request, arg);
+            if r < 0 || arg == 0 {
+                return r;
+            }
             match table::socket(fd) {
-                Some(h) => Connections.ioctl(h, fd, request, arg),
-                None => real::ioctl(fd, request, arg),
+                Some(h) => after_ioctl(h, fd, request, arg, r),
+                None => r,
             }
         }
     }

@@ -135,6 +135,15 @@ pub struct Header {
     pub directions: [Direction; 2],
 }
 
+/// What stands where: a change of this is one of the board's ABI.
+const _: () = {
+    use core::mem::offset_of;
+    assert!(offset_of!(SendLine, ksent) == 8 && offset_of!(SendLine, before) == 16);
+    assert!(offset_of!(SendLine, taken_back) == 24 && offset_of!(SendLine, nat) == 32);
+    assert!(offset_of!(SendLine, mat) == 40 && offset_of!(ReceiveLine, krecv) == 8);
+    assert!(offset_of!(Direction, receive) == 128 && offset_of!(Direction, ring) == 256);
+    assert!(offset_of!(End, released) == 12 && offset_of!(Header, ends) == 128);
+};
 const _: () = assert!(size_of::<SendLine>() == 128 && size_of::<ReceiveLine>() == 128);
 const _: () = assert!(size_of::<End>() == 128 && size_of::<Direction>() == 640);
 const _: () = assert!(size_of::<Header>() == 128 + 2 * 128 + 2 * 640);

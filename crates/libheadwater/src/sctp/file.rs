@@ -5,13 +5,13 @@ use core::ptr::{null, null_mut};
 use headwater_host::table::Handle;
 use headwater_sctp_sockets::face::{self, Closing};
 use libc::{
-    c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t,
-    ssize_t, timespec,
+    c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t,
+    timespec,
 };
 
 use crate::calls::Calls;
-use crate::data::{MSG_CMSG_COMPAT, dontwait, is_readv, one};
-use crate::descriptor::{File, Sctp, then};
+use crate::data::{MSG_CMSG_COMPAT, dontwait, one};
+use crate::descriptor::{File, Sctp, as_vectors, then};
 use crate::real;
 use crate::sctp;
 
@@ -21,6 +21,21 @@ macro_rules! as_called {
         unsafe fn $name(self, h: Handle, _fd: c_int $(, $arg: $ty)*) -> $ret {
             // SAFETY: the caller's arguments.
             unsafe { sctp::$to(h $(, $given)*) }
+        }
+    )*};
+}
+
+/// Of calls with a message header the kernel refuses that flag.
+macro_rules! unless_compatible {
+    ($($flags:ident of $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => {$(
+        unsafe fn $name(self, h: Handle, fd: c_int $(, $arg: $ty)*) -> $ret {
+            // SAFETY: the caller's arguments.
+            unsafe {
+                match $flags & MSG_CMSG_COMPAT {
+                    0 => sctp::$name(h $(, $arg)*),
+                    _ => real::$name(fd $(, $arg)*),
+                }
+            }
         }
     )*};
 }
@@ -59,96 +74,16 @@ impl Calls for Sctp {
         sctp::shutdown(h, how)
     }
 
-    unsafe fn preadv2(
-        self,
-        h: Handle,
-        fd: c_int,
-        iov: *const iovec,
-        n: c_int,
-        at: off_t,
-        flags: c_int,
-    ) -> ssize_t {
-        // SAFETY: the caller's buffers.
-        unsafe {
-            match is_readv(at, flags) {
-                true => sctp::readv(h, iov, n as usize),
-                false => real::preadv2(fd, iov, n, at, flags),
-            }
-        }
-    }
+    as_vectors!(
+        |h, fd, iov, n, flags| sctp::readv(h, iov, n as usize),
+        sctp::sendv(h, iov, n as usize, dontwait(flags))
+    );
 
-    unsafe fn pwritev2(
-        self,
-        h: Handle,
-        fd: c_int,
-        iov: *const iovec,
-        n: c_int,
-        at: off_t,
-        flags: c_int,
-    ) -> ssize_t {
-        // SAFETY: the caller's buffers.
-        unsafe {
-            match is_readv(at, flags) {
-                true => sctp::sendv(h, iov, n as usize, dontwait(flags)),
-                false => real::pwritev2(fd, iov, n, at, flags),
-            }
-        }
-    }
-
-    // The kernel refuses that flag in those with a message header.
-    unsafe fn recvmsg(self, h: Handle, fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
-        // SAFETY: the caller's message.
-        unsafe {
-            match flags & MSG_CMSG_COMPAT {
-                0 => sctp::recvmsg(h, msg, flags),
-                _ => real::recvmsg(fd, msg, flags),
-            }
-        }
-    }
-
-    unsafe fn sendmsg(self, h: Handle, fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
-        // SAFETY: the caller's message.
-        unsafe {
-            match flags & MSG_CMSG_COMPAT == 0 && !msg.is_null() {
-                true => sctp::sendmsg(h, msg, flags),
-                false => real::sendmsg(fd, msg, flags),
-            }
-        }
-    }
-
-    unsafe fn recvmmsg(
-        self,
-        h: Handle,
-        fd: c_int,
-        msgs: *mut mmsghdr,
-        n: c_uint,
-        flags: c_int,
-        timeout: *mut timespec,
-    ) -> c_int {
-        // SAFETY: the caller's messages and time.
-        unsafe {
-            match flags & MSG_CMSG_COMPAT {
-                0 => sctp::recvmmsg(h, msgs, n, flags, timeout),
-                _ => real::recvmmsg(fd, msgs, n, flags, timeout),
-            }
-        }
-    }
-
-    unsafe fn sendmmsg(
-        self,
-        h: Handle,
-        fd: c_int,
-        msgs: *mut mmsghdr,
-        n: c_uint,
-        flags: c_int,
-    ) -> c_int {
-        // SAFETY: the caller's messages.
-        unsafe {
-            match flags & MSG_CMSG_COMPAT {
-                0 => sctp::sendmmsg(h, msgs, n, flags),
-                _ => real::sendmmsg(fd, msgs, n, flags),
-            }
-        }
+    unless_compatible! {
+        flags of recvmsg(msg: *mut msghdr, flags: c_int) -> ssize_t;
+        flags of sendmsg(msg: *const msghdr, flags: c_int) -> ssize_t;
+        flags of recvmmsg(msgs: *mut mmsghdr, n: c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
+        flags of sendmmsg(msgs: *mut mmsghdr, n: c_uint, flags: c_int) -> c_int;
     }
 }
 

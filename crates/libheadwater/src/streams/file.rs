@@ -5,13 +5,12 @@ use headwater_endpoints::stream::{TI_CAPABILITY, TI_GETINFO};
 use headwater_host::table::Handle;
 use headwater_host::{next, sys};
 use libc::{
-    c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t,
-    ssize_t, timespec,
+    c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t,
+    timespec,
 };
 
 use crate::calls::Calls;
-use crate::data::is_readv;
-use crate::descriptor::{Endpoints, File, Streams, then};
+use crate::descriptor::{Endpoints, File, Streams, as_vectors, then};
 use crate::real;
 use crate::streams::{self, at};
 
@@ -60,41 +59,10 @@ impl Calls for Streams {
         unsafe { streams::writev(h, iov, n) }
     }
 
-    unsafe fn preadv2(
-        self,
-        h: Handle,
-        fd: c_int,
-        iov: *const iovec,
-        n: c_int,
-        position: off_t,
-        flags: c_int,
-    ) -> ssize_t {
-        // SAFETY: the caller's buffers.
-        unsafe {
-            match is_readv(position, flags) {
-                true => streams::readv(h, iov, n),
-                false => real::preadv2(fd, iov, n, position, flags),
-            }
-        }
-    }
-
-    unsafe fn pwritev2(
-        self,
-        h: Handle,
-        fd: c_int,
-        iov: *const iovec,
-        n: c_int,
-        position: off_t,
-        flags: c_int,
-    ) -> ssize_t {
-        // SAFETY: the caller's buffers.
-        unsafe {
-            match is_readv(position, flags) {
-                true => streams::writev(h, iov, n),
-                false => real::pwritev2(fd, iov, n, position, flags),
-            }
-        }
-    }
+    as_vectors!(
+        |h, fd, iov, n, flags| streams::readv(h, iov, n),
+        streams::writev(h, iov, n)
+    );
 
     no_sockets!();
 }
@@ -172,9 +140,12 @@ impl Calls for Endpoints {
         write(buf: *const c_void, n: size_t) -> ssize_t;
         readv(iov: *const iovec, n: c_int) -> ssize_t;
         writev(iov: *const iovec, n: c_int) -> ssize_t;
-        preadv2(iov: *const iovec, n: c_int, position: off_t, flags: c_int) -> ssize_t;
-        pwritev2(iov: *const iovec, n: c_int, position: off_t, flags: c_int) -> ssize_t;
     }
+
+    as_vectors!(
+        |h, fd, iov, n, flags| Endpoints.readv(h, fd, iov, n),
+        Endpoints.writev(h, fd, iov, n)
+    );
 
     no_sockets!();
 }
