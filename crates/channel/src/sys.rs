@@ -1,6 +1,8 @@
 //! Raw system calls. The preloaded library must not reach the kernel through libc's `read` and friends, which it
 //! interposes itself, so everything here goes by the number. Errors are negative errno values turned into `Err(errno)`.
 
+use core::time::Duration;
+
 use syscalls::{Sysno, syscall};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -192,8 +194,8 @@ pub struct Turns(u32);
 impl Turns {
     const YIELDS: u32 = 50;
     /// Nanoseconds: short beside what such a wait has lasted already, long beside what is waited for.
-    const NAP: u64 = 50_000;
-    const LONGEST: u64 = 1_000_000;
+    const NAP: u64 = Duration::from_micros(50).as_nanos() as u64;
+    const LONGEST: u64 = Duration::from_millis(1).as_nanos() as u64;
 
     /// Lets others on.
     pub fn give_way(&mut self) {

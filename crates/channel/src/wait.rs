@@ -5,18 +5,20 @@
 //! to be busy: a yield that took long (somebody else had the CPU), or a gap in a spin (somebody else took it), bans that
 //! kind of waiting for several times as long, up to a hundred times when it keeps happening.
 
+use core::time::Duration;
+
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::sys;
 
 /// Longest spin, in nanoseconds, while it pays: about what a wake-up costs.
 pub const DEFAULT_BUDGET: u32 = 50_000;
 /// A yield or a gap at least this long means that another process wants the CPU.
-const FOREIGN: u64 = 150_000;
+const FOREIGN: u64 = Duration::from_micros(150).as_nanos() as u64;
 /// A ban lasts this many times the gap: little for the first one, more when the next follows soon, for then the machine is
 /// busy rather than disturbed.
 const FIRST_FACTOR: u64 = 4;
 const FACTOR_LIMIT: u64 = 100;
-const LONGEST_BAN: u64 = 1_000_000_000;
+const LONGEST_BAN: u64 = Duration::from_secs(1).as_nanos() as u64;
 /// Yields that return at once and bring nothing: nobody else is runnable here, the peer sleeps.
 const EMPTY_YIELDS: u32 = 3;
 const EMPTY_YIELD: u64 = 1_500;

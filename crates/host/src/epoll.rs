@@ -13,6 +13,7 @@ mod set;
 mod wait;
 
 use core::ptr::{from_ref, null, null_mut};
+use core::time::Duration;
 
 use libc::epoll_event;
 
@@ -510,7 +511,7 @@ fn for_those(which: core::ops::Range<u32>, f: impl FnMut(&'static Set)) {
 }
 
 /// How long a sleep on a set lasts at most, in nanoseconds, where other threads may look at it.
-const OTHERS_SLICE: u64 = 100_000_000;
+const OTHERS_SLICE: u64 = Duration::from_millis(100).as_nanos() as u64;
 
 /// A set as a member of another set, or of poll's: readable when a wait on it would tell something. What the kernel says of it may
 /// be about bells, or what nobody asked for.

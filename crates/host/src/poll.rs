@@ -5,6 +5,7 @@
 
 use core::cell::Cell;
 use core::ptr::{from_ref, null};
+use core::time::Duration;
 
 use headwater_channel::wait::{Learner, Outcome};
 use libc::{pollfd, sigset_t};
@@ -26,9 +27,9 @@ const KERNEL_SPIN: u32 = 400;
 /// The look at which it is asked if its turn would come soon.
 pub(crate) const KERNEL_IDLE: u32 = 4;
 /// How long a close may take that has begun, in nanoseconds.
-const CLOSING: u64 = 2_000_000;
+const CLOSING: u64 = Duration::from_millis(2).as_nanos() as u64;
 /// Longest sleep on a descriptor whose end other processes share.
-pub const SHARED_SLICE: u64 = 500_000_000;
+pub const SHARED_SLICE: u64 = Duration::from_millis(500).as_nanos() as u64;
 
 /// How often in a row a sleeper woke for nothing at a bell that it then had to ring again for others. After [`MOST_VAIN`] the bell is taken to be
 /// rung for somebody who does not sleep: a set that was looked at counts as asleep until it is waited for. Who waits for something else leaves
@@ -39,7 +40,7 @@ pub struct Vain(AtomicU32);
 const MOST_VAIN: u32 = 16;
 
 /// In nanoseconds.
-pub const VAIN_SLICE: u64 = 1_000_000;
+pub const VAIN_SLICE: u64 = Duration::from_millis(1).as_nanos() as u64;
 
 impl Vain {
     pub fn leaves_bell(&self) -> bool {

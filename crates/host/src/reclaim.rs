@@ -11,6 +11,7 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 use core::ptr::null_mut;
+use core::time::Duration;
 
 use headwater_channel::epoch::{self, Epoch, Word};
 use syscalls::{Sysno, syscall};
@@ -342,7 +343,7 @@ struct Item<T> {
 }
 
 /// A look that has kept something for so long, in nanoseconds, may be one that was left.
-const LONG: u64 = 20_000_000;
+const LONG: u64 = Duration::from_millis(20).as_nanos() as u64;
 
 impl<T> Retired<T> {
     pub const fn new() -> Retired<T> {

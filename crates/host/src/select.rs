@@ -6,6 +6,7 @@
 
 use core::cell::Cell;
 use core::slice;
+use core::time::Duration;
 
 use libc::{c_ulong, fd_set, pollfd, sigset_t};
 
@@ -16,9 +17,9 @@ use crate::{next, process, sys, table};
 /// What the kernel's table has room for at least; below that no bit is left out.
 const FIRST_TABLE: i32 = 64;
 /// How long it is believed that no higher descriptor has come by ways we don't see, in nanoseconds.
-const BELIEVED: u64 = 1_000_000;
+const BELIEVED: u64 = Duration::from_millis(1).as_nanos() as u64;
 /// How long a wait lasts beside descriptors that have ended and whose end was not asked for.
-const BESIDE_ENDED: u64 = 10_000_000;
+const BESIDE_ENDED: u64 = Duration::from_millis(10).as_nanos() as u64;
 const LONG: usize = c_ulong::BITS as usize;
 
 /// Room in a table that holds the highest descriptor that the program is known to have had.

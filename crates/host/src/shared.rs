@@ -117,7 +117,7 @@ impl Version {
 const OPEN: i32 = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
 
 /// How often somebody else is waited for who is just writing the file, a millisecond each time.
-const PATIENCE: u32 = 50;
+const ATTEMPTS: u32 = 50;
 
 /// Attached memory, with the descriptor of its file.
 pub struct Shared {
@@ -154,7 +154,7 @@ impl Shared {
             return Err(OpenError::Failed("/proc", libc::ENOENT));
         }
         let path = path(format!("{folder}/{file}.{namespace}"))?;
-        for _ in 0..PATIENCE {
+        for _ in 0..ATTEMPTS {
             if let Some(shared) = Shared::try_open(&path, access, size, create)? {
                 if create && access == Access::Own {
                     // It may be another namespace's already.

@@ -5,6 +5,7 @@
 
 use core::mem::transmute;
 use core::ptr::null_mut;
+use core::time::Duration;
 use std::panic::catch_unwind;
 
 use crate::log::{self, Level};
@@ -12,7 +13,7 @@ use crate::sync::{AtomicI32, AtomicPtr, Ordering};
 use crate::{process, sys};
 
 /// Longest sleep where somebody else may have left work meanwhile, in nanoseconds.
-const SLICE: u64 = 10_000_000;
+const SLICE: u64 = Duration::from_millis(10).as_nanos() as u64;
 
 /// What a thread does in a turn. Called with no lock held; it does not wait. Gives for how long, in nanoseconds, there is nothing to do.
 pub type Work = fn() -> u64;

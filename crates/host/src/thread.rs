@@ -1,5 +1,7 @@
 //! Threads of the library's own: detached, with all signals blocked, and with a small stack where that is possible.
 
+use core::time::Duration;
+
 use crate::next::seldom;
 use crate::sync::{AtomicI32, AtomicU64, Ordering};
 use crate::sys;
@@ -7,7 +9,7 @@ use crate::sys;
 const STACK: usize = 256 << 10;
 /// Where none could be started, the next attempt is made so much later, in nanoseconds: calls that would like to have one may come
 /// one after the other.
-const REST: u64 = 20_000_000;
+const REST: u64 = Duration::from_millis(20).as_nanos() as u64;
 
 /// Until when, and why.
 static RESTS: AtomicU64 = AtomicU64::new(0);

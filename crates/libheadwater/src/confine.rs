@@ -2,6 +2,7 @@
 
 use core::ffi::{c_int, c_ulong};
 use core::ptr::null;
+use core::time::Duration;
 
 use headwater_endpoints::endpoint;
 use headwater_host::poll::only_sockets;
@@ -43,8 +44,8 @@ pub fn seccomp(operation: c_ulong, flags: c_ulong, args: c_ulong) {
 }
 
 /// How long a call of ours may last without a sleep, and how long those are waited for that sleep.
-const NO_SLEEP: u64 = 1_000_000;
-const SLEEPERS: u64 = 200_000_000;
+const NO_SLEEP: u64 = Duration::from_millis(1).as_nanos() as u64;
+const SLEEPERS: u64 = Duration::from_millis(200).as_nanos() as u64;
 
 /// Before a filter, or strict mode, is set; `for_all`: for all threads, not for this one alone. Without a filter it is but a question
 /// what the kernel supports.

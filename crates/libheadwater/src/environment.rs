@@ -1,5 +1,7 @@
 //! The program's environment, and another one for the calls of the C library that start a process with it.
 
+use core::time::Duration;
+
 use headwater_channel::lock::Lock;
 use headwater_host::lifecycle::{self, Part};
 use headwater_host::{process, sys};
@@ -43,7 +45,7 @@ static ALL: All = All {
     lock: Lock::new(),
     list: core::cell::UnsafeCell::new(Vec::new()),
 };
-const RETIREMENT: u64 = 2_000_000_000;
+const RETIREMENT: u64 = Duration::from_secs(2).as_nanos() as u64;
 
 /// Calls `start` with `theirs` as the environment.
 ///

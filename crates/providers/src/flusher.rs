@@ -6,6 +6,7 @@
 //! sends only what is [`due`](tick), and says by [`note`] how it went.
 
 use core::cell::Cell;
+use core::time::Duration;
 
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
@@ -13,13 +14,13 @@ use headwater_host::{stand_in, sys};
 use syscalls::{Sysno, syscall};
 
 /// Between two ticks, in nanoseconds; the longest while writers go by themselves, and while the kernel takes nothing.
-const TICK: u64 = 25_000;
-const TICK_BUSY: u64 = 500_000;
-const TICK_STUCK: u64 = 10_000_000;
+const TICK: u64 = Duration::from_micros(25).as_nanos() as u64;
+const TICK_BUSY: u64 = Duration::from_micros(500).as_nanos() as u64;
+const TICK_STUCK: u64 = Duration::from_millis(10).as_nanos() as u64;
 /// While there is nothing but what others send too: at first, and while it stays so. Every tick costs the program two switches on a
 /// shared CPU.
-const TICK_LAZY: u64 = 1_000_000;
-const TICK_LAZIEST: u64 = 8_000_000;
+const TICK_LAZY: u64 = Duration::from_millis(1).as_nanos() as u64;
+const TICK_LAZIEST: u64 = Duration::from_millis(8).as_nanos() as u64;
 /// Ticks without anything held, after which the thread goes to sleep.
 const QUIET: u32 = 6;
 

@@ -19,6 +19,8 @@ mod names;
 pub mod raw;
 mod ways;
 
+use core::time::Duration;
+
 use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sync::Ordering;
 use headwater_host::table::Handle;
@@ -47,7 +49,7 @@ const OUT: u32 = libc::POLLOUT as u32 | libc::POLLWRNORM as u32;
 /// What is handed on of an endpoint that is raw: the socket that holds the port.
 const HELD: &str = "held/";
 /// Between two looks for room, in nanoseconds: a ring of another's has no bell of ours.
-const LOOK_FOR_ROOM: u64 = 1_000_000;
+const LOOK_FOR_ROOM: u64 = Duration::from_millis(1).as_nanos() as u64;
 
 pub struct Udp2 {
     link: Link,

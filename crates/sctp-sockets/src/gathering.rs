@@ -2,6 +2,7 @@
 
 use core::hash::Hash;
 use core::net::IpAddr;
+use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ static NEXT: AtomicI32 = AtomicI32::new(FIRST);
 
 /// So many rings are looked at each time.
 const FEW: usize = 4;
-const NOW_AND_THEN: u64 = 5_000_000;
+const NOW_AND_THEN: u64 = Duration::from_millis(5).as_nanos() as u64;
 /// Messages in a row that are received from many associations before anything else is looked at.
 const HURRIES: u32 = 16;
 

@@ -1,6 +1,7 @@
 //! sendmsg and its kind.
 
 use core::net::IpAddr;
+use core::time::Duration;
 
 use headwater_host::{stand_in, sys};
 use headwater_providers::loopback::buffers::{self, Source};
@@ -19,7 +20,7 @@ use super::waiting::For;
 use super::{AssocT, Core, Socket, State, Style};
 
 /// Who has waited so long for room in a ring may be the one who would have to read it, in nanoseconds.
-const NOBODY_READS: u64 = 2_000_000;
+const NOBODY_READS: u64 = Duration::from_millis(2).as_nanos() as u64;
 
 /// Of a byte stream, in bytes: as much as one frame of a ring takes.
 const MOST_AT_ONCE: usize = headwater_providers::loopback::link::PIECE;

@@ -29,9 +29,9 @@ const RDHUP: u32 = libc::POLLRDHUP as u32;
 const ERR: u32 = libc::POLLERR as u32;
 /// Descriptors that a sleep takes beside the stack's; where there are more it is cut in slices.
 const MOST: usize = 256;
-const SLICE: u64 = 5_000_000;
+const SLICE: u64 = Duration::from_millis(5).as_nanos() as u64;
 /// Who takes packets for others can't be cancelled in the midst of it: so often.
-const CANCEL: u64 = 100_000_000;
+const CANCEL: u64 = Duration::from_millis(100).as_nanos() as u64;
 
 /// What readiness of a socket is watched at.
 pub enum Source {

@@ -2,6 +2,8 @@
 //! nobody has pumped for a millisecond, and dozes otherwise, so that it does not wake for every packet of a program that is in
 //! calls. All signals are blocked in it.
 
+use core::time::Duration;
+
 use headwater_channel::bell;
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
@@ -11,7 +13,7 @@ use super::stack::{self, Stack};
 use super::stat;
 
 /// For how long callers must have been away.
-const AWAY: u64 = 1_000_000;
+const AWAY: u64 = Duration::from_millis(1).as_nanos() as u64;
 
 const AWAKE: u32 = 0;
 /// Looks again in a moment.

@@ -26,7 +26,7 @@ pub use listener::Listener;
 use listener::bind;
 
 /// Longest sleep without a look at what other threads have done, in nanoseconds.
-const SLICE: u64 = 20_000_000;
+const SLICE: u64 = Duration::from_millis(20).as_nanos() as u64;
 pub const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 pub const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const URGENT: u32 = (libc::POLLIN | libc::POLLPRI | libc::POLLRDBAND) as u32;

@@ -32,7 +32,7 @@ const GATHER: usize = 48 << 10;
 /// What a message costs beyond its bytes.
 const OVERHEAD: usize = 20;
 /// A sender that has paused for longer does not send a stream of messages, in nanoseconds.
-const PAUSE: u64 = 100_000;
+const PAUSE: u64 = Duration::from_micros(100).as_nanos() as u64;
 /// Bytes of packets that are made before they are handed to the links.
 const BATCH: usize = 128 << 10;
 const SEGMENTS: usize = 64;
@@ -43,7 +43,7 @@ const SACK_DELAY: Duration = Duration::from_millis(1);
 /// Events that wait for a user.
 const MOST_EVENTS: usize = 1024;
 /// Before packets that found no room are offered again.
-const AGAIN: u64 = 500_000;
+const AGAIN: u64 = Duration::from_micros(500).as_nanos() as u64;
 
 pub struct Served {
     pub stack: &'static Stack,

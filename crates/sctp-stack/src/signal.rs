@@ -1,5 +1,7 @@
 //! How callers learn that something has changed: a word to sleep at, and a descriptor for poll(2) where one was asked for.
 
+use core::time::Duration;
+
 use headwater_channel::bell;
 use headwater_channel::wait::Learner;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
@@ -7,7 +9,7 @@ use headwater_host::{hidden, signal, sys};
 use syscalls::{Sysno, syscall};
 
 /// Longest sleep beside other descriptors, in nanoseconds.
-const SLICE: u64 = 20_000_000;
+const SLICE: u64 = Duration::from_millis(20).as_nanos() as u64;
 
 pub struct Signal {
     /// Counts the changes.

@@ -5,6 +5,7 @@
 //! looks where the name leads, and moves there. What it has on the old board stays valid: those who are on it still meet there.
 
 use core::ptr::null_mut;
+use core::time::Duration;
 
 use headwater_channel::lock::{Lock, Owner};
 use headwater_host::board::{self, Board, Offer};
@@ -17,7 +18,7 @@ use headwater_host::sys;
 /// After so many a process stays where it is.
 const MOST: usize = 16;
 /// So often, in nanoseconds, it looks whether there is another.
-const INTERVAL: u64 = 1_000_000_000;
+const INTERVAL: u64 = Duration::from_secs(1).as_nanos() as u64;
 
 static BOARDS: [AtomicPtr<Board>; MOST] = [const { AtomicPtr::new(null_mut()) }; MOST];
 static COUNT: AtomicU32 = AtomicU32::new(0);

@@ -6,6 +6,8 @@
 
 mod rest;
 
+use core::time::Duration;
+
 use headwater_channel::bell;
 use headwater_host::counters::Reason;
 use headwater_host::sync::Ordering;
@@ -26,7 +28,7 @@ use crate::{keeper, lend, life, pins, switch, takeover};
 const PIECE: usize = 64 << 10;
 /// How long kernel bytes are waited for that stand before those of the ring: they are on the loopback device. And how long a
 /// peer has that wants what we have sent by the kernel, and reads nothing.
-const PATIENCE: u64 = 1_000_000_000;
+const LEAVE_TIMEOUT: u64 = Duration::from_secs(1).as_nanos() as u64;
 
 /// Every connection goes back to the kernel, and out of the program's epoll sets.
 pub fn leave_rings() {
@@ -86,7 +88,7 @@ fn connection(c: &'static Conn, fd: i32) {
 fn leave_ring(c: &'static Conn, v: &View<'static>) {
     c.falls_back(Reason::Confined);
     // Later writes go round us, and should not overtake it.
-    if !switch::finish_withdrawal(c, v, c.fd(), PATIENCE) {
+    if !switch::finish_withdrawal(c, v, c.fd(), LEAVE_TIMEOUT) {
         keeper::leave(c, v, c.fd(), Then::Close);
     }
     switch::tcp_only(v);
@@ -97,7 +99,7 @@ fn leave_ring(c: &'static Conn, v: &View<'static>) {
     if !shared && !lend::is_out(c.record()) {
         drain(c, v, &mut rest);
     }
-    let end = sys::now() + PATIENCE;
+    let end = sys::now() + LEAVE_TIMEOUT;
     while !switch::pin(c, v) {
         // Bytes of the kernel stand behind some of the ring, or the peer has closed and sends no more.
         drain(c, v, &mut rest);

@@ -7,6 +7,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
+use core::time::Duration;
 
 use headwater_channel::lock::Lock;
 use headwater_host::sync::{AtomicU64, Ordering};
@@ -19,10 +20,10 @@ use crate::{lend, pins};
 /// Connections looked for at once.
 const MOST: usize = 128;
 /// A look may take this long, and looks no more than a part of the time.
-const BOUND: u64 = 50_000_000;
+const BOUND: u64 = Duration::from_millis(50).as_nanos() as u64;
 const SHARE: u64 = 20;
 /// So far questions about single connections may be ahead of that part: they come many at a time, when a process ends.
-const CREDIT: u64 = 1_000_000_000;
+const CREDIT: u64 = Duration::from_secs(1).as_nanos() as u64;
 /// Times that a process whose descriptors move is looked at.
 const TRIES: u32 = 8;
 

@@ -4,6 +4,8 @@
 //! A keeper is a child of a child that has ended at once, and neither tells the program of its end. Everything here is a bare
 //! system call, without allocation: a close may stand in a signal handler, and other threads' locks are held in the child for ever.
 
+use core::time::Duration;
+
 use headwater_channel::bell;
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::Ordering;
@@ -15,11 +17,11 @@ use crate::segment::View;
 use crate::{life, look, switch};
 
 /// A keeper whose peer takes nothing for so long gives up, as the kernel does with a connection that nobody owns.
-const PATIENCE: u64 = 120_000_000_000;
+const STALL_TIMEOUT: u64 = Duration::from_secs(120).as_nanos() as u64;
 /// Where no keeper can be made the call waits for the peer after all, for so long at most.
-const LAST_RESORT: u64 = 30_000_000_000;
+const LAST_RESORT: u64 = Duration::from_secs(30).as_nanos() as u64;
 pub const BUFFER: usize = 32 << 10;
-const SLICE: u64 = 1_000_000_000;
+const SLICE: u64 = Duration::from_secs(1).as_nanos() as u64;
 
 /// What the keeper does when all is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,7 +96,7 @@ fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
         }];
         let _ = sys::ppoll(&mut p, Some(SLICE));
         let gone = p[0].revents & (libc::POLLERR | libc::POLLHUP) != 0;
-        if gone || sys::now() - since > PATIENCE {
+        if gone || sys::now() - since > STALL_TIMEOUT {
             break;
         }
     }

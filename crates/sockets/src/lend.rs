@@ -7,6 +7,7 @@
 //! Who was lent a connection need not say when it goes, and may be killed: it has the writing end of a pipe, whose reading
 //! end stays here and hangs up when the last such image has gone.
 
+use core::time::Duration;
 use std::cell::LazyCell;
 
 use headwater_channel::lock::Lock;
@@ -196,7 +197,7 @@ pub fn before_acting(
 }
 
 /// How long an exec waits, in nanoseconds, for peers and parents that may make relays needless.
-const PATIENCE: u64 = 20_000_000;
+const RELAY_TIMEOUT: u64 = Duration::from_millis(20).as_nanos() as u64;
 
 /// Before this process becomes an image: connections that it alone has, and the image uses without the library, get relays where what is
 /// unread would not come by itself. Its C library reads and writes the standard numbers by ways of its own.
@@ -211,7 +212,7 @@ fn relay_unread(from: i32, image: impl Fn() -> Image) {
     for numbers in known.chunk_by(|a, b| a.0 == b.0) {
         let (h, lowest) = numbers[0];
         // What is a standard number is meant for the image; others it has by accident, as a rule.
-        let patience = if lowest > 2 { now } else { now + PATIENCE };
+        let patience = if lowest > 2 { now } else { now + RELAY_TIMEOUT };
         let looks = pins::entered();
         let Some((c, v)) = with_unread(h, &looks) else {
             continue;

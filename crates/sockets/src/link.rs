@@ -5,6 +5,7 @@
 //! only when the board says that something is there. Segments are pooled per link and used again; credentials are checked
 //! on both sides. The death of either process closes the link and empties its pool.
 
+use core::time::Duration;
 use std::sync::OnceLock;
 
 use headwater_channel::bell;
@@ -23,7 +24,7 @@ use crate::segment::Mapped;
 /// Free segments kept per link while crowds come and go, and once no new one was needed for a while.
 const POOL: usize = 256;
 const QUIET_POOL: usize = 48;
-const QUIET: u64 = 1_000_000_000;
+const QUIET: u64 = Duration::from_secs(1).as_nanos() as u64;
 /// Links from other users' processes at most, and connections that wait in the mailbox.
 const FOREIGN_LINKS: usize = 64;
 const BACKLOG: i32 = 128;
@@ -56,9 +57,9 @@ unsafe impl Sync for Guarded {}
 
 static LINKS: OnceLock<Guarded> = OnceLock::new();
 /// Where the kernel has no barrier for us a mapping stays for this long after its last use, in nanoseconds.
-const RETIREMENT: u64 = 750_000_000;
+const RETIREMENT: u64 = Duration::from_millis(750).as_nanos() as u64;
 /// So often, in nanoseconds, a process looks whether its peers live.
-const INTERVAL: u64 = 200_000_000;
+const INTERVAL: u64 = Duration::from_millis(200).as_nanos() as u64;
 static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
 /// Is there a mailbox or a link, or anything left of one?
 static ANY: AtomicU32 = AtomicU32::new(0);

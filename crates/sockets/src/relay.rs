@@ -3,6 +3,8 @@
 //! its sending, the stranger gets an end of a UNIX socket pair instead, and a process like a [keeper](crate::keeper) serves the
 //! other: it receives as this end would, and sends by the kernel, until both directions have ended.
 
+use core::time::Duration;
+
 use headwater_channel::bell;
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::{Ordering, fence};
@@ -20,9 +22,9 @@ use crate::segment::{CLOSING, PIN, Tx, View};
 use crate::{guard, keeper, life, look, pins, send, switch};
 
 /// How long a peer that sleeps in a call of ours may take to wake and send what is unread.
-const WAKING: u64 = 100_000_000;
-const SLICE: u64 = 500_000_000;
-const PAUSE: u64 = 5_000_000;
+const WAKING: u64 = Duration::from_millis(100).as_nanos() as u64;
+const SLICE: u64 = Duration::from_millis(500).as_nanos() as u64;
+const PAUSE: u64 = Duration::from_millis(5).as_nanos() as u64;
 
 /// A pair that is to go in place of a connection's descriptor. Dropped, it never was.
 pub struct Relay {

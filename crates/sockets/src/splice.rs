@@ -2,6 +2,7 @@
 //! holds goes as by the kernel's own splice.
 
 use core::ffi::c_uint;
+use core::time::Duration;
 
 use headwater_channel::ring::{Corrupt, Ring};
 use headwater_host::sync::Ordering;
@@ -235,7 +236,7 @@ fn once(
 }
 
 /// How long a wait lasts in which a signal may be missed, in nanoseconds.
-const AWAKE: u64 = 100_000_000;
+const AWAKE: u64 = Duration::from_millis(100).as_nanos() as u64;
 
 fn await_room(pipe: i32) -> Result<(), i32> {
     let mut p = libc::pollfd {

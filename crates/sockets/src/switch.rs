@@ -8,6 +8,8 @@ mod pin;
 mod sleepers;
 mod withdraw;
 
+use core::time::Duration;
+
 use headwater_channel::bell;
 use headwater_channel::ring::{Corrupt, Pos};
 use headwater_host::counters::{self, Counter, Reason};
@@ -100,7 +102,7 @@ pub fn unswitch(v: &View<'_>) {
 }
 
 /// A writer whose peer has taken nothing for this long goes on by TCP, whose buffers are larger.
-pub const STALL: u64 = 200_000_000;
+pub const STALL: u64 = Duration::from_millis(200).as_nanos() as u64;
 
 /// A wait for room begins.
 pub fn begin_stall(c: &Conn, v: &View<'_>) {

@@ -7,6 +7,8 @@
 //!
 //! Such a program makes the connection non-blocking by a system call of its own, too: a call that is about to wait asks the kernel.
 
+use core::time::Duration;
+
 use headwater_host::counters::Reason;
 use headwater_host::sync::Ordering;
 use headwater_host::{epoll, sys};
@@ -27,12 +29,12 @@ pub fn gives_up(c: &Conn, fd: i32) -> u32 {
     if sets::hold(c, fd) { 4096 } else { 64 }
 }
 /// How long a peer that has just published is given to see that it is to send by the kernel.
-const PATIENCE: u64 = 20_000_000;
+const WITHDRAWAL_TIMEOUT: u64 = Duration::from_millis(20).as_nanos() as u64;
 
 /// So many waits ask whether the connection still blocks; later ones do so where the last that asked is so long ago, in ns:
 /// a program does not change its ways in the middle of a quick exchange.
 const ASKING: u32 = 256;
-const ASK_AGAIN: u64 = 50_000;
+const ASK_AGAIN: u64 = Duration::from_micros(50).as_nanos() as u64;
 
 impl Conn {
     /// Before a call waits, at the time `now`: does the connection not block any more, by a call that nobody saw? Known from then
@@ -120,7 +122,7 @@ pub fn nothing_to_read(c: &Conn, v: &View<'_>) -> bool {
     }
     c.falls_back(Reason::UnseenWaits);
     // What was published just before is the peer's to send again; it was rung.
-    let end = sys::now() + PATIENCE;
+    let end = sys::now() + WITHDRAWAL_TIMEOUT;
     while switch::behind_pin(v) && sys::now() < end {
         std::thread::yield_now();
     }

@@ -19,6 +19,7 @@ mod rendezvous;
 pub mod rights;
 
 use core::ffi::CStr;
+use core::time::Duration;
 
 use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering;
@@ -36,8 +37,8 @@ use rendezvous::{Answer, Request, Silence};
 use rights::Received;
 
 /// How long a holder that lives may take to answer for one that died, in nanoseconds.
-const PATIENCE: u64 = 1_000_000_000;
-const MOMENT: u64 = 1_000_000;
+const ANSWER_TIMEOUT: u64 = Duration::from_secs(1).as_nanos() as u64;
+const MOMENT: u64 = Duration::from_millis(1).as_nanos() as u64;
 
 /// Attaches the stream to an existing file. A driver's stream is found there by this process alone.
 /// Errors: EACCES, EBUSY (has a stream), ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM (neither owner nor root), ENOSR (too
@@ -210,7 +211,7 @@ fn make_fifo(flags: c_int) -> Result<(&'static Head, c_int), Errno> {
 /// Gets the stream attached to `key`, from this process or another; `None` once nobody holds it.
 fn reach(key: Key, flags: c_int) -> Option<Result<c_int, Errno>> {
     signal::begin_wait();
-    let until = sys::now() + PATIENCE;
+    let until = sys::now() + ANSWER_TIMEOUT;
     loop {
         if let Some((_, head)) = holding::find(key) {
             return Some(open_here(head.head(), flags));
@@ -386,7 +387,7 @@ fn vacate(key: Key) -> Result<(), Errno> {
 
 /// Does somebody hold the stream? If not, the attachment is over, and cleared.
 fn is_answered(place: &Place) -> bool {
-    let until = sys::now() + PATIENCE;
+    let until = sys::now() + ANSWER_TIMEOUT;
     while place.is_current() {
         if holding::find(place.key).is_some_and(|(ours, _)| ours == *place) {
             return true;

@@ -1,5 +1,6 @@
 //! A locked stretch of work on one ring. Its end releases the lock, wakes the peer and settles.
 
+use core::time::Duration;
 use std::time::Instant;
 
 use super::error::Stop;
@@ -36,7 +37,7 @@ pub(super) struct Section<'a> {
 /// Turns of waiting for a lock: before a call that may not wait gives up, and before the others nap between turns.
 const PATIENT_TURNS: u32 = 100;
 const NAP_AFTER: u32 = 1_000;
-const NAP: u64 = 50_000;
+const NAP: u64 = Duration::from_micros(50).as_nanos() as u64;
 
 impl Channel {
     /// Enters a section. Sections of the channel's own calls are short; only a reservation or a frame in the program's

@@ -4,6 +4,7 @@
 //! of the bell holds the *hand-off*: it goes on to the other sleepers of this end when the work is done, or before the next
 //! sleep. Ends that several processes share sleep in slices, since a kill can swallow a ring or a hand-off.
 
+use core::time::Duration;
 use std::time::Instant;
 
 use super::error::Stop;
@@ -25,7 +26,7 @@ pub(super) struct HandOff<'a> {
 }
 
 /// Longest sleep on a shared end, in nanoseconds.
-const SLICE: u64 = 500_000_000;
+const SLICE: u64 = Duration::from_millis(500).as_nanos() as u64;
 
 impl Channel {
     /// Waits until it is worth looking again. The condition need not hold afterwards.

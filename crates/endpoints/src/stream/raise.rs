@@ -1,5 +1,7 @@
 //! The TPI driver: what goes up to the user.
 
+use core::time::Duration;
+
 use headwater_providers::provider::{Arrived, Datagram, Event};
 use headwater_streams::ddi::owned::Message;
 use headwater_streams::ddi::{M_PCPROTO, M_PROTO};
@@ -23,7 +25,7 @@ const LARGEST_DATAGRAM: usize = 64 << 10;
 pub(super) const URGENT: u8 = 1;
 /// Woken so often for nothing, the driver looks by the clock instead, in nanoseconds.
 const BARREN: u32 = 3;
-const PAUSE: u64 = 2_000_000;
+const PAUSE: u64 = Duration::from_millis(2).as_nanos() as u64;
 
 impl Driver {
     /// Raises what can be raised, then waits for more of what there is room for. Gives when to look again at the latest.

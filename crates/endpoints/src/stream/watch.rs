@@ -1,6 +1,7 @@
 //! What wakes a driver between calls. An epoll descriptor of the stream's own has the endpoint's descriptor and its bell,
 //! each for one event; the background thread watches it, and has the driver look again inside the stream's perimeter.
 
+use core::time::Duration;
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
@@ -19,11 +20,11 @@ use crate::endpoint::{Endpoint, Endpoints};
 
 const IN: u32 = libc::POLLIN as u32;
 /// How often the driver looks by the clock where the kernel has no memory for a watch, in nanoseconds.
-const BLIND: u64 = 10_000_000;
+const BLIND: u64 = Duration::from_millis(10).as_nanos() as u64;
 
 /// How soon the driver looks again while threads are to leave the endpoint that sleep there since before it was a stream's, in
 /// nanoseconds: twice as long each time, so many times.
-const TURNED_OUT: u64 = 1_000_000;
+const TURNED_OUT: u64 = Duration::from_millis(1).as_nanos() as u64;
 const DOUBLED: u32 = 4;
 
 /// What other threads reach.

@@ -12,7 +12,7 @@ use super::Check;
 use crate::library;
 
 const NAME: &str = "library";
-const PATIENCE_MS: libc::c_int = 10_000;
+const TIMEOUT_MS: libc::c_int = 10_000;
 
 pub fn checks() -> Vec<Check> {
     vec![library(), preloaded()]
@@ -88,7 +88,7 @@ fn ended(child: &Child) -> io::Result<bool> {
         revents: 0,
     };
     // SAFETY: one entry, and it is ours.
-    match unsafe { libc::poll(&mut poll, 1, PATIENCE_MS) } {
+    match unsafe { libc::poll(&mut poll, 1, TIMEOUT_MS) } {
         -1 => Err(io::Error::last_os_error()),
         n => Ok(n > 0),
     }

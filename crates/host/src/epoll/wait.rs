@@ -1,5 +1,7 @@
 //! epoll_wait(2): hot registrations first, then a spin while it pays, then the kernel.
 
+use core::time::Duration;
+
 use headwater_channel::wait::Outcome;
 use libc::{epoll_event, sigset_t};
 
@@ -24,7 +26,7 @@ fn has_stream(inner: &Inner) -> bool {
 }
 
 /// Between looks at a set in which another process has put what this one can't be told of, and between looks for that.
-const PAUSE: u64 = 1_000_000;
+const PAUSE: u64 = Duration::from_millis(1).as_nanos() as u64;
 
 impl Set {
     pub fn wait(

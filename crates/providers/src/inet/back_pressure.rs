@@ -4,19 +4,21 @@
 //! by one. So the kernel is asked, now and then, how full the receiver's buffer is (sock_diag(7)), and the sender waits for
 //! room: never longer than a plain sender would have taken for as many datagrams on a busy machine.
 
+use core::time::Duration;
+
 use headwater_host::{hidden, sys};
 use headwater_ipnet::Address;
 use libc::nlmsghdr;
 
 /// What a plain sender needs for one datagram, in nanoseconds: from 1500 on an idle machine to this on a busy one.
-const PLAIN_SEND: u64 = 8_000;
+const PLAIN_SEND: u64 = Duration::from_micros(8).as_nanos() as u64;
 /// What the kernel charges a receiver for a datagram beyond its bytes.
 const OVERHEAD: usize = 800;
 /// Nanoseconds for which an answer that there is nothing to know holds.
-const FORGET: u64 = 100_000_000;
+const FORGET: u64 = Duration::from_millis(100).as_nanos() as u64;
 /// Between two questions while waiting: the first time, and at most.
-const ASK_AGAIN: u64 = 4_000;
-const ASK_LATER: u64 = 32_000;
+const ASK_AGAIN: u64 = Duration::from_micros(4).as_nanos() as u64;
+const ASK_LATER: u64 = Duration::from_micros(32).as_nanos() as u64;
 
 pub struct BackPressure {
     /// A netlink socket; -1: not opened yet.

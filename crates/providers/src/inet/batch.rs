@@ -1,5 +1,7 @@
 //! Datagrams that are held back: consecutive ones of one size to one place leave in one call (UDP_SEGMENT).
 
+use core::time::Duration;
+
 use headwater_host::sys;
 use headwater_ipnet::Address;
 use headwater_ipnet::control::{Control, put_control};
@@ -16,9 +18,9 @@ const CAPACITY: usize = 64_000;
 /// Datagrams of this size cost more to copy than to send.
 const LARGE: usize = 8 << 10;
 /// As with TCP (see coalesce.rs).
-const PAUSE: u64 = 100_000;
-const SHORT: u64 = 20_000;
-const LONG: u64 = 400_000;
+const PAUSE: u64 = Duration::from_micros(100).as_nanos() as u64;
+const SHORT: u64 = Duration::from_micros(20).as_nanos() as u64;
+const LONG: u64 = Duration::from_micros(400).as_nanos() as u64;
 const FEW: usize = 4;
 
 /// Datagrams held back: all of `size` bytes to one place, but for a shorter last one.

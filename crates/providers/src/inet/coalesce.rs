@@ -3,6 +3,8 @@
 //! A message that nothing precedes goes at once, and so does one that answers; those that follow close behind wait for
 //! each other until the buffer is full, somebody flushes, or the flusher comes round.
 
+use core::time::Duration;
+
 use headwater_host::sys;
 use libc::iovec;
 
@@ -13,11 +15,11 @@ pub const CAPACITY: usize = 64 << 10;
 /// From here on data is sent as it is: copying costs more than the calls that it saves (see run.rs).
 pub const LARGE: usize = 16 << 10;
 /// Nanoseconds without a transfer, after which a message counts as alone.
-const PAUSE: u64 = 100_000;
+const PAUSE: u64 = Duration::from_micros(100).as_nanos() as u64;
 /// The flusher sends what is as old as this if its writer seems to be done, or has hardly begun; and in any case after
 /// [`LONG`].
-const SHORT: u64 = 20_000;
-const LONG: u64 = 400_000;
+const SHORT: u64 = Duration::from_micros(20).as_nanos() as u64;
+const LONG: u64 = Duration::from_micros(400).as_nanos() as u64;
 const FEW: u32 = 4;
 
 #[derive(Default)]

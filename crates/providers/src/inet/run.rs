@@ -4,6 +4,8 @@
 //! next acknowledgement, and in any case when TCP_NODELAY is set again: at the next small message, a receive, a flush, a
 //! wait, or by the flusher once the writer rests.
 
+use core::time::Duration;
+
 use headwater_host::sys;
 
 use crate::flusher::{self, Went};
@@ -11,11 +13,11 @@ use crate::flusher::{self, Went};
 /// Large sends in a row that are sent at once.
 const ALONE: u32 = 2;
 /// Between two of them at most, in nanoseconds.
-const PAUSE: u64 = 100_000;
+const PAUSE: u64 = Duration::from_micros(100).as_nanos() as u64;
 /// For how long the writer has to rest before the flusher sends what is kept back, and before it ends the run: on a shared
 /// CPU it rests whenever its reader is at work.
-const REST: u64 = 100_000;
-const LONG_REST: u64 = 5_000_000;
+const REST: u64 = Duration::from_micros(100).as_nanos() as u64;
+const LONG_REST: u64 = Duration::from_millis(5).as_nanos() as u64;
 
 #[derive(Default)]
 pub struct Run {

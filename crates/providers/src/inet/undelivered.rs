@@ -1,5 +1,6 @@
 //! Datagrams of a connectionless endpoint that did not arrive, as far as the kernel tells: T_UDERROR_IND.
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use headwater_host::sys;
@@ -18,8 +19,8 @@ const MOST: usize = 64;
 /// So often a datagram is tried that has met an error of others.
 const TRIES: usize = 3;
 /// Between two times that the kernel is asked what became of a datagram, in nanoseconds: twice as long each time.
-const SHORTEST: u64 = 10_000;
-const LONGEST: u64 = 10_000_000;
+const SHORTEST: u64 = Duration::from_micros(10).as_nanos() as u64;
+const LONGEST: u64 = Duration::from_millis(10).as_nanos() as u64;
 /// Room for what a report quotes of a datagram.
 const QUOTE: usize = 64;
 

@@ -1,10 +1,12 @@
 //! A receiver of datagrams that come one by one: whoever sleeps has to be woken by the sender for each of them, which costs
 //! both more than a few more looks. They are taken while they pay.
 
+use core::time::Duration;
+
 use headwater_host::sys;
 
 /// For how long in nanoseconds, where the sender has a CPU of its own.
-const LONG: u64 = 30_000;
+const LONG: u64 = Duration::from_micros(30).as_nanos() as u64;
 /// Looks that paid are remembered up to here; one that did not costs [`VAIN`] of them.
 const MOST: i32 = 64;
 const VAIN: i32 = 16;

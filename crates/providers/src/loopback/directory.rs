@@ -3,6 +3,7 @@
 //! The owner listens under the address's name; the background thread answers whoever connects with the descriptors of the
 //! ring, since the owner may not be in any call. The connection then stays: its end tells the sender that the owner is gone.
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use headwater_host::handed::identity;
@@ -19,8 +20,8 @@ use super::{MOST, Owned, Space, name};
 
 const MAGIC: u64 = 0x4857_434c_5453;
 /// How long a sender waits for an answer, and between two looks, in nanoseconds.
-const PATIENCE: u64 = 1_000_000_000;
-const MOMENT: u64 = 1_000_000;
+const ANSWER_TIMEOUT: u64 = Duration::from_secs(1).as_nanos() as u64;
+const MOMENT: u64 = Duration::from_millis(1).as_nanos() as u64;
 
 /// The names of this process. Whoever waits for an answer answers for them too: the background thread may be what waits, or
 /// wait for who does.
@@ -138,7 +139,7 @@ impl Route {
     /// Finds an address. Waits for the answer of whoever has it, for a second at most.
     pub fn find(space: Space, to: &[u8]) -> Result<Route, Lost> {
         let connection = connect(space, to)?;
-        let until = sys::now() + PATIENCE;
+        let until = sys::now() + ANSWER_TIMEOUT;
         let mut addr = [0; MOST];
         let mut answer = loop {
             match rights::receive_with(connection.number(), &mut addr) {
@@ -211,7 +212,7 @@ impl Drop for Route {
 
 fn connect(space: Space, to: &[u8]) -> Result<Owned, Lost> {
     let connection = name::socket().map_err(Lost::Failed)?;
-    let until = sys::now() + PATIENCE;
+    let until = sys::now() + ANSWER_TIMEOUT;
     loop {
         match name::connect(connection.number(), space, to) {
             Ok(()) => return Ok(connection),

@@ -1,6 +1,7 @@
 //! Where datagrams to a place go: looked up once, and again when the owner of the ring has gone, when somebody may have come,
 //! or when the address may have moved.
 
+use core::time::Duration;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,10 +21,10 @@ const MOST_RINGS: usize = 32;
 const MOST_OTHERS: usize = 4096;
 /// Nanoseconds for which it is not asked again whether a place on this host, or elsewhere, has got a ring; whether the address
 /// is still here, or has a nearer owner; and for which an owner that did not answer is left in peace.
-const ASK_HERE: u64 = 100_000_000;
-const ASK_ELSEWHERE: u64 = 1_000_000_000;
-const ASK_RING: u64 = 1_000_000_000;
-const ASK_SILENT: u64 = 10_000_000_000;
+const ASK_HERE: u64 = Duration::from_millis(100).as_nanos() as u64;
+const ASK_ELSEWHERE: u64 = Duration::from_secs(1).as_nanos() as u64;
+const ASK_RING: u64 = Duration::from_secs(1).as_nanos() as u64;
+const ASK_SILENT: u64 = Duration::from_secs(10).as_nanos() as u64;
 
 /// What is known of a place.
 pub enum Way<'a> {

@@ -5,6 +5,7 @@
 //! point.
 
 use core::hint;
+use core::time::Duration;
 
 use headwater_channel::ring::{Corrupt, Ring};
 use headwater_host::sys;
@@ -24,10 +25,10 @@ const MOST: usize = 4096;
 const FEW: usize = 8;
 const MOST_BYTES: usize = 64 << 20;
 /// What is worth looking for on a peer that is just sending, in nanoseconds.
-const SOON: u64 = 20_000;
+const SOON: u64 = Duration::from_micros(20).as_nanos() as u64;
 /// In the middle of a message: so often, unless somebody else keeps the CPU for so long.
 const YIELDS: u32 = 4;
-const DISTURBED: u64 = 150_000;
+const DISTURBED: u64 = Duration::from_micros(150).as_nanos() as u64;
 
 pub struct Inbox {
     open: Vec<Open>,

@@ -1,5 +1,7 @@
 //! SCTP sockets as members of poll, select and epoll sets.
 
+use core::time::Duration;
+
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Descriptor, Handle};
 
@@ -13,7 +15,7 @@ const WRNORM: u32 = libc::POLLWRNORM as u32;
 const ALWAYS: u32 = (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) as u32;
 
 /// Longest sleep where no descriptor was left to wait for, in nanoseconds.
-const WITHOUT_BELL: u64 = 10_000_000;
+const WITHOUT_BELL: u64 = Duration::from_millis(10).as_nanos() as u64;
 
 pub struct Sctps;
 

@@ -1,5 +1,7 @@
 //! The thread that serves those who have sockets of this process. It sleeps at their lines and at the sockets that they wait for.
 
+use core::time::Duration;
+
 use headwater_channel::bell;
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicBool, Ordering};
@@ -13,12 +15,12 @@ use crate::{Socket, Source};
 
 /// A first look again at what somebody waits for, whatever its descriptors say: the program itself may have taken the news. Then less
 /// and less often.
-const SHORTEST: u64 = 5_000_000;
-const LONGEST: u64 = 640_000_000;
+const SHORTEST: u64 = Duration::from_millis(5).as_nanos() as u64;
+const LONGEST: u64 = Duration::from_millis(640).as_nanos() as u64;
 
 /// So many times in a row news that are news to nobody are looked at at once, then after a rest.
-const PATIENCE: u32 = 4;
-const REST: u64 = 2_000_000;
+const MOST_BARREN: u32 = 4;
+const REST: u64 = Duration::from_millis(2).as_nanos() as u64;
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
@@ -67,7 +69,7 @@ pub fn serve(over: impl Fn() -> bool) {
     let mut slice = SHORTEST;
     let mut barren = 0;
     while !over() {
-        let rests = barren >= PATIENCE;
+        let rests = barren >= MOST_BARREN;
         let (told, came) = turn(slice, rests);
         slice = match came {
             Came::Nothing if !rests => (slice * 2).min(LONGEST),

@@ -1,6 +1,7 @@
 //! The verbs of a socket that another process owns: each is a call to the owner, which never waits. What blocks does so here: at a
 //! bell that the owner rings, so that signals and timeouts are this process's own.
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use headwater_channel::bell;
@@ -19,11 +20,11 @@ const GONE: u32 = (libc::POLLERR | libc::POLLHUP) as u32;
 /// Bytes that one call receives at most.
 pub const LARGEST: usize = 64 << 20;
 /// How often a one-to-many socket's association is asked for while it is being established, in nanoseconds.
-const ASK_AGAIN: u64 = 5_000_000;
+const ASK_AGAIN: u64 = Duration::from_millis(5).as_nanos() as u64;
 /// How long one waits for room in an association of such a socket before trying again.
-const NO_ROOM: u64 = 500_000;
+const NO_ROOM: u64 = Duration::from_micros(500).as_nanos() as u64;
 /// Longest sleep at a bell.
-const SLICE: u64 = 50_000_000;
+const SLICE: u64 = Duration::from_millis(50).as_nanos() as u64;
 
 /// What a socket of the owner's is here.
 pub struct Remote {

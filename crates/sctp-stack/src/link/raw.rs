@@ -6,6 +6,7 @@
 //! one it looks whether another process has reserved the port (see [`registry`](crate::registry)).
 
 use core::net::IpAddr;
+use core::time::Duration;
 use std::collections::{BTreeMap, HashMap};
 
 use headwater_host::log::{self, Level};
@@ -25,7 +26,7 @@ use out_of_the_blue::{Holder, Taken};
 /// Packets taken in a call at most.
 const BATCH: usize = 32;
 /// Between two attempts to become the holder, in nanoseconds.
-const RETRY: u64 = 1_000_000_000;
+const RETRY: u64 = Duration::from_secs(1).as_nanos() as u64;
 /// Ports from here on are reserved in blocks of 256 (see registry.rs), and filtered by block.
 const DYNAMIC: u16 = 49_152;
 const BLOCK: u16 = 0xff00;

@@ -6,6 +6,7 @@
 //! the holder of the well-known port is gone, one that listens takes it over, or whoever notices first.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ const MESSAGES: usize = 16;
 /// Asked of the kernel, which may give less.
 const BUFFER: i32 = 8 << 20;
 /// Between two looks whether the well-known port is free, in nanoseconds.
-const RETRY: u64 = 400_000_000;
+const RETRY: u64 = Duration::from_millis(400).as_nanos() as u64;
 /// IPv4 and UDP headers; the largest datagram of UDP.
 const HEADERS: usize = 28;
 const HEADERS_V6: usize = 48;

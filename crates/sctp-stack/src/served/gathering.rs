@@ -1,8 +1,10 @@
 //! When messages leave that others may follow: gathered, they share packets and system calls.
 
+use core::time::Duration;
+
 /// How long messages may wait, in nanoseconds: when no more follow, and in any case.
-const SHORT: u64 = 20_000;
-const LONG: u64 = 400_000;
+const SHORT: u64 = Duration::from_micros(20).as_nanos() as u64;
+const LONG: u64 = Duration::from_micros(400).as_nanos() as u64;
 
 /// Messages that wait for others, so that they leave in one call.
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! Who sleeps at the links. A caller that waits leads if no other does; those who follow sleep at their own signals. A leader
 //! that leaves wakes one of them; when there is none the background thread leads soon.
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use headwater_channel::bell;
@@ -18,7 +19,7 @@ const CALLER: u32 = 1;
 const BACKGROUND: u32 = 2;
 
 /// How long a leader lets another thread that pumps go on, in nanoseconds.
-const OTHERS: u64 = 100_000;
+const OTHERS: u64 = Duration::from_micros(100).as_nanos() as u64;
 
 pub struct Leading {
     leader: AtomicU32,

@@ -2,6 +2,7 @@
 //! process.
 
 use core::cell::Cell;
+use core::time::Duration;
 use std::sync::Arc;
 
 use headwater_channel::lock::Lock;
@@ -15,8 +16,8 @@ use crate::signal::Signal;
 
 /// How long the end of a process waits for what is still to be sent, in nanoseconds: for some retransmissions; and for peers to
 /// confirm the end.
-const LAST: u64 = 5_000_000_000;
-const FAREWELL: u64 = 1_500_000_000;
+const LAST: u64 = Duration::from_secs(5).as_nanos() as u64;
+const FAREWELL: u64 = Duration::from_millis(1500).as_nanos() as u64;
 
 static STACK: AtomicPtr<Stack> = AtomicPtr::new(core::ptr::null_mut());
 static MAKING: Lock = Lock::new();

@@ -1,5 +1,7 @@
 //! What a connection has moved and was worth, as its listener and the counters are told.
 
+use core::time::Duration;
+
 use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::sys;
@@ -14,7 +16,7 @@ const MOVED: u32 = 2;
 const FELL: u32 = 4;
 
 /// What ended with few calls lived short until this age, in nanoseconds.
-const SHORT: u64 = 1_000_000_000;
+const SHORT: u64 = Duration::from_secs(1).as_nanos() as u64;
 
 /// Waits without a message in the other direction, after which a connection counts as a one-way stream.
 const UNANSWERED: u32 = 8;

@@ -1,5 +1,7 @@
 //! How far a connection is with its end in this process, and who must be waited for.
 
+use core::time::Duration;
+
 use headwater_host::sync::Ordering;
 use headwater_host::{process, sys};
 
@@ -136,7 +138,7 @@ impl Conn {
 }
 
 /// How long somebody who moves a number is waited for, or one who uses it: both take microseconds.
-const PATIENCE: u64 = 20_000_000;
+const MOVE_TIMEOUT: u64 = Duration::from_millis(20).as_nanos() as u64;
 
 /// Yields; false once that has gone on for long.
 fn patient(begun: &mut u64) -> bool {
@@ -145,5 +147,5 @@ fn patient(begun: &mut u64) -> bool {
         *begun = now;
     }
     std::thread::yield_now();
-    now - *begun < PATIENCE
+    now - *begun < MOVE_TIMEOUT
 }

@@ -1,5 +1,7 @@
 //! What a receive that only peeks sees, and waits for.
 
+use core::time::Duration;
+
 use headwater_host::sync::Ordering;
 use headwater_host::{signal, sys};
 use libc::{EAGAIN, EINTR};
@@ -82,7 +84,7 @@ fn taken_so_far(v: &View<'_>) -> u64 {
 }
 
 /// How long a peek that wants all leaves what the kernel has unlooked at: nothing tells of more beside what is unread.
-const PEEK_AGAIN: u64 = 5_000_000;
+const PEEK_AGAIN: u64 = Duration::from_millis(5).as_nanos() as u64;
 
 /// A peek that wants all: waits until more may have arrived than there was `before` it. False: the stream has ended.
 fn wait_for_more(

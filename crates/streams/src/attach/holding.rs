@@ -4,6 +4,8 @@
 //! One of the holders has bound the address and answers on its background thread; each other one keeps a connection to it,
 //! and tries to bind when that ends. A holder that has closed the stream notices when it is next asked, and then says no more.
 
+use core::time::Duration;
+
 use headwater_host::reclaim::enter;
 use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::table::{self, Handle};
@@ -20,7 +22,7 @@ use crate::head::{self, Head, life};
 
 /// How often taking over is tried before somebody else must have done it.
 const TRIES: u32 = 200;
-const MOMENT: u64 = 1_000_000;
+const MOMENT: u64 = Duration::from_millis(1).as_nanos() as u64;
 
 /// What keeps stream and file as they are while the stream is attached, whatever the program closes: hidden descriptors.
 #[derive(Clone, Copy)]

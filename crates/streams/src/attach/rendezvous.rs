@@ -1,6 +1,8 @@
 //! How an opener gets an attached stream from a process that holds it: an abstract UNIX socket for each attachment. Whoever
 //! has bound it answers; only processes of the same user are asked and answered.
 
+use core::time::Duration;
+
 use headwater_host::peer::Peer;
 use headwater_host::{hidden, signal, sys};
 use libc::c_int;
@@ -10,8 +12,8 @@ use super::rights::{self, Body, Received};
 
 const MAGIC: u64 = 0x4857_4154;
 /// How long an answer may take, in nanoseconds, and how often a signal is looked for meanwhile.
-const PATIENCE: u64 = 10_000_000_000;
-const SLICE: u64 = 50_000_000;
+const ANSWER_TIMEOUT: u64 = Duration::from_secs(10).as_nanos() as u64;
+const SLICE: u64 = Duration::from_millis(50).as_nanos() as u64;
 
 /// What an opener asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,7 +143,7 @@ pub fn connect(place: &Place, request: Request) -> Result<c_int, Silence> {
 
 /// Waits until the other side ends the connection, for a while.
 pub fn wait_for_end(fd: c_int) {
-    let until = sys::now() + PATIENCE / 5;
+    let until = sys::now() + ANSWER_TIMEOUT / 5;
     while sys::now() < until {
         if poll(fd, SLICE) & (libc::POLLHUP | libc::POLLERR | libc::POLLIN) != 0 {
             return;
@@ -150,7 +152,7 @@ pub fn wait_for_end(fd: c_int) {
 }
 
 fn wait_for_answer(fd: c_int) -> Result<Answer, Silence> {
-    let until = sys::now() + PATIENCE;
+    let until = sys::now() + ANSWER_TIMEOUT;
     loop {
         match rights::receive(fd) {
             Ok(Some(received)) => return understand(received),

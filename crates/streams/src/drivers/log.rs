@@ -5,6 +5,7 @@
 //! any other, so it does not wait long to get in: a message that can't be delivered is lost, and its number shows that.
 
 use core::ffi::{c_int, c_long};
+use core::time::Duration;
 
 use headwater_host::sync::{AtomicPtr, AtomicU32, Ordering::*};
 use headwater_host::sys;
@@ -56,7 +57,7 @@ unsafe impl Plain for TraceIds {}
 /// LOG_USER | LOG_INFO of <syslog.h>.
 const USER_INFO: c_int = 1 << 3 | 6;
 /// How long strlog(9F) tries to get in, in nanoseconds.
-const PATIENCE: u64 = 1_000_000;
+const ENTRY_TIMEOUT: u64 = Duration::from_millis(1).as_nanos() as u64;
 
 static MINORS: Minors = Minors::new();
 static RECEIVERS: Guarded<Vec<Receiver>> = Guarded::new(Vec::new());
@@ -181,7 +182,7 @@ pub(crate) fn deliver(line: &Line, text: &[u8]) {
     if Perimeter::current().is_some_and(|p| core::ptr::eq(p, perimeter)) {
         return hand_out(perimeter, line, text, numbers);
     }
-    let deadline = sys::now() + PATIENCE;
+    let deadline = sys::now() + ENTRY_TIMEOUT;
     loop {
         if let Some(_guard) = perimeter.try_enter() {
             return hand_out(perimeter, line, text, numbers);

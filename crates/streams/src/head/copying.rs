@@ -4,6 +4,8 @@
 //! where the two are near and slow where they are far apart; stores around the caches cost the same everywhere. Which is
 //! better changes with the places the scheduler gives us, so both are timed now and then.
 
+use core::time::Duration;
+
 use headwater_host::sync::{AtomicU32, Ordering::Relaxed};
 use headwater_host::sys;
 
@@ -12,7 +14,7 @@ pub const LONG: usize = 2048;
 /// Of so many long messages two are timed each way.
 const ROUND: u32 = 64;
 /// A copy that took this long, in nanoseconds, was interrupted.
-const DISTURBED: u64 = 50_000;
+const DISTURBED: u64 = Duration::from_micros(50).as_nanos() as u64;
 
 /// What one head has learnt, in nanoseconds per KiB. Only hints.
 #[derive(Default)]

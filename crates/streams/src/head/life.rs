@@ -1,6 +1,7 @@
 //! Heads come and go: pipes, descriptors, fork, the end of the process.
 
 use core::cell::UnsafeCell;
+use core::time::Duration;
 
 use headwater_channel::lock::Lock;
 use headwater_host::lifecycle::{self, Part};
@@ -17,9 +18,9 @@ use crate::{background, board};
 
 /// Where the kernel has no barrier for us mappings and descriptors of closed pipes stay for this long, in nanoseconds: a call that began
 /// before may still look.
-const RETIREMENT: u64 = 100_000_000;
+const RETIREMENT: u64 = Duration::from_millis(100).as_nanos() as u64;
 /// The same where they are many.
-const SHORTEST: u64 = 10_000_000;
+const SHORTEST: u64 = Duration::from_millis(10).as_nanos() as u64;
 /// More than so many retired pipes do not wait out their time, and the background thread comes by for them. So many stay in a
 /// process that closes pipes and then makes no further call on streams.
 const MOST_RETIRED: usize = 64;

@@ -1,6 +1,7 @@
 //! I_LINK, I_UNLINK, I_PLINK, I_PUNLINK: streams below a multiplexer.
 
 use core::ffi::c_int;
+use core::time::Duration;
 
 use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering::{Acquire, Release};
@@ -22,7 +23,7 @@ const I_PLINK: c_int = (b'S' as c_int) << 8 | 22;
 const I_PUNLINK: c_int = I_PLINK + 1;
 const MUXID_ALL: c_int = -1;
 /// A multiplexer must answer within this time, in nanoseconds.
-const PATIENCE: u64 = 15_000_000_000;
+const LINK_TIMEOUT: u64 = Duration::from_secs(15).as_nanos() as u64;
 
 /// One stream below a multiplexer.
 struct Link {
@@ -244,7 +245,7 @@ fn ask(
         core::slice::from_raw_parts((&raw const block).cast::<u8>(), size_of::<linkblk>())
     };
     let message = ioctl_message(cmd, bytes, size_of::<linkblk>() as u32);
-    let deadline = sys::now() + PATIENCE;
+    let deadline = sys::now() + LINK_TIMEOUT;
     let number = requests::begin(head, deadline)?;
     let answer = requests::exchange(head, number, message, deadline);
     requests::over(head);

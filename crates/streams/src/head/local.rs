@@ -17,6 +17,8 @@ mod sending;
 mod stack;
 mod tending;
 
+use core::time::Duration;
+
 pub use ends::{end, open_device};
 pub use sending::{
     can_put, flush, put, put_last, tell_read, wait_for_room, wait_for_room_until, write,
@@ -59,7 +61,7 @@ pub struct Local {
 }
 
 /// A queued head without calls for so long is served by the background thread, in nanoseconds.
-const IDLE: u64 = 2_000_000;
+const IDLE: u64 = Duration::from_millis(2).as_nanos() as u64;
 
 impl Local {
     pub fn wq(&self) -> *mut queue_t {

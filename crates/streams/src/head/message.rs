@@ -1,5 +1,7 @@
 //! putmsg, putpmsg, getmsg and getpmsg.
 
+use core::time::Duration;
+
 use headwater_channel::lock::Taken;
 use headwater_channel::ring::Meta;
 use headwater_host::sys::Errno;
@@ -347,7 +349,7 @@ impl Head {
 }
 
 /// How long a writer of long messages waits for the shadow to take more, in nanoseconds.
-const MOMENT: u64 = 1_000_000;
+const MOMENT: u64 = Duration::from_millis(1).as_nanos() as u64;
 /// Room that bands leave to high-priority messages.
 const RESERVE: usize = 16 << 10;
 

@@ -1,5 +1,7 @@
 //! Streams as members of poll, select and epoll sets: poll(2) of System V.
 
+use core::time::Duration;
+
 use headwater_channel::lock::Taken;
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::process;
@@ -27,7 +29,7 @@ const READING: u32 = IN | PRI | RDNORM | RDBAND;
 const WRITING: u32 = OUT | WRNORM | WRBAND;
 
 /// Longest sleep on a stream whose queues wait for room in the ring, in nanoseconds.
-const BLOCKED_SLICE: u64 = 10_000_000;
+const BLOCKED_SLICE: u64 = Duration::from_millis(10).as_nanos() as u64;
 
 pub struct Streams;
 

@@ -4,6 +4,8 @@
 //! other sleepers of this end. Nothing here is owned across the sleep: a cancelled thread or a siglongjmp may leave it, which
 //! [`sleepers`] sees to.
 
+use core::time::Duration;
+
 use headwater_channel::bell;
 use headwater_channel::wait::Outcome;
 use headwater_host::poll::{SHARED_SLICE, VAIN_SLICE};
@@ -16,7 +18,7 @@ use headwater_host::{counters, next, reclaim, signal, stand_in, sys};
 use super::{Head, sleepers};
 
 /// Longest sleep where no descriptor was left for a bell.
-pub const WITHOUT_BELL: u64 = 10_000_000;
+pub const WITHOUT_BELL: u64 = Duration::from_millis(10).as_nanos() as u64;
 
 /// Descriptors that a sleep may watch besides.
 pub const BESIDE: usize = 2;

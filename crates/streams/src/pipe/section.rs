@@ -1,5 +1,7 @@
 //! Sections under the lock of a ring, which lies where a peer may have written anything.
 
+use core::time::Duration;
+
 use headwater_channel::lock::{Lock, Owner, Taken};
 use headwater_host::process::{self, Quiet};
 use headwater_host::sys;
@@ -7,7 +9,7 @@ use headwater_host::sys;
 /// Linux's PID_MAX_LIMIT.
 const LAST_PID: u32 = 1 << 22;
 /// How long an owner is believed whose life can't be asked for, since it is in another pid namespace, in nanoseconds.
-const BELIEF: u64 = 2_000_000_000;
+const BELIEF: u64 = Duration::from_secs(2).as_nanos() as u64;
 
 /// Handlers are put off until it ends, with a full fence.
 pub struct Section<'a> {

@@ -1,14 +1,16 @@
 //! How registrations move between hot and armed.
 
+use core::time::Duration;
+
 use super::{Inner, Reg};
 use crate::sync::{Ordering, fence};
 use crate::table::Kind;
 
 /// A registration goes cold after this many looks in vain.
-const PATIENCE: u32 = 100;
+const MOST_MISSES: u32 = 100;
 
 /// How long a sleep lasts where the kernel has no room for a bell.
-const MUTE_SLICE: u64 = 5_000_000;
+const MUTE_SLICE: u64 = Duration::from_millis(5).as_nanos() as u64;
 
 impl Inner {
     pub fn park(&mut self, i: usize) {
@@ -54,7 +56,7 @@ impl Inner {
     /// A hot registration had nothing; true when it has been so for long.
     pub fn missed(&mut self, i: usize) -> bool {
         self.regs[i].misses += 1;
-        self.regs[i].misses > PATIENCE
+        self.regs[i].misses > MOST_MISSES
     }
 
     pub fn hit(&mut self, i: usize) {

@@ -1,5 +1,7 @@
 //! How data leaves a TCP endpoint: at once, gathered by copying, or gathered by the kernel.
 
+use core::time::Duration;
+
 use headwater_host::sys;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TFLOW, TLOOK};
@@ -16,7 +18,7 @@ use crate::provider::{Outcome, Sending};
 const LARGE_IN_RING: usize = 2 << 10;
 
 /// How long a closing endpoint waits for a peer that takes nothing, in nanoseconds.
-const PATIENCE: u64 = 5_000_000_000;
+const CLOSE_TIMEOUT: u64 = Duration::from_secs(5).as_nanos() as u64;
 
 impl Tcp {
     #[inline]
@@ -202,13 +204,14 @@ impl Tcp {
             self.socket.leave_to_kernel();
             self.send_held();
         }
-        while self.held.pending() > 0 && self.error.is_none() && sys::now() - begun < PATIENCE {
+        while self.held.pending() > 0 && self.error.is_none() && sys::now() - begun < CLOSE_TIMEOUT
+        {
             let mut set = [libc::pollfd {
                 fd: self.socket.fd(),
                 events: libc::POLLOUT,
                 revents: 0,
             }];
-            let _ = sys::ppoll(&mut set, Some(PATIENCE / 100));
+            let _ = sys::ppoll(&mut set, Some(CLOSE_TIMEOUT / 100));
             self.send_held();
         }
     }

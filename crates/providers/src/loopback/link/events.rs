@@ -1,5 +1,7 @@
 //! What a link has for its user beside data: what the peer has said, and that it has gone.
 
+use core::time::Duration;
+
 use headwater_host::sys;
 use headwater_streams::pipe::words::state;
 
@@ -9,7 +11,7 @@ use crate::loopback::listening;
 use crate::provider::{Arrived, Event};
 
 /// A killed peer leaves no hint: the kernel is asked now and then by who finds nothing, in nanoseconds.
-const LOOK_EVERY: u64 = 1_000_000;
+const LOOK_EVERY: u64 = Duration::from_millis(1).as_nanos() as u64;
 
 /// Notes kept at most: a peer's nonsense goes no further.
 const MOST_NOTES: usize = 64;

@@ -4,6 +4,7 @@
 //! Frames of a message that is here in part are in the ring already, so nothing of that kind may pass it: who sends looks
 //! here first. A child of fork has a copy, which is not its to send.
 
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ const NOTHING: u32 = 15;
 /// What a message costs besides its bytes.
 const COST: usize = 64;
 /// The end of the process waits for peers that take nothing no longer than this, in nanoseconds, and looks so often.
-const PATIENCE: u64 = 2_000_000_000;
-const MOMENT: u64 = 200_000;
+const EXIT_TIMEOUT: u64 = Duration::from_secs(2).as_nanos() as u64;
+const MOMENT: u64 = Duration::from_micros(200).as_nanos() as u64;
 
 pub struct Outbox {
     head: &'static Head,
@@ -316,7 +317,7 @@ fn sweep() {
 pub fn exiting() {
     let held = || HOLDING.with(|all| all.iter().map(|o| o.held()).sum::<usize>());
     let (mut before, mut since) = (held(), sys::now());
-    while before > 0 && sys::now() - since < PATIENCE {
+    while before > 0 && sys::now() - since < EXIT_TIMEOUT {
         flush_due();
         let now = held();
         if now != before {

@@ -1,5 +1,6 @@
 //! Who answers packets for ports that nobody has, and which ports somebody has.
 
+use core::time::Duration;
 use std::collections::HashSet;
 
 use headwater_host::{hidden, sys};
@@ -9,9 +10,9 @@ use super::{AtomicI32, DYNAMIC, Guarded, Ordering, key};
 /// The name whose holder answers, one for all users of a network namespace.
 const NAME: &[u8] = b"headwater-sctp/raw";
 /// For how long what was read holds where it says that a port is taken, in nanoseconds.
-const FRESH: u64 = 1_000_000_000;
+const FRESH: u64 = Duration::from_secs(1).as_nanos() as u64;
 /// Between two readings at least: a flood of packets for other ports must not become one of readings.
-const PAUSE: u64 = 20_000_000;
+const PAUSE: u64 = Duration::from_millis(20).as_nanos() as u64;
 
 /// The election.
 pub struct Holder(AtomicI32);

@@ -5,6 +5,7 @@
 
 use core::ffi::c_int;
 use core::ptr::null_mut;
+use core::time::Duration;
 
 use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use headwater_host::sys::{self, Errno};
@@ -19,7 +20,7 @@ use crate::pipe::words::state;
 use crate::{board, drivers};
 
 /// A closing stream looks this often whether its queues have drained.
-const DRAIN_LOOK: u64 = 5_000_000;
+const DRAIN_LOOK: u64 = Duration::from_millis(5).as_nanos() as u64;
 
 /// open(2) of a device. `minor` as the name says, or `None` for a new one.
 pub fn open_device(device: &'static Entry, minor: Option<u32>, flags: c_int) -> Result<i32, Errno> {

@@ -4,6 +4,7 @@
 //! As for [`super::Local`]: queues are only reached inside the perimeter.
 
 use core::ptr::null_mut;
+use core::time::Duration;
 
 use headwater_host::sync::AtomicPtr;
 use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -17,11 +18,11 @@ use crate::ddi::*;
 use crate::exec::perimeter;
 
 /// Who asked for SIGPOLL at a pipe is looked after this often, where what happens is not seen by a call of this process.
-const SIGNAL_LOOK: u64 = 4_000_000;
+const SIGNAL_LOOK: u64 = Duration::from_millis(4).as_nanos() as u64;
 /// How often a queued pipe is asked whether its other end is gone.
-const HANGUP_LOOK: u64 = 100_000_000;
+const HANGUP_LOOK: u64 = Duration::from_millis(100).as_nanos() as u64;
 /// How often one is served that can't be watched.
-const UNWATCHED_LOOK: u64 = 4_000_000;
+const UNWATCHED_LOOK: u64 = Duration::from_millis(4).as_nanos() as u64;
 
 static HELD: AtomicPtr<(perimeter::Held, linking::Held)> = AtomicPtr::new(null_mut());
 

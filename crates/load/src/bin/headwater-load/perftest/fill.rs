@@ -9,7 +9,7 @@ use crate::perftest::options::Options;
 use crate::perftest::result::{Measured, Used};
 
 /// How long an empty pipe may refuse to be written to.
-const PATIENCE_MS: i32 = 2000;
+const TIMEOUT_MS: i32 = 2000;
 
 pub fn run(options: &Options) -> io::Result<String> {
     let ends = Ends::new(options.kind)?;
@@ -83,7 +83,7 @@ impl Pipe {
                     if self.outstanding > 0 {
                         return Ok(());
                     }
-                    if !ends::wait_for_room(self.ends.writing, PATIENCE_MS)? {
+                    if !ends::wait_for_room(self.ends.writing, TIMEOUT_MS)? {
                         return Err(io::Error::other("an empty pipe takes nothing"));
                     }
                 }

@@ -12,7 +12,7 @@ use crate::perftest::options::Options;
 use crate::perftest::result::{Measured, Used};
 
 /// How long the writer may take to notice that nobody reads any more.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 pub fn run(options: &Options) -> io::Result<String> {
     let ends = Ends::new(options.kind)?;
@@ -108,7 +108,7 @@ fn wait_for(child: i32) -> io::Result<()> {
     // SAFETY: the child is ours and not yet reaped; the pointer outlives the calls.
     unsafe {
         while libc::waitpid(child, &mut status, libc::WNOHANG) == 0 {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 libc::kill(child, libc::SIGKILL);
                 libc::waitpid(child, &mut status, 0);
                 return Err(io::Error::other("the writer did not notice the end"));

@@ -8,7 +8,7 @@ use headwater_sctp_stack::{Association, Outgoing, Port, Via, Want};
 
 use crate::sctpperf::{Measured, Options, cpu};
 
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(20));
 /// Time enough for the window to grow.
 const WARM_UP: f64 = 0.3;
 
@@ -36,7 +36,7 @@ pub fn serve(options: &Options) -> Result<String, String> {
             }
             Ok(None) => break,
             Err(libc::EAGAIN) => {
-                association.wait(Want::READABLE, PATIENCE).map_err(errno)?;
+                association.wait(Want::READABLE, TIMEOUT).map_err(errno)?;
             }
             Err(error) => return Err(errno(error)),
         }
@@ -54,7 +54,7 @@ pub fn drive(options: &Options) -> Result<String, String> {
     let to = [address(options)?];
     let association =
         Association::connect(&to, options.port, &Default::default(), Via::Auto).map_err(errno)?;
-    association.established(PATIENCE).map_err(errno)?;
+    association.established(TIMEOUT).map_err(errno)?;
     let bytes = vec![0x5a; options.size];
     let message = Outgoing::default();
     let (begun, cpu_before) = (Instant::now(), cpu());
@@ -65,7 +65,7 @@ pub fn drive(options: &Options) -> Result<String, String> {
         match association.send(&message, &bytes, false) {
             Ok(()) => sent += 1,
             Err(libc::EAGAIN) => {
-                association.wait(Want::WRITABLE, PATIENCE).map_err(errno)?;
+                association.wait(Want::WRITABLE, TIMEOUT).map_err(errno)?;
             }
             Err(error) => return Err(errno(error)),
         }
@@ -84,7 +84,7 @@ pub fn drive(options: &Options) -> Result<String, String> {
     // Until everything was acknowledged.
     let mut rest = [0; 16];
     while association.receive(&mut rest) == Err(libc::EAGAIN) {
-        association.wait(Want::READABLE, PATIENCE).map_err(errno)?;
+        association.wait(Want::READABLE, TIMEOUT).map_err(errno)?;
     }
     let measured = Measured {
         messages: sent - before,

@@ -14,7 +14,7 @@ use headwater_channel::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::xtiperf::buffers::Buffers;
 
 /// How long the other process may take for anything.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_micros(500);
 
 /// In a file that both map; it begins as zeros.
@@ -116,7 +116,7 @@ impl Board {
         const QUIET: u32 = 20;
         let (mut last, mut same) = (self.received(), 0);
         let start = Instant::now();
-        while same < QUIET && start.elapsed() < PATIENCE {
+        while same < QUIET && start.elapsed() < TIMEOUT {
             thread::sleep(STEP * 2);
             let now = self.received();
             same = if now == last { same + 1 } else { 0 };
@@ -165,7 +165,7 @@ impl Receiver {
 pub fn wait(is_so: impl Fn() -> bool) -> io::Result<()> {
     let start = Instant::now();
     while !is_so() {
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             return Err(io::Error::other("the other process does not get on"));
         }
         thread::sleep(STEP);
