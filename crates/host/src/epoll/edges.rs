@@ -255,8 +255,8 @@ impl Inner {
         }
         let events = match reg.kept {
             0 => 0,
-            // Closed by all its numbers.
-            _ if reg.descriptor().bell(reg.h).is_none() => 0,
+            // Closed by all its numbers. A set has no bell at all.
+            _ if reg.h.kind() != Kind::Epoll && reg.descriptor().bell(reg.h).is_none() => 0,
             // As epoll(7) does, an edge tells what holds when it is told.
             events => {
                 let asked = events | self.needed(i) | ERR | HUP;
