@@ -200,19 +200,21 @@ impl Pipe {
     /// A pipe that another process made. The descriptors are taken over, also when it fails.
     pub fn open(parts: &Parts) -> sys::Result<&'static Pipe> {
         let mut made = Made::default();
-        let memfd = made.keep(hidden::hide_needed(parts.memfd))?;
-        let first = made.keep(hidden::hide_needed(parts.bells[0]))?;
+        // Each of them, before the first failure is told: nobody else closes them.
+        let memfd = made.keep(hidden::hide_needed(parts.memfd));
+        let first = made.keep(hidden::hide_needed(parts.bells[0]));
         let second = if parts.fifo {
             first
         } else {
-            made.keep(hidden::hide_needed(parts.bells[1]))?
+            made.keep(hidden::hide_needed(parts.bells[1]))
+        };
+        let whole = Parts {
+            memfd: memfd?,
+            bells: [first?, second?],
+            ..*parts
         };
         made.count = 0;
-        Pipe::open_hidden(&Parts {
-            memfd,
-            bells: [first, second],
-            ..*parts
-        })
+        Pipe::open_hidden(&whole)
     }
 
     /// As [`open`](Pipe::open), with descriptors that are hidden already. A FIFO has one bell.
@@ -449,6 +451,40 @@ mod tests {
             bells: [bell::create().unwrap(), bell],
         };
         Pipe::open(&parts).err()
+    }
+
+    #[test]
+    fn what_is_there_is_closed_where_one_part_is_missing() {
+        let parts = |fifo, [memfd, first, second]: [i32; 3]| Parts {
+            side: 0,
+            fifo,
+            shadow: -1,
+            memfd,
+            bells: [first, second],
+        };
+        for (fifo, missing) in [(false, 0), (false, 1), (false, 2), (true, 0), (true, 1)] {
+            let mut ends = [0; 2];
+            // SAFETY: room for two descriptors.
+            assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+            let [reader, writer] = ends;
+            let mut fds = [0, 1, 2].map(|_| sys::dup_above(writer, 0).unwrap());
+            // Of a FIFO the second stays the caller's.
+            for unused in [Some(missing), fifo.then_some(2)].into_iter().flatten() {
+                sys::close(fds[unused]).unwrap();
+                fds[unused] = -1;
+            }
+            sys::close(writer).unwrap();
+            assert_eq!(Pipe::open(&parts(fifo, fds)).err(), Some(libc::EBADF));
+            let mut left = libc::pollfd {
+                fd: reader,
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            // SAFETY: one pollfd.
+            unsafe { libc::poll(&raw mut left, 1, 0) };
+            assert_eq!(left.revents, libc::POLLHUP, "{fifo} {missing}");
+            sys::close(reader).unwrap();
+        }
     }
 
     #[test]
