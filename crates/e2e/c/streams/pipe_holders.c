@@ -198,6 +198,42 @@ CASE(an_image_without_numbers_does_not_wait_at_an_end, "exec(2)") {
 	check_eq(events(fd[0], POLLIN, 5000) & POLLHUP, POLLHUP);
 }
 
+/* One pipe's end has two names, of the other both ends are inherited. The bells are there, so that the image finds out by itself. */
+CASE(an_image_without_numbers_waits_at_no_name_of_an_end, "exec(2)") {
+	if (role()) {
+		char c;
+		for (int n = END; n < END + 4; n++) {
+			check(read(n, &c, 1) <= 0);
+			check(write(n, "x", 1) < 0);
+		}
+		return;
+	}
+	struct rlimit before, limit;
+	int both[2];
+	pipe_flags(fd, 0);
+	pipe_flags(both, 0);
+	fcntl(fd[0], F_SETFD, FD_CLOEXEC);
+	check_eq(dup2(fd[1], END), END);
+	check_eq(dup2(fd[1], END + 1), END + 1);
+	check_eq(dup2(both[0], END + 2), END + 2);
+	check_eq(dup2(both[1], END + 3), END + 3);
+	close(fd[1]), close(both[0]), close(both[1]);
+	put(fd[0], NULL, "unread", 0);
+	join(spawn(exit_at_once, NULL));
+	check_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 64;
+	for (int n = 16; n < 64; n++)
+		if (n != fd[0])
+			check_eq(dup2(STDIN_FILENO, n), n);
+	check_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	pid_t child = spawn_role("an_image_without_numbers_waits_at_no_name_of_an_end", "image");
+	for (int n = END; n < END + 4; n++)
+		close(n);
+	join(child);
+	check_eq(events(fd[0], POLLIN, 5000) & POLLHUP, POLLHUP);
+}
+
 CASE(an_exec_after_vfork_leaves_the_parent_its_numbers, "vfork(2)") {
 	pipe_flags(fd, 0);
 	pid_t child = vfork();
@@ -634,6 +670,7 @@ CASES(ENTRY(an_end_lives_while_a_child_has_it), ENTRY(a_child_that_exits_hangs_n
       ENTRY(dup_is_the_same_end), ENTRY(dup2_dup3_and_f_dupfd), ENTRY(dup2_over_the_last_descriptor_hangs_up),
       ENTRY(a_number_used_again_is_a_new_stream), ENTRY(an_end_is_inherited_over_exec),
       ENTRY(an_image_without_numbers_does_not_wait_at_an_end),
+      ENTRY(an_image_without_numbers_waits_at_no_name_of_an_end),
       ENTRY(an_exec_after_vfork_leaves_the_parent_its_numbers), ENTRY(an_inherited_number_used_for_a_file_is_a_file),
       ENTRY(a_part_taken_leaves_what_is_behind), ENTRY(a_part_taken_is_counted_with_what_is_behind),
       ENTRY(what_a_killed_peer_sent_is_read), ENTRY(a_peer_killed_in_the_middle_leaves_whole_messages),

@@ -142,7 +142,8 @@ impl Drop for Inheritance {
 
 /// At start: takes over what the former image left. What makes no sense is left alone.
 pub fn inherit(text: &str) {
-    let mut known: Vec<(i32, &'static Pipe)> = Vec::new();
+    // By their memory; without a pipe where it can't be had, which goes for each of its names.
+    let mut known: Vec<(i32, Option<&'static Pipe>)> = Vec::new();
     let mut gates: Vec<(i32, Handle)> = Vec::new();
     let mut named: Vec<i32> = Vec::new();
     let mut resumed: Vec<i32> = Vec::new();
@@ -182,15 +183,13 @@ pub fn inherit(text: &str) {
                     memfd,
                     bells: [first, second],
                 };
-                let Ok(pipe) = Pipe::open(&parts) else {
-                    break_off(fd);
-                    continue;
-                };
+                let pipe = Pipe::open(&parts).ok();
                 known.push((memfd, pipe));
                 pipe
             }
         };
-        if life::adopt(pipe, side as u32 & 1, fd).is_err() {
+        let adopted = pipe.map(|pipe| life::adopt(pipe, side as u32 & 1, fd));
+        if !matches!(adopted, Some(Ok(_))) {
             break_off(fd);
             continue;
         }
