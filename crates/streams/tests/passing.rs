@@ -5,6 +5,7 @@
 #[path = "common/processes.rs"]
 mod processes;
 
+use headwater_streams::attach::rights;
 use headwater_streams::head::message::{Choice, Priority};
 use processes::*;
 
@@ -214,14 +215,8 @@ fn a_long_message_arrives_whole_in_another_process() {
 fn long_messages_of_higher_bands_overtake() {
     let _turn = alone();
     let [a, b] = pipe();
-    let send = |byte: u8, band: u8| {
-        let data = vec![byte; 100_000];
-        stream(a)
-            .put_message(None, Some(&data), Priority::Band(band), None)
-            .unwrap();
-    };
     for (byte, band) in [(1, 0), (2, 0), (3, 5)] {
-        send(byte, band);
+        send_long(a, byte, band);
     }
     for expected in [3, 1, 2] {
         let mut data = vec![0; 100_001];
@@ -235,4 +230,113 @@ fn long_messages_of_higher_bands_overtake() {
     }
     close(a);
     close(b);
+}
+
+/// Of what travels beside the ring of `a` the first comes last, as that of two senders may.
+fn turn_round([a, b]: [i32; 2]) {
+    let mut first = rights::receive(b).unwrap().unwrap();
+    let fds: Vec<i32> = (0..rights::MOST)
+        .map(|at| first.take(at))
+        .filter(|&fd| fd >= 0)
+        .collect();
+    rights::send(a, &first.body, &fds, true).unwrap();
+    fds.into_iter().for_each(close);
+}
+
+/// While the process has so many numbers left.
+fn with_numbers<T>(left: usize, f: impl FnOnce() -> T) -> T {
+    // SAFETY: no memory is involved.
+    let lowest: Vec<i32> = (0..=left).map(|_| unsafe { libc::dup(2) }).collect();
+    lowest.iter().for_each(|&fd| close(fd));
+    let mut before = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a rlimit, to be written and to be read.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut before), 0);
+        let limit = libc::rlimit {
+            rlim_cur: lowest[left] as u64,
+            ..before
+        };
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit), 0);
+        let done = f();
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const before), 0);
+        done
+    }
+}
+
+fn send_long(to: i32, byte: u8, band: u8) {
+    stream(to)
+        .put_message(None, Some(&[byte; 100_000]), Priority::Band(band), None)
+        .unwrap();
+}
+
+#[test]
+fn what_is_before_a_descriptor_stays_whole_without_numbers() {
+    let _turn = alone();
+    for left in 0..4 {
+        let [a, b] = pipe();
+        let [mine, theirs] = pipe();
+        let file = memfd("first");
+        send_fd(a, file).unwrap();
+        send_fd(a, theirs).unwrap();
+        turn_round([a, b]);
+        close(theirs);
+        close(file);
+        for _ in 0..2 {
+            assert_eq!(with_numbers(left, || receive_fd(b)), Err(libc::EMFILE));
+        }
+        let file = receive_fd(b).unwrap();
+        assert_eq!(contents(file), "first");
+        // The end has come before, and is kept.
+        for _ in 0..2 {
+            assert_eq!(with_numbers(0, || receive_fd(b)), Err(libc::EMFILE));
+        }
+        let end = receive_fd(b).unwrap();
+        write(mine, "to the end").unwrap();
+        assert_eq!(read(end).unwrap(), "to the end");
+        for fd in [a, b, mine, end, file] {
+            close(fd);
+        }
+    }
+}
+
+#[test]
+fn what_others_write_beside_the_ring_is_passed_over() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let fd = memfd("behind");
+    for foreign in [&b"short"[..], b"", &[b'x'; 64], &[b'x'; 100]] {
+        // SAFETY: readable bytes, to the socket that is the visible descriptor.
+        let sent = unsafe { libc::send(a, foreign.as_ptr().cast(), foreign.len(), 0) };
+        assert_eq!(sent, foreign.len() as isize);
+    }
+    send_fd(a, fd).unwrap();
+    let received = receive_fd(b).unwrap();
+    assert_eq!(contents(received), "behind");
+    // Of what is gone the end is found.
+    send_fd(a, fd).unwrap();
+    drop(rights::receive(b));
+    close(a);
+    assert_eq!(receive_fd(b), Err(libc::EPROTO));
+    assert_eq!(receive_fd(b), Err(libc::ENXIO));
+    for fd in [b, fd, received] {
+        close(fd);
+    }
+}
+
+#[test]
+fn a_descriptor_is_received_from_one_who_left_another_unread() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let fd = memfd("left");
+    send_fd(a, fd).unwrap();
+    send_fd(b, fd).unwrap();
+    close(a);
+    let received = receive_fd(b).unwrap();
+    assert_eq!(contents(received), "left");
+    for fd in [b, fd, received] {
+        close(fd);
+    }
 }

@@ -157,8 +157,9 @@ impl Route {
                 Ok(_) | Err(_) => return Err(Lost::Nobody),
             }
         };
-        answer.hide();
-        let head = map(&mut answer).map_err(Lost::Failed)?;
+        let hidden = answer.hide();
+        let head = hidden.and_then(|()| map(&mut answer));
+        let head = head.map_err(Lost::Failed)?;
         let gone = Arc::new(AtomicBool::new(false));
         let (number, told) = (connection.number(), Arc::clone(&gone));
         let watched = background::watch(number, move || {

@@ -49,13 +49,14 @@ impl Received {
         Ok(fd)
     }
 
-    /// Moves the descriptors out of the program's way.
-    pub fn hide(&mut self) {
+    /// Moves the descriptors out of the program's way. EMFILE: not all of them are left.
+    pub fn hide(&mut self) -> sys::Result<()> {
         for fd in &mut self.fds {
             if *fd >= 0 && !table::lookup(*fd).is_some_and(|h| h.kind() == table::Kind::Hidden) {
-                *fd = hidden::hide_or_keep(*fd).unwrap_or(-1);
+                *fd = hidden::hide_or_keep(core::mem::replace(fd, -1))?;
             }
         }
+        Ok(())
     }
 
     /// The same with descriptors of its own. EMFILE.
@@ -119,18 +120,30 @@ pub fn receive(socket: c_int) -> sys::Result<Option<Received>> {
 
 /// As [`receive`], with the bytes that [`send_with`] put behind the body, and how many they are. What is too long is cut.
 pub fn receive_with(socket: c_int, more: &mut [u8]) -> sys::Result<Option<(Received, usize)>> {
-    receive_by(socket, more, 0)
+    let (got, len) = receive_by(socket, more, 0)?;
+    Ok(behind(len).map(|more| (got, more)))
 }
 
-/// As [`receive`]; the message stays in front.
+/// The next message that may be ours, without waiting: EAGAIN. It stays in front; shorter ones before it are dropped. `None` at the end. Of
+/// a socket with SO_PASSCRED.
 pub fn peek(socket: c_int) -> sys::Result<Option<Received>> {
-    let got = peek_with(socket, &mut [])?;
-    Ok(got.and_then(|(got, more)| (more == 0).then_some(got)))
+    loop {
+        let (got, len) = receive_by(socket, &mut [], libc::MSG_PEEK)?;
+        if behind(len).is_some() {
+            return Ok(Some(got));
+        }
+        // One of no bytes has a sender all the same.
+        if len == 0 && got.sender.is_none() {
+            return Ok(None);
+        }
+        discard(socket)?;
+    }
 }
 
 /// As [`receive_with`]; the message stays in front.
 pub fn peek_with(socket: c_int, more: &mut [u8]) -> sys::Result<Option<(Received, usize)>> {
-    receive_by(socket, more, libc::MSG_PEEK)
+    let (got, len) = receive_by(socket, more, libc::MSG_PEEK)?;
+    Ok(behind(len).map(|more| (got, more)))
 }
 
 /// Drops the message in front.
@@ -142,11 +155,13 @@ pub fn discard(socket: c_int) -> sys::Result<()> {
     }
 }
 
-fn receive_by(
-    socket: c_int,
-    more: &mut [u8],
-    flags: c_int,
-) -> sys::Result<Option<(Received, usize)>> {
+/// Bytes behind the body in a message of so many; `None`: there is no whole body.
+fn behind(len: usize) -> Option<usize> {
+    len.checked_sub(size_of::<Body>())
+}
+
+/// A message, and its bytes.
+fn receive_by(socket: c_int, more: &mut [u8], flags: c_int) -> sys::Result<(Received, usize)> {
     let mut body = [0; size_of::<Body>()];
     let wanted = Wanted {
         descriptors: MOST,
@@ -154,13 +169,14 @@ fn receive_by(
     };
     let parts = &mut [IoSliceMut::new(&mut body), IoSliceMut::new(more)];
     let mut came = pass::receive(socket, parts, wanted, libc::MSG_DONTWAIT | flags)?;
-    let got = Received {
+    let mut got = Received {
         // SAFETY: words of any value, from as many bytes.
         body: unsafe { body.as_ptr().cast::<Body>().read_unaligned() },
         sender: came.sender,
         fds: core::array::from_fn(|i| came.take(i).map_or(-1, Passed::into_number)),
-        cut: came.lost,
+        cut: false,
     };
-    let more = came.len.checked_sub(size_of::<Body>());
-    Ok(more.map(|more| (got, more)))
+    // More than there may be is the sender's fault.
+    got.cut = came.lost && !got.has(MOST);
+    Ok((got, came.len))
 }

@@ -419,7 +419,7 @@ fn fetch<T>(
     }
     let shadow = head.fd.load(Ordering::Relaxed);
     loop {
-        let received = match rights::peek(shadow) {
+        let mut received = match rights::peek(shadow) {
             Ok(Some(received)) => received,
             Ok(None) | Err(_) => return Err(libc::EPROTO),
         };
@@ -429,12 +429,18 @@ fn fetch<T>(
         if is_ours && !withdrawn && number == sequence {
             let made = made(received);
             if !stays(&made) {
+            // What the other end left unread when it went, which the kernel tells once: what it sent is still there.
+            Err(libc::ECONNRESET) => continue,
                 let _ = rights::discard(shadow);
             }
             return made;
         }
-        if is_ours && received.cut && !received.has(1) {
-            return Err(libc::EMFILE);
+        if is_ours {
+            // It is kept whole, or left where it is.
+            if received.cut {
+                return Err(libc::EMFILE);
+            }
+            received.hide()?;
         }
         let _ = rights::discard(shadow);
         if !is_ours {
@@ -450,8 +456,6 @@ fn fetch<T>(
             } else {
                 None
             };
-            let mut received = received;
-            received.hide();
             kept.push(Parcel { end, received });
             dropped
         });
