@@ -272,6 +272,12 @@ fn send_long(to: i32, byte: u8, band: u8) {
         .unwrap();
 }
 
+fn receive_long(from: i32) -> Result<(usize, u8), Errno> {
+    let mut data = vec![0; 100_001];
+    let got = stream(from).get_message(None, Some(&mut data), Choice::Any, None)?;
+    Ok((got.data as usize, data[99_999]))
+}
+
 #[test]
 fn what_is_before_a_descriptor_stays_whole_without_numbers() {
     let _turn = alone();
@@ -339,4 +345,42 @@ fn a_descriptor_is_received_from_one_who_left_another_unread() {
     for fd in [b, fd, received] {
         close(fd);
     }
+}
+
+#[test]
+fn a_long_message_that_has_come_needs_no_number() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    send_long(a, 1, 0);
+    send_long(a, 2, 5);
+    assert_eq!(receive_long(b), Ok((100_000, 2)));
+    let first = with_numbers(0, || receive_long(b));
+    assert_eq!(first, Ok((100_000, 1)));
+    write(a, "goes on").unwrap();
+    assert_eq!(read(b).unwrap(), "goes on");
+    close(a);
+    close(b);
+}
+
+#[test]
+fn an_end_that_has_come_hangs_up_with_the_end_that_it_came_by() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let [mine, theirs] = pipe();
+    send_fd(a, theirs).unwrap();
+    close(theirs);
+    send_long(a, 1, 5);
+    assert_eq!(receive_long(b), Ok((100_000, 1)));
+    close(b);
+    let mut other = libc::pollfd {
+        fd: mine,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one pollfd.
+    unsafe { libc::poll(&raw mut other, 1, 0) };
+    assert_eq!(other.revents, libc::POLLHUP);
+    assert_eq!(read(mine).unwrap(), "");
+    close(mine);
+    close(a);
 }

@@ -11,7 +11,7 @@ use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_host::{process, reclaim, sys};
 
-use super::{Head, MOST, SLAB, TOP, local, opening, signals};
+use super::{Head, MOST, SLAB, TOP, local, opening, passing, signals};
 use crate::pipe::words::state;
 use crate::pipe::{Pipe, RING};
 use crate::{background, board};
@@ -453,7 +453,8 @@ pub fn closing(fd: i32, h: Handle) -> Option<After> {
 impl After {
     pub fn finish(self) {
         let head = self.0;
-        if head.has_pipe() {
+        if let Some(pipe) = head.pipe() {
+            passing::left(pipe, head.side());
             head.words().departures.fetch_add(1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             let _looks = reclaim::enter();

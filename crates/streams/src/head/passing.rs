@@ -200,7 +200,8 @@ pub unsafe fn receive_fd(head: &'static Head, to: *mut StrRecvFd) -> Result<c_in
         }
         let mut sequence = [0; 8];
         inlet.copy(0, &mut sequence);
-        let found = fetch(head, u64::from_ne_bytes(sequence), Came::of);
+        let sequence = u64::from_ne_bytes(sequence);
+        let found = fetch(head, sequence, OnLack::Stays, Came::of);
         if let Err(errno) = &found
             && is_lack(errno)
         {
@@ -396,24 +397,31 @@ fn is_end_of_pipe(head: &Head) -> bool {
     head.pipe().is_some_and(|pipe| !pipe.fifo)
 }
 
-/// Makes something of what the frame with this number stands for, kept before or now in the shadow. Where something is lacking for
-/// that it stays there. Inside the section or perimeter in which the frame is taken. EPROTO if it never came.
+/// What becomes of a parcel of which nothing can be made for want of something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnLack {
+    Stays,
+    Goes,
+}
+
+/// Makes something of what the frame with this number stands for, kept before or now in the shadow. Inside the section or perimeter in
+/// which the frame is taken. EPROTO if it never came.
 fn fetch<T>(
     head: &Head,
     sequence: u64,
+    on_lack: OnLack,
     made: impl FnOnce(Received) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
     let end = (head.pipe().ok_or(libc::EINVAL)?.inode, head.side());
-    let stays = |made: &Result<T, Errno>| made.as_ref().is_err_and(is_lack);
-    let kept = KEPT.with(|kept| {
-        let mut all = kept.iter();
-        let found = all.find(|p| p.is_of(end) && p.received.body[1] == sequence)?;
-        Some(found.received.copy())
-    });
-    if let Some(found) = kept {
-        let made = found.and_then(made);
-        if !stays(&made) {
-            drop(KEPT.with(|kept| take_kept(kept, end, Some(sequence))));
+    let stays =
+        |made: &Result<T, Errno>| on_lack == OnLack::Stays && made.as_ref().is_err_and(is_lack);
+    if let Some(parcel) = KEPT.with(|kept| take_kept(kept, end, Some(sequence))) {
+        if on_lack == OnLack::Goes {
+            return made(parcel.received);
+        }
+        let made = parcel.received.copy().and_then(made);
+        if stays(&made) {
+            KEPT.with(|kept| kept.push(parcel));
         }
         return made;
     }
@@ -421,6 +429,8 @@ fn fetch<T>(
     loop {
         let mut received = match rights::peek(shadow) {
             Ok(Some(received)) => received,
+            // What the other end left unread when it went, which the kernel tells once: what it sent is still there.
+            Err(libc::ECONNRESET) => continue,
             Ok(None) | Err(_) => return Err(libc::EPROTO),
         };
         let is_ours = received.body[0] >> 32 == MAGIC;
@@ -429,8 +439,6 @@ fn fetch<T>(
         if is_ours && !withdrawn && number == sequence {
             let made = made(received);
             if !stays(&made) {
-            // What the other end left unread when it went, which the kernel tells once: what it sent is still there.
-            Err(libc::ECONNRESET) => continue,
                 let _ = rights::discard(shadow);
             }
             return made;
@@ -460,6 +468,14 @@ fn fetch<T>(
             dropped
         });
         drop(dropped);
+    }
+}
+
+/// This process has left the end of a pipe: what was kept for it goes too.
+pub fn left(pipe: &Pipe, side: u32) {
+    let end = (pipe.inode, side);
+    while let Some(parcel) = KEPT.with(|kept| take_kept(kept, end, None)) {
+        drop(parcel);
     }
 }
 
@@ -517,11 +533,12 @@ pub fn send_body(head: &Head, data: &[u8]) -> Result<Option<[u8; 16]>, Errno> {
     }
 }
 
-/// The data part for which a frame's ticket stands. EPROTO: not as it should be; ENOMEM. Under the reader lock.
+/// The data part for which a frame's ticket stands; it is gone then, also when this fails. EPROTO: not as it should be; EMFILE, ENOMEM.
+/// Under the reader lock.
 pub fn fetch_body(head: &Head, ticket: [u8; 16]) -> Result<Body, Errno> {
     let word = |at: usize| u64::from_ne_bytes(core::array::from_fn(|i| ticket[at + i]));
     let (sequence, len) = (word(0), word(8) as usize);
-    fetch(head, sequence, |mut parcel| {
+    fetch(head, sequence, OnLack::Goes, |mut parcel| {
         if parcel.body[0] & 0xffff_ffff != cargo::BODY || !parcel.has(1) {
             return Err(libc::EPROTO);
         }
