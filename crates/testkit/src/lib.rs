@@ -60,12 +60,17 @@ pub fn library() -> PathBuf {
     if let Some(path) = env::var_os("HEADWATER_E2E_LIBRARY") {
         return path.into();
     }
-    // Of TARGET/testing/deps/TEST.
-    let test = env::current_exe().expect("a test has a path");
-    let target = test.ancestors().nth(3);
-    target
-        .expect("a test is below its target folder")
-        .join("release/libheadwater.so")
+    let caller = env::current_exe().expect("a program has a path");
+    target_of(&caller).join("release/libheadwater.so")
+}
+
+/// Of TARGET/testing/deps/TEST, or TARGET/testing/PROGRAM.
+fn target_of(caller: &Path) -> &Path {
+    let folder = caller.parent().filter(|folder| folder.ends_with("deps"));
+    let profile = folder.unwrap_or(caller).parent();
+    profile
+        .and_then(Path::parent)
+        .expect("what cargo builds is below its target folder")
 }
 
 /// Is a missing program a failure?
@@ -195,6 +200,16 @@ mod tests {
         let lines = PROGRAMS.lines().filter(|line| !line.starts_with('#'));
         for line in lines {
             assert_eq!(line.split_whitespace().count(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_test_and_a_program_of_ours_are_below_one_target_folder() {
+        for caller in [
+            "/t/testing/deps/calls-1",
+            "/t/testing/headwater-differential",
+        ] {
+            assert_eq!(target_of(Path::new(caller)), Path::new("/t"));
         }
     }
 }
