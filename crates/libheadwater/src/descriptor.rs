@@ -2,8 +2,8 @@
 //!
 //! A new kind has a line in [`of_kind`], its [`File`], and of [`Calls`] what is not the kernel's own call.
 
-use headwater_host::next;
 use headwater_host::table::{self, Handle};
+use headwater_host::{epoll, next};
 use headwater_sockets::{confine, inherit, life, options};
 use libc::{c_int, c_ulong};
 
@@ -141,43 +141,60 @@ pub fn then<T>(r: c_int, after: Option<T>, finish: impl FnOnce(T)) -> c_int {
     r
 }
 
-fn goes(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
-    let after = life::closing(fd);
-    then(call(), after, life::AfterClose::finish)
-}
-
-/// The C library's streams, and those of other languages, use standard numbers by ways of their own.
-fn copied(h: Handle, new: c_int) {
-    life::duplicated(h, new);
+/// A standard number is used by the C library's streams, and those of other languages, by ways of their own.
+fn pass_on(new: c_int) {
     if (0..=2).contains(&new) {
         life::passing_on(new);
     }
 }
 
-/// What the kernel has answered with `r`, of a connection.
-///
-/// # Safety
-/// `arg` is what the request wants, and not null.
-unsafe fn after_ioctl(h: Handle, fd: c_int, request: c_ulong, arg: usize, r: c_int) -> c_int {
-    // SAFETY: for each request that is looked at it points to a number, which the kernel has found there.
-    unsafe {
-        let value = arg as *mut c_int;
-        match request {
-            libc::FIONBIO => options::set_nonblocking(h, *value != 0),
-            libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
-            libc::FIONREAD => *value += options::unread(h) as c_int,
-            // The mark is behind what was sent before it.
-            headwater_host::sys::SIOCATMARK if options::unread(h) > 0 => *value = 0,
-            libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
-            _ => {}
+/// Of a connection, which is adopted where its flags are kept here too.
+fn fcntl(fd: c_int, cmd: c_int, arg: usize, call: impl FnOnce() -> c_int) -> c_int {
+    let r = call();
+    if r >= 0
+        && cmd == libc::F_SETFL
+        && let Some(h) = table::socket(fd)
+    {
+        options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
+        if arg as c_int & libc::O_ASYNC != 0 {
+            // SIGIO is raised for what the kernel sees.
+            life::needs_kernel(fd);
         }
     }
     r
 }
 
+/// The same.
+///
+/// # Safety
+/// As ioctl(2) asks of its caller: `arg` is what the request wants.
+unsafe fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
+    // SAFETY: the caller's argument; for each request that is looked at it points to a number, which the kernel has found there.
+    unsafe {
+        let r = real::ioctl(fd, request, arg);
+        if r >= 0
+            && arg != 0
+            && let Some(h) = table::socket(fd)
+        {
+            let value = arg as *mut c_int;
+            match request {
+                libc::FIONBIO => options::set_nonblocking(h, *value != 0),
+                libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
+                libc::FIONREAD => *value += options::unread(h) as c_int,
+                // The mark is behind what was sent before it.
+                headwater_host::sys::SIOCATMARK if options::unread(h) > 0 => *value = 0,
+                libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
+                _ => {}
+            }
+        }
+        r
+    }
+}
+
 impl File for Connections {
     fn goes(self, _h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
-        goes(fd, call)
+        let after = life::closing(fd);
+        then(call(), after, life::AfterClose::finish)
     }
 
     fn lost(self, _h: Handle, fd: c_int) {
@@ -185,37 +202,24 @@ impl File for Connections {
     }
 
     fn copied(self, h: Handle, new: c_int) {
-        copied(h, new);
+        life::duplicated(h, new);
+        pass_on(new);
     }
 
     fn fcntl(
         self,
-        h: Handle,
+        _h: Handle,
         fd: c_int,
         cmd: c_int,
         arg: usize,
         call: impl FnOnce() -> c_int,
     ) -> c_int {
-        let r = call();
-        if r >= 0 && cmd == libc::F_SETFL {
-            options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
-            if arg as c_int & libc::O_ASYNC != 0 {
-                // SIGIO is raised for what the kernel sees.
-                life::needs_kernel(fd);
-            }
-        }
-        r
+        fcntl(fd, cmd, arg, call)
     }
 
-    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+    unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
         // SAFETY: the caller's argument.
-        unsafe {
-            let r = real::ioctl(fd, request, arg);
-            if r < 0 || arg == 0 {
-                return r;
-            }
-            after_ioctl(h, fd, request, arg, r)
-        }
+        unsafe { ioctl(fd, request, arg) }
     }
 
     fn is_socket(self, _h: Handle) -> bool {
@@ -230,16 +234,14 @@ impl File for Connections {
 impl Calls for Inherited {}
 
 impl File for Inherited {
-    fn goes(self, _h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
-        goes(fd, call)
-    }
-
-    fn lost(self, h: Handle, fd: c_int) {
+    fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
         inherit::closing(fd, h);
+        call()
     }
 
     fn copied(self, h: Handle, new: c_int) {
-        copied(h, new);
+        inherit::duplicated(h, new);
+        pass_on(new);
     }
 
     fn fcntl(
@@ -250,24 +252,12 @@ impl File for Inherited {
         arg: usize,
         call: impl FnOnce() -> c_int,
     ) -> c_int {
-        match table::socket(fd).filter(|_| cmd == libc::F_SETFL) {
-            Some(h) => Connections.fcntl(h, fd, cmd, arg, call),
-            None => call(),
-        }
+        fcntl(fd, cmd, arg, call)
     }
 
     unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
         // SAFETY: the caller's argument.
-        unsafe {
-            let r = real::ioctl(fd, request, arg);
-            if r < 0 || arg == 0 {
-                return r;
-            }
-            match table::socket(fd) {
-                Some(h) => after_ioctl(h, fd, request, arg, r),
-                None => r,
-            }
-        }
+        unsafe { ioctl(fd, request, arg) }
     }
 
     fn is_socket(self, _h: Handle) -> bool {
@@ -278,16 +268,14 @@ impl File for Inherited {
 impl Calls for Sets {}
 
 impl File for Sets {
-    fn goes(self, _h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
-        goes(fd, call)
-    }
-
-    fn lost(self, _h: Handle, fd: c_int) {
-        life::lost(fd);
+    fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+        table::clear(fd);
+        epoll::closed_set(h, fd);
+        call()
     }
 
     fn copied(self, h: Handle, new: c_int) {
-        life::duplicated(h, new);
+        epoll::duplicated_set(h, new);
     }
 }
 
@@ -308,8 +296,6 @@ impl File for Hidden {
     }
 
     fn copied(self, _h: Handle, new: c_int) {
-        if (0..=2).contains(&new) {
-            life::passing_on(new);
-        }
+        pass_on(new);
     }
 }

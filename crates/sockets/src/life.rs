@@ -12,10 +12,10 @@ use headwater_host::counters::{self, Reason};
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{config, epoll, process, sys, unwinder};
+use headwater_host::{config, process, sys, unwinder};
 
 use crate::conn::{self, Conn, Phase, Role};
-use crate::{boards, inherit, lend, limits, link, restart, takeover, tcp_counts, worth};
+use crate::{boards, lend, limits, link, restart, takeover, tcp_counts, worth};
 
 pub use close::{AfterClose, closing, is_left_unread, kept, last_pin_gone, lost, reset, unlist};
 pub use exec::{not_replaced, outlives_exec, replaced};
@@ -191,23 +191,14 @@ fn leave_to_waiters(c: &'static Conn, fd: i32) {
     }
 }
 
-/// Another number for the same open description.
+/// Another number for the same open description. For one that the program must not touch it is no concern of ours.
 pub fn duplicated(h: Handle, fd: i32) {
-    match h.kind() {
-        // Another number for what the program must not touch is no concern of ours.
-        Kind::Socket if is_ours(h) => {}
-        Kind::Socket => {
-            if let Some(c) = conn::get(h) {
-                c.refs.fetch_add(1, Ordering::AcqRel);
-                if !table::set(fd, h) {
-                    c.refs.fetch_sub(1, Ordering::AcqRel);
-                }
-                leave_to_waiters(c, fd);
-            }
+    if let Some(c) = conn::get(h).filter(|c| !c.is_ours()) {
+        c.refs.fetch_add(1, Ordering::AcqRel);
+        if !table::set(fd, h) {
+            c.refs.fetch_sub(1, Ordering::AcqRel);
         }
-        Kind::Epoll => epoll::duplicated_set(h, fd),
-        Kind::Inherited => inherit::duplicated(h, fd),
-        Kind::Hidden | Kind::Stream | Kind::Endpoint | Kind::Sctp => {}
+        leave_to_waiters(c, fd);
     }
 }
 

@@ -224,7 +224,11 @@ impl Pipe {
             fds: [parts.memfd, first, if parts.fifo { -1 } else { second }],
             count: 3,
         };
-        let segment = Segment::open(parts.memfd, ABI)?;
+        let segment = Segment::open(parts.memfd, ABI).map_err(|errno| match errno {
+            // mmap(2), of memory that would have to be locked.
+            libc::EAGAIN => libc::ENOMEM,
+            errno => errno,
+        })?;
         // Numbers that an image before this one told may be something else by now, which is not to be written to.
         let bells = &made.fds[1..if parts.fifo { 2 } else { 3 }];
         let sizes = RING..=LARGEST_RING;

@@ -106,17 +106,12 @@ pub struct Mapped {
 impl Mapped {
     /// memfd and bells of one that is new here. ENOMEM, EPROTO.
     pub fn new(memfd: Owned, bells: [Owned; 2]) -> sys::Result<Mapped> {
-        let opened = Pipe::open_hidden(&Parts {
+        let pipe = Pipe::open_hidden(&Parts {
             side: 1,
             fifo: false,
             shadow: -1,
             memfd: memfd.into_number(),
             bells: bells.map(Owned::into_number),
-        });
-        let pipe = opened.map_err(|errno| match errno {
-            // mmap(2), of memory that would have to be locked.
-            libc::EAGAIN => libc::ENOMEM,
-            errno => errno,
         })?;
         life::keep(pipe);
         let of_pool = false;

@@ -12,8 +12,7 @@ use crate::life::local;
 use crate::record::{PASSED, Record};
 use crate::segment::View;
 use crate::{
-    boards, comeback, holders, inherit, keeper, lend, link, look, pins, restart, sets, switch,
-    takeover,
+    boards, comeback, holders, keeper, lend, link, look, pins, restart, sets, switch, takeover,
 };
 
 /// Before the program's close(2) of `fd`, or dup2(2) over it. Returns what must still happen after it.
@@ -31,21 +30,8 @@ pub fn lost(fd: i32) {
 /// The number `fd` goes; the shadow can be reached by `shadow` still, if that is not negative.
 #[unsafe(link_section = ".text.life")]
 fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
-    let h = table::lookup(fd)?;
-    match h.kind() {
-        // Streams have a life of their own.
-        Kind::Hidden | Kind::Stream | Kind::Endpoint | Kind::Sctp => return None,
-        Kind::Epoll => {
-            table::clear(fd);
-            epoll::closed_set(h, fd);
-            return None;
-        }
-        Kind::Inherited => {
-            inherit::closing(fd, h);
-            return None;
-        }
-        Kind::Socket => {}
-    }
+    // One that the former image looked after, and this one not yet, goes by `inherit`.
+    let h = table::lookup(fd).filter(|h| h.kind() == Kind::Socket)?;
     let c = conn::get(h)?;
     restart::going(c, fd);
     let others = c.refs.load(Ordering::Acquire) > 1;

@@ -348,12 +348,7 @@ impl End {
                 memfd,
                 bells: [first, second],
             })
-            .map(life::Borrowed::fresh)
-            .map_err(|errno| match errno {
-                // mmap(2), of memory that would have to be locked.
-                libc::EAGAIN => libc::ENOMEM,
-                errno => errno,
-            })?,
+            .map(life::Borrowed::fresh)?,
         };
         Ok(End {
             shadow,
