@@ -604,6 +604,10 @@ impl Set {
         inner.disarm(i);
         let reg = &mut inner.regs[i];
         let again = (event.events | reg.events) & (ET | ONESHOT) != 0;
+        if inner.shared && (again || (event.events, event.u64) != (reg.events, reg.data)) {
+            // To those who have the set too it asks for what it asked for.
+            counters::note(Reason::SharedSet);
+        }
         reg.ask(event);
         inner.watch(i, again)?;
         self.announce(inner, i);
