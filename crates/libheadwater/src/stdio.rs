@@ -6,7 +6,7 @@ use core::ptr::null_mut;
 use std::alloc::{alloc, alloc_zeroed};
 
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
-use headwater_host::table;
+use headwater_host::table::{self, Kind};
 use headwater_host::{next, process, sys};
 use headwater_sockets::life;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
@@ -165,13 +165,27 @@ unsafe extern "C-unwind" fn write(cookie: *mut c_void, buf: *const c_char, n: si
     }
 }
 
-/// As of a pipe or socket, if its number still stands for anything.
-unsafe extern "C-unwind" fn seek(cookie: *mut c_void, _: *mut i64, _: c_int) -> c_int {
-    // SAFETY: the C library hands back the cookie.
+/// What the number stands for by now says where it is: a connection nowhere, but it may be another descriptor's. Under a stream, an
+/// endpoint or an SCTP socket lies one of the kernel's that might go somewhere.
+unsafe extern "C-unwind" fn seek(cookie: *mut c_void, at: *mut i64, whence: c_int) -> c_int {
+    // SAFETY: the C library hands back the cookie, and a place for the position.
     unsafe {
-        let there = sys::fcntl(of(cookie).fd.load(Ordering::Relaxed), libc::F_GETFD, 0);
-        next::set_errno(there.err().unwrap_or(libc::ESPIPE));
-        -1
+        let fd = of(cookie).fd.load(Ordering::Relaxed);
+        let is_kernels = |h: table::Handle| matches!(h.kind(), Kind::Socket | Kind::Epoll);
+        let sought = match table::lookup(fd).is_none_or(is_kernels) {
+            true => sys::lseek(fd, *at, whence),
+            false => sys::fcntl(fd, libc::F_GETFD, 0).and(Err(libc::ESPIPE)),
+        };
+        match sought {
+            Ok(now) => {
+                *at = now;
+                0
+            }
+            Err(errno) => {
+                next::set_errno(errno);
+                -1
+            }
+        }
     }
 }
 
