@@ -52,6 +52,8 @@ use local::Local;
 
 /// Streams of a process at most.
 pub const MOST: usize = 1 << 16;
+/// In the count of a head's names: the last has gone, and what is on the head is being taken apart.
+const ENDS: u32 = 1 << 31;
 /// In [`Head::base`].
 const SIZE_BITS: usize = 7;
 
@@ -569,7 +571,7 @@ impl Head {
 
     /// Would closing one descriptor leave another in this process?
     pub fn has_other_descriptors(&self) -> bool {
-        self.entries.load(Ordering::Acquire) > 1
+        self.entries.load(Ordering::Acquire) & !ENDS > 1
     }
 
     /// Has the last hold gone? It is not used again as long as anybody looks.

@@ -345,9 +345,14 @@ impl Pipe {
         self.users.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The head of this process is gone; true if it was the last one here.
-    pub fn detach(&self, side: u32) -> bool {
-        self.heads[(side & 1) as usize].store(core::ptr::null_mut(), Ordering::Release);
+    /// This head of this process is gone, and another may stand there already; true if it was the last one here.
+    pub fn detach(&self, side: u32, head: &Head) -> bool {
+        let _ = self.heads[(side & 1) as usize].compare_exchange(
+            head as *const Head as *mut Head,
+            core::ptr::null_mut(),
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
         self.leave()
     }
 

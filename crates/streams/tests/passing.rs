@@ -5,7 +5,12 @@
 #[path = "common/processes.rs"]
 mod processes;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
 use headwater_streams::attach::rights;
+use headwater_streams::exec::{Info, Module, OpenFlag, Queue, registry};
+use headwater_streams::head::control::ioctl;
 use headwater_streams::head::message::{Choice, Priority};
 use processes::*;
 
@@ -383,4 +388,111 @@ fn an_end_that_has_come_hangs_up_with_the_end_that_it_came_by() {
     assert_eq!(read(mine).unwrap(), "");
     close(mine);
     close(a);
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Writes without a wait as long as there is room, and lets the end wait again.
+fn stuff(fd: i32) -> usize {
+    nonblocking(fd);
+    let mut written = 0;
+    while let Ok(n) = stream(fd).write(&[1; 4096]) {
+        written += n;
+    }
+    stream(fd).words().nonblocking.store(0, Ordering::SeqCst);
+    written
+}
+
+/// The name of the topmost module.
+fn topmost(fd: i32) -> Result<String, Errno> {
+    const I_LOOK: u32 = (b'S' as u32) << 8 | 4;
+    let mut name = [0u8; 16];
+    // SAFETY: the request writes a name of at most 9 bytes.
+    unsafe { ioctl(stream(fd), fd, I_LOOK, name.as_mut_ptr() as usize) }?;
+    let end = name.iter().position(|&b| b == 0).unwrap();
+    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+}
+
+#[test]
+fn an_end_received_while_its_close_waits_keeps_what_is_on_it() {
+    let _turn = alone();
+    let [a, b] = pipe();
+    let [mine, theirs] = pipe();
+    push(theirs, "bufmod");
+    let written = stuff(theirs);
+    send_fd(a, theirs).unwrap();
+    let head = stream(theirs);
+    head.words().close_time.store(3000, Ordering::SeqCst);
+    let closer = std::thread::spawn(move || close(theirs));
+    wait_until("the close waits", || head.has_sleepers());
+    let end = receive_fd(b).unwrap();
+    closer.join().unwrap();
+    assert_eq!(topmost(end).as_deref(), Ok("bufmod"));
+    let reader = std::thread::spawn(move || {
+        let mut buf = vec![0; 65536];
+        let mut got = 0;
+        while got < written {
+            got += stream(mine).read(&mut buf).unwrap();
+        }
+        got
+    });
+    assert_eq!(reader.join().unwrap(), written);
+    write(end, "behind").unwrap();
+    assert_eq!(read(mine).unwrap(), "behind");
+    for fd in [a, b, mine, end] {
+        close(fd);
+    }
+}
+
+/// Its close takes long.
+struct Slow;
+
+static CLOSES: AtomicBool = AtomicBool::new(false);
+static MAY_CLOSE: AtomicBool = AtomicBool::new(false);
+
+impl Module for Slow {
+    const INFO: Info = Info::new(980, c"slow");
+
+    fn open(_: Queue, _: &mut libc::dev_t, _: i32, _: OpenFlag) -> Result<Slow, i32> {
+        Ok(Slow)
+    }
+
+    fn close(&self, _: Queue, _: i32) {
+        CLOSES.store(true, Ordering::SeqCst);
+        wait_until("the end was received", || MAY_CLOSE.load(Ordering::SeqCst));
+    }
+}
+
+#[test]
+fn an_end_received_while_its_queues_are_taken_apart_is_a_new_one() {
+    let _turn = alone();
+    registry::register_module::<Slow>().unwrap();
+    let [a, b] = pipe();
+    let [mine, theirs] = pipe();
+    push(theirs, "slow");
+    send_fd(a, theirs).unwrap();
+    let head = stream(theirs);
+    let closer = std::thread::spawn(move || close(theirs));
+    wait_until("the module closes", || CLOSES.load(Ordering::SeqCst));
+    let end = receive_fd(b).unwrap();
+    MAY_CLOSE.store(true, Ordering::SeqCst);
+    closer.join().unwrap();
+    assert!(!std::ptr::eq(stream(end), head));
+    write(mine, "down").unwrap();
+    assert_eq!(read(end).unwrap(), "down");
+    write(end, "up").unwrap();
+    assert_eq!(read(mine).unwrap(), "up");
+    // The head that has gone does not take it along: who gets the end again gets the same.
+    send_fd(a, end).unwrap();
+    let again = receive_fd(b).unwrap();
+    assert!(std::ptr::eq(stream(end), stream(again)));
+    for fd in [a, b, mine, end, again] {
+        close(fd);
+    }
 }

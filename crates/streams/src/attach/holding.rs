@@ -41,7 +41,10 @@ impl Hold {
     /// Of a stream by its descriptor `fd`; `file` is taken over if it succeeds.
     pub fn take(head: &'static Head, fd: c_int, file: c_int) -> sys::Result<Hold> {
         let stream = sys::dup_above(fd, 0).and_then(hidden::hide)?;
-        life::hold(head);
+        if !life::hold(head) {
+            hidden::close(stream);
+            return Err(libc::EBADF);
+        }
         head.fd.store(stream, Ordering::Relaxed);
         Ok(Hold { stream, file })
     }

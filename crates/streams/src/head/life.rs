@@ -11,7 +11,7 @@ use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_host::{process, reclaim, sys};
 
-use super::{Head, MOST, SLAB, TOP, local, opening, passing, signals};
+use super::{ENDS, Head, MOST, SLAB, TOP, local, opening, passing, signals};
 use crate::pipe::words::state;
 use crate::pipe::{Pipe, RING};
 use crate::{background, board};
@@ -218,7 +218,7 @@ pub fn give_up(pipe: &'static Pipe) {
 
 /// Unless it is being closed.
 fn try_hold(head: &Head) -> bool {
-    let more = |n| if n > 0 { Some(n + 1) } else { None };
+    let more = |n| (n > 0 && n & ENDS == 0).then_some(n + 1);
     head.entries
         .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
         .is_ok()
@@ -332,7 +332,7 @@ impl Lists {
         let gone = self.left.extract_if(.., |head| !head.asleep.has_any());
         for head in gone.collect::<Vec<_>>() {
             if let Some(pipe) = head.pipe()
-                && pipe.detach(head.side())
+                && pipe.detach(head.side(), head)
             {
                 self.retire(pipe);
             }
@@ -391,14 +391,19 @@ fn enter_copy(held: Held, h: Handle, fd: i32) -> Result<(), Errno> {
     if !table::set(fd, h) {
         return Err(libc::EMFILE);
     }
+    // Whose others are closed has none to look at: see [`closing`].
+    fence(Ordering::SeqCst);
+    let shadow = &held.0.fd;
+    let _ = shadow.compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed);
     opening::duplicated(h);
     core::mem::forget(held);
     Ok(())
 }
 
-/// Keeps a head open without a descriptor of the program.
-pub fn hold(head: &'static Head) {
-    head.entries.fetch_add(1, Ordering::AcqRel);
+/// Keeps a head open without a descriptor of the program. False: it is being closed.
+#[must_use]
+pub fn hold(head: &'static Head) -> bool {
+    try_hold(head)
 }
 
 /// Takes back one [`hold`].
@@ -412,18 +417,29 @@ pub fn let_go(head: &'static Head) {
 fn leave(head: &'static Head) -> bool {
     loop {
         let names = head.entries.load(Ordering::Acquire);
-        match names {
-            0 => return false,
-            1 => local::end(head),
-            _ => {}
-        }
+        let left = match names {
+            1 => {
+                // Who gets the same end meanwhile goes on with all that is on it.
+                let is_last = || head.entries.load(Ordering::Acquire) == 1;
+                local::drain(head, is_last);
+                ENDS | 1
+            }
+            n if n == 0 || n & ENDS != 0 => return false,
+            n => n - 1,
+        };
         // Two threads may close the last two names at once.
-        let left =
-            head.entries
-                .compare_exchange(names, names - 1, Ordering::AcqRel, Ordering::Acquire);
-        if left.is_ok() {
-            return names == 1;
+        let done = head
+            .entries
+            .compare_exchange(names, left, Ordering::AcqRel, Ordering::Acquire);
+        if done.is_err() {
+            continue;
         }
+        if names == 1 {
+            // Nobody holds it any more: who gets the end from here on has a head of its own.
+            local::end(head);
+            head.entries.store(0, Ordering::SeqCst);
+        }
+        return names == 1;
     }
 }
 
@@ -440,9 +456,19 @@ pub fn closing(fd: i32, h: Handle) -> Option<After> {
     if !leave(head) {
         if head.fd.load(Ordering::Relaxed) == fd {
             let same = |other: Handle| other.with_tag(0) == h.with_tag(0);
-            let other = table::entries().find(|&(_, other)| same(other));
-            head.fd
-                .store(other.map_or(-1, |(fd, _)| fd), Ordering::Relaxed);
+            let other = || {
+                let other = table::entries().find(|&(_, other)| same(other));
+                other.map_or(-1, |(fd, _)| fd)
+            };
+            let first = other();
+            head.fd.store(first, Ordering::Relaxed);
+            if first < 0 {
+                // One that comes just now may have found this one still.
+                fence(Ordering::SeqCst);
+                let _ = head
+                    .fd
+                    .compare_exchange(-1, other(), Ordering::Relaxed, Ordering::Relaxed);
+            }
         }
         return None;
     }
@@ -454,7 +480,13 @@ impl After {
     pub fn finish(self) {
         let head = self.0;
         if let Some(pipe) = head.pipe() {
-            passing::left(pipe, head.side());
+            // Who got the end while it was taken apart has what was kept for it.
+            if pipe
+                .head(head.side())
+                .is_none_or(|at| core::ptr::eq(at, head))
+            {
+                passing::left(pipe, head.side());
+            }
             head.words().departures.fetch_add(1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             let _looks = reclaim::enter();
@@ -527,6 +559,7 @@ pub fn exiting() {
             // Nobody is left to read what could be drained.
             head.words().close_time.store(0, Ordering::Relaxed);
         }
+        local::drain(head, || true);
         local::end(head);
     }
 }

@@ -3,7 +3,6 @@
 use core::ffi::c_int;
 use core::time::Duration;
 
-use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering::{Acquire, Release};
 use headwater_host::sys::{self, Errno};
 use headwater_host::{next, table};
@@ -64,13 +63,12 @@ pub fn hold() -> Held {
 /// I_LINK, I_PLINK: connects the stream `fd` below the multiplexer of `head`; returns the multiplexer ID.
 /// Errors: EINVAL (no multiplexer, no stream, linked already, a circle), EBADF, EAGAIN, ENXIO, ETIME, what the driver says.
 pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, Errno> {
-    // Until it holds the lower one.
-    let looks = enter();
-    let lower = match table::stream(fd).and_then(|h| super::get(h, &looks)) {
-        Some(lower) => lower,
+    let held = match table::stream(fd).and_then(life::held) {
+        Some(held) => held,
         None if sys::fcntl(fd, libc::F_GETFD, 0).is_err() => return Err(libc::EBADF),
         None => return Err(libc::EINVAL),
     };
+    let lower = held.head();
     if lower.index == head.index || lower.words().has(state::LINKED) || reaches(lower, head) {
         return Err(libc::EINVAL);
     }
@@ -103,7 +101,8 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
         }
     };
     lower.words().set(state::LINKED);
-    life::hold(lower);
+    // By its link from here on.
+    core::mem::forget(held);
     let cmd = if persistent { I_PLINK } else { I_LINK };
     let answer = ask(head, cmd, head_rq(head), head_rq(lower), id);
     let device = local::device(head);

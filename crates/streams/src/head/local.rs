@@ -19,7 +19,7 @@ mod tending;
 
 use core::time::Duration;
 
-pub use ends::{end, open_device};
+pub use ends::{drain, end, open_device};
 pub use sending::{
     can_put, flush, put, put_last, tell_read, wait_for_room, wait_for_room_until, write,
 };

@@ -128,7 +128,9 @@ pub fn send_end(
 fn send_local(head: &Head, passed: &'static Head, fd: c_int) -> Result<(), Errno> {
     let h = passed.handle();
     let name = (h.generation() as u64) << 32 | h.index() as u64;
-    life::hold(passed);
+    if !life::hold(passed) {
+        return Err(libc::EBADF);
+    }
     send(head, [cargo::LOCAL, process::owner().bits(), name], &[fd])
         .inspect_err(|_| life::let_go(passed))
 }
@@ -282,9 +284,6 @@ impl Came {
                 let head = super::get(h, &looks).ok_or(libc::EPROTO)?;
                 let fd = fd.keep();
                 life::duplicated(h, fd);
-                let _ = head
-                    .fd
-                    .compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed);
                 life::let_go(head);
                 Ok(fd)
             }

@@ -71,12 +71,11 @@ pub fn open_device(device: &'static Entry, minor: Option<u32>, flags: c_int) -> 
     Ok(visible)
 }
 
-/// The last descriptor of this process is closed: what was written may drain, then modules and driver are closed.
+/// The last descriptor of this process is closed: modules and driver are.
 pub fn end(head: &'static Head) {
     if head.perimeter.load(Acquire).is_null() {
         return;
     }
-    drain(head);
     linking::unlink_all(head);
     signals::forget(head);
     let shared = inside(head, |l| {
@@ -128,8 +127,11 @@ pub fn end(head: &'static Head) {
     }
 }
 
-/// Lets written data go down, for as long as I_SETCLTIME says. Not with O_NONBLOCK, nor after a signal.
-fn drain(head: &'static Head) {
+/// Before that: lets written data go down, for as long as I_SETCLTIME says, and `is_last` does. Not with O_NONBLOCK, nor after a signal.
+pub fn drain(head: &'static Head, is_last: impl Fn() -> bool) {
+    if head.perimeter.load(Acquire).is_null() {
+        return;
+    }
     let inherited = head.inherited.load(Relaxed) != 0;
     let failed = head.words().has(state::WRITE_ERROR);
     if inherited || failed || opening::is_nonblocking(head) || head.has_hung_up() {
@@ -152,7 +154,7 @@ fn drain(head: &'static Head) {
             false
         });
         let failed = head.words().has(state::WRITE_ERROR);
-        if holds != Some(true) || failed || head.has_hung_up() {
+        if holds != Some(true) || failed || head.has_hung_up() || !is_last() {
             return;
         }
         let now = sys::now();
