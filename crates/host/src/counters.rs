@@ -86,6 +86,7 @@ reasons! {
     Uring: "io-uring",
     NoUnwinder: "no-unwinder",
     NoMemory: "no-memory",
+    UrgentAhead: "urgent-ahead",
 }
 
 /// On cache lines of their own.

@@ -347,9 +347,7 @@ fn ended_by_any(buffers: &Buffers<'_>) {
 fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step<'a> {
     let d = v.out();
     if flags & libc::MSG_OOB != 0 {
-        // The urgent byte is not read in line, so kernel bytes can't be counted to an N any more.
-        switch::tcp_only(v);
-        switch::unswitch(v);
+        begin_urgent(v);
     }
     loop {
         if !c.serves(v) {
@@ -407,6 +405,21 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
             Ok(false) => {}
             Err(Corrupt) => return corrupt(),
         }
+    }
+}
+
+/// The urgent byte is not read in line, so kernel bytes can't be counted to an N any more.
+#[cold]
+fn begin_urgent(v: &View<'_>) {
+    let w = Tx(v.out().send.tx.load(Ordering::Acquire));
+    if !w.by_ring() && w.has(TCPONLY) && switch::is_ring_unread(v) {
+        // To the kernel the one before may be the next to be read, which another one replaces.
+        counters::note(Reason::UrgentAhead);
+    }
+    switch::tcp_only(v);
+    // What stands before it is to do so in the kernel too.
+    if v.out_ring().is_empty() || !switch::pin_other_end(v) {
+        switch::unswitch(v);
     }
 }
 

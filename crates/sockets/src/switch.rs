@@ -22,7 +22,8 @@ use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, 
 use crate::tcp_counts;
 
 pub use freeze::{
-    disconnect, freeze, freeze_for_now, freeze_if_read, is_frozen_for_good, take_back_own,
+    disconnect, freeze, freeze_for_now, freeze_if_read, is_frozen_for_good, pin_other_end,
+    take_back_own,
 };
 pub use pin::{
     behind_pin, follow_withdrawn, is_pinned, is_readable_behind_pin, lift_pin, lower_pin, pin,
@@ -292,6 +293,16 @@ pub fn writable(c: &Conn, v: &View<'_>) -> Option<bool> {
         return None;
     }
     Some(w.has(PIN) || v.out_ring().below_low_water() || c.gone.load(Ordering::Relaxed) != 0)
+}
+
+/// Has this end sent by the ring, and gone back to the kernel since, what the peer has not read yet?
+pub fn is_ring_unread(v: &View<'_>) -> bool {
+    let d = v.out();
+    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    !w.by_ring()
+        && w.epoch() != d.receive.re.load(Ordering::Acquire) as u16
+        && !w.has(PIN)
+        && !v.out_ring().is_empty()
 }
 
 /// A value that changes with every arrival.

@@ -91,6 +91,25 @@ fn take_back(c: &'static Conn, v: &View<'static>, sender: &'static Conn, its: &V
     }
 }
 
+/// Pins the direction that this end sends, if its receiver is an end of this process too, whose readers' lock is in its reach: what is
+/// unread in the ring is to be withdrawn. True if it is sent by the ring, and pinned.
+pub fn pin_other_end(v: &View<'_>) -> bool {
+    let d = v.out();
+    let by_ring = || Tx(d.send.tx.load(Ordering::Acquire)).by_ring();
+    if !by_ring() {
+        return false;
+    }
+    let looks = entered();
+    let Some((other, its)) = conn::other_end(v, &looks) else {
+        return false;
+    };
+    // Held, so that nobody else's file gets its number meanwhile.
+    other
+        .shadow()
+        .is_some_and(|_held| pin_for_now(other, &its, None))
+        && by_ring()
+}
+
 /// As [`freeze`] for good, for what this process itself asks of the kernel. But while something is unread in the ring, that direction
 /// stays: its sender may make no call any more, and what comes late may never come. False then.
 pub fn freeze_if_read(c: &Conn, v: &View<'_>, reason: Reason) -> bool {
