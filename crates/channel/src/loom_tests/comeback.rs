@@ -43,6 +43,8 @@ enum But {
     Skip,
     /// It takes the end of the kernel's stream for that of the direction.
     End,
+    /// The end that sends pins the other one in the middle of its read.
+    Lock,
 }
 
 #[derive(Default)]
@@ -419,6 +421,55 @@ fn what_a_sender_that_has_gone_left_behind_a_pin_is_read() {
 #[should_panic = "assertion"]
 fn a_receiver_that_believes_the_kernels_end_loses_what_was_left() {
     sender_goes(But::End);
+}
+
+/// Before an urgent byte the end that sends pins the other one, under that one's lock, and withdraws (switch::pin_other_end).
+fn sender_pins(but: But) {
+    explore(3, move || {
+        let direction = Direction::new(&RING, but);
+        let lock = Arc::new(Mutex::new(()));
+        let sender = {
+            let (d, lock) = (direction.clone(), lock.clone());
+            thread::spawn(move || {
+                d.send(2);
+                {
+                    let _section = (but != But::Lock).then(|| lock.lock().unwrap());
+                    d.tx.fetch_or(PIN, AcqRel);
+                }
+                d.send(3);
+            })
+        };
+        let d = &direction;
+        let step = || {
+            let _section = lock.lock().unwrap();
+            match d.tx.load(Acquire) {
+                w if w & PIN == 0 && by_ring(w) => d.pop(d.tail.load(Acquire)),
+                _ => d.read(),
+            }
+        };
+        let mut expected = 1;
+        while expected <= 3 {
+            match step() {
+                Some(value) => {
+                    assert_eq!(value, expected);
+                    expected += 1;
+                }
+                None => thread::yield_now(),
+            }
+        }
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn what_a_sender_withdraws_of_its_own_accord_is_read_once() {
+    sender_pins(But::Nothing);
+}
+
+#[test]
+#[should_panic = "assertion"]
+fn a_sender_that_pins_in_the_middle_of_a_read_sends_it_twice() {
+    sender_pins(But::Lock);
 }
 
 /// Another process sends by the kernel while one end comes back: nothing is counted twice.
