@@ -8,8 +8,8 @@ use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
 
 use crate::conn::{self, Phase};
 use crate::pins::{Entered, entered};
-use crate::record::{APART, SHUT_RD, SHUT_WR};
-use crate::segment::{Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
+use crate::record::{APART, ATTACHED, SHUT_RD, SHUT_WR};
+use crate::segment::{PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::{confine, look, switch, takeover, tcp_counts};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
@@ -53,8 +53,13 @@ impl Descriptor for Sockets {
         };
         switch::help_withdraw(c, &v);
         let mut ready = 0;
-        if want & IN != 0 && switch::readable(&v) && enough(c, &v) {
-            ready |= want & IN;
+        if want & IN != 0 {
+            if switch::readable(&v) && enough(c, &v) {
+                ready |= want & IN;
+            } else if switch::is_behind_kernel(&v) {
+                // The kernel told of its bytes when they came, and not of those behind them.
+                ready |= look::told(c, want & IN) & want & IN;
+            }
         }
         if want & OUT != 0 && switch::writable(c, &v) == Some(true) {
             ready |= want & OUT;
@@ -144,14 +149,14 @@ impl Descriptor for Sockets {
 
     fn kernel_arrivals(&self, h: Handle) -> Arrivals {
         let looks = entered();
-        let Some((_, v)) = carried(h, &looks) else {
+        let Some((c, v)) = carried(h, &looks) else {
             return Arrivals::default();
         };
         let d = v.inn();
         // Before the count: what is sent now is counted when it has arrived.
         let w = Tx(d.send.tx.load(Ordering::Acquire));
-        let came = came(d, w);
-        // Behind it: the count is never too high. What had come before the peer took the connection over is no arrival by its doing so.
+        let came = came(c, &v, w);
+        // Behind it: the count is never too high. What had come before this connection was carried is no arrival.
         let before = d.send.before.load(Ordering::Acquire);
         let taken_back = d.send.taken_back.load(Ordering::Acquire);
         Arrivals {
@@ -179,7 +184,7 @@ impl Descriptor for Sockets {
                 .shadow()
                 .is_some_and(|s| sys::ioctl_int(s.fd(), libc::FIONREAD) == Ok(0));
         }
-        d.receive.krecv.load(Ordering::Relaxed) == came(d, w)
+        d.receive.krecv.load(Ordering::Relaxed) == came(c, &v, w)
     }
 
     fn ends(&self, h: Handle) -> Ends {
@@ -288,7 +293,14 @@ impl Sockets {
 }
 
 /// Bytes that have come by the kernel, as far as is known: who sends round the library counts nothing, but what was taken came.
-fn came(d: &Direction, w: Tx) -> u64 {
+fn came(c: &conn::Conn, v: &View<'_>, w: Tx) -> u64 {
+    let d = v.inn();
+    // A peer that has not attached counts nothing here yet: the kernel does.
+    let unattached =
+        c.role() == conn::Role::Server && !c.record().has(ATTACHED) && !v.is_attached();
+    if unattached && let Some(received) = c.shadow().and_then(|s| tcp_counts::received(s.fd())) {
+        return received;
+    }
     let sent = d.send.ksent.load(Ordering::Acquire);
     if !w.has(TCPONLY) {
         return sent;

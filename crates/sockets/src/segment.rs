@@ -69,7 +69,7 @@ pub struct SendLine {
     pub tx: AtomicU64,
     /// Kernel bytes sent; frozen while the epoch is odd. None are known before this end has taken the connection over.
     pub ksent: AtomicU64,
-    /// How many there were then.
+    /// How many there were when the accepting end did: no arrivals of a carried connection.
     pub before: AtomicU64,
     /// How many of them had been in the ring before: taken back, and counted here first.
     pub taken_back: AtomicU64,
@@ -175,9 +175,13 @@ pub struct View<'a> {
 }
 
 impl Direction {
+    /// The accepting end takes the connection over, when this much has been sent.
+    pub fn claim(&self, sent: u64) {
+        self.send.before.store(sent, Ordering::Release);
+    }
+
     /// The sending end has taken the connection over, and has sent this much before.
     pub fn begin(&self, sent: u64) {
-        self.send.before.store(sent, Ordering::Relaxed);
         self.send.ksent.store(sent, Ordering::Release);
     }
 }

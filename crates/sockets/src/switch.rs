@@ -267,6 +267,14 @@ pub fn readable(v: &View<'_>) -> bool {
     d.receive.krecv.load(Ordering::Acquire) == at.load(Ordering::Acquire) && !v.in_ring().is_empty()
 }
 
+/// Is there something in the ring that comes behind what the kernel has still?
+pub fn is_behind_kernel(v: &View<'_>) -> bool {
+    let d = v.inn();
+    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    let re = d.receive.re.load(Ordering::Acquire) as u16;
+    re & 1 == 0 && w.epoch() != re && !w.has(PIN) && !readable(v) && !v.in_ring().is_empty()
+}
+
 /// Does the peer take back what this end has not read, to send it by the kernel?
 pub fn is_taken_back(v: &View<'_>) -> bool {
     Tx(v.inn().send.tx.load(Ordering::Acquire)).has(PIN)

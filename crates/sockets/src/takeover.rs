@@ -151,7 +151,9 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
         let holds_other_end = |uid| proof::other_end_is_of(fd, uid);
         let mapped = link::segment_for(board.slot(offer).client(), holds_other_end)?;
         let h = mapped.header();
+        h.directions[1].claim(counts.written);
         h.directions[1].begin(counts.written);
+        h.directions[0].claim(tcp_counts::received(fd).unwrap_or(counts.read));
         h.directions[0]
             .receive
             .krecv

@@ -145,9 +145,13 @@ impl Inner {
 
     fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
         let events = self.with_end(i, events);
+        // First: a send that is refused from here on makes the next room an edge.
+        let room = self.regs[i].d.map(|d| d.edges(self.regs[i].h).1);
         let (holds, moved) = self.judge(i, events, posted);
         let reg = &mut self.regs[i];
-        let Some(d) = reg.d else { return 0 };
+        let (Some(d), Some(room)) = (reg.d, room) else {
+            return 0;
+        };
         // An end that the kernel was not asked for now stays known.
         let mut seen = events | reg.last.seen & RDHUP;
         if moved {
@@ -158,6 +162,9 @@ impl Inner {
         reg.last.taken_back = d.kernel_arrivals(reg.h).taken_back;
         if holds != 0 {
             (reg.last.told, reg.last.ends) = (holds, d.ends(reg.h));
+        }
+        if holds & OUT != 0 && is_socket(reg.h) {
+            reg.last.edges.1 = room;
         }
         holds
     }
@@ -288,7 +295,7 @@ impl Inner {
         };
         let unknown = by_kernel.count != reg.last.by_kernel;
         let came_by_kernel = is_edge && unknown && d.has_taken_arrivals(reg.h);
-        let is_socket = reg.h.kind() == Kind::Socket;
+        let is_socket = is_socket(reg.h);
         if is_edge && !kernel && edges == reg.last.edges && !came_by_kernel && is_socket {
             return 0;
         }
@@ -360,6 +367,10 @@ impl Inner {
         }
         ready
     }
+}
+
+fn is_socket(h: Handle) -> bool {
+    h.kind() == Kind::Socket
 }
 
 /// A set has no word for POLLNVAL.
