@@ -428,26 +428,68 @@ fn results(script: &Script, said: &[String]) -> Vec<String> {
 fn was_closed_under_a_wait(expected: &[String], seen: &[String]) -> bool {
     let differs = expected.iter().zip(seen).position(|(a, b)| a != b);
     let until = differs.map_or(expected.len().min(seen.len()), |at| at + 1);
-    let mut waiting = Vec::new();
+    let (mut waiting, mut used) = (Vec::new(), Vec::new());
     for line in &expected[..until.min(expected.len())] {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [process, thread, name, ..] = words[..] else {
+        let [process, thread, name, ref arguments @ ..] = words[..] else {
             continue;
         };
+        let numbers: Vec<i64> = arguments.iter().map_while(|n| n.parse().ok()).collect();
+        let is_under = |at: &(&str, &str, u16)| at.0 == process && at.1 != thread;
         match name {
             "poll" | "ppoll" | "select" | "pselect" if line.contains("= waits") => {
-                waiting.push((process, thread));
+                waiting.push((process, thread, slots_of_a_wait(name, &numbers)));
             }
             "close" | "close_range" | "closes_all" | "fclose" | "dup2" | "dup3" => {
-                let is_under = |at: &(&str, &str)| at.0 == process && at.1 != thread;
                 if waiting.iter().any(is_under) {
                     return true;
                 }
+                if name == "close" {
+                    used.retain(|at| Some(at) != numbers.first().map(|&n| (process, n)).as_ref());
+                }
             }
-            _ => {}
+            "fork" => {
+                let child = arguments.first().copied().unwrap_or_default();
+                let own = used.iter().filter(|at| at.0 == process);
+                let copies: Vec<_> = own.map(|&(_, slot)| (child, slot)).collect();
+                used.extend(copies);
+            }
+            _ => {
+                for &slot in numbers.iter().take(slots_put_into(name)) {
+                    let is_waited_on = waiting
+                        .iter()
+                        .any(|at| is_under(at) && at.2 >> (slot & 15) & 1 != 0);
+                    if is_waited_on && used.contains(&(process, slot)) {
+                        return true;
+                    }
+                    used.push((process, slot));
+                }
+            }
         }
     }
     false
+}
+
+/// A bit for each slot that such a call looks at.
+fn slots_of_a_wait(name: &str, numbers: &[i64]) -> u16 {
+    let asked = numbers.iter().skip(1).take(3);
+    match name.ends_with("select") {
+        true => asked.fold(0, |all, &set| all | set as u16),
+        false => asked
+            .filter(|&&entry| entry >= 0)
+            .fold(0, |all, entry| all | 1 << (entry & 15)),
+    }
+}
+
+/// How many slots a step puts new numbers into. What is in them it closes, and of several the second may get the number of the first.
+fn slots_put_into(name: &str) -> usize {
+    match name {
+        "pair" | "pipe" => 2,
+        "accept" | "accept4" | "connect" | "dup" | "dupfd" | "epoll_create" | "listen" | "take" => {
+            1
+        }
+        _ => 0,
+    }
 }
 
 /// Do these differ only from where SO_RCVLOWAT asks for more than one byte while a call of the same process waits to receive?
@@ -526,4 +568,45 @@ pub fn compile(source: &str, to: &Path, flags: &[String]) {
         .expect("cc is installed");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_a_step_replaces_is_closed_under_the_wait_on_it() {
+        let row = |put: &str, wait: &str| {
+            let begun = format!("0 0 pair 0 1 = 0\n0 0 fork 1 = 0\n{wait} = waits\n{put} = 0\n");
+            let said = |last: &str| -> Vec<String> {
+                let all = format!("{begun}0 0 write 0 3 = 3{last}");
+                all.lines().map(str::to_string).collect()
+            };
+            row_of_what_is_said(&said(" | 2 = 1 0 0 0"), &said(""))
+        };
+        let waits = ["0 1 select -1 2 0 0 0", "0 1 poll -1 17 -1 -1"];
+        for wait in waits {
+            for put in [
+                "0 0 pair 5 1",
+                "0 0 accept 1 4",
+                "0 0 epoll_create 1",
+                "0 0 dup2 1 0",
+            ] {
+                assert_eq!(row(put, wait), Some("poll-held"), "{put}, {wait}");
+            }
+            // Another slot, one of another process, and the same thread's.
+            for put in [
+                "0 0 pair 0 5",
+                "0 0 dup 2 1",
+                "1 0 pair 0 1",
+                "0 1 pair 0 1",
+            ] {
+                assert_eq!(row(put, wait), None, "{put}, {wait}");
+            }
+        }
+        assert_eq!(
+            row("1 0 dup 1 0", "1 1 select 50 0 0 2 0"),
+            Some("poll-held")
+        );
+    }
 }
