@@ -8,14 +8,14 @@ use crate::sys;
 use crate::table::{Descriptor, Ends, Handle, Kind};
 
 /// What speaks of room.
-const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
+pub const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
 /// What speaks of bytes.
 const IN: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 const ERR: u32 = libc::EPOLLERR as u32;
 const HUP: u32 = libc::EPOLLHUP as u32;
 const RDHUP: u32 = libc::EPOLLRDHUP as u32;
 /// What speaks of an end.
-const ENDS: u32 = ERR | HUP | RDHUP;
+pub const ENDS: u32 = ERR | HUP | RDHUP;
 
 /// What there was when the program was told last.
 #[derive(Clone, Copy)]
@@ -339,8 +339,8 @@ impl Inner {
         }
         // The kernel wakes whoever waits when the program shuts a direction, and what can be read then is told again.
         let shut = known && ready & !OUT != 0 && d.ends(reg.h).shut != reg.last.ends.shut;
-        let came = edges.0 != reg.last.edges.0 || came_by_kernel && known || shut;
-        let arrived = reg.want() & !OUT != 0 && came;
+        let came = edges.0 != reg.last.edges.0 || came_by_kernel && known;
+        let arrived = reg.want() & !OUT != 0 && (shut || came && reg.hears_arrivals());
         if arrived && known && !kernel && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h)
         {
             ready |= reg.want() & OUT;

@@ -6,11 +6,11 @@ mod kernel;
 
 use libc::epoll_event;
 
-use super::edges::Last;
+use super::edges::{ENDS, Last, OUT};
 use super::{ET, MODES, ONESHOT, Tag};
 use crate::poll::KERNEL_AFTER;
 use crate::sys;
-use crate::table::{Descriptor, Handle};
+use crate::table::{Descriptor, Handle, Kind};
 
 pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
 
@@ -56,6 +56,8 @@ pub struct Inner {
     pub mutes: bool,
     /// Some are sets.
     has_sets: bool,
+    /// It is, or was, in another set.
+    pub nested: bool,
     /// Other processes may have it.
     pub shared: bool,
 }
@@ -161,7 +163,7 @@ impl Reg {
     }
 
     /// The program asks for other events.
-    pub fn ask(&mut self, event: &epoll_event) {
+    fn ask(&mut self, event: &epoll_event) {
         (self.events, self.data) = (event.events, event.u64);
         self.disabled = false;
         self.by_edge &= self.events & ONESHOT != 0;
@@ -170,6 +172,19 @@ impl Reg {
 
     pub fn is_live(&self) -> bool {
         self.d.is_some() && self.carried && !self.parked && !self.disabled
+    }
+
+    /// Is what arrives news of it? Not to who asks for room and ends of a connection alone.
+    pub fn hears_arrivals(&self) -> bool {
+        self.h.kind() != Kind::Socket || self.want() & !OUT & !ENDS != 0
+    }
+
+    /// What has arrived, as far as it is news.
+    pub fn arrivals(&self) -> u64 {
+        match self.is_live() && self.hears_arrivals() {
+            true => self.descriptor().edges(self.h).0,
+            false => 0,
+        }
     }
 
     pub fn slice(&self) -> Option<u64> {
@@ -207,6 +222,7 @@ impl Inner {
             orphans: false,
             mutes: false,
             has_sets: false,
+            nested: false,
             shared: false,
         }
     }
@@ -390,10 +406,43 @@ impl Inner {
 
     /// One is about to tell nothing more. Those who count what arrives at this set are not to take that for an arrival.
     pub fn keep_count(&mut self, i: usize) {
-        let reg = self.at(i);
-        if reg.is_live() {
-            self.news = self.news.wrapping_add(reg.descriptor().edges(reg.h).0);
+        self.news = self.news.wrapping_add(self.at(i).arrivals());
+    }
+
+    /// The program asks for other events.
+    pub fn ask(&mut self, i: usize, event: &epoll_event) {
+        let was_told = self.nested && self.has_to_tell(i);
+        let reg = self.at_mut(i);
+        let counted = reg.arrivals();
+        reg.ask(event);
+        self.appears(i, counted, was_told);
+    }
+
+    /// A registration, which has counted so much, is new or asks for something else. As the kernel has it, that is an arrival for who
+    /// waits on what holds this set if there is something to tell, and was nothing before.
+    pub fn appears(&mut self, i: usize, counted: u64, was_told: bool) {
+        if !self.nested {
+            return;
         }
+        let reg = self.at(i);
+        let is_ready = reg.is_live() && reg.descriptor().ready(reg.h, reg.want()) != 0;
+        let arrived = u64::from(is_ready && !was_told);
+        let uncounted = counted.wrapping_sub(reg.arrivals());
+        self.news = self.news.wrapping_add(uncounted).wrapping_add(arrived);
+    }
+
+    /// Would a wait tell something of it, as far as the kernel does not know by itself?
+    fn has_to_tell(&mut self, i: usize) -> bool {
+        if self.evaluate(i, false, false) != 0 {
+            return true;
+        }
+        let reg = self.at(i);
+        if !reg.is_live() || reg.events & ET != 0 {
+            return false;
+        }
+        let asked = reg.want() | (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+        let asks = self.needed(i) | asked;
+        reg.descriptor().kernel_holds(reg.h, 0, asks) & asked != 0
     }
 
     pub fn is_silent(&self, i: usize) -> bool {

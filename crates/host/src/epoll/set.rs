@@ -475,6 +475,10 @@ impl Set {
         event: Option<&epoll_event>,
         tracked: Option<(Handle, &'static dyn Descriptor)>,
     ) -> sys::Result<()> {
+        let member = tracked.filter(|(h, _)| op == EPOLL_CTL_ADD && h.kind() == Kind::Epoll);
+        if let Some(inner) = member.and_then(|(h, _)| super::by_handle(h)) {
+            inner.held().nest();
+        }
         let mut inner = self.held();
         let ep = inner.ep;
         if let Some((h, _)) = tracked {
@@ -534,7 +538,7 @@ impl Set {
             (EPOLL_CTL_DEL, Some(i), _) => {
                 let reg = &inner.regs[i];
                 // Whoever else has the set is to find it gone.
-                let parks = reg.carried && !inner.shared;
+                let parks = reg.carried && !inner.shared && !inner.nested;
                 if parks && reg.events & EXCLUSIVE == 0 && reg.h.kind() != Kind::Epoll {
                     inner.park(i);
                     return Ok(());
@@ -591,6 +595,7 @@ impl Set {
                 inner.remove(i);
                 return Err(e);
             }
+            inner.appears(i, 0, false);
             self.announce(inner, i);
         }
         Ok(())
@@ -602,13 +607,14 @@ impl Set {
             return Err(libc::EINVAL);
         }
         inner.disarm(i);
-        let reg = &mut inner.regs[i];
-        let again = (event.events | reg.events) & (ET | ONESHOT) != 0;
-        if inner.shared && (again || (event.events, event.u64) != (reg.events, reg.data)) {
+        let reg = &inner.regs[i];
+        let by_edge = (event.events | reg.events) & (ET | ONESHOT) != 0;
+        if inner.shared && (by_edge || (event.events, event.u64) != (reg.events, reg.data)) {
             // To those who have the set too it asks for what it asked for.
             counters::note(Reason::SharedSet);
         }
-        reg.ask(event);
+        let again = inner.nested || by_edge;
+        inner.ask(i, event);
         inner.watch(i, again)?;
         self.announce(inner, i);
         Ok(())
@@ -663,9 +669,8 @@ impl Set {
         let Some(inner) = self.held_unless_forking() else {
             return 0;
         };
-        let edges = |r: &Reg| r.descriptor().edges(r.h).0;
-        let live = inner.regs.iter().filter(|r| r.is_live());
-        live.fold(inner.news, |all, r| all.wrapping_add(edges(r)))
+        let each = inner.regs.iter().map(Reg::arrivals);
+        each.fold(inner.news, u64::wrapping_add)
     }
 
     /// Leaves nothing hot; whatever is ready rings its own bell.

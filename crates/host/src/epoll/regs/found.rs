@@ -115,7 +115,9 @@ impl Inner {
             self.narrow(i);
             return false;
         }
-        if reg.orphan || reg.modes() & (ET | ONESHOT) == ET {
+        // What is told always the kernel says again by itself, also of one that is out of reach.
+        let modes = reg.modes() & (ET | ONESHOT);
+        if modes == ET || reg.orphan && modes != 0 {
             self.keep_edge(i, events, reg.last.posted);
             return false;
         }

@@ -130,6 +130,9 @@ impl Inner {
         let reg = &self.regs[i];
         if reg.events & EXCLUSIVE != 0 || reg.h.kind() == Kind::Epoll {
             0
+        } else if reg.events & ET != 0 || self.nested {
+            // Bytes that nobody asked for would be an edge.
+            libc::EPOLLRDHUP as u32
         } else {
             USUAL
         }
@@ -242,6 +245,24 @@ impl Inner {
             return Ok(());
         }
         self.register(i, EPOLL_CTL_MOD, needed | self.usual(i))
+    }
+
+    /// The set is put into another one, to which the kernel tells by edges what wakes this one: nothing that nobody asked for.
+    pub fn nest(&mut self) {
+        if core::mem::replace(&mut self.nested, true) || self.shared {
+            return;
+        }
+        self.unpark();
+        for i in 0..self.regs.len() {
+            let reg = *self.at(i);
+            if !reg.is_live() || reg.modes() & ET != 0 {
+                continue;
+            }
+            let asked = self.needed(i) | self.usual(i);
+            if reg.kernel.is_some_and(|k| k & !MODES & !asked != 0) {
+                let _ = self.register(i, EPOLL_CTL_MOD, asked);
+            }
+        }
     }
 
     pub(super) fn is_watched(&self, i: usize, needed: u32) -> bool {
