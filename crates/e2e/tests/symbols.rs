@@ -12,6 +12,20 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/libheadwater")
 }
 
+/// What the library exports: by the table of calls on a descriptor, whose lines are `which fn name, other names(...`, and the others.
+fn pinned() -> BTreeSet<String> {
+    let calls = std::fs::read_to_string(folder().join("src/calls.rs")).unwrap();
+    let (_, table) = calls.split_once("\ncalls! {").expect("a table");
+    let lines = table.lines().filter_map(|l| l.split_once(" fn "));
+    let names = lines.flat_map(|(_, l)| l.split('(').next().unwrap_or_default().split(", "));
+    let mut all: BTreeSet<String> = names.map(String::from).collect();
+    let others = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
+    for name in others.lines() {
+        assert!(all.insert(name.into()), "{name} is there twice");
+    }
+    all
+}
+
 fn dynamic_symbols(of: &Path) -> String {
     let nm = Command::new("nm")
         .args(["-D", "--defined-only", "--format=posix"])
@@ -29,15 +43,31 @@ fn dynamic_symbols(of: &Path) -> String {
 fn the_list_of_dynamic_symbols_is_pinned() {
     needs!("binutils");
     let text = dynamic_symbols(&headwater_testkit::library());
-    let mut exported: Vec<&str> = text.lines().filter_map(|l| l.split(' ').next()).collect();
-    exported.sort_unstable();
-    let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
-    let mut pinned: Vec<&str> = pinned.lines().collect();
-    pinned.sort_unstable();
+    let exported: BTreeSet<&str> = text.lines().filter_map(|l| l.split(' ').next()).collect();
+    let pinned = pinned();
+    let pinned: BTreeSet<&str> = pinned.iter().map(String::as_str).collect();
     assert_eq!(
         exported, pinned,
-        "a change of the list is a change of crates/libheadwater/exports.txt"
+        "a change of the list is a change of src/calls.rs, or of crates/libheadwater/exports.txt"
     );
+}
+
+/// Names that headers of ours give to functions, since other libraries have those by the standards' names.
+#[test]
+fn every_label_in_the_headers_is_exported() {
+    let include = folder().join("../../include");
+    let headers = ["", "sys"].map(|below| std::fs::read_dir(include.join(below)).unwrap());
+    let files = headers.into_iter().flatten().map(|f| f.unwrap().path());
+    let text = files.filter_map(|f| std::fs::read_to_string(f).ok());
+    let text: String = text.collect();
+    let labels = text.split("__asm__(\"").skip(1);
+    let labels: BTreeSet<String> = labels
+        .filter_map(|rest| rest.split('"').next().map(String::from))
+        .collect();
+    assert!(labels.contains("hw_tli_alloc"), "{labels:?}");
+    let pinned = pinned();
+    let unknown: Vec<&String> = labels.difference(&pinned).collect();
+    assert!(unknown.is_empty(), "not exported: {unknown:?}");
 }
 
 /// Headers that declare functions which take or make descriptors.
@@ -169,8 +199,8 @@ fn every_function_that_takes_a_descriptor_is_interposed_or_has_a_reason_not_to_b
     needs!("binutils");
     let text = dynamic_symbols(&libc_path());
     let functions: Vec<(&str, &str)> = functions(&text).collect();
-    let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
-    let exported: BTreeSet<&str> = pinned.lines().collect();
+    let pinned = pinned();
+    let exported: BTreeSet<&str> = pinned.iter().map(String::as_str).collect();
     let reasons = reasons("not-interposed.txt");
 
     let declared = declarations();
@@ -230,8 +260,8 @@ fn every_function_that_makes_a_descriptor_is_interposed_or_has_a_reason_not_to_b
     needs!("binutils");
     let text = dynamic_symbols(&libc_path());
     let there: BTreeMap<&str, &str> = functions(&text).collect();
-    let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
-    let exported: BTreeSet<&str> = pinned.lines().collect();
+    let pinned = pinned();
+    let exported: BTreeSet<&str> = pinned.iter().map(String::as_str).collect();
     let not_makers = reasons("not-makers.txt");
     let reasons = reasons("not-interposed.txt");
 
@@ -324,8 +354,8 @@ fn every_export_is_called_on_a_small_stack_or_has_a_reason_not_to_be() {
         .iter()
         .flat_map(|m| text.split(m).skip(1).flat_map(words_within))
         .collect();
-    let pinned = std::fs::read_to_string(folder().join("exports.txt")).unwrap();
-    let exported: BTreeSet<&str> = pinned.lines().collect();
+    let pinned = pinned();
+    let exported: BTreeSet<&str> = pinned.iter().map(String::as_str).collect();
     let reasons = reasons("not-in-handlers.txt");
     let explained: BTreeSet<&str> = reasons.keys().map(String::as_str).collect();
     let uncalled: BTreeSet<&str> = exported.difference(&called).copied().collect();

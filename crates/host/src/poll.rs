@@ -11,7 +11,7 @@ use headwater_channel::wait::{Learner, Outcome};
 use libc::{pollfd, sigset_t};
 
 use crate::sync::{AtomicU32, Ordering, fence};
-use crate::table::{self, Descriptor, Handle, Kind};
+use crate::table::{self, Descriptor, Handle, Kind, Trait};
 use crate::{idle, next, process, signal, sleeps, stand_in, sys};
 
 /// Sets up to this size are handled on the stack. A handler may have 8 KiB of it, of which a CPU's vector registers take up to 4.
@@ -235,9 +235,8 @@ fn is_closed_only(fds: &[pollfd]) -> bool {
 
 /// Streams promise what poll(2) says of sets: all that is ready is reported. Of sockets all that was ready a little before.
 fn has_stream(fds: &[pollfd]) -> bool {
-    let is_stream = |p: &pollfd| {
-        table::lookup(p.fd).is_some_and(|h| matches!(h.kind(), Kind::Stream | Kind::Sctp))
-    };
+    let is_stream =
+        |p: &pollfd| table::lookup(p.fd).is_some_and(|h| h.kind().is(Trait::ToldByBell));
     fds.len() > 1 && fds.iter().any(is_stream)
 }
 

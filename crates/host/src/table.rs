@@ -22,8 +22,18 @@ static TOP: AtomicU32 = AtomicU32::new(0);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handle(u64);
 
+/// What only some kinds are, in the table of which it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trait {
+    /// The kernel can do nothing with it: it stays what it is in a process that has confined itself.
+    OursAlone,
+    /// The kernel sees nothing of what comes, so without a bell no set can have it; and poll(2) tells all that is ready of it, rather
+    /// than all that was so a little before.
+    ToldByBell,
+}
+
 macro_rules! kinds {
-    ($($(#[$m:meta])* $kind:ident = $number:literal,)*) => {
+    ($($(#[$m:meta])* $kind:ident = $number:literal $(is $first:ident $(and $more:ident)*)?,)*) => {
         /// What a number may stand for. A new kind has a line here, and registers its [`Descriptor`].
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
@@ -38,6 +48,14 @@ macro_rules! kinds {
                     _ => Kind::Hidden,
                 }
             }
+
+            /// Is it a kind that is `what`?
+            #[inline(always)]
+            pub fn is(self, what: Trait) -> bool {
+                match self {
+                    $(Kind::$kind => false $(|| what == Trait::$first $(|| what == Trait::$more)*)?,)*
+                }
+            }
         }
 
         static DESCRIPTORS: [OnceLock<&'static dyn Descriptor>; 1 + [$($number),*].len()] =
@@ -50,11 +68,11 @@ kinds! {
     Hidden = 1,
     Socket = 2,
     Epoll = 3,
-    Stream = 4,
+    Stream = 4 is OursAlone and ToldByBell,
     /// A transport endpoint that is used by function calls.
-    Endpoint = 5,
+    Endpoint = 5 is OursAlone,
     /// An SCTP socket of our own.
-    Sctp = 6,
+    Sctp = 6 is OursAlone and ToldByBell,
     /// A socket that the former image looked after, and this one not yet.
     Inherited = 7,
 }

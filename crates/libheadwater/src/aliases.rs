@@ -1,13 +1,10 @@
-//! Other names of the C library for the same functions, and calls that reach a descriptor by ways that we don't see.
+//! Other names for the same functions (for those of the table in `calls` they stand there), and calls that reach a descriptor by ways that we don't see.
 
-use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
 
 use headwater_sockets::life;
 
-use crate::{
-    calls, files, fread, makers, presence, process, real, sockets, streams, variadic, wait, wide,
-};
+use crate::{process, real};
 
 macro_rules! aliases {
     ($($name:ident = $module:ident :: $to:ident),* $(,)?) => {$(
@@ -16,29 +13,28 @@ macro_rules! aliases {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
-            variadic::jump!($module::$to)
+            $crate::variadic::jump!($crate::$module::$to)
         }
     )*};
 }
+pub(crate) use aliases;
 
+// Names with hw_ are for libraries that link us, where the C library's `read` comes first.
 aliases! {
-    __read = calls::read,
-    __write = calls::write,
-    __send = calls::send,
-    __recv = calls::recv,
-    __sendmmsg = calls::sendmmsg,
-    preadv64v2 = calls::preadv2,
-    pwritev64v2 = calls::pwritev2,
     __close = files::close,
     __dup2 = files::dup2,
     __fcntl = files::fcntl,
+    fcntl64 = files::fcntl,
     __libc_fcntl64 = files::fcntl,
+    hw_close = files::close,
     __socket = sockets::socket,
-    __connect = calls::connect,
     __poll = wait::poll,
+    hw_poll = wait::poll,
     __select = wait::select,
     __open = streams::open,
     __open64 = streams::open64,
+    __openat64_2 = streams::__openat_2,
+    sendfile64 = data::sendfile,
     eaccess = presence::euidaccess,
     stat64 = presence::stat,
     lstat64 = presence::lstat,

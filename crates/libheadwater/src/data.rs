@@ -4,8 +4,8 @@ use headwater_host::next;
 use headwater_host::table::{self, Handle};
 use headwater_sockets::{conn, pins};
 use libc::{
-    c_int, c_uint, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t,
-    timespec,
+    c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t,
+    ssize_t, timespec,
 };
 
 use crate::calls::Calls;
@@ -37,6 +37,11 @@ macro_rules! as_called {
 }
 
 impl Calls for Connections {
+    unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument.
+        unsafe { crate::descriptor::ioctl(fd, request, arg) }
+    }
+
     as_called! {
         receive::read(buf: *mut c_void, n: size_t) -> ssize_t;
         receive::readv(iov: *const iovec, n: c_int) -> ssize_t;

@@ -10,21 +10,25 @@ use libc::{c_int, c_ulong};
 use crate::calls::Calls;
 use crate::real;
 
-/// Calls a verb of the [`File`] or [`Calls`] that a handle's kind has.
+/// Calls a verb of the [`File`] or [`Calls`] that a handle's kind has, by the table of kinds in it.
 macro_rules! of_kind {
     ($h:expr, $verb:ident($($arg:expr),* $(,)?)) => {{
-        use headwater_host::table::Kind;
         let h: headwater_host::table::Handle = $h;
-        match h.kind() {
-            Kind::Socket => $crate::descriptor::Connections.$verb(h, $($arg),*),
-            Kind::Stream => $crate::descriptor::Streams.$verb(h, $($arg),*),
-            Kind::Endpoint => $crate::descriptor::Endpoints.$verb(h, $($arg),*),
-            Kind::Sctp => $crate::descriptor::Sctp.$verb(h, $($arg),*),
-            Kind::Epoll => $crate::descriptor::Sets.$verb(h, $($arg),*),
-            Kind::Inherited => $crate::descriptor::Inherited.$verb(h, $($arg),*),
-            Kind::Hidden => $crate::descriptor::Hidden.$verb(h, $($arg),*),
+        $crate::descriptor::of_kind! { h.$verb(h, $($arg),*):
+            Socket is Connections,
+            Stream is Streams,
+            Endpoint is Endpoints,
+            Sctp is Sctp,
+            Epoll is Sets,
+            Inherited is Inherited,
+            Hidden is Hidden,
         }
     }};
+    ($h:ident.$verb:ident $args:tt: $($kind:ident is $file:ident,)*) => {
+        match $h.kind() {
+            $(headwater_host::table::Kind::$kind => $crate::descriptor::$file.$verb $args,)*
+        }
+    };
 }
 pub(crate) use of_kind;
 
@@ -106,15 +110,6 @@ pub trait File: Calls {
         call()
     }
 
-    /// ioctl(2).
-    ///
-    /// # Safety
-    /// As ioctl(2) asks of its caller: `arg` is what the request wants.
-    unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
-        // SAFETY: the caller's argument.
-        unsafe { real::ioctl(fd, request, arg) }
-    }
-
     /// Can the kernel move its data, by sendfile(2) or splice(2)?
     fn is_kernels(self, _h: Handle) -> bool {
         true
@@ -168,7 +163,7 @@ fn fcntl(fd: c_int, cmd: c_int, arg: usize, call: impl FnOnce() -> c_int) -> c_i
 ///
 /// # Safety
 /// As ioctl(2) asks of its caller: `arg` is what the request wants.
-unsafe fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
+pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
     // SAFETY: the caller's argument; for each request that is looked at it points to a number, which the kernel has found there.
     unsafe {
         let r = real::ioctl(fd, request, arg);
@@ -217,11 +212,6 @@ impl File for Connections {
         fcntl(fd, cmd, arg, call)
     }
 
-    unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
-        // SAFETY: the caller's argument.
-        unsafe { ioctl(fd, request, arg) }
-    }
-
     fn is_socket(self, _h: Handle) -> bool {
         true
     }
@@ -231,7 +221,12 @@ impl File for Connections {
     }
 }
 
-impl Calls for Inherited {}
+impl Calls for Inherited {
+    unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument.
+        unsafe { ioctl(fd, request, arg) }
+    }
+}
 
 impl File for Inherited {
     fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
@@ -253,11 +248,6 @@ impl File for Inherited {
         call: impl FnOnce() -> c_int,
     ) -> c_int {
         fcntl(fd, cmd, arg, call)
-    }
-
-    unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
-        // SAFETY: the caller's argument.
-        unsafe { ioctl(fd, request, arg) }
     }
 
     fn is_socket(self, _h: Handle) -> bool {

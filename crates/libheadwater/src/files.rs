@@ -3,10 +3,10 @@
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{next, process, select, sys};
 use headwater_sockets::{lend, life, restart};
-use libc::{c_int, c_uint, c_ulong};
+use libc::{c_int, c_uint};
 
 use crate::descriptor::{File, Hidden, of_kind};
-use crate::real;
+use crate::{calls, real};
 
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
@@ -226,34 +226,13 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     }
 }
 
-/// # Safety
-/// As fcntl(2) asks of its caller: `arg` is what `cmd` wants.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, cmd: c_int, arg: usize) -> c_int {
-    // SAFETY: the program's argument, which is what `cmd` wants.
-    unsafe { fcntl(fd, cmd, arg) }
-}
-
 /// The C library's own makes its request where nobody sees it.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
     let mut is_there: c_int = 0;
     // SAFETY: the request stores a number, for which there is room.
-    match unsafe { ioctl(fd, sys::SIOCATMARK, (&raw mut is_there).expose_provenance()) } {
+    match unsafe { calls::ioctl(fd, sys::SIOCATMARK, (&raw mut is_there).expose_provenance()) } {
         -1 => -1,
         _ => is_there,
-    }
-}
-
-/// # Safety
-/// As ioctl(2) asks of its caller: `arg` is what the request wants.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
-    // SAFETY: the program's argument, which is what the request wants.
-    unsafe {
-        match table::lookup(fd) {
-            None => real::ioctl(fd, request, arg),
-            Some(h) => of_kind!(h, ioctl(fd, request, arg)),
-        }
     }
 }

@@ -4,20 +4,34 @@ use core::ffi::CStr;
 
 use headwater_endpoints::device;
 use headwater_host::sync::{AtomicU32, Ordering};
-use headwater_host::{env, process};
+use headwater_host::{env, process, sys};
 use headwater_streams::exec::registry;
 use headwater_streams::{attach, drivers};
 use libc::c_int;
 
 use crate::start;
 
-/// May open(2) of this path make a stream? Gets ready for it, then.
+/// open(2) by those whose names these may be, one after the other; `None`: the kernel's to open. A new kind of descriptor that has a name
+/// gets a line here.
 #[inline]
-pub fn may_be_stream(path: &CStr, flags: c_int) -> bool {
+pub fn open(path: &CStr, flags: c_int) -> Option<sys::Result<c_int>> {
     // In a confined process the call is the kernel's.
-    process::present() && (start::has_streams() || begins(path, flags))
+    if !process::present() {
+        return None;
+    }
+    stream(path, flags)
 }
 
+/// A device of ours, or a file that a stream is attached to.
+#[inline]
+fn stream(path: &CStr, flags: c_int) -> Option<sys::Result<c_int>> {
+    if start::has_streams() || begins(path, flags) {
+        return headwater_streams::open::open(path, flags);
+    }
+    None
+}
+
+/// May open(2) of this path make a stream? Gets ready for it, then.
 #[cold]
 fn begins(path: &CStr, flags: c_int) -> bool {
     let bytes = path.to_bytes();

@@ -1,11 +1,16 @@
 //! The C library's own definitions of what we export.
 
 use libc::{
-    c_char, c_int, c_void, epoll_event, fd_set, iovec, msghdr, nfds_t, off_t, pid_t, pollfd,
-    sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, wchar_t,
+    c_char, c_int, c_void, epoll_event, fd_set, nfds_t, off_t, pid_t, pollfd, sigset_t, size_t,
+    sockaddr, socklen_t, ssize_t, timespec, timeval, wchar_t,
 };
 
-pub use in_handlers::*;
+pub use looked_up::*;
+
+mod looked_up {
+    pub use super::in_handlers::*;
+    pub use crate::calls::in_libc::*;
+}
 
 /// Of those, the ones that take nothing but numbers.
 macro_rules! of_numbers {
@@ -13,7 +18,7 @@ macro_rules! of_numbers {
         #[inline(always)]
         pub fn $name($($arg: c_int),*) -> $ret {
             // SAFETY: without a pointer there is nothing that the caller could get wrong but what the kernel refuses.
-            unsafe { in_handlers::$name($($arg),*) }
+            unsafe { looked_up::$name($($arg),*) }
         }
     )*};
 }
@@ -31,8 +36,6 @@ of_numbers! {
 }
 
 headwater_host::next_fns! {
-    fn recvmmsg(fd: c_int, msgs: *mut libc::mmsghdr, n: libc::c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
-    fn sendmmsg(fd: c_int, msgs: *mut libc::mmsghdr, n: libc::c_uint, flags: c_int) -> c_int;
     fn sendfile(out: c_int, from: c_int, offset: *mut off_t, n: size_t) -> ssize_t;
     fn splice(from: c_int, off_from: *mut i64, to: c_int, off_to: *mut i64, n: size_t, flags: libc::c_uint) -> ssize_t;
     fn __recvfrom_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t, flags: c_int, from: *mut sockaddr, len: *mut socklen_t) -> ssize_t;
@@ -113,8 +116,6 @@ headwater_host::next_fns! {
     fn epoll_create1(flags: c_int) -> c_int;
     fn epoll_pwait(ep: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
     fn epoll_pwait2(ep: c_int, events: *mut epoll_event, max: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int;
-    fn preadv2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t;
-    fn pwritev2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t;
     fn aio_read(request: *mut c_void) -> c_int;
     fn aio_read64(request: *mut c_void) -> c_int;
     fn aio_write(request: *mut c_void) -> c_int;
@@ -137,34 +138,15 @@ headwater_host::next_fns! {
     fn sigset(signal: c_int, handler: usize) -> usize;
 }
 
-/// Those that a signal handler may call, and more of the kind (signal-safety(7)): looked up before.
+/// Those that a signal handler may call, and more of the kind (signal-safety(7)): looked up before. The calls of the table in `calls` are
+/// such, and declared there.
 pub mod in_handlers {
     use super::*;
 
     headwater_host::next_fns! {
-        fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t;
-        fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t;
-        fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t;
-        fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t;
-        fn recv(fd: c_int, buf: *mut c_void, n: size_t, flags: c_int) -> ssize_t;
-        fn send(fd: c_int, buf: *const c_void, n: size_t, flags: c_int) -> ssize_t;
-        fn recvfrom(fd: c_int, buf: *mut c_void, n: size_t, flags: c_int, from: *mut sockaddr, len: *mut socklen_t) -> ssize_t;
-        fn sendto(fd: c_int, buf: *const c_void, n: size_t, flags: c_int, to: *const sockaddr, len: socklen_t) -> ssize_t;
-        fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t;
-        fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t;
         fn __read_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t) -> ssize_t;
         fn __recv_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t, flags: c_int) -> ssize_t;
         fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
-        fn bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
-        fn getsockname(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
-        fn getpeername(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
-        fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int;
-        fn listen(fd: c_int, backlog: c_int) -> c_int;
-        fn accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
-        fn accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
-        fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
-        fn shutdown(fd: c_int, how: c_int) -> c_int;
-        fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
         fn pipe(fds: *mut c_int) -> c_int;
         fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
         fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
@@ -185,7 +167,6 @@ pub mod in_handlers {
         fn dup2(fd: c_int, to: c_int) -> c_int;
         fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int;
         fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_int;
-        fn ioctl(fd: c_int, request: libc::c_ulong, arg: usize) -> c_int;
         fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int;
         fn ppoll(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int;
         fn select(n: c_int, r: *mut fd_set, w: *mut fd_set, e: *mut fd_set, timeout: *mut timeval) -> c_int;

@@ -40,7 +40,7 @@ macro_rules! numbers {
     )*};
 }
 
-numbers!(c_int, c_uint, c_long, size_t);
+numbers!(c_int, c_uint, c_long, c_ulong, size_t);
 
 impl<T> Argument for *mut T {
     fn of(register: c_long) -> *mut T {
@@ -265,7 +265,6 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
             SYS_fcntl if a.is_known(0) || is_copy(a.int(1)) => {
                 files::fcntl(a.int(0), a.int(1), a.size(2))
             }
-            SYS_ioctl if a.is_known(0) => files::ioctl(a.int(0), a.0[1] as c_ulong, a.size(2)),
             #[cfg(target_arch = "x86_64")]
             SYS_open if process::present() => streams::open(a.at(0), a.int(1), a.0[2] as mode_t),
             SYS_openat => streams::openat(a.int(0), a.at(1), a.int(2), a.0[3] as mode_t),

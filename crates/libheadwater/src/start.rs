@@ -205,6 +205,7 @@ pub fn handler_installed() {
     if begun && !DONE.load(Ordering::Relaxed) && signal::handles() {
         let errno = headwater_host::next::errno();
         crate::real::in_handlers::nexts::resolve();
+        crate::calls::in_libc::nexts::resolve();
         headwater_host::next::set_errno(errno);
         DONE.store(true, Ordering::Relaxed);
     }

@@ -362,17 +362,13 @@ unsafe fn name<'a>(path: *const c_char) -> sys::Result<&'a CStr> {
     Ok(unsafe { CStr::from_ptr(path) })
 }
 
-/// A device of ours, or a file that a stream is attached to; `None`: the kernel's to open.
-unsafe fn open_stream(path: *const c_char, flags: c_int) -> Option<c_int> {
+/// `None`: the kernel's to open.
+unsafe fn open_ours(path: *const c_char, flags: c_int) -> Option<c_int> {
     if control::is_bad(path) {
         return None;
     }
     // SAFETY: the program's string.
-    let path = unsafe { CStr::from_ptr(path) };
-    if !names::may_be_stream(path, flags) {
-        return None;
-    }
-    let opened = headwater_streams::open::open(path, flags)?;
+    let opened = names::open(unsafe { CStr::from_ptr(path) }, flags)?;
     Some(result(opened.map(|fd| fd as usize)) as c_int)
 }
 
@@ -384,7 +380,7 @@ macro_rules! opens {
         pub unsafe extern "C-unwind" fn $name(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
             // SAFETY: the program's string.
             unsafe {
-                match open_stream(path, flags) {
+                match open_ours(path, flags) {
                     Some(r) => r,
                     None => fresh(real::$name(path, flags, mode)),
                 }
@@ -404,7 +400,7 @@ macro_rules! opens_at {
             // SAFETY: the program's string.
             unsafe {
                 let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
-                match ours.then(|| open_stream(path, flags)).flatten() {
+                match ours.then(|| open_ours(path, flags)).flatten() {
                     Some(r) => r,
                     None => fresh(real::$name(dir, path, flags, mode)),
                 }
@@ -421,7 +417,7 @@ opens_at!(openat, openat64);
 pub unsafe extern "C-unwind" fn __open_2(path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: the program's string.
     unsafe {
-        match open_stream(path, flags) {
+        match open_ours(path, flags) {
             Some(r) => r,
             None => fresh(real::__open_2(path, flags)),
         }
@@ -434,7 +430,7 @@ pub unsafe extern "C-unwind" fn __open_2(path: *const c_char, flags: c_int) -> c
 pub unsafe extern "C-unwind" fn __open64_2(path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: the program's string.
     unsafe {
-        match open_stream(path, flags) {
+        match open_ours(path, flags) {
             Some(r) => r,
             None => fresh(real::__open64_2(path, flags)),
         }
@@ -448,23 +444,11 @@ pub unsafe extern "C-unwind" fn __openat_2(dir: c_int, path: *const c_char, flag
     // SAFETY: the program's string.
     unsafe {
         let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
-        match ours.then(|| open_stream(path, flags)).flatten() {
+        match ours.then(|| open_ours(path, flags)).flatten() {
             Some(r) => r,
             None => fresh(real::__openat_2(dir, path, flags)),
         }
     }
-}
-
-/// # Safety
-/// As openat(2) asks of its caller: `path` is a string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __openat64_2(
-    dir: c_int,
-    path: *const c_char,
-    flags: c_int,
-) -> c_int {
-    // SAFETY: the program's string.
-    unsafe { __openat_2(dir, path, flags) }
 }
 
 /// strlog(9F), its text formatted by variadic.c.
@@ -474,39 +458,4 @@ pub extern "C" fn log(mid: i16, sid: i16, level: c_char, flags: u16, text: *cons
     start::streams();
     logging::submit(mid, sid, level, flags, text.to_bytes());
     1
-}
-
-/// For libraries that link us, where the C library's `read` comes first.
-///
-/// # Safety
-/// As read(2) asks of its caller: `buf` has room for `n` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
-    // SAFETY: the program's room for `n` bytes.
-    unsafe { crate::calls::read(fd, buf, n) }
-}
-
-/// # Safety
-/// As write(2) asks of its caller: `buf` has `n` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
-    // SAFETY: the program's `n` bytes.
-    unsafe { crate::calls::write(fd, buf, n) }
-}
-
-/// # Safety
-/// As poll(2) asks of its caller: `n` entries.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_poll(
-    fds: *mut libc::pollfd,
-    n: libc::nfds_t,
-    timeout: c_int,
-) -> c_int {
-    // SAFETY: the program's `n` entries.
-    unsafe { crate::wait::poll(fds, n, timeout) }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn hw_close(fd: c_int) -> c_int {
-    crate::files::close(fd)
 }

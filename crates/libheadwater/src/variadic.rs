@@ -1,6 +1,5 @@
 //! The C names of variadic.c's functions: a shared object made by rustc exports only Rust's symbols, so each name is a jump.
 
-use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
 
 unsafe extern "C" {
@@ -28,13 +27,13 @@ unsafe extern "C" {
 #[cfg(target_arch = "x86_64")]
 macro_rules! jump {
     ($to:path) => {
-        naked_asm!("jmp {}", sym $to)
+        core::arch::naked_asm!("jmp {}", sym $to)
     };
 }
 #[cfg(target_arch = "aarch64")]
 macro_rules! jump {
     ($to:path) => {
-        naked_asm!("b {}", sym $to)
+        core::arch::naked_asm!("b {}", sym $to)
     };
 }
 pub(crate) use jump;

@@ -11,7 +11,7 @@ use core::time::Duration;
 use headwater_channel::bell;
 use headwater_host::counters::Reason;
 use headwater_host::sync::Ordering;
-use headwater_host::table::{self, Kind};
+use headwater_host::table::{self, Kind, Trait};
 use headwater_host::{epoll, process, sys};
 use libc::iovec;
 
@@ -44,16 +44,14 @@ pub fn leave_rings() {
 /// are: the kernel has nothing to serve them with. Are there such?
 pub fn forget() -> bool {
     process::confine();
-    let stays = |kind| matches!(kind, Kind::Stream | Kind::Endpoint | Kind::Sctp);
-    let more = table::entries().any(|(_, h)| stays(h.kind()));
+    let more = table::entries().any(|(_, h)| h.kind().is(Trait::OursAlone));
     let files: Vec<i32> = conn::all().filter_map(Conn::rest).map(|r| r.file).collect();
     for (fd, h) in table::entries() {
         let gone = match h.kind() {
             Kind::Socket => !has_rest(h),
             Kind::Hidden if files.contains(&fd) => false,
             Kind::Epoll => !more || epoll::is_plain(fd),
-            Kind::Hidden | Kind::Inherited => !more,
-            Kind::Stream | Kind::Endpoint | Kind::Sctp => false,
+            kind => !more && !kind.is(Trait::OursAlone),
         };
         if gone {
             table::clear(fd);

@@ -11,7 +11,7 @@ use crate::counters::{self, Reason};
 use crate::process::{self, Section};
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
-use crate::table::{self, Descriptor, Handle, Kind};
+use crate::table::{self, Descriptor, Handle, Kind, Trait};
 
 /// What the kernel takes together with EPOLLEXCLUSIVE (epoll_ctl(2)).
 const WITH_EXCLUSIVE: u32 = EXCLUSIVE
@@ -567,8 +567,8 @@ impl Set {
         if let Some((h, d)) = tracked {
             let is_set = h.kind() == Kind::Epoll;
             let has_bell = d.bell(h).is_some();
-            if matches!(h.kind(), Kind::Stream | Kind::Sctp) && !has_bell {
-                // No descriptor was left for its bell, and the kernel knows nothing of what comes.
+            if h.kind().is(Trait::ToldByBell) && !has_bell {
+                // No descriptor was left for it.
                 if is_in {
                     inner.delete(fd);
                 }

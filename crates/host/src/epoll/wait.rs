@@ -11,7 +11,7 @@ use super::{Tag, Timeout, fdinfo, sys};
 use crate::counters::{self, Counter, Reason};
 use crate::poll::{Confined, KERNEL_IDLE, KERNEL_SOON};
 use crate::sync::Ordering;
-use crate::table::{self, Kind};
+use crate::table::{self, Kind, Trait};
 use crate::{idle, next, process, signal, stand_in};
 
 /// Sets that ask for no more events than that are given all that fit, and no two of one descriptor.
@@ -21,7 +21,7 @@ const KERNEL_SPIN: u32 = 200;
 
 /// Streams promise that all that is ready is reported; sockets, all that was ready a little before.
 fn has_stream(inner: &Inner) -> bool {
-    let is_stream = |&i: &u32| matches!(inner.regs[i as usize].h.kind(), Kind::Stream | Kind::Sctp);
+    let is_stream = |&i: &u32| inner.regs[i as usize].h.kind().is(Trait::ToldByBell);
     inner.hot.iter().any(is_stream)
 }
 

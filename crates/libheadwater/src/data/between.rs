@@ -67,19 +67,6 @@ pub unsafe extern "C-unwind" fn sendfile(
     }
 }
 
-/// # Safety
-/// As sendfile(2) asks of its caller: a position, or null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sendfile64(
-    out: c_int,
-    from: c_int,
-    offset: *mut off_t,
-    n: size_t,
-) -> ssize_t {
-    // SAFETY: the program's position, or null.
-    unsafe { sendfile(out, from, offset, n) }
-}
-
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
 /// A file through a carried socket: read and sent in pieces, until a short piece. Large pieces go without waiting; where there

@@ -85,6 +85,20 @@ impl Calls for Sctp {
         flags of recvmmsg(msgs: *mut mmsghdr, n: c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
         flags of sendmmsg(msgs: *mut mmsghdr, n: c_uint, flags: c_int) -> c_int;
     }
+
+    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument, where the kernel has found a number if the request is FIONBIO.
+        unsafe {
+            if let Some(r) = sctp::ioctl(h, request, arg) {
+                return r;
+            }
+            let r = real::ioctl(fd, request, arg);
+            if r >= 0 && arg != 0 && request == libc::FIONBIO {
+                sctp::set_nonblocking(h, *(arg as *const c_int) != 0);
+            }
+            r
+        }
+    }
 }
 
 impl File for Sctp {
@@ -119,20 +133,6 @@ impl File for Sctp {
             sctp::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
         }
         r
-    }
-
-    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
-        // SAFETY: the caller's argument, where the kernel has found a number if the request is FIONBIO.
-        unsafe {
-            if let Some(r) = sctp::ioctl(h, request, arg) {
-                return r;
-            }
-            let r = real::ioctl(fd, request, arg);
-            if r >= 0 && arg != 0 && request == libc::FIONBIO {
-                sctp::set_nonblocking(h, *(arg as *const c_int) != 0);
-            }
-            r
-        }
     }
 
     fn is_kernels(self, _h: Handle) -> bool {

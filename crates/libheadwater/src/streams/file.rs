@@ -65,6 +65,11 @@ impl Calls for Streams {
     );
 
     no_sockets!();
+
+    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument.
+        unsafe { streams::ioctl(fd, h, request, arg) }
+    }
 }
 
 impl File for Streams {
@@ -105,11 +110,6 @@ impl File for Streams {
         }
     }
 
-    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
-        // SAFETY: the caller's argument.
-        unsafe { streams::ioctl(fd, h, request, arg) }
-    }
-
     fn is_kernels(self, _h: Handle) -> bool {
         false
     }
@@ -148,6 +148,24 @@ impl Calls for Endpoints {
     );
 
     no_sockets!();
+
+    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
+        // SAFETY: the caller's argument, a number where the request is FIONBIO.
+        unsafe {
+            if let Some(e) = endpoint::get(h)
+                && request == libc::FIONBIO
+                && arg != 0
+            {
+                e.set_nonblocking(*(arg as *const c_int) != 0);
+                return 0;
+            }
+            let stream = is_streamio(request).then(|| at(fd)).flatten();
+            match stream {
+                Some(h) => streams::ioctl(fd, h, request, arg),
+                None => real::ioctl(fd, request, arg),
+            }
+        }
+    }
 }
 
 impl File for Endpoints {
@@ -182,24 +200,6 @@ impl File for Endpoints {
             }
             Some(_) if cmd == libc::F_GETFL => libc::O_RDWR,
             _ => call(),
-        }
-    }
-
-    unsafe fn ioctl(self, h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
-        // SAFETY: the caller's argument, a number where the request is FIONBIO.
-        unsafe {
-            if let Some(e) = endpoint::get(h)
-                && request == libc::FIONBIO
-                && arg != 0
-            {
-                e.set_nonblocking(*(arg as *const c_int) != 0);
-                return 0;
-            }
-            let stream = is_streamio(request).then(|| at(fd)).flatten();
-            match stream {
-                Some(h) => streams::ioctl(fd, h, request, arg),
-                None => real::ioctl(fd, request, arg),
-            }
         }
     }
 
