@@ -1,4 +1,5 @@
-//! Other names for the same functions (for those of the table in `calls` they stand there), and calls that reach a descriptor by ways that we don't see.
+//! Other names for the same functions, but for those of the table in `calls`, and calls that reach a descriptor by ways that we don't
+//! see.
 
 use core::ffi::{c_char, c_int, c_void};
 
@@ -19,7 +20,6 @@ macro_rules! aliases {
 }
 pub(crate) use aliases;
 
-// Names with hw_ are for libraries that link us, where the C library's `read` comes first.
 aliases! {
     __close = files::close,
     __dup2 = files::dup2,

@@ -23,9 +23,10 @@ mod foreign {
     pub use crate::sockets::{accept, accept4, connect, getsockopt, listen, setsockopt, shutdown};
 }
 
-/// A line is `which fn name, other names(fd: c_int, arguments) -> result = SYS_number[their places] when;`. `which` says what becomes of a connection
-/// that the former image looked after: `used` has this one adopt it. By number, a call is for what the table of descriptors has, with
-/// `tracked` for all once it has any, with `always` for all.
+/// A line is `which fn name, other names(fd: c_int, arguments) -> result = SYS_number[their places] when;`. `which` says what becomes of
+/// a connection that the former image looked after: `used` has this one adopt it. Names with hw_ are for libraries that link us, where
+/// the C library's `read` comes first. By number, a call is for what the table of descriptors has, with `tracked` for all once it has
+/// any, with `always` for all.
 macro_rules! calls {
     ($($which:ident fn $name:ident $(, $other:ident)*(fd: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty
         $(= $number:ident[$($place:literal),*] $($when:ident)?)?;)*

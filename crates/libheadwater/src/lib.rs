@@ -3,8 +3,8 @@
 //! ```text
 //!   stdio    FILEs and dprintf on streams; reopen: freopen on them; wide: wide characters
 //!   start    loading, what begins with the first socket or stream, end of the process
-//!   calls    read, send, bind, listen ...: the table of calls on one descriptor, and who serves them
-//!   descriptor   what a kind of descriptor is to them; files: close, dup, fcntl, ioctl; fetched: pidfd_getfd
+//!   calls    read, send, bind, ioctl ...: the table of calls on one descriptor, and who serves them
+//!   descriptor   what a kind of descriptor is to them; files: close, dup, fcntl; fetched: pidfd_getfd
 //!   data     receiving and sending; sendfile, splice
 //!   sockets  socket; listen, accept, connect, shutdown, options of connections
 //!   sctp     all of that, for SCTP sockets of our own

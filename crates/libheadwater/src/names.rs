@@ -11,8 +11,7 @@ use libc::c_int;
 
 use crate::start;
 
-/// open(2) by those whose names these may be, one after the other; `None`: the kernel's to open. A new kind of descriptor that has a name
-/// gets a line here.
+/// open(2) by those whose name it may be, one after the other; `None`: the kernel's to open.
 #[inline]
 pub fn open(path: &CStr, flags: c_int) -> Option<sys::Result<c_int>> {
     // In a confined process the call is the kernel's.
