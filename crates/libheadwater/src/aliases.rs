@@ -24,7 +24,6 @@ aliases! {
     __close = files::close,
     __dup2 = files::dup2,
     __fcntl = files::fcntl,
-    fcntl64 = files::fcntl,
     __libc_fcntl64 = files::fcntl,
     hw_close = files::close,
     __socket = sockets::socket,

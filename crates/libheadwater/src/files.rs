@@ -226,6 +226,16 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     }
 }
 
+/// Not by a jump, as other second names are: most programs know fcntl by this one.
+///
+/// # Safety
+/// As fcntl(2) asks of its caller: `arg` is what `cmd` wants.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, cmd: c_int, arg: usize) -> c_int {
+    // SAFETY: the program's argument, which is what `cmd` wants.
+    unsafe { fcntl(fd, cmd, arg) }
+}
+
 /// The C library's own makes its request where nobody sees it.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
