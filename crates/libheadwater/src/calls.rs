@@ -24,9 +24,8 @@ mod foreign {
 }
 
 /// A line is `which fn name, other names(fd: c_int, arguments) -> result = SYS_number[their places] when;`. `which` says what becomes of
-/// a connection that the former image looked after: `used` has this one adopt it. Names with hw_ are for libraries that link us, where
-/// the C library's `read` comes first. By number, a call is for what the table of descriptors has, with `tracked` for all once it has
-/// any, with `always` for all.
+/// a connection that the former image looked after: `used` has this one adopt it. By number, a call is for what the table of descriptors
+/// has, with `tracked` for all once it has any, with `always` for all.
 macro_rules! calls {
     ($($which:ident fn $name:ident $(, $other:ident)*(fd: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty
         $(= $number:ident[$($place:literal),*] $($when:ident)?)?;)*
@@ -130,8 +129,8 @@ macro_rules! serves {
 }
 
 calls! {
-    used fn read, __read, hw_read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t = SYS_read[1, 2];
-    used fn write, __write, hw_write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t = SYS_write[1, 2];
+    used fn read, __read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t = SYS_read[1, 2];
+    used fn write, __write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t = SYS_write[1, 2];
     used fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t = SYS_readv[1, 2];
     used fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t = SYS_writev[1, 2];
     // By number the position is in two halves, of which a 64-bit machine uses the first.

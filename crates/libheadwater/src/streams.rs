@@ -459,3 +459,21 @@ pub extern "C" fn log(mid: i16, sid: i16, level: c_char, flags: u16, text: *cons
     logging::submit(mid, sid, level, flags, text.to_bytes());
     1
 }
+
+/// For libraries that link us, where the C library's `read` comes first. No jump: the compiler puts it where `read` is.
+///
+/// # Safety
+/// As read(2) asks of its caller: `buf` has room for `n` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn hw_read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
+    // SAFETY: the program's room for `n` bytes.
+    unsafe { crate::calls::read(fd, buf, n) }
+}
+
+/// # Safety
+/// As write(2) asks of its caller: `buf` has `n` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn hw_write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
+    // SAFETY: the program's `n` bytes.
+    unsafe { crate::calls::write(fd, buf, n) }
+}
