@@ -1,10 +1,11 @@
 //! What conclusions are made of: the ratio of two arms of a cell, as a headline, as bars, as rows of a table.
 
-use crate::experiment::{Against, Arm, Goal, Metric};
-use crate::findings::{Axis, Curve, Headline, Measure, Plot, Point, Scale, Sheet, Value};
+use crate::conclusion::Conclusion;
+use crate::experiment::{ACCELERATED, Against, Arm, Goal, Metric, NATIVE};
+use crate::findings::{Curve, Headline, Plot, Point, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
-use crate::stats::median;
+use crate::tables;
 use crate::verdict::{self, Comparison, Verdict};
 
 /// Two arms of a cell, and what to call that.
@@ -36,7 +37,8 @@ impl Pair {
         let goal = Goal {
             arm: self.arm,
             against: Against::Arm(self.against),
-            ..Goal::rate(&[], 1.0, None).of(self.metric)
+            metric: self.metric,
+            ..Goal::rate(&[], 1.0, None)
         };
         let against = self.against.to_string();
         let judged = verdict::judge(&goal, against, &ratios, None, mine.is_proved())?;
@@ -78,101 +80,68 @@ pub fn words(placement: Placement) -> &'static str {
     }
 }
 
-/// The ratios as bars, in a colour for each placement; pairs without one are left out. None where no pair has one.
-pub fn bars(
-    (name, title, caption): (&str, &str, &str),
-    pairs: &[Pair],
-    placements: &[Placement],
+/// What an experiment compares: bars of some pairs, by the names of their plots, and tables of some, with its headlines.
+pub fn compared(
+    experiment: &str,
+    plots: &[(&str, Vec<Pair>)],
+    sheets: &[(&str, Vec<Pair>)],
     cells: &[CellReport],
-) -> Option<Plot> {
-    let measured = |pair: &&Pair| {
-        let mut all = placements.iter();
-        all.any(|&placement| pair.ratio(cells, placement).is_some())
-    };
-    let pairs: Vec<&Pair> = pairs.iter().filter(measured).collect();
-    let curve = |&placement: &Placement| {
-        let point = |(place, pair): (usize, &&Pair)| {
-            let ratio = pair.ratio(cells, placement)?;
-            Some(Point {
-                low: Some(ratio.low),
-                high: Some(ratio.high),
-                ..Point::new(place as f64, ratio.figure.value())
-            })
-        };
-        Curve {
-            name: placement.name().to_string(),
-            points: pairs.iter().enumerate().filter_map(point).collect(),
-            fit: Vec::new(),
-        }
-    };
-    let names = pairs.iter().map(|pair| pair.label.to_string()).collect();
-    let y = Axis::new("ratio; more is better", Measure::Factor, Scale::Log10);
-    let curves = placements.iter().map(curve).collect();
-    barred((name, title, caption), names, y, curves)
+) -> Conclusion {
+    let bars = |(name, pairs): &(&str, Vec<Pair>)| bars(experiment, name, pairs, cells);
+    let ratios = |(name, pairs): &(&str, Vec<Pair>)| ratios(experiment, name, pairs, cells);
+    Conclusion {
+        plots: plots.iter().map(bars).collect(),
+        sheets: sheets.iter().map(ratios).collect(),
+        headlines: tables::headlines(experiment, cells),
+        ..Conclusion::default()
+    }
 }
 
-/// What some arms did in some cells, as bars, in a colour for each arm. None where there is nothing.
+/// The ratios as bars, in a colour for each placement; pairs without one are left out.
+fn bars(experiment: &str, name: &str, pairs: &[Pair], cells: &[CellReport]) -> Plot {
+    let placements = Placement::UNDISTURBED;
+    let measured = |pair: &&Pair| {
+        placements
+            .iter()
+            .any(|&one| pair.ratio(cells, one).is_some())
+    };
+    let pairs: Vec<&Pair> = pairs.iter().filter(measured).collect();
+    let curves = placements.iter().map(|&placement| {
+        let point = |(place, pair): (usize, &&Pair)| {
+            let ratio = pair.ratio(cells, placement)?;
+            let (low, high) = (ratio.low, ratio.high);
+            Some(Point::within(place as f64, ratio.figure.value(), low, high))
+        };
+        Curve::new(placement.name(), pairs.iter().enumerate().filter_map(point))
+    });
+    let mut plot = tables::plot(experiment, name, &[], curves);
+    plot.x.names = pairs.iter().map(|pair| pair.label.to_string()).collect();
+    plot
+}
+
+/// What some arms did in some cells, as bars, in a colour for each arm.
 pub fn rates(
-    (name, title, caption): (&str, &str, &str),
+    (experiment, name): (&str, &str),
     of: &[(&str, &str, Placement)],
     arms: &[Arm],
     cells: &[CellReport],
-) -> Option<Plot> {
-    let curve = |arm: &Arm| {
+) -> Plot {
+    let curves = arms.iter().map(|arm| {
         let point = |(place, &(_, cell, placement)): (usize, &(&str, &str, Placement))| {
             let found = find(cells, cell, placement)?.arm(arm.name);
             let found = found.filter(|arm| arm.is_proved())?;
             Some(Point::new(place as f64, found.rate?))
         };
-        Curve {
-            name: arm.name.to_string(),
-            points: of.iter().enumerate().filter_map(point).collect(),
-            fit: Vec::new(),
-        }
-    };
-    let names = of.iter().map(|(label, ..)| label.to_string()).collect();
-    let y = Axis::new("messages a second", Measure::PerSecond, Scale::Linear);
-    let curves = arms.iter().map(curve).collect();
-    barred((name, title, caption), names, y, curves)
+        Curve::new(arm.name, of.iter().enumerate().filter_map(point))
+    });
+    let mut plot = tables::plot(experiment, name, &[], curves);
+    plot.x.names = of.iter().map(|(label, ..)| label.to_string()).collect();
+    plot
 }
 
-fn barred(
-    (name, title, caption): (&str, &str, &str),
-    names: Vec<String>,
-    y: Axis,
-    mut curves: Vec<Curve>,
-) -> Option<Plot> {
-    curves.retain(|curve| !curve.points.is_empty());
-    (!curves.is_empty()).then(|| Plot {
-        name: name.to_string(),
-        title: title.to_string(),
-        caption: caption.to_string(),
-        x: Axis {
-            names,
-            ..Axis::new("", Measure::Text, Scale::Linear)
-        },
-        y,
-        curves,
-    })
-}
-
-/// The ratios as a table, a row for each pair and placement. None where there is none.
-pub fn ratios((name, title): (&str, &str), pairs: &[Pair], cells: &[CellReport]) -> Option<Sheet> {
-    let mut sheet = Sheet::new(
-        name,
-        title,
-        "Rates, compared within each round; medians of the rounds, and where those medians lie with 95 %.",
-        &[
-            ("work", Measure::Text),
-            ("placement", Measure::Text),
-            ("arm", Measure::Text),
-            ("over", Measure::Text),
-            ("ratio", Measure::Factor),
-            ("from", Measure::Factor),
-            ("to", Measure::Factor),
-            ("rounds", Measure::Count),
-        ],
-    );
+/// The ratios as a table, a row for each pair and placement.
+fn ratios(experiment: &str, name: &str, pairs: &[Pair], cells: &[CellReport]) -> Sheet {
+    let mut sheet = tables::sheet(experiment, name, &[]);
     for pair in pairs {
         for placement in Placement::ALL {
             let Some(ratio) = pair.ratio(cells, placement) else {
@@ -190,38 +159,24 @@ pub fn ratios((name, title): (&str, &str), pairs: &[Pair], cells: &[CellReport])
             ]);
         }
     }
-    (!sheet.rows.is_empty()).then_some(sheet)
+    sheet
 }
 
-/// One cost of two arms in whatever cells were judged by it, a row for each. None where there is none.
-pub fn costs(
-    (name, title, caption): (&str, &str, &str),
-    (metric, unit): (Metric, Measure),
-    (arm, against): (Arm, Arm),
-    cells: &[CellReport],
-) -> Option<Sheet> {
-    let mut sheet = Sheet::new(
-        name,
-        title,
-        caption,
-        &[
-            ("work", Measure::Text),
-            ("placement", Measure::Text),
-            (against.name, unit),
-            (arm.name, unit),
-            ("more", unit),
-            ("from", unit),
-            ("to", unit),
-            ("at most", unit),
-        ],
-    );
+/// One cost of acceleration in whatever cells were judged by it, a row for each.
+pub fn costs(name: &str, metric: Metric, cells: &[CellReport]) -> Sheet {
+    let (arm, against) = (ACCELERATED.name, NATIVE.name);
+    let mut sheet = tables::sheet("costs", name, &[]);
     for cell in cells {
-        let is_it =
-            |c: &&Comparison| c.metric == metric && c.arm == arm.name && c.against == against.name;
+        let is_it = |c: &&Comparison| c.metric == metric && c.arm == arm && c.against == against;
         let Some(difference) = cell.comparisons.iter().find(is_it) else {
             continue;
         };
-        let of = |arm: Arm| Value::from(cell.arm(arm.name).and_then(|arm| middle(arm, metric)));
+        let of = |arm| {
+            Value::from(
+                cell.arm(arm)
+                    .and_then(|arm| arm.median(|s| s.metric(metric))),
+            )
+        };
         sheet.rows.push(vec![
             cell.cell.as_str().into(),
             cell.placement.name().into(),
@@ -233,7 +188,7 @@ pub fn costs(
             difference.must.into(),
         ]);
     }
-    (!sheet.rows.is_empty()).then_some(sheet)
+    sheet
 }
 
 pub fn find<'a>(
@@ -244,12 +199,6 @@ pub fn find<'a>(
     cells
         .iter()
         .find(|found| found.cell == cell && found.placement == placement)
-}
-
-fn middle(arm: &ArmReport, metric: Metric) -> Option<f64> {
-    let taken = arm.all.iter().flatten();
-    let values: Vec<f64> = taken.filter_map(|sample| sample.metric(metric)).collect();
-    (!values.is_empty()).then(|| median(&values))
 }
 
 #[cfg(test)]

@@ -1,26 +1,15 @@
 //! What explains a rate: wake-ups, context switches and system calls of a message, as columns of tables.
 
-use crate::findings::{Measure, Sheet, Value};
+use crate::findings::{Sheet, Value};
 use crate::report::{ArmReport, CellReport};
+use crate::tables;
 
-pub const COLUMNS: [(&str, Measure); 3] = [
-    ("wake-ups/msg", Measure::Count),
-    ("switches/msg", Measure::Count),
-    ("calls/msg", Measure::Count),
-];
+/// As tables name columns.
+pub const COLUMNS: &str = "wake-ups/msg:count|switches/msg:count|calls/msg:count";
 
 /// What they are, for a caption.
-const MEANING: &str = "Wake-ups, context switches and system calls of a message are those of both ends; wake-ups are the library's \
+pub const MEANING: &str = "Wake-ups, context switches and system calls of a message are those of both ends; wake-ups are the library's \
      own, calls were counted in runs of their own.";
-
-/// With these columns at the end.
-pub fn beside<'a>(columns: &[(&'a str, Measure)]) -> Vec<(&'a str, Measure)> {
-    [columns, &COLUMNS].concat()
-}
-
-pub fn caption(text: &str) -> String {
-    format!("{text} {MEANING}")
-}
 
 /// An arm's fields for the columns.
 pub fn fields(arm: Option<&ArmReport>) -> [Value; 3] {
@@ -32,28 +21,12 @@ pub fn fields(arm: Option<&ArmReport>) -> [Value; 3] {
     ]
 }
 
-/// The rate of every arm of some cells, a row for each. None where there is none.
-pub fn rates((name, title, text): (&str, &str, &str), cells: &[CellReport]) -> Option<Sheet> {
-    let mut sheet = Sheet::new(
-        name,
-        title,
-        &caption(text),
-        &beside(&[
-            ("work", Measure::Text),
-            ("placement", Measure::Text),
-            ("arm", Measure::Text),
-            ("per second", Measure::PerSecond),
-            ("bytes per second", Measure::BytesPerSecond),
-            ("CPU/msg", Measure::Nanoseconds),
-        ]),
-    );
+/// The rate of every arm of some cells, a row for each.
+pub fn rates(experiment: &str, name: &str, cells: &[CellReport]) -> Sheet {
+    let mut sheet = tables::sheet(experiment, name, &[]);
     for cell in cells {
-        for arm in cell
-            .arms
-            .iter()
-            .filter(|arm| arm.samples > 0 && arm.is_proved())
-        {
-            let mut row = vec![
+        for arm in cell.measured() {
+            let row = vec![
                 cell.cell.as_str().into(),
                 cell.placement.name().into(),
                 arm.arm.as_str().into(),
@@ -61,11 +34,10 @@ pub fn rates((name, title, text): (&str, &str, &str), cells: &[CellReport]) -> O
                 arm.bytes_rate.into(),
                 arm.cpu_ns.into(),
             ];
-            row.extend(fields(Some(arm)));
-            sheet.rows.push(row);
+            sheet.explained(row, Some(arm));
         }
     }
-    (!sheet.rows.is_empty()).then_some(sheet)
+    sheet
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use comfy_table::Table;
 
-use crate::experiment::{ACCELERATED, Cell, Experiment, Site, TCP};
-use crate::experiments;
+use crate::experiment::{ACCELERATED, Cell, Site, TCP};
+use crate::experiments::{self, Works};
 use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::measuring::{Pace, measure};
@@ -85,7 +85,7 @@ fn show() -> Result<()> {
 }
 
 fn one(
-    sockets: &dyn Experiment,
+    sockets: &Works,
     site: &Site,
     title: &'static str,
     mut cell: Cell,

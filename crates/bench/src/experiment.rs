@@ -7,34 +7,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::carriage::Counters;
-use crate::conclusion::Conclusion;
-use crate::failure::Result;
 use crate::latency::Latency;
 use crate::machine::Machine;
 use crate::placement::Placement;
-use crate::report::CellReport;
 use crate::syscalls::Counter;
 use crate::tools::Tools;
-
-/// One file of `experiments/` implements this; the runner does the rest.
-pub trait Experiment {
-    fn name(&self) -> &'static str;
-    /// Why it cannot be run here, if it cannot.
-    fn hindrance(&self, _site: &Site) -> Option<String> {
-        None
-    }
-    fn cells(&self) -> Vec<Cell>;
-    /// The placements of a cell that a reader of the whole needs, and so a run of everything has.
-    fn usual_placements(&self, _cell: &Cell) -> &'static [Placement] {
-        &[Placement::Apart, Placement::Same]
-    }
-    /// Runs the cell's work once, for about `job.time`, with every received byte checked.
-    fn sample(&self, job: &Job<'_>) -> Result<Sample>;
-    /// What follows from all cells together.
-    fn conclude(&self, _cells: &[CellReport]) -> Conclusion {
-        Conclusion::default()
-    }
-}
 
 /// One piece of work, and the ways of carrying it that are compared.
 pub struct Cell {
@@ -249,22 +226,6 @@ impl Goal {
         }
     }
 
-    /// At most so much more of a cost than natively, everywhere.
-    pub fn more(metric: Metric, most: f64) -> Goal {
-        Goal {
-            arm: ACCELERATED.name,
-            against: Against::MoreThan(NATIVE.name),
-            metric,
-            placements: &Placement::ALL,
-            must: most,
-            aim: None,
-        }
-    }
-
-    pub fn of(self, metric: Metric) -> Goal {
-        Goal { metric, ..self }
-    }
-
     pub fn between(self, arm: Arm, against: Arm) -> Goal {
         Goal {
             arm: arm.name,
@@ -272,20 +233,14 @@ impl Goal {
             ..self
         }
     }
+}
 
-    /// The difference between two arms.
-    pub fn than(self, arm: Arm, against: Arm) -> Goal {
-        Goal {
-            arm: arm.name,
-            against: Against::MoreThan(against.name),
-            ..self
-        }
-    }
-
-    pub fn within(self, nanoseconds: f64) -> Goal {
-        Goal {
-            against: Against::Time(nanoseconds),
-            ..self
+impl Against {
+    /// The arm, if it is one.
+    pub fn arm(self) -> Option<&'static str> {
+        match self {
+            Against::Arm(name) | Against::MoreThan(name) => Some(name),
+            Against::Time(_) => None,
         }
     }
 }

@@ -16,42 +16,48 @@ mod work;
 mod xti;
 
 pub use sockets::experiment as sockets;
+pub use work::Works;
 
-use crate::experiment::{Arm, Experiment};
+use crate::experiment::Arm;
 use crate::tables;
 
-/// Every name that `headwater bench` knows, in the order in which they run.
-pub const NAMES: [&str; 11] = [
-    "sockets", "costs", "pipe", "xti", "udp", "tcp", "sctp", "speed", "lan", "apps", "netperf",
+/// Every experiment that `headwater bench` knows, in the order in which they run.
+const ALL: [(&str, fn() -> Works); 11] = [
+    ("sockets", sockets::experiment),
+    ("costs", costs::experiment),
+    ("pipe", pipe::experiment),
+    ("xti", xti::experiment),
+    ("udp", udp::experiment),
+    ("tcp", tcp::experiment),
+    ("sctp", sctp::experiment),
+    ("speed", speed::experiment),
+    ("lan", lan::experiment),
+    ("apps", apps::experiment),
+    ("netperf", netperf::experiment),
 ];
 
-pub fn by_name(name: &str) -> Option<Box<dyn Experiment>> {
-    match name {
-        "sockets" => Some(Box::new(sockets::experiment())),
-        "apps" => Some(Box::new(apps::experiment())),
-        "costs" => Some(Box::new(costs::experiment())),
-        "pipe" => Some(Box::new(pipe::experiment())),
-        "xti" => Some(Box::new(xti::experiment())),
-        "udp" => Some(Box::new(udp::experiment())),
-        "tcp" => Some(Box::new(tcp::experiment())),
-        "netperf" => Some(Box::new(netperf::experiment())),
-        "sctp" => Some(Box::new(sctp::experiment())),
-        "lan" => Some(Box::new(lan::experiment())),
-        "speed" => Some(Box::new(speed::experiment())),
-        _ => None,
-    }
+pub fn names() -> [&'static str; 11] {
+    ALL.map(|(name, _)| name)
+}
+
+pub fn by_name(name: &str) -> Option<Works> {
+    let found = ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, experiment)| experiment())
+}
+
+fn all() -> impl Iterator<Item = Works> {
+    ALL.iter().map(|(_, experiment)| experiment())
 }
 
 /// Every arm of every experiment.
 pub fn arms() -> Vec<Arm> {
-    let experiments = NAMES.into_iter().filter_map(by_name);
-    let cells = experiments.flat_map(|experiment| experiment.cells());
+    let cells = all().flat_map(|experiment| experiment.cells());
     cells.flat_map(|cell| cell.arms).collect()
 }
 
 pub fn print_list() {
-    for experiment in NAMES.into_iter().filter_map(by_name) {
-        let name = experiment.name();
+    for experiment in all() {
+        let name = experiment.name;
         let describe = tables::texts(name).map_or("", |texts| &texts.describe);
         println!("{name}: {}", describe);
         for cell in experiment.cells() {
@@ -68,7 +74,7 @@ mod tests {
 
     #[test]
     fn every_cell_has_a_name_of_its_own_and_goals_for_its_own_arms() {
-        for experiment in NAMES.into_iter().filter_map(by_name) {
+        for experiment in all() {
             let cells = experiment.cells();
             for (index, cell) in cells.iter().enumerate() {
                 let name = &cell.name;
@@ -91,17 +97,17 @@ mod tests {
 
     #[test]
     fn every_name_has_its_experiment() {
-        for name in NAMES {
-            assert_eq!(by_name(name).unwrap().name(), name);
+        for name in names() {
+            assert_eq!(by_name(name).unwrap().name, name);
         }
     }
 
     #[test]
     fn of_nothing_nothing_follows() {
-        for experiment in NAMES.into_iter().filter_map(by_name) {
+        for experiment in all() {
             let conclusion = experiment.conclude(&[]);
-            assert!(conclusion.headlines.is_empty(), "{}", experiment.name());
-            assert!(conclusion.plots.is_empty(), "{}", experiment.name());
+            assert!(conclusion.headlines.is_empty(), "{}", experiment.name);
+            assert!(conclusion.plots.is_empty(), "{}", experiment.name);
         }
     }
 

@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::counts;
 use crate::lenient;
+use crate::report::ArmReport;
+use crate::stats;
 
 /// A table. `name` is that of its CSV file, without the experiment's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,17 +138,20 @@ pub struct Headline {
 }
 
 impl Sheet {
-    pub fn new(name: &str, title: &str, caption: &str, columns: &[(&str, Measure)]) -> Sheet {
-        let column = |&(head, unit): &(&str, Measure)| Column {
-            head: head.to_string(),
-            unit,
-        };
-        Sheet {
+    /// Adds a row and what explains it, for a table that counts.
+    pub fn explained(&mut self, mut row: Vec<Value>, arm: Option<&ArmReport>) {
+        row.extend(counts::fields(arm));
+        self.rows.push(row);
+    }
+}
+
+impl Curve {
+    /// Its points are joined.
+    pub fn new(name: &str, points: impl IntoIterator<Item = Point>) -> Curve {
+        Curve {
             name: name.to_string(),
-            title: title.to_string(),
-            caption: caption.to_string(),
-            columns: columns.iter().map(column).collect(),
-            rows: Vec::new(),
+            points: points.into_iter().collect(),
+            fit: Vec::new(),
         }
     }
 }
@@ -184,11 +190,19 @@ impl Axis {
 
 impl Point {
     pub fn new(x: f64, y: f64) -> Point {
-        Point {
-            x,
-            y,
-            low: None,
-            high: None,
-        }
+        let (low, high) = (None, None);
+        Point { x, y, low, high }
+    }
+
+    /// Between these.
+    pub fn within(x: f64, y: f64, low: f64, high: f64) -> Point {
+        let (low, high) = (Some(low), Some(high));
+        Point { x, y, low, high }
+    }
+
+    /// The median of values with their quartiles.
+    pub fn of(x: f64, values: &[f64]) -> Option<Point> {
+        let spread = stats::quartiles(values)?;
+        Some(Point::within(x, spread.median, spread.q1, spread.q3))
     }
 }

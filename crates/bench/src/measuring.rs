@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::disturbance::Watch;
-use crate::experiment::{Cell, Experiment, Job, Sample, Site};
+use crate::experiment::{Cell, Job, Sample, Site};
+use crate::experiments::Works;
 use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::placement::Placement;
@@ -36,7 +37,7 @@ pub struct Pace<'a> {
 /// Measures one cell in one placement. `None`: the run was interrupted, or its time is over. But wrong bytes are told of
 /// whatever else happens.
 pub fn measure(
-    experiment: &dyn Experiment,
+    experiment: &Works,
     site: &Site,
     cell: &Cell,
     placement: Placement,
@@ -160,7 +161,7 @@ impl Series {
 }
 
 /// A short and a longer run: the difference leaves out what starting and ending cost.
-fn count_syscalls(experiment: &dyn Experiment, job: &Job<'_>) -> Result<Option<Syscalls>> {
+fn count_syscalls(experiment: &Works, job: &Job<'_>) -> Result<Option<Syscalls>> {
     let run = |time: Duration| -> Result<(f64, f64, &'static str)> {
         let counter = Counter::start();
         let sample = experiment.sample(&Job {

@@ -1,13 +1,13 @@
 //! Where the two ends run, and who disturbs them.
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Result;
 use crate::process::{self, Running};
 use crate::tools::Tools;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// Wherever the scheduler likes.
     Free,
@@ -29,6 +29,14 @@ impl Placement {
         Placement::ApartBusy,
         Placement::SameBusy,
     ];
+
+    /// Those in which nobody disturbs.
+    pub const UNDISTURBED: &'static [Placement] =
+        &[Placement::Apart, Placement::Same, Placement::Free];
+
+    pub fn named(name: &str) -> Option<Placement> {
+        Placement::ALL.into_iter().find(|one| one.name() == name)
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -82,24 +90,10 @@ impl Placement {
         if !matches!(self, Placement::ApartBusy | Placement::SameBusy) {
             return Ok(None);
         }
-        let mut command = tools.echo();
+        let mut command = tools.load("echo");
         command.arg("spin");
         process::prepare(&mut command, self.server_cpu(cpus), None);
         Running::start("headwater-load echo spin", command).map(Some)
-    }
-}
-
-impl Serialize for Placement {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for Placement {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        let known = Placement::ALL.into_iter().find(|one| one.name() == name);
-        known.ok_or_else(|| D::Error::custom(format!("no placement is called {name}")))
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::arms::user;
-use crate::experiment::{Arm, Carrier, Cell, Experiment, Site};
-use crate::experiments;
+use crate::experiment::{Arm, Carrier, Cell, Site};
+use crate::experiments::{self, Works};
 use crate::placement::Placement;
 use crate::runner::Effort;
 use crate::select::{self, Extent, Selection};
@@ -27,7 +27,7 @@ pub struct Item {
 
 #[derive(Default)]
 pub struct Plan {
-    pub experiments: Vec<Box<dyn Experiment>>,
+    pub experiments: Vec<Works>,
     pub items: Vec<Item>,
     /// Experiments that are not run, and why.
     pub skipped: Vec<(String, String)>,
@@ -53,13 +53,9 @@ impl Plan {
             let Some(experiment) = experiments::by_name(name) else {
                 continue;
             };
-            if let Some(why) = experiment.hindrance(site) {
-                plan.skip(name, &why);
-                continue;
-            }
             let at = plan.experiments.len();
             let cpus = &site.machine.cpus;
-            let of = |effort| items(experiment.as_ref(), at, selections, extra, cpus, effort);
+            let of = |effort| items(&experiment, at, selections, extra, cpus, effort);
             let whole = Effort {
                 extent: Extent::All,
                 ..effort
@@ -68,8 +64,8 @@ impl Plan {
             if effort.extent == Extent::Usual {
                 plan.left_to_all += of(whole).len() - items.len();
             }
-            plan.skip_without_cpus(experiment.as_ref(), selections, cpus, effort.extent);
-            plan.skip_unplaced(experiment.as_ref(), selections, effort.extent);
+            plan.skip_without_cpus(&experiment, selections, cpus, effort.extent);
+            plan.skip_unplaced(&experiment, selections, effort.extent);
             if items.is_empty() {
                 let said = plan.skipped.iter().any(|(skipped, _)| is_of(skipped, name));
                 if !said {
@@ -97,7 +93,7 @@ impl Plan {
     /// Names the cells that are asked for in placements alone for which there are not enough CPUs.
     fn skip_without_cpus(
         &mut self,
-        experiment: &dyn Experiment,
+        experiment: &Works,
         selections: &[Selection],
         cpus: &[usize],
         extent: Extent,
@@ -114,7 +110,7 @@ impl Plan {
             }
         }
         if !lacking.is_empty() {
-            let names = format!("{}/{}", experiment.name(), lacking.join(" "));
+            let names = format!("{}/{}", experiment.name, lacking.join(" "));
             self.skip(
                 &names,
                 "each end takes a CPU of its own, and there is only one",
@@ -123,12 +119,7 @@ impl Plan {
     }
 
     /// Names what is asked for in a placement in which it is never measured.
-    fn skip_unplaced(
-        &mut self,
-        experiment: &dyn Experiment,
-        selections: &[Selection],
-        extent: Extent,
-    ) {
+    fn skip_unplaced(&mut self, experiment: &Works, selections: &[Selection], extent: Extent) {
         for selection in of(selections, experiment) {
             let cells = selection.cells(experiment.cells(), extent);
             let known = |cell: &Cell| {
@@ -167,11 +158,8 @@ fn is_of(skipped: &str, experiment: &str) -> bool {
 }
 
 /// Those that are about an experiment.
-fn of<'a>(
-    selections: &'a [Selection],
-    experiment: &dyn Experiment,
-) -> impl Iterator<Item = &'a Selection> {
-    let name = experiment.name();
+fn of<'a>(selections: &'a [Selection], experiment: &Works) -> impl Iterator<Item = &'a Selection> {
+    let name = experiment.name;
     selections
         .iter()
         .filter(move |selection| selection.experiment == name)
@@ -179,7 +167,7 @@ fn of<'a>(
 
 /// The placements that a cell has and that are asked for, whatever the machine.
 fn wanted(
-    experiment: &dyn Experiment,
+    experiment: &Works,
     selection: &Selection,
     cell: &Cell,
     offered: &[Placement],
@@ -202,7 +190,7 @@ fn names(selections: &[Selection]) -> Vec<&str> {
 }
 
 fn items(
-    experiment: &dyn Experiment,
+    experiment: &Works,
     at: usize,
     selections: &[Selection],
     extra: &[Arm],
@@ -238,7 +226,7 @@ fn items(
 }
 
 fn item(
-    experiment: &dyn Experiment,
+    experiment: &Works,
     at: usize,
     name: &str,
     extra: &[Arm],
@@ -314,8 +302,8 @@ mod tests {
         let skipped = |name: &str, cpus: &[usize]| {
             let mut plan = Plan::default();
             let selections = Selection::parse(&[name.to_string()]).unwrap();
-            plan.skip_without_cpus(experiment.as_ref(), &selections, cpus, Extent::All);
-            plan.skip_unplaced(experiment.as_ref(), &selections, Extent::All);
+            plan.skip_without_cpus(&experiment, &selections, cpus, Extent::All);
+            plan.skip_unplaced(&experiment, &selections, Extent::All);
             plan.skipped
         };
         assert!(skipped("speed/windows-1024", &[0, 1]).is_empty());
@@ -337,10 +325,10 @@ mod tests {
         assert!(effort.pairs >= 7 && effort.time >= Duration::from_millis(400));
         let selections = Selection::parse(&[]).unwrap();
         let mut whole = Duration::ZERO;
-        for name in experiments::NAMES {
+        for name in experiments::names() {
             let experiment = experiments::by_name(name).unwrap();
             let cpus = [0, 1];
-            let items = items(experiment.as_ref(), 0, &selections, &[], &cpus, effort);
+            let items = items(&experiment, 0, &selections, &[], &cpus, effort);
             assert!(!items.is_empty(), "{name}");
             let takes: Duration = items.iter().map(|item| item.takes).sum();
             println!("{name}: {} measurements, {takes:.0?}", items.len());
@@ -354,9 +342,9 @@ mod tests {
     fn a_usual_run_has_sizes_enough_for_lines_and_what_one_cpu_can_show() {
         let effort = Effort::new(Extent::Usual, None, None);
         let selections = Selection::parse(&[]).unwrap();
-        for name in experiments::NAMES {
+        for name in experiments::names() {
             let experiment = experiments::by_name(name).unwrap();
-            let of = |cpus: &[usize]| items(experiment.as_ref(), 0, &selections, &[], cpus, effort);
+            let of = |cpus: &[usize]| items(&experiment, 0, &selections, &[], cpus, effort);
             assert!(!of(&[0]).is_empty(), "{name}");
             let kept = of(&[0, 1]);
             let sizes = |work: &str| -> BTreeSet<usize> {

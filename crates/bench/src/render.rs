@@ -21,6 +21,7 @@ use crate::files;
 use crate::findings::{Column, Measure, Sheet, Value};
 use crate::report::Report;
 use crate::results::Run;
+use crate::tables;
 
 /// Writes everything below `out`, and returns what it wrote. Each file is replaced as a whole.
 pub fn all(run: &Run, out: &Path) -> Result<Vec<PathBuf>> {
@@ -97,23 +98,7 @@ fn regressions(report: &Report) -> Option<Sheet> {
     if lines.is_empty() {
         return None;
     }
-    let mut sheet = Sheet::new(
-        "regression",
-        "The time of a message over its size",
-        "The least-squares line through the medians: its intercept is what a message costs however small it is, its slope \
-         gives the throughput. The factors are those over the baseline; more is better.",
-        &[
-            ("work", Measure::Text),
-            ("placement", Measure::Text),
-            ("arm", Measure::Text),
-            ("sizes", Measure::Count),
-            ("delay", Measure::Nanoseconds),
-            ("factor", Measure::Factor),
-            ("throughput", Measure::BytesPerSecond),
-            ("factor", Measure::Factor),
-            ("R²", Measure::Count),
-        ],
-    );
+    let mut sheet = tables::sheet("all", "regression", &[]);
     sheet.rows = lines
         .iter()
         .map(|line| {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::carriage::Counters;
 use crate::conclusion::Conclusion;
-use crate::experiment::{Cell, Experiment, Metric, Sample, Unit};
+use crate::experiment::{Cell, Metric, Sample, Unit};
+use crate::experiments::Works;
 use crate::failure::tells_wrong_bytes;
 use crate::latency::Latency;
 use crate::placement::Placement;
@@ -114,11 +115,11 @@ pub struct CarriedReport {
 }
 
 impl Report {
-    pub fn new(experiment: &dyn Experiment) -> Report {
-        let texts = tables::texts(experiment.name());
+    pub fn new(experiment: &Works) -> Report {
+        let texts = tables::texts(experiment.name);
         let text = |of: fn(&tables::Texts) -> &String| texts.map(of).cloned().unwrap_or_default();
         Report {
-            experiment: experiment.name().to_string(),
+            experiment: experiment.name.to_string(),
             describe: text(|texts| &texts.describe),
             question: text(|texts| &texts.question),
             method: text(|texts| &texts.method),
@@ -183,6 +184,12 @@ impl CellReport {
         self.rerun.as_ref()?.iter().find(is_it)
     }
 
+    /// The arms whose figures count.
+    pub fn measured(&self) -> impl Iterator<Item = &ArmReport> {
+        let counts = |arm: &&ArmReport| arm.samples > 0 && arm.is_proved();
+        self.arms.iter().filter(counts)
+    }
+
     pub fn arm(&self, name: &str) -> Option<&ArmReport> {
         self.arms.iter().find(|arm| arm.arm == name)
     }
@@ -199,6 +206,11 @@ impl ArmReport {
     /// Whether its figures count: those of an arm that was not carried as it claims say nothing of it.
     pub fn is_proved(&self) -> bool {
         self.carried.as_ref().is_none_or(CarriedReport::holds)
+    }
+
+    /// The median of what its samples tell.
+    pub fn median(&self, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+        stats::known_median(self.all.iter().flatten().filter_map(of))
     }
 
     /// Of its rates, where there are any.
@@ -346,7 +358,7 @@ mod tests {
     }
 
     fn flagged(found: CellReport) -> bool {
-        let mut report = Report::new(experiments::by_name("sockets").unwrap().as_ref());
+        let mut report = Report::new(&experiments::by_name("sockets").unwrap());
         report.add(found);
         report.wrong_contents
     }

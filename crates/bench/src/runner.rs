@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::BenchArgs;
 use crate::arms::user;
-use crate::experiment::{Arm, Experiment, Site};
-use crate::experiments;
+use crate::experiment::{Arm, Site};
+use crate::experiments::{self, Works};
 use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::machine::Machine;
@@ -231,7 +231,7 @@ impl Plan {
 
     /// What is measured, as it would be asked for.
     fn name(&self, item: &Item) -> String {
-        let experiment = self.experiments[item.experiment].name();
+        let experiment = self.experiments[item.experiment].name;
         format!("{experiment}/{}/{}", item.cell.name, item.placement.name())
     }
 }
@@ -263,8 +263,8 @@ fn words(time: Duration) -> String {
     }
 }
 
-fn report<'a>(reports: &'a mut Vec<Report>, experiment: &dyn Experiment) -> &'a mut Report {
-    let known = |report: &Report| report.experiment == experiment.name();
+fn report<'a>(reports: &'a mut Vec<Report>, experiment: &Works) -> &'a mut Report {
+    let known = |report: &Report| report.experiment == experiment.name;
     let at = reports.iter().position(known).unwrap_or_else(|| {
         reports.push(Report::new(experiment));
         reports.len() - 1
@@ -283,7 +283,7 @@ struct Session {
 
 impl Session {
     fn measure(&mut self, plan: &Plan, site: &Site) -> Result<()> {
-        let known = |item: &&Item| !self.has(plan.experiments[item.experiment].name(), item);
+        let known = |item: &&Item| !self.has(plan.experiments[item.experiment].name, item);
         let items: Vec<&Item> = plan.items.iter().filter(known).collect();
         let takes = items.iter().map(|item| item.takes).sum();
         println!(
@@ -310,7 +310,7 @@ impl Session {
 
     /// One cell in one placement; false when the run was interrupted, or its time over.
     fn one(&mut self, plan: &Plan, item: &Item, site: &Site, progress: &Progress) -> Result<bool> {
-        let experiment = plan.experiments[item.experiment].as_ref();
+        let experiment = &plan.experiments[item.experiment];
         let (cell, placement) = (&item.cell, item.placement);
         progress.now(plan.name(item));
         let until = self.deadline.map(|end| end - (QUICK - QUICK_MEASURING));
@@ -378,7 +378,7 @@ impl Session {
             });
         }
         for experiment in &plan.experiments {
-            let name = experiment.name();
+            let name = experiment.name;
             let report = self
                 .run
                 .experiments

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::experiment::{Arm, Cell, Experiment};
-use crate::experiments;
+use crate::experiment::{Arm, Cell};
+use crate::experiments::{self, Works};
 use crate::placement::Placement;
 
 /// How much of what is not named.
@@ -65,7 +65,7 @@ pub struct Selection {
 impl Selection {
     pub fn parse(names: &[String]) -> Result<Vec<Selection>, String> {
         if names.is_empty() || names.iter().any(|name| name == "all") {
-            return Ok(experiments::NAMES
+            return Ok(experiments::names()
                 .iter()
                 .map(|name| Selection::whole(name))
                 .collect());
@@ -95,7 +95,7 @@ impl Selection {
     /// Of a cell that has it.
     pub fn takes_placement(
         &self,
-        experiment: &dyn Experiment,
+        experiment: &Works,
         cell: &Cell,
         placement: Placement,
         offered: &[Placement],
@@ -154,20 +154,16 @@ impl Selection {
             cell: parts.next().filter(|part| !part.is_empty()),
             placement: parts.next().filter(|part| !part.is_empty()),
         };
-        if !experiments::NAMES.contains(&selection.experiment.as_str()) {
+        if !experiments::names().contains(&selection.experiment.as_str()) {
             return Err(format!(
                 "there is no experiment {}; there are: {}",
                 selection.experiment,
-                experiments::NAMES.join(" ")
+                experiments::names().join(" ")
             ));
         }
         selection.check_cell()?;
-        let known = |name: &String| {
-            Placement::ALL
-                .iter()
-                .any(|placement| placement.name() == name)
-        };
-        if let Some(unknown) = selection.placement.as_ref().filter(|name| !known(name)) {
+        let named = selection.placement.as_ref();
+        if let Some(unknown) = named.filter(|name| Placement::named(name).is_none()) {
             let names = Placement::ALL.map(Placement::name).join(" ");
             return Err(format!(
                 "there is no placement {unknown}; there are: {names}"
@@ -214,7 +210,7 @@ mod tests {
         let takes = |name: &str, placement, extent| {
             let selection = parse(name).unwrap();
             let offered = &Placement::ALL;
-            selection.takes_placement(sockets.as_ref(), cell, placement, offered, extent)
+            selection.takes_placement(&sockets, cell, placement, offered, extent)
         };
         assert!(takes(
             "sockets/rtt-70/apart",

@@ -1,12 +1,12 @@
 //! What cells tell that differ in their size alone: the four plots of the documents of 2007, the lines through the times,
 //! and what was sent and received at each size.
 
-use crate::counts;
 use crate::experiment::Sample;
-use crate::findings::{Axis, Curve, Measure, Plot, Point, Scale, Sheet, Value};
+use crate::findings::{Curve, Plot, Point, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
-use crate::stats::{Line, least_squares, median};
+use crate::stats::{Line, least_squares};
+use crate::tables;
 
 /// The cells of one work in one placement, by size.
 struct Range<'a> {
@@ -14,70 +14,38 @@ struct Range<'a> {
     cells: Vec<(f64, &'a CellReport)>,
 }
 
-/// One of the four plots: what stands at a size, from a sample and, for comparisons, the baseline's of the same round.
-struct Kind {
-    name: &'static str,
-    caption: &'static str,
-    axes: fn() -> (Axis, Axis),
-    of: fn(&Sample, f64) -> f64,
-}
-
-const PERFORMANCE: Kind = Kind {
-    name: "performance",
-    caption: "Messages a second over the size of a message.",
-    axes: || {
-        (
-            size_axis(Scale::Log2),
-            Axis::new("messages a second", Measure::PerSecond, Scale::Linear),
-        )
-    },
-    of: |sample, _| sample.rate,
-};
-
-const DELAY: Kind = Kind {
-    name: "delay",
-    caption: "Time of a message over its size, and the line with the least squares: what a message costs however small it is, \
-              and what each byte adds.",
-    axes: || {
-        (
-            size_axis(Scale::Linear),
-            Axis::new("time of a message", Measure::Nanoseconds, Scale::Linear),
-        )
-    },
-    of: |sample, _| 1e9 / sample.rate,
-};
-
-const THROUGHPUT: Kind = Kind {
-    name: "throughput",
-    caption: "Bytes a second over the size of a message.",
-    axes: || {
-        (
-            size_axis(Scale::Log2),
-            Axis::new("bytes a second", Measure::BytesPerSecond, Scale::Log10),
-        )
-    },
-    of: |sample, size| sample.rate * size,
-};
-
 /// Performance, delay, throughput and improvement of the cells `WORK-SIZE`, in each placement where there are at least two
 /// sizes. Arms whose traffic was not proved to be carried are left out.
 pub fn four(cells: &[CellReport], work: &str, title: &str, baseline: &str) -> Vec<Plot> {
     let ranges = ranges(cells, work);
     let drawn = ranges.iter().filter(|range| range.cells.len() > 1);
-    drawn
-        .flat_map(|range| {
-            let plot = |kind: &Kind, curves| range.plot(work, title, kind, curves);
-            let simple = |kind: &Kind| plot(kind, range.curves(kind));
-            let delay = plot(&DELAY, range.lines());
-            [
-                simple(&PERFORMANCE),
-                delay,
-                simple(&THROUGHPUT),
-                range.improvement(work, title, baseline),
-            ]
-        })
-        .filter(|plot| plot.curves.iter().any(|curve| !curve.points.is_empty()))
-        .collect()
+    let plots = drawn.flat_map(|range| {
+        let plot = |name: &str, curves| {
+            let words = [
+                ("work", work),
+                ("title", title),
+                ("placement", range.placement.name()),
+                ("baseline", baseline),
+            ];
+            tables::plot("sizes", name, &words, curves)
+        };
+        [
+            plot(
+                "{work}-performance-{placement}",
+                range.curves(|sample, _| sample.rate),
+            ),
+            plot("{work}-delay-{placement}", range.lines()),
+            plot(
+                "{work}-throughput-{placement}",
+                range.curves(|sample, size| sample.rate * size),
+            ),
+            plot(
+                "{work}-improvement-{placement}",
+                range.improvement(baseline),
+            ),
+        ]
+    });
+    plots.filter(|plot| !plot.curves.is_empty()).collect()
 }
 
 /// The lines through the times of the cells `WORK-SIZE`, and for each placement what was sent and received.
@@ -106,26 +74,9 @@ fn ranges<'a>(cells: &'a [CellReport], work: &str) -> Vec<Range<'a>> {
     all.filter(|range| !range.cells.is_empty()).collect()
 }
 
-fn size_axis(scale: Scale) -> Axis {
-    Axis::new("size of a message", Measure::Bytes, scale)
-}
-
-fn point(x: f64, values: &[f64]) -> Option<Point> {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    let quantile = |share: f64| {
-        let place = (sorted.len().checked_sub(1)?) as f64 * share;
-        let (below, above) = (
-            sorted[place.floor() as usize],
-            sorted[place.ceil() as usize],
-        );
-        Some(below + (above - below) * place.fract())
-    };
-    Some(Point {
-        low: quantile(0.25),
-        high: quantile(0.75),
-        ..Point::new(x, quantile(0.5)?)
-    })
+fn point(x: f64, values: impl Iterator<Item = f64>) -> Option<Point> {
+    let known: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    Point::of(x, &known)
 }
 
 impl<'a> Range<'a> {
@@ -148,38 +99,26 @@ impl<'a> Range<'a> {
         self.cells.iter().filter_map(of)
     }
 
-    fn plot(&self, work: &str, title: &str, kind: &Kind, curves: Vec<Curve>) -> Plot {
-        let (x, y) = (kind.axes)();
-        Plot {
-            name: format!("{work}-{}-{}", kind.name, self.placement.name()),
-            title: format!("{title}, {}: {}", self.placement.name(), kind.name),
-            caption: kind.caption.to_string(),
-            x,
-            y,
-            curves,
-        }
-    }
-
-    fn curves(&self, kind: &Kind) -> Vec<Curve> {
+    /// What stands at a size, of each sample.
+    fn curves(&self, of: impl Fn(&Sample, f64) -> f64) -> Vec<Curve> {
         let curve = |name: &str| {
             let points = self.with(name).filter_map(|(size, arm)| {
                 let taken = arm.all.iter().flatten();
-                let values: Vec<f64> = taken.map(|sample| (kind.of)(sample, size)).collect();
-                point(size, &values)
+                point(size, taken.map(|sample| of(sample, size)))
             });
-            Curve {
-                name: name.to_string(),
-                points: points.collect(),
-                fit: Vec::new(),
-            }
+            Curve::new(name, points)
         };
         let curves = self.arms().into_iter().map(curve);
         curves.filter(|curve| !curve.points.is_empty()).collect()
     }
 
+    fn times(&self) -> Vec<Curve> {
+        self.curves(|sample, _| 1e9 / sample.rate)
+    }
+
     /// The times, each arm's with the line through them.
     fn lines(&self) -> Vec<Curve> {
-        let mut curves = self.curves(&DELAY);
+        let mut curves = self.times();
         for curve in &mut curves {
             let ends = [0.0, curve.points.last().map_or(0.0, |point| point.x)];
             if let Some(line) = line(curve) {
@@ -190,72 +129,38 @@ impl<'a> Range<'a> {
         curves
     }
 
-    /// Each arm over the baseline, round by round.
-    fn improvement(&self, work: &str, title: &str, baseline: &str) -> Plot {
+    /// Each arm over the baseline in percent, round by round.
+    fn improvement(&self, baseline: &str) -> Vec<Curve> {
         let others = self.arms().into_iter().filter(|name| *name != baseline);
         let curve = |name: &str| {
             let points = self.cells.iter().filter_map(|(size, cell)| {
-                let (arm, base) = (
-                    cell.arm(name).filter(|arm| arm.is_proved())?,
-                    cell.arm(baseline)?,
-                );
-                let rounds = arm.all.iter().zip(&base.all);
-                let better: Vec<f64> = rounds
-                    .filter_map(|(a, b)| Some(a.as_ref()?.rate / b.as_ref()?.rate))
-                    .map(|ratio| (ratio - 1.0) * 100.0)
-                    .collect();
-                point(*size, &better)
+                let arm = cell.arm(name).filter(|arm| arm.is_proved())?;
+                let rounds = arm.all.iter().zip(&cell.arm(baseline)?.all);
+                let ratios = rounds.filter_map(|(a, b)| Some(a.as_ref()?.rate / b.as_ref()?.rate));
+                point(*size, ratios.map(|ratio| (ratio - 1.0) * 100.0))
             });
-            Curve {
-                name: name.to_string(),
-                points: points.collect(),
-                fit: Vec::new(),
-            }
+            Curve::new(name, points)
         };
-        let placement = self.placement.name();
-        Plot {
-            name: format!("{work}-improvement-{placement}"),
-            title: format!("{title}, {placement}: improvement over {baseline}"),
-            caption: format!("So much more, or less, than {baseline} in the same round."),
-            x: size_axis(Scale::Log2),
-            y: Axis::new("improvement", Measure::Percent, Scale::Linear),
-            curves: others
-                .map(curve)
-                .filter(|curve| !curve.points.is_empty())
-                .collect(),
-        }
+        others.map(curve).collect()
     }
 
     /// Message, Tx and Rx as the documents have them, and what explains them; a row for each arm of a size.
     fn rates(&self, work: &str, title: &str) -> Sheet {
-        let placement = self.placement.name();
-        let mut sheet = Sheet::new(
-            &format!("{work}-rates-{placement}"),
-            &format!("{title}, {placement}: sent and received"),
-            &counts::caption(
-                "Messages a second that the sender counted (Tx) and the receiver (Rx), in the same time; medians.",
-            ),
-            &counts::beside(&[
-                ("Message", Measure::Bytes),
-                ("arm", Measure::Text),
-                ("Tx", Measure::PerSecond),
-                ("Rx", Measure::PerSecond),
-            ]),
-        );
+        let words = [
+            ("work", work),
+            ("title", title),
+            ("placement", self.placement.name()),
+        ];
+        let mut sheet = tables::sheet("sizes", "{work}-rates-{placement}", &words);
         for (size, cell) in &self.cells {
-            for arm in cell
-                .arms
-                .iter()
-                .filter(|arm| arm.samples > 0 && arm.is_proved())
-            {
-                let mut row = vec![
+            for arm in cell.measured() {
+                let row = vec![
                     Value::from(*size),
                     arm.arm.as_str().into(),
-                    middle(arm, |sample| sample.tx_rate).into(),
-                    middle(arm, |sample| sample.rx_rate).into(),
+                    arm.median(|sample| sample.tx_rate).into(),
+                    arm.median(|sample| sample.rx_rate).into(),
                 ];
-                row.extend(counts::fields(Some(arm)));
-                sheet.rows.push(row);
+                sheet.explained(row, Some(arm));
             }
         }
         sheet
@@ -263,22 +168,9 @@ impl<'a> Range<'a> {
 }
 
 fn fits(ranges: &[Range<'_>], work: &str, title: &str) -> Sheet {
-    let mut sheet = Sheet::new(
-        &format!("{work}-fits"),
-        &format!("{title}: lines through the times"),
-        "The line with the least squares through the medians of a message's time over its size: what each message takes, what \
-         each byte adds, and the share of the differences that the line explains.",
-        &[
-            ("placement", Measure::Text),
-            ("arm", Measure::Text),
-            ("sizes", Measure::Count),
-            ("each message", Measure::Nanoseconds),
-            ("each byte", Measure::Nanoseconds),
-            ("R²", Measure::Count),
-        ],
-    );
+    let mut sheet = tables::sheet("sizes", "{work}-fits", &[("work", work), ("title", title)]);
     for range in ranges {
-        for curve in range.curves(&DELAY) {
+        for curve in range.times() {
             let Some(line) = line(&curve) else { continue };
             sheet.rows.push(vec![
                 range.placement.name().into(),
@@ -300,11 +192,6 @@ fn line(curve: &Curve) -> Option<Line> {
         .map(|point| (point.x, point.y))
         .collect();
     least_squares(&points)
-}
-
-fn middle(arm: &ArmReport, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = arm.all.iter().flatten().filter_map(of).collect();
-    (!values.is_empty()).then(|| median(&values))
 }
 
 #[cfg(test)]

@@ -15,6 +15,12 @@ pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted(values), 0.5)
 }
 
+/// The same; none of nothing.
+pub fn known_median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| median(&values))
+}
+
 /// How far values spread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
@@ -72,6 +78,22 @@ pub fn bootstrap_ratio(values: &[f64]) -> Option<Interval> {
         high: quantile(&medians, (1.0 + CONFIDENCE) / 2.0),
         coverage: CONFIDENCE.min(coverage_of_range(values.len())),
     })
+}
+
+/// The median of a ratio, pair by pair, and its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Factor {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Factor {
+    pub fn of(ratios: &[f64]) -> Option<Factor> {
+        let Interval { low, high, .. } = bootstrap_ratio(ratios)?;
+        let value = median(ratios);
+        Some(Factor { value, low, high })
+    }
 }
 
 /// Where the ratio of the medians lies, `new` over `old`, of what two samples that have nothing to do with each other were drawn

@@ -1,14 +1,16 @@
-//! What is data and not code: the experiments' texts, the cells of a quick run, what is compared with what, and the figures of the
-//! papers; files of comma-separated values under `tables/`.
+//! What is data and not code: the experiments' texts, what is wanted of their cells, which are part of a quick run, what is compared
+//! with what, the heads of tables and plots, and the figures of the papers; files of comma-separated values under `tables/`.
 
 use std::sync::LazyLock;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::Error;
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::{Deserialize, Deserializer};
 
 use crate::conclude::Pair;
-use crate::experiment::Metric;
-use crate::findings::Headline;
+use crate::counts;
+use crate::experiment::{Against, Cell, Goal, Metric};
+use crate::findings::{Axis, Column, Curve, Headline, Measure, Plot, Scale, Sheet};
 use crate::placement::Placement;
 use crate::report::CellReport;
 
@@ -23,6 +25,9 @@ table!(TEXTS: Texts, "experiments.csv");
 table!(QUICK: Quick, "quick.csv");
 table!(COMPARED: Compared, "comparisons.csv");
 table!(HEADLINES: Told, "headlines.csv");
+table!(GOALS: Wanted, "goals.csv");
+table!(SHEETS: Head, "sheets.csv");
+table!(PLOTS: Drawn, "plots.csv");
 table!(SPEED: Speed, "figures-of-speed.csv");
 table!(ROUND_TRIPS: RoundTrip, "round-trips-of-fast-sockets.csv");
 table!(BANDWIDTHS: Bandwidth, "bandwidth-of-fast-sockets.csv");
@@ -68,7 +73,59 @@ pub struct Told {
     pub arm: String,
     pub against: String,
     pub metric: Metric,
-    placements: String,
+    #[serde(deserialize_with = "placements")]
+    placements: &'static [Placement],
+}
+
+/// What is wanted of some cells, each by its name or all of a work from one size to another: `udp-1..1024`.
+#[derive(Deserialize)]
+pub struct Wanted {
+    pub experiment: String,
+    cells: String,
+    #[serde(deserialize_with = "placements")]
+    placements: &'static [Placement],
+    arm: String,
+    relation: Relation,
+    /// An arm, or nanoseconds.
+    against: String,
+    metric: Metric,
+    must: f64,
+    aim: Option<f64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Relation {
+    Over,
+    MoreThan,
+    Within,
+}
+
+/// A table without its rows. What stands in braces is filled in; columns are `head:unit`, and with `counts` those that explain a
+/// rate come after them.
+#[derive(Deserialize)]
+pub struct Head {
+    experiment: String,
+    name: String,
+    title: String,
+    caption: String,
+    columns: String,
+    counts: bool,
+}
+
+/// A plot without its curves.
+#[derive(Deserialize)]
+pub struct Drawn {
+    experiment: String,
+    name: String,
+    title: String,
+    caption: String,
+    x: String,
+    x_unit: Measure,
+    x_scale: Scale,
+    y: String,
+    y_unit: Measure,
+    y_scale: Scale,
 }
 
 /// A figure of the Speed library's paper; the name says its unit.
@@ -131,7 +188,7 @@ pub fn pairs(experiment: &str, group: &str) -> Vec<Pair> {
 /// Those of an experiment that were measured.
 pub fn headlines(experiment: &str, cells: &[CellReport]) -> Vec<Headline> {
     let own = HEADLINES.iter().filter(|row| row.experiment == experiment);
-    own.filter_map(|row| row.pair().headline(cells, &row.placements(), &row.of))
+    own.filter_map(|row| row.pair().headline(cells, row.placements, &row.of))
         .collect()
 }
 
@@ -145,15 +202,118 @@ impl Told {
             metric: self.metric,
         }
     }
+}
 
-    fn placements(&self) -> Vec<Placement> {
-        let names = self.placements.split(' ');
-        let placement = |name| {
-            let mut all = Placement::ALL.into_iter();
-            all.find(|placement| placement.name() == name)
-        };
-        names.filter_map(placement).collect()
+impl Wanted {
+    fn is_of(&self, cell: &Cell) -> bool {
+        self.cells.split(' ').any(|name| {
+            let Some((first, last)) = name.split_once("..") else {
+                return name == cell.name;
+            };
+            let (work, first) = first.rsplit_once('-').unwrap_or((first, ""));
+            let [first, last] = [first, last].map(|end| end.parse().unwrap_or(0));
+            work == cell.work && cell.size.is_some_and(|size| (first..=last).contains(&size))
+        })
     }
+
+    fn goal(&'static self) -> Goal {
+        Goal {
+            arm: &self.arm,
+            against: match self.relation {
+                Relation::Over => Against::Arm(&self.against),
+                Relation::MoreThan => Against::MoreThan(&self.against),
+                Relation::Within => Against::Time(self.against.parse().unwrap_or(f64::NAN)),
+            },
+            metric: self.metric,
+            placements: self.placements,
+            must: self.must,
+            aim: self.aim,
+        }
+    }
+}
+
+/// What is wanted of a cell, by those of its arms that are there.
+pub fn goals(experiment: &str, cell: &Cell) -> Vec<Goal> {
+    let has = |name: &str| cell.arms.iter().any(|arm| arm.name == name);
+    let own = GOALS
+        .iter()
+        .filter(|row| row.experiment == experiment && row.is_of(cell));
+    let goals = own.map(Wanted::goal);
+    goals
+        .filter(|goal| has(goal.arm) && goal.against.arm().is_none_or(has))
+        .collect()
+}
+
+/// Names, or `undisturbed` or `all`.
+fn placements<'de, D: Deserializer<'de>>(from: D) -> Result<&'static [Placement], D::Error> {
+    let text = String::deserialize(from)?;
+    let one = |name: &str| Placement::named(name).ok_or_else(|| serde::de::Error::custom(name));
+    match text.as_str() {
+        "all" => Ok(&Placement::ALL),
+        "undisturbed" => Ok(Placement::UNDISTURBED),
+        names => Ok(names
+            .split(' ')
+            .map(one)
+            .collect::<Result<Vec<_>, _>>()?
+            .leak()),
+    }
+}
+
+/// A table of an experiment, with these words in place of those in braces; its rows are still to come.
+pub fn sheet(experiment: &str, name: &str, words: &[(&str, &str)]) -> Sheet {
+    let mut rows = SHEETS.iter();
+    let row = rows.find(|row| row.experiment == experiment && row.name == name);
+    let row = row.unwrap_or_else(|| panic!("tables/sheets.csv: no {experiment} {name}"));
+    let mut sheet = Sheet {
+        name: filled(&row.name, words),
+        title: filled(&row.title, words),
+        caption: filled(&row.caption, words),
+        columns: row.columns.split('|').filter_map(column).collect(),
+        rows: Vec::new(),
+    };
+    if row.counts {
+        sheet.caption = format!("{} {}", sheet.caption, counts::MEANING);
+        sheet
+            .columns
+            .extend(counts::COLUMNS.split('|').filter_map(column));
+    }
+    sheet
+}
+
+fn column(text: &str) -> Option<Column> {
+    let (head, unit) = text.rsplit_once(':')?;
+    let unit: Result<Measure, Error> = Measure::deserialize(unit.into_deserializer());
+    Some(Column {
+        head: head.to_string(),
+        unit: unit.ok()?,
+    })
+}
+
+/// A plot of an experiment in the same way, of those curves that have points.
+pub fn plot(
+    experiment: &str,
+    name: &str,
+    words: &[(&str, &str)],
+    curves: impl IntoIterator<Item = Curve>,
+) -> Plot {
+    let mut rows = PLOTS.iter();
+    let row = rows.find(|row| row.experiment == experiment && row.name == name);
+    let row = row.unwrap_or_else(|| panic!("tables/plots.csv: no {experiment} {name}"));
+    let curves = curves.into_iter();
+    Plot {
+        name: filled(&row.name, words),
+        title: filled(&row.title, words),
+        caption: filled(&row.caption, words),
+        x: Axis::new(&row.x, row.x_unit, row.x_scale),
+        y: Axis::new(&row.y, row.y_unit, row.y_scale),
+        curves: curves.filter(|curve| !curve.points.is_empty()).collect(),
+    }
+}
+
+fn filled(text: &str, words: &[(&str, &str)]) -> String {
+    let fill =
+        |text: String, (name, word): &(&str, &str)| text.replace(&format!("{{{name}}}"), word);
+    words.iter().fold(text.to_string(), fill)
 }
 
 /// The messages that machines of 2007 received of a size, in the test of netperf, in one column for each stack.
@@ -199,7 +359,7 @@ fn rows<T: DeserializeOwned>(file: &str, text: &str) -> Vec<T> {
 mod tests {
     use super::*;
     use crate::experiment::Cell;
-    use crate::experiments::{self, NAMES};
+    use crate::experiments::{self, names};
 
     fn cells(experiment: &str) -> Vec<Cell> {
         let found = experiments::by_name(experiment);
@@ -219,7 +379,7 @@ mod tests {
     #[test]
     fn every_experiment_has_its_texts_and_cells_of_a_quick_run() {
         let named: Vec<&str> = TEXTS.iter().map(|texts| texts.name.as_str()).collect();
-        assert_eq!(named, NAMES);
+        assert_eq!(named, names());
         for texts in TEXTS.iter() {
             assert!(texts.question.ends_with('?') && texts.method.ends_with('.'));
             assert!(!texts.describe.is_empty());
@@ -229,7 +389,7 @@ mod tests {
             assert_eq!(first[..quick.len()], quick);
             assert!(!quick.is_empty());
         }
-        assert!(QUICK.iter().all(|row| NAMES.contains(&&*row.experiment)));
+        assert!(QUICK.iter().all(|row| names().contains(&&*row.experiment)));
     }
 
     #[test]
@@ -239,10 +399,47 @@ mod tests {
         }
         for row in HEADLINES.iter() {
             assert_known(&row.experiment, &row.cell, [&row.arm, &row.against]);
-            let wanted = row.placements.split(' ').count();
-            assert_eq!(row.placements().len(), wanted, "{}", row.label);
+            assert!(!row.placements.is_empty(), "{}", row.label);
         }
         assert_eq!((COMPARED.len(), HEADLINES.len()), (89, 27));
+    }
+
+    #[test]
+    fn what_is_wanted_is_wanted_of_cells_and_arms_that_there_are() {
+        // One of both is there; the other stack is only where Go is.
+        const ELSEWHERE: [&str; 3] = ["prio-20-19", "prio-0-19", "pion"];
+        for row in GOALS.iter() {
+            let cells = cells(&row.experiment);
+            let meant = cells.iter().filter(|cell| row.is_of(cell));
+            for name in row.cells.split(' ') {
+                let first = name.split("..").next();
+                assert!(
+                    meant.clone().any(|cell| Some(&*cell.name) == first),
+                    "{name}"
+                );
+            }
+            let goal = row.goal();
+            for arm in [Some(goal.arm), goal.against.arm()].into_iter().flatten() {
+                let has = |cell: &Cell| cell.arms.iter().any(|own| own.name == arm);
+                assert!(ELSEWHERE.contains(&arm) || meant.clone().all(has), "{arm}");
+            }
+            assert!(!matches!(goal.against, Against::Time(ns) if ns.is_nan()));
+        }
+        assert_eq!(GOALS.len(), 168);
+    }
+
+    #[test]
+    fn heads_are_whole_and_words_are_filled_in() {
+        for row in SHEETS.iter() {
+            let sheet = sheet(&row.experiment, &row.name, &[]);
+            let counts = if row.counts { 3 } else { 0 };
+            assert_eq!(sheet.columns.len(), row.columns.split('|').count() + counts);
+        }
+        let words = [("work", "tcp"), ("title", "TCP"), ("placement", "apart")];
+        let found = sheet("sizes", "{work}-rates-{placement}", &words);
+        assert_eq!(found.name, "tcp-rates-apart");
+        assert!(found.title.starts_with("TCP, apart:"));
+        assert_eq!(found.columns.last().map(|c| &*c.head), Some("calls/msg"));
     }
 
     #[test]

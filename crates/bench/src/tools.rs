@@ -45,36 +45,8 @@ impl Tools {
         })
     }
 
-    pub fn echo(&self) -> Command {
-        self.load("echo")
-    }
-
-    pub fn raw(&self) -> Command {
-        self.load("raw")
-    }
-
-    pub fn perftest(&self) -> Command {
-        self.load("perftest")
-    }
-
-    pub fn xtiperf(&self) -> Command {
-        self.load("xtiperf")
-    }
-
-    pub fn sctpperf(&self) -> Command {
-        self.load("sctpperf")
-    }
-
-    pub fn lan(&self) -> Command {
-        self.load("lan")
-    }
-
-    pub fn speed(&self) -> Command {
-        self.load("speed")
-    }
-
     /// A program of those that are measured.
-    fn load(&self, name: &str) -> Command {
+    pub fn load(&self, name: &str) -> Command {
         let mut command = Command::new(&self.load);
         command.arg(name);
         command

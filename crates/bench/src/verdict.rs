@@ -14,7 +14,7 @@ use crate::experiment::{
 };
 use crate::lenient;
 use crate::placement::Placement;
-use crate::stats::{bootstrap_ratio, median};
+use crate::stats::{bootstrap_ratio, known_median, median};
 
 const EVEN: f64 = 0.95;
 
@@ -132,8 +132,7 @@ impl Series {
     }
 
     pub fn median(&self, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-        let values: Vec<f64> = self.taken().filter_map(of).collect();
-        (!values.is_empty()).then(|| median(&values))
+        known_median(self.taken().filter_map(of))
     }
 
     /// How many samples were carried, of how many, and the first objection. None for arms that need no proof.
@@ -381,7 +380,11 @@ mod tests {
     #[test]
     fn a_cost_is_judged_by_its_difference_alone() {
         let cell = Cell {
-            goals: vec![Goal::more(Metric::Time, 5.0)],
+            goals: vec![Goal {
+                against: Against::MoreThan(NATIVE.name),
+                metric: Metric::Time,
+                ..Goal::rate(&Placement::ALL, 5.0, None)
+            }],
             ..Cell::new("work", Unit::Each, vec![NATIVE, ACCELERATED])
         };
         let found = |ns: [f64; 3]| {

@@ -69,9 +69,13 @@ fn what_was_not_measured_or_not_carried_is_missing() {
     let cells = [cell(Apart, [30.0, 80.0, 200.0], 0)];
     assert!(over_unix.ratio(&cells, Apart).is_none());
     assert!(OVER_TCP.ratio(&cells, Apart).is_none());
-    let titles = ("name", "title", "caption");
-    assert!(bars(titles, &[OVER_TCP, over_unix], &[Apart, Same], &cells).is_none());
-    assert!(ratios(("name", "title"), &[OVER_TCP], &cells).is_none());
+    let plot = bars("sockets", "streams", &[OVER_TCP, over_unix], &cells);
+    assert!(plot.curves.is_empty());
+    assert!(
+        ratios("sockets", "over-tcp", &[OVER_TCP], &cells)
+            .rows
+            .is_empty()
+    );
 }
 
 #[test]
@@ -82,14 +86,13 @@ fn bars_stand_at_the_places_of_their_names_and_only_those_that_there_are() {
         ..OVER_TCP
     };
     let cells = [cell(Same, [30.0, 80.0, 200.0], 2)];
-    let titles = ("name", "title", "caption");
-    let plot = bars(titles, &[other, OVER_TCP], &[Apart, Same], &cells).unwrap();
+    let plot = bars("sockets", "streams", &[other, OVER_TCP], &cells);
     assert_eq!(plot.x.names, ["a round trip"]);
     assert_eq!(plot.curves.len(), 1);
     let point = plot.curves[0].points[0];
     assert_eq!((point.x, point.y), (0.0, 4.0));
     assert!(point.low < Some(4.0) && point.high > Some(4.0));
-    let sheet = ratios(("name", "title"), &[other, OVER_TCP], &cells).unwrap();
+    let sheet = ratios("sockets", "over-tcp", &[other, OVER_TCP], &cells);
     assert_eq!(sheet.rows.len(), 1);
     assert_eq!(sheet.rows[0][4], Value::Number(4.0));
 }
@@ -97,7 +100,11 @@ fn bars_stand_at_the_places_of_their_names_and_only_those_that_there_are() {
 #[test]
 fn a_cost_stands_beside_what_it_may_be() {
     let cell = Cell {
-        goals: vec![Goal::more(Metric::Time, 5.0)],
+        goals: vec![Goal {
+            against: Against::MoreThan(NATIVE.name),
+            metric: Metric::Time,
+            ..Goal::rate(&Placement::ALL, 5.0, None)
+        }],
         ..Cell::new("call", Unit::Each, vec![NATIVE, ACCELERATED])
     };
     let times = |arm, ns: [f64; 3]| series(arm, &ns.map(|ns| 1e9 / ns), 1);
@@ -106,20 +113,11 @@ fn a_cost_stands_beside_what_it_may_be() {
         times(ACCELERATED, [104.0, 204.0, 304.0]),
     ];
     let cells = [CellReport::new(&cell, Same, &all)];
-    let sheet = |metric| {
-        let arms = (ACCELERATED, NATIVE);
-        costs(
-            ("t", "t", "t"),
-            (metric, Measure::Nanoseconds),
-            arms,
-            &cells,
-        )
-    };
-    let row = &sheet(Metric::Time).unwrap().rows[0];
+    let row = &costs("time", Metric::Time, &cells).rows[0];
     let number = |column: usize| match row[column] {
         Value::Number(number) => number.round(),
         _ => panic!("no number in column {column}"),
     };
     assert_eq!([2, 3, 4, 7].map(number), [200.0, 204.0, 4.0, 5.0]);
-    assert!(sheet(Metric::Memory).is_none());
+    assert!(costs("memory", Metric::Memory, &cells).rows.is_empty());
 }

@@ -1,7 +1,6 @@
 //! Programs as they are installed, without a change: by the kernel's TCP, by UNIX sockets where they know them, and through
 //! shared memory.
 
-mod conclusion;
 mod iperf;
 mod memcached;
 mod nginx;
@@ -16,11 +15,16 @@ pub(super) use memcached::memcached;
 pub(super) use nginx::nginx;
 pub(super) use redis::redis;
 
-use super::printed::{Measured, parse};
+use super::printed::Told;
 use super::work::{Work, Works};
-use crate::experiment::{Goal, Job, Proof, Sample};
+use crate::conclude::{self, Pair};
+use crate::conclusion::Conclusion;
+use crate::counts;
+use crate::experiment::{Job, Proof, Sample, UNIX};
 use crate::failure::Result;
 use crate::placement::Placement;
+use crate::report::CellReport;
+use crate::tables;
 
 pub fn experiment() -> Works {
     let works = vec![
@@ -57,13 +61,18 @@ pub fn experiment() -> Works {
             | "pgbench-standard-c1" => &[],
             _ => &[Placement::Apart],
         },
-        conclusion::conclude,
+        conclude,
     )
 }
 
-/// Connections that are too short to gain anything are to cost nothing either.
-fn no_slower() -> Vec<Goal> {
-    vec![Goal::rate(&Placement::ALL, 0.97, 1.0)]
+fn conclude(cells: &[CellReport]) -> Conclusion {
+    let over_tcp = tables::pairs("apps", "programs");
+    let over_unix: Vec<Pair> = over_tcp.iter().map(|pair| pair.over(UNIX)).collect();
+    let all = [over_tcp.clone(), over_unix.clone()].concat();
+    let plots = [("over-tcp", over_tcp), ("over-unix", over_unix)];
+    let mut found = conclude::compared("apps", &plots, &[("ratios", all)], cells);
+    found.sheets.push(counts::rates("apps", "rates", cells));
+    found
 }
 
 /// A sample by `run` without the library's counters, which a short run of its own leaves.

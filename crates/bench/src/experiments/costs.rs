@@ -2,34 +2,53 @@
 //! to do, starting and forking.
 
 mod calls;
-mod conclusion;
 mod idle;
 mod load;
 mod start;
 
-use super::printed::{Measured, Served, parse};
+use super::printed::Told;
 use super::work::{Work, Works};
+use crate::conclude;
+use crate::conclusion::Conclusion;
 use crate::exchange::Exchange;
-use crate::experiment::{ACCELERATED, Arm, Job, NATIVE};
+use crate::experiment::{ACCELERATED, Arm, Job, Metric, NATIVE};
 use crate::failure::Result;
 use crate::placement::Placement;
+use crate::report::CellReport;
+use crate::tables;
 
 const ARMS: [Arm; 2] = [NATIVE, ACCELERATED];
 /// How much longer than others a sample is that waits for most of its time.
 const LONGER: u32 = 5;
+
 pub fn experiment() -> Works {
     let works = [calls::works(), idle::works(), load::works(), start::works()];
     Works::new(
         "costs",
         works.into_iter().flatten(),
         |_| &[Placement::Apart, Placement::Same],
-        conclusion::conclude,
+        conclude,
     )
+}
+
+fn conclude(cells: &[CellReport]) -> Conclusion {
+    let plots = [("costs", tables::pairs("costs", "costs"))];
+    let sheets = [
+        ("time", Metric::Time),
+        ("cpu", Metric::CpuShare),
+        ("memory", Metric::Memory),
+    ];
+    Conclusion {
+        sheets: sheets
+            .map(|(name, metric)| conclude::costs(name, metric, cells))
+            .into(),
+        ..conclude::compared("costs", &plots, &[], cells)
+    }
 }
 
 /// Starts our own server; also gives its address.
 fn serve<'a>(job: &'a Job<'a>, mode: &str, connections: usize) -> Result<(Exchange<'a>, String)> {
-    let mut server = job.site.tools.echo();
+    let mut server = job.site.tools.load("echo");
     server.args(["server", mode, "127.0.0.1:0", "--until-eof", "--cubic"]);
     server.args(["--connections", &connections.to_string()]);
     let exchange = Exchange::serve(job, "headwater-load echo server", server, |server| {

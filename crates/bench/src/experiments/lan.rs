@@ -16,7 +16,7 @@ use figures::Figures;
 
 use super::work::Works;
 use crate::conclusion::Conclusion;
-use crate::placement::Placement::{self, Apart, Free, Same};
+use crate::placement::Placement::Apart;
 use crate::report::CellReport;
 
 const ROUND_TRIP: &str = "rtt";
@@ -24,7 +24,7 @@ const BANDWIDTH: &str = "bandwidth";
 const FTP: &str = "ftp";
 const SENDFILE: &str = "ftp-sendfile";
 const POSTING: &str = "post";
-const PLACEMENTS: &[Placement] = &[Apart, Same, Free];
+
 pub fn experiment() -> Works {
     let works = [
         exchanges::works(),

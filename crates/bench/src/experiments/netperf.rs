@@ -9,14 +9,13 @@ use super::tcp::SIZES;
 use super::work::{Work, Works};
 use super::xti::flow::highest;
 use super::xti::pair::{Pair, Way};
-use super::xti::{UNDISTURBED, sockets};
+use super::xti::sockets;
 use crate::conclusion::Conclusion;
-use crate::counts;
 use crate::experiment::{Arm, Sample, TCP, Unit, shared, streams};
-use crate::findings::{Measure, Sheet, Value};
+use crate::findings::{Sheet, Value};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
-use crate::sizes;
+use crate::{sizes, tables};
 
 const UDP: Arm = sockets("udp");
 const XTI_UDP: Arm = streams("xti-udp");
@@ -150,16 +149,8 @@ impl Script {
             "udp" => ("datagrams", Unit::Datagrams),
             _ => ("flow", Unit::Messages),
         };
-        Pair {
-            name: format!("{}-{size}", self.name),
-            work,
-            unit,
-            size,
-            ways: self.ranges.iter().map(|range| nice(range.way)).collect(),
-            goals: Vec::new(),
-            placements: UNDISTURBED,
-            stretch: 1,
-        }
+        let ways = self.ranges.iter().map(|range| nice(range.way)).collect();
+        Pair::new(format!("{}-{size}", self.name), work, unit, size, ways)
     }
 
     /// The tests of a range in a placement, by size: of each arm the sample whose rate is in the middle.
@@ -182,17 +173,20 @@ impl Script {
         runs
     }
 
+    fn sheet(&self, name: &str, words: &[(&str, &str)]) -> Sheet {
+        let priorities = self.priorities();
+        let own = [
+            ("script", self.name),
+            ("title", self.title),
+            ("priorities", &priorities),
+        ];
+        tables::sheet("netperf", name, &[&own, words].concat())
+    }
+
     /// What netperf would have printed.
-    fn log(&self, cells: &[CellReport], placement: Placement) -> Option<Sheet> {
-        let mut sheet = Sheet::new(
-            &format!("{}-log-{}", self.name, placement.name()),
-            &format!("{}, {}: as netperf prints it", self.title, placement.name()),
-            &format!(
-                "Measured by headwater-load xtiperf{}; of all rounds, the test whose rate is in the middle.",
-                self.priorities()
-            ),
-            &[("netperf", Measure::Text)],
-        );
+    fn log(&self, cells: &[CellReport], placement: Placement) -> Sheet {
+        let words = [("placement", placement.name())];
+        let mut sheet = self.sheet("{script}-log-{placement}", &words);
         for range in self.ranges {
             for (run, _) in self.runs(cells, placement, range) {
                 let lines = format!("{}\n{}", self.command(range, &run), (range.print)(&run));
@@ -201,7 +195,7 @@ impl Script {
                     .extend(lines.lines().map(|line| vec![line.into()]));
             }
         }
-        (!sheet.rows.is_empty()).then_some(sheet)
+        sheet
     }
 
     /// That of netperf which the test is the equal of.
@@ -233,37 +227,16 @@ impl Script {
     }
 
     /// The same in columns.
-    fn results(&self, cells: &[CellReport]) -> Option<Sheet> {
-        let mut sheet = Sheet::new(
-            &format!("{}-results", self.name),
-            &format!("{}: results", self.title),
-            &counts::caption(&format!(
-                "The figures of netperf's output{}: sockets' buffers, messages in the time of the test, and 10^6 bits a second; \
-                 of all rounds, the test whose rate is in the middle.",
-                self.priorities()
-            )),
-            &counts::beside(&[
-                ("placement", Measure::Text),
-                ("test", Measure::Text),
-                ("Message Size", Measure::Bytes),
-                ("Send Socket Size", Measure::Bytes),
-                ("Recv Socket Size", Measure::Bytes),
-                ("Elapsed", Measure::Nanoseconds),
-                ("sent", Measure::Count),
-                ("received", Measure::Count),
-                ("10^6bits/sec sent", Measure::Count),
-                ("10^6bits/sec received", Measure::Count),
-                ("received, 1/s", Measure::PerSecond),
-            ]),
-        );
+    fn results(&self, cells: &[CellReport]) -> Sheet {
+        let mut sheet = self.sheet("{script}-results", &[]);
         for placement in Placement::ALL {
             for range in self.ranges {
                 for (run, arm) in self.runs(cells, placement, range) {
-                    sheet.rows.push(row(placement, range, &run, arm));
+                    sheet.explained(row(placement, range, &run, arm), Some(arm));
                 }
             }
         }
-        (!sheet.rows.is_empty()).then_some(sheet)
+        sheet
     }
 }
 
@@ -282,7 +255,6 @@ fn row(placement: Placement, range: &Range, run: &Run, arm: &ArmReport) -> Vec<V
     let mut row: Vec<Value> = vec![placement.name().into(), range.test.into()];
     row.extend(numbers.map(Value::from));
     row.push(middle(arm).and_then(|sample| sample.rx_rate).into());
-    row.extend(counts::fields(Some(arm)));
     row
 }
 
@@ -306,13 +278,13 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
         plots.extend(sizes::four(cells, script.name, script.title, TCP.name));
     }
     let scripts = || SCRIPTS.iter().chain([&ROUND_TRIPS]);
-    let results = scripts().filter_map(|script| script.results(cells));
+    let results = scripts().map(|script| script.results(cells));
     let fits = SCRIPTS
         .iter()
         .flat_map(|script| sizes::sheets(cells, script.name, script.title));
     let logs = scripts().flat_map(|script| {
         let log = |placement| script.log(cells, placement);
-        Placement::ALL.into_iter().filter_map(log)
+        Placement::ALL.into_iter().map(log)
     });
     Conclusion {
         plots,

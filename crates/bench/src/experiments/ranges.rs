@@ -2,12 +2,13 @@
 
 use std::sync::LazyLock;
 
+use crate::conclude::find;
 use crate::experiment::Arm;
-use crate::findings::{Measure, Seed, Sheet, Value};
+use crate::findings::{Seed, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::CellReport;
 use crate::table::number;
-use crate::tables::{Machines, TCP_OF_2007, UDP_OF_2007};
+use crate::tables::{self, Machines, TCP_OF_2007, UDP_OF_2007};
 
 /// The sizes that are carried over.
 const SIZES: [usize; 4] = [1, 64, 1024, 16384];
@@ -77,33 +78,10 @@ impl Ranges {
         own.map(|(.., counts)| rates(counts))
     }
 
-    /// All of them.
-    pub fn sheet(&self) -> Sheet {
-        let Machines {
-            columns: names,
-            rows,
-        } = &**self.machines;
-        let factors: Vec<String> = names[1..]
-            .iter()
-            .map(|column| format!("{column}, factor"))
-            .collect();
-        let mut columns = vec![
-            ("machine of 2007", Measure::Text),
-            ("Message", Measure::Bytes),
-        ];
-        columns.extend(names.iter().map(|name| (*name, Measure::PerSecond)));
-        columns.extend(factors.iter().map(|head| (head.as_str(), Measure::Factor)));
-        let caption = format!(
-            "From {}: what netperf counted in {TEST} seconds, divided by them.",
-            self.file
-        );
-        let mut sheet = Sheet::new(
-            "machines-of-2007",
-            "Messages received in 2007",
-            &caption,
-            &columns,
-        );
-        for (machine, size, counts) in rows {
+    /// All of them, of an experiment.
+    pub fn sheet(&self, experiment: &str) -> Sheet {
+        let mut sheet = tables::sheet(experiment, "machines-of-2007", &[]);
+        for (machine, size, counts) in &self.machines.rows {
             let rates = rates(counts);
             let factors = rates[1..].iter().map(|rate| rate / rates[0]);
             let numbers = rates.iter().copied().chain(factors);
@@ -131,9 +109,7 @@ fn span(values: impl Iterator<Item = f64>, unit: &str) -> String {
 fn ours(cells: &[CellReport], work: &str, size: usize, base: Arm, arm: Arm) -> String {
     let name = format!("{work}-{size}");
     let placed = Placement::ALL.into_iter().filter_map(|placement| {
-        let cell = cells
-            .iter()
-            .find(|cell| cell.cell == name && cell.placement == placement)?;
+        let cell = find(cells, &name, placement)?;
         let rate = cell.arm(arm.name).filter(|arm| arm.is_proved())?.rate?;
         let factor = cell
             .arm(base.name)
@@ -207,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_machine_has_a_row_for_each_size() {
-        let sheet = TCP.sheet();
+        let sheet = TCP.sheet("tcp");
         assert_eq!((sheet.rows.len(), sheet.columns.len()), (28, 9));
         assert!(sheet.rows.iter().all(|row| row.len() == 9));
     }

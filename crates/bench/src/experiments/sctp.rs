@@ -9,11 +9,11 @@ mod wire;
 
 use shared::NAGLE;
 
-use super::printed::parse;
+use super::printed::{Told, parse};
 use super::ranges::{self, Beside};
 use super::work::{Work, Works, boxed};
 use super::xti::flow::highest;
-use super::xti::{UNDISTURBED, rate, sockets};
+use super::xti::sockets;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, streams};
 use crate::placement::Placement::{Apart, Same};

@@ -6,11 +6,9 @@ use super::sctp::SCTP_MORE;
 use super::work::{Works, boxed};
 use super::xti::flow::{PLAIN, XTI_SHARED, flow, highest, rival};
 use super::xti::pair::{End, Pair, Way};
-use super::xti::{EVEN, UNDISTURBED, rate, sockets};
+use super::xti::sockets;
 use crate::conclusion::Conclusion;
-use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, Arm, Goal, TCP, TCP_NODELAY, UNIX, streams,
-};
+use crate::experiment::{ACCELERATED, ACCELERATED_NODELAY, Arm, TCP, TCP_NODELAY, UNIX, streams};
 use crate::placement::Placement::Apart;
 use crate::report::CellReport;
 use crate::{sizes, tables};
@@ -36,7 +34,6 @@ fn stream(size: usize) -> Pair {
         receiver: End::socket("tcp"),
         ..Way::both(arm, "tcp")
     };
-    let rival = rival();
     let ways = vec![
         Way {
             arm: TCP,
@@ -46,7 +43,7 @@ fn stream(size: usize) -> Pair {
             arm: TCP_NODELAY,
             ..PLAIN[1]
         },
-        rival,
+        rival(),
         Way::both(XTI, "/dev/tcp").by_kernel(),
         Way::both(XTI_SHARED, "/dev/tcp"),
         Way::both(TICOTSORD, "/dev/ticotsord"),
@@ -57,13 +54,7 @@ fn stream(size: usize) -> Pair {
         Way::both(SCTP_MORE, "/dev/sctp_t").with(&["--more"]),
         Way::both(SCTP, "/dev/sctp_t"),
     ];
-    let never_slower = |arm: Arm| -> Goal { rate(arm, TCP, UNDISTURBED, EVEN, None) };
-    let goals = [XTI, XTI_SHARED, TICOTSORD, SCTP_MORE, SCTP]
-        .map(never_slower)
-        .into();
-    Pair {
-        ..flow(WORK, size, ways, goals)
-    }
+    flow(WORK, size, ways)
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {
@@ -76,7 +67,7 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
     ];
     let beside = beside.map(|(column, arm)| Beside { column, arm });
     let mut sheets = sizes::sheets(cells, WORK, TITLE);
-    sheets.push(ranges::TCP.sheet());
+    sheets.push(ranges::TCP.sheet(WORK));
     Conclusion {
         plots: sizes::four(cells, WORK, TITLE, TCP.name),
         sheets,
@@ -89,7 +80,7 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Experiment, Proof};
+    use crate::experiment::Proof;
 
     #[test]
     fn every_size_is_there_and_sockets_that_claim_to_be_fast_must_prove_it() {

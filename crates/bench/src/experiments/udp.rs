@@ -6,18 +6,14 @@ use super::tcp::SIZES;
 use super::work::{Works, boxed};
 use super::xti::flow::highest;
 use super::xti::pair::{Pair, Way};
-use super::xti::{EVEN, UNDISTURBED, more, rate, sockets};
+use super::xti::{datagrams, sockets};
 use crate::conclusion::Conclusion;
-use crate::experiment::{Arm, Metric, Unit, shared, streams};
+use crate::experiment::{Arm, shared, streams};
 use crate::placement::Placement::Apart;
 use crate::report::CellReport;
 use crate::{sizes, tables};
 
 const WORK: &str = "udp";
-/// Up to here many datagrams go together.
-const SMALL: usize = 1024;
-/// How much greater a share may be lost where the kernel carries: half a percent.
-const LOSS: f64 = 0.005;
 
 const SOCKETS: Arm = sockets("sockets");
 const MANY: Arm = sockets("mmsg");
@@ -34,10 +30,10 @@ const BY_KERNEL: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "udp")];
 const BY_RAW: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "raw")];
 
 pub fn experiment() -> Works {
-    Works::new("udp", boxed(SIZES.map(datagrams)), |_| &[Apart], conclude)
+    Works::new("udp", boxed(SIZES.map(of_size)), |_| &[Apart], conclude)
 }
 
-fn datagrams(size: usize) -> Pair {
+fn of_size(size: usize) -> Pair {
     let (name, nice) = highest();
     let mut ways = vec![
         Way::both(SOCKETS, "udp"),
@@ -54,29 +50,7 @@ fn datagrams(size: usize) -> Pair {
     if may_make_packets() {
         ways.push(Way::both(RAW, "/dev/udp2").under(BY_RAW));
     }
-    let over = |arm, against, must| rate(arm, against, UNDISTURBED, must, None);
-    let lost = |arm, against| more(arm, against, Metric::Loss, UNDISTURBED, LOSS);
-    let shared = if size <= SMALL { 8.0 } else { 1.0 };
-    let to_plain = if size <= SMALL { 1.2 } else { EVEN };
-    let goals = vec![
-        over(SHARED, SOCKETS, shared),
-        over(KERNEL, XTI, EVEN),
-        lost(KERNEL, XTI),
-        over(TO_PLAIN, SOCKETS, to_plain),
-        lost(TO_PLAIN, SOCKETS),
-        over(XTI, SOCKETS, EVEN),
-        over(TICLTS, SOCKETS, EVEN),
-    ];
-    Pair {
-        name: format!("{WORK}-{size}"),
-        work: "datagrams",
-        unit: Unit::Datagrams,
-        size,
-        ways,
-        goals,
-        placements: UNDISTURBED,
-        stretch: 1,
-    }
+    datagrams::datagrams(WORK, size, ways)
 }
 
 fn may_make_packets() -> bool {
@@ -89,7 +63,7 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
     let beside = [(0, SOCKETS), (1, XTI), (2, SHARED)];
     let beside = beside.map(|(column, arm)| Beside { column, arm });
     let mut sheets = sizes::sheets(cells, WORK, TITLE);
-    sheets.push(ranges::UDP.sheet());
+    sheets.push(ranges::UDP.sheet(WORK));
     Conclusion {
         plots: sizes::four(cells, WORK, TITLE, SOCKETS.name),
         sheets,

@@ -1,7 +1,7 @@
 //! An experiment made of kinds of work.
 
 use crate::conclusion::Conclusion;
-use crate::experiment::{Cell, Experiment, Goal, Job, Sample};
+use crate::experiment::{Cell, Job, Sample};
 use crate::failure::{Failure, Result};
 use crate::placement::Placement;
 use crate::report::CellReport;
@@ -41,35 +41,37 @@ impl Works {
             conclude,
         }
     }
-}
 
-impl Experiment for Works {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn cells(&self) -> Vec<Cell> {
+    /// Each with what is wanted of it.
+    pub fn cells(&self) -> Vec<Cell> {
         let quick = tables::quick(self.name);
         let mut cells: Vec<Cell> = self.works.iter().map(|work| work.cell()).collect();
         for cell in &mut cells {
             cell.quick = quick.contains(&cell.name.as_str());
+            cell.goals = tables::goals(self.name, cell);
         }
         cells
     }
 
-    fn usual_placements(&self, cell: &Cell) -> &'static [Placement] {
+    /// The placements of a cell that a reader of the whole needs, and so a run of everything has.
+    pub fn usual_placements(&self, cell: &Cell) -> &'static [Placement] {
         (self.usual)(cell)
     }
 
-    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+    /// Runs the cell's work once, for about `job.time`, with every received byte checked.
+    pub fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let mut works = self.works.iter();
         let work = works.find(|work| work.cell().name == job.cell.name);
         work.ok_or_else(|| Failure::Missing(job.cell.name.clone()))?
             .sample(job)
     }
 
-    fn conclude(&self, cells: &[CellReport]) -> Conclusion {
-        (self.conclude)(cells)
+    /// What follows from all cells together.
+    pub fn conclude(&self, cells: &[CellReport]) -> Conclusion {
+        let mut found = (self.conclude)(cells);
+        found.sheets.retain(|sheet| !sheet.rows.is_empty());
+        found.plots.retain(|plot| !plot.curves.is_empty());
+        found
     }
 }
 
@@ -80,25 +82,6 @@ pub fn boxed<W: Work + 'static>(
     works
         .into_iter()
         .map(|work| Box::new(work) as Box<dyn Work>)
-}
-
-/// A work whose results an experiment wants to be so and so.
-pub struct Wanted {
-    pub work: Box<dyn Work>,
-    pub goals: Vec<Goal>,
-}
-
-impl Work for Wanted {
-    fn cell(&self) -> Cell {
-        Cell {
-            goals: self.goals.clone(),
-            ..self.work.cell()
-        }
-    }
-
-    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        self.work.sample(job)
-    }
 }
 
 #[cfg(test)]

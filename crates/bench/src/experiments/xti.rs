@@ -1,20 +1,20 @@
 //! XTI against the sockets that do the same work: streams, datagrams, request/response and connections, over the kernel's TCP
 //! and UDP and over the loop-back providers. The method is netperf's.
 
-mod conclusion;
-mod datagrams;
+pub(super) mod datagrams;
 pub(super) mod flow;
 pub(super) mod pair;
 mod trips;
 
-use super::printed::parse;
+use super::printed::Told;
+use super::ranges::{self, Beside};
 use super::work::{Works, boxed};
-use crate::experiment::{Arm, Goal, Metric, streams};
-use crate::placement::Placement::{self, Apart, Free, Same};
-
-pub(super) const UNDISTURBED: &[Placement] = &[Apart, Same, Free];
-/// The usual bound of "never slower".
-pub(super) const EVEN: f64 = 0.95;
+use crate::conclude;
+use crate::conclusion::Conclusion;
+use crate::experiment::{Arm, streams};
+use crate::placement::Placement::{Apart, Same};
+use crate::report::CellReport;
+use crate::tables;
 
 pub fn experiment() -> Works {
     let works = [flow::works(), datagrams::works(), trips::works()];
@@ -25,7 +25,7 @@ pub fn experiment() -> Works {
             "tcp" | "cots" | "rr" => &[Apart, Same],
             _ => &[Apart],
         },
-        conclusion::conclude,
+        conclude,
     )
 }
 
@@ -37,28 +37,18 @@ pub(super) const fn sockets(name: &'static str) -> Arm {
     }
 }
 
-pub(super) fn rate(
-    arm: Arm,
-    against: Arm,
-    placements: &'static [Placement],
-    must: f64,
-    aim: impl Into<Option<f64>>,
-) -> Goal {
-    Goal::rate(placements, must, aim).between(arm, against)
-}
-
-/// At most so much more of a cost.
-pub(super) fn more(
-    arm: Arm,
-    against: Arm,
-    metric: Metric,
-    placements: &'static [Placement],
-    most: f64,
-) -> Goal {
-    Goal {
-        placements,
-        ..Goal::more(metric, most).than(arm, against)
-    }
+fn conclude(cells: &[CellReport]) -> Conclusion {
+    let groups = ["stream", "datagrams", "within"];
+    let plots = groups.map(|group| (group, tables::pairs("xti", group)));
+    let all = plots.each_ref().map(|(_, pairs)| pairs.clone()).concat();
+    let beside = |(column, arm): (usize, Arm)| Beside { column, arm };
+    let rival = sockets(flow::highest().0);
+    let tcp = [(0, flow::NAGLE), (1, rival), (2, flow::XTI)].map(beside);
+    let udp = [(0, datagrams::SOCKETS), (1, datagrams::XTI)].map(beside);
+    let mut found = conclude::compared("xti", &plots, &[("ratios", all)], cells);
+    found.seeds = ranges::TCP.seeds(cells, "tcp", &tcp);
+    found.seeds.extend(ranges::UDP.seeds(cells, "udp", &udp));
+    found
 }
 
 /// By powers of two.

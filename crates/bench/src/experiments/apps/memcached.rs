@@ -4,10 +4,10 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-use super::{Measured, Work, ends, parse};
+use super::{Told, Work, ends};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Arm, Carrier, Cell, Job, Sample, TCP, UNIX, Unit};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::tools;
 
 /// Threads of the client, with a connection each.
@@ -34,18 +34,14 @@ impl Work for Memcached {
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let (exchange, address) = serve(job)?;
-        let mut client = job.site.tools.echo();
+        let mut client = job.site.tools.load("echo");
         client
             .args(["client", self.operation, &address])
             .args(["--connections", &CONNECTIONS.to_string(), "--size", VALUE])
             .args(["--seconds", &job.time.as_secs_f64().to_string()]);
         let outcome = exchange.run("memcached client", client, Some(libc::SIGTERM))?;
-        let measured: Measured = parse("memcached client", &outcome.client_said)?;
-        if !measured.verified {
-            return Err(Failure::Contents("memcached client".to_string()));
-        }
-        let own = measured.sample();
-        let whole = outcome.sample(measured.all_messages, own.rate);
+        let own = Told::read("memcached client", &outcome.client_said)?.sample();
+        let whole = outcome.sample(own.all_messages, own.rate);
         Ok(Sample {
             cpu_ns: whole.cpu_ns,
             switches: whole.switches,

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::rates::COLD;
-use super::{Work, ends, no_slower, silently, wrk};
+use super::{Work, ends, silently, wrk};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
 use crate::failure::Result;
@@ -32,15 +32,14 @@ struct Nginx {
 
 impl Work for Nginx {
     fn cell(&self) -> Cell {
-        let (name, proof, goals) = match self.keep_alive {
-            true => ("nginx", ends(self.connections), Vec::new()),
+        let (name, proof) = match self.keep_alive {
+            true => ("nginx", ends(self.connections)),
             // A connection may be over before it is taken over.
-            false => ("nginx-close", Proof::Loaded, no_slower()),
+            false => ("nginx-close", Proof::Loaded),
         };
         let name = format!("{name}-c{}", self.connections);
         Cell {
             proof,
-            goals,
             // It ends at tenths of a second.
             stretch: 1.2 * COLD,
             ..Cell::new(name, Unit::Rate, vec![TCP, ACCELERATED])

@@ -6,7 +6,7 @@ mod log;
 use cluster::Cluster;
 
 use super::rates::{COLD, Rates};
-use super::{Work, ends, no_slower, number_after, silently};
+use super::{Work, ends, number_after, silently};
 use crate::exchange::{Exchange, Outcome};
 use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Proof, Sample, TCP, UNIX, Unit};
 use crate::failure::{Failure, Result};
@@ -60,13 +60,11 @@ impl Pgbench {
 
 impl Work for Pgbench {
     fn cell(&self) -> Cell {
-        let (proof, goals) = match self.keeps {
-            true => (ends(self.clients), Vec::new()),
-            false => (Proof::Loaded, no_slower()),
-        };
         Cell {
-            proof,
-            goals,
+            proof: match self.keeps {
+                true => ends(self.clients),
+                false => Proof::Loaded,
+            },
             // Starting and ending the server.
             stretch: 1.5 * COLD,
             ..Cell::new(

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::rates::COLD;
-use super::{Work, no_slower, silently, wrk};
+use super::{Work, silently, wrk};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
 use crate::failure::Result;
@@ -32,7 +32,6 @@ impl Work for Uwsgi {
         Cell {
             // A connection may be over before it is taken over.
             proof: Proof::Loaded,
-            goals: no_slower(),
             // Python's start.
             stretch: 1.2 * COLD,
             ..Cell::new(

@@ -1,9 +1,9 @@
 //! Calls on descriptors that are not looked after.
 
-use super::{ARMS, Measured, Work, parse};
+use super::{ARMS, Told, Work};
 use crate::exchange;
-use crate::experiment::{Cell, Goal, Job, Metric, Proof, Sample, Unit};
-use crate::failure::{Failure, Result};
+use crate::experiment::{Cell, Job, Proof, Sample, Unit};
+use crate::failure::Result;
 use crate::placement::Placement;
 
 pub fn works() -> Vec<Box<dyn Work>> {
@@ -16,7 +16,6 @@ struct ForeignCall;
 impl Work for ForeignCall {
     fn cell(&self) -> Cell {
         Cell {
-            goals: vec![Goal::more(Metric::Time, 5.0)],
             placements: &[Placement::Same],
             proof: Proof::Loaded,
             ..Cell::new("foreign-call", Unit::Each, ARMS.into())
@@ -24,17 +23,13 @@ impl Work for ForeignCall {
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let mut program = job.site.tools.echo();
+        let mut program = job.site.tools.load("echo");
         program.args(["calls", "--seconds", &job.time.as_secs_f64().to_string()]);
         let (said, counters) = exchange::alone(job, "headwater-load echo calls", program)?;
-        let measured: Measured = parse("headwater-load echo calls", &said)?;
-        if !measured.verified {
-            return Err(Failure::Contents("headwater-load echo calls".to_string()));
-        }
         Ok(Sample {
             congestion: None,
             counters,
-            ..measured.sample()
+            ..Told::read("headwater-load echo calls", &said)?.sample()
         })
     }
 }

@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use super::{ARMS, LONGER, Measured, Served, Work, parse, serve};
-use crate::experiment::{Cell, Goal, Job, Metric, Proof, Sample, Unit};
-use crate::failure::{Failure, Result};
+use super::super::printed::echoed;
+use super::{ARMS, LONGER, Work, serve};
+use crate::experiment::{Cell, Job, Proof, Sample, Unit};
+use crate::failure::Result;
 use crate::placement::Placement::{Apart, Same};
 
 const CONNECTIONS: usize = 100;
@@ -23,10 +24,6 @@ struct Idle;
 impl Work for Idle {
     fn cell(&self) -> Cell {
         Cell {
-            goals: vec![
-                Goal::more(Metric::CpuShare, 0.0),
-                Goal::more(Metric::Memory, 64.0 * 1024.0),
-            ],
             placements: &[Apart, Same],
             stretch: 7.0,
             proof: Proof::Carried {
@@ -38,7 +35,7 @@ impl Work for Idle {
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let (exchange, address) = serve(job, "epoll", CONNECTIONS)?;
-        let mut client = job.site.tools.echo();
+        let mut client = job.site.tools.load("echo");
         client.args(["client", "idle", &address, "--cubic"]);
         client.args(["--connections", &CONNECTIONS.to_string()]);
         client.args(["--count", &MESSAGES.to_string()]);
@@ -56,17 +53,13 @@ impl Work for Idle {
 
         both.client.end_input();
         let outcome = both.finish(None)?;
-        let measured: Measured = parse("headwater-load echo client", &outcome.client_said)?;
-        let served: Served = parse("headwater-load echo server", &outcome.server_said)?;
-        if !measured.verified || !served.verified {
-            return Err(Failure::Contents("headwater-load echo".to_string()));
-        }
+        let (told, _) = echoed(&outcome)?;
         Ok(Sample {
             cpu_share: Some(used as f64 / time.as_nanos() as f64),
             memory: Some(memory as f64 / CONNECTIONS as f64),
             loopback_bytes: Some(outcome.loopback_bytes),
             counters: outcome.counters,
-            ..measured.sample()
+            ..told.sample()
         })
     }
 }

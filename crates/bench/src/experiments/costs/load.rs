@@ -1,16 +1,17 @@
 //! A server that has little to do: a thousand small requests a second.
 
-use super::{ARMS, LONGER, Measured, Served, Work, parse, serve};
-use crate::experiment::{Cell, Goal, Job, Metric, Sample, Unit};
-use crate::failure::{Failure, Result};
+use super::super::printed::both_ends;
+use super::super::work::boxed;
+use super::{ARMS, LONGER, Work, serve};
+use crate::experiment::{Cell, Job, Sample, Unit};
+use crate::failure::Result;
 use crate::placement::Placement::{Apart, Free, Same};
 
 const RATE: u32 = 1000;
 
 pub fn works() -> Vec<Box<dyn Work>> {
-    [("1000-requests", "echo"), ("1000-requests-epoll", "epoll")]
-        .map(|(name, server)| Box::new(Load { name, server }) as Box<dyn Work>)
-        .into()
+    let loads = [("1000-requests", "echo"), ("1000-requests-epoll", "epoll")];
+    boxed(loads.map(|(name, server)| Load { name, server })).collect()
 }
 
 struct Load {
@@ -22,7 +23,6 @@ struct Load {
 impl Work for Load {
     fn cell(&self) -> Cell {
         Cell {
-            goals: vec![Goal::more(Metric::CpuShare, 0.05)],
             placements: &[Apart, Same, Free],
             stretch: f64::from(LONGER),
             ..Cell::new(self.name, Unit::Load, ARMS.into())
@@ -31,27 +31,17 @@ impl Work for Load {
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let (exchange, address) = serve(job, self.server, 1)?;
-        let mut client = job.site.tools.echo();
+        let mut client = job.site.tools.load("echo");
         client.args(["client", "rtt", &address, "--cubic", "--size", "64"]);
         client.args(["--rate", &RATE.to_string()]);
         client.args(["--seconds", &(job.time * LONGER).as_secs_f64().to_string()]);
         let outcome = exchange.run("headwater-load echo client", client, None)?;
-        let measured: Measured = parse("headwater-load echo client", &outcome.client_said)?;
-        let served: Served = parse("headwater-load echo server", &outcome.server_said)?;
-        if !measured.verified || !served.verified {
-            return Err(Failure::Contents("headwater-load echo".to_string()));
-        }
-        let per = 1.0 / measured.all_messages.max(1) as f64;
-        let server_cpu_ns = outcome.server_cpu_ns as f64 * per;
-        let server_switches = (served.voluntary + served.involuntary) as f64 * per;
-        let own = measured.sample();
+        let server_cpu_ns = outcome.server_cpu_ns as f64;
+        let sample = both_ends(outcome)?;
+        let share = sample.per_message(1) * server_cpu_ns * sample.rate / 1e9;
         Ok(Sample {
-            cpu_ns: own.cpu_ns.map(|own| own + server_cpu_ns),
-            switches: own.switches.map(|own| own + server_switches),
-            cpu_share: Some(server_cpu_ns * own.rate / 1e9),
-            loopback_bytes: Some(outcome.loopback_bytes),
-            counters: outcome.counters,
-            ..own
+            cpu_share: Some(share),
+            ..sample
         })
     }
 }

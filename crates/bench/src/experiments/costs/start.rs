@@ -3,11 +3,11 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{ARMS, Measured, Work, parse, serve};
+use super::{ARMS, Told, Work, serve};
 use crate::arms::user;
 use crate::exchange;
-use crate::experiment::{Cell, Goal, Job, Metric, Proof, Sample, Unit};
-use crate::failure::{Failure, Result};
+use crate::experiment::{Cell, Job, Proof, Sample, Unit};
+use crate::failure::Result;
 use crate::placement::Placement;
 use crate::process::{self, Running, Usage};
 use crate::stats::median;
@@ -23,10 +23,9 @@ pub fn works() -> Vec<Box<dyn Work>> {
     ]
 }
 
-/// At most so many nanoseconds more, on one CPU.
-fn cell(name: &str, most: f64, proof: Proof) -> Cell {
+/// On one CPU.
+fn cell(name: &str, proof: Proof) -> Cell {
     Cell {
-        goals: vec![Goal::more(Metric::Time, most)],
         placements: &[Placement::Same],
         proof,
         ..Cell::new(name, Unit::Each, ARMS.into())
@@ -41,7 +40,7 @@ struct Start;
 
 impl Work for Start {
     fn cell(&self) -> Cell {
-        cell("start", 150e3, Proof::Loaded)
+        cell("start", Proof::Loaded)
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
@@ -58,7 +57,7 @@ struct FirstConnect;
 
 impl Work for FirstConnect {
     fn cell(&self) -> Cell {
-        cell("first-connect", 300e3, Proof::Loaded)
+        cell("first-connect", Proof::Loaded)
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
@@ -79,7 +78,7 @@ struct Fork;
 
 impl Work for Fork {
     fn cell(&self) -> Cell {
-        cell("fork", 20e3, Proof::Loaded)
+        cell("fork", Proof::Loaded)
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
@@ -97,7 +96,7 @@ struct ForkCarried;
 
 impl Work for ForkCarried {
     fn cell(&self) -> Cell {
-        cell("fork-carried", 60e3, Proof::Counted { ends: 2 })
+        cell("fork-carried", Proof::Counted { ends: 2 })
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
@@ -126,7 +125,7 @@ fn uncounted<'a>(job: &Job<'a>) -> Job<'a> {
 }
 
 fn echo(job: &Job<'_>, arguments: &[&str]) -> Command {
-    let mut command = job.site.tools.echo();
+    let mut command = job.site.tools.load("echo");
     command.args(arguments);
     command
 }
@@ -157,11 +156,7 @@ fn starts(job: &Job<'_>, name: &str, command: impl Fn() -> Command) -> Result<Sa
 fn forks(job: &Job<'_>, command: Command) -> Result<Sample> {
     let name = "headwater-load echo forks";
     let (_, _, said) = quietly(job, name, command)?;
-    let measured: Measured = parse(name, &said)?;
-    if !measured.verified {
-        return Err(Failure::Contents(name.to_string()));
-    }
-    Ok(measured.sample())
+    Ok(Told::read(name, &said)?.sample())
 }
 
 /// Runs a program without statistics.

@@ -1,10 +1,11 @@
 //! Exchanges on a socket with TCP_NODELAY: round trips, runs of 500 sends with one reply, requests and responses.
 
-use super::super::work::Work;
+use super::super::work::{Work, boxed};
 use super::program::{self, Shape};
-use super::{BANDWIDTH, PLACEMENTS, ROUND_TRIP};
+use super::{BANDWIDTH, ROUND_TRIP};
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, RAW_CHANNEL, Sample, TCP, UNIX, Unit};
 use crate::failure::Result;
+use crate::placement::Placement;
 
 /// Sends that one reply answers.
 const BURST: usize = 500;
@@ -19,7 +20,7 @@ pub fn works() -> Vec<Box<dyn Work>> {
     let kept = TRANSACTIONS.map(|(request, response)| Kind::Kept(request, response));
     let new = TRANSACTIONS.map(|(request, response)| Kind::New(request, response));
     let all = round_trips.chain(bandwidth).chain(kept).chain(new);
-    all.map(|kind| Box::new(kind) as Box<dyn Work>).collect()
+    boxed(all).collect()
 }
 
 /// The cell of a pair of sizes, on a kept connection or on a new one each time.
@@ -51,7 +52,7 @@ impl Work for Kind {
             arms.push(RAW_CHANNEL);
         }
         Cell {
-            placements: PLACEMENTS,
+            placements: Placement::UNDISTURBED,
             // A connection for one request rightly ends before it would be taken over.
             proof: if is_new {
                 Proof::Loaded

@@ -1,13 +1,12 @@
 //! What was measured, by work, placement, size and arm, and the lines and curves through it.
 
 use super::program::{HALF_WIDTH, WITHIN};
-use super::{BANDWIDTH, PLACEMENTS, ROUND_TRIP};
-use crate::counts;
-use crate::findings::Value;
+use super::{BANDWIDTH, ROUND_TRIP};
+use crate::conclude;
 use crate::fit::{self, Saturation};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
-use crate::stats::{self, Interval, Line};
+use crate::stats::{self, Factor, Line};
 use crate::verdict::Comparison;
 
 /// Messages below this size are small ones.
@@ -25,17 +24,13 @@ impl<'a> Figures<'a> {
     }
 
     pub fn cell(&self, name: &str, placement: Placement) -> Option<&'a CellReport> {
-        self.0
-            .iter()
-            .find(|cell| cell.cell == name && cell.placement == placement)
+        conclude::find(self.0, name, placement)
     }
 
     /// Where a work was measured.
     pub fn placements(&self, work: &'a str) -> impl Iterator<Item = Placement> {
-        PLACEMENTS
-            .iter()
-            .copied()
-            .filter(move |&placement| !self.cells(work, placement).is_empty())
+        let measured = move |one: &Placement| !self.cells(work, *one).is_empty();
+        Placement::UNDISTURBED.iter().copied().filter(measured)
     }
 
     /// The arms of a work in a placement, those without any figure left out.
@@ -91,12 +86,6 @@ impl<'a> Figures<'a> {
         fit::saturation(&self.points(work, placement, arm, |arm| arm.bytes_rate))
     }
 
-    /// What explains an arm's rate in a cell.
-    pub fn counts(&self, cell: &str, placement: Placement, arm: &str) -> [Value; 3] {
-        let cell = self.cell(cell, placement);
-        counts::fields(cell.and_then(|cell| sound(cell, arm)))
-    }
-
     /// An arm's rate over another's.
     pub fn factor(
         &self,
@@ -119,14 +108,6 @@ pub struct RoundTrips {
     pub known: Option<f64>,
 }
 
-/// The median of a ratio, pair by pair, and its interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Factor {
-    pub value: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
 pub fn factor(cell: &CellReport, arm: &str, against: &str) -> Option<Factor> {
     let known = |c: &&Comparison| c.arm == arm && c.against == against && c.must.is_none();
     let (mine, other) = (sound(cell, arm)?, sound(cell, against)?);
@@ -141,12 +122,7 @@ pub fn factor(cell: &CellReport, arm: &str, against: &str) -> Option<Factor> {
     let ratios: Vec<f64> = pairs
         .filter_map(|(mine, other)| Some(mine.as_ref()?.rate / other.as_ref()?.rate))
         .collect();
-    let Interval { low, high, .. } = stats::bootstrap_ratio(&ratios)?;
-    Some(Factor {
-        value: stats::median(&ratios),
-        low,
-        high,
-    })
+    Factor::of(&ratios)
 }
 
 /// The arm, if it has figures that count: those of an arm that was not carried say nothing of it.
@@ -165,9 +141,5 @@ pub fn time(arm: &ArmReport) -> Option<f64> {
 
 /// The median of what the samples tell by name.
 pub fn told(arm: &ArmReport, name: &str) -> Option<f64> {
-    let samples = arm.all.iter().flatten();
-    let values: Vec<f64> = samples
-        .filter_map(|sample| sample.values.get(name).copied())
-        .collect();
-    (!values.is_empty()).then(|| stats::median(&values))
+    arm.median(|sample| sample.values.get(name).copied())
 }

@@ -1,13 +1,14 @@
 //! The document's figures beside ours, and the ratios that matter most.
 
 use super::exchanges::transactions;
-use super::figures::{Factor, Figures, RoundTrips};
+use super::figures::{Figures, RoundTrips};
 use super::tables::kib;
 use super::{BANDWIDTH, FTP, ROUND_TRIP};
 use crate::experiment::{ACCELERATED, TCP};
 use crate::findings::{Headline, Seed};
 use crate::fit::Saturation;
 use crate::placement::Placement::{self, Apart, Free, Same};
+use crate::stats::Factor;
 use crate::table::{duration, number};
 use crate::tables;
 

@@ -2,168 +2,126 @@
 
 use super::exchanges::{TRANSACTIONS, transactions};
 use super::figures::{Figures, factor, sound};
-use super::streams::Manner;
-use super::{BANDWIDTH, FTP, PLACEMENTS, POSTING, ROUND_TRIP};
+use super::{BANDWIDTH, FTP, POSTING, ROUND_TRIP};
 use crate::experiment::{ACCELERATED, TCP};
-use crate::findings::{Axis, Curve, Measure, Plot, Point, Scale};
+use crate::findings::{Curve, Plot, Point};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
+use crate::tables;
 
 pub fn all(figures: &Figures<'_>) -> Vec<Plot> {
-    let everywhere = |plot: fn(&Figures<'_>, Placement) -> Vec<Plot>| {
-        let placements = PLACEMENTS.iter();
-        placements.flat_map(move |&placement| plot(figures, placement))
+    type Curves = fn(&Figures<'_>, &str, Placement) -> Vec<Curve>;
+    let everywhere = |all: &'static [(&str, &str, Curves)]| {
+        Placement::UNDISTURBED.iter().flat_map(move |&placement| {
+            all.iter().map(move |(name, work, curves)| {
+                let words = [("placement", placement.name())];
+                tables::plot("lan", name, &words, curves(figures, work, placement))
+            })
+        })
     };
-    let plots = everywhere(round_trips)
-        .chain(everywhere(rates))
-        .chain(everywhere(transaction_bars))
-        .chain([files(figures)])
-        .chain(everywhere(posting));
+    let plots = everywhere(&[("round-trip-{placement}", ROUND_TRIP, round_trips)])
+        .chain(everywhere(&[
+            ("bandwidth-{placement}", BANDWIDTH, rates),
+            ("ttcp-{placement}", "ttcp", rates),
+            ("netperf-{placement}", "netperf", rates),
+        ]))
+        .chain(Placement::UNDISTURBED.iter().flat_map(|&placement| {
+            let plot = |(kept, name)| transaction_bars(figures, placement, kept, name);
+            [
+                (true, "transactions-kept-{placement}"),
+                (false, "transactions-new-{placement}"),
+            ]
+            .map(plot)
+        }))
+        .chain([tables::plot("lan", "ftp", &[], files(figures))])
+        .chain(everywhere(&[("posting-{placement}", POSTING, posting)]));
     plots.filter(|plot| !plot.curves.is_empty()).collect()
 }
 
-fn size_axis() -> Axis {
-    Axis::new("size of a message", Measure::Bytes, Scale::Log2)
-}
-
-fn round_trips(figures: &Figures<'_>, placement: Placement) -> Vec<Plot> {
-    let curves = figures.arms(ROUND_TRIP, placement).into_iter().map(|arm| {
-        let points = sized(figures, ROUND_TRIP, placement, arm, |rate, _| 1e9 / rate);
+fn round_trips(figures: &Figures<'_>, work: &str, placement: Placement) -> Vec<Curve> {
+    let curve = |arm: &str| {
+        let points = sized(figures, work, placement, arm, |rate, _| 1e9 / rate);
         let line = figures.round_trips(placement, arm).all;
         let fit = line.map_or(Vec::new(), |line| {
             let at = |x: f64| (x, line.intercept + line.slope * x);
             // A logarithm has no room for what the line may be where it is bent.
             steps(&points).map(at).filter(|p| p.1 > 0.0).collect()
         });
-        curve(arm, points, fit)
-    });
-    vec![Plot {
-        name: format!("round-trip-{}", placement.name()),
-        title: format!("Time of a round trip, {}", placement.name()),
-        caption: "Medians with quartiles, and the least-squares line through all sizes."
-            .to_string(),
-        x: size_axis(),
-        y: Axis::new("time of a round trip", Measure::Nanoseconds, Scale::Log10),
-        curves: curves.collect(),
-    }]
-}
-
-fn rates(figures: &Figures<'_>, placement: Placement) -> Vec<Plot> {
-    let [ttcp, netperf] = [Manner::Ttcp, Manner::Netperf].map(Manner::name);
-    let plot = |work: &str, title: &str| {
-        let arms = figures.arms(work, placement).into_iter();
-        let curves = arms.map(|arm| {
-            let points = sized(figures, work, placement, arm, |rate, size| rate * size);
-            let found = figures.saturation(work, placement, arm);
-            let fit = found.map_or(Vec::new(), |found| {
-                steps(&points).map(|x| (x, found.at(x))).collect()
-            });
-            curve(arm, points, fit)
-        });
-        Plot {
-            name: format!("{work}-{}", placement.name()),
-            title: format!("{title}, {}", placement.name()),
-            caption: "Medians with quartiles, and the curve Rmax x / (N½ + x) through them."
-                .to_string(),
-            x: size_axis(),
-            y: Axis::new("bytes a second", Measure::BytesPerSecond, Scale::Linear),
-            curves: curves.collect(),
+        Curve {
+            fit,
+            ..Curve::new(arm, points)
         }
     };
-    vec![
-        plot(BANDWIDTH, "Bandwidth of 500 sends and one reply"),
-        plot(ttcp, "One-way streams as ttcp sends them"),
-        plot(netperf, "One-way streams as netperf sends them"),
-    ]
+    figures
+        .arms(work, placement)
+        .into_iter()
+        .map(curve)
+        .collect()
 }
 
-fn transaction_bars(figures: &Figures<'_>, placement: Placement) -> Vec<Plot> {
-    let plot = |kept: bool, word: &str, title: &str| {
-        let cells: Vec<(String, &CellReport)> = TRANSACTIONS
-            .into_iter()
-            .filter_map(|sizes| {
-                let cell = figures.cell(&transactions(kept, sizes), placement)?;
-                Some((format!("{} / {}", sizes.0, sizes.1), cell))
-            })
-            .collect();
-        let mut arms: Vec<&str> = Vec::new();
-        for arm in cells.iter().flat_map(|(_, cell)| &cell.arms) {
-            if !arms.contains(&arm.arm.as_str()) {
-                arms.push(&arm.arm);
-            }
-        }
-        let bars = |arm: &str| {
-            let places = cells.iter().enumerate();
-            let point = |(place, (_, cell)): (usize, &(String, &CellReport))| {
-                rate_point(place as f64, sound(cell, arm)?, |rate| rate)
-            };
-            curve(arm, places.filter_map(point).collect(), Vec::new())
-        };
-        let mut x = Axis::new(
-            "bytes of request and response",
-            Measure::Text,
-            Scale::Linear,
-        );
-        x.names = cells.iter().map(|(name, _)| name.clone()).collect();
-        Plot {
-            name: format!("transactions-{word}-{}", placement.name()),
-            title: format!("{title}, {}", placement.name()),
-            caption: "Medians with quartiles.".to_string(),
-            x,
-            y: Axis::new("transactions a second", Measure::PerSecond, Scale::Linear),
-            curves: arms
-                .into_iter()
-                .map(bars)
-                .filter(|curve| !curve.points.is_empty())
-                .collect(),
+/// With the saturation curve through them.
+fn rates(figures: &Figures<'_>, work: &str, placement: Placement) -> Vec<Curve> {
+    let fitted = |curve: Curve| {
+        let found = figures.saturation(work, placement, &curve.name);
+        let places = steps(&curve.points);
+        let fit = found.map(|found| places.map(|x| (x, found.at(x))).collect());
+        Curve {
+            fit: fit.unwrap_or_default(),
+            ..curve
         }
     };
-    vec![
-        plot(true, "kept", "Transactions on one connection"),
-        plot(false, "new", "Transactions on a new connection each"),
-    ]
+    posting(figures, work, placement)
+        .into_iter()
+        .map(fitted)
+        .collect()
 }
 
-fn files(figures: &Figures<'_>) -> Plot {
-    let curves = figures.placements(FTP).map(|placement| {
-        let cells = figures.cells(FTP, placement);
-        let point = |cell: &&CellReport| {
-            let found = factor(cell, ACCELERATED.name, TCP.name)?;
-            Some(Point {
-                low: Some(found.low),
-                high: Some(found.high),
-                ..Point::new(cell.size? as f64, found.value)
-            })
-        };
-        let points = cells.iter().filter_map(point).collect();
-        curve(placement.name(), points, Vec::new())
-    });
-    Plot {
-        name: FTP.to_string(),
-        title: "Files by FTP: throughput relative to TCP".to_string(),
-        caption: "Accelerated over TCP, median of the pairs with its interval; 1 is neither better nor worse."
-            .to_string(),
-        x: Axis::new("size of a file", Measure::Bytes, Scale::Log2),
-        y: Axis::new("times as fast", Measure::Factor, Scale::Linear),
-        curves: curves.filter(|curve| !curve.points.is_empty()).collect(),
+fn posting(figures: &Figures<'_>, work: &str, placement: Placement) -> Vec<Curve> {
+    let curve = |arm: &str| {
+        let points = sized(figures, work, placement, arm, |rate, size| rate * size);
+        Curve::new(arm, points)
+    };
+    figures
+        .arms(work, placement)
+        .into_iter()
+        .map(curve)
+        .collect()
+}
+
+fn transaction_bars(figures: &Figures<'_>, placement: Placement, kept: bool, name: &str) -> Plot {
+    let cell = |sizes: (usize, usize)| {
+        let cell = figures.cell(&transactions(kept, sizes), placement)?;
+        Some((format!("{} / {}", sizes.0, sizes.1), cell))
+    };
+    let cells: Vec<(String, &CellReport)> = TRANSACTIONS.into_iter().filter_map(cell).collect();
+    let mut arms: Vec<&str> = Vec::new();
+    for arm in cells.iter().flat_map(|(_, cell)| &cell.arms) {
+        if !arms.contains(&arm.arm.as_str()) {
+            arms.push(&arm.arm);
+        }
     }
+    let curves = arms.into_iter().map(|arm| {
+        let point = |(place, (_, cell)): (usize, &(String, &CellReport))| {
+            rate_point(place as f64, sound(cell, arm)?, |rate| rate)
+        };
+        Curve::new(arm, cells.iter().enumerate().filter_map(point))
+    });
+    let mut plot = tables::plot("lan", name, &[("placement", placement.name())], curves);
+    plot.x.names = cells.iter().map(|(name, _)| name.clone()).collect();
+    plot
 }
 
-fn posting(figures: &Figures<'_>, placement: Placement) -> Vec<Plot> {
-    let arms = figures.arms(POSTING, placement).into_iter();
-    let curves = arms.map(|arm| {
-        let points = sized(figures, POSTING, placement, arm, |rate, size| rate * size);
-        curve(arm, points, Vec::new())
-    });
-    vec![Plot {
-        name: format!("posting-{}", placement.name()),
-        title: format!("Receive posting, {}", placement.name()),
-        caption: "Medians with quartiles; raw-channel is the ring, which copies in and out."
-            .to_string(),
-        x: size_axis(),
-        y: Axis::new("bytes a second", Measure::BytesPerSecond, Scale::Linear),
-        curves: curves.collect(),
-    }]
+fn files(figures: &Figures<'_>) -> Vec<Curve> {
+    let curve = |placement: Placement| {
+        let point = |cell: &CellReport| {
+            let found = factor(cell, ACCELERATED.name, TCP.name)?;
+            let size = cell.size? as f64;
+            Some(Point::within(size, found.value, found.low, found.high))
+        };
+        let cells = figures.cells(FTP, placement).into_iter();
+        Curve::new(placement.name(), cells.filter_map(point))
+    };
+    figures.placements(FTP).map(curve).collect()
 }
 
 /// An arm's points over size; `of` makes them from the rate of messages and their size.
@@ -203,14 +161,6 @@ fn steps(points: &[Point]) -> impl Iterator<Item = f64> + use<> {
         0
     };
     (0..=count).map(move |step| (low * 2f64.powf(step as f64 / 8.0)).min(high))
-}
-
-fn curve(name: &str, points: Vec<Point>, fit: Vec<(f64, f64)>) -> Curve {
-    Curve {
-        name: name.to_string(),
-        points,
-        fit,
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Receive posting: the writer fills a blocked reader's buffer, against the ring, which copies twice, and a pipe.
 
-use super::super::work::Work;
+use super::super::work::{Work, boxed};
+use super::POSTING;
 use super::program;
-use super::{PLACEMENTS, POSTING};
 use crate::experiment::{Arm, Carrier, Cell, Job, PIPE, Proof, RAW_CHANNEL, Sample, Unit};
 use crate::failure::{Failure, Result};
+use crate::placement::Placement;
 
 /// process_vm_writev(2) into the buffer of a reader that waits.
 pub const POSTED: Arm = Arm {
@@ -14,9 +15,7 @@ pub const POSTED: Arm = Arm {
 
 pub fn works() -> Vec<Box<dyn Work>> {
     let sizes = [1, 4, 16, 32, 64, 128, 256, 512, 1024, 4096].map(|kib| kib << 10);
-    sizes
-        .map(|size| Box::new(Posting { size }) as Box<dyn Work>)
-        .into()
+    boxed(sizes.map(|size| Posting { size })).collect()
 }
 
 struct Posting {
@@ -26,7 +25,7 @@ struct Posting {
 impl Work for Posting {
     fn cell(&self) -> Cell {
         Cell {
-            placements: PLACEMENTS,
+            placements: Placement::UNDISTURBED,
             proof: Proof::None,
             ..Cell::new(
                 format!("{POSTING}-{}", self.size),
@@ -37,7 +36,7 @@ impl Work for Posting {
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let mut program = job.site.tools.lan();
+        let mut program = job.site.tools.load("lan");
         let wire = match job.arm {
             POSTED => "posted",
             _ if job.arm.carrier == Carrier::Pipe => "pipe",

@@ -111,7 +111,7 @@ struct Spent {
 /// One sample over whatever the job's arm is.
 pub fn sample(job: &Job<'_>, shape: &Shape) -> Result<Sample> {
     if job.arm.carrier == Carrier::Raw {
-        let mut program = job.site.tools.lan();
+        let mut program = job.site.tools.load("lan");
         program.args(["raw", shape.work]).args(shape.words(job));
         program.args(["--buffers", &RING.to_string()]);
         return both_ends(job, program, shape.latency);
@@ -129,7 +129,7 @@ pub fn sample(job: &Job<'_>, shape: &Shape) -> Result<Sample> {
 
 fn over_sockets(job: &Job<'_>, shape: &Shape) -> Result<Outcome> {
     let program = |role: &str, address: &str| {
-        let mut program = job.site.tools.lan();
+        let mut program = job.site.tools.load("lan");
         program.args([role, shape.work, address]);
         program.args(shape.words(job)).arg("--cubic");
         program.args(["--buffers", &BUFFERS.to_string()]);

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::super::work::Work;
-use super::PLACEMENTS;
+use super::super::work::{Work, boxed};
 use super::program::{self, Shape};
 use crate::experiment::{
     ACCELERATED, ACCELERATED_NODELAY, Cell, Job, Proof, RAW_CHANNEL, Sample, TCP, TCP_NODELAY,
     UNIX, Unit,
 };
 use crate::failure::Result;
+use crate::placement::Placement;
 
 /// What a run of ttcp sends, as far as its number of buffers allows.
 const RUN: usize = 64 << 20;
@@ -20,7 +20,7 @@ pub fn works() -> Vec<Box<dyn Work>> {
     let all = [Manner::Ttcp, Manner::Netperf]
         .into_iter()
         .flat_map(|manner| sizes.map(|size| Stream { manner, size }));
-    all.map(|work| Box::new(work) as Box<dyn Work>).collect()
+    boxed(all).collect()
 }
 
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ impl Work for Stream {
                 Manner::Ttcp => 1.5,
                 Manner::Netperf => 1.0,
             },
-            placements: PLACEMENTS,
+            placements: Placement::UNDISTURBED,
             proof: Proof::Carried { ends: 2 },
             ..Cell::new(name, Unit::Stream, arms)
         }

@@ -4,14 +4,15 @@ mod files;
 mod posting;
 
 use super::exchanges::{TRANSACTIONS, transactions};
-use super::figures::{Factor, Figures, factor, sound};
+use super::figures::{Figures, factor, sound};
 use super::streams::Manner;
-use super::{BANDWIDTH, PLACEMENTS, ROUND_TRIP};
+use super::{BANDWIDTH, ROUND_TRIP};
 use crate::counts;
 use crate::experiment::{ACCELERATED, Arm, RAW_CHANNEL, TCP, UNIX};
-use crate::findings::{Measure, Sheet, Value};
+use crate::findings::{Sheet, Value};
 use crate::placement::Placement;
-use crate::stats::Line;
+use crate::stats::{Factor, Line};
+use crate::tables;
 
 /// Of transactions.
 const ARMS: [Arm; 4] = [TCP, ACCELERATED, UNIX, RAW_CHANNEL];
@@ -32,33 +33,16 @@ pub fn all(figures: &Figures<'_>) -> Vec<Sheet> {
 }
 
 fn round_trips(figures: &Figures<'_>) -> Sheet {
-    let mut sheet = Sheet::new(
-        "round-trips",
-        "Round trips: what a byte costs, and what a message costs however small it is",
-        &counts::caption(
-            "Least squares of the median time of a round trip over its size. t0 is the line's intercept; start-up is what a \
-             round trip of one byte really took, and the counts are its own. Known: the share of the samples of round trips and \
-             bursts whose mean was within 2 % (95 % confidence) before their time was over.",
-        ),
-        &counts::beside(&[
-            ("placement", Measure::Text),
-            ("arm", Measure::Text),
-            ("sizes", Measure::Text),
-            ("per byte", Measure::Nanoseconds),
-            ("t0", Measure::Nanoseconds),
-            ("start-up", Measure::Nanoseconds),
-            ("R²", Measure::Count),
-            ("known", Measure::Share),
-        ]),
-    );
+    let mut sheet = tables::sheet("lan", "round-trips", &[]);
     for (placement, arm) in each(figures, ROUND_TRIP) {
         let found = figures.round_trips(placement, arm);
         let lines = [("all", found.all), ("below 1 KiB", found.small)];
-        let counts = figures.counts(&format!("{ROUND_TRIP}-1"), placement, arm);
+        let cell = figures.cell(&format!("{ROUND_TRIP}-1"), placement);
+        let own = cell.and_then(|cell| sound(cell, arm));
         // Too few sizes for a line leave the start-up cost.
         for (sizes, line) in lines.into_iter().filter(|l| l.0 == "all" || l.1.is_some()) {
             let of = |part: fn(Line) -> f64| Value::from(line.map(part));
-            let mut row = vec![
+            let row = vec![
                 placement.name().into(),
                 arm.into(),
                 sizes.into(),
@@ -68,54 +52,23 @@ fn round_trips(figures: &Figures<'_>) -> Sheet {
                 of(|line| line.r_squared),
                 found.known.into(),
             ];
-            row.extend(counts.clone());
-            sheet.rows.push(row);
+            sheet.explained(row, own);
         }
     }
     sheet
 }
 
-const CURVE: &str = "Least squares of the median rates to y = Rmax x / (N½ + x): Rmax is the rate of endless messages, N½ the size \
-                     that reaches half of it. At 1 KiB: what was measured there, and the counts beside it.";
 /// The size whose rate and counts stand beside a curve.
 const EXAMPLE: usize = 1024;
 
 fn bandwidth(figures: &Figures<'_>) -> Sheet {
-    let mut sheet = Sheet::new(
-        BANDWIDTH,
-        "Bandwidth: 500 sends and one reply",
-        &counts::caption(CURVE),
-        &counts::beside(&[
-            ("placement", Measure::Text),
-            ("arm", Measure::Text),
-            ("Rmax", Measure::BytesPerSecond),
-            ("N½", Measure::Bytes),
-            ("R²", Measure::Count),
-            ("at 1 KiB", Measure::BytesPerSecond),
-        ]),
-    );
+    let mut sheet = tables::sheet("lan", "bandwidth", &[]);
     sheet.rows = curves(figures, BANDWIDTH).collect();
     sheet
 }
 
 fn streams(figures: &Figures<'_>) -> Sheet {
-    let mut sheet = Sheet::new(
-        "streams",
-        "One-way streams as ttcp and netperf send them",
-        &counts::caption(&format!(
-            "{CURVE} ttcp sends a number of buffers on each connection and reads into buffers of their size, netperf sends for a \
-             time on one connection. Without -nodelay Nagle's algorithm gathers small sends."
-        )),
-        &counts::beside(&[
-            ("as", Measure::Text),
-            ("placement", Measure::Text),
-            ("arm", Measure::Text),
-            ("Rmax", Measure::BytesPerSecond),
-            ("N½", Measure::Bytes),
-            ("R²", Measure::Count),
-            ("at 1 KiB", Measure::BytesPerSecond),
-        ]),
-    );
+    let mut sheet = tables::sheet("lan", "streams", &[]);
     for name in [Manner::Ttcp, Manner::Netperf].map(Manner::name) {
         sheet.rows.extend(curves(figures, name).map(|mut row| {
             row.insert(0, name.into());
@@ -131,40 +84,25 @@ fn curves<'a>(figures: &'a Figures<'_>, work: &'a str) -> impl Iterator<Item = V
         let found = figures.saturation(work, placement, arm)?;
         let example = format!("{work}-{EXAMPLE}");
         let cell = figures.cell(&example, placement);
-        let rate = cell.and_then(|cell| sound(cell, arm)?.bytes_rate);
+        let own = cell.and_then(|cell| sound(cell, arm));
         let mut row: Vec<Value> = vec![
             placement.name().into(),
             arm.into(),
             found.rmax.into(),
             found.half.into(),
             found.r_squared.into(),
-            rate.into(),
+            own.and_then(|arm| arm.bytes_rate).into(),
         ];
-        row.extend(figures.counts(&example, placement, arm));
+        row.extend(counts::fields(own));
         Some(row)
     };
     each(figures, work).into_iter().filter_map(fitted)
 }
 
 fn kept_and_new(figures: &Figures<'_>) -> Sheet {
-    let mut sheet = Sheet::new(
-        "transactions",
-        "Transactions a second, on one connection and on a new one each time",
-        &counts::caption(
-            "Bytes of the request and of its response. A new connection is made for each transaction and ended by the server; \
-             the library leaves such short ones to the kernel. A message is a transaction here.",
-        ),
-        &counts::beside(&[
-            ("connection", Measure::Text),
-            ("placement", Measure::Text),
-            ("request / response", Measure::Text),
-            ("arm", Measure::Text),
-            ("per second", Measure::PerSecond),
-            ("over tcp", Measure::Factor),
-        ]),
-    );
+    let mut sheet = tables::sheet("lan", "transactions", &[]);
     for (kept, word) in [(true, "kept"), (false, "new")] {
-        for &placement in PLACEMENTS {
+        for &placement in Placement::UNDISTURBED {
             for (request, response) in TRANSACTIONS {
                 let name = transactions(kept, (request, response));
                 let Some(cell) = figures.cell(&name, placement) else {
@@ -172,7 +110,7 @@ fn kept_and_new(figures: &Figures<'_>) -> Sheet {
                 };
                 for arm in ARMS.iter().filter_map(|arm| sound(cell, arm.name)) {
                     let over = factor(cell, &arm.arm, TCP.name).filter(|_| arm.arm != TCP.name);
-                    let mut row = vec![
+                    let row = vec![
                         word.into(),
                         placement.name().into(),
                         format!("{request} / {response}").as_str().into(),
@@ -180,8 +118,7 @@ fn kept_and_new(figures: &Figures<'_>) -> Sheet {
                         arm.rate.into(),
                         value(over),
                     ];
-                    row.extend(counts::fields(Some(arm)));
-                    sheet.rows.push(row);
+                    sheet.explained(row, Some(arm));
                 }
             }
         }
@@ -204,7 +141,7 @@ fn value(factor: Option<Factor>) -> Value {
 
 /// Every placement and arm of a work.
 fn each<'a>(figures: &Figures<'a>, work: &str) -> Vec<(Placement, &'a str)> {
-    let placements = PLACEMENTS.iter();
+    let placements = Placement::UNDISTURBED.iter();
     placements
         .flat_map(|&placement| {
             let arms = figures.arms(work, placement);

@@ -1,9 +1,8 @@
 //! The lines through the times of messages, 64-byte write-reads, and what was said of them in 2007.
 
-use super::{UNDISTURBED, against_pipe};
 use crate::conclude::{self, Pair};
 use crate::conclusion::{Best, Conclusion, Regression};
-use crate::experiment::{Metric, PIPE, STREAMS, UNIX};
+use crate::experiment::{Goal, Metric, PIPE, STREAMS, UNIX};
 use crate::findings::{Headline, Plot, Seed};
 use crate::placement::Placement::{self, Apart, Same};
 use crate::report::CellReport;
@@ -32,8 +31,9 @@ const DRAWN: [(&str, &str, &[Placement]); 2] = [
 ];
 
 pub fn conclude(cells: &[CellReport]) -> Conclusion {
-    let goal = against_pipe(UNDISTURBED, 4.0, 7.0);
-    let best = Best::of(cells, "two-64", UNDISTURBED, &goal, PIPE);
+    let placements = Placement::UNDISTURBED;
+    let goal = Goal::rate(placements, 4.0, 7.0).between(STREAMS, PIPE);
+    let best = Best::of(cells, "two-64", placements, &goal, PIPE);
     let of = "a STREAMS pipe, over the kernel's";
     let mut headlines = tables::headlines("pipe", cells);
     headlines.extend(best.as_ref().map(|best| in_best(best, of)));
@@ -43,10 +43,7 @@ pub fn conclude(cells: &[CellReport]) -> Conclusion {
         .collect();
     Conclusion {
         seeds: seeds(cells, best.as_ref(), &regressions),
-        plots: write_reads(cells)
-            .into_iter()
-            .chain(over_sizes(cells))
-            .collect(),
+        plots: [vec![write_reads(cells)], over_sizes(cells)].concat(),
         headlines,
         best: best.into_iter().collect(),
         regressions,
@@ -65,18 +62,14 @@ fn in_best(best: &Best, of: &str) -> Headline {
     conclude::headline(&what, of, &best.comparison)
 }
 
-fn write_reads(cells: &[CellReport]) -> Option<Plot> {
-    let titles = (
-        "write-reads-64",
-        "Write-reads of 64 bytes",
-        "Messages of 64 bytes that are written and read in a second.",
-    );
+fn write_reads(cells: &[CellReport]) -> Plot {
     let of = [
         ("one process", "one-64", Same),
         ("two processes, a CPU each", "two-64", Apart),
         ("two processes, one CPU", "two-64", Same),
     ];
-    conclude::rates(titles, &of, &[PIPE, STREAMS, UNIX], cells)
+    let arms = [PIPE, STREAMS, UNIX];
+    conclude::rates(("pipe", "write-reads-64"), &of, &arms, cells)
 }
 
 /// The times with the lines through them as far as the regression goes, and the throughput of all sizes.

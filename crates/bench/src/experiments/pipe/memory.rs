@@ -4,11 +4,9 @@ use serde::Deserialize;
 
 use super::{NAME, STREAMS, Work, kind, parse};
 use crate::exchange;
-use crate::experiment::{
-    Against, Arm, Cell, Goal, Job, Metric, PIPE, Proof, Sample, Unit, streams,
-};
+use crate::experiment::{Arm, Cell, Job, PIPE, Proof, Sample, Unit, streams};
 use crate::failure::Result;
-use crate::placement::Placement::{self, Same};
+use crate::placement::Placement::Same;
 
 pub fn works() -> Vec<Box<dyn Work>> {
     [1_000, 10_000]
@@ -16,11 +14,8 @@ pub fn works() -> Vec<Box<dyn Work>> {
         .into()
 }
 
-const PLACEMENTS: &[Placement] = &[Same];
 /// After a message of 64 bytes in each direction.
 const USED: Arm = streams("streams-used");
-const ADDRESS_SPACE: f64 = 1024.0 * 1024.0;
-const RESIDENT: f64 = 16.0 * 1024.0;
 
 struct Memory {
     count: usize,
@@ -36,23 +31,9 @@ struct Taken {
 
 impl Work for Memory {
     fn cell(&self) -> Cell {
-        let most = |arm: Arm, metric, most| Goal {
-            arm: arm.name,
-            against: Against::MoreThan(PIPE.name),
-            metric,
-            placements: PLACEMENTS,
-            must: most,
-            aim: None,
-        };
         Cell {
-            goals: vec![
-                most(STREAMS, Metric::AddressSpace, ADDRESS_SPACE),
-                most(STREAMS, Metric::Memory, RESIDENT),
-                most(USED, Metric::AddressSpace, ADDRESS_SPACE),
-                most(USED, Metric::Memory, RESIDENT),
-            ],
             stretch: 0.5,
-            placements: PLACEMENTS,
+            placements: &[Same],
             proof: Proof::None,
             ..Cell::new(
                 format!("memory-{}", self.count),
@@ -63,7 +44,7 @@ impl Work for Memory {
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let mut program = job.site.tools.perftest();
+        let mut program = job.site.tools.load("perftest");
         program.args(["memory", kind(job.arm), &self.count.to_string()]);
         program.args((job.arm == USED).then_some("--used"));
         let (said, counters) = exchange::alone(job, NAME, program)?;

@@ -1,7 +1,8 @@
 //! Messages of all sizes: one process that fills and drains the pipe, and two processes.
 
-use super::{UNDISTURBED, Work, against_pipe, kind, transfer};
-use crate::experiment::{Cell, Goal, Job, PIPE, Proof, STREAMS, Sample, UNIX, Unit};
+use super::super::work::boxed;
+use super::{Work, kind, transfer};
+use crate::experiment::{Cell, Job, PIPE, Proof, STREAMS, Sample, UNIX, Unit};
 use crate::failure::Result;
 use crate::placement::Placement::{self, Free, Same, SameBusy};
 
@@ -10,7 +11,7 @@ pub fn works() -> Vec<Box<dyn Work>> {
     let all = [Pattern::One, Pattern::Two]
         .into_iter()
         .flat_map(|pattern| sizes.clone().map(move |size| Transfer { pattern, size }));
-    all.map(|work| Box::new(work) as Box<dyn Work>).collect()
+    boxed(all).collect()
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -35,7 +36,6 @@ impl Work for Transfer {
             Pattern::Two => ("two", &Placement::ALL, 1.0),
         };
         Cell {
-            goals: self.goal().into_iter().collect(),
             placements,
             stretch,
             // The program itself refuses what is no stream.
@@ -54,7 +54,7 @@ impl Work for Transfer {
             Pattern::One => ("one", job.time / 2),
             Pattern::Two => ("two", job.time),
         };
-        let mut program = job.site.tools.perftest();
+        let mut program = job.site.tools.load("perftest");
         program.args([word, kind(job.arm), &self.size.to_string()]);
         program.args([&time.as_secs_f64().to_string(), "--on-eof"]);
         let writer = job.placement.client_cpu(&job.site.machine.cpus);
@@ -62,17 +62,5 @@ impl Work for Transfer {
             program.args(["--writer-cpu", &cpu.to_string()]);
         }
         transfer(job, program)
-    }
-}
-
-impl Transfer {
-    /// Beside a busy process, and for other sizes, "never slower" alone.
-    fn goal(&self) -> Option<Goal> {
-        match self.size {
-            64 => Some(against_pipe(UNDISTURBED, 5.0, 8.0)),
-            1024 | 4096 => Some(against_pipe(UNDISTURBED, 2.0, None)),
-            65536 => Some(against_pipe(UNDISTURBED, 1.0, None)),
-            _ => None,
-        }
     }
 }

@@ -2,14 +2,12 @@
 
 use serde::Deserialize;
 
-use super::{NAME, Work, parse, sockets};
+use super::super::work::boxed;
+use super::{NAME, Told, Work, parse, sockets};
 use crate::exchange;
-use crate::experiment::{Against, Arm, Cell, Goal, Job, Metric, Proof, Sample, Unit};
+use crate::experiment::{Arm, Cell, Job, Proof, Sample, Unit};
 use crate::failure::Result;
-use crate::placement::Placement::{self, Same};
-
-/// One program: it is on one CPU.
-const PLACEMENTS: &[Placement] = &[Same];
+use crate::placement::Placement::Same;
 
 const ENGINE: Arm = sockets("engine");
 /// Without any association: what the others are compared with.
@@ -18,48 +16,22 @@ const IDLE: Arm = sockets("idle");
 const ONE: Arm = sockets("one");
 const THOUSAND: Arm = sockets("thousand");
 
-/// Bytes of each end.
-const FOOTPRINT: f64 = 8192.0;
 const ASSOCIATIONS: usize = 10_000;
-/// Of one association's rate that a thousand must have together: their state is in no cache when their turn comes.
-const NO_COLLAPSE: f64 = 1.0 / 3.0;
 
 pub fn works() -> Vec<Box<dyn Work>> {
-    let engine = |size, most| Alone {
-        name: format!("engine-{size}"),
-        unit: Unit::Each,
+    let work = |name: &str, unit, size, arms| Alone {
+        name: name.to_string(),
+        unit,
         size,
-        arms: vec![ENGINE],
-        goal: Goal {
-            arm: ENGINE.name,
-            ..Goal::rate(PLACEMENTS, 1.0, None).within(most)
-        },
+        arms,
     };
-    let idle = Alone {
-        name: format!("idle-{ASSOCIATIONS}"),
-        unit: Unit::Footprint,
-        size: 64,
-        arms: vec![EMPTY, IDLE],
-        goal: Goal {
-            arm: IDLE.name,
-            against: Against::MoreThan(EMPTY.name),
-            metric: Metric::Memory,
-            placements: PLACEMENTS,
-            must: FOOTPRINT,
-            aim: None,
-        },
-    };
-    let active = Alone {
-        name: "active-1000".to_string(),
-        unit: Unit::Each,
-        size: 64,
-        arms: vec![ONE, THOUSAND],
-        goal: Goal::rate(PLACEMENTS, NO_COLLAPSE, None).between(THOUSAND, ONE),
-    };
-    let all = [engine(64, 700.0), engine(1024, 900.0), idle, active];
-    all.into_iter()
-        .map(|work| Box::new(work) as Box<dyn Work>)
-        .collect()
+    let all = [
+        work("engine-64", Unit::Each, 64, vec![ENGINE]),
+        work("engine-1024", Unit::Each, 1024, vec![ENGINE]),
+        work("idle-10000", Unit::Footprint, 64, vec![EMPTY, IDLE]),
+        work("active-1000", Unit::Each, 64, vec![ONE, THOUSAND]),
+    ];
+    boxed(all).collect()
 }
 
 struct Alone {
@@ -67,30 +39,28 @@ struct Alone {
     unit: Unit,
     size: usize,
     arms: Vec<Arm>,
-    goal: Goal,
 }
 
 /// What the program prints.
 #[derive(Deserialize)]
 struct Measured {
-    messages: u64,
-    seconds: f64,
-    cpu_ns: u64,
+    #[serde(flatten)]
+    told: Told,
     memory: Option<f64>,
 }
 
 impl Work for Alone {
     fn cell(&self) -> Cell {
         Cell {
-            goals: vec![self.goal.clone()],
-            placements: PLACEMENTS,
+            // One program.
+            placements: &[Same],
             proof: Proof::None,
             ..Cell::new(self.name.clone(), self.unit, self.arms.clone())
         }
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let mut program = job.site.tools.sctpperf();
+        let mut program = job.site.tools.load("sctpperf");
         match job.arm {
             EMPTY => {
                 return Ok(Sample {
@@ -113,15 +83,11 @@ impl Work for Alone {
         ]);
         let (said, _) = exchange::alone(job, NAME, program)?;
         let measured: Measured = parse(NAME, &said)?;
-        let rate = measured.messages as f64 / measured.seconds.max(1e-9);
+        let own = measured.told.sample();
         Ok(Sample {
-            messages: measured.messages,
-            all_messages: measured.messages,
-            rate,
-            bytes_rate: Some(rate * self.size as f64),
-            cpu_ns: Some(measured.cpu_ns as f64 / measured.messages.max(1) as f64),
+            bytes_rate: Some(own.rate * self.size as f64),
             memory: measured.memory,
-            ..Sample::default()
+            ..own
         })
     }
 }

@@ -7,19 +7,17 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{NAME, Work, parse, sockets};
-use crate::experiment::{Arm, Cell, Goal, Job, Proof, Sample, Unit};
+use super::{NAME, Told, Work, parse, sockets};
+use crate::experiment::{Arm, Cell, Job, Proof, Sample, Unit};
 use crate::failure::{Failure, Result};
-use crate::placement::Placement::{self, Apart};
+use crate::placement::Placement::Apart;
 use crate::process::{self, Running};
 
-const PLACEMENTS: &[Placement] = &[Apart];
 const SCTP: Arm = sockets("sctp-udp");
 /// Not run, but reckoned from the run before.
 const BOUND: Arm = sockets("bound");
 const SIZE: usize = 1024;
 const LOSS: f64 = 0.01;
-const MUST: f64 = 0.7;
 /// Each way: at the round trip of a wire alone the bound is more than these CPUs can do.
 const DELAY: &str = "5";
 /// The relay's UDP port; the far end's own is RFC 6951's.
@@ -38,9 +36,8 @@ pub struct Lossy {
 /// What the driver prints.
 #[derive(Deserialize)]
 struct Driven {
-    messages: u64,
-    seconds: f64,
-    cpu_ns: u64,
+    #[serde(flatten)]
+    told: Told,
     round_trip: f64,
     mtu: usize,
 }
@@ -48,8 +45,7 @@ struct Driven {
 impl Work for Lossy {
     fn cell(&self) -> Cell {
         Cell {
-            goals: vec![Goal::rate(PLACEMENTS, MUST, None).between(SCTP, BOUND)],
-            placements: PLACEMENTS,
+            placements: &[Apart],
             proof: Proof::None,
             // Five seconds at least for every other sample.
             stretch: 17.0,
@@ -63,27 +59,23 @@ impl Work for Lossy {
                 .bound
                 .take()
                 .ok_or_else(|| Failure::Missing("a run to reckon from".to_string()))?;
-            return Ok(sample(1, rate));
+            return Ok(Sample {
+                messages: 1,
+                all_messages: 1,
+                rate,
+                bytes_rate: Some(rate * SIZE as f64),
+                ..Sample::default()
+            });
         }
         let wire = Wire::new()?;
         let driven = wire.exchange(job)?;
         let per_second = driven.mtu as f64 * 1.22 / (driven.round_trip * LOSS.sqrt());
         self.bound.set(Some(per_second / SIZE as f64));
-        let rate = driven.messages as f64 / driven.seconds.max(1e-9);
+        let own = driven.told.sample();
         Ok(Sample {
-            cpu_ns: Some(driven.cpu_ns as f64 / driven.messages.max(1) as f64),
-            ..sample(driven.messages, rate)
+            bytes_rate: Some(own.rate * SIZE as f64),
+            ..own
         })
-    }
-}
-
-fn sample(messages: u64, rate: f64) -> Sample {
-    Sample {
-        messages,
-        all_messages: messages,
-        rate,
-        bytes_rate: Some(rate * SIZE as f64),
-        ..Sample::default()
     }
 }
 
@@ -161,7 +153,7 @@ impl Wire {
             job.placement.client_cpu(cpus),
         ];
         let prepare = |side: &Running, words: &[&str], name: &str, cpu| {
-            let mut command = job.site.tools.sctpperf();
+            let mut command = job.site.tools.load("sctpperf");
             command.args(words).args(["--at", THERE]);
             let mut entered = self.inside(side, &command, cpu);
             // Each network has its own port 9899.

@@ -5,21 +5,16 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{UNDISTURBED, Work, rate};
+use super::Work;
 use crate::exchange::Exchange;
-use crate::experiment::{Arm, Carrier, Cell, Goal, Job, Proof, Sample, TCP, Unit, streams};
+use crate::experiment::{Arm, Carrier, Cell, Job, Proof, Sample, TCP, Unit, streams};
 use crate::experiments::xti::pair::{End, Pair, Way};
 use crate::failure::{Failure, Result};
 use crate::machine;
-use crate::placement::Placement::{self, Apart};
+use crate::placement::Placement::Apart;
 use crate::tools;
 
-/// Of the rate of XTI's face.
-const FACE: f64 = 0.9;
-/// Of the rate of TCP's connections: at most twice their time.
-const CALLS: f64 = 0.5;
 const WRITE: f64 = 128.0 * 1024.0;
-const MEGABYTE: f64 = 1e6;
 
 pub const SOCKETS: Arm = streams("sockets");
 pub const SOCKETS_UDP: Arm = streams("sockets-udp");
@@ -62,23 +57,16 @@ pub fn bytes_on_the_wire() -> Way {
     }
 }
 
-/// That sockets are as fast as `xti`.
-pub fn as_fast(arm: Arm, xti: Arm) -> Goal {
-    rate(arm, xti, UNDISTURBED, FACE, None)
-}
-
 pub fn works() -> Vec<Box<dyn Work>> {
     vec![
         Box::new(calls()),
         Box::new(Iperf {
             name: "iperf3-shm",
             link: "auto",
-            wanted: 2000.0 * MEGABYTE,
         }),
         Box::new(Iperf {
             name: "iperf3-udp",
             link: "udp",
-            wanted: 400.0 * MEGABYTE,
         }),
     ]
 }
@@ -86,31 +74,21 @@ pub fn works() -> Vec<Box<dyn Work>> {
 /// Connect, send, close, one after the other.
 fn calls() -> Pair {
     const WORDS: &[&str] = &["--greeting"];
-    Pair {
-        name: "connect-send-close".to_string(),
-        work: "connects",
-        unit: Unit::Rate,
-        size: 1,
-        ways: vec![
-            Way::both(TCP, "tcp").with(WORDS),
-            shared().with(WORDS),
-            on_the_wire().with(WORDS),
-        ],
-        goals: vec![rate(SOCKETS, TCP, UNDISTURBED, CALLS, None)],
-        placements: UNDISTURBED,
-        stretch: 1,
-    }
+    let ways = vec![
+        Way::both(TCP, "tcp").with(WORDS),
+        shared().with(WORDS),
+        on_the_wire().with(WORDS),
+    ];
+    let name = "connect-send-close".to_string();
+    Pair::new(name, "connects", Unit::Rate, 1, ways)
 }
 
 /// iperf3 --sctp with writes of 128 KiB.
 struct Iperf {
     name: &'static str,
     link: &'static str,
-    /// Bytes a second.
-    wanted: f64,
 }
 
-const PLACEMENTS: &[Placement] = &[Apart];
 const IPERF: Arm = Arm {
     carrier: Carrier::Accelerated,
     ..SOCKETS
@@ -118,13 +96,8 @@ const IPERF: Arm = Arm {
 
 impl Work for Iperf {
     fn cell(&self) -> Cell {
-        let goal = Goal {
-            arm: IPERF.name,
-            ..Goal::rate(PLACEMENTS, 1.0, None).within((WRITE / self.wanted * 1e9).round())
-        };
         Cell {
-            goals: vec![goal],
-            placements: PLACEMENTS,
+            placements: &[Apart],
             proof: Proof::Loaded,
             // It knows whole seconds alone.
             stretch: 5.0,

@@ -8,48 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::programs::{self, BYTES_UDP, SOCKETS_UDP};
+use super::programs;
 use super::shared::NAGLE;
-use super::{SCTP_MORE, UNDISTURBED, Work, sockets};
+use super::{SCTP_MORE, Work, sockets};
 use crate::exchange::Exchange;
-use crate::experiment::{Arm, Cell, Goal, Job, Metric, Proof, Sample, Unit, streams};
+use crate::experiment::{Arm, Cell, Job, Proof, Sample, streams};
+use crate::experiments::xti::flow::flow;
 use crate::experiments::xti::pair::{Pair, Way};
 use crate::failure::{Failure, Result};
 use crate::tools;
 
-/// What there must be of messages of one size.
-struct Wanted {
-    size: usize,
-    /// Messages a second.
-    rate: f64,
-    /// Microseconds of CPU for each.
-    cpu: f64,
-    /// Messages a second to aim at, where another stack did so many less.
-    aim: Option<f64>,
-}
-
-const fn wanted(size: usize, rate: f64, cpu: f64, aim: Option<f64>) -> Wanted {
-    Wanted {
-        size,
-        rate,
-        cpu,
-        aim,
-    }
-}
-
-/// However small they are, two microseconds each.
-const WANTED: [Wanted; 7] = [
-    wanted(64, 800e3, 2.5, Some(4.05e6)),
-    wanted(1024, 400e3, 5.0, Some(790e3)),
-    wanted(16384, 30e3, 50.0, Some(61e3)),
-    wanted(1, 500e3, 4.0, None),
-    wanted(16, 500e3, 4.0, None),
-    wanted(32, 500e3, 4.0, None),
-    wanted(256, 500e3, 4.0, None),
-];
-
-/// Where a message is hardly more than its chunk's header.
-const SHORT: usize = 16;
+/// The most telling first.
+const SIZES: [usize; 7] = [64, 1024, 16384, 1, 16, 32, 256];
 
 const SCTP: Arm = streams("sctp-udp");
 const PION: Arm = sockets("pion");
@@ -64,64 +34,25 @@ const ON_THE_WIRE: &[(&str, &str)] = &[("HEADWATER_SCTP_LINK", "udp")];
 const PION_SOURCE: &str = "crates/e2e/peers/pion";
 
 pub fn works() -> impl Iterator<Item = Wire> {
-    WANTED.into_iter().map(|wanted| Wire { pair: pair(wanted) })
+    SIZES.into_iter().map(|size| Wire { pair: pair(size) })
 }
 
 pub struct Wire {
     pair: Pair,
 }
 
-fn pair(wanted: Wanted) -> Pair {
-    let Wanted {
-        size,
-        rate,
-        cpu,
-        aim,
-    } = wanted;
-    let over = |metric, must| {
-        Goal::rate(UNDISTURBED, must, None)
-            .between(SCTP, PION)
-            .of(metric)
-    };
-    let mut goals = Vec::new();
-    for arm in [SCTP, SMALL] {
-        let alone = Goal {
-            arm: arm.name,
-            ..Goal::rate(UNDISTURBED, 1.0, aim.map(|aim| aim / rate))
-        };
-        goals.push(alone.clone().within((1e9 / rate).round()));
-        goals.push(Goal {
-            aim: None,
-            ..alone.of(Metric::Cpu).within(cpu * 1e3)
-        });
-    }
-    goals.push(programs::as_fast(SOCKETS_UDP, SCTP));
-    if size <= SHORT {
-        // TCP joins what Nagle holds back; so does a byte stream.
-        goals.push(Goal::rate(UNDISTURBED, 2.0, None).between(BYTES_UDP, NAGLE));
-    }
-    if pion_is_there() && aim.is_some() {
-        goals.extend([over(Metric::Rate, 10.0), over(Metric::Cpu, 2.0)]);
-    }
-    Pair {
-        name: format!("udp-{size}"),
-        work: "flow",
-        unit: Unit::Messages,
-        size,
-        ways: vec![
-            Way::both(SCTP, "/dev/sctp_t").under(ON_THE_WIRE),
-            Way::both(SMALL, "/dev/sctp_t").under(IN_SMALL_PACKETS),
-            Way::both(SCTP_MORE, "/dev/sctp_t")
-                .with(&["--more"])
-                .under(ON_THE_WIRE),
-            programs::on_the_wire(),
-            programs::bytes_on_the_wire(),
-            Way::both(NAGLE, "tcp"),
-        ],
-        goals,
-        placements: UNDISTURBED,
-        stretch: 1,
-    }
+fn pair(size: usize) -> Pair {
+    let ways = vec![
+        Way::both(SCTP, "/dev/sctp_t").under(ON_THE_WIRE),
+        Way::both(SMALL, "/dev/sctp_t").under(IN_SMALL_PACKETS),
+        Way::both(SCTP_MORE, "/dev/sctp_t")
+            .with(&["--more"])
+            .under(ON_THE_WIRE),
+        programs::on_the_wire(),
+        programs::bytes_on_the_wire(),
+        Way::both(NAGLE, "tcp"),
+    ];
+    flow("udp", size, ways)
 }
 
 impl Work for Wire {

@@ -1,13 +1,14 @@
 //! The tree's own echo pair: round trips, one-way writes, a connection per request, many connections.
 
-use super::{Measured, Served, Work, parse, raw};
+use super::super::printed::both_ends;
+use super::super::work::boxed;
+use super::{Work, raw};
 use crate::exchange::Exchange;
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, CACHE_LINE, Carrier, Cell, Goal, Job, Metric, Proof,
-    RAW_CHANNEL, Sample, TCP, TCP_NODELAY, UNIX, Unit,
+    ACCELERATED, ACCELERATED_NODELAY, CACHE_LINE, Carrier, Cell, Job, Proof, RAW_CHANNEL, Sample,
+    TCP, TCP_NODELAY, UNIX, Unit,
 };
-use crate::failure::{Failure, Result};
-use crate::placement::Placement::{self, Apart, ApartBusy, Same, SameBusy};
+use crate::failure::Result;
 
 pub fn works() -> Vec<Box<dyn Work>> {
     let round_trips = [1, 70, 512, 1000, 4096, 16384, 65536].map(|size| (Kind::RoundTrip, size));
@@ -18,9 +19,7 @@ pub fn works() -> Vec<Box<dyn Work>> {
         .chain(streams)
         .chain([(Kind::Connect, 64)])
         .chain(fans);
-    works
-        .map(|(kind, size)| Box::new(Echo { kind, size }) as Box<dyn Work>)
-        .collect()
+    boxed(works.map(|(kind, size)| Echo { kind, size })).collect()
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -69,7 +68,6 @@ impl Work for Echo {
             _ => 1.0,
         };
         Cell {
-            goals: self.goals(),
             proof,
             stretch,
             size: (self.kind != Kind::Connect).then_some(size),
@@ -84,7 +82,7 @@ impl Work for Echo {
         let exchange = self.serve(job)?;
         let said = exchange.server_said();
         let address = said.trim().strip_prefix("listening ").unwrap_or_default();
-        let mut client = job.site.tools.echo();
+        let mut client = job.site.tools.load("echo");
         client.args(["client", self.client(), address]);
         client.args(["--size", &self.size.to_string()]);
         client.args(["--seconds", &job.time.as_secs_f64().to_string()]);
@@ -92,31 +90,13 @@ impl Work for Echo {
             client.args(["--connections", &connections.to_string()]);
         }
         client.args(options(job));
-        let outcome = exchange.run("headwater-load echo client", client, None)?;
-
-        let measured: Measured = parse("headwater-load echo client", &outcome.client_said)?;
-        let served: Served = parse("headwater-load echo server", &outcome.server_said)?;
-        if !measured.verified || !served.verified {
-            return Err(Failure::Contents("headwater-load echo".to_string()));
-        }
-        // Its own account leaves out starting and warming up.
-        let server_switches =
-            (served.voluntary + served.involuntary) as f64 / measured.all_messages.max(1) as f64;
-        let server_cpu = outcome.server_cpu_ns as f64 / measured.all_messages.max(1) as f64;
-        let own = measured.sample();
-        Ok(Sample {
-            cpu_ns: own.cpu_ns.map(|own| own + server_cpu),
-            switches: own.switches.map(|own| own + server_switches),
-            loopback_bytes: Some(outcome.loopback_bytes),
-            counters: outcome.counters,
-            ..own
-        })
+        both_ends(exchange.run("headwater-load echo client", client, None)?)
     }
 }
 
 impl Echo {
     fn serve<'a>(&self, job: &'a Job<'a>) -> Result<Exchange<'a>> {
-        let mut server = job.site.tools.echo();
+        let mut server = job.site.tools.load("echo");
         let mode = match self.kind {
             Kind::RoundTrip => "echo",
             Kind::OneWay => "sink",
@@ -145,37 +125,6 @@ impl Echo {
             Kind::Connect => "connect",
             Kind::Fan(_) => "fan",
         }
-    }
-
-    fn goals(&self) -> Vec<Goal> {
-        const APART: &[Placement] = &[Apart];
-        let cpu = Goal::rate(APART, 2.0, 1.0 / 0.15).of(Metric::Cpu);
-        let nodelay =
-            |must| Goal::rate(APART, must, None).between(ACCELERATED_NODELAY, TCP_NODELAY);
-        let apart = match (self.kind, self.size) {
-            (Kind::RoundTrip, 70) => (30.0, 120.0),
-            (Kind::RoundTrip, 512) => (25.0, 80.0),
-            (Kind::RoundTrip, 1000) => (20.0, 50.0),
-            (Kind::OneWay, 64) => return vec![Goal::rate(APART, 5.0, 8.0), nodelay(20.0), cpu],
-            (Kind::OneWay, 1024) => return vec![Goal::rate(APART, 2.5, 4.0), nodelay(8.0), cpu],
-            (Kind::OneWay, 16384) => return vec![Goal::rate(APART, 1.6, 2.2), nodelay(2.0)],
-            (Kind::OneWay, 65536) => return vec![Goal::rate(APART, 1.7, 2.5), nodelay(1.7)],
-            _ => return Vec::new(),
-        };
-        let mut goals = vec![
-            Goal::rate(APART, apart.0, apart.1),
-            Goal::rate(&[Same], 2.5, 3.5),
-            Goal::rate(&[SameBusy], 1.5, 2.2),
-            Goal::rate(&[ApartBusy], 8.0, 25.0),
-            cpu,
-        ];
-        if self.size == 70 {
-            // A microsecond at most, and then how much of it is not ours.
-            goals.push(Goal::rate(APART, 1.0, 2.0).within(1000.0));
-            goals.push(Goal::rate(APART, 1.0 / 1.5, 1.0 / 1.2).between(ACCELERATED, RAW_CHANNEL));
-            goals.push(Goal::rate(APART, 1.0 / 3.0, 1.0 / 2.0).between(RAW_CHANNEL, CACHE_LINE));
-        }
-        goals
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Measured, parse};
+use super::Told;
 use crate::experiment::{CACHE_LINE, Job, Sample};
 use crate::failure::Result;
 use crate::process::{self, Running};
@@ -10,7 +10,7 @@ use crate::process::{self, Running};
 pub fn sample(job: &Job<'_>, one_way: bool, size: usize) -> Result<Sample> {
     let cpus = &job.site.machine.cpus;
     let cpu = |cpu: Option<usize>| cpu.map_or("any".to_string(), |cpu| cpu.to_string());
-    let mut command = job.site.tools.raw();
+    let mut command = job.site.tools.load("raw");
     command
         .arg(if job.arm == CACHE_LINE {
             "cache-line"
@@ -28,5 +28,5 @@ pub fn sample(job: &Job<'_>, one_way: bool, size: usize) -> Result<Sample> {
         counter.watch(running.pid);
     }
     let (_, said) = running.finish(job.time * 20 + Duration::from_secs(10))?;
-    Ok(parse::<Measured>("headwater-load raw", &said)?.sample())
+    Ok(Told::read("headwater-load raw", &said)?.sample())
 }

@@ -4,10 +4,9 @@ use std::process::Command;
 
 use super::Work;
 use crate::exchange::Exchange;
-use crate::experiment::{ACCELERATED, Cell, Goal, Job, Metric, Sample, TCP, Unit};
+use crate::experiment::{ACCELERATED, Cell, Job, Sample, TCP, Unit};
 use crate::experiments::apps::number_after;
 use crate::failure::{Failure, Result};
-use crate::placement::Placement::Apart;
 use crate::tools;
 
 pub fn works() -> Vec<Box<dyn Work>> {
@@ -19,10 +18,6 @@ struct Sockperf;
 impl Work for Sockperf {
     fn cell(&self) -> Cell {
         Cell {
-            goals: vec![
-                Goal::rate(&[Apart], 25.0, 60.0).of(Metric::P50),
-                Goal::rate(&[Apart], 2.0, 10.0).of(Metric::P99),
-            ],
             // It knows whole seconds alone, and warms up for some.
             stretch: 9.0,
             ..Cell::new("sockperf", Unit::RoundTrip, vec![TCP, ACCELERATED])

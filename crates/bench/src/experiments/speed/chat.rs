@@ -2,9 +2,7 @@
 
 use super::Work;
 use super::way::{Runs, Way};
-use crate::experiment::{ACCELERATED_NODELAY, Goal, Metric, TCP_NODELAY, UNIX, Unit};
-use crate::experiments::work::Wanted;
-use crate::placement::Placement;
+use crate::experiment::{ACCELERATED_NODELAY, TCP_NODELAY, UNIX, Unit};
 
 pub const ROOMS: [usize; 3] = [1, 8, 32];
 pub const MEMBERS: usize = 20;
@@ -40,16 +38,7 @@ pub fn works() -> Vec<Box<dyn Work>> {
         words: format!("{} --clients {CLIENTS}", words(8, "epoll")),
         ..cell(8, "epoll")
     };
-    // Neither in what they do nor in the slowest hundredth.
-    let no_slower =
-        Goal::rate(&[Placement::Apart], 0.97, 1.0).between(ACCELERATED_NODELAY, TCP_NODELAY);
-    let wanted = |chat: Runs| Wanted {
-        work: chat.boxed(),
-        goals: vec![no_slower.clone(), no_slower.clone().of(Metric::P99)],
-    };
-    all.chain([spread])
-        .map(|chat| Box::new(wanted(chat)) as Box<dyn Work>)
-        .collect()
+    all.chain([spread]).map(Runs::boxed).collect()
 }
 
 fn words(rooms: usize, call: &str) -> String {

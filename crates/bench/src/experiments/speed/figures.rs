@@ -1,30 +1,13 @@
 //! Figures out of what was measured; what is missing there is none here.
 
 use crate::experiment::Sample;
+use crate::findings::Point;
 use crate::latency::Latency;
-use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
-use crate::stats::{bootstrap_ratio, median, quartiles};
+use crate::stats::{Factor, known_median};
 
 /// The document's number of messages, for which times are given.
 pub const MANY: f64 = 100_000.0;
-
-/// A ratio of rates, and how sure it is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Factor {
-    pub middle: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
-pub fn find<'a>(
-    cells: &'a [CellReport],
-    name: &str,
-    placement: Placement,
-) -> Option<&'a CellReport> {
-    let mut cells = cells.iter();
-    cells.find(|cell| cell.cell == name && cell.placement == placement)
-}
 
 /// The samples, where they count.
 fn taken(arm: &ArmReport) -> impl Iterator<Item = &Sample> {
@@ -34,8 +17,7 @@ fn taken(arm: &ArmReport) -> impl Iterator<Item = &Sample> {
 
 /// The median over the samples.
 pub fn middle(arm: &ArmReport, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = taken(arm).filter_map(of).collect();
-    (!values.is_empty()).then(|| median(&values))
+    known_median(taken(arm).filter_map(of))
 }
 
 /// Nanoseconds that a message takes.
@@ -44,11 +26,11 @@ pub fn time_each(arm: &ArmReport) -> Option<f64> {
     rate.map(|rate| 1e9 / rate)
 }
 
-/// The same with the quartiles of the samples.
-pub fn times(arm: &ArmReport) -> Option<(f64, f64, f64)> {
+/// The same with the quartiles of the samples, at `x`.
+pub fn times(x: usize, arm: &ArmReport) -> Option<Point> {
     let each = taken(arm).filter(|sample| sample.rate > 0.0);
     let times: Vec<f64> = each.map(|sample| 1e9 / sample.rate).collect();
-    quartiles(&times).map(|spread| (spread.median, spread.q1, spread.q3))
+    Point::of(x as f64, &times)
 }
 
 pub fn latency(arm: &ArmReport, name: &str, of: impl Fn(&Latency) -> f64) -> Option<f64> {
@@ -67,12 +49,7 @@ pub fn factor(cell: &CellReport, arm: &str, against: &str) -> Option<Factor> {
         (a > 0.0 && b > 0.0).then_some(a / b)
     };
     let ratios: Vec<f64> = mine.all.iter().zip(&other.all).filter_map(ratio).collect();
-    let interval = bootstrap_ratio(&ratios)?;
-    Some(Factor {
-        middle: median(&ratios),
-        low: interval.low,
-        high: interval.high,
-    })
+    Factor::of(&ratios)
 }
 
 /// From where on all shares are at least `wanted`; points are in the order of their places.

@@ -4,7 +4,7 @@ use super::Work;
 use super::way::{
     Runs, Way, accelerated, copy_alone, doorbell, hand_off, semaphore, tcp, zero_copy,
 };
-use crate::placement::Placement::{self, Apart, Free, Same};
+use crate::placement::Placement::{self, Apart, Same};
 
 pub const SIZES: [usize; 3] = [70, 512, 1000];
 /// Messages of the document's outlook.
@@ -14,8 +14,6 @@ pub const THREADS: [usize; 3] = [1, 5, 20];
 pub const SLOT: usize = 1024;
 const SLOTS: usize = 128;
 pub const LARGER: [usize; 4] = [512, 4096, 16384, 65536];
-
-const UNDISTURBED: &[Placement] = &[Apart, Same, Free];
 
 fn all_ways() -> Vec<Way> {
     vec![
@@ -35,7 +33,7 @@ pub fn base() -> Vec<Box<dyn Work>> {
         ways.push(copy_alone());
         Runs {
             words: format!("--size {size}"),
-            placements: UNDISTURBED,
+            placements: Placement::UNDISTURBED,
             ..Runs::new(format!("messages-{size}"), ways)
         }
     };

@@ -2,9 +2,10 @@
 
 use super::chat;
 use super::conclude::copies_share;
-use super::figures::{MANY, factor, find, latency, time_each};
+use super::figures::{MANY, factor, latency, time_each};
 use super::messages::THREADED;
 use super::way::{COPY_ALONE, DOORBELL, HAND_OFF, SEMAPHORE, ZERO_COPY};
+use crate::conclude::find;
 use crate::experiment::{ACCELERATED_NODELAY, Arm, TCP_NODELAY};
 use crate::findings::Seed;
 use crate::placement::Placement::Apart;
@@ -130,7 +131,7 @@ fn copies(cells: &[CellReport]) -> Vec<Seed> {
 fn others(cells: &[CellReport]) -> Vec<Seed> {
     let times = |cell: Option<&CellReport>, arm: Arm, against: Arm| {
         let found = factor(cell?, arm.name, against.name)?;
-        Some(format!("{}x", number(found.middle)))
+        Some(format!("{}x", number(found.value)))
     };
     let thousand = base(cells, 1000);
     let share = thousand.and_then(|cell| copies_share(cell, SEMAPHORE, 4.0));

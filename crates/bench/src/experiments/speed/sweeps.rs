@@ -29,8 +29,6 @@ pub struct Sweep {
     pub work: &'static str,
     carrier: &'static str,
     filled: bool,
-    /// For people.
-    pub title: &'static str,
 }
 
 pub const SWEEPS: [Sweep; 3] = [
@@ -38,19 +36,16 @@ pub const SWEEPS: [Sweep; 3] = [
         work: "slots",
         carrier: "futex",
         filled: false,
-        title: "one message under way, iii-futex",
     },
     Sweep {
         work: "filled",
         carrier: "futex",
         filled: true,
-        title: "as many messages under way as there are slots, iii-futex",
     },
     Sweep {
         work: "filled-ii",
         carrier: "eventfd",
         filled: true,
-        title: "as many messages under way as there are slots, ii-eventfd",
     },
 ];
 

@@ -10,7 +10,7 @@ use crate::exchange;
 use crate::experiment::{
     ACCELERATED_NODELAY, Arm, Carrier, Cell, Job, Proof, Sample, TCP_NODELAY, Unit, streams,
 };
-use crate::experiments::printed::parse;
+use crate::experiments::printed::{Told, parse};
 use crate::failure::{Failure, Result};
 use crate::latency::Latency;
 use crate::placement::Placement;
@@ -168,16 +168,16 @@ impl Work for Runs {
         let arm = user::model(job.arm, &self.cell());
         let way = self.ways.iter().find(|way| way.arm == arm);
         let way = way.ok_or_else(|| Failure::Missing(job.arm.name.to_string()))?;
-        let mut program = job.site.tools.speed();
+        let mut program = job.site.tools.load("speed");
         program.args(&way.words).args(self.words.split_whitespace());
         program.args(way.cpu_words(job)?).arg("--on-eof");
         let seconds = job.time.as_secs_f64() * self.stretch;
         program.args(["--seconds", &seconds.to_string()]);
         let (said, counters) = exchange::alone(job, NAME, program).map_err(plain)?;
-        let told: Told = parse(NAME, &said)?;
+        let timed: Timed = parse(NAME, &said)?;
         Ok(Sample {
             counters,
-            ..told.sample()
+            ..timed.sample()
         })
     }
 }
@@ -198,43 +198,30 @@ fn plain(failure: Failure) -> Failure {
 
 /// What `headwater-load speed` prints.
 #[derive(Deserialize)]
-struct Told {
-    messages: u64,
-    all_messages: u64,
-    seconds: f64,
-    bytes: u64,
+struct Timed {
+    #[serde(flatten)]
+    told: Told,
     loopback_bytes: u64,
-    user_ns: u64,
-    system_ns: u64,
-    voluntary: u64,
-    involuntary: u64,
     latencies: BTreeMap<String, Latency>,
 }
 
-impl Told {
+impl Timed {
     fn sample(self) -> Sample {
-        let seconds = self.seconds.max(1e-9);
-        let per = |count: u64| count as f64 / self.messages.max(1) as f64;
-        let cpu_ns = self.user_ns + self.system_ns;
+        let (told, spent, own) = (&self.told, &self.told.spent, self.told.sample());
         let round_trip = self.latencies.get("round_trip");
+        // Connecting goes by TCP in any case, so the program leaves it out; counts of a sample are of all messages.
+        let loopback = told.per_message(self.loopback_bytes) * own.all_messages as f64;
         Sample {
-            messages: self.messages,
-            all_messages: self.all_messages,
-            rate: self.messages as f64 / seconds,
-            bytes_rate: Some(self.bytes as f64 / seconds),
             p50_ns: round_trip.map(|latency| latency.p50_ns),
             p99_ns: round_trip.map(|latency| latency.p99_ns),
-            cpu_ns: Some(per(cpu_ns)),
-            user_ns: Some(per(self.user_ns)),
-            system_ns: Some(per(self.system_ns)),
-            switches: Some(per(self.voluntary + self.involuntary)),
-            voluntary: Some(per(self.voluntary)),
-            involuntary: Some(per(self.involuntary)),
-            cpu_share: Some(cpu_ns as f64 / 1e9 / seconds),
-            // Connecting goes by TCP in any case, so the program leaves it out; counts of a sample are of all messages.
-            loopback_bytes: Some((per(self.loopback_bytes) * self.all_messages as f64) as u64),
+            user_ns: Some(told.per_message(spent.user_ns)),
+            system_ns: Some(told.per_message(spent.system_ns)),
+            voluntary: Some(told.per_message(spent.voluntary)),
+            involuntary: Some(told.per_message(spent.involuntary)),
+            cpu_share: Some(told.per_second(spent.user_ns + spent.system_ns) / 1e9),
+            loopback_bytes: Some(loopback as u64),
             latencies: self.latencies,
-            ..Sample::default()
+            ..own
         }
     }
 }
@@ -249,7 +236,7 @@ mod tests {
             "loopback_bytes":50000,"user_ns":300000000,
             "system_ns":400000000,"voluntary":2000,"involuntary":10,"latencies":{"round_trip":{"count":1000,
             "min_ns":1.0,"mean_ns":2.0,"p50_ns":2.0,"p90_ns":3.0,"p99_ns":4.0,"p999_ns":5.0,"max_ns":6.0}}}"#;
-        let told: Told = parse("it", &line.replace('\n', " ")).unwrap();
+        let told: Timed = parse("it", &line.replace('\n', " ")).unwrap();
         let sample = told.sample();
         assert_eq!((sample.rate, sample.bytes_rate), (2000.0, Some(140_000.0)));
         assert_eq!(sample.user_ns, Some(300_000.0));

@@ -1,13 +1,10 @@
 //! Datagrams: over the kernel's UDP, to our own end and to a plain one, in runs of one size and not; and over ticlts.
 
 use super::pair::{Pair, Way};
-use super::{UNDISTURBED, more, rate, sizes, sockets};
-use crate::experiment::{Arm, Goal, Metric, UNIX, Unit, streams};
+use super::{sizes, sockets};
+use crate::experiment::{Arm, UNIX, Unit, streams};
 
 const LARGEST: usize = 1024;
-const SMALL: usize = 256;
-/// How much greater a share may be lost: half a percent.
-const LOSS: f64 = 0.005;
 
 pub const SOCKETS: Arm = sockets("sockets");
 pub const SOCKETS_MIXED: Arm = sockets("sockets-mixed");
@@ -24,17 +21,14 @@ pub fn works() -> Vec<Pair> {
         .collect()
 }
 
-fn datagrams(name: &str, size: usize, ways: Vec<Way>, goals: Vec<Goal>) -> Pair {
-    Pair {
-        name: format!("{name}-{size}"),
-        work: "datagrams",
-        unit: Unit::Datagrams,
+pub fn datagrams(name: &str, size: usize, ways: Vec<Way>) -> Pair {
+    Pair::new(
+        format!("{name}-{size}"),
+        "datagrams",
+        Unit::Datagrams,
         size,
         ways,
-        goals,
-        placements: UNDISTURBED,
-        stretch: 1,
-    }
+    )
 }
 
 fn udp(size: usize) -> Pair {
@@ -46,17 +40,7 @@ fn udp(size: usize) -> Pair {
         Way::both(SOCKETS_MIXED, "udp").with(MIXED),
         Way::both(XTI_MIXED, "/dev/udp").with(MIXED),
     ];
-    let over = |arm, against, must| rate(arm, against, UNDISTURBED, must, None);
-    let lost = |arm, against| more(arm, against, Metric::Loss, UNDISTURBED, LOSS);
-    let goals = vec![
-        over(XTI, SOCKETS, 3.0),
-        over(XTI_TO_PLAIN, SOCKETS, 1.2),
-        over(XTI_MIXED, SOCKETS_MIXED, 1.0),
-        lost(XTI, SOCKETS),
-        lost(XTI_TO_PLAIN, SOCKETS),
-        lost(XTI_MIXED, SOCKETS_MIXED),
-    ];
-    datagrams("udp", size, ways, goals)
+    datagrams("udp", size, ways)
 }
 
 fn clts(size: usize) -> Pair {
@@ -67,7 +51,5 @@ fn clts(size: usize) -> Pair {
         // Where anything is lost there is no sample.
         Way::both(TICLTS, "/dev/ticlts").with(LOSSLESS),
     ];
-    let must = if size <= SMALL { 8.0 } else { 5.0 };
-    let goals = vec![rate(TICLTS, UDP, UNDISTURBED, must, None)];
-    datagrams("clts", size, ways, goals)
+    datagrams("clts", size, ways)
 }

@@ -1,13 +1,10 @@
 //! One way: small sends over TCP to a plain receiver, the same over ticotsord, and how long a lone byte is held back.
 
 use super::pair::{Pair, Way};
-use super::{EVEN, UNDISTURBED, more, rate, sizes, sockets};
-use crate::experiment::{Arm, Goal, Metric, UNIX, Unit, shared, streams};
-use crate::placement::Placement::{self, Apart, Free, Same};
+use super::{sizes, sockets};
+use crate::experiment::{Arm, UNIX, Unit, shared, streams};
 
 const LARGEST: usize = 16384;
-/// Where small messages are gathered.
-const SMALL: usize = 256;
 
 pub const NAGLE: Arm = sockets("nagle");
 pub const NODELAY: Arm = sockets("nodelay");
@@ -32,50 +29,28 @@ pub fn works() -> Vec<Pair> {
         .collect()
 }
 
-pub fn flow(name: &str, size: usize, ways: Vec<Way>, goals: Vec<Goal>) -> Pair {
-    Pair {
-        name: format!("{name}-{size}"),
-        work: "flow",
-        unit: Unit::Messages,
-        size,
-        ways,
-        goals,
-        placements: UNDISTURBED,
-        stretch: 1,
-    }
+pub fn flow(name: &str, size: usize, ways: Vec<Way>) -> Pair {
+    Pair::new(format!("{name}-{size}"), "flow", Unit::Messages, size, ways)
 }
 
 fn tcp(size: usize) -> Pair {
-    let rival = rival();
     let mut ways = PLAIN.to_vec();
     ways.extend([
         Way::new(XTI, "/dev/tcp", "tcp"),
         Way::new(XTI_NODELAY, "/dev/tcp", "tcp").with(&["--nodelay"]),
-        rival,
+        rival(),
     ]);
-    let over = |against, must, aim: Option<f64>| rate(XTI, against, UNDISTURBED, must, aim);
-    let mut goals = match size {
-        ..=SMALL => vec![
-            over(NAGLE, 2.0, Some(4.0)),
-            over(NODELAY, 8.0, Some(20.0)),
-            over(rival.arm, 1.0, None),
-        ],
-        _ => vec![over(NAGLE, 1.0, None), over(NODELAY, 1.0, None)],
-    };
-    goals.push(rate(XTI_NODELAY, NODELAY, UNDISTURBED, EVEN, None));
-    flow("tcp", size, ways, goals)
+    flow("tcp", size, ways)
 }
 
-/// Both ends on /dev/tcp: what shared memory carries is to be no slower than the same over the kernel's TCP, nor than sockets.
+/// Both ends on /dev/tcp.
 fn carried(size: usize) -> Pair {
     let mut ways = PLAIN.to_vec();
     ways.extend([
         Way::both(XTI, "/dev/tcp").by_kernel(),
         Way::both(XTI_SHARED, "/dev/tcp"),
     ]);
-    let over = |against, must| rate(XTI_SHARED, against, UNDISTURBED, must, None);
-    let goals = vec![over(XTI, EVEN), over(NAGLE, 1.0), over(NODELAY, 1.0)];
-    flow("carried", size, ways, goals)
+    flow("carried", size, ways)
 }
 
 /// Plain TCP whose sender has the highest priority and whose receiver the lowest, as far as we may say so.
@@ -109,21 +84,7 @@ fn cots(size: usize) -> Pair {
         Way::both(UNIX, "unix"),
         Way::both(TICOTSORD, "/dev/ticotsord"),
     ]);
-    const BOTH: &[Placement] = &[Apart, Same];
-    let over = |against, placements, must| rate(TICOTSORD, against, placements, must, None);
-    let goals = match size {
-        ..=SMALL => vec![
-            over(NAGLE, &[Apart], 4.0),
-            over(NODELAY, &[Apart], 15.0),
-            over(NAGLE, &[Same], 2.0),
-            over(NODELAY, &[Same], 7.5),
-            over(NAGLE, &[Free], EVEN),
-        ],
-        1024 => vec![over(NAGLE, BOTH, 2.0), over(NAGLE, &[Free], EVEN)],
-        LARGEST => vec![over(NAGLE, BOTH, 1.0), over(NAGLE, &[Free], EVEN)],
-        _ => vec![over(NAGLE, UNDISTURBED, EVEN)],
-    };
-    flow("cots", size, ways, goals)
+    flow("cots", size, ways)
 }
 
 /// A byte after a silence; the sender waits or computes afterwards.
@@ -131,30 +92,18 @@ fn lone(computing: bool) -> Pair {
     const WORDS: [&[&str]; 2] = [&[], &["--computing"]];
     const NODELAY_WORDS: [&[&str]; 2] = [&["--nodelay"], &["--nodelay", "--computing"]];
     let words = WORDS[computing as usize];
-    let held = |metric, most| more(XTI, NODELAY, metric, UNDISTURBED, most);
-    let mut goals = vec![held(Metric::P50Time, 100e3)];
-    if !computing {
-        // A machine that computes is not idle: there the scheduler decides about the last percent.
-        goals.push(held(Metric::P99Time, 1e6));
-    }
+    let name = match computing {
+        true => "tcp-lone-computing",
+        false => "tcp-lone",
+    };
+    let ways = vec![
+        PLAIN[0].with(words),
+        PLAIN[1].with(NODELAY_WORDS[computing as usize]),
+        Way::new(XTI, "/dev/tcp", "tcp").with(words),
+    ];
     Pair {
-        name: if computing {
-            "tcp-lone-computing"
-        } else {
-            "tcp-lone"
-        }
-        .to_string(),
-        work: "lone",
-        unit: Unit::Delay,
-        size: 1,
-        ways: vec![
-            PLAIN[0].with(words),
-            PLAIN[1].with(NODELAY_WORDS[computing as usize]),
-            Way::new(XTI, "/dev/tcp", "tcp").with(words),
-        ],
-        goals,
-        placements: UNDISTURBED,
         // Two hundred bytes a second.
         stretch: 4,
+        ..Pair::new(name.to_string(), "lone", Unit::Delay, 1, ways)
     }
 }

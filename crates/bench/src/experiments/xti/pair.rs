@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::super::printed::parse;
 use super::super::work::Work;
-use super::parse;
+use super::Told;
 use crate::arms::user;
 use crate::carriage::{self, Counters};
-use crate::experiment::{Arm, Carrier, Cell, Goal, Job, Proof, Sample, Unit};
+use crate::experiment::{Arm, Carrier, Cell, Job, Proof, Sample, Unit};
 use crate::failure::{Failure, Result};
 use crate::machine;
 use crate::placement::Placement;
@@ -39,7 +40,6 @@ pub struct Pair {
     pub unit: Unit,
     pub size: usize,
     pub ways: Vec<Way>,
-    pub goals: Vec<Goal>,
     pub placements: &'static [Placement],
     /// How many samples' time one takes.
     pub stretch: u32,
@@ -63,6 +63,21 @@ pub struct End {
     pub nice: i32,
     /// The library serves sockets, and may carry connections of /dev/tcp through shared memory.
     pub shared: bool,
+}
+
+impl Pair {
+    /// Undisturbed, in the usual time.
+    pub fn new(name: String, work: &'static str, unit: Unit, size: usize, ways: Vec<Way>) -> Pair {
+        Pair {
+            name,
+            work,
+            unit,
+            size,
+            ways,
+            placements: Placement::UNDISTURBED,
+            stretch: 1,
+        }
+    }
 }
 
 impl End {
@@ -138,25 +153,18 @@ impl Way {
 /// What the driver prints.
 #[derive(Deserialize)]
 struct Driven {
-    messages: u64,
-    all_messages: u64,
-    seconds: f64,
-    cpu_ns: u64,
+    #[serde(flatten)]
+    told: Told,
     sent: u64,
     received: u64,
-    voluntary: u64,
-    involuntary: u64,
     /// Send and receive buffer of the sender, then of the receiver, where they were asked for.
     buffers: Option<[u64; 4]>,
     loss: Option<f64>,
-    p50_ns: u64,
-    p99_ns: u64,
 }
 
 impl Work for Pair {
     fn cell(&self) -> Cell {
         Cell {
-            goals: self.goals.clone(),
             placements: self.placements,
             proof: self.proof(),
             stretch: f64::from(self.stretch),
@@ -177,10 +185,7 @@ impl Work for Pair {
         let loopback_before = machine::loopback_bytes();
         let said = self.exchange(job, way, &stats_file)?;
         let driven: Driven = parse(NAME, &said)?;
-        let per = 1.0 / driven.messages.max(1) as f64;
-        let per_second = |count: u64| count as f64 / driven.seconds.max(1e-9);
-        let rate = per_second(driven.messages);
-        let time = |ns: u64| (ns > 0).then_some(ns as f64);
+        let (told, own) = (&driven.told, driven.told.sample());
         let counters =
             (way.sender.is_ours() || way.receiver.is_ours()).then(|| Counters::read(&stats_file));
         if way.variables == BY_KERNEL && counters.as_ref().is_some_and(|own| own.accelerated > 0) {
@@ -188,29 +193,22 @@ impl Work for Pair {
             return Err(Failure::Output(NAME.to_string(), said.to_string()));
         }
         let loopback_bytes = machine::loopback_bytes() - loopback_before;
-        let seen = loopback_bytes as f64 / driven.all_messages.max(1) as f64;
+        let seen = loopback_bytes as f64 / own.all_messages.max(1) as f64;
         if way.is_without_packets() && !carriage::is_quiet(seen, self.size as f64) {
             let said = "messages that were to go through shared memory went in packets";
             return Err(Failure::Output(NAME.to_string(), said.to_string()));
         }
         Ok(Sample {
-            messages: driven.messages,
-            all_messages: driven.all_messages,
-            rate,
-            bytes_rate: Some(rate * self.size as f64),
-            p50_ns: time(driven.p50_ns),
-            p99_ns: time(driven.p99_ns),
-            cpu_ns: Some(driven.cpu_ns as f64 * per),
-            switches: Some((driven.voluntary + driven.involuntary) as f64 * per),
-            voluntary: Some(driven.voluntary as f64 * per),
-            involuntary: Some(driven.involuntary as f64 * per),
-            tx_rate: Some(per_second(driven.sent)),
-            rx_rate: Some(per_second(driven.received)),
+            bytes_rate: Some(own.rate * self.size as f64),
+            voluntary: Some(told.per_message(told.spent.voluntary)),
+            involuntary: Some(told.per_message(told.spent.involuntary)),
+            tx_rate: Some(told.per_second(driven.sent)),
+            rx_rate: Some(told.per_second(driven.received)),
             values: driven.values(),
             loss: driven.loss,
             loopback_bytes: Some(loopback_bytes),
             counters,
-            ..Sample::default()
+            ..own
         })
     }
 }
@@ -222,7 +220,7 @@ impl Driven {
             return BTreeMap::new();
         };
         let counts = [
-            (ELAPSED, self.seconds),
+            (ELAPSED, self.told.seconds),
             (SENT, self.sent as f64),
             (RECEIVED, self.received as f64),
             (LOCAL_SEND, send as f64),
@@ -251,7 +249,7 @@ impl Pair {
         let scratch = &job.site.scratch;
         let cpus = &job.site.machine.cpus;
         let prepare = |side: &str, end: End, cpu: Option<usize>| -> Result<Command> {
-            let mut command = job.site.tools.xtiperf();
+            let mut command = job.site.tools.load("xtiperf");
             command.args([side, self.work, end.carrier]);
             command.arg("--board").arg(scratch.join("board"));
             command.args(["--size", &self.size.to_string()]);

@@ -5,35 +5,17 @@ use super::super::ftp::{IN_MEMORY, REPORTED, SHARE};
 use super::super::{FTP, SENDFILE};
 use super::value;
 use crate::experiment::{ACCELERATED, TCP};
-use crate::findings::{Measure, Sheet, Value};
+use crate::findings::{Sheet, Value};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
+use crate::tables;
 
 /// The work of a cell, and how the server sends in it.
 const SENDING: [(&str, &str); 2] = [(FTP, "write"), (SENDFILE, "sendfile")];
 
 pub fn times(figures: &Figures<'_>) -> Sheet {
-    let mut sheet = Sheet::new(
-        FTP,
-        "Files by FTP: ncftpget from vsftpd",
-        &format!(
-            "The time of a file is that of a session divided by its files, with logging in and a data connection for each file. \
-             Carried: the share of the received bytes that went through shared memory; a connection that ends soon stays with \
-             the kernel, and so does a file that the server sends by one sendfile(2).{}",
-            where_files_are(figures)
-        ),
-        &[
-            ("placement", Measure::Text),
-            ("file", Measure::Bytes),
-            ("tcp", Measure::Nanoseconds),
-            ("accelerated", Measure::Nanoseconds),
-            ("times as fast", Measure::Factor),
-            ("low", Measure::Factor),
-            ("high", Measure::Factor),
-            ("carried", Measure::Share),
-            ("sent by", Measure::Text),
-        ],
-    );
+    let places = [("where", where_files_are(figures))];
+    let mut sheet = tables::sheet("lan", FTP, &places);
     for (placement, cell, sending) in cells(figures) {
         let found = factor(cell, ACCELERATED.name, TCP.name);
         sheet.rows.push(vec![
@@ -52,21 +34,7 @@ pub fn times(figures: &Figures<'_>) -> Sheet {
 }
 
 pub fn rates(figures: &Figures<'_>) -> Sheet {
-    let mut sheet = Sheet::new(
-        "ftp-rates",
-        "Files by FTP: bytes a second",
-        "Of a whole session, and, as reported, what the client says of the data connection alone: from the server's word that \
-         it begins until everything is written.",
-        &[
-            ("placement", Measure::Text),
-            ("file", Measure::Bytes),
-            ("tcp", Measure::BytesPerSecond),
-            ("accelerated", Measure::BytesPerSecond),
-            ("tcp, reported", Measure::BytesPerSecond),
-            ("accelerated, reported", Measure::BytesPerSecond),
-            ("sent by", Measure::Text),
-        ],
-    );
+    let mut sheet = tables::sheet("lan", "ftp-rates", &[]);
     for (placement, cell, sending) in cells(figures) {
         sheet.rows.push(vec![
             placement.name().into(),

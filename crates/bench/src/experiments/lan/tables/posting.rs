@@ -1,13 +1,14 @@
 //! From which size on a blocked reader's buffer had better be filled by the writer, if at all.
 
-use super::super::figures::{Factor, Figures, factor, sound, time};
+use super::super::POSTING;
+use super::super::figures::{Figures, factor, sound, time};
 use super::super::posting::POSTED;
-use super::super::{PLACEMENTS, POSTING};
 use super::{kib, value};
-use crate::counts;
 use crate::experiment::{PIPE, RAW_CHANNEL};
-use crate::findings::{Measure, Sheet, Value};
+use crate::findings::{Sheet, Value};
 use crate::placement::Placement;
+use crate::stats::Factor;
+use crate::tables;
 
 /// What the arms are called here.
 const WAYS: [(&str, &str); 3] = [
@@ -17,24 +18,8 @@ const WAYS: [(&str, &str); 3] = [
 ];
 
 pub fn sheet(figures: &Figures<'_>) -> Sheet {
-    let mut sheet = Sheet::new(
-        "posting",
-        "Receive posting: a blocked reader's buffer filled by the writer (process_vm_writev)",
-        &counts::caption(&format!(
-            "Time of a one-way message, every byte of which the reader compares. The ring, which is what Headwater uses, copies \
-             in and out; posting copies once, by a system call, while the reader waits. {}",
-            verdicts(figures)
-        )),
-        &counts::beside(&[
-            ("placement", Measure::Text),
-            ("message", Measure::Bytes),
-            ("by", Measure::Text),
-            ("time", Measure::Nanoseconds),
-            ("over ring", Measure::Factor),
-            ("low", Measure::Factor),
-            ("high", Measure::Factor),
-        ]),
-    );
+    let verdicts = verdicts(figures);
+    let mut sheet = tables::sheet("lan", "posting", &[("verdicts", &verdicts)]);
     for placement in figures.placements(POSTING) {
         for cell in figures.cells(POSTING, placement) {
             for (word, name) in WAYS {
@@ -42,7 +27,7 @@ pub fn sheet(figures: &Figures<'_>) -> Sheet {
                     continue;
                 };
                 let over = factor(cell, name, RAW_CHANNEL.name).filter(|_| word != "ring");
-                let mut row: Vec<Value> = vec![
+                let row: Vec<Value> = vec![
                     placement.name().into(),
                     cell.size.map(|size| size as f64).into(),
                     word.into(),
@@ -51,8 +36,7 @@ pub fn sheet(figures: &Figures<'_>) -> Sheet {
                     over.map(|factor| factor.low).into(),
                     over.map(|factor| factor.high).into(),
                 ];
-                row.extend(counts::fields(Some(arm)));
-                sheet.rows.push(row);
+                sheet.explained(row, Some(arm));
             }
         }
     }
@@ -74,7 +58,11 @@ fn verdicts(figures: &Figures<'_>) -> String {
             None => format!("Placed {name}, there is no size from which posting is faster."),
         })
     };
-    let all: Vec<String> = PLACEMENTS.iter().copied().filter_map(sentence).collect();
+    let all: Vec<String> = Placement::UNDISTURBED
+        .iter()
+        .copied()
+        .filter_map(sentence)
+        .collect();
     all.join(" ")
 }
 

@@ -5,11 +5,10 @@ use super::super::figures::{threshold, time_each};
 use super::super::way::{COPY_ALONE, SEMAPHORE, ZERO_COPY};
 use super::curves::bytes;
 use crate::experiment::{ACCELERATED_NODELAY, Arm, TCP_NODELAY};
-use crate::findings::Measure::{Bytes, Nanoseconds, Share, Text};
-use crate::findings::Scale::{Linear, Log2};
-use crate::findings::{Axis, Curve, Plot, Point, Sheet, Value};
+use crate::findings::{Curve, Plot, Point, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::CellReport;
+use crate::tables;
 
 /// An arm, and how many copies a message there and back takes in it.
 const COPIES: [(Arm, f64); 4] = [
@@ -22,20 +21,8 @@ const COPIES: [(Arm, f64); 4] = [
 const WHOLE: f64 = 0.9;
 
 pub fn sheets(cells: &[CellReport]) -> Vec<Sheet> {
-    let mut sheet = Sheet::new(
-        "copying",
-        "Copying as a share of a message's time",
-        "copy-alone is the time of four copies; the share of an arm is that of as many copies as it makes: four, zero-copy two.",
-        &[
-            ("placement", Text),
-            ("size", Bytes),
-            ("copy-alone", Nanoseconds),
-            ("tcp-nodelay", Share),
-            ("iii-futex", Share),
-            ("accelerated-nodelay", Share),
-            ("zero-copy", Share),
-        ],
-    );
+    let words = words(cells);
+    let mut sheet = tables::sheet("speed", "copying", &[("words", &words)]);
     for cell in cells.iter().filter(|cell| cell.work == WORK) {
         let Some(alone) = cell.arm(COPY_ALONE.name).and_then(time_each) else {
             continue;
@@ -51,39 +38,28 @@ pub fn sheets(cells: &[CellReport]) -> Vec<Sheet> {
     if sheet.rows.is_empty() {
         return Vec::new();
     }
-    sheet.caption += &words(cells);
     vec![sheet]
 }
 
 pub fn plots(cells: &[CellReport]) -> Vec<Plot> {
+    let words = words(cells);
     let plot = |placement: Placement| {
-        let curve = |(arm, copies): (Arm, f64)| Curve {
-            name: arm.name.to_string(),
-            points: shares(cells, placement, arm, copies)
-                .into_iter()
-                .map(|(size, share)| Point::new(size, share))
-                .collect(),
-            fit: Vec::new(),
+        let curve = |(arm, copies): (Arm, f64)| {
+            let shares = shares(cells, placement, arm, copies).into_iter();
+            Curve::new(
+                arm.name,
+                shares.map(|(size, share)| Point::new(size, share)),
+            )
         };
-        let mut curves: Vec<Curve> = COPIES.map(curve).into();
-        curves.retain(|curve| !curve.points.is_empty());
-        Plot {
-            name: format!("copying-{}", placement.name()),
-            title: format!(
-                "Copying as a share of a message's time, {}",
-                placement.name()
-            ),
-            caption: words(cells).trim_start().to_string(),
-            x: Axis::new("size", Bytes, Log2),
-            y: Axis::new("share", Share, Linear),
-            curves,
-        }
+        let words = [
+            ("placement", placement.name()),
+            ("words", words.trim_start()),
+        ];
+        tables::plot("speed", "copying-{placement}", &words, COPIES.map(curve))
     };
-    let plots = [Placement::Apart, Placement::Same].map(plot);
+    let mut plots: Vec<Plot> = [Placement::Apart, Placement::Same].map(plot).into();
+    plots.retain(|plot| !plot.curves.is_empty());
     plots
-        .into_iter()
-        .filter(|plot| !plot.curves.is_empty())
-        .collect()
 }
 
 /// From which size on copying is the whole cost, in words.
