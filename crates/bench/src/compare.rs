@@ -263,16 +263,7 @@ impl Comparison {
             .iter()
             .map(|warning| format!("warning: {warning}\n"))
             .collect();
-        let mut rows = table::new(&[
-            "experiment",
-            "cell",
-            "placement",
-            "arm",
-            "new/old",
-            "95 %",
-            "rounds",
-            "verdict",
-        ]);
+        let mut rows = table::new("experiment|cell|placement|arm|new/old|95 %|rounds|verdict");
         for change in &self.changes {
             let place = &change.place;
             table::row(

@@ -6,7 +6,7 @@ use crate::experiment::{Arm, Goal};
 use crate::findings::{Headline, Plot, Seed, Sheet};
 use crate::lenient;
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport};
+use crate::report::{ArmReport, CellReport, distinct};
 use crate::stats::least_squares;
 use crate::table::{self, duration, number};
 use crate::verdict::{self, Comparison};
@@ -114,12 +114,8 @@ impl Regression {
                 .iter()
                 .filter(|(_, cell)| cell.placement == placement)
                 .collect();
-            let mut names: Vec<&str> = Vec::new();
-            for arm in here.iter().flat_map(|(_, cell)| &cell.arms) {
-                if !names.contains(&arm.arm.as_str()) {
-                    names.push(&arm.arm);
-                }
-            }
+            let arms = here.iter().flat_map(|(_, cell)| &cell.arms);
+            let names = distinct(arms.map(|arm| &arm.arm));
             let mut found: Vec<Regression> = names
                 .into_iter()
                 .filter_map(|name| {
@@ -188,17 +184,7 @@ impl Conclusion {
         if self.regressions.is_empty() {
             return text;
         }
-        let mut lines = table::new(&[
-            "work",
-            "placement",
-            "arm",
-            "sizes",
-            "delay",
-            "factor",
-            "throughput",
-            "factor",
-            "R²",
-        ]);
+        let mut lines = table::new("work|placement|arm|sizes|delay|factor|throughput|factor|R²");
         let factor =
             |value: Option<f64>| value.map_or(String::new(), |value| format!("{}x", number(value)));
         for line in &self.regressions {

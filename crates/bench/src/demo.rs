@@ -106,16 +106,8 @@ fn one(
     let takes = effort.time * (effort.pairs * cell.arms.len()) as u32;
     let progress = Progress::new(takes * placements.len() as u32);
     progress.now(title.to_string());
-    let mut rows = table::new(&[
-        "where",
-        "how",
-        "median time",
-        "messages/s",
-        "CPU/msg",
-        "system calls/msg",
-        "switches/msg",
-        "result",
-    ]);
+    let mut rows =
+        table::new("where|how|median time|messages/s|CPU/msg|system calls/msg|switches/msg|result");
     for placement in placements {
         let pace = Pace {
             progress: &progress,

@@ -16,6 +16,7 @@ use std::fs;
 use std::time::Instant;
 
 use headwater_load::raw;
+use rustix::param::clock_ticks_per_second;
 use serde::{Deserialize, Serialize};
 
 /// Shares of a sample's CPU time from which on it counts as disturbed. Next to nothing is stolen on a quiet host. Of its CPU
@@ -154,9 +155,7 @@ fn own_ns() -> u64 {
 }
 
 fn tick_ns() -> f64 {
-    // SAFETY: takes no pointers.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    1e9 / per_second.max(1) as f64
+    1e9 / clock_ticks_per_second().max(1) as f64
 }
 
 #[cfg(test)]

@@ -254,13 +254,24 @@ pub fn alone(job: &Job<'_>, name: &str, command: Command) -> Result<(String, Opt
     let mut command = user::wrap(job.arm.carrier, command);
     let cpu = job.placement.server_cpu(&job.site.machine.cpus);
     process::prepare(&mut command, cpu, preload(job, Some(&stats_file))?);
+    let said = watched(job, name, command)?;
+    Ok((said, counters(job, &stats_file)))
+}
+
+/// The same of one that puts its ends where it was told, and knows nothing of the library.
+pub fn unplaced(job: &Job<'_>, name: &str, mut command: Command) -> Result<String> {
+    process::prepare(&mut command, None, None);
+    watched(job, name, command)
+}
+
+fn watched(job: &Job<'_>, name: &str, command: Command) -> Result<String> {
     let mut running = Running::start(name, command)?;
     if let Some(counter) = job.counter {
         counter.watch(running.pid);
     }
     running.end_input();
     let (_, said) = running.finish(limit(job))?;
-    Ok((said, counters(job, &stats_file)))
+    Ok(said)
 }
 
 impl Outcome {

@@ -145,6 +145,17 @@ impl Sheet {
     }
 }
 
+impl Seed {
+    pub fn new(file: &str, what: String, theirs: String, ours: Option<String>) -> Seed {
+        Seed {
+            file: file.to_string(),
+            what,
+            theirs,
+            ours: ours.unwrap_or_default(),
+        }
+    }
+}
+
 impl Curve {
     /// Its points are joined.
     pub fn new(name: &str, points: impl IntoIterator<Item = Point>) -> Curve {

@@ -1,11 +1,12 @@
 //! Ctrl-C, or SIGTERM, ends a run in good order: the programs of the sample end, what was measured is kept and shown. A second
 //! one ends it at once; programs and scratch folders are gone then too.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use headwater_channel::sync::{AtomicBool, Ordering};
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::process;
 use crate::scratch;
@@ -19,11 +20,8 @@ static NOTICE: OnceLock<OwnedFd> = OnceLock::new();
 
 /// From now on an interruption is noted. Without it, where that is refused, Ctrl-C ends the run as any program.
 pub fn listen() {
-    // SAFETY: eventfd takes no pointers.
-    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-    if fd >= 0 {
-        // SAFETY: eventfd has just given us this descriptor.
-        let _ = NOTICE.set(unsafe { OwnedFd::from_raw_fd(fd) });
+    if let Ok(fd) = eventfd(0, EventfdFlags::CLOEXEC) {
+        let _ = NOTICE.set(fd);
     }
     let noted = || match ASKED.swap(true, Ordering::SeqCst) {
         false => give_notice(),
@@ -52,9 +50,9 @@ pub fn notice() -> RawFd {
 }
 
 fn give_notice() {
-    let one = 1_u64.to_ne_bytes();
-    // SAFETY: the bytes outlive the call; a descriptor that is not there is refused.
-    unsafe { libc::write(notice(), one.as_ptr().cast(), one.len()) };
+    if let Some(notice) = NOTICE.get() {
+        let _ = rustix::io::write(notice, &1_u64.to_ne_bytes());
+    }
 }
 
 fn leave() -> ! {

@@ -98,30 +98,49 @@ pub mod data {
 }
 
 /// What `headwater bench` was asked for.
-#[derive(Default)]
+#[derive(Default, clap::Args)]
 pub struct BenchArgs {
-    /// `NAME[/CELL[/PLACEMENT]]`; CELL is any part of a cell's name. Nothing or `all` means every experiment, `list` names
-    /// them with their cells.
+    /// NAME, NAME/CELL or NAME/CELL/PLACEMENT; everything when none is given
+    #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Fewer cells and placements, as many as two minutes suffice for.
+    /// Fewer cells, and shorter samples: two minutes at most
+    #[arg(long)]
     pub quick: bool,
-    /// Every size and placement, not only those that a reader needs.
+    /// Every size and placement, not only those that a reader needs: six hours
+    #[arg(long, conflicts_with = "quick")]
     pub all: bool,
-    /// Where results and report go; `./headwater-results` by default.
+    /// Folder for results and report [default: headwater-results]
+    #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Goes on with the run whose results are there.
+    /// Go on with the run in the folder that was cut short
+    #[arg(long, conflicts_with_all = ["names", "quick", "all", "rounds", "seconds", "arms"])]
     pub resume: bool,
-    /// Rounds of a cell, and seconds of a sample, instead of the usual ones.
-    pub rounds: Option<usize>,
+    /// Rounds of a cell, in each of which every arm has its turn
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
+    /// Length of a sample
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub seconds: Option<f64>,
-    /// `NAME=COMMAND`: arms of the user's own.
+    /// Another arm where programs are run: COMMAND is put before each of them
+    #[arg(long = "arm", value_name = "NAME=COMMAND")]
     pub arms: Vec<String>,
-    /// Where the single samples go.
+    /// Write every single sample to FILE, as JSON
+    #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
-    /// Two results to be compared, instead of a run.
-    pub compare: Option<[PathBuf; 2]>,
-    /// Results whose report is made anew, instead of a run.
+    /// What changed between two results, beyond the noise or not
+    #[arg(long, num_args = 2, value_names = ["OLD.json", "NEW.json"], conflicts_with_all = ["names", "quick", "all", "resume", "rounds", "seconds", "arms", "samples", "out"])]
+    pub compare: Vec<PathBuf>,
+    /// Make the report of these results anew, in their folder or that of --out
+    #[arg(long, value_name = "RESULTS.json", conflicts_with_all = ["names", "quick", "all", "resume", "rounds", "seconds", "arms", "samples", "compare"])]
     pub report: Option<PathBuf>,
+}
+
+/// From a hundredth of a second to a minute.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=60.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number from 0.01 to 60 is wanted".to_string()),
+    }
 }
 
 impl BenchArgs {
@@ -135,7 +154,7 @@ impl BenchArgs {
 
     /// Nothing is measured.
     pub fn only_reads(&self) -> bool {
-        self.lists() || self.compare.is_some() || self.report.is_some()
+        self.lists() || !self.compare.is_empty() || self.report.is_some()
     }
 }
 
@@ -148,7 +167,7 @@ pub fn cli_bench(args: &BenchArgs) -> ExitCode {
         experiments::print_list();
         return ExitCode::SUCCESS;
     }
-    let done = if let Some([old, new]) = &args.compare {
+    let done = if let [old, new] = &args.compare[..] {
         compare::print(old, new).map(|()| runner::End::Good)
     } else if let Some(results) = &args.report {
         report_anew(results, args.out.as_deref()).map(|()| runner::End::Good)

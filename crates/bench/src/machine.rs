@@ -6,14 +6,14 @@ mod network;
 
 use std::collections::BTreeMap;
 use std::env;
-use std::mem;
 
+use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 
 pub use calibration::Calibration;
-pub use network::{free_port, has_cubic, is_listening, loopback_bytes};
+pub use network::{free_port, has_cubic, loopback_bytes};
 
-use crate::table::{duration, number};
+use crate::table::number;
 
 #[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -106,18 +106,9 @@ impl Machine {
         let network = format!("{}, {}", self.namespace(), self.congestion);
         add("network", Some(network));
         add("load at the start", Some(format!("{:.2}", self.load)));
-        let measured = &self.calibration;
-        let time = |ns: Option<f64>| ns.map(duration);
-        add(
-            "cache line to another CPU and back",
-            time(measured.cache_line_ns),
-        );
-        add("system call", time(measured.syscall_ns));
-        add("reading the clock", time(measured.clock_ns));
-        add("waking an idle CPU", time(measured.wake_ns));
-        let speed = |bytes: Option<f64>| bytes.map(|b| format!("{} GB/s", number(b / 1e9)));
-        add("copying in the cache", speed(measured.copy_cached));
-        add("copying in memory", speed(measured.copy_memory));
+        for figure in self.calibration.figures() {
+            add(figure.head, figure.value.map(figure.show));
+        }
         add("headwater", Some(self.version.clone()));
         lines
     }
@@ -140,15 +131,11 @@ impl Machine {
 }
 
 fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: the set is plain bits, filled by the call; CPU_ISSET stays below CPU_SETSIZE.
-    unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        if libc::sched_getaffinity(0, mem::size_of_val(&set), &mut set) != 0 {
-            return vec![0];
-        }
-        (0..libc::CPU_SETSIZE as usize)
-            .filter(|&cpu| libc::CPU_ISSET(cpu, &set))
-            .collect()
+    match sched_getaffinity(None) {
+        Ok(set) => (0..CpuSet::MAX_CPU)
+            .filter(|&cpu| set.is_set(cpu))
+            .collect(),
+        Err(_) => vec![0],
     }
 }
 

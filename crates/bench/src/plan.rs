@@ -7,6 +7,7 @@ use crate::arms::user;
 use crate::experiment::{Arm, Carrier, Cell, Site};
 use crate::experiments::{self, Works};
 use crate::placement::Placement;
+use crate::report::distinct;
 use crate::runner::Effort;
 use crate::select::{self, Extent, Selection};
 
@@ -49,7 +50,7 @@ impl Plan {
     ) -> Plan {
         let mut plan = Plan::default();
         let mut queues: Vec<VecDeque<Item>> = Vec::new();
-        for name in names(selections) {
+        for name in distinct(selections.iter().map(|one| &one.experiment)) {
             let Some(experiment) = experiments::by_name(name) else {
                 continue;
             };
@@ -177,16 +178,6 @@ fn wanted(
     placements.filter(move |placement| {
         selection.takes_placement(experiment, cell, *placement, offered, extent)
     })
-}
-
-fn names(selections: &[Selection]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for selection in selections {
-        if !names.contains(&selection.experiment.as_str()) {
-            names.push(&selection.experiment);
-        }
-    }
-    names
 }
 
 fn items(

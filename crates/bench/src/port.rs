@@ -26,6 +26,11 @@ pub fn is_served_by(port: u16, processes: &[i32]) -> bool {
     !sockets.is_empty() && processes.iter().any(has_one)
 }
 
+/// Whether anybody listens there, found out without a connection that would show in their counters.
+pub fn is_served(port: u16) -> bool {
+    !listeners(port).is_empty()
+}
+
 /// The sockets that listen there, as /proc/PID/fd names them.
 fn listeners(port: u16) -> Vec<String> {
     let table = fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();

@@ -8,12 +8,14 @@ use std::env;
 use std::fs;
 use std::io;
 use std::mem;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use accounts::{cpu_ns, family, resident};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::failure::{Failure, Result, tells_wrong_bytes};
 use crate::interrupt;
@@ -58,16 +60,11 @@ pub fn prepare(command: &mut Command, cpu: Option<usize>, preload: Option<Preloa
         }
     }
     let before_exec = move || {
-        // SAFETY: both calls are plain system calls, and the set outlives its use.
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
-            if let Some(cpu) = cpu {
-                let mut set: libc::cpu_set_t = mem::zeroed();
-                libc::CPU_SET(cpu, &mut set);
-                if libc::sched_setaffinity(0, mem::size_of_val(&set), &set) != 0 {
-                    return Err(io::Error::last_os_error());
-                }
-            }
+        set_parent_process_death_signal(Some(Signal::TERM))?;
+        if let Some(cpu) = cpu {
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            sched_setaffinity(None, &set)?;
         }
         Ok(())
     };
@@ -250,11 +247,11 @@ impl Drop for Running {
         // What is asked to end can tidy up, such as memory of servers that outlives them. Whose parent has ended is no longer
         // found, but was.
         if interrupt::asked() {
-            send(&all, libc::SIGTERM);
+            send(&all, Signal::TERM);
             let _ = wait_only(self, Duration::from_millis(500));
             all.extend(hold(&self.family()));
         }
-        send(&all, libc::SIGKILL);
+        send(&all, Signal::KILL);
         let _ = wait_only(self, ENDING);
         self.reap();
     }
@@ -269,10 +266,11 @@ fn last_words(status: i32, said: &str) -> String {
     if !libc::WIFSIGNALED(status) {
         return line;
     }
-    let signal = libc::WTERMSIG(status);
-    let killed = match signal_name(signal) {
+    // "signal: 9 (SIGKILL)"
+    let signal = ExitStatus::from_raw(status).to_string();
+    let killed = match signal.split(['(', ')']).nth(1) {
         Some(name) => format!("killed by {name}"),
-        None => format!("killed by signal {signal}"),
+        None => format!("killed by {}", signal.replace(':', "")),
     };
     match said.trim().is_empty() {
         true => killed,
@@ -287,23 +285,6 @@ fn line_of(said: &str) -> String {
     let lines = || said.trim().lines().rev();
     let line = lines().find(is_error).or(lines().next());
     line.unwrap_or_default().chars().take(200).collect()
-}
-
-fn signal_name(signal: i32) -> Option<&'static str> {
-    Some(match signal {
-        libc::SIGHUP => "SIGHUP",
-        libc::SIGINT => "SIGINT",
-        libc::SIGQUIT => "SIGQUIT",
-        libc::SIGILL => "SIGILL",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGPIPE => "SIGPIPE",
-        libc::SIGTERM => "SIGTERM",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

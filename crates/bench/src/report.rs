@@ -270,6 +270,17 @@ impl ArmReport {
     }
 }
 
+/// Each of these names once, in the order in which they first appear.
+pub fn distinct<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<&'a str> {
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names {
+        if !seen.contains(&name.as_str()) {
+            seen.push(name);
+        }
+    }
+    seen
+}
+
 type Figure = fn(&Sample) -> Option<f64>;
 
 fn spreads(series: &Series) -> BTreeMap<String, Spread> {

@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "headwater-bench/1";
 pub const SAMPLES_SCHEMA: &str = "headwater-bench-samples/1";
 
 /// What `headwater bench` was asked for, and what came of it so far.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Default, Debug, Serialize, Deserialize)]
 pub struct Run {
     pub schema: String,
     /// Headwater's.
@@ -75,20 +75,9 @@ impl Run {
             schema: SCHEMA.to_string(),
             version: env!("CARGO_PKG_VERSION").to_string(),
             command: command.to_string(),
-            asked: Vec::new(),
-            arms: Vec::new(),
             started,
-            finished: None,
-            complete: false,
-            quick: false,
-            all: false,
-            rounds: 0,
-            seconds_per_sample: 0.0,
             machine: machine.clone(),
-            experiments: Vec::new(),
-            skipped: Vec::new(),
-            disturbed_rounds: 0,
-            disturbed_kept: 0,
+            ..Run::default()
         }
     }
 

@@ -161,7 +161,7 @@ pub fn run(args: &BenchArgs) -> Result<End> {
     files.prepare()?;
     let effort = match &earlier {
         Some(run) => Effort::new(run.extent(), Some(run.rounds), Some(run.seconds_per_sample)),
-        None => Effort::new(args.extent(), args.rounds, args.seconds),
+        None => Effort::new(args.extent(), args.rounds.map(usize::from), args.seconds),
     };
 
     let scratch = Scratch::new("headwater-bench-")?;

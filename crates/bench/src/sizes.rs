@@ -4,7 +4,7 @@
 use crate::experiment::Sample;
 use crate::findings::{Curve, Plot, Point, Sheet, Value};
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport};
+use crate::report::{ArmReport, CellReport, distinct};
 use crate::stats::{Line, least_squares};
 use crate::tables;
 
@@ -82,13 +82,8 @@ fn point(x: f64, values: impl Iterator<Item = f64>) -> Option<Point> {
 impl<'a> Range<'a> {
     /// In the order in which they first appear.
     fn arms(&self) -> Vec<&'a str> {
-        let mut names = Vec::new();
-        for arm in self.cells.iter().flat_map(|(_, cell)| &cell.arms) {
-            if !names.contains(&arm.arm.as_str()) {
-                names.push(arm.arm.as_str());
-            }
-        }
-        names
+        let arms = self.cells.iter().flat_map(|(_, cell)| &cell.arms);
+        distinct(arms.map(|arm| &arm.arm))
     }
 
     /// The cells in which an arm has something to say.

@@ -51,7 +51,7 @@ pub fn cell(cell: &Cell, report: &CellReport) -> String {
 
 fn arms(columns: &[Column], report: &CellReport) -> Table {
     let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
-    let mut table = new(&heads);
+    let mut table = new(&heads.join("|"));
     for arm in &report.arms {
         row(&mut table, columns.iter().map(|(_, show)| show(arm)));
     }
@@ -70,16 +70,7 @@ fn fits(table: &Table) -> bool {
 
 /// Every goal and every "never slower" of a report that did not hold, or a line that all did.
 pub fn summary(report: &Report) -> String {
-    let mut goals = new(&[
-        "cell",
-        "placement",
-        "of",
-        "measured",
-        "95 %",
-        "must",
-        "aim",
-        "verdict",
-    ]);
+    let mut goals = new("cell|placement|of|measured|95 %|must|aim|verdict");
     let mut shown = 0;
     let mut goal = |cell: &str, placement: &str, comparison: &Comparison| {
         shown += 1;
@@ -143,11 +134,11 @@ pub fn summary(report: &Report) -> String {
     )
 }
 
-/// A table with right-aligned figures.
-pub fn new(head: &[&str]) -> Table {
+/// A table with right-aligned figures; its heads are divided by strokes.
+pub fn new(heads: &str) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);
-    table.set_header(head.iter().map(Field::new));
+    table.set_header(heads.split('|').map(Field::new));
     table
 }
 
@@ -374,19 +365,13 @@ fn interval(comparison: &Comparison) -> String {
     }
 }
 
-fn grouped(value: i64) -> String {
+/// With a comma before each three digits but the first.
+pub fn grouped(value: i64) -> String {
     let digits = value.abs().to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    match value < 0 {
-        true => format!("-{text}"),
-        false => text,
-    }
+    let groups = digits.as_bytes().rchunks(3).rev();
+    let groups: Vec<_> = groups.map(String::from_utf8_lossy).collect();
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{}", groups.join(","))
 }
 
 #[cfg(test)]

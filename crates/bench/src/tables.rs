@@ -28,6 +28,7 @@ table!(HEADLINES: Told, "headlines.csv");
 table!(GOALS: Wanted, "goals.csv");
 table!(SHEETS: Head, "sheets.csv");
 table!(PLOTS: Drawn, "plots.csv");
+table!(READING: Meaning, "reading.csv");
 table!(SPEED: Speed, "figures-of-speed.csv");
 table!(ROUND_TRIPS: RoundTrip, "round-trips-of-fast-sockets.csv");
 table!(BANDWIDTHS: Bandwidth, "bandwidth-of-fast-sockets.csv");
@@ -126,6 +127,13 @@ pub struct Drawn {
     y: String,
     y_unit: Measure,
     y_scale: Scale,
+}
+
+/// What a word of the report means.
+#[derive(Deserialize)]
+pub struct Meaning {
+    pub word: String,
+    pub meaning: String,
 }
 
 /// A figure of the Speed library's paper; the name says its unit.
@@ -310,7 +318,8 @@ pub fn plot(
     }
 }
 
-fn filled(text: &str, words: &[(&str, &str)]) -> String {
+/// A text with words in place of those in braces.
+pub fn filled(text: &str, words: &[(&str, &str)]) -> String {
     let fill =
         |text: String, (name, word): &(&str, &str)| text.replace(&format!("{{{name}}}"), word);
     words.iter().fold(text.to_string(), fill)

@@ -2,12 +2,6 @@
 
 use crate::machine::Calibration;
 use crate::results::{Run, Skipped};
-use crate::table::{duration, number};
-
-/// By how much the figures of one machine differ from one look to the next: each is measured for some hundredths of a second,
-/// and how soon a CPU wakes is the hypervisor's affair too.
-const USUAL: f64 = 1.2;
-const USUAL_WAKE: f64 = 1.5;
 
 /// Sentences.
 pub fn differences(old: &Run, new: &Run) -> Vec<String> {
@@ -62,54 +56,13 @@ fn settings(old: &Run, new: &Run) -> Vec<String> {
 
 /// That the machine itself was faster or slower, in one sentence.
 fn drift(old: &Calibration, new: &Calibration) -> Option<String> {
-    let speed = |bytes: f64| format!("{} GB/s", number(bytes / 1e9));
-    let time = |ns: f64| duration(ns);
-    type Figure<'a> = (&'a str, [Option<f64>; 2], f64, &'a dyn Fn(f64) -> String);
-    let figures: [Figure<'_>; 6] = [
-        (
-            "a cache line's round trip",
-            [old.cache_line_ns, new.cache_line_ns],
-            USUAL,
-            &time,
-        ),
-        (
-            "a system call",
-            [old.syscall_ns, new.syscall_ns],
-            USUAL,
-            &time,
-        ),
-        (
-            "reading the clock",
-            [old.clock_ns, new.clock_ns],
-            USUAL,
-            &time,
-        ),
-        (
-            "waking an idle CPU",
-            [old.wake_ns, new.wake_ns],
-            USUAL_WAKE,
-            &time,
-        ),
-        (
-            "copying in the cache",
-            [old.copy_cached, new.copy_cached],
-            USUAL,
-            &speed,
-        ),
-        (
-            "copying in memory",
-            [old.copy_memory, new.copy_memory],
-            USUAL,
-            &speed,
-        ),
-    ];
-    let moved = figures
-        .into_iter()
-        .filter_map(|(what, [old, new], usual, words)| {
-            let (old, new) = (old?, new?);
-            let factor = (new / old).max(old / new);
-            (factor > usual).then(|| format!("{what} {} before, {} now", words(old), words(new)))
-        });
+    let pairs = old.figures().into_iter().zip(new.figures());
+    let moved = pairs.filter_map(|(old, new)| {
+        let (before, now) = (old.value?, new.value?);
+        let factor = (now / before).max(before / now);
+        let (what, show) = (old.compared, old.show);
+        (factor > old.usual).then(|| format!("{what} {} before, {} now", show(before), show(now)))
+    });
     let moved: Vec<String> = moved.collect();
     (!moved.is_empty()).then(|| {
         format!(

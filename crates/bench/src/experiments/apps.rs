@@ -10,9 +10,10 @@ mod redis;
 mod uwsgi;
 mod wrk;
 
-pub(super) use iperf::iperf;
+pub(super) use iperf::{iperf, received};
 pub(super) use memcached::memcached;
 pub(super) use nginx::nginx;
+pub(super) use rates::Rates;
 pub(super) use redis::redis;
 
 use super::printed::Told;

@@ -1,6 +1,8 @@
 //! Datagrams of every size: plain sockets in all their ways, XTI over the kernel's UDP, the loop-back provider and /dev/udp2.
 //! What counts is what arrives.
 
+use rustix::process::geteuid;
+
 use super::ranges::{self, Beside};
 use super::tcp::SIZES;
 use super::work::{Works, boxed};
@@ -47,15 +49,11 @@ fn of_size(size: usize) -> Pair {
         Way::both(KERNEL, "/dev/udp2").under(BY_KERNEL),
         Way::new(TO_PLAIN, "/dev/udp2", "udp"),
     ];
-    if may_make_packets() {
+    // Who may make packets.
+    if geteuid().is_root() {
         ways.push(Way::both(RAW, "/dev/udp2").under(BY_RAW));
     }
     datagrams::datagrams(WORK, size, ways)
-}
-
-fn may_make_packets() -> bool {
-    // SAFETY: a plain system call.
-    unsafe { libc::geteuid() == 0 }
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {

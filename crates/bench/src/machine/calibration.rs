@@ -5,16 +5,17 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{Read, Write};
-use std::os::fd::FromRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use headwater_channel::sync::{AtomicU64, Ordering, relax};
 use headwater_load::raw::cache_line;
 use headwater_load::raw::{Wire, pin};
+use rustix::event::{EventfdFlags, eventfd};
 use serde::{Deserialize, Serialize};
 
 use crate::stats::median;
+use crate::table::{duration, number};
 
 const SHORT: Duration = Duration::from_millis(5);
 const LONG: Duration = Duration::from_millis(25);
@@ -57,6 +58,71 @@ impl Calibration {
                 .and_then(|thread| thread.join().ok())
                 .unwrap_or_default()
         })
+    }
+}
+
+/// One of them.
+pub struct Figure {
+    /// On its own, and in a sentence about two runs.
+    pub head: &'static str,
+    pub compared: &'static str,
+    pub value: Option<f64>,
+    /// By how much it differs from one look to the next on one machine: each is measured for some hundredths of a second, and
+    /// how soon a CPU wakes is the hypervisor's affair too.
+    pub usual: f64,
+    pub show: fn(f64) -> String,
+}
+
+impl Calibration {
+    pub fn figures(&self) -> [Figure; 6] {
+        let speed: fn(f64) -> String = |bytes| format!("{} GB/s", number(bytes / 1e9));
+        let time: fn(f64) -> String = duration;
+        let figure = |head, compared, value, usual, show| Figure {
+            head,
+            compared,
+            value,
+            usual,
+            show,
+        };
+        let line = "a cache line's round trip";
+        [
+            figure(
+                "cache line to another CPU and back",
+                line,
+                self.cache_line_ns,
+                1.2,
+                time,
+            ),
+            figure("system call", "a system call", self.syscall_ns, 1.2, time),
+            figure(
+                "reading the clock",
+                "reading the clock",
+                self.clock_ns,
+                1.2,
+                time,
+            ),
+            figure(
+                "waking an idle CPU",
+                "waking an idle CPU",
+                self.wake_ns,
+                1.5,
+                time,
+            ),
+            figure(
+                "copying in the cache",
+                "copying in the cache",
+                self.copy_cached,
+                1.2,
+                speed,
+            ),
+            figure(
+                "copying in memory",
+                "copying in memory",
+                self.copy_memory,
+                1.2,
+                speed,
+            ),
+        ]
     }
 }
 
@@ -115,7 +181,7 @@ fn wake_ns(cpus: &[usize]) -> Option<f64> {
     let &[_, second, ..] = cpus else {
         return None;
     };
-    let mut bell = event()?;
+    let mut bell = File::from(eventfd(0, EventfdFlags::CLOEXEC).ok()?);
     let mut ear = bell.try_clone().ok()?;
     let start = Instant::now();
     // Nanoseconds since the start; 0 until it has woken.
@@ -157,13 +223,6 @@ fn wake_ns(cpus: &[usize]) -> Option<f64> {
 
 fn since(start: Instant) -> u64 {
     start.elapsed().as_nanos() as u64
-}
-
-fn event() -> Option<File> {
-    // SAFETY: eventfd takes no pointers.
-    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-    // SAFETY: the descriptor is fresh, and nobody else's.
-    (fd >= 0).then(|| unsafe { File::from_raw_fd(fd) })
 }
 
 /// Bytes a second from one buffer of `size` bytes to another.

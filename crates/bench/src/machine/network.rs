@@ -44,20 +44,6 @@ pub fn has_cubic() -> bool {
     TcpListener::bind("127.0.0.1:0").is_ok_and(|socket| choose_cubic(socket.as_raw_fd()).is_ok())
 }
 
-/// Whether somebody listens on a TCP port of 127.0.0.1, without a connection that would show in their counters.
-pub fn is_listening(port: u16) -> bool {
-    let table = fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
-    let (any, local) = (
-        format!("00000000:{port:04X}"),
-        format!("0100007F:{port:04X}"),
-    );
-    table.lines().any(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        let address = fields.next().unwrap_or_default();
-        (address == any || address == local) && fields.nth(1) == Some("0A")
-    })
-}
-
 /// A port nobody uses now.
 pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())

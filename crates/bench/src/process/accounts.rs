@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use rustix::param::clock_ticks_per_second;
+
 /// A process and its descendants.
 pub fn family(pid: i32) -> Vec<i32> {
     let mut family = vec![pid];
@@ -50,8 +52,7 @@ fn clock(pid: i32) -> u64 {
 /// CPU time of the descendants that a process has waited for.
 fn waited_for(pid: i32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // SAFETY: sysconf takes no pointers.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    let per_second = clock_ticks_per_second().max(1);
     waited_ticks(&stat) * (1_000_000_000 / per_second)
 }
 

@@ -1,10 +1,11 @@
 //! Waiting for the ends of programs, and bringing them about.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::process;
-use std::ptr;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::Running;
 use super::accounts::family;
@@ -56,13 +57,8 @@ pub fn wait_for(descriptors: &[RawFd], limit: Duration) -> Vec<bool> {
 }
 
 fn descriptor(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: pidfd_open takes no pointers.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as i32;
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: pidfd_open has just given us this descriptor.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::NotFound)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 /// Ends all programs that this process has started, and theirs: asks them to, and kills those that have not within `grace`.
@@ -70,7 +66,7 @@ pub fn end_all(grace: Duration) {
     let own = process::id() as i32;
     let mut all = Vec::new();
     // Who is killed may just have started another one; whose parent has ended is no longer found, but was.
-    for signal in [libc::SIGTERM, libc::SIGKILL, libc::SIGKILL] {
+    for signal in [Signal::TERM, Signal::KILL, Signal::KILL] {
         let others: Vec<i32> = family(own).into_iter().filter(|pid| *pid != own).collect();
         all.extend(hold(&others));
         send(&all, signal);
@@ -83,19 +79,9 @@ pub(super) fn hold(processes: &[i32]) -> Vec<OwnedFd> {
     processes.iter().flat_map(|&pid| descriptor(pid)).collect()
 }
 
-pub(super) fn send(processes: &[OwnedFd], signal: i32) {
+pub(super) fn send(processes: &[OwnedFd], signal: Signal) {
     for process in processes {
-        let nothing = ptr::null::<libc::siginfo_t>();
-        // SAFETY: the kernel is given no information to read.
-        unsafe {
-            libc::syscall(
-                libc::SYS_pidfd_send_signal,
-                process.as_raw_fd(),
-                signal,
-                nothing,
-                0,
-            )
-        };
+        let _ = pidfd_send_signal(process, signal);
     }
 }
 

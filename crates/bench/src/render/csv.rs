@@ -84,37 +84,15 @@ fn cells(report: &Report) -> Rows {
     let latencies: BTreeSet<&String> = arms().flat_map(|arm| arm.latencies.keys()).collect();
     let values: BTreeSet<&String> = arms().flat_map(|arm| arm.values.keys()).collect();
 
-    let mut head: Vec<String> = [
-        "cell",
-        "work",
-        "size",
-        "unit",
-        "placement",
-        "arm",
-        "samples",
-        "rounds",
-        "messages",
-    ]
-    .map(String::from)
-    .into();
+    let mut head = words("cell work size unit placement arm samples rounds messages");
     for (name, _) in FIGURES {
         head.push(name.to_string());
         if spread.contains(name) {
             head.extend(["min", "q1", "q3", "max"].map(|end| format!("{name}_{end}")));
         }
     }
-    head.extend(
-        [
-            "syscalls",
-            "syscalls_method",
-            "congestion",
-            "carried",
-            "carried_of",
-            "objection",
-            "failures",
-        ]
-        .map(String::from),
-    );
+    let told_of = "syscalls syscalls_method congestion carried carried_of objection failures";
+    head.extend(words(told_of));
     for name in &latencies {
         head.push(format!("{name}_count"));
         head.extend(LATENCY.map(|(end, _)| format!("{name}_{end}")));
@@ -191,23 +169,7 @@ fn of_sheet(sheet: &Sheet) -> Rows {
 }
 
 fn comparisons(report: &Report) -> Rows {
-    let head = [
-        "cell",
-        "placement",
-        "measured",
-        "arm",
-        "against",
-        "metric",
-        "pairs",
-        "kind",
-        "value",
-        "low",
-        "high",
-        "coverage",
-        "must",
-        "aim",
-        "verdict",
-    ];
+    const HEAD: &str = "cell placement measured arm against metric pairs kind value low high coverage must aim verdict";
     let row = |cell: &str, placement: &str, measured: &str, one: &Comparison| {
         let kind = match one.figure {
             Figure::Ratio(_) => "ratio",
@@ -231,7 +193,7 @@ fn comparisons(report: &Report) -> Rows {
             word(&one.verdict),
         ]
     };
-    let mut rows = vec![head.map(String::from).to_vec()];
+    let mut rows = vec![words(HEAD)];
     for cell in &report.cells {
         let place = cell.placement.name();
         rows.extend(
@@ -259,9 +221,7 @@ fn comparisons(report: &Report) -> Rows {
 }
 
 fn seeds(report: &Report) -> Rows {
-    let head = ["document", "what", "theirs", "ours"]
-        .map(String::from)
-        .to_vec();
+    let head = words("document what theirs ours");
     let rows = report.conclusion.seeds.iter().map(|seed| {
         vec![
             seed.file.clone(),
@@ -271,6 +231,10 @@ fn seeds(report: &Report) -> Rows {
         ]
     });
     std::iter::once(head).chain(rows).collect()
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(String::from).collect()
 }
 
 /// As JSON names it.

@@ -88,12 +88,7 @@ fn times(value: f64) -> String {
 }
 
 pub fn count(count: usize) -> String {
-    let digits = count.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev();
-    let groups: Vec<&str> = groups
-        .filter_map(|group| str::from_utf8(group).ok())
-        .collect();
-    groups.join(",")
+    table::grouped(count as i64)
 }
 
 /// The figure of a comparison, or another value of its kind.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::rates::{COLD, Rates};
 use super::{Work, ends};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Outcome};
 use crate::experiment::{ACCELERATED, Cell, Job, Sample, TCP, Unit};
 use crate::failure::{Failure, Result};
 use crate::machine;
@@ -65,21 +65,23 @@ impl Iperf {
             client.args(["-C", "cubic"]);
         }
         let outcome = exchange.run("iperf3", client, Some(libc::SIGTERM))?;
-        let said: Value = serde_json::from_str(&outcome.client_said).unwrap_or_default();
-        let end = &said["end"];
-        let received = &end["sum_received"];
-        let told = (
-            received["bytes"].as_f64(),
-            received["bits_per_second"].as_f64(),
-        );
-        let (Some(bytes), Some(bits_rate)) = told else {
-            return Err(Failure::Output("iperf3".to_string(), outcome.client_said));
-        };
-        let (write, bytes_rate) = (WRITE as f64, bits_rate / 8.0);
-        Ok(Sample {
-            bytes_rate: Some(bytes_rate),
-            congestion: end["sender_tcp_congestion"].as_str().map(str::to_string),
-            ..outcome.sample((bytes / write) as u64, bytes_rate / write)
-        })
+        received(&outcome)
     }
+}
+
+/// What a client says that the other end received.
+pub fn received(outcome: &Outcome) -> Result<Sample> {
+    let said: Value = serde_json::from_str(&outcome.client_said).unwrap_or_default();
+    let end = &said["end"];
+    let told = ["bytes", "bits_per_second"].map(|name| end["sum_received"][name].as_f64());
+    let [Some(bytes), Some(bits_rate)] = told else {
+        let said = outcome.client_said.clone();
+        return Err(Failure::Output("iperf3".to_string(), said));
+    };
+    let (write, bytes_rate) = (WRITE as f64, bits_rate / 8.0);
+    Ok(Sample {
+        bytes_rate: Some(bytes_rate),
+        congestion: end["sender_tcp_congestion"].as_str().map(str::to_string),
+        ..outcome.sample((bytes / write) as u64, bytes_rate / write)
+    })
 }

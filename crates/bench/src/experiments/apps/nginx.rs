@@ -3,12 +3,14 @@
 use std::fs;
 use std::process::Command;
 
+use rustix::process::geteuid;
+
 use super::rates::COLD;
 use super::{Work, ends, silently, wrk};
 use crate::exchange::Exchange;
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
 use crate::failure::Result;
-use crate::tools;
+use crate::{tables, tools};
 
 pub fn nginx(connections: u32) -> Box<dyn Work> {
     Box::new(Nginx {
@@ -75,29 +77,12 @@ impl Nginx {
 }
 
 fn configuration(port: u16) -> String {
-    // SAFETY: geteuid always succeeds.
-    let root = unsafe { libc::geteuid() } == 0;
     // A worker of another user would be another uid's process, which is not what is measured.
-    let user = if root { "user root;" } else { "" };
-    format!(
-        "{user}
-daemon off;
-worker_processes 1;
-pid nginx.pid;
-error_log stderr error;
-events {{ }}
-http {{
-    access_log off;
-    client_body_temp_path body;
-    proxy_temp_path proxy;
-    fastcgi_temp_path fastcgi;
-    uwsgi_temp_path uwsgi;
-    scgi_temp_path scgi;
-    server {{
-        listen 127.0.0.1:{port};
-        root .;
-    }}
-}}
-"
-    )
+    let user = if geteuid().is_root() {
+        "user root;"
+    } else {
+        ""
+    };
+    let words = [("user", user), ("port", &port.to_string())];
+    tables::filled(include_str!("../../../tables/nginx.conf"), &words)
 }

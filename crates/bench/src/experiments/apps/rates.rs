@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use crate::experiment::{Job, Sample};
 use crate::failure::Result;
@@ -21,14 +23,27 @@ impl Rates {
         few: u64,
         run: impl Fn(u64) -> Result<Sample>,
     ) -> Result<Sample> {
+        let time = job.time.mul_f64(COLD);
+        self.within(job, few, time, few / 4..=u64::MAX, run)
+    }
+
+    /// As many as so much time suffices for, and no less or more than these.
+    pub fn within(
+        &self,
+        job: &Job<'_>,
+        few: u64,
+        time: Duration,
+        bounds: RangeInclusive<u64>,
+        run: impl Fn(u64) -> Result<Sample>,
+    ) -> Result<Sample> {
         let key = (job.arm.name, job.placement.name());
         let known = self.0.borrow().get(&key).copied();
         let rate = match known {
             Some(rate) => rate,
             None => run(few)?.rate,
         };
-        let wanted = rate * job.time.as_secs_f64() * COLD;
-        let sample = run((wanted as u64).max(few / 4))?;
+        let wanted = (rate * time.as_secs_f64()) as u64;
+        let sample = run(wanted.clamp(*bounds.start(), *bounds.end()))?;
         // Counting may slow a run down; the next must not be shorter for it.
         if job.counter.is_none() {
             self.0.borrow_mut().insert(key, sample.rate);

@@ -11,13 +11,7 @@ use crate::failure::Result;
 use crate::tools;
 
 /// The same number of bytes as nginx's file.
-const PAGE: &str = r#"
-def application(environment, start_response):
-    page = b"0123456789abcde\n" * 38
-    headers = [("Content-Type", "text/plain"), ("Content-Length", str(len(page))), ("Connection", "close")]
-    start_response("200 OK", headers)
-    return [page]
-"#;
+const PAGE: &str = include_str!("../../../tables/page.py");
 
 const CONNECTIONS: u32 = 4;
 

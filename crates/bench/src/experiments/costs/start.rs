@@ -3,9 +3,10 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::super::work::boxed;
 use super::{ARMS, Told, Work, serve};
 use crate::arms::user;
-use crate::exchange;
+use crate::exchange::{self, Outcome};
 use crate::experiment::{Cell, Job, Proof, Sample, Unit};
 use crate::failure::Result;
 use crate::placement::Placement;
@@ -14,114 +15,78 @@ use crate::stats::median;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
+type Take = fn(&Job<'_>) -> Result<Sample>;
+
+/// In all of these one run leaves the library's counters, which show that it was there; the others are timed without, since each
+/// process of a timed run would write them at its end. System calls are not counted: a program would be over before it is watched.
 pub fn works() -> Vec<Box<dyn Work>> {
-    vec![
-        Box::new(Start),
-        Box::new(FirstConnect),
-        Box::new(Fork),
-        Box::new(ForkCarried),
-    ]
+    let works: [(_, _, Take); 4] = [
+        ("start", Proof::Loaded, start),
+        ("first-connect", Proof::Loaded, first_connect),
+        ("fork", Proof::Loaded, fork),
+        ("fork-carried", Proof::Counted { ends: 2 }, fork_carried),
+    ];
+    boxed(works.map(|(name, proof, take)| Brief { name, proof, take })).collect()
 }
 
-/// On one CPU.
-fn cell(name: &str, proof: Proof) -> Cell {
-    Cell {
-        placements: &[Placement::Same],
-        proof,
-        ..Cell::new(name, Unit::Each, ARMS.into())
+struct Brief {
+    name: &'static str,
+    proof: Proof,
+    take: Take,
+}
+
+impl Work for Brief {
+    fn cell(&self) -> Cell {
+        Cell {
+            placements: &[Placement::Same],
+            proof: self.proof,
+            ..Cell::new(self.name, Unit::Each, ARMS.into())
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        (self.take)(&Job {
+            counter: None,
+            ..*job
+        })
     }
 }
 
 /// A program that does nothing.
-///
-/// In all of these one run leaves the library's counters, which show that it was there; the others are timed without, since each
-/// process of a timed run would write them at its end. System calls are not counted: a program would be over before it is watched.
-struct Start;
-
-impl Work for Start {
-    fn cell(&self) -> Cell {
-        cell("start", Proof::Loaded)
-    }
-
-    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let job = &uncounted(job);
-        let nothing = || echo(job, &["nothing"]);
-        let (_, counters) = exchange::alone(job, "headwater-load echo nothing", nothing())?;
-        let sample = starts(job, "headwater-load echo nothing", nothing)?;
-        Ok(Sample { counters, ..sample })
-    }
+fn start(job: &Job<'_>) -> Result<Sample> {
+    let nothing = || echo(job, &["nothing"]);
+    let (_, counters) = exchange::alone(job, "headwater-load echo nothing", nothing())?;
+    let sample = starts(job, "headwater-load echo nothing", nothing)?;
+    Ok(Sample { counters, ..sample })
 }
 
 /// A program that connects to a server, and ends.
-struct FirstConnect;
-
-impl Work for FirstConnect {
-    fn cell(&self) -> Cell {
-        cell("first-connect", Proof::Loaded)
-    }
-
-    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let job = &uncounted(job);
-        let (exchange, address) = serve(job, "echo", 1)?;
-        let once = || echo(job, &["client", "once", &address, "--cubic"]);
-        let sample = starts(job, "headwater-load echo client once", once)?;
-        let outcome = exchange.run("headwater-load echo client once", once(), None)?;
-        Ok(Sample {
-            counters: outcome.counters,
-            ..sample
-        })
-    }
+fn first_connect(job: &Job<'_>) -> Result<Sample> {
+    let (exchange, address) = serve(job, "echo", 1)?;
+    let once = || echo(job, &["client", "once", &address, "--cubic"]);
+    let sample = starts(job, "headwater-load echo client once", once)?;
+    let Outcome { counters, .. } = exchange.run("headwater-load echo client once", once(), None)?;
+    Ok(Sample { counters, ..sample })
 }
 
 /// fork(2) of a program that has no sockets, to the end of a child that does nothing.
-struct Fork;
-
-impl Work for Fork {
-    fn cell(&self) -> Cell {
-        cell("fork", Proof::Loaded)
-    }
-
-    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let job = &uncounted(job);
-        let one = echo(job, &["forks", "--count", "1"]);
-        let (_, counters) = exchange::alone(job, "headwater-load echo forks", one)?;
-        let seconds = job.time.as_secs_f64().to_string();
-        let sample = forks(job, echo(job, &["forks", "--seconds", &seconds]))?;
-        Ok(Sample { counters, ..sample })
-    }
+fn fork(job: &Job<'_>) -> Result<Sample> {
+    let one = echo(job, &["forks", "--count", "1"]);
+    let (_, counters) = exchange::alone(job, "headwater-load echo forks", one)?;
+    let seconds = job.time.as_secs_f64().to_string();
+    let sample = forks(job, echo(job, &["forks", "--seconds", &seconds]))?;
+    Ok(Sample { counters, ..sample })
 }
 
 /// The same while it has a connection that is carried.
-struct ForkCarried;
-
-impl Work for ForkCarried {
-    fn cell(&self) -> Cell {
-        cell("fork-carried", Proof::Counted { ends: 2 })
-    }
-
-    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let job = &uncounted(job);
-        let (exchange, address) = serve(job, "echo", 2)?;
-        let client = |until: [&str; 2]| {
-            let [how, long] = until;
-            echo(job, &["client", "forks", &address, "--cubic", how, long])
-        };
-        let seconds = job.time.as_secs_f64().to_string();
-        let sample = forks(job, client(["--seconds", &seconds]))?;
-        let one = client(["--count", "1"]);
-        let outcome = exchange.run("headwater-load echo client forks", one, None)?;
-        Ok(Sample {
-            counters: outcome.counters,
-            ..sample
-        })
-    }
-}
-
-fn uncounted<'a>(job: &Job<'a>) -> Job<'a> {
-    Job {
-        counter: None,
-        ..*job
-    }
+fn fork_carried(job: &Job<'_>) -> Result<Sample> {
+    let (exchange, address) = serve(job, "echo", 2)?;
+    let client = |how, long| echo(job, &["client", "forks", &address, "--cubic", how, long]);
+    let seconds = job.time.as_secs_f64().to_string();
+    let sample = forks(job, client("--seconds", &seconds))?;
+    let one = client("--count", "1");
+    let Outcome { counters, .. } = exchange.run("headwater-load echo client forks", one, None)?;
+    Ok(Sample { counters, ..sample })
 }
 
 fn echo(job: &Job<'_>, arguments: &[&str]) -> Command {

@@ -5,7 +5,7 @@ use super::{BANDWIDTH, ROUND_TRIP};
 use crate::conclude;
 use crate::fit::{self, Saturation};
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport};
+use crate::report::{ArmReport, CellReport, distinct};
 use crate::stats::{self, Factor, Line};
 use crate::verdict::Comparison;
 
@@ -35,13 +35,11 @@ impl<'a> Figures<'a> {
 
     /// The arms of a work in a placement, those without any figure left out.
     pub fn arms(&self, work: &str, placement: Placement) -> Vec<&'a str> {
-        let mut names: Vec<&str> = Vec::new();
-        for arm in self.cells(work, placement).iter().flat_map(|c| &c.arms) {
-            if is_sound(arm) && !names.contains(&arm.arm.as_str()) {
-                names.push(&arm.arm);
-            }
-        }
-        names
+        let arms = self
+            .cells(work, placement)
+            .into_iter()
+            .flat_map(|c| &c.arms);
+        distinct(arms.filter(|arm| is_sound(arm)).map(|arm| &arm.arm))
     }
 
     /// An arm's sizes with what `of` says of it, a figure of the cell's messages.

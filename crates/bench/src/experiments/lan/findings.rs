@@ -27,12 +27,7 @@ pub fn seeds(figures: &Figures<'_>) -> Vec<Seed> {
 }
 
 fn seed(what: String, theirs: String, ours: Option<String>) -> Seed {
-    Seed {
-        file: FILE.to_string(),
-        what,
-        theirs,
-        ours: ours.unwrap_or_default(),
-    }
+    Seed::new(FILE, what, theirs, ours)
 }
 
 fn round_trips(figures: &Figures<'_>) -> Vec<Seed> {

@@ -3,8 +3,6 @@
 
 mod files;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -13,14 +11,15 @@ use std::process::Command;
 
 use files::Files;
 
-use super::super::work::Work;
+use super::super::apps::Rates;
+use super::super::work::{Work, boxed};
 use super::{FTP, SENDFILE};
 use crate::exchange::{Exchange, Outcome};
 use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
 use crate::failure::{Failure, Result};
 use crate::placement::Placement::{Apart, Free};
 use crate::stats;
-use crate::tools;
+use crate::{tables, tools};
 
 /// Samples say what share of their bytes went through shared memory, which is less than one: a connection for a small file
 /// ends before it would be taken over.
@@ -39,18 +38,15 @@ const FIRST_FILES: u64 = 16;
 
 pub fn works() -> Vec<Box<dyn Work>> {
     let sizes = [0, 4, 8, 10, 12, 14, 16, 18, 20, 21, 22, 24, 26].map(|power| 1 << power);
-    let mut works: Vec<Box<dyn Work>> = Vec::new();
-    works.extend(sizes.map(|size| Box::new(Ftp::new(size, false)) as Box<dyn Work>));
-    works.push(Box::new(Ftp::new(1 << 26, true)));
-    works
+    let all = sizes.map(|size| Ftp::new(size, false)).into_iter();
+    boxed(all.chain([Ftp::new(1 << 26, true)])).collect()
 }
 
 struct Ftp {
     size: usize,
     /// The server lets the kernel read the file and send it, as it does unless told otherwise; one call sends all of it.
     sendfile: bool,
-    /// Files a second that were seen lately.
-    rates: RefCell<HashMap<(&'static str, &'static str), f64>>,
+    rates: Rates,
 }
 
 impl Ftp {
@@ -58,21 +54,8 @@ impl Ftp {
         Ftp {
             size,
             sendfile,
-            rates: RefCell::default(),
+            rates: Rates::default(),
         }
-    }
-
-    /// As many files as fit into the time, by what was seen lately or else in a short session before.
-    fn files(&self, job: &Job<'_>, room: u64) -> Result<u64> {
-        let key = (job.arm.name, job.placement.name());
-        let known = self.rates.borrow().get(&key).copied();
-        let most = MOST_FILES.min(room).max(1);
-        let rate = match known {
-            Some(rate) => rate,
-            None => self.session(job, FIRST_FILES.min(most))?.rate,
-        };
-        let wanted = rate * job.time.as_secs_f64();
-        Ok((wanted as u64).clamp(1, most))
     }
 
     fn session(&self, job: &Job<'_>, count: u64) -> Result<Sample> {
@@ -85,13 +68,7 @@ impl Ftp {
         let session = Session::new(job, self.sendfile)?;
         let outcome = session.run(job, &server, &client, &files)?;
         files.check()?;
-        let sample = self.read(&outcome, count, files.in_memory());
-        // Counting may slow a run down; the next must not be shorter for it.
-        if job.counter.is_none() {
-            let key = (job.arm.name, job.placement.name());
-            self.rates.borrow_mut().insert(key, sample.rate);
-        }
-        Ok(sample)
+        Ok(self.read(&outcome, count, files.in_memory()))
     }
 
     fn read(&self, outcome: &Outcome, count: u64, in_memory: bool) -> Sample {
@@ -132,8 +109,10 @@ impl Work for Ftp {
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
         let room = Files::room(&job.site.scratch, self.size);
-        let count = self.files(job, room)?;
-        self.session(job, count)
+        let most = MOST_FILES.min(room).max(1);
+        let few = FIRST_FILES.min(most);
+        let session = |count| self.session(job, count);
+        self.rates.within(job, few, job.time, 1..=most, session)
     }
 }
 
@@ -200,33 +179,13 @@ impl Session {
     /// and only the commands that fetching takes.
     fn configuration(&self, port: u16, offered: &Path, passwords: &Path) -> String {
         let sendfile = if self.sendfile { "YES" } else { "NO" };
-        format!(
-            "listen=YES
-listen_address=127.0.0.1
-listen_port={port}
-background=NO
-run_as_launching_user=YES
-one_process_model=YES
-seccomp_sandbox=NO
-isolate=NO
-isolate_network=NO
-tcp_wrappers=NO
-local_enable=NO
-anonymous_enable=YES
-ftp_username=nobody
-no_anon_password=NO
-secure_email_list_enable=YES
-email_password_file={}
-anon_root={}
-write_enable=NO
-cmds_allowed=USER,PASS,PWD,FEAT,HELP,CLNT,TYPE,MLST,SIZE,MDTM,PASV,RETR,QUIT
-connect_from_port_20=NO
-xferlog_enable=NO
-use_sendfile={sendfile}
-",
-            passwords.display(),
-            offered.display(),
-        )
+        let words = [
+            ("port", &*port.to_string()),
+            ("passwords", &passwords.display().to_string()),
+            ("offered", &offered.display().to_string()),
+            ("sendfile", sendfile),
+        ];
+        tables::filled(include_str!("../../../tables/vsftpd.conf"), &words)
     }
 }
 

@@ -6,7 +6,7 @@ use super::{BANDWIDTH, FTP, POSTING, ROUND_TRIP};
 use crate::experiment::{ACCELERATED, TCP};
 use crate::findings::{Curve, Plot, Point};
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport};
+use crate::report::{ArmReport, CellReport, distinct};
 use crate::tables;
 
 pub fn all(figures: &Figures<'_>) -> Vec<Plot> {
@@ -94,12 +94,8 @@ fn transaction_bars(figures: &Figures<'_>, placement: Placement, kept: bool, nam
         Some((format!("{} / {}", sizes.0, sizes.1), cell))
     };
     let cells: Vec<(String, &CellReport)> = TRANSACTIONS.into_iter().filter_map(cell).collect();
-    let mut arms: Vec<&str> = Vec::new();
-    for arm in cells.iter().flat_map(|(_, cell)| &cell.arms) {
-        if !arms.contains(&arm.arm.as_str()) {
-            arms.push(&arm.arm);
-        }
-    }
+    let arms = cells.iter().flat_map(|(_, cell)| &cell.arms);
+    let arms = distinct(arms.map(|arm| &arm.arm));
     let curves = arms.into_iter().map(|arm| {
         let point = |(place, (_, cell)): (usize, &(String, &CellReport))| {
             rate_point(place as f64, sound(cell, arm)?, |rate| rate)

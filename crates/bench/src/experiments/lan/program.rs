@@ -2,16 +2,15 @@
 
 use std::env;
 use std::process::Command;
-use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::super::printed::parse;
-use crate::exchange::{Exchange, Outcome};
+use crate::exchange::{self, Exchange, Outcome};
 use crate::experiment::{Carrier, Job, Sample};
 use crate::failure::{Failure, Result};
 use crate::latency::Latency;
-use crate::process::{self, Running};
+use crate::process::Running;
 
 const NAME: &str = "headwater-load lan";
 /// Of each socket, for each direction.
@@ -170,13 +169,7 @@ pub fn both_ends(job: &Job<'_>, mut program: Command, latency: &str) -> Result<S
             program.args([word, &cpu.to_string()]);
         }
     }
-    process::prepare(&mut program, None, None);
-    let running = Running::start(NAME, program)?;
-    if let Some(counter) = job.counter {
-        counter.watch(running.pid);
-    }
-    let limit = job.time * 20 + Duration::from_secs(10);
-    let (_, said) = running.finish(limit)?;
+    let said = exchange::unplaced(job, NAME, program)?;
     let driven: Driven = parse(NAME, &said)?;
     let Some(served) = &driven.served else {
         return Err(Failure::Output(NAME.to_string(), said));

@@ -7,25 +7,9 @@ use crate::experiments::xti::pair;
 const FROM_TO: &str =
     "from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 127.0.0.1 (127.0.0.1) port 0 AF_INET";
 
-const STREAM: &str = "\
-Recv   Send    Send
-Socket Socket  Message  Elapsed
-Size   Size    Size     Time     Throughput
-bytes  bytes   bytes    secs.    10^6bits/sec
-";
-
-const DATAGRAMS: &str = "\
-Socket  Message  Elapsed      Messages
-Size    Size     Time         Okay Errors   Throughput
-bytes   bytes    secs            #      #   10^6bits/sec
-";
-
-const TRANSACTIONS: &str = "\
-Local /Remote
-Socket Size   Request  Resp.   Elapsed  Trans.
-Send   Recv   Size     Size    Time     Rate
-bytes  Bytes  bytes    bytes   secs.    per sec
-";
+const STREAM: &str = include_str!("../../../tables/netperf-stream.txt");
+const DATAGRAMS: &str = include_str!("../../../tables/netperf-datagrams.txt");
+const TRANSACTIONS: &str = include_str!("../../../tables/netperf-transactions.txt");
 
 /// The figures of one test.
 #[derive(Clone, Copy, Debug, PartialEq)]

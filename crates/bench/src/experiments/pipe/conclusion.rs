@@ -95,11 +95,8 @@ fn over_sizes(cells: &[CellReport]) -> Vec<Plot> {
 }
 
 fn seeds(cells: &[CellReport], best: Option<&Best>, lines: &[Regression]) -> Vec<Seed> {
-    let seed = |what: &str, theirs: &str, ours: String| Seed {
-        file: SEED.to_string(),
-        what: what.to_string(),
-        theirs: theirs.to_string(),
-        ours,
+    let seed = |what: &str, theirs: &str, ours: Option<String>| {
+        Seed::new(SEED, what.to_string(), theirs.to_string(), ours)
     };
     let factor = |ratio: &Comparison| {
         let [middle, low, high] = [ratio.figure.value(), ratio.low, ratio.high].map(number);
@@ -128,17 +125,17 @@ fn seeds(cells: &[CellReport], best: Option<&Best>, lines: &[Regression]) -> Vec
         seed(
             "write-reads of 64 bytes through a STREAMS pipe, over Linux's own (streams-0.9.2.3)",
             "3 to 6 times",
-            write_reads.join("; "),
+            Some(write_reads.join("; ")),
         ),
         seed(
             "a STREAMS pipe over Linux's own at large (streams-0.9.2.3)",
             "about 5 times",
-            factors.unwrap_or_default(),
+            factors,
         ),
         seed(
             "write-reads of 64 bytes at the time of its charts (streams-0.7a.4), where about even was a good result",
             "0.95 times",
-            String::new(),
+            None,
         ),
     ]
 }

@@ -3,18 +3,16 @@
 
 use std::process::Command;
 
-use serde_json::Value;
-
+use super::super::apps::received;
 use super::Work;
 use crate::exchange::Exchange;
 use crate::experiment::{Arm, Carrier, Cell, Job, Proof, Sample, TCP, Unit, streams};
 use crate::experiments::xti::pair::{End, Pair, Way};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::machine;
 use crate::placement::Placement::Apart;
+use crate::port;
 use crate::tools;
-
-const WRITE: f64 = 128.0 * 1024.0;
 
 pub const SOCKETS: Arm = streams("sockets");
 pub const SOCKETS_UDP: Arm = streams("sockets-udp");
@@ -106,16 +104,16 @@ impl Work for Iperf {
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let port = machine::free_port()?;
-        let number = port.to_string();
+        let number = machine::free_port()?;
+        let digits = number.to_string();
         let command = |words: &[&str]| -> Result<Command> {
             let mut command = Command::new(tools::installed("iperf3")?);
-            command.args(words).args(["-p", &number]);
+            command.args(words).args(["-p", &digits]);
             command.envs([OURS, ("HEADWATER_SCTP_LINK", self.link)]);
             Ok(command)
         };
         let server = command(&["-s", "-1", "-B", "127.0.0.1"])?;
-        let ready = |_: &_| machine::is_listening(port);
+        let ready = |_: &_| port::is_served(number);
         let exchange = Exchange::serve(job, "iperf3 server", server, ready)?;
         let seconds = job.whole_seconds().to_string();
         let words = [
@@ -129,18 +127,6 @@ impl Work for Iperf {
             &seconds,
         ];
         let outcome = exchange.run("iperf3", command(&words)?, Some(libc::SIGTERM))?;
-        let said: Value = serde_json::from_str(&outcome.client_said).unwrap_or_default();
-        let received = &said["end"]["sum_received"];
-        let told = (
-            received["bytes"].as_f64(),
-            received["bits_per_second"].as_f64(),
-        );
-        let (Some(bytes), Some(bits_rate)) = told else {
-            return Err(Failure::Output("iperf3".to_string(), outcome.client_said));
-        };
-        Ok(Sample {
-            bytes_rate: Some(bits_rate / 8.0),
-            ..outcome.sample((bytes / WRITE) as u64, bits_rate / 8.0 / WRITE)
-        })
+        received(&outcome)
     }
 }

@@ -1,9 +1,8 @@
 //! One message after the other: the document's sizes, the time of each call, many threads, messages larger than a slot.
 
 use super::Work;
-use super::way::{
-    Runs, Way, accelerated, copy_alone, doorbell, hand_off, semaphore, tcp, zero_copy,
-};
+use super::way::{COPY_ALONE, DOORBELL, HAND_OFF, Runs, SEMAPHORE, ZERO_COPY, ways};
+use crate::experiment::{ACCELERATED_NODELAY, Arm, TCP_NODELAY};
 use crate::placement::Placement::{self, Apart, Same};
 
 pub const SIZES: [usize; 3] = [70, 512, 1000];
@@ -15,27 +14,22 @@ pub const SLOT: usize = 1024;
 const SLOTS: usize = 128;
 pub const LARGER: [usize; 4] = [512, 4096, 16384, 65536];
 
-fn all_ways() -> Vec<Way> {
-    vec![
-        tcp(),
-        hand_off(),
-        doorbell(),
-        semaphore(),
-        accelerated(),
-        zero_copy(),
-    ]
-}
+const ALL: [Arm; 7] = [
+    TCP_NODELAY,
+    HAND_OFF,
+    DOORBELL,
+    SEMAPHORE,
+    ACCELERATED_NODELAY,
+    ZERO_COPY,
+    COPY_ALONE,
+];
 
 /// What 100,000 messages take.
 pub fn base() -> Vec<Box<dyn Work>> {
-    let cell = |size: usize| {
-        let mut ways = all_ways();
-        ways.push(copy_alone());
-        Runs {
-            words: format!("--size {size}"),
-            placements: Placement::UNDISTURBED,
-            ..Runs::new(format!("messages-{size}"), ways)
-        }
+    let cell = |size: usize| Runs {
+        words: format!("--size {size}"),
+        placements: Placement::UNDISTURBED,
+        ..Runs::new(format!("messages-{size}"), ways(&ALL))
     };
     SIZES.map(|size| cell(size).boxed()).into()
 }
@@ -46,7 +40,7 @@ pub fn latencies() -> Vec<Box<dyn Work>> {
         words: format!("--size {size} --latencies"),
         placements: &[Apart, Same],
         stretch: 0.5,
-        ..Runs::new(format!("latency-{size}"), all_ways())
+        ..Runs::new(format!("latency-{size}"), ways(&ALL[..6]))
     };
     SIZES.map(|size| cell(size).boxed()).into()
 }
@@ -57,7 +51,7 @@ pub fn threads() -> Vec<Box<dyn Work>> {
         words: format!("--size {THREADED} --threads {threads}"),
         stretch: 0.5,
         ends: 2 * threads as u64,
-        ..Runs::new(format!("threads{threads}-{THREADED}"), all_ways())
+        ..Runs::new(format!("threads{threads}-{THREADED}"), ways(&ALL[..6]))
     };
     THREADS.map(|threads| cell(threads).boxed()).into()
 }
@@ -69,7 +63,7 @@ pub fn larger() -> Vec<Box<dyn Work>> {
         stretch: 0.5,
         ..Runs::new(
             format!("larger-{size}"),
-            vec![tcp(), doorbell(), semaphore(), accelerated()],
+            ways(&[TCP_NODELAY, DOORBELL, SEMAPHORE, ACCELERATED_NODELAY]),
         )
     };
     LARGER.map(|size| cell(size).boxed()).into()

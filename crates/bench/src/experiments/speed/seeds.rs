@@ -41,12 +41,7 @@ pub fn all(cells: &[CellReport]) -> Vec<Seed> {
 }
 
 fn seed(what: String, theirs: String, ours: Option<String>) -> Seed {
-    Seed {
-        file: FILE.to_string(),
-        what,
-        theirs,
-        ours: ours.unwrap_or_default(),
-    }
+    Seed::new(FILE, what, theirs, ours)
 }
 
 fn base(cells: &[CellReport], size: usize) -> Option<&CellReport> {

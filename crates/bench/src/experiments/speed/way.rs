@@ -35,15 +35,8 @@ pub const COPY_ALONE: Arm = arm("copy-alone", Carrier::Raw);
 pub struct Way {
     pub arm: Arm,
     words: Vec<String>,
-    cpus: Cpus,
-}
-
-/// Which CPUs both ends get.
-#[derive(Clone, Copy, PartialEq)]
-enum Cpus {
-    Placement,
-    /// The server has one that the client keeps away from.
-    Reserved,
+    /// The server has a CPU that the client keeps away from.
+    reserved: bool,
 }
 
 impl Way {
@@ -52,27 +45,27 @@ impl Way {
         Way {
             arm,
             words: words.split_whitespace().map(str::to_string).collect(),
-            cpus: Cpus::Placement,
+            reserved: false,
         }
     }
 
     pub fn reserved(self) -> Way {
-        let cpus = Cpus::Reserved;
-        Way { cpus, ..self }
+        let reserved = true;
+        Way { reserved, ..self }
     }
 
     fn cpu_words(&self, job: &Job<'_>) -> Result<Vec<String>> {
         let cpus = &job.site.machine.cpus;
         let one = |cpu: Option<usize>| cpu.into_iter().collect::<Vec<_>>();
-        let (server, client) = match self.cpus {
-            Cpus::Placement => (
+        let (server, client) = match cpus.split_first() {
+            Some((first, rest)) if self.reserved && !rest.is_empty() => {
+                (vec![*first], rest.to_vec())
+            }
+            _ if self.reserved => return Err(Failure::Missing("a second CPU".to_string())),
+            _ => (
                 one(job.placement.server_cpu(cpus)),
                 one(job.placement.client_cpu(cpus)),
             ),
-            Cpus::Reserved => match cpus.split_first() {
-                Some((first, rest)) if !rest.is_empty() => (vec![*first], rest.to_vec()),
-                _ => return Err(Failure::Missing("a second CPU".to_string())),
-            },
         };
         let list = |cpus: Vec<usize>| {
             cpus.iter()
@@ -91,34 +84,21 @@ impl Way {
     }
 }
 
-/// By kernel TCP.
-pub fn tcp() -> Way {
-    Way::new(TCP_NODELAY, "run tcp")
-}
+/// How the program takes those that many cells have.
+const WORDS: [(Arm, &str); 7] = [
+    (TCP_NODELAY, "run tcp"),
+    (HAND_OFF, "run unix"),
+    (DOORBELL, "run eventfd"),
+    (SEMAPHORE, "run futex"),
+    // The same program as over TCP, with the library.
+    (ACCELERATED_NODELAY, "run tcp"),
+    (ZERO_COPY, "run in-place"),
+    (COPY_ALONE, "copy"),
+];
 
-/// The same program with the library.
-pub fn accelerated() -> Way {
-    Way::new(ACCELERATED_NODELAY, "run tcp")
-}
-
-pub fn hand_off() -> Way {
-    Way::new(HAND_OFF, "run unix")
-}
-
-pub fn doorbell() -> Way {
-    Way::new(DOORBELL, "run eventfd")
-}
-
-pub fn semaphore() -> Way {
-    Way::new(SEMAPHORE, "run futex")
-}
-
-pub fn zero_copy() -> Way {
-    Way::new(ZERO_COPY, "run in-place")
-}
-
-pub fn copy_alone() -> Way {
-    Way::new(COPY_ALONE, "copy")
+pub fn ways(arms: &[Arm]) -> Vec<Way> {
+    let taken = WORDS.into_iter().filter(|(arm, _)| arms.contains(arm));
+    taken.map(|(arm, words)| Way::new(arm, words)).collect()
 }
 
 /// A cell of the experiment.

@@ -136,40 +136,34 @@ struct Column {
 
 macro_rules! column {
     ($head:literal, $unit:ident, $field:ident) => {
+        column!($head, |arm, _| Some(format::measure(
+            Measure::$unit,
+            arm.$field?
+        )))
+    };
+    ($head:literal, $show:expr) => {
         Column {
             head: $head,
-            show: |arm, _| Some(format::measure(Measure::$unit, arm.$field?)),
+            show: $show,
         }
     };
 }
 
 static COLUMNS: [Column; 21] = [
-    Column {
-        head: "time each",
-        show: |arm, unit| is_timed(unit).then(|| Some(time(1e9 / arm.rate?)))?,
-    },
-    Column {
-        head: "quartiles",
-        show: |arm, unit| is_timed(unit).then(|| Some(times(arm.spreads.get("rate")?)))?,
-    },
-    Column {
-        head: "MB/s",
-        show: |arm, _| Some(format::number(arm.bytes_rate? / 1e6)),
-    },
-    Column {
-        head: "quartiles",
-        show: |arm, unit| {
-            is_stream(unit).then(|| Some(megabytes(arm.spreads.get("bytes_rate")?)))?
-        },
-    },
-    Column {
-        head: "per second",
-        show: |arm, unit| is_counted(unit).then(|| Some(format::number(arm.rate?)))?,
-    },
-    Column {
-        head: "quartiles",
-        show: |arm, unit| is_counted(unit).then(|| Some(rates(arm.spreads.get("rate")?)))?,
-    },
+    column!("time each", |arm, unit| is_timed(unit)
+        .then(|| Some(time(1e9 / arm.rate?)))?),
+    column!("quartiles", |arm, unit| is_timed(unit)
+        .then(|| Some(times(arm.spreads.get("rate")?)))?),
+    column!("MB/s", |arm, _| Some(format::number(arm.bytes_rate? / 1e6))),
+    column!("quartiles", |arm, unit| {
+        let is_stream = unit == Unit::Stream;
+        is_stream.then(|| Some(between(arm.spreads.get("bytes_rate")?, 1e6)))?
+    }),
+    column!("per second", |arm, unit| is_counted(unit)
+        .then(|| Some(format::number(arm.rate?)))?),
+    column!("quartiles", |arm, unit| {
+        is_counted(unit).then(|| Some(between(arm.spreads.get("rate")?, 1.0)))?
+    }),
     column!("sent/s", PerSecond, tx_rate),
     column!("received/s", PerSecond, rx_rate),
     column!("lost", Share, loss),
@@ -178,22 +172,15 @@ static COLUMNS: [Column; 21] = [
     column!("CPU/msg", Nanoseconds, cpu_ns),
     column!("user", Nanoseconds, user_ns),
     column!("system", Nanoseconds, system_ns),
-    Column {
-        head: "calls/msg",
-        show: |arm, _| Some(table::calls(arm)).filter(|calls| !calls.is_empty()),
-    },
-    Column {
-        head: "switches/msg",
-        show: |arm, _| Some(format::number(arm.switches?)),
-    },
-    Column {
-        head: "of them forced",
-        show: |arm, _| Some(format::number(arm.involuntary?)),
-    },
-    Column {
-        head: "wake-ups/msg",
-        show: |arm, _| Some(format::number(arm.doorbells?)),
-    },
+    column!("calls/msg", |arm, _| Some(table::calls(arm))
+        .filter(|calls| !calls.is_empty())),
+    column!("switches/msg", |arm, _| Some(format::number(arm.switches?))),
+    column!("of them forced", |arm, _| Some(format::number(
+        arm.involuntary?
+    ))),
+    column!("wake-ups/msg", |arm, _| Some(format::number(
+        arm.doorbells?
+    ))),
     column!("share of a CPU", Share, cpu_share),
     column!("memory each", Bytes, memory),
     column!("address space each", Bytes, address_space),
@@ -215,10 +202,6 @@ fn is_timed(unit: Unit) -> bool {
     matches!(unit, Unit::RoundTrip | Unit::Each | Unit::Messages)
 }
 
-fn is_stream(unit: Unit) -> bool {
-    unit == Unit::Stream
-}
-
 fn is_counted(unit: Unit) -> bool {
     matches!(unit, Unit::Rate | Unit::Load | Unit::Datagrams)
 }
@@ -236,20 +219,9 @@ fn times(rates: &Spread) -> String {
     }
 }
 
-fn rates(range: &Spread) -> String {
-    format!(
-        "{} – {}",
-        format::number(range.q1),
-        format::number(range.q3)
-    )
-}
-
-fn megabytes(range: &Spread) -> String {
-    format!(
-        "{} – {}",
-        format::number(range.q1 / 1e6),
-        format::number(range.q3 / 1e6)
-    )
+fn between(range: &Spread, scale: f64) -> String {
+    let ends = [range.q1, range.q3].map(|end| format::number(end / scale));
+    ends.join(" – ")
 }
 
 /// The rates of the rounds as strokes, on one logarithmic scale for the arms of a cell: faster is further to the right.

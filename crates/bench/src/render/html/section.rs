@@ -7,7 +7,7 @@ use crate::findings::{Column, Measure, Plot, Seed, Sheet, Value};
 use crate::render::format::{self, plural};
 use crate::render::plot::palette::Palette;
 use crate::render::{file_name, plot, regressions, slug};
-use crate::report::Report;
+use crate::report::{Report, distinct};
 
 /// Tables of more rows than these are folded, but for the first ones.
 const LONG: usize = 20;
@@ -138,12 +138,7 @@ fn seeds(seeds: &[Seed]) -> Markup {
 
 /// By document.
 fn beside_ours(seeds: &[&Seed]) -> Markup {
-    let mut files: Vec<&str> = Vec::new();
-    for seed in seeds {
-        if !files.contains(&seed.file.as_str()) {
-            files.push(&seed.file);
-        }
-    }
+    let files = distinct(seeds.iter().map(|seed| &seed.file));
     let table = html! {
         table class="seeds" {
             thead { tr { th scope="col" { "what" } th scope="col" { "theirs" } th scope="col" { "here" } } }

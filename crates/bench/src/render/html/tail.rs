@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::{capital, code};
 use crate::results::Run;
+use crate::tables;
 
 pub fn skipped(run: &Run) -> Markup {
     if run.skipped.is_empty() {
@@ -56,48 +57,10 @@ pub fn method(run: &Run) -> Markup {
 }
 
 pub fn reading() -> Markup {
-    let words = [
-        (
-            "Cell",
-            "one piece of work, such as a round trip of 70 bytes; measured in several placements.",
-        ),
-        (
-            "Arm",
-            "one way of carrying it: the kernel's own, a library's, a bare channel.",
-        ),
-        (
-            "Placement",
-            "free leaves both ends to the scheduler, apart gives each a CPU, same gives them one; with busy a process that never rests runs on the server's CPU too.",
-        ),
-        (
-            "2.0×",
-            "twice as good: twice the rate, or half the time or CPU. Below 1× it is worse. Differences, with a sign, are costs: less is better.",
-        ),
-        (
-            "Interval",
-            "where the median lies with 95 %. An interval that holds 1× shows no difference. With fewer than six pairs it is the range of all of them.",
-        ),
-        (
-            "Strokes",
-            "in the tables of cells, the rate of each round; faster is further right, on one logarithmic scale for the arms of a table.",
-        ),
-        (
-            "Whiskers",
-            "in plots, the quartiles over the rounds; a line without points on it is a fit.",
-        ),
-        (
-            "Not carried",
-            "the traffic was not proved to go the accelerated way, so the ratio says nothing.",
-        ),
-        (
-            "Goals",
-            "what a cell is wanted to reach; all of them are listed with the project's documents, and those that were missed stand in their sections.",
-        ),
-    ];
     html! {
         section id="reading" aria-labelledby="reading-title" {
             h2 id="reading-title" { "How to read this" }
-            dl class="plain" { @for (word, meaning) in words { div { dt { (word) } dd { (capital(meaning)) } } } }
+            dl class="plain" { @for row in tables::READING.iter() { div { dt { (row.word) } dd { (capital(&row.meaning)) } } } }
         }
     }
 }

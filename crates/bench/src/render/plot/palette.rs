@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::findings::Plot;
+use crate::report::distinct;
 
 pub const SLOTS: usize = 8;
 const NEW: usize = 0;
@@ -55,12 +56,8 @@ impl Palette {
     /// Names that have a colour of their own get it first, the others what is left, in the order in which the plots name
     /// their curves. Beyond eight names colours come again, with other marks.
     pub fn of<'a>(plots: impl IntoIterator<Item = &'a Plot>) -> Palette {
-        let mut names: Vec<&str> = Vec::new();
-        for curve in plots.into_iter().flat_map(|plot| &plot.curves) {
-            if !names.contains(&curve.name.as_str()) {
-                names.push(&curve.name);
-            }
-        }
+        let curves = plots.into_iter().flat_map(|plot| &plot.curves);
+        let names = distinct(curves.map(|curve| &curve.name));
         let mut palette = Palette::default();
         for (name, slot) in PREFERRED {
             let taken = palette.looks.values().any(|look| look.slot == slot);

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::process::geteuid;
+
 use crate::account::Account;
 use crate::experiment::Job;
 use crate::failure::{Failure, Result};
@@ -24,20 +26,7 @@ const MAKING: Duration = Duration::from_secs(120);
 
 /// Nothing of it is to survive, so nothing waits for the disk; what is shared goes with the folder; and nothing is done in the
 /// background that one arm might get more of than another.
-const SETTINGS: &str = "
-fsync = off
-synchronous_commit = off
-full_page_writes = off
-autovacuum = off
-shared_buffers = 192MB
-dynamic_shared_memory_type = mmap
-max_wal_size = 256MB
-max_parallel_workers = 0
-max_logical_replication_workers = 0
-listen_addresses = '127.0.0.1'
-ssl = off
-lc_messages = 'C'
-";
+const SETTINGS: &str = include_str!("../../../../tables/postgresql.conf");
 
 pub struct Cluster {
     folder: PathBuf,
@@ -127,7 +116,7 @@ impl Cluster {
         self.run("initdb", initdb)?;
         let settings = self.data().join("postgresql.conf");
         let usual = fs::read_to_string(&settings)?;
-        fs::write(&settings, usual + SETTINGS)?;
+        fs::write(&settings, usual + "\n" + SETTINGS)?;
         self.fill()
     }
 
@@ -176,8 +165,7 @@ impl Cluster {
 }
 
 fn account() -> Result<Option<Account>> {
-    // SAFETY: geteuid always succeeds.
-    if unsafe { libc::geteuid() } != 0 {
+    if !geteuid().is_root() {
         return Ok(None);
     }
     let account = Account::named(ACCOUNT);

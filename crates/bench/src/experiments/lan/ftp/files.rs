@@ -1,12 +1,11 @@
 //! The files that are offered, and those that were fetched.
 
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::mem;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::statfs;
 
 use crate::failure::{Failure, Result};
 use crate::scratch::Scratch;
@@ -92,21 +91,13 @@ fn place(scratch: &Path, size: usize) -> (&Path, bool) {
     (scratch, is_tmpfs(scratch))
 }
 
-fn file_system(path: &Path) -> Option<libc::statfs> {
-    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: statfs is plain integers, filled by the call; the path is a C string that outlives it.
-    unsafe {
-        let mut found: libc::statfs = mem::zeroed();
-        (libc::statfs(path.as_ptr(), &mut found) == 0).then_some(found)
-    }
-}
-
 fn is_tmpfs(path: &Path) -> bool {
-    file_system(path).is_some_and(|found| found.f_type == libc::TMPFS_MAGIC)
+    statfs(path).is_ok_and(|found| found.f_type == libc::TMPFS_MAGIC)
 }
 
 fn free(path: &Path) -> Option<u64> {
-    file_system(path).map(|found| found.f_bavail * found.f_bsize as u64)
+    let found = statfs(path).ok()?;
+    Some(found.f_bavail * found.f_bsize as u64)
 }
 
 /// Of prime length, so that lost and doubled pieces do not line up again.
