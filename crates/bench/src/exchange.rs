@@ -103,12 +103,7 @@ impl<'a> Exchange<'a> {
         let mut server = Running::start(name, command)?;
         server.wait_until(READY, ready)?;
         // Only now, when it has forked its workers.
-        if let Some(counter) = job.counter {
-            server
-                .family()
-                .into_iter()
-                .for_each(|pid| counter.watch(pid));
-        }
+        job.watch(&server);
         Ok(Exchange {
             job,
             account,
@@ -124,8 +119,11 @@ impl<'a> Exchange<'a> {
         Exchange { nudge, ..self }
     }
 
-    pub fn server_said(&self) -> String {
-        self.server.said()
+    /// Where it listens, of a server of our own, which says so.
+    pub fn address(&self) -> String {
+        let said = self.server.said();
+        let address = said.trim().strip_prefix("listening ");
+        address.unwrap_or_default().to_string()
     }
 
     /// Runs a client to its end, then ends the server, with `signal` where closing its input is not enough.
@@ -135,51 +133,41 @@ impl<'a> Exchange<'a> {
 
     /// Starts a client beside the server.
     pub fn join(self, name: &str, client: Command) -> Result<Both<'a>> {
-        let Exchange {
-            job,
-            account,
-            server,
-            stats_file,
-            nudge,
-        } = self;
+        let job = self.job;
         let cpu = job.placement.client_cpu(&job.site.machine.cpus);
-        let client = prepared(job, account, client, cpu, &stats_file)?;
+        let client = prepared(job, self.account, client, cpu, &self.stats_file)?;
         let loopback_before = machine::loopback_bytes();
-        let server_cpu_before = server.cpu_ns();
+        let server_cpu_before = self.server.cpu_ns();
         let start = Instant::now();
         let client = Running::start(name, client)?;
-        if let Some(counter) = job.counter {
-            counter.watch(client.pid);
-        }
+        job.watch(&client);
         Ok(Both {
-            job,
-            server,
+            exchange: self,
             client,
-            stats_file,
             loopback_before,
             server_cpu_before,
             start,
-            nudge,
         })
     }
 }
 
 /// A client and its server at work.
 pub struct Both<'a> {
-    job: &'a Job<'a>,
-    pub server: Running,
+    exchange: Exchange<'a>,
     pub client: Running,
-    stats_file: PathBuf,
     loopback_before: u64,
     server_cpu_before: u64,
     start: Instant,
-    nudge: Option<Nudge>,
 }
 
 impl Both<'_> {
+    pub fn server(&self) -> &Running {
+        &self.exchange.server
+    }
+
     /// Lets a client that would go on work for so long, then interrupts it.
     pub fn interrupt_after(&self, time: Duration) -> Result<()> {
-        if process::wait_any([&self.client, &self.server], time)? == [false, false] {
+        if process::wait_any([&self.client, self.server()], time)? == [false, false] {
             self.client.signal(libc::SIGINT);
         }
         Ok(())
@@ -196,7 +184,13 @@ impl Both<'_> {
         signal: Option<i32>,
         settled: impl FnMut(&Running) -> bool,
     ) -> Result<Outcome> {
-        let (job, mut server) = (self.job, self.server);
+        let Exchange {
+            job,
+            mut server,
+            stats_file,
+            nudge,
+            ..
+        } = self.exchange;
         let limit = match process::wait_any([&self.client, &server], limit(job))? {
             [false, true] => GRACE,
             _ => Duration::ZERO,
@@ -216,7 +210,7 @@ impl Both<'_> {
         server.wait_until(READY, settled)?;
         let server_cpu_ns = server.cpu_ns().saturating_sub(self.server_cpu_before);
         let loopback_bytes = machine::loopback_bytes() - self.loopback_before;
-        let (server, server_said) = match (signal, self.nudge) {
+        let (server, server_said) = match (signal, nudge) {
             (Some(asked), Some(nudge)) => {
                 server.signal(asked);
                 nudge();
@@ -233,7 +227,7 @@ impl Both<'_> {
             server,
             time,
             loopback_bytes,
-            counters: counters(job, &self.stats_file),
+            counters: counters(job, &stats_file),
         })
     }
 }
@@ -266,9 +260,7 @@ pub fn unplaced(job: &Job<'_>, name: &str, mut command: Command) -> Result<Strin
 
 fn watched(job: &Job<'_>, name: &str, command: Command) -> Result<String> {
     let mut running = Running::start(name, command)?;
-    if let Some(counter) = job.counter {
-        counter.watch(running.pid);
-    }
+    job.watch(&running);
     running.end_input();
     let (_, said) = running.finish(limit(job))?;
     Ok(said)

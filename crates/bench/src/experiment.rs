@@ -10,6 +10,7 @@ use crate::carriage::Counters;
 use crate::latency::Latency;
 use crate::machine::Machine;
 use crate::placement::Placement;
+use crate::process::Running;
 use crate::syscalls::Counter;
 use crate::tools::Tools;
 
@@ -259,6 +260,16 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Counts from now on what a program and its children do, where that is asked for.
+    pub fn watch(&self, program: &Running) {
+        if let Some(counter) = self.counter {
+            program
+                .family()
+                .into_iter()
+                .for_each(|pid| counter.watch(pid));
+        }
+    }
+
     /// The time for a program that only knows whole seconds. Counted runs must differ by some.
     pub fn whole_seconds(&self) -> u64 {
         let stretch = if self.counter.is_some() { 8.0 } else { 1.0 };

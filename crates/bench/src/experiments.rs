@@ -21,8 +21,10 @@ pub use work::Works;
 use crate::experiment::Arm;
 use crate::tables;
 
+type Make = fn() -> Works;
+
 /// Every experiment that `headwater bench` knows, in the order in which they run.
-const ALL: [(&str, fn() -> Works); 11] = [
+const ALL: [(&str, Make); 11] = [
     ("sockets", sockets::experiment),
     ("costs", costs::experiment),
     ("pipe", pipe::experiment),

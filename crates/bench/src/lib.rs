@@ -1,7 +1,8 @@
 //! The experiments behind `headwater bench` and `headwater demo`, and how they are measured.
 //!
 //! ```text
-//!   experiments   what is compared: one file per experiment, each an `Experiment` with cells and arms
+//!   experiments   what is compared: one file per experiment, each `Works` with cells and arms
+//!   tables        what is data: texts, goals, heads of tables and plots, the papers' figures
 //!   demo          a short tour over a few cells
 //!   plan          what is measured, and how long it takes
 //!   runner        a run from its plan to its report

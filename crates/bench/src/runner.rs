@@ -372,10 +372,7 @@ impl Session {
         let interrupted = interrupt::asked();
         if !self.run.experiments.iter().any(measured) {
             println!("Nothing was measured, and nothing is written.");
-            return Ok(match interrupted {
-                true => End::Interrupted,
-                false => End::Bad,
-            });
+            return Ok(End::of(interrupted, true));
         }
         for experiment in &plan.experiments {
             let name = experiment.name;
@@ -393,13 +390,8 @@ impl Session {
         self.run.complete = !interrupted;
         self.run.finished = (!interrupted).then(now);
         self.run.without_samples().write(&self.files.results())?;
-        let written = render::all(&self.run, &self.files.out)?;
-        for path in written
-            .iter()
-            .filter(|path| path.extension().is_some_and(|e| e == "html"))
-        {
-            println!("{}", path.display());
-        }
+        render::all(&self.run, &self.files.out)?;
+        println!("{}", self.files.out.join("report.html").display());
         if let Some(path) = &self.files.samples {
             results::export_samples(&self.run, path)?;
         }

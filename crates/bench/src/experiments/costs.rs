@@ -7,12 +7,11 @@ mod load;
 mod start;
 
 use super::printed::Told;
+use super::sockets::echo::serve;
 use super::work::{Work, Works};
 use crate::conclude;
 use crate::conclusion::Conclusion;
-use crate::exchange::Exchange;
-use crate::experiment::{ACCELERATED, Arm, Job, Metric, NATIVE};
-use crate::failure::Result;
+use crate::experiment::{ACCELERATED, Arm, Metric, NATIVE};
 use crate::placement::Placement;
 use crate::report::CellReport;
 use crate::tables;
@@ -44,18 +43,4 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
             .into(),
         ..conclude::compared("costs", &plots, &[], cells)
     }
-}
-
-/// Starts our own server; also gives its address.
-fn serve<'a>(job: &'a Job<'a>, mode: &str, connections: usize) -> Result<(Exchange<'a>, String)> {
-    let mut server = job.site.tools.load("echo");
-    server.args(["server", mode, "127.0.0.1:0", "--until-eof", "--cubic"]);
-    server.args(["--connections", &connections.to_string()]);
-    let exchange = Exchange::serve(job, "headwater-load echo server", server, |server| {
-        server.said().ends_with('\n')
-    })?;
-    let said = exchange.server_said();
-    let address = said.trim().strip_prefix("listening ").unwrap_or_default();
-    let address = address.to_string();
-    Ok((exchange, address))
 }

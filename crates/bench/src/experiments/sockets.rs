@@ -1,6 +1,6 @@
 //! Accelerated TCP against the kernel's, UNIX sockets and the raw channel: our own echo pair, then real programs.
 
-mod echo;
+pub(super) mod echo;
 mod raw;
 mod sockperf;
 

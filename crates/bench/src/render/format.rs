@@ -181,20 +181,8 @@ pub fn span(seconds: u64) -> String {
 }
 
 fn date_and_time(seconds: u64) -> (String, String) {
-    const MONTHS: [&str; 12] = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ];
+    const MONTHS: &str =
+        "January February March April May June July August September October November December";
     let time = seconds.min(libc::time_t::MAX as u64) as libc::time_t;
     // SAFETY: both point to their own whole values; a time out of range leaves the zeroes.
     let tm = unsafe {
@@ -202,7 +190,10 @@ fn date_and_time(seconds: u64) -> (String, String) {
         libc::gmtime_r(&time, &mut tm);
         tm
     };
-    let month = MONTHS[tm.tm_mon as usize % 12];
+    let month = MONTHS
+        .split(' ')
+        .nth(tm.tm_mon as usize)
+        .unwrap_or_default();
     (
         format!("{} {month} {}", tm.tm_mday, i64::from(tm.tm_year) + 1900),
         format!("{:02}:{:02}", tm.tm_hour, tm.tm_min),

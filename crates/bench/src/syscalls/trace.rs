@@ -78,27 +78,16 @@ fn next_stop() -> Option<(i32, i32)> {
 
 /// Lets a stopped thread go on; 1 when it stopped at one end of a system call.
 fn resume(tid: i32, status: i32) -> u64 {
-    let event = status >> 8;
     let signal = status & 0xff;
-    match event {
-        libc::PTRACE_EVENT_EXIT => {
-            // Else its end would be ours to reap.
-            request(libc::PTRACE_DETACH, tid, 0);
-            0
-        }
-        0 if signal == SYSCALL_STOP => {
-            request(libc::PTRACE_SYSCALL, tid, 0);
-            1
-        }
-        0 => {
-            request(libc::PTRACE_SYSCALL, tid, signal as usize);
-            0
-        }
-        _ => {
-            request(libc::PTRACE_SYSCALL, tid, 0);
-            0
-        }
-    }
+    let (what, data, calls) = match status >> 8 {
+        // Else its end would be ours to reap.
+        libc::PTRACE_EVENT_EXIT => (libc::PTRACE_DETACH, 0, 0),
+        0 if signal == SYSCALL_STOP => (libc::PTRACE_SYSCALL, 0, 1),
+        0 => (libc::PTRACE_SYSCALL, signal as usize, 0),
+        _ => (libc::PTRACE_SYSCALL, 0, 0),
+    };
+    request(what, tid, data);
+    calls
 }
 
 fn request(what: libc::c_uint, tid: i32, data: usize) {

@@ -34,7 +34,7 @@ impl Work for Idle {
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let (exchange, address) = serve(job, "epoll", CONNECTIONS)?;
+        let (exchange, address) = serve(job, "epoll", Some(CONNECTIONS))?;
         let mut client = job.site.tools.load("echo");
         client.args(["client", "idle", &address, "--cubic"]);
         client.args(["--connections", &CONNECTIONS.to_string()]);
@@ -45,11 +45,11 @@ impl Work for Idle {
             .wait_until(limit, |client| client.said().contains("idle\n"))?;
         thread::sleep(CALM);
 
-        let cpu = || both.client.cpu_ns() + both.server.cpu_ns();
+        let cpu = || both.client.cpu_ns() + both.server().cpu_ns();
         let (before, time) = (cpu(), job.time * LONGER);
         thread::sleep(time);
         let used = cpu() - before;
-        let memory = both.client.memory() + both.server.memory();
+        let memory = both.client.memory() + both.server().memory();
 
         both.client.end_input();
         let outcome = both.finish(None)?;

@@ -30,7 +30,7 @@ impl Work for Load {
     }
 
     fn sample(&self, job: &Job<'_>) -> Result<Sample> {
-        let (exchange, address) = serve(job, self.server, 1)?;
+        let (exchange, address) = serve(job, self.server, Some(1))?;
         let mut client = job.site.tools.load("echo");
         client.args(["client", "rtt", &address, "--cubic", "--size", "64"]);
         client.args(["--rate", &RATE.to_string()]);

@@ -62,7 +62,7 @@ fn start(job: &Job<'_>) -> Result<Sample> {
 
 /// A program that connects to a server, and ends.
 fn first_connect(job: &Job<'_>) -> Result<Sample> {
-    let (exchange, address) = serve(job, "echo", 1)?;
+    let (exchange, address) = serve(job, "echo", Some(1))?;
     let once = || echo(job, &["client", "once", &address, "--cubic"]);
     let sample = starts(job, "headwater-load echo client once", once)?;
     let Outcome { counters, .. } = exchange.run("headwater-load echo client once", once(), None)?;
@@ -80,7 +80,7 @@ fn fork(job: &Job<'_>) -> Result<Sample> {
 
 /// The same while it has a connection that is carried.
 fn fork_carried(job: &Job<'_>) -> Result<Sample> {
-    let (exchange, address) = serve(job, "echo", 2)?;
+    let (exchange, address) = serve(job, "echo", Some(2))?;
     let client = |how, long| echo(job, &["client", "forks", &address, "--cubic", how, long]);
     let seconds = job.time.as_secs_f64().to_string();
     let sample = forks(job, client("--seconds", &seconds))?;

@@ -17,13 +17,8 @@ const FILE: &str = "001_41e00d44dcd0bce4.txt";
 const PREFERRED: [Placement; 3] = [Apart, Free, Same];
 
 pub fn seeds(figures: &Figures<'_>) -> Vec<Seed> {
-    let lines = round_trips(figures);
-    let curves = saturations(figures);
-    lines
-        .into_iter()
-        .chain(curves)
-        .chain(in_words(figures))
-        .collect()
+    let curves = saturations(figures).collect();
+    [round_trips(figures), curves, in_words(figures)].concat()
 }
 
 fn seed(what: String, theirs: String, ours: Option<String>) -> Seed {

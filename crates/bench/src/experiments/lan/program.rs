@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use super::super::printed::parse;
+use super::super::printed::{Spent, Told, parse};
 use crate::exchange::{self, Exchange, Outcome};
 use crate::experiment::{Carrier, Job, Sample};
 use crate::failure::{Failure, Result};
@@ -75,36 +75,14 @@ impl Shape {
     }
 }
 
-/// What it prints when it has driven.
+/// What it prints when it has driven; when it has served it prints what it spent.
 #[derive(Deserialize)]
 struct Driven {
-    messages: u64,
-    all_messages: u64,
-    seconds: f64,
-    bytes: u64,
+    #[serde(flatten)]
+    told: Told,
     latency: Option<Latency>,
     half_width: Option<f64>,
-    #[serde(flatten)]
-    spent: Spent,
-    congestion: String,
-    verified: bool,
-    served: Option<Served>,
-}
-
-/// What it prints when it has served.
-#[derive(Deserialize)]
-struct Served {
-    #[serde(flatten)]
-    spent: Spent,
-    verified: bool,
-}
-
-#[derive(Deserialize)]
-struct Spent {
-    user_ns: u64,
-    system_ns: u64,
-    voluntary: u64,
-    involuntary: u64,
+    served: Option<Spent>,
 }
 
 /// One sample over whatever the job's arm is.
@@ -116,7 +94,7 @@ pub fn sample(job: &Job<'_>, shape: &Shape) -> Result<Sample> {
         return both_ends(job, program, shape.latency);
     }
     let outcome = over_sockets(job, shape)?;
-    let served: Served = parse(NAME, &outcome.server_said)?;
+    let served: Spent = parse(NAME, &outcome.server_said)?;
     let driven: Driven = parse(NAME, &outcome.client_said)?;
     let sample = driven.sample(&served, shape.latency)?;
     Ok(Sample {
@@ -153,9 +131,8 @@ fn over_sockets(job: &Job<'_>, shape: &Shape) -> Result<Outcome> {
         program("serve", &address),
         is_ready,
     )?;
-    let said = exchange.server_said();
-    let address = said.trim().strip_prefix("listening ").unwrap_or_default();
-    exchange.run("headwater-load lan drive", program("drive", address), None)
+    let address = exchange.address();
+    exchange.run("headwater-load lan drive", program("drive", &address), None)
 }
 
 /// Runs a program that is both ends and puts them where the placement says.
@@ -178,25 +155,18 @@ pub fn both_ends(job: &Job<'_>, mut program: Command, latency: &str) -> Result<S
 }
 
 impl Driven {
-    fn sample(&self, served: &Served, latency: &str) -> Result<Sample> {
-        if !self.verified || !served.verified {
-            return Err(Failure::Contents(NAME.to_string()));
-        }
+    fn sample(&self, served: &Spent, latency: &str) -> Result<Sample> {
+        let (told, own) = (&self.told, self.told.sample());
+        told.spent.check(NAME)?;
+        served.check(NAME)?;
         // Each end by its own account; the server's has the warm-up in it.
-        let both = |of: fn(&Spent) -> u64| {
-            let own = of(&self.spent) as f64 / self.messages.max(1) as f64;
-            own + of(&served.spent) as f64 / self.all_messages.max(1) as f64
-        };
+        let both =
+            |of: fn(&Spent) -> u64| told.per_message(of(&told.spent)) + own.per_message(of(served));
         let [user, system] = [both(|s| s.user_ns), both(|s| s.system_ns)];
         let [voluntary, involuntary] = [both(|s| s.voluntary), both(|s| s.involuntary)];
-        let seconds = self.seconds.max(1e-9);
         // Where a response answers many requests its latency is not that of a message.
-        let single = self.latency.filter(|l| l.count == self.messages);
+        let single = self.latency.filter(|l| l.count == told.messages);
         let mut sample = Sample {
-            messages: self.messages,
-            all_messages: self.all_messages,
-            rate: self.messages as f64 / seconds,
-            bytes_rate: Some(self.bytes as f64 / seconds),
             p50_ns: single.map(|l| l.p50_ns),
             p99_ns: single.map(|l| l.p99_ns),
             cpu_ns: Some(user + system),
@@ -205,8 +175,7 @@ impl Driven {
             system_ns: Some(system),
             voluntary: Some(voluntary),
             involuntary: Some(involuntary),
-            congestion: Some(self.congestion.clone()),
-            ..Sample::default()
+            ..own
         };
         if let Some(found) = self.latency {
             sample.latencies.insert(latency.to_string(), found);
@@ -241,7 +210,7 @@ mod tests {
 
     #[test]
     fn costs_are_those_of_both_ends_each_by_what_it_saw() {
-        let served: Served = serde_json::from_str(&format!("{{{SPENT}}}")).unwrap();
+        let served: Spent = serde_json::from_str(&format!("{{{SPENT}}}")).unwrap();
         let sample = driven(100).sample(&served, "round_trip").unwrap();
         assert_eq!((sample.rate, sample.bytes_rate), (200.0, Some(12_800.0)));
         assert_eq!((sample.user_ns, sample.system_ns), (Some(15.0), Some(45.0)));
@@ -253,11 +222,11 @@ mod tests {
 
     #[test]
     fn the_time_of_a_burst_is_not_that_of_a_message() {
-        let served: Served = serde_json::from_str(&format!("{{{SPENT}}}")).unwrap();
+        let served: Spent = serde_json::from_str(&format!("{{{SPENT}}}")).unwrap();
         let sample = driven(2).sample(&served, "burst").unwrap();
         assert_eq!(sample.p50_ns, None);
-        let wrong = Served {
-            verified: false,
+        let wrong = Spent {
+            verified: Some(false),
             ..served
         };
         assert!(matches!(

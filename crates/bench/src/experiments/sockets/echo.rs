@@ -9,6 +9,7 @@ use crate::experiment::{
     TCP, TCP_NODELAY, UNIX, Unit,
 };
 use crate::failure::Result;
+use crate::process::Running;
 
 pub fn works() -> Vec<Box<dyn Work>> {
     let round_trips = [1, 70, 512, 1000, 4096, 16384, 65536].map(|size| (Kind::RoundTrip, size));
@@ -79,14 +80,21 @@ impl Work for Echo {
         if job.arm.carrier == Carrier::Raw {
             return raw::sample(job, self.kind == Kind::OneWay, self.size);
         }
-        let exchange = self.serve(job)?;
-        let said = exchange.server_said();
-        let address = said.trim().strip_prefix("listening ").unwrap_or_default();
+        let mode = match self.kind {
+            Kind::RoundTrip => "echo",
+            Kind::OneWay => "sink",
+            Kind::Connect | Kind::Fan(_) => "epoll",
+        };
+        let fan = match self.kind {
+            Kind::Fan(connections) => Some(connections),
+            _ => None,
+        };
+        let (exchange, address) = serve(job, mode, fan)?;
         let mut client = job.site.tools.load("echo");
-        client.args(["client", self.client(), address]);
+        client.args(["client", self.client(), &address]);
         client.args(["--size", &self.size.to_string()]);
         client.args(["--seconds", &job.time.as_secs_f64().to_string()]);
-        if let Kind::Fan(connections) = self.kind {
+        if let Some(connections) = fan {
             client.args(["--connections", &connections.to_string()]);
         }
         client.args(options(job));
@@ -95,29 +103,6 @@ impl Work for Echo {
 }
 
 impl Echo {
-    fn serve<'a>(&self, job: &'a Job<'a>) -> Result<Exchange<'a>> {
-        let mut server = job.site.tools.load("echo");
-        let mode = match self.kind {
-            Kind::RoundTrip => "echo",
-            Kind::OneWay => "sink",
-            Kind::Connect | Kind::Fan(_) => "epoll",
-        };
-        let path = job.site.scratch.join("echo.sock");
-        let address = match job.arm.carrier {
-            Carrier::Unix => format!("unix:{}", path.display()),
-            _ => "127.0.0.1:0".to_string(),
-        };
-        let _ = std::fs::remove_file(&path);
-        server.args(["server", mode, &address, "--until-eof"]);
-        if let Kind::Fan(connections) = self.kind {
-            server.args(["--connections", &connections.to_string()]);
-        }
-        server.args(options(job));
-        Exchange::serve(job, "headwater-load echo server", server, |server| {
-            server.said().ends_with('\n')
-        })
-    }
-
     fn client(&self) -> &'static str {
         match self.kind {
             Kind::RoundTrip => "rtt",
@@ -126,6 +111,30 @@ impl Echo {
             Kind::Fan(_) => "fan",
         }
     }
+}
+
+/// Starts our own server, for so many connections or for one after the other; also gives its address.
+pub fn serve<'a>(
+    job: &'a Job<'a>,
+    mode: &str,
+    connections: Option<usize>,
+) -> Result<(Exchange<'a>, String)> {
+    let mut server = job.site.tools.load("echo");
+    let path = job.site.scratch.join("echo.sock");
+    let address = match job.arm.carrier {
+        Carrier::Unix => format!("unix:{}", path.display()),
+        _ => "127.0.0.1:0".to_string(),
+    };
+    let _ = std::fs::remove_file(&path);
+    server.args(["server", mode, &address, "--until-eof"]);
+    if let Some(connections) = connections {
+        server.args(["--connections", &connections.to_string()]);
+    }
+    server.args(options(job));
+    let is_up = |server: &Running| server.said().ends_with('\n');
+    let exchange = Exchange::serve(job, "headwater-load echo server", server, is_up)?;
+    let address = exchange.address();
+    Ok((exchange, address))
 }
 
 /// Cubic is what bulk is compared with; it is asked for everywhere, and the result names what was in use.

@@ -290,10 +290,8 @@ impl Pair {
             &time.as_secs_f64().to_string(),
         ]);
         let driver = Running::start(NAME, driver)?;
-        if let Some(counter) = job.counter {
-            counter.watch(server.pid);
-            counter.watch(driver.pid);
-        }
+        job.watch(&server);
+        job.watch(&driver);
         let driven = driver.finish(time * 20 + Duration::from_secs(20));
         let (_, driven) = driven.map_err(|failure| explained(failure, &mut server))?;
         let (_, said) = server.stop(None)?;
