@@ -87,6 +87,8 @@ impl Work for Alone {
         Ok(Sample {
             bytes_rate: Some(own.rate * self.size as f64),
             memory: measured.memory,
+            // It tells of none.
+            switches: None,
             ..own
         })
     }

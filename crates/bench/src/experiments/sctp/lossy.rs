@@ -74,6 +74,8 @@ impl Work for Lossy {
         let own = driven.told.sample();
         Ok(Sample {
             bytes_rate: Some(own.rate * SIZE as f64),
+            // It tells of none.
+            switches: None,
             ..own
         })
     }
