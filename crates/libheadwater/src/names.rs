@@ -1,4 +1,5 @@
-//! Which paths may be those of streams, as far as that is known without a system call. Every open(2) of every program comes by here.
+//! Which paths are those of streams, as far as that is known without a system call, and who opens them. Every open(2) of every
+//! program comes by here.
 
 use core::ffi::CStr;
 

@@ -369,6 +369,7 @@ fn look_names_up() {
     }
     if life::listens() && !signal::in_handler() {
         crate::real::nexts::resolve();
+        crate::calls::in_libc::nexts::resolve();
         DONE.store(true, Ordering::Relaxed);
     }
 }

@@ -97,6 +97,8 @@ pub struct Conn {
     pub resets: AtomicU32,
     /// How often what had arrived before was made an edge again.
     pub told_again: AtomicU32,
+    /// How often the kernel was asked what has come, for want of a peer's count.
+    counts_asked: AtomicU32,
     /// What an exec that has begun, and closes it, has changed (see life/exec.rs).
     pub closed_by_exec: AtomicU32,
     /// Bytes and messages that this process moved by the rings: out, in.
@@ -157,6 +159,14 @@ impl Conn {
 
     pub fn make_ours(&self) {
         self.ours.store(1, Ordering::Relaxed);
+    }
+
+    /// Is the kernel to be asked once more what has come? A system call at each look, which a peer that never attaches is not worth.
+    pub fn asks_for_counts(&self) -> bool {
+        const MOST: u32 = 500;
+        let asked = self.counts_asked.load(Ordering::Relaxed);
+        self.counts_asked.store(asked.saturating_add(1), Ordering::Relaxed);
+        asked < MOST
     }
 
     pub fn role(&self) -> Role {

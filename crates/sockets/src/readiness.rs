@@ -295,10 +295,13 @@ impl Sockets {
 /// Bytes that have come by the kernel, as far as is known: who sends round the library counts nothing, but what was taken came.
 fn came(c: &conn::Conn, v: &View<'_>, w: Tx) -> u64 {
     let d = v.inn();
-    // A peer that has not attached counts nothing here yet: the kernel does.
+    // A peer that has not attached counts nothing here yet: the kernel does. It attaches with its next call, or never.
     let unattached =
         c.role() == conn::Role::Server && !c.record().has(ATTACHED) && !v.is_attached();
-    if unattached && let Some(received) = c.shadow().and_then(|s| tcp_counts::received(s.fd())) {
+    if unattached
+        && c.asks_for_counts()
+        && let Some(received) = c.shadow().and_then(|s| tcp_counts::received(s.fd()))
+    {
         return received;
     }
     let sent = d.send.ksent.load(Ordering::Acquire);

@@ -54,6 +54,8 @@ pub const APART: u32 = 64;
 pub const DROPPED: u32 = 128;
 /// The descriptor went to somebody in a message, where /proc does not show it.
 pub const PASSED: u32 = 256;
+/// This end has sent an urgent byte.
+pub const URGENT: u32 = 1024;
 
 #[repr(C, align(64))]
 pub struct Record {

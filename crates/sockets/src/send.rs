@@ -10,7 +10,7 @@ use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase, Shadow};
 use crate::pins::{Entered, Pin, Sleep};
-use crate::record::{NONBLOCK, SHUT_WR};
+use crate::record::{NONBLOCK, SHUT_WR, URGENT};
 use crate::recv::{self, Moved, Own, partial};
 use crate::segment::{CLOSING, PIN, TCPONLY, Tx, View};
 use crate::{comeback, guard, look, pins, switch, takeover, unseen};
@@ -347,7 +347,7 @@ fn ended_by_any(buffers: &Buffers<'_>) {
 fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) -> Step<'a> {
     let d = v.out();
     if flags & libc::MSG_OOB != 0 {
-        begin_urgent(v);
+        begin_urgent(c, v);
     }
     loop {
         if !c.serves(v) {
@@ -410,17 +410,28 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
 
 /// The urgent byte is not read in line, so kernel bytes can't be counted to an N any more.
 #[cold]
-fn begin_urgent(v: &View<'_>) {
-    let w = Tx(v.out().send.tx.load(Ordering::Acquire));
-    if !w.by_ring() && w.has(TCPONLY) && switch::is_ring_unread(v) {
+fn begin_urgent(c: &Conn, v: &View<'_>) {
+    if c.record().has(URGENT) && switch::is_ring_unread(v) {
         // To the kernel the one before may be the next to be read, which another one replaces.
         counters::note(Reason::UrgentAhead);
     }
+    c.record().set(URGENT, true);
     switch::tcp_only(v);
-    // What stands before it is to do so in the kernel too.
-    if v.out_ring().is_empty() || !switch::pin_other_end(v) {
+    // What stands before it is to do so in the kernel too, if it takes all of that at once: nobody else would go on with the rest.
+    let unread = v.out_ring().unread();
+    if unread == 0 || !has_kernel_room(c, unread) || !switch::pin_other_end(v) {
         switch::unswitch(v);
     }
+}
+
+/// Does the kernel take so much without waiting? Its buffer counts what it needs for itself too.
+fn has_kernel_room(c: &Conn, bytes: usize) -> bool {
+    let Some(shadow) = c.shadow() else {
+        return false;
+    };
+    let size = sys::sockopt::<i32>(shadow.fd(), libc::SOL_SOCKET, libc::SO_SNDBUF).unwrap_or(0);
+    let queued = sys::ioctl_int(shadow.fd(), libc::TIOCOUTQ).unwrap_or(i32::MAX);
+    bytes.saturating_add(queued.max(0) as usize) <= size.max(0) as usize / 4
 }
 
 /// An error that a look has taken out of the kernel, as the kernel tells it to who sends.
@@ -542,13 +553,17 @@ fn wait(
     let ring = v.out_ring();
     let (peer, tx) = (&v.peer().cpu, &v.out().send.tx);
     let least = wanted.min(ring.capacity() / 4) as u64 + 16;
+    // What is unread is being taken back, and the kernel is full: room in the ring is no matter.
+    let withdraws = Tx(tx.load(Ordering::Acquire)).has(PIN);
     let moved = || {
         let w = Tx(tx.load(Ordering::Acquire));
-        !w.by_ring() || w.has(PIN)
+        !w.by_ring() || w.has(PIN) != withdraws
     };
+    let has_room = || !withdraws && ring.capacity() as u64 - ring.fill() >= least;
+    let is_low = || !withdraws && ring.below_low_water();
     let spun = c.writing.wait(
         || peer.load(Ordering::Relaxed),
-        || ring.capacity() as u64 - ring.fill() >= least || moved() || signal::interrupted(),
+        || has_room() || moved() || signal::interrupted(),
     );
     if signal::interrupted() {
         return Err(EINTR);
@@ -558,7 +573,7 @@ fn wait(
     }
     switch::begin_stall(c, v);
     pins::fall_asleep(v, Sleep::Writing);
-    if ring.below_low_water() || moved() {
+    if is_low() || moved() {
         pins::wake_up(c, v, Sleep::Writing);
         return Ok(());
     }
@@ -566,7 +581,7 @@ fn wait(
     let bound = deadline.map_or(patience, |d| d.min(patience));
     let result = recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing);
     pins::wake_up(c, v, Sleep::Writing);
-    switch::wake(c, v, || ring.below_low_water() || moved());
+    switch::wake(c, v, || is_low() || moved());
     if c.look_now.load(Ordering::Relaxed) != 0 {
         look::peer_gone(c);
     }

@@ -146,12 +146,13 @@ impl Inner {
     fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
         let events = self.with_end(i, events);
         // First: a send that is refused from here on makes the next room an edge.
-        let room = self.regs[i].d.map(|d| d.edges(self.regs[i].h).1);
+        let room = match self.regs[i].d {
+            Some(d) if is_socket(self.regs[i].h) => d.edges(self.regs[i].h).1,
+            _ => 0,
+        };
         let (holds, moved) = self.judge(i, events, posted);
         let reg = &mut self.regs[i];
-        let (Some(d), Some(room)) = (reg.d, room) else {
-            return 0;
-        };
+        let Some(d) = reg.d else { return 0 };
         // An end that the kernel was not asked for now stays known.
         let mut seen = events | reg.last.seen & RDHUP;
         if moved {

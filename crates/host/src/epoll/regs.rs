@@ -60,6 +60,8 @@ pub struct Inner {
     pub nested: bool,
     /// Other processes may have it.
     pub shared: bool,
+    /// And this one has asked for something else there since.
+    pub differs: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -181,10 +183,14 @@ impl Reg {
 
     /// What has arrived, as far as it is news.
     pub fn arrivals(&self) -> u64 {
-        match self.is_live() && self.hears_arrivals() {
+        match self.counts() {
             true => self.descriptor().edges(self.h).0,
             false => 0,
         }
+    }
+
+    fn counts(&self) -> bool {
+        self.is_live() && self.hears_arrivals()
     }
 
     pub fn slice(&self) -> Option<u64> {
@@ -224,6 +230,7 @@ impl Inner {
             has_sets: false,
             nested: false,
             shared: false,
+            differs: false,
         }
     }
 
@@ -411,23 +418,31 @@ impl Inner {
 
     /// The program asks for other events.
     pub fn ask(&mut self, i: usize, event: &epoll_event) {
-        let was_told = self.nested && self.has_to_tell(i);
-        let reg = self.at_mut(i);
-        let counted = reg.arrivals();
-        reg.ask(event);
+        if !self.nested {
+            return self.at_mut(i).ask(event);
+        }
+        let was_told = self.has_to_tell(i);
+        let counted = self.at(i).counts();
+        self.at_mut(i).ask(event);
         self.appears(i, counted, was_told);
     }
 
-    /// A registration, which has counted so much, is new or asks for something else. As the kernel has it, that is an arrival for who
+    /// A registration, which was `counted` or not, is new or asks for something else. As the kernel has it, that is an arrival for who
     /// waits on what holds this set if there is something to tell, and was nothing before.
-    pub fn appears(&mut self, i: usize, counted: u64, was_told: bool) {
+    pub fn appears(&mut self, i: usize, counted: bool, was_told: bool) {
         if !self.nested {
             return;
         }
         let reg = self.at(i);
+        // First, and once: what comes from here on is an arrival by itself.
+        let came = match counted || reg.counts() {
+            true => reg.descriptor().edges(reg.h).0,
+            false => 0,
+        };
+        let of = |counts: bool| if counts { came } else { 0 };
+        let uncounted = of(counted).wrapping_sub(of(reg.counts()));
         let is_ready = reg.is_live() && reg.descriptor().ready(reg.h, reg.want()) != 0;
         let arrived = u64::from(is_ready && !was_told);
-        let uncounted = counted.wrapping_sub(reg.arrivals());
         self.news = self.news.wrapping_add(uncounted).wrapping_add(arrived);
     }
 

@@ -476,7 +476,8 @@ impl Set {
         tracked: Option<(Handle, &'static dyn Descriptor)>,
     ) -> sys::Result<()> {
         let member = tracked.filter(|(h, _)| op == EPOLL_CTL_ADD && h.kind() == Kind::Epoll);
-        if let Some(inner) = member.and_then(|(h, _)| super::by_handle(h)) {
+        let inner = member.and_then(|(h, _)| super::by_handle(h));
+        if let Some(inner) = inner.filter(|inner| !core::ptr::eq(*inner, self)) {
             inner.held().nest();
         }
         let mut inner = self.held();
@@ -595,7 +596,7 @@ impl Set {
                 inner.remove(i);
                 return Err(e);
             }
-            inner.appears(i, 0, false);
+            inner.appears(i, false, false);
             self.announce(inner, i);
         }
         Ok(())
@@ -609,7 +610,8 @@ impl Set {
         inner.disarm(i);
         let reg = &inner.regs[i];
         let by_edge = (event.events | reg.events) & (ET | ONESHOT) != 0;
-        if inner.shared && (by_edge || (event.events, event.u64) != (reg.events, reg.data)) {
+        let differs = by_edge || (event.events, event.u64) != (reg.events, reg.data);
+        if inner.shared && differs && !core::mem::replace(&mut inner.differs, true) {
             // To those who have the set too it asks for what it asked for.
             counters::note(Reason::SharedSet);
         }

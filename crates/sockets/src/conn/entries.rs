@@ -162,6 +162,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
     c.shuts.store(0, Ordering::Relaxed);
     c.resets.store(0, Ordering::Relaxed);
     c.told_again.store(0, Ordering::Relaxed);
+    c.counts_asked.store(0, Ordering::Relaxed);
     c.offer_generation.store(0, Ordering::Relaxed);
     c.closed.store(Closed::Open as u32, Ordering::Release);
     c.fd.store(fd, Ordering::Relaxed);
