@@ -165,7 +165,8 @@ impl Conn {
     pub fn asks_for_counts(&self) -> bool {
         const MOST: u32 = 500;
         let asked = self.counts_asked.load(Ordering::Relaxed);
-        self.counts_asked.store(asked.saturating_add(1), Ordering::Relaxed);
+        self.counts_asked
+            .store(asked.saturating_add(1), Ordering::Relaxed);
         asked < MOST
     }
 
