@@ -88,10 +88,16 @@ impl Conn {
         }
     }
 
+    /// Messages that this process sent by the ring.
+    #[inline]
+    pub fn sent(&self) -> u64 {
+        self.moved[1].load(Ordering::Relaxed)
+    }
+
     /// A reader is about to wait: is this end in the middle of a stream that it does not answer?
     #[inline]
     pub fn only_receives(&self) -> bool {
-        let sent = self.moved[1].load(Ordering::Relaxed);
+        let sent = self.sent();
         let waits = if self.sent_at_wait.load(Ordering::Relaxed) == sent {
             self.waits_unanswered.load(Ordering::Relaxed) + 1
         } else {
