@@ -492,27 +492,31 @@ fn slots_put_into(name: &str) -> usize {
     }
 }
 
-/// Do these differ only from where SO_RCVLOWAT asks for more than one byte while a call of the same process waits to receive?
+/// Do these differ only from where a call waits to receive while SO_RCVLOWAT, set in the same process, asks for more than one byte?
 fn was_low_water_set_under_a_wait(expected: &[String], seen: &[String]) -> bool {
     let level = libc::SOL_SOCKET.to_string();
     let option = libc::SO_RCVLOWAT.to_string();
-    let mut waiting = Vec::new();
+    let (mut waiting, mut set) = (Vec::new(), Vec::new());
     for (ours, theirs) in expected.iter().zip(seen) {
         let words: Vec<&str> = ours.split_whitespace().collect();
         let is_set = |value: &&str| !matches!(*value, "0" | "1");
+        let process = words.first().copied().unwrap_or_default();
         match words[..] {
-            [process, _, "setopt", _, at, name, ref value, ..]
-                if at == level && name == option && is_set(value) && waiting.contains(&process) =>
+            [_, _, "setopt", _, at, name, ref value, ..]
+                if at == level && name == option && is_set(value) =>
             {
-                return true;
+                set.push(process);
             }
-            [process, _, name, ..]
+            [_, _, name, ..]
                 if (name.starts_with("recv") || name.starts_with("read"))
                     && ours.contains("= waits") =>
             {
                 waiting.push(process);
             }
             _ => {}
+        }
+        if waiting.iter().any(|process| set.contains(process)) {
+            return true;
         }
         if ours != theirs {
             return false;
@@ -608,5 +612,25 @@ mod tests {
             row("1 0 dup 1 0", "1 1 select 50 0 0 2 0"),
             Some("poll-held")
         );
+    }
+
+    #[test]
+    fn a_mark_and_a_wait_may_come_in_either_order() {
+        let set = "0 1 setopt 0 1 18 -1 4 = 0\n";
+        let wait = "0 1 recvfrom 0 520 0 = waits\n";
+        let row = |before: &str| {
+            let said = |last: &str| -> Vec<String> {
+                let all = format!("0 0 pair 0 1 = 0\n{before}0 0 recv 0 89 0 = {last}");
+                all.lines().map(str::to_string).collect()
+            };
+            row_of_what_is_said(&said("89 9ba3"), &said("waits"))
+        };
+        for both in [[set, wait], [wait, set]] {
+            assert_eq!(row(&both.concat()), Some("low-water-waits"));
+        }
+        let elsewhere = set.replacen('0', "1", 1);
+        for before in [set, wait, &format!("{elsewhere}{wait}")] {
+            assert_eq!(row(before), None, "{before}");
+        }
     }
 }
