@@ -148,6 +148,10 @@ pub trait Descriptor: Sync {
     fn armed_by_parent(&self, _h: Handle, _want: u32) -> bool {
         false
     }
+    /// Does a call that waits hold it, though its last number is closed?
+    fn is_held(&self, _h: Handle) -> bool {
+        false
+    }
     /// The doorbell's descriptor; `None` while the kernel alone decides.
     fn bell(&self, h: Handle) -> Option<i32>;
     /// The bell of `h` fired and was consumed: pass the ring on to whoever else sleeps.

@@ -134,6 +134,10 @@ impl Descriptor for Sockets {
         want
     }
 
+    fn is_held(&self, h: Handle) -> bool {
+        conn::get(h).is_some_and(conn::Conn::is_left)
+    }
+
     fn edges(&self, h: Handle) -> (u64, u64) {
         let looks = entered();
         match carried(h, &looks) {

@@ -334,7 +334,8 @@ impl Set {
         if let Some(i) = inner.find(fd) {
             inner.closed(i);
         }
-        inner.drop_orphans(|h| table::entries().any(|(n, x)| n != fd && x == h));
+        let is_held = |h: Handle| table::descriptor(h).is_some_and(|d| d.is_held(h));
+        inner.drop_orphans(|h| table::entries().any(|(n, x)| n != fd && x == h) || is_held(h));
     }
 
     /// The program's registration of `fd` is the kernel's alone from here on.
