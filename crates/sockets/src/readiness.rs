@@ -54,8 +54,8 @@ impl Descriptor for Sockets {
         switch::help_withdraw(c, &v);
         let mut ready = 0;
         if want & IN != 0 {
-            if switch::readable(&v) && enough(c, &v) {
-                ready |= want & IN;
+            if switch::readable(&v) {
+                ready |= if enough(c, &v) { want & IN } else { 0 };
             } else if switch::is_behind_kernel(&v) {
                 // The kernel told of its bytes when they came, and not of those behind them.
                 ready |= look::told(c, want & IN) & want & IN;

@@ -267,12 +267,11 @@ pub fn readable(v: &View<'_>) -> bool {
     d.receive.krecv.load(Ordering::Acquire) == at.load(Ordering::Acquire) && !v.in_ring().is_empty()
 }
 
-/// Is there something in the ring that comes behind what the kernel has still?
+/// Of what is not [`readable`]: is there something in the ring, behind what the kernel has still?
+#[inline]
 pub fn is_behind_kernel(v: &View<'_>) -> bool {
-    let d = v.inn();
-    let w = Tx(d.send.tx.load(Ordering::Acquire));
-    let re = d.receive.re.load(Ordering::Acquire) as u16;
-    re & 1 == 0 && w.epoch() != re && !w.has(PIN) && !readable(v) && !v.in_ring().is_empty()
+    let re = v.inn().receive.re.load(Ordering::Acquire);
+    re & 1 == 0 && ring_comes_first(v) && !v.in_ring().is_empty()
 }
 
 /// Does the peer take back what this end has not read, to send it by the kernel?
@@ -289,7 +288,11 @@ pub fn ring_comes_first(v: &View<'_>) -> bool {
 /// Has the receiver not yet followed the sender to its epoch? Then there may be more beyond the boundary.
 #[inline]
 pub fn behind(v: &View<'_>) -> bool {
-    let d = v.inn();
+    is_behind(v.inn())
+}
+
+#[inline]
+fn is_behind(d: &Direction) -> bool {
     Tx(d.send.tx.load(Ordering::Acquire)).epoch() != d.receive.re.load(Ordering::Acquire) as u16
 }
 
@@ -307,10 +310,7 @@ pub fn writable(c: &Conn, v: &View<'_>) -> Option<bool> {
 pub fn is_ring_unread(v: &View<'_>) -> bool {
     let d = v.out();
     let w = Tx(d.send.tx.load(Ordering::Acquire));
-    !w.by_ring()
-        && w.epoch() != d.receive.re.load(Ordering::Acquire) as u16
-        && !w.has(PIN)
-        && !v.out_ring().is_empty()
+    !w.by_ring() && !w.has(PIN) && is_behind(d) && !v.out_ring().is_empty()
 }
 
 /// A value that changes with every arrival.

@@ -146,10 +146,8 @@ impl Inner {
     fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
         let events = self.with_end(i, events);
         // First: a send that is refused from here on makes the next room an edge.
-        let room = match self.regs[i].d {
-            Some(d) if is_socket(self.regs[i].h) => d.edges(self.regs[i].h).1,
-            _ => 0,
-        };
+        let reg = &self.regs[i];
+        let room = reg.d.filter(|_| is_socket(reg.h)).map(|d| d.edges(reg.h).1);
         let (holds, moved) = self.judge(i, events, posted);
         let reg = &mut self.regs[i];
         let Some(d) = reg.d else { return 0 };
@@ -164,7 +162,9 @@ impl Inner {
         if holds != 0 {
             (reg.last.told, reg.last.ends) = (holds, d.ends(reg.h));
         }
-        if holds & OUT != 0 && is_socket(reg.h) {
+        if holds & OUT != 0
+            && let Some(room) = room
+        {
             reg.last.edges.1 = room;
         }
         holds
@@ -370,7 +370,7 @@ impl Inner {
     }
 }
 
-fn is_socket(h: Handle) -> bool {
+pub fn is_socket(h: Handle) -> bool {
     h.kind() == Kind::Socket
 }
 

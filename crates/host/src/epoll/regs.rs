@@ -6,11 +6,11 @@ mod kernel;
 
 use libc::epoll_event;
 
-use super::edges::{ENDS, Last, OUT};
+use super::edges::{ENDS, Last, OUT, is_socket};
 use super::{ET, MODES, ONESHOT, Tag};
 use crate::poll::KERNEL_AFTER;
 use crate::sys;
-use crate::table::{Descriptor, Handle, Kind};
+use crate::table::{Descriptor, Handle};
 
 pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
 
@@ -178,7 +178,7 @@ impl Reg {
 
     /// Is what arrives news of it? Not to who asks for room and ends of a connection alone.
     pub fn hears_arrivals(&self) -> bool {
-        self.h.kind() != Kind::Socket || self.want() & !OUT & !ENDS != 0
+        !is_socket(self.h) || self.want() & !OUT & !ENDS != 0
     }
 
     /// What has arrived, as far as it is news.
