@@ -379,10 +379,12 @@ impl Association {
         true
     }
 
-    /// Where data goes by choice.
+    /// Where data goes by choice. An address that has not answered yet is the primary at once, and gets data as soon
+    /// as it has (RFC 9260 5.4). During the handshake only addresses that we were given may be chosen.
     pub fn set_primary(&mut self, addr: IpAddr) -> bool {
+        let confirmed = |id| self.paths[id].state != PathState::Unconfirmed;
         match self.paths.find(addr) {
-            Some(id) if self.paths[id].state != PathState::Unconfirmed => {
+            Some(id) if self.is_established() || confirmed(id) => {
                 self.primary = id;
                 true
             }

@@ -166,6 +166,40 @@ fn data_follows_the_primary_path() {
     assert!(data.all(|flight| flight.to == second));
 }
 
+/// An address may be chosen before it has answered: data takes the other one until then.
+#[test]
+fn the_primary_may_be_chosen_before_it_has_answered() {
+    let mut pair = Setup::new(5).paths(2).together();
+    let (first, second) = (sim::address(1, 0), sim::address(1, 1));
+    let id = pair.id(0);
+    let confirmed = |pair: &Pair| {
+        let path = |event: &Event| matches!(event, Event::Path { addr, change: PathChange::Confirmed } if *addr == second);
+        pair.saw(0, path)
+    };
+    assert!(!confirmed(&pair), "too late for this test");
+    pair.net.cut(second);
+    assert_eq!(
+        pair.ends[0].endpoint.change(id, |a| a.set_primary(second)),
+        Some(true)
+    );
+    let went_to = |pair: &mut Pair| {
+        pair.net.tape = Some(Vec::new());
+        pair.send_all(0, 0, false, 50_000, Reliability::Full);
+        pair.until_delivered(LONG);
+        let tape = pair.net.tape.take().expect("a tape");
+        let long = tape
+            .iter()
+            .filter(|flight| flight.bytes[12] == sim::craft::DATA && flight.bytes.len() > 1000);
+        let mut to: Vec<_> = long.map(|flight| flight.to).collect();
+        to.dedup();
+        to
+    };
+    assert_eq!(went_to(&mut pair), [first]);
+    pair.net.mend(second);
+    assert!(pair.run_until(LONG, confirmed), "{:?}", pair.ends[0].events);
+    assert_eq!(went_to(&mut pair), [second]);
+}
+
 /// A message may name the address that it goes to; those before and behind it go where they always do.
 #[test]
 fn a_message_goes_where_it_wants() {
