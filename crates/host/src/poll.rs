@@ -19,7 +19,7 @@ pub(crate) const SMALL: usize = 32;
 /// The kernel is asked about so many at a time.
 const CHUNK: usize = 64;
 /// A set in which shared memory had something is shown to the kernel too if it was not for so long, in nanoseconds.
-pub(crate) const KERNEL_AFTER: u64 = 4_700;
+pub(crate) const KERNEL_AFTER: u64 = 5_000;
 /// Its turn will come at one of the next calls.
 pub(crate) const KERNEL_SOON: u64 = KERNEL_AFTER * 3 / 4;
 /// Looks at shared memory between two looks at the kernel while spinning.
