@@ -8,7 +8,7 @@ use libc::epoll_event;
 
 use super::edges::{ENDS, Last, OUT, is_socket};
 use super::{ET, MODES, ONESHOT, Tag};
-use crate::poll::KERNEL_AFTER;
+use crate::poll::{KERNEL_AFTER, KERNEL_SOON};
 use crate::sys;
 use crate::table::{Descriptor, Handle};
 
@@ -31,6 +31,8 @@ pub struct Inner {
     pub news: u64,
     /// When the kernel was asked last.
     pub looked: u64,
+    /// For how long it had not been when the last call began, in nanoseconds; 0: it was asked since.
+    pub unasked: u64,
     kernel_first: bool,
     /// Which of the kernel's events is told first where there is not room for all.
     pub turn: usize,
@@ -215,6 +217,7 @@ impl Inner {
             batch: 0,
             news: 0,
             looked: 0,
+            unasked: 0,
             kernel_first: false,
             turn: 0,
             scan_turn: 0,
@@ -244,14 +247,15 @@ impl Inner {
         self.batch = self.batch.wrapping_add(1).max(1);
     }
 
-    /// Was the kernel not asked for a while?
-    pub fn is_due(&self) -> bool {
-        self.is_new || self.was_unasked(KERNEL_AFTER)
+    /// Was the kernel not asked for a while before the call that begins now?
+    pub fn is_due(&mut self) -> bool {
+        self.unasked = sys::now().saturating_sub(self.looked);
+        self.is_new || self.unasked >= KERNEL_AFTER
     }
 
-    /// For so long, in nanoseconds?
-    pub fn was_unasked(&self, ns: u64) -> bool {
-        sys::now().saturating_sub(self.looked) >= ns
+    /// Will it be due at one of the next calls?
+    pub fn is_due_soon(&self) -> bool {
+        self.unasked >= KERNEL_SOON
     }
 
     /// Does the kernel come before the hot registrations this time?
@@ -413,6 +417,10 @@ impl Inner {
 
     /// One is about to tell nothing more. Those who count what arrives at this set are not to take that for an arrival.
     pub fn keep_count(&mut self, i: usize) {
+        // What has arrived stands on the sender's line: read for who counts it alone.
+        if !self.nested {
+            return;
+        }
         self.news = self.news.wrapping_add(self.at(i).arrivals());
     }
 

@@ -8,7 +8,7 @@ use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 use super::regs::{EXCLUSIVE, Inner, Reg};
 use super::{ET, MODES, ONESHOT, fdinfo, kernel_ctl};
 use crate::counters::{self, Reason};
-use crate::process::{self, Section};
+use crate::process::{self, Brief, Section};
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
 use crate::table::{self, Descriptor, Handle, Kind, Trait};
@@ -57,12 +57,12 @@ pub enum Tells {
 }
 
 /// Access to a set's inside.
-pub struct Held<'a> {
+pub struct Held<'a, S = Section<'a>> {
     set: &'a Set,
-    _section: Section<'a>,
+    _section: S,
 }
 
-impl core::ops::Deref for Held<'_> {
+impl<S> core::ops::Deref for Held<'_, S> {
     type Target = Inner;
     fn deref(&self) -> &Inner {
         // SAFETY: the section holds the set's lock.
@@ -70,7 +70,7 @@ impl core::ops::Deref for Held<'_> {
     }
 }
 
-impl core::ops::DerefMut for Held<'_> {
+impl<S> core::ops::DerefMut for Held<'_, S> {
     fn deref_mut(&mut self) -> &mut Inner {
         // SAFETY: the section holds the set's lock, and we are borrowed mutably.
         unsafe { &mut *self.set.inner.get() }
@@ -96,6 +96,14 @@ impl Set {
     pub fn held(&self) -> Held<'_> {
         Held {
             _section: process::lock_own(&self.lock),
+            set: self,
+        }
+    }
+
+    /// As [`held`](Set::held), for who orders nothing behind it but what is ordered by the same lock.
+    pub fn held_briefly(&self) -> Held<'_, Brief<'_>> {
+        Held {
+            _section: process::lock_own_briefly(&self.lock),
             set: self,
         }
     }

@@ -9,7 +9,7 @@ use super::regs::Inner;
 use super::set::Set;
 use super::{Tag, Timeout, fdinfo, sys};
 use crate::counters::{self, Counter, Reason};
-use crate::poll::{Confined, KERNEL_IDLE, KERNEL_SOON};
+use crate::poll::{Confined, KERNEL_IDLE};
 use crate::sync::Ordering;
 use crate::table::{self, Kind, Trait};
 use crate::{idle, next, process, signal, stand_in};
@@ -217,22 +217,21 @@ impl Set {
             }
             found
         };
-        let is_apart = cpu() != sys::cpu();
         let outcome = self.learner.wait(cpu, || {
             turns += 1;
             if signal::interrupted() {
                 return true;
             }
-            let mut inner = self.held();
+            let mut inner = self.held_briefly();
             inner.begin();
             n = and_what_moved(&mut inner, out, |inner, out| scan(inner, out, 0, false));
             // While nobody waits for us: the next call need not ask then.
-            let idle = turns == KERNEL_IDLE && is_apart && inner.was_unasked(KERNEL_SOON);
+            let idle = turns == KERNEL_IDLE && inner.is_due_soon() && cpu() != sys::cpu();
             if n == 0 && (idle || turns.is_multiple_of(KERNEL_SPIN)) {
                 n = look_kernel(&mut inner, out, 0);
             }
             if n == 0 {
-                for _ in 0..inner.hot.len().min(16) {
+                for _ in 1..inner.hot.len().min(16) {
                     core::hint::spin_loop();
                 }
             }
@@ -356,6 +355,7 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usiz
         return known;
     }
     inner.looked = sys::now();
+    inner.unasked = 0;
     inner.is_new = false;
     inner.watch_hot();
     let told = ask_kernel(inner, out, known);
