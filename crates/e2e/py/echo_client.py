@@ -7,7 +7,6 @@ import selectors
 import socket
 import sys
 import threading
-import time
 
 style, port = sys.argv[1], int(sys.argv[2])
 CLIENTS, ROUNDS = 6, 40
@@ -37,7 +36,7 @@ def read_exactly(conn, size):
     return b"".join(parts)
 
 
-def blocking(n, timeout=None, pause=0):
+def blocking(n, timeout=None):
     digest = hashlib.sha256()
     conn = socket.create_connection(("127.0.0.1", port))
     conn.settimeout(timeout)
@@ -47,8 +46,6 @@ def blocking(n, timeout=None, pause=0):
         back = read_exactly(conn, len(m))
         assert back == m, (n, i)
         digest.update(back)
-        if i == 5:
-            time.sleep(pause)
     # A bulk of data that is read while it is written; then a half-close before the last answer is read.
     writer = threading.Thread(target=lambda: conn.sendall(bulk(n)))
     writer.start()
@@ -154,7 +151,6 @@ def with_selector(selector):
 
 styles = {
     "serial": lambda: [blocking(n) for n in range(CLIENTS)],
-    "paused": lambda: [blocking(n, pause=0.3) for n in range(CLIENTS)],
     "threads": lambda: with_threads(None),
     "timeouts": lambda: with_threads(20),
     "asyncio": lambda: asyncio.run(with_asyncio()),

@@ -10,7 +10,6 @@ import socketserver
 import subprocess
 import sys
 import threading
-import time
 
 style, port = sys.argv[1], int(sys.argv[2])
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -128,17 +127,25 @@ def with_fork():
 
 
 def with_late_close():
-    """The child has answered some messages when the parent closes its copy."""
+    """The child has answered some messages when the parent closes its copy, and goes on when it has."""
     s = listener()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         conn, _ = s.accept()
+        answered, closed = os.pipe(), os.pipe()
         if os.fork() == 0:
             s.close()
+            for _ in range(5):
+                conn.sendall(conn.recv(10000))
+            os.write(answered[1], b"!")
+            assert os.read(closed[0], 1)
             echo(conn)
             os._exit(0)
-        time.sleep(0.1)
+        assert os.read(answered[0], 1)
         conn.close()
+        os.write(closed[1], b"!")
+        for end in answered + closed:
+            os.close(end)
 
 
 def with_workers(reuseport):

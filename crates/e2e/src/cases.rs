@@ -178,7 +178,7 @@ impl Area {
     fn execute(&self, folder: &Path, arguments: &[&str]) -> Output {
         // The program has an alarm of its own; this is for one that is deaf to it.
         let mut command = Command::new("timeout");
-        command.args(["-s", "KILL", "90", "env", "SECONDS_OF_A_CASE=30"]);
+        command.args(["-s", "KILL", "150", "env", "SECONDS_OF_A_CASE=60"]);
         self.complete(command, folder, arguments)
             .output()
             .expect("timeout, of coreutils")

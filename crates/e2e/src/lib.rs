@@ -20,11 +20,11 @@ pub mod network;
 pub mod program;
 pub mod stats;
 
-pub use lab::{Lab, Mode, accelerated, both, native};
+pub use lab::{Lab, Mode, accelerated, both, carried, carrying, judged, native};
 pub use program::{Output, Running};
 pub use stats::Line;
 
 use std::time::Duration;
 
 /// Bound on every wait. Nothing here takes nearly as long unless something hangs.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -35,19 +35,37 @@ pub fn processes() -> Vec<u32> {
 
 /// A port that nobody listens on.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("bound").port()
+    let [port] = free_ports();
+    port
+}
+
+/// Several, no two of them the same.
+pub fn free_ports<const N: usize>() -> [u16; N] {
+    let listen = |()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let listeners = [(); N].map(listen);
+    listeners
+        .each_ref()
+        .map(|l| l.local_addr().expect("bound").port())
 }
 
 /// Bytes that this thread's loopback device has sent.
 pub fn loopback_bytes() -> u64 {
+    counted("lo", 8)
+}
+
+/// Packets that have come in by a device of this thread's network.
+pub fn packets_received(device: &str) -> u64 {
+    counted(device, 1)
+}
+
+fn counted(device: &str, column: usize) -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").expect("procfs");
     let line = text
         .lines()
-        .find_map(|l| l.trim().strip_prefix("lo:"))
-        .expect("a loopback device");
-    let sent = line.split_whitespace().nth(8).expect("the ninth column");
-    sent.parse().expect("a number")
+        .find_map(|l| l.trim().strip_prefix(device)?.strip_prefix(':'))
+        .unwrap_or_else(|| panic!("a device {device}"));
+    let number = line.split_whitespace().nth(column).expect("its columns");
+    number.parse().expect("a number")
 }
 
 /// Waits until somebody listens on `port`, without connecting: some servers serve but once.

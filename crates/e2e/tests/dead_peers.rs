@@ -12,7 +12,7 @@ fn holds(pid: u32) -> Holds {
     Holds::of(pid).expect("it runs")
 }
 
-/// The bound, half a minute, is for what hangs. How soon the dead are looked for, within a second, is not measured: on a busy machine
+/// The bound is for what hangs. How soon the dead are looked for, within a second, is not measured: on a busy machine
 /// that would fail without a reason.
 fn until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();

@@ -230,7 +230,7 @@ const SHARING: u64 = 2;
 impl<'a> Play<'a> {
     fn start(lab: &'a Lab, seed: u64) -> Play<'a> {
         let mut chance = Chance::new(seed);
-        let ports = [(); 2].map(|()| network::free_port() as u64);
+        let ports = network::free_ports().map(u64::from);
         let server = Player::start(lab, "server", &[ports[0], 0]);
         network::await_listener(ports[0] as u16, || true);
         let master = start_master(lab, ports[1]);

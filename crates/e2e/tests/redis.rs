@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use headwater_e2e::{Lab, Running, both, lab, network};
+use headwater_e2e::{Lab, Running, both, judged, lab, network};
 use headwater_testkit::needs;
 
 struct Redis<'a> {
@@ -81,7 +81,7 @@ fn commands_of_one_client() {
 fn large_values_keep_their_bytes() {
     needs!("redis-server", "redis-tools");
     const SIZE: usize = 12 << 20;
-    let lab = both(|lab| {
+    let large = |lab: &Lab| {
         let redis = Redis::start(lab);
         let value = lab.payload("value", SIZE);
         for _ in 0..2 {
@@ -94,11 +94,17 @@ fn large_values_keep_their_bytes() {
         redis.stop();
         assert!(answers.len() > SIZE / 2);
         answers
-    });
-    assert!(lab.lines().iter().any(|l| l.accelerated > 0));
-    lab.assert_kernel_saw_less_than(3 * SIZE as u64 + (2 << 20));
-    let carried = lab.lines().iter().map(|l| l.shm_rx).max();
-    assert!(carried >= Some(SIZE as u64), "{}", lab.lines_text());
+    };
+    // What is set goes partly by the kernel, on fresh connections; what one gets that is carried does not.
+    let right = |lab: &Lab| {
+        lab.kernel_saw_less_than(3 * SIZE as u64 + (2 << 20))?;
+        let carried = lab.lines().iter().map(|l| l.shm_rx).max();
+        match carried >= Some(SIZE as u64) {
+            true => Ok(()),
+            false => Err(lab.lines_text()),
+        }
+    };
+    judged(|| both(large), right);
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn connections_without_end_through_a_server_that_reloads() {
     let count = variable("HEADWATER_CONNECTIONS").unwrap_or(CONNECTIONS);
     let own_memory = network::isolate_memory();
     let lab = Lab::new(Mode::Accelerated);
-    let ports = [network::free_port(), network::free_port()];
+    let ports = network::free_ports();
     let server = serve(&lab, ports);
     let step = (count / RELOADS).clamp(1, BETWEEN);
     let mut c = lab.command(compile::program("http", &[]));

@@ -1,13 +1,13 @@
 //! Single-purpose tools: iperf3, socat, netcat, memcached, sockperf.
 
 use headwater_e2e::lab::digest;
-use headwater_e2e::{Lab, both, network, program};
+use headwater_e2e::{Lab, both, carried, network, program};
 use headwater_testkit::needs;
 
 /// iperf3 moves a fixed number of bytes, and both ends say how many.
 fn iperf(extra: &[&str]) {
     const BYTES: u64 = 200 << 20;
-    let lab = both(|lab| {
+    carried(BYTES, |lab| {
         let port = network::free_port();
         let mut c = lab.command("iperf3");
         c.args(["-s", "-1", "-J", "-p", &port.to_string()]);
@@ -31,7 +31,6 @@ fn iperf(extra: &[&str]) {
         // With --bidir the test ends when either direction has had its bytes.
         count("sum_sent").max(count("sum_received_bidir_reverse")) >= BYTES
     });
-    lab.assert_carried(BYTES);
 }
 
 #[test]
@@ -58,12 +57,14 @@ fn iperf_both_ways() {
     iperf(&["--bidir", "-l", "64K"]);
 }
 
+const PAYLOAD: usize = 20 << 20;
+
 /// A file through a pair of relays, each way.
 fn relayed(lab: &Lab, server: &[&str], client: &[&str]) -> (usize, u64) {
     let port = network::free_port().to_string();
     let fill =
         |args: &[&str]| -> Vec<String> { args.iter().map(|a| a.replace("PORT", &port)).collect() };
-    let payload = lab.payload("payload", 20 << 20);
+    let payload = lab.payload("payload", PAYLOAD);
     let mut c = lab.command(server[0]);
     c.args(fill(&server[1..]));
     let server = lab.serve(c, port.parse().unwrap());
@@ -83,21 +84,15 @@ fn socat_relays_a_file() {
         "STDOUT",
     ];
     let client = ["socat", "-u", "STDIN", "TCP:127.0.0.1:PORT"];
-    let lab = both(|lab| relayed(lab, &server, &client));
-    lab.assert_carried(20 << 20);
+    carried(PAYLOAD as u64, |lab| relayed(lab, &server, &client));
 }
 
 #[test]
 fn netcat_relays_a_file() {
     needs!("netcat-openbsd");
-    let lab = both(|lab| {
-        relayed(
-            lab,
-            &["nc", "-l", "127.0.0.1", "PORT"],
-            &["nc", "-N", "127.0.0.1", "PORT"],
-        )
-    });
-    lab.assert_carried(20 << 20);
+    let server = ["nc", "-l", "127.0.0.1", "PORT"];
+    let client = ["nc", "-N", "127.0.0.1", "PORT"];
+    carried(PAYLOAD as u64, |lab| relayed(lab, &server, &client));
 }
 
 #[test]
@@ -109,8 +104,8 @@ fn netcat_to_socat_over_ipv6() {
         "TCP6-LISTEN:PORT,bind=[::1],reuseaddr",
         "STDOUT",
     ];
-    let lab = both(|lab| relayed(lab, &server, &["nc", "-N", "::1", "PORT"]));
-    lab.assert_carried(20 << 20);
+    let client = ["nc", "-N", "::1", "PORT"];
+    carried(PAYLOAD as u64, |lab| relayed(lab, &server, &client));
 }
 
 /// A forking server whose children run programs on the connection: echo by cat, natively and with the library inside.

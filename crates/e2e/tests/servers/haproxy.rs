@@ -61,7 +61,7 @@ fn relays_what_a_server_behind_it_sends() {
     needs!("haproxy", "nginx", "curl");
     for mode in ["tcp", "http"] {
         let lab = both(|lab| {
-            let (port, hidden) = (network::free_port(), network::free_port());
+            let [port, hidden] = network::free_ports();
             let _server = behind(lab, hidden);
             let values = [
                 ("mode", mode),

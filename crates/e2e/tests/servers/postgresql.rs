@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use headwater_e2e::lab::{digest, source};
-use headwater_e2e::{Lab, PATIENCE, Running, both, network};
+use headwater_e2e::{Lab, PATIENCE, Running, both, carried, network};
 use headwater_testkit::needs;
 
 use super::{ids, shown};
@@ -134,7 +134,7 @@ fn processed(said: Vec<u8>) -> String {
 #[test]
 fn postgresql_answers_the_same() {
     needs!("postgresql", "openssl");
-    let lab = both(|lab| {
+    carried(8 << 20, |lab| {
         let (database, server) = Database::start(lab, &[]);
         let answers = database.script(&source("py/database.sql"), "");
         database.client("pgbench", &["-i", "-q"]);
@@ -143,7 +143,6 @@ fn postgresql_answers_the_same() {
         server.stop(libc::SIGINT).ok();
         (answers, kept)
     });
-    lab.assert_carried(8 << 20);
 }
 
 #[test]
@@ -167,11 +166,10 @@ fn a_connection_for_each_transaction() {
 #[test]
 fn copies_through_tls() {
     needs!("postgresql", "openssl");
-    let lab = both(|lab| {
+    carried(8 << 20, |lab| {
         let (database, server) = Database::start(lab, &["ssl=on"]);
         let answers = database.script(&source("py/database.sql"), "sslmode=require");
         server.stop(libc::SIGINT).ok();
         answers
     });
-    lab.assert_carried(8 << 20);
 }
