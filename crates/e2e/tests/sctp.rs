@@ -4,8 +4,9 @@
 mod sctp_peers;
 
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
-use headwater_e2e::{Running, program};
+use headwater_e2e::{PATIENCE, Running, network, program};
 use headwater_testkit::needs;
 use sctp_peers::capture::{Capture, NOTHING, RETRANSMISSIONS, SLOW_READER};
 use sctp_peers::{Tally, await_ready, counted, ours, pion, serve_udp, stack, tally, usrsctp, wire};
@@ -56,9 +57,9 @@ fn usrsctp_has_discarded_all() -> bool {
 fn usrsctp_has_read(server: &Running, length: usize, count: u64) -> bool {
     let line = format!("Msg of length {length} received");
     let read = || server.said().matches(&line).count() as u64;
-    let begun = std::time::Instant::now();
-    while read() < count && begun.elapsed() < std::time::Duration::from_secs(1) {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+    let begun = Instant::now();
+    while read() < count && begun.elapsed() < Duration::from_secs(1) {
+        std::thread::sleep(Duration::from_millis(5));
     }
     let read = read();
     assert!(read <= count, "{read} of {count}");
@@ -351,6 +352,9 @@ fn a_cut_path_loses_nothing() {
             "--quick",
             "--to",
             "10.0.0.2:9901/7",
+            // The server may have to ask again whether it is over.
+            "--linger",
+            "4000",
             "--pace",
             "2",
             "ping",
@@ -361,11 +365,19 @@ fn a_cut_path_loses_nothing() {
     let mut client = client;
     client.stdin(Stdio::null());
     let client = lab.start(client);
-    std::thread::sleep(std::time::Duration::from_millis(1500));
-    assert!(client.alive(), "{:?}", client.finish());
+    let begun = Instant::now();
+    while network::packets_received("near0") < 700 {
+        let waits = client.alive() && begun.elapsed() < PATIENCE;
+        assert!(waits, "little comes by the first wire: {}", client.said());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let by_second = network::packets_received("near1");
     wire::sh(&lab, "ip link set near0 down");
+    assert!(client.alive(), "{:?}", client.finish());
     assert_eq!(tally(client.finish()), Tally::both(2000, 1000));
     assert_eq!(tally(server.finish()), Tally::both(2000, 1000));
+    let by_second = network::packets_received("near1") - by_second;
+    assert!(by_second > 100, "{by_second} packets by the second wire");
 }
 
 /// The whole stack, straight on IP and encapsulated, to usrsctp on another host.
@@ -392,13 +404,10 @@ fn our_stack_has_sent_all_to_usrsctp(link: &str, words: &[&str]) -> bool {
     let capture = Capture::start(&lab, "near0", &[9899]);
     let server = lab.start(far.command(&lab, &usrsctp(&lab, "discard_server", words)));
     // It has no port that /proc would show.
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     while !server.said().contains("Main hash to bind") {
-        assert!(
-            begun.elapsed() < headwater_e2e::PATIENCE,
-            "usrsctp does not begin"
-        );
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!(begun.elapsed() < PATIENCE, "usrsctp does not begin");
+        std::thread::sleep(Duration::from_millis(5));
     }
     let drive = [
         "drive",

@@ -98,6 +98,32 @@ pub fn pion(lab: &Lab, words: &[&str]) -> Command {
     command
 }
 
+/// Waits until an example of usrsctp's that says nothing serves: it has all of its threads, and the first sleeps until a peer comes.
+pub fn await_usrsctp(server: &Running) {
+    let begun = Instant::now();
+    let of = |file: &str| format!("/proc/{}/{file}", server.pid());
+    let has_timer = || {
+        let tasks = std::fs::read_dir(of("task"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")));
+        names.any(|name| name.is_ok_and(|name| name == "SCTP timer\n"))
+    };
+    let sleeps = || {
+        let call = std::fs::read_to_string(of("syscall")).unwrap_or_default();
+        call.starts_with(&format!("{} ", libc::SYS_futex))
+    };
+    while !(has_timer() && sleeps()) {
+        assert!(
+            server.alive() && begun.elapsed() < PATIENCE,
+            "usrsctp does not serve: {}",
+            server.said()
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// Starts a program and waits until somebody has bound this UDP port.
 pub fn serve_udp(lab: &Lab, command: Command, port: u16) -> Running {
     let server = lab.start(command);

@@ -19,6 +19,8 @@ everywhere! {
 }
 
 pub const PORT: &str = "5000";
+/// What a sctp_test says that listens. Of each call it speaks before it makes that.
+pub const SERVES: &str = "Server: Receiving packets";
 
 fn sctp_test_one_to_many(ground: &Ground) {
     let repeats = ground.scaled(10).to_string();
@@ -70,7 +72,7 @@ fn sctp_test(ground: &Ground, style: &[&str], words: &[&str]) {
 
 pub fn serve_sctp_test(ground: &Ground, style: &[&str]) -> Running {
     let words = [&["-H", ground.server_address(), "-P", PORT, "-l"], style].concat();
-    ground.serve(ground.server("sctp_test", &words), "listen(")
+    ground.serve(ground.server("sctp_test", &words), SERVES)
 }
 
 /// One that sends, to this port of this host.
@@ -196,10 +198,8 @@ fn sctp_darn_waits_for_many() {
     for wait in [&[][..], &["--use-poll"]] {
         let ground = Ground::shared_memory();
         let words = ["-H", "127.0.0.1", "-P", "4991", "-i", "10"];
-        let server = ground
-            .lab
-            .start(ground.server("sctp_darn", &[&words, wait].concat()));
-        std::thread::sleep(Duration::from_millis(300));
+        let server = ground.server("sctp_darn", &[&words, wait].concat());
+        let server = ground.serve(server, "listening");
         run_typed(&ground, "one\ntwo\n", &["-s"]);
         await_said(&server, "two");
     }

@@ -9,7 +9,7 @@ use headwater_testkit::needs;
 
 use crate::ground::{Ground, await_said};
 use crate::lksctp;
-use crate::sctp_peers::usrsctp;
+use crate::sctp_peers::{await_usrsctp, usrsctp};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -86,7 +86,7 @@ fn its_local_test() {
     for ground in [Ground::shared_memory, Ground::udp] {
         let ground = ground();
         let words = ["-H", "127.0.0.1", "-P", "10000", "-l"];
-        let server = ground.serve(ground.server("sctp_test", &words), "listen(");
+        let server = ground.serve(ground.server("sctp_test", &words), lksctp::SERVES);
         let client = ground.lab.start(python(&ground, &script, &[]));
         await_said(&server, "Data 72 bytes");
         client.stop(libc::SIGKILL);
@@ -118,7 +118,8 @@ fn its_remote_test() {
     for (port, words) in [(None, &[][..]), (Some(9901), &["9901", "9899"])] {
         let ground = Ground::towards(port);
         let server = usrsctp(&ground.lab, "echo_server", words);
-        let _server = ground.serve(ground.there(server), "");
+        let server = ground.lab.start(ground.there(server));
+        await_usrsctp(&server);
         let client = remote(&ground, &script, "7");
         await_said(&client, TEXT);
     }
