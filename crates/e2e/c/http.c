@@ -40,18 +40,32 @@ static void close_one(struct http *h) {
         say("connections %ld again %ld", n, atomic_load(&again));
 }
 
+/* recv and send that a signal does not end: with a time limit the kernel does not begin them again (signal(7)). */
+static ssize_t receive(int fd, void *to, size_t room) {
+    ssize_t r;
+    while ((r = recv(fd, to, room, 0)) < 0 && errno == EINTR)
+        ;
+    return r;
+}
+static ssize_t send_request(int fd, const char *request, size_t n) {
+    ssize_t r;
+    while ((r = send(fd, request, n, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+        ;
+    return r;
+}
+
 /* False when the server closed before it answered. */
 static int ask(struct http *h, const char *how, size_t size) {
     char request[200], buf[16384], *body;
     int n = sprintf(request, "GET /%s HTTP/1.1\r\nHost: here\r\nConnection: %s\r\n\r\n", size == SMALL ? "small" : "large", how);
     size_t have = 0, got;
-    if (send(h->fd, request, n, MSG_NOSIGNAL) < 0) {
+    if (send_request(h->fd, request, n) < 0) {
         if (errno != EPIPE && errno != ECONNRESET)
             fail("send");
         return 0;
     }
     do {
-        ssize_t r = recv(h->fd, buf + have, sizeof buf - 1 - have, 0);
+        ssize_t r = receive(h->fd, buf + have, sizeof buf - 1 - have);
         if (have == 0 && (r == 0 || (r < 0 && errno == ECONNRESET)))
             return 0;
         if (r == 0)
@@ -64,7 +78,7 @@ static int ask(struct http *h, const char *how, size_t size) {
     got = have - (body - buf);
     check(body, 0, got);
     while (got < size) {
-        ssize_t r = recv(h->fd, buf, sizeof buf < size - got ? sizeof buf : size - got, 0);
+        ssize_t r = receive(h->fd, buf, sizeof buf < size - got ? sizeof buf : size - got);
         if (r == 0)
             errno = 0, fail("an answer ends too early");
         check(buf, got, must(r));
