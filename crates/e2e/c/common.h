@@ -22,6 +22,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -90,6 +91,43 @@ UNUSED static uint64_t now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* How the kernel says that a thread of this process is: 'S' asleep; 0 when it is not there. */
+UNUSED static char state_of(int thread) {
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    FILE *f = fopen(path, "re");
+    if (f == NULL)
+        return 0;
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    fclose(f);
+    return state;
+}
+UNUSED static void await_sleep(const volatile int *thread) {
+    for (uint64_t stop = now() + 20000 * MS; *thread == 0 || state_of(*thread) != 'S'; usleep(1000))
+        if (now() > stop)
+            fail("it does not sleep");
+}
+
+/* A thread that has gone to sleep in what it runs. */
+struct sleeper {
+    void *(*run)(void *);
+    void *arg;
+    volatile int thread;
+};
+UNUSED static void *run_sleeper(void *arg) {
+    struct sleeper s = *(struct sleeper *)arg;
+    ((struct sleeper *)arg)->thread = syscall(SYS_gettid);
+    return s.run(s.arg);
+}
+UNUSED static pthread_t start_sleeper(void *(*run)(void *), void *arg) {
+    struct sleeper s = {run, arg, 0};
+    pthread_t t;
+    must(-pthread_create(&t, NULL, run_sleeper, &s));
+    await_sleep(&s.thread);
+    return t;
 }
 
 /* Byte `at` of a stream that both ends know. */

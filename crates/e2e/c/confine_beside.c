@@ -234,8 +234,10 @@ static int waits_as(const struct other *o) {
     }
     return 0;
 }
+static volatile int waiter;
 static void *waits(void *unused) {
     (void)unused;
+    waiter = inline_call(SYS_gettid, 0, 0, 0);
     int right = waits_as(&other);
     inline_call(SYS_write, 1, (long)(right ? "right\n" : "wrong\n"), 6);
     inline_call(SYS_exit_group, !right, 0, 0);
@@ -250,7 +252,7 @@ static void wait_beside(int fd, enum way way, int call) {
     struct sock_fprog p = filter_of(LIST(SYS_write, SYS_futex, SYS_pause, SYS_restart_syscall, call));
     pthread_t t;
     must(pthread_create(&t, NULL, waits, NULL));
-    usleep(100000);
+    await_sleep(&waiter);
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
     must(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p));
     tell_peer();

@@ -112,10 +112,8 @@ static void *block_in_read(void *arg) {
 
 /* shutdown ends a read in which another thread is blocked. */
 static void wake_by_shutdown_server(int fd) {
-    pthread_t t;
+    pthread_t t = start_sleeper(block_in_read, &fd);
     void *r;
-    assert(pthread_create(&t, NULL, block_in_read, &fd) == 0);
-    usleep(50000);
     say_result("shutdown", shutdown(fd, SHUT_RDWR));
     pthread_join(t, &r);
     say("read: %ld", (long)r);

@@ -166,7 +166,7 @@ static void rdhup_edge_server(int fd) {
     show("data", ep, 5000);
     recv_noise(fd, 0, 100);
     show("drained", ep, 30);
-    await_peer();
+    together();
     show("half-close", ep, 5000);
     show("told once", ep, 30);
     char c;
@@ -176,8 +176,7 @@ static void rdhup_edge_server(int fd) {
 static void rdhup_edge_client(int fd) {
     await_peer();
     send_noise(fd, 0, 100);
-    tell_peer();
-    usleep(100000);
+    together();
     must(shutdown(fd, SHUT_WR));
     tell_peer();
     say("then %llu", (unsigned long long)recv_noise_to_end(fd, 0));

@@ -94,8 +94,9 @@ static void exceptions_client(int fd) {
 }
 
 /* ---- a number closed by another thread, which ends neither wait */
+static volatile int waiter;
 static void *closes(void *fd) {
-    usleep(50000);
+    await_sleep(&waiter);
     must(close(*(int *)fd));
     return NULL;
 }
@@ -108,6 +109,7 @@ static void wait_closed(int fd, int by_poll) {
     uint64_t begun = now();
     FD_ZERO(&in);
     FD_SET(fd, &in);
+    waiter = getpid();
     pthread_create(&t, NULL, closes, &fd);
     int r = by_poll ? poll(&p, 1, 200) : select(fd + 1, &in, NULL, NULL, &limit);
     say_result(by_poll ? "poll" : "select", r);

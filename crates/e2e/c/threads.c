@@ -101,14 +101,19 @@ static void *block_in_write(void *arg) {
     return arg;
 }
 
-static void cancelled(const char *what, void *(*work)(void *)) {
-    pthread_t t;
+static void cancel(const char *what, pthread_t t) {
     void *r;
-    assert(pthread_create(&t, NULL, work, NULL) == 0);
-    usleep(50000);
     pthread_cancel(t);
     pthread_join(t, &r);
     say("%s: %s", what, r == PTHREAD_CANCELED ? "cancelled" : "ended");
+}
+static void cancelled(const char *what, void *(*work)(void *)) { cancel(what, start_sleeper(work, NULL)); }
+/* One that never sleeps. */
+static void cancelled_busy(const char *what, void *(*work)(void *)) {
+    pthread_t t;
+    assert(pthread_create(&t, NULL, work, NULL) == 0);
+    usleep(50000);
+    cancel(what, t);
 }
 
 /* Cancelled threads leave a connection that works. */
@@ -189,7 +194,7 @@ static void *hoarder(void *arg) {
 }
 static void cancel_busy_server(int fd) {
     shared_fd = fd;
-    cancelled("ping-pong", chatter);
+    cancelled_busy("ping-pong", chatter);
     shutdown(fd, SHUT_WR);
     char buf[100];
     while (must(read(fd, buf, sizeof buf)) > 0) {
@@ -207,7 +212,7 @@ static void cancel_peeker_server(int fd) {
     shared_fd = fd;
     together();
     await_bytes(fd, 100);
-    cancelled("peeking", hoarder);
+    cancelled_busy("peeking", hoarder);
     recv_noise(fd, 0, 100);
     tell_peer();
 }
@@ -228,10 +233,8 @@ static void *read_one(void *arg) {
 static void close_blocked_server(int fd) {
     struct sockaddr_in at;
     int l = listen_somewhere(&at), a, b, old = fd;
-    pthread_t t;
+    pthread_t t = start_sleeper(read_one, &old);
     void *r;
-    assert(pthread_create(&t, NULL, read_one, &old) == 0);
-    usleep(50000);
     close(fd);
     /* The new connection most likely gets the number. */
     warm_pair(&at, l, &a, &b);
@@ -259,10 +262,8 @@ static void close_blocked_client(int fd) {
 static void reuse_while_blocked(int old, int peer, FILE *by) {
     struct sockaddr_in at;
     int l = listen_somewhere(&at), a, b;
-    pthread_t t;
+    pthread_t t = start_sleeper(read_one, &old);
     void *r;
-    assert(pthread_create(&t, NULL, read_one, &old) == 0);
-    usleep(50000);
     close(old);
     a = connect_to(&at);
     b = must(accept(l, NULL, NULL));

@@ -350,10 +350,8 @@ static void *waits_for_line(void *f) {
 static void cancelled_serve(int fd) {
     use_utf8();
     FILE *f = fdopen(fd, "r+");
-    pthread_t t;
     void *result;
-    pthread_create(&t, NULL, waits_for_line, f);
-    usleep(50000);
+    pthread_t t = start_sleeper(waits_for_line, f);
     pthread_cancel(t);
     pthread_join(t, &result);
     say("cancelled %d", result == PTHREAD_CANCELED);
