@@ -190,7 +190,7 @@ CASE(connectx_later, "RFC 6458 9.9") {
     set_nonblock(fd, 1);
     struct address to = name_of(listener);
     check_errno(sctp_connectx(fd, &to.sa, 1, NULL), EINPROGRESS);
-    check(events(fd, POLLOUT, 5000) & POLLOUT);
+    check(events(fd, POLLOUT, PATIENCE) & POLLOUT);
     check_send(fd, "hello");
     check_receive(must(accept(listener, NULL, NULL)), "hello");
 }
@@ -308,7 +308,7 @@ CASE(reuse_port_shares, "RFC 6458 8.1.27") {
     int client = socket_of(SOCK_STREAM);
     check_eq(connect_to(client, a), 0);
     struct pollfd f[2] = {{.fd = a, .events = POLLIN}, {.fd = b, .events = POLLIN}};
-    check_eq(poll(f, 2, 5000), 1);
+    check_eq(poll(f, 2, PATIENCE), 1);
     int server = must(accept(f[0].revents ? a : b, NULL, NULL));
     check_send(client, "hello");
     check_receive(server, "hello");

@@ -101,7 +101,7 @@ CASE(who_may_not_wait_sends_a_part, "sctp_sockets(7) HW_SCTP_BYTE_STREAM") {
     check_eq(errno, EAGAIN);
     check(sent > 0 && sent < n);
     receive_bytes(p.server, all, sent);
-    check_eq(poll(&(struct pollfd){p.client, POLLOUT, 0}, 1, 10000), 1);
+    check_eq(poll(&(struct pollfd){p.client, POLLOUT, 0}, 1, PATIENCE), 1);
     set_nonblock(p.client, 0);
     check_send(p.client, "behind");
     receive_bytes(p.server, "behind", 6);

@@ -353,7 +353,7 @@ CASE(full_and_room_again, "send(2) EAGAIN") {
     check(n >= 50);
     for (int i = 0; i < n; i++)
         receive_pattern(p.server, 1000, 1, 2000);
-    check(events(p.client, POLLOUT, 5000) & POLLOUT);
+    check(events(p.client, POLLOUT, PATIENCE) & POLLOUT);
     check_send(p.client, "room");
     check_receive(p.server, "room");
 }

@@ -158,7 +158,7 @@ CASE(abort_by_the_peer_is_so_error, "SO_ERROR") {
     struct pair p = pair();
     linger(p.server, 0);
     check_eq(close(p.server), 0);
-    check(events(p.client, POLLIN, 5000) & (POLLERR | POLLHUP | POLLIN));
+    check(events(p.client, POLLIN, PATIENCE) & (POLLERR | POLLHUP | POLLIN));
     check_eq(get_socket_int(p.client, SO_ERROR), ECONNRESET);
     check_eq(get_socket_int(p.client, SO_ERROR), 0);
     check_end(p.client);

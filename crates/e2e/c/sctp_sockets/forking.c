@@ -108,7 +108,7 @@ CASE(a_killed_child_lets_go, "fork(2)") {
     struct pollfd set = {.fd = p.client, .events = POLLIN};
     check_eq(poll(&set, 1, 50), 0);
     slay(child);
-    check_eq(poll(&set, 1, 5000), 1);
+    check_eq(poll(&set, 1, PATIENCE), 1);
     char text[8];
     check(recv(p.client, text, sizeof text, 0) <= 0);
 }
@@ -209,7 +209,7 @@ CASE(large_messages_to_and_from_a_child, "fork(2)") {
 static void poll_and_epoll(void *with) {
     int fd = *(int *)with;
     struct pollfd set = {.fd = fd, .events = POLLIN};
-    check_eq(poll(&set, 1, 5000), 1);
+    check_eq(poll(&set, 1, PATIENCE), 1);
     check_receive(fd, "poll");
     check_eq(poll(&set, 1, 20), 0);
     int ep = must(epoll_create1(0));
@@ -217,16 +217,16 @@ static void poll_and_epoll(void *with) {
     check_eq(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &event), 0);
     check_eq(epoll_wait(ep, &event, 1, 20), 0);
     say(fd, "now epoll");
-    check_eq(epoll_wait(ep, &event, 1, 5000), 1);
+    check_eq(epoll_wait(ep, &event, 1, PATIENCE), 1);
     check_eq(event.data.u32, 7);
     check_receive(fd, "epoll");
     event.events = EPOLLIN | EPOLLOUT | EPOLLET;
     check_eq(epoll_ctl(ep, EPOLL_CTL_MOD, fd, &event), 0);
-    check_eq(epoll_wait(ep, &event, 1, 5000), 1);
+    check_eq(epoll_wait(ep, &event, 1, PATIENCE), 1);
     check_eq(event.events & (EPOLLIN | EPOLLOUT), EPOLLOUT);
     say(fd, "now edges");
     do
-        check_eq(epoll_wait(ep, &event, 1, 5000), 1);
+        check_eq(epoll_wait(ep, &event, 1, PATIENCE), 1);
     while (!(event.events & EPOLLIN));
     check_receive(fd, "edges");
     say(fd, "done");

@@ -30,7 +30,7 @@ static void labelled(void) {
 }
 static void arrives(void) {
     polled = (struct pollfd){fds[2], POLLIN, 0};
-    check_eq(DO(poll(&polled, 1, 5000)), 1);
+    check_eq(DO(poll(&polled, 1, PATIENCE)), 1);
 }
 
 /* From the first descriptor to the second. */
@@ -51,7 +51,7 @@ static void carry(int from, int to) {
         }
     }
     WORKS(send(fds[1], bytes, 100, 0));
-    WORKS(epoll_wait(fds[3], &event, 1, 5000));
+    WORKS(epoll_wait(fds[3], &event, 1, PATIENCE));
     WORKS(read(fds[2], bytes, 100));
 }
 static void fill_and_drain(void) {

@@ -97,7 +97,7 @@ CASE(accept_of_others_once_there_is_room, "accept(2) EMFILE") {
         for (int i = 0; i < left; i++)
             close(held[--n]);
         call_again();
-        check_eq(events(listener, POLLIN, 5000), POLLIN);
+        check_eq(events(listener, POLLIN, PATIENCE), POLLIN);
         check_eq(fcntl(listener, F_SETFL, O_NONBLOCK), 0);
         server = accept(listener, NULL, NULL);
         if (server < 0)
@@ -105,7 +105,7 @@ CASE(accept_of_others_once_there_is_room, "accept(2) EMFILE") {
         while (n > 0)
             close(held[--n]);
         if (server < 0) {
-            check_eq(events(listener, POLLIN, 5000), POLLIN);
+            check_eq(events(listener, POLLIN, PATIENCE), POLLIN);
             server = must(accept(listener, NULL, NULL));
         }
         check_receive(server, "question");
@@ -117,7 +117,7 @@ static int accept_or_enomem(int listener) {
     int server = accept(listener, NULL, NULL);
     for (int i = 0; i < 3 && server < 0; i++) {
         check_eq(errno, ENOMEM);
-        check_eq(events(listener, POLLIN, 5000), POLLIN);
+        check_eq(events(listener, POLLIN, PATIENCE), POLLIN);
         server = accept(listener, NULL, NULL);
     }
     return server;
@@ -130,12 +130,12 @@ CASE(accept_of_others_once_there_is_memory, "accept(2) ENOMEM") {
         call_again();
         call_again();
         if (looks)
-            check_eq(events(listener, POLLIN, 5000), POLLIN);
+            check_eq(events(listener, POLLIN, PATIENCE), POLLIN);
         int server = accept_or_enomem(listener);
         feed();
         for (int i = 0; i < 2; i++) {
             if (server < 0) {
-                check_eq(events(listener, POLLIN, 5000), POLLIN);
+                check_eq(events(listener, POLLIN, PATIENCE), POLLIN);
                 server = must(accept(listener, NULL, NULL));
             }
             check_receive(server, "question");
@@ -152,7 +152,7 @@ CASE(accept_by_a_child_once_its_parent_has_memory, "accept(2) ENOMEM") {
     pid_t child = forked();
     if (child == 0) {
         turn_take(called);
-        check_eq(events(listener, POLLIN, 5000), POLLIN);
+        check_eq(events(listener, POLLIN, PATIENCE), POLLIN);
         int server = accept_or_enomem(listener);
         turn_give(said);
         turn_take(again);
@@ -175,11 +175,11 @@ CASE(receive_of_others_once_there_is_memory, "recvmsg(2) ENOMEM") {
     start_calling(listener, SOCK_SEQPACKET);
     starve();
     call_again();
-    check_eq(events(listener, POLLIN, 5000), POLLIN);
+    check_eq(events(listener, POLLIN, PATIENCE), POLLIN);
     ssize_t got = recv(listener, text, sizeof text, 0);
     for (int i = 0; i < 3 && got < 0; i++) {
         check_eq(errno, ENOMEM);
-        check_eq(events(listener, POLLIN, 5000), POLLIN);
+        check_eq(events(listener, POLLIN, PATIENCE), POLLIN);
         got = recv(listener, text, sizeof text, 0);
     }
     feed();

@@ -164,7 +164,7 @@ CASE(connect_full_backlog, "RFC 6458 4.1.3, 4.1.5") {
         set_nonblock(later, 1);
         check_errno2(connect_to(later, listener), ECONNREFUSED, EINPROGRESS);
         if (errno == EINPROGRESS) {
-            check(events(later, POLLOUT, 5000) & (POLLOUT | POLLERR | POLLHUP));
+            check(events(later, POLLOUT, PATIENCE) & (POLLOUT | POLLERR | POLLHUP));
             check_eq(get_socket_int(later, SO_ERROR), ECONNREFUSED);
         }
         must(accept(listener, NULL, NULL));
@@ -255,7 +255,7 @@ CASE(connect_refused_later, "connect(2) EINPROGRESS") {
     set_nonblock(fd, 1);
     check_errno2(connect(fd, &a.sa, a.len), EINPROGRESS, ECONNREFUSED);
     if (errno == EINPROGRESS) {
-        check(events(fd, POLLOUT, 5000) & (POLLOUT | POLLERR | POLLHUP));
+        check(events(fd, POLLOUT, PATIENCE) & (POLLOUT | POLLERR | POLLHUP));
         check_eq(get_socket_int(fd, SO_ERROR), ECONNREFUSED);
     }
     check_eq(get_socket_int(fd, SO_ERROR), 0);
@@ -264,7 +264,7 @@ CASE(connect_in_progress, "RFC 6458 4.1.5") {
     int listener = listening(SOCK_STREAM), fd = socket_of(SOCK_STREAM);
     set_nonblock(fd, 1);
     check_errno(connect_to(fd, listener), EINPROGRESS);
-    check(events(fd, POLLOUT, 5000) & POLLOUT);
+    check(events(fd, POLLOUT, PATIENCE) & POLLOUT);
     check_eq(get_socket_int(fd, SO_ERROR), 0);
     check_readable(listener);
     int server = must(accept(listener, NULL, NULL));

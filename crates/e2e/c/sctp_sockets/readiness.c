@@ -11,7 +11,7 @@ CASE(poll_listener, "poll(2)") {
     int listener = listening(SOCK_STREAM), client = socket_of(SOCK_STREAM);
     check_eq(events(listener, POLLIN, 0), 0);
     check_eq(connect_to(client, listener), 0);
-    check_eq(events(listener, POLLIN, 5000), POLLIN);
+    check_eq(events(listener, POLLIN, PATIENCE), POLLIN);
     must(accept(listener, NULL, NULL));
     check_eq(events(listener, POLLIN, 0), 0);
 }
@@ -19,7 +19,7 @@ CASE(poll_data, "poll(2)") {
     struct pair p = pair();
     check_eq(events(p.server, POLLIN | POLLOUT, 0), POLLOUT);
     check_send(p.client, "x");
-    check_eq(events(p.server, POLLIN, 5000), POLLIN);
+    check_eq(events(p.server, POLLIN, PATIENCE), POLLIN);
     check_receive(p.server, "x");
     check_eq(events(p.server, POLLIN, 0), 0);
 }
@@ -38,12 +38,12 @@ CASE(poll_room, "poll(2)") {
     check_eq(events(p.client, POLLOUT, 0), 0);
     for (int i = 0; i < n; i++)
         receive_pattern(p.server, 2000, 1, 3000);
-    check(events(p.client, POLLOUT, 5000) & POLLOUT);
+    check(events(p.client, POLLOUT, PATIENCE) & POLLOUT);
 }
 CASE(poll_end, "poll(2)") {
     struct pair p = pair();
     check_eq(close(p.client), 0);
-    int seen = events(p.server, POLLIN | POLLRDHUP, 5000);
+    int seen = events(p.server, POLLIN | POLLRDHUP, PATIENCE);
     check(seen & POLLIN);
     check(seen & POLLRDHUP);
     check_end(p.server);
@@ -54,7 +54,7 @@ CASE(poll_abort, "poll(2)") {
     struct linger l = {1, 0};
     check_eq(setsockopt(p.client, SOL_SOCKET, SO_LINGER, &l, sizeof l), 0);
     check_eq(close(p.client), 0);
-    int seen = events(p.server, POLLIN, 5000);
+    int seen = events(p.server, POLLIN, PATIENCE);
     check(seen & POLLIN);
     check(seen & POLLERR);
     check_eq(get_socket_int(p.server, SO_ERROR), ECONNRESET);
@@ -65,7 +65,7 @@ CASE(poll_many, "poll(2)") {
     check_eq(events(b, POLLIN, 0), 0);
     struct address to = name_of(b);
     check_eq(sendto(a, "x", 1, 0, &to.sa, to.len), 1);
-    check_eq(events(b, POLLIN, 5000), POLLIN);
+    check_eq(events(b, POLLIN, PATIENCE), POLLIN);
     check_receive(b, "x");
     check_eq(events(b, POLLIN, 0), 0);
     check_eq(events(b, POLLOUT, 0), POLLOUT);
@@ -74,7 +74,7 @@ CASE(poll_notification, "poll(2)") {
     int listener = listening(SOCK_STREAM);
     subscribe(listener, SCTP_ASSOC_CHANGE);
     struct pair p = pair_of(listener, socket_of(SOCK_STREAM));
-    check_eq(events(p.server, POLLIN, 5000), POLLIN);
+    check_eq(events(p.server, POLLIN, PATIENCE), POLLIN);
     change(p.server, SCTP_COMM_UP);
     check_eq(events(p.server, POLLIN, 0), 0);
 }
@@ -85,7 +85,7 @@ static void send_later(void *fd) {
 CASE(poll_waits, "poll(2)") {
     struct pair p = pair();
     pthread_t t = start(send_later, &p.client);
-    check_eq(events(p.server, POLLIN, 5000), POLLIN);
+    check_eq(events(p.server, POLLIN, PATIENCE), POLLIN);
     check_receive(p.server, "later");
     finish(t);
 }
@@ -99,9 +99,9 @@ static void connect_later(void *listener) {
 CASE(poll_waits_for_a_process, "poll(2)") {
     int listener = listening(SOCK_STREAM);
     pid_t child = spawn(connect_later, &listener);
-    check_eq(events(listener, POLLIN, 5000), POLLIN);
+    check_eq(events(listener, POLLIN, PATIENCE), POLLIN);
     int server = must(accept(listener, NULL, NULL));
-    check_eq(events(server, POLLIN, 5000), POLLIN);
+    check_eq(events(server, POLLIN, PATIENCE), POLLIN);
     check_receive(server, "from the child");
     check_eq(close(server), 0);
     join(child);
@@ -120,18 +120,18 @@ CASE(poll_mixed, "poll(2)") {
     struct pollfd f[3] = {{.fd = p.server, .events = POLLIN}, {.fd = pipes[0], .events = POLLIN}, {.fd = -1, .events = POLLIN}};
     check_eq(poll(f, 3, 0), 0);
     check_eq(write(pipes[1], "x", 1), 1);
-    check_eq(poll(f, 3, 5000), 1);
+    check_eq(poll(f, 3, PATIENCE), 1);
     check_eq(f[1].revents, POLLIN);
     check_send(p.client, "x");
     check_readable(p.server);
-    check_eq(poll(f, 3, 5000), 2);
+    check_eq(poll(f, 3, PATIENCE), 2);
     check_eq(f[0].revents, POLLIN);
 }
 CASE(ppoll_ready, "ppoll(2)") {
     struct pair p = pair();
     check_send(p.client, "x");
     struct pollfd f = {.fd = p.server, .events = POLLIN};
-    struct timespec t = {5, 0};
+    struct timespec t = {PATIENCE / 1000, 0};
     check_eq(ppoll(&f, 1, &t, NULL), 1);
 }
 CASE(select_all, "select(2)") {
@@ -286,15 +286,15 @@ CASE(epoll_mixed, "epoll(7)") {
         char room[8];
         check_eq(epoll_wait(set, e, 4, 0), 0);
         check_send(p.client, "s");
-        check_eq(epoll_wait(set, e, 4, 5000), 1);
+        check_eq(epoll_wait(set, e, 4, PATIENCE), 1);
         check_eq(e[0].data.fd, p.server);
         check_receive(p.server, "s");
         check_eq(send(out, "t", 1, 0), 1);
-        check_eq(epoll_wait(set, e, 4, 5000), 1);
+        check_eq(epoll_wait(set, e, 4, PATIENCE), 1);
         check_eq(e[0].data.fd, in);
         check_eq(recv(in, room, 8, 0), 1);
         check_eq(write(pipes[1], "p", 1), 1);
-        check_eq(epoll_wait(set, e, 4, 5000), 1);
+        check_eq(epoll_wait(set, e, 4, PATIENCE), 1);
         check_eq(e[0].data.fd, pipes[0]);
         check_eq(read(pipes[0], room, 8), 1);
     }
@@ -364,7 +364,7 @@ CASE(epoll_hundred, "epoll(7)") {
         for (int i = round; i < N; i += 7) {
             struct epoll_event e[4];
             check_send(all[i].client, "x");
-            check_eq(epoll_wait(set, e, 4, 5000), 1);
+            check_eq(epoll_wait(set, e, 4, PATIENCE), 1);
             check_eq(e[0].data.u32, i);
             check_receive(all[i].server, "x");
         }
@@ -415,7 +415,7 @@ CASE(epoll_server, "epoll(7)") {
 static void wait_for_event(void *with) {
     int set = *(int *)with;
     struct epoll_event e;
-    check_eq(epoll_wait(set, &e, 1, 5000), 1);
+    check_eq(epoll_wait(set, &e, 1, PATIENCE), 1);
 }
 CASE(epoll_added_while_asleep, "epoll(7)") {
     struct pair p = pair();
@@ -499,7 +499,7 @@ CASE(poll_interrupted, "poll(2) EINTR") {
     struct pair p = pair();
     pid_t poker = start_poking(SIGUSR1);
     struct pollfd f = {.fd = p.server, .events = POLLIN};
-    check_errno(poll(&f, 1, 8000), EINTR);
+    check_errno(poll(&f, 1, PATIENCE), EINTR);
     end_poking(poker);
 }
 CASE(bytes_waiting, "sctp(7) FIONREAD, SIOCINQ") {

@@ -134,7 +134,7 @@ CASE(an_exec_lets_go, "execve(2)") {
     pid_t child = spawn(be_exec, NULL);
     check_eq(close(p.server), 0);
     struct pollfd set = {.fd = p.client, .events = POLLIN};
-    check_eq(poll(&set, 1, 5000), 1);
+    check_eq(poll(&set, 1, PATIENCE), 1);
     /* In shared memory that is as if the process had been killed. */
     char text[8];
     check(recv(p.client, text, sizeof text, 0) <= 0);
@@ -243,7 +243,7 @@ CASE(a_connect_to_one_that_closes_at_once_succeeds, "connect(2)") {
     for (int i = 0; i < 5; i++) {
         pid_t client = spawn(connect_and_see_the_end, &at);
         struct pollfd p = {listener, POLLIN, 0};
-        check_eq(poll(&p, 1, 10000), 1);
+        check_eq(poll(&p, 1, PATIENCE), 1);
         check_eq(kill(client, SIGSTOP), 0);
         must(fcntl(listener, F_SETFL, O_NONBLOCK));
         int fd = accept(listener, NULL, NULL);

@@ -485,13 +485,13 @@ CASE(full_bands_do_not_stop_high_priority, "putmsg(2) putpmsg") {
 CASE(poll_of_band_0, "poll(2) POLLRDNORM") {
 	two_ends(0);
 	put(fd[1], NULL, "x", 0);
-	check_eq(events(fd[0], READING, 1000), POLLIN | POLLRDNORM);
+	check_eq(events(fd[0], READING, PATIENCE), POLLIN | POLLRDNORM);
 }
 
 CASE(poll_of_a_band, "poll(2) POLLRDBAND") {
 	two_ends(0);
 	put(fd[1], NULL, "x", 1);
-	check_eq(events(fd[0], READING, 1000), POLLIN | POLLRDBAND);
+	check_eq(events(fd[0], READING, PATIENCE), POLLIN | POLLRDBAND);
 	check_eq(events(fd[0], POLLRDNORM, 0), 0);
 	check_message(fd[0], NULL, "x", 1);
 	check_eq(events(fd[0], READING, 0), 0);
@@ -500,7 +500,7 @@ CASE(poll_of_a_band, "poll(2) POLLRDBAND") {
 CASE(poll_of_high_priority, "poll(2) POLLPRI") {
 	two_ends(0);
 	put_high(fd[1], "now", NULL);
-	check_eq(events(fd[0], POLLPRI, 1000), POLLPRI);
+	check_eq(events(fd[0], POLLPRI, PATIENCE), POLLPRI);
 	check_eq(events(fd[0], POLLRDBAND | POLLRDNORM, 0), 0);
 	check_message(fd[0], "now", NULL, -1);
 	check_eq(events(fd[0], POLLPRI, 0), 0);
@@ -522,7 +522,7 @@ static void put_later(void *unused) {
 CASE(poll_for_a_band_is_woken, "poll(2) POLLRDBAND") {
 	two_ends(0);
 	pthread_t t = start(put_later, NULL);
-	check_eq(events(fd[0], POLLRDBAND, 5000), POLLRDBAND);
+	check_eq(events(fd[0], POLLRDBAND, PATIENCE), POLLRDBAND);
 	finish(t);
 }
 
@@ -531,7 +531,7 @@ CASE(poll_for_a_band_sleeps_through_band_0, "poll(2) POLLRDBAND") {
 	put(fd[1], NULL, "ordinary", 0);
 	check_eq(events(fd[0], POLLRDBAND, 50), 0);
 	pid_t child = spawn(put_later, NULL);
-	check_eq(events(fd[0], POLLRDBAND, 5000), POLLRDBAND);
+	check_eq(events(fd[0], POLLRDBAND, PATIENCE), POLLRDBAND);
 	join(child);
 }
 

@@ -104,7 +104,7 @@ CASE(open_waits_for_the_servers_recvfd, "connld(7M)") {
 	serve();
 	pthread_t t = start(only_open, NULL);
 	stays_false(came_through);
-	check_eq(events(fd[0], POLLIN, 5000), POLLIN);
+	check_eq(events(fd[0], POLLIN, PATIENCE), POLLIN);
 	stays_false(came_through);
 	next_client();
 	await(came_through);
@@ -149,7 +149,7 @@ CASE(a_server_without_clients_is_eagain, "streamio(7I) I_RECVFD") {
 	set_nonblock(fd[0], 1);
 	check_errno(ioctl(fd[0], I_RECVFD, &r), EAGAIN);
 	pid_t child = spawn(say_name, "later");
-	check_eq(events(fd[0], POLLIN, 5000), POLLIN);
+	check_eq(events(fd[0], POLLIN, PATIENCE), POLLIN);
 	greet(next_client());
 	join(child);
 }
@@ -166,7 +166,7 @@ static void serve_and_die(void *unused) {
 	(void)unused;
 	serve();
 	turn_give(attached);
-	events(fd[0], POLLIN, 5000);
+	events(fd[0], POLLIN, PATIENCE);
 	kill(getpid(), SIGKILL);
 }
 
@@ -176,7 +176,7 @@ CASE(a_server_that_dies_ends_the_waiting_open, "connld(7M)") {
 	turn_take(attached);
 	int f = open(PATH, O_RDWR);
 	if (f >= 0 && isastream(f))
-		check(events(f, POLLIN, 2000) & POLLHUP);
+		check(events(f, POLLIN, PATIENCE) & POLLHUP);
 	else if (f < 0)
 		/* It had nothing for an end, and waits for another who opens. */
 		kill(child, SIGKILL);

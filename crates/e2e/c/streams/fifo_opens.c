@@ -472,12 +472,12 @@ CASE(poll_tells_that_the_other_side_has_gone, "poll(2) POLLHUP") {
 	close(own);
 	check_eq(events(r, POLLIN, 0), POLLIN | POLLHUP);
 	check_message(r, NULL, "x", 0);
-	check_eq(events(r, POLLIN, 1000), POLLHUP);
+	check_eq(events(r, POLLIN, PATIENCE), POLLHUP);
 	w = open_fifo(O_WRONLY);
 	check_eq(events(r, POLLIN, 0), 0);
 	check_eq(events(w, POLLOUT, 0), POLLOUT);
 	close(r);
-	check_eq(events(w, all, 1000), POLLHUP);
+	check_eq(events(w, all, PATIENCE), POLLHUP);
 	own = open_fifo(O_RDWR);
 	check_eq(events(w, POLLOUT, 0), POLLOUT);
 }

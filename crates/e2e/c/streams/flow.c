@@ -235,7 +235,7 @@ CASE(a_blocked_putmsg_waits_and_is_woken, "putmsg(2)") {
 static volatile int poll_saw;
 static void poll_for_room(void *unused) {
 	(void)unused;
-	poll_saw = events(ends[1], POLLOUT, 5000);
+	poll_saw = events(ends[1], POLLOUT, PATIENCE);
 	done = 1;
 }
 
@@ -254,7 +254,7 @@ CASE(poll_for_room_is_woken_by_another_process, "poll(2)") {
 	full_pipe();
 	messages--;
 	pid_t child = spawn(read_them_all, NULL);
-	check_eq(events(ends[1], POLLOUT, 5000), POLLOUT);
+	check_eq(events(ends[1], POLLOUT, PATIENCE), POLLOUT);
 	join(child);
 }
 
@@ -526,7 +526,7 @@ CASE(a_signal_ends_a_blocked_poll, "poll(2) EINTR") {
 	full_pipe();
 	struct pollfd p = {.fd = ends[1], .events = POLLOUT};
 	pid_t child = start_poking(SIGUSR1);
-	check_errno(poll(&p, 1, 5000), EINTR);
+	check_errno(poll(&p, 1, PATIENCE), EINTR);
 	end_poking(child);
 }
 

@@ -30,6 +30,9 @@
 
 /* Before a case counts as hanging. Machines are slow at times; but where cases are to fail, nobody wants to wait for long. */
 #define SECONDS (getenv("SECONDS_OF_A_CASE") ? atoi(getenv("SECONDS_OF_A_CASE")) : 10)
+/* Before what has to come counts as missing, in milliseconds: the limit of every wait for something that is to come, however soon. The
+ * case still says then what it missed. */
+#define PATIENCE (SECONDS * 500)
 #define UNUSED __attribute__((unused))
 
 struct test {
@@ -257,7 +260,7 @@ static UNUSED int events(int fd, int wanted, int timeout) {
     return p.revents;
 }
 #define READABLE (POLLIN | POLLRDNORM | POLLRDBAND | POLLPRI)
-#define check_readable(FD) check(events(FD, READABLE, 5000) & READABLE)
+#define check_readable(FD) check(events(FD, READABLE, PATIENCE) & READABLE)
 
 /* --- children, signals, time --- */
 

@@ -108,7 +108,7 @@ CASE(poll_above_sees_what_comes_up, "poll(2)") {
 	int end = one_below(NULL);
 	check_eq(events(upper, POLLIN, 0), 0);
 	put(end, NULL, "x", 0);
-	check_eq(events(upper, POLLIN, 5000), POLLIN);
+	check_eq(events(upper, POLLIN, PATIENCE), POLLIN);
 	check_message(upper, NULL, "x", 0);
 	check_eq(events(upper, POLLIN, 0), 0);
 }
@@ -181,16 +181,16 @@ CASE(a_linked_stream_is_none_to_poll, "poll(2) POLLNVAL") {
 	fd_set in;
 	check_eq(epoll_ctl(set, EPOLL_CTL_ADD, lower, &e), 0);
 	put(end, NULL, "up", 0);
-	check_eq(events(lower, POLLIN | POLLOUT, 1000), POLLNVAL);
-	check_eq(events(lower, 0, 1000), POLLNVAL);
+	check_eq(events(lower, POLLIN | POLLOUT, PATIENCE), POLLNVAL);
+	check_eq(events(lower, 0, PATIENCE), POLLNVAL);
 	FD_ZERO(&in);
 	FD_SET(lower, &in);
 	check_errno(select(lower + 1, &in, NULL, NULL, NULL), EBADF);
 	/* A set has no word for it. */
-	check_eq(epoll_wait(set, &e, 1, 1000), 1);
+	check_eq(epoll_wait(set, &e, 1, PATIENCE), 1);
 	check_eq(e.events, EPOLLERR);
 	int id = must(ioctl(upper, I_PLINK, echo));
-	check_eq(events(echo, POLLIN | POLLOUT, 1000), POLLNVAL);
+	check_eq(events(echo, POLLIN | POLLOUT, PATIENCE), POLLNVAL);
 	check_eq(ioctl(upper, I_PUNLINK, id), 0);
 	check_eq(events(echo, POLLIN | POLLOUT, 0), POLLOUT);
 	check_eq(ioctl(upper, I_UNLINK, muxid), 0);

@@ -69,7 +69,7 @@ CASE(fdetach_of_the_last_reference_hangs_up, "fdetach(3C)") {
 	close(fd[1]);
 	check_eq(fdetach(PATH), 0);
 	check_eq(read(fd[0], &c, 1), 0);
-	check_eq(events(fd[0], POLLOUT, 1000), POLLHUP);
+	check_eq(events(fd[0], POLLOUT, PATIENCE), POLLHUP);
 }
 
 CASE(a_stream_on_two_files, "fattach(3C)") {

@@ -195,7 +195,7 @@ CASE(an_image_without_numbers_does_not_wait_at_an_end, "exec(2)") {
 	pid_t child = spawn_role("an_image_without_numbers_does_not_wait_at_an_end", "image");
 	close(END);
 	join(child);
-	check_eq(events(fd[0], POLLIN, 5000) & POLLHUP, POLLHUP);
+	check_eq(events(fd[0], POLLIN, PATIENCE) & POLLHUP, POLLHUP);
 }
 
 /* One pipe's end has two names, of the other both ends are inherited. The bells are there, so that the image finds out by itself. */
@@ -231,7 +231,7 @@ CASE(an_image_without_numbers_waits_at_no_name_of_an_end, "exec(2)") {
 	for (int n = END; n < END + 4; n++)
 		close(n);
 	join(child);
-	check_eq(events(fd[0], POLLIN, 5000) & POLLHUP, POLLHUP);
+	check_eq(events(fd[0], POLLIN, PATIENCE) & POLLHUP, POLLHUP);
 }
 
 CASE(an_exec_after_vfork_leaves_the_parent_its_numbers, "vfork(2)") {
@@ -328,7 +328,7 @@ CASE(what_a_killed_peer_sent_is_read, "kill(2)") {
 	check_message(fd[0], NULL, "two", 0);
 	char c;
 	check_eq(read(fd[0], &c, 1), 0);
-	check_eq(events(fd[0], POLLOUT, 2000), POLLHUP);
+	check_eq(events(fd[0], POLLOUT, PATIENCE), POLLHUP);
 }
 
 static void write_for_ever(void) {
@@ -476,7 +476,7 @@ CASE(passed_descriptors_keep_their_place, "streamio(7I) I_RECVFD") {
 CASE(a_passed_descriptor_makes_readable, "poll(2)") {
 	pipe_flags(fd, 0);
 	check_eq(ioctl(fd[1], I_SENDFD, 0), 0);
-	check_eq(events(fd[0], POLLIN, 1000), POLLIN);
+	check_eq(events(fd[0], POLLIN, PATIENCE), POLLIN);
 	receive(fd[0]);
 	check_eq(events(fd[0], POLLIN, 0), 0);
 }
@@ -499,7 +499,7 @@ CASE(sendfd_errors, "streamio(7I) I_SENDFD") {
 static void check_stays(int end, int error) {
 	struct strrecvfd r;
 	for (int i = 0; i < 3; i++) {
-		check_eq(events(end, POLLIN, 5000), POLLIN);
+		check_eq(events(end, POLLIN, PATIENCE), POLLIN);
 		check_errno(ioctl(end, I_RECVFD, &r), error);
 	}
 }
@@ -596,7 +596,7 @@ CASE(a_pipe_end_is_passed_between_processes, "streamio(7I) I_SENDFD") {
 
 CASE(a_passed_end_waits_for_memory, "streamio(7I) I_RECVFD ENOMEM") {
 	pid_t child = apart(send_a_pipe);
-	check_eq(events(fd[0], POLLIN, 5000), POLLIN);
+	check_eq(events(fd[0], POLLIN, PATIENCE), POLLIN);
 	starve();
 	check_stays(fd[0], ENOMEM);
 	feed();

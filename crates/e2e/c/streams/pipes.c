@@ -254,9 +254,9 @@ CASE(poll_after_a_hangup, "poll(2) POLLHUP") {
 	pipe_flags(fd, 0);
 	check_eq(write(fd[1], "x", 1), 1);
 	close(fd[1]);
-	check_eq(events(fd[0], POLLIN | POLLOUT, 1000), POLLIN | POLLHUP);
+	check_eq(events(fd[0], POLLIN | POLLOUT, PATIENCE), POLLIN | POLLHUP);
 	check_read(fd[0], "x");
-	check_eq(events(fd[0], POLLOUT, 1000), POLLHUP);
+	check_eq(events(fd[0], POLLOUT, PATIENCE), POLLHUP);
 }
 
 CASE(a_blocked_reader_is_woken_by_close, "read(2)") {

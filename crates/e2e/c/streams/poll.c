@@ -28,7 +28,7 @@ CASE(an_idle_pipe_is_writable_only, "poll(2)") {
 CASE(poll_gives_only_what_was_asked, "poll(2)") {
 	pipe_flags(fd, 0);
 	put(fd[1], NULL, "x", 0);
-	check_eq(events(fd[0], POLLIN, 1000), POLLIN);
+	check_eq(events(fd[0], POLLIN, PATIENCE), POLLIN);
 	check_eq(events(fd[0], POLLRDNORM, 0), POLLRDNORM);
 	check_eq(events(fd[0], POLLOUT, 0), POLLOUT);
 	check_eq(events(fd[0], 0, 0), 0);
@@ -64,15 +64,15 @@ CASE(poll_is_woken_by_a_process, "poll(2)") {
 CASE(poll_is_woken_by_a_hangup, "poll(2) POLLHUP") {
 	pipe_flags(fd, 0);
 	pthread_t t = start(close_later, NULL);
-	check(events(fd[0], POLLIN, 5000) & POLLHUP);
+	check(events(fd[0], POLLIN, PATIENCE) & POLLHUP);
 	finish(t);
 }
 
 CASE(pollhup_excludes_pollout, "poll(2) POLLHUP") {
 	pipe_flags(fd, 0);
 	close(fd[1]);
-	check_eq(events(fd[0], POLLOUT | POLLWRNORM | POLLWRBAND, 1000), POLLHUP);
-	check_eq(events(fd[0], 0, 1000), POLLHUP);
+	check_eq(events(fd[0], POLLOUT | POLLWRNORM | POLLWRBAND, PATIENCE), POLLHUP);
+	check_eq(events(fd[0], 0, PATIENCE), POLLHUP);
 }
 
 CASE(poll_of_a_closed_descriptor, "poll(2) POLLNVAL") {
@@ -95,15 +95,15 @@ CASE(poll_of_a_mixed_set, "poll(2)") {
 	struct pollfd p[4] = {{fd[0], POLLIN, 0}, {kernel[0], POLLIN, 0}, {pair[0], POLLIN, 0}, {echo, POLLIN, 0}};
 	check_eq(poll(p, 4, 0), 0);
 	check_eq(write(kernel[1], "k", 1), 1);
-	check_eq(poll(p, 4, 1000), 1);
+	check_eq(poll(p, 4, PATIENCE), 1);
 	check_eq(p[1].revents, POLLIN);
 	check_eq(p[0].revents, 0);
 	put(fd[1], NULL, "s", 0);
-	check_eq(poll(p, 4, 1000), 2);
+	check_eq(poll(p, 4, PATIENCE), 2);
 	check_eq(p[0].revents, POLLIN);
 	check_eq(write(pair[1], "p", 1), 1);
 	check_eq(write(echo, "e", 1), 1);
-	check_eq(poll(p, 4, 1000), 4);
+	check_eq(poll(p, 4, PATIENCE), 4);
 	check_eq(p[2].revents, POLLIN);
 	check_eq(p[3].revents, POLLIN);
 }
@@ -120,7 +120,7 @@ CASE(a_kernel_descriptor_wakes_a_mixed_poll, "poll(2)") {
 	must(pipe(kernel_pipe));
 	struct pollfd p[2] = {{fd[0], POLLIN, 0}, {kernel_pipe[0], POLLIN, 0}};
 	pthread_t t = start(write_kernel_later, NULL);
-	check_eq(poll(p, 2, 5000), 1);
+	check_eq(poll(p, 2, PATIENCE), 1);
 	check_eq(p[1].revents, POLLIN);
 	finish(t);
 }
@@ -130,7 +130,7 @@ CASE(a_stream_wakes_a_mixed_poll, "poll(2)") {
 	must(pipe(kernel_pipe));
 	struct pollfd p[2] = {{kernel_pipe[0], POLLIN, 0}, {fd[0], POLLIN, 0}};
 	pid_t child = spawn(write_later, NULL);
-	check_eq(poll(p, 2, 5000), 1);
+	check_eq(poll(p, 2, PATIENCE), 1);
 	check_eq(p[1].revents, POLLIN);
 	join(child);
 }
@@ -146,7 +146,7 @@ CASE(a_driver_stream_wakes_poll, "poll(2)") {
 	echo_fd = open_stream("/dev/echo");
 	check_eq(events(echo_fd, POLLIN | POLLOUT, 0), POLLOUT);
 	pthread_t t = start(write_echo_later, NULL);
-	check_eq(events(echo_fd, POLLIN, 5000), POLLIN);
+	check_eq(events(echo_fd, POLLIN, PATIENCE), POLLIN);
 	finish(t);
 }
 
@@ -155,7 +155,7 @@ CASE(poll_through_a_module_is_woken, "poll(2)") {
 	push(fd[0], "bufmod");
 	push(fd[1], "bufmod");
 	pthread_t t = start(write_later, NULL);
-	check_eq(events(fd[0], POLLIN, 5000), POLLIN);
+	check_eq(events(fd[0], POLLIN, PATIENCE), POLLIN);
 	finish(t);
 	check_message(fd[0], NULL, "later", 0);
 }
@@ -164,7 +164,7 @@ CASE(poll_through_a_module_is_woken_by_a_process, "poll(2)") {
 	pipe_flags(fd, 0);
 	push(fd[0], "bufmod");
 	pid_t child = spawn(write_later, NULL);
-	check_eq(events(fd[0], POLLIN, 5000), POLLIN);
+	check_eq(events(fd[0], POLLIN, PATIENCE), POLLIN);
 	join(child);
 	check_message(fd[0], NULL, "later", 0);
 }
@@ -179,20 +179,20 @@ CASE(poll_of_two_hundred_streams, "poll(2)") {
 	}
 	for (int i = 0; i < CROWD; i++) {
 		put(ends[i][1], NULL, "x", 0);
-		check_eq(poll(p, CROWD, 1000), 1);
+		check_eq(poll(p, CROWD, PATIENCE), 1);
 		check_eq(p[i].revents, POLLIN);
 		check_message(ends[i][0], NULL, "x", 0);
 	}
 	for (int i = 0; i < CROWD; i += 2)
 		put(ends[i][1], NULL, "x", 0);
-	check_eq(poll(p, CROWD, 1000), CROWD / 2);
+	check_eq(poll(p, CROWD, PATIENCE), CROWD / 2);
 }
 
 CASE(the_same_stream_twice_in_a_set, "poll(2)") {
 	pipe_flags(fd, 0);
 	put(fd[1], NULL, "x", 0);
 	struct pollfd p[2] = {{fd[0], POLLIN, 0}, {fd[0], POLLOUT, 0}};
-	check_eq(poll(p, 2, 1000), 2);
+	check_eq(poll(p, 2, PATIENCE), 2);
 	check_eq(p[0].revents, POLLIN);
 	check_eq(p[1].revents, POLLOUT);
 }
@@ -200,7 +200,7 @@ CASE(the_same_stream_twice_in_a_set, "poll(2)") {
 static volatile int woken;
 static void poll_thread(void *unused) {
 	(void)unused;
-	check_eq(events(fd[0], POLLIN, 5000), POLLIN);
+	check_eq(events(fd[0], POLLIN, PATIENCE), POLLIN);
 	__atomic_add_fetch(&woken, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -219,12 +219,12 @@ CASE(all_pollers_of_a_stream_are_woken, "poll(2)") {
 CASE(a_passed_descriptor_is_something_to_read, "poll(2)") {
 	pipe_flags(fd, 0);
 	check_eq(ioctl(fd[1], I_SENDFD, 0), 0);
-	check_eq(events(fd[0], POLLIN, 1000), POLLIN);
+	check_eq(events(fd[0], POLLIN, PATIENCE), POLLIN);
 }
 
 CASE(ppoll_lets_a_signal_through, "ppoll(2)") {
 	sigset_t blocked, none;
-	struct timespec five = {5, 0};
+	struct timespec patience = {PATIENCE / 1000, 0};
 	pipe_flags(fd, 0);
 	catch_signal(SIGUSR1);
 	sigemptyset(&none);
@@ -233,10 +233,10 @@ CASE(ppoll_lets_a_signal_through, "ppoll(2)") {
 	check_eq(sigprocmask(SIG_BLOCK, &blocked, NULL), 0);
 	kill(getpid(), SIGUSR1);
 	struct pollfd p = {fd[0], POLLIN, 0};
-	check_errno(ppoll(&p, 1, &five, &none), EINTR);
+	check_errno(ppoll(&p, 1, &patience, &none), EINTR);
 	check_eq(caught[SIGUSR1], 1);
 	put(fd[1], NULL, "x", 0);
-	check_eq(ppoll(&p, 1, &five, NULL), 1);
+	check_eq(ppoll(&p, 1, &patience, NULL), 1);
 }
 
 /* --- select --- */
@@ -264,7 +264,7 @@ CASE(select_reads_and_writes, "select(2)") {
 	check_eq(selected(fd[0], &r, &w, &x, 0), 1);
 	check(!r && w && !x);
 	put(fd[1], NULL, "x", 0);
-	check_eq(selected(fd[0], &r, &w, &x, 1000), 2);
+	check_eq(selected(fd[0], &r, &w, &x, PATIENCE), 2);
 	check(r && w && !x);
 	fill(fd[1], 1024);
 	check_eq(selected(fd[1], NULL, &w, NULL, 0), 0);
@@ -275,7 +275,7 @@ CASE(select_of_high_priority, "select(2)") {
 	pipe_flags(fd, 0);
 	check_eq(selected(fd[0], NULL, NULL, &x, 0), 0);
 	put_high(fd[1], "now", NULL);
-	check_eq(selected(fd[0], NULL, NULL, &x, 1000), 1);
+	check_eq(selected(fd[0], NULL, NULL, &x, PATIENCE), 1);
 	check(x);
 }
 
@@ -283,7 +283,7 @@ CASE(select_after_a_hangup_reads, "select(2)") {
 	int r;
 	pipe_flags(fd, 0);
 	close(fd[1]);
-	check_eq(selected(fd[0], &r, NULL, NULL, 1000), 1);
+	check_eq(selected(fd[0], &r, NULL, NULL, PATIENCE), 1);
 	check(r);
 }
 
@@ -291,7 +291,7 @@ CASE(select_is_woken, "select(2)") {
 	int r;
 	pipe_flags(fd, 0);
 	pid_t child = spawn(write_later, NULL);
-	check_eq(selected(fd[0], &r, NULL, NULL, 5000), 1);
+	check_eq(selected(fd[0], &r, NULL, NULL, PATIENCE), 1);
 	join(child);
 }
 
@@ -304,13 +304,13 @@ CASE(select_of_a_mixed_set, "select(2)") {
 	check_eq(write(kernel_pipe[1], "k", 1), 1);
 	FD_ZERO(&in);
 	FD_SET(fd[0], &in), FD_SET(kernel_pipe[0], &in), FD_SET(echo_fd, &in);
-	check_eq(select(echo_fd + 1, &in, NULL, NULL, &(struct timeval){1, 0}), 2);
+	check_eq(select(echo_fd + 1, &in, NULL, NULL, &(struct timeval){PATIENCE / 1000, 0}), 2);
 	check(!FD_ISSET(fd[0], &in) && FD_ISSET(kernel_pipe[0], &in) && FD_ISSET(echo_fd, &in));
 }
 
 CASE(pselect_times_out_and_is_woken, "pselect(2)") {
 	fd_set in;
-	struct timespec short_time = {0, 20000000}, five = {5, 0};
+	struct timespec short_time = {0, 20000000}, patience = {PATIENCE / 1000, 0};
 	pipe_flags(fd, 0);
 	FD_ZERO(&in);
 	FD_SET(fd[0], &in);
@@ -318,7 +318,7 @@ CASE(pselect_times_out_and_is_woken, "pselect(2)") {
 	check(!FD_ISSET(fd[0], &in));
 	pthread_t t = start(write_later, NULL);
 	FD_SET(fd[0], &in);
-	check_eq(pselect(fd[0] + 1, &in, NULL, NULL, &five, NULL), 1);
+	check_eq(pselect(fd[0] + 1, &in, NULL, NULL, &patience, NULL), 1);
 	check(FD_ISSET(fd[0], &in));
 	finish(t);
 }
@@ -518,8 +518,8 @@ CASE(epoll_of_a_mixed_set, "epoll(7)") {
 	check_eq(ready(kernel_pipe[0], 1000), EPOLLIN);
 	put(fd[1], NULL, "x", 0);
 	put(echo_fd, NULL, "e", 0);
-	check_eq(epoll_wait(set, e, 4, 1000), 3);
-	check_eq(epoll_wait(set, e, 2, 1000), 2);
+	check_eq(epoll_wait(set, e, 4, PATIENCE), 3);
+	check_eq(epoll_wait(set, e, 2, PATIENCE), 2);
 	char c;
 	check_eq(read(kernel_pipe[0], &c, 1), 1);
 	check_message(fd[0], NULL, "x", 0);
@@ -561,7 +561,7 @@ static void ping_pong(void *unused) {
 	(void)unused;
 	for (int i = 0; i < 3000; i++) {
 		int seen;
-		check_eq(events(fd[1], POLLIN, 5000), POLLIN);
+		check_eq(events(fd[1], POLLIN, PATIENCE), POLLIN);
 		check_eq(read(fd[1], &seen, sizeof seen), (int)sizeof seen);
 		check_eq(seen, i);
 		check_eq(write(fd[1], &i, sizeof i), (int)sizeof i);

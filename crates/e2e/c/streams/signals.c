@@ -301,10 +301,10 @@ static void watch_blocked(sigset_t *set)
 CASE(a_blocked_signal_waits, "sigtimedwait(2)") {
 	siginfo_t info;
 	sigset_t set;
-	struct timespec five = {5, 0};
+	struct timespec patience = {PATIENCE / 1000, 0};
 	watch_blocked(&set);
 	put(fd[1], NULL, "x", 0);
-	check_eq(sigtimedwait(&set, &info, &five), SIGPOLL);
+	check_eq(sigtimedwait(&set, &info, &patience), SIGPOLL);
 	check_eq(info.si_code, POLL_IN);
 }
 
@@ -318,13 +318,13 @@ static void *put_one(void *unused)
 /* What another thread of the process sends looks like the kernel's too. */
 CASE(a_blocked_signal_of_another_thread_waits, "sigtimedwait(2), sigwaitinfo(2)") {
 	sigset_t set;
-	struct timespec five = {5, 0};
+	struct timespec patience = {PATIENCE / 1000, 0};
 	watch_blocked(&set);
 	for (int i = 0; i < 3; i++) {
 		pthread_t thread;
 		siginfo_t info = {0};
 		check_eq(pthread_create(&thread, NULL, put_one, NULL), 0);
-		check_eq(i == 0 ? sigwaitinfo(&set, &info) : sigtimedwait(&set, i == 1 ? &info : NULL, &five), SIGPOLL);
+		check_eq(i == 0 ? sigwaitinfo(&set, &info) : sigtimedwait(&set, i == 1 ? &info : NULL, &patience), SIGPOLL);
 		if (i < 2) {
 			check_eq(info.si_code, POLL_IN);
 			check_eq(info.si_band & POLLIN, POLLIN);

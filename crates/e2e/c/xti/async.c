@@ -262,7 +262,7 @@ static void serve_by_poll(int listener, int n) {
     int used = 1, gone = 0;
     set_nonblock(listener, 1);
     while (gone < n) {
-        check(poll(p, used, 5000) > 0);
+        check(poll(p, used, PATIENCE) > 0);
         for (int i = used - 1; i > 0; i--) {
             if (!p[i].revents)
                 continue;
@@ -371,7 +371,7 @@ CASE(edge_triggered, "epoll(7) EPOLLET") {
         char c;
         int flags;
         snd(p.client, "x", 0);
-        check_eq(epoll_wait(set, &seen, 1, 5000), 1);
+        check_eq(epoll_wait(set, &seen, 1, PATIENCE), 1);
         while (t_rcv(p.server, &c, 1, &flags) >= 0)
             ;
         check_eq(t_errno, TNODATA);

@@ -213,7 +213,7 @@ CASE(no_room, "XNS 5.2 t_sndudata() TFLOW") {
     check_eq(writable(a), 0);
     for (int i = 0; i < n; i++)
         receive_numbered(b, 1000, i);
-    check(events(a, POLLOUT, 5000) & POLLOUT);
+    check(events(a, POLLOUT, PATIENCE) & POLLOUT);
     send_numbered(a, &two, 1000, 7);
     receive_numbered(b, 1000, 7);
 }
@@ -247,7 +247,7 @@ CASE(ready, "poll(2)") {
     check_eq(events(fd, READABLE | POLLOUT, 0), POLLOUT);
     check_look(fd, 0);
     send_text(fd, &own, "x");
-    check(events(fd, POLLIN, 5000) & POLLIN);
+    check(events(fd, POLLIN, PATIENCE) & POLLIN);
     check_look(fd, T_DATA);
     receive_text(fd, &d, "x");
     check_eq(events(fd, READABLE, 0), 0);
@@ -260,7 +260,7 @@ CASE(ready_until_the_last, "poll(2)") {
         for (int i = 0; i < 30; i++)
             send_numbered(a, &two, 100, i);
         for (int i = 0; i < 30; i++) {
-            check(events(b, POLLIN | POLLRDNORM, 5000) & POLLIN);
+            check(events(b, POLLIN | POLLRDNORM, PATIENCE) & POLLIN);
             check_look(b, T_DATA);
             receive_numbered(b, 100, i);
         }
@@ -285,7 +285,7 @@ CASE(ready_in_select, "select(2)") {
         send_numbered(a, &two, 100, i);
     for (int i = 0; i <= 10; i++) {
         fd_set set;
-        struct timeval patience = {i < 10 ? 5 : 0, 0};
+        struct timeval patience = {i < 10 ? PATIENCE / 1000 : 0, 0};
         FD_ZERO(&set);
         FD_SET(b, &set);
         check_eq(select(b + 1, &set, NULL, NULL, &patience), i < 10);
@@ -302,7 +302,7 @@ CASE(ready_in_epoll, "epoll(7)") {
     for (int i = 0; i < 10; i++)
         send_numbered(a, &two, 100, i);
     for (int i = 0; i < 10; i++) {
-        check_eq(epoll_wait(ep, &seen, 1, 5000), 1);
+        check_eq(epoll_wait(ep, &seen, 1, PATIENCE), 1);
         check_eq(seen.data.u32, 7);
         receive_numbered(b, 100, i);
     }
@@ -316,7 +316,7 @@ CASE(told_once_in_epoll, "epoll(7) EPOLLONESHOT") {
     check_event(b, T_DATA);
     for (int i = 0; i < 3; i++) {
         must(epoll_ctl(ep, i ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, b, &e));
-        check_eq(epoll_wait(ep, &seen, 1, 5000), 1);
+        check_eq(epoll_wait(ep, &seen, 1, PATIENCE), 1);
         check_eq(seen.events, EPOLLIN | EPOLLOUT);
         check_eq(epoll_wait(ep, &seen, 1, 0), 0);
     }
@@ -329,7 +329,7 @@ CASE(bound_anew_in_epoll, "epoll(7), XNS 5.2 t_unbind()") {
     for (int i = 0; i < 3; i++) {
         check_eq(epoll_wait(ep, &seen, 1, 0), 0);
         send_numbered(a, &two, 100, i);
-        check_eq(epoll_wait(ep, &seen, 1, 5000), 1);
+        check_eq(epoll_wait(ep, &seen, 1, PATIENCE), 1);
         check_eq(seen.data.u32, 7);
         receive_numbered(b, 100, i);
         check_ok(t_unbind(b));

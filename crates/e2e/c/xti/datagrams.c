@@ -432,7 +432,7 @@ CASE(error_is_readable, "XNS 5.2 t_look(), poll(2)") {
     struct address own, to = deserted();
     int fd = endpoint(&own);
     send_text(fd, &to, "x");
-    check(events(fd, READABLE, 5000) != 0);
+    check(events(fd, READABLE, PATIENCE) != 0);
     check_event(fd, T_UDERR);
     must_t(t_rcvuderr(fd, NULL));
 }
@@ -541,7 +541,7 @@ CASE(two_readers_of_a_process_each, "XNS 5.2 t_rcvudata()") {
                 if (receive(b, &d) < 0) {
                     if (t_errno != TNODATA)
                         fail("in a reader: %s", fault());
-                    events(b, POLLIN, 1000);
+                    events(b, POLLIN, PATIENCE);
                     continue;
                 }
                 if (d.unit.udata.len == 0)

@@ -155,7 +155,7 @@ static UNUSED const char *fault(void) {
     } while (0)
 /* The next event, which may take a moment. */
 static UNUSED int next_event(int fd) {
-    long until = now_ms() + 5000;
+    long until = now_ms() + PATIENCE;
     for (;;) {
         int event = t_look(fd);
         if (event != 0 || now_ms() > until)

@@ -464,7 +464,7 @@ CASE(data_before_blocking, "XNS 5.2 t_snd(), t_rcv()") {
 CASE(data_not_waited_for, "XNS 5.2 t_snd()") {
     struct pair p = connected();
     snd(p.client, "a lone piece", 0);
-    long until = now_ms() + 1000;
+    long until = now_ms() + PATIENCE;
     while (t_look(p.server) == 0 && now_ms() < until)
         ;
     check_look(p.server, T_DATA);
@@ -524,10 +524,9 @@ static struct belongings belongings(void) {
 static void check_no_more(struct belongings before, int times) {
     struct belongings now = belongings();
     int some = times / 5;
-    for (int i = 0; i < 20; i++) {
+    for (long until = now_ms() + PATIENCE; now_ms() < until; sleep_ms(120)) {
         if (now.descriptors <= before.descriptors + some && now.mappings <= before.mappings + some && now.files <= before.files + 8)
             return;
-        usleep(120000);
         must_t(t_close(bound()));
         now = belongings();
     }

@@ -266,7 +266,7 @@ BOTH_FAMILIES(TCP, full, "XNS 5.2 t_snd() TFLOW") {
         }
         _exit(0);
     }
-    check(events(m.xti, POLLOUT, 5000) & POLLOUT);
+    check(events(m.xti, POLLOUT, PATIENCE) & POLLOUT);
     join(child);
 }
 
@@ -288,7 +288,7 @@ BOTH_FAMILIES(TCP, urgent_to_a_socket, "XNS 5.2 t_snd(): T_EXPEDITED") {
     char c;
     snd(m.xti, "before", 0);
     snd(m.xti, "!", T_EXPEDITED);
-    check(events(m.s, POLLPRI, 5000) & POLLPRI);
+    check(events(m.s, POLLPRI, PATIENCE) & POLLPRI);
     check_eq(recv(m.s, &c, 1, MSG_OOB), 1);
     check_eq(c, '!');
     plain_recv(m.s, "before");

@@ -147,7 +147,7 @@ BY_MESSAGES(runs_full, "timod(7M), XNS 5.2 TFLOW") {
     check(sent >= 1000);
     set_nonblock(p.server, 0);
     rcv_wave(p.server, 0, sent, 5000);
-    check(events(p.client, POLLOUT, 5000) & POLLOUT);
+    check(events(p.client, POLLOUT, PATIENCE) & POLLOUT);
 }
 BY_MESSAGES(releases_when_full, "timod(7M), XNS 5.2 t_sndrel()") {
     struct pair p = connected_nonblock();
@@ -312,20 +312,20 @@ CASE(pushed_in_a_set, "epoll(7), streamio(7I) I_PUSH") {
     want = (struct epoll_event){EPOLLIN | EPOLLONESHOT, {.u64 = 79}};
     must(epoll_ctl(once, EPOLL_CTL_ADD, p.server, &want));
     snd(p.client, "one", 0);
-    check_eq(epoll_wait(once, seen, 2, 5000), 1);
+    check_eq(epoll_wait(once, seen, 2, PATIENCE), 1);
     check_eq(epoll_wait(once, seen, 2, 0), 0);
     must(ioctl(p.server, I_PUSH, "nullmod"));
     check_eq(epoll_wait(once, seen, 2, 0), 0);
-    check_eq(epoll_wait(level, seen, 2, 5000), 2);
+    check_eq(epoll_wait(level, seen, 2, PATIENCE), 2);
     check_eq(seen[0].data.u64 + seen[1].data.u64, 77 + 78);
     rcv(p.server, "one", 0);
     check_eq(epoll_wait(level, seen, 2, 0), 0);
     snd(p.client, "two", 0);
-    check_eq(epoll_wait(level, seen, 2, 5000), 2);
+    check_eq(epoll_wait(level, seen, 2, PATIENCE), 2);
     check_eq(seen[0].data.u64 + seen[1].data.u64, 77 + 78);
     check_eq(epoll_wait(once, seen, 2, 0), 0);
     must(epoll_ctl(once, EPOLL_CTL_MOD, p.server, &want));
-    check_eq(epoll_wait(once, seen, 2, 5000), 1);
+    check_eq(epoll_wait(once, seen, 2, PATIENCE), 1);
     check_eq(seen[0].data.u64, 79);
     must(epoll_ctl(level, EPOLL_CTL_DEL, copy, NULL));
     check_eq(epoll_wait(level, seen, 2, 0), 1);

@@ -154,7 +154,7 @@ CASE(watched_while_it_works, "XNS 5.2 t_look(), t_getstate()") {
 }
 static void poll_for_data(void *with) {
     int fd = *(int *)with;
-    check(events(fd, POLLIN, 5000) & POLLIN);
+    check(events(fd, POLLIN, PATIENCE) & POLLIN);
 }
 CASE(polled_by_another, "poll(2)") {
     struct pair p = connected();
@@ -447,7 +447,7 @@ static int others_are_asleep(int stopped) {
 }
 /* It goes on once the stream has taken what it waits for out of the endpoint, and all bells that it rings. */
 static void hear_late(struct waiting *w) {
-    check_eq(poll(&(struct pollfd){w->fd, POLLIN, 0}, 1, 5000), 1);
+    check_eq(poll(&(struct pollfd){w->fd, POLLIN, 0}, 1, PATIENCE), 1);
     for (int i = 0; i < 3; i++)
         await(others_are_asleep(w->began));
     check_eq(w->ended, 0);

@@ -281,9 +281,9 @@ CASE(tirdwr_sees_a_disconnect, "tirdwr(7M): T_DISCON_IND") {
     char c;
     signal(SIGPIPE, SIG_IGN);
     must_t(t_snddis(p.server, NULL));
-    check(events(p.client, POLLIN, 5000) != 0);
+    check(events(p.client, POLLIN, PATIENCE) != 0);
     check_eq(read(p.client, &c, 1), 0);
-    check(events(p.client, 0, 5000) & POLLHUP);
+    check(events(p.client, 0, PATIENCE) & POLLHUP);
     check_errno2(write(p.client, "x", 1), EPIPE, ENXIO);
 }
 CASE(tirdwr_close_without_an_end, "tirdwr(7M): close") {
@@ -317,21 +317,21 @@ CASE(tirdwr_refuses_control, "tirdwr(7M): M_PROTO, CHOICES 32") {
     struct strbuf ctl = out_buf(&m, sizeof m);
     signal(SIGPIPE, SIG_IGN);
     putmsg(p.client, &ctl, NULL, 0);
-    check(events(p.client, POLLIN, 5000) & POLLERR);
+    check(events(p.client, POLLIN, PATIENCE) & POLLERR);
     check_errno(write(p.client, "x", 1), EPROTO);
 }
 CASE(tirdwr_and_expedited, "tirdwr(7M): T_EXDATA_IND") {
     struct pair p = read_write_pair();
     char c;
     snd(p.server, "!", T_EXPEDITED);
-    check(events(p.client, POLLIN | POLLPRI, 5000) & POLLERR);
+    check(events(p.client, POLLIN | POLLPRI, PATIENCE) & POLLERR);
     check_errno(read(p.client, &c, 1), EPROTO);
 }
 CASE(tirdwr_polls, "tirdwr(7M), poll(2)") {
     struct pair p = read_write_pair();
     check_eq(events(p.client, POLLIN | POLLOUT, 0), POLLOUT);
     snd(p.server, "x", 0);
-    check(events(p.client, POLLIN, 5000) & POLLIN);
+    check(events(p.client, POLLIN, PATIENCE) & POLLIN);
     check_read(p.client, "x");
     check_eq(events(p.client, POLLIN, 0), 0);
 }

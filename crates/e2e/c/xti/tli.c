@@ -308,7 +308,7 @@ CASE(event_driven, "TLI programmer's guide: asynchronous mode") {
         struct pollfd p[7] = {{.fd = listener, .events = POLLIN}};
         for (int i = 0; i < 6; i++)
             p[1 + i] = (struct pollfd){.fd = fd[i], .events = POLLIN};
-        check(poll(p, 7, 5000) > 0);
+        check(poll(p, 7, PATIENCE) > 0);
         check(turn < 10000);
         if (p[0].revents)
             served = accept_all(listener, fd + 3, served);

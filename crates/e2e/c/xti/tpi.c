@@ -391,7 +391,7 @@ CASE(unitdata_offsets_outside, "TPI 2.0 T_UNITDATA_REQ") {
         struct primitive answer;
         int fd = tpi_bound(&own);
         tpi_put(fd, &m, (int)sizeof m, "data", 4);
-        check(events(fd, READABLE, 5000));
+        check(events(fd, READABLE, PATIENCE));
         if (tpi_try_get(fd, &answer) < 0)
             check_eq(errno, EPROTO);
         else

@@ -41,8 +41,8 @@ static UNUSED int tpi_try_get(int fd, struct primitive *m) {
 #define tpi_get(FD, M, TYPE) tpi_next(__LINE__, FD, M, TYPE, #TYPE)
 static UNUSED void tpi_next(int line, int fd, struct primitive *m, int type, const char *name) {
     harness_at = name, harness_line = line;
-    if (!(events(fd, READABLE, 5000) & (READABLE | POLLERR | POLLHUP)))
-        fail("line %d: expected %s, saw nothing within 5 s", line, name);
+    if (!(events(fd, READABLE, PATIENCE) & (READABLE | POLLERR | POLLHUP)))
+        fail("line %d: expected %s, saw nothing", line, name);
     if (tpi_try_get(fd, m) < 0)
         fail("line %d: expected %s, saw errno %d: %s", line, name, errno, strerror(errno));
     if (m->len < 4 || m->p.type != type)
@@ -228,7 +228,7 @@ static UNUSED void tpi_take(int fd, char *to, int len) {
     static struct primitive m;
     for (int have = 0, n; have < len; have += n) {
         if (surplus.len == 0 || surplus.fd != fd) {
-            if (!(events(fd, READABLE, 5000) & READABLE) || tpi_try_get(fd, &m) < 0)
+            if (!(events(fd, READABLE, PATIENCE) & READABLE) || tpi_try_get(fd, &m) < 0)
                 fail("waiting for data: %d of %d bytes, errno %d", have, len, errno);
             if ((m.len >= 4 && m.p.type != T_DATA_IND) || m.data_len <= 0)
                 fail("expected T_DATA_IND, saw primitive %d, data of %d bytes", m.len < 4 ? -1 : m.p.type, m.data_len);
@@ -252,7 +252,7 @@ static UNUSED void tpi_take(int fd, char *to, int len) {
 static UNUSED void tpi_refused_at(int line, int fd) {
     struct primitive m;
     harness_at = "T_ERROR_ACK or M_ERROR", harness_line = line;
-    int seen = events(fd, READABLE, 5000);
+    int seen = events(fd, READABLE, PATIENCE);
     if (!seen)
         fail("line %d: expected T_ERROR_ACK or M_ERROR, saw silence", line);
     if (tpi_try_get(fd, &m) < 0) {

@@ -246,7 +246,7 @@ static void send_bulk(void *with) {
         tpi_data(b->fd, data, b->size, 0);
     }
     free(data);
-    sleep_ms(5000); /* the receiver ends this process by its own end */
+    sleep_ms(100000); /* the receiver ends this process by its own end */
 }
 CASE(moves_bulk, "TPI 2.0 T_DATA_REQ, fork") {
     struct ends e = tpi_ends();
@@ -354,7 +354,7 @@ CASE(flow_control, "TPI 2.0 T_DATA_REQ: flow control") {
         check_eq(all[0], 'a' + i % 26);
         check_eq(all[1023], 'a' + i % 26);
     }
-    check(events(e.client, POLLOUT, 5000) & POLLOUT);
+    check(events(e.client, POLLOUT, PATIENCE) & POLLOUT);
 }
 
 /* --- releasing --- */
@@ -462,7 +462,7 @@ CASE(data_before_the_end, "TPI 2.0 T_ORDREL_IND") {
 
 static void wait_for_kill(void *with) {
     tpi_data(*(int *)with, "last words", 10, 0);
-    sleep_ms(9000);
+    sleep_ms(100000);
 }
 CASE(killed_peer, "TPI 2.0 T_DISCON_IND") {
     struct ends e = tpi_ends();
@@ -471,7 +471,7 @@ CASE(killed_peer, "TPI 2.0 T_DISCON_IND") {
     close(e.client);
     tpi_take_text(e.server, "last words");
     kill(child, SIGKILL);
-    check(events(e.server, READABLE, 2000) & READABLE);
+    check(events(e.server, READABLE, PATIENCE) & READABLE);
     check_eq(tpi_try_get(e.server, &m), 0);
     check_either(m.p.type, T_DISCON_IND, is_in(INET) ? T_ORDREL_IND : T_DISCON_IND);
 }
@@ -534,7 +534,7 @@ CASE(datagram_too_long, "TPI 2.0 T_UNITDATA_REQ") {
         check_eq(errno, ERANGE); /* larger than strmsgsz */
         return;
     }
-    check(events(fd, READABLE, 5000));
+    check(events(fd, READABLE, PATIENCE));
     if (tpi_try_get(fd, &m) < 0)
         check_eq(errno, EPROTO);
     else

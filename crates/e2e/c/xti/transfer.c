@@ -309,13 +309,13 @@ CASE(flow_event_not_without_need, "XNS 5.2 t_look() T_GODATA") {
 }
 CASE(flow_and_poll, "XNS 5.2 t_snd(), poll(2) POLLOUT") {
     struct pair p = connected_nonblock();
-    check_eq(events(p.client, POLLOUT, 1000), POLLOUT);
+    check_eq(events(p.client, POLLOUT, PATIENCE), POLLOUT);
     size_t sent = fill_endpoint(p.client, 1000);
     check_eq(events(p.client, POLLOUT, 0), 0);
-    check_eq(events(p.server, POLLIN, 1000), POLLIN);
+    check_eq(events(p.server, POLLIN, PATIENCE), POLLIN);
     set_nonblock(p.server, 0);
     rcv_wave(p.server, 0, sent, 65536);
-    check_eq(events(p.client, POLLOUT, 5000), POLLOUT);
+    check_eq(events(p.client, POLLOUT, PATIENCE), POLLOUT);
 }
 CASE(flow_one_way_only, "XNS 5.2 t_snd() TFLOW") {
     struct pair p = connected_nonblock();
@@ -475,7 +475,7 @@ CASE(poll_for_data, "poll(2) POLLIN") {
     struct pair p = connected();
     check_eq(events(p.server, READABLE, 0), 0);
     snd(p.client, "x", 0);
-    check(events(p.server, POLLIN | POLLRDNORM, 5000) & (POLLIN | POLLRDNORM));
+    check(events(p.server, POLLIN | POLLRDNORM, PATIENCE) & (POLLIN | POLLRDNORM));
     rcv(p.server, "x", 0);
     check_eq(events(p.server, READABLE, 0), 0);
 }
@@ -501,7 +501,7 @@ CASE(poll_for_release, "poll(2) POLLIN") {
 CASE(poll_for_expedited_data, "poll(2) POLLRDBAND") {
     struct pair p = connected();
     snd(p.client, "!", T_EXPEDITED);
-    check(events(p.server, POLLIN | POLLRDBAND | POLLPRI, 5000) & (POLLIN | POLLRDBAND | POLLPRI));
+    check(events(p.server, POLLIN | POLLRDBAND | POLLPRI, PATIENCE) & (POLLIN | POLLRDBAND | POLLPRI));
     rcv(p.server, "!", T_EXPEDITED);
     check_eq(events(p.server, READABLE, 0), 0);
 }
@@ -512,14 +512,14 @@ static void send_later(void *with) {
 CASE(poll_waits_for_data, "poll(2)") {
     struct pair p = connected();
     pthread_t t = start(send_later, &p.client);
-    check_eq(events(p.server, POLLIN, 5000), POLLIN);
+    check_eq(events(p.server, POLLIN, PATIENCE), POLLIN);
     finish(t);
     rcv(p.server, "had to wait", 0);
 }
 CASE(select_for_data, "select(2)") {
     struct pair p = connected();
     fd_set in, out;
-    struct timeval now = {0, 0}, soon = {5, 0};
+    struct timeval now = {0, 0}, soon = {PATIENCE / 1000, 0};
     FD_ZERO(&in);
     FD_SET(p.server, &in);
     check_eq(select(p.server + 1, &in, NULL, NULL, &now), 0);
@@ -540,13 +540,13 @@ CASE(epoll_for_data, "epoll(7)") {
     for (int i = 0; i < 3; i++) {
         check_eq(epoll_wait(set, &seen, 1, 0), 0);
         snd(p.client, "x", 0);
-        check_eq(epoll_wait(set, &seen, 1, 5000), 1);
+        check_eq(epoll_wait(set, &seen, 1, PATIENCE), 1);
         check_eq(seen.data.fd, p.server);
         check(seen.events & EPOLLIN);
         rcv(p.server, "x", 0);
     }
     check_ok(t_snddis(p.client, NULL));
-    check_eq(epoll_wait(set, &seen, 1, 5000), 1);
+    check_eq(epoll_wait(set, &seen, 1, PATIENCE), 1);
     check_event(p.server, T_DISCONNECT);
 }
 CASE(epoll_for_calls, "epoll(7)") {
@@ -556,7 +556,7 @@ CASE(epoll_for_calls, "epoll(7)") {
     must(epoll_ctl(set, EPOLL_CTL_ADD, listener, &want));
     check_eq(epoll_wait(set, &seen, 1, 0), 0);
     int client = connecting(&at);
-    check_eq(epoll_wait(set, &seen, 1, 5000), 1);
+    check_eq(epoll_wait(set, &seen, 1, PATIENCE), 1);
     int server = serve(listener);
     check_eq(epoll_wait(set, &seen, 1, 0), 0);
     confirm(client);
@@ -573,7 +573,7 @@ CASE(epoll_from_the_beginning, "epoll(7)") {
     must(fcntl(client, F_SETFL, O_NONBLOCK));
     struct t_call call = call_to(&at);
     check_t(t_connect(client, &call, NULL), TNODATA);
-    check_eq(epoll_wait(set, &seen, 1, 5000), 1);
+    check_eq(epoll_wait(set, &seen, 1, PATIENCE), 1);
     check_eq(seen.data.fd, listener);
     want.data.fd = client;
     must(epoll_ctl(set, EPOLL_CTL_ADD, client, &want));
@@ -582,7 +582,7 @@ CASE(epoll_from_the_beginning, "epoll(7)") {
     confirm(client);
     check_eq(epoll_wait(set, &seen, 1, 0), 0);
     snd(server, "x", 0);
-    check_eq(epoll_wait(set, &seen, 1, 5000), 1);
+    check_eq(epoll_wait(set, &seen, 1, PATIENCE), 1);
     check_eq(seen.data.fd, client);
     rcv(client, "x", 0);
     must(epoll_ctl(set, EPOLL_CTL_DEL, client, NULL));

@@ -64,7 +64,7 @@ CASE(poll_sees_both, "XNS 5.2 poll()") {
     char data[100];
     for (int i = 0; i < 60; i++) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        check_eq(poll(&p, 1, 5000), 1);
+        check_eq(poll(&p, 1, PATIENCE), 1);
         check_eq(p.revents, POLLIN);
         check_eq(must_t(receive_bytes(fd, data, sizeof data)), i % 2 ? 6 : 4);
         ask();
@@ -82,7 +82,7 @@ static void epoll_sees_both(unsigned mode) {
     pid_t child = send_by_both(&at, 30);
     char data[100];
     while (seen < 60) {
-        check_eq(epoll_wait(set, &event, 1, 5000), 1);
+        check_eq(epoll_wait(set, &event, 1, PATIENCE), 1);
         check_eq(event.data.fd, fd);
         for (; receive_bytes(fd, data, sizeof data) > 0; seen++)
             ask();
@@ -109,7 +109,7 @@ CASE(full_until_somebody_reads, "XNS 5.2 t_sndudata() TFLOW, T_GODATA") {
         check_eq(number, seen);
     }
     check_eq(seen, sent);
-    check_eq(poll(&p, 1, 5000), 1);
+    check_eq(poll(&p, 1, PATIENCE), 1);
     check_eq(p.revents, POLLOUT);
     check_look(fd, T_GODATA);
     must_t(send_to(fd, &at, "again", 5));
@@ -158,7 +158,7 @@ CASE(receiver_killed, "XNS 5.2 t_rcvuderr()") {
     }
     /* Until it is there, and then until it is full. */
     set_nonblock(fd, 1);
-    for (long until = now_ms() + 5000; send_to(fd, &at, "data", 4) == 0 || t_errno == TLOOK;) {
+    for (long until = now_ms() + PATIENCE; send_to(fd, &at, "data", 4) == 0 || t_errno == TLOOK;) {
         check(now_ms() < until);
         if (t_look(fd) == T_UDERR)
             must_t(t_rcvuderr(fd, NULL));
@@ -166,7 +166,7 @@ CASE(receiver_killed, "XNS 5.2 t_rcvuderr()") {
     check_eq(t_errno, TFLOW);
     must(kill(child, SIGKILL));
     must(waitpid(child, NULL, 0));
-    for (long until = now_ms() + 5000; t_look(fd) != T_UDERR; send_to(fd, &at, "data", 4))
+    for (long until = now_ms() + PATIENCE; t_look(fd) != T_UDERR; send_to(fd, &at, "data", 4))
         check(now_ms() < until);
     struct t_uderr e = {.addr = room(dest.at, sizeof dest.at)};
     must_t(t_rcvuderr(fd, &e));
