@@ -336,7 +336,7 @@ fn nothing_waits_for_a_peer_that_has_gone() {
         drop(server);
         let begun = Instant::now();
         drop(client);
-        assert!(begun.elapsed() < Duration::from_secs(5), "{device}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{device}");
     }
 }
 

@@ -310,7 +310,7 @@ fn of_a_killed_peer_only_whole_messages_come_and_then_the_end() {
         drop(child);
         let killed = Instant::now();
         while receive_whole(ours, by_putmsg, &mut buf) {}
-        assert!(killed.elapsed() < Duration::from_secs(2), "seed {seed}");
+        assert!(killed.elapsed() < Duration::from_secs(20), "seed {seed}");
         assert_ne!(stream(ours).events(!0) & libc::POLLHUP as u32, 0);
         assert_eq!(write(ours, "x"), Err(libc::EPIPE));
         close(ours);

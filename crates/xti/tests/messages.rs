@@ -87,7 +87,7 @@ fn a_blocked_sender_learns_that_the_peer_has_gone() {
         let begun = Instant::now();
         drop(server);
         drop(writer.join().unwrap());
-        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert!(begun.elapsed() < Duration::from_secs(20));
     }
 }
 

@@ -158,7 +158,7 @@ fn a_sender_learns_that_the_owner_of_a_full_mailbox_was_killed() {
         }
     }
     drop(owner);
-    let until = Instant::now() + Duration::from_secs(2);
+    let until = Instant::now() + Duration::from_secs(PATIENCE);
     while here.peek() != Some(Event::UdErr) {
         assert!(Instant::now() < until);
         let _ = here.send_to(b"doomed", &[], &io(&text));
