@@ -627,7 +627,24 @@ CASE(a_pipe_on_a_fifo_passes_descriptors, "fattach(3C), streamio(7I) I_SENDFD") 
 	check_eq(isastream(must(open("ordinary", O_RDWR))), 0);
 }
 
-CASES(ENTRY(a_reader_waits_for_a_writer), ENTRY(a_writer_waits_for_a_reader), ENTRY(a_reader_waits_for_another_process),
+CASE(another_runtime_folder_has_fifos_of_its_own, "open(2) FIFO") {
+	if (role()) {
+		check_eq(has_reader(), 0);
+		int own = open_fifo(O_RDWR);
+		put(own, NULL, "here", 0);
+		check_message(own, NULL, "here", 0);
+		return;
+	}
+	char elsewhere[PATH_MAX];
+	int f = open_fifo(O_RDWR | O_CLOEXEC);
+	put(f, NULL, "there", 0);
+	snprintf(elsewhere, sizeof elsewhere, "%s.other", getenv("HEADWATER_DIR"));
+	setenv("HEADWATER_DIR", elsewhere, 1);
+	join(spawn_role("another_runtime_folder_has_fifos_of_its_own", "elsewhere"));
+	check_message(f, NULL, "there", 0);
+}
+
+CASES(ENTRY(another_runtime_folder_has_fifos_of_its_own), ENTRY(a_reader_waits_for_a_writer), ENTRY(a_writer_waits_for_a_reader), ENTRY(a_reader_waits_for_another_process),
       ENTRY(a_writer_waits_for_another_process), ENTRY(a_program_is_waited_for), ENTRY(a_writer_that_has_gone_was_there),
       ENTRY(one_writer_lets_all_readers_in), ENTRY(a_signal_ends_the_wait), ENTRY(what_has_the_number_of_a_closed_one_stays),
       ENTRY(one_closed_while_it_waits_keeps_no_gate), ENTRY(a_read_does_not_wait_by_others_flags),

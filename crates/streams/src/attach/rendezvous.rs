@@ -4,10 +4,10 @@
 use core::time::Duration;
 
 use headwater_host::peer::Peer;
-use headwater_host::{hidden, signal, sys};
+use headwater_host::{hidden, shared, signal, sys};
 use libc::c_int;
 
-use super::registry::Place;
+use super::registry::{Key, Place};
 use super::rights::{self, Body, Received};
 
 const MAGIC: u64 = 0x4857_4154;
@@ -157,6 +157,7 @@ fn wait_for_answer(fd: c_int) -> Result<Answer, Silence> {
         match rights::receive(fd) {
             Ok(Some(received)) => return understand(received),
             Err(libc::EAGAIN) if sys::now() < until => {}
+            Err(libc::EAGAIN) => return Err(Silence::Failed(libc::ENXIO)),
             Err(libc::EINTR) => {}
             Ok(None) | Err(libc::ECONNRESET | libc::EPIPE) => return Err(Silence::Gone),
             Err(e) => return Err(Silence::Failed(e)),
@@ -215,11 +216,14 @@ fn address(place: &Place) -> (libc::sockaddr_un, u32) {
         buf: &mut text,
         len: 0,
     };
+    // Another runtime folder is another world, with the same names and generations.
+    let world = Key::of_name(shared::folder().as_bytes()).ino;
     let _ = core::fmt::write(
         &mut cursor,
         format_args!(
-            "headwater.stream.{}.{:x}.{:x}.{:x}",
+            "headwater.stream.{}.{:x}.{:x}.{:x}.{:x}",
             sys::getuid(),
+            world,
             place.key.dev,
             place.key.ino,
             place.generation
