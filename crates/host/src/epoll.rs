@@ -246,18 +246,25 @@ pub fn holds(fd: i32) -> bool {
     held
 }
 
-/// Has this process put `fd` into one of its sets, and not taken it out since?
-pub fn was_given(fd: i32) -> bool {
+/// Is what `h` stands for in a set that we know, by `fd` or a number that is closed by now?
+pub fn knows(fd: i32, h: Handle) -> bool {
+    let mut known = false;
+    for_sets(|set| known |= set.has_member(fd, h));
+    known
+}
+
+/// Has this process put it into one of its sets, by such a number, and not taken it out since?
+pub fn was_given(fd: i32, h: Handle) -> bool {
     let mut given = false;
-    for_sets(|set| given |= !set.is_inherited() && set.asks(fd, u32::MAX));
+    for_sets(|set| given |= !set.is_inherited() && (set.asks(fd, u32::MAX) || set.has_orphan(h)));
     given
 }
 
-/// What this process has registered of `fd` is the kernel's alone from here on.
-pub fn leave_one(fd: i32) {
+/// What this process has registered of it is the kernel's alone from here on.
+pub fn leave_one(fd: i32, h: Handle) {
     for_sets(|set| {
         if !set.is_inherited() {
-            set.leave_one(fd);
+            set.leave_one(fd, h);
         }
     });
 }

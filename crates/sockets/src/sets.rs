@@ -25,9 +25,14 @@ pub fn hold(c: &Conn, fd: i32) -> bool {
     !c.is_ours() && epoll::holds(fd)
 }
 
-/// Has this process put `fd` into one?
+/// Is `fd` in one, or was the connection put there by a number that is closed by now?
+pub fn know(c: &Conn, fd: i32) -> bool {
+    !c.is_ours() && epoll::knows(fd, conn::handle(c))
+}
+
+/// Has this process put it into one, by `fd` or such a number?
 pub fn were_given(c: &Conn, fd: i32) -> bool {
-    !c.is_ours() && epoll::was_given(fd)
+    !c.is_ours() && epoll::was_given(fd, conn::handle(c))
 }
 
 /// It is carried from now on.

@@ -176,6 +176,11 @@ impl Reg {
         (self.last, self.kept) = (Last::nothing(), 0);
     }
 
+    /// Was it put in by a number of what `h` stands for that is closed by now?
+    pub fn is_orphan_of(&self, h: Handle) -> bool {
+        self.orphan && self.d.is_some() && self.h == h
+    }
+
     pub fn is_live(&self) -> bool {
         self.d.is_some() && self.carried && !self.parked && !self.disabled
     }

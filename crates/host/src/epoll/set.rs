@@ -266,9 +266,13 @@ impl Set {
 
     /// By its own number, or one that is closed by now.
     pub fn has_member(&self, fd: i32, h: Handle) -> bool {
+        self.has(fd) || self.has_orphan(h)
+    }
+
+    /// By a number that is closed by now.
+    pub fn has_orphan(&self, h: Handle) -> bool {
         let inner = self.held();
-        let is_left = |r: &Reg| r.orphan && r.d.is_some() && r.h == h;
-        inner.find(fd).is_some() || inner.orphans && inner.regs.iter().any(is_left)
+        inner.orphans && inner.regs.iter().any(|r| r.is_orphan_of(h))
     }
 
     /// Does the program ask for `event` of it here?
@@ -282,7 +286,7 @@ impl Set {
     pub fn allows(&self, fd: i32, h: Option<Handle>) -> Result<(), Reason> {
         let inner = self.held();
         // Out of reach, so that it can't be made ours.
-        let is_lost = |r: &Reg| r.orphan && !r.carried && r.d.is_some() && Some(r.h) == h;
+        let is_lost = |r: &Reg| !r.carried && h.is_some_and(|h| r.is_orphan_of(h));
         if inner.orphans && inner.regs.iter().any(is_lost) {
             return Err(Reason::EpollClosed);
         }
@@ -346,11 +350,17 @@ impl Set {
         inner.drop_orphans(|h| table::entries().any(|(n, x)| n != fd && x == h) || is_held(h));
     }
 
-    /// The program's registration of `fd` is the kernel's alone from here on.
-    pub fn leave_one(&self, fd: i32) {
+    /// The program's registrations of what `h` stands for, by `fd` or a number that is closed by now, are the kernel's alone from here
+    /// on.
+    pub fn leave_one(&self, fd: i32, h: Handle) {
         let mut inner = self.held();
         if let Some(i) = inner.find(fd) {
             inner.surrender(i);
+        }
+        for i in 0..inner.regs.len() {
+            if inner.at(i).is_orphan_of(h) {
+                inner.surrender(i);
+            }
         }
     }
 

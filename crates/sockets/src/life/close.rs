@@ -36,12 +36,12 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     restart::going(c, fd);
     let others = c.refs.load(Ordering::Acquire) > 1;
     let is_blocked = c.phase() == Phase::Carried && c.pins.load(Ordering::SeqCst) > 0;
+    if !others && shadow == fd {
+        leave_registrations(c, fd);
+    }
     if others || is_blocked {
         sets::orphaned(c, fd);
     } else {
-        if shadow == fd {
-            leave_registrations(c, fd);
-        }
         sets::closing(c, fd);
     }
     if !table::clear_if(fd, h) {
@@ -101,7 +101,7 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
 }
 
 /// The last number of this process goes, while other processes have the connection: the kernel keeps what this one has registered of it,
-/// and it alone can tell. What was taken out of a set goes from the kernel's too.
+/// and it alone can tell, by whatever number that was. What was taken out of a set goes from the kernel's too.
 #[unsafe(link_section = ".text.life")]
 fn leave_registrations(c: &'static Conn, fd: i32) {
     let looks = pins::entered();
@@ -110,13 +110,13 @@ fn leave_registrations(c: &'static Conn, fd: i32) {
         || lend::is_out(c.record())
         // It may be under way in a message.
         || c.record().has(PASSED);
-    if !goes_on || !sets::hold(c, fd) {
+    if !goes_on || !sets::know(c, fd) {
         return;
     }
     if sets::were_given(c, fd) {
         switch::freeze(c, &v, None, Reason::EpollClosed);
     }
-    epoll::leave_one(fd);
+    epoll::leave_one(fd, conn::handle(c));
 }
 
 /// Takes a listener off the board, if this process has put it there.
