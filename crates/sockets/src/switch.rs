@@ -228,10 +228,13 @@ pub fn ring_reader(v: &View<'_>) {
     }
 }
 
-/// After consuming: rings the peer's writers if they asked for it and the ring is down to its low-water mark.
+/// After consuming: rings the peer's writers if they asked for it and the ring is down to its low-water mark. Back at the kernel, or
+/// with their sending shut, they wait for no room in it, and who did that wakes them: a set that holds theirs by edges would take a
+/// ring for an arrival.
 #[inline]
 pub fn ring_writer(v: &View<'_>) {
-    if v.in_ring().wakes_writer() {
+    let sends = |w: Tx| w.by_ring() && !w.has(CLOSING);
+    if v.in_ring().wakes_writer() && sends(Tx(v.inn().send.tx.load(Ordering::Acquire))) {
         bell::ring(v.peer_bell());
         counters::add(Counter::Doorbells, 1);
     }
@@ -303,7 +306,9 @@ pub fn writable(c: &Conn, v: &View<'_>) -> Option<bool> {
     if !w.by_ring() {
         return None;
     }
-    Some(w.has(PIN) || v.out_ring().below_low_water() || c.gone.load(Ordering::Relaxed) != 0)
+    // Whose sending is shut is never held up.
+    let now = w.has(PIN) || w.has(CLOSING);
+    Some(now || v.out_ring().below_low_water() || c.gone.load(Ordering::Relaxed) != 0)
 }
 
 /// Has this end sent by the ring, and gone back to the kernel since, what the peer has not read yet?
