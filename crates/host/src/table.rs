@@ -175,6 +175,10 @@ pub trait Descriptor: Sync {
     fn kernel_arrivals(&self, _h: Handle) -> Arrivals {
         Arrivals::default()
     }
+    /// Where that is not [certain](Arrivals::certain): is it all that the kernel has received, as this tells by itself?
+    fn has_counted_all(&self, _h: Handle) -> bool {
+        false
+    }
     /// How much the kernel has received in all, whoever counted it; `None`: that can't be told.
     fn kernel_received(&self, _h: Handle) -> Option<u64> {
         None

@@ -166,8 +166,18 @@ impl Descriptor for Sockets {
         Arrivals {
             count: came.saturating_sub(before).wrapping_sub(taken_back),
             taken_back,
-            certain: w.sends() == 0 && !w.has(TCPONLY) && !(w.has(WITHDRAWS) && w.by_ring()),
+            certain: is_settled(w) && !w.has(TCPONLY),
         }
+    }
+
+    fn has_counted_all(&self, h: Handle) -> bool {
+        let looks = entered();
+        let Some((c, v)) = carried(h, &looks) else {
+            return false;
+        };
+        let received = || tcp_counts::received(c.shadow()?.fd());
+        let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+        is_settled(w) && received() == Some(came(c, &v, w))
     }
 
     fn kernel_received(&self, h: Handle) -> Option<u64> {
@@ -294,6 +304,11 @@ impl Sockets {
         }
         want & IN | kept_error(h)
     }
+}
+
+/// Is nothing under way by the kernel that is counted when it is there?
+fn is_settled(w: Tx) -> bool {
+    w.sends() == 0 && !(w.has(WITHDRAWS) && w.by_ring())
 }
 
 /// Bytes that have come by the kernel, as far as is known: who sends round the library counts nothing, but what was taken came.

@@ -5,7 +5,7 @@ use libc::epoll_event;
 use super::regs::{EXCLUSIVE, Inner};
 use super::{ET, ONESHOT, Tag};
 use crate::sys;
-use crate::table::{Descriptor, Ends, Handle, Kind};
+use crate::table::{Arrivals, Descriptor, Ends, Handle, Kind};
 
 /// What speaks of room.
 pub const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
@@ -236,22 +236,20 @@ impl Inner {
         if reg.want() & !OUT & !ENDS == 0 {
             return true;
         }
-        let arrivals = d.kernel_arrivals(reg.h);
-        arrivals.certain
-            && arrivals.count == reg.last.by_kernel
-            && d.edges(reg.h).0 == reg.last.edges.0
+        surely(d, reg.h, |arrivals| {
+            arrivals.count == reg.last.by_kernel && d.edges(reg.h).0 == reg.last.edges.0
+        })
     }
 
     /// Does the kernel report bytes that the peer had sent by shared memory, where the program was told of them, and has taken back
     /// to the kernel since? One edge too many does no harm, and one that is lost does: in doubt it is no.
     fn has_only_moved(&self, i: usize, d: &dyn Descriptor) -> bool {
         let reg = &self.regs[i];
-        let arrivals = d.kernel_arrivals(reg.h);
-        reg.events & ET != 0
-            && arrivals.certain
-            && arrivals.taken_back != reg.last.taken_back
-            && (d.edges(reg.h).0, arrivals.count) == reg.last.bytes
-            && d.kernel_holds(reg.h, 0, ENDS) == 0
+        let moved = |arrivals: Arrivals| {
+            arrivals.taken_back != reg.last.taken_back
+                && (d.edges(reg.h).0, arrivals.count) == reg.last.bytes
+        };
+        reg.events & ET != 0 && surely(d, reg.h, moved) && d.kernel_holds(reg.h, 0, ENDS) == 0
     }
 
     /// Events that hold by shared memory alone, or were kept. Taking them counts as reporting, for edge-triggered registrations:
@@ -370,6 +368,13 @@ impl Inner {
     }
 }
 
+/// Does this hold of what has come by the kernel, as far as all of that is counted? In doubt it is no.
+fn surely(d: &dyn Descriptor, h: Handle, holds: impl Fn(Arrivals) -> bool) -> bool {
+    let arrivals = d.kernel_arrivals(h);
+    // What was on its way has come by the second look.
+    holds(arrivals) && (arrivals.certain || d.has_counted_all(h) && holds(d.kernel_arrivals(h)))
+}
+
 pub fn is_socket(h: Handle) -> bool {
     h.kind() == Kind::Socket
 }
@@ -389,7 +394,6 @@ mod tests {
     use super::*;
     use crate::epoll::regs::Reg;
     use crate::sync::{AtomicU32, Ordering};
-    use crate::table::Arrivals;
 
     /// A carried connection by which nothing comes; what the kernel knows of its end is here.
     struct Silent(AtomicU32);
