@@ -536,7 +536,7 @@ fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_e
     }
     if silent || events == 0 {
         if !tag.is_bell() {
-            inner.narrow(i);
+            inner.quiet(i, event.events);
         }
         return told;
     }

@@ -119,7 +119,7 @@ impl Inner {
         let holds = self.holding(i, events, reg.last.posted);
         self.regs[i].last.posted = false;
         if silent || holds == 0 {
-            self.narrow(i);
+            self.quiet(i, events);
             return false;
         }
         // What is told always the kernel says again by itself, also of one that is out of reach.

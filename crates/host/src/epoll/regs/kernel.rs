@@ -10,6 +10,8 @@ use crate::{aside, sys};
 
 /// Registered with every shadow, whatever the program asks for: asking again then needs no system call.
 const USUAL: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
+/// Told whatever is registered.
+const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 
 impl Inner {
     /// The kernel's registration is the program's own from here on.
@@ -273,6 +275,16 @@ impl Inner {
         }
         let enough = |k: u32| k & needed == needed && k & MODES == reg.modes();
         reg.kernel.is_some_and(enough)
+    }
+
+    /// The program is told nothing of these events that the kernel reported. What it asks for the kernel would say again if that was
+    /// registered anew.
+    pub fn quiet(&mut self, i: usize, events: u32) {
+        let reg = self.at(i);
+        let needed = reg.d.map_or(0, |d| d.kernel_events(reg.h, reg.want()));
+        if self.is_silent(i) || events & !(needed | ALWAYS) != 0 {
+            self.narrow(i);
+        }
     }
 
     /// The kernel reported what the program did not ask for: register no more than is needed, so that it stays quiet.
