@@ -84,8 +84,7 @@ pub fn ring(fd: i32) {
         return;
     }
     let one = 1u64.to_ne_bytes();
-    // SAFETY: eight readable bytes.
-    let _ = unsafe { sys::write(fd, one.as_ptr(), 8) };
+    let _ = sys::write_bytes(fd, &one);
 }
 
 /// Takes the rings so far; true if there were any, and always of a guarded bell.
@@ -94,8 +93,7 @@ pub fn take(fd: i32) -> bool {
         return true;
     }
     let mut count = [0u8; 8];
-    // SAFETY: eight writable bytes.
-    unsafe { sys::read(fd, count.as_mut_ptr(), 8) }.is_ok()
+    sys::read_bytes(fd, &mut count).is_ok()
 }
 
 #[cfg(all(test, not(loom)))]

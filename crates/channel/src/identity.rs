@@ -105,13 +105,12 @@ fn process(pid: i32) -> Option<Process> {
     let path = CStr::from_bytes_until_nul(&path).ok()?;
     let mut text = [0u8; 512];
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: path is a C string, text is writable.
-    let n = unsafe {
-        let fd = syscall!(Sysno::openat, libc::AT_FDCWD, path.as_ptr(), flags).ok()? as i32;
-        let n = sys::read(fd, text.as_mut_ptr(), text.len());
-        let _ = sys::close(fd);
-        n.ok()?
-    };
+    // SAFETY: path is a C string.
+    let fd = unsafe { syscall!(Sysno::openat, libc::AT_FDCWD, path.as_ptr(), flags) };
+    let fd = fd.ok()? as i32;
+    let n = sys::read_bytes(fd, &mut text);
+    let _ = sys::close(fd);
+    let n = n.ok()?;
     let text = &text[..n];
     // The command's name in parentheses may hold anything, so fields are counted from the last parenthesis.
     let end = text.iter().rposition(|&b| b == b')')?;

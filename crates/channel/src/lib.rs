@@ -44,6 +44,7 @@ pub mod sync;
 pub mod sys;
 #[cfg(not(loom))]
 pub mod wait;
+mod zeroed;
 
 #[cfg(not(loom))]
 pub use channel::{

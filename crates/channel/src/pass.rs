@@ -122,8 +122,7 @@ pub fn send(
         let size = size_of_val(descriptors);
         add(libc::SCM_RIGHTS, descriptors.as_ptr().cast(), size);
     }
-    // SAFETY: all zeroes is a valid msghdr.
-    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    let mut message: libc::msghdr = crate::sys::zeroed();
     // An IoSlice is an iovec (its documentation); the kernel only reads it.
     message.msg_iov = parts.as_ptr().cast_mut().cast();
     message.msg_iovlen = parts.len() as _;
@@ -153,8 +152,7 @@ pub fn receive_from(
     wanted: Wanted,
     flags: i32,
 ) -> Result<(Received, Sender)> {
-    // SAFETY: all zeroes is a valid sockaddr_un.
-    let address = unsafe { core::mem::zeroed() };
+    let address = crate::sys::zeroed();
     let mut from = Sender { address, len: 0 };
     let received = receive_by(socket, parts, wanted, Some(&mut from), flags)?;
     Ok((received, from))
@@ -176,8 +174,7 @@ fn receive_by(
     if wanted.descriptors != 0 {
         room += len(wanted.descriptors.min(MOST) * size_of::<RawFd>());
     }
-    // SAFETY: all zeroes is a valid msghdr.
-    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    let mut message: libc::msghdr = crate::sys::zeroed();
     let received = again(|| {
         if let Some(from) = &mut from {
             message.msg_name = (&raw mut from.address).cast();

@@ -1,6 +1,8 @@
 //! Raw system calls. The preloaded library must not reach the kernel through libc's `read` and friends, which it
 //! interposes itself, so everything here goes by the number. Errors are negative errno values turned into `Err(errno)`.
 
+pub use crate::zeroed::{Zeroed, zeroed};
+
 use core::time::Duration;
 
 use syscalls::{Sysno, syscall};
@@ -123,6 +125,16 @@ pub fn timerfd_set(fd: i32, expire: bool) -> Result<()> {
 pub fn timerfd_is(fd: i32) -> bool {
     let mut time = [0i64; 4];
     call!(timerfd_gettime, fd, time.as_mut_ptr()).is_ok()
+}
+
+/// read(2).
+pub fn read_bytes(fd: i32, to: &mut [u8]) -> Result<usize> {
+    call!(read, fd, to.as_mut_ptr(), to.len())
+}
+
+/// write(2).
+pub fn write_bytes(fd: i32, bytes: &[u8]) -> Result<usize> {
+    call!(write, fd, bytes.as_ptr(), bytes.len())
 }
 
 /// # Safety

@@ -216,8 +216,7 @@ fn name() -> [u8; 17] {
     let named = sys::gettid() != process::pid() && {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
         sys::open(c"/proc/self/comm", flags, 0).is_ok_and(|fd| {
-            // SAFETY: room for as many bytes.
-            let read = unsafe { sys::read(fd, name.as_mut_ptr(), 16) };
+            let read = sys::read_bytes(fd, &mut name[..16]);
             let _ = sys::close(fd);
             read.is_ok_and(|n| n > 0)
         })

@@ -108,8 +108,7 @@ fn of_open(fd: i32, depth: u32) -> Image {
         return Image::None;
     }
     let mut head = [0u8; LINE];
-    // SAFETY: head is writable.
-    let n = unsafe { sys::pread(fd, head.as_mut_ptr(), LINE, 0) }.unwrap_or(0);
+    let n = sys::read_at(fd, &mut head, 0).unwrap_or(0);
     let head = &head[..n];
     if let Some(line) = head.strip_prefix(b"#!") {
         return of_script(line, depth);
@@ -188,9 +187,7 @@ fn is_dynamic(fd: i32, head: &[u8]) -> Option<bool> {
 }
 
 fn read_at(fd: i32, to: &mut [u8], at: u64) -> Option<()> {
-    // SAFETY: to is writable.
-    let n = unsafe { sys::pread(fd, to.as_mut_ptr(), to.len(), at as i64) };
-    (n == Ok(to.len())).then_some(())
+    (sys::read_at(fd, to, at as i64) == Ok(to.len())).then_some(())
 }
 
 /// Does LD_PRELOAD there name the file that this library was loaded from?
@@ -248,8 +245,7 @@ fn mapped_at(address: u64) -> Option<u64> {
     let fd = sys::open(c"/proc/self/maps", libc::O_RDONLY | libc::O_CLOEXEC, 0).ok()?;
     let (mut room, mut line) = ([0u8; 512], [0u8; 128]);
     let (mut filled, mut found) = (0, None);
-    // SAFETY: room is writable.
-    while let Ok(n @ 1..) = unsafe { sys::read(fd, room.as_mut_ptr(), room.len()) }
+    while let Ok(n @ 1..) = sys::read_bytes(fd, &mut room)
         && found.is_none()
     {
         for &byte in &room[..n] {

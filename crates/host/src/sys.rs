@@ -3,12 +3,83 @@
 
 pub use headwater_channel::sys::*;
 
+use core::ffi::CStr;
+use core::mem::MaybeUninit;
+
 use syscalls::{Sysno, syscall};
 
 macro_rules! call {
     ($nr:ident $(, $a:expr)*) => {
         syscall!(Sysno::$nr $(, $a)*).map_err(|e| e.into_raw())
     };
+}
+
+/// System calls that take numbers, and strings: the kernel checks what they are for.
+macro_rules! of_numbers_and_strings {
+    ($($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $number:ident($($value:expr),*);)*) => {$(
+        $(#[$doc])*
+        $vis fn $name($($arg: $ty),*) -> Result<of_numbers_and_strings!(@or_unit $($ret)?)> {
+            // SAFETY: nothing of this process's memory but strings, which are there until it returns.
+            let told = unsafe { call!($number $(, $value)*) };
+            told.map(|_n| of_numbers_and_strings!(@as _n $($ret)?))
+        }
+    )*};
+    (@or_unit) => { () };
+    (@or_unit $ret:ty) => { $ret };
+    (@as $n:ident) => { () };
+    (@as $n:ident $ret:ty) => { $n as $ret };
+}
+
+of_numbers_and_strings! {
+    pub fn dup3(fd: i32, to: i32, flags: i32) -> i32 = dup3(fd, to, flags);
+    pub fn socket(domain: i32, kind: i32, protocol: i32) -> i32 = socket(domain, kind, protocol);
+    pub fn listen(fd: i32, backlog: i32) = listen(fd, backlog);
+    pub fn shutdown(fd: i32, how: i32) = shutdown(fd, how);
+    /// A new epoll(7) set, close-on-exec.
+    pub fn epoll_create() -> i32 = epoll_create1(libc::EPOLL_CLOEXEC);
+    /// accept4(2), without the address.
+    pub fn accept(fd: i32, flags: i32) -> i32 = accept4(fd, 0, 0, flags);
+    fn user() -> u32 = getuid();
+    fn effective_user() -> u32 = geteuid();
+    fn group() -> u32 = getgid();
+    fn effective_group() -> u32 = getegid();
+    fn thread() -> i32 = gettid();
+    fn parent() -> i32 = getppid();
+    fn order_of_files(own: i32, a: i32, b: i32) -> usize = kcmp(own, own, KCMP_FILE, a, b);
+    fn signal_to(process: i32, thread: i32, signal: i32) = tgkill(process, thread, signal);
+    pub fn lseek(fd: i32, offset: i64, whence: i32) -> i64 = lseek(fd, offset, whence);
+    pub fn open(path: &CStr, flags: i32, mode: u32) -> i32 = openat(libc::AT_FDCWD, path.as_ptr(), flags, mode);
+    fn open_below(dir: i32, path: &CStr, flags: i32) -> i32 = openat(dir, path.as_ptr(), flags, 0);
+    /// access(2), by the real user.
+    pub fn access(path: &CStr, mode: i32) = faccessat(libc::AT_FDCWD, path.as_ptr(), mode);
+    fn attribute_length(fd: i32, name: &CStr) -> usize = fgetxattr(fd, name.as_ptr(), 0, 0);
+    pub fn mkdir(path: &CStr, mode: u32) = mkdirat(libc::AT_FDCWD, path.as_ptr(), mode);
+    /// link(2): another name of a file.
+    pub fn link(old: &CStr, new: &CStr) = linkat(libc::AT_FDCWD, old.as_ptr(), libc::AT_FDCWD, new.as_ptr(), 0);
+    pub fn fchmod(fd: i32, mode: u32) = fchmod(fd, mode);
+    pub fn flock(fd: i32, operation: i32) = flock(fd, operation);
+    /// splice(2) without offsets.
+    pub fn splice(from: i32, to: i32, n: usize, flags: u32) -> usize = splice(from, 0, to, 0, n, flags);
+    /// Marks a segment for removal, once nobody has it attached.
+    pub fn shm_remove(id: i32) = shmctl(id, libc::IPC_RMID, 0);
+}
+
+const KCMP_FILE: usize = 0;
+
+pub fn getgid() -> u32 {
+    effective_group().unwrap_or(u32::MAX)
+}
+
+pub fn getuid() -> u32 {
+    effective_user().unwrap_or(u32::MAX)
+}
+
+pub fn gettid() -> i32 {
+    thread().unwrap_or(0)
+}
+
+pub fn getppid() -> i32 {
+    parent().unwrap_or(0)
 }
 
 /// # Safety
@@ -29,6 +100,31 @@ pub unsafe fn io_submit(context: *mut libc::c_void, n: i64, list: *const *const 
     call!(io_submit, context, n, list).map(|n| n as i32)
 }
 
+/// System calls on one buffer.
+macro_rules! of_bytes {
+    ($($(#[$doc:meta])* fn $name:ident(fd, $bytes:ident: $ty:ty $(, $arg:ident: $arg_ty:ty)*) = $number:ident.$at:ident(..$($value:expr),*);)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(fd: i32, $bytes: $ty $(, $arg: $arg_ty)*) -> Result<usize> {
+            // SAFETY: a slice as long as it says.
+            unsafe { call!($number, fd, $bytes.$at(), $bytes.len() $(, $value)*) }
+        }
+    )*};
+}
+
+of_bytes! {
+    /// recv(2).
+    fn recv_bytes(fd, to: &mut [u8], flags: i32) = recvfrom.as_mut_ptr(..flags, 0, 0);
+    /// send(2).
+    fn send_bytes(fd, bytes: &[u8], flags: i32) = sendto.as_ptr(..flags, 0, 0);
+    /// pread(2).
+    fn read_at(fd, to: &mut [u8], at: i64) = pread64.as_mut_ptr(..at);
+    /// pread(2), where what is not filled stays as it is.
+    fn read_at_into(fd, to: &mut [MaybeUninit<u8>], at: i64) = pread64.as_mut_ptr(..at);
+    /// pwrite(2).
+    fn write_at(fd, bytes: &[u8], at: i64) = pwrite64.as_ptr(..at);
+}
+
 /// # Safety
 /// `buf` is valid for `len` bytes.
 pub unsafe fn recv(fd: i32, buf: *mut u8, len: usize, flags: i32) -> Result<usize> {
@@ -42,33 +138,27 @@ pub unsafe fn send(fd: i32, buf: *const u8, len: usize, flags: i32) -> Result<us
 }
 
 /// # Safety
-/// `buf` is valid for `len` bytes.
-pub unsafe fn pread(fd: i32, buf: *mut u8, len: usize, off: i64) -> Result<usize> {
-    call!(pread64, fd, buf, len, off)
-}
-
-/// # Safety
-/// `buf` is readable for `len` bytes.
-pub unsafe fn pwrite(fd: i32, buf: *const u8, len: usize, off: i64) -> Result<usize> {
-    call!(pwrite64, fd, buf, len, off)
-}
-
-/// # Safety
 /// `event` is null or valid.
 pub unsafe fn epoll_ctl(ep: i32, op: i32, fd: i32, event: *mut libc::epoll_event) -> Result<()> {
     call!(epoll_ctl, ep, op, fd, event).map(drop)
+}
+
+/// epoll_ctl(2), adding or changing.
+pub fn epoll_set(ep: i32, op: i32, fd: i32, mut event: libc::epoll_event) -> Result<()> {
+    // SAFETY: event is valid.
+    unsafe { epoll_ctl(ep, op, fd, &mut event) }
+}
+
+/// epoll_ctl(2), taking out.
+pub fn epoll_remove(ep: i32, fd: i32) -> Result<()> {
+    // SAFETY: no event is looked at.
+    unsafe { epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut()) }
 }
 
 /// Looks without waiting.
 pub fn epoll_poll(ep: i32, events: &mut [libc::epoll_event]) -> Result<usize> {
     // SAFETY: the slice is writable.
     unsafe { call!(epoll_pwait, ep, events.as_mut_ptr(), events.len(), 0, 0, 8) }
-}
-
-/// dup3(2).
-pub fn dup3(fd: i32, to: i32, flags: i32) -> Result<i32> {
-    // SAFETY: plain numbers.
-    unsafe { call!(dup3, fd, to, flags) }.map(|n| n as i32)
 }
 
 /// Makes `to` another number for what `fd` stands for; whether it survives an exec stays as it is.
@@ -85,36 +175,39 @@ pub fn dup_above(fd: i32, min: i32) -> Result<i32> {
     fcntl(fd, libc::F_DUPFD_CLOEXEC, min as usize)
 }
 
-pub fn socket(domain: i32, kind: i32, protocol: i32) -> Result<i32> {
-    // SAFETY: integers only.
-    unsafe { call!(socket, domain, kind, protocol) }.map(|n| n as i32)
-}
-
+/// The address of a socket.
+///
 /// # Safety
-/// `addr` is valid for `len` bytes.
-pub unsafe fn bind(fd: i32, addr: *const libc::sockaddr, len: u32) -> Result<()> {
-    call!(bind, fd, addr, len).map(drop)
+/// What `address` gives is readable for as many bytes as it says, as long as this is.
+pub unsafe trait SocketAddress {
+    fn address(&self) -> (*const libc::sockaddr, u32);
 }
 
-/// # Safety
-/// `addr` is valid for `len` bytes.
-pub unsafe fn connect(fd: i32, addr: *const libc::sockaddr, len: u32) -> Result<()> {
-    call!(connect, fd, addr, len).map(drop)
+// SAFETY: no more than it has.
+unsafe impl SocketAddress for (libc::sockaddr_un, u32) {
+    fn address(&self) -> (*const libc::sockaddr, u32) {
+        let len = self.1.min(size_of::<libc::sockaddr_un>() as u32);
+        ((&raw const self.0).cast(), len)
+    }
 }
 
-pub fn listen(fd: i32, backlog: i32) -> Result<()> {
-    // SAFETY: integers only.
-    unsafe { call!(listen, fd, backlog) }.map(drop)
+// SAFETY: all of it.
+unsafe impl SocketAddress for libc::sockaddr {
+    fn address(&self) -> (*const libc::sockaddr, u32) {
+        (self, size_of::<libc::sockaddr>() as u32)
+    }
 }
 
-pub fn shutdown(fd: i32, how: i32) -> Result<()> {
-    // SAFETY: integers only.
-    unsafe { call!(shutdown, fd, how) }.map(drop)
+pub fn bind(fd: i32, to: &impl SocketAddress) -> Result<()> {
+    let (at, len) = to.address();
+    // SAFETY: an address with its length.
+    unsafe { call!(bind, fd, at, len) }.map(drop)
 }
 
-pub fn accept(fd: i32, flags: i32) -> Result<i32> {
-    // SAFETY: no address is asked for.
-    unsafe { call!(accept4, fd, 0, 0, flags) }.map(|n| n as i32)
+pub fn connect(fd: i32, to: &impl SocketAddress) -> Result<()> {
+    let (at, len) = to.address();
+    // SAFETY: it is as long as it says.
+    unsafe { call!(connect, fd, at, len) }.map(drop)
 }
 
 /// A socket option as a plain value.
@@ -184,8 +277,7 @@ pub fn is_at_mark(fd: i32) -> bool {
 
 /// An address of a socket, local (`peer == false`) or remote.
 pub fn sock_name(fd: i32, peer: bool) -> Result<libc::sockaddr_storage> {
-    // SAFETY: all zeroes is a valid sockaddr_storage.
-    let mut addr: libc::sockaddr_storage = unsafe { core::mem::zeroed() };
+    let mut addr: libc::sockaddr_storage = zeroed();
     let mut len = size_of::<libc::sockaddr_storage>() as u32;
     // SAFETY: addr and len are writable, len is the size of addr.
     unsafe {
@@ -200,19 +292,7 @@ pub fn sock_name(fd: i32, peer: bool) -> Result<libc::sockaddr_storage> {
 
 /// Real and effective user and group.
 pub fn users_and_groups() -> [u32; 4] {
-    // SAFETY: no arguments.
-    let ids = unsafe { [call!(getuid), call!(geteuid), call!(getgid), call!(getegid)] };
-    ids.map(|id| id.map_or(u32::MAX, |n| n as u32))
-}
-
-pub fn getgid() -> u32 {
-    // SAFETY: no arguments.
-    unsafe { call!(getegid) }.map_or(u32::MAX, |n| n as u32)
-}
-
-pub fn getuid() -> u32 {
-    // SAFETY: no arguments.
-    unsafe { call!(geteuid) }.map_or(u32::MAX, |n| n as u32)
+    [user(), effective_user(), group(), effective_group()].map(|id| id.unwrap_or(u32::MAX))
 }
 
 /// Are the effective, the real and the saved user the same?
@@ -241,16 +321,12 @@ pub fn random() -> Result<u64> {
 
 /// Do two numbers of this process stand for one open file? (kcmp(2)) EPERM, ENOSYS.
 pub fn is_same_file(a: i32, b: i32) -> Result<bool> {
-    const KCMP_FILE: usize = 0;
-    let own = getpid();
-    // SAFETY: plain numbers.
-    unsafe { call!(kcmp, own, own, KCMP_FILE, a, b) }.map(|order| order == 0)
+    order_of_files(getpid(), a, b).map(|order| order == 0)
 }
 
 /// A signal to the calling thread.
 pub fn raise(signal: i32) {
-    // SAFETY: plain numbers.
-    let _ = unsafe { call!(tgkill, getpid(), gettid(), signal) };
+    let _ = signal_to(getpid(), gettid(), signal);
 }
 
 /// A set of signals as the kernel and the C library have it: from the lowest bit on.
@@ -260,12 +336,10 @@ pub fn signals(of: &libc::sigset_t) -> u64 {
 }
 
 pub fn signal_set(signals: u64) -> libc::sigset_t {
+    let mut set: libc::sigset_t = zeroed();
     // SAFETY: words, of which the first is written.
-    unsafe {
-        let mut set: libc::sigset_t = core::mem::zeroed();
-        (&raw mut set).cast::<u64>().write(signals);
-        set
-    }
+    unsafe { (&raw mut set).cast::<u64>().write(signals) };
+    set
 }
 
 pub const fn signal_bit(signal: i32) -> u64 {
@@ -280,94 +354,33 @@ pub fn limit(resource: u32, unknown: u64) -> u64 {
     limit[0]
 }
 
-pub fn lseek(fd: i32, offset: i64, whence: i32) -> Result<i64> {
-    // SAFETY: plain numbers.
-    unsafe { call!(lseek, fd, offset, whence) }.map(|n| n as i64)
-}
-
-pub fn gettid() -> i32 {
-    // SAFETY: no arguments.
-    unsafe { call!(gettid) }.map_or(0, |n| n as i32)
-}
-
 /// The calling thread's name, with zeroes behind it.
 pub fn thread_name(name: &mut [u8; 16]) {
     // SAFETY: PR_GET_NAME fills at most 16 bytes.
     let _ = unsafe { call!(prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
 }
 
-pub fn getppid() -> i32 {
-    // SAFETY: no arguments.
-    unsafe { call!(getppid) }.map_or(0, |n| n as i32)
-}
-
-pub fn open(path: &core::ffi::CStr, flags: i32, mode: u32) -> Result<i32> {
-    // SAFETY: path is a C string.
-    unsafe { call!(openat, libc::AT_FDCWD, path.as_ptr(), flags, mode) }.map(|n| n as i32)
-}
-
 /// Opens or makes a file whose end is written to. A FIFO that nobody reads is ENXIO, and a pipe that is full takes nothing: who
 /// writes there may be about to end, and waits for nobody.
-pub fn open_to_append(path: &core::ffi::CStr, mode: u32) -> Result<i32> {
+pub fn open_to_append(path: &CStr, mode: u32) -> Result<i32> {
     const NO_WAIT: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
     open(path, flags | NO_WAIT, mode)
 }
 
-/// access(2), by the real user.
-pub fn access(path: &core::ffi::CStr, mode: i32) -> Result<()> {
-    // SAFETY: path is a C string.
-    unsafe { call!(faccessat, libc::AT_FDCWD, path.as_ptr(), mode) }.map(drop)
-}
-
 /// Has the file this extended attribute?
-pub fn has_attribute(fd: i32, name: &core::ffi::CStr) -> bool {
-    // SAFETY: name is a C string, and a size of 0 asks for the length only.
-    unsafe { call!(fgetxattr, fd, name.as_ptr(), 0, 0) }.is_ok_and(|n| n > 0)
-}
-
-pub fn mkdir(path: &core::ffi::CStr, mode: u32) -> Result<()> {
-    // SAFETY: path is a C string.
-    unsafe { call!(mkdirat, libc::AT_FDCWD, path.as_ptr(), mode) }.map(drop)
-}
-
-/// link(2): another name of a file.
-pub fn link(old: &core::ffi::CStr, new: &core::ffi::CStr) -> Result<()> {
-    let (old, new, here) = (old.as_ptr(), new.as_ptr(), libc::AT_FDCWD);
-    // SAFETY: both are C strings.
-    unsafe { call!(linkat, here, old, here, new, 0) }.map(drop)
-}
-
-pub fn fchmod(fd: i32, mode: u32) -> Result<()> {
-    // SAFETY: integers only.
-    unsafe { call!(fchmod, fd, mode) }.map(drop)
-}
-
-/// stat(2).
-pub fn stat(path: &core::ffi::CStr) -> Result<libc::stat> {
-    let mut st = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: path is a C string, st is writable, and filled on success.
-    unsafe {
-        call!(
-            newfstatat,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            st.as_mut_ptr(),
-            0
-        )
-        .map(|_| st.assume_init())
-    }
+pub fn has_attribute(fd: i32, name: &CStr) -> bool {
+    attribute_length(fd, name).is_ok_and(|n| n > 0)
 }
 
 /// openat(2), close-on-exec, read-only.
-pub fn open_at(dir: i32, path: &core::ffi::CStr, flags: i32) -> Result<i32> {
+pub fn open_at(dir: i32, path: &CStr, flags: i32) -> Result<i32> {
     let flags = flags | libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: path is a C string.
-    unsafe { call!(openat, dir, path.as_ptr(), flags, 0) }.map(|fd| fd as i32)
+    open_below(dir, path, flags)
 }
 
 /// Where a symbolic link leads, and the length of that, or as much as there is room for.
-pub fn read_link(path: &core::ffi::CStr, to: &mut [u8]) -> Result<usize> {
+pub fn read_link(path: &CStr, to: &mut [u8]) -> Result<usize> {
     // SAFETY: path is a C string, and `to` is writable for its length.
     unsafe {
         call!(
@@ -380,9 +393,14 @@ pub fn read_link(path: &core::ffi::CStr, to: &mut [u8]) -> Result<usize> {
     }
 }
 
+/// stat(2).
+pub fn stat(path: &CStr) -> Result<libc::stat> {
+    stat_at(libc::AT_FDCWD, path)
+}
+
 /// What an entry of a folder is, behind its links.
-pub fn stat_at(dir: i32, path: &core::ffi::CStr) -> Result<libc::stat> {
-    let mut st = core::mem::MaybeUninit::<libc::stat>::uninit();
+pub fn stat_at(dir: i32, path: &CStr) -> Result<libc::stat> {
+    let mut st = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: path is a C string, st is writable, and filled on success.
     unsafe { call!(newfstatat, dir, path.as_ptr(), st.as_mut_ptr(), 0).map(|_| st.assume_init()) }
 }
@@ -393,8 +411,7 @@ pub fn each_number(dir: i32, mut each: impl FnMut(i32) -> bool) -> Result<()> {
     const LENGTH: usize = 16;
     const NAME: usize = 19;
     let mut buf = [0u64; 64];
-    // SAFETY: integers only.
-    unsafe { call!(lseek, dir, 0, libc::SEEK_SET) }?;
+    lseek(dir, 0, libc::SEEK_SET)?;
     loop {
         // SAFETY: buf is writable for its length.
         let n = unsafe { call!(getdents64, dir, buf.as_mut_ptr(), size_of_val(&buf)) }?;
@@ -418,31 +435,29 @@ pub fn each_number(dir: i32, mut each: impl FnMut(i32) -> bool) -> Result<()> {
     }
 }
 
-/// What the calling thread has had of the processor, in nanoseconds.
-pub fn thread_time() -> u64 {
+fn clock(which: libc::clockid_t) -> libc::timespec {
     let mut ts = timespec(0);
     // SAFETY: ts is writable.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
+    unsafe { libc::clock_gettime(which, &mut ts) };
+    ts
+}
+
+/// What the calling thread has had of the processor, in nanoseconds.
+pub fn thread_time() -> u64 {
+    let ts = clock(libc::CLOCK_THREAD_CPUTIME_ID);
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
 
 /// The time since the machine started, in the ticks in which /proc says when processes did.
 pub fn boot_ticks() -> u64 {
-    let mut ts = timespec(0);
-    // SAFETY: ts is writable.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut ts) };
+    let ts = clock(libc::CLOCK_BOOTTIME);
     // USER_HZ, which never changes.
     ts.tv_sec as u64 * 100 + ts.tv_nsec as u64 / 10_000_000
 }
 
 /// Inode of a path (following links), for namespace identities.
-pub fn inode(path: &core::ffi::CStr) -> u64 {
+pub fn inode(path: &CStr) -> u64 {
     stat(path).map_or(0, |st| st.st_ino)
-}
-
-pub fn flock(fd: i32, operation: i32) -> Result<()> {
-    // SAFETY: integers only.
-    unsafe { call!(flock, fd, operation) }.map(drop)
 }
 
 /// Does the number stand for anything?
@@ -457,8 +472,7 @@ pub fn survives_exec(fd: i32) -> bool {
 
 /// fcntl(2) with F_SETLK or F_GETLK, for one byte of a file. Returns the lock as the kernel left it.
 pub fn lock_byte(fd: i32, cmd: i32, kind: i32, at: u64) -> Result<libc::flock> {
-    // SAFETY: all zeroes is a valid flock.
-    let mut lock: libc::flock = unsafe { core::mem::zeroed() };
+    let mut lock: libc::flock = zeroed();
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_start = at as libc::off_t;
@@ -498,7 +512,7 @@ pub unsafe fn shmdt(at: *mut u8) {
 }
 
 pub fn shm_stat(id: i32) -> Result<libc::shmid_ds> {
-    let mut st = core::mem::MaybeUninit::<libc::shmid_ds>::uninit();
+    let mut st = MaybeUninit::<libc::shmid_ds>::uninit();
     // SAFETY: st is writable, and filled on success.
     unsafe { call!(shmctl, id, libc::IPC_STAT, st.as_mut_ptr()).map(|_| st.assume_init()) }
 }
@@ -509,12 +523,6 @@ pub fn shm_set_group(id: i32, gid: u32) -> Result<()> {
     st.shm_perm.gid = gid;
     // SAFETY: st is readable.
     unsafe { call!(shmctl, id, libc::IPC_SET, &st as *const libc::shmid_ds) }.map(drop)
-}
-
-/// Marks a segment for removal, once nobody has it attached.
-pub fn shm_remove(id: i32) -> Result<()> {
-    // SAFETY: integers only.
-    unsafe { call!(shmctl, id, libc::IPC_RMID, 0) }.map(drop)
 }
 
 /// What tells an open file from another that has its number: a hash of device and inode; 0 if it is closed.
@@ -584,8 +592,7 @@ pub fn write_all(fd: i32, mut bytes: &[u8]) {
         return;
     }
     while !bytes.is_empty() {
-        // SAFETY: bytes is readable.
-        match unsafe { write(fd, bytes.as_ptr(), bytes.len()) } {
+        match write_bytes(fd, bytes) {
             Ok(n) if n > 0 => bytes = &bytes[n..],
             Err(libc::EINTR) => {}
             _ => return,
@@ -599,12 +606,6 @@ pub fn pipe(flags: i32) -> Result<[i32; 2]> {
     // SAFETY: two numbers of room.
     unsafe { call!(pipe2, fds.as_mut_ptr(), flags) }?;
     Ok(fds)
-}
-
-/// splice(2) without offsets.
-pub fn splice(from: i32, to: i32, n: usize, flags: u32) -> Result<usize> {
-    // SAFETY: plain numbers.
-    unsafe { call!(splice, from, 0, to, 0, n, flags) }
 }
 
 /// Does a send or receive that fails so only have to be made again later? ENOBUFS and ENOMEM are the kernel's lack of memory, not

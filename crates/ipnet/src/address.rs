@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use headwater_host::sys::SocketAddress;
 use headwater_tpi::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADADDR;
@@ -91,12 +92,10 @@ impl Address {
     }
 
     pub fn storage(&self) -> libc::sockaddr_storage {
-        // SAFETY: zeroes are a valid sockaddr_storage, which has room for any address.
-        unsafe {
-            let mut to: libc::sockaddr_storage = core::mem::zeroed();
-            core::ptr::copy_nonoverlapping(self.bytes.as_ptr(), &raw mut to as *mut u8, V6);
-            to
-        }
+        let mut to: libc::sockaddr_storage = headwater_host::sys::zeroed();
+        // SAFETY: it has room for any address.
+        unsafe { (&raw mut to as *mut u8).copy_from_nonoverlapping(self.bytes.as_ptr(), V6) };
+        to
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -149,6 +148,13 @@ impl Address {
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u32 {
         self.len
+    }
+}
+
+// SAFETY: `len` of its bytes are the address.
+unsafe impl SocketAddress for Address {
+    fn address(&self) -> (*const libc::sockaddr, u32) {
+        (self.pointer(), self.len)
     }
 }
 

@@ -54,8 +54,7 @@ fn send_some(fd: i32, v6: bool, packets: &[Packet<'_>]) -> sys::Result<usize> {
         iov_len: 0,
     }; MOST];
     let mut controls = [const { Control([0; 128]) }; MOST];
-    // SAFETY: zeroes are valid.
-    let mut messages: [mmsghdr; MOST] = unsafe { core::mem::zeroed() };
+    let mut messages: [mmsghdr; MOST] = sys::zeroed();
     for (i, packet) in packets.iter().enumerate() {
         to[i] = Address::of_ip(packet.to, 0);
         parts[i] = iovec {
@@ -182,8 +181,7 @@ impl Inbox {
             self.slots.push(Slot::new());
         }
         let ask = self.ask.min(self.slots.len());
-        // SAFETY: zeroes are valid.
-        let mut messages: [mmsghdr; MOST] = unsafe { core::mem::zeroed() };
+        let mut messages: [mmsghdr; MOST] = sys::zeroed();
         let mut parts = [iovec {
             iov_base: core::ptr::null_mut(),
             iov_len: 0,
@@ -255,8 +253,7 @@ impl Slot {
     fn new() -> Slot {
         Slot {
             bytes: vec![0; LARGEST].into_boxed_slice(),
-            // SAFETY: zeroes are a valid sockaddr_storage.
-            from: unsafe { core::mem::zeroed() },
+            from: sys::zeroed(),
             control: Control([0; 128]),
             control_len: 0,
             len: 0,
@@ -301,8 +298,7 @@ struct Told {
 /// What the control messages say.
 fn told(control: &mut Control, len: usize) -> Told {
     let mut told = Told::default();
-    // SAFETY: zeroes are a valid msghdr.
-    let mut message: msghdr = unsafe { core::mem::zeroed() };
+    let mut message: msghdr = sys::zeroed();
     message.msg_control = control.0.as_mut_ptr() as *mut _;
     message.msg_controllen = len.min(size_of::<Control>()) as _;
     // SAFETY: the kernel has filled the control buffer up to this length; the macros stay inside.

@@ -40,9 +40,8 @@ pub struct Failure {
 
 /// Takes the oldest. Never waits.
 pub fn next(fd: i32, quote: &mut [u8]) -> Option<Failure> {
-    // SAFETY: zeroes are valid for both.
     let (mut to, mut message): (libc::sockaddr_storage, libc::msghdr) =
-        unsafe { (core::mem::zeroed(), core::mem::zeroed()) };
+        (headwater_host::sys::zeroed(), headwater_host::sys::zeroed());
     let mut control = Control([0; 128]);
     let mut part = iovec {
         iov_base: quote.as_mut_ptr() as *mut _,

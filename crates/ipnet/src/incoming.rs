@@ -88,8 +88,7 @@ impl Incoming {
     pub fn fill(&mut self, fd: i32) -> sys::Result<()> {
         // The reserve is not for datagrams that can be taken one by one.
         while self.slots.len() < self.ask && (self.slots.is_empty() || !memory::is_scarce()) {
-            // SAFETY: zeroes are a valid sockaddr_storage.
-            let from = unsafe { core::mem::zeroed() };
+            let from = sys::zeroed();
             self.slots.push(Slot {
                 bytes: vec![0; BUFFER].into_boxed_slice(),
                 from,
@@ -98,8 +97,7 @@ impl Incoming {
             });
         }
         let ask = self.ask.min(self.slots.len());
-        // SAFETY: zeroes are valid.
-        let mut messages: [libc::mmsghdr; MESSAGES] = unsafe { core::mem::zeroed() };
+        let mut messages: [libc::mmsghdr; MESSAGES] = sys::zeroed();
         let mut parts = [iovec {
             iov_base: core::ptr::null_mut(),
             iov_len: 0,

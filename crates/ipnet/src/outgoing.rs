@@ -6,8 +6,7 @@ use libc::{iovec, msghdr};
 use crate::{Address, again};
 
 fn message(to: &Address, data: &[iovec], control: &[u8]) -> msghdr {
-    // SAFETY: zeroes are a valid msghdr.
-    let mut message: msghdr = unsafe { core::mem::zeroed() };
+    let mut message: msghdr = sys::zeroed();
     message.msg_name = to.pointer() as *mut _;
     message.msg_namelen = to.len();
     message.msg_iov = data.as_ptr() as *mut iovec;

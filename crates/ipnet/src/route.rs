@@ -37,8 +37,7 @@ fn ask<T>(to: IpAddr, question: impl FnOnce(i32) -> Option<T>) -> Option<T> {
     };
     let fd = sys::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0).ok()?;
     let address = Address::of_ip(to, PORT);
-    // SAFETY: an address with its length.
-    let connected = unsafe { sys::connect(fd, address.pointer(), address.len()) };
+    let connected = sys::connect(fd, &address);
     let answer = connected.ok().and_then(|()| question(fd));
     let _ = sys::close(fd);
     answer

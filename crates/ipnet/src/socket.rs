@@ -67,8 +67,7 @@ impl RawSocket {
     /// Only packets to this address of the host. EADDRNOTAVAIL: it has no such.
     pub fn bind(&self, to: IpAddr) -> sys::Result<()> {
         let to = Address::of_ip(to, 0);
-        // SAFETY: an address with its length.
-        unsafe { sys::bind(self.fd, to.pointer(), to.len()) }
+        sys::bind(self.fd, &to)
     }
 
     /// Packets leave with DF set, up to what the interface takes, whatever the kernel believes of the path: for protocols

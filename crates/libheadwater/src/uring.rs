@@ -321,8 +321,7 @@ fn each_mapping(mut each: impl FnMut(Mapping)) {
     };
     let (mut buf, mut line, mut len) = ([0u8; 512], [0u8; LINE], 0);
     loop {
-        // SAFETY: writable for its length.
-        let n = match unsafe { sys::read(file, buf.as_mut_ptr(), buf.len()) } {
+        let n = match sys::read_bytes(file, &mut buf) {
             Ok(0) => break,
             Ok(n) => n,
             Err(libc::EINTR) => continue,

@@ -47,8 +47,7 @@ pub fn hidden_copy(fd: i32) -> Option<i32> {
 }
 
 pub fn bind(fd: i32, to: &Address) -> Outcome<()> {
-    // SAFETY: an address with its length.
-    unsafe { sys::bind(fd, to.pointer(), to.len()) }.map_err(|errno| match errno {
+    sys::bind(fd, to).map_err(|errno| match errno {
         libc::EADDRINUSE => Refusal::new(TADDRBUSY),
         libc::EACCES | libc::EPERM => Refusal::new(TACCES),
         libc::EADDRNOTAVAIL | libc::ENODEV => Refusal::new(TNOADDR),

@@ -11,6 +11,7 @@ use std::io::{IoSliceMut, Write};
 
 use headwater_channel::pass::{self, Wanted};
 use headwater_host::peer::Peer;
+use headwater_host::sys::SocketAddress;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::again;
 use syscalls::{Sysno, syscall};
@@ -60,10 +61,7 @@ pub struct Reservation {
 impl Registry {
     pub fn new() -> sys::Result<Registry> {
         let probe = socket()?;
-        // SAFETY: plain numbers.
-        let epoll = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
-            .map_err(|e| e.into_raw())
-            .and_then(|fd| hidden::hide_needed(fd as i32));
+        let epoll = sys::epoll_create().and_then(hidden::hide_needed);
         let epoll = epoll.inspect_err(|_| hidden::close(probe))?;
         let start = (sys::now() / 1000) as u16 ^ (sys::getpid() as u16).wrapping_mul(31);
         Ok(Registry {
@@ -214,19 +212,17 @@ impl Registry {
     /// A socket of ours with this name, watched. EADDRINUSE.
     fn name(&self, name: &Name) -> sys::Result<i32> {
         let fd = named(name)?;
-        let mut event = libc::epoll_event {
+        let event = libc::epoll_event {
             events: libc::EPOLLIN as u32,
             u64: fd as u64,
         };
-        // SAFETY: event is valid.
-        unsafe { sys::epoll_ctl(self.epoll, libc::EPOLL_CTL_ADD, fd, &mut event) }
+        sys::epoll_set(self.epoll, libc::EPOLL_CTL_ADD, fd, event)
             .inspect_err(|_| hidden::close(fd))?;
         Ok(fd)
     }
 
     fn exists(&self, name: &Name) -> bool {
-        // SAFETY: an address with its length.
-        unsafe { sys::connect(self.probe, name.pointer(), name.len) }.is_ok()
+        sys::connect(self.probe, name).is_ok()
     }
 
     /// In the child of a fork: the names are the parent's alone.
@@ -358,8 +354,7 @@ fn socket() -> sys::Result<i32> {
 pub fn named(name: &Name) -> sys::Result<i32> {
     let fd = socket()?;
     let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_PASSCRED, &1i32);
-    // SAFETY: an address with its length.
-    unsafe { sys::bind(fd, name.pointer(), name.len) }.inspect_err(|_| hidden::close(fd))?;
+    sys::bind(fd, name).inspect_err(|_| hidden::close(fd))?;
     Ok(fd)
 }
 
@@ -399,8 +394,7 @@ impl Name {
     }
 
     fn new(uid: u32, what: &str, number: u32) -> Name {
-        // SAFETY: zeroes are a valid sockaddr_un.
-        let mut address: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+        let mut address: libc::sockaddr_un = sys::zeroed();
         address.sun_family = libc::AF_UNIX as _;
         let mut text = [0u8; 64];
         let mut rest = &mut text[..];
@@ -420,6 +414,13 @@ impl Name {
     }
 }
 
+// SAFETY: `len` of its bytes are the address.
+unsafe impl SocketAddress for Name {
+    fn address(&self) -> (*const libc::sockaddr, u32) {
+        (self.pointer(), self.len)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::IoSlice;
@@ -431,8 +432,7 @@ mod tests {
         let name = Name::stat(sys::getuid(), std::process::id());
         let fd = named(&name).unwrap();
         let peer = socket().unwrap();
-        // SAFETY: an address with its length.
-        unsafe { sys::connect(peer, name.pointer(), name.len) }.unwrap();
+        sys::connect(peer, &name).unwrap();
         let numbers = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
         // Other tests of the process may have some open for a moment.
         let before = numbers();

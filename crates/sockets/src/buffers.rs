@@ -23,8 +23,7 @@ pub fn length(iov: &[iovec]) -> usize {
 /// The header of a message that is these buffers alone.
 #[inline(always)]
 pub fn message(iov: &[iovec]) -> msghdr {
-    // SAFETY: all zeroes are a header: without a name, buffers and control data.
-    let mut header: msghdr = unsafe { core::mem::zeroed() };
+    let mut header: msghdr = headwater_host::sys::zeroed();
     header.msg_iov = iov.as_ptr().cast_mut();
     header.msg_iovlen = iov.len() as _;
     header

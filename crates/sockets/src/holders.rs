@@ -165,8 +165,7 @@ impl Folder {
         let mut room = [0u8; 32];
         let name = name(&mut room, number, rest).ok_or(libc::EINVAL)?;
         let file = sys::open_at(self.0, name, 0).map(Folder)?;
-        // SAFETY: text is writable for its length.
-        unsafe { sys::pread(file.0, text.as_mut_ptr(), text.len(), 0) }
+        sys::read_at(file.0, text, 0)
     }
 }
 

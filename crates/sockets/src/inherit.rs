@@ -390,8 +390,7 @@ fn break_off(numbers: impl Iterator<Item = i32>) {
     let pair = sys::socket_pair();
     if let Ok([other, end]) = pair {
         // It is closed with something unread.
-        // SAFETY: one readable byte.
-        let _ = unsafe { sys::send(end, [0].as_ptr(), 1, libc::MSG_NOSIGNAL) };
+        let _ = sys::send_bytes(end, &[0], libc::MSG_NOSIGNAL);
         let _ = sys::close(other);
     }
     for fd in numbers {
@@ -404,10 +403,8 @@ fn break_off(numbers: impl Iterator<Item = i32>) {
         if pair.is_ok_and(|[_, end]| sys::dup3(end, fd, keeps).is_ok()) {
             continue;
         }
-        // SAFETY: all zeroes is a valid sockaddr: that of no family, which undoes the connection.
-        let nobody: libc::sockaddr = unsafe { core::mem::zeroed() };
-        // SAFETY: the address is readable.
-        let _ = unsafe { sys::connect(fd, &nobody, size_of_val(&nobody) as u32) };
+        let nobody: libc::sockaddr = sys::zeroed();
+        let _ = sys::connect(fd, &nobody);
     }
     if let Ok([_, end]) = pair {
         let _ = sys::close(end);

@@ -266,9 +266,7 @@ impl Links {
         )
         .and_then(hidden::hide)
         .map_err(|_| Reason::NoDescriptors)?;
-        let (addr, len) = name(client);
-        // SAFETY: addr is valid for len bytes.
-        let connected = unsafe { sys::connect(fd, &addr as *const _ as *const _, len) };
+        let connected = sys::connect(fd, &name(client));
         if connected.is_err() {
             hidden::close(fd);
             return Err(Reason::NoLink);
@@ -424,10 +422,7 @@ impl Links {
 fn listen(owner: Owner) -> sys::Result<i32> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let fd = hidden::hide(sys::socket(libc::AF_UNIX, kind, 0)?)?;
-    let (addr, len) = name(owner);
-    // SAFETY: addr is valid for len bytes.
-    let done = unsafe { sys::bind(fd, &addr as *const _ as *const _, len) }
-        .and_then(|()| sys::listen(fd, BACKLOG));
+    let done = sys::bind(fd, &name(owner)).and_then(|()| sys::listen(fd, BACKLOG));
     if let Err(e) = done {
         hidden::close(fd);
         return Err(e);
@@ -437,8 +432,7 @@ fn listen(owner: Owner) -> sys::Result<i32> {
 
 /// The abstract address of a process's mailbox.
 fn name(owner: Owner) -> (libc::sockaddr_un, u32) {
-    // SAFETY: all zeroes is a valid sockaddr_un.
-    let mut addr: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+    let mut addr: libc::sockaddr_un = sys::zeroed();
     addr.sun_family = libc::AF_UNIX as u16;
     let mut text = [0u8; 64];
     let mut cursor = sys::Cursor {

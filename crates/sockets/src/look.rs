@@ -87,16 +87,8 @@ pub fn shown(c: &Conn) -> Shown {
     if events & !libc::POLLIN != 0 {
         c.gone.store(1, Ordering::Relaxed);
     }
-    let mut byte = 0u8;
-    // SAFETY: one writable byte.
-    match unsafe {
-        sys::recv(
-            shadow.fd(),
-            &mut byte,
-            1,
-            libc::MSG_DONTWAIT | libc::MSG_PEEK,
-        )
-    } {
+    let mut byte = [0u8];
+    match sys::recv_bytes(shadow.fd(), &mut byte, libc::MSG_DONTWAIT | libc::MSG_PEEK) {
         Ok(0) => Shown::End(Step::Eof),
         Ok(_) => Shown::Bytes,
         Err(libc::EAGAIN) => Shown::Nothing,

@@ -134,8 +134,7 @@ impl Relay {
             tries -= 1;
             if tries == 0 {
                 // Closed with something unread, the pair tells the stranger of an error rather than of an end.
-                // SAFETY: one readable byte.
-                let _ = unsafe { sys::send(self.pair[1], [0].as_ptr(), 1, MSG_NOSIGNAL) };
+                let _ = sys::send_bytes(self.pair[1], &[0], MSG_NOSIGNAL);
                 return c.falls_back(Reason::NoMemory);
             }
             let _ = sys::ppoll(&mut [], Some(PAUSE));
@@ -265,8 +264,7 @@ fn turn(
     }
     if !down.is_empty() {
         let rest = down.rest();
-        // SAFETY: what is left of the piece.
-        match unsafe { sys::send(pair, rest.as_ptr(), rest.len(), MSG_DONTWAIT | MSG_NOSIGNAL) } {
+        match sys::send_bytes(pair, rest, MSG_DONTWAIT | MSG_NOSIGNAL) {
             Ok(n) => down.from += n,
             Err(e) if passes(e) => {}
             // The stranger has closed its end: what it sent goes on all the same.
@@ -280,8 +278,7 @@ fn turn(
         let _ = sys::shutdown(pair, libc::SHUT_WR);
     }
     if up.wants() {
-        // SAFETY: the whole piece.
-        match unsafe { sys::recv(pair, up.buf.as_mut_ptr(), up.buf.len(), MSG_DONTWAIT) } {
+        match sys::recv_bytes(pair, up.buf, MSG_DONTWAIT) {
             Ok(n) => up.filled(n),
             Err(e) if passes(e) => {}
             Err(_) => return None,
@@ -320,15 +317,11 @@ fn receive(c: &'static Conn, v: &View<'static>, shadow: i32, down: &mut Piece) -
         Step::Eof => down.filled(0),
         Step::Again => {}
         Step::Error(_) => return None,
-        Step::Kernel => {
-            // SAFETY: the whole piece.
-            match unsafe { sys::recv(shadow, down.buf.as_mut_ptr(), down.buf.len(), MSG_DONTWAIT) }
-            {
-                Ok(n) => down.filled(n),
-                Err(e) if passes(e) => {}
-                Err(_) => return None,
-            }
-        }
+        Step::Kernel => match sys::recv_bytes(shadow, down.buf, MSG_DONTWAIT) {
+            Ok(n) => down.filled(n),
+            Err(e) if passes(e) => {}
+            Err(_) => return None,
+        },
     }
     Some(())
 }
@@ -339,15 +332,7 @@ fn forward(c: &Conn, v: &View<'_>, shadow: i32, up: &mut Piece) -> Option<bool> 
         return Some(false);
     }
     let rest = up.rest();
-    // SAFETY: what is left of the piece.
-    let sent = unsafe {
-        sys::send(
-            shadow,
-            rest.as_ptr(),
-            rest.len(),
-            MSG_DONTWAIT | MSG_NOSIGNAL,
-        )
-    };
+    let sent = sys::send_bytes(shadow, rest, MSG_DONTWAIT | MSG_NOSIGNAL);
     switch::end_kernel_send(v.out(), sent.unwrap_or(0));
     match sent {
         Ok(n) => {

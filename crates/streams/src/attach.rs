@@ -448,8 +448,7 @@ fn may_access(path: &CStr, mode: c_int) -> Result<(), Errno> {
 }
 
 fn stat(path: &CStr, no_follow: bool) -> Result<libc::stat, Errno> {
-    // SAFETY: all zeroes is a valid stat.
-    let mut st: libc::stat = unsafe { core::mem::zeroed() };
+    let mut st: libc::stat = sys::zeroed();
     let flags = if no_follow {
         libc::AT_SYMLINK_NOFOLLOW
     } else {

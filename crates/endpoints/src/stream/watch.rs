@@ -14,7 +14,6 @@ use headwater_host::{hidden, process, sys};
 use headwater_streams::background::{self, Keep};
 use headwater_streams::exec::guarded::Guarded;
 use headwater_streams::head::{self, Head, local};
-use syscalls::{Sysno, syscall};
 
 use crate::endpoint::{Endpoint, Endpoints};
 
@@ -92,9 +91,7 @@ impl Wake {
             return Some(known);
         }
         self.close();
-        // SAFETY: plain numbers.
-        let fresh = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) };
-        let fresh = hidden::hide_needed(fresh.ok()? as i32).ok()?;
+        let fresh = sys::epoll_create().and_then(hidden::hide_needed).ok()?;
         self.epoll.store(fresh, Ordering::Release);
         self.pid.store(process::pid(), Ordering::Release);
         let wake = self.clone();
@@ -245,22 +242,18 @@ fn set(epoll: i32, fd: i32, events: u32) -> bool {
     if fd < 0 {
         return true;
     }
-    let mut event = libc::epoll_event {
+    let event = libc::epoll_event {
         events: events | libc::EPOLLONESHOT as u32,
         u64: fd as u64,
     };
-    // SAFETY: event is valid.
-    unsafe {
-        match sys::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, fd, &mut event) {
-            Err(libc::ENOENT) => sys::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event).is_ok(),
-            modified => modified.is_ok(),
-        }
+    match sys::epoll_set(epoll, libc::EPOLL_CTL_MOD, fd, event) {
+        Err(libc::ENOENT) => sys::epoll_set(epoll, libc::EPOLL_CTL_ADD, fd, event).is_ok(),
+        modified => modified.is_ok(),
     }
 }
 
 fn remove(epoll: i32, fd: i32) {
-    // SAFETY: no event is needed.
-    let _ = unsafe { sys::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut()) };
+    let _ = sys::epoll_remove(epoll, fd);
 }
 
 /// A descriptor that is always readable; children of fork share it.

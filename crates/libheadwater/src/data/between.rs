@@ -5,7 +5,7 @@ use core::ptr::null_mut;
 use headwater_host::table::{self, Handle};
 use headwater_host::{next, process, signal, sys};
 use headwater_sockets::{conn, recv as receiving, send as sending, splice as splicing};
-use libc::{c_int, c_uint, c_void, iovec, off_t, size_t, ssize_t};
+use libc::{c_int, c_uint, iovec, off_t, size_t, ssize_t};
 
 use super::send::give_kept;
 use super::{anew, ended, is_refused, keeping, one, told};
@@ -145,12 +145,11 @@ unsafe fn send_piece(
         if at < 0 {
             return Err(libc::EINVAL);
         }
-        let buf = room.as_mut_ptr() as *mut u8;
-        let got = headwater_host::sys::pread(from, buf, room.len(), at)?;
+        let got = headwater_host::sys::read_at_into(from, room, at)?;
         if got == 0 {
             return Ok((0, 0));
         }
-        let sent = give(&one(buf as *const c_void, got), flags);
+        let sent = give(&one(room.as_ptr().cast(), got), flags);
         if sent < 0 {
             return Err(next::errno());
         }

@@ -90,23 +90,8 @@ impl BackPressure {
         }
         let question = question(&self.to);
         let mut answer = [0u8; 512];
-        // SAFETY: both buffers are valid for their lengths.
-        let n = unsafe {
-            sys::send(
-                self.netlink,
-                question.as_ptr(),
-                question.len(),
-                libc::MSG_DONTWAIT,
-            )
-            .ok()?;
-            sys::recv(
-                self.netlink,
-                answer.as_mut_ptr(),
-                answer.len(),
-                libc::MSG_DONTWAIT,
-            )
-            .ok()?
-        };
+        sys::send_bytes(self.netlink, &question, libc::MSG_DONTWAIT).ok()?;
+        let n = sys::recv_bytes(self.netlink, &mut answer, libc::MSG_DONTWAIT).ok()?;
         let (used, size) = memory(answer.get(..n)?)?;
         // The kernel gives back what was read only in quarters of the buffer.
         Some((size / 8 * 7).saturating_sub(used))

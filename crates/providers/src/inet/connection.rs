@@ -159,10 +159,7 @@ impl Socket {
     /// Begins a connection: Ok when it stands or is under way.
     pub fn connect(&self, to: &Address) -> sys::Result<()> {
         let mut began = Ok(());
-        let begin = || match again(|| {
-            // SAFETY: an address with its length.
-            unsafe { sys::connect(self.fd, to.pointer(), to.len()) }
-        }) {
+        let begin = || match again(|| sys::connect(self.fd, to)) {
             Err(libc::EINPROGRESS) => Ok(()),
             result => result,
         };
@@ -187,10 +184,8 @@ impl Socket {
         } else {
             None
         };
-        // SAFETY: zeroes are a valid sockaddr: AF_UNSPEC.
-        let none: libc::sockaddr = unsafe { core::mem::zeroed() };
-        // SAFETY: as said.
-        let result = unsafe { sys::connect(self.fd, &none, size_of::<libc::sockaddr>() as u32) };
+        let none: libc::sockaddr = sys::zeroed();
+        let result = sys::connect(self.fd, &none);
         if let Some(after) = after {
             after.finish();
         }
@@ -342,8 +337,7 @@ fn again_option(mut call: impl FnMut() -> Option<Bytes>) -> Option<Bytes> {
 }
 
 fn message(data: &[iovec]) -> libc::msghdr {
-    // SAFETY: zeroes are a valid msghdr.
-    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    let mut message: libc::msghdr = sys::zeroed();
     message.msg_iov = data.as_ptr() as *mut iovec;
     message.msg_iovlen = data.len() as _;
     message

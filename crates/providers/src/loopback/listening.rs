@@ -16,7 +16,6 @@ use headwater_streams::attach::rights::{self, Body};
 use headwater_streams::head::life::{self, Borrowed};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADSEQ;
-use syscalls::{Sysno, syscall};
 
 use super::idle_sockets::{IdleSockets, Line};
 use super::link::{Call, maker};
@@ -229,11 +228,8 @@ pub struct Listening {
 
 impl Listening {
     pub fn new(space: Space, qlen: u32, names: &[Owned]) -> sys::Result<Listening> {
-        // SAFETY: plain numbers.
-        let set = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) };
-        let set = set
-            .map_err(|e| e.into_raw())
-            .and_then(|fd| hidden::hide_needed(fd as i32))
+        let set = sys::epoll_create()
+            .and_then(hidden::hide_needed)
             .map(Owned)?;
         let mut listening = Listening::with_set(set, space, qlen);
         listening.idle_sockets = Arc::new(IdleSockets::new(true));
@@ -530,12 +526,11 @@ impl Listening {
     }
 
     fn change(&self, what: i32, fd: i32, events: u32) -> sys::Result<()> {
-        let mut event = libc::epoll_event {
+        let event = libc::epoll_event {
             events,
             u64: fd as u64,
         };
-        // SAFETY: event is valid.
-        unsafe { sys::epoll_ctl(self.set.number(), what, fd, &mut event) }
+        sys::epoll_set(self.set.number(), what, fd, event)
     }
 }
 

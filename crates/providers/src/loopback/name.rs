@@ -31,9 +31,7 @@ pub fn unused() -> Vec<u8> {
 /// Takes the name, so that nobody else can have the address; with `listening` others may connect. EADDRINUSE.
 pub fn claim(space: Space, addr: &[u8], listening: bool) -> sys::Result<Owned> {
     let socket = socket()?;
-    let (name, len) = name(space, addr);
-    // SAFETY: name is valid for len bytes.
-    unsafe { sys::bind(socket.number(), &name as *const _ as *const _, len) }?;
+    sys::bind(socket.number(), &name(space, addr))?;
     if listening {
         sys::listen(socket.number(), BACKLOG)?;
     }
@@ -42,10 +40,9 @@ pub fn claim(space: Space, addr: &[u8], listening: bool) -> sys::Result<Owned> {
 
 /// Connects to whoever listens at an address. ECONNREFUSED: nobody of this user; EAGAIN: too many before us, later.
 pub fn connect(socket: i32, space: Space, addr: &[u8]) -> sys::Result<()> {
-    let (name, len) = name(space, addr);
+    let name = name(space, addr);
     loop {
-        // SAFETY: name is valid for len bytes.
-        match unsafe { sys::connect(socket, &name as *const _ as *const _, len) } {
+        match sys::connect(socket, &name) {
             Err(libc::EINTR) => {}
             Ok(()) if !is_ours(socket) => return Err(libc::ECONNREFUSED),
             done => return done,
@@ -95,8 +92,7 @@ fn is_ours(fd: i32) -> bool {
 }
 
 fn name(space: Space, addr: &[u8]) -> (libc::sockaddr_un, u32) {
-    // SAFETY: all zeroes is a valid sockaddr_un.
-    let mut name: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+    let mut name: libc::sockaddr_un = sys::zeroed();
     name.sun_family = libc::AF_UNIX as u16;
     let mut text = prefix(space);
     if addr.len() <= LONGEST {

@@ -74,11 +74,8 @@ impl Here {
         let question = question(to);
         let mut answer = [0u8; 1024];
         let flags = libc::MSG_DONTWAIT;
-        // SAFETY: both buffers are valid for their lengths.
-        let n = unsafe {
-            sys::send(self.netlink, question.as_ptr(), question.len(), flags).ok()?;
-            sys::recv(self.netlink, answer.as_mut_ptr(), answer.len(), flags).ok()?
-        };
+        sys::send_bytes(self.netlink, &question, flags).ok()?;
+        let n = sys::recv_bytes(self.netlink, &mut answer, flags).ok()?;
         understand(answer.get(..n)?, to)
     }
 

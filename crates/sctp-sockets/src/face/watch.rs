@@ -14,7 +14,6 @@ use headwater_sctp_stack::guarded::Guarded;
 use headwater_streams::head::wait::Want;
 use headwater_streams::head::{self, Head};
 use libc::epoll_event;
-use syscalls::{Sysno, syscall};
 
 use crate::{Socket, Source};
 
@@ -147,7 +146,7 @@ impl Watch {
         if known >= 0 {
             return Some(known);
         }
-        let set = new_set().and_then(hidden::hide_needed).ok()?;
+        let set = sys::epoll_create().and_then(hidden::hide_needed).ok()?;
         let Ok(own) = bell::create().and_then(hidden::hide_needed) else {
             hidden::close(set);
             return None;
@@ -315,7 +314,7 @@ impl Inside {
                 let _ = sys::close(fresh);
             }
         };
-        replace(new_set(), set);
+        replace(sys::epoll_create(), set);
         replace(bell::create(), self.own);
         self.maker = process::pid();
         let mut all = add(set, self.own, ONCE);
@@ -396,8 +395,8 @@ fn leave(set: i32, member: &Member) {
         Key::ByMemory(_, shadow) => [member.bell, shadow],
     };
     for fd in fds.into_iter().filter(|&fd| fd >= 0) {
-        // SAFETY: DEL takes no event. It is gone already where the descriptor is.
-        let _ = unsafe { sys::epoll_ctl(set, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut()) };
+        // It is gone already where the descriptor is.
+        let _ = sys::epoll_remove(set, fd);
     }
 }
 
@@ -406,24 +405,15 @@ fn add(set: i32, fd: i32, events: u32) -> bool {
     if fd < 0 {
         return true;
     }
-    let mut event = epoll_event {
+    let event = epoll_event {
         events,
         u64: fd as u64,
     };
-    // SAFETY: the event is valid.
-    let added = unsafe { sys::epoll_ctl(set, libc::EPOLL_CTL_ADD, fd, &mut event) };
+    let added = sys::epoll_set(set, libc::EPOLL_CTL_ADD, fd, event);
     if added == Err(libc::EEXIST) {
         // Left from an earlier association by the same pipe: registering it anew makes an edge of what there is.
-        // SAFETY: the event is valid, and the kernel has only read it.
-        return unsafe { sys::epoll_ctl(set, libc::EPOLL_CTL_MOD, fd, &mut event) }.is_ok();
+        return sys::epoll_set(set, libc::EPOLL_CTL_MOD, fd, event).is_ok();
     }
     // What is closed already tells nothing.
     !matches!(added, Err(libc::ENOMEM | libc::ENOSPC))
-}
-
-fn new_set() -> sys::Result<i32> {
-    // SAFETY: no memory involved.
-    unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
-        .map(|fd| fd as i32)
-        .map_err(|e| e.into_raw())
 }

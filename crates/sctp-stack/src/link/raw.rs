@@ -15,7 +15,6 @@ use headwater_host::{hidden, sys};
 use headwater_ipnet::batch::{self, Inbox};
 use headwater_ipnet::{self as ip, Program, RawSocket, errors, icmp, route};
 use headwater_providers::loopback::listening::is_lack;
-use syscalls::{Sysno, syscall};
 
 use super::{Link, Packet, Returned, Run, Trouble};
 use crate::guarded::Guarded;
@@ -249,17 +248,13 @@ fn program(v6: bool, ports: &Ports, out_of_the_blue: bool) -> Program {
 }
 
 fn watch(v4: i32, v6: Option<i32>) -> sys::Result<i32> {
-    // SAFETY: plain numbers.
-    let epoll = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
-        .map_err(|e| e.into_raw())
-        .and_then(|fd| hidden::hide_needed(fd as i32))?;
+    let epoll = sys::epoll_create().and_then(hidden::hide_needed)?;
     for fd in core::iter::once(v4).chain(v6) {
-        let mut event = libc::epoll_event {
+        let event = libc::epoll_event {
             events: libc::EPOLLIN as u32,
             u64: fd as u64,
         };
-        // SAFETY: event is valid.
-        unsafe { sys::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) }
+        sys::epoll_set(epoll, libc::EPOLL_CTL_ADD, fd, event)
             .inspect_err(|_| hidden::close(epoll))?;
     }
     Ok(epoll)

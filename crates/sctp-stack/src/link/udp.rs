@@ -576,8 +576,7 @@ fn prepare(fd: i32, v6: bool) -> sys::Result<()> {
 
 fn bind(fd: i32, v6: bool, port: u16) -> sys::Result<()> {
     let any = Address::any(v6).with_port(port);
-    // SAFETY: an address with its length.
-    unsafe { sys::bind(fd, any.pointer(), any.len()) }
+    sys::bind(fd, &any)
 }
 
 /// Is it an address of this host's own? One can bind to those. Errors: it can't be told for want of something.
@@ -599,8 +598,7 @@ pub fn is_own(to: IpAddr) -> sys::Result<bool> {
         Err(errno) => return told(errno),
     };
     let address = Address::of_ip(to, 0);
-    // SAFETY: an address with its length.
-    let bound = unsafe { sys::bind(fd, address.pointer(), address.len()) };
+    let bound = sys::bind(fd, &address);
     let _ = sys::close(fd);
     bound.map_or_else(told, |()| Ok(true))
 }
@@ -614,18 +612,13 @@ fn route_mtu(to: IpAddr) -> Option<usize> {
     };
     let fd = sys::socket(family, kind, 0).ok()?;
     let address = Address::of_ip(to, 9);
-    // SAFETY: an address with its length.
-    let mtu = unsafe { sys::connect(fd, address.pointer(), address.len()) }
-        .and_then(|()| sys::sockopt::<i32>(fd, level, name));
+    let mtu = sys::connect(fd, &address).and_then(|()| sys::sockopt::<i32>(fd, level, name));
     let _ = sys::close(fd);
     usize::try_from(mtu.ok()?).ok()
 }
 
 fn watch_all(fds: &[i32]) -> sys::Result<i32> {
-    // SAFETY: plain numbers.
-    let epoll = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
-        .map_err(|e| e.into_raw())
-        .and_then(|fd| hidden::hide_needed(fd as i32))?;
+    let epoll = sys::epoll_create().and_then(hidden::hide_needed)?;
     for &fd in fds {
         watch(epoll, fd).inspect_err(|_| hidden::close(epoll))?;
     }
@@ -633,10 +626,9 @@ fn watch_all(fds: &[i32]) -> sys::Result<i32> {
 }
 
 fn watch(epoll: i32, fd: i32) -> sys::Result<()> {
-    let mut event = libc::epoll_event {
+    let event = libc::epoll_event {
         events: libc::EPOLLIN as u32,
         u64: fd as u64,
     };
-    // SAFETY: event is valid.
-    unsafe { sys::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) }
+    sys::epoll_set(epoll, libc::EPOLL_CTL_ADD, fd, event)
 }

@@ -85,8 +85,7 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
                     break true;
                 }
                 let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-                // SAFETY: buf is readable for n bytes.
-                match unsafe { sys::send(shadow, buf.as_ptr(), n, flags) } {
+                match sys::send_bytes(shadow, &buf[..n], flags) {
                     Ok(sent) => {
                         progress.withdrawn.fetch_add(sent as u64, Ordering::Release);
                     }

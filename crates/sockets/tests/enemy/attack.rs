@@ -257,15 +257,12 @@ fn open_letters() -> Vec<i32> {
         let Ok(fd) = sys::socket(libc::AF_UNIX, kind, 0) else {
             continue;
         };
-        // SAFETY: zeroes are a valid address; it is valid for its length.
-        let connected = unsafe {
-            let mut addr: libc::sockaddr_un = core::mem::zeroed();
-            addr.sun_family = libc::AF_UNIX as u16;
-            for (to, from) in addr.sun_path[1..].iter_mut().zip(&name.as_bytes()[1..]) {
-                *to = *from as libc::c_char;
-            }
-            sys::connect(fd, (&raw const addr).cast(), 2 + name.len() as u32)
-        };
+        let mut addr: libc::sockaddr_un = sys::zeroed();
+        addr.sun_family = libc::AF_UNIX as u16;
+        for (to, from) in addr.sun_path[1..].iter_mut().zip(&name.as_bytes()[1..]) {
+            *to = *from as libc::c_char;
+        }
+        let connected = sys::connect(fd, &(addr, 2 + name.len() as u32));
         match connected {
             Ok(()) => found.push(fd),
             Err(_) => drop(sys::close(fd)),

@@ -56,9 +56,7 @@ pub enum Silence {
 /// Binds the address of an attachment. EADDRINUSE: somebody has it.
 pub fn listen(place: &Place) -> sys::Result<c_int> {
     let fd = socket()?;
-    let (addr, len) = address(place);
-    // SAFETY: addr is valid for len bytes.
-    unsafe { sys::bind(fd, &addr as *const _ as *const _, len) }
+    sys::bind(fd, &address(place))
         .and_then(|()| sys::listen(fd, 128))
         .map(|()| fd)
         .inspect_err(|_| hidden::close(fd))
@@ -127,9 +125,7 @@ pub fn ask(place: &Place, request: Request) -> Result<(Answer, c_int), Silence> 
 /// Connects and leaves a request, which need not be answered.
 pub fn connect(place: &Place, request: Request) -> Result<c_int, Silence> {
     let fd = socket().map_err(Silence::Failed)?;
-    let (addr, len) = address(place);
-    // SAFETY: addr is valid for len bytes.
-    let connected = unsafe { sys::connect(fd, &addr as *const _ as *const _, len) };
+    let connected = sys::connect(fd, &address(place));
     let outcome = match connected {
         Err(libc::ECONNREFUSED) => Err(Silence::Nobody),
         // Its backlog is full: later.
@@ -208,8 +204,7 @@ fn is_ours(fd: c_int) -> bool {
 }
 
 fn address(place: &Place) -> (libc::sockaddr_un, u32) {
-    // SAFETY: all zeroes is a valid sockaddr_un.
-    let mut addr: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+    let mut addr: libc::sockaddr_un = sys::zeroed();
     addr.sun_family = libc::AF_UNIX as u16;
     let mut text = [0u8; 107];
     let mut cursor = sys::Cursor {

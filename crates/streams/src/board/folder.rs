@@ -41,8 +41,7 @@ pub fn read(name: &str) -> Result<Vec<u8>, Errno> {
     let mut all = Vec::new();
     let mut part = vec![0; 4096];
     let done = loop {
-        // SAFETY: part is writable.
-        match unsafe { sys::read(fd, part.as_mut_ptr(), part.len()) } {
+        match sys::read_bytes(fd, &mut part) {
             Ok(0) => break Ok(all),
             Ok(n) => all.extend_from_slice(&part[..n]),
             Err(libc::EINTR) => {}

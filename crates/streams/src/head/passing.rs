@@ -550,8 +550,7 @@ fn sealed(data: &[u8]) -> Result<c_int, Errno> {
         sys::ftruncate(memfd, data.len() as u64)?;
         let mut rest = data;
         while !rest.is_empty() {
-            // SAFETY: rest is readable.
-            let n = unsafe { sys::write(memfd, rest.as_ptr(), rest.len()) }?;
+            let n = sys::write_bytes(memfd, rest)?;
             rest = &rest[n..];
         }
         sys::fcntl(memfd, libc::F_ADD_SEALS, SEALS as usize).map(drop)

@@ -50,16 +50,13 @@ impl Holder {
 fn named(text: &[u8]) -> sys::Result<i32> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let fd = sys::socket(libc::AF_UNIX, kind, 0).and_then(hidden::hide_needed)?;
-    // SAFETY: zeroes are a valid sockaddr_un.
-    let mut name: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+    let mut name: libc::sockaddr_un = sys::zeroed();
     name.sun_family = libc::AF_UNIX as _;
     for (to, &from) in name.sun_path[1..].iter_mut().zip(text) {
         *to = from as _;
     }
     let len = (size_of::<libc::sa_family_t>() + 1 + text.len()) as u32;
-    // SAFETY: an address with its length.
-    unsafe { sys::bind(fd, &raw const name as *const _, len) }
-        .inspect_err(|_| hidden::close(fd))?;
+    sys::bind(fd, &(name, len)).inspect_err(|_| hidden::close(fd))?;
     Ok(fd)
 }
 
