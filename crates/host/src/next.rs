@@ -36,10 +36,14 @@ impl Next {
     }
 }
 
-/// Declares `fn name(args) -> ret` as the next definition of that C function, and `nexts::name`.
+/// Declares `fn name(args) -> ret` as the next definition of that C function, and `nexts::name`. Behind `safe:` are those that whoever
+/// lists them says to be safe for any values that their arguments' types have, as of a `safe fn` of an `unsafe extern`, and that every
+/// C library has.
 #[macro_export]
 macro_rules! next_fns {
-    ($($(#[$m:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {
+    ($($(#[$m:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*
+        $(safe: $(fn $safe:ident($($safe_arg:ident: $safe_ty:ty),*) $(-> $safe_ret:ty)?;)*)?
+    ) => {
         $(
             $(#[$m])*
             ///
@@ -55,6 +59,17 @@ macro_rules! next_fns {
                 }
             }
         )*
+        $($(
+            #[inline(always)]
+            pub fn $safe($($safe_arg: $safe_ty),*) $(-> $safe_ret)? {
+                let at = nexts::$safe.address();
+                // SAFETY: the C library has a function of that name and type, which is safe for all that its arguments can be.
+                unsafe {
+                    let f: unsafe extern "C-unwind" fn($($safe_ty),*) $(-> $safe_ret)? = core::mem::transmute(at);
+                    f($($safe_arg),*)
+                }
+            }
+        )*)?
         #[allow(non_upper_case_globals)]
         pub mod nexts {
             use $crate::next::Next;
@@ -65,17 +80,26 @@ macro_rules! next_fns {
             #[inline(never)]
             pub fn resolve() {
                 $($name.address();)*
+                $($($safe.address();)*)?
             }
 
-            $(
-                pub static $name: Next = Next::new(
-                    match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                        Ok(name) => name,
-                        Err(_) => panic!("name"),
-                    },
-                );
-            )*
+            $($crate::next_static! { $name })*
+            $($($crate::next_static! { $safe })*)?
         }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! next_static {
+    ($name:ident) => {
+        pub static $name: Next = Next::new(
+            match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes())
+            {
+                Ok(name) => name,
+                Err(_) => panic!("name"),
+            },
+        );
     };
 }
 
@@ -119,32 +143,9 @@ pub mod seldom {
 
     next_fns! {
         fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
-        fn vasprintf(text: *mut *mut c_char, format: *const c_char, args: *mut c_void) -> c_int;
-        fn setvbuf(file: *mut c_void, buf: *mut c_char, mode: c_int, size: usize) -> c_int;
-        fn fflush(file: *mut c_void) -> c_int;
-        fn __fpurge(file: *mut c_void);
-        fn fclose(file: *mut c_void) -> c_int;
-        fn flockfile(file: *mut c_void);
-        fn funlockfile(file: *mut c_void);
-        fn getc_unlocked(file: *mut c_void) -> c_int;
-        fn ungetc(c: c_int, file: *mut c_void) -> c_int;
-        fn ferror(file: *mut c_void) -> c_int;
-        fn fwrite_unlocked(from: *const c_void, size: usize, n: usize, file: *mut c_void) -> usize;
-        fn open_wmemstream(to: *mut *mut libc::wchar_t, n: *mut usize) -> *mut c_void;
-        fn mbrtowc(to: *mut libc::wchar_t, from: *const c_char, n: usize, state: *mut c_void) -> usize;
-        fn wcrtomb(to: *mut c_char, c: libc::wchar_t, state: *mut c_void) -> usize;
-        fn iswspace(c: libc::wchar_t) -> c_int;
-        fn nl_langinfo(item: libc::nl_item) -> *const c_char;
-        fn iconv_open(to: *const c_char, from: *const c_char) -> isize;
-        fn iconv(with: isize, from: *mut *const c_char, n: *mut usize, to: *mut *mut c_char, room: *mut usize) -> usize;
-        fn iconv_close(with: isize) -> c_int;
-        fn getnameinfo(addr: *const libc::sockaddr, len: libc::socklen_t, host: *mut c_char, host_size: libc::socklen_t, serv: *mut c_char, serv_size: libc::socklen_t, flags: c_int) -> c_int;
         fn getifaddrs(all: *mut *mut libc::ifaddrs) -> c_int;
         fn freeifaddrs(all: *mut libc::ifaddrs);
-        fn strerror(errno: c_int) -> *const c_char;
         fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
-        fn _pthread_cleanup_push(entry: *mut c_void, does: usize, with: *mut c_void);
-        fn _pthread_cleanup_pop(entry: *mut c_void, does: c_int);
         fn pthread_attr_init(attributes: *mut libc::pthread_attr_t) -> c_int;
         fn pthread_attr_setdetachstate(attributes: *mut libc::pthread_attr_t, state: c_int) -> c_int;
         fn pthread_attr_setstacksize(attributes: *mut libc::pthread_attr_t, size: usize) -> c_int;

@@ -133,16 +133,13 @@ pub fn unmask_by(f: Unmask) {
     let _ = UNMASK.set(f);
 }
 
-/// What the program sees of a signal that it has taken; `info` may be null.
-///
-/// # Safety
-/// `info` is null or what the kernel told of `signal`.
-pub unsafe fn show(signal: i32, info: *mut libc::siginfo_t) -> i32 {
+/// What the program sees of a signal that it has taken, of which the kernel has told `info`.
+pub fn show(signal: i32, info: Option<&mut libc::siginfo_t>) -> i32 {
     if matches!(signal, libc::SIGPOLL | libc::SIGURG)
-        && !info.is_null()
+        && let Some(info) = info
         && let Some(unmask) = UNMASK.get()
     {
-        // SAFETY: what the kernel told, as the caller says.
+        // SAFETY: a whole one.
         unsafe { unmask(info) };
     }
     signal
@@ -316,7 +313,7 @@ unsafe extern "C-unwind" fn wrapper(
     }
     let aside = Aside::put(action.has(RESTART), interrupted.stack());
     // SAFETY: what the kernel has told of the signal.
-    unsafe { show(signal, info) };
+    show(signal, unsafe { info.as_mut() });
     if action.has(NODEFER) && !action.has(MASKS_ITSELF) {
         unblock(1 << (signal - 1));
     }
@@ -365,8 +362,7 @@ fn hand_back(signal: i32, info: &libc::siginfo_t) {
     };
     if !queue(info) {
         // The queue is full: as sent by kill(2), it is not lost all the same.
-        // SAFETY: integers, of which all may be zero.
-        let mut plain: libc::siginfo_t = unsafe { core::mem::zeroed() };
+        let mut plain: libc::siginfo_t = sys::zeroed();
         plain.si_signo = signal;
         queue(&plain);
     }

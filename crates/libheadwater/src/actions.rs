@@ -2,15 +2,15 @@
 //!
 //! glibc tells nobody what a `posix_spawn_file_actions_t` holds: what the library has to know is noted beside it, as it is added.
 
-use core::ffi::CStr;
 use core::ptr::null_mut;
 
 use headwater_host::process;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use headwater_host::table;
 use headwater_sockets::{lend, life};
-use libc::{c_char, c_int, c_void};
+use libc::{c_int, c_void};
 
+use crate::given::{Opaque, Text};
 use crate::real;
 
 /// One of these for each action that is noted.
@@ -25,8 +25,8 @@ struct Note {
 const CLOSES: c_int = -1;
 
 impl Note {
-    fn is_of(&self, actions: *const c_void) -> bool {
-        core::ptr::eq(self.place.load(Ordering::Acquire), actions)
+    fn is_of(&self, actions: Opaque) -> bool {
+        core::ptr::eq(self.place.load(Ordering::Acquire), actions.as_ptr())
     }
 
     fn says(&self) -> (c_int, c_int) {
@@ -52,18 +52,21 @@ fn busy() -> *mut c_void {
     NOTES.as_ptr().cast_mut().cast()
 }
 
-fn of(actions: *const c_void) -> impl Iterator<Item = (c_int, c_int)> {
+fn of(actions: Opaque) -> impl Iterator<Item = (c_int, c_int)> {
     let known = NOTES.iter().filter(move |note| note.is_of(actions));
     known.map(Note::says)
 }
 
 /// glibc's `__used`, of <spawn.h>: what has been made anew since has none.
-unsafe fn used(actions: *const c_void) -> c_int {
+fn used(actions: Opaque) -> c_int {
+    if actions.is_null() {
+        return 0;
+    }
     // SAFETY: the actions are glibc's, whose second word it is.
-    unsafe { actions.cast::<c_int>().add(1).read() }
+    unsafe { actions.as_ptr().cast::<c_int>().add(1).read() }
 }
 
-fn note(actions: *mut c_void, of: c_int, to: c_int) -> bool {
+fn note(actions: Opaque, of: c_int, to: c_int) -> bool {
     let take = |note: &&Note| {
         note.place
             .compare_exchange(null_mut(), busy(), Ordering::Relaxed, Ordering::Relaxed)
@@ -73,13 +76,13 @@ fn note(actions: *mut c_void, of: c_int, to: c_int) -> bool {
     if let Some(note) = free {
         note.of.store(of, Ordering::Relaxed);
         note.to.store(to, Ordering::Relaxed);
-        note.place.store(actions, Ordering::Release);
+        note.place.store(actions.as_ptr(), Ordering::Release);
     }
     free.is_some()
 }
 
 /// Of these actions, those notes that say so.
-fn forget(actions: *mut c_void, is: impl Fn((c_int, c_int)) -> bool) {
+fn forget(actions: Opaque, is: impl Fn((c_int, c_int)) -> bool) {
     let known = NOTES.iter().filter(|note| note.is_of(actions));
     for note in known.filter(|note| is(note.says())) {
         note.place.store(null_mut(), Ordering::Release);
@@ -87,21 +90,14 @@ fn forget(actions: *mut c_void, is: impl Fn((c_int, c_int)) -> bool) {
 }
 
 /// May the actions lead to another file than the path does here, or close what the image is to have?
-///
-/// # Safety
-/// `path` is a string, and `actions` null or made by posix_spawn_file_actions_init(3), here and below.
-pub unsafe fn may_move(path: *const c_char, actions: *const c_void) -> bool {
-    // SAFETY: a string, and actions that have been made, by the caller's word.
-    unsafe {
-        let relative = *path != b'/' as c_char && CStr::from_ptr(path).to_bytes().contains(&b'/');
-        !actions.is_null() && relative || close_from(actions).is_some()
-    }
+pub fn may_move(path: Text, actions: Opaque) -> bool {
+    let relative = || !path.bytes().starts_with(b"/") && path.bytes().contains(&b'/');
+    !actions.is_null() && relative() || close_from(actions).is_some()
 }
 
 /// The number from which on they close all, the highest where that is not known. `None`: they don't.
-unsafe fn close_from(actions: *const c_void) -> Option<c_int> {
-    // SAFETY: they have been made, where there are any.
-    if actions.is_null() || unsafe { used(actions) } <= 0 {
+fn close_from(actions: Opaque) -> Option<c_int> {
+    if used(actions) <= 0 {
         return None;
     }
     let noted = of(actions).filter(|&(of, _)| of == CLOSES);
@@ -110,42 +106,27 @@ unsafe fn close_from(actions: *const c_void) -> Option<c_int> {
 }
 
 /// The number from which on an image gets no descriptor of those that this process has.
-///
-/// # Safety
-/// As [`may_move`].
-pub unsafe fn closes_from(actions: *const c_void) -> c_int {
-    // SAFETY: null, or they have been made.
-    unsafe { close_from(actions) }.unwrap_or(c_int::MAX)
+pub fn closes_from(actions: Opaque) -> c_int {
+    close_from(actions).unwrap_or(c_int::MAX)
 }
 
 /// The copies that an image gets: of which descriptor, and its number there.
-///
-/// # Safety
-/// As [`may_move`].
-pub unsafe fn copies(actions: *const c_void) -> Vec<(c_int, c_int)> {
-    // SAFETY: whatever is not null has been made.
-    if actions.is_null() || unsafe { used(actions) } <= 0 {
+pub fn copies(actions: Opaque) -> Vec<(c_int, c_int)> {
+    if used(actions) <= 0 {
         return Vec::new();
     }
     of(actions).filter(|&(of, _)| of != CLOSES).collect()
 }
 
-/// # Safety
-/// As the C library asks of its caller: `actions` were made by posix_spawn_file_actions_init(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
-    actions: *mut c_void,
+pub extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
+    actions: Opaque,
     from: c_int,
 ) -> c_int {
     // Actions that were made anew at that place have none yet.
-    // SAFETY: the program has made them.
-    let (anew, failed) = unsafe {
-        let anew = used(actions) == 0;
-        (
-            anew,
-            real::posix_spawn_file_actions_addclosefrom_np(actions, from),
-        )
-    };
+    let anew = used(actions) == 0;
+    // SAFETY: the program has made them, by a C library that knows what is to be added.
+    let failed = unsafe { real::posix_spawn_file_actions_addclosefrom_np(actions, from) };
     if failed != 0 {
         return failed;
     }
@@ -159,23 +140,14 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
 }
 
 /// The new image gets a copy whatever the descriptor's own close-on-exec flag says.
-///
-/// # Safety
-/// As posix_spawn_file_actions_adddup2(3) asks of its caller: `actions` were made by posix_spawn_file_actions_init(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
-    actions: *mut c_void,
+pub extern "C-unwind" fn posix_spawn_file_actions_adddup2(
+    actions: Opaque,
     fd: c_int,
     to: c_int,
 ) -> c_int {
-    // SAFETY: the program has made them.
-    let (anew, failed) = unsafe {
-        let anew = used(actions) == 0;
-        (
-            anew,
-            real::posix_spawn_file_actions_adddup2(actions, fd, to),
-        )
-    };
+    let anew = used(actions) == 0;
+    let failed = real::posix_spawn_file_actions_adddup2(actions, fd, to);
     if failed != 0 {
         return failed;
     }
@@ -195,10 +167,10 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
 }
 
 /// # Safety
-/// As posix_spawn_file_actions_destroy(3) asks of its caller: `actions` were made, and are not used any more.
+/// As posix_spawn_file_actions_destroy(3) asks of its caller: `actions` are not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn posix_spawn_file_actions_destroy(actions: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_destroy(actions: Opaque) -> c_int {
     forget(actions, |_| true);
-    // SAFETY: the program has made them, and uses them no more.
+    // SAFETY: the program uses them no more.
     unsafe { real::posix_spawn_file_actions_destroy(actions) }
 }

@@ -5,6 +5,7 @@ use core::ffi::{c_char, c_int, c_void};
 
 use headwater_sockets::life;
 
+use crate::given::Opaque;
 use crate::{process, real};
 
 macro_rules! aliases {
@@ -73,26 +74,21 @@ pub unsafe extern "C-unwind" fn __vdprintf_chk(
 }
 
 /// POSIX aio has threads of its own, whose calls don't pass through us.
-unsafe fn before_aio(request: *const c_void) {
+fn before_aio(request: Opaque) {
     /// Where struct aiocb has its descriptor (aio(7)), as the C library defines it for all machines.
     const DESCRIPTOR: usize = 0;
     if !request.is_null() {
-        // SAFETY: a struct aiocb, by the caller's word.
-        life::needs_kernel(unsafe { request.byte_add(DESCRIPTOR).cast::<c_int>().read() });
+        // SAFETY: a struct aiocb, by the program's word.
+        life::needs_kernel(unsafe { request.as_ptr().byte_add(DESCRIPTOR).cast::<c_int>().read() });
     }
 }
 
 macro_rules! aio {
     ($($name:ident),*) => {$(
-        /// # Safety
-        /// As aio_read(3) asks of its caller: `request` is one.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name(request: *mut c_void) -> c_int {
-            // SAFETY: the program's request.
-            unsafe {
-                before_aio(request);
-                real::$name(request)
-            }
+        pub extern "C-unwind" fn $name(request: Opaque) -> c_int {
+            before_aio(request);
+            real::$name(request)
         }
     )*};
 }
@@ -106,7 +102,7 @@ macro_rules! lio {
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(
             mode: c_int,
-            list: *const *mut c_void,
+            list: *const Opaque,
             n: c_int,
             event: *mut c_void,
         ) -> c_int {

@@ -8,6 +8,8 @@ use headwater_host::{process, sys};
 use headwater_streams::head::exec::Inheritance;
 use libc::c_char;
 
+use crate::given::Texts;
+
 type Environment = *const *const c_char;
 
 unsafe extern "C" {
@@ -15,9 +17,9 @@ unsafe extern "C" {
 }
 
 /// The program's environment.
-pub fn current() -> Environment {
-    // SAFETY: reads a pointer; who changes it while others use it is wrong by environ(7).
-    unsafe { environ }
+pub fn current<'a>() -> Texts<'a> {
+    // SAFETY: reads a pointer to it; who changes it while others use it is wrong by environ(7).
+    unsafe { Texts::new(environ) }
 }
 
 /// An environment that stands in the program's place, or did a moment ago.

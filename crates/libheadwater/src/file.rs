@@ -1,5 +1,8 @@
 //! glibc's FILE on LP64 machines, as far as its calls by name (getc(3) was a macro once) and fileno(3) have made it ABI: unchanged since 2.1.
 
+use core::marker::PhantomData;
+use core::ptr::null_mut;
+
 use libc::{c_char, c_int, c_void};
 
 /// Its buffer is the program's.
@@ -43,14 +46,71 @@ pub struct File {
 const _: () = assert!(core::mem::offset_of!(File, number) == 112);
 const _: () = assert!(core::mem::offset_of!(File, wide) == 160);
 
-impl File {
+/// A FILE of the C library's, or null.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct FilePtr<'a> {
+    at: *mut c_void,
+    lasts: PhantomData<&'a c_void>,
+}
+
+impl<'a> FilePtr<'a> {
+    pub const NULL: FilePtr<'static> = FilePtr {
+        at: null_mut(),
+        lasts: PhantomData,
+    };
+
     /// # Safety
-    /// `file` is a FILE of the C library's; what of it is changed is the caller's by its lock.
-    pub unsafe fn of<'a>(file: *mut c_void) -> &'a mut File {
-        // SAFETY: the caller's word; glibc's FILE begins like this.
-        unsafe { &mut *file.cast() }
+    /// `at` is null, or a FILE that nobody closes for `'a`, or as long as the library uses it.
+    pub const unsafe fn new(at: *mut c_void) -> FilePtr<'a> {
+        FilePtr {
+            at,
+            lasts: PhantomData,
+        }
     }
 
+    pub fn as_ptr(self) -> *mut c_void {
+        self.at
+    }
+
+    pub fn is_null(self) -> bool {
+        self.at.is_null()
+    }
+
+    /// Its number, if it has one.
+    pub fn number(self) -> Option<c_int> {
+        // SAFETY: a FILE; its number changes with who it is for alone.
+        (!self.at.is_null()).then(|| unsafe { (*self.at.cast::<File>()).number })
+    }
+}
+
+/// A FILE that nobody else uses meanwhile.
+#[repr(transparent)]
+pub struct Held<'a>(FilePtr<'a>);
+
+impl<'a> Held<'a> {
+    /// # Safety
+    /// A FILE whose lock is held for `'a`, that nobody knows yet, or of which the program says that no other thread uses it.
+    pub const unsafe fn new(file: FilePtr<'a>) -> Held<'a> {
+        Held(file)
+    }
+
+    pub fn file(&self) -> FilePtr<'a> {
+        self.0
+    }
+
+    /// For one of several calls.
+    pub fn again(&mut self) -> Held<'_> {
+        Held(self.0)
+    }
+
+    pub fn fields(&mut self) -> &mut File {
+        // SAFETY: glibc's FILE begins like this, and nobody else uses it.
+        unsafe { &mut *self.0.at.cast() }
+    }
+}
+
+impl File {
     /// All that was pushed back is read: on with what came.
     pub fn leave_backup(&mut self) {
         self.flags &= !IN_BACKUP;

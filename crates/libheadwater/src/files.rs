@@ -236,6 +236,18 @@ pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, cmd: c_int, arg: usize) -> c_
     unsafe { fcntl(fd, cmd, arg) }
 }
 
+/// fcntl(2) with F_GETFL.
+pub fn flags(fd: c_int) -> c_int {
+    // SAFETY: it takes no argument.
+    unsafe { fcntl(fd, libc::F_GETFL, 0) }
+}
+
+/// fcntl(2) with F_SETFL.
+pub fn set_flags(fd: c_int, flags: c_int) -> c_int {
+    // SAFETY: it takes a number.
+    unsafe { fcntl(fd, libc::F_SETFL, flags as usize) }
+}
+
 /// The C library's own makes its request where nobody sees it.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {

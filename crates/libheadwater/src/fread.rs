@@ -3,7 +3,7 @@
 
 use libc::{c_char, c_void, size_t};
 
-use crate::file::{EOF_SEEN, ERR_SEEN, File, IN_BACKUP};
+use crate::file::{EOF_SEEN, ERR_SEEN, FilePtr, Held, IN_BACKUP};
 use crate::real;
 use crate::stdio::{self, Served};
 
@@ -20,12 +20,12 @@ macro_rules! freads {
             $($room: size_t,)?
             size: size_t,
             n: size_t,
-            file: *mut c_void,
+            file: FilePtr,
         ) -> size_t {
-            // SAFETY: the program's FILE, and its room for `n` of that size.
+            // SAFETY: the program's FILE, which it has to itself where it needs no lock, and its room for `n` of that size.
             unsafe {
                 match stdio::served(file)$(.filter(|_| fits(size, n, $room)))? {
-                    None => real::$name(to, $($room,)? size, n, file),
+                    None => real::$name(to, $($room,)? size, n, file.as_ptr()),
                     Some(served) => $lock(served, to, size, n, file),
                 }
             }
@@ -48,10 +48,10 @@ unsafe fn locked(
     to: *mut c_void,
     size: size_t,
     n: size_t,
-    file: *mut c_void,
+    file: FilePtr,
 ) -> size_t {
-    // SAFETY: the program's FILE and its room; the lock is held.
-    unsafe { stdio::locked(file, || unlocked(served, to, size, n, file)) }
+    // SAFETY: the program's room.
+    stdio::locked(file, |file| unsafe { take(served, to, size, n, file) })
 }
 
 /// Where it does not, the C library ends the program.
@@ -59,7 +59,7 @@ fn fits(size: size_t, n: size_t, room: size_t) -> bool {
     size.checked_mul(n).is_some_and(|all| all <= room)
 }
 
-/// Under the FILE's lock, or where the program says that it needs none.
+/// Where the program says that it needs none.
 #[cold]
 #[inline(never)]
 unsafe fn unlocked(
@@ -67,23 +67,29 @@ unsafe fn unlocked(
     to: *mut c_void,
     size: size_t,
     n: size_t,
-    file: *mut c_void,
+    file: FilePtr,
 ) -> size_t {
+    // SAFETY: the program's FILE, which it has to itself, and its room.
+    unsafe { take(served, to, size, n, Held::new(file)) }
+}
+
+unsafe fn take(served: &Served, to: *mut c_void, size: size_t, n: size_t, file: Held) -> size_t {
     let all = size.wrapping_mul(n);
     if all == 0 {
         return 0;
     }
-    // SAFETY: the program's room is for all of them, and the FILE's lock is held or not needed.
+    // SAFETY: the program's room is for all of them.
     match unsafe { read_bytes(served, to.cast(), all, file) } {
         got if got == all => n,
         got => got / size,
     }
 }
 
-unsafe fn read_bytes(served: &Served, to: *mut c_char, all: size_t, file: *mut c_void) -> size_t {
+unsafe fn read_bytes(served: &Served, to: *mut c_char, all: size_t, mut file: Held) -> size_t {
+    let at = file.file().as_ptr();
+    let f = file.fields();
     // SAFETY: `done` is never more than `all`, for which there is room; the FILE's own pointers are in order, and nobody else changes them.
     unsafe {
-        let f = File::of(file);
         let mut done = 0;
         while done < all {
             let there = (f.read_end as size_t).saturating_sub(f.read_ptr as size_t);
@@ -100,7 +106,7 @@ unsafe fn read_bytes(served: &Served, to: *mut c_char, all: size_t, file: *mut c
             }
             let (want, buffer) = (all - done, f.buf_end as size_t - f.buf_base as size_t);
             if buffer == 0 || want < buffer {
-                return done + real::fread_unlocked(to.add(done).cast(), 1, want, file);
+                return done + real::fread_unlocked(to.add(done).cast(), 1, want, at);
             }
             f.empty();
             let whole = if buffer >= BLOCK {

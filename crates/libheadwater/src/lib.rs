@@ -9,6 +9,7 @@
 //!   sockets  socket; listen, accept, connect, shutdown, options of connections
 //!   sctp     all of that, for SCTP sockets of our own
 //!   wait     poll, select, epoll
+//!   given    what the program gives, as types; netbuf: struct netbuf
 //!   names    which paths open(2) has to look up
 //!   presence access, stat and their kin, for names that open(2) knows
 //!   streams  getmsg, putmsg and what else <stropts.h> has
@@ -35,11 +36,13 @@ mod fetched;
 mod file;
 mod files;
 mod fread;
+mod given;
 mod jump;
 #[cfg(target_arch = "x86_64")]
 mod lookup;
 mod makers;
 mod names;
+mod netbuf;
 mod netconfig;
 mod netdir;
 mod passed;

@@ -4,7 +4,9 @@ use headwater_host::next;
 use libc::{c_char, c_int, c_uint, c_void, mode_t, pid_t, sigset_t};
 
 use crate::fetched::fetched;
+use crate::file::FilePtr;
 use crate::files::fresh;
+use crate::given::{Opaque, Place, Text};
 use crate::{real, stdio};
 
 macro_rules! makers {
@@ -90,16 +92,10 @@ pub extern "C-unwind" fn pidfd_getfd(of: c_int, fd: c_int, flags: c_uint) -> c_i
 /// stdio's.
 macro_rules! files {
     ($($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
-        /// # Safety
-        #[doc = concat!("As ", stringify!($name), "(3) asks of its caller: what it takes are strings.")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> *mut c_void {
-            // SAFETY: the program's strings; the C library has made the FILE.
-            let (file, number) = unsafe {
-                let file = real::$name($($argument),*);
-                (file, stdio::number(file))
-            };
-            if let Some(fd) = number {
+        pub extern "C-unwind" fn $name($($argument: $kind),*) -> FilePtr<'static> {
+            let file = real::$name($($argument),*);
+            if let Some(fd) = file.number() {
                 fresh(fd);
             }
             file
@@ -108,11 +104,11 @@ macro_rules! files {
 }
 
 files! {
-    fopen(path: *const c_char, mode: *const c_char);
-    fopen64(path: *const c_char, mode: *const c_char);
+    fopen(path: Text, mode: Text);
+    fopen64(path: Text, mode: Text);
     tmpfile();
     tmpfile64();
-    setmntent(path: *const c_char, mode: *const c_char);
+    setmntent(path: Text, mode: Text);
 }
 
 /// # Safety
@@ -129,73 +125,65 @@ pub unsafe extern "C-unwind" fn opendir(path: *const c_char) -> *mut c_void {
     }
 }
 
-/// # Safety
-/// As socketpair(2) asks of its caller: `fds` has room for two.
+/// Both numbers that are there after success.
+pub fn both(fds: Place<[c_int; 2]>, r: c_int) -> c_int {
+    if r == 0
+        && let Some(fds) = fds.get()
+    {
+        fds.iter().for_each(|&fd| _ = fresh(fd));
+    }
+    r
+}
+
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn socketpair(
+pub extern "C-unwind" fn socketpair(
     domain: c_int,
     kind: c_int,
     protocol: c_int,
-    fds: *mut c_int,
+    mut fds: Place<[c_int; 2]>,
 ) -> c_int {
-    // SAFETY: the program's room for two numbers, which are there after success.
-    unsafe {
-        let r = real::socketpair(domain, kind, protocol, fds);
-        if r == 0 {
-            fresh(*fds);
-            fresh(*fds.add(1));
-        }
-        r
-    }
+    let r = real::socketpair(domain, kind, protocol, fds.again());
+    both(fds, r)
 }
 
-/// # Safety
-/// As openpty(3) asks of its caller: there is room for both numbers, and for the name if it is wanted.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn openpty(
-    main: *mut c_int,
-    terminal: *mut c_int,
-    name: *mut c_char,
-    settings: *const c_void,
-    size: *const c_void,
+pub extern "C-unwind" fn openpty(
+    mut main: Place<c_int>,
+    mut terminal: Place<c_int>,
+    name: Opaque,
+    settings: Opaque,
+    size: Opaque,
 ) -> c_int {
-    // SAFETY: the program's arguments; both numbers are there after success.
-    unsafe {
-        let r = real::openpty(main, terminal, name, settings, size);
-        if r == 0 {
-            fresh(*main);
-            fresh(*terminal);
-        }
-        r
+    let r = real::openpty(main.again(), terminal.again(), name, settings, size);
+    if r == 0 {
+        let ends = [main.get(), terminal.get()];
+        ends.into_iter().flatten().for_each(|fd| _ = fresh(*fd));
     }
+    r
 }
 
-/// # Safety
-/// As forkpty(3) asks of its caller: there is room for the number, and for the name if it is wanted.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn forkpty(
-    main: *mut c_int,
-    name: *mut c_char,
-    settings: *const c_void,
-    size: *const c_void,
+pub extern "C-unwind" fn forkpty(
+    mut main: Place<c_int>,
+    name: Opaque,
+    settings: Opaque,
+    size: Opaque,
 ) -> pid_t {
-    // SAFETY: the program's arguments; the number is there in the parent.
-    unsafe {
-        let r = real::forkpty(main, name, settings, size);
-        if r == 0 {
-            standard();
-        }
-        if r > 0 {
-            fresh(*main);
-        }
-        r
+    let r = real::forkpty(main.again(), name, settings, size);
+    if r == 0 {
+        standard();
     }
+    if r > 0
+        && let Some(main) = main.get()
+    {
+        fresh(*main);
+    }
+    r
 }
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn login_tty(fd: c_int) -> c_int {
-    // SAFETY: a number alone.
-    let r = unsafe { real::login_tty(fd) };
+    let r = real::login_tty(fd);
     if r == 0 {
         standard();
     }
@@ -204,8 +192,7 @@ pub extern "C-unwind" fn login_tty(fd: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn daemon(same_folder: c_int, same_descriptors: c_int) -> c_int {
-    // SAFETY: numbers alone.
-    let r = unsafe { real::daemon(same_folder, same_descriptors) };
+    let r = real::daemon(same_folder, same_descriptors);
     if r == 0 && same_descriptors == 0 {
         standard();
     }

@@ -8,16 +8,18 @@ use core::ptr::{null, null_mut};
 use headwater_host::{env, next};
 use libc::{c_char, c_int, c_ulong, c_void};
 
-/// struct netconfig.
+use crate::given::Text;
+
+/// struct netconfig. What it points to is null or a string.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Netconfig {
-    netid: *const c_char,
+    netid: Text<'static>,
     semantics: c_ulong,
     flag: c_ulong,
-    family: *const c_char,
-    protocol: *const c_char,
-    device: *const c_char,
+    family: Text<'static>,
+    protocol: Text<'static>,
+    device: Text<'static>,
     lookup_count: c_ulong,
     lookups: *const *const c_char,
     unused: [c_ulong; 9],
@@ -66,12 +68,12 @@ const fn entry(
     device: &'static CStr,
 ) -> Netconfig {
     Netconfig {
-        netid: netid.as_ptr(),
+        netid: Text::of(netid),
         semantics,
         flag,
-        family: family.as_ptr(),
-        protocol: protocol.as_ptr(),
-        device: device.as_ptr(),
+        family: Text::of(family),
+        protocol: Text::of(protocol),
+        device: Text::of(device),
         lookup_count: 0,
         lookups: null(),
         unused: [0; 9],
@@ -80,35 +82,18 @@ const fn entry(
 
 impl Netconfig {
     /// nc_protofmly; empty if the program's own entry has none.
-    ///
-    /// # Safety
-    /// What the entry points to is null or a string.
-    pub unsafe fn family(&self) -> &[u8] {
-        // SAFETY: null or a string, by the caller's word.
-        unsafe { text(self.family) }
+    pub fn family(&self) -> &[u8] {
+        self.family.bytes()
     }
 
     /// nc_proto is "udp".
-    ///
-    /// # Safety
-    /// What the entry points to is null or a string.
-    pub unsafe fn is_udp(&self) -> bool {
-        // SAFETY: null or a string, by the caller's word.
-        unsafe { text(self.protocol) == b"udp" }
-    }
-}
-
-unsafe fn text<'a>(s: *const c_char) -> &'a [u8] {
-    match s.is_null() {
-        true => b"",
-        // SAFETY: a string, by the caller's word.
-        false => unsafe { CStr::from_ptr(s) }.to_bytes(),
+    pub fn is_udp(&self) -> bool {
+        self.protocol.bytes() == b"udp"
     }
 }
 
 fn named(netid: &[u8]) -> Option<&'static Netconfig> {
-    // SAFETY: names in the table are literals.
-    TABLE.iter().find(|e| unsafe { text(e.netid) } == netid)
+    TABLE.iter().find(|e| e.netid.bytes() == netid)
 }
 
 /// What nc_sperror says.
@@ -148,42 +133,45 @@ fn begin(mark: Mark, entries: Vec<&'static Netconfig>) -> *mut c_void {
     Box::into_raw(Box::new(walk)).cast()
 }
 
-unsafe fn is_handle(handle: *mut c_void, mark: Mark) -> bool {
-    // SAFETY: the program's own memory, as far as a mark, if it is no handle: any bits are one.
-    unsafe {
-        let is = !handle.is_null()
-            && handle.cast::<Walk>().is_aligned()
-            && (&raw const (*handle.cast::<Walk>()).mark).read() == mark;
-        if !is {
+/// What `begin` has given the program, or null.
+#[repr(transparent)]
+pub struct Handle(*mut Walk);
+
+impl Handle {
+    /// What it stands for, if that has the mark; EINVAL.
+    fn walk(&mut self, mark: Mark) -> Option<&mut Walk> {
+        // SAFETY: the program's own memory, as far as a mark, if it is no handle: any bits are one. The mark tells that `begin` has made it,
+        // and the program uses it in one thread at a time.
+        let walk = unsafe {
+            let is = !self.0.is_null()
+                && self.0.is_aligned()
+                && (&raw const (*self.0).mark).read() == mark;
+            is.then(|| &mut *self.0)
+        };
+        if walk.is_none() {
             note(Trouble::NotSet);
             next::set_errno(libc::EINVAL);
         }
-        is
+        walk
     }
-}
 
-unsafe fn advance(handle: *mut c_void, mark: Mark) -> *const Netconfig {
-    // SAFETY: the mark tells that `begin` has made it, and the program uses it in one thread at a time.
-    unsafe {
-        if !is_handle(handle, mark) {
+    fn advance(mut self, mark: Mark) -> *const Netconfig {
+        let Some(walk) = self.walk(mark) else {
             return null();
-        }
-        let walk = &mut *handle.cast::<Walk>();
+        };
         let Some(entry) = walk.entries.get(walk.next) else {
             return null();
         };
         walk.next += 1;
         *entry
     }
-}
 
-unsafe fn end(handle: *mut c_void, mark: Mark) -> c_int {
-    // SAFETY: the mark tells that `begin` has made it, and the program is done with it.
-    unsafe {
-        if !is_handle(handle, mark) {
+    fn end(mut self, mark: Mark) -> c_int {
+        let Some(walk) = self.walk(mark) else {
             return -1;
-        }
-        drop(Box::from_raw(handle.cast::<Walk>()));
+        };
+        // SAFETY: `begin` has made it as a box, and the program is done with it.
+        drop(unsafe { Box::from_raw(walk) });
         0
     }
 }
@@ -193,30 +181,20 @@ pub extern "C-unwind" fn hw_setnetconfig() -> *mut c_void {
     begin(TABLE_WALK, TABLE.iter().collect())
 }
 
-/// # Safety
-/// `handle` is one of setnetconfig(3), or null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_getnetconfig(handle: *mut c_void) -> *const Netconfig {
-    // SAFETY: the program's handle.
-    unsafe { advance(handle, TABLE_WALK) }
+pub extern "C-unwind" fn hw_getnetconfig(handle: Handle) -> *const Netconfig {
+    handle.advance(TABLE_WALK)
 }
 
-/// # Safety
-/// `handle` is one of setnetconfig(3), or null, and is not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_endnetconfig(handle: *mut c_void) -> c_int {
-    // SAFETY: the program's handle.
-    unsafe { end(handle, TABLE_WALK) }
+pub extern "C-unwind" fn hw_endnetconfig(handle: Handle) -> c_int {
+    handle.end(TABLE_WALK)
 }
 
 /// A copy of an entry; NULL if there is none of the name.
-///
-/// # Safety
-/// As getnetconfigent(3) asks of its caller: `netid` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_getnetconfigent(netid: *const c_char) -> *mut Netconfig {
-    // SAFETY: the program's string.
-    let Some(entry) = named(unsafe { text(netid) }) else {
+pub extern "C-unwind" fn hw_getnetconfigent(netid: Text) -> *mut Netconfig {
+    let Some(entry) = named(netid.bytes()) else {
         note(Trouble::Unknown);
         return null_mut();
     };
@@ -246,7 +224,7 @@ pub unsafe extern "C-unwind" fn hw_freenetconfigent(entry: *mut Netconfig) {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn hw_setnetpath() -> *mut c_void {
     // SAFETY: null or a string, which stays as long as nobody changes the environment.
-    let netpath = unsafe { text(env::of_program(c"NETPATH")) };
+    let netpath = unsafe { Text::new(env::of_program(c"NETPATH")) }.bytes();
     let entries = match netpath {
         b"" => TABLE.iter().filter(|e| e.flag & NC_VISIBLE != 0).collect(),
         names => names.split(|&c| c == b':').filter_map(named).collect(),
@@ -254,20 +232,14 @@ pub extern "C-unwind" fn hw_setnetpath() -> *mut c_void {
     begin(PATH_WALK, entries)
 }
 
-/// # Safety
-/// `handle` is one of setnetpath(3), or null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_getnetpath(handle: *mut c_void) -> *const Netconfig {
-    // SAFETY: the program's handle.
-    unsafe { advance(handle, PATH_WALK) }
+pub extern "C-unwind" fn hw_getnetpath(handle: Handle) -> *const Netconfig {
+    handle.advance(PATH_WALK)
 }
 
-/// # Safety
-/// `handle` is one of setnetpath(3), or null, and is not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_endnetpath(handle: *mut c_void) -> c_int {
-    // SAFETY: the program's handle.
-    unsafe { end(handle, PATH_WALK) }
+pub extern "C-unwind" fn hw_endnetpath(handle: Handle) -> c_int {
+    handle.end(PATH_WALK)
 }
 
 #[unsafe(no_mangle)]
@@ -284,21 +256,14 @@ fn trouble() -> &'static CStr {
     }
 }
 
-/// # Safety
-/// As nc_perror(3) asks of its caller: `before` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_nc_perror(before: *const c_char) {
-    // SAFETY: the program's string.
-    unsafe { complain(before, trouble()) };
+pub extern "C-unwind" fn hw_nc_perror(before: Text) {
+    complain(before, trouble());
 }
 
 /// "before: what" on standard error, as perror(3).
-///
-/// # Safety
-/// `before` is null or a string.
-pub unsafe fn complain(before: *const c_char, what: &CStr) {
-    // SAFETY: null or a string, by the caller's word.
-    let before = String::from_utf8_lossy(unsafe { text(before) });
+pub fn complain(before: Text, what: &CStr) {
+    let before = String::from_utf8_lossy(before.bytes());
     let separator = if before.is_empty() { "" } else { ": " };
     eprintln!("{before}{separator}{}", what.to_string_lossy());
 }

@@ -17,10 +17,12 @@ use headwater_host::next;
 use headwater_xti::netaddr::{Address, Family};
 use libc::{c_char, c_int};
 
+use crate::given::{Given, Place, Text};
+use crate::netbuf::{NetBuf, NoMemory};
 use crate::netconfig::{Netconfig, complain};
+use crate::real;
 use memory::{
-    AddrList, HostServ, HostServList, Netbuf, address_list, fill, host_list, malloced,
-    malloced_string,
+    AddrList, HostServ, HostServList, address_list, host_list, malloced_string, netbuf_of,
 };
 
 /// _nderror, which is what the functions return, too.
@@ -40,6 +42,12 @@ enum Trouble {
 const HOST_SELF: &CStr = c"\\1";
 const HOST_ANY: &CStr = c"\\2";
 const HOST_BROADCAST: &CStr = c"\\3";
+
+impl From<NoMemory> for Trouble {
+    fn from(_: NoMemory) -> Trouble {
+        Trouble::NoMem
+    }
+}
 
 type Result<T> = core::result::Result<T, Trouble>;
 
@@ -72,71 +80,46 @@ fn pointer<T>(r: Result<*mut T>) -> *mut T {
     }
 }
 
-unsafe fn family(config: *const Netconfig) -> Result<(Family, &'static Netconfig)> {
-    // SAFETY: null or an entry that lives on while the call lasts, by the caller's word.
-    unsafe {
-        let config = config.as_ref().ok_or(Trouble::BadArg)?;
-        let family = Family::named(config.family()).ok_or(Trouble::BadArg)?;
-        Ok((family, config))
-    }
+fn family<'a>(config: Given<'a, Netconfig>) -> Result<(Family, &'a Netconfig)> {
+    let config = config.get().ok_or(Trouble::BadArg)?;
+    let family = Family::named(config.family()).ok_or(Trouble::BadArg)?;
+    Ok((family, config))
 }
 
-unsafe fn string<'a>(s: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: a string that lives on while the call lasts, by the caller's word.
-    unsafe { (!s.is_null()).then(|| CStr::from_ptr(s)) }
-}
-
-unsafe fn decoded(family: Family, netbuf: *const Netbuf) -> Result<Address> {
-    // SAFETY: null or a struct netbuf with `len` bytes, by the caller's word.
-    unsafe {
-        let netbuf = netbuf.as_ref().ok_or(Trouble::BadArg)?;
-        if netbuf.buf.is_null() {
-            return Err(Trouble::BadArg);
-        }
-        let bytes = core::slice::from_raw_parts(netbuf.buf, netbuf.len as usize);
-        Address::decode(family, bytes).ok_or(Trouble::BadArg)
-    }
+fn decoded(family: Family, netbuf: Option<&NetBuf>) -> Result<Address> {
+    let netbuf = netbuf.filter(|n| n.has_buffer()).ok_or(Trouble::BadArg)?;
+    let bytes = netbuf.bytes().map_err(|_| Trouble::BadArg)?;
+    Address::decode(family, bytes).ok_or(Trouble::BadArg)
 }
 
 // --- names to addresses ---
 
 /// Every address of a service on a host. ND_NOHOST, ND_NOSERV, ND_BADARG, ND_NOMEM.
-///
-/// # Safety
-/// As netdir_getbyname(3) asks of its caller: what is not null is whole, and `list` has room for a pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_netdir_getbyname(
-    config: *const Netconfig,
-    service: *const HostServ,
-    list: *mut *mut AddrList,
+pub extern "C-unwind" fn hw_netdir_getbyname(
+    config: Given<Netconfig>,
+    service: Given<HostServ>,
+    list: Place<*mut AddrList>,
 ) -> c_int {
-    // SAFETY: the program's arguments, null or as `<netdir.h>` has them.
-    unsafe {
-        status(getbyname(config, service).and_then(|addresses| {
-            if list.is_null() {
-                return Err(Trouble::BadArg);
-            }
-            list.write(address_list(&addresses)?);
-            Ok(())
-        }))
-    }
+    status(getbyname(config, service).and_then(|addresses| {
+        let list = list.get().ok_or(Trouble::BadArg)?;
+        *list = address_list(&addresses)?;
+        Ok(())
+    }))
 }
 
-unsafe fn getbyname(config: *const Netconfig, service: *const HostServ) -> Result<Vec<Address>> {
-    // SAFETY: what the program has given is null or whole.
-    unsafe {
-        let (family, config) = family(config)?;
-        let service = service.as_ref().ok_or(Trouble::BadArg)?;
-        let host = string(service.host).ok_or(Trouble::BadArg)?;
-        let serv = string(service.serv).unwrap_or_default();
-        if family == Family::Loopback {
-            return Ok(vec![loopback_address(host, serv)?]);
-        }
-        let port = port_of(serv, config.is_udp())?;
-        let hosts = hosts(family, host)?;
-        let address = |ip| Address::Inet(SocketAddr::new(ip, port));
-        Ok(hosts.into_iter().map(address).collect())
+fn getbyname(config: Given<Netconfig>, service: Given<HostServ>) -> Result<Vec<Address>> {
+    let (family, config) = family(config)?;
+    let service = service.get().ok_or(Trouble::BadArg)?;
+    let host = service.host.get().ok_or(Trouble::BadArg)?;
+    let serv = service.serv.get().unwrap_or_default();
+    if family == Family::Loopback {
+        return Ok(vec![loopback_address(host, serv)?]);
     }
+    let port = port_of(serv, config.is_udp())?;
+    let hosts = hosts(family, host)?;
+    let address = |ip| Address::Inet(SocketAddr::new(ip, port));
+    Ok(hosts.into_iter().map(address).collect())
 }
 
 /// Loop-back transports end at this host.
@@ -218,38 +201,27 @@ fn port_of(serv: &CStr, udp: bool) -> Result<u16> {
 // --- addresses to names ---
 
 /// The host and service that have an address; numbers where there is no name. ND_BADARG, ND_NOMEM.
-///
-/// # Safety
-/// As netdir_getbyaddr(3) asks of its caller: what is not null is whole, and `list` has room for a pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_netdir_getbyaddr(
-    config: *const Netconfig,
-    list: *mut *mut HostServList,
-    address: *const Netbuf,
+pub extern "C-unwind" fn hw_netdir_getbyaddr(
+    config: Given<Netconfig>,
+    list: Place<*mut HostServList>,
+    address: Given<NetBuf>,
 ) -> c_int {
-    // SAFETY: the program's arguments, null or as `<netdir.h>` has them.
-    unsafe {
-        status(getbyaddr(config, address).and_then(|(host, serv)| {
-            if list.is_null() {
-                return Err(Trouble::BadArg);
-            }
-            list.write(host_list(&host, &serv)?);
-            Ok(())
-        }))
-    }
+    status(getbyaddr(config, address).and_then(|(host, serv)| {
+        let list = list.get().ok_or(Trouble::BadArg)?;
+        *list = host_list(&host, &serv)?;
+        Ok(())
+    }))
 }
 
-unsafe fn getbyaddr(config: *const Netconfig, netbuf: *const Netbuf) -> Result<(CString, CString)> {
-    // SAFETY: what the program has given is null or whole.
-    unsafe {
-        let (family, config) = family(config)?;
-        match decoded(family, netbuf)? {
-            Address::Loopback(name) => {
-                let name = CString::new(name).map_err(|_| Trouble::NoServ)?;
-                Ok((node_name(), name))
-            }
-            inet => names_of(&inet.encode(), config.is_udp()),
+fn getbyaddr(config: Given<Netconfig>, netbuf: Given<NetBuf>) -> Result<(CString, CString)> {
+    let (family, config) = family(config)?;
+    match decoded(family, netbuf.get())? {
+        Address::Loopback(name) => {
+            let name = CString::new(name).map_err(|_| Trouble::NoServ)?;
+            Ok((node_name(), name))
         }
+        inet => names_of(&inet.encode(), config.is_udp()),
     }
 }
 
@@ -263,7 +235,7 @@ fn names_of(sockaddr: &[u8], udp: bool) -> Result<(CString, CString)> {
         (&raw mut storage)
             .cast::<u8>()
             .copy_from_nonoverlapping(sockaddr.as_ptr(), sockaddr.len());
-        let said = next::seldom::getnameinfo(
+        let said = real::seldom::getnameinfo(
             (&raw const storage).cast(),
             sockaddr.len() as _,
             host.as_mut_ptr(),
@@ -282,52 +254,39 @@ fn names_of(sockaddr: &[u8], udp: bool) -> Result<(CString, CString)> {
 
 // --- universal addresses ---
 
-/// # Safety
-/// As taddr2uaddr(3) asks of its caller: what is not null is whole.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_taddr2uaddr(
-    config: *const Netconfig,
-    address: *const Netbuf,
+pub extern "C-unwind" fn hw_taddr2uaddr(
+    config: Given<Netconfig>,
+    address: Given<NetBuf>,
 ) -> *mut c_char {
-    // SAFETY: the program's arguments, null or as `<netdir.h>` has them.
-    unsafe {
-        pointer(family(config).and_then(|(family, _)| {
-            let universal = decoded(family, address)?.to_universal();
-            malloced_string(universal.as_bytes())
-        }))
-    }
+    pointer(family(config).and_then(|(family, _)| {
+        let universal = decoded(family, address.get())?.to_universal();
+        malloced_string(universal.as_bytes())
+    }))
 }
 
-/// # Safety
-/// As uaddr2taddr(3) asks of its caller: what is not null is whole.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_uaddr2taddr(
-    config: *const Netconfig,
-    uaddr: *const c_char,
-) -> *mut Netbuf {
-    // SAFETY: the program's arguments; the struct netbuf is made here, and nobody else's yet.
-    unsafe {
-        pointer(universal(config, uaddr).and_then(|address| {
-            let netbuf = malloced::<Netbuf>(1)?;
-            fill(&mut *netbuf, &address).inspect_err(|_| libc::free(netbuf.cast()))?;
-            Ok(netbuf)
-        }))
-    }
+pub extern "C-unwind" fn hw_uaddr2taddr(config: Given<Netconfig>, uaddr: Text) -> *mut NetBuf {
+    pointer(universal(config, uaddr).and_then(|address| netbuf_of(&address)))
 }
 
-unsafe fn universal(config: *const Netconfig, uaddr: *const c_char) -> Result<Address> {
-    // SAFETY: what the program has given is null or whole.
-    unsafe {
-        let (family, _) = family(config)?;
-        let text = string(uaddr).ok_or(Trouble::BadArg)?.to_bytes();
-        Address::from_universal(family, text).ok_or(Trouble::BadArg)
-    }
+fn universal(config: Given<Netconfig>, uaddr: Text) -> Result<Address> {
+    let (family, _) = family(config)?;
+    let text = uaddr.get().ok_or(Trouble::BadArg)?.to_bytes();
+    Address::from_universal(family, text).ok_or(Trouble::BadArg)
 }
 
 // --- errors ---
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn hw_netdir_sperror() -> *const c_char {
+    SAID.with_borrow_mut(|last| {
+        *last = what();
+        last.as_ptr()
+    })
+}
+
+fn what() -> CString {
     let text: &CStr = match ERROR.get() {
         -2 => c"bad argument",
         -1 => c"out of memory",
@@ -340,25 +299,16 @@ pub extern "C-unwind" fn hw_netdir_sperror() -> *const c_char {
         9 => c"system error",
         _ => c"unknown error",
     };
-    let said = match ERROR.get() == Trouble::System as c_int {
+    match ERROR.get() == Trouble::System as c_int {
         true => {
             let why = io::Error::from_raw_os_error(next::errno());
             CString::new(format!("{}: {why}", text.to_string_lossy())).unwrap_or_default()
         }
         false => text.into(),
-    };
-    SAID.with_borrow_mut(|last| {
-        *last = said;
-        last.as_ptr()
-    })
+    }
 }
 
-/// # Safety
-/// As netdir_perror(3) asks of its caller: `before` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_netdir_perror(before: *const c_char) {
-    // SAFETY: the program's string, and one that stays until this thread asks again.
-    unsafe {
-        complain(before, CStr::from_ptr(hw_netdir_sperror()));
-    }
+pub extern "C-unwind" fn hw_netdir_perror(before: Text) {
+    complain(before, &what());
 }

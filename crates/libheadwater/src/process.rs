@@ -3,12 +3,15 @@
 use core::ffi::CStr;
 
 use headwater_host::image::{self, Image};
+use headwater_host::sys::zeroed;
 use headwater_host::{env, process, signal, sys, table};
 use headwater_sctp_sockets::{face, remote};
 use headwater_sockets::{inherit, lend, life};
 use headwater_streams::head::exec as streams;
 use libc::{c_char, c_int, c_void, msghdr, pid_t};
 
+use crate::file::FilePtr;
+use crate::given::{Given, Handler, Opaque, Place, Text, Texts};
 use crate::{actions, environment, real, start};
 
 /// Descriptors in a control message are about to go to somebody else.
@@ -89,14 +92,16 @@ struct Handed {
 }
 
 impl Handed {
-    fn environment(&self, envp: *const *const c_char) -> *const *const c_char {
-        self.inheritance.as_ref().map_or(envp, |i| i.environment())
+    fn environment<'a>(&'a self, envp: Texts<'a>) -> Texts<'a> {
+        // SAFETY: an environment, which is there as long as this.
+        let ours = |i: &streams::Inheritance| unsafe { Texts::new(i.environment()) };
+        self.inheritance.as_ref().map_or(envp, ours)
     }
 }
 
 /// Before an image is started with the environment `envp`, `here` or in another process. `judge` says what image it is.
-unsafe fn hand_over(
-    envp: *const *const c_char,
+fn hand_over(
+    envp: Texts,
     here: bool,
     from: c_int,
     copies: &[(c_int, c_int)],
@@ -116,8 +121,8 @@ unsafe fn hand_over(
         (remote::VARIABLE, &*sockets),
         (inherit::VARIABLE, &*lending.text),
     ];
-    // SAFETY: an environment, by the caller's word.
-    let inheritance = unsafe { streams::prepare(envp, &variables) };
+    // SAFETY: an environment.
+    let inheritance = unsafe { streams::prepare(envp.as_ptr(), &variables) };
     Some(Handed {
         inheritance,
         _lending: lending,
@@ -125,19 +130,20 @@ unsafe fn hand_over(
 }
 
 /// The C library starts a shell with the program's own environment.
-unsafe fn by_shell<T>(start: impl FnOnce() -> T) -> T {
+fn by_shell<T>(start: impl FnOnce() -> T) -> T {
+    if !table::any_tracked() || process::is_confined() {
+        return start();
+    }
+    let envp = environment::current();
+    let lending = lend::before(false, || image_of(c"/bin/sh", envp));
+    face::note_lost(face::lost_by_exec());
+    if lending.text.is_empty() {
+        return start();
+    }
+    let variables = [(inherit::VARIABLE, &*lending.text)];
     // SAFETY: the program's environment; what starts a shell reads it, as any thread may.
     unsafe {
-        if !table::any_tracked() || process::is_confined() {
-            return start();
-        }
-        let envp = environment::current();
-        let lending = lend::before(false, || image::of(c"/bin/sh", envp));
-        face::note_lost(face::lost_by_exec());
-        if lending.text.is_empty() {
-            return start();
-        }
-        match streams::with_variables(envp, &[(inherit::VARIABLE, &lending.text)]) {
+        match streams::with_variables(envp.as_ptr(), &variables) {
             Some(theirs) => environment::replaced(theirs, start),
             None => start(),
         }
@@ -147,17 +153,15 @@ unsafe fn by_shell<T>(start: impl FnOnce() -> T) -> T {
 /// Around an exec of this process with the environment `envp`, which comes back only if it failed. `exec` gets the
 /// environment to use.
 #[unsafe(link_section = ".text.life")]
-unsafe fn replacing(
-    envp: *const *const c_char,
+fn replacing(
+    envp: Texts,
     judge: impl FnOnce() -> Image,
-    exec: impl FnOnce(*const *const c_char) -> c_int,
+    exec: impl FnOnce(Texts) -> c_int,
 ) -> c_int {
     if process::is_confined() {
         return exec(envp);
     }
-    // SAFETY: an environment, by the caller's word.
-    let handed = unsafe { hand_over(envp, true, c_int::MAX, &[], judge) };
-    let envp = handed.as_ref().map_or(envp, |h| h.environment(envp));
+    let handed = hand_over(envp, true, c_int::MAX, &[], judge);
     start::ended(start::End::Exec);
     if !process::is_borrowed() {
         inherit::use_closing();
@@ -166,7 +170,7 @@ unsafe fn replacing(
     if ours {
         life::replaced();
     }
-    let failed = exec(envp);
+    let failed = exec(handed.as_ref().map_or(envp, |h| h.environment(envp)));
     keeps_errno(remote::stays);
     if ours {
         keeps_errno(life::not_replaced);
@@ -175,22 +179,29 @@ unsafe fn replacing(
     failed
 }
 
+fn image_of(path: &CStr, envp: Texts) -> Image {
+    // SAFETY: an environment.
+    unsafe { image::of(path, envp.as_ptr()) }
+}
+
+/// What execve(2) finds; without a path it fails.
+fn at(path: Text, envp: Texts) -> Image {
+    image_of(path.get().unwrap_or_default(), envp)
+}
+
 /// What execvp(3) finds by the name `file`.
-unsafe fn found(file: *const c_char, envp: *const *const c_char) -> Image {
-    // SAFETY: strings, an environment, and what getenv(3) finds in the program's.
+fn found(file: Text, envp: Texts) -> Image {
+    // SAFETY: an environment, and what getenv(3) finds in the program's.
     unsafe {
-        let path = env::of_program(c"PATH");
-        let path = (!path.is_null()).then(|| CStr::from_ptr(path));
-        image::found(CStr::from_ptr(file), path, envp)
+        let path = Text::new(env::of_program(c"PATH")).get();
+        image::found(file.get().unwrap_or_default(), path, envp.as_ptr())
     }
 }
 
 /// What a path below a descriptor, or the descriptor itself, leads to.
-unsafe fn below(dir: c_int, path: &CStr, envp: *const *const c_char) -> Image {
-    // SAFETY: an environment, by the caller's word.
-    let of = |path: &CStr| unsafe { image::of(path, envp) };
+fn below(dir: c_int, path: &CStr, envp: Texts) -> Image {
     if dir == libc::AT_FDCWD || path.to_bytes().starts_with(b"/") {
-        return of(path);
+        return image_of(path, envp);
     }
     let mut room = [0u8; 512];
     let mut text = sys::Cursor {
@@ -200,7 +211,7 @@ unsafe fn below(dir: c_int, path: &CStr, envp: *const *const c_char) -> Image {
     let fits = core::fmt::write(&mut text, format_args!("/proc/self/fd/{dir}")).is_ok()
         && (path.is_empty() || text.push(b"/") && text.push(path.to_bytes()));
     match CStr::from_bytes_until_nul(&room) {
-        Ok(path) if fits => of(path),
+        Ok(path) if fits => image_of(path, envp),
         _ => Image::Stranger,
     }
 }
@@ -211,185 +222,108 @@ fn keeps_errno(does: impl FnOnce()) {
     headwater_host::next::set_errno(errno);
 }
 
-/// # Safety
-/// As execve(2) asks of its caller: `path` is a string, and the arrays of strings end with a null.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
-pub unsafe extern "C-unwind" fn execve(
-    path: *const c_char,
-    argv: *const *const c_char,
-    envp: *const *const c_char,
-) -> c_int {
-    // SAFETY: the program's strings, and null-terminated arrays of them.
-    unsafe {
-        let judge = || image::of(CStr::from_ptr(path), envp);
-        replacing(envp, judge, |envp| real::execve(path, argv, envp))
-    }
+pub extern "C-unwind" fn execve(path: Text, argv: Texts, envp: Texts) -> c_int {
+    let exec = |envp: Texts| real::execve(path, argv, envp);
+    replacing(envp, || at(path, envp), exec)
 }
 
-/// # Safety
-/// As execv(3) asks of its caller: `path` is a string, and the arrays of strings end with a null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn execv(path: *const c_char, argv: *const *const c_char) -> c_int {
-    // SAFETY: the program's strings, and null-terminated arrays of them.
-    unsafe { execve(path, argv, environment::current()) }
+pub extern "C-unwind" fn execv(path: Text, argv: Texts) -> c_int {
+    execve(path, argv, environment::current())
 }
 
-/// # Safety
-/// As execvp(3) asks of its caller: `file` is a string, and the arrays of strings end with a null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn execvp(file: *const c_char, argv: *const *const c_char) -> c_int {
-    // SAFETY: the program's strings, and null-terminated arrays of them.
-    unsafe { execvpe(file, argv, environment::current()) }
+pub extern "C-unwind" fn execvp(file: Text, argv: Texts) -> c_int {
+    execvpe(file, argv, environment::current())
 }
 
-/// # Safety
-/// As execvpe(3) asks of its caller: `file` is a string, and the arrays of strings end with a null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn execvpe(
-    file: *const c_char,
-    argv: *const *const c_char,
-    envp: *const *const c_char,
-) -> c_int {
-    // SAFETY: the program's strings, and null-terminated arrays of them.
-    unsafe {
-        replacing(
-            envp,
-            || found(file, envp),
-            |envp| real::execvpe(file, argv, envp),
-        )
-    }
+pub extern "C-unwind" fn execvpe(file: Text, argv: Texts, envp: Texts) -> c_int {
+    let exec = |envp: Texts| real::execvpe(file, argv, envp);
+    replacing(envp, || found(file, envp), exec)
 }
 
-/// # Safety
-/// As fexecve(3) asks of its caller: the arrays of strings end with a null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fexecve(
-    fd: c_int,
-    argv: *const *const c_char,
-    envp: *const *const c_char,
-) -> c_int {
-    // SAFETY: the program's strings, and null-terminated arrays of them.
-    unsafe {
-        let judge = || below(fd, c"", envp);
-        replacing(envp, judge, |envp| real::fexecve(fd, argv, envp))
-    }
+pub extern "C-unwind" fn fexecve(fd: c_int, argv: Texts, envp: Texts) -> c_int {
+    let exec = |envp: Texts| real::fexecve(fd, argv, envp);
+    replacing(envp, || below(fd, c"", envp), exec)
 }
 
-/// # Safety
-/// As execveat(2) asks of its caller: `path` is a string, and the arrays of strings end with a null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn execveat(
+pub extern "C-unwind" fn execveat(
     dir: c_int,
-    path: *const c_char,
-    argv: *const *const c_char,
-    envp: *const *const c_char,
+    path: Text,
+    argv: Texts,
+    envp: Texts,
     flags: c_int,
 ) -> c_int {
-    // SAFETY: the program's strings, and null-terminated arrays of them.
-    unsafe {
-        let judge = || below(dir, CStr::from_ptr(path), envp);
-        replacing(envp, judge, |envp| {
-            real::execveat(dir, path, argv, envp, flags)
-        })
-    }
+    let exec = |envp: Texts| real::execveat(dir, path, argv, envp, flags);
+    let judge = || below(dir, path.get().unwrap_or_default(), envp);
+    replacing(envp, judge, exec)
 }
 
 /// Starts a program by `spawn`, which gets the environment. `found` says what image `file` is.
-unsafe fn spawning(
-    file: *const c_char,
-    actions: *const c_void,
-    envp: *const *mut c_char,
+fn spawning(
+    file: Text,
+    actions: Opaque,
+    envp: Texts,
     found: impl FnOnce() -> Image,
-    spawn: impl FnOnce(*const *mut c_char) -> c_int,
+    spawn: impl FnOnce(Texts) -> c_int,
 ) -> c_int {
-    // SAFETY: the program's string, its actions, and its environment.
-    unsafe {
-        let judge = || match actions::may_move(file, actions) {
-            true => Image::Stranger,
-            false => found(),
-        };
-        let (from, copies) = (actions::closes_from(actions), actions::copies(actions));
-        let handed = hand_over(envp.cast(), false, from, &copies, judge);
-        let envp = handed
-            .as_ref()
-            .map_or(envp, |h| h.environment(envp.cast()).cast());
-        let failed = spawn(envp);
-        keeps_errno(remote::spawned);
-        keeps_errno(move || drop(handed));
-        failed
-    }
+    let judge = || match actions::may_move(file, actions) {
+        true => Image::Stranger,
+        false => found(),
+    };
+    let (from, copies) = (actions::closes_from(actions), actions::copies(actions));
+    let handed = hand_over(envp, false, from, &copies, judge);
+    let failed = spawn(handed.as_ref().map_or(envp, |h| h.environment(envp)));
+    keeps_errno(remote::spawned);
+    keeps_errno(move || drop(handed));
+    failed
 }
 
-/// # Safety
-/// As posix_spawn(3) asks of its caller: strings, arrays of them that end with a null, and what its own functions have made.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn posix_spawn(
-    pid: *mut pid_t,
-    path: *const c_char,
-    actions: *const c_void,
-    attr: *const c_void,
-    argv: *const *mut c_char,
-    envp: *const *mut c_char,
+pub extern "C-unwind" fn posix_spawn(
+    pid: Place<pid_t>,
+    path: Text,
+    actions: Opaque,
+    attr: Opaque,
+    argv: Texts,
+    envp: Texts,
 ) -> c_int {
-    // SAFETY: the program's arguments.
-    unsafe {
-        let found = || image::of(CStr::from_ptr(path), envp.cast());
-        spawning(path, actions, envp, found, |envp| {
-            real::posix_spawn(pid, path, actions, attr, argv, envp)
-        })
-    }
+    let spawn = |envp: Texts| real::posix_spawn(pid, path, actions, attr, argv, envp);
+    spawning(path, actions, envp, || at(path, envp), spawn)
 }
 
-/// # Safety
-/// As posix_spawnp(3) asks of its caller: strings, arrays of them that end with a null, and what its own functions have made.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn posix_spawnp(
-    pid: *mut pid_t,
-    file: *const c_char,
-    actions: *const c_void,
-    attr: *const c_void,
-    argv: *const *mut c_char,
-    envp: *const *mut c_char,
+pub extern "C-unwind" fn posix_spawnp(
+    pid: Place<pid_t>,
+    file: Text,
+    actions: Opaque,
+    attr: Opaque,
+    argv: Texts,
+    envp: Texts,
 ) -> c_int {
-    // SAFETY: the program's arguments.
-    unsafe {
-        let found = || found(file, envp.cast());
-        spawning(file, actions, envp, found, |envp| {
-            real::posix_spawnp(pid, file, actions, attr, argv, envp)
-        })
-    }
+    let spawn = |envp: Texts| real::posix_spawnp(pid, file, actions, attr, argv, envp);
+    spawning(file, actions, envp, || found(file, envp), spawn)
 }
 
-/// # Safety
-/// As system(3) asks of its caller: `command` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
-    // SAFETY: the program's string.
-    unsafe { by_shell(|| real::system(command)) }
+pub extern "C-unwind" fn system(command: Text) -> c_int {
+    by_shell(|| real::system(command))
 }
 
-/// # Safety
-/// As popen(3) asks of its caller: both are strings.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void {
-    // SAFETY: the program's strings.
-    unsafe { by_shell(|| real::popen(command, mode)) }
+pub extern "C-unwind" fn popen(command: Text, mode: Text) -> *mut c_void {
+    by_shell(|| real::popen(command, mode))
 }
 
 /// The C library's streams reach the kernel by ways of their own.
-///
-/// # Safety
-/// As fdopen(3) asks of its caller: `mode` is a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void {
-    // SAFETY: the program's string.
-    unsafe {
-        if let Some(file) = crate::stdio::fdopen(fd, mode) {
-            return file;
-        }
-        real::fdopen(fd, mode)
-    }
+pub extern "C-unwind" fn fdopen(fd: c_int, mode: Text) -> FilePtr<'static> {
+    crate::stdio::fdopen(fd, mode).unwrap_or_else(|| real::fdopen(fd, mode))
 }
 
 /// # Safety
@@ -423,132 +357,103 @@ unsafe extern "C" fn real_sigaction(
     }
 }
 
-/// # Safety
-/// As sigaction(2) asks of its caller: actions are null or whole, and a handler does what handlers may.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
-pub unsafe extern "C-unwind" fn sigaction(
+pub extern "C-unwind" fn sigaction(
     n: c_int,
-    new: *const libc::sigaction,
-    old: *mut libc::sigaction,
+    new: Given<libc::sigaction>,
+    old: Place<libc::sigaction>,
 ) -> c_int {
-    // SAFETY: the program's actions, null or whole.
-    let result = unsafe { signal::sigaction(real_sigaction, n, new, old) };
+    // SAFETY: the program's actions, null or whole, whose handlers do what handlers may.
+    let result = unsafe { signal::sigaction(real_sigaction, n, new.as_ptr(), old.as_ptr()) };
     if result == 0 {
         start::handler_installed();
     }
     result
 }
 
-/// # Safety
-/// As signal(2) asks of its caller: the handler does what handlers may.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn signal(n: c_int, handler: usize) -> usize {
-    // SAFETY: the program's handler.
-    unsafe { install(n, handler, libc::SA_RESTART) }
+pub extern "C-unwind" fn signal(n: c_int, handler: Handler) -> Handler {
+    install(n, handler, libc::SA_RESTART)
 }
 
-unsafe fn install(n: c_int, handler: usize, flags: c_int) -> usize {
-    // SAFETY: all zeroes is a valid action, and the handler is the program's.
-    unsafe {
-        let mut new: libc::sigaction = core::mem::zeroed();
-        let mut old: libc::sigaction = core::mem::zeroed();
-        new.sa_sigaction = handler;
-        new.sa_flags = flags;
-        if sigaction(n, &new, &mut old) < 0 {
-            return libc::SIG_ERR;
-        }
-        old.sa_sigaction
+fn install(n: c_int, handler: Handler, flags: c_int) -> Handler {
+    let mut new: libc::sigaction = zeroed();
+    let mut old: libc::sigaction = zeroed();
+    new.sa_sigaction = handler.address();
+    new.sa_flags = flags;
+    if sigaction(n, Given::from(&new), Place::from(&mut old)) < 0 {
+        return Handler::ERROR;
     }
+    // SAFETY: the program's own from before.
+    unsafe { Handler::new(old.sa_sigaction) }
 }
 
-/// # Safety
-/// As signal(2) asks of its caller: the handler does what handlers may.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn bsd_signal(n: c_int, handler: usize) -> usize {
-    // SAFETY: the program's handler.
-    unsafe { install(n, handler, libc::SA_RESTART) }
+pub extern "C-unwind" fn bsd_signal(n: c_int, handler: Handler) -> Handler {
+    install(n, handler, libc::SA_RESTART)
 }
 
-/// # Safety
-/// As sigtimedwait(2) asks of its caller: a set, a time or null, and room for what is told or null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sigtimedwait(
-    set: *const libc::sigset_t,
-    info: *mut libc::siginfo_t,
-    limit: *const libc::timespec,
+pub extern "C-unwind" fn sigtimedwait(
+    set: Given<libc::sigset_t>,
+    mut info: Place<libc::siginfo_t>,
+    limit: Given<libc::timespec>,
 ) -> c_int {
-    // SAFETY: the program's arguments.
-    unsafe { signal::show(real::sigtimedwait(set, info, limit), info) }
+    signal::show(real::sigtimedwait(set, info.again(), limit), info.get())
 }
 
-/// # Safety
-/// As sigwaitinfo(2) asks of its caller: a set, and room for what is told or null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sigwaitinfo(
-    set: *const libc::sigset_t,
-    info: *mut libc::siginfo_t,
+pub extern "C-unwind" fn sigwaitinfo(
+    set: Given<libc::sigset_t>,
+    mut info: Place<libc::siginfo_t>,
 ) -> c_int {
-    // SAFETY: the program's arguments.
-    unsafe { signal::show(real::sigwaitinfo(set, info), info) }
+    signal::show(real::sigwaitinfo(set, info.again()), info.get())
 }
 
-/// # Safety
-/// As signal(2) asks of its caller: the handler does what handlers may.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn ssignal(n: c_int, handler: usize) -> usize {
-    // SAFETY: the program's handler.
-    unsafe { install(n, handler, libc::SA_RESTART) }
+pub extern "C-unwind" fn ssignal(n: c_int, handler: Handler) -> Handler {
+    install(n, handler, libc::SA_RESTART)
 }
 
-/// # Safety
-/// As signal(2) asks of its caller: the handler does what handlers may.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sysv_signal(n: c_int, handler: usize) -> usize {
-    // SAFETY: the program's handler.
-    unsafe { install(n, handler, libc::SA_RESETHAND | libc::SA_NODEFER) }
+pub extern "C-unwind" fn sysv_signal(n: c_int, handler: Handler) -> Handler {
+    install(n, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
 }
 
 /// sigset(3): SIG_HOLD only blocks; anything else is installed and unblocked.
-///
-/// # Safety
-/// As sigset(3) asks of its caller: the handler does what handlers may.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sigset(n: c_int, handler: usize) -> usize {
-    // SAFETY: the program's handler; all zeroes is a valid set.
-    unsafe {
-        const SIG_HOLD: usize = 2;
-        if handler == SIG_HOLD {
-            return signal::unwrapped(n, real::sigset(n, handler));
-        }
-        let before = install(n, handler, 0);
-        if before == libc::SIG_ERR {
-            return before;
-        }
-        let set = sys::signal_set(sys::signal_bit(n));
-        let mut masked: libc::sigset_t = core::mem::zeroed();
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, &mut masked);
-        if sys::signals(&masked) & sys::signal_bit(n) != 0 {
-            SIG_HOLD
-        } else {
-            before
-        }
+pub extern "C-unwind" fn sigset(n: c_int, handler: Handler) -> Handler {
+    if handler == Handler::HOLD {
+        let before = real::sigset(n, handler).address();
+        // SAFETY: the program's own from before.
+        return unsafe { Handler::new(signal::unwrapped(n, before)) };
+    }
+    let before = install(n, handler, 0);
+    if before == Handler::ERROR {
+        return before;
+    }
+    let set = sys::signal_set(sys::signal_bit(n));
+    let mut masked: libc::sigset_t = zeroed();
+    // SAFETY: whole sets; what comes now the program wants.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, &mut masked) };
+    if sys::signals(&masked) & sys::signal_bit(n) != 0 {
+        Handler::HOLD
+    } else {
+        before
     }
 }
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn siginterrupt(n: c_int, interrupt: c_int) -> c_int {
-    // SAFETY: all zeroes is a valid action; the one that is set is the program's own, but for a flag.
-    unsafe {
-        let mut action: libc::sigaction = core::mem::zeroed();
-        if sigaction(n, core::ptr::null(), &mut action) < 0 {
-            return -1;
-        }
-        if interrupt != 0 {
-            action.sa_flags &= !libc::SA_RESTART;
-        } else {
-            action.sa_flags |= libc::SA_RESTART;
-        }
-        sigaction(n, &action, core::ptr::null_mut())
+    let mut action: libc::sigaction = zeroed();
+    if sigaction(n, Given::NULL, Place::from(&mut action)) < 0 {
+        return -1;
     }
+    if interrupt != 0 {
+        action.sa_flags &= !libc::SA_RESTART;
+    } else {
+        action.sa_flags |= libc::SA_RESTART;
+    }
+    sigaction(n, Given::from(&action), Place::NULL)
 }

@@ -1,84 +1,82 @@
 //! freopen(3) of a FILE that we serve, or whose descriptor we look after: the C library closes and opens it by ways of its own.
 
-use headwater_host::{next, process, table};
-use libc::{c_char, c_int, c_void};
+use headwater_host::{process, table};
+use libc::c_int;
 
+use crate::file::{FilePtr, Held};
+use crate::given::Text;
+use crate::real::seldom;
 use crate::stdio::{self, Served};
 use crate::{files, real};
 
 macro_rules! reopeners {
     ($($name:ident),*) => {$(
         /// # Safety
-        /// As freopen(3) asks of its caller: a path or null, a mode, and a FILE that may be closed.
+        /// As freopen(3) asks of its caller: a FILE that may be closed.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(
-            path: *const c_char,
-            mode: *const c_char,
-            file: *mut c_void,
-        ) -> *mut c_void {
-            // SAFETY: the program's strings and its FILE.
-            unsafe {
-                reopen(file, path, mode, |file| {
-                    let file = real::$name(path, mode, file);
-                    // Its number was closed, and most often it has got it again.
-                    if let Some(fd) = stdio::number(file) {
-                        files::fresh(fd);
-                    }
-                    file
-                })
-            }
+            path: Text,
+            mode: Text,
+            file: FilePtr<'static>,
+        ) -> FilePtr<'static> {
+            reopen(file, path, mode, |file| {
+                // SAFETY: the program's strings and its FILE, which nobody uses any more if it is closed.
+                let file = unsafe { FilePtr::new(real::$name(path.as_ptr(), mode.as_ptr(), file.as_ptr())) };
+                // Its number was closed, and most often it has got it again.
+                if let Some(fd) = file.number() {
+                    files::fresh(fd);
+                }
+                file
+            })
         }
     )*};
 }
 
 reopeners!(freopen, freopen64);
 
-unsafe fn reopen(
-    file: *mut c_void,
-    path: *const c_char,
-    mode: *const c_char,
-    real: impl Fn(*mut c_void) -> *mut c_void,
-) -> *mut c_void {
-    // SAFETY: the program's FILE and strings; nobody else uses a FILE that is being reopened.
-    unsafe {
-        let Some(fd) = stdio::number(file) else {
-            return real(file);
-        };
-        let served = stdio::served(file);
-        if served.is_none() && table::lookup(fd).is_none() {
-            return real(file);
-        }
-        next::seldom::fflush(file);
-        if let Some(served) = served
-            && path.is_null()
-            && table::stream(fd).is_some()
-            && stdio::obey(fd, mode)
-        {
-            again(served, mode, file);
-            return file;
-        }
-        let file_there = stdio::behind(fd, file);
-        empty(fd);
-        let Some(served) = served.filter(|_| file_there == file) else {
-            return real(file_there);
-        };
-        next::seldom::__fpurge(file);
-        served.retire();
-        stdio::give_room(file);
-        let reopened = real(file);
-        served.leave();
-        reopened
+fn reopen(
+    file: FilePtr<'static>,
+    path: Text,
+    mode: Text,
+    real: impl Fn(FilePtr<'static>) -> FilePtr<'static>,
+) -> FilePtr<'static> {
+    let Some(fd) = file.number() else {
+        return real(file);
+    };
+    let served = stdio::served(file);
+    if served.is_none() && table::lookup(fd).is_none() {
+        return real(file);
     }
+    seldom::fflush(file);
+    // SAFETY: nobody else uses a FILE that is being reopened.
+    let mut held = unsafe { Held::new(file) };
+    if let Some(served) = served
+        && path.is_null()
+        && table::stream(fd).is_some()
+        && stdio::obey(fd, mode)
+    {
+        again(served, mode, &mut held);
+        return file;
+    }
+    let file_there = stdio::behind(fd, file);
+    empty(fd);
+    let Some(served) = served.filter(|_| file_there == file) else {
+        return real(file_there);
+    };
+    seldom::__fpurge(held.again());
+    served.retire();
+    stdio::give_room(&mut held);
+    let reopened = real(file);
+    served.leave();
+    reopened
 }
 
 /// A stream can't be opened by its number: this is the same open.
-unsafe fn again(served: &Served, mode: *const c_char, file: *mut c_void) {
-    // SAFETY: the program's FILE, which nobody else uses meanwhile.
-    unsafe {
-        next::seldom::__fpurge(file);
-        stdio::set_mode(file, mode);
-        served.renew();
-    }
+fn again(served: &Served, mode: Text, file: &mut Held) {
+    seldom::__fpurge(file.again());
+    stdio::set_mode(file, mode);
+    // SAFETY: its own, as it was found by.
+    unsafe { served.renew(file) };
 }
 
 /// Closes what the number stands for. Until the C library puts something else in its place nobody else gets the number: it is a

@@ -17,6 +17,7 @@ use headwater_sockets::life;
 use libc::*;
 
 use crate::fetched::fetched;
+use crate::given::{Place, Text, Texts};
 use crate::{
     calls, confine, data, files, makers, presence, process as ending, real, sockets, start,
     streams, uring, wait,
@@ -266,11 +267,13 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
                 files::fcntl(a.int(0), a.int(1), a.size(2))
             }
             #[cfg(target_arch = "x86_64")]
-            SYS_open if process::present() => streams::open(a.at(0), a.int(1), a.0[2] as mode_t),
-            SYS_openat => streams::openat(a.int(0), a.at(1), a.int(2), a.0[3] as mode_t),
+            SYS_open if process::present() => {
+                streams::open(Text::new(a.at(0)), a.int(1), a.0[2] as mode_t)
+            }
+            SYS_openat => streams::openat(a.int(0), Text::new(a.at(1)), a.int(2), a.0[3] as mode_t),
             #[cfg(target_arch = "x86_64")]
-            SYS_pipe if process::present() => streams::pipe(a.at(0)),
-            SYS_pipe2 => streams::pipe2(a.at(0), a.int(1)),
+            SYS_pipe if process::present() => streams::pipe(Place::new(a.at(0))),
+            SYS_pipe2 => streams::pipe2(Place::new(a.at(0)), a.int(1)),
             SYS_socket => sockets::socket(a.int(0), a.int(1), a.int(2)),
             _ => return None,
         };
@@ -294,13 +297,13 @@ unsafe fn asks(number: c_long, a: &Arguments) -> Option<c_long> {
         };
         let [b, c, d, e, f, g] = a.0;
         let told = real::syscall(number, b, c, d, e, f, g) as c_int;
-        let (path, next) = (a.at(path), path + 1);
+        let (path, next) = (Text::new(a.at(path)), path + 1);
         let r = match number {
             #[cfg(target_arch = "x86_64")]
             SYS_access => presence::may(told, path, a.int(next)),
             SYS_faccessat | SYS_faccessat2 => presence::may(told, path, a.int(next)),
-            SYS_statx => presence::tell_more(told, path, a.at(4)),
-            _ => presence::tell(told, path, a.at(next)),
+            SYS_statx => presence::tell_more(told, path, Place::new(a.at(4))),
+            _ => presence::tell(told, path, Place::new(a.at(next))),
         };
         Some(r as c_long)
     }
@@ -342,16 +345,11 @@ unsafe fn makes(number: c_long, a: &Arguments) -> Option<c_long> {
             }
             #[cfg(target_arch = "x86_64")]
             SYS_pipe => {
-                let ends: *mut c_int = a.at(0);
                 let r = real::syscall(number, a.0[0], 0, 0, 0, 0, 0);
-                if r == 0 {
-                    files::fresh(*ends);
-                    files::fresh(*ends.add(1));
-                }
-                return Some(r);
+                return Some(makers::both(Place::new(a.at(0)), r as c_int).into());
             }
             SYS_socketpair => {
-                let r = makers::socketpair(a.int(0), a.int(1), a.int(2), a.at(3));
+                let r = makers::socketpair(a.int(0), a.int(1), a.int(2), Place::new(a.at(3)));
                 return Some(r as c_long);
             }
             _ => return None,
@@ -379,8 +377,13 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
     // SAFETY: the program's arguments, as the call of that number takes them.
     unsafe {
         let r = match number {
-            SYS_execve => ending::execve(a.at(0), a.at(1), a.at(2)),
-            SYS_execveat => ending::execveat(a.int(0), a.at(1), a.at(2), a.at(3), a.int(4)),
+            SYS_execve => {
+                ending::execve(Text::new(a.at(0)), Texts::new(a.at(1)), Texts::new(a.at(2)))
+            }
+            SYS_execveat => {
+                let (argv, envp) = (Texts::new(a.at(2)), Texts::new(a.at(3)));
+                ending::execveat(a.int(0), Text::new(a.at(1)), argv, envp, a.int(4))
+            }
             SYS_exit_group => ending::_exit(a.int(0)),
             SYS_exit => {
                 if sys::is_single_threaded() {

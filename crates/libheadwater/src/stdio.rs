@@ -12,20 +12,23 @@ use headwater_sockets::life;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
 use crate::descriptor::{File as _, of_kind};
-use crate::file::{File, NO_READS, NO_WRITES, USER_BUF};
+use crate::file::{FilePtr, Held, NO_READS, NO_WRITES, USER_BUF};
+use crate::given::Text;
+use crate::real::seldom;
 use crate::{calls, files, start, wide};
 
 /// cookie_io_functions_t of `<stdio.h>`.
 #[repr(C)]
 struct Functions {
-    read: unsafe extern "C-unwind" fn(*mut c_void, *mut c_char, size_t) -> ssize_t,
-    write: unsafe extern "C-unwind" fn(*mut c_void, *const c_char, size_t) -> ssize_t,
-    seek: unsafe extern "C-unwind" fn(*mut c_void, *mut i64, c_int) -> c_int,
-    close: unsafe extern "C-unwind" fn(*mut c_void) -> c_int,
+    read: unsafe extern "C-unwind" fn(Cookie, *mut c_char, size_t) -> ssize_t,
+    write: unsafe extern "C-unwind" fn(Cookie, *const c_char, size_t) -> ssize_t,
+    seek: extern "C-unwind" fn(Cookie, &mut i64, c_int) -> c_int,
+    close: extern "C-unwind" fn(Cookie) -> c_int,
 }
 
+#[expect(improper_ctypes, reason = "the C library hands it back as it is")]
 unsafe extern "C-unwind" {
-    fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut c_void;
+    safe fn fopencookie(cookie: Cookie, mode: Text, functions: Functions) -> FilePtr<'static>;
 }
 
 /// What stands behind a FILE of ours. It is never freed: the next FILE takes it over.
@@ -39,7 +42,7 @@ pub struct Served {
     /// The C library has read or written for the program.
     pub used: AtomicBool,
     /// The FILE's lock protects it.
-    pub wide: UnsafeCell<wide::State>,
+    wide: UnsafeCell<wide::State>,
 }
 
 static ALL: AtomicPtr<Served> = AtomicPtr::new(null_mut());
@@ -53,7 +56,7 @@ impl Served {
         };
         served.fd.store(fd, Ordering::Relaxed);
         // SAFETY: taken here, and not a FILE's yet.
-        unsafe { served.renew() };
+        unsafe { served.renew(&mut Held::new(FilePtr::NULL)) };
         Some(served)
     }
 
@@ -83,10 +86,6 @@ impl Served {
         }
     }
 
-    fn cookie(&'static self) -> *mut c_void {
-        core::ptr::from_ref(self).cast_mut().cast()
-    }
-
     /// As read(2).
     ///
     /// # Safety
@@ -106,11 +105,20 @@ impl Served {
     /// As at the first.
     ///
     /// # Safety
-    /// No other thread uses the FILE.
-    pub unsafe fn renew(&self) {
+    /// `file` is its FILE, if it has one by now.
+    pub unsafe fn renew(&self, file: &mut Held) {
         self.used.store(false, Ordering::Relaxed);
-        // SAFETY: nobody else has the FILE, by the caller's word.
-        unsafe { *self.wide.get() = wide::State::NEW };
+        // SAFETY: of its FILE, by the caller's word.
+        unsafe { *self.wide(file) = wide::State::NEW };
+    }
+
+    /// What wide characters need.
+    ///
+    /// # Safety
+    /// `file` is its FILE.
+    pub unsafe fn wide<'a>(&'a self, _file: &'a mut Held) -> &'a mut wide::State {
+        // SAFETY: it is only reached with its FILE, by the caller's word, which is nobody else's meanwhile.
+        unsafe { &mut *self.wide.get() }
     }
 
     /// Another FILE may have it.
@@ -131,75 +139,72 @@ fn all() -> impl Iterator<Item = &'static Served> {
 }
 
 /// Is it one of ours?
-pub fn served(file: *mut c_void) -> Option<&'static Served> {
+pub fn served(file: FilePtr) -> Option<&'static Served> {
     if file.is_null() {
         return None;
     }
-    all().find(|s| s.file.load(Ordering::Acquire) == file)
+    all().find(|s| s.file.load(Ordering::Acquire) == file.as_ptr())
 }
 
-unsafe fn of(cookie: *mut c_void) -> &'static Served {
-    // SAFETY: the cookie that `make` has given the C library, which stays.
-    unsafe { &*cookie.cast::<Served>() }
+/// What `make` gives the C library, which hands it back.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+struct Cookie(&'static Served);
+
+impl Cookie {
+    fn fd(self) -> c_int {
+        self.0.fd.load(Ordering::Relaxed)
+    }
 }
 
-unsafe extern "C-unwind" fn read(cookie: *mut c_void, buf: *mut c_char, n: size_t) -> ssize_t {
-    // SAFETY: the C library hands back the cookie, and has room for `n` bytes.
-    unsafe { of(cookie).read(buf, n) }
+unsafe extern "C-unwind" fn read(cookie: Cookie, buf: *mut c_char, n: size_t) -> ssize_t {
+    // SAFETY: the C library has room for `n` bytes.
+    unsafe { cookie.0.read(buf, n) }
 }
 
 /// Goes on until all is written or a write fails, as the C library's own does: what is less than `n` is a failure (fopencookie(3)).
-unsafe extern "C-unwind" fn write(cookie: *mut c_void, buf: *const c_char, n: size_t) -> ssize_t {
-    // SAFETY: the C library hands back the cookie, and has `n` bytes.
-    unsafe {
-        of(cookie).used.store(true, Ordering::Relaxed);
-        let fd = of(cookie).fd.load(Ordering::Relaxed);
-        let mut done = 0;
-        while done < n {
-            match calls::write(fd, buf.add(done).cast(), n - done) {
-                ..=0 => break,
-                written => done += written as size_t,
-            }
+unsafe extern "C-unwind" fn write(cookie: Cookie, buf: *const c_char, n: size_t) -> ssize_t {
+    cookie.0.used.store(true, Ordering::Relaxed);
+    let mut done = 0;
+    while done < n {
+        // SAFETY: the C library has `n` bytes.
+        match unsafe { calls::write(cookie.fd(), buf.add(done).cast(), n - done) } {
+            ..=0 => break,
+            written => done += written as size_t,
         }
-        done as ssize_t
     }
+    done as ssize_t
 }
 
 /// What the number stands for by now says where it is: a connection nowhere, but it may be another descriptor's. Under a stream, an
 /// endpoint or an SCTP socket lies one of the kernel's that might go somewhere.
-unsafe extern "C-unwind" fn seek(cookie: *mut c_void, at: *mut i64, whence: c_int) -> c_int {
-    // SAFETY: the C library hands back the cookie, and a place for the position.
-    unsafe {
-        let fd = of(cookie).fd.load(Ordering::Relaxed);
-        let is_kernels = |h: table::Handle| matches!(h.kind(), Kind::Socket | Kind::Epoll);
-        let sought = match table::lookup(fd).is_none_or(is_kernels) {
-            true => sys::lseek(fd, *at, whence),
-            false => sys::fcntl(fd, libc::F_GETFD, 0).and(Err(libc::ESPIPE)),
-        };
-        match sought {
-            Ok(now) => {
-                *at = now;
-                0
-            }
-            Err(errno) => {
-                next::set_errno(errno);
-                -1
-            }
+extern "C-unwind" fn seek(cookie: Cookie, at: &mut i64, whence: c_int) -> c_int {
+    let fd = cookie.fd();
+    let is_kernels = |h: table::Handle| matches!(h.kind(), Kind::Socket | Kind::Epoll);
+    let sought = match table::lookup(fd).is_none_or(is_kernels) {
+        true => sys::lseek(fd, *at, whence),
+        false => sys::fcntl(fd, libc::F_GETFD, 0).and(Err(libc::ESPIPE)),
+    };
+    match sought {
+        Ok(now) => {
+            *at = now;
+            0
+        }
+        Err(errno) => {
+            next::set_errno(errno);
+            -1
         }
     }
 }
 
-unsafe extern "C-unwind" fn close(cookie: *mut c_void) -> c_int {
-    // SAFETY: the C library hands back the cookie, for the last time.
-    unsafe {
-        let fd = of(cookie).fd.load(Ordering::Relaxed);
-        // By reopen::reopen, which leaves it.
-        if fd < 0 {
-            return 0;
-        }
-        of(cookie).leave();
-        files::close(fd)
+extern "C-unwind" fn close(cookie: Cookie) -> c_int {
+    let fd = cookie.fd();
+    // By reopen::reopen, which leaves it.
+    if fd < 0 {
+        return 0;
     }
+    cookie.0.leave();
+    files::close(fd)
 }
 
 /// What the C library gives a stream that it knows nothing of.
@@ -207,25 +212,26 @@ const BUFSIZ: i64 = 8192;
 
 /// A FILE of fopencookie(3) is given a buffer of BUFSIZ, whatever it stands for. How much goes out at once, and is taken in at
 /// once, is to be as with the C library's own FILE, whose buffer is a block of the descriptor's.
-unsafe fn give_buffer(file: *mut c_void, fd: c_int) {
-    // SAFETY: null or a FILE that was made just now; the buffer is as large as it says, and the C library's to free.
+fn give_buffer(file: &mut Held, fd: c_int) {
+    let block = match process::is_confined() {
+        // A socket's.
+        true => 4096,
+        false => sys::fstat(fd).map_or(0, |st| st.st_blksize),
+    };
+    if !(1..BUFSIZ).contains(&block) {
+        return;
+    }
+    // SAFETY: a FILE; the buffer is as large as it says, and the C library's to free.
     unsafe {
-        let block = match process::is_confined() {
-            // A socket's.
-            true => 4096,
-            false => sys::fstat(fd).map_or(0, |st| st.st_blksize),
-        };
-        if file.is_null() || !(1..BUFSIZ).contains(&block) {
-            return;
-        }
         let buffer = libc::malloc(block as size_t);
         if buffer.is_null() {
             return;
         }
-        next::seldom::setvbuf(file, buffer.cast(), FULLY_BUFFERED, block as size_t);
-        // It is freed with the FILE.
-        File::of(file).flags &= !USER_BUF;
+        let at = file.file().as_ptr();
+        seldom::setvbuf(at, buffer.cast(), FULLY_BUFFERED, block as size_t);
     }
+    // It is freed with the FILE.
+    file.fields().flags &= !USER_BUF;
 }
 
 /// More than glibc has for the wide characters of a FILE. One of fopencookie(3) has nothing there, for which freopen(3) and each wide call look
@@ -241,101 +247,74 @@ unsafe impl Sync for Nothing {}
 static NOTHING: Nothing = Nothing(UnsafeCell::new([0; WIDE_SIZE]));
 
 /// Nothing to be read or written, where the C library would look for it.
-unsafe fn give_nothing(file: *mut c_void) {
-    // SAFETY: a FILE that was made just now.
-    unsafe {
-        let file = File::of(file);
-        if matches!(file.wide as usize, 0 | usize::MAX) {
-            file.wide = NOTHING.0.get().cast();
-        }
+fn give_nothing(file: &mut Held) {
+    let file = file.fields();
+    if matches!(file.wide as usize, 0 | usize::MAX) {
+        file.wide = NOTHING.0.get().cast();
     }
 }
 
 /// Room for the wide characters of a FILE that becomes the C library's own. It stays when the FILE is closed.
-///
-/// # Safety
-/// `file` is a FILE that no other thread uses.
-pub unsafe fn give_room(file: *mut c_void) {
-    // SAFETY: a FILE that no other thread uses, by the caller's word.
-    unsafe {
-        let file = File::of(file);
-        if file.wide == NOTHING.0.get().cast() {
-            let room = alloc_zeroed(Layout::new::<Nothing>());
-            if !room.is_null() {
-                file.wide = room.cast();
-            }
+pub fn give_room(file: &mut Held) {
+    let file = file.fields();
+    if file.wide == NOTHING.0.get().cast() {
+        // SAFETY: it is not empty.
+        let room = unsafe { alloc_zeroed(Layout::new::<Nothing>()) };
+        if !room.is_null() {
+            file.wide = room.cast();
         }
     }
 }
 
 /// Holds the FILE's lock meanwhile, and lets go of it in a thread that is cancelled, too: by the C library's list, for nothing here
 /// is dropped then.
-///
-/// # Safety
-/// `file` is a FILE.
-pub unsafe fn locked<R>(file: *mut c_void, does: impl FnOnce() -> R) -> R {
-    // SAFETY: a FILE, by the caller's word; the entry stays in place until it is popped, which a thread that is cancelled does, too.
+pub fn locked<R>(file: FilePtr, does: impl FnOnce(Held) -> R) -> R {
+    // SAFETY: a FILE; the entry stays in place until it is popped, which a thread that is cancelled does, too.
     unsafe {
         // struct _pthread_cleanup_buffer of `<pthread.h>`.
         let mut entry = [0usize; 4];
         let entry = entry.as_mut_ptr().cast();
         // A C library from before 2.34 has it with its threads.
-        let may_be_cancelled = next::seldom::nexts::_pthread_cleanup_push.address() != 0;
-        let unlock = next::seldom::nexts::funlockfile.address();
-        next::seldom::flockfile(file);
+        let may_be_cancelled = seldom::nexts::_pthread_cleanup_push.address() != 0;
+        let unlock = seldom::nexts::funlockfile.address();
+        seldom::flockfile(file.as_ptr());
         if may_be_cancelled {
-            next::seldom::_pthread_cleanup_push(entry, unlock, file);
+            seldom::_pthread_cleanup_push(entry, unlock, file.as_ptr());
         }
-        let result = does();
+        let result = does(Held::new(file));
         if may_be_cancelled {
-            next::seldom::_pthread_cleanup_pop(entry, 0);
+            seldom::_pthread_cleanup_pop(entry, 0);
         }
-        next::seldom::funlockfile(file);
+        seldom::funlockfile(file.as_ptr());
         result
     }
 }
 
 /// What the FILE may do, as `mode` says.
-///
-/// # Safety
-/// `file` is a FILE that no other thread uses, and `mode` a string.
-pub unsafe fn set_mode(file: *mut c_void, mode: *const c_char) {
-    // SAFETY: a FILE and a string, by the caller's word.
-    unsafe {
-        let (reads, writes) = directions(mode);
-        let flags = &mut File::of(file).flags;
-        *flags &= !(NO_READS | NO_WRITES);
-        *flags |= if reads { 0 } else { NO_READS } | if writes { 0 } else { NO_WRITES };
-    }
+pub fn set_mode(file: &mut Held, mode: Text) {
+    let (reads, writes) = directions(mode);
+    let flags = &mut file.fields().flags;
+    *flags &= !(NO_READS | NO_WRITES);
+    *flags |= if reads { 0 } else { NO_READS } | if writes { 0 } else { NO_WRITES };
 }
 
 /// A FILE of ours by these functions.
-unsafe fn make(fd: c_int, mode: *const c_char, functions: Functions) -> *mut c_void {
-    // SAFETY: a string, by the caller's word; the cookie stays, and the FILE is nobody else's yet.
-    unsafe {
-        let Some(served) = Served::take(fd) else {
-            next::set_errno(libc::ENOMEM);
-            return null_mut();
-        };
-        let file = fopencookie(served.cookie(), mode, functions);
-        if file.is_null() {
-            served.leave();
-            return file;
-        }
-        File::of(file).number = fd;
-        give_nothing(file);
-        served.file.store(file, Ordering::Release);
-        file
+fn make(fd: c_int, mode: Text, functions: Functions) -> Option<Held<'static>> {
+    let Some(served) = Served::take(fd) else {
+        next::set_errno(libc::ENOMEM);
+        return None;
+    };
+    let file = fopencookie(Cookie(served), mode, functions);
+    if file.is_null() {
+        served.leave();
+        return None;
     }
-}
-
-/// A FILE's number, if it has one.
-///
-/// # Safety
-/// `file` is null or a FILE.
-pub unsafe fn number(file: *mut c_void) -> Option<c_int> {
-    // SAFETY: a FILE, by the caller's word.
-    (!file.is_null()).then(|| unsafe { (*file.cast::<File>()).number })
+    // SAFETY: just made, and nobody else has it.
+    let mut made = unsafe { Held::new(file) };
+    made.fields().number = fd;
+    give_nothing(&mut made);
+    served.file.store(file.as_ptr(), Ordering::Release);
+    Some(made)
 }
 
 /// A stream, an SCTP socket, or one of which something is left that the kernel does not have?
@@ -366,61 +345,49 @@ fn is_to_come(fd: c_int) -> bool {
 }
 
 /// fdopen(3) on one of them; `None`: it is none.
-///
-/// # Safety
-/// As fdopen(3) asks of its caller: `mode` is a string.
-pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> Option<*mut c_void> {
-    // SAFETY: the program's string; the FILE is made here.
-    unsafe {
-        (is_known(fd) || is_to_come(fd)).then_some(())?;
-        if !obey(fd, mode) {
-            return Some(null_mut());
-        }
-        let functions = Functions {
-            read,
-            write,
-            seek,
-            close,
-        };
-        let file = make(fd, mode, functions);
-        give_buffer(file, fd);
-        Some(file)
+pub fn fdopen(fd: c_int, mode: Text) -> Option<FilePtr<'static>> {
+    (is_known(fd) || is_to_come(fd)).then_some(())?;
+    if !obey(fd, mode) {
+        return Some(FilePtr::NULL);
     }
+    let functions = Functions {
+        read,
+        write,
+        seek,
+        close,
+    };
+    let Some(mut file) = make(fd, mode, functions) else {
+        return Some(FilePtr::NULL);
+    };
+    give_buffer(&mut file, fd);
+    Some(file.file())
 }
 
 /// The mode has to go with how the descriptor was opened, which becomes one that appends if the mode says so. False, with errno: it
 /// does not.
-///
-/// # Safety
-/// `mode` is a string.
-pub unsafe fn obey(fd: c_int, mode: *const c_char) -> bool {
-    // SAFETY: a string, by the caller's word; these commands take numbers.
-    unsafe {
-        let flags = files::fcntl(fd, libc::F_GETFL, 0);
-        if flags < 0 {
-            return false;
-        }
-        let (reads, writes) = directions(mode);
-        let lacks = match flags & libc::O_ACCMODE {
-            libc::O_RDONLY => writes,
-            libc::O_WRONLY => reads,
-            _ => false,
-        };
-        if lacks {
-            next::set_errno(libc::EINVAL);
-            return false;
-        }
-        let appends = mode.read() as u8 == b'a' && flags & libc::O_APPEND == 0;
-        !appends || files::fcntl(fd, libc::F_SETFL, (flags | libc::O_APPEND) as usize) >= 0
+pub fn obey(fd: c_int, mode: Text) -> bool {
+    let flags = files::flags(fd);
+    if flags < 0 {
+        return false;
     }
+    let (reads, writes) = directions(mode);
+    let lacks = match flags & libc::O_ACCMODE {
+        libc::O_RDONLY => writes,
+        libc::O_WRONLY => reads,
+        _ => false,
+    };
+    if lacks {
+        next::set_errno(libc::EINVAL);
+        return false;
+    }
+    let appends = mode.bytes().starts_with(b"a") && flags & libc::O_APPEND == 0;
+    !appends || files::set_flags(fd, flags | libc::O_APPEND) >= 0
 }
 
 /// Does the mode say that it is read, and that it is written?
-unsafe fn directions(mode: *const c_char) -> (bool, bool) {
-    // SAFETY: a string, by the caller's word.
-    let mode = unsafe { core::ffi::CStr::from_ptr(mode) }.to_bytes();
-    let both = mode.contains(&b'+');
-    let reads = mode.first() == Some(&b'r');
+fn directions(mode: Text) -> (bool, bool) {
+    let both = mode.bytes().contains(&b'+');
+    let reads = mode.bytes().starts_with(b"r");
     (both || reads, both || !reads)
 }
 
@@ -433,7 +400,7 @@ pub unsafe fn vdprintf(fd: c_int, format: *const c_char, args: *mut c_void) -> O
     unsafe {
         is_known(fd).then_some(())?;
         let mut text = null_mut();
-        let n = next::seldom::vasprintf(&mut text, format, args);
+        let n = seldom::vasprintf(&mut text, format, args);
         if n < 0 {
             return Some(n);
         }
@@ -463,62 +430,63 @@ fn standard(fd: c_int) -> *mut *mut c_void {
 }
 
 /// The FILE that the program has as its standard input or output.
-pub fn standard_file(fd: c_int) -> *mut c_void {
-    // SAFETY: a variable of the C library's.
-    unsafe { standard(fd).read() }
+pub fn standard_file<'a>(fd: c_int) -> FilePtr<'a> {
+    // SAFETY: a variable of the C library's, and the FILE that the program has there.
+    unsafe { FilePtr::new(standard(fd).read()) }
 }
 
 /// The C library's own, where `file` stands in its place; else `file`.
-pub fn behind(fd: c_int, file: *mut c_void) -> *mut c_void {
+pub fn behind(fd: c_int, file: FilePtr) -> FilePtr {
     if !(0..=2).contains(&fd) || standard_file(fd) != file {
         return file;
     }
     let original = ORIGINAL[fd as usize].load(Ordering::Acquire);
+    // SAFETY: what the program had there, which it has not closed.
+    let original = unsafe { FilePtr::new(original) };
     if original.is_null() { file } else { original }
 }
 
-unsafe extern "C-unwind" fn stay_open(cookie: *mut c_void) -> c_int {
-    // SAFETY: the C library hands back the cookie, for the last time.
-    unsafe {
-        of(cookie).leave();
-        0
-    }
+extern "C-unwind" fn stay_open(cookie: Cookie) -> c_int {
+    cookie.0.leave();
+    0
 }
 
 /// A number from 0 to 2 is now a stream, or no longer: `stdin`, `stdout` or `stderr` follow it. They are variables that a
 /// program may set (the C library's manual, Standard Streams).
 pub fn follow(fd: c_int) {
-    // SAFETY: variables of the C library's, which the program's own call changes; the FILE is made here.
-    unsafe {
-        if !(0..=2).contains(&fd) {
-            return;
-        }
-        let (at, original) = (standard(fd), &ORIGINAL[fd as usize]);
-        if !is_ours(fd) {
-            let before = original.swap(null_mut(), Ordering::AcqRel);
-            if !before.is_null() {
-                *at = before;
-            }
-            return;
-        }
-        if !original.load(Ordering::Acquire).is_null() {
-            return;
-        }
-        let functions = Functions {
-            read,
-            write,
-            seek,
-            close: stay_open,
-        };
-        let mode = if fd == 0 { c"r" } else { c"w" };
-        let file = make(fd, mode.as_ptr(), functions);
-        if file.is_null() {
-            return;
-        }
-        if fd == 2 {
-            next::seldom::setvbuf(file, null_mut(), UNBUFFERED, 0);
-        }
-        original.store(*at, Ordering::Release);
-        *at = file;
+    if !(0..=2).contains(&fd) {
+        return;
     }
+    let (at, original) = (standard(fd), &ORIGINAL[fd as usize]);
+    let stand_in = |file: *mut c_void| {
+        // SAFETY: a variable of the C library's, which the program's own call changes.
+        unsafe { at.replace(file) }
+    };
+    if !is_ours(fd) {
+        let before = original.swap(null_mut(), Ordering::AcqRel);
+        if !before.is_null() {
+            stand_in(before);
+        }
+        return;
+    }
+    if !original.load(Ordering::Acquire).is_null() {
+        return;
+    }
+    let functions = Functions {
+        read,
+        write,
+        seek,
+        close: stay_open,
+    };
+    let mode = if fd == 0 { c"r" } else { c"w" };
+    let Some(file) = make(fd, Text::of(mode), functions) else {
+        return;
+    };
+    let file = file.file().as_ptr();
+    if fd == 2 {
+        // SAFETY: a FILE, which is to have no buffer.
+        unsafe { seldom::setvbuf(file, null_mut(), UNBUFFERED, 0) };
+    }
+    original.store(standard_file(fd).as_ptr(), Ordering::Release);
+    stand_in(file);
 }

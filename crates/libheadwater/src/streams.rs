@@ -1,8 +1,6 @@
 //! `<stropts.h>`: getmsg, putmsg and their kind, pipes and attached names; and what read, write, open and ioctl do on a
 //! stream. Lengths, flags and NULLs are checked here; the rest is in the streams crate.
 
-use core::ffi::CStr;
-
 use headwater_host::reclaim::enter;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, env, epoll, next, sys};
@@ -11,7 +9,8 @@ use headwater_streams::{attach, strlog as logging};
 use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
 
 use crate::files::fresh;
-use crate::{names, real, result, start};
+use crate::given::{Place, Text};
+use crate::{makers, names, real, result, start};
 
 mod file;
 mod messages;
@@ -180,28 +179,21 @@ pub extern "C-unwind" fn isastream(fd: c_int) -> c_int {
     }
 }
 
-/// # Safety
-/// As pipe(2) asks of its caller: `fds` has room for two.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn streams_pipe(fds: *mut c_int) -> c_int {
-    // SAFETY: the program's room for two numbers.
-    unsafe { make_pipe(fds, 0) }
+pub extern "C-unwind" fn streams_pipe(fds: Place<[c_int; 2]>) -> c_int {
+    make_pipe(fds, 0)
 }
 
-unsafe fn make_pipe(fds: *mut c_int, flags: c_int) -> c_int {
-    if control::is_bad(fds) {
+fn make_pipe(fds: Place<[c_int; 2]>, flags: c_int) -> c_int {
+    let Some(fds) = fds.get() else {
         next::set_errno(libc::EFAULT);
         return -1;
-    }
+    };
     if !start::streams() {
         next::set_errno(libc::ENOSYS);
         return -1;
     }
-    // SAFETY: the program's room for two numbers.
-    status(life::pipe(flags).map(|pair| unsafe {
-        fds.write(pair[0]);
-        fds.add(1).write(pair[1]);
-    }))
+    status(life::pipe(flags).map(|pair| *fds = pair))
 }
 
 /// HEADWATER_PIPE=streams
@@ -210,43 +202,23 @@ fn makes_streams() -> bool {
 }
 
 /// The kernel's, unless HEADWATER_PIPE=streams.
-///
-/// # Safety
-/// As pipe(2) asks of its caller: `fds` has room for two.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pipe(fds: *mut c_int) -> c_int {
-    // SAFETY: the program's room for two numbers.
-    unsafe {
-        if makes_streams() {
-            return make_pipe(fds, 0);
-        }
-        both_fresh(fds, real::pipe(fds))
+pub extern "C-unwind" fn pipe(mut fds: Place<[c_int; 2]>) -> c_int {
+    if makes_streams() {
+        return make_pipe(fds, 0);
     }
+    let r = real::pipe(fds.again());
+    makers::both(fds, r)
 }
 
-/// # Safety
-/// As pipe2(2) asks of its caller: `fds` has room for two.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
-    // SAFETY: the program's room for two numbers.
-    unsafe {
-        const KNOWN: c_int = libc::O_CLOEXEC | libc::O_NONBLOCK;
-        if flags & !KNOWN == 0 && makes_streams() {
-            return make_pipe(fds, flags);
-        }
-        both_fresh(fds, real::pipe2(fds, flags))
+pub extern "C-unwind" fn pipe2(mut fds: Place<[c_int; 2]>, flags: c_int) -> c_int {
+    const KNOWN: c_int = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    if flags & !KNOWN == 0 && makes_streams() {
+        return make_pipe(fds, flags);
     }
-}
-
-unsafe fn both_fresh(fds: *const c_int, r: c_int) -> c_int {
-    // SAFETY: after success there are two numbers.
-    unsafe {
-        if r == 0 {
-            fresh(*fds);
-            fresh(*fds.add(1));
-        }
-        r
-    }
+    let r = real::pipe2(fds.again(), flags);
+    makers::both(fds, r)
 }
 
 /// ioctl(2) on a stream: its own requests, and those of the kernel that make sense on any descriptor.
@@ -333,130 +305,68 @@ pub fn set_flags(h: Handle, flags: c_int) -> c_int {
     result(done.map(|()| 0)) as c_int
 }
 
-/// # Safety
-/// As fattach(3) asks of its caller: `path` is a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fattach(fd: c_int, path: *const c_char) -> c_int {
+pub extern "C-unwind" fn fattach(fd: c_int, path: Text) -> c_int {
     let attach = || {
         let h = stream(fd).map_err(|e| if e == libc::ENOSTR { libc::EINVAL } else { e })?;
         let held = life::held(h).ok_or(libc::EBADF)?;
-        // SAFETY: the program's string.
-        attach::fattach(held.head(), fd, unsafe { name(path) }?)
+        attach::fattach(held.head(), fd, path.get().ok_or(libc::EFAULT)?)
     };
     status(attach())
 }
 
-/// # Safety
-/// As fdetach(3) asks of its caller: `path` is a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fdetach(path: *const c_char) -> c_int {
-    // SAFETY: the program's string.
-    status(unsafe { name(path) }.and_then(attach::fdetach))
-}
-
-unsafe fn name<'a>(path: *const c_char) -> sys::Result<&'a CStr> {
-    if control::is_bad(path) {
-        return Err(libc::EFAULT);
-    }
-    // SAFETY: a string, by the caller's word.
-    Ok(unsafe { CStr::from_ptr(path) })
+pub extern "C-unwind" fn fdetach(path: Text) -> c_int {
+    status(path.get().ok_or(libc::EFAULT).and_then(attach::fdetach))
 }
 
 /// `None`: the kernel's to open.
-unsafe fn open_ours(path: *const c_char, flags: c_int) -> Option<c_int> {
-    if control::is_bad(path) {
-        return None;
-    }
-    // SAFETY: the program's string.
-    let opened = names::open(unsafe { CStr::from_ptr(path) }, flags)?;
+fn open_ours(path: Text, flags: c_int) -> Option<c_int> {
+    let opened = names::open(path.get()?, flags)?;
     Some(result(opened.map(|fd| fd as usize)) as c_int)
 }
 
 macro_rules! opens {
-    ($($name:ident),*) => {$(
-        /// # Safety
-        /// As open(2) asks of its caller: `path` is a string.
+    ($($name:ident($($mode:ident: $kind:ty)?);)*) => {$(
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
-            // SAFETY: the program's string.
-            unsafe {
-                match open_ours(path, flags) {
-                    Some(r) => r,
-                    None => fresh(real::$name(path, flags, mode)),
-                }
-            }
+        pub extern "C-unwind" fn $name(path: Text, flags: c_int $(, $mode: $kind)?) -> c_int {
+            open_ours(path, flags).unwrap_or_else(|| fresh(real::$name(path, flags $(, $mode)?)))
         }
     )*};
 }
 
-opens!(open, open64);
+opens! {
+    open(mode: libc::mode_t);
+    open64(mode: libc::mode_t);
+    __open_2();
+    __open64_2();
+}
+
+/// As [`open_ours`], of openat(2): of a path below `dir` the kernel knows alone.
+fn open_at(dir: c_int, path: Text, flags: c_int) -> Option<c_int> {
+    let ours = dir == libc::AT_FDCWD || path.bytes().starts_with(b"/");
+    ours.then(|| open_ours(path, flags)).flatten()
+}
 
 macro_rules! opens_at {
-    ($($name:ident),*) => {$(
-        /// # Safety
-        /// As openat(2) asks of its caller: `path` is a string.
+    ($($name:ident($($mode:ident: $kind:ty)?);)*) => {$(
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
-            // SAFETY: the program's string.
-            unsafe {
-                let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
-                match ours.then(|| open_ours(path, flags)).flatten() {
-                    Some(r) => r,
-                    None => fresh(real::$name(dir, path, flags, mode)),
-                }
-            }
+        pub extern "C-unwind" fn $name(dir: c_int, path: Text, flags: c_int $(, $mode: $kind)?) -> c_int {
+            open_at(dir, path, flags).unwrap_or_else(|| fresh(real::$name(dir, path, flags $(, $mode)?)))
         }
     )*};
 }
 
-opens_at!(openat, openat64);
-
-/// # Safety
-/// As open(2) asks of its caller: `path` is a string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __open_2(path: *const c_char, flags: c_int) -> c_int {
-    // SAFETY: the program's string.
-    unsafe {
-        match open_ours(path, flags) {
-            Some(r) => r,
-            None => fresh(real::__open_2(path, flags)),
-        }
-    }
-}
-
-/// # Safety
-/// As open(2) asks of its caller: `path` is a string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __open64_2(path: *const c_char, flags: c_int) -> c_int {
-    // SAFETY: the program's string.
-    unsafe {
-        match open_ours(path, flags) {
-            Some(r) => r,
-            None => fresh(real::__open64_2(path, flags)),
-        }
-    }
-}
-
-/// # Safety
-/// As openat(2) asks of its caller: `path` is a string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __openat_2(dir: c_int, path: *const c_char, flags: c_int) -> c_int {
-    // SAFETY: the program's string.
-    unsafe {
-        let ours = !control::is_bad(path) && (dir == libc::AT_FDCWD || *path == b'/' as c_char);
-        match ours.then(|| open_ours(path, flags)).flatten() {
-            Some(r) => r,
-            None => fresh(real::__openat_2(dir, path, flags)),
-        }
-    }
+opens_at! {
+    openat(mode: libc::mode_t);
+    openat64(mode: libc::mode_t);
+    __openat_2();
 }
 
 /// strlog(9F), its text formatted by variadic.c.
-pub extern "C" fn log(mid: i16, sid: i16, level: c_char, flags: u16, text: *const c_char) -> c_int {
-    // SAFETY: a C string of variadic.c's.
-    let text = unsafe { CStr::from_ptr(text) };
+pub extern "C" fn log(mid: i16, sid: i16, level: c_char, flags: u16, text: Text) -> c_int {
     start::streams();
-    logging::submit(mid, sid, level, flags, text.to_bytes());
+    logging::submit(mid, sid, level, flags, text.bytes());
     1
 }
 

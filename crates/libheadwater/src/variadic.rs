@@ -2,6 +2,8 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
+use crate::given::Text;
+
 unsafe extern "C" {
     fn hw_dprintf();
     fn hw_dprintf_chk();
@@ -20,7 +22,7 @@ unsafe extern "C" {
     fn hw_isoc23_fwscanf();
     fn hw_isoc23_wscanf();
     fn hw_pointers(to: *mut *mut c_void, n: usize, args: *mut c_void);
-    fn hw_on_strlog(f: extern "C" fn(i16, i16, c_char, u16, *const c_char) -> c_int);
+    fn hw_on_strlog(f: extern "C" fn(i16, i16, c_char, u16, Text) -> c_int);
     fn hw_is_single_threaded() -> c_int;
 }
 

@@ -191,14 +191,14 @@ pub unsafe extern "C-unwind" fn select(
     e: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    // SAFETY: the program's sets and its time; all zeroes is a valid time.
+    // SAFETY: the program's sets and its time.
     unsafe {
         let n = selecting::fit(n, [r, w, e]);
         let wrong = !timeout.is_null() && ((*timeout).tv_sec < 0 || (*timeout).tv_usec < 0);
         if wrong || !select_is_ours(n, [r, w, e]) {
             return real::select(n, r, w, e, timeout);
         }
-        let mut now: timeval = core::mem::zeroed();
+        let mut now: timeval = sys::zeroed();
         if let Some(told) = confine::select(n, r, || real::select(n, r, w, e, &mut now)) {
             return told;
         }
@@ -245,7 +245,7 @@ pub unsafe fn select_by_number(
     e: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    // SAFETY: the program's sets and its time; all zeroes is a valid time.
+    // SAFETY: the program's sets and its time.
     unsafe {
         let n = selecting::fit(n, [r, w, e]);
         if !process::is_confined() || !confine::are_sockets(n, [r, w, e]) {
@@ -257,7 +257,7 @@ pub unsafe fn select_by_number(
             let [r, w, e] = sets;
             real::syscall(libc::SYS_select, n.into(), r, w, e, within, 0) as c_int
         };
-        let mut now: timeval = core::mem::zeroed();
+        let mut now: timeval = sys::zeroed();
         confine::select(n, r, || call(&mut now)).unwrap_or_else(|| call(timeout))
     }
 }
@@ -293,14 +293,12 @@ pub unsafe extern "C-unwind" fn pselect(
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn epoll_create(size: c_int) -> c_int {
-    // SAFETY: a number alone.
-    known(crate::files::fresh(unsafe { real::epoll_create(size) }))
+    known(crate::files::fresh(real::epoll_create(size)))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
-    // SAFETY: a number alone.
-    known(crate::files::fresh(unsafe { real::epoll_create1(flags) }))
+    known(crate::files::fresh(real::epoll_create1(flags)))
 }
 
 fn known(ep: c_int) -> c_int {

@@ -3,21 +3,22 @@
 
 mod scan;
 
+use core::marker::PhantomData;
+
 use headwater_host::next;
-use headwater_host::next::seldom;
 use headwater_host::sync::Ordering;
 use libc::{c_char, c_int, c_void, size_t, wchar_t};
 
-use crate::file::{ERR_SEEN, File};
-use crate::real;
+use crate::file::{ERR_SEEN, File, FilePtr, Held};
+use crate::real::{self, seldom};
 use crate::stdio::{self, Served};
 
 const WEOF: c_int = -1;
 /// More than a character of any locale has.
-const LONGEST: usize = 16;
+pub const LONGEST: usize = 16;
 
 /// How far a character has been converted: mbstate_t.
-type Progress = [u64; 2];
+pub type Progress = [u64; 2];
 
 pub struct State {
     /// As fwide(3) says it.
@@ -34,142 +35,155 @@ impl State {
     };
 }
 
-/// A FILE of ours, to be used with its lock held, or where the program says that it needs none.
-struct Wide {
-    file: *mut c_void,
+/// A FILE of ours.
+struct Wide<'a> {
+    file: Held<'a>,
     served: &'static Served,
+}
+
+/// By the C library, or under the FILE's lock for one of ours.
+fn on<R>(file: FilePtr, real: impl FnOnce(FilePtr) -> R, serve: impl FnOnce(&mut Wide) -> R) -> R {
+    match stdio::served(file) {
+        None => real(file),
+        Some(served) => stdio::locked(file, |file| serve(&mut Wide { file, served })),
+    }
+}
+
+/// The same of a FILE that is held.
+fn on_held<R>(file: Held, real: impl FnOnce(Held) -> R, serve: impl FnOnce(&mut Wide) -> R) -> R {
+    match stdio::served(file.file()) {
+        None => real(file),
+        Some(served) => serve(&mut Wide { file, served }),
+    }
 }
 
 /// Calls that have the FILE last, with and without its lock, and what they say of a FILE that is for bytes.
 macro_rules! calls {
-    ($($name:ident $unlocked:ident($($argument:ident: $kind:ty),*) -> $result:ty: $serve:ident, $none:expr;)*) => {$(
-        /// # Safety
-        #[doc = concat!("As ", stringify!($name), "(3) asks of its caller: a FILE, and text or room for it.")]
+    ($($name:ident $unlocked:ident($($argument:ident: $kind:ty),*): $serve:ident;)*) => {$(
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name($($argument: $kind,)* file: *mut c_void) -> $result {
-            // SAFETY: the program's FILE, its text and its room.
-            unsafe {
-                match stdio::served(file) {
-                    None => real::$name($($argument,)* file),
-                    Some(served) => locked(&mut Wide { file, served }, |on| {
-                        if on.is_wide() { on.$serve($($argument),*) } else { $none }
-                    }),
-                }
-            }
+        pub extern "C-unwind" fn $name($($argument: $kind,)* file: FilePtr) -> c_int {
+            on(file, |file| real::$name($($argument,)* file), |on| {
+                if on.is_wide() { on.$serve($($argument),*) } else { WEOF }
+            })
         }
 
-        /// # Safety
-        #[doc = concat!("As ", stringify!($name), "(3) asks of its caller; and no other thread uses the FILE.")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $unlocked($($argument: $kind,)* file: *mut c_void) -> $result {
-            // SAFETY: the program's FILE, which it has to itself, its text and its room.
-            unsafe {
-                match stdio::served(file) {
-                    None => real::$unlocked($($argument,)* file),
-                    Some(served) => {
-                        let mut on = Wide { file, served };
-                        if on.is_wide() { on.$serve($($argument),*) } else { $none }
-                    }
-                }
-            }
+        pub extern "C-unwind" fn $unlocked($($argument: $kind,)* file: Held) -> c_int {
+            on_held(file, |file| real::$unlocked($($argument,)* file), |on| {
+                if on.is_wide() { on.$serve($($argument),*) } else { WEOF }
+            })
         }
     )*};
 }
 
 calls! {
-    fgetwc fgetwc_unlocked() -> c_int: get, WEOF;
-    fputwc fputwc_unlocked(c: wchar_t) -> c_int: put, WEOF;
-    fgetws fgetws_unlocked(to: *mut wchar_t, n: c_int) -> *mut wchar_t: line, core::ptr::null_mut();
-    __fgetws_chk __fgetws_unlocked_chk(to: *mut wchar_t, size: size_t, n: c_int) -> *mut wchar_t: checked_line, core::ptr::null_mut();
-    fputws fputws_unlocked(text: *const wchar_t) -> c_int: put_text, WEOF;
+    fgetwc fgetwc_unlocked(): get;
+    fputwc fputwc_unlocked(c: wchar_t): put;
+    fputws fputws_unlocked(text: WideText): put_text;
 }
 
-/// # Safety
-/// As ungetwc(3) asks of its caller: `file` is a FILE.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn ungetwc(c: c_int, file: *mut c_void) -> c_int {
-    // SAFETY: the program's FILE.
-    unsafe {
-        match stdio::served(file) {
-            None => real::ungetwc(c, file),
-            Some(served) => locked(&mut Wide { file, served }, |on| match on.is_wide() {
-                true => on.unget(c),
-                false => WEOF,
-            }),
+/// The same of those that read a line.
+macro_rules! lines {
+    ($($name:ident $unlocked:ident($($size:ident)?): $most:expr;)*) => {$(
+        /// # Safety
+        #[doc = concat!("As ", stringify!($name), "(3) asks of its caller: room for as much text as it says.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(to: *mut wchar_t, $($size: size_t,)? n: c_int, file: FilePtr) -> *mut wchar_t {
+            // SAFETY: the program's FILE, and its room.
+            unsafe { on(file, |file| real::$name(to, $($size,)? n, file.as_ptr()), |on| on.line(to, $most(n $(, $size)?))) }
         }
-    }
+
+        /// # Safety
+        #[doc = concat!("As ", stringify!($name), "(3) asks of its caller: room for as much text as it says.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $unlocked(to: *mut wchar_t, $($size: size_t,)? n: c_int, file: Held) -> *mut wchar_t {
+            // SAFETY: the program's FILE, and its room.
+            unsafe { on_held(file, |file| real::$unlocked(to, $($size,)? n, file.file().as_ptr()), |on| on.line(to, $most(n $(, $size)?))) }
+        }
+    )*};
 }
 
-/// # Safety
-/// As fwide(3) asks of its caller: `file` is a FILE.
+lines! {
+    fgetws fgetws_unlocked(): core::convert::identity;
+    __fgetws_chk __fgetws_unlocked_chk(size): |n: c_int, size| n.min(c_int::try_from(size).unwrap_or(c_int::MAX));
+}
+
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fwide(file: *mut c_void, mode: c_int) -> c_int {
-    // SAFETY: the program's FILE.
-    unsafe {
-        match stdio::served(file) {
-            None => real::fwide(file, mode),
-            Some(served) => locked(&mut Wide { file, served }, |on| on.turn(mode)),
-        }
-    }
+pub extern "C-unwind" fn ungetwc(c: c_int, file: FilePtr) -> c_int {
+    on(
+        file,
+        |file| real::ungetwc(c, file),
+        |on| match on.is_wide() {
+            true => on.unget(c),
+            false => WEOF,
+        },
+    )
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn fwide(file: FilePtr, mode: c_int) -> c_int {
+    on(file, |file| real::fwide(file, mode), |on| on.turn(mode))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn getwchar() -> c_int {
-    // SAFETY: the FILE that the program has there, whose lock is taken.
-    unsafe { fgetwc(stdio::standard_file(0)) }
+    fgetwc(stdio::standard_file(0))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn putwchar(c: wchar_t) -> c_int {
+    fputwc(c, stdio::standard_file(1))
 }
 
 /// # Safety
 /// No other thread uses the standard input.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getwchar_unlocked() -> c_int {
-    // SAFETY: the FILE that the program has there, to itself.
-    unsafe { fgetwc_unlocked(stdio::standard_file(0)) }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn putwchar(c: wchar_t) -> c_int {
-    // SAFETY: the FILE that the program has there, whose lock is taken.
-    unsafe { fputwc(c, stdio::standard_file(1)) }
+    // SAFETY: the program has it to itself.
+    fgetwc_unlocked(unsafe { Held::new(stdio::standard_file(0)) })
 }
 
 /// # Safety
 /// No other thread uses the standard output.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn putwchar_unlocked(c: wchar_t) -> c_int {
-    // SAFETY: the FILE that the program has there, to itself.
-    unsafe { fputwc_unlocked(c, stdio::standard_file(1)) }
+    // SAFETY: the program has it to itself.
+    fputwc_unlocked(c, unsafe { Held::new(stdio::standard_file(1)) })
 }
 
 /// # Safety
 /// As vfwprintf(3) asks of its caller: a FILE, and a format that goes with the arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn vfwprintf(
-    file: *mut c_void,
-    format: *const wchar_t,
+    file: FilePtr,
+    format: WideText,
     args: *mut c_void,
 ) -> c_int {
     // SAFETY: the program's FILE, its format and its arguments.
-    unsafe { print(file, |to| real::vfwprintf(to, format, args)) }
+    unsafe { print(file, |to| real::vfwprintf(to, format.as_ptr(), args)) }
 }
 
 /// # Safety
 /// As vfwprintf(3) asks of its caller: a FILE, and a format that goes with the arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __vfwprintf_chk(
-    file: *mut c_void,
+    file: FilePtr,
     flag: c_int,
-    format: *const wchar_t,
+    format: WideText,
     args: *mut c_void,
 ) -> c_int {
     // SAFETY: the program's FILE, its format and its arguments.
-    unsafe { print(file, |to| real::__vfwprintf_chk(to, flag, format, args)) }
+    unsafe {
+        print(file, |to| {
+            real::__vfwprintf_chk(to, flag, format.as_ptr(), args)
+        })
+    }
 }
 
 /// # Safety
 /// As vwprintf(3) asks of its caller: the format goes with the arguments.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn vwprintf(format: *const wchar_t, args: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn vwprintf(format: WideText, args: *mut c_void) -> c_int {
     // SAFETY: the program's standard output, its format and its arguments.
     unsafe { vfwprintf(stdio::standard_file(1), format, args) }
 }
@@ -179,7 +193,7 @@ pub unsafe extern "C-unwind" fn vwprintf(format: *const wchar_t, args: *mut c_vo
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __vwprintf_chk(
     flag: c_int,
-    format: *const wchar_t,
+    format: WideText,
     args: *mut c_void,
 ) -> c_int {
     // SAFETY: the program's standard output, its format and its arguments.
@@ -187,16 +201,13 @@ pub unsafe extern "C-unwind" fn __vwprintf_chk(
 }
 
 /// Prints into memory, and then all of it.
-unsafe fn print(file: *mut c_void, print: impl FnOnce(*mut c_void) -> c_int) -> c_int {
-    // SAFETY: the program's FILE; the text in memory has `n` characters, and is freed once.
-    unsafe {
-        let Some(served) = stdio::served(file) else {
-            return print(file);
-        };
-        locked(&mut Wide { file, served }, |on| {
-            if !on.is_wide() {
-                return -1;
-            }
+fn print(file: FilePtr, print: impl Fn(*mut c_void) -> c_int) -> c_int {
+    let serve = |on: &mut Wide| {
+        if !on.is_wide() {
+            return -1;
+        }
+        // SAFETY: the text in memory has `n` characters, and is freed once.
+        unsafe {
             let (mut text, mut n) = (core::ptr::null_mut(), 0);
             let memory = seldom::open_wmemstream(&mut text, &mut n);
             if memory.is_null() {
@@ -210,24 +221,19 @@ unsafe fn print(file: *mut c_void, print: impl FnOnce(*mut c_void) -> c_int) -> 
             let put = on.put_all(core::slice::from_raw_parts(text, n));
             libc::free(text.cast());
             if put { printed } else { -1 }
-        })
-    }
+        }
+    };
+    on(file, |file| print(file.as_ptr()), serve)
 }
 
-fn locked<R>(on: &mut Wide, does: impl FnOnce(&mut Wide) -> R) -> R {
-    // SAFETY: a FILE of ours.
-    unsafe { stdio::locked(on.file, || does(on)) }
-}
-
-impl Wide {
+impl Wide<'_> {
     fn state(&mut self) -> &mut State {
-        // SAFETY: the FILE's lock protects it.
-        unsafe { &mut *self.served.wide.get() }
+        // SAFETY: it was found by this FILE.
+        unsafe { self.served.wide(&mut self.file) }
     }
 
     fn file(&mut self) -> &mut File {
-        // SAFETY: a FILE of ours, which nobody else uses meanwhile.
-        unsafe { File::of(self.file) }
+        self.file.fields()
     }
 
     /// The orientation after `mode` was asked for (fwide(3)).
@@ -247,8 +253,7 @@ impl Wide {
     fn get(&mut self) -> c_int {
         let mut taken = [0; LONGEST];
         for n in 0..LONGEST {
-            // SAFETY: a FILE of ours, which nobody else uses meanwhile.
-            let byte = unsafe { seldom::getc_unlocked(self.file) };
+            let byte = seldom::getc_unlocked(self.file.again());
             // The rest of a character may come later.
             if byte < 0 {
                 return WEOF;
@@ -275,20 +280,16 @@ impl Wide {
 
     fn give_back(&mut self, bytes: &[u8]) {
         for &byte in bytes.iter().rev() {
-            // SAFETY: a FILE of ours, which nobody else uses meanwhile.
-            unsafe { seldom::ungetc(byte.into(), self.file) };
+            seldom::ungetc(byte.into(), self.file.again());
         }
     }
 
     fn unget(&mut self, c: c_int) -> c_int {
         let mut bytes = [0; LONGEST];
-        let mut progress: Progress = [0; 2];
         if c == WEOF {
             return WEOF;
         }
-        let at = bytes.as_mut_ptr().cast();
-        // SAFETY: room for the longest character.
-        let n = unsafe { seldom::wcrtomb(at, c, (&raw mut progress).cast()) };
+        let n = seldom::wcrtomb(&mut bytes, c, &mut [0; 2]);
         if n > LONGEST {
             return WEOF;
         }
@@ -296,66 +297,62 @@ impl Wide {
         c
     }
 
+    /// # Safety
+    /// `to` has room for `n` characters.
     unsafe fn line(&mut self, to: *mut wchar_t, n: c_int) -> *mut wchar_t {
-        // SAFETY: the caller's room for `n` characters, of which the last is the end; the FILE is ours.
-        unsafe {
-            let mut there = 0;
-            if n <= 0 {
-                return core::ptr::null_mut();
-            }
-            while there + 1 < n as usize {
-                let c = self.get();
-                if c == WEOF {
-                    // What has come without waiting is there, too.
-                    let failed = seldom::ferror(self.file) != 0 && next::errno() != libc::EAGAIN;
-                    if there == 0 || failed {
-                        return core::ptr::null_mut();
-                    }
-                    break;
-                }
-                to.add(there).write(c);
-                there += 1;
-                if c == wchar_t::from(b'\n') {
-                    break;
-                }
-            }
-            to.add(there).write(0);
-            to
+        if n <= 0 || !self.is_wide() {
+            return core::ptr::null_mut();
         }
-    }
-
-    unsafe fn checked_line(&mut self, to: *mut wchar_t, size: size_t, n: c_int) -> *mut wchar_t {
-        // SAFETY: the caller's room for `n` characters.
-        unsafe { self.line(to, n.min(c_int::try_from(size).unwrap_or(c_int::MAX))) }
+        // SAFETY: the caller's room, of which all is some characters.
+        let room = unsafe { core::slice::from_raw_parts_mut(to, n as usize) };
+        let mut there = 0;
+        while there + 1 < n as usize {
+            let c = self.get();
+            if c == WEOF {
+                // What has come without waiting is there, too.
+                let failed =
+                    seldom::ferror(self.file.again()) != 0 && next::errno() != libc::EAGAIN;
+                if there == 0 || failed {
+                    return core::ptr::null_mut();
+                }
+                break;
+            }
+            room[there] = c;
+            there += 1;
+            if c == wchar_t::from(b'\n') {
+                break;
+            }
+        }
+        room[there] = 0;
+        to
     }
 
     fn put(&mut self, c: wchar_t) -> c_int {
         if self.put_all(&[c]) { c } else { WEOF }
     }
 
-    unsafe fn put_text(&mut self, text: *const wchar_t) -> c_int {
-        // SAFETY: a text that ends, by the caller's word.
-        let text = unsafe { text_of(text) };
-        if self.put_all(text) { 1 } else { WEOF }
+    fn put_text(&mut self, text: WideText) -> c_int {
+        if self.put_all(text.get()) { 1 } else { WEOF }
     }
 
     fn put_all(&mut self, text: &[wchar_t]) -> bool {
         // What was read and not taken would be in the way. It is lost, as on a FILE of the C library's.
         if !self.file().has_output() {
-            // SAFETY: a FILE of ours, which nobody else uses meanwhile.
-            unsafe { seldom::__fpurge(self.file) };
+            seldom::__fpurge(self.file.again());
         }
         let mut bytes = [0; 1024];
         let mut there = 0;
         for (i, &c) in text.iter().enumerate() {
-            // SAFETY: what is there goes out before there is less room than for the longest character.
-            there += unsafe { self.convert(c, &mut bytes[there..]) };
+            // What is there goes out before there is less room than for the longest character.
+            if let Some(to) = bytes[there..].first_chunk_mut() {
+                there += self.convert(c, to);
+            }
             if there + LONGEST <= bytes.len() && i + 1 < text.len() {
                 continue;
             }
+            let at = self.file.file().as_ptr();
             // SAFETY: so many of these bytes have been converted; a FILE of ours, which nobody else uses meanwhile.
-            let put =
-                unsafe { seldom::fwrite_unlocked(bytes.as_ptr().cast(), 1, there, self.file) };
+            let put = unsafe { seldom::fwrite_unlocked(bytes.as_ptr().cast(), 1, there, at) };
             if put != there {
                 return false;
             }
@@ -365,13 +362,8 @@ impl Wide {
     }
 
     /// The character's bytes; of one that the locale lacks what it says instead, as the C library writes it.
-    ///
-    /// # Safety
-    /// `to` has room for the longest character.
-    unsafe fn convert(&mut self, c: wchar_t, to: &mut [u8]) -> usize {
-        let progress = (&raw mut self.state().output).cast();
-        // SAFETY: room for the longest character, by the caller's word.
-        let n = unsafe { seldom::wcrtomb(to.as_mut_ptr().cast(), c, progress) };
+    fn convert(&mut self, c: wchar_t, to: &mut [u8; LONGEST]) -> usize {
+        let n = seldom::wcrtomb(to, c, &mut self.state().output);
         if n <= LONGEST {
             return n;
         }
@@ -405,13 +397,27 @@ fn instead(c: wchar_t, to: &mut [u8]) -> Option<usize> {
     }
 }
 
-unsafe fn text_of<'a>(text: *const wchar_t) -> &'a [wchar_t] {
-    // SAFETY: a text that ends, by the caller's word.
-    unsafe {
-        let mut n = 0;
-        while text.add(n).read() != 0 {
-            n += 1;
+/// A text of the program's that ends.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct WideText<'a> {
+    at: *const wchar_t,
+    lasts: PhantomData<&'a wchar_t>,
+}
+
+impl<'a> WideText<'a> {
+    fn get(self) -> &'a [wchar_t] {
+        // SAFETY: it ends, by the program's word.
+        unsafe {
+            let mut n = 0;
+            while self.at.add(n).read() != 0 {
+                n += 1;
+            }
+            core::slice::from_raw_parts(self.at, n)
         }
-        core::slice::from_raw_parts(text, n)
+    }
+
+    fn as_ptr(self) -> *const wchar_t {
+        self.at
     }
 }

@@ -1,28 +1,22 @@
 //! `<xti.h>` and `<tiuser.h>`: structures and buffers in C, and t_errno. What the calls do is in the xti crate.
 
 use core::cell::Cell;
-use core::ffi::CStr;
 
 use headwater_endpoints::device::Device;
 use headwater_endpoints::endpoint;
 use headwater_host::next;
-use headwater_streams::head::control::is_bad;
 use headwater_tpi::{Refusal, error, prim};
 use headwater_xti::calls;
 use headwater_xti::{Outcome, with};
-use libc::{c_char, c_int, c_uint, c_void};
+use libc::{c_int, c_uint};
+
+use crate::given::{Given, Place, Text};
+use crate::netbuf::{Fault, NetBuf};
 
 mod alloc;
 mod connections;
 mod data;
 mod text;
-
-#[repr(C)]
-pub struct NetBuf {
-    maxlen: c_uint,
-    len: c_uint,
-    buf: *mut c_void,
-}
 
 #[repr(C)]
 pub struct TBind {
@@ -92,12 +86,16 @@ pub extern "C" fn _t_errno() -> *mut c_int {
 /// The convention of the calls: -1, t_errno, and errno with TSYSERR.
 #[inline]
 fn status(r: Outcome<c_int>) -> c_int {
-    r.unwrap_or_else(|e| {
+    noted(r).unwrap_or(-1)
+}
+
+#[inline]
+pub fn noted<T>(r: Outcome<T>) -> Outcome<T> {
+    r.inspect_err(|e| {
         T_ERRNO.set(e.tli);
         if e.unix != 0 {
             next::set_errno(e.unix);
         }
-        -1
     })
 }
 
@@ -113,85 +111,39 @@ fn overflow<T>() -> Outcome<T> {
     Err(Refusal::new(error::TBUFOVFLW))
 }
 
-impl NetBuf {
-    const NONE: NetBuf = NetBuf {
-        maxlen: 0,
-        len: 0,
-        buf: core::ptr::null_mut(),
-    };
-
-    unsafe fn bytes(&self) -> Outcome<&[u8]> {
-        // SAFETY: a buffer of the caller's, as long as it says.
-        unsafe {
-            if self.len == 0 {
-                return Ok(&[]);
-            }
-            if is_bad(self.buf) {
-                return fault();
-            }
-            Ok(core::slice::from_raw_parts(
-                self.buf.cast(),
-                self.len as usize,
-            ))
-        }
+impl From<Fault> for Refusal {
+    fn from(_: Fault) -> Refusal {
+        Refusal::system(libc::EFAULT)
     }
+}
 
-    unsafe fn room<'a>(&self) -> Outcome<&'a mut [u8]> {
-        // SAFETY: a buffer of the caller's, as long as it says.
-        unsafe {
-            if self.maxlen == 0 {
-                return Ok(&mut []);
-            }
-            if is_bad(self.buf) {
-                return fault();
-            }
-            Ok(core::slice::from_raw_parts_mut(
-                self.buf.cast(),
-                self.maxlen as usize,
-            ))
-        }
-    }
-
-    /// Fills it; false if it is too small. A buffer without room is not wanted.
-    unsafe fn fill(&mut self, bytes: &[u8]) -> bool {
-        self.len = 0;
-        if self.maxlen == 0 {
-            return true;
-        }
-        if bytes.len() > self.maxlen as usize || is_bad(self.buf) {
-            return bytes.is_empty();
-        }
-        // SAFETY: the program's room for `maxlen` bytes, of which these are no more.
-        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.buf.cast(), bytes.len()) };
-        self.len = bytes.len() as c_uint;
-        true
-    }
+fn fits(all: bool) -> Outcome<()> {
+    if all { Ok(()) } else { overflow() }
 }
 
 /// A structure that the caller must give.
-unsafe fn given<'a, T>(p: *const T) -> Outcome<&'a T> {
-    if is_bad(p) {
-        return fault();
-    }
-    // SAFETY: a structure of the program's, by the caller's word.
-    Ok(unsafe { &*p })
+fn given<T>(p: Given<'_, T>) -> Outcome<&T> {
+    Ok(p.get().ok_or(Fault)?)
 }
 
-unsafe fn given_mut<'a, T>(p: *mut T) -> Outcome<&'a mut T> {
-    if is_bad(p) {
-        return fault();
-    }
-    // SAFETY: a structure of the program's, by the caller's word, which nobody else uses during a call.
-    Ok(unsafe { &mut *p })
+fn place<T>(p: Place<'_, T>) -> Outcome<&mut T> {
+    Ok(p.get().ok_or(Fault)?)
 }
 
 /// One that may be null.
-unsafe fn optional<'a, T>(p: *mut T) -> Outcome<Option<&'a mut T>> {
-    if p.is_null() {
-        return Ok(None);
+fn optional<T>(p: Place<'_, T>) -> Outcome<Option<&mut T>> {
+    match p.is_null() {
+        true => Ok(None),
+        false => place(p).map(Some),
     }
-    // SAFETY: not null, and so a structure of the program's.
-    unsafe { given_mut(p) }.map(Some)
+}
+
+/// One that may be null, and is only read.
+fn optionally_given<T>(p: Given<'_, T>) -> Outcome<Option<&T>> {
+    match p.is_null() {
+        true => Ok(None),
+        false => given(p).map(Some),
+    }
 }
 
 impl TInfo {
@@ -213,12 +165,8 @@ impl TInfo {
     }
 }
 
-unsafe fn open(path: *const c_char, oflag: c_int, info: *mut TInfo) -> Outcome<c_int> {
-    if is_bad(path) {
-        return fault();
-    }
-    // SAFETY: the program's string.
-    let path = unsafe { CStr::from_ptr(path) };
+fn open(path: Text, oflag: c_int, info: Place<TInfo>) -> Outcome<c_int> {
+    let path = path.get().ok_or(Fault)?;
     let Some(device) = Device::find(path.to_bytes()) else {
         text::name_devices(path);
         return Err(Refusal {
@@ -233,8 +181,7 @@ unsafe fn open(path: *const c_char, oflag: c_int, info: *mut TInfo) -> Outcome<c
     if !crate::start::streams() {
         return Err(Refusal::system(libc::ENOSYS));
     }
-    // SAFETY: null or the program's structure.
-    let info = unsafe { optional(info) }?;
+    let info = optional(info)?;
     let fd = endpoint::open(device, oflag)?;
     if let Some(info) = info {
         info.set(&with(fd, |p| p.info())?);
@@ -242,16 +189,9 @@ unsafe fn open(path: *const c_char, oflag: c_int, info: *mut TInfo) -> Outcome<c
     Ok(fd)
 }
 
-/// # Safety
-/// As t_open(3) asks of its caller: `path` is a string, and `info` is null or has room for what is told.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_open(
-    path: *const c_char,
-    oflag: c_int,
-    info: *mut TInfo,
-) -> c_int {
-    // SAFETY: the program's string and its structure.
-    unsafe { status(open(path, oflag, info)) }
+pub extern "C-unwind" fn t_open(path: Text, oflag: c_int, info: Place<TInfo>) -> c_int {
+    status(open(path, oflag, info))
 }
 
 #[unsafe(no_mangle)]
@@ -266,17 +206,12 @@ pub extern "C-unwind" fn t_close(fd: c_int) -> c_int {
     }))
 }
 
-/// # Safety
-/// As t_getinfo(3) asks of its caller: what is not null is whole, and its buffers are as long as they say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_getinfo(fd: c_int, info: *mut TInfo) -> c_int {
-    // SAFETY: the program's structures, null or whole, and their buffers.
-    unsafe {
-        done(with(fd, |p| {
-            given_mut(info)?.set(&p.info()?);
-            Ok(())
-        }))
-    }
+pub extern "C-unwind" fn t_getinfo(fd: c_int, info: Place<TInfo>) -> c_int {
+    done(with(fd, |p| {
+        place(info)?.set(&p.info()?);
+        Ok(())
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -294,28 +229,19 @@ pub extern "C-unwind" fn t_look(fd: c_int) -> c_int {
     status(with(fd, calls::look))
 }
 
-/// # Safety
-/// As t_bind(3) asks of its caller: what is not null is whole, and its buffers are as long as they say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_bind(fd: c_int, req: *const TBind, ret: *mut TBind) -> c_int {
-    // SAFETY: the program's structures, null or whole, and their buffers.
-    unsafe {
-        done(with(fd, |p| {
-            let ret = optional(ret)?;
-            let (addr, qlen) = match optional(req.cast_mut())? {
-                Some(req) => (Some(req.addr.bytes()?), req.qlen),
-                None => (None, 0),
-            };
-            let (bound, granted) = calls::bind(p, addr, qlen)?;
-            let Some(ret) = ret else { return Ok(()) };
-            ret.qlen = granted;
-            if ret.addr.fill(&bound) {
-                Ok(())
-            } else {
-                overflow()
-            }
-        }))
-    }
+pub extern "C-unwind" fn t_bind(fd: c_int, req: Given<TBind>, ret: Place<TBind>) -> c_int {
+    done(with(fd, |p| {
+        let ret = optional(ret)?;
+        let (addr, qlen) = match optionally_given(req)? {
+            Some(req) => (Some(req.addr.bytes()?), req.qlen),
+            None => (None, 0),
+        };
+        let (bound, granted) = calls::bind(p, addr, qlen)?;
+        let Some(ret) = ret else { return Ok(()) };
+        ret.qlen = granted;
+        fits(ret.addr.fill(&bound))
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -323,80 +249,51 @@ pub extern "C-unwind" fn t_unbind(fd: c_int) -> c_int {
     done(with(fd, calls::unbind))
 }
 
-/// # Safety
-/// As t_getprotaddr(3) asks of its caller: what is not null is whole, and its buffers are as long as they say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_getprotaddr(
+pub extern "C-unwind" fn t_getprotaddr(
     fd: c_int,
-    bound: *mut TBind,
-    peer: *mut TBind,
+    bound: Place<TBind>,
+    peer: Place<TBind>,
 ) -> c_int {
-    // SAFETY: the program's structures, null or whole, and their buffers.
-    unsafe {
-        done(with(fd, |p| {
-            let parts = [
-                (optional(bound)?, p.local()?),
-                (optional(peer)?, p.remote()?),
-            ];
-            for (to, addr) in parts {
-                if let Some(to) = to
-                    && !to.addr.fill(&addr.unwrap_or_default())
-                {
-                    return overflow();
-                }
+    done(with(fd, |p| {
+        let parts = [
+            (optional(bound)?, p.local()?),
+            (optional(peer)?, p.remote()?),
+        ];
+        for (to, addr) in parts {
+            if let Some(to) = to {
+                fits(to.addr.fill(&addr.unwrap_or_default()))?;
             }
-            Ok(())
-        }))
-    }
+        }
+        Ok(())
+    }))
 }
 
 /// TLI's way to ask for one of the two addresses.
-///
-/// # Safety
-/// As t_getname(3) asks of its caller: what is not null is whole, and its buffers are as long as they say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_getname(fd: c_int, name: *mut NetBuf, which: c_int) -> c_int {
-    // SAFETY: the program's structures, null or whole, and their buffers.
-    unsafe {
-        const LOCALNAME: c_int = 0;
-        const REMOTENAME: c_int = 1;
-        done(with(fd, |p| {
-            let name = given_mut(name)?;
-            name.room()?;
-            let addr = match which {
-                LOCALNAME => p.local()?,
-                REMOTENAME => p.remote()?,
-                _ => return Err(Refusal::new(error::TBADFLAG)),
-            };
-            let addr = addr.unwrap_or_default();
-            if addr.len() > name.maxlen as usize || !name.fill(&addr) {
-                return overflow();
-            }
-            Ok(())
-        }))
-    }
+pub extern "C-unwind" fn t_getname(fd: c_int, name: Place<NetBuf>, which: c_int) -> c_int {
+    const LOCALNAME: c_int = 0;
+    const REMOTENAME: c_int = 1;
+    done(with(fd, |p| {
+        let name = place(name)?;
+        name.room()?;
+        let addr = match which {
+            LOCALNAME => p.local()?,
+            REMOTENAME => p.remote()?,
+            _ => return Err(Refusal::new(error::TBADFLAG)),
+        };
+        let addr = addr.unwrap_or_default();
+        fits(addr.len() <= name.maxlen() && name.fill(&addr))
+    }))
 }
 
-/// # Safety
-/// As t_optmgmt(3) asks of its caller: what is not null is whole, and its buffers are as long as they say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_optmgmt(
-    fd: c_int,
-    req: *const TOptMgmt,
-    ret: *mut TOptMgmt,
-) -> c_int {
-    // SAFETY: the program's structures, null or whole, and their buffers.
-    unsafe {
-        done(with(fd, |p| {
-            let req = given(req)?;
-            let ret = given_mut(ret)?;
-            let (flags, list) = calls::optmgmt(p, req.flags, req.opt.bytes()?)?;
-            ret.flags = flags;
-            if ret.opt.fill(&list) {
-                Ok(())
-            } else {
-                overflow()
-            }
-        }))
-    }
+pub extern "C-unwind" fn t_optmgmt(fd: c_int, req: Given<TOptMgmt>, ret: Place<TOptMgmt>) -> c_int {
+    done(with(fd, |p| {
+        let req = given(req)?;
+        let ret = place(ret)?;
+        let (flags, list) = calls::optmgmt(p, req.flags, req.opt.bytes()?)?;
+        ret.flags = flags;
+        fits(ret.opt.fill(&list))
+    }))
 }

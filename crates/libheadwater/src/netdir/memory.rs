@@ -5,35 +5,29 @@ use core::ffi::CStr;
 use libc::{c_char, c_int, c_uint, c_void};
 
 use super::{Result, Trouble};
+use crate::given::Text;
+use crate::netbuf::NetBuf;
 use headwater_xti::netaddr::Address;
 
-/// struct netbuf.
-#[repr(C)]
-pub struct Netbuf {
-    pub maxlen: c_uint,
-    pub len: c_uint,
-    pub buf: *mut u8,
-}
-
-/// struct nd_hostserv.
+/// struct nd_hostserv. Strings, or null.
 #[repr(C)]
 pub struct HostServ {
-    pub host: *mut c_char,
-    pub serv: *mut c_char,
+    pub host: Text<'static>,
+    pub serv: Text<'static>,
 }
 
 /// struct nd_hostservlist.
 #[repr(C)]
 pub struct HostServList {
-    pub count: c_int,
-    pub entries: *mut HostServ,
+    count: c_int,
+    entries: *mut HostServ,
 }
 
 /// struct nd_addrlist.
 #[repr(C)]
 pub struct AddrList {
-    pub count: c_int,
-    pub addresses: *mut Netbuf,
+    count: c_int,
+    addresses: *mut NetBuf,
 }
 
 const ND_HOSTSERV: c_int = 0;
@@ -74,18 +68,18 @@ unsafe fn free_names(names: *mut HostServ, count: c_int) {
     // SAFETY: `count` of them, each with its own memory, and none is used any more.
     unsafe {
         for i in 0..count as usize {
-            libc::free((*names.add(i)).host.cast());
-            libc::free((*names.add(i)).serv.cast());
+            libc::free((*names.add(i)).host.as_ptr().cast_mut().cast());
+            libc::free((*names.add(i)).serv.as_ptr().cast_mut().cast());
         }
         libc::free(names.cast());
     }
 }
 
-unsafe fn free_netbufs(netbufs: *mut Netbuf, count: c_int) {
+unsafe fn free_netbufs(netbufs: *mut NetBuf, count: c_int) {
     // SAFETY: `count` of them, each with its own memory, and none is used any more.
     unsafe {
         for i in 0..count as usize {
-            libc::free((*netbufs.add(i)).buf.cast());
+            (*netbufs.add(i)).release();
         }
         libc::free(netbufs.cast());
     }
@@ -96,7 +90,7 @@ pub fn address_list(addresses: &[Address]) -> Result<*mut AddrList> {
     unsafe {
         let list = malloced::<AddrList>(1)?;
         let free = move |_: &Trouble| hw_netdir_free(list.cast(), ND_ADDRLIST);
-        (*list).addresses = malloced::<Netbuf>(addresses.len()).inspect_err(free)?;
+        (*list).addresses = malloced::<NetBuf>(addresses.len()).inspect_err(free)?;
         for address in addresses {
             let next = (*list).addresses.add((*list).count as usize);
             fill(&mut *next, address).inspect_err(free)?;
@@ -113,19 +107,28 @@ pub fn host_list(host: &CStr, serv: &CStr) -> Result<*mut HostServList> {
         let free = move |_: &Trouble| hw_netdir_free(list.cast(), ND_HOSTSERVLIST);
         (*list).entries = malloced::<HostServ>(1).inspect_err(free)?;
         (*list).count = 1;
-        (*(*list).entries).host = malloced_string(host.to_bytes()).inspect_err(free)?;
-        (*(*list).entries).serv = malloced_string(serv.to_bytes()).inspect_err(free)?;
+        let text = |from: &CStr| -> Result<Text<'static>> {
+            Ok(Text::new(
+                malloced_string(from.to_bytes()).inspect_err(free)?,
+            ))
+        };
+        (*(*list).entries).host = text(host)?;
+        (*(*list).entries).serv = text(serv)?;
         Ok(list)
     }
 }
 
-pub fn fill(netbuf: &mut Netbuf, address: &Address) -> Result<()> {
+pub fn netbuf_of(address: &Address) -> Result<*mut NetBuf> {
+    let netbuf = malloced::<NetBuf>(1)?;
+    // SAFETY: made here, zeroed, and nobody else has it.
+    unsafe { fill(&mut *netbuf, address).inspect_err(|_| libc::free(netbuf.cast()))? };
+    Ok(netbuf)
+}
+
+fn fill(netbuf: &mut NetBuf, address: &Address) -> Result<()> {
     let bytes = address.encode();
-    *netbuf = Netbuf {
-        maxlen: bytes.len() as c_uint,
-        len: bytes.len() as c_uint,
-        buf: malloced_string(&bytes)?.cast(),
-    };
+    netbuf.allocate(bytes.len() as c_uint)?;
+    netbuf.fill(&bytes);
     Ok(())
 }
 
@@ -138,7 +141,7 @@ pub fn malloced_string(bytes: &[u8]) -> Result<*mut c_char> {
 }
 
 /// Zeroed.
-pub fn malloced<T>(count: usize) -> Result<*mut T> {
+fn malloced<T>(count: usize) -> Result<*mut T> {
     // SAFETY: calloc(3) takes any numbers.
     let memory = unsafe { libc::calloc(count, size_of::<T>()) };
     match memory.is_null() {

@@ -1,12 +1,13 @@
 //! fwscanf(3) of a FILE that we serve. What is in it and between the conversions is read here, as wide characters; numbers, which are
 //! the same in bytes, by the C library's fscanf(3).
 
-use headwater_host::next::Next;
-use headwater_host::next::{self, seldom};
+use headwater_host::next::{self, Next};
 use libc::{c_char, c_int, c_void, wchar_t};
 
-use super::{LONGEST, Progress, WEOF, Wide, locked, text_of};
-use crate::{real, stdio, variadic};
+use super::{LONGEST, Progress, WEOF, Wide, WideText, on};
+use crate::file::FilePtr;
+use crate::real::{self, seldom};
+use crate::{stdio, variadic};
 
 /// Of the same call by bytes, which knows as much of the format.
 type Scan = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, ...) -> c_int;
@@ -14,36 +15,33 @@ type Scan = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, ...) -> c_in
 macro_rules! scanners {
     ($($name:ident $of_input:ident by $bytes:literal;)*) => {$(
         /// # Safety
-        /// As vfwscanf(3) asks of its caller: a FILE, and a format that goes with the arguments.
+        /// As vfwscanf(3) asks of its caller: a format that goes with the arguments.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name(file: *mut c_void, format: *const wchar_t, args: *mut c_void) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(file: FilePtr, format: WideText, args: *mut c_void) -> c_int {
             static BYTES: Next = Next::new($bytes);
-            let Some(served) = stdio::served(file) else {
+            let real = |file: FilePtr| match real::nexts::$name.address() {
                 // A C library that is older than the function: who looks for it by dlsym(3) finds ours.
-                return match real::nexts::$name.address() {
-                    0 => lacking(),
-                    // SAFETY: it is there; the program's FILE, its format and its arguments.
-                    _ => unsafe { real::$name(file, format, args) },
-                };
+                0 => lacking(),
+                // SAFETY: it is there; the program's FILE, its format and its arguments.
+                _ => unsafe { real::$name(file.as_ptr(), format.as_ptr(), args) },
             };
-            if BYTES.address() == 0 {
-                return lacking();
-            }
-            // SAFETY: the C library's function of that name; a format that ends and goes with the arguments.
-            unsafe {
-                let bytes = core::mem::transmute::<usize, Scan>(BYTES.address());
-                locked(&mut Wide { file, served }, |on| match on.is_wide() {
-                    true => scan(on, bytes, text_of(format), args),
-                    false => WEOF,
-                })
-            }
+            on(file, real, |on| {
+                if BYTES.address() == 0 {
+                    return lacking();
+                }
+                // SAFETY: the C library's function of that name; a format that goes with the arguments.
+                unsafe {
+                    let bytes = core::mem::transmute::<usize, Scan>(BYTES.address());
+                    if on.is_wide() { scan(on, bytes, format.get(), args) } else { WEOF }
+                }
+            })
         }
 
         /// # Safety
         /// As vwscanf(3) asks of its caller: the format goes with the arguments.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $of_input(format: *const wchar_t, args: *mut c_void) -> c_int {
-            // SAFETY: the program's standard input, its format and its arguments.
+        pub unsafe extern "C-unwind" fn $of_input(format: WideText, args: *mut c_void) -> c_int {
+            // SAFETY: the program's format and its arguments.
             unsafe { $name(stdio::standard_file(0), format, args) }
         }
     )*};
@@ -91,8 +89,7 @@ struct Conversion<'a> {
 }
 
 fn is_space(c: wchar_t) -> bool {
-    // SAFETY: it takes any number.
-    unsafe { seldom::iswspace(c) != 0 }
+    seldom::iswspace(c) != 0
 }
 
 fn is(c: wchar_t, among: &[u8]) -> bool {
@@ -252,10 +249,9 @@ unsafe fn scan(on: &mut Wide, bytes: Scan, mut format: &[wchar_t], args: *mut c_
         {
             let i = if c.position > 0 { c.position - 1 } else { at };
             at += 1;
-            target = to_all.get(i).copied();
+            target = to_all.get(i).copied().map(Target);
         }
-        // SAFETY: an argument of the program's, which goes with this part of the format.
-        match unsafe { scan.part(&part, target) } {
+        match scan.part(&part, target) {
             Ok(counts) => stored += c_int::from(counts),
             Err(end) => {
                 ends_by_input = matches!(end, End::Input);
@@ -272,14 +268,18 @@ unsafe fn scan(on: &mut Wide, bytes: Scan, mut format: &[wchar_t], args: *mut c_
     }
 }
 
-struct Scanner<'a> {
-    on: &'a mut Wide,
+/// An argument of the program's, by its word with room for what the conversion stores that it was taken for.
+#[derive(Clone, Copy)]
+struct Target(*mut c_void);
+
+struct Scanner<'a, 'f> {
+    on: &'a mut Wide<'f>,
     bytes: Scan,
     /// How many characters, as `%n` says it.
     read: usize,
 }
 
-impl Scanner<'_> {
+impl Scanner<'_, '_> {
     fn get(&mut self) -> Done<wchar_t> {
         match self.on.get() {
             WEOF => Err(End::Input),
@@ -315,7 +315,7 @@ impl Scanner<'_> {
     }
 
     /// Does it count as stored?
-    unsafe fn part(&mut self, part: &Part, to: Option<*mut c_void>) -> Done<bool> {
+    fn part(&mut self, part: &Part, to: Option<Target>) -> Done<bool> {
         match part {
             Part::Space => {
                 // The end may come after it.
@@ -325,33 +325,29 @@ impl Scanner<'_> {
             Part::Literal(c) => self.literal(*c).map(|()| false),
             Part::Conversion(c) => {
                 let counts = to.is_some() && c.kind != b'n';
-                // SAFETY: where the format's argument says that there is room, by the caller's word.
-                unsafe { self.convert(c, to) }.map(|()| counts)
+                self.convert(c, to).map(|()| counts)
             }
         }
     }
 
-    unsafe fn convert(&mut self, c: &Conversion, to: Option<*mut c_void>) -> Done<()> {
-        // SAFETY: where the format's argument says that there is room, by the caller's word.
-        unsafe {
-            match c.kind {
-                b'n' => {
-                    store(c.size, to, self.read);
-                    Ok(())
-                }
-                b'%' => {
-                    self.skip_space()?;
-                    self.literal(wchar_t::from(b'%'))
-                }
-                b'c' | b'C' | b's' | b'S' | b'[' => self.text(c, to),
-                b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'p' | b'b' | b'a' | b'A' | b'e'
-                | b'E' | b'f' | b'F' | b'g' | b'G' => self.number(c, to),
-                _ => Err(End::Match),
+    fn convert(&mut self, c: &Conversion, to: Option<Target>) -> Done<()> {
+        match c.kind {
+            b'n' => {
+                store(c.size, to, self.read);
+                Ok(())
             }
+            b'%' => {
+                self.skip_space()?;
+                self.literal(wchar_t::from(b'%'))
+            }
+            b'c' | b'C' | b's' | b'S' | b'[' => self.text(c, to),
+            b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'p' | b'b' | b'a' | b'A' | b'e' | b'E'
+            | b'f' | b'F' | b'g' | b'G' => self.number(c, to),
+            _ => Err(End::Match),
         }
     }
 
-    unsafe fn number(&mut self, c: &Conversion, to: Option<*mut c_void>) -> Done<()> {
+    fn number(&mut self, c: &Conversion, to: Option<Target>) -> Done<()> {
         self.skip_space()?;
         let format = c.in_bytes().ok_or(End::Match)?;
         let format = format.as_ptr().cast();
@@ -359,8 +355,8 @@ impl Scanner<'_> {
         // SAFETY: a FILE of ours; the format takes where the argument says that there is room, if anything, and room for a number.
         let said = unsafe {
             match to {
-                Some(to) => (self.bytes)(self.on.file, format, to, &raw mut n),
-                None => (self.bytes)(self.on.file, format, &raw mut n),
+                Some(to) => (self.bytes)(self.on.file.file().as_ptr(), format, to.0, &raw mut n),
+                None => (self.bytes)(self.on.file.file().as_ptr(), format, &raw mut n),
             }
         };
         if n >= 0 {
@@ -370,7 +366,7 @@ impl Scanner<'_> {
         Err(if said < 0 { End::Input } else { End::Match })
     }
 
-    unsafe fn text(&mut self, c: &Conversion, to: Option<*mut c_void>) -> Done<()> {
+    fn text(&mut self, c: &Conversion, to: Option<Target>) -> Done<()> {
         let one = matches!(c.kind, b'c' | b'C');
         if matches!(c.kind, b's' | b'S') {
             self.skip_space()?;
@@ -380,8 +376,7 @@ impl Scanner<'_> {
             0 => usize::MAX,
             width => width,
         };
-        // SAFETY: where the argument says that there is room, by the caller's word.
-        let mut text = unsafe { Text::new(c, to) };
+        let mut text = Text::new(c, to);
         let mut n = 0;
         while n < most {
             let next = match self.get() {
@@ -414,10 +409,10 @@ impl Scanner<'_> {
 }
 
 /// What `%n` stores.
-unsafe fn store(size: &[wchar_t], to: Option<*mut c_void>, n: usize) {
-    // SAFETY: room for a number of that size, by the caller's word.
+fn store(size: &[wchar_t], to: Option<Target>, n: usize) {
+    let Some(Target(to)) = to else { return };
+    // SAFETY: room for a number of that size.
     unsafe {
-        let Some(to) = to else { return };
         match size.iter().map(|&c| c as u8).next() {
             None => to.cast::<c_int>().write(n as c_int),
             Some(b'h') if size.len() > 1 => to.cast::<i8>().write(n as i8),
@@ -439,7 +434,7 @@ struct Text {
 }
 
 impl Text {
-    unsafe fn new(c: &Conversion, to: Option<*mut c_void>) -> Text {
+    fn new(c: &Conversion, to: Option<Target>) -> Text {
         let mut text = Text {
             at: core::ptr::null_mut(),
             owner: core::ptr::null_mut(),
@@ -449,13 +444,13 @@ impl Text {
             progress: [0; 2],
         };
         match to {
-            Some(to) if c.allocates => {
+            Some(Target(to)) if c.allocates => {
                 text.owner = to.cast();
                 // SAFETY: the program's room for a pointer.
                 unsafe { text.owner.write(core::ptr::null_mut()) };
                 text.room = 0;
             }
-            Some(to) => text.at = to.cast(),
+            Some(Target(to)) => text.at = to.cast(),
             None => {}
         }
         text
@@ -467,9 +462,7 @@ impl Text {
         if self.is_wide {
             bytes[..n].copy_from_slice(&c.to_ne_bytes());
         } else {
-            let progress = (&raw mut self.progress).cast();
-            // SAFETY: room for the longest character.
-            n = unsafe { seldom::wcrtomb(bytes.as_mut_ptr().cast(), c, progress) };
+            n = seldom::wcrtomb(&mut bytes, c, &mut self.progress);
         }
         if n > LONGEST || !self.has_room(n) {
             return false;

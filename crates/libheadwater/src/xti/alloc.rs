@@ -5,7 +5,8 @@ use headwater_tpi::{Info, Refusal, error};
 use headwater_xti::{Outcome, with};
 use libc::{c_int, c_uint, c_void};
 
-use super::{NetBuf, T_ERRNO, TBind, TCall, TDiscon, TInfo, TOptMgmt, TUdErr, TUnitData, done};
+use super::{TBind, TCall, TDiscon, TInfo, TOptMgmt, TUdErr, TUnitData, done, noted};
+use crate::netbuf::NetBuf;
 
 const T_BIND: c_int = 1;
 const T_OPTMGMT: c_int = 2;
@@ -97,7 +98,9 @@ fn allocate(info: &Info, kind: c_int, fields: c_int, any: bool) -> Outcome<*mut 
             }
             let filled = match size(kind, what, info) {
                 Some(0) => Ok(()),
-                Some(n) => fill(&mut *buffer(s, offset), n),
+                Some(n) => (*buffer(s, offset))
+                    .allocate(n)
+                    .map_err(|_| Refusal::system(libc::ENOMEM)),
                 None if fields == T_ALL => Ok(()),
                 None => Err(Refusal::system(libc::EINVAL)),
             };
@@ -110,24 +113,12 @@ fn allocate(info: &Info, kind: c_int, fields: c_int, any: bool) -> Outcome<*mut 
     }
 }
 
-fn fill(b: &mut NetBuf, n: c_uint) -> Outcome<()> {
-    // SAFETY: calloc(3) takes any numbers.
-    b.buf = unsafe { libc::calloc(1, n as usize) };
-    if b.buf.is_null() {
-        return Err(Refusal::system(libc::ENOMEM));
-    }
-    b.maxlen = n;
-    Ok(())
-}
-
 unsafe fn release(s: *mut c_void, kind: c_int) {
     // SAFETY: `allocate` made it, and it is not used any more; its buffers are where its layout says.
     unsafe {
         let Some(layout) = layout(kind) else { return };
         for &(offset, _) in layout.buffers {
-            let b = &mut *buffer(s, offset);
-            libc::free(b.buf);
-            *b = NetBuf::NONE;
+            (*buffer(s, offset)).release();
         }
         libc::free(s);
     }
@@ -145,16 +136,8 @@ pub extern "C-unwind" fn hw_tli_alloc(fd: c_int, kind: c_int, fields: c_int) -> 
 }
 
 fn answer(fd: c_int, kind: c_int, fields: c_int, any: bool) -> *mut c_void {
-    match with(fd, |p| allocate(&p.info()?, kind, fields, any)) {
-        Ok(s) => s,
-        Err(e) => {
-            T_ERRNO.set(e.tli);
-            if e.unix != 0 {
-                headwater_host::next::set_errno(e.unix);
-            }
-            core::ptr::null_mut()
-        }
-    }
+    let made = with(fd, |p| allocate(&p.info()?, kind, fields, any));
+    noted(made).unwrap_or(core::ptr::null_mut())
 }
 
 /// # Safety

@@ -7,7 +7,9 @@ use headwater_xti::calls;
 use headwater_xti::{Outcome, Port, with};
 use libc::{c_int, c_uint, c_void, iovec};
 
-use super::{TUdErr, TUnitData, done, fault, given, given_mut, optional, overflow, status};
+use super::{TUdErr, TUnitData, done, fault, fits, given, optional, place, status};
+use crate::given::{Given, Place};
+use crate::netbuf::NetBuf;
 
 /// Room for an address or a list of options that the caller does not want.
 const UNWANTED: usize = 2048;
@@ -70,114 +72,97 @@ pub unsafe extern "C-unwind" fn t_sndv(
     n: c_uint,
     flags: c_int,
 ) -> c_int {
-    // SAFETY: the program's buffers.
-    unsafe {
-        status(with(fd, |p| {
-            calls::snd(p, vector(iov, n)?, flags).map(|n| n as c_int)
-        }))
-    }
+    status(with(fd, |p| {
+        // SAFETY: the program's buffers.
+        let data = unsafe { vector(iov, n) }?;
+        calls::snd(p, data, flags).map(|n| n as c_int)
+    }))
 }
 
-unsafe fn rcv(p: &dyn Port, into: &[iovec], flags: *mut c_int) -> Outcome<c_int> {
-    if is_bad(flags) {
-        return fault();
-    }
+fn rcv(p: &dyn Port, into: &[iovec], flags: Place<c_int>) -> Outcome<c_int> {
+    let flags = place(flags)?;
     let (n, said) = calls::rcv(p, into)?;
-    // SAFETY: the program's number.
-    unsafe { *flags = said };
+    *flags = said;
     Ok(n as c_int)
 }
 
 /// # Safety
-/// As t_rcv(3) asks of its caller: `buf` has room for `n` bytes, and `flags` is a number.
+/// As t_rcv(3) asks of its caller: `buf` has room for `n` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn t_rcv(
     fd: c_int,
     buf: *mut c_void,
     n: c_uint,
-    flags: *mut c_int,
+    flags: Place<c_int>,
 ) -> c_int {
-    // SAFETY: the program's room for `n` bytes, and its number.
-    unsafe {
-        status(with(fd, |p| {
-            if n > 0 && is_bad(buf) {
-                return fault();
-            }
-            rcv(p, &[part(buf, n)], flags)
-        }))
-    }
+    status(with(fd, |p| {
+        if n > 0 && is_bad(buf) {
+            return fault();
+        }
+        rcv(p, &[part(buf, n)], flags)
+    }))
 }
 
 /// # Safety
-/// As t_rcvv(3) asks of its caller: `n` buffers, and `flags` is a number.
+/// As t_rcvv(3) asks of its caller: `n` buffers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn t_rcvv(
     fd: c_int,
     iov: *mut iovec,
     n: c_uint,
-    flags: *mut c_int,
+    flags: Place<c_int>,
 ) -> c_int {
-    // SAFETY: the program's buffers, and its number.
-    unsafe { status(with(fd, |p| rcv(p, vector(iov, n)?, flags))) }
+    // SAFETY: the program's buffers.
+    status(with(fd, |p| rcv(p, unsafe { vector(iov, n) }?, flags)))
 }
 
-/// # Safety
-/// As t_sndudata(3) asks of its caller: what is not null is whole, and its buffers are as long as they say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_sndudata(fd: c_int, unit: *const TUnitData) -> c_int {
-    // SAFETY: the program's structures, null or whole, and their buffers.
-    unsafe {
-        done(with(fd, |p| {
-            let unit = given(unit)?;
-            unit.udata.bytes()?;
-            let data = [part(unit.udata.buf, unit.udata.len)];
-            calls::sndudata(p, unit.addr.bytes()?, unit.opt.bytes()?, &data)
-        }))
-    }
+pub extern "C-unwind" fn t_sndudata(fd: c_int, unit: Given<TUnitData>) -> c_int {
+    done(with(fd, |p| {
+        let unit = given(unit)?;
+        unit.udata.bytes()?;
+        let data = [unit.udata.sent()];
+        calls::sndudata(p, unit.addr.bytes()?, unit.opt.bytes()?, &data)
+    }))
 }
 
 /// # Safety
-/// As t_sndvudata(3) asks of its caller: a structure whose buffers are as long as they say, and `n` more.
+/// As t_sndvudata(3) asks of its caller: `n` buffers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn t_sndvudata(
     fd: c_int,
-    unit: *const TUnitData,
+    unit: Given<TUnitData>,
     iov: *const iovec,
     n: c_uint,
 ) -> c_int {
-    // SAFETY: the program's structure and its buffers.
-    unsafe {
-        done(with(fd, |p| {
-            let unit = given(unit)?;
-            calls::sndudata(p, unit.addr.bytes()?, unit.opt.bytes()?, vector(iov, n)?)
-        }))
+    done(with(fd, |p| {
+        let unit = given(unit)?;
+        // SAFETY: the program's buffers.
+        let data = unsafe { vector(iov, n) }?;
+        calls::sndudata(p, unit.addr.bytes()?, unit.opt.bytes()?, data)
+    }))
+}
+
+fn wanted<'a>(netbuf: &'a mut NetBuf, otherwise: &'a mut [u8]) -> Outcome<&'a mut [u8]> {
+    match netbuf.room()? {
+        [] => Ok(otherwise),
+        room => Ok(room),
     }
 }
 
 /// Receives into `data`; says how much.
-unsafe fn rcvudata(
+fn rcvudata(
     p: &dyn Port,
     unit: &mut TUnitData,
     data: &[iovec],
-    flags: *mut c_int,
+    flags: Place<c_int>,
 ) -> Outcome<usize> {
-    if is_bad(flags) {
-        return fault();
-    }
+    let flags = place(flags)?;
     let mut unwanted = [0u8; UNWANTED];
     let (unwanted_addr, unwanted_opts) = unwanted.split_at_mut(UNWANTED / 2);
-    let (mut addr, mut opts) = (unwanted_addr, unwanted_opts);
-    if unit.addr.maxlen > 0 {
-        // SAFETY: the program's buffer.
-        addr = unsafe { unit.addr.room() }?;
-    }
-    if unit.opt.maxlen > 0 {
-        // SAFETY: the program's buffer.
-        opts = unsafe { unit.opt.room() }?;
-    }
     let mut d = Datagram {
-        addr,
-        opts,
+        addr: wanted(&mut unit.addr, unwanted_addr)?,
+        opts: wanted(&mut unit.opt, unwanted_opts)?,
         data,
         addr_len: 0,
         opts_len: 0,
@@ -186,76 +171,53 @@ unsafe fn rcvudata(
     };
     calls::rcvudata(p, &mut d)?;
     let (addr, opts, n, more) = (d.addr_len, d.opts_len, d.data_len, d.more);
-    unit.addr.len = if unit.addr.maxlen == 0 {
-        0
-    } else {
-        addr as c_uint
-    };
-    unit.opt.len = if unit.opt.maxlen == 0 {
-        0
-    } else {
-        opts as c_uint
-    };
-    // SAFETY: the program's number.
-    unsafe { *flags = if more { calls::T_MORE } else { 0 } };
+    unit.addr.filled(addr);
+    unit.opt.filled(opts);
+    *flags = if more { calls::T_MORE } else { 0 };
     Ok(n)
 }
 
-/// # Safety
-/// As t_rcvudata(3) asks of its caller: a structure whose buffers are as long as they say, and `flags` is a number.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_rcvudata(
+pub extern "C-unwind" fn t_rcvudata(
     fd: c_int,
-    unit: *mut TUnitData,
-    flags: *mut c_int,
+    unit: Place<TUnitData>,
+    flags: Place<c_int>,
 ) -> c_int {
-    // SAFETY: the program's structure and its buffers, and its number.
-    unsafe {
-        done(with(fd, |p| {
-            let unit = given_mut(unit)?;
-            unit.udata.room()?;
-            let data = [part(unit.udata.buf, unit.udata.maxlen)];
-            unit.udata.len = rcvudata(p, unit, &data, flags)? as c_uint;
-            Ok(())
-        }))
-    }
+    done(with(fd, |p| {
+        let unit = place(unit)?;
+        unit.udata.room()?;
+        let data = [unit.udata.part()];
+        let n = rcvudata(p, unit, &data, flags)?;
+        unit.udata.filled(n);
+        Ok(())
+    }))
 }
 
 /// # Safety
-/// As t_rcvvudata(3) asks of its caller: a structure whose buffers are as long as they say, `n` more, and a number.
+/// As t_rcvvudata(3) asks of its caller: `n` buffers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn t_rcvvudata(
     fd: c_int,
-    unit: *mut TUnitData,
+    unit: Place<TUnitData>,
     iov: *mut iovec,
     n: c_uint,
-    flags: *mut c_int,
+    flags: Place<c_int>,
 ) -> c_int {
-    // SAFETY: the program's structure and its buffers, and its number.
-    unsafe {
-        status(with(fd, |p| {
-            let unit = given_mut(unit)?;
-            rcvudata(p, unit, vector(iov, n)?, flags).map(|n| n as c_int)
-        }))
-    }
+    status(with(fd, |p| {
+        let unit = place(unit)?;
+        // SAFETY: the program's buffers.
+        let data = unsafe { vector(iov, n) }?;
+        rcvudata(p, unit, data, flags).map(|n| n as c_int)
+    }))
 }
 
-/// # Safety
-/// As t_rcvuderr(3) asks of its caller: what is not null is whole, and its buffers are as long as they say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_rcvuderr(fd: c_int, uderr: *mut TUdErr) -> c_int {
-    // SAFETY: the program's structures, null or whole, and their buffers.
-    unsafe {
-        done(with(fd, |p| {
-            let uderr = optional(uderr)?;
-            let e = calls::rcvuderr(p)?;
-            let Some(to) = uderr else { return Ok(()) };
-            to.error = e.error;
-            if to.addr.fill(&e.addr) & to.opt.fill(&e.opts) {
-                Ok(())
-            } else {
-                overflow()
-            }
-        }))
-    }
+pub extern "C-unwind" fn t_rcvuderr(fd: c_int, uderr: Place<TUdErr>) -> c_int {
+    done(with(fd, |p| {
+        let uderr = optional(uderr)?;
+        let e = calls::rcvuderr(p)?;
+        let Some(to) = uderr else { return Ok(()) };
+        to.error = e.error;
+        fits(to.addr.fill(&e.addr) & to.opt.fill(&e.opts))
+    }))
 }

@@ -11,6 +11,8 @@ use headwater_xti::calls;
 use libc::{c_char, c_int};
 
 use super::{T_ERRNO, status};
+use crate::given::Text;
+use crate::real::seldom;
 
 const SC_T_IOV_MAX: c_int = 66;
 
@@ -32,30 +34,26 @@ pub extern "C-unwind" fn t_strerror(code: c_int) -> *const c_char {
 }
 
 /// Writes "message: text" to the standard error; with TSYSERR, errno's text too.
-///
-/// # Safety
-/// As t_error(3) asks of its caller: `message` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn t_error(message: *const c_char) -> c_int {
-    // SAFETY: the program's string; what strerror(3) gives stays until this thread asks again.
-    unsafe {
-        let errno = next::errno();
-        let code = T_ERRNO.get();
-        let mut line = Vec::new();
-        if !message.is_null() && *message != 0 {
-            line.extend_from_slice(CStr::from_ptr(message).to_bytes());
-            line.extend_from_slice(b": ");
-        }
-        line.extend_from_slice(error::strerror(code).as_bytes());
-        if code == error::TSYSERR {
-            line.extend_from_slice(b": ");
-            line.extend_from_slice(CStr::from_ptr(next::seldom::strerror(errno)).to_bytes());
-        }
-        line.push(b'\n');
-        headwater_host::sys::write_all(libc::STDERR_FILENO, &line);
-        next::set_errno(errno);
-        0
+pub extern "C-unwind" fn t_error(message: Text) -> c_int {
+    let errno = next::errno();
+    let code = T_ERRNO.get();
+    let mut line = Vec::new();
+    if !message.bytes().is_empty() {
+        line.extend_from_slice(message.bytes());
+        line.extend_from_slice(b": ");
     }
+    line.extend_from_slice(error::strerror(code).as_bytes());
+    if code == error::TSYSERR {
+        line.extend_from_slice(b": ");
+        // SAFETY: what strerror(3) gives stays until this thread asks again.
+        let said = unsafe { CStr::from_ptr(seldom::strerror(errno)) };
+        line.extend_from_slice(said.to_bytes());
+    }
+    line.push(b'\n');
+    headwater_host::sys::write_all(libc::STDERR_FILENO, &line);
+    next::set_errno(errno);
+    0
 }
 
 #[unsafe(no_mangle)]
