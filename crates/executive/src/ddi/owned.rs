@@ -3,12 +3,41 @@
 //! # Contract
 //! A `Message` owns a non-empty chain of live blocks that is on no queue.
 
+use core::ffi::c_int;
 use core::fmt;
 use core::ptr::NonNull;
 use std::alloc::{Layout, handle_alloc_error};
 
 use super::block::*;
 use super::message::*;
+
+/// Routines of the DDI/DKI on this message: what they get, and what becomes of their answer; then those that change it.
+macro_rules! routines {
+    ($self:ident:
+        $($(#[$doc:meta])* fn $name:ident() -> $ret:ty = $routine:path $(, $made:path)?;)*
+        changes:
+        $($(#[$also:meta])* fn $changes:ident($($arg:ident: $t:ty = $given:expr)?) -> $told:ty = $by:path $(, $makes:path)?;)*
+    ) => {
+        $(
+            $(#[$doc])*
+            pub fn $name(&$self) -> $ret {
+                // SAFETY: we own it, and what is made of it.
+                unsafe { $($made)?($routine($self.as_ptr())) }
+            }
+        )*
+        $(
+            $(#[$also])*
+            pub fn $changes(&mut $self $(, $arg: $t)?) -> $told {
+                // SAFETY: we own it, and what is put to it or taken off.
+                unsafe { $($makes)?($by($self.as_ptr() $(, $given)?)) }
+            }
+        )*
+    };
+}
+
+fn is_done(answer: c_int) -> bool {
+    answer == 1
+}
 
 #[repr(transparent)]
 pub struct Message(NonNull<mblk_t>);
@@ -89,9 +118,40 @@ impl Message {
     }
 
     #[inline(always)]
-    pub fn kind(&self) -> u8 {
+    fn first(&self) -> &mblk_t {
         // SAFETY: we own it.
-        unsafe { mtype(self.as_ptr()) }
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline(always)]
+    fn first_mut(&mut self) -> &mut mblk_t {
+        // SAFETY: we own it, and nobody else has it.
+        unsafe { self.0.as_mut() }
+    }
+
+    routines! { self:
+        #[inline(always)]
+        fn kind() -> u8 = mtype;
+        /// Bytes of the M_DATA blocks (msgdsize).
+        fn data_len() -> usize = msgdsize;
+        /// Bytes of all blocks.
+        fn len() -> usize = msgsize;
+        /// The bytes of the first block.
+        #[inline]
+        fn bytes() -> &[u8] = block_bytes;
+        /// A message that shares the data (dupmsg).
+        fn dup() -> Option<Message> = dupmsg, Message::from_raw;
+        /// A copy (copymsg).
+        fn copy() -> Option<Message> = copymsg, Message::from_raw;
+        changes:
+        /// Appends a message (linkb).
+        fn append(tail: Message = tail.into_raw()) -> () = linkb;
+        /// Takes everything but the first block off (unlinkb).
+        fn take_rest() -> Option<Message> = unlinkb, Message::from_raw;
+        /// adjmsg(9F): false if there are too few bytes.
+        fn adjust(len: isize = len) -> bool = adjmsg, is_done;
+        /// pullupmsg(9F): false if there are too few bytes.
+        fn pull_up(len: isize = len) -> bool = pullupmsg, is_done;
     }
 
     pub fn set_kind(&mut self, kind: u8) {
@@ -107,31 +167,20 @@ impl Message {
 
     #[inline]
     pub fn band(&self) -> u8 {
-        // SAFETY: we own it.
-        unsafe { (*self.as_ptr()).b_band }
+        self.first().b_band
     }
 
     pub fn set_band(&mut self, band: u8) {
-        // SAFETY: we own it.
-        unsafe { (*self.as_ptr()).b_band = band }
+        self.first_mut().b_band = band;
     }
 
     /// MSGMARK and the like.
     pub fn flags(&self) -> u16 {
-        // SAFETY: we own it.
-        unsafe { (*self.as_ptr()).b_flag }
+        self.first().b_flag
     }
 
     pub fn set_flags(&mut self, flags: u16) {
-        // SAFETY: we own it.
-        unsafe { (*self.as_ptr()).b_flag = flags }
-    }
-
-    /// The bytes of the first block.
-    #[inline]
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: read and write pointer bound the bytes written.
-        unsafe { block_bytes(self.as_ptr()) }
+        self.first_mut().b_flag = flags;
     }
 
     /// The same to be changed; `None` while the data is shared (dupmsg).
@@ -155,18 +204,6 @@ impl Message {
                 Some((mtype(block), block_bytes(block)))
             }
         })
-    }
-
-    /// Bytes of the M_DATA blocks (msgdsize).
-    pub fn data_len(&self) -> usize {
-        // SAFETY: we own it.
-        unsafe { msgdsize(self.as_ptr()) }
-    }
-
-    /// Bytes of all blocks.
-    pub fn len(&self) -> usize {
-        // SAFETY: we own it.
-        unsafe { msgsize(self.as_ptr()) }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -198,6 +235,17 @@ impl Message {
         }
     }
 
+    /// Has the first block, which holds nothing yet, begin so many bytes later, or where it ends.
+    pub fn leave_room(&mut self, offset: usize) {
+        // SAFETY: db_lim bounds the buffer.
+        unsafe {
+            let mp = self.as_ptr();
+            let room = (*(*mp).b_datap).db_lim.offset_from((*mp).b_rptr).max(0) as usize;
+            (*mp).b_rptr = (*mp).b_rptr.add(offset.min(room));
+            (*mp).b_wptr = (*mp).b_rptr;
+        }
+    }
+
     /// A control structure at the start of the first block, if it is long enough.
     pub fn read<T: Plain>(&self) -> Option<T> {
         let bytes = self.bytes();
@@ -223,42 +271,6 @@ impl Message {
             (*mp).b_wptr = (*mp).b_rptr.add(size_of::<T>());
             true
         }
-    }
-
-    /// Appends a message (linkb).
-    pub fn append(&mut self, tail: Message) {
-        // SAFETY: we own both.
-        unsafe { linkb(self.as_ptr(), tail.into_raw()) }
-    }
-
-    /// Takes everything but the first block off (unlinkb).
-    pub fn take_rest(&mut self) -> Option<Message> {
-        // SAFETY: we own it.
-        unsafe { Message::from_raw(unlinkb(self.as_ptr())) }
-    }
-
-    /// A message that shares the data (dupmsg).
-    pub fn dup(&self) -> Option<Message> {
-        // SAFETY: we own it.
-        unsafe { Message::from_raw(dupmsg(self.as_ptr())) }
-    }
-
-    /// A copy (copymsg).
-    pub fn copy(&self) -> Option<Message> {
-        // SAFETY: we own it.
-        unsafe { Message::from_raw(copymsg(self.as_ptr())) }
-    }
-
-    /// adjmsg(9F): false if there are too few bytes.
-    pub fn adjust(&mut self, len: isize) -> bool {
-        // SAFETY: we own it.
-        unsafe { adjmsg(self.as_ptr(), len) == 1 }
-    }
-
-    /// pullupmsg(9F): false if there are too few bytes.
-    pub fn pull_up(&mut self, len: isize) -> bool {
-        // SAFETY: we own it.
-        unsafe { pullupmsg(self.as_ptr(), len) == 1 }
     }
 }
 

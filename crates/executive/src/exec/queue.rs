@@ -40,13 +40,15 @@ impl Flush {
     }
 }
 
+/// Routines of the DDI/DKI on this queue: what C gets for an argument, and what becomes of its answer.
 macro_rules! routines {
-    ($($(#[$doc:meta])* $name:ident($($arg:ident: $t:ty),*) -> bool;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $t:ty = $given:expr),*) $(-> $ret:ty = $made:expr)?, $routine:path;)*) => {$(
         $(#[$doc])*
         #[inline]
-        pub fn $name(self $(, $arg: $t)*) -> bool {
-            // SAFETY: see the contract.
-            unsafe { ddi::$name(self.0 $(, $arg)*) != 0 }
+        pub fn $name(self $(, $arg: $t)*) $(-> $ret)? {
+            // SAFETY: see the contract; a message is the caller's, and one that comes off a queue is.
+            let _told = unsafe { $routine(self.0 $(, $given)*) };
+            $(($made)(_told))?
         }
     )*};
 }
@@ -66,9 +68,58 @@ impl Queue {
 
     routines! {
         /// canput(9F).
-        canput() -> bool;
+        canput() -> bool = holds, ddi::canput;
         /// bcanput(9F).
-        bcanput(band: u8) -> bool;
+        bcanput(band: u8 = band) -> bool = holds, ddi::bcanput;
+        /// putnext(9F).
+        putnext(m: Message = m.into_raw()), ddi::putnext;
+        /// put(9F).
+        put(m: Message = m.into_raw()), ddi::put;
+        /// qreply(9F).
+        qreply(m: Message = m.into_raw()), ddi::qreply;
+        /// putq(9F).
+        putq(m: Message = m.into_raw()), ddi::putq;
+        /// putbq(9F).
+        putbq(m: Message = m.into_raw()), ddi::putbq;
+        /// getq(9F).
+        getq() -> Option<Message> = core::convert::identity, taken;
+        /// flushq(9F).
+        flushq(what: Flush = what.flag()), ddi::flushq;
+        /// flushband(9F).
+        flushband(band: u8 = band, what: Flush = what.flag()), ddi::flushband;
+        /// qenable(9F).
+        qenable(), qenable;
+        /// noenable(9F).
+        noenable(), noenable;
+        /// enableok(9F).
+        enableok(), enableok;
+        /// qsize(9F): messages on the queue.
+        qsize() -> usize = |n| n as usize, ddi::qsize;
+        /// putnextctl(9F).
+        putnextctl(kind: u8 = kind.into()) -> bool = holds, ddi::putnextctl;
+        /// putnextctl1(9F).
+        putnextctl1(kind: u8 = kind.into(), param: u8 = param.into()) -> bool = holds, ddi::putnextctl1;
+        /// The other queue of the pair (OTHERQ).
+        other() -> Queue = Queue, OTHERQ;
+        /// The read queue of the pair (RD).
+        read() -> Queue = Queue, RD;
+        /// The write queue of the pair (WR).
+        write() -> Queue = Queue, WR;
+        /// backq(9F).
+        back() -> Option<Queue> = Queue::unless_null, backq;
+        perimeter() -> &'static Perimeter = core::convert::identity, perimeter_of;
+    }
+
+    /// What it holds now: to be looked at, before anything else is done with the queue.
+    #[inline(always)]
+    fn fields(&self) -> &queue_t {
+        // SAFETY: see the contract.
+        unsafe { &*self.0 }
+    }
+
+    #[inline(always)]
+    fn unless_null(q: *mut queue_t) -> Option<Queue> {
+        (!q.is_null()).then_some(Queue(q))
     }
 
     /// canputnext(9F); true at the end of a stream, where nothing is kept.
@@ -89,48 +140,6 @@ impl Queue {
         m.is_priority() || self.bcanputnext(m.band())
     }
 
-    /// putnext(9F).
-    #[inline(always)]
-    pub fn putnext(self, m: Message) {
-        // SAFETY: see the contract.
-        unsafe { ddi::putnext(self.0, m.into_raw()) };
-    }
-
-    /// put(9F).
-    #[inline]
-    pub fn put(self, m: Message) {
-        // SAFETY: see the contract.
-        unsafe { ddi::put(self.0, m.into_raw()) }
-    }
-
-    /// qreply(9F).
-    #[inline]
-    pub fn qreply(self, m: Message) {
-        // SAFETY: see the contract.
-        unsafe { ddi::qreply(self.0, m.into_raw()) }
-    }
-
-    /// putq(9F).
-    #[inline]
-    pub fn putq(self, m: Message) {
-        // SAFETY: see the contract.
-        unsafe { ddi::putq(self.0, m.into_raw()) };
-    }
-
-    /// putbq(9F).
-    #[inline]
-    pub fn putbq(self, m: Message) {
-        // SAFETY: see the contract.
-        unsafe { ddi::putbq(self.0, m.into_raw()) };
-    }
-
-    /// getq(9F).
-    #[inline]
-    pub fn getq(self) -> Option<Message> {
-        // SAFETY: see the contract; what comes off a queue is ours.
-        unsafe { Message::from_raw(ddi::getq(self.0)) }
-    }
-
     /// What a service procedure does by default: hands messages on in order while there is room.
     pub fn forward(self) {
         while let Some(m) = self.getq() {
@@ -139,18 +148,6 @@ impl Queue {
             }
             self.putnext(m);
         }
-    }
-
-    /// flushq(9F).
-    pub fn flushq(self, what: Flush) {
-        // SAFETY: see the contract.
-        unsafe { ddi::flushq(self.0, what.flag()) }
-    }
-
-    /// flushband(9F).
-    pub fn flushband(self, band: u8, what: Flush) {
-        // SAFETY: see the contract.
-        unsafe { ddi::flushband(self.0, band, what.flag()) }
     }
 
     /// Flushes this queue as an M_FLUSH's bytes say, of which `side` is ours.
@@ -169,35 +166,11 @@ impl Queue {
         }
     }
 
-    /// qenable(9F).
-    pub fn qenable(self) {
-        // SAFETY: see the contract.
-        unsafe { qenable(self.0) }
-    }
-
-    /// noenable(9F).
-    pub fn noenable(self) {
-        // SAFETY: see the contract.
-        unsafe { noenable(self.0) }
-    }
-
-    /// enableok(9F).
-    pub fn enableok(self) {
-        // SAFETY: see the contract.
-        unsafe { enableok(self.0) }
-    }
-
     /// A driver's read queue: have it serviced when somebody looks for messages at an empty head, and by
     /// the head's own looks below.
     pub fn looks(self) {
         // SAFETY: see the contract.
         unsafe { (*self.0).q_flag |= QLOOKS }
-    }
-
-    /// qsize(9F): messages on the queue.
-    pub fn qsize(self) -> usize {
-        // SAFETY: see the contract.
-        unsafe { ddi::qsize(self.0) as usize }
     }
 
     /// strqget(9F).
@@ -219,39 +192,6 @@ impl Queue {
         }
     }
 
-    /// putnextctl(9F).
-    pub fn putnextctl(self, kind: u8) -> bool {
-        // SAFETY: see the contract.
-        unsafe { ddi::putnextctl(self.0, kind as c_int) == 1 }
-    }
-
-    /// putnextctl1(9F).
-    pub fn putnextctl1(self, kind: u8, param: u8) -> bool {
-        // SAFETY: see the contract.
-        unsafe { ddi::putnextctl1(self.0, kind as c_int, param as c_int) == 1 }
-    }
-
-    /// The other queue of the pair (OTHERQ).
-    #[inline]
-    pub fn other(self) -> Queue {
-        // SAFETY: see the contract.
-        Queue(unsafe { OTHERQ(self.0) })
-    }
-
-    /// The read queue of the pair (RD).
-    #[inline]
-    pub fn read(self) -> Queue {
-        // SAFETY: see the contract.
-        Queue(unsafe { RD(self.0) })
-    }
-
-    /// The write queue of the pair (WR).
-    #[inline]
-    pub fn write(self) -> Queue {
-        // SAFETY: see the contract.
-        Queue(unsafe { WR(self.0) })
-    }
-
     #[inline]
     pub fn is_read(self) -> bool {
         self.flags() & QREADR != 0
@@ -260,29 +200,18 @@ impl Queue {
     /// The queue that putnext goes to.
     #[inline]
     pub fn next(self) -> Option<Queue> {
-        // SAFETY: see the contract.
-        let next = unsafe { (*self.0).q_next };
-        (!next.is_null()).then_some(Queue(next))
-    }
-
-    /// backq(9F).
-    pub fn back(self) -> Option<Queue> {
-        // SAFETY: see the contract.
-        let back = unsafe { backq(self.0) };
-        (!back.is_null()).then_some(Queue(back))
+        Queue::unless_null(self.fields().q_next)
     }
 
     /// q_flag.
     #[inline]
     pub fn flags(self) -> usize {
-        // SAFETY: see the contract.
-        unsafe { (*self.0).q_flag }
+        self.fields().q_flag
     }
 
     /// q_count: bytes of normal and high-priority messages.
     pub fn count(self) -> usize {
-        // SAFETY: see the contract.
-        unsafe { (*self.0).q_count }
+        self.fields().q_count
     }
 
     /// Type and band of the first message.
@@ -316,15 +245,9 @@ impl Queue {
         }
     }
 
-    pub fn perimeter(self) -> &'static Perimeter {
-        // SAFETY: see the contract.
-        unsafe { perimeter_of(self.0) }
-    }
-
     /// The stream head's own pointer, as given to `alloc_pair`.
     pub fn stream(self) -> *mut c_void {
-        // SAFETY: see the contract.
-        unsafe { (*self.0).q_stream }
+        self.fields().q_stream
     }
 
     /// Has [`Module::timer`] of `M`, whose queue this is, called with `token` after so many nanoseconds. Forgotten when the
@@ -333,4 +256,18 @@ impl Queue {
         let work = Work::Module(super::module::on_timer::<M>, token);
         timer::add(self.perimeter(), self.read().0, nanoseconds, work)
     }
+}
+
+fn holds(answer: c_int) -> bool {
+    answer != 0
+}
+
+/// getq(9F), whose message is the caller's.
+///
+/// # Safety
+/// As [`ddi::getq`].
+#[inline]
+unsafe fn taken(q: *mut queue_t) -> Option<Message> {
+    // SAFETY: the caller's queue; what comes off it is ours.
+    unsafe { Message::from_raw(ddi::getq(q)) }
 }

@@ -39,6 +39,7 @@ use super::{Head, bottom, signals, upper};
 use crate::ddi::*;
 use crate::exec::attach;
 use crate::exec::perimeter::{Guard, Perimeter};
+use crate::exec::queue::Queue;
 use crate::exec::registry::Entry;
 use crate::pipe::words::state;
 use crate::{background, board};
@@ -64,6 +65,18 @@ pub struct Local {
 const IDLE: u64 = Duration::from_millis(2).as_nanos() as u64;
 
 impl Local {
+    /// What goes down is put here: the head's write queue.
+    pub fn down(&self) -> Queue {
+        // SAFETY: a live pair, whose perimeter who has it is inside.
+        unsafe { Queue::from_raw(WR(self.rq)) }
+    }
+
+    /// The read queue of the pair at the rings.
+    pub fn at_rings(&self) -> Option<Queue> {
+        // SAFETY: a live queue, if it is one, whose perimeter who has it is inside.
+        (!self.bottom.is_null()).then(|| unsafe { Queue::from_raw(self.bottom) })
+    }
+
     pub fn wq(&self) -> *mut queue_t {
         // SAFETY: a live pair.
         unsafe { WR(self.rq) }

@@ -11,6 +11,7 @@ use super::super::write::Source;
 use super::super::{Head, control, opening};
 use super::{finish, inside, relax, wait_for_change_beside};
 use crate::ddi::*;
+use crate::exec::queue::Queue;
 
 /// Writes a packet of `n` bytes; false while the stream is full.
 pub fn write(head: &Head, source: &mut Source<'_>, n: usize) -> Result<bool, Errno> {
@@ -45,9 +46,8 @@ pub fn put(
     data: Option<&[u8]>,
     priority: Priority,
 ) -> Result<bool, Errno> {
-    // SAFETY: of a queue inside the perimeter.
-    put_where(head, control, data, priority, |wq, band| unsafe {
-        priority == Priority::High || bcanputnext(wq, band) != 0
+    put_where(head, control, data, priority, |below, band| {
+        priority == Priority::High || below.bcanputnext(band)
     })
 }
 
@@ -59,11 +59,8 @@ pub fn put_last(head: &Head, control: &[u8]) -> Result<(), Errno> {
 /// read(2) of `n` bytes begins where a module asked to be told: M_READ, unless something is there to read.
 pub fn tell_read(head: &Head, n: usize) {
     inside(head, |local| {
-        // SAFETY: inside the perimeter.
-        unsafe {
-            if (*local.rq).q_first.is_null() {
-                putnext(local.wq(), Message::from_struct(M_READ, n).into_raw());
-            }
+        if local.down().read().first().is_none() {
+            local.down().putnext(Message::from_struct(M_READ, n));
         }
     });
 }
@@ -71,13 +68,12 @@ pub fn tell_read(head: &Head, n: usize) {
 /// I_FLUSH, I_FLUSHBAND on a stream with queues.
 pub fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<(), Errno> {
     let flushed = inside(head, |local| {
-        let message = Message::flush(what, band);
-        // SAFETY: inside the perimeter.
-        unsafe { putnext(local.wq(), message.into_raw()) };
-        if !local.bottom.is_null() && what & FLUSHR != 0 {
+        local.down().putnext(Message::flush(what, band));
+        if what & FLUSHR != 0
+            && let Some(bottom) = local.at_rings()
+        {
             // Nothing above a pipe's bottom sends it back up.
-            // SAFETY: the bottom's read queue, inside the perimeter.
-            unsafe { putnext(local.bottom, Message::flush(FLUSHR, band).into_raw()) };
+            bottom.putnext(Message::flush(FLUSHR, band));
         }
     });
     if flushed.is_some() && head.has_pipe() && what & FLUSHR != 0 {
@@ -97,11 +93,7 @@ pub fn can_put(head: &Head, band: u8) -> bool {
     if !head.is_queued() {
         return head.may_put(band, 1);
     }
-    inside(head, |local| {
-        // SAFETY: inside the perimeter.
-        unsafe { bcanputnext(local.wq(), band) != 0 }
-    })
-    .unwrap_or(false)
+    inside(head, |local| local.down().bcanputnext(band)).unwrap_or(false)
 }
 
 /// Waits until band `band` may have room, or nobody is left to read.
@@ -122,7 +114,7 @@ fn put_where(
     control: Option<&[u8]>,
     data: Option<&[u8]>,
     priority: Priority,
-    may: impl Fn(*mut queue_t, u8) -> bool,
+    may: impl Fn(Queue, u8) -> bool,
 ) -> Result<bool, Errno> {
     head.inherited.store(0, Relaxed);
     let sent = inside(head, |local| {
@@ -131,57 +123,31 @@ fn put_where(
             (Priority::Band(band), Some(_)) => (M_PROTO, band),
             (Priority::Band(band), None) => (M_DATA, band),
         };
-        // SAFETY: inside the perimeter.
-        unsafe {
-            let wq = local.wq();
-            if !may(wq, band) {
-                return Ok(false);
-            }
-            let offset = head.words().write_offset();
-            let mp = build(control, data, kind, offset).ok_or(libc::ENOSR)?;
-            (*mp).b_band = band;
-            putnext(wq, mp);
-            Ok(true)
+        if !may(local.down(), band) {
+            return Ok(false);
         }
+        let offset = head.words().write_offset();
+        let mut message = build(control, data, kind, offset).ok_or(libc::ENOSR)?;
+        message.set_band(band);
+        local.down().putnext(message);
+        Ok(true)
     });
     finish(head);
     sent.unwrap_or(Ok(false))
 }
 
 /// A message of the two parts; `None` without memory.
-fn build(
-    control: Option<&[u8]>,
-    data: Option<&[u8]>,
-    kind: u8,
-    offset: usize,
-) -> Option<*mut mblk_t> {
+fn build(control: Option<&[u8]>, data: Option<&[u8]>, kind: u8, offset: usize) -> Option<Message> {
     let block = |bytes: &[u8], kind: u8, offset: usize| {
-        let mp = allocb(bytes.len() + offset, BPRI_MED);
-        if mp.is_null() {
-            return None;
-        }
-        // SAFETY: a fresh block of ours, with room for the bytes behind the offset.
-        unsafe {
-            (*(*mp).b_datap).db_type = kind;
-            (*mp).b_rptr = (*mp).b_rptr.add(offset);
-            core::ptr::copy_nonoverlapping(bytes.as_ptr(), (*mp).b_rptr, bytes.len());
-            (*mp).b_wptr = (*mp).b_rptr.add(bytes.len());
-        }
-        Some(mp)
+        let mut message = Message::try_new(kind, bytes.len() + offset)?;
+        message.leave_room(offset);
+        message.push(bytes);
+        Some(message)
     };
     match (control, data) {
         (Some(control), Some(data)) => {
-            let first = block(control, kind, 0)?;
-            // SAFETY: two fresh blocks of ours, or one that is given up.
-            unsafe {
-                match block(data, M_DATA, offset) {
-                    Some(second) => (*first).b_cont = second,
-                    None => {
-                        freemsg(first);
-                        return None;
-                    }
-                }
-            }
+            let mut first = block(control, kind, 0)?;
+            first.append(block(data, M_DATA, offset)?);
             Some(first)
         }
         (Some(control), None) => block(control, kind, 0),
